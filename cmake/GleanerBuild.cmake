@@ -1,0 +1,43 @@
+# Compiler settings shared by every target. Presets (CMakePresets.json) choose among them.
+option(GLEANER_TESTS "Build the tests" ON)
+option(GLEANER_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
+set(GLEANER_SANITIZE "" CACHE STRING "Sanitizers to compile in: empty, address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+find_program(GLEANER_CCACHE ccache)
+if(GLEANER_CCACHE)
+  # Relative paths in the cache key: a second checkout elsewhere reuses what the first one compiled.
+  set(ccache_launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+                      CCACHE_SLOPPINESS=pch_defines,time_macros ${GLEANER_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${ccache_launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache_launcher})
+endif()
+
+# One interface target carries the warnings, so that third-party and generated code is spared.
+add_library(gleaner_warnings INTERFACE)
+target_compile_options(gleaner_warnings INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+                                                  -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(gleaner_warnings INTERFACE -Wthread-safety)
+endif()
+
+# Sums are a contract bit for bit: no fused multiply-add may be contracted into them.
+add_compile_options(-ffp-contract=off)
+
+if(GLEANER_SANITIZE)
+  add_compile_options(-fsanitize=${GLEANER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_link_options(-fsanitize=${GLEANER_SANITIZE})
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_link_options(-fuse-ld=lld)
+endif()

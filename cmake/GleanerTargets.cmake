@@ -1,0 +1,51 @@
+# gleaner_library(NAME SOURCES... [DEPENDS targets...] [LINKS third-party...])
+#   A static library gleaner_NAME from one folder. DEPENDS are other gleaner libraries; what is listed here is all that a
+#   folder may include from, and tests/link checks that it stays so.
+function(gleaner_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
+  list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
+  add_library(gleaner_${name} STATIC ${ARG_SOURCES})
+  target_include_directories(gleaner_${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_link_libraries(gleaner_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LINKS} PRIVATE gleaner_warnings)
+endfunction()
+
+# gleaner_binary(NAME SOURCES... DEPENDS targets...): an executable in bin/.
+function(gleaner_binary name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
+  list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_warnings)
+  install(TARGETS ${name} RUNTIME DESTINATION bin)
+endfunction()
+
+# gleaner_test(NAME SOURCES... DEPENDS targets... [LABELS l...] [TIMEOUT s]): one GoogleTest program, one ctest entry.
+function(gleaner_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LINKS;LABELS;ARGS" ${ARGN})
+  list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} GTest::gmock GTest::gtest_main gleaner_warnings)
+  target_compile_definitions(${name} PRIVATE GLEANER_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+                                             GLEANER_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()
+
+# gleaner_fuzzer(NAME SOURCES... DEPENDS targets...): a libFuzzer program and its bounded smoke run, where clang builds.
+function(gleaner_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
+  if(NOT GLEANER_FUZZERS)
+    return()
+  endif()
+  list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_warnings)
+  add_test(NAME ${name}_smoke COMMAND ${name} -runs=200000 -max_total_time=20 -print_final_stats=1)
+  set_tests_properties(${name}_smoke PROPERTIES TIMEOUT 120 LABELS fuzz)
+endfunction()

@@ -1,0 +1,114 @@
+// The worker's protocol core: takes push_pull requests and frames, gives back frames to send and requests that are
+// done. No I/O, no clock, no thread.
+//
+// A request's partitions become ready at once and leave in the order (tensor priority, position in the plan): what the
+// next forward pass needs first overtakes the rest. Ready partitions leave while the window has room: `window_bytes`
+// over all owners, and per owner a backstop in proportion to its share, so that little waits in kernel buffers and a
+// late but urgent partition is soon on the wire. Partitions of owners without credit are passed over, not waited for.
+// The window is soft: workers may push in different orders, and a full window of partitions that other workers have not
+// begun must not stop the job. When nothing has come back for `stall_after`, the window grows by its own size, and
+// falls back to it with the next result.
+//
+// A contribution is pushed until its result is here: again on every new connection to its owner, and after a kDefer.
+// The result is copied to the request's output only when whole and checked, so the contribution stays intact till then
+// and output may be the same memory as input. Results are acknowledged in batches, at the latest when nothing is
+// outstanding at that owner or with the next tick.
+//
+// Per partition, once warm: no allocation, no lock, no system call (tests/unit counts them).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/buffer.h"
+#include "common/plan/plan.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::session {
+
+struct Options {
+  uint64_t job = 0;           // job_number()
+  uint32_t worker = 0;        // member index of this worker
+  uint64_t window_bytes = 0;  // pushed without a result yet, over all owners; > 0
+  absl::Duration stall_after = absl::Milliseconds(50);
+  absl::Duration defer_retry = absl::Milliseconds(2);  // first pause after a kDefer, doubled up to 64 times that
+};
+
+// One push_pull of a tensor.
+struct Request {
+  uint64_t id = 0;      // the caller's, comes back in Done
+  uint32_t tensor = 0;  // index in the plan
+  ReduceOp op = ReduceOp::kSum;
+  Buffer input;         // the tensor's bytes (usually borrowed), unchanged until Done
+  MutableBytes output;  // as many bytes; may be the same memory
+};
+
+struct Send {
+  uint32_t owner = 0;
+  wire::Header header;  // lacks what Connection::send() seals
+  Buffer payload;
+};
+
+struct Done {
+  uint64_t id = 0;
+  absl::Status status;  // OK: output holds the sum
+};
+
+// Filled by the session, emptied and reused by the caller.
+struct Actions {
+  std::vector<Send> sends;
+  std::vector<Done> done;
+};
+
+struct Counters {
+  uint64_t pushed_bytes = 0;     // payload, repeats included
+  uint64_t repeated_pushes = 0;  // after a reconnect or a kDefer
+  uint64_t results = 0;
+  uint64_t duplicate_results = 0;
+  uint64_t deferred = 0;
+  uint64_t stalls = 0;  // times the window grew
+  uint64_t outstanding_bytes = 0;
+};
+
+class Session {
+ public:
+  explicit Session(const Options& options, BufferPool* pool);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // A plan that only adds tensors to the one in force, or the first one. FailedPrecondition otherwise.
+  absl::Status apply(std::shared_ptr<const plan::Plan> plan);
+
+  // Begins a push_pull. InvalidArgument: unknown tensor or wrong size; FailedPrecondition: this tensor is still in
+  // flight. A tensor of zero bytes is done at once.
+  absl::Status start(Request request, absl::Duration now, Actions& actions);
+
+  // The connection to an owner is up (frames may be sent) or gone.
+  void on_connected(uint32_t owner, absl::Duration now, Actions& actions);
+  void on_disconnected(uint32_t owner);
+
+  // A kResult or kDefer from `owner`. An error: this peer broke the protocol, close the connection with it.
+  absl::Status on_frame(uint32_t owner, const wire::Header& header, Buffer payload, absl::Duration now,
+                        Actions& actions);
+
+  // Call every few milliseconds while anything is in flight.
+  void on_tick(absl::Duration now, Actions& actions);
+
+  // Ends every request with `status`, and every later one at once.
+  void fail(const absl::Status& status, Actions& actions);
+
+  bool idle() const;  // nothing in flight and every result acknowledged
+  // For messages to people: the owners from whom results are missing, most overdue first.
+  std::vector<uint32_t> waiting_for() const;
+  const Counters& counters() const;
+
+ private:
+  struct Core;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace gleaner::session

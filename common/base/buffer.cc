@@ -1,0 +1,69 @@
+#include "common/base/buffer.h"
+
+#include <bit>
+#include <cassert>
+#include <new>
+
+namespace gleaner {
+namespace {
+
+constexpr std::align_val_t kPage{4096};
+
+}  // namespace
+
+Buffer Buffer::borrow(MutableBytes memory) {
+  auto* block = new Block{memory.data(), memory.size(), 0, nullptr};
+  return Buffer(block, memory);
+}
+
+Buffer Buffer::slice(size_t offset, size_t size) const {
+  assert(offset + size <= data_.size());
+  return Buffer(block_, data_.subspan(offset, size));
+}
+
+bool Buffer::sole_owner() const { return block_ == nullptr || block_->references == 1; }
+
+void Buffer::release() {
+  if (block_ == nullptr || --block_->references > 0) return;
+  if (block_->pool != nullptr) {
+    block_->pool->give_back(block_);
+  } else {
+    delete block_;
+  }
+  block_ = nullptr;
+}
+
+BufferPool::~BufferPool() {
+  assert(bytes_in_use_ == 0);
+  for (auto& blocks : free_) {
+    for (Buffer::Block* block : blocks) {
+      ::operator delete(block->memory, kPage);
+      delete block;
+    }
+  }
+}
+
+Buffer BufferPool::take(size_t size) {
+  if (size == 0) return {};
+  assert(size <= kMaxBytes);
+  const int size_class = std::max(0, static_cast<int>(std::bit_width(size - 1)) - kSmallestClass);
+  auto& blocks = free_[static_cast<size_t>(size_class)];
+  if (blocks.empty()) {
+    const size_t capacity = size_t{1} << (size_class + kSmallestClass);
+    auto* memory = static_cast<std::byte*>(::operator new(capacity, kPage));
+    blocks.push_back(new Buffer::Block{memory, capacity, 0, this});
+    bytes_reserved_ += capacity;
+  }
+  Buffer::Block* block = blocks.back();
+  blocks.pop_back();
+  bytes_in_use_ += block->capacity;
+  return Buffer(block, MutableBytes(block->memory, size));
+}
+
+void BufferPool::give_back(Buffer::Block* block) {
+  bytes_in_use_ -= block->capacity;
+  const int size_class = static_cast<int>(std::bit_width(block->capacity - 1)) - kSmallestClass;
+  free_[static_cast<size_t>(size_class)].push_back(block);
+}
+
+}  // namespace gleaner

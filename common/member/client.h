@@ -1,0 +1,90 @@
+// A member's end of the coordinator's stream: joins, declares tensors, follows plans, reports, leaves.
+//
+// Workers (every local rank of them) and summers use it alike. The stream is gRPC (common/proto/coordinator.proto); one
+// thread of its own, named "gln-coord", reads it and calls the listener. All calls are thread safe and return at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/address.h"
+#include "common/base/env.h"
+#include "common/plan/plan.h"
+#include "common/wire/handshake.h"
+
+namespace gleaner::member {
+
+enum class Role { kWorker, kSummer };
+
+struct JoinOptions {
+  Address coordinator;
+  std::string job = "default";
+  std::string token;  // contents of the token file, whitespace trimmed; never sent
+  Role role = Role::kWorker;
+  std::optional<uint32_t> index;  // worker index, or summer index; a summer without one is given the next
+  uint32_t local_rank = 0;        // workers
+  uint32_t local_size = 1;
+  std::string address;                         // where this member's summer listens; empty for local ranks > 0
+  double bits_per_second = 0;                  // 0: not known, the coordinator's --bandwidth counts
+  absl::Duration timeout = absl::Seconds(60);  // until everybody has joined
+};
+
+// What the coordinator tells a member that it let in.
+struct Welcome {
+  uint32_t member = 0;  // index in every plan of this job
+  uint32_t workers = 0;
+  uint32_t local_ranks = 1;
+  uint32_t summers = 0;
+  wire::Secret secret{};    // for data connections
+  absl::Duration deadline;  // how long a silent peer is tolerated; how long a declaration may wait for the others
+};
+
+// Cumulative since the start of the job, by local rank 0 of each worker.
+struct Report {
+  uint64_t steps = 0;
+  uint64_t bytes = 0;                // gradient bytes reduced, not wire bytes
+  double communication_seconds = 0;  // time with at least one push_pull in flight
+};
+
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void on_welcome(const Welcome& welcome) = 0;
+  // A validated plan to get ready for; answer by Client::acknowledge(epoch) or refuse(epoch, why).
+  virtual void on_prepare(std::shared_ptr<const plan::Plan> plan) = 0;
+  virtual void on_commit(uint32_t epoch) = 0;
+  // The job can't go on (a member is lost, declarations differ, a start did not complete ...): the status names who and
+  // what. Also when the coordinator is out of reach before the first commit. Last callback.
+  virtual void on_failed(const absl::Status& status) = 0;
+  // Every worker left: summers may go. Last callback.
+  virtual void on_finished() = 0;
+};
+
+class Client {
+ public:
+  // Begins to join; callbacks follow from the client's thread, until stop() or the destructor returns.
+  static absl::StatusOr<std::unique_ptr<Client>> start(const Env& env, const JoinOptions& options, Listener* listener);
+  virtual ~Client() = default;
+
+  // Tensors that this rank is going to reduce. When every rank has declared a tensor alike, a plan with it follows by
+  // on_prepare(). Declaring the same tensor again alike is harmless.
+  virtual void declare(const std::vector<plan::Tensor>& tensors) = 0;
+  virtual void acknowledge(uint32_t epoch) = 0;
+  virtual void refuse(uint32_t epoch, const absl::Status& why) = 0;
+  // Sent along with heartbeats, and at the latest by leave().
+  virtual void report(const Report& report) = 0;
+  // This member can't go on with `member` (a plan index): the coordinator fails the job and tells everyone.
+  virtual void fault(uint32_t member, const absl::Status& why) = 0;
+  // Says good-bye and waits up to `timeout` for the coordinator to have heard it. `status` not OK: this rank failed.
+  virtual void leave(const absl::Status& status, absl::Duration timeout) = 0;
+  // No callback runs after this returned.
+  virtual void stop() = 0;
+};
+
+}  // namespace gleaner::member

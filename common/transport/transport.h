@@ -1,0 +1,102 @@
+// What moves frames between members. tcp/, inproc/ (and later shm/ and rdma/) offer the same interface and pass the
+// same conformance suite (tests/conformance); what one of them can do is asked through capabilities(), never assumed.
+//
+// Threads: a Transport, its connections and its handler belong to one thread, which calls poll(). Only wake() may be
+// called from another thread. No callback runs inside send(), connect() or close(): all come from poll().
+// Per frame, once warm: no allocation, no lock; frames that are queued together share one system call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/address.h"
+#include "common/base/buffer.h"
+#include "common/wire/frame.h"
+#include "common/wire/handshake.h"
+
+namespace gleaner::transport {
+
+struct Capabilities {
+  bool in_process = false;        // payloads arrive as the sender's own buffers
+  bool one_sided = false;         // payloads are written into the peer's memory
+  bool checksums_payload = true;  // sender fills and receiver checks payload_crc
+};
+
+// Who is at the other end, known once the handshake is done.
+struct Peer {
+  uint64_t job = 0;
+  uint32_t member = 0;    // member index of the other end's session or summer
+  bool accepted = false;  // true: it connected to us (so it is a worker session and we are the summer)
+  std::string address;    // for messages to people
+};
+
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  // Queues a frame. Seals the header. The payload's buffer is held until the bytes have left. Frames leave in order.
+  // After close() or on_closed() frames are dropped silently: the protocol above sends again on the next connection.
+  virtual void send(const wire::Header& header, Buffer payload) = 0;
+
+  // Bytes queued here and not yet taken by the kernel (or the peer).
+  virtual size_t queued_bytes() const = 0;
+
+  // Closes; on_closed(status) follows from poll().
+  virtual void close(absl::Status status) = 0;
+
+  virtual const Peer& peer() const = 0;
+  virtual Capabilities capabilities() const = 0;
+
+  // For the handler's own use: which of its peers this is.
+  void* context = nullptr;
+};
+
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  // The handshake is done, both ways.
+  virtual void on_connected(Connection& connection) = 0;
+  // A header came that passed decode_header(): where its payload shall go. Returns a buffer of exactly
+  // header.payload_bytes (> 0), or an error, which closes the connection with it.
+  virtual absl::StatusOr<Buffer> on_header(Connection& connection, const wire::Header& header) = 0;
+  // The frame is complete and its payload checked. kPing is answered by the transport itself and not reported.
+  virtual void on_frame(Connection& connection, const wire::Header& header, Buffer payload) = 0;
+  // Last callback of a connection, connected or not; the object dies when it returns. The status says why, with the
+  // peer's address: OK for our own close(OkStatus()).
+  virtual void on_closed(Connection& connection, const absl::Status& status) = 0;
+};
+
+struct ConnectOptions {
+  uint64_t job = 0;
+  uint32_t member = 0;  // who we are
+  wire::Secret secret{};
+  absl::Duration timeout = absl::Seconds(5);  // for connection and handshake together
+  void* context = nullptr;                    // becomes Connection::context at once
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Starts to accept. Returns the address in use (the port the system picked for port 0). AlreadyExists: port in use;
+  // InvalidArgument: no such host.
+  virtual absl::StatusOr<Address> listen(const Address& address) = 0;
+
+  // Starts to connect; on_connected() or on_closed() follows.
+  virtual absl::StatusOr<Connection*> connect(const Address& address, const ConnectOptions& options) = 0;
+
+  // Waits up to `timeout` for something to happen and handles it; returns early after wake(). Also does the
+  // transport's own time keeping: handshake timeouts, pings on idle connections, and closing (DeadlineExceeded) those
+  // whose peer has said nothing for the idle deadline.
+  virtual void poll(absl::Duration timeout) = 0;
+
+  // Makes a poll() in progress, or the next one, return at once. Any thread.
+  virtual void wake() = 0;
+};
+
+}  // namespace gleaner::transport

@@ -1,0 +1,87 @@
+// The summer's protocol core: takes frames of one job, gives back frames to send. No I/O, no clock, no thread.
+//
+// For each partition it owns and each step it gathers one contribution per worker, in any order, and as soon as all n
+// are in sums them in rank order (kernels/kernels.h) and sends the result to every worker.
+//
+// Exactly once: a contribution is (epoch, tensor, partition, step, worker). A second copy is ignored; if that sum is
+// made and still retained, its result is sent to that worker again (it lost the first with its connection).
+// A worker starts step s+1 of a tensor only after it has all of step s, so at most two steps of a partition are alive:
+// contributions for s+1 gather while the result of s is retained. A push more than one step ahead is a protocol error.
+// Retention: a result is kept until every worker has acknowledged it (kAck), or pushed the next step of that partition,
+// which says the same.
+// Fencing: frames of epochs in [fence, epoch] of the plan in force are accepted; of a prepared plan too, which commits
+// it; older ones are dropped and counted; anything else is a protocol error.
+// Memory: the first contribution of a partition reserves what its sum will need (n contributions and a result). When
+// that would exceed the cap, the push is dropped and answered by kDefer; partitions already begun are always let in, so
+// a worker that tries all it has ready always gets on. See docs/protocol.md.
+//
+// Per frame, once warm: no allocation, no lock, no system call (tests/unit counts them).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/buffer.h"
+#include "common/kernels/kernels.h"
+#include "common/plan/plan.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::engine {
+
+struct Options {
+  uint64_t job = 0;               // job_number()
+  uint32_t self = 0;              // member index of this summer
+  uint64_t memory_cap_bytes = 0;  // 0: none
+};
+
+// A frame for one worker. The header still lacks what Connection::send() seals.
+struct Send {
+  uint32_t worker = 0;
+  wire::Header header;
+  Buffer payload;
+};
+
+// Filled by the engine, emptied and reused by the caller.
+using Actions = std::vector<Send>;
+
+struct Counters {
+  uint64_t contributions = 0;  // accepted
+  uint64_t sums = 0;           // made
+  uint64_t summed_bytes = 0;   // bytes of results made
+  uint64_t duplicates = 0;     // contributions ignored
+  uint64_t resent = 0;         // results sent once more
+  uint64_t fenced = 0;         // frames of epochs gone by
+  uint64_t deferred = 0;       // pushes answered by kDefer
+  uint64_t memory_bytes = 0;   // reserved now
+};
+
+class Engine {
+ public:
+  // `kernels` and `pool` outlive the engine; payload buffers may come from `pool` or anywhere else.
+  Engine(const Options& options, const kernels::Kernels* kernels, BufferPool* pool);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Plan change. prepare() checks that this summer can follow: FailedPrecondition when the epoch is not above the one
+  // in force, ResourceExhausted when the cap can't hold even one of its partitions. A prepared plan comes into force by
+  // commit(), or by the first frame of its epoch; discard() forgets it.
+  absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
+  absl::Status commit(uint32_t epoch);
+  void discard(uint32_t epoch);
+
+  // A kPush or kAck from `worker`. Appends what is to be sent. An error means that this peer broke the protocol
+  // (InvalidArgument, FailedPrecondition): nothing was changed, the connection is to be closed with it.
+  absl::Status on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
+
+  uint32_t epoch() const;  // in force; 0 before the first commit
+  const Counters& counters() const;
+
+ private:
+  struct Core;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace gleaner::engine
