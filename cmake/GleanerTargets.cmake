@@ -9,12 +9,29 @@ function(gleaner_library name)
   target_link_libraries(gleaner_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LINKS} PRIVATE gleaner_warnings)
 endfunction()
 
+# What every executable of ours gets beside its own code.
+function(gleaner_add_runtime name)
+  if(TARGET gleaner_tsan_sync)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:gleaner_tsan_sync>)
+  endif()
+endfunction()
+
+# Builds what `ctest -L threads` needs, and no more: the TSan stage of scripts/test.
+add_custom_target(threaded_tests)
+
+# How every test runs under the sanitizers.
+set(gleaner_test_environment
+    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan/suppressions.txt:second_deadlock_stack=1"
+    "UBSAN_OPTIONS=print_stacktrace=1")
+
 # gleaner_binary(NAME SOURCES... DEPENDS targets...): an executable in bin/.
 function(gleaner_binary name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_warnings)
+  gleaner_add_runtime(${name})
+  add_dependencies(threaded_tests ${name})
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
@@ -31,7 +48,12 @@ function(gleaner_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+                                          ENVIRONMENT "${gleaner_test_environment}")
+  gleaner_add_runtime(${name})
+  if("threads" IN_LIST ARG_LABELS)
+    add_dependencies(threaded_tests ${name})
+  endif()
 endfunction()
 
 # gleaner_fuzzer(NAME SOURCES... DEPENDS targets...): a libFuzzer program and its bounded smoke run, where clang builds.
@@ -47,5 +69,5 @@ function(gleaner_fuzzer name)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_warnings)
   add_test(NAME ${name}_smoke COMMAND ${name} -runs=200000 -max_total_time=20 -print_final_stats=1)
-  set_tests_properties(${name}_smoke PROPERTIES TIMEOUT 120 LABELS fuzz)
+  set_tests_properties(${name}_smoke PROPERTIES TIMEOUT 120 LABELS fuzz ENVIRONMENT "${gleaner_test_environment}")
 endfunction()
