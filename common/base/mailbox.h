@@ -1,0 +1,53 @@
+// How other threads hand work to the thread that owns a loop: post() from anywhere, drain() on the owner.
+//
+// One lock per message; for requests and plan changes, not for partitions. After close() messages are dropped.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace gleaner {
+
+class Mailbox {
+ public:
+  // `wake` makes the owner call drain() soon; it is called without the lock held, by the posting thread.
+  explicit Mailbox(std::function<void()> wake) : wake_(std::move(wake)) {}
+
+  void post(std::function<void()> message) ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (closed_) return;
+      messages_.push_back(std::move(message));
+    }
+    wake_();
+  }
+
+  // Runs what has been posted, in order.
+  void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      running_.swap(messages_);
+    }
+    for (auto& message : running_) message();
+    running_.clear();
+  }
+
+  void close() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    messages_.clear();
+  }
+
+ private:
+  const std::function<void()> wake_;
+  absl::Mutex mutex_;
+  std::vector<std::function<void()>> messages_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> running_;  // the owner's
+};
+
+}  // namespace gleaner

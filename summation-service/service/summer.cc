@@ -1,0 +1,63 @@
+#include "summation-service/service/summer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::service {
+
+Summer::Summer(const Env& env, const engine::Options& options, const kernels::Kernels* kernels, BufferPool* pool)
+    : env_(env), job_(options.job), pool_(pool), engine_(options, kernels, pool) {}
+
+absl::Status Summer::prepare(std::shared_ptr<const plan::Plan> plan) {
+  if (workers_.size() < plan->workers) workers_.resize(plan->workers, nullptr);
+  return engine_.prepare(std::move(plan));
+}
+
+uint32_t Summer::connected_workers() const {
+  return static_cast<uint32_t>(std::count_if(workers_.begin(), workers_.end(), [](auto* c) { return c != nullptr; }));
+}
+
+void Summer::on_connected(transport::Connection& connection) {
+  const transport::Peer& peer = connection.peer();
+  if (peer.job != job_ || peer.member >= plan::kMaxMembers) {
+    connection.close(absl::InvalidArgumentError(absl::StrCat("member ", peer.member, " is not a worker of this job")));
+    return;
+  }
+  // A worker may be told of the plan, and connect, before this summer is.
+  if (workers_.size() <= peer.member) workers_.resize(peer.member + 1, nullptr);
+  transport::Connection* const old = std::exchange(workers_[peer.member], &connection);
+  if (old != nullptr) old->close(absl::AbortedError("the worker connected again"));
+  env_.log->debug("worker connected", "worker", peer.member, "address", peer.address);
+}
+
+absl::StatusOr<Buffer> Summer::on_header(transport::Connection&, const wire::Header& header) {
+  return pool_->take(header.payload_bytes);
+}
+
+void Summer::on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) {
+  const uint32_t worker = connection.peer().member;
+  const absl::Status status = engine_.on_frame(worker, header, std::move(payload), actions_);
+  if (!status.ok()) {
+    env_.log->warning("worker broke the protocol", "worker", worker, "reason", status.message());
+    connection.close(status);
+  }
+  for (engine::Send& send : actions_) {
+    // Without a connection the frame is dropped: the worker pushes again when it is back, and gets it then.
+    if (send.worker < workers_.size() && workers_[send.worker] != nullptr) {
+      workers_[send.worker]->send(send.header, std::move(send.payload));
+    }
+  }
+  actions_.clear();
+}
+
+void Summer::on_closed(transport::Connection& connection, const absl::Status& status) {
+  const uint32_t worker = connection.peer().member;
+  const bool current = worker < workers_.size() && workers_[worker] == &connection;
+  if (current) workers_[worker] = nullptr;
+  env_.log->debug("connection closed", "worker", worker, "address", connection.peer().address, "reason",
+                  status.message());
+}
+
+}  // namespace gleaner::service

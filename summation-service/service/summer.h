@@ -1,0 +1,45 @@
+// The I/O around one job's engine: workers' connections in, their frames to the engine, what it wants sent out again.
+//
+// Serves a CPU summer (gleaner-summer) and the summer colocated in a worker (comm-lib/runtime) alike: it is a transport
+// handler for accepted connections, whatever the transport. A worker that connects again takes the place of its old
+// connection. Threads: everything on the one that polls the transport.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/base/env.h"
+#include "common/transport/transport.h"
+#include "summation-service/engine/engine.h"
+
+namespace gleaner::service {
+
+class Summer : public transport::Handler {
+ public:
+  Summer(const Env& env, const engine::Options& options, const kernels::Kernels* kernels, BufferPool* pool);
+
+  absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
+  absl::Status commit(uint32_t epoch) { return engine_.commit(epoch); }
+
+  // Nothing is gathered, and every result is with every worker.
+  bool idle() const { return engine_.counters().memory_bytes == 0; }
+  uint32_t epoch() const { return engine_.epoch(); }
+  const engine::Counters& counters() const { return engine_.counters(); }
+  uint32_t connected_workers() const;
+
+  void on_connected(transport::Connection& connection) override;
+  absl::StatusOr<Buffer> on_header(transport::Connection& connection, const wire::Header& header) override;
+  void on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) override;
+  void on_closed(transport::Connection& connection, const absl::Status& status) override;
+
+ private:
+  const Env env_;
+  const uint64_t job_;
+  BufferPool* const pool_;
+  engine::Engine engine_;
+  engine::Actions actions_;
+  std::vector<transport::Connection*> workers_;  // by worker; null: not connected
+};
+
+}  // namespace gleaner::service
