@@ -14,19 +14,25 @@
 
 namespace gleaner::plan {
 
+// Slower is nobody's link, faster is nobody's yet; in between, no formula below over- or underflows.
+inline constexpr double kMinBitsPerSecond = 1;
+inline constexpr double kMaxBitsPerSecond = 1e18;
+
 struct Fleet {
-  std::vector<double> worker_bits_per_second;  // n >= 1, each > 0 and finite
-  std::vector<double> summer_bits_per_second;  // k >= 0
+  std::vector<double> worker_bits_per_second;  // n >= 1, each in [kMinBitsPerSecond, kMaxBitsPerSecond]
+  std::vector<double> summer_bits_per_second;  // k >= 0, the same; n + k <= kMaxMembers
   uint32_t n() const { return static_cast<uint32_t>(worker_bits_per_second.size()); }
   uint32_t k() const { return static_cast<uint32_t>(summer_bits_per_second.size()); }
 };
 
+// Everything below needs a fleet that passes this.
 absl::Status validate(const Fleet& fleet);
 
 // The least possible step time in seconds for `bytes` of gradient per worker: the bound.
 double bound_seconds(const Fleet& fleet, double bytes);
 
-// Fractions of the stream that each member's summer owns, workers first, Σ = 1; reaches bound_seconds().
+// Fractions of the stream that each member's summer owns, workers first, Σ = 1; reaches bound_seconds(). Where more
+// than one split does, the slack is spread in proportion to what each could own. A share is 0 or at least 1e-9.
 std::vector<double> shares(const Fleet& fleet);
 
 // Bytes that each member moves each way when member m's summer owns owned[m] bytes; workers first.

@@ -12,19 +12,39 @@
 namespace gleaner::plan {
 
 struct PartitionOptions {
-  uint64_t partition_bytes = 0;  // 0: sized in link time, see default_partition_bytes()
+  uint64_t partition_bytes = 0;  // kMinPartitionBytes .. kMaxPartitionBytes; 0: default_partition_bytes()
 };
 
-// About 0.7 ms of the slowest link, a power of two in [4 KiB, kMaxPartitionBytes], and not so large that n owners would
-// get less than a few partitions each of `total_bytes`.
+inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest type
+
+// What a partition's size weighs, in bytes. Larger than by_link: a late but urgent tensor waits long behind it. Larger
+// than by_stream: owners wait long for the first result of a step (n pushes) and the total is split coarsely. Smaller
+// than least: the wire waits for the CPU, or headers take more than 2 % of it.
+struct PartitionLimits {
+  double by_link = 0;    // 0.7 ms of the slowest worker's link
+  double by_stream = 0;  // 1/200 of total / n
+  double least = 0;      // 10 us of the slowest worker's link, at least 4 KiB
+};
+PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes);
+
+// The power of two next below by_link and by_stream, but no less than that of `least`, and at most kMaxPartitionBytes.
 uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes);
 
 // Builds a plan of epoch 0 for these tensors in generation order. Members get the fleet's bandwidths and no address.
+//
+// A tensor is cut into even, element-aligned slices of at most partition_bytes. Toward the end of the tensors given,
+// slices get finer, down to an eighth of that (no less than 1 KiB): so the total is split closer than a partition, and
+// a small tensor that comes alone is still spread over many owners. Owners of share 0 get nothing.
+// InvalidArgument: fleet, tensors or partition size out of their limits, or more than kMaxPartitions.
+// Cost: O(partitions * log(members)).
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options);
 
 // The same members, the old partitions untouched, `added` tensors cut and assigned so that the whole stream stays
-// balanced. Epoch and fence are the caller's to set.
+// balanced. Epoch and fence are the caller's to set. `plan` must be valid.
 absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, const PartitionOptions& options);
+
+// The bandwidths of a plan's members.
+Fleet fleet_of(const Plan& plan);
 
 // Bytes each member's summer owns.
 std::vector<uint64_t> owned_bytes(const Plan& plan);

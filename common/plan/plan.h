@@ -18,10 +18,14 @@ namespace gleaner::plan {
 
 inline constexpr uint64_t kMaxPartitionBytes = uint64_t{4} << 20;  // BytePS §4.1
 inline constexpr uint32_t kMaxMembers = 1u << 16;
+inline constexpr uint32_t kMaxRanks = 1u << 20;                 // n * g
+inline constexpr uint32_t kMaxPartitions = 1u << 24;            // per plan: 64 TiB at most
+inline constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 60;  // all tensors together
+inline constexpr size_t kMaxTensorNameBytes = 4096;
 
 // A named gradient. Its index in Plan::tensors is its id on the wire.
 struct Tensor {
-  std::string name;
+  std::string name;  // 1 .. kMaxTensorNameBytes, different from every other
   uint64_t elements = 0;
   DataType type = DataType::kFloat32;
   // Lower goes first: what the next forward pass needs first. Ties go by generation order.
@@ -41,7 +45,7 @@ struct Partition {
 };
 
 struct Member {
-  double bits_per_second = 0;  // each way
+  double bits_per_second = 0;  // each way; within the limits of model.h
   std::string address;         // HOST:PORT of its summer; empty in a plan that is only computed
   friend bool operator==(const Member&, const Member&) = default;
 };
@@ -49,7 +53,7 @@ struct Member {
 struct Plan {
   uint32_t epoch = 0;  // version; 0: not agreed by anybody
   // Frames of epochs in [fence, epoch] are accepted. A plan that only adds tensors keeps the fence of the one before; a
-  // plan that moves partitions raises it to its own epoch.
+  // plan that moves partitions raises it to its own epoch. fence <= epoch.
   uint32_t fence = 0;
   uint32_t workers = 0;                   // n
   uint32_t local_ranks = 1;               // g; n * g ranks take part in every sum
@@ -72,5 +76,8 @@ struct Plan {
 
 // Checks every rule that the comments above state; what comes from outside is used only after this.
 absl::Status validate(const Plan& plan);
+
+// The part of it that concerns tensors alone: names, types, sizes.
+absl::Status validate(std::span<const Tensor> tensors);
 
 }  // namespace gleaner::plan

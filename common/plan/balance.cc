@@ -1,0 +1,44 @@
+#include "common/plan/balance.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace gleaner::plan {
+
+Balance::Balance(const std::vector<double>& shares, const std::vector<uint64_t>& owned, uint64_t largest_slice)
+    : bytes_per_share_(shares.size()),
+      owned_(owned),
+      largest_slice_(static_cast<double>(largest_slice)),
+      stream_(std::accumulate(owned.begin(), owned.end(), uint64_t{0})) {
+  ahead_.reserve(shares.size());
+  due_.reserve(shares.size());
+  for (uint32_t member = 0; member < shares.size(); ++member) {
+    if (shares[member] <= 0) continue;
+    bytes_per_share_[member] = 1 / shares[member];
+    ahead_.push_back({static_cast<double>(owned_[member]) * bytes_per_share_[member], member});
+  }
+  std::ranges::make_heap(ahead_, std::greater{});
+}
+
+uint32_t Balance::assign(uint64_t bytes) {
+  stream_ += bytes;
+  // Somebody is always due: the slice's own bytes are in stream_ and in nobody's hands. Rounding alone could say no.
+  while (!ahead_.empty() && (due_.empty() || ahead_.front().position <= static_cast<double>(stream_))) {
+    const uint32_t member = ahead_.front().member;
+    std::ranges::pop_heap(ahead_, std::greater{});
+    ahead_.pop_back();
+    const double deadline = (static_cast<double>(owned_[member]) + largest_slice_) * bytes_per_share_[member];
+    due_.push_back({deadline, member});
+    std::ranges::push_heap(due_, std::greater{});
+  }
+  const uint32_t owner = due_.front().member;
+  std::ranges::pop_heap(due_, std::greater{});
+  due_.pop_back();
+  owned_[owner] += bytes;
+  ahead_.push_back({static_cast<double>(owned_[owner]) * bytes_per_share_[owner], owner});
+  std::ranges::push_heap(ahead_, std::greater{});
+  return owner;
+}
+
+}  // namespace gleaner::plan

@@ -1,0 +1,151 @@
+#include "common/plan/partitioner.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/plan/balance.h"
+
+namespace gleaner::plan {
+namespace {
+
+constexpr double kLinkSeconds = 0.7e-3;
+constexpr double kLeastLinkSeconds = 10e-6;
+constexpr double kLeastBytes = 4096;
+constexpr double kStreamFraction = 1.0 / 200;
+constexpr uint64_t kFinestFraction = 8;
+constexpr uint64_t kFinestBytes = 1024;
+
+uint64_t power_of_two_below(double bytes) { return std::bit_floor(static_cast<uint64_t>(std::max(bytes, 1.0))); }
+
+uint64_t total_bytes(std::span<const Tensor> tensors) {
+  uint64_t total = 0;
+  for (const Tensor& tensor : tensors) total += tensor.bytes();
+  return total;
+}
+
+// How large the next slice may be: a part of what is left, so that the last round over all owners is dealt finely.
+class SliceSize {
+ public:
+  SliceSize(uint64_t partition_bytes, uint64_t owners)
+      : most_(partition_bytes),
+        least_(std::min(partition_bytes, std::max(partition_bytes / kFinestFraction, kFinestBytes))),
+        owners_(owners) {}
+
+  uint64_t most() const { return most_; }
+  uint64_t at(uint64_t left_of_stream) const { return std::clamp(left_of_stream / (2 * owners_), least_, most_); }
+  // An upper limit to how many slices at() makes of a stream.
+  uint64_t count(uint64_t stream, uint64_t tensors) const {
+    return stream / most_ + tensors + 2 * (kFinestFraction + 1) * owners_;
+  }
+
+ private:
+  uint64_t most_, least_, owners_;
+};
+
+// The first of the fewest even slices of at most `most` bytes: whole elements, and never a crumb at the end.
+uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
+  const uint64_t elements = bytes / element;
+  const uint64_t per_slice = std::max<uint64_t>(1, most / element);
+  const uint64_t slices = (elements + per_slice - 1) / per_slice;
+  return (elements + slices - 1) / slices * element;
+}
+
+// Cuts the tensors from `first` on and gives each slice its owner.
+void cut(Plan& plan, size_t first, const SliceSize& size, Balance balance) {
+  uint64_t left = total_bytes(std::span(plan.tensors).subspan(first));
+  for (size_t id = first; id < plan.tensors.size(); ++id) {
+    const uint64_t bytes = plan.tensors[id].bytes();
+    const uint64_t element = size_of(plan.tensors[id].type);
+    for (uint64_t offset = 0; offset < bytes;) {
+      const uint64_t slice = first_slice(bytes - offset, size.at(left), element);
+      plan.partitions.push_back({.tensor = static_cast<uint32_t>(id),
+                                 .owner = balance.assign(slice),
+                                 .offset = offset,
+                                 .bytes = static_cast<uint32_t>(slice)});
+      offset += slice;
+      left -= slice;
+    }
+    plan.first_partition.push_back(static_cast<uint32_t>(plan.partitions.size()));
+  }
+}
+
+absl::Status check_partition_bytes(uint64_t bytes) {
+  if (bytes == 0 || (bytes >= kMinPartitionBytes && bytes <= kMaxPartitionBytes)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("partitions of ", bytes, " bytes: expected ", kMinPartitionBytes,
+                                                 " to ", kMaxPartitionBytes, " bytes (4 MiB), or 0 for the default"));
+}
+
+}  // namespace
+
+PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes) {
+  const double bytes_per_second = *std::ranges::min_element(fleet.worker_bits_per_second) / 8;
+  return {.by_link = kLinkSeconds * bytes_per_second,
+          .by_stream = kStreamFraction * static_cast<double>(total_bytes) / fleet.n(),
+          .least = std::max(kLeastLinkSeconds * bytes_per_second, kLeastBytes)};
+}
+
+uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
+  const PartitionLimits limits = partition_limits(fleet, total_bytes);
+  const double bytes = std::max(std::min(limits.by_link, limits.by_stream), limits.least);
+  return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
+}
+
+absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options) {
+  GLN_RETURN_IF_ERROR(validate(fleet));
+  Plan plan;
+  plan.workers = fleet.n();
+  plan.first_partition = {0};
+  plan.members.reserve(fleet.n() + fleet.k());
+  for (double bandwidth : fleet.worker_bits_per_second) plan.members.push_back({bandwidth, {}});
+  for (double bandwidth : fleet.summer_bits_per_second) plan.members.push_back({bandwidth, {}});
+  return extend_plan(plan, std::move(tensors), options);
+}
+
+absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, const PartitionOptions& options) {
+  GLN_RETURN_IF_ERROR(check_partition_bytes(options.partition_bytes));
+  Plan extended = plan;
+  const size_t first = extended.tensors.size();
+  std::ranges::move(added, std::back_inserter(extended.tensors));
+  GLN_RETURN_IF_ERROR(validate(extended.tensors));
+
+  const Fleet fleet = fleet_of(extended);
+  const std::vector<double> share = shares(fleet);
+  const auto owners = static_cast<uint64_t>(std::ranges::count_if(share, [](double part) { return part > 0; }));
+  const uint64_t partition_bytes = options.partition_bytes > 0
+                                       ? options.partition_bytes
+                                       : default_partition_bytes(fleet, total_bytes(extended.tensors));
+  const SliceSize size(partition_bytes, owners);
+  const std::span<const Tensor> fresh = std::span(extended.tensors).subspan(first);
+  const uint64_t most_partitions = extended.partitions.size() + size.count(total_bytes(fresh), fresh.size());
+  if (most_partitions > kMaxPartitions) {
+    return absl::InvalidArgumentError(absl::StrCat("up to ", most_partitions, " partitions of ", partition_bytes,
+                                                   " bytes; a plan holds at most ", kMaxPartitions,
+                                                   ": choose larger partitions (up to 4 MiB) or smaller tensors"));
+  }
+  extended.partitions.reserve(most_partitions);
+  extended.first_partition.reserve(extended.tensors.size() + 1);
+  uint64_t largest = size.most();
+  for (const Partition& partition : extended.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  cut(extended, first, size, Balance(share, owned_bytes(extended), largest));
+  return extended;
+}
+
+Fleet fleet_of(const Plan& plan) {
+  Fleet fleet;
+  for (uint32_t member = 0; member < plan.members.size(); ++member) {
+    auto& side = member < plan.workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second;
+    side.push_back(plan.members[member].bits_per_second);
+  }
+  return fleet;
+}
+
+std::vector<uint64_t> owned_bytes(const Plan& plan) {
+  std::vector<uint64_t> owned(plan.members.size());
+  for (const Partition& partition : plan.partitions) owned[partition.owner] += partition.bytes;
+  return owned;
+}
+
+}  // namespace gleaner::plan

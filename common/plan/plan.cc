@@ -1,0 +1,123 @@
+#include "common/plan/plan.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/address.h"
+#include "common/base/status_macros.h"
+#include "common/plan/model.h"
+
+namespace gleaner::plan {
+namespace {
+
+template <typename... Parts>
+absl::Status invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("invalid plan: ", parts...));
+}
+
+absl::Status validate_members(const Plan& plan) {
+  if (plan.fence > plan.epoch) return invalid("fence ", plan.fence, " is above epoch ", plan.epoch);
+  if (plan.members.size() > kMaxMembers) {
+    return invalid(plan.members.size(), " members; at most ", kMaxMembers, " are possible");
+  }
+  if (plan.workers == 0 || plan.workers > plan.members.size()) {
+    return invalid(plan.workers, " workers among ", plan.members.size(), " members");
+  }
+  if (plan.local_ranks == 0 || uint64_t{plan.workers} * plan.local_ranks > kMaxRanks) {
+    return invalid(plan.local_ranks, " local ranks of ", plan.workers, " workers; expected 1 to ", kMaxRanks,
+                   " ranks in all");
+  }
+  for (uint32_t i = 0; i < plan.members.size(); ++i) {
+    const Member& member = plan.members[i];
+    if (!(member.bits_per_second >= kMinBitsPerSecond && member.bits_per_second <= kMaxBitsPerSecond)) {
+      return invalid(plan.member_name(i), " has ", member.bits_per_second, " bit/s");
+    }
+    if (member.address.empty()) continue;
+    const auto address = Address::parse(member.address);
+    if (!address.ok()) return invalid(plan.member_name(i), ": ", address.status().message());
+  }
+  return absl::OkStatus();
+}
+
+// The slices of one tensor lie end to end from its first byte to its last.
+absl::Status validate_slices(const Plan& plan, uint32_t id) {
+  const Tensor& tensor = plan.tensors[id];
+  const size_t element = size_of(tensor.type);
+  uint64_t end = 0;
+  for (const Partition& partition : plan.partitions_of(id)) {
+    if (partition.tensor != id || partition.offset != end) {
+      return invalid("tensor '", tensor.name, "': expected its byte ", end, " next; got byte ", partition.offset,
+                     " of tensor ", partition.tensor);
+    }
+    if (partition.bytes == 0 || partition.bytes > kMaxPartitionBytes || partition.bytes % element != 0) {
+      return invalid("tensor '", tensor.name, "': a partition of ", partition.bytes, " bytes; expected whole ",
+                     name_of(tensor.type), " elements, at most ", kMaxPartitionBytes, " bytes");
+    }
+    if (partition.owner >= plan.members.size()) {
+      return invalid("tensor '", tensor.name, "': owner ", partition.owner, " of ", plan.members.size(), " members");
+    }
+    end += partition.bytes;
+  }
+  if (end != tensor.bytes()) {
+    return invalid("tensor '", tensor.name, "': partitions of ", end, " bytes in all; it has ", tensor.bytes());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status validate_partitions(const Plan& plan) {
+  if (plan.partitions.size() > kMaxPartitions) {
+    return invalid(plan.partitions.size(), " partitions; at most ", kMaxPartitions, " are possible");
+  }
+  const auto& first = plan.first_partition;
+  if (first.size() != plan.tensors.size() + 1 || first.front() != 0 || first.back() != plan.partitions.size()) {
+    return invalid("first_partition does not index ", plan.partitions.size(), " partitions of ", plan.tensors.size(),
+                   " tensors");
+  }
+  // The whole index first: partitions_of() relies on it.
+  for (size_t id = 0; id < plan.tensors.size(); ++id) {
+    if (first[id] > first[id + 1]) return invalid("first_partition falls after tensor ", id);
+  }
+  for (uint32_t id = 0; id < plan.tensors.size(); ++id) GLN_RETURN_IF_ERROR(validate_slices(plan, id));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Plan::member_name(uint32_t member) const {
+  return member < workers ? absl::StrCat("worker/", member) : absl::StrCat("summer/", member - workers);
+}
+
+absl::Status validate(std::span<const Tensor> tensors) {
+  absl::flat_hash_set<absl::string_view> names;
+  names.reserve(tensors.size());
+  uint64_t stream = 0;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.name.empty() || tensor.name.size() > kMaxTensorNameBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor's name has ", tensor.name.size(), " bytes; expected 1 to ", kMaxTensorNameBytes));
+    }
+    if (!names.insert(tensor.name).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.name, "' is there twice; names must be different"));
+    }
+    if (!is_valid(tensor.type)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.name, "' has unknown data type ", static_cast<int>(tensor.type)));
+    }
+    // Divided, not multiplied: elements comes from outside.
+    if (tensor.elements > (kMaxStreamBytes - stream) / size_of(tensor.type)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.name, "' of ", tensor.elements, " ", name_of(tensor.type),
+                       " elements: all tensors together have at most ", kMaxStreamBytes, " bytes"));
+    }
+    stream += tensor.bytes();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status validate(const Plan& plan) {
+  GLN_RETURN_IF_ERROR(validate_members(plan));
+  GLN_RETURN_IF_ERROR(validate(std::span(plan.tensors)));
+  return validate_partitions(plan);
+}
+
+}  // namespace gleaner::plan
