@@ -12,7 +12,14 @@
 // A contribution is pushed until its result is here: again on every new connection to its owner, and after a kDefer.
 // The result is copied to the request's output only when whole and checked, so the contribution stays intact till then
 // and output may be the same memory as input. Results are acknowledged in batches, at the latest when nothing is
-// outstanding at that owner or with the next tick.
+// outstanding at that owner or with the next tick; the latest of each partition once more on a new connection, since
+// the last one may have taken acknowledgements with it.
+//
+// Results of any epoch from the fence on are taken, even of one above the plan applied here: an owner may be ahead.
+//
+// A request is done when all its results are here and no frame refers to its input any more: the session keeps one
+// handle to it, the frames it hands out hold slices, and a summer in the same process keeps such a slice until its sum.
+// Whoever starts a request keeps no handle of its own.
 //
 // Per partition, once warm: no allocation, no lock, no system call (tests/unit counts them).
 #pragma once
@@ -80,11 +87,12 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // A plan that only adds tensors to the one in force, or the first one. FailedPrecondition otherwise.
+  // A plan that only adds tensors to the one in force, or the first one, which comes before any connection.
+  // FailedPrecondition otherwise.
   absl::Status apply(std::shared_ptr<const plan::Plan> plan);
 
-  // Begins a push_pull. InvalidArgument: unknown tensor or wrong size; FailedPrecondition: this tensor is still in
-  // flight. A tensor of zero bytes is done at once.
+  // Begins a push_pull. InvalidArgument: unknown tensor, wrong size, an op the type has not, output overlapping input
+  // in part; FailedPrecondition: this tensor is still in flight. A tensor of zero bytes is done at once.
   absl::Status start(Request request, absl::Duration now, Actions& actions);
 
   // The connection to an owner is up (frames may be sent) or gone.
@@ -98,7 +106,9 @@ class Session {
   // Call every few milliseconds while anything is in flight.
   void on_tick(absl::Duration now, Actions& actions);
 
-  // Ends every request with `status`, and every later one at once.
+  // Ends every request with `status`, and every later one at once (start() is OK then, Done has the status). It does
+  // not wait for frames that refer to inputs: the caller has closed its connections, and stopped a summer in this
+  // process, before it tells anybody that the request is over.
   void fail(const absl::Status& status, Actions& actions);
 
   bool idle() const;  // nothing in flight and every result acknowledged

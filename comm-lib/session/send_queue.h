@@ -1,0 +1,99 @@
+// Which partition leaves next: the most urgent one that is ready, whose owner is connected and has credit, as long as
+// the window has room. Urgency is (tensor priority, position in the plan).
+//
+// One heap of ready partitions per owner, and a tournament between the heads of owners that may send: each change costs
+// O(log partitions + log owners), however many owners are out of credit.
+//
+// The window bounds the bytes sent without a result. Of it, each owner may hold twice its share of the plan's bytes and
+// always two partitions: twice, because shares hold over the whole stream and not over every few partitions. One
+// partition may always be outstanding, in all and per owner, even when it is larger than that.
+//
+// A deferred partition leaves the window, since the owner dropped it, and is ready again after a pause that doubles
+// from time to time, or when a result shows that the owner has memory again: one per result, the most urgent first, so
+// that all workers try the same one.
+//
+// After apply() nothing allocates.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "comm-lib/session/tournament.h"
+#include "common/plan/plan.h"
+
+namespace gleaner::session {
+
+class SendQueue {
+ public:
+  SendQueue(uint64_t window_bytes, absl::Duration stall_after, absl::Duration defer_retry);
+
+  // The first plan, or one that only adds to the last; it outlives its use here.
+  void apply(const plan::Plan* plan);
+
+  // Partitions are named by their index in the plan.
+  void make_ready(uint32_t partition);                  // was idle
+  std::optional<uint32_t> next(absl::Duration now);     // marks it as sent
+  bool defer(uint32_t partition, absl::Duration now);   // false: it is not sent, nothing changes
+  void finish(uint32_t partition, absl::Duration now);  // its result is here; idle again, whatever it was
+  bool is_idle(uint32_t partition) const { return partitions_[partition].phase == Phase::kIdle; }
+
+  void connect(uint32_t owner);
+  void disconnect(uint32_t owner);  // what was sent to it is ready again
+  bool is_connected(uint32_t owner) const { return owners_[owner].connected; }
+
+  // Deferred partitions whose pause is over become ready. True when the window grew, because nothing came for
+  // stall_after and something ready waits for room.
+  bool tick(absl::Duration now);
+
+  // Everything is idle; connections stay.
+  void clear();
+
+  uint64_t outstanding_bytes() const { return outstanding_bytes_; }
+  uint64_t outstanding_bytes(uint32_t owner) const { return owners_[owner].outstanding_bytes; }
+  std::span<const uint32_t> owned_by(uint32_t owner) const { return owners_[owner].owned; }
+
+ private:
+  enum class Phase : uint8_t { kIdle, kReady, kSent, kDeferred };
+  struct PartitionState {
+    Phase phase = Phase::kIdle;
+    // A heap may hold a partition that is no longer in its phase; it is dropped when it comes to the top.
+    bool in_ready_heap = false;
+    bool in_deferred_heap = false;
+    uint8_t deferrals = 0;  // since it was idle
+    absl::Duration retry_at;
+  };
+  struct Owner {
+    bool connected = false;
+    uint64_t outstanding_bytes = 0;
+    uint64_t limit_bytes = 0;     // before growth
+    std::vector<uint32_t> owned;  // its partitions
+    std::vector<uint64_t> ready;  // heaps of keys, least first
+    std::vector<uint64_t> deferred;
+  };
+
+  uint64_t key(uint32_t partition) const;
+  void set_limits();
+  bool fits_owner(const Owner& owner, uint32_t partition) const;
+  bool has_ready(Owner& owner);
+  void refresh(uint32_t owner);
+  void refresh_all();
+  void leave_window(uint32_t partition);
+  void retry_most_urgent(Owner& owner);
+  void retry_due(Owner& owner, absl::Duration now);
+
+  const uint64_t window_bytes_;
+  const absl::Duration stall_after_;
+  const absl::Duration defer_retry_;
+  const plan::Plan* plan_ = nullptr;
+  std::vector<PartitionState> partitions_;
+  std::vector<Owner> owners_;
+  Tournament tournament_;
+  uint64_t outstanding_bytes_ = 0;
+  uint64_t growth_ = 1;           // the window is this many times window_bytes_
+  absl::Duration last_progress_;  // the last result, or the first push after there was nothing outstanding
+};
+
+}  // namespace gleaner::session
