@@ -34,7 +34,6 @@ class SliceSize {
         least_(std::min(partition_bytes, std::max(partition_bytes / kFinestFraction, kFinestBytes))),
         owners_(owners) {}
 
-  uint64_t most() const { return most_; }
   uint64_t at(uint64_t left_of_stream) const { return std::clamp(left_of_stream / (2 * owners_), least_, most_); }
   // An upper limit to how many slices at() makes of a stream.
   uint64_t count(uint64_t stream, uint64_t tensors) const {
@@ -53,22 +52,30 @@ uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
   return (elements + slices - 1) / slices * element;
 }
 
-// Cuts the tensors from `first` on and gives each slice its owner.
-void cut(Plan& plan, size_t first, const SliceSize& size, Balance balance) {
+// Cuts the tensors from `first` on; the slices have no owner yet.
+void cut(Plan& plan, size_t first, const SliceSize& size) {
   uint64_t left = total_bytes(std::span(plan.tensors).subspan(first));
   for (size_t id = first; id < plan.tensors.size(); ++id) {
     const uint64_t bytes = plan.tensors[id].bytes();
     const uint64_t element = size_of(plan.tensors[id].type);
     for (uint64_t offset = 0; offset < bytes;) {
       const uint64_t slice = first_slice(bytes - offset, size.at(left), element);
-      plan.partitions.push_back({.tensor = static_cast<uint32_t>(id),
-                                 .owner = balance.assign(slice),
-                                 .offset = offset,
-                                 .bytes = static_cast<uint32_t>(slice)});
+      plan.partitions.push_back(
+          {.tensor = static_cast<uint32_t>(id), .offset = offset, .bytes = static_cast<uint32_t>(slice)});
       offset += slice;
       left -= slice;
     }
     plan.first_partition.push_back(static_cast<uint32_t>(plan.partitions.size()));
+  }
+}
+
+// Gives each partition from `first` on its owner; `owned` is what members own of those before.
+void deal(Plan& plan, size_t first, const std::vector<double>& share, const std::vector<uint64_t>& owned) {
+  uint32_t largest = 0;
+  for (const Partition& partition : plan.partitions) largest = std::max(largest, partition.bytes);
+  Balance balance(share, owned, largest);
+  for (Partition& partition : std::span(plan.partitions).subspan(first)) {
+    partition.owner = balance.assign(partition.bytes);
   }
 }
 
@@ -127,9 +134,8 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   }
   extended.partitions.reserve(most_partitions);
   extended.first_partition.reserve(extended.tensors.size() + 1);
-  uint64_t largest = size.most();
-  for (const Partition& partition : extended.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
-  cut(extended, first, size, Balance(share, owned_bytes(extended), largest));
+  cut(extended, first, size);
+  deal(extended, plan.partitions.size(), share, owned_bytes(plan));
   return extended;
 }
 

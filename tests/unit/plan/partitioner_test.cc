@@ -1,0 +1,218 @@
+// Cutting and dealing: every byte once, every prefix in proportion, the total at the bound.
+#include "common/plan/partitioner.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/unit/plan/fleets.h"
+
+namespace gleaner::plan {
+namespace {
+
+constexpr double kGbit = 1e9;
+
+std::vector<Tensor> model(const std::string& name) {
+  std::ifstream file(std::string(GLEANER_SOURCE_DIR) + "/examples/models/" + name + ".json");
+  std::vector<Tensor> tensors;
+  for (const auto& entry : nlohmann::json::parse(file)) {
+    tensors.push_back({entry.at("name"), entry.at("bytes").get<uint64_t>() / 4});
+  }
+  return tensors;
+}
+
+std::vector<Tensor> random_tensors(std::mt19937_64& random, size_t count, const std::string& prefix) {
+  std::vector<Tensor> tensors(count);
+  for (size_t i = 0; i < count; ++i) {
+    tensors[i].name = prefix + std::to_string(i);
+    tensors[i].type = static_cast<DataType>(std::uniform_int_distribution(1, 5)(random));
+    tensors[i].elements = static_cast<uint64_t>(std::exp2(std::uniform_real_distribution(-1., 18.)(random)));
+  }
+  return tensors;
+}
+
+uint64_t largest_partition(const Plan& plan) {
+  uint64_t largest = 0;
+  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  return largest;
+}
+
+// The largest distance of a member from its share after any partition, in bytes.
+double worst_prefix(const Plan& plan) {
+  const auto share = shares(fleet_of(plan));
+  std::vector<double> owned(share.size());
+  double stream = 0, worst = 0;
+  for (const Partition& partition : plan.partitions) {
+    stream += partition.bytes;
+    owned[partition.owner] += partition.bytes;
+    for (size_t member = 0; member < share.size(); ++member) {
+      worst = std::max(worst, std::abs(owned[member] - share[member] * stream));
+    }
+  }
+  return worst;
+}
+
+double over_bound(const Plan& plan) {
+  const auto owned = owned_bytes(plan);
+  double bytes = 0;
+  for (uint64_t part : owned) bytes += static_cast<double>(part);
+  return step_seconds(fleet_of(plan), owned) / bound_seconds(fleet_of(plan), bytes);
+}
+
+TEST(Partitioner, RandomPlansAreValidAndEveryPrefixIsBalanced) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const Fleet fleet = random_fleet(random, 20);
+    const uint64_t partition_bytes =
+        seed % 3 == 0 ? 0 : static_cast<uint64_t>(std::exp2(std::uniform_real_distribution(8., 22.)(random)));
+    const auto plan = make_plan(fleet, random_tensors(random, 60, "t"), {partition_bytes});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    ASSERT_TRUE(validate(*plan).ok()) << validate(*plan);
+    if (partition_bytes > 0) {
+      ASSERT_LE(largest_partition(*plan), partition_bytes);
+    }
+    ASSERT_LE(worst_prefix(*plan), static_cast<double>(largest_partition(*plan)) * (1 + 1e-9));
+  }
+}
+
+TEST(Partitioner, MembersOfShareZeroOwnNothing) {
+  const auto plan = make_plan(even_fleet(8, 8, 25 * kGbit), model("resnet50"), {});
+  ASSERT_TRUE(plan.ok());
+  for (const Partition& partition : plan->partitions) EXPECT_GE(partition.owner, 8u);
+}
+
+struct Rig {
+  const char* model;
+  uint32_t workers;
+  uint32_t summers;
+  double bits_per_second;
+};
+class RealModel : public testing::TestWithParam<Rig> {};
+
+TEST_P(RealModel, TotalWithinHalfAPercentOfTheBound) {
+  const auto [name, workers, summers, bandwidth] = GetParam();
+  const auto plan = make_plan(even_fleet(workers, summers, bandwidth), model(name), {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_LE(over_bound(*plan), 1.005);
+  EXPECT_LE(worst_prefix(*plan), static_cast<double>(largest_partition(*plan)));
+  RecordProperty("over_bound", std::to_string(over_bound(*plan)));
+  std::printf("%s %u+%u %.0f Gbit/s: %.5f of the bound, %zu partitions of at most %lu bytes\n", name, workers, summers,
+              bandwidth / 1e9, over_bound(*plan), plan->partitions.size(), largest_partition(*plan));
+}
+
+std::vector<Rig> rigs() {
+  std::vector<Rig> rigs;
+  for (const char* name : {"vgg16", "resnet50", "gpt2_small", "bert_large"}) {
+    for (double bandwidth : {0.2 * kGbit, 10 * kGbit, 25 * kGbit, 100 * kGbit}) {
+      rigs.push_back({name, 8, 4, bandwidth});
+      rigs.push_back({name, 32, 16, bandwidth});
+      rigs.push_back({name, 8, 0, bandwidth});
+    }
+  }
+  return rigs;
+}
+INSTANTIATE_TEST_SUITE_P(Rigs, RealModel, testing::ValuesIn(rigs()), [](const auto& tested) {
+  const Rig& rig = tested.param;
+  return std::string(rig.model) + "_" + std::to_string(rig.workers) + "_" + std::to_string(rig.summers) + "_" +
+         std::to_string(static_cast<int>(rig.bits_per_second / 1e6)) + "Mbit";
+});
+
+TEST(Partitioner, TensorsAreCutEvenly) {
+  const auto plan = make_plan(even_fleet(4, 0, kGbit), {{"w", 1000 * 1024 + 1}, {"last", 100 << 20}}, {1 << 20});
+  ASSERT_TRUE(plan.ok());
+  const auto slices = plan->partitions_of(0);
+  ASSERT_EQ(slices.size(), 4u);  // 3.9 MiB
+  for (const Partition& slice : slices) EXPECT_NEAR(slice.bytes, 1024001, 4);
+}
+
+TEST(Partitioner, EmptyAndTinyTensors) {
+  const auto plan =
+      make_plan(even_fleet(3, 2, kGbit), {{"none", 0}, {"one", 1}, {"half", 1, DataType::kFloat16}, {"void", 0}}, {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(validate(*plan).ok());
+  EXPECT_THAT(plan->first_partition, testing::ElementsAre(0, 0, 1, 2, 2));
+  EXPECT_EQ(plan->partitions[0].bytes, 4u);
+  EXPECT_EQ(plan->partitions[1].bytes, 2u);
+  const auto none = make_plan(even_fleet(3, 2, kGbit), {}, {});
+  ASSERT_TRUE(none.ok());
+  EXPECT_TRUE(validate(*none).ok());
+}
+
+TEST(Partitioner, ASmallTensorAloneIsSpread) {
+  const auto plan = make_plan(even_fleet(8, 0, 0.2 * kGbit), {{"w", 16384}}, {});
+  ASSERT_TRUE(plan.ok());
+  for (uint64_t owned : owned_bytes(*plan)) EXPECT_NEAR(static_cast<double>(owned), 8192, 4096);
+}
+
+TEST(Partitioner, ExtensionsKeepWhatWasAndBalanceTheWhole) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const PartitionOptions options{seed % 2 == 0 ? uint64_t{1} << 14 : 0};
+    auto plan = make_plan(random_fleet(random, 12), random_tensors(random, 5, "a"), options);
+    ASSERT_TRUE(plan.ok());
+    plan->epoch = 7;
+    plan->fence = 2;
+    plan->local_ranks = 2;
+    plan->members[0].address = "127.0.0.1:7000";
+    for (int round = 0; round < 8; ++round) {
+      auto extended = extend_plan(*plan, random_tensors(random, 4, std::to_string(round) + "."), options);
+      ASSERT_TRUE(extended.ok()) << extended.status();
+      ASSERT_TRUE(validate(*extended).ok()) << validate(*extended);
+      ASSERT_EQ(extended->members, plan->members);
+      ASSERT_EQ(extended->epoch, 7u);
+      ASSERT_EQ(extended->fence, 2u);
+      ASSERT_EQ(extended->local_ranks, 2u);
+      ASSERT_TRUE(std::equal(plan->partitions.begin(), plan->partitions.end(), extended->partitions.begin()));
+      ASSERT_TRUE(std::equal(plan->tensors.begin(), plan->tensors.end(), extended->tensors.begin()));
+      ASSERT_LE(worst_prefix(*extended), static_cast<double>(largest_partition(*extended)) * (1 + 1e-9));
+      plan = std::move(extended);
+    }
+  }
+}
+
+TEST(Partitioner, AHundredThousandTensors) {
+  std::mt19937_64 random(1);
+  const auto plan = make_plan(even_fleet(64, 32, 25 * kGbit), random_tensors(random, 100'000, "layer."), {});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(validate(*plan).ok());
+  EXPECT_LE(over_bound(*plan), 1.005);
+}
+
+TEST(Partitioner, DefaultSizes) {
+  // The lab: 200 Mbit/s, 64 MiB, 8 workers. 16 KiB was the best measured.
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 0.2 * kGbit), 64 << 20), 16u << 10);
+  // A fast link and a large model: by link time.
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 25 * kGbit), uint64_t{100} << 30), 2u << 20);
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 400 * kGbit), uint64_t{100} << 30), kMaxPartitionBytes);
+  // A small model: every owner gets a few, until the wire would wait for the CPU.
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 0.2 * kGbit), 1 << 20), 4u << 10);
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 100 * kGbit), 1 << 20), 64u << 10);
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 1), 0), 4u << 10);
+  // The slowest worker counts, not the summers.
+  Fleet uneven = even_fleet(8, 4, 25 * kGbit);
+  uneven.summer_bits_per_second[0] = 0.1 * kGbit;
+  EXPECT_EQ(default_partition_bytes(uneven, uint64_t{100} << 30), 2u << 20);
+  uneven.worker_bits_per_second[5] = 0.2 * kGbit;
+  EXPECT_EQ(default_partition_bytes(uneven, uint64_t{100} << 30), 16u << 10);
+}
+
+TEST(Partitioner, BadInput) {
+  const Fleet fleet = even_fleet(2, 1, kGbit);
+  const auto message = [](const absl::StatusOr<Plan>& plan) { return std::string(plan.status().message()); };
+  EXPECT_THAT(message(make_plan({}, {}, {})), testing::HasSubstr("worker"));
+  EXPECT_THAT(message(make_plan(fleet, {{"w", 1}}, {kMaxPartitionBytes + 1})), testing::HasSubstr("4194305"));
+  EXPECT_THAT(message(make_plan(fleet, {{"w", 1}}, {7})), testing::HasSubstr("7 bytes"));
+  EXPECT_THAT(message(make_plan(fleet, {{"w", 1}, {"w", 1}}, {})), testing::HasSubstr("'w' is there twice"));
+  EXPECT_THAT(message(make_plan(fleet, {{"w", uint64_t{1} << 40}}, {8})), testing::HasSubstr("larger partitions"));
+  EXPECT_THAT(message(make_plan(fleet, {{"w", uint64_t{1} << 62}}, {})), testing::HasSubstr("'w'"));
+  const auto plan = make_plan(fleet, {{"w", 1}}, {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(message(extend_plan(*plan, {{"w", 1}}, {})), testing::HasSubstr("'w' is there twice"));
+}
+
+}  // namespace
+}  // namespace gleaner::plan

@@ -1,0 +1,120 @@
+// What comes from outside is a plan only if every rule of plan.h holds.
+#include "common/plan/plan.h"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <limits>
+
+namespace gleaner::plan {
+namespace {
+
+Plan good() {
+  Plan plan;
+  plan.epoch = 3;
+  plan.fence = 2;
+  plan.workers = 2;
+  plan.local_ranks = 4;
+  plan.members = {{1e9, "127.0.0.1:7000"}, {1e9, "[::1]:7001"}, {2e9, "host:7002"}};
+  plan.tensors = {{"w", 10}, {"none", 0}, {"b", 3, DataType::kFloat16, -1}};
+  plan.partitions = {{0, 0, 0, 24}, {0, 2, 24, 16}, {2, 1, 0, 6}};
+  plan.first_partition = {0, 2, 2, 3};
+  return plan;
+}
+
+TEST(Plan, GoodOnesPass) {
+  EXPECT_TRUE(validate(good()).ok()) << validate(good());
+  Plan empty;
+  empty.workers = 1;
+  empty.members = {{1e9, ""}};
+  empty.first_partition = {0};
+  EXPECT_TRUE(validate(empty).ok()) << validate(empty);
+}
+
+TEST(Plan, Names) {
+  const Plan plan = good();
+  EXPECT_EQ(plan.member_name(0), "worker/0");
+  EXPECT_EQ(plan.member_name(2), "summer/0");
+  EXPECT_EQ(plan.summers(), 1u);
+  EXPECT_EQ(plan.ranks(), 8u);
+}
+
+TEST(Plan, PartitionsOfATensor) {
+  const Plan plan = good();
+  EXPECT_EQ(plan.partitions_of(0).size(), 2u);
+  EXPECT_TRUE(plan.partitions_of(1).empty());
+  EXPECT_EQ(plan.partitions_of(2).front().owner, 1u);
+}
+
+struct Broken {
+  const char* rule;
+  const char* message;
+  std::function<void(Plan&)> by;
+};
+
+class BrokenPlan : public testing::TestWithParam<Broken> {};
+
+TEST_P(BrokenPlan, IsRefused) {
+  Plan plan = good();
+  GetParam().by(plan);
+  const absl::Status status = validate(plan);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(GetParam().message));
+}
+
+constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, BrokenPlan,
+    testing::ValuesIn(std::vector<Broken>{
+        {"Fence", "fence 4", [](Plan& p) { p.fence = 4; }},
+        {"NoWorkers", "0 workers", [](Plan& p) { p.workers = 0; }},
+        {"MoreWorkersThanMembers", "4 workers among 3", [](Plan& p) { p.workers = 4; }},
+        {"TooManyMembers", "at most 65536",
+         [](Plan& p) {
+           p.members.resize(kMaxMembers + 1, {1e9, ""});
+         }},
+        {"NoLocalRanks", "0 local ranks", [](Plan& p) { p.local_ranks = 0; }},
+        {"TooManyRanks", "local ranks", [](Plan& p) { p.local_ranks = 1u << 31; }},
+        {"NoBandwidth", "worker/1", [](Plan& p) { p.members[1].bits_per_second = 0; }},
+        {"NanBandwidth", "summer/0", [](Plan& p) { p.members[2].bits_per_second = std::nan(""); }},
+        {"Address", "worker/0", [](Plan& p) { p.members[0].address = "nowhere"; }},
+        {"NoName", "name", [](Plan& p) { p.tensors[1].name.clear(); }},
+        {"LongName", "4097", [](Plan& p) { p.tensors[1].name.assign(kMaxTensorNameBytes + 1, 'x'); }},
+        {"SameName", "'w' is there twice", [](Plan& p) { p.tensors[2].name = "w"; }},
+        {"Type", "data type 9", [](Plan& p) { p.tensors[1].type = static_cast<DataType>(9); }},
+        {"ElementsOverflow", "elements", [](Plan& p) { p.tensors[1].elements = kHuge / 4 + 2; }},
+        {"StreamOverflow", "elements", [](Plan& p) { p.tensors[1].elements = kMaxStreamBytes / 4; }},
+        {"IndexEmpty", "first_partition", [](Plan& p) { p.first_partition.clear(); }},
+        {"IndexStart", "first_partition", [](Plan& p) { p.first_partition[0] = 1; }},
+        {"IndexEnd", "first_partition", [](Plan& p) { p.first_partition[3] = 2; }},
+        {"IndexFalls", "first_partition falls", [](Plan& p) { p.first_partition[1] = 3; }},
+        {"IndexBeyond", "first_partition falls", [](Plan& p) { p.first_partition[1] = 1000; }},
+        {"Tensor", "'w'", [](Plan& p) { p.partitions[1].tensor = 2; }},
+        {"Gap", "expected its byte 24", [](Plan& p) { p.partitions[1].offset = 28; }},
+        {"Overlap", "expected its byte 24", [](Plan& p) { p.partitions[1].offset = 20; }},
+        {"Short", "it has 40", [](Plan& p) { p.partitions[1].bytes = 12; }},
+        {"Long", "it has 40", [](Plan& p) { p.partitions[1].bytes = 20; }},
+        {"Missing", "it has 6",
+         [](Plan& p) {
+           p.partitions.pop_back();
+           p.first_partition[3] = 2;
+         }},
+        {"HalfElement", "whole fp32",
+         [](Plan& p) {
+           p.partitions[0].bytes = 22;
+           p.partitions[1].offset = 22;
+         }},
+        {"EmptySlice", "a partition of 0", [](Plan& p) { p.partitions[0].bytes = 0; }},
+        {"LargeSlice", "at most 4194304",
+         [](Plan& p) {
+           p.tensors[0].elements = kMaxPartitionBytes / 4 + 1 + 4;
+           p.partitions[0].bytes = kMaxPartitionBytes + 4;
+           p.partitions[1].offset = kMaxPartitionBytes + 4;
+         }},
+        {"Owner", "owner 3 of 3", [](Plan& p) { p.partitions[2].owner = 3; }},
+    }),
+    [](const auto& tested) { return tested.param.rule; });
+
+}  // namespace
+}  // namespace gleaner::plan
