@@ -1,0 +1,73 @@
+#include "common/plan/explain.h"
+
+#include <algorithm>
+
+#include "common/plan/model.h"
+
+namespace gleaner::plan {
+namespace {
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+void explain_partitions(const Plan& plan, const Fleet& fleet, Explanation& result) {
+  result.tensors = plan.tensors.size();
+  result.partitions = plan.partitions.size();
+  if (!plan.partitions.empty()) {
+    const auto [smallest, largest] = std::ranges::minmax(plan.partitions, {}, &Partition::bytes);
+    result.smallest_partition = smallest.bytes;
+    result.largest_partition = largest.bytes;
+  }
+  result.default_partition_bytes = default_partition_bytes(fleet, result.stream_bytes);
+  result.partition_limits = partition_limits(fleet, result.stream_bytes);
+}
+
+Limit limit_of(const Fleet& fleet, double bound_seconds, double stream_bytes) {
+  if (bound_seconds == 0) return Limit::kNothingMoves;
+  const double slowest = *std::ranges::min_element(fleet.worker_bits_per_second);
+  return bound_seconds > stream_bytes * 8 / slowest * (1 + 1e-9) ? Limit::kAllLinks : Limit::kSlowestWorker;
+}
+
+}  // namespace
+
+Explanation explain(const Plan& plan) {
+  Explanation result;
+  const Fleet fleet = fleet_of(plan);
+  const std::vector<uint64_t> owned = owned_bytes(plan);
+  const std::vector<double> traffic = traffic_bytes(fleet, owned);
+  for (uint64_t bytes : owned) result.stream_bytes += bytes;
+  const auto stream = static_cast<double>(result.stream_bytes);
+
+  result.workers = plan.workers;
+  result.machines.reserve(plan.members.size());
+  for (uint32_t member = 0; member < plan.members.size(); ++member) {
+    const double bandwidth = plan.members[member].bits_per_second;
+    result.machines.push_back({.name = plan.member_name(member),
+                               .bits_per_second = bandwidth,
+                               .owned_bytes = owned[member],
+                               .share = stream > 0 ? static_cast<double>(owned[member]) / stream : 0,
+                               .traffic_bytes = traffic[member],
+                               .seconds = traffic[member] * 8 / bandwidth});
+  }
+  const auto& workers = fleet.worker_bits_per_second;
+  result.slowest_worker = static_cast<uint32_t>(std::ranges::min_element(workers) - workers.begin());
+  const auto binding = std::ranges::max_element(result.machines, {}, &MachineLoad::seconds);
+  result.binding = static_cast<uint32_t>(binding - result.machines.begin());
+  result.seconds = binding->seconds;
+  result.bound_seconds = bound_seconds(fleet, stream);
+  result.all_reduce_seconds = bound_seconds({workers, {}}, stream);
+  result.limit = limit_of(fleet, result.bound_seconds, stream);
+
+  result.one_more_bits_per_second = median(fleet.k() > 0 ? fleet.summer_bits_per_second : workers);
+  Fleet larger = fleet;
+  larger.summer_bits_per_second.push_back(result.one_more_bits_per_second);
+  result.one_more_bound_seconds = bound_seconds(larger, stream);
+
+  explain_partitions(plan, fleet, result);
+  return result;
+}
+
+}  // namespace gleaner::plan

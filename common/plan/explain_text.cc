@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/units.h"
+#include "common/plan/explain.h"
+#include "common/plan/plan.h"
+
+namespace gleaner::plan {
+namespace {
+
+using Row = std::array<std::string, 6>;
+
+// Columns as wide as their widest cell; text to the left, numbers to the right.
+std::string align(const std::vector<Row>& rows) {
+  std::array<size_t, std::tuple_size_v<Row>> width{};
+  for (const Row& row : rows) {
+    for (size_t column = 0; column < row.size(); ++column) width[column] = std::max(width[column], row[column].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    absl::StrAppendFormat(&text, "%-*s", static_cast<int>(width[0]), row[0]);
+    for (size_t column = 1; column < row.size(); ++column) {
+      absl::StrAppendFormat(&text, "  %*s", static_cast<int>(width[column]), row[column]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
+
+std::string head_line(const Explanation& e) {
+  return absl::StrFormat("%d workers, %d summers: %s a step in %d tensors, %d partitions\n\n", e.workers,
+                         e.machines.size() - e.workers, format_bytes(static_cast<double>(e.stream_bytes)), e.tensors,
+                         e.partitions);
+}
+
+std::string step_lines(const Explanation& e) {
+  if (e.limit == Limit::kNothingMoves) return "Step        0 s: nothing has to move\n";
+  std::string text =
+      absl::StrFormat("Step        %s, %.4f of the bound of %s; %s binds\n", format_seconds(e.seconds),
+                      e.seconds / e.bound_seconds, format_seconds(e.bound_seconds), e.machines[e.binding].name);
+  if (e.machines.size() > e.workers) {
+    absl::StrAppendFormat(&text, "Without     CPU summers the bound is %s, %.2f times as long\n",
+                          format_seconds(e.all_reduce_seconds), e.all_reduce_seconds / e.bound_seconds);
+  }
+  return text;
+}
+
+std::string limit_lines(const Explanation& e) {
+  if (e.limit == Limit::kNothingMoves) return "";
+  std::string text;
+  const MachineLoad& slowest = e.machines[e.slowest_worker];
+  if (e.limit == Limit::kSlowestWorker) {
+    absl::StrAppendFormat(&text, "Limit       %s at %s: its own gradient fills its link; only a faster link helps\n",
+                          slowest.name, format_bits_per_second(slowest.bits_per_second));
+  } else {
+    text += "Limit       all links together: each is busy from the first byte to the last\n";
+  }
+  const double saved = 1 - e.one_more_bound_seconds / e.bound_seconds;
+  absl::StrAppendFormat(&text, "One more    summer of %s: ", format_bits_per_second(e.one_more_bits_per_second));
+  if (saved > 1e-9) {
+    absl::StrAppendFormat(&text, "bound %s, %s less\n", format_seconds(e.one_more_bound_seconds), percent(saved));
+  } else {
+    text += "no gain\n";
+  }
+  return text;
+}
+
+std::string partition_lines(const Explanation& e) {
+  std::string text;
+  if (e.partitions > 0) {
+    absl::StrAppendFormat(&text, "Partitions  %d of %s to %s\n", e.partitions, format_bytes(e.smallest_partition),
+                          format_bytes(e.largest_partition));
+  }
+  const PartitionLimits& limits = e.partition_limits;
+  absl::StrAppendFormat(&text,
+                        "By default  at most %s: the power of two below\n"
+                        "            0.7 ms of the slowest worker's link (%s) and 1/200 of a worker's n-th (%s),\n"
+                        "            but not below 10 us of that link or 4 KiB (%s), nor above 4 MiB\n",
+                        format_bytes(static_cast<double>(e.default_partition_bytes)), format_bytes(limits.by_link),
+                        format_bytes(limits.by_stream), format_bytes(limits.least));
+  return text;
+}
+
+// Neighbours of one role and one bandwidth are one kind.
+bool same_kind(const Explanation& e, size_t a, size_t b) {
+  return (a < e.workers) == (b < e.workers) && e.machines[a].bits_per_second == e.machines[b].bits_per_second;
+}
+
+}  // namespace
+
+std::string to_text(const Explanation& explanation) {
+  std::vector<Row> rows = {{"machine", "bandwidth", "owns", "share", "moves each way", "takes"}};
+  for (const MachineLoad& machine : explanation.machines) {
+    rows.push_back({machine.name, format_bits_per_second(machine.bits_per_second),
+                    format_bytes(static_cast<double>(machine.owned_bytes)), percent(machine.share),
+                    format_bytes(machine.traffic_bytes), format_seconds(machine.seconds)});
+  }
+  return absl::StrCat(head_line(explanation), align(rows), "\n", step_lines(explanation), limit_lines(explanation),
+                      partition_lines(explanation));
+}
+
+std::string to_table(const Explanation& explanation) {
+  std::vector<Row> rows = {{"machines", "bandwidth", "each owns", "share", "moves each way", "takes"}};
+  const auto& machines = explanation.machines;
+  for (size_t begin = 0, end = 0; begin < machines.size(); begin = end) {
+    double owned = 0, traffic = 0, seconds = 0;
+    for (end = begin; end < machines.size() && same_kind(explanation, begin, end); ++end) {
+      owned = std::max(owned, static_cast<double>(machines[end].owned_bytes));
+      traffic = std::max(traffic, machines[end].traffic_bytes);
+      seconds = std::max(seconds, machines[end].seconds);
+    }
+    const std::string name =
+        end == begin + 1 ? machines[begin].name : absl::StrCat(machines[begin].name, " .. ", machines[end - 1].name);
+    const auto stream = static_cast<double>(std::max<uint64_t>(explanation.stream_bytes, 1));
+    rows.push_back({name, format_bits_per_second(machines[begin].bits_per_second), format_bytes(owned),
+                    percent(owned / stream), format_bytes(traffic), format_seconds(seconds)});
+  }
+  return absl::StrCat(head_line(explanation), align(rows), "\n", step_lines(explanation));
+}
+
+}  // namespace gleaner::plan
