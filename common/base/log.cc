@@ -25,6 +25,15 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 }  // namespace
 
+std::optional<LogLevel> parse_log_level(absl::string_view name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  if (name == "off") return LogLevel::kOff;
+  return std::nullopt;
+}
+
 Log::Log(const LogOptions& options)
     : component_(options.component),
       logger_(std::make_unique<spdlog::logger>("gleaner", std::make_shared<spdlog::sinks::stderr_sink_mt>())) {

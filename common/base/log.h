@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include "absl/strings/string_view.h"
@@ -20,6 +21,9 @@ class logger;
 namespace gleaner {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+
+// The names above: "debug" ... "off".
+std::optional<LogLevel> parse_log_level(absl::string_view name);
 
 struct LogOptions {
   std::string component;             // first word of every line: "summer", "worker/3"

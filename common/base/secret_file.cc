@@ -18,7 +18,8 @@ absl::StatusOr<std::string> read_secret_file(const std::string& path) {
   }
   absl::StripAsciiWhitespace(&text);
   if (text.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("the token file '", path, "' is empty; it should hold the job's token"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the token file '", path, "' is empty; it should hold the job's token"));
   }
   return text;
 }

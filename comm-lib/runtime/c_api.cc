@@ -1,0 +1,219 @@
+// The C ABI (include/gleaner/gleaner.h) over Rank: arguments checked, statuses mapped, nothing thrown across.
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "comm-lib/include/gleaner/gleaner.h"
+#include "comm-lib/runtime/rank.h"
+
+struct gln_session {
+  std::unique_ptr<gleaner::runtime::Rank> rank;
+};
+
+namespace {
+
+thread_local std::string last_error;  // for gln_last_error(), which is per thread by contract
+
+gln_status to_c(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return GLN_OK;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kOutOfRange:
+      return GLN_INVALID_ARGUMENT;
+    case absl::StatusCode::kFailedPrecondition:
+      return GLN_FAILED_PRECONDITION;
+    case absl::StatusCode::kDeadlineExceeded:
+      return GLN_DEADLINE_EXCEEDED;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDataLoss:
+      return GLN_UNAVAILABLE;
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+      return GLN_PERMISSION_DENIED;
+    case absl::StatusCode::kResourceExhausted:
+      return GLN_RESOURCE_EXHAUSTED;
+    default:
+      return GLN_INTERNAL;
+  }
+}
+
+gln_status report(const absl::Status& status) {
+  last_error.assign(status.message().data(), status.message().size());
+  return to_c(status.code());
+}
+
+// Runs `call`, which gives a Status; whatever it throws becomes one.
+template <typename Call>
+gln_status guarded(Call&& call) {
+  try {
+    return report(call());
+  } catch (const std::bad_alloc&) {
+    return report(absl::ResourceExhaustedError("out of memory"));
+  } catch (const std::exception& error) {
+    return report(absl::InternalError(error.what()));
+  }
+}
+
+template <typename Call>
+gln_status with_rank(gln_session* session, Call&& call) {
+  return guarded([&]() -> absl::Status {
+    if (session == nullptr) return absl::FailedPreconditionError("the session is NULL: call gln_open() first");
+    return call(*session->rank);
+  });
+}
+
+absl::Status null_argument(absl::string_view name) {
+  return absl::InvalidArgumentError(absl::StrCat(name, " is NULL"));
+}
+
+// Fills what the caller's version of a struct knows: `size` is its first member, set by its initializer.
+template <typename Struct>
+absl::Status fill(const Struct& full, Struct* target, absl::string_view name) {
+  if (target == nullptr) return null_argument(name);
+  const size_t size = target->size;
+  if (size < sizeof(size_t) || size > sizeof(Struct)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ".size is ", size, ", expected at most ", sizeof(Struct), ": start from its _INIT macro"));
+  }
+  std::memcpy(target, &full, size);
+  target->size = size;
+  return absl::OkStatus();
+}
+
+absl::Duration timeout_of(double seconds) { return seconds < 0 ? absl::InfiniteDuration() : absl::Seconds(seconds); }
+
+}  // namespace
+
+const char* gln_version(void) { return GLEANER_VERSION; }
+
+const char* gln_status_name(gln_status status) {
+  switch (status) {
+    case GLN_OK:
+      return "OK";
+    case GLN_INVALID_ARGUMENT:
+      return "INVALID_ARGUMENT";
+    case GLN_FAILED_PRECONDITION:
+      return "FAILED_PRECONDITION";
+    case GLN_DEADLINE_EXCEEDED:
+      return "DEADLINE_EXCEEDED";
+    case GLN_UNAVAILABLE:
+      return "UNAVAILABLE";
+    case GLN_PERMISSION_DENIED:
+      return "PERMISSION_DENIED";
+    case GLN_RESOURCE_EXHAUSTED:
+      return "RESOURCE_EXHAUSTED";
+    case GLN_INTERNAL:
+      return "INTERNAL";
+  }
+  return "unknown status";
+}
+
+const char* gln_last_error(void) { return last_error.c_str(); }
+
+gln_status gln_open(const gln_options* options, gln_session** session) {
+  return guarded([&]() -> absl::Status {
+    if (session == nullptr) return null_argument("session");
+    *session = nullptr;
+    gln_options known = GLN_OPTIONS_INIT;
+    if (options != nullptr) {
+      if (options->size < sizeof(size_t) || options->size > sizeof(gln_options)) {
+        return absl::InvalidArgumentError("options.size is wrong: start from GLN_OPTIONS_INIT");
+      }
+      std::memcpy(&known, options, options->size);
+    }
+    auto config = gleaner::runtime::read_config(known);
+    if (!config.ok()) return config.status();
+    auto rank = gleaner::runtime::Rank::open(*config);
+    if (!rank.ok()) return rank.status();
+    *session = new gln_session{*std::move(rank)};
+    return absl::OkStatus();
+  });
+}
+
+gln_status gln_close(gln_session* session, int failed) {
+  if (session == nullptr) return GLN_OK;
+  return guarded([&] {
+    const std::unique_ptr<gln_session> owned(session);
+    return owned->rank->close(failed != 0);
+  });
+}
+
+gln_status gln_get_topology(gln_session* session, gln_topology* topology) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) { return fill(rank.topology(), topology, "topology"); });
+}
+
+gln_status gln_get_stats(gln_session* session, gln_stats* stats) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) { return fill(rank.stats(), stats, "stats"); });
+}
+
+gln_status gln_declare(gln_session* session, const char* name, uint64_t elements, gln_data_type type, int32_t priority,
+                       uint32_t* tensor) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (name == nullptr) return null_argument("name");
+    if (tensor == nullptr) return null_argument("tensor");
+    auto id = rank.declare({name, elements, static_cast<gleaner::DataType>(type), priority});
+    if (id.ok()) *tensor = *id;
+    return id.status();
+  });
+}
+
+gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* input, void* output, gln_op op,
+                         uint64_t* handle) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (handle == nullptr) return null_argument("handle");
+    auto id = rank.push_pull(tensor, input, output, static_cast<gleaner::ReduceOp>(op));
+    if (id.ok()) *handle = *id;
+    return id.status();
+  });
+}
+
+gln_status gln_poll(gln_session* session, uint64_t handle, int* done) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (done == nullptr) return null_argument("done");
+    auto finished = rank.handles().done(handle);
+    if (finished.ok()) *done = *finished ? 1 : 0;
+    return finished.status();
+  });
+}
+
+gln_status gln_wait(gln_session* session, uint64_t handle, double timeout_seconds) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    absl::Status outcome;
+    const absl::Status waited = rank.handles().wait(handle, timeout_of(timeout_seconds), &outcome);
+    return waited.ok() ? outcome : waited;
+  });
+}
+
+gln_status gln_next_done(gln_session* session, double timeout_seconds, uint64_t* handle) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (handle == nullptr) return null_argument("handle");
+    auto next = rank.handles().next_done(timeout_of(timeout_seconds));
+    if (next.ok()) *handle = *next;
+    return next.status();
+  });
+}
+
+gln_status gln_broadcast(gln_session* session, const char* name, void* data, uint64_t bytes, uint32_t root) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (name == nullptr) return null_argument("name");
+    if (data == nullptr && bytes > 0) return null_argument("data");
+    return rank.broadcast(name, {static_cast<std::byte*>(data), bytes}, root);
+  });
+}
+
+gln_status gln_step(gln_session* session) {
+  return with_rank(session, [](gleaner::runtime::Rank& rank) {
+    rank.step();
+    return absl::OkStatus();
+  });
+}

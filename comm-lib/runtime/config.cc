@@ -1,0 +1,117 @@
+#include "comm-lib/runtime/config.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/secret_file.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+
+namespace gleaner::runtime {
+namespace {
+
+std::string value_of(const char* option, const char* variable) {
+  if (option != nullptr) return option;
+  const char* value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+absl::Status wrong(const char* variable, absl::string_view value, absl::string_view expected) {
+  return absl::InvalidArgumentError(absl::StrCat(variable, "='", value, "': expected ", expected));
+}
+
+absl::Status read_number(const char* option, const char* variable, uint32_t* target) {
+  const std::string value = value_of(option, variable);
+  if (value.empty()) return absl::OkStatus();
+  if (!absl::SimpleAtoi(value, target)) return wrong(variable, value, "a whole number from 0 on");
+  return absl::OkStatus();
+}
+
+absl::Status read_size(const char* variable, uint64_t* target) {
+  const std::string value = value_of(nullptr, variable);
+  if (value.empty()) return absl::OkStatus();
+  auto bytes = parse_bytes(value);
+  if (!bytes.ok()) return wrong(variable, value, bytes.status().message());
+  *target = *bytes;
+  return absl::OkStatus();
+}
+
+absl::Status read_identity(const gln_options& options, Config& config) {
+  const std::string job = value_of(options.job, "GLEANER_JOB");
+  if (!job.empty()) config.job = job;
+  if (value_of(options.worker, "GLEANER_WORKER").empty()) {
+    return absl::InvalidArgumentError(
+        "GLEANER_WORKER is not set: this process does not know which worker it is; start it with `gleaner run`, or set "
+        "GLEANER_COORDINATOR, GLEANER_WORKER and GLEANER_TOKEN_FILE");
+  }
+  GLN_RETURN_IF_ERROR(read_number(options.worker, "GLEANER_WORKER", &config.worker));
+  GLN_RETURN_IF_ERROR(read_number(options.local_rank, "GLEANER_LOCAL_RANK", &config.local_rank));
+  GLN_RETURN_IF_ERROR(read_number(options.local_size, "GLEANER_LOCAL_SIZE", &config.local_size));
+  if (config.local_size == 0 || config.local_rank >= config.local_size) {
+    return absl::InvalidArgumentError(absl::StrCat("GLEANER_LOCAL_RANK=", config.local_rank,
+                                                   " with GLEANER_LOCAL_SIZE=", config.local_size,
+                                                   ": expected a rank below the size"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status read_addresses(const gln_options& options, Config& config) {
+  const std::string coordinator = value_of(options.coordinator, "GLEANER_COORDINATOR");
+  if (coordinator.empty()) {
+    return absl::InvalidArgumentError(
+        "GLEANER_COORDINATOR is not set: expected the coordinator's HOST:PORT; start the process with `gleaner run`");
+  }
+  GLN_ASSIGN_OR_RETURN(config.coordinator, Address::parse(coordinator));
+  const std::string address = value_of(options.address, "GLEANER_ADDRESS");
+  if (!address.empty()) {
+    GLN_ASSIGN_OR_RETURN(config.address, Address::parse(address));
+  }
+  const std::string metrics = value_of(nullptr, "GLEANER_METRICS");
+  if (!metrics.empty()) {
+    GLN_ASSIGN_OR_RETURN(config.metrics, Address::parse(metrics));
+  }
+  const std::string token_file = value_of(options.token_file, "GLEANER_TOKEN_FILE");
+  if (token_file.empty()) {
+    return absl::InvalidArgumentError(
+        "GLEANER_TOKEN_FILE is not set: expected the path of the file with the job's token");
+  }
+  GLN_ASSIGN_OR_RETURN(config.token, read_secret_file(token_file));
+  return absl::OkStatus();
+}
+
+absl::Status read_tuning(const gln_options& options, Config& config) {
+  const std::string bandwidth = value_of(nullptr, "GLEANER_BANDWIDTH");
+  if (!bandwidth.empty()) {
+    GLN_ASSIGN_OR_RETURN(config.bits_per_second, parse_bits_per_second(bandwidth));
+  }
+  GLN_RETURN_IF_ERROR(read_size("GLEANER_WINDOW", &config.window_bytes));
+  GLN_RETURN_IF_ERROR(read_size("GLEANER_SUMMER_MEMORY", &config.summer_memory_bytes));
+  config.kernel = value_of(nullptr, "GLEANER_KERNEL");
+  double timeout = options.open_timeout_seconds;
+  const std::string text = value_of(nullptr, "GLEANER_OPEN_TIMEOUT");
+  if (timeout == 0 && !text.empty() && (!absl::SimpleAtod(text, &timeout) || !(timeout > 0))) {
+    return wrong("GLEANER_OPEN_TIMEOUT", text, "a number of seconds above 0");
+  }
+  if (timeout > 0) config.open_timeout = absl::Seconds(timeout);
+  const std::string level = value_of(nullptr, "GLEANER_LOG_LEVEL");
+  if (!level.empty()) {
+    const auto parsed = parse_log_level(level);
+    if (!parsed.has_value()) return wrong("GLEANER_LOG_LEVEL", level, "debug, info, warning, error or off");
+    config.log_level = *parsed;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Config> read_config(const gln_options& options) {
+  Config config;
+  GLN_RETURN_IF_ERROR(read_identity(options, config));
+  GLN_RETURN_IF_ERROR(read_addresses(options, config));
+  GLN_RETURN_IF_ERROR(read_tuning(options, config));
+  return config;
+}
+
+}  // namespace gleaner::runtime

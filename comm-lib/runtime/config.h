@@ -1,0 +1,37 @@
+// How a rank is told who it is: gln_options first, then the environment, then defaults. The only place in the library
+// that reads the environment. docs/cli.md#environment lists the variables.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "comm-lib/include/gleaner/gleaner.h"
+#include "common/base/address.h"
+#include "common/base/log.h"
+
+namespace gleaner::runtime {
+
+struct Config {
+  Address coordinator;                               // GLEANER_COORDINATOR
+  std::string job = "default";                       // GLEANER_JOB
+  uint32_t worker = 0;                               // GLEANER_WORKER
+  uint32_t local_rank = 0;                           // GLEANER_LOCAL_RANK
+  uint32_t local_size = 1;                           // GLEANER_LOCAL_SIZE
+  Address address{"127.0.0.1", 0};                   // GLEANER_ADDRESS: where this worker's summer listens
+  std::string token;                                 // contents of GLEANER_TOKEN_FILE
+  absl::Duration open_timeout = absl::Seconds(60);   // GLEANER_OPEN_TIMEOUT, seconds
+  double bits_per_second = 0;                        // GLEANER_BANDWIDTH; 0: the coordinator's word counts
+  uint64_t window_bytes = 0;                         // GLEANER_WINDOW; 0: about 10 ms of link time
+  uint64_t summer_memory_bytes = uint64_t{1} << 30;  // GLEANER_SUMMER_MEMORY: cap of the colocated summer
+  std::string kernel;                                // GLEANER_KERNEL
+  std::optional<Address> metrics;                    // GLEANER_METRICS: serve Prometheus text there
+  LogLevel log_level = LogLevel::kWarning;           // GLEANER_LOG_LEVEL
+};
+
+// InvalidArgument names the option and the variable, and says how to write it.
+absl::StatusOr<Config> read_config(const gln_options& options);
+
+}  // namespace gleaner::runtime

@@ -1,0 +1,73 @@
+#include "comm-lib/runtime/declarations.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::runtime {
+namespace {
+
+constexpr uint64_t kMaxTensorBytes = uint64_t{1} << 40;
+
+std::string describe(const plan::Tensor& tensor) {
+  return absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type), ", priority ", tensor.priority);
+}
+
+absl::Status check(const plan::Tensor& tensor) {
+  if (tensor.name.empty())
+    return absl::InvalidArgumentError("a tensor's name is empty; expected one that all ranks share");
+  if (!is_valid(tensor.type)) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ",
+                                                   static_cast<int>(tensor.type), ", which is none of gln_data_type"));
+  }
+  if (tensor.elements > kMaxTensorBytes / size_of(tensor.type)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor '", tensor.name, "' has ", tensor.elements, " elements; at most 1 TiB is possible"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint32_t> Declarations::declare(plan::Tensor tensor) {
+  if (const absl::Status status = check(tensor); !status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  const auto [found, added] = ids_.try_emplace(tensor.name, static_cast<uint32_t>(declared_.size()));
+  if (added) {
+    declared_.push_back({std::move(tensor)});
+  } else if (declared_[found->second].tensor != tensor) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is declared twice: first ",
+                                                   describe(declared_[found->second].tensor), ", now ",
+                                                   describe(tensor), "; give different tensors different names"));
+  }
+  return found->second;
+}
+
+absl::StatusOr<plan::Tensor> Declarations::begin(uint32_t id) {
+  absl::MutexLock lock(&mutex_);
+  if (id >= declared_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", id, " is not declared; ", declared_.size(), " are: call gln_declare() first"));
+  }
+  Declared& declared = declared_[id];
+  if (declared.in_flight) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("tensor '", declared.tensor.name, "' is still in flight: wait for its push_pull before the next"));
+  }
+  declared.in_flight = true;
+  return declared.tensor;
+}
+
+void Declarations::end(uint32_t id) {
+  absl::MutexLock lock(&mutex_);
+  declared_[id].in_flight = false;
+}
+
+std::vector<plan::Tensor> Declarations::take_untold() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<plan::Tensor> untold;
+  for (; told_ < declared_.size(); ++told_) untold.push_back(declared_[told_].tensor);
+  return untold;
+}
+
+}  // namespace gleaner::runtime

@@ -1,0 +1,94 @@
+#include "comm-lib/runtime/handles.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::runtime {
+namespace {
+
+absl::Status not_open(uint64_t handle) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("handle ", handle, " is not open: it was waited for already, or never given out"));
+}
+
+}  // namespace
+
+uint64_t Handles::open() {
+  absl::MutexLock lock(&mutex_);
+  open_.emplace(++last_, State{});
+  ++unfinished_;
+  return last_;
+}
+
+void Handles::finish(uint64_t handle, const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = open_.find(handle);
+  if (found == open_.end() || found->second.finished) return;
+  found->second = State{true, status};
+  --unfinished_;
+  untold_.push_back(handle);
+}
+
+void Handles::close(const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  closed_ = true;
+  for (auto& [handle, state] : open_) {
+    if (state.finished) continue;
+    state = State{true, status};
+    untold_.push_back(handle);
+  }
+  unfinished_ = 0;
+}
+
+absl::StatusOr<bool> Handles::done(uint64_t handle) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = open_.find(handle);
+  if (found == open_.end()) return not_open(handle);
+  return found->second.finished;
+}
+
+absl::Status Handles::wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome) {
+  absl::MutexLock lock(&mutex_);
+  const auto finished = [this, handle]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto found = open_.find(handle);
+    return found == open_.end() || found->second.finished;
+  };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&finished), timeout)) {
+    return absl::DeadlineExceededError(absl::StrCat("the push_pull is not done after ", absl::FormatDuration(timeout)));
+  }
+  const auto found = open_.find(handle);
+  if (found == open_.end()) return not_open(handle);
+  *outcome = std::move(found->second.status);
+  open_.erase(found);
+  forget_told();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> Handles::next_done(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    forget_told();
+    return closed_ || !untold_.empty();
+  };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&something), timeout)) {
+    return absl::DeadlineExceededError("no push_pull ended in time");
+  }
+  if (untold_.empty()) return absl::FailedPreconditionError("the session is closing");
+  const uint64_t handle = untold_.front();
+  untold_.pop_front();
+  return handle;
+}
+
+bool Handles::wait_all(absl::Duration timeout) const {
+  absl::MutexLock lock(&mutex_);
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return unfinished_ == 0; };
+  return mutex_.AwaitWithTimeout(absl::Condition(&none), timeout);
+}
+
+// Handles that were waited for need not be told; dropping them here keeps the queue as short as what is open.
+void Handles::forget_told() {
+  while (!untold_.empty() && !open_.contains(untold_.front())) untold_.pop_front();
+}
+
+}  // namespace gleaner::runtime

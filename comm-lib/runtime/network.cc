@@ -1,0 +1,240 @@
+#include "comm-lib/runtime/network.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/transport/tcp/transport.h"
+
+namespace gleaner::runtime {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
+constexpr absl::Duration kTick = absl::Milliseconds(5);
+// Little shall wait in kernel buffers, so that an urgent partition is soon on the wire: see docs/protocol.md, windows.
+constexpr double kWindowSeconds = 0.010;
+constexpr uint64_t kSmallestWindow = 64 << 10;
+
+}  // namespace
+
+Network::Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels, Events* events)
+    : env_(env), options_(options), job_(wire::job_number(options.job)), kernels_(kernels), events_(events) {}
+
+Network::~Network() {
+  // Transports hold buffers of the pool, and so do session and engine.
+  tcp_.reset();
+  to_summer_.reset();
+  from_session_.reset();
+  hub_.reset();
+}
+
+absl::StatusOr<std::unique_ptr<Network>> Network::create(const Env& env, const NetworkOptions& options,
+                                                         const kernels::Kernels* kernels, Events* events) {
+  auto network = std::unique_ptr<Network>(new Network(env, options, kernels, events));
+  transport::Handler* const handler = network.get();
+  network->hub_ = std::make_unique<transport::inproc::Hub>();
+  network->to_summer_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
+  network->from_session_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
+  GLN_ASSIGN_OR_RETURN(network->tcp_, transport::tcp::Transport::create(env, {}, handler, network.get()));
+  GLN_ASSIGN_OR_RETURN(network->address_, network->tcp_->listen(options.listen));
+  GLN_RETURN_IF_ERROR(network->from_session_->listen(network->address_).status());
+  return network;
+}
+
+const wire::Secret* Network::find(uint64_t job) const { return welcomed_ && job == job_ ? &welcome_.secret : nullptr; }
+
+void Network::on_welcome(const member::Welcome& welcome) {
+  welcome_ = welcome;
+  welcomed_ = true;
+  summer_ = std::make_unique<service::Summer>(env_, engine::Options{job_, welcome.member, options_.summer_memory_bytes},
+                                              kernels_, &pool_);
+}
+
+absl::Status Network::prepare(std::shared_ptr<const plan::Plan> plan) {
+  GLN_RETURN_IF_ERROR(summer_->prepare(plan));
+  prepared_ = std::move(plan);
+  return absl::OkStatus();
+}
+
+absl::Status Network::commit(uint32_t epoch) {
+  if (prepared_ == nullptr || prepared_->epoch != epoch) {
+    return absl::FailedPreconditionError(absl::StrCat("told to commit epoch ", epoch, ", which was not prepared"));
+  }
+  GLN_RETURN_IF_ERROR(summer_->commit(epoch));
+  if (session_ == nullptr) open_session(*prepared_);
+  GLN_RETURN_IF_ERROR(session_->apply(prepared_));
+  plan_ = std::move(prepared_);
+  return absl::OkStatus();
+}
+
+void Network::open_session(const plan::Plan& plan) {
+  uint64_t window = options_.window_bytes;
+  if (window == 0) {
+    const double link = plan.members[welcome_.member].bits_per_second / 8;
+    window = std::max(kSmallestWindow, static_cast<uint64_t>(link * kWindowSeconds));
+  }
+  session_ = std::make_unique<session::Session>(session::Options{job_, welcome_.member, window}, &pool_);
+  owners_.resize(plan.members.size());
+  for (uint32_t member = 0; member < owners_.size(); ++member) {
+    owners_[member].member = member;
+    owners_[member].pause = kFirstPause;
+    owners_[member].down_since = now();
+    owners_[member].retry_at = now();
+  }
+  // Addresses are the plan's; connections follow in poll().
+  plan_ = prepared_;
+}
+
+void Network::connect(Owner& owner) {
+  const bool own = owner.member == welcome_.member;
+  transport::Transport& transport = own ? *to_summer_ : *tcp_;
+  const auto address = own ? absl::StatusOr<Address>(address_) : Address::parse(plan_->members[owner.member].address);
+  transport::ConnectOptions options{job_, welcome_.member, welcome_.secret};
+  options.context = &owner;
+  auto connection = address.ok() ? transport.connect(*address, options) : address.status();
+  if (connection.ok()) {
+    owner.connection = *connection;
+    return;
+  }
+  owner.last = connection.status();
+  owner.retry_at = now() + owner.pause;
+  owner.pause = std::min(owner.pause * 2, kLongestPause);
+}
+
+void Network::on_connected(transport::Connection& connection) {
+  if (connection.peer().accepted) return summer_->on_connected(connection);
+  auto& owner = *static_cast<Owner*>(connection.context);
+  owner.up = true;
+  owner.pause = kFirstPause;
+  session_->on_connected(owner.member, now(), actions_);
+}
+
+absl::StatusOr<Buffer> Network::on_header(transport::Connection&, const wire::Header& header) {
+  return pool_.take(header.payload_bytes);
+}
+
+void Network::on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) {
+  if (connection.peer().accepted) return summer_->on_frame(connection, header, std::move(payload));
+  const auto& owner = *static_cast<Owner*>(connection.context);
+  const absl::Status status = session_->on_frame(owner.member, header, std::move(payload), now(), actions_);
+  if (!status.ok()) {
+    env_.log->warning("summer broke the protocol", "summer", plan_->member_name(owner.member), "reason",
+                      status.message());
+    connection.close(status);
+  }
+}
+
+void Network::on_closed(transport::Connection& connection, const absl::Status& status) {
+  if (connection.context == nullptr) {
+    if (summer_ != nullptr) summer_->on_closed(connection, status);
+    return;
+  }
+  auto& owner = *static_cast<Owner*>(connection.context);
+  owner.connection = nullptr;
+  owner.last = status;
+  owner.retry_at = now() + owner.pause;
+  owner.pause = std::min(owner.pause * 2, kLongestPause);
+  if (std::exchange(owner.up, false)) {
+    owner.down_since = now();
+    session_->on_disconnected(owner.member);
+    env_.log->debug("connection to a summer broke", "summer", plan_->member_name(owner.member), "reason",
+                    status.message());
+  }
+}
+
+void Network::start(session::Request request) {
+  const uint64_t id = request.id;
+  const absl::Status status = session_->start(std::move(request), now(), actions_);
+  if (!status.ok()) actions_.done.push_back({id, status});
+}
+
+void Network::fail(const absl::Status& status) {
+  failed_ = true;
+  if (session_ != nullptr) session_->fail(status, actions_);
+  flush();
+}
+
+void Network::poll(absl::Duration timeout) {
+  flush();
+  tcp_->poll(to_summer_->pending() || from_session_->pending() ? absl::ZeroDuration() : timeout);
+  flush();
+  // In process, frames answer frames: a few rounds, and what is left goes on with the next poll.
+  for (int round = 0; round < 4 && (to_summer_->pending() || from_session_->pending()); ++round) {
+    from_session_->poll(absl::ZeroDuration());
+    to_summer_->poll(absl::ZeroDuration());
+    flush();
+  }
+  if (session_ == nullptr || now() - last_tick_ < kTick) return;
+  last_tick_ = now();
+  session_->on_tick(last_tick_, actions_);
+  if (!failed_) tend_connections();
+  flush();
+}
+
+void Network::tend_connections() {
+  for (Owner& owner : owners_) {
+    if (owner.connection == nullptr && now() >= owner.retry_at) connect(owner);
+  }
+  check_deadlines();
+}
+
+void Network::check_deadlines() {
+  const bool all_up = std::all_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.up; });
+  if (all_up) return;
+  const std::vector<uint32_t> waiting = session_->waiting_for();
+  for (Owner& owner : owners_) {
+    if (owner.up) continue;
+    if (std::find(waiting.begin(), waiting.end(), owner.member) == waiting.end()) {
+      // Nothing is due from it: whoever has done its part may leave before us.
+      owner.down_since = now();
+    } else if (now() - owner.down_since > welcome_.deadline) {
+      events_->on_lost(owner.member, absl::UnavailableError(absl::StrCat(
+                                         plan_->member_name(owner.member), " at ", plan_->members[owner.member].address,
+                                         " is lost: out of reach for ", absl::FormatDuration(welcome_.deadline),
+                                         " while sums are due from it; last: ", owner.last.message())));
+      return;
+    }
+  }
+}
+
+void Network::flush() {
+  // Sending may not call back, but a user of on_done() may start the next request, which appends to actions_.
+  while (!actions_.sends.empty() || !actions_.done.empty()) {
+    std::swap(actions_, flushing_);
+    for (session::Send& send : flushing_.sends) {
+      Owner& owner = owners_[send.owner];
+      if (owner.up) owner.connection->send(send.header, std::move(send.payload));
+    }
+    flushing_.sends.clear();
+    for (const session::Done& done : flushing_.done) events_->on_done(done.id, done.status);
+    flushing_.done.clear();
+  }
+}
+
+bool Network::connected() const {
+  return session_ != nullptr &&
+         std::all_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.up; });
+}
+
+bool Network::idle() const {
+  return (session_ == nullptr || session_->idle()) && (summer_ == nullptr || summer_->idle());
+}
+
+std::string Network::describe_waiting() const {
+  std::vector<std::string> names;
+  for (const Owner& owner : owners_) {
+    if (!owner.up) {
+      names.push_back(absl::StrCat(plan_->member_name(owner.member), " at ", plan_->members[owner.member].address, " (",
+                                   owner.last.message(), ")"));
+    }
+  }
+  if (names.empty() && session_ != nullptr) {
+    for (uint32_t member : session_->waiting_for()) names.push_back(plan_->member_name(member));
+  }
+  return names.empty() ? "nobody" : absl::StrJoin(names, ", ");
+}
+
+}  // namespace gleaner::runtime

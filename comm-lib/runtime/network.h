@@ -1,0 +1,118 @@
+// What local rank 0 of a worker does on the network: its session's connections to every summer, and the colocated
+// summer that other workers connect to. One I/O thread owns it all.
+//
+// A connection that breaks is made again, with pauses from 20 ms to 1 s. A summer from which results are due and that
+// has been out of reach for the deadline is lost: Events::on_lost, and the caller ends the session with fail().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "comm-lib/session/session.h"
+#include "common/base/env.h"
+#include "common/kernels/kernels.h"
+#include "common/member/client.h"
+#include "common/transport/inproc/transport.h"
+#include "common/transport/transport.h"
+#include "summation-service/service/summer.h"
+
+namespace gleaner::runtime {
+
+struct NetworkOptions {
+  std::string job;
+  Address listen;
+  uint64_t window_bytes = 0;  // 0: about 10 ms of this worker's link
+  uint64_t summer_memory_bytes = 0;
+};
+
+class Network : private transport::Handler, private wire::JobSecrets {
+ public:
+  class Events {
+   public:
+    virtual ~Events() = default;
+    virtual void on_done(uint64_t request, const absl::Status& status) = 0;
+    virtual void on_lost(uint32_t member, const absl::Status& why) = 0;
+  };
+
+  // `kernels` and `events` outlive it.
+  static absl::StatusOr<std::unique_ptr<Network>> create(const Env& env, const NetworkOptions& options,
+                                                         const kernels::Kernels* kernels, Events* events);
+  ~Network() override;
+
+  const Address& address() const { return address_; }  // where it listens
+  void wake() { tcp_->wake(); }                        // any thread
+  int descriptor() const { return tcp_->descriptor(); }
+
+  void on_welcome(const member::Welcome& welcome);
+  absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
+  absl::Status commit(uint32_t epoch);
+
+  void start(session::Request request);
+  void fail(const absl::Status& status);
+
+  // Moves what can be moved, waiting up to `timeout` for something to come.
+  void poll(absl::Duration timeout);
+
+  bool connected() const;  // to every summer of the plan in force
+  bool idle() const;       // as a worker and as a summer: others need nothing more of us
+  // Names of summers that it has no connection to, or waits for results from: for messages.
+  std::string describe_waiting() const;
+
+  const session::Counters* session_counters() const { return session_ ? &session_->counters() : nullptr; }
+  const engine::Counters* summer_counters() const { return summer_ ? &summer_->counters() : nullptr; }
+
+ private:
+  // This worker's connection to one summer.
+  struct Owner {
+    uint32_t member = 0;
+    transport::Connection* connection = nullptr;  // also while it is being made
+    bool up = false;
+    absl::Duration down_since;  // or needed since, when that is later
+    absl::Duration retry_at;
+    absl::Duration pause;
+    absl::Status last = absl::UnavailableError("not connected yet");
+  };
+
+  Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels, Events* events);
+
+  void on_connected(transport::Connection& connection) override;
+  absl::StatusOr<Buffer> on_header(transport::Connection& connection, const wire::Header& header) override;
+  void on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) override;
+  void on_closed(transport::Connection& connection, const absl::Status& status) override;
+  const wire::Secret* find(uint64_t job) const override;
+
+  absl::Duration now() const { return env_.clock->since_start(); }
+  void open_session(const plan::Plan& plan);
+  void connect(Owner& owner);
+  void tend_connections();
+  void check_deadlines();
+  void flush();
+
+  const Env env_;
+  const NetworkOptions options_;
+  const uint64_t job_;
+  const kernels::Kernels* const kernels_;
+  Events* const events_;
+  BufferPool pool_;
+  member::Welcome welcome_;
+  bool welcomed_ = false;
+  std::unique_ptr<service::Summer> summer_;
+  std::unique_ptr<session::Session> session_;
+  std::vector<Owner> owners_;  // by member; sized once, connections point into it
+  session::Actions actions_;
+  session::Actions flushing_;
+  std::shared_ptr<const plan::Plan> prepared_;
+  std::shared_ptr<const plan::Plan> plan_;
+  absl::Duration last_tick_;
+  bool failed_ = false;
+  Address address_;
+  std::unique_ptr<transport::inproc::Hub> hub_;
+  std::unique_ptr<transport::Transport> to_summer_;     // in process: the session's side
+  std::unique_ptr<transport::Transport> from_session_;  // in process: the summer's side
+  std::unique_ptr<transport::Transport> tcp_;
+};
+
+}  // namespace gleaner::runtime

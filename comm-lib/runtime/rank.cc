@@ -1,0 +1,351 @@
+#include "comm-lib/runtime/rank.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
+#include "common/base/thread.h"
+#include "common/plan/model.h"
+
+namespace gleaner::runtime {
+namespace {
+
+// How often statistics are passed on.
+constexpr absl::Duration kObserveEvery = absl::Milliseconds(250);
+// The coordinator, which knows who is missing, gives up first.
+constexpr absl::Duration kGrace = absl::Seconds(5);
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
+
+double bound_seconds(const plan::Plan& plan, double bytes) {
+  plan::Fleet fleet;
+  for (uint32_t i = 0; i < plan.members.size(); ++i) {
+    auto& side = i < plan.workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second;
+    side.push_back(plan.members[i].bits_per_second);
+  }
+  return plan::bound_seconds(fleet, bytes);
+}
+
+}  // namespace
+
+Rank::Rank(const Config& config)
+    : config_(config),
+      system_({absl::StrCat("worker/", config.worker), config.log_level}),
+      env_(system_.env()),
+      mailbox_([this] { network_->wake(); }) {}
+
+Rank::~Rank() { stop(); }
+
+absl::StatusOr<std::unique_ptr<Rank>> Rank::open(const Config& config) {
+  auto rank = std::unique_ptr<Rank>(new Rank(config));
+  GLN_ASSIGN_OR_RETURN(rank->kernels_, kernels::Kernels::choose(config.kernel));
+  GLN_RETURN_IF_ERROR(rank->join());
+  GLN_RETURN_IF_ERROR(rank->wait_until_open());
+  return rank;
+}
+
+absl::Status Rank::join() {
+  NetworkOptions options{config_.job, config_.address, config_.window_bytes, config_.summer_memory_bytes};
+  GLN_ASSIGN_OR_RETURN(network_, Network::create(env_, options, &*kernels_, this));
+  member::JoinOptions join;
+  join.coordinator = config_.coordinator;
+  join.job = config_.job;
+  join.token = config_.token;
+  join.role = member::Role::kWorker;
+  join.index = config_.worker;
+  join.local_rank = config_.local_rank;
+  join.local_size = config_.local_size;
+  join.address = network_->address().to_string();
+  join.bits_per_second = config_.bits_per_second;
+  join.timeout = config_.open_timeout;
+  GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, this));
+  thread_ = std::thread([this] { run(); });
+  return absl::OkStatus();
+}
+
+absl::Status Rank::wait_until_open() {
+  absl::MutexLock lock(&mutex_);
+  const auto decided = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ != Phase::kOpening; };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&decided), config_.open_timeout + kGrace)) {
+    return absl::DeadlineExceededError(absl::StrCat("the job did not start within ",
+                                                    absl::FormatDuration(config_.open_timeout + kGrace),
+                                                    ": still waiting for ", waiting_for_));
+  }
+  return failure_;
+}
+
+absl::Status Rank::usable() const {
+  absl::MutexLock lock(&mutex_);
+  switch (phase_) {
+    case Phase::kOpening:
+      return absl::FailedPreconditionError("the session is not open yet");
+    case Phase::kOpen:
+      return absl::OkStatus();
+    case Phase::kFailed:
+      return failure_;
+    case Phase::kClosed:
+      return absl::FailedPreconditionError("the session is closed");
+  }
+  return absl::InternalError("unknown phase");
+}
+
+gln_topology Rank::topology() const {
+  absl::MutexLock lock(&mutex_);
+  gln_topology topology = GLN_TOPOLOGY_INIT;
+  topology.worker = config_.worker;
+  topology.workers = welcome_.workers;
+  topology.local_rank = config_.local_rank;
+  topology.local_ranks = welcome_.local_ranks;
+  topology.rank = config_.worker * welcome_.local_ranks + config_.local_rank;
+  topology.ranks = welcome_.workers * welcome_.local_ranks;
+  topology.summers = welcome_.summers;
+  return topology;
+}
+
+gln_stats Rank::stats() const {
+  absl::MutexLock lock(&mutex_);
+  return stats_;
+}
+
+absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op) {
+  GLN_RETURN_IF_ERROR(usable());
+  if (!is_valid(op)) {
+    return absl::InvalidArgumentError(absl::StrCat("op ", static_cast<int>(op), " is none of gln_op"));
+  }
+  GLN_ASSIGN_OR_RETURN(plan::Tensor what, declarations_.begin(tensor));
+  absl::Status wrong;
+  if (what.elements > 0 && (input == nullptr || output == nullptr)) {
+    wrong = absl::InvalidArgumentError(absl::StrCat("input or output of tensor '", what.name, "' is NULL"));
+  } else if (op == ReduceOp::kAverage && what.type == DataType::kInt32) {
+    wrong = absl::InvalidArgumentError(
+        absl::StrCat("tensor '", what.name, "' is int32, whose average has no exact value; sum it and divide"));
+  }
+  if (!wrong.ok()) {
+    declarations_.end(tensor);
+    return wrong;
+  }
+  if (std::vector<plan::Tensor> untold = declarations_.take_untold(); !untold.empty()) client_->declare(untold);
+  const uint64_t handle = handles_.open();
+  mailbox_.post([this, handle, flight = Flight{tensor, std::move(what), op, input, output}]() mutable {
+    begin(handle, std::move(flight));
+  });
+  return handle;
+}
+
+// Bits survive a sum of int32 in which all ranks but one give zeros.
+absl::Status Rank::broadcast(const std::string& name, MutableBytes data, uint32_t root) {
+  const gln_topology where = topology();
+  if (root >= where.ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("root ", root, " is not a rank; there are ", where.ranks));
+  }
+  std::vector<int32_t> words((data.size() + 3) / 4, 0);
+  if (where.rank == root && !data.empty()) std::memcpy(words.data(), data.data(), data.size());
+  GLN_ASSIGN_OR_RETURN(const uint32_t tensor,
+                       declare({absl::StrCat("broadcast/", name), words.size(), DataType::kInt32, 0}));
+  GLN_ASSIGN_OR_RETURN(const uint64_t handle, push_pull(tensor, words.data(), words.data(), ReduceOp::kSum));
+  absl::Status outcome;
+  GLN_RETURN_IF_ERROR(handles_.wait(handle, absl::InfiniteDuration(), &outcome));
+  GLN_RETURN_IF_ERROR(outcome);
+  if (!data.empty()) std::memcpy(data.data(), words.data(), data.size());
+  return absl::OkStatus();
+}
+
+void Rank::step() {
+  mailbox_.post([this] { meter_.step(); });
+}
+
+absl::Status Rank::close(bool failed) {
+  absl::Status status = usable();
+  if (status.ok() && failed) status = absl::AbortedError("the training process ended in error");
+  if (status.ok()) {
+    absl::Duration deadline;
+    {
+      absl::MutexLock lock(&mutex_);
+      deadline = welcome_.deadline;
+    }
+    if (!handles_.wait_all(deadline)) {
+      status = absl::DeadlineExceededError("push_pulls are still in flight after the deadline; the session is closed");
+    } else {
+      absl::MutexLock lock(&mutex_);
+      const auto quiet = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return quiet_ || phase_ == Phase::kFailed; };
+      mutex_.AwaitWithTimeout(absl::Condition(&quiet), deadline);
+      status = failure_;
+    }
+  }
+  report_now();
+  client_->leave(status, kLeaveTimeout);
+  stop();
+  return failed && absl::IsAborted(status) ? absl::OkStatus() : status;
+}
+
+void Rank::report_now() {
+  auto reported = std::make_shared<absl::Notification>();
+  mailbox_.post([this, reported] {
+    client_->report(meter_.report(env_.clock->since_start()));
+    reported->Notify();
+  });
+  reported->WaitForNotificationWithTimeout(kLeaveTimeout);
+}
+
+void Rank::stop() {
+  if (client_ != nullptr) client_->stop();
+  if (thread_.joinable()) {
+    stopping_ = true;
+    network_->wake();
+    thread_.join();
+  }
+  mailbox_.close();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (phase_ == Phase::kOpen || phase_ == Phase::kOpening) phase_ = Phase::kClosed;
+  }
+  handles_.close(absl::FailedPreconditionError("the session is closed"));
+}
+
+void Rank::on_welcome(const member::Welcome& welcome) {
+  mailbox_.post([this, welcome] { this->welcome(welcome); });
+}
+
+void Rank::on_prepare(std::shared_ptr<const plan::Plan> plan) {
+  mailbox_.post([this, plan = std::move(plan)]() mutable { prepare(std::move(plan)); });
+}
+
+void Rank::on_commit(uint32_t epoch) {
+  mailbox_.post([this, epoch] { commit(epoch); });
+}
+
+void Rank::on_failed(const absl::Status& status) {
+  mailbox_.post([this, status] { fail(status); });
+}
+
+void Rank::on_finished() {}
+
+void Rank::run() {
+  name_this_thread("gln-io");
+  while (!stopping_) {
+    network_->poll(patience());
+    mailbox_.drain();
+    observe();
+  }
+  // What was posted before the stop still counts: the last report, failures.
+  mailbox_.drain();
+}
+
+absl::Duration Rank::patience() const {
+  const bool calm = !meter_.busy() && network_->connected() && network_->idle();
+  return calm ? kObserveEvery : absl::Milliseconds(5);
+}
+
+void Rank::welcome(const member::Welcome& welcome) {
+  network_->on_welcome(welcome);
+  absl::MutexLock lock(&mutex_);
+  welcome_ = welcome;
+}
+
+void Rank::prepare(std::shared_ptr<const plan::Plan> plan) {
+  const uint32_t epoch = plan->epoch;
+  if (const absl::Status status = network_->prepare(plan); !status.ok()) return client_->refuse(epoch, status);
+  prepared_ = std::move(plan);
+  client_->acknowledge(epoch);
+}
+
+void Rank::commit(uint32_t epoch) {
+  if (const absl::Status status = network_->commit(epoch); !status.ok()) return fail(status);
+  plan_ = std::move(prepared_);
+  for (auto id = static_cast<uint32_t>(planned_.size()); id < plan_->tensors.size(); ++id) {
+    planned_.emplace(plan_->tensors[id].name, id);
+  }
+  for (const uint64_t handle : std::exchange(unplanned_, {})) {
+    const Flight& flight = flights_.at(handle);
+    const auto found = planned_.find(flight.what.name);
+    if (found == planned_.end()) {
+      unplanned_.push_back(handle);
+    } else {
+      launch(handle, flight, found->second);
+    }
+  }
+}
+
+void Rank::begin(uint64_t handle, Flight flight) {
+  const absl::Status status = usable();
+  const auto found = planned_.find(flight.what.name);
+  const Flight& kept = flights_.emplace(handle, std::move(flight)).first->second;
+  meter_.begin(env_.clock->since_start());
+  if (!status.ok()) return finish(handle, status);
+  if (found == planned_.end()) return unplanned_.push_back(handle);
+  launch(handle, kept, found->second);
+}
+
+void Rank::launch(uint64_t handle, const Flight& flight, uint32_t planned) {
+  const size_t bytes = flight.what.bytes();
+  session::Request request;
+  request.id = handle;
+  request.tensor = planned;
+  request.op = flight.op;
+  request.input = Buffer::borrow({static_cast<std::byte*>(const_cast<void*>(flight.input)), bytes});
+  request.output = {static_cast<std::byte*>(flight.output), bytes};
+  network_->start(std::move(request));
+}
+
+void Rank::finish(uint64_t handle, const absl::Status& status) {
+  const auto found = flights_.find(handle);
+  if (found == flights_.end()) return;
+  const Flight flight = std::move(found->second);
+  flights_.erase(found);
+  meter_.end(flight.tensor, flight.what.bytes(), status.ok(), env_.clock->since_start());
+  declarations_.end(flight.tensor);
+  handles_.finish(handle, status);
+}
+
+void Rank::on_done(uint64_t request, const absl::Status& status) { finish(request, status); }
+
+void Rank::on_lost(uint32_t member, const absl::Status& why) {
+  client_->fault(member, why);
+  fail(why);
+}
+
+void Rank::fail(absl::Status status) {
+  // DeadlineExceeded of a wait means "not yet"; what ends a session is never that.
+  if (absl::IsDeadlineExceeded(status)) status = absl::UnavailableError(status.message());
+  {
+    absl::MutexLock lock(&mutex_);
+    if (phase_ != Phase::kOpening && phase_ != Phase::kOpen) return;
+    phase_ = Phase::kFailed;
+    failure_ = status;
+  }
+  env_.log->info("session failed", "reason", status.message());
+  network_->fail(status);
+  for (const uint64_t handle : std::exchange(unplanned_, {})) finish(handle, status);
+  handles_.close(status);
+}
+
+void Rank::observe() {
+  const absl::Duration now = env_.clock->since_start();
+  const bool connected = network_->connected() && plan_ != nullptr;
+  const bool quiet = !meter_.busy() && network_->idle();
+  const bool due = now - last_observation_ >= kObserveEvery;
+  if (!due && quiet == seen_quiet_ && connected == seen_connected_) return;
+  seen_quiet_ = quiet;
+  seen_connected_ = connected;
+  {
+    absl::MutexLock lock(&mutex_);
+    quiet_ = quiet;
+    if (phase_ == Phase::kOpening && connected) phase_ = Phase::kOpen;
+    if (!due) return;
+    if (phase_ == Phase::kOpening && plan_ != nullptr) waiting_for_ = network_->describe_waiting();
+    const member::Report report = meter_.report(now);
+    stats_.steps = report.steps;
+    stats_.bytes = report.bytes;
+    stats_.communication_seconds = report.communication_seconds;
+    stats_.epoch = plan_ == nullptr ? 0 : plan_->epoch;
+    stats_.bound_seconds =
+        plan_ == nullptr || report.steps == 0
+            ? 0
+            : bound_seconds(*plan_, static_cast<double>(report.bytes) / static_cast<double>(report.steps));
+  }
+  last_observation_ = now;
+  client_->report(meter_.report(now));
+}
+
+}  // namespace gleaner::runtime

@@ -1,0 +1,118 @@
+// One rank of a job: everything behind a gln_session.
+//
+// Threads: users' threads call the public functions; they check, note, and post to the I/O thread ("gln-io"), which
+// owns the network (local rank 0) and the sums over local ranks (g > 1); the coordinator's thread ("gln-coord") posts
+// what it hears. Lock order: none nest.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "comm-lib/runtime/config.h"
+#include "comm-lib/runtime/declarations.h"
+#include "comm-lib/runtime/handles.h"
+#include "comm-lib/runtime/meter.h"
+#include "comm-lib/runtime/network.h"
+#include "common/base/mailbox.h"
+
+namespace gleaner::runtime {
+
+class Rank : private member::Listener, private Network::Events {
+ public:
+  // Joins the job and returns when every member is there and connected. DeadlineExceeded says who is missing.
+  static absl::StatusOr<std::unique_ptr<Rank>> open(const Config& config);
+  ~Rank() override;
+
+  gln_topology topology() const;
+  gln_stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<uint32_t> declare(plan::Tensor tensor) { return declarations_.declare(std::move(tensor)); }
+  absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op);
+  absl::Status broadcast(const std::string& name, MutableBytes data, uint32_t root);
+  void step();
+  Handles& handles() { return handles_; }
+
+  // Ends the session: nothing but the destructor may follow.
+  absl::Status close(bool failed) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // A push_pull on its way, by handle.
+  struct Flight {
+    uint32_t tensor = 0;  // id on this rank
+    plan::Tensor what;
+    ReduceOp op = ReduceOp::kSum;
+    const void* input = nullptr;
+    void* output = nullptr;
+  };
+  enum class Phase { kOpening, kOpen, kFailed, kClosed };
+
+  explicit Rank(const Config& config);
+  absl::Status join();
+  absl::Status wait_until_open() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status usable() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void report_now();
+  void stop();
+
+  // The coordinator's thread.
+  void on_welcome(const member::Welcome& welcome) override;
+  void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
+  void on_commit(uint32_t epoch) override;
+  void on_failed(const absl::Status& status) override;
+  void on_finished() override;
+
+  // The I/O thread.
+  void run();
+  absl::Duration patience() const;
+  void welcome(const member::Welcome& welcome);
+  void prepare(std::shared_ptr<const plan::Plan> plan);
+  void commit(uint32_t epoch);
+  void begin(uint64_t handle, Flight flight);
+  void launch(uint64_t handle, const Flight& flight, uint32_t planned);
+  void finish(uint64_t handle, const absl::Status& status);
+  void fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void observe() ABSL_LOCKS_EXCLUDED(mutex_);
+  void on_done(uint64_t request, const absl::Status& status) override;
+  void on_lost(uint32_t member, const absl::Status& why) override;
+
+  const Config config_;
+  SystemEnv system_;
+  const Env& env_;
+  std::optional<kernels::Kernels> kernels_;
+  Declarations declarations_;
+  Handles handles_;
+
+  // The I/O thread's.
+  std::unique_ptr<Network> network_;  // local rank 0
+  std::shared_ptr<const plan::Plan> prepared_;
+  std::shared_ptr<const plan::Plan> plan_;
+  std::unordered_map<std::string, uint32_t> planned_;  // name to index in plan_
+  std::unordered_map<uint64_t, Flight> flights_;
+  std::vector<uint64_t> unplanned_;  // handles that wait for a plan with their tensor
+  Meter meter_;
+  absl::Duration last_observation_;
+  bool seen_quiet_ = false;
+  bool seen_connected_ = false;
+
+  Mailbox mailbox_;
+  std::unique_ptr<member::Client> client_;
+  std::thread thread_;
+
+  mutable absl::Mutex mutex_;
+  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kOpening;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool quiet_ ABSL_GUARDED_BY(mutex_) = false;  // nobody needs anything of us
+  std::string waiting_for_ ABSL_GUARDED_BY(mutex_) = "the coordinator";
+  member::Welcome welcome_ ABSL_GUARDED_BY(mutex_);  // set once, before kOpen
+  gln_stats stats_ ABSL_GUARDED_BY(mutex_) = GLN_STATS_INIT;
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace gleaner::runtime

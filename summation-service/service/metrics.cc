@@ -1,0 +1,44 @@
+#include "summation-service/service/metrics.h"
+
+namespace gleaner::service {
+namespace {
+
+prometheus::Gauge* gauge(prometheus::Registry& registry, const prometheus::Labels& labels, const char* name,
+                         const char* help) {
+  return &prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+}
+
+}  // namespace
+
+SummerMetrics::SummerMetrics(prometheus::Registry& registry, const std::string& job) {
+  const prometheus::Labels labels{{"job_name", job}};
+  const auto total = [&](const char* name, const char* help, uint64_t engine::Counters::*count) {
+    totals_.push_back({&prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels), count});
+  };
+  using Counters = engine::Counters;
+  total("gleaner_summer_contributions_total", "Contributions of workers accepted.", &Counters::contributions);
+  total("gleaner_summer_sums_total", "Sums of partitions made.", &Counters::sums);
+  total("gleaner_summer_summed_bytes_total", "Bytes of sums made.", &Counters::summed_bytes);
+  total("gleaner_summer_duplicates_total", "Contributions ignored because they were in already.",
+        &Counters::duplicates);
+  total("gleaner_summer_resent_results_total", "Results sent once more to a worker that came back.", &Counters::resent);
+  total("gleaner_summer_fenced_frames_total", "Frames of plans gone by, dropped.", &Counters::fenced);
+  total("gleaner_summer_deferred_pushes_total", "Pushes put off because the job's memory cap was reached.",
+        &Counters::deferred);
+  memory_ = gauge(registry, labels, "gleaner_summer_memory_bytes", "Memory reserved for sums in progress and results.");
+  epoch_ = gauge(registry, labels, "gleaner_summer_epoch", "Epoch of the plan in force.");
+  workers_ = gauge(registry, labels, "gleaner_summer_connected_workers", "Workers connected now.");
+}
+
+void SummerMetrics::update(const engine::Counters& counters, uint32_t epoch, uint32_t connected_workers) {
+  for (Total& total : totals_) {
+    const uint64_t count = counters.*total.count;
+    total.metric->Increment(static_cast<double>(count - total.last));
+    total.last = count;
+  }
+  memory_->Set(static_cast<double>(counters.memory_bytes));
+  epoch_->Set(epoch);
+  workers_->Set(connected_workers);
+}
+
+}  // namespace gleaner::service

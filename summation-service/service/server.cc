@@ -1,0 +1,128 @@
+#include "summation-service/service/server.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/thread.h"
+#include "common/transport/tcp/transport.h"
+
+namespace gleaner::service {
+namespace {
+
+constexpr absl::Duration kObserveEvery = absl::Milliseconds(250);
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
+
+}  // namespace
+
+Server::Server(const Env& env, const ServerOptions& options)
+    : env_(env),
+      options_(options),
+      job_(wire::job_number(options.job)),
+      registry_(std::make_shared<prometheus::Registry>()),
+      mailbox_([this] { transport_->wake(); }) {}
+
+Server::~Server() {
+  if (client_ != nullptr) client_->stop();
+  transport_.reset();  // holds buffers of the pool
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const ServerOptions& options) {
+  auto server = std::unique_ptr<Server>(new Server(env, options));
+  GLN_ASSIGN_OR_RETURN(server->kernels_, kernels::Kernels::choose(options.kernel));
+  transport::Handler* const handler = server.get();
+  GLN_ASSIGN_OR_RETURN(server->transport_, transport::tcp::Transport::create(env, {}, handler, server.get()));
+  GLN_ASSIGN_OR_RETURN(Address address, server->transport_->listen(options.listen));
+  if (!options.advertise.empty()) address.host = options.advertise;
+  if (options.metrics.has_value()) {
+    server->metrics_.emplace(*server->registry_, options.job);
+    GLN_ASSIGN_OR_RETURN(server->metrics_server_, metrics::MetricsServer::start(*options.metrics, server->registry_));
+  }
+  member::JoinOptions join;
+  join.coordinator = options.coordinator;
+  join.job = options.job;
+  join.token = options.token;
+  join.role = member::Role::kSummer;
+  join.index = options.index;
+  join.address = address.to_string();
+  join.bits_per_second = options.bits_per_second;
+  join.timeout = options.join_timeout;
+  env.log->info("listening", "address", join.address, "kernel", server->kernels_->name());
+  GLN_ASSIGN_OR_RETURN(server->client_, member::Client::start(env, join, server.get()));
+  return server;
+}
+
+absl::Status Server::run() {
+  name_this_thread("gln-summer");
+  absl::Duration observed = env_.clock->since_start();
+  while (!ended_.has_value()) {
+    transport_->poll(kObserveEvery);
+    mailbox_.drain();
+    const absl::Duration now = env_.clock->since_start();
+    if (metrics_.has_value() && summer_ != nullptr && now - observed >= kObserveEvery) {
+      observed = now;
+      metrics_->update(summer_->counters(), summer_->epoch(), summer_->connected_workers());
+    }
+  }
+  mailbox_.close();
+  if (leaving_) client_->leave(*ended_, kLeaveTimeout);
+  client_->stop();
+  return *ended_;
+}
+
+void Server::stop(const absl::Status& why) {
+  mailbox_.post([this, why] {
+    leaving_ = true;
+    end(why);
+  });
+}
+
+void Server::end(const absl::Status& status) {
+  if (!ended_.has_value()) ended_ = status;
+}
+
+void Server::on_welcome(const member::Welcome& welcome) {
+  mailbox_.post([this, welcome] {
+    welcome_ = welcome;
+    summer_ = std::make_unique<Summer>(env_, engine::Options{job_, welcome.member, options_.memory_cap_bytes},
+                                       &*kernels_, &pool_);
+    env_.log->info("joined", "job", options_.job, "summer", welcome.member - welcome.workers, "workers",
+                   welcome.workers);
+  });
+}
+
+void Server::on_prepare(std::shared_ptr<const plan::Plan> plan) {
+  mailbox_.post([this, plan = std::move(plan)] {
+    const absl::Status status = summer_->prepare(plan);
+    if (status.ok()) {
+      client_->acknowledge(plan->epoch);
+    } else {
+      client_->refuse(plan->epoch, status);
+    }
+  });
+}
+
+void Server::on_commit(uint32_t epoch) {
+  mailbox_.post([this, epoch] {
+    const absl::Status status = summer_->commit(epoch);
+    if (!status.ok()) return stop(status);
+    env_.log->info("plan committed", "job", options_.job, "epoch", epoch);
+  });
+}
+
+void Server::on_failed(const absl::Status& status) {
+  mailbox_.post([this, status] { end(status); });
+}
+
+void Server::on_finished() {
+  mailbox_.post([this] { end(absl::OkStatus()); });
+}
+
+const wire::Secret* Server::find(uint64_t job) const {
+  return welcome_.has_value() && job == job_ ? &welcome_->secret : nullptr;
+}
+
+void Server::on_closed(transport::Connection& connection, const absl::Status& status) {
+  if (summer_ != nullptr) return summer_->on_closed(connection, status);
+  env_.log->debug("connection closed", "address", connection.peer().address, "reason", status.message());
+}
+
+}  // namespace gleaner::service

@@ -1,0 +1,137 @@
+/* The C ABI used from C11: `c_abi_test offline` needs no job, `c_abi_test job` runs under `gleaner run`. */
+#include <gleaner/gleaner.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                                  \
+  do {                                                                                                    \
+    if (!(condition)) {                                                                                   \
+      fprintf(stderr, "%s:%d: failed: %s (last error: %s)\n", __FILE__, __LINE__, #condition, gln_last_error()); \
+      exit(1);                                                                                            \
+    }                                                                                                     \
+  } while (0)
+
+static void check_error(gln_status got, gln_status expected, const char* part_of_message) {
+  if (got != expected || strstr(gln_last_error(), part_of_message) == NULL) {
+    fprintf(stderr, "expected %s with '%s', got %s: %s\n", gln_status_name(expected), part_of_message,
+            gln_status_name(got), gln_last_error());
+    exit(1);
+  }
+}
+
+static void calls_without_a_session(void) {
+  uint32_t tensor = 0;
+  uint64_t handle = 0;
+  float value = 0;
+  int done = 0;
+  check_error(gln_declare(NULL, "x", 1, GLN_FLOAT32, 0, &tensor), GLN_FAILED_PRECONDITION, "gln_open");
+  check_error(gln_push_pull(NULL, 0, &value, &value, GLN_SUM, &handle), GLN_FAILED_PRECONDITION, "gln_open");
+  check_error(gln_wait(NULL, 1, 0), GLN_FAILED_PRECONDITION, "gln_open");
+  check_error(gln_poll(NULL, 1, &done), GLN_FAILED_PRECONDITION, "gln_open");
+  CHECK(gln_close(NULL, 0) == GLN_OK);
+}
+
+static void bad_options(void) {
+  gln_session* session = (gln_session*)1;
+  gln_options options = GLN_OPTIONS_INIT;
+  check_error(gln_open(&options, NULL), GLN_INVALID_ARGUMENT, "session is NULL");
+  check_error(gln_open(NULL, &session), GLN_INVALID_ARGUMENT, "GLEANER_WORKER");
+  CHECK(session == NULL);
+  options.worker = "two";
+  check_error(gln_open(&options, &session), GLN_INVALID_ARGUMENT, "'two'");
+  options.worker = "0";
+  check_error(gln_open(&options, &session), GLN_INVALID_ARGUMENT, "GLEANER_COORDINATOR");
+  options.coordinator = "nowhere";
+  check_error(gln_open(&options, &session), GLN_INVALID_ARGUMENT, "HOST:PORT");
+  options.coordinator = "127.0.0.1:1";
+  options.token_file = "/nonexistent/token";
+  check_error(gln_open(&options, &session), GLN_INVALID_ARGUMENT, "/nonexistent/token");
+  options.size = 1;
+  check_error(gln_open(&options, &session), GLN_INVALID_ARGUMENT, "GLN_OPTIONS_INIT");
+}
+
+static void offline(void) {
+  CHECK(strcmp(gln_version(), GLEANER_EXPECTED_VERSION) == 0);
+  CHECK(strcmp(gln_status_name(GLN_UNAVAILABLE), "UNAVAILABLE") == 0);
+  CHECK(gln_status_name((gln_status)99) != NULL);
+  calls_without_a_session();
+  bad_options();
+}
+
+/* Every rank gives rank + 1; the last element is NaN on rank 0, which passes through. */
+static void sums(gln_session* session, const gln_topology* where) {
+  enum { kElements = 1000 };
+  float values[kElements];
+  float result[kElements];
+  uint32_t tensor = 0;
+  uint64_t handle = 0;
+  int done = 0;
+  for (int i = 0; i < kElements; ++i) values[i] = (float)(where->rank + 1);
+  if (where->rank == 0) values[kElements - 1] = NAN;
+  CHECK(gln_declare(session, "x", kElements, GLN_FLOAT32, 0, &tensor) == GLN_OK);
+  CHECK(gln_push_pull(session, tensor, values, result, GLN_SUM, &handle) == GLN_OK);
+  CHECK(gln_wait(session, handle, -1) == GLN_OK);
+  const float expected = (float)(where->ranks * (where->ranks + 1) / 2);
+  CHECK(result[0] == expected && result[kElements - 2] == expected && isnan(result[kElements - 1]));
+  check_error(gln_wait(session, handle, 0), GLN_INVALID_ARGUMENT, "not open");
+
+  CHECK(gln_push_pull(session, tensor, values, values, GLN_AVERAGE, &handle) == GLN_OK);
+  uint64_t told = 0;
+  CHECK(gln_next_done(session, 30, &told) == GLN_OK && told == handle);
+  CHECK(gln_poll(session, handle, &done) == GLN_OK && done == 1);
+  CHECK(gln_wait(session, handle, 0) == GLN_OK);
+  CHECK(values[0] == expected / (float)where->ranks);
+}
+
+static void wrong_calls(gln_session* session) {
+  uint32_t tensor = 0;
+  uint64_t handle = 0;
+  float value = 0;
+  check_error(gln_push_pull(session, 12345, &value, &value, GLN_SUM, &handle), GLN_INVALID_ARGUMENT, "not declared");
+  check_error(gln_declare(session, "x", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "declared twice");
+  check_error(gln_declare(session, "", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "name is empty");
+  check_error(gln_declare(session, "y", 7, (gln_data_type)77, 0, &tensor), GLN_INVALID_ARGUMENT, "data type 77");
+  CHECK(gln_declare(session, "ints", 1, GLN_INT32, 0, &tensor) == GLN_OK);
+  check_error(gln_push_pull(session, tensor, &value, &value, GLN_AVERAGE, &handle), GLN_INVALID_ARGUMENT, "int32");
+  check_error(gln_push_pull(session, tensor, NULL, &value, GLN_SUM, &handle), GLN_INVALID_ARGUMENT, "NULL");
+  check_error(gln_push_pull(session, tensor, &value, &value, (gln_op)9, &handle), GLN_INVALID_ARGUMENT, "op 9");
+}
+
+static void broadcasts(gln_session* session, const gln_topology* where) {
+  const uint32_t root = where->ranks - 1;
+  unsigned char data[7];
+  for (int i = 0; i < 7; ++i) data[i] = (unsigned char)(where->rank == root ? 250 + i : 1);
+  CHECK(gln_broadcast(session, "bytes", data, sizeof data, root) == GLN_OK);
+  for (int i = 0; i < 7; ++i) CHECK(data[i] == (unsigned char)(250 + i));
+  check_error(gln_broadcast(session, "bytes", data, sizeof data, where->ranks), GLN_INVALID_ARGUMENT, "not a rank");
+}
+
+static void job(void) {
+  gln_session* session = NULL;
+  gln_topology where = GLN_TOPOLOGY_INIT;
+  gln_stats stats = GLN_STATS_INIT;
+  CHECK(gln_open(NULL, &session) == GLN_OK);
+  CHECK(gln_get_topology(session, &where) == GLN_OK);
+  CHECK(where.rank == where.worker * where.local_ranks + where.local_rank);
+  sums(session, &where);
+  wrong_calls(session);
+  broadcasts(session, &where);
+  CHECK(gln_step(session) == GLN_OK);
+  CHECK(gln_get_stats(session, &stats) == GLN_OK);
+  CHECK(gln_close(session, 0) == GLN_OK);
+  printf("rank %u of %u done\n", where.rank, where.ranks);
+}
+
+int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "offline") == 0) {
+    offline();
+  } else if (argc == 2 && strcmp(argv[1], "job") == 0) {
+    job();
+  } else {
+    fprintf(stderr, "usage: c_abi_test offline|job\n");
+    return 2;
+  }
+  return 0;
+}
