@@ -1,0 +1,36 @@
+# The commands people type; each is a few lines over scripts/ and CMakePresets.json. CONTRIBUTING.md tells more.
+.DEFAULT_GOAL := help
+.PHONY: help demo test build bench lint format install test-install clean
+
+help:  ## this text
+	@echo 'Gleaner: distributed training with what the cluster leaves lying about.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build  ## train a small network on this machine through summers, and see what they bought
+	@scripts/bootstrap demo
+	@scripts/demo
+
+test:  ## every check: format, unit, conformance, simulation, Python, sanitizers, clang-tidy
+	@scripts/test
+
+build:  ## gleaner, gleaner-summer and libgleaner.so into build/release
+	@scripts/build
+
+bench: build  ## how fast this machine sums and exchanges
+	@scripts/bench
+
+lint:  ## the checks that read the code and do not run it
+	@scripts/test format tidy
+
+format:  ## lay out the code as the format check wants it
+	@scripts/format
+
+install: build  ## into PREFIX (default /usr/local)
+	@cmake --install build/release --prefix $${PREFIX:-/usr/local}
+
+test-install:  ## make demo in a bare Debian 12 chroot (root; downloads 1.5 GB)
+	@tests/install/fresh_machine
+
+clean:  ## what the build made
+	@rm -rf build/release build/asan build/tsan build/test-logs
