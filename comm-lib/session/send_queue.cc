@@ -9,29 +9,15 @@ namespace {
 // Far above any link's worth of bytes, and small enough that no product below overflows.
 constexpr uint64_t kMaxWindowBytes = uint64_t{1} << 44;
 constexpr uint64_t kMaxGrowth = uint64_t{1} << 16;
-constexpr int kMaxDoublings = 6;
-
-void push(std::vector<uint64_t>& heap, uint64_t key) {
-  heap.push_back(key);
-  std::push_heap(heap.begin(), heap.end(), std::greater<>());
-}
-
-void pop(std::vector<uint64_t>& heap) {
-  std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-  heap.pop_back();
-}
-
-uint32_t partition_of(uint64_t key) { return static_cast<uint32_t>(key); }
+constexpr uint32_t kMaxDoublings = 6;
 
 }  // namespace
 
 SendQueue::SendQueue(uint64_t window_bytes, absl::Duration stall_after, absl::Duration defer_retry)
     : window_bytes_(std::min(window_bytes, kMaxWindowBytes)), stall_after_(stall_after), defer_retry_(defer_retry) {}
 
-uint64_t SendQueue::key(uint32_t partition) const {
-  const int32_t priority = plan_->tensors[plan_->partitions[partition].tensor].priority;
-  const uint32_t ordered = static_cast<uint32_t>(priority) ^ 0x80000000u;  // lower priorities first, as unsigned
-  return uint64_t{ordered} << 32 | partition;
+Urgency SendQueue::urgency(uint32_t partition) const {
+  return {partitions_[partition].deferrals, plan_->tensors[plan_->partitions[partition].tensor].priority, partition};
 }
 
 void SendQueue::apply(const plan::Plan* plan) {
@@ -53,7 +39,10 @@ void SendQueue::apply(const plan::Plan* plan) {
 
 void SendQueue::set_limits() {
   double total = 0;
-  for (const plan::Partition& partition : plan_->partitions) total += partition.bytes;
+  for (const plan::Partition& partition : plan_->partitions) {
+    total += partition.bytes;
+    window_bytes_ = std::max<uint64_t>(window_bytes_, partition.bytes);
+  }
   for (Owner& owner : owners_) {
     double bytes = 0;
     uint64_t largest = 0;
@@ -67,52 +56,50 @@ void SendQueue::set_limits() {
 }
 
 void SendQueue::make_ready(uint32_t partition) {
-  PartitionState& state = partitions_[partition];
   const uint32_t owner = plan_->partitions[partition].owner;
-  state.phase = Phase::kReady;
-  if (!state.in_ready_heap) push(owners_[owner].ready, key(partition));
-  state.in_ready_heap = true;
+  std::vector<Urgency>& ready = owners_[owner].ready;
+  partitions_[partition].phase = Phase::kReady;
+  ready.push_back(urgency(partition));
+  std::push_heap(ready.begin(), ready.end(), std::greater<>());
   refresh(owner);
 }
 
 std::optional<uint32_t> SendQueue::next(absl::Duration now) {
-  if (tournament_.best_key() == Tournament::kOut) return std::nullopt;
-  const uint32_t partition = partition_of(tournament_.best_key());
+  if (tournament_.best() == Tournament::kOut) return std::nullopt;
+  const uint32_t partition = tournament_.best().partition;
   const uint64_t bytes = plan_->partitions[partition].bytes;
-  if (outstanding_bytes_ > 0 && outstanding_bytes_ + bytes > window_bytes_ * growth_) return std::nullopt;
+  if (outstanding_bytes_ + bytes > window_bytes_ * growth_) return std::nullopt;
   if (outstanding_bytes_ == 0) last_progress_ = now;
-  Owner& owner = owners_[tournament_.best_player()];
-  pop(owner.ready);
-  partitions_[partition].in_ready_heap = false;
+  const uint32_t index = tournament_.best_player();
+  Owner& owner = owners_[index];
+  std::pop_heap(owner.ready.begin(), owner.ready.end(), std::greater<>());
+  owner.ready.pop_back();
   partitions_[partition].phase = Phase::kSent;
   owner.outstanding_bytes += bytes;
   outstanding_bytes_ += bytes;
-  refresh(tournament_.best_player());
+  refresh(index);
   return partition;
 }
 
 bool SendQueue::defer(uint32_t partition, absl::Duration now) {
   PartitionState& state = partitions_[partition];
   if (state.phase != Phase::kSent) return false;
-  leave_window(partition);
-  const uint32_t owner = plan_->partitions[partition].owner;
+  leave_phase(partition);
   state.phase = Phase::kDeferred;
-  state.retry_at = now + defer_retry_ * (1 << std::min<int>(state.deferrals, kMaxDoublings));
-  if (state.deferrals < kMaxDoublings) ++state.deferrals;
-  if (!state.in_deferred_heap) push(owners_[owner].deferred, key(partition));
-  state.in_deferred_heap = true;
+  state.retry_at = now + defer_retry_ * (1 << std::min(state.deferrals, kMaxDoublings));
+  ++state.deferrals;
+  const uint32_t owner = plan_->partitions[partition].owner;
+  owners_[owner].deferred.push_back(partition);
   refresh(owner);
   return true;
 }
 
 void SendQueue::finish(uint32_t partition, absl::Duration now) {
-  PartitionState& state = partitions_[partition];
-  const uint32_t owner = plan_->partitions[partition].owner;
-  if (state.phase == Phase::kSent) leave_window(partition);
-  state.phase = Phase::kIdle;
-  state.deferrals = 0;
+  leave_phase(partition);
+  partitions_[partition] = {};
   last_progress_ = now;
-  retry_most_urgent(owners_[owner]);
+  const uint32_t owner = plan_->partitions[partition].owner;
+  retry_most_urgent(owner);
   if (growth_ > 1) {
     growth_ = 1;
     refresh_all();
@@ -130,7 +117,7 @@ void SendQueue::disconnect(uint32_t owner) {
   owners_[owner].connected = false;
   for (uint32_t partition : owners_[owner].owned) {
     if (partitions_[partition].phase != Phase::kSent) continue;
-    leave_window(partition);
+    leave_phase(partition);
     make_ready(partition);
   }
   refresh(owner);
@@ -139,16 +126,13 @@ void SendQueue::disconnect(uint32_t owner) {
 bool SendQueue::tick(absl::Duration now) {
   bool held_back = false;
   for (uint32_t i = 0; i < owners_.size(); ++i) {
-    Owner& owner = owners_[i];
-    if (!owner.deferred.empty()) {
-      retry_due(owner, now);
-      refresh(i);
-    }
-    held_back = held_back || (owner.connected && has_ready(owner));
+    if (!owners_[i].deferred.empty()) retry_due(i, now);
+    held_back = held_back || (owners_[i].connected && !owners_[i].ready.empty());
   }
-  if (!held_back || outstanding_bytes_ == 0 || now - last_progress_ < stall_after_ || growth_ == kMaxGrowth)
+  if (!held_back || outstanding_bytes_ == 0 || now - last_progress_ < stall_after_ || growth_ == kMaxGrowth) {
     return false;
-  ++growth_;
+  }
+  growth_ *= 2;
   last_progress_ = now;
   refresh_all();
   return true;
@@ -166,24 +150,11 @@ void SendQueue::clear() {
   refresh_all();
 }
 
-bool SendQueue::fits_owner(const Owner& owner, uint32_t partition) const {
-  return owner.outstanding_bytes == 0 ||
-         owner.outstanding_bytes + plan_->partitions[partition].bytes <= owner.limit_bytes * growth_;
-}
-
-bool SendQueue::has_ready(Owner& owner) {
-  while (!owner.ready.empty()) {
-    PartitionState& head = partitions_[partition_of(owner.ready.front())];
-    if (head.phase == Phase::kReady) return true;
-    head.in_ready_heap = false;
-    pop(owner.ready);
-  }
-  return false;
-}
-
 void SendQueue::refresh(uint32_t index) {
-  Owner& owner = owners_[index];
-  const bool may_send = owner.connected && has_ready(owner) && fits_owner(owner, partition_of(owner.ready.front()));
+  const Owner& owner = owners_[index];
+  const bool may_send =
+      owner.connected && !owner.ready.empty() &&
+      owner.outstanding_bytes + plan_->partitions[owner.ready.front().partition].bytes <= owner.limit_bytes * growth_;
   tournament_.set(index, may_send ? owner.ready.front() : Tournament::kOut);
 }
 
@@ -191,34 +162,45 @@ void SendQueue::refresh_all() {
   for (uint32_t i = 0; i < owners_.size(); ++i) refresh(i);
 }
 
-void SendQueue::leave_window(uint32_t partition) {
+void SendQueue::leave_phase(uint32_t partition) {
   const plan::Partition& what = plan_->partitions[partition];
-  owners_[what.owner].outstanding_bytes -= what.bytes;
-  outstanding_bytes_ -= what.bytes;
-}
-
-void SendQueue::retry_most_urgent(Owner& owner) {
-  while (!owner.deferred.empty()) {
-    const uint32_t partition = partition_of(owner.deferred.front());
-    pop(owner.deferred);
-    partitions_[partition].in_deferred_heap = false;
-    if (partitions_[partition].phase != Phase::kDeferred) continue;
-    make_ready(partition);
-    return;
+  Owner& owner = owners_[what.owner];
+  switch (partitions_[partition].phase) {
+    case Phase::kSent:
+      owner.outstanding_bytes -= what.bytes;
+      outstanding_bytes_ -= what.bytes;
+      break;
+    case Phase::kReady:  // rare: the answer to what was sent over an earlier connection
+      std::erase(owner.ready, urgency(partition));
+      std::make_heap(owner.ready.begin(), owner.ready.end(), std::greater<>());
+      break;
+    case Phase::kDeferred:  // rare: the answer to another copy
+      std::erase(owner.deferred, partition);
+      break;
+    case Phase::kIdle:
+      break;
   }
 }
 
-void SendQueue::retry_due(Owner& owner, absl::Duration now) {
-  std::erase_if(owner.deferred, [&](uint64_t entry) {
-    const uint32_t partition = partition_of(entry);
-    PartitionState& state = partitions_[partition];
-    const bool waits = state.phase == Phase::kDeferred;
-    if (waits && state.retry_at > now) return false;
-    state.in_deferred_heap = false;
-    if (waits) make_ready(partition);
+void SendQueue::retry_most_urgent(uint32_t index) {
+  std::vector<uint32_t>& deferred = owners_[index].deferred;
+  if (deferred.empty()) return;
+  const auto priority_then_position = [this](uint32_t a, uint32_t b) {
+    const int32_t of_a = urgency(a).priority, of_b = urgency(b).priority;
+    return of_a != of_b ? of_a < of_b : a < b;
+  };
+  const auto chosen = std::min_element(deferred.begin(), deferred.end(), priority_then_position);
+  const uint32_t partition = *chosen;
+  deferred.erase(chosen);
+  make_ready(partition);
+}
+
+void SendQueue::retry_due(uint32_t index, absl::Duration now) {
+  std::erase_if(owners_[index].deferred, [&](uint32_t partition) {
+    if (partitions_[partition].retry_at > now) return false;
+    make_ready(partition);
     return true;
   });
-  std::make_heap(owner.deferred.begin(), owner.deferred.end(), std::greater<>());
 }
 
 }  // namespace gleaner::session

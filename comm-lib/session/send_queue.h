@@ -4,13 +4,14 @@
 // One heap of ready partitions per owner, and a tournament between the heads of owners that may send: each change costs
 // O(log partitions + log owners), however many owners are out of credit.
 //
-// The window bounds the bytes sent without a result. Of it, each owner may hold twice its share of the plan's bytes and
-// always two partitions: twice, because shares hold over the whole stream and not over every few partitions. One
-// partition may always be outstanding, in all and per owner, even when it is larger than that.
+// The window bounds the bytes sent without a result; it is at least as large as the largest partition. Of it, each
+// owner may hold twice its share of the plan's bytes and always two partitions: twice, because shares hold over the
+// whole stream and not over every few partitions.
 //
 // A deferred partition leaves the window, since the owner dropped it, and is ready again after a pause that doubles
 // from time to time, or when a result shows that the owner has memory again: one per result, the most urgent first, so
-// that all workers try the same one.
+// that all workers try the same one. What was deferred less often goes first: only so everything is tried in turn, and
+// with it what the owner has begun and waits for, when urgent partitions are deferred again and again.
 //
 // After apply() nothing allocates.
 #pragma once
@@ -59,10 +60,7 @@ class SendQueue {
   enum class Phase : uint8_t { kIdle, kReady, kSent, kDeferred };
   struct PartitionState {
     Phase phase = Phase::kIdle;
-    // A heap may hold a partition that is no longer in its phase; it is dropped when it comes to the top.
-    bool in_ready_heap = false;
-    bool in_deferred_heap = false;
-    uint8_t deferrals = 0;  // since it was idle
+    uint32_t deferrals = 0;  // since it was idle
     absl::Duration retry_at;
   };
   struct Owner {
@@ -70,21 +68,19 @@ class SendQueue {
     uint64_t outstanding_bytes = 0;
     uint64_t limit_bytes = 0;     // before growth
     std::vector<uint32_t> owned;  // its partitions
-    std::vector<uint64_t> ready;  // heaps of keys, least first
-    std::vector<uint64_t> deferred;
+    std::vector<Urgency> ready;   // a heap, the most urgent first
+    std::vector<uint32_t> deferred;
   };
 
-  uint64_t key(uint32_t partition) const;
-  void set_limits();
-  bool fits_owner(const Owner& owner, uint32_t partition) const;
-  bool has_ready(Owner& owner);
+  Urgency urgency(uint32_t partition) const;
+  void set_limits();  // of owners and window, from the plan's partitions
   void refresh(uint32_t owner);
   void refresh_all();
-  void leave_window(uint32_t partition);
-  void retry_most_urgent(Owner& owner);
-  void retry_due(Owner& owner, absl::Duration now);
+  void leave_phase(uint32_t partition);  // takes it out of where its phase has it
+  void retry_most_urgent(uint32_t owner);
+  void retry_due(uint32_t owner, absl::Duration now);
 
-  const uint64_t window_bytes_;
+  uint64_t window_bytes_;
   const absl::Duration stall_after_;
   const absl::Duration defer_retry_;
   const plan::Plan* plan_ = nullptr;
@@ -92,7 +88,7 @@ class SendQueue {
   std::vector<Owner> owners_;
   Tournament tournament_;
   uint64_t outstanding_bytes_ = 0;
-  uint64_t growth_ = 1;           // the window is this many times window_bytes_
+  uint64_t growth_ = 1;           // a power of two: the window is this many times window_bytes_
   absl::Duration last_progress_;  // the last result, or the first push after there was nothing outstanding
 };
 

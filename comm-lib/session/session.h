@@ -6,8 +6,8 @@
 // over all owners, and per owner a backstop in proportion to its share, so that little waits in kernel buffers and a
 // late but urgent partition is soon on the wire. Partitions of owners without credit are passed over, not waited for.
 // The window is soft: workers may push in different orders, and a full window of partitions that other workers have not
-// begun must not stop the job. When nothing has come back for `stall_after`, the window grows by its own size, and
-// falls back to it with the next result.
+// begun must not stop the job. When nothing has come back for `stall_after`, the window doubles, and again and again
+// until a result comes; then it falls back to its size.
 //
 // A contribution is pushed until its result is here: again on every new connection to its owner, and after a kDefer.
 // The result is copied to the request's output only when whole and checked, so the contribution stays intact till then
@@ -39,7 +39,7 @@ namespace gleaner::session {
 struct Options {
   uint64_t job = 0;           // job_number()
   uint32_t worker = 0;        // member index of this worker
-  uint64_t window_bytes = 0;  // pushed without a result yet, over all owners; > 0
+  uint64_t window_bytes = 0;  // pushed without a result yet, over all owners; one partition at least
   absl::Duration stall_after = absl::Milliseconds(50);
   absl::Duration defer_retry = absl::Milliseconds(2);  // first pause after a kDefer, doubled up to 64 times that
 };

@@ -1,0 +1,35 @@
+// The oracle's answers of one job, computed when first asked for and kept.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/oracle.h"
+#include "tests/sim/scenario.h"
+
+namespace gleaner::sim {
+
+class ExpectedSums {
+ public:
+  explicit ExpectedSums(const Scenario* scenario) : scenario_(scenario) {}
+
+  const std::vector<std::byte>& of(uint32_t tensor, uint64_t step) {
+    auto [entry, is_new] = sums_.try_emplace({tensor, step});
+    if (!is_new) return entry->second;
+    const plan::Plan& plan = scenario_->last_plan();
+    std::vector<std::vector<std::byte>> contributions;
+    for (uint32_t worker = 0; worker < plan.workers; ++worker) {
+      contributions.push_back(contribution(scenario_->seed, plan.tensors[tensor], tensor, step, worker));
+    }
+    const bool average = scenario_->op_of(tensor, step) == ReduceOp::kAverage;
+    entry->second = reduce(plan.tensors[tensor].type, contributions, average ? plan.ranks() : 1);
+    return entry->second;
+  }
+
+ private:
+  const Scenario* const scenario_;
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<std::byte>> sums_;
+};
+
+}  // namespace gleaner::sim

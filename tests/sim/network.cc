@@ -1,0 +1,102 @@
+#include "tests/sim/network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace gleaner::sim {
+namespace {
+
+std::string describe(Direction direction, uint32_t worker, uint32_t owner, const wire::Header& header) {
+  return absl::StrCat("worker ", worker, direction == Direction::kToOwner ? " -> " : " <- ", "member ", owner, " ",
+                      wire::name_of(header.type), " tensor ", header.tensor, " partition ", header.partition, " step ",
+                      header.step, " epoch ", header.epoch, " (", header.payload_bytes, " bytes)");
+}
+
+}  // namespace
+
+Network::Network(const Scenario& scenario, EventQueue* events, Dice* dice, Report* report, BufferPool* pool,
+                 Deliver deliver)
+    : weather_(scenario.weather),
+      events_(events),
+      dice_(dice),
+      report_(report),
+      pool_(pool),
+      deliver_(std::move(deliver)),
+      links_(scenario.last_plan().workers, std::vector<Link>(scenario.last_plan().members.size())) {}
+
+void Network::connect(uint32_t worker, uint32_t owner) {
+  links_[worker][owner].up = true;
+  ++links_[worker][owner].generation;
+}
+
+void Network::disconnect(uint32_t worker, uint32_t owner) {
+  links_[worker][owner].up = false;
+  ++links_[worker][owner].generation;
+}
+
+void Network::send(Direction direction, uint32_t worker, uint32_t owner, wire::Header header, Buffer payload) {
+  Link& link = links_[worker][owner];
+  report_->trace(events_->now(), "send     ", describe(direction, worker, owner, header));
+  if (!link.up) return;
+  ++report_->coverage.frames;
+  ++in_flight_;
+  wire::seal(header, payload.bytes());
+  Frame frame{direction, worker, owner, link.generation, header, std::move(payload)};
+  const Nanoseconds wait = delay(link.last_departure[static_cast<size_t>(direction)]);
+  events_->after(wait, [this, frame = std::move(frame)]() mutable { depart(std::move(frame)); });
+}
+
+void Network::depart(Frame frame) {
+  if (link(frame).generation != frame.generation) return lose(frame);
+  const bool in_process = frame.worker == frame.owner;
+  if (!in_process) {
+    if (!wire::check_payload(frame.header, frame.payload.bytes()).ok()) {
+      report_->fail("payload changed while it waited to be sent: ",
+                    describe(frame.direction, frame.worker, frame.owner, frame.header));
+    }
+    Buffer copy = pool_->take(frame.payload.size());
+    std::ranges::copy(frame.payload.bytes(), copy.bytes().begin());
+    frame.payload = std::move(copy);
+    if (dice_->chance(weather_.duplicate_chance)) {
+      ++report_->coverage.duplicates;
+      ++in_flight_;
+      events_->after(delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)]),
+                     [this, frame] { arrive(frame); });
+    }
+  }
+  const Nanoseconds wait = delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)]);
+  events_->after(wait, [this, frame = std::move(frame)] { arrive(frame); });
+}
+
+void Network::arrive(const Frame& frame) {
+  if (link(frame).generation != frame.generation) {
+    if (frame.direction == Direction::kToWorker || !dice_->chance(weather_.survive_chance)) return lose(frame);
+    ++report_->coverage.survivors;
+  }
+  --in_flight_;
+  std::array<std::byte, wire::kHeaderBytes> bytes;
+  std::memcpy(bytes.data(), &frame.header, sizeof(frame.header));
+  const auto header = wire::decode_header(std::span<const std::byte, wire::kHeaderBytes>(bytes));
+  if (!header.ok()) return report_->fail("header does not decode: ", header.status().ToString());
+  report_->trace(events_->now(), "delivered ", describe(frame.direction, frame.worker, frame.owner, *header));
+  deliver_(frame.direction, frame.worker, frame.owner, *header, frame.payload);
+}
+
+void Network::lose(const Frame& frame) {
+  report_->trace(events_->now(), "lost     ", describe(frame.direction, frame.worker, frame.owner, frame.header));
+  ++report_->coverage.lost;
+  --in_flight_;
+}
+
+// Until the next departure or arrival of a link and direction; never before the last one where frames keep their order.
+Nanoseconds Network::delay(Nanoseconds& last) {
+  Nanoseconds delay = dice_->between(weather_.least_delay, weather_.most_delay);
+  if (dice_->chance(weather_.late_chance)) delay += dice_->between(0, weather_.late_delay);
+  if (weather_.ordered) delay = std::max(delay, last - events_->now());
+  last = std::max(last, events_->now() + delay);
+  return delay;
+}
+
+}  // namespace gleaner::sim

@@ -1,0 +1,70 @@
+// Connections between workers and summers in virtual time.
+//
+// A frame waits in the sender's transport, which holds its payload's buffer; departs, and is copied; arrives. Within
+// the process of a worker and its colocated summer nothing is copied or lost. On the way the weather delays, reorders
+// and duplicates; a disconnect takes what is under way with it, but for a few frames to summers that were received
+// already.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "common/base/buffer.h"
+#include "common/wire/frame.h"
+#include "tests/sim/dice.h"
+#include "tests/sim/event_queue.h"
+#include "tests/sim/report.h"
+#include "tests/sim/scenario.h"
+
+namespace gleaner::sim {
+
+enum class Direction { kToOwner, kToWorker };
+
+class Network {
+ public:
+  using Deliver = std::function<void(Direction, uint32_t worker, uint32_t owner, const wire::Header&, Buffer)>;
+
+  Network(const Scenario& scenario, EventQueue* events, Dice* dice, Report* report, BufferPool* pool, Deliver deliver);
+
+  void connect(uint32_t worker, uint32_t owner);
+  void disconnect(uint32_t worker, uint32_t owner);
+  bool connected(uint32_t worker, uint32_t owner) const { return links_[worker][owner].up; }
+
+  void send(Direction direction, uint32_t worker, uint32_t owner, wire::Header header, Buffer payload);
+
+  uint64_t in_flight() const { return in_flight_; }
+
+ private:
+  struct Link {
+    bool up = false;
+    uint64_t generation = 0;  // one more with every connection
+    std::array<Nanoseconds, 2> last_departure{}, last_arrival{};
+  };
+  struct Frame {
+    Direction direction;
+    uint32_t worker, owner;
+    uint64_t generation;
+    wire::Header header;
+    Buffer payload;
+  };
+
+  Link& link(const Frame& frame) { return links_[frame.worker][frame.owner]; }
+  void depart(Frame frame);
+  void arrive(const Frame& frame);
+  void lose(const Frame& frame);
+  Nanoseconds delay(Nanoseconds& last);
+
+  const Weather weather_;
+  EventQueue* const events_;
+  Dice* const dice_;
+  Report* const report_;
+  BufferPool* const pool_;
+  const Deliver deliver_;
+  std::vector<std::vector<Link>> links_;  // by worker, owner
+  uint64_t in_flight_ = 0;
+};
+
+}  // namespace gleaner::sim
