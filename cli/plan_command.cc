@@ -115,7 +115,9 @@ void append_machines(std::string& text, const plan::Explanation& explanation, si
 
 // Written by hand: a plan may have millions of partitions, and a tree of them would take seconds.
 std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation) {
-  std::string text = "{\n  \"workers\": [";
+  std::string text;
+  text.reserve((explanation.machines.size() + plan.partitions.size()) * 128);
+  text += "{\n  \"workers\": [";
   append_machines(text, explanation, 0, explanation.workers);
   text += "\n  ],\n  \"summers\": [";
   append_machines(text, explanation, explanation.workers, explanation.machines.size());

@@ -31,10 +31,14 @@ std::string align(const std::vector<Row>& rows) {
 
 std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
 
+std::string counted(size_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
 std::string head_line(const Explanation& e) {
-  return absl::StrFormat("%d workers, %d summers: %s a step in %d tensors, %d partitions\n\n", e.workers,
-                         e.machines.size() - e.workers, format_bytes(static_cast<double>(e.stream_bytes)), e.tensors,
-                         e.partitions);
+  return absl::StrCat(counted(e.workers, "worker"), ", ", counted(e.machines.size() - e.workers, "summer"), ": ",
+                      format_bytes(static_cast<double>(e.stream_bytes)), " a step in ", counted(e.tensors, "tensor"),
+                      ", ", counted(e.partitions, "partition"), "\n\n");
 }
 
 std::string step_lines(const Explanation& e) {
