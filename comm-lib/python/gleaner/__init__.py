@@ -1,0 +1,104 @@
+"""Gleaner for numpy: sums arrays over all ranks of a job.
+
+    import gleaner, numpy
+    gleaner.init()                                  # who we are comes from the environment: see `gleaner run`
+    mean = gleaner.push_pull(numpy.ones(10, numpy.float32), "ones")
+    gleaner.shutdown()
+
+float32, float64, float16, int32 and, where ml_dtypes is installed, bfloat16. Sums are in rank order with float32
+accumulation for the half types: the same bits on every rank, every time. For PyTorch see gleaner.torch. Errors are
+GleanerError. Every rank must start the same push_pulls.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy
+
+from gleaner import arrays, exchange, process
+from gleaner.errors import (
+    DeadlineExceededError,
+    FailedPreconditionError,
+    GleanerError,
+    InternalError,
+    InvalidArgumentError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats
+from gleaner.session import DataType, Op, Session, Stats, Topology
+
+__version__ = "0.1.0"
+
+
+def push_pull(array: numpy.ndarray, name: Optional[str] = None, average: bool = True) -> numpy.ndarray:
+    """The sum, or average, of `array` over all ranks, in a new array of its shape and type. Blocks."""
+    return synchronize(push_pull_async(array, name, average))
+
+
+def push_pull_async(array: numpy.ndarray, name: Optional[str] = None, average: bool = True, priority: int = 0) -> int:
+    """Starts push_pull(array); leave `array` unchanged until synchronize(handle). Lower priority values go first.
+
+    All ranks use the same name, shape size and type. One push_pull per name at a time. Without a name one is made from
+    type and size; then all ranks must start their unnamed push_pulls in the same order.
+    """
+    return exchange.push_pull_async(
+        process.current(), arrays.NUMPY, array, average=average, name=name, priority=priority, in_place=False
+    )
+
+
+def poll(handle: int) -> bool:
+    """True when synchronize(handle) would not block."""
+    return process.current().poll(handle)
+
+
+def synchronize(handle: int) -> numpy.ndarray:
+    """Waits for a push_pull_async and returns its result; once per handle."""
+    return process.current().synchronize(handle)
+
+
+def broadcast(array: numpy.ndarray, root_rank: int = 0) -> numpy.ndarray:
+    """Rank `root_rank`'s `array`, of any fixed-size type, on all ranks, bit for bit, as a new array. Blocks."""
+    if array.dtype.hasobject:
+        raise TypeError("an array of Python objects has no bytes to send; use broadcast_object")
+    copy = numpy.array(array, order="C")
+    exchange.broadcast_bytes(process.current(), copy.reshape(-1).view(numpy.uint8), root_rank)
+    return copy
+
+
+def broadcast_object(value: Any, root_rank: int = 0) -> Any:
+    """Rank `root_rank`'s `value`, pickled, on all ranks. Blocks."""
+    return exchange.broadcast_object(process.current(), value, root_rank)
+
+
+__all__ = [
+    "DataType",
+    "DeadlineExceededError",
+    "FailedPreconditionError",
+    "GleanerError",
+    "InternalError",
+    "InvalidArgumentError",
+    "Op",
+    "PermissionDeniedError",
+    "ResourceExhaustedError",
+    "Session",
+    "Stats",
+    "Topology",
+    "UnavailableError",
+    "broadcast",
+    "broadcast_object",
+    "init",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "poll",
+    "push_pull",
+    "push_pull_async",
+    "rank",
+    "shutdown",
+    "size",
+    "stats",
+    "synchronize",
+]

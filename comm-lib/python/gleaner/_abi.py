@@ -1,0 +1,135 @@
+"""The C ABI of libgleaner (include/gleaner/gleaner.h) for ctypes, and where the library is found.
+
+Search order: the file named by GLEANER_LIBRARY; libgleaner.so inside this package (wheel); ../../../ of it (CMake
+install); build/release/lib of the source tree; the system's loader path. Calls release the GIL while they run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from gleaner.errors import GleanerError
+
+OK = 0
+FAILED_PRECONDITION = 2
+DEADLINE_EXCEEDED = 3
+
+LIBRARY_NAME = "libgleaner.so"
+
+
+class DataType(enum.IntEnum):
+    """gln_data_type: the element types that can be summed."""
+
+    FLOAT32 = 1
+    FLOAT64 = 2
+    FLOAT16 = 3
+    BFLOAT16 = 4
+    INT32 = 5
+
+
+class Op(enum.IntEnum):
+    """gln_op. AVERAGE divides by the number of ranks before the one rounding; not for INT32."""
+
+    SUM = 1
+    AVERAGE = 2
+
+
+class Options(ctypes.Structure):
+    """gln_options."""
+
+    _fields_: ClassVar = [
+        ("size", ctypes.c_size_t),
+        ("coordinator", ctypes.c_char_p),
+        ("job", ctypes.c_char_p),
+        ("worker", ctypes.c_char_p),
+        ("local_rank", ctypes.c_char_p),
+        ("local_size", ctypes.c_char_p),
+        ("address", ctypes.c_char_p),
+        ("token_file", ctypes.c_char_p),
+        ("open_timeout_seconds", ctypes.c_double),
+    ]
+
+
+class Topology(ctypes.Structure):
+    """gln_topology."""
+
+    _fields_: ClassVar = [
+        ("size", ctypes.c_size_t),
+        ("rank", ctypes.c_uint32),
+        ("ranks", ctypes.c_uint32),
+        ("worker", ctypes.c_uint32),
+        ("workers", ctypes.c_uint32),
+        ("local_rank", ctypes.c_uint32),
+        ("local_ranks", ctypes.c_uint32),
+        ("summers", ctypes.c_uint32),
+    ]
+
+
+class Stats(ctypes.Structure):
+    """gln_stats."""
+
+    _fields_: ClassVar = [
+        ("size", ctypes.c_size_t),
+        ("steps", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("communication_seconds", ctypes.c_double),
+        ("bound_seconds", ctypes.c_double),
+        ("epoch", ctypes.c_uint32),
+    ]
+
+
+_SESSION = ctypes.c_void_p
+_U64 = ctypes.c_uint64
+_SIGNATURES = {
+    "gln_version": (ctypes.c_char_p, []),
+    "gln_last_error": (ctypes.c_char_p, []),
+    "gln_open": (ctypes.c_int, [ctypes.POINTER(Options), ctypes.POINTER(_SESSION)]),
+    "gln_close": (ctypes.c_int, [_SESSION, ctypes.c_int]),
+    "gln_get_topology": (ctypes.c_int, [_SESSION, ctypes.POINTER(Topology)]),
+    "gln_get_stats": (ctypes.c_int, [_SESSION, ctypes.POINTER(Stats)]),
+    "gln_declare": (
+        ctypes.c_int,
+        [_SESSION, ctypes.c_char_p, _U64, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint32)],
+    ),
+    "gln_push_pull": (
+        ctypes.c_int,
+        [_SESSION, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(_U64)],
+    ),
+    "gln_poll": (ctypes.c_int, [_SESSION, _U64, ctypes.POINTER(ctypes.c_int)]),
+    "gln_wait": (ctypes.c_int, [_SESSION, _U64, ctypes.c_double]),
+    "gln_next_done": (ctypes.c_int, [_SESSION, ctypes.c_double, ctypes.POINTER(_U64)]),
+    "gln_broadcast": (ctypes.c_int, [_SESSION, ctypes.c_char_p, ctypes.c_void_p, _U64, ctypes.c_uint32]),
+    "gln_step": (ctypes.c_int, [_SESSION]),
+}
+
+
+def library_candidates() -> Iterator[Path]:
+    """Files that may be the library, best first; they need not exist."""
+    package = Path(__file__).resolve().parent
+    yield package / LIBRARY_NAME
+    yield package.parents[2] / LIBRARY_NAME
+    yield package.parents[2] / "build" / "release" / "lib" / LIBRARY_NAME
+
+
+def load_library() -> ctypes.CDLL:
+    """Loads libgleaner with its signatures set. GleanerError when there is none, saying how to get one."""
+    named = os.environ.get("GLEANER_LIBRARY")
+    found = named or next((str(path) for path in library_candidates() if path.is_file()), LIBRARY_NAME)
+    try:
+        library = ctypes.CDLL(found)
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        looked = named or ", ".join(map(str, library_candidates()))
+        raise GleanerError(
+            f"cannot load {LIBRARY_NAME}: {error}. Looked at {looked}. In a source tree, build it with "
+            "'cmake --preset release && cmake --build --preset release --target gleaner_shared'; elsewhere install "
+            "the wheel, or set GLEANER_LIBRARY to the file."
+        ) from error
+    return library

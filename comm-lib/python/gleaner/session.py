@@ -1,0 +1,251 @@
+"""A rank's membership in a job: the C session as a Python object.
+
+Memory is given by address; whoever calls keeps it alive through the `result` closure that belongs to each push_pull.
+gleaner (numpy) and gleaner.torch wrap this for arrays and tensors.
+
+Threads: all methods may be called from any thread; close() must not overlap with another call. Blocking calls let
+Ctrl-C through. After fork() the child must not use its parent's session, and is told so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Callable, Optional, Protocol, TypeVar
+
+from gleaner import _abi
+from gleaner._abi import DataType, Op
+from gleaner.errors import FailedPreconditionError, GleanerError, error_of
+
+# Blocking calls go to C for at most this long at a time, so that Python can run signal handlers in between.
+_SLICE_SECONDS = 0.25
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closable)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Who we are. Rank = worker * local_size + local_rank; size = workers * local_size."""
+
+    rank: int
+    size: int
+    worker: int
+    workers: int
+    local_rank: int
+    local_size: int
+    summers: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What was moved since init; seconds are wall time with at least one push_pull in flight."""
+
+    steps: int
+    bytes: int
+    communication_seconds: float
+    bound_seconds: float
+    epoch: int
+
+
+class Session:
+    """One open session. Every argument left out comes from the environment (docs/cli.md), then a default.
+
+    Opening blocks until all members of the job are there, at most open_timeout seconds.
+    """
+
+    def __init__(
+        self,
+        coordinator: Optional[str] = None,
+        job: Optional[str] = None,
+        worker: Optional[int] = None,
+        local_rank: Optional[int] = None,
+        local_size: Optional[int] = None,
+        address: Optional[str] = None,
+        token_file: Optional[str] = None,
+        open_timeout: float = 0.0,
+    ) -> None:
+        self._library = _abi.load_library()
+        self._pid = os.getpid()
+        self._results: dict[int, tuple[str, Callable[[], Any]]] = {}
+        self._names_in_flight: set[str] = set()
+        self._attached: dict[Callable[[Session], Any], Any] = {}
+        texts = (coordinator, job, worker, local_rank, local_size, address, token_file)
+        options = _abi.Options(
+            ctypes.sizeof(_abi.Options), *(None if text is None else str(text).encode() for text in texts), open_timeout
+        )
+        pointer = ctypes.c_void_p()
+        self._pointer: Optional[ctypes.c_void_p] = None
+        self._check(*self._aside(lambda: self._library.gln_open(ctypes.byref(options), ctypes.byref(pointer))))
+        self._pointer = pointer
+        self.topology = self._read_topology()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close(failed=kind is not None)
+
+    def close(self, failed: bool = False) -> None:
+        """Leaves the job; waits for outstanding push_pulls unless `failed`. A second close does nothing."""
+        if self._pointer is None or self._pid != os.getpid():
+            return
+        for attached in self._attached.values():
+            attached.close()
+        pointer, self._pointer = self._pointer, None
+        try:
+            self._call("gln_close", pointer, int(failed))
+        finally:
+            self._results.clear()
+
+    @property
+    def closed(self) -> bool:
+        return self._pointer is None
+
+    def attached(self, kind: Callable[[Session], C]) -> C:
+        """The session's one kind(session), made at first use and closed before the session is."""
+        if kind not in self._attached:
+            self._attached[kind] = kind(self)
+        return self._attached[kind]
+
+    def declare(self, name: str, elements: int, data_type: DataType, priority: int = 0) -> int:
+        """Names a tensor and returns its id. All ranks must declare it alike; lower priority values go first."""
+        tensor = ctypes.c_uint32()
+        self._call("gln_declare", self._open(), name.encode(), elements, int(data_type), priority, ctypes.byref(tensor))
+        return tensor.value
+
+    def push_pull_async(
+        self, tensor: int, input_address: int, output_address: int, op: Op, name: str, result: Callable[[], Any]
+    ) -> int:
+        """Starts a sum over all ranks of `tensor`, an id from declare(); returns a handle for synchronize().
+
+        `result` must own the memory at both addresses: it is kept until the handle is synchronized, and then called
+        to give what synchronize() returns.
+        """
+        handle = ctypes.c_uint64()
+        self._call("gln_push_pull", self._open(), tensor, input_address, output_address, int(op), ctypes.byref(handle))
+        self._results[handle.value] = (name, result)
+        self._names_in_flight.add(name)
+        return handle.value
+
+    def poll(self, handle: int) -> bool:
+        """True when synchronize(handle) would not block."""
+        done = ctypes.c_int()
+        self._call("gln_poll", self._open(), handle, ctypes.byref(done))
+        return bool(done.value)
+
+    def synchronize(self, handle: int, timeout: Optional[float] = None) -> Any:
+        """Waits for a push_pull and returns its result; each handle once. Raises what the push_pull failed with.
+
+        DeadlineExceededError after `timeout` seconds; the handle then stays good.
+        """
+        status, message = self._in_slices(
+            lambda seconds: self._library.gln_wait(self._open(), handle, seconds), timeout
+        )
+        if status == _abi.DEADLINE_EXCEEDED:
+            raise error_of(status, message)
+        name, result = self._results.pop(handle, ("", lambda: None))
+        self._names_in_flight.discard(name)
+        self._check(status, message)
+        return result()
+
+    def next_done(self, timeout: float) -> Optional[int]:
+        """A handle that became done, each told once; None when none did within `timeout` seconds."""
+        handle = ctypes.c_uint64()
+        status = self._library.gln_next_done(self._open(), timeout, ctypes.byref(handle))
+        if status == _abi.DEADLINE_EXCEEDED:
+            return None
+        self._check(status, self._last_error(status))
+        return handle.value
+
+    def broadcast(self, name: str, address: int, size: int, root: int) -> None:
+        """Copies `size` bytes at `address` of rank `root` to all ranks, bit for bit. Blocks; name and size alike."""
+        pointer = self._open()
+        self._check(*self._aside(lambda: self._library.gln_broadcast(pointer, name.encode(), address, size, root)))
+
+    def step(self) -> None:
+        """Tells the statistics that an iteration of training ended."""
+        self._call("gln_step", self._open())
+
+    def stats(self) -> Stats:
+        raw = _abi.Stats(ctypes.sizeof(_abi.Stats))
+        self._call("gln_get_stats", self._open(), ctypes.byref(raw))
+        return Stats(raw.steps, raw.bytes, raw.communication_seconds, raw.bound_seconds, raw.epoch)
+
+    def unused_name(self, prefix: str) -> str:
+        """The first of prefix.0, prefix.1, … that is not in flight: the same on all ranks that run the same program.
+
+        Names are free again after synchronize(), so their number stays that of unnamed push_pulls at one time.
+        """
+        number = 0
+        while f"{prefix}.{number}" in self._names_in_flight:
+            number += 1
+        return f"{prefix}.{number}"
+
+    def _read_topology(self) -> Topology:
+        raw = _abi.Topology(ctypes.sizeof(_abi.Topology))
+        self._call("gln_get_topology", self._open(), ctypes.byref(raw))
+        return Topology(raw.rank, raw.ranks, raw.worker, raw.workers, raw.local_rank, raw.local_ranks, raw.summers)
+
+    def _open(self) -> ctypes.c_void_p:
+        if self._pointer is None:
+            raise FailedPreconditionError("the session is closed; call gleaner.init() to join a job again")
+        if self._pid != os.getpid():
+            raise FailedPreconditionError(
+                f"this session belongs to process {self._pid}; a forked child must call gleaner.init() itself"
+            )
+        return self._pointer
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        status = getattr(self._library, function)(*arguments)
+        self._check(status, self._last_error(status))
+
+    def _check(self, status: int, message: str) -> None:
+        if status != _abi.OK:
+            raise error_of(status, message)
+
+    def _last_error(self, status: int) -> str:
+        """The library's message for this thread's last call; empty when it went well."""
+        return "" if status == _abi.OK else self._library.gln_last_error().decode(errors="replace")
+
+    def _in_slices(self, call: Callable[[float], int], timeout: Optional[float]) -> tuple[int, str]:
+        """Repeats a call that takes a timeout until it gives anything but DEADLINE_EXCEEDED or `timeout` is over."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _SLICE_SECONDS if end is None else min(_SLICE_SECONDS, max(0.0, end - time.monotonic()))
+            status = call(left)
+            if status != _abi.DEADLINE_EXCEEDED or (end is not None and time.monotonic() >= end):
+                return status, self._last_error(status)
+
+    def _aside(self, call: Callable[[], int]) -> tuple[int, str]:
+        """Runs a call that has no timeout of its own on another thread, so that Ctrl-C reaches this one."""
+        if threading.current_thread() is not threading.main_thread():
+            status = call()
+            return status, self._last_error(status)
+        answer: list[tuple[int, str]] = []
+
+        def run() -> None:
+            status = call()
+            answer.append((status, self._last_error(status)))
+
+        thread = threading.Thread(target=run, name="gln-python", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            thread.join(_SLICE_SECONDS)
+        return answer[0]
+
+
+__all__ = ["DataType", "GleanerError", "Op", "Session", "Stats", "Topology"]

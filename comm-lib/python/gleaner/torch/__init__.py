@@ -1,0 +1,51 @@
+"""Gleaner for PyTorch, with the names that users of Horovod and BytePS know.
+
+    import gleaner.torch as gln
+    gln.init()
+    optimizer = gln.DistributedOptimizer(optimizer, model.named_parameters())
+    gln.broadcast_parameters(model.state_dict(), root_rank=0)
+
+Dense CPU tensors of float32, float64, float16, bfloat16 and int32. Errors are gleaner.GleanerError.
+"""
+
+from __future__ import annotations
+
+from gleaner.errors import GleanerError
+from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats
+from gleaner.torch.broadcast import broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from gleaner.torch.ddp import DDPState, ddp_hook
+from gleaner.torch.operations import (
+    declare,
+    poll,
+    push_pull,
+    push_pull_async,
+    push_pull_async_inplace,
+    push_pull_inplace,
+    synchronize,
+)
+from gleaner.torch.optimizer import DistributedOptimizer
+
+__all__ = [
+    "DDPState",
+    "DistributedOptimizer",
+    "GleanerError",
+    "broadcast_object",
+    "broadcast_optimizer_state",
+    "broadcast_parameters",
+    "ddp_hook",
+    "declare",
+    "init",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "poll",
+    "push_pull",
+    "push_pull_async",
+    "push_pull_async_inplace",
+    "push_pull_inplace",
+    "rank",
+    "shutdown",
+    "size",
+    "stats",
+    "synchronize",
+]

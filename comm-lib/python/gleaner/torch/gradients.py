@@ -1,0 +1,116 @@
+"""Gradients on their way: each leaves as soon as backward has made it, the first needed in the next forward goes first.
+
+Source: BytePS §4.1 and §6 (priorities and overlap).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Callable
+
+import torch
+
+from gleaner import exchange
+from gleaner.errors import FailedPreconditionError, InvalidArgumentError
+from gleaner.session import Session
+from gleaner.torch.tensors import TORCH
+
+
+class Gradients:
+    """Averages the gradients of parameters over all ranks, in place, during backward.
+
+    Declares all parameters at once, in the order backward makes them: the last first. A parameter's priority is its
+    place in the model. Hooks hold parameters, not the other way round; they live as long as the parameters.
+    """
+
+    def __init__(
+        self, session: Session, named_parameters: Iterable[tuple[str, torch.nn.Parameter]], passes_per_step: int
+    ) -> None:
+        if passes_per_step < 1:
+            raise InvalidArgumentError(f"backward_passes_per_step must be at least 1, not {passes_per_step}")
+        self._session = session
+        self._passes_per_step = passes_per_step
+        self._names = {parameter: name for name, parameter in named_parameters if parameter.requires_grad}
+        self._priorities = {parameter: place for place, parameter in enumerate(self._names)}
+        self._passes = dict.fromkeys(self._names, 0)
+        self._handles: dict[torch.nn.Parameter, int] = {}
+        self._storages: set[int] = set()  # addresses of those in flight
+        self._synchronized = False
+        self._hooks: list[Any] = []
+        for parameter in reversed(list(self._names)):
+            session.declare(
+                self._tensor_name(parameter),
+                TORCH.elements(parameter),
+                TORCH.data_type(parameter),
+                self._priorities[parameter],
+            )
+            self._hooks.append(_call_when_accumulated(parameter, self._on_gradient))
+
+    @property
+    def in_flight(self) -> bool:
+        return bool(self._handles)
+
+    def synchronize(self) -> None:
+        """Waits until all gradients are averages. Parameters that backward did not reach contribute zeros.
+
+        Does nothing when no backward came since the last time.
+        """
+        if self._synchronized:
+            return
+        for parameter in self._names:
+            if parameter not in self._handles:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                self._start(parameter)
+        handles, self._handles = self._handles, {}
+        try:
+            for handle in handles.values():
+                self._session.synchronize(handle)
+        finally:
+            self._passes = dict.fromkeys(self._names, 0)
+            self._storages.clear()
+        self._synchronized = True
+
+    def end_step(self) -> None:
+        """The next backward begins a new step."""
+        self._synchronized = False
+        self._session.step()
+
+    def _on_gradient(self, parameter: torch.nn.Parameter) -> None:
+        if parameter in self._handles:
+            raise FailedPreconditionError(
+                f"the gradient of {self._names[parameter]} was computed more than {self._passes_per_step} times before "
+                "optimizer.step() or synchronize(); raise backward_passes_per_step to accumulate gradients"
+            )
+        self._synchronized = False
+        self._passes[parameter] += 1
+        if self._passes[parameter] == self._passes_per_step:
+            self._start(parameter)
+
+    def _start(self, parameter: torch.nn.Parameter) -> None:
+        # Autograd may give two parameters gradients that are views of one storage; each result needs its own.
+        if parameter.grad.storage().data_ptr() in self._storages:
+            parameter.grad = parameter.grad.clone()
+        self._storages.add(parameter.grad.storage().data_ptr())
+        self._handles[parameter] = exchange.push_pull_async(
+            self._session,
+            TORCH,
+            parameter.grad,
+            average=True,
+            name=self._tensor_name(parameter),
+            priority=self._priorities[parameter],
+            in_place=True,
+        )
+
+    def _tensor_name(self, parameter: torch.nn.Parameter) -> str:
+        return f"gradient.{self._names[parameter]}"
+
+
+def _call_when_accumulated(parameter: torch.nn.Parameter, call: Callable[[torch.nn.Parameter], None]) -> object:
+    """Has autograd call `call(parameter)` each time it has added to parameter.grad; returns what keeps this alive."""
+    if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch >= 2.1
+        return parameter.register_post_accumulate_grad_hook(call)
+    # Older: a hook on the graph's node that accumulates, which a view of the parameter leads to.
+    accumulate = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+    accumulate.register_hook(lambda *_: call(parameter))
+    return accumulate
