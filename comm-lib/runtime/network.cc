@@ -54,13 +54,14 @@ void Network::on_welcome(const member::Welcome& welcome) {
 }
 
 absl::Status Network::prepare(std::shared_ptr<const plan::Plan> plan) {
+  if (summer_ == nullptr) return absl::FailedPreconditionError("this worker's session has failed");
   GLN_RETURN_IF_ERROR(summer_->prepare(plan));
   prepared_ = std::move(plan);
   return absl::OkStatus();
 }
 
 absl::Status Network::commit(uint32_t epoch) {
-  if (prepared_ == nullptr || prepared_->epoch != epoch) {
+  if (summer_ == nullptr || prepared_ == nullptr || prepared_->epoch != epoch) {
     return absl::FailedPreconditionError(absl::StrCat("told to commit epoch ", epoch, ", which was not prepared"));
   }
   GLN_RETURN_IF_ERROR(summer_->commit(epoch));
@@ -105,7 +106,10 @@ void Network::connect(Owner& owner) {
 }
 
 void Network::on_connected(transport::Connection& connection) {
-  if (connection.peer().accepted) return summer_->on_connected(connection);
+  if (connection.peer().accepted) {
+    if (summer_ == nullptr) return connection.close(absl::UnavailableError("this worker's session has failed"));
+    return summer_->on_connected(connection);
+  }
   auto& owner = *static_cast<Owner*>(connection.context);
   owner.up = true;
   owner.pause = kFirstPause;
@@ -117,7 +121,10 @@ absl::StatusOr<Buffer> Network::on_header(transport::Connection&, const wire::He
 }
 
 void Network::on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) {
-  if (connection.peer().accepted) return summer_->on_frame(connection, header, std::move(payload));
+  if (connection.peer().accepted) {
+    if (summer_ == nullptr) return connection.close(absl::UnavailableError("this worker's session has failed"));
+    return summer_->on_frame(connection, header, std::move(payload));
+  }
   const auto& owner = *static_cast<Owner*>(connection.context);
   const absl::Status status = session_->on_frame(owner.member, header, std::move(payload), now(), actions_);
   if (!status.ok()) {
@@ -153,16 +160,25 @@ void Network::start(session::Request request) {
 
 void Network::fail(const absl::Status& status) {
   failed_ = true;
+  // Frames in queues and contributions at the colocated summer may be users' memory: all that goes before any request
+  // is reported done.
+  for (Owner& owner : owners_) {
+    if (owner.connection != nullptr) owner.connection->close(status);
+  }
+  tcp_->poll(absl::ZeroDuration());
+  to_summer_->poll(absl::ZeroDuration());
+  from_session_->poll(absl::ZeroDuration());
+  summer_.reset();
   if (session_ != nullptr) session_->fail(status, actions_);
   flush();
 }
 
 void Network::poll(absl::Duration timeout) {
   flush();
-  tcp_->poll(to_summer_->pending() || from_session_->pending() ? absl::ZeroDuration() : timeout);
+  tcp_->poll(has_work() ? absl::ZeroDuration() : timeout);
   flush();
   // In process, frames answer frames: a few rounds, and what is left goes on with the next poll.
-  for (int round = 0; round < 4 && (to_summer_->pending() || from_session_->pending()); ++round) {
+  for (int round = 0; round < 4 && has_work(); ++round) {
     from_session_->poll(absl::ZeroDuration());
     to_summer_->poll(absl::ZeroDuration());
     flush();
@@ -201,7 +217,7 @@ void Network::check_deadlines() {
 }
 
 void Network::flush() {
-  // Sending may not call back, but a user of on_done() may start the next request, which appends to actions_.
+  // Sending may not call back, but a user of on_summed() may start the next request, which appends to actions_.
   while (!actions_.sends.empty() || !actions_.done.empty()) {
     std::swap(actions_, flushing_);
     for (session::Send& send : flushing_.sends) {
@@ -209,9 +225,13 @@ void Network::flush() {
       if (owner.up) owner.connection->send(send.header, std::move(send.payload));
     }
     flushing_.sends.clear();
-    for (const session::Done& done : flushing_.done) events_->on_done(done.id, done.status);
+    for (const session::Done& done : flushing_.done) events_->on_summed(done.id, done.status);
     flushing_.done.clear();
   }
+}
+
+bool Network::has_work() const {
+  return to_summer_->pending() || from_session_->pending() || !actions_.sends.empty() || !actions_.done.empty();
 }
 
 bool Network::connected() const {

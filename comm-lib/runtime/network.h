@@ -33,7 +33,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   class Events {
    public:
     virtual ~Events() = default;
-    virtual void on_done(uint64_t request, const absl::Status& status) = 0;
+    virtual void on_summed(uint64_t request, const absl::Status& status) = 0;
     virtual void on_lost(uint32_t member, const absl::Status& why) = 0;
   };
 
@@ -56,6 +56,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   // Moves what can be moved, waiting up to `timeout` for something to come.
   void poll(absl::Duration timeout);
 
+  bool has_work() const;   // poll() would not wait
   bool connected() const;  // to every summer of the plan in force
   bool idle() const;       // as a worker and as a summer: others need nothing more of us
   // Names of summers that it has no connection to, or waits for results from: for messages.
@@ -110,8 +111,8 @@ class Network : private transport::Handler, private wire::JobSecrets {
   bool failed_ = false;
   Address address_;
   std::unique_ptr<transport::inproc::Hub> hub_;
-  std::unique_ptr<transport::Transport> to_summer_;     // in process: the session's side
-  std::unique_ptr<transport::Transport> from_session_;  // in process: the summer's side
+  std::unique_ptr<transport::inproc::Transport> to_summer_;     // in process: the session's side
+  std::unique_ptr<transport::inproc::Transport> from_session_;  // in process: the summer's side
   std::unique_ptr<transport::Transport> tcp_;
 };
 

@@ -33,7 +33,7 @@ Rank::Rank(const Config& config)
     : config_(config),
       system_({absl::StrCat("worker/", config.worker), config.log_level}),
       env_(system_.env()),
-      mailbox_([this] { network_->wake(); }) {}
+      mailbox_([this] { stages_->wake(); }) {}
 
 Rank::~Rank() { stop(); }
 
@@ -46,8 +46,7 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::open(const Config& config) {
 }
 
 absl::Status Rank::join() {
-  NetworkOptions options{config_.job, config_.address, config_.window_bytes, config_.summer_memory_bytes};
-  GLN_ASSIGN_OR_RETURN(network_, Network::create(env_, options, &*kernels_, this));
+  GLN_ASSIGN_OR_RETURN(stages_, Stages::create(env_, config_, &*kernels_, this));
   member::JoinOptions join;
   join.coordinator = config_.coordinator;
   join.job = config_.job;
@@ -56,7 +55,7 @@ absl::Status Rank::join() {
   join.index = config_.worker;
   join.local_rank = config_.local_rank;
   join.local_size = config_.local_size;
-  join.address = network_->address().to_string();
+  join.address = stages_->address();
   join.bits_per_second = config_.bits_per_second;
   join.timeout = config_.open_timeout;
   GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, this));
@@ -192,7 +191,7 @@ void Rank::stop() {
   if (client_ != nullptr) client_->stop();
   if (thread_.joinable()) {
     stopping_ = true;
-    network_->wake();
+    stages_->wake();
     thread_.join();
   }
   mailbox_.close();
@@ -224,7 +223,7 @@ void Rank::on_finished() {}
 void Rank::run() {
   name_this_thread("gln-io");
   while (!stopping_) {
-    network_->poll(patience());
+    stages_->poll(patience());
     mailbox_.drain();
     observe();
   }
@@ -233,25 +232,25 @@ void Rank::run() {
 }
 
 absl::Duration Rank::patience() const {
-  const bool calm = !meter_.busy() && network_->connected() && network_->idle();
+  const bool calm = !meter_.busy() && stages_->connected() && stages_->idle();
   return calm ? kObserveEvery : absl::Milliseconds(5);
 }
 
 void Rank::welcome(const member::Welcome& welcome) {
-  network_->on_welcome(welcome);
+  if (const absl::Status status = stages_->on_welcome(welcome); !status.ok()) return fail(status);
   absl::MutexLock lock(&mutex_);
   welcome_ = welcome;
 }
 
 void Rank::prepare(std::shared_ptr<const plan::Plan> plan) {
   const uint32_t epoch = plan->epoch;
-  if (const absl::Status status = network_->prepare(plan); !status.ok()) return client_->refuse(epoch, status);
+  if (const absl::Status status = stages_->prepare(plan); !status.ok()) return client_->refuse(epoch, status);
   prepared_ = std::move(plan);
   client_->acknowledge(epoch);
 }
 
 void Rank::commit(uint32_t epoch) {
-  if (const absl::Status status = network_->commit(epoch); !status.ok()) return fail(status);
+  if (const absl::Status status = stages_->commit(epoch); !status.ok()) return fail(status);
   plan_ = std::move(prepared_);
   for (auto id = static_cast<uint32_t>(planned_.size()); id < plan_->tensors.size(); ++id) {
     planned_.emplace(plan_->tensors[id].name, id);
@@ -279,13 +278,13 @@ void Rank::begin(uint64_t handle, Flight flight) {
 
 void Rank::launch(uint64_t handle, const Flight& flight, uint32_t planned) {
   const size_t bytes = flight.what.bytes();
-  session::Request request;
-  request.id = handle;
-  request.tensor = planned;
-  request.op = flight.op;
-  request.input = Buffer::borrow({static_cast<std::byte*>(const_cast<void*>(flight.input)), bytes});
-  request.output = {static_cast<std::byte*>(flight.output), bytes};
-  network_->start(std::move(request));
+  Exchange exchange;
+  exchange.handle = handle;
+  exchange.tensor = planned;
+  exchange.op = flight.op;
+  exchange.input = {static_cast<std::byte*>(const_cast<void*>(flight.input)), bytes};
+  exchange.output = {static_cast<std::byte*>(flight.output), bytes};
+  stages_->start(exchange);
 }
 
 void Rank::finish(uint64_t handle, const absl::Status& status) {
@@ -298,7 +297,7 @@ void Rank::finish(uint64_t handle, const absl::Status& status) {
   handles_.finish(handle, status);
 }
 
-void Rank::on_done(uint64_t request, const absl::Status& status) { finish(request, status); }
+void Rank::on_done(uint64_t handle, const absl::Status& status) { finish(handle, status); }
 
 void Rank::on_lost(uint32_t member, const absl::Status& why) {
   client_->fault(member, why);
@@ -315,15 +314,16 @@ void Rank::fail(absl::Status status) {
     failure_ = status;
   }
   env_.log->info("session failed", "reason", status.message());
-  network_->fail(status);
-  for (const uint64_t handle : std::exchange(unplanned_, {})) finish(handle, status);
+  stages_->fail(status);
+  unplanned_.clear();
+  while (!flights_.empty()) finish(flights_.begin()->first, status);
   handles_.close(status);
 }
 
 void Rank::observe() {
   const absl::Duration now = env_.clock->since_start();
-  const bool connected = network_->connected() && plan_ != nullptr;
-  const bool quiet = !meter_.busy() && network_->idle();
+  const bool connected = stages_->connected() && plan_ != nullptr;
+  const bool quiet = !meter_.busy() && stages_->idle();
   const bool due = now - last_observation_ >= kObserveEvery;
   if (!due && quiet == seen_quiet_ && connected == seen_connected_) return;
   seen_quiet_ = quiet;
@@ -333,7 +333,7 @@ void Rank::observe() {
     quiet_ = quiet;
     if (phase_ == Phase::kOpening && connected) phase_ = Phase::kOpen;
     if (!due) return;
-    if (phase_ == Phase::kOpening && plan_ != nullptr) waiting_for_ = network_->describe_waiting();
+    if (phase_ == Phase::kOpening && plan_ != nullptr) waiting_for_ = stages_->describe_waiting();
     const member::Report report = meter_.report(now);
     stats_.steps = report.steps;
     stats_.bytes = report.bytes;

@@ -21,12 +21,12 @@
 #include "comm-lib/runtime/declarations.h"
 #include "comm-lib/runtime/handles.h"
 #include "comm-lib/runtime/meter.h"
-#include "comm-lib/runtime/network.h"
+#include "comm-lib/runtime/stages.h"
 #include "common/base/mailbox.h"
 
 namespace gleaner::runtime {
 
-class Rank : private member::Listener, private Network::Events {
+class Rank : private member::Listener, private Stages::Events {
  public:
   // Joins the job and returns when every member is there and connected. DeadlineExceeded says who is missing.
   static absl::StatusOr<std::unique_ptr<Rank>> open(const Config& config);
@@ -61,7 +61,7 @@ class Rank : private member::Listener, private Network::Events {
   void report_now();
   void stop();
 
-  // The coordinator's thread.
+  // The coordinator's thread; on_failed() also comes from the stages, on the I/O thread. All post.
   void on_welcome(const member::Welcome& welcome) override;
   void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(uint32_t epoch) override;
@@ -79,7 +79,7 @@ class Rank : private member::Listener, private Network::Events {
   void finish(uint64_t handle, const absl::Status& status);
   void fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   void observe() ABSL_LOCKS_EXCLUDED(mutex_);
-  void on_done(uint64_t request, const absl::Status& status) override;
+  void on_done(uint64_t handle, const absl::Status& status) override;
   void on_lost(uint32_t member, const absl::Status& why) override;
 
   const Config config_;
@@ -90,7 +90,7 @@ class Rank : private member::Listener, private Network::Events {
   Handles handles_;
 
   // The I/O thread's.
-  std::unique_ptr<Network> network_;  // local rank 0
+  std::unique_ptr<Stages> stages_;
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> plan_;
   std::unordered_map<std::string, uint32_t> planned_;  // name to index in plan_

@@ -1,0 +1,131 @@
+#include "comm-lib/runtime/stages.h"
+
+#include <poll.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::runtime {
+
+Stages::Stages(const Env& env, const Config& config, const kernels::Kernels* kernels, Events* events)
+    : env_(env), config_(config), kernels_(kernels), events_(events) {}
+
+Stages::~Stages() = default;
+
+absl::StatusOr<std::unique_ptr<Stages>> Stages::create(const Env& env, const Config& config,
+                                                       const kernels::Kernels* kernels, Events* events) {
+  auto stages = std::unique_ptr<Stages>(new Stages(env, config, kernels, events));
+  if (stages->leads()) {
+    const NetworkOptions options{config.job, config.address, config.window_bytes, config.summer_memory_bytes};
+    GLN_ASSIGN_OR_RETURN(stages->network_, Network::create(env, options, kernels, stages.get()));
+  } else {
+    GLN_ASSIGN_OR_RETURN(stages->waker_, Waker::create());
+  }
+  return stages;
+}
+
+std::string Stages::address() const { return leads() ? network_->address().to_string() : ""; }
+
+void Stages::wake() {
+  if (leads()) return network_->wake();
+  waker_->wake();
+}
+
+absl::Status Stages::on_welcome(const member::Welcome& welcome) {
+  if (leads()) network_->on_welcome(welcome);
+  if (config_.local_size == 1) return absl::OkStatus();
+  local::Options options;
+  options.job = wire::job_number(config_.job);
+  options.worker = config_.worker;
+  options.local_rank = config_.local_rank;
+  options.local_size = config_.local_size;
+  options.secret = welcome.secret;
+  options.timeout = config_.open_timeout;
+  GLN_ASSIGN_OR_RETURN(group_, local::Group::create(env_, options, kernels_, this));
+  return absl::OkStatus();
+}
+
+absl::Status Stages::prepare(std::shared_ptr<const plan::Plan> plan) {
+  if (leads()) GLN_RETURN_IF_ERROR(network_->prepare(plan));
+  prepared_ = std::move(plan);
+  return absl::OkStatus();
+}
+
+absl::Status Stages::commit(uint32_t epoch) {
+  if (leads()) GLN_RETURN_IF_ERROR(network_->commit(epoch));
+  if (group_ == nullptr) return absl::OkStatus();
+  if (prepared_ == nullptr || prepared_->epoch != epoch) {
+    return absl::FailedPreconditionError(absl::StrCat("told to commit epoch ", epoch, ", which was not prepared"));
+  }
+  std::vector<local::TensorShape> added;
+  for (size_t i = handles_.size(); i < prepared_->tensors.size(); ++i) {
+    added.push_back({prepared_->tensors[i].elements, prepared_->tensors[i].type});
+  }
+  handles_.resize(prepared_->tensors.size());
+  return group_->register_tensors(added);
+}
+
+void Stages::start(const Exchange& exchange) {
+  if (group_ == nullptr) {
+    return network_->start(
+        {exchange.handle, exchange.tensor, exchange.op, Buffer::borrow(exchange.input), exchange.output});
+  }
+  const absl::Status status = group_->start(exchange.tensor, exchange.op, exchange.input, exchange.output);
+  if (!status.ok()) return events_->on_done(exchange.handle, status);
+  handles_[exchange.tensor] = exchange.handle;
+}
+
+// Network's requests carry handles where it is the only stage, and tensors where it is the middle one.
+void Stages::on_summed(uint64_t request, const absl::Status& status) {
+  if (group_ == nullptr) return events_->on_done(request, status);
+  group_->publish(static_cast<uint32_t>(request), status);
+}
+
+void Stages::on_lost(uint32_t member, const absl::Status& why) { events_->on_lost(member, why); }
+
+void Stages::on_connected() { group_connected_ = true; }
+
+void Stages::on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum) {
+  network_->start({tensor, tensor, op, Buffer::borrow(sum), sum});
+}
+
+void Stages::on_done(uint32_t tensor, const absl::Status& status) { events_->on_done(handles_[tensor], status); }
+
+void Stages::on_failed(const absl::Status& status) { events_->on_failed(status); }
+
+void Stages::fail(const absl::Status& status) {
+  if (leads()) network_->fail(status);
+  if (group_ != nullptr) group_->fail(status);
+}
+
+void Stages::wait(absl::Duration timeout) {
+  pollfd descriptors[2] = {{leads() ? network_->descriptor() : waker_->descriptor(), POLLIN, 0}, {-1, POLLIN, 0}};
+  if (group_ != nullptr) descriptors[1].fd = group_->descriptor();
+  ::poll(descriptors, 2, static_cast<int>(absl::ToInt64Milliseconds(timeout)));
+  if (waker_ != nullptr) waker_->clear();
+}
+
+void Stages::poll(absl::Duration timeout) {
+  if (config_.local_size == 1) return network_->poll(timeout);
+  const bool work = (group_ != nullptr && group_->has_work()) || (leads() && network_->has_work());
+  wait(work ? absl::ZeroDuration() : timeout);
+  if (leads()) network_->poll(absl::ZeroDuration());
+  if (group_ != nullptr) group_->poll();
+}
+
+bool Stages::connected() const {
+  return (!leads() || network_->connected()) && (config_.local_size == 1 || group_connected_);
+}
+
+bool Stages::idle() const { return (!leads() || network_->idle()) && (group_ == nullptr || group_->idle()); }
+
+std::string Stages::describe_waiting() const {
+  if (config_.local_size > 1 && !group_connected_) {
+    return absl::StrCat("the other local ranks of worker ", config_.worker);
+  }
+  return leads() ? network_->describe_waiting() : "worker's local rank 0";
+}
+
+}  // namespace gleaner::runtime

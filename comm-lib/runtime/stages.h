@@ -1,0 +1,85 @@
+// The stages of a push_pull on one rank: sum over the local ranks, push and pull over the network, hand back to the
+// local ranks. With one local rank only the middle one; on local ranks above 0 only the outer two.
+//
+// Belongs to the I/O thread; only wake() may be called by others.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "comm-lib/local/group.h"
+#include "comm-lib/runtime/config.h"
+#include "comm-lib/runtime/network.h"
+#include "common/base/waker.h"
+
+namespace gleaner::runtime {
+
+// One push_pull of this rank.
+struct Exchange {
+  uint64_t handle = 0;
+  uint32_t tensor = 0;  // index in the plan
+  ReduceOp op = ReduceOp::kSum;
+  MutableBytes input;  // unchanged until done
+  MutableBytes output;
+};
+
+class Stages : private Network::Events, private local::Events {
+ public:
+  class Events {
+   public:
+    virtual ~Events() = default;
+    virtual void on_done(uint64_t handle, const absl::Status& status) = 0;
+    // A summer is out of reach; the caller tells the coordinator and calls fail().
+    virtual void on_lost(uint32_t member, const absl::Status& why) = 0;
+    // A local rank is lost; the caller calls fail().
+    virtual void on_failed(const absl::Status& status) = 0;
+  };
+
+  static absl::StatusOr<std::unique_ptr<Stages>> create(const Env& env, const Config& config,
+                                                        const kernels::Kernels* kernels, Events* events);
+  ~Stages() override;
+
+  std::string address() const;  // of the colocated summer; empty on local ranks above 0
+  void wake();                  // any thread
+
+  absl::Status on_welcome(const member::Welcome& welcome);
+  absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
+  absl::Status commit(uint32_t epoch);
+  void start(const Exchange& exchange);
+  void fail(const absl::Status& status);
+  void poll(absl::Duration timeout);
+
+  bool connected() const;
+  bool idle() const;  // nobody needs anything more of this rank
+  std::string describe_waiting() const;
+
+  const Network* network() const { return network_.get(); }  // null on local ranks above 0
+
+ private:
+  Stages(const Env& env, const Config& config, const kernels::Kernels* kernels, Events* events);
+  bool leads() const { return config_.local_rank == 0; }
+  void wait(absl::Duration timeout);
+
+  void on_summed(uint64_t request, const absl::Status& status) override;
+  void on_lost(uint32_t member, const absl::Status& why) override;
+  void on_connected() override;
+  void on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum) override;
+  void on_done(uint32_t tensor, const absl::Status& status) override;
+  void on_failed(const absl::Status& status) override;
+
+  const Env env_;
+  const Config config_;
+  const kernels::Kernels* const kernels_;
+  Events* const events_;
+  std::unique_ptr<Waker> waker_;         // local ranks above 0
+  std::unique_ptr<local::Group> group_;  // g > 1, from the welcome on; its memory outlives the network's use of it
+  std::unique_ptr<Network> network_;     // local rank 0
+  std::shared_ptr<const plan::Plan> prepared_;
+  std::vector<uint64_t> handles_;  // by tensor, of the exchange in flight; g > 1
+  bool group_connected_ = false;
+};
+
+}  // namespace gleaner::runtime

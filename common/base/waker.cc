@@ -1,0 +1,30 @@
+#include "common/base/waker.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+namespace gleaner {
+
+absl::StatusOr<std::unique_ptr<Waker>> Waker::create() {
+  const int descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (descriptor < 0) return absl::ErrnoToStatus(errno, "can't make an eventfd");
+  return std::unique_ptr<Waker>(new Waker(descriptor));
+}
+
+Waker::~Waker() { close(descriptor_); }
+
+void Waker::wake() {
+  // A full counter (EAGAIN) is readable as well.
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(descriptor_, &one, sizeof(one));
+}
+
+void Waker::clear() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = read(descriptor_, &count, sizeof(count));
+}
+
+}  // namespace gleaner
