@@ -7,6 +7,15 @@ function(gleaner_library name)
   add_library(gleaner_${name} STATIC ${ARG_SOURCES})
   target_include_directories(gleaner_${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(gleaner_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LINKS} PRIVATE gleaner_warnings)
+  gleaner_record_target(library gleaner_${name} "${ARG_DEPENDS}" "${ARG_LINKS}")
+endfunction()
+
+# Remembers what a target says of itself, for tests/link: kind|target|folder|depends|links.
+function(gleaner_record_target kind name depends links)
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE ";" "," depends "${depends}")
+  string(REPLACE ";" "," links "${links}")
+  set_property(GLOBAL APPEND PROPERTY gleaner_targets "${kind}|${name}|${folder}|${depends}|${links}")
 endfunction()
 
 # What every executable of ours gets beside its own code.
@@ -31,6 +40,7 @@ function(gleaner_binary name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_warnings)
   gleaner_add_runtime(${name})
+  gleaner_record_target(binary ${name} "${ARG_DEPENDS}" "${ARG_LINKS}")
   add_dependencies(threaded_tests ${name})
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
