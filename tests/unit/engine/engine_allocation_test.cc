@@ -1,0 +1,52 @@
+// Once warm, a frame costs no allocation; and an engine for a large job stays small.
+#include <gtest/gtest.h>
+
+#include "tests/unit/engine/allocation_counter.h"
+#include "tests/unit/engine/engine_rig.h"
+
+namespace gleaner::testing {
+namespace {
+
+// One step of every partition: a push twice, the results sent again once, and acknowledged by two workers of three.
+void run_step(EngineRig& rig, uint64_t step) {
+  const auto partitions = static_cast<uint32_t>(rig.plan->partitions.size());
+  for (uint32_t worker = 0; worker < 3; ++worker) {
+    for (uint32_t i = 0; i < partitions; ++i) {
+      wire::Header header = rig.header(wire::FrameType::kPush, worker, {.partition = i, .step = step});
+      ASSERT_TRUE(rig.send(worker, header, rig.pool.take(8)).ok());
+      ASSERT_TRUE(rig.send(worker, header, rig.pool.take(8)).ok());
+    }
+  }
+  for (uint32_t worker = 0; worker < 2; ++worker) {
+    Buffer keys = rig.pool.take(partitions * sizeof(wire::PartitionKey));
+    for (uint32_t i = 0; i < partitions; ++i) {
+      const wire::PartitionKey key{.step = step, .tensor = 0, .partition = i};
+      std::memcpy(keys.bytes().data() + i * sizeof(key), &key, sizeof(key));
+    }
+    ASSERT_TRUE(rig.send(worker, rig.header(wire::FrameType::kAck, worker, {}), std::move(keys)).ok());
+  }
+}
+
+TEST(EngineAllocation, NoneOnceWarm) {
+  const uint64_t cap = 4 * 32 + 4 * 8;  // what four partitions need at most
+  EngineRig rig({.workers = 3, .tensors = {{.owners = {3, 3, 3, 3}}}}, cap);
+  ASSERT_TRUE(rig.take_plan().ok());
+  run_step(rig, 0);
+  run_step(rig, 1);
+  const Allocations before = allocations_so_far();
+  for (uint64_t step = 2; step < 50; ++step) run_step(rig, step);
+  EXPECT_EQ(allocations_so_far().count - before.count, 0u);
+  EXPECT_EQ(rig.engine.counters().sums, 200u);
+}
+
+TEST(EngineAllocation, ALargeJobCostsLittlePerPartition) {
+  const std::vector<uint32_t> owners(100'000, 1024);
+  const PlanSpec spec{.workers = 1024, .tensors = {{.owners = owners}}};
+  EngineRig rig(spec);
+  const Allocations before = allocations_so_far();
+  ASSERT_TRUE(rig.take_plan().ok());
+  EXPECT_LT(allocations_so_far().bytes - before.bytes, 4u << 20);
+}
+
+}  // namespace
+}  // namespace gleaner::testing

@@ -1,0 +1,91 @@
+// Frames that break the protocol: an error that says what is wrong, and an engine that goes on as if they never came.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "tests/unit/engine/engine_rig.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct BadFrame {
+  const char* name;
+  std::function<void(wire::Header&, Buffer&)> spoil;  // a good push of worker 0
+  absl::StatusCode code;
+  const char* message;
+};
+
+void PrintTo(const BadFrame& frame, std::ostream* out) { *out << frame.name; }
+
+class EngineErrors : public ::testing::TestWithParam<BadFrame> {};
+
+TEST_P(EngineErrors, IsRefusedAndChangesNothing) {
+  EngineRig rig({.tensors = {{.owners = {2, 0}}, {.owners = {2}, .type = DataType::kInt32}}});
+  ASSERT_TRUE(rig.take_plan().ok());
+  wire::Header header = rig.header(wire::FrameType::kPush, 0, {});
+  header.payload_bytes = 8;
+  Buffer payload = rig.payload(std::vector<float>{9, 9});
+  GetParam().spoil(header, payload);
+  const absl::Status status = rig.engine.on_frame(0, header, std::move(payload), rig.actions);
+  EXPECT_EQ(status.code(), GetParam().code) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+  EXPECT_TRUE(rig.actions.empty());
+  EXPECT_EQ(rig.engine.counters().contributions, 0u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);
+  EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
+
+  ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
+  ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
+  EXPECT_THAT(rig.values_sent(0), ElementsAre(2, 4));
+}
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kTooEarly = absl::StatusCode::kFailedPrecondition;
+
+INSTANTIATE_TEST_SUITE_P(
+    , EngineErrors,
+    ::testing::Values(
+        BadFrame{"Size", [](wire::Header&, Buffer& b) { b = b.slice(0, 4); }, kInvalid, "worker/0 pushed 4 bytes"},
+        BadFrame{"HeaderSize", [](wire::Header& h, Buffer&) { h.payload_bytes = 4; }, kInvalid, "header: 4"},
+        BadFrame{"Empty", [](wire::Header& h, Buffer& b) { h.payload_bytes = 0, b = {}; }, kInvalid, "0 bytes"},
+        BadFrame{"Type", [](wire::Header& h, Buffer&) { h.data_type = DataType::kInt32; }, kInvalid, "which is fp32"},
+        BadFrame{"Op", [](wire::Header& h, Buffer&) { h.op = static_cast<ReduceOp>(9); }, kInvalid, "op 9"},
+        BadFrame{
+            "AverageOfIntegers",
+            [](wire::Header& h, Buffer&) { h.tensor = 1, h.data_type = DataType::kInt32, h.op = ReduceOp::kAverage; },
+            kInvalid, "int32 does not have"},
+        BadFrame{"Tensor", [](wire::Header& h, Buffer&) { h.tensor = 2; }, kInvalid, "2 tensors"},
+        BadFrame{"Partition", [](wire::Header& h, Buffer&) { h.partition = 2; }, kInvalid, "2 partitions"},
+        BadFrame{"Owner", [](wire::Header& h, Buffer&) { h.partition = 1; }, kInvalid, "its owner is worker/0"},
+        BadFrame{"Sender", [](wire::Header& h, Buffer&) { h.sender = 1; }, kInvalid, "from member 1"},
+        BadFrame{"Job", [](wire::Header& h, Buffer&) { h.job = 8; }, kInvalid, "of job 8"},
+        BadFrame{"Epoch", [](wire::Header& h, Buffer&) { h.epoch = 2; }, kTooEarly, "epoch 2"},
+        BadFrame{"Step", [](wire::Header& h, Buffer&) { h.step = 1; }, kTooEarly, "step 0 is not summed"},
+        BadFrame{"FrameType", [](wire::Header& h, Buffer&) { h.type = wire::FrameType::kResult; }, kInvalid,
+                 "expected PUSH or ACK"},
+        BadFrame{"AckSize", [](wire::Header& h, Buffer&) { h.type = wire::FrameType::kAck; }, kInvalid,
+                 "multiple of 16"},
+        BadFrame{"EmptyAck",
+                 [](wire::Header& h, Buffer& b) { h.type = wire::FrameType::kAck, h.payload_bytes = 0, b = {}; },
+                 kInvalid, "multiple of 16"}),
+    [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(EngineOutsiders, AFrameOfAMemberThatIsNoWorker) {
+  EngineRig rig({.tensors = {{.owners = {2}}}});
+  ASSERT_TRUE(rig.take_plan().ok());
+  EXPECT_EQ(rig.push(2, {}, {1, 2}).code(), kInvalid);
+}
+
+TEST(EngineOutsiders, AFrameBeforeAnyPlan) {
+  EngineRig rig({.tensors = {{.owners = {2}}}});
+  EXPECT_EQ(rig.push(0, {}, {1, 2}).code(), kTooEarly);
+}
+
+}  // namespace
+}  // namespace gleaner::testing

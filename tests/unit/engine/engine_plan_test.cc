@@ -1,0 +1,104 @@
+// Plans: prepare, commit, discard, and what frames of which epoch count for.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/engine/engine_rig.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using wire::FrameType;
+
+const PlanSpec kFirst{.epoch = 5, .fence = 4, .tensors = {{.owners = {2}}}};
+const PlanSpec kExtended{.epoch = 7, .fence = 4, .tensors = {{.owners = {2}}, {.owners = {2}}}};
+const PlanSpec kMoved{.epoch = 7, .fence = 7, .tensors = {{.owners = {1}}}};
+
+class EnginePlan : public ::testing::Test {
+ protected:
+  EnginePlan() { EXPECT_TRUE(rig.take_plan().ok()); }
+  absl::Status push_at(uint32_t epoch, uint32_t worker, const Key& key) {
+    wire::Header header = rig.header(FrameType::kPush, worker, key);
+    header.epoch = epoch;
+    return rig.send(worker, header, rig.payload(std::vector<float>{1, 2}));
+  }
+  EngineRig rig{kFirst};
+};
+
+TEST_F(EnginePlan, OnlyALaterEpochCanBePrepared) {
+  EXPECT_EQ(rig.engine.epoch(), 5u);
+  EXPECT_EQ(rig.engine.prepare(rig.plan).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(rig.engine.commit(7).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(EnginePlan, AnExtensionKeepsWhatIsGathered) {
+  ASSERT_TRUE(push_at(5, 0, {}).ok());
+  ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
+  ASSERT_TRUE(rig.engine.commit(7).ok());
+  ASSERT_TRUE(push_at(5, 1, {}).ok()) << "of the epoch before, not fenced";
+  EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
+  EXPECT_EQ(rig.actions[0].header.epoch, 7u);
+  EXPECT_TRUE(push_at(7, 1, {.tensor = 1}).ok());
+}
+
+TEST_F(EnginePlan, AFrameOfThePreparedEpochCommitsIt) {
+  ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
+  EXPECT_EQ(rig.engine.epoch(), 5u);
+  ASSERT_TRUE(push_at(7, 0, {.tensor = 1}).ok());
+  EXPECT_EQ(rig.engine.epoch(), 7u);
+  EXPECT_TRUE(rig.engine.commit(7).ok()) << "the message comes late and finds it done";
+}
+
+TEST_F(EnginePlan, ABadFrameOfThePreparedEpochDoesNotCommitIt) {
+  ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
+  EXPECT_FALSE(push_at(7, 0, {.tensor = 2}).ok());
+  EXPECT_EQ(rig.engine.epoch(), 5u);
+}
+
+TEST_F(EnginePlan, ADiscardedPlanIsForgotten) {
+  ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
+  rig.engine.discard(6);
+  rig.engine.discard(7);
+  EXPECT_EQ(rig.engine.commit(7).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(push_at(7, 0, {}).ok());
+  EXPECT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
+}
+
+TEST_F(EnginePlan, EpochsBeforeTheFenceAreDroppedAndCounted) {
+  ASSERT_TRUE(push_at(3, 0, {}).ok());
+  EXPECT_EQ(rig.engine.counters().fenced, 1u);
+  EXPECT_EQ(rig.engine.counters().contributions, 0u);
+  ASSERT_TRUE(push_at(4, 0, {}).ok());
+  EXPECT_EQ(rig.engine.counters().contributions, 1u);
+}
+
+TEST_F(EnginePlan, APlanThatMovesPartitionsIsRefusedOnceSummingHasBegun) {
+  EXPECT_TRUE(rig.engine.prepare(build_plan(kMoved)).ok());
+  ASSERT_TRUE(push_at(5, 0, {}).ok());
+  EXPECT_EQ(rig.engine.commit(7).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(push_at(7, 0, {}).ok());
+  EXPECT_EQ(rig.engine.epoch(), 5u);
+  EXPECT_EQ(rig.engine.prepare(build_plan(kMoved)).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(EnginePlan, APlanThatMovesPartitionsIsTakenBefore) {
+  ASSERT_TRUE(rig.engine.prepare(build_plan(kMoved)).ok());
+  ASSERT_TRUE(rig.engine.commit(7).ok());
+  EXPECT_FALSE(push_at(7, 0, {}).ok()) << "not the owner any more";
+  ASSERT_TRUE(push_at(5, 0, {}).ok());
+  EXPECT_EQ(rig.engine.counters().fenced, 1u);
+}
+
+TEST(EngineFirstPlan, MayHaveNoTensors) {
+  EngineRig rig({.epoch = 1, .fence = 1, .tensors = {}});
+  ASSERT_TRUE(rig.take_plan().ok());
+  ASSERT_TRUE(rig.engine.prepare(build_plan({.epoch = 2, .fence = 1, .tensors = {{.owners = {2}}}})).ok());
+  ASSERT_TRUE(rig.engine.commit(2).ok());
+  ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
+  ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
+  EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
+}
+
+}  // namespace
+}  // namespace gleaner::testing

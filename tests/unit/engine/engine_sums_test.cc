@@ -1,0 +1,174 @@
+// What an engine sums, and that it does so once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/engine/engine_rig.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using wire::FrameType;
+
+class EngineSums : public ::testing::Test {
+ protected:
+  EngineSums() { EXPECT_TRUE(rig.take_plan().ok()); }
+  EngineRig rig{{.workers = 3, .local_ranks = 2, .tensors = {{.owners = {3, 3}}, {.owners = {3}}}}};
+};
+
+TEST_F(EngineSums, SumsInRankOrderWhateverTheOrderOfArrival) {
+  // (1e8 + 1) - 1e8 is 0 in fp32 and not 1.
+  ASSERT_TRUE(rig.push(2, {}, {-1e8f, 3}).ok());
+  ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
+  EXPECT_THAT(rig.actions, IsEmpty());
+  ASSERT_TRUE(rig.push(0, {}, {1e8f, 1}).ok());
+  EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1, 2));
+  for (size_t i = 0; i < 3; ++i) EXPECT_THAT(rig.values_sent(i), ElementsAre(0, 6));
+}
+
+TEST_F(EngineSums, AResultNamesItsPartitionStepOpTypeAndOwner) {
+  const Key key{.tensor = 0, .partition = 1, .step = 0};
+  for (uint32_t worker = 0; worker < 3; ++worker) {
+    ASSERT_TRUE(rig.push(worker, key, {6, 12}, ReduceOp::kAverage).ok());
+  }
+  const wire::Header& header = rig.actions.at(1).header;
+  EXPECT_EQ(header.tensor, 0u);
+  EXPECT_EQ(header.partition, 1u);
+  EXPECT_EQ(header.step, 0u);
+  EXPECT_EQ(header.op, ReduceOp::kAverage);
+  EXPECT_EQ(header.data_type, DataType::kFloat32);
+  EXPECT_EQ(header.sender, 3u);
+  EXPECT_EQ(header.job, kJob);
+  EXPECT_EQ(header.epoch, 1u);
+  EXPECT_EQ(header.payload_bytes, 8u);
+}
+
+TEST_F(EngineSums, AnAverageIsOverAllLocalRanks) {
+  for (uint32_t worker = 0; worker < 3; ++worker) {
+    ASSERT_TRUE(rig.push(worker, {}, {6, 12}, ReduceOp::kAverage).ok());
+  }
+  EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));  // three workers of two ranks each
+}
+
+TEST_F(EngineSums, ASecondCopyIsIgnored) {
+  ASSERT_TRUE(rig.push(0, {}, {1, 1}).ok());
+  ASSERT_TRUE(rig.push(0, {}, {100, 100}).ok());
+  ASSERT_TRUE(rig.push(1, {}, {1, 1}).ok());
+  EXPECT_THAT(rig.actions, IsEmpty());
+  ASSERT_TRUE(rig.push(2, {}, {1, 1}).ok());
+  EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 3));
+  EXPECT_EQ(rig.engine.counters().duplicates, 1u);
+  EXPECT_EQ(rig.engine.counters().contributions, 3u);
+}
+
+TEST_F(EngineSums, PartitionsAndTensorsAreSummedApart) {
+  for (uint32_t worker = 0; worker < 3; ++worker) {
+    ASSERT_TRUE(rig.push(worker, {.tensor = 0}, {1, 1}).ok());
+    const bool is_whole = !rig.actions.empty();
+    EXPECT_EQ(is_whole, worker == 2);
+    if (is_whole) {
+      EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 3));
+    }
+    ASSERT_TRUE(rig.push(worker, {.tensor = 1}, {2, 2}).ok());
+  }
+  EXPECT_THAT(rig.values_sent(0), ElementsAre(6, 6));
+  EXPECT_EQ(rig.engine.counters().sums, 2u);
+  EXPECT_EQ(rig.engine.counters().summed_bytes, 16u);
+}
+
+TEST_F(EngineSums, OpsMustAgree) {
+  ASSERT_TRUE(rig.push(1, {}, {1, 1}).ok());
+  const absl::Status status = rig.push(2, {}, {1, 1}, ReduceOp::kAverage);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker/2 averages tensor t0"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker/1 sums it"));
+  EXPECT_EQ(rig.engine.counters().contributions, 1u);
+}
+
+// --- retention
+
+class EngineRetention : public EngineSums {
+ protected:
+  void sum(uint64_t step) {
+    for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = step}, {1, 2}).ok());
+  }
+};
+
+TEST_F(EngineRetention, AResultIsSentAgainToWhoPushesAgain) {
+  sum(0);
+  ASSERT_TRUE(rig.push(1, {}, {50, 50}).ok());
+  EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(1));
+  EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));
+  EXPECT_EQ(rig.engine.counters().resent, 1u);
+}
+
+TEST_F(EngineRetention, ButNotToWhoHasAcknowledgedIt) {
+  sum(0);
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
+  EXPECT_THAT(rig.actions, IsEmpty());
+  EXPECT_EQ(rig.engine.counters().resent, 0u);
+}
+
+TEST_F(EngineRetention, ItIsKeptUntilEveryWorkerHasAcknowledged) {
+  sum(0);
+  rig.actions.clear();
+  EXPECT_GT(rig.pool.bytes_in_use(), 0u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
+  ASSERT_TRUE(rig.acknowledge(0, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
+  EXPECT_GT(rig.pool.bytes_in_use(), 0u);
+  ASSERT_TRUE(rig.acknowledge(2, {{.step = 0}}).ok());
+  EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);
+}
+
+TEST_F(EngineRetention, APushOfTheNextStepAcknowledges) {
+  sum(0);
+  ASSERT_TRUE(rig.acknowledge(0, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
+  ASSERT_TRUE(rig.push(2, {.step = 1}, {1, 2}).ok());
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u * 4);  // the next sum's; the result is gone
+}
+
+TEST_F(EngineRetention, TwoStepsMayBeAlive) {
+  sum(0);
+  ASSERT_TRUE(rig.push(0, {.step = 1}, {10, 10}).ok());
+  ASSERT_TRUE(rig.push(1, {.step = 0}, {1, 2}).ok());  // has lost the result of step 0
+  EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));
+  ASSERT_TRUE(rig.push(2, {.step = 1}, {10, 10}).ok());
+  ASSERT_TRUE(rig.push(1, {.step = 1}, {10, 10}).ok());
+  EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1, 2));
+  EXPECT_THAT(rig.values_sent(2), ElementsAre(30, 30));
+}
+
+TEST_F(EngineRetention, LateCopiesOfOldStepsAreIgnored) {
+  for (uint64_t step = 0; step < 3; ++step) sum(step);
+  ASSERT_TRUE(rig.push(0, {.step = 1}, {1, 2}).ok());
+  EXPECT_THAT(rig.actions, IsEmpty());
+  ASSERT_TRUE(rig.acknowledge(0, {{.step = 1}, {.step = 0}}).ok());
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
+}
+
+TEST_F(EngineRetention, AStepTooFarIsAnErrorAndChangesNothing) {
+  ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
+  const absl::Status status = rig.push(1, {.step = 1}, {1, 2});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker/1 pushed tensor t0 partition 0 step 1"));
+  EXPECT_EQ(rig.engine.counters().contributions, 1u);
+}
+
+TEST_F(EngineRetention, AnAckOfWhatIsNotSummedIsAnErrorAndChangesNothing) {
+  sum(0);
+  const absl::Status status = rig.acknowledge(0, {{.step = 0}, {.step = 0, .tensor = 1}});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
+  EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0)) << "the first key of the bad ack must not count";
+}
+
+}  // namespace
+}  // namespace gleaner::testing
