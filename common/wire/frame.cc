@@ -1,0 +1,114 @@
+#include "common/wire/frame.h"
+
+#include <isa-l/crc.h>
+#include <openssl/sha.h>
+
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::wire {
+namespace {
+
+constexpr size_t kCheckedHeaderBytes = kHeaderBytes - sizeof(Header::header_crc);
+
+uint32_t header_crc_of(const Header& header) {
+  return crc32c(std::as_bytes(std::span(&header, 1)).first(kCheckedHeaderBytes));
+}
+
+bool carries_a_sum(FrameType type) { return type == FrameType::kPush || type == FrameType::kResult; }
+
+absl::Status check_fields(const Header& header) {
+  if (name_of(header.type) == "unknown") {
+    return absl::InvalidArgumentError(absl::StrCat("frame of unknown type ", static_cast<int>(header.type)));
+  }
+  if (header.payload_bytes > kMaxPayloadBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("frame with ", header.payload_bytes, " bytes of payload, at most ",
+                                                   kMaxPayloadBytes, " are possible"));
+  }
+  if (header.reserved != 0 || header.reserved2 != 0) {
+    return absl::InvalidArgumentError("frame with reserved fields that are not zero");
+  }
+  if (carries_a_sum(header.type) && (!is_valid(header.data_type) || !is_valid(header.op))) {
+    return absl::InvalidArgumentError(absl::StrCat(name_of(header.type), " frame with data type ",
+                                                   static_cast<int>(header.data_type), " and op ",
+                                                   static_cast<int>(header.op)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+uint32_t crc32c(ConstBytes bytes) {
+  // ISA-L takes a mutable pointer and does neither the initial nor the final inversion of CRC-32C.
+  auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
+  return ~crc32_iscsi(data, static_cast<int>(bytes.size()), ~uint32_t{0});
+}
+
+void seal(Header& header, ConstBytes payload) {
+  header.magic = kMagic;
+  header.version = kVersion;
+  header.payload_bytes = static_cast<uint32_t>(payload.size());
+  header.payload_crc = payload.empty() ? 0 : crc32c(payload);
+  header.header_crc = header_crc_of(header);
+}
+
+absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> bytes) {
+  Header header;
+  std::memcpy(&header, bytes.data(), kHeaderBytes);
+  if (header.magic != kMagic)
+    return absl::InvalidArgumentError("not a Gleaner frame: the peer speaks another protocol");
+  if (header.version != kVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the peer speaks protocol version ",
+                                                   static_cast<int>(header.version), ", this side version ",
+                                                   static_cast<int>(kVersion), ": run the same release everywhere"));
+  }
+  if (header.header_crc != header_crc_of(header)) return absl::DataLossError("frame header with a wrong checksum");
+  if (const absl::Status status = check_fields(header); !status.ok()) return status;
+  return header;
+}
+
+absl::Status check_payload(const Header& header, ConstBytes payload) {
+  const uint32_t crc = payload.empty() ? 0 : crc32c(payload);
+  if (payload.size() == header.payload_bytes && crc == header.payload_crc) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(name_of(header.type), " frame whose payload does not match its checksum"));
+}
+
+uint64_t job_number(absl::string_view job) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(job.data()), job.size(), digest);
+  uint64_t number = 0;
+  std::memcpy(&number, digest, sizeof(number));
+  return number;
+}
+
+absl::string_view name_of(FrameType type) {
+  switch (type) {
+    case FrameType::kHello:
+      return "HELLO";
+    case FrameType::kChallenge:
+      return "CHALLENGE";
+    case FrameType::kProof:
+      return "PROOF";
+    case FrameType::kWelcome:
+      return "WELCOME";
+    case FrameType::kReject:
+      return "REJECT";
+    case FrameType::kPush:
+      return "PUSH";
+    case FrameType::kResult:
+      return "RESULT";
+    case FrameType::kAck:
+      return "ACK";
+    case FrameType::kDefer:
+      return "DEFER";
+    case FrameType::kPing:
+      return "PING";
+    case FrameType::kPong:
+      return "PONG";
+  }
+  return "unknown";
+}
+
+}  // namespace gleaner::wire
