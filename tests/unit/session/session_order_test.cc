@@ -1,0 +1,99 @@
+// Which partition leaves when: priorities, window, credit, stalls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/session/session_rig.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(SessionOrder, PriorityThenPositionInThePlan) {
+  SessionRig rig({.tensors = {{.owners = {2, 2}, .priority = 5}, {.owners = {2, 2}, .priority = -1}}}, 1 << 20, false);
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.start(1).ok());
+  rig.connect(2);
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0}, Key{1, 1}, Key{0, 0}, Key{0, 1}));
+}
+
+TEST(SessionOrder, WhatIsUrgentOvertakesWhatTheWindowHoldsBack) {
+  SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}, .priority = 1}, {.owners = {2}, .priority = 0}}}, 16);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}));
+  ASSERT_TRUE(rig.start(1).ok());
+  EXPECT_THAT(rig.pushed(), IsEmpty());
+  ASSERT_TRUE(rig.result({0, 1}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0}));
+  ASSERT_TRUE(rig.result({1, 0}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}));
+}
+
+TEST(SessionOrder, APartitionLargerThanTheWindowLeavesAlone) {
+  SessionRig rig({.tensors = {{.owners = {2, 0}, .bytes = 400}}}, 1);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
+}
+
+TEST(SessionOrder, AnOwnerWithoutCreditIsPassedOver) {
+  // Owner 2 has 1/4 of the bytes, so 1/2 of the window and at least two partitions.
+  SessionRig rig({.tensors = {{.owners = {2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}}}}, 48);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}, Key{0, 2}, Key{0, 3}, Key{0, 4}, Key{0, 5}));
+  SessionRig narrow({.tensors = {{.owners = {2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}}}}, 32);
+  ASSERT_TRUE(narrow.start(0).ok());
+  EXPECT_THAT(narrow.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}, Key{0, 3}, Key{0, 4}));
+  ASSERT_TRUE(narrow.result({0, 1}).ok());
+  EXPECT_THAT(narrow.pushed(), ElementsAre(Key{0, 2}));
+}
+
+TEST(SessionOrder, AnOwnerThatIsNotConnectedIsPassedOver) {
+  SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}}}});
+  rig.session.on_disconnected(2);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}, Key{0, 3}));
+  rig.connect(2);
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 2}));
+}
+
+TEST(SessionStall, TheWindowDoublesUntilAResultComes) {
+  SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(20, 2)}}}, 16);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), SizeIs(2));
+  rig.tick(kStall - absl::Milliseconds(1));
+  EXPECT_THAT(rig.pushed(), IsEmpty());
+  rig.tick(absl::Milliseconds(1));
+  EXPECT_THAT(rig.pushed(), SizeIs(2));
+  rig.tick(kStall);
+  EXPECT_THAT(rig.pushed(), SizeIs(4));
+  EXPECT_EQ(rig.session.counters().stalls, 2u);
+  for (uint32_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(rig.result({0, i}).ok());
+    EXPECT_THAT(rig.pushed(), IsEmpty()) << i;
+  }
+  ASSERT_TRUE(rig.result({0, 6}).ok());
+  EXPECT_THAT(rig.pushed(), SizeIs(1));
+}
+
+TEST(SessionStall, ResultsPutItOff) {
+  SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(20, 2)}}}, 16);
+  ASSERT_TRUE(rig.start(0).ok());
+  rig.tick(kStall - absl::Milliseconds(1));
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  rig.tick(kStall - absl::Milliseconds(1));
+  EXPECT_EQ(rig.session.counters().stalls, 0u);
+}
+
+TEST(SessionStall, NothingGrowsWhenNothingIsHeldBack) {
+  SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 16);
+  ASSERT_TRUE(rig.start(0).ok());
+  for (int i = 0; i < 10; ++i) rig.tick(kStall);
+  EXPECT_EQ(rig.session.counters().stalls, 0u);
+}
+
+}  // namespace
+}  // namespace gleaner::testing

@@ -1,0 +1,188 @@
+// What is pushed again, acknowledged again, or not: reconnects, defers, late copies.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/session/session_rig.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using wire::PartitionKey;
+
+const PlanSpec kThree{.tensors = {{.owners = {2, 2, 0}}}};
+
+TEST(SessionReconnect, WhatIsOutstandingThereIsPushedAgain) {
+  SessionRig rig(kThree);
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.result({0, 1}).ok());
+  rig.reconnect(2);
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
+  EXPECT_EQ(rig.session.counters().repeated_pushes, 1u);
+  EXPECT_EQ(rig.session.counters().outstanding_bytes, 16u);
+}
+
+TEST(SessionReconnect, WhatIsOutstandingThereLeavesTheWindow) {
+  SessionRig rig({.tensors = {{.owners = {2, 2, 0, 0}}}}, 16);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}));
+  rig.session.on_disconnected(2);
+  rig.tick();
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3}));
+}
+
+TEST(SessionReconnect, AResultThatIsFasterThanTheRepeatedPushCounts) {
+  SessionRig rig({.tensors = {{.owners = {2, 2, 2}}}}, 16);
+  ASSERT_TRUE(rig.start(0).ok());
+  rig.session.on_disconnected(2);
+  ASSERT_TRUE(rig.result({0, 1}).ok());
+  rig.connect(2);
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 2})) << "0,1 is done";
+}
+
+TEST(SessionReconnect, ARepeatedPushKeepsTheContributionWhenTheResultOverwritesIt) {
+  SessionRig rig({.tensors = {{.owners = {2}}}});
+  std::ranges::fill(rig.memory_of(0), std::byte{0x42});
+  ASSERT_TRUE(rig.start(0).ok());
+  rig.reconnect(2);
+  ASSERT_THAT(rig.actions.sends, SizeIs(1));
+  const Buffer queued = rig.actions.sends[0].payload;
+  ASSERT_TRUE(rig.result({}, std::byte{0x11}).ok());
+  EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11}));
+  EXPECT_THAT(queued.bytes(), Each(std::byte{0x42}));
+  EXPECT_THAT(rig.done(), ElementsAre(100)) << "the copy does not hold the input";
+}
+
+TEST(SessionReconnect, TheLatestResultsAreAcknowledgedAgain) {
+  SessionRig rig(kThree);
+  for (uint64_t step = 0; step < 2; ++step) {
+    ASSERT_TRUE(rig.start(0).ok());
+    for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(rig.result({0, i, step}).ok());
+  }
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.result({0, 1, 2}).ok());
+  rig.reconnect(2);
+  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{1, 0, 0}, PartitionKey{2, 0, 1}));
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 2}));
+}
+
+// --- acknowledgements
+
+TEST(SessionAcks, LeaveWhenNothingIsOutstandingAtTheOwner) {
+  SessionRig rig(kThree);
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  EXPECT_THAT(rig.acknowledged(2), IsEmpty());
+  ASSERT_TRUE(rig.result({0, 1}).ok());
+  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{0, 0, 0}, PartitionKey{0, 0, 1}));
+  EXPECT_THAT(rig.actions.sends, SizeIs(1)) << "in one frame";
+}
+
+TEST(SessionAcks, LeaveWithTheTick) {
+  SessionRig rig(kThree);
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  rig.tick();
+  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{0, 0, 0}));
+  rig.tick();
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
+}
+
+TEST(SessionAcks, LeaveInFramesOf64) {
+  SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(100, 2)}}});
+  ASSERT_TRUE(rig.start(0).ok());
+  for (uint32_t i = 0; i < 63; ++i) {
+    ASSERT_TRUE(rig.result({0, i}).ok());
+    EXPECT_THAT(rig.actions.sends, IsEmpty());
+  }
+  ASSERT_TRUE(rig.result({0, 63}).ok());
+  EXPECT_THAT(rig.acknowledged(2), SizeIs(64));
+}
+
+TEST(SessionAcks, ALateCopyIsAcknowledgedAgainAndChangesNothing) {
+  SessionRig rig(kThree);
+  ASSERT_TRUE(rig.start(0).ok());
+  for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(rig.result({0, i}).ok());
+  ASSERT_TRUE(rig.result({0, 0}, std::byte{0x99}).ok());
+  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{0, 0, 0}));
+  EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11}));
+  EXPECT_EQ(rig.session.counters().duplicate_results, 1u);
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.result({0, 0, 0}, std::byte{0x99}).ok());
+  EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11})) << "a result of the step before";
+}
+
+TEST(SessionAcks, TheSessionIsNotIdleBeforeThey) {
+  SessionRig rig({.tensors = {{.owners = {2}}}});
+  ASSERT_TRUE(rig.start(0).ok());
+  rig.session.on_disconnected(2);
+  ASSERT_TRUE(rig.result({}).ok());
+  EXPECT_FALSE(rig.session.idle());
+  rig.connect(2);
+  EXPECT_THAT(rig.acknowledged(2), SizeIs(1));
+  EXPECT_TRUE(rig.session.idle());
+}
+
+// --- defers
+
+TEST(SessionDefers, ADeferredPartitionMakesRoomAndComesAgainAfterAPauseThatDoubles) {
+  SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 8);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
+  ASSERT_TRUE(rig.defer({0, 0}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
+  ASSERT_TRUE(rig.defer({0, 1}).ok());
+  EXPECT_EQ(rig.session.counters().outstanding_bytes, 0u);
+  absl::Duration pause = kRetry;
+  for (int i = 0; i < 3; ++i, pause *= 2) {
+    rig.tick(pause - absl::Microseconds(1));
+    EXPECT_THAT(rig.pushed(), IsEmpty());
+    rig.tick(absl::Microseconds(1));
+    EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
+    ASSERT_TRUE(rig.defer({0, 0}).ok());
+    EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
+    ASSERT_TRUE(rig.defer({0, 1}).ok());
+  }
+  EXPECT_EQ(rig.session.counters().deferred, 8u);
+  EXPECT_EQ(rig.session.counters().repeated_pushes, 6u);
+}
+
+TEST(SessionDefers, AResultOfThatOwnerBringsTheMostUrgentOneAtOnce) {
+  SessionRig rig({.tensors = {{.owners = {2, 2, 2}}, {.owners = {0}}}});
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.start(1).ok());
+  ASSERT_TRUE(rig.defer({0, 2}).ok());
+  ASSERT_TRUE(rig.defer({0, 1}).ok());
+  ASSERT_TRUE(rig.result({1, 0}).ok());
+  EXPECT_THAT(rig.pushed(), IsEmpty()) << "another owner's";
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
+}
+
+TEST(SessionDefers, WhatWasDeferredLessOftenGoesFirst) {
+  // The owner has begun partition 2 and waits for it; 0 and 1 are more urgent, but deferred again and again.
+  SessionRig rig({.tensors = {{.owners = {2, 2, 2}}}}, 8);
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.defer({0, 0}).ok());
+  rig.now += kRetry;
+  rig.tick();  // 0 is ready again, while 1 is outstanding
+  ASSERT_TRUE(rig.defer({0, 1}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}));
+}
+
+TEST(SessionDefers, AnswersThatCrossAreHarmless) {
+  SessionRig rig(kThree);
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.defer({0, 0}).ok());
+  ASSERT_TRUE(rig.result({0, 0}).ok()) << "another copy was let in";
+  ASSERT_TRUE(rig.defer({0, 0}).ok()) << "and another deferred";
+  rig.tick(absl::Seconds(1));
+  EXPECT_THAT(rig.pushed(), IsEmpty());
+  EXPECT_EQ(rig.session.counters().deferred, 1u);
+}
+
+}  // namespace
+}  // namespace gleaner::testing

@@ -1,0 +1,138 @@
+// A session with everything it needs, and short ways to play its owners and to read what it does.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <ostream>
+#include <vector>
+
+#include "comm-lib/session/session.h"
+#include "tests/unit/engine/plans.h"
+
+namespace gleaner::testing {
+
+inline constexpr uint64_t kJob = 7;
+inline constexpr absl::Duration kStall = absl::Milliseconds(50);
+inline constexpr absl::Duration kRetry = absl::Milliseconds(2);
+
+struct Key {
+  uint32_t tensor = 0;
+  uint32_t partition = 0;
+  uint64_t step = 0;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+class SessionRig {
+ public:
+  // Worker 1 of the job, connected to every owner.
+  explicit SessionRig(const PlanSpec& spec, uint64_t window_bytes = 1 << 20, bool connected = true)
+      : plan(build_plan(spec)),
+        session({.job = kJob, .worker = 1, .window_bytes = window_bytes, .stall_after = kStall, .defer_retry = kRetry},
+                &pool) {
+    absl::Status status = session.apply(plan);
+    for (uint32_t owner = 0; connected && owner < plan->members.size(); ++owner) connect(owner);
+  }
+
+  // What came out before is forgotten with each of these.
+  void connect(uint32_t owner) {
+    clear();
+    session.on_connected(owner, now, actions);
+  }
+  void reconnect(uint32_t owner) {
+    session.on_disconnected(owner);
+    connect(owner);
+  }
+  void tick(absl::Duration after = absl::ZeroDuration()) {
+    clear();
+    session.on_tick(now += after, actions);
+  }
+  // Starts the sum of a tensor of this worker's own memory; in place, unless an output is given.
+  absl::Status start(uint32_t tensor, ReduceOp op = ReduceOp::kSum, MutableBytes output = {}) {
+    clear();
+    std::vector<std::byte>& memory = memory_of(tensor);
+    return session.start({.id = 100 + tensor,
+                          .tensor = tensor,
+                          .op = op,
+                          .input = Buffer::borrow(memory),
+                          .output = output.empty() ? MutableBytes(memory) : output},
+                         now, actions);
+  }
+  absl::Status result(const Key& key, std::byte fill = std::byte{0x11}, uint32_t epoch = 1) {
+    wire::Header what = header(wire::FrameType::kResult, key);
+    what.epoch = epoch;
+    Buffer payload = pool.take(partition(key).bytes);
+    std::ranges::fill(payload.bytes(), fill);
+    return deliver(what, std::move(payload));
+  }
+  absl::Status defer(const Key& key) { return deliver(header(wire::FrameType::kDefer, key), {}); }
+  absl::Status deliver(wire::Header what, Buffer payload) {
+    clear();
+    what.payload_bytes = static_cast<uint32_t>(payload.size());
+    return session.on_frame(what.sender, what, std::move(payload), now, actions);
+  }
+
+  wire::Header header(wire::FrameType type, const Key& key) const {
+    wire::Header header;
+    header.type = type;
+    header.data_type = plan->tensors[key.tensor].type;
+    header.job = kJob;
+    header.epoch = plan->epoch;
+    header.sender = partition(key).owner;
+    header.tensor = key.tensor;
+    header.partition = key.partition;
+    header.step = key.step;
+    return header;
+  }
+  const plan::Partition& partition(const Key& key) const { return plan->partitions_of(key.tensor)[key.partition]; }
+  std::vector<std::byte>& memory_of(uint32_t tensor) {
+    if (memory_.size() <= tensor) memory_.resize(tensor + 1);
+    memory_[tensor].resize(plan->tensors[tensor].bytes());
+    return memory_[tensor];
+  }
+
+  // What the last call sent.
+  std::vector<Key> pushed() const {
+    std::vector<Key> keys;
+    for (const session::Send& send : actions.sends) {
+      if (send.header.type != wire::FrameType::kPush) continue;
+      keys.push_back({send.header.tensor, send.header.partition, send.header.step});
+    }
+    return keys;
+  }
+  std::vector<wire::PartitionKey> acknowledged(uint32_t owner) const {
+    std::vector<wire::PartitionKey> keys;
+    for (const session::Send& send : actions.sends) {
+      if (send.header.type != wire::FrameType::kAck || send.owner != owner) continue;
+      const size_t known = keys.size();
+      keys.resize(known + send.payload.size() / sizeof(wire::PartitionKey));
+      std::memcpy(keys.data() + known, send.payload.bytes().data(), send.payload.size());
+    }
+    return keys;
+  }
+  std::vector<uint64_t> done() const {
+    std::vector<uint64_t> ids;
+    for (const session::Done& done : actions.done) ids.push_back(done.id);
+    return ids;
+  }
+  void clear() {
+    actions.sends.clear();
+    actions.done.clear();
+  }
+
+  absl::Duration now = absl::Seconds(1);
+  BufferPool pool;
+  std::shared_ptr<const plan::Plan> plan;
+  session::Actions actions;
+  session::Session session;
+
+ private:
+  std::deque<std::vector<std::byte>> memory_;  // by tensor
+};
+
+inline void PrintTo(const Key& key, std::ostream* out) {
+  *out << "tensor " << key.tensor << " partition " << key.partition << " step " << key.step;
+}
+
+}  // namespace gleaner::testing
