@@ -49,6 +49,7 @@ void Network::send(Direction direction, uint32_t worker, uint32_t owner, wire::H
 }
 
 void Network::depart(Frame frame) {
+  check_still_held(frame);
   if (link(frame).generation != frame.generation) return lose(frame);
   const bool in_process = frame.worker == frame.owner;
   if (!in_process) {
@@ -68,6 +69,14 @@ void Network::depart(Frame frame) {
   }
   const Nanoseconds wait = delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)]);
   events_->after(wait, [this, frame = std::move(frame)] { arrive(frame); });
+}
+
+// Until now the frame held its payload, so whoever owns the memory can't have it back.
+void Network::check_still_held(const Frame& frame) {
+  const auto is_free = [](std::byte byte) { return byte == kFreeMemory; };
+  if (frame.payload.size() < 8 || !std::ranges::all_of(frame.payload.bytes(), is_free)) return;
+  report_->fail("memory was given back while a frame held it: ",
+                describe(frame.direction, frame.worker, frame.owner, frame.header));
 }
 
 void Network::arrive(const Frame& frame) {

@@ -21,6 +21,9 @@
 
 namespace gleaner::sim {
 
+// What a worker writes over its tensors once their sum is done and they are the program's again.
+inline constexpr std::byte kFreeMemory{0xee};
+
 enum class Direction { kToOwner, kToWorker };
 
 class Network {
@@ -53,6 +56,7 @@ class Network {
 
   Link& link(const Frame& frame) { return links_[frame.worker][frame.owner]; }
   void depart(Frame frame);
+  void check_still_held(const Frame& frame);
   void arrive(const Frame& frame);
   void lose(const Frame& frame);
   Nanoseconds delay(Nanoseconds& last);

@@ -95,8 +95,8 @@ void Worker::finish(const session::Done& done) {
     return world_->report->fail("worker ", index_, " got wrong bits for tensor ", id, " step ", step);
   }
   // From now on the memory is the program's: whoever still reads it will notice.
-  std::ranges::fill(tensor.input, std::byte{0xee});
-  std::ranges::fill(tensor.output, std::byte{0xee});
+  std::ranges::fill(tensor.input, kFreeMemory);
+  std::ranges::fill(tensor.output, kFreeMemory);
   ++tensor.step;
   --left_;
   if (!world_->scenario.barrier) {
