@@ -1,0 +1,119 @@
+#include "common/proto/plan_codec.h"
+
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::proto {
+namespace {
+
+absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
+  const auto type = static_cast<DataType>(message.type());
+  if (message.type() > 255 || !is_valid(type)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor '", message.name(), "' has unknown data type ", message.type()));
+  }
+  return plan::Tensor{message.name(), message.elements(), type, message.priority()};
+}
+
+// The three lists fit together, and nothing larger than them is made of them.
+absl::Status check_lists(const v1::Plan& message) {
+  if (message.partition_counts_size() != message.tensors_size()) {
+    return absl::InvalidArgumentError(absl::StrCat("invalid plan: ", message.partition_counts_size(),
+                                                   " partition counts for ", message.tensors_size(), " tensors"));
+  }
+  const auto& counts = message.partition_counts();
+  const uint64_t total = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+  if (static_cast<uint64_t>(message.partition_bytes_size()) != total ||
+      static_cast<uint64_t>(message.owners_size()) != total) {
+    return absl::InvalidArgumentError(absl::StrCat("invalid plan: ", total, " partitions by their counts, with ",
+                                                   message.partition_bytes_size(), " sizes and ", message.owners_size(),
+                                                   " owners"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void encode(const plan::Tensor& tensor, v1::Tensor* message) {
+  message->set_name(tensor.name);
+  message->set_elements(tensor.elements);
+  message->set_type(static_cast<uint32_t>(tensor.type));
+  message->set_priority(tensor.priority);
+}
+
+absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages) {
+  std::vector<plan::Tensor> tensors;
+  tensors.reserve(static_cast<size_t>(messages.size()));
+  for (const v1::Tensor& message : messages) {
+    GLN_ASSIGN_OR_RETURN(plan::Tensor tensor, decode_tensor(message));
+    tensors.push_back(std::move(tensor));
+  }
+  GLN_RETURN_IF_ERROR(plan::validate(std::span<const plan::Tensor>(tensors)));
+  return tensors;
+}
+
+void encode(const plan::Plan& plan, v1::Plan* message) {
+  message->set_epoch(plan.epoch);
+  message->set_fence(plan.fence);
+  message->set_workers(plan.workers);
+  message->set_local_ranks(plan.local_ranks);
+  for (const plan::Member& member : plan.members) {
+    v1::Member* encoded = message->add_members();
+    encoded->set_bits_per_second(member.bits_per_second);
+    encoded->set_address(member.address);
+  }
+  for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
+    encode(plan.tensors[id], message->add_tensors());
+    message->add_partition_counts(static_cast<uint32_t>(plan.partitions_of(id).size()));
+  }
+  message->mutable_partition_bytes()->Reserve(static_cast<int>(plan.partitions.size()));
+  message->mutable_owners()->Reserve(static_cast<int>(plan.partitions.size()));
+  for (const plan::Partition& partition : plan.partitions) {
+    message->add_partition_bytes(partition.bytes);
+    message->add_owners(partition.owner);
+  }
+}
+
+absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
+  GLN_RETURN_IF_ERROR(check_lists(message));
+  plan::Plan plan;
+  plan.epoch = message.epoch();
+  plan.fence = message.fence();
+  plan.workers = message.workers();
+  plan.local_ranks = message.local_ranks();
+  plan.members.reserve(static_cast<size_t>(message.members_size()));
+  for (const v1::Member& member : message.members()) {
+    plan.members.push_back({member.bits_per_second(), member.address()});
+  }
+  GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
+  plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));
+  plan.first_partition.reserve(plan.tensors.size() + 1);
+  plan.first_partition.push_back(0);
+  int next = 0;
+  for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
+    uint64_t offset = 0;
+    for (uint32_t i = 0; i < message.partition_counts(static_cast<int>(id)); ++i, ++next) {
+      const uint32_t bytes = message.partition_bytes(next);
+      plan.partitions.push_back({id, message.owners(next), offset, bytes});
+      offset += bytes;
+    }
+    plan.first_partition.push_back(static_cast<uint32_t>(plan.partitions.size()));
+  }
+  GLN_RETURN_IF_ERROR(plan::validate(plan));
+  return plan;
+}
+
+void encode(const absl::Status& status, v1::Status* message) {
+  message->set_code(static_cast<int32_t>(status.code()));
+  message->set_message(std::string(status.message()));
+}
+
+absl::Status decode(const v1::Status& message) {
+  const bool known = message.code() >= 0 && message.code() <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+  return {known ? static_cast<absl::StatusCode>(message.code()) : absl::StatusCode::kUnknown, message.message()};
+}
+
+}  // namespace gleaner::proto
