@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "comm-lib/session/ack_batches.h"
+#include "comm-lib/session/checks.h"
 #include "comm-lib/session/send_queue.h"
 #include "common/base/status_macros.h"
 #include "common/plan/extends.h"
@@ -29,11 +29,6 @@ struct OwnerState {
   absl::Duration since;  // when it last gave something, or when it was first asked after that
 };
 
-// Different but overlapping memory: results would overwrite contributions that are still to be pushed.
-bool overlaps_elsewhere(ConstBytes a, ConstBytes b) {
-  return a.data() != b.data() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
-}
-
 }  // namespace
 
 struct Session::Core {
@@ -52,10 +47,7 @@ struct Session::Core {
   void fail(const absl::Status& status, Actions& actions);
   std::vector<uint32_t> waiting_for() const;
 
-  absl::Status check_request(const Request& request) const;
-  absl::Status check_frame(uint32_t owner, const wire::Header& header, const Buffer& payload) const;
   absl::Status check_answer(const wire::Header& header) const;
-  std::string describe(const wire::Header& header) const;
 
   uint64_t finished_steps(uint32_t partition) const;
   void on_result(uint32_t owner, const wire::Header& header, const Buffer& payload, absl::Duration now,
@@ -99,40 +91,17 @@ absl::Status Session::Core::apply(std::shared_ptr<const plan::Plan> plan) {
   return absl::OkStatus();
 }
 
-absl::Status Session::Core::check_request(const Request& request) const {
-  if (plan_ == nullptr || request.tensor >= plan_->tensors.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", request.tensor, " is not in the plan, which has ",
-                                                   tensors_.size(), " tensors: declare it first"));
-  }
-  const plan::Tensor& tensor = plan_->tensors[request.tensor];
-  if (request.input.size() != tensor.bytes() || request.output.size() != tensor.bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", tensor.bytes(), " bytes, got ",
-                                                   request.input.size(), " bytes of input and ", request.output.size(),
-                                                   " of output"));
-  }
-  if (overlaps_elsewhere(request.input.bytes(), request.output)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input and output of tensor ", tensor.name,
-                     " overlap in part: they must be the same memory or apart from each other"));
-  }
-  if (!is_valid(request.op) || (request.op == ReduceOp::kAverage && tensor.type == DataType::kInt32)) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " is ", name_of(tensor.type),
-                                                   ", which has no op ", static_cast<int>(request.op),
-                                                   ": integers can be summed only"));
-  }
-  if (tensors_[request.tensor].active) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("tensor ", tensor.name, " is still in flight: wait for its last push_pull first"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Session::Core::start(Request request, absl::Duration now, Actions& actions) {
   if (!failure_.ok()) {
     actions.done.push_back({request.id, failure_});
     return absl::OkStatus();
   }
-  GLN_RETURN_IF_ERROR(check_request(request));
+  if (plan_ == nullptr) return absl::FailedPreconditionError("a push_pull before the first plan");
+  GLN_RETURN_IF_ERROR(check_request(*plan_, request));
+  if (tensors_[request.tensor].active) {
+    return absl::FailedPreconditionError(absl::StrCat("tensor ", plan_->tensors[request.tensor].name,
+                                                      " is still in flight: wait for its last push_pull first"));
+  }
   const uint32_t index = request.tensor;
   const uint32_t first = plan_->first_partition[index];
   const uint32_t end = plan_->first_partition[index + 1];
@@ -275,56 +244,22 @@ void Session::Core::on_tick(absl::Duration now, Actions& actions) {
 
 // --- frames
 
-std::string Session::Core::describe(const wire::Header& header) const {
-  return absl::StrCat(wire::name_of(header.type), " of tensor ", plan_->tensors[header.tensor].name, " partition ",
-                      header.partition, " step ", header.step);
-}
-
-// What every frame of an owner must be, whatever the time.
-absl::Status Session::Core::check_frame(uint32_t owner, const wire::Header& header, const Buffer& payload) const {
-  const bool is_result = header.type == wire::FrameType::kResult;
-  if (!is_result && header.type != wire::FrameType::kDefer) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected RESULT or DEFER from member ", owner, ", got ", wire::name_of(header.type)));
-  }
-  if (plan_ == nullptr || owner >= owners_.size() || header.sender != owner || header.job != options_.job) {
-    return absl::InvalidArgumentError(absl::StrCat("expected a frame of job ", options_.job, " from member ", owner,
-                                                   ", one of ", owners_.size(), "; got one of job ", header.job,
-                                                   " from member ", header.sender));
-  }
-  if (header.tensor >= tensors_.size() || header.partition >= plan_->partitions_of(header.tensor).size()) {
-    return absl::InvalidArgumentError(absl::StrCat(plan_->member_name(owner), " names tensor ", header.tensor,
-                                                   " partition ", header.partition, ", which the plan of epoch ",
-                                                   plan_->epoch, " does not have"));
-  }
-  const plan::Partition& partition = plan_->partitions_of(header.tensor)[header.partition];
-  if (partition.owner != owner) {
-    return absl::InvalidArgumentError(absl::StrCat(plan_->member_name(owner), " sent ", describe(header),
-                                                   ", whose owner is ", plan_->member_name(partition.owner)));
-  }
-  const uint32_t expected = is_result ? partition.bytes : 0;
-  if (payload.size() != expected || header.payload_bytes != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(plan_->member_name(owner), " sent ", describe(header), " with ",
-                                                   payload.size(), " bytes (header: ", header.payload_bytes,
-                                                   "), expected ", expected));
-  }
-  return absl::OkStatus();
-}
-
 // That a frame which is no late copy answers a push of this worker.
 absl::Status Session::Core::check_answer(const wire::Header& header) const {
   const TensorState& tensor = tensors_[header.tensor];
   if (!tensor.active || header.step > tensor.step ||
       !pushed_[plan_->first_partition[header.tensor] + header.partition]) {
-    return absl::FailedPreconditionError(absl::StrCat(plan_->member_name(header.sender), " sent ", describe(header),
+    return absl::FailedPreconditionError(absl::StrCat(plan_->member_name(header.sender), " sent ",
+                                                      describe(*plan_, header),
                                                       ", to which this worker has not pushed its part"));
   }
   const DataType type = plan_->tensors[header.tensor].type;
   const bool is_result = header.type == wire::FrameType::kResult;
   if (is_result && (header.data_type != type || header.op != tensor.request.op)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        plan_->member_name(header.sender), " sent ", describe(header), " as ", name_of(header.data_type), " op ",
-        static_cast<int>(header.op), ", expected ", name_of(type), " op ", static_cast<int>(tensor.request.op)));
+    return absl::InvalidArgumentError(absl::StrCat(plan_->member_name(header.sender), " sent ",
+                                                   describe(*plan_, header), " as ", name_of(header.data_type), " op ",
+                                                   static_cast<int>(header.op), ", expected ", name_of(type), " op ",
+                                                   static_cast<int>(tensor.request.op)));
   }
   return absl::OkStatus();
 }
@@ -332,7 +267,8 @@ absl::Status Session::Core::check_answer(const wire::Header& header) const {
 absl::Status Session::Core::on_frame(uint32_t owner, const wire::Header& header, const Buffer& payload,
                                      absl::Duration now, Actions& actions) {
   if (!failure_.ok()) return absl::OkStatus();
-  GLN_RETURN_IF_ERROR(check_frame(owner, header, payload));
+  if (plan_ == nullptr) return absl::FailedPreconditionError("a frame before the first plan");
+  GLN_RETURN_IF_ERROR(check_frame(*plan_, options_.job, owner, header, payload));
   // An owner may be ahead of this worker by a plan, so there is no upper limit to its epoch.
   if (header.epoch < plan_->fence) return absl::OkStatus();
   const uint32_t index = plan_->first_partition[header.tensor] + header.partition;

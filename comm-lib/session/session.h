@@ -92,7 +92,8 @@ class Session {
   absl::Status apply(std::shared_ptr<const plan::Plan> plan);
 
   // Begins a push_pull. InvalidArgument: unknown tensor, wrong size, an op the type has not, output overlapping input
-  // in part; FailedPrecondition: this tensor is still in flight. A tensor of zero bytes is done at once.
+  // in part; FailedPrecondition: no plan yet, or this tensor is still in flight. A tensor of zero bytes is done at
+  // once.
   absl::Status start(Request request, absl::Duration now, Actions& actions);
 
   // The connection to an owner is up (frames may be sent) or gone.

@@ -1,0 +1,75 @@
+#include "comm-lib/session/checks.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::session {
+namespace {
+
+// Different but overlapping memory: results would overwrite contributions that are still to be pushed.
+bool overlaps_elsewhere(ConstBytes a, ConstBytes b) {
+  return a.data() != b.data() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+}
+
+}  // namespace
+
+std::string describe(const plan::Plan& plan, const wire::Header& header) {
+  return absl::StrCat(wire::name_of(header.type), " of tensor ", plan.tensors[header.tensor].name, " partition ",
+                      header.partition, " step ", header.step);
+}
+
+absl::Status check_request(const plan::Plan& plan, const Request& request) {
+  if (request.tensor >= plan.tensors.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", request.tensor, " is not in the plan, which has ",
+                                                   plan.tensors.size(), " tensors: declare it first"));
+  }
+  const plan::Tensor& tensor = plan.tensors[request.tensor];
+  if (request.input.size() != tensor.bytes() || request.output.size() != tensor.bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", tensor.bytes(), " bytes, got ",
+                                                   request.input.size(), " bytes of input and ", request.output.size(),
+                                                   " of output"));
+  }
+  if (overlaps_elsewhere(request.input.bytes(), request.output)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input and output of tensor ", tensor.name,
+                     " overlap in part: they must be the same memory or apart from each other"));
+  }
+  if (!is_valid(request.op) || (request.op == ReduceOp::kAverage && tensor.type == DataType::kInt32)) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " is ", name_of(tensor.type),
+                                                   ", which has no op ", static_cast<int>(request.op),
+                                                   ": integers can be summed only"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_frame(const plan::Plan& plan, uint64_t job, uint32_t owner, const wire::Header& header,
+                         const Buffer& payload) {
+  const bool is_result = header.type == wire::FrameType::kResult;
+  if (!is_result && header.type != wire::FrameType::kDefer) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected RESULT or DEFER from member ", owner, ", got ", wire::name_of(header.type)));
+  }
+  if (owner >= plan.members.size() || header.sender != owner || header.job != job) {
+    return absl::InvalidArgumentError(absl::StrCat("expected a frame of job ", job, " from member ", owner, ", one of ",
+                                                   plan.members.size(), "; got one of job ", header.job,
+                                                   " from member ", header.sender));
+  }
+  if (header.tensor >= plan.tensors.size() || header.partition >= plan.partitions_of(header.tensor).size()) {
+    return absl::InvalidArgumentError(absl::StrCat(plan.member_name(owner), " names tensor ", header.tensor,
+                                                   " partition ", header.partition, ", which the plan of epoch ",
+                                                   plan.epoch, " does not have"));
+  }
+  const plan::Partition& partition = plan.partitions_of(header.tensor)[header.partition];
+  if (partition.owner != owner) {
+    return absl::InvalidArgumentError(absl::StrCat(plan.member_name(owner), " sent ", describe(plan, header),
+                                                   ", whose owner is ", plan.member_name(partition.owner)));
+  }
+  const uint32_t expected = is_result ? partition.bytes : 0;
+  if (payload.size() != expected || header.payload_bytes != expected) {
+    return absl::InvalidArgumentError(absl::StrCat(plan.member_name(owner), " sent ", describe(plan, header), " with ",
+                                                   payload.size(), " bytes (header: ", header.payload_bytes,
+                                                   "), expected ", expected));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gleaner::session

@@ -1,0 +1,26 @@
+// What a request and a frame from an owner must look like, judged by the plan alone. Errors name the tensor, the owner
+// and what was expected.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "comm-lib/session/session.h"
+#include "common/base/buffer.h"
+#include "common/plan/plan.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::session {
+
+// "RESULT of tensor conv1.weight partition 3 step 12".
+std::string describe(const plan::Plan& plan, const wire::Header& header);
+
+// That the tensor exists, has this size and this op, and that the output does not overlap the input in part.
+absl::Status check_request(const plan::Plan& plan, const Request& request);
+
+// That this is a kResult or kDefer of a partition which `owner` owns, of the size that goes with it.
+absl::Status check_frame(const plan::Plan& plan, uint64_t job, uint32_t owner, const wire::Header& header,
+                         const Buffer& payload);
+
+}  // namespace gleaner::session
