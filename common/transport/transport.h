@@ -95,8 +95,8 @@ class Transport {
   // whose peer has said nothing for the idle deadline.
   virtual void poll(absl::Duration timeout) = 0;
 
-  // Readable (epoll, poll) when poll() has something to do, for loops that wait for other things too; -1: there is none,
-  // and poll() is to be called in turn.
+  // Readable (epoll, poll) when poll() has something to do, for loops that wait for other things too; -1: there is
+  // none, and poll() is to be called in turn.
   virtual int descriptor() const = 0;
 
   // Makes a poll() in progress, or the next one, return at once. Any thread.
