@@ -29,7 +29,7 @@ format:  ## lay out the code as the format check wants it
 install: build  ## into PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $${PREFIX:-/usr/local}
 
-test-install:  ## make demo in a bare Debian 12 chroot (root; downloads 1.5 GB)
+test-install:  ## make demo in a bare Debian 12 chroot (root; downloads 500 MB)
 	@tests/install/fresh_machine
 
 clean:  ## what the build made
