@@ -72,7 +72,9 @@ absl::StatusOr<std::vector<plan::Tensor>> read_tensors(const std::string& path) 
   try {
     list = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    const absl::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at line 2, ..."
+    // "[json.exception.parse_error.101] parse error at line 2, ...; last read: ...": the last part may be any bytes.
+    absl::string_view what = error.what();
+    what = what.substr(0, what.find("; last read"));
     return invalid("malformed JSON: ", what.substr(what.find("] ") + 2));
   }
   if (!list.is_array()) return invalid("expected a JSON list of {\"name\", \"bytes\"}; got ", list.type_name());

@@ -15,7 +15,7 @@ constexpr double kLinkSeconds = 0.7e-3;
 constexpr double kLeastLinkSeconds = 10e-6;
 constexpr double kLeastBytes = 4096;
 constexpr double kStreamFraction = 1.0 / 200;
-constexpr uint64_t kFinestFraction = 8;
+constexpr uint64_t kFinestFraction = 32;  // costs no more than a slice per owner
 constexpr uint64_t kFinestBytes = 1024;
 
 uint64_t power_of_two_below(double bytes) { return std::bit_floor(static_cast<uint64_t>(std::max(bytes, 1.0))); }
@@ -26,24 +26,6 @@ uint64_t total_bytes(std::span<const Tensor> tensors) {
   return total;
 }
 
-// How large the next slice may be: a part of what is left, so that the last round over all owners is dealt finely.
-class SliceSize {
- public:
-  SliceSize(uint64_t partition_bytes, uint64_t owners)
-      : most_(partition_bytes),
-        least_(std::min(partition_bytes, std::max(partition_bytes / kFinestFraction, kFinestBytes))),
-        owners_(owners) {}
-
-  uint64_t at(uint64_t left_of_stream) const { return std::clamp(left_of_stream / (2 * owners_), least_, most_); }
-  // An upper limit to how many slices at() makes of a stream.
-  uint64_t count(uint64_t stream, uint64_t tensors) const {
-    return stream / most_ + tensors + 2 * (kFinestFraction + 1) * owners_;
-  }
-
- private:
-  uint64_t most_, least_, owners_;
-};
-
 // The first of the fewest even slices of at most `most` bytes: whole elements, and never a crumb at the end.
 uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
   const uint64_t elements = bytes / element;
@@ -52,30 +34,40 @@ uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
   return (elements + slices - 1) / slices * element;
 }
 
-// Cuts the tensors from `first` on; the slices have no owner yet.
-void cut(Plan& plan, size_t first, const SliceSize& size) {
-  uint64_t left = total_bytes(std::span(plan.tensors).subspan(first));
+// The largest of the slices that cut() makes of these tensors.
+uint64_t largest_slice(std::span<const Tensor> tensors, uint64_t most) {
+  uint64_t largest = 0;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.elements > 0) largest = std::max(largest, first_slice(tensor.bytes(), most, size_of(tensor.type)));
+  }
+  return largest;
+}
+
+// A slice ends where its owner has all that it should own of the stream, unless that leaves too little on either side.
+uint64_t trim(uint64_t slice, double missing, uint64_t left_of_tensor, uint64_t finest, uint64_t element) {
+  const double bytes = std::max(missing, static_cast<double>(finest));
+  if (bytes >= static_cast<double>(slice)) return slice;
+  const uint64_t trimmed = (static_cast<uint64_t>(bytes) + element - 1) / element * element;
+  return trimmed + finest <= left_of_tensor ? std::min(trimmed, slice) : slice;
+}
+
+// Cuts the tensors from `first` on and gives each slice its owner.
+void cut(Plan& plan, size_t first, uint64_t most, uint64_t finest, Balance balance) {
   for (size_t id = first; id < plan.tensors.size(); ++id) {
     const uint64_t bytes = plan.tensors[id].bytes();
     const uint64_t element = size_of(plan.tensors[id].type);
     for (uint64_t offset = 0; offset < bytes;) {
-      const uint64_t slice = first_slice(bytes - offset, size.at(left), element);
-      plan.partitions.push_back(
-          {.tensor = static_cast<uint32_t>(id), .offset = offset, .bytes = static_cast<uint32_t>(slice)});
+      uint64_t slice = first_slice(bytes - offset, most, element);
+      const uint32_t owner = balance.next(slice);
+      slice = trim(slice, balance.missing(owner), bytes - offset, finest, element);
+      balance.give(slice);
+      plan.partitions.push_back({.tensor = static_cast<uint32_t>(id),
+                                 .owner = owner,
+                                 .offset = offset,
+                                 .bytes = static_cast<uint32_t>(slice)});
       offset += slice;
-      left -= slice;
     }
     plan.first_partition.push_back(static_cast<uint32_t>(plan.partitions.size()));
-  }
-}
-
-// Gives each partition from `first` on its owner; `owned` is what members own of those before.
-void deal(Plan& plan, size_t first, const std::vector<double>& share, const std::vector<uint64_t>& owned) {
-  uint32_t largest = 0;
-  for (const Partition& partition : plan.partitions) largest = std::max(largest, partition.bytes);
-  Balance balance(share, owned, largest);
-  for (Partition& partition : std::span(plan.partitions).subspan(first)) {
-    partition.owner = balance.assign(partition.bytes);
   }
 }
 
@@ -121,12 +113,14 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   const Fleet fleet = fleet_of(extended);
   const std::vector<double> share = shares(fleet);
   const auto owners = static_cast<uint64_t>(std::ranges::count_if(share, [](double part) { return part > 0; }));
-  const uint64_t partition_bytes = options.partition_bytes > 0
-                                       ? options.partition_bytes
-                                       : default_partition_bytes(fleet, total_bytes(extended.tensors));
-  const SliceSize size(partition_bytes, owners);
+  const uint64_t by_default = default_partition_bytes(fleet, total_bytes(extended.tensors));
+  const uint64_t partition_bytes = options.partition_bytes > 0 ? options.partition_bytes : by_default;
+  const uint64_t finest =
+      std::min(partition_bytes, std::max(std::min(partition_bytes, by_default) / kFinestFraction, kFinestBytes));
   const std::span<const Tensor> fresh = std::span(extended.tensors).subspan(first);
-  const uint64_t most_partitions = extended.partitions.size() + size.count(total_bytes(fresh), fresh.size());
+  // Each tensor may end in one slice more than its bytes ask for; each owner is trimmed once.
+  const uint64_t most_partitions =
+      extended.partitions.size() + total_bytes(fresh) / partition_bytes + fresh.size() + owners;
   if (most_partitions > kMaxPartitions) {
     return absl::InvalidArgumentError(absl::StrCat("up to ", most_partitions, " partitions of ", partition_bytes,
                                                    " bytes; a plan holds at most ", kMaxPartitions,
@@ -134,8 +128,10 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   }
   extended.partitions.reserve(most_partitions);
   extended.first_partition.reserve(extended.tensors.size() + 1);
-  cut(extended, first, size);
-  deal(extended, plan.partitions.size(), share, owned_bytes(plan));
+  uint64_t largest = largest_slice(fresh, partition_bytes);
+  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  cut(extended, first, partition_bytes, finest,
+      Balance(share, owned_bytes(plan), total_bytes(extended.tensors), largest));
   return extended;
 }
 

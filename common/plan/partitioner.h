@@ -32,11 +32,11 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes);
 
 // Builds a plan of epoch 0 for these tensors in generation order. Members get the fleet's bandwidths and no address.
 //
-// A tensor is cut into even, element-aligned slices of at most partition_bytes. Toward the end of the tensors given,
-// slices get finer, down to an eighth of that (no less than 1 KiB), so that the total is split closer than a partition.
-// Owners of share 0 get nothing.
-// InvalidArgument: fleet, tensors or partition size out of their limits, or more than kMaxPartitions.
-// Cost: O(partitions * log(members)).
+// A tensor is cut into even, element-aligned slices of at most partition_bytes. Each owner's last slice ends where it
+// has its share of the whole, but is no shorter than 1/32 of a partition (of the default size, if that is less) or 1
+// KiB: so the total is split closer than a partition, and a tensor that comes alone is spread over the owners. Owners
+// of share 0 get nothing. InvalidArgument: fleet, tensors or partition size out of their limits, or more than
+// kMaxPartitions. Cost: O(partitions * log(members)).
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options);
 
 // The same members, the old partitions untouched, `added` tensors cut and assigned so that the whole stream stays

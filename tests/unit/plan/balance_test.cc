@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 
 #include "tests/unit/plan/fleets.h"
@@ -13,15 +14,21 @@ namespace {
 // Deals slices of random sizes and fails where a member is more than one largest slice away from its share.
 void expect_balanced(const std::vector<double>& shares, uint64_t largest, int slices, std::mt19937_64& random) {
   std::vector<uint64_t> owned(shares.size());
-  Balance balance(shares, owned, largest);
-  uint64_t stream = 0;
   const int style = std::uniform_int_distribution(0, 3)(random);
+  std::vector<uint64_t> sizes(slices);
   for (int slice = 0; slice < slices; ++slice) {
-    uint64_t bytes = largest;
+    uint64_t& bytes = sizes[slice];
+    bytes = largest;
     if (style == 1) bytes = std::uniform_int_distribution<uint64_t>(1, largest)(random);
     if (style == 2 && slice % 2 == 0) bytes = 1 + largest / 64;
     if (style == 3 && slice > slices / 2) bytes = 1 + largest / 1000;
-    const uint32_t owner = balance.assign(bytes);
+  }
+  Balance balance(shares, owned, std::accumulate(sizes.begin(), sizes.end(), uint64_t{0}), largest);
+  uint64_t stream = 0;
+  for (int slice = 0; slice < slices; ++slice) {
+    const uint64_t bytes = sizes[slice];
+    const uint32_t owner = balance.next(bytes);
+    balance.give(bytes);
     ASSERT_LT(owner, shares.size());
     ASSERT_GT(shares[owner], 0);
     owned[owner] += bytes;
@@ -64,17 +71,37 @@ TEST(Balance, ExtremeShares) {
 }
 
 TEST(Balance, EqualSharesTakeTurns) {
-  Balance balance({0.25, 0.25, 0.25, 0.25}, {0, 0, 0, 0}, 10);
-  for (uint32_t slice = 0; slice < 40; ++slice) EXPECT_EQ(balance.assign(10), slice % 4);
+  Balance balance({0.25, 0.25, 0.25, 0.25}, {0, 0, 0, 0}, 400, 10);
+  for (uint32_t slice = 0; slice < 40; ++slice) {
+    EXPECT_EQ(balance.next(10), slice % 4);
+    balance.give(10);
+  }
+}
+
+// A member whose whole share is a fraction of a slice waits for the fine slices at the end.
+TEST(Balance, SmallSharesGetNoWholeSlice) {
+  std::vector<double> share(11, 0.0999);
+  share[10] = 0.001;
+  std::vector<uint64_t> owned(11);
+  Balance balance(share, owned, 100'000, 1000);
+  for (uint64_t left = 100'000; left > 0;) {
+    const uint64_t bytes = left > 20'000 ? 1000 : 100;
+    owned[balance.next(bytes)] += bytes;
+    balance.give(bytes);
+    left -= bytes;
+  }
+  for (int member = 0; member < 10; ++member) EXPECT_NEAR(static_cast<double>(owned[member]), 9990, 100);
+  EXPECT_EQ(owned[10], 100u);
 }
 
 TEST(Balance, GoesOnWhereAnotherStopped) {
   const std::vector<double> share = {0.5, 0.3, 0.2};
-  Balance one(share, {0, 0, 0}, 7);
+  Balance one(share, {0, 0, 0}, 700, 7);
   std::vector<uint64_t> owned(3);
   for (int slice = 0; slice < 100; ++slice) {
-    const uint32_t owner = Balance(share, owned, 7).assign(7);  // a new one each time
-    EXPECT_EQ(one.assign(7), owner);
+    const uint32_t owner = Balance(share, owned, 700, 7).next(7);  // a new one each time
+    EXPECT_EQ(one.next(7), owner);
+    one.give(7);
     owned[owner] += 7;
   }
 }

@@ -1,0 +1,339 @@
+"""`gleaner plan` from outside: its JSON, its bound against an independent linear program, its errors.
+
+Seeds are in the test names; run one again with -k. The binary is taken from GLEANER_BIN_DIR (build/release/bin).
+"""
+
+import json
+import os
+import random
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+linprog = pytest.importorskip("scipy.optimize").linprog
+
+SOURCE = Path(__file__).resolve().parents[2]
+GLEANER = Path(os.environ.get("GLEANER_BIN_DIR", SOURCE / "build/release/bin")) / "gleaner"
+MODELS = SOURCE / "examples/models"
+
+pytestmark = pytest.mark.skipif(not GLEANER.exists(), reason=f"{GLEANER} is not built")
+
+
+def run(*arguments):
+    return subprocess.run([GLEANER, "plan", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+def plan(*arguments):
+    result = run(*arguments, "-o", "json")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+def lists(workers, summers):
+    arguments = ["--workers", len(workers), "--summers", len(summers)]
+    arguments += ["--worker-bandwidths", ",".join(f"{b:.0f}" for b in workers)]
+    if summers:
+        arguments += ["--summer-bandwidths", ",".join(f"{b:.0f}" for b in summers)]
+    return arguments
+
+
+def bandwidths(plan):
+    return [m["bandwidth"] for m in plan["workers"]], [m["bandwidth"] for m in plan["summers"]]
+
+
+def least_seconds(workers, summers, total):
+    """The bound by a linear program over x, y and T, straight from what each machine has to move.
+
+    In units of the gradient and of the fastest link, which keeps the program well scaled.
+    """
+    n, k = len(workers), len(summers)
+    unit = max(workers + summers)
+    rows, limits = [], []
+    for i, bandwidth in enumerate(workers):  # 1 + (n-2) x_i <= T B_i
+        row = [0.0] * (n + k) + [-bandwidth / unit]
+        row[i] = n - 2
+        rows.append(row)
+        limits.append(-1)
+    for j, bandwidth in enumerate(summers):  # n y_j <= T C_j
+        row = [0.0] * (n + k) + [-bandwidth / unit]
+        row[n + j] = n
+        rows.append(row)
+        limits.append(0)
+    result = linprog(
+        [0] * (n + k) + [1], A_ub=rows, b_ub=limits, A_eq=[[1] * (n + k) + [0]], b_eq=[1], bounds=(0, None)
+    )
+    assert result.success, result.message
+    return result.fun * total * 8 / unit
+
+
+def seconds_of(plan):
+    """Step time of the partitions as listed, by the same sentence."""
+    owned = defaultdict(int)
+    for partition in plan["partitions"]:
+        owned[partition["owner"]] += partition["bytes"]
+    total = sum(owned.values())
+    n = len(plan["workers"])
+    times = []
+    for role, machines in ("worker", plan["workers"]), ("summer", plan["summers"]):
+        for index, machine in enumerate(machines):
+            own = owned[f"{role}/{index}"]
+            assert own == machine["bytes"]
+            traffic = total + (n - 2) * own if role == "worker" else n * own
+            times.append(traffic * 8 / machine["bandwidth"])
+    return max(times)
+
+
+def check_coverage(plan, tensors, partition_bytes=4 << 20):
+    """Every byte of every tensor exactly once, in generation order, in aligned pieces."""
+    pieces = iter(plan["partitions"])
+    for tensor in tensors:
+        offset = 0
+        while offset < tensor["bytes"]:
+            piece = next(pieces)
+            assert piece["tensor"] == tensor["name"]
+            assert piece["offset"] == offset
+            assert 0 < piece["bytes"] <= partition_bytes
+            assert piece["offset"] % 4 == 0 and piece["bytes"] % 4 == 0
+            offset += piece["bytes"]
+        assert offset == tensor["bytes"]
+    assert next(pieces, None) is None
+
+
+def worst_prefix(plan, shares):
+    """How far any owner ever is from its share of what has passed, in largest partitions."""
+    owned = dict.fromkeys(shares, 0)
+    passed, worst = 0, 0.0
+    for partition in plan["partitions"]:
+        passed += partition["bytes"]
+        owned[partition["owner"]] += partition["bytes"]
+        worst = max(worst, max(abs(owned[name] - share * passed) for name, share in shares.items()))
+    return worst / max(p["bytes"] for p in plan["partitions"])
+
+
+def equal_shares(n, k):
+    """BytePS §4.1, Eq. 1 and 2."""
+    slots = n * n + k * n - 2 * k
+    shares = {f"worker/{i}": (n - k) / slots for i in range(n)}
+    return shares | {f"summer/{j}": 2 * (n - 1) / slots for j in range(k)}
+
+
+def random_fleet(rng):
+    n, k = rng.randint(2, 24), rng.randint(0, 36)
+    spread = rng.choice([0, 0.5, 2])
+    slow = 10 ** rng.uniform(-1.5, 0.5)
+    workers = [round(25e9 * 10 ** rng.uniform(-spread / 2, spread / 2)) for _ in range(n)]
+    summers = [round(25e9 * slow * 10 ** rng.uniform(-spread, spread)) for _ in range(k)]
+    return workers, summers
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_bound_is_what_the_linear_program_finds(seed):
+    rng = random.Random(seed)
+    workers, summers = random_fleet(rng)
+    total = rng.choice([4 << 20, 64 << 20, 1 << 30])
+    result = plan(*lists(workers, summers), "--bytes", total)
+    assert bandwidths(result) == (workers, summers)
+    assert result["bound_seconds"] == pytest.approx(least_seconds(workers, summers, total), rel=1e-6)
+    assert result["seconds"] == pytest.approx(seconds_of(result), rel=1e-12)
+    assert result["seconds"] >= result["bound_seconds"] * (1 - 1e-9)
+    assert result["bound_seconds"] > 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_unequal_fleets_come_close_to_the_bound(seed):
+    workers, summers = random_fleet(random.Random(1000 + seed))
+    result = plan(*lists(workers, summers), "--tensors", MODELS / "gpt2_small.json")
+    assert result["seconds"] <= result["bound_seconds"] * 1.005
+
+
+@pytest.mark.parametrize("model", ["vgg16", "resnet50", "gpt2_small", "bert_large"])
+@pytest.mark.parametrize(("n", "k"), [(8, 4), (32, 16), (8, 0), (8, 8)])
+def test_real_models(model, n, k):
+    path = MODELS / f"{model}.json"
+    tensors = json.loads(path.read_text())
+    result = plan("--workers", n, "--summers", k, "--bandwidth", "25Gbit", "--tensors", path)
+    check_coverage(result, tensors)
+    total = sum(t["bytes"] for t in tensors)
+    expected = 2 * n * (n - 1) * total * 8 / ((n * n + k * n - 2 * k) * 25e9)  # Eq. 6
+    assert result["bound_seconds"] == pytest.approx(expected, rel=1e-12)
+    assert result["seconds"] <= result["bound_seconds"] * 1.005
+    assert worst_prefix(result, equal_shares(n, k)) <= 1 + 1e-9
+
+
+def test_json_has_just_the_fields_of_the_contract():
+    result = plan("--workers", 3, "--summers", 2, "--bandwidth", "200Mbit", "--bytes", "1MiB")
+    assert list(result) == ["workers", "summers", "partitions", "seconds", "bound_seconds"]
+    assert [len(result["workers"]), len(result["summers"])] == [3, 2]
+    for machine in result["workers"] + result["summers"]:
+        assert list(machine) == ["bandwidth", "bytes"]
+        assert machine["bandwidth"] == 200_000_000
+    for partition in result["partitions"]:
+        assert list(partition) == ["tensor", "offset", "bytes", "owner"]
+    check_coverage(result, [{"name": "tensor", "bytes": 1 << 20}])
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 5])
+def test_two_workers_take_as_long_as_the_slower_link(k):
+    result = plan(*lists([2e9, 1e9], [3e9] * k), "--bytes", "64MiB")
+    assert result["bound_seconds"] == pytest.approx((64 << 20) * 8 / 1e9)
+    assert result["seconds"] <= result["bound_seconds"] * 1.005
+
+
+def test_one_worker_moves_nothing():
+    result = plan("--workers", 1, "--summers", 2, "--bandwidth", "1Gbit", "--bytes", "1MiB")
+    assert result["seconds"] == result["bound_seconds"] == 0
+    assert {p["owner"] for p in result["partitions"]} == {"worker/0"}
+
+
+def test_full_parameter_server_and_beyond():
+    for k in (8, 11):
+        result = plan("--workers", 8, "--summers", k, "--bandwidth", "1Gbit", "--bytes", "8MiB")
+        assert result["bound_seconds"] == pytest.approx((8 << 20) * 8 / 1e9)
+        assert all(p["owner"].startswith("summer/") for p in result["partitions"])
+
+
+def test_partition_bytes_is_a_limit():
+    result = plan("--workers", 4, "--bandwidth", "1Gbit", "--bytes", "10MiB", "--partition-bytes", "96KiB")
+    check_coverage(result, [{"name": "tensor", "bytes": 10 << 20}], 96 << 10)
+
+
+def test_odd_tensors(tmp_path):
+    tensors = [
+        {"name": "none", "bytes": 0},
+        {"name": 'quote " slash \\ tab \t \u00e9 \u4e2d', "bytes": 4},
+        {"name": "half", "bytes": 2, "dtype": "fp16"},
+        {"name": "double", "bytes": 800_000, "dtype": "fp64"},
+        {"name": "guessed", "bytes": 6},
+    ]
+    path = tmp_path / "tensors.json"
+    path.write_text(json.dumps(tensors), encoding="utf-8")
+    result = plan("--workers", 3, "--bandwidth", "1Gbit", "--tensors", path)
+    sizes = defaultdict(int)
+    for piece in result["partitions"]:
+        sizes[piece["tensor"]] += piece["bytes"]
+        assert piece["tensor"] != "double" or piece["offset"] % 8 == piece["bytes"] % 8 == 0
+    assert sizes == {t["name"]: t["bytes"] for t in tensors if t["bytes"]}
+
+
+def test_no_tensors_at_all(tmp_path):
+    path = tmp_path / "tensors.json"
+    path.write_text("[]")
+    result = plan("--workers", 3, "--bandwidth", "1Gbit", "--tensors", path)
+    assert result["partitions"] == []
+    assert result["seconds"] == result["bound_seconds"] == 0
+
+
+def test_a_hundred_thousand_tensors(tmp_path):
+    rng = random.Random(1)
+    tensors = [{"name": f"layer.{i}", "bytes": 4 * rng.randint(0, 5000)} for i in range(100_000)]
+    path = tmp_path / "tensors.json"
+    path.write_text(json.dumps(tensors))
+    result = plan("--workers", 16, "--summers", 8, "--bandwidth", "25Gbit", "--tensors", path)
+    check_coverage(result, tensors)
+    assert result["seconds"] <= result["bound_seconds"] * 1.005
+
+
+def test_the_same_plan_every_time():
+    arguments = ("--workers", 7, "--summers", 3, "--bandwidth", "10Gbit", "--tensors", MODELS / "resnet50.json")
+    assert plan(*arguments) == plan(*arguments)
+
+
+def test_explain_and_table():
+    arguments = (*lists([25e9, 25e9, 10e9], [25e9] * 4), "--bytes", "64MiB")
+    explained = run(*arguments, "-o", "explain")
+    assert explained.returncode == 0
+    for word in ("worker/0", "worker/2", "summer/3", "worker/2 binds", "One more", "no gain", "0.7 ms"):
+        assert word in explained.stdout
+    table = run(*arguments)
+    assert table.returncode == 0
+    assert "worker/0 .. worker/1" in table.stdout
+    assert len(table.stdout) < len(explained.stdout)
+
+
+GOOD = {"--workers": "2", "--bandwidth": "1Gbit", "--bytes": "8"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "message"),
+    [
+        ({"--workers": "0"}, 2, "--workers"),
+        ({"--workers": "-3"}, 2, "--workers"),
+        ({"--workers": "two"}, 2, "--workers"),
+        ({"--workers": "99999999999999999999"}, 2, "--workers"),
+        ({"--workers": None}, 2, "--workers"),
+        ({"--summers": "-1"}, 2, "--summers"),
+        ({"--summers": "65536"}, 2, "at most 65536"),
+        ({"--bandwidth": None}, 2, "--bandwidth"),
+        ({"--bandwidth": "25Gibbit"}, 2, "25Gibbit"),
+        ({"--bandwidth": "0"}, 2, "above zero"),
+        ({"--bandwidth": "-1Gbit"}, 2, "-1Gbit"),
+        ({"--worker-bandwidths": "1Gbit"}, 2, "lists 1 bandwidths"),
+        ({"--worker-bandwidths": "1Gbit,,"}, 2, "--worker-bandwidths"),
+        ({"--summer-bandwidths": "1Gbit,x", "--summers": "2"}, 2, "'x'"),
+        ({"--summer-bandwidths": "1Gbit,1Gbit", "--summers": "3"}, 2, "--summers is 3"),
+        ({"--bytes": None}, 2, "--tensors FILE or --bytes N"),
+        ({"--tensors": "x.json"}, 2, "--tensors FILE or --bytes N"),
+        ({"--bytes": "7"}, 2, "7 bytes"),
+        ({"--bytes": "-8"}, 2, "-8"),
+        ({"--bytes": "8 potatoes"}, 2, "potatoes"),
+        ({"--bytes": "1000000TiB"}, 2, "partitions"),
+        ({"--partition-bytes": "5MiB"}, 2, "5242880"),
+        ({"--partition-bytes": "0"}, 2, "--partition-bytes"),
+        ({"--partition-bytes": "many"}, 2, "many"),
+        ({"--colour": "red"}, 2, "--colour"),
+        ({"-o": "xml"}, 2, "xml"),
+        ({"--bytes": None, "--tensors": "/nonexistent.json"}, 1, "/nonexistent.json"),
+        ({"--bytes": None, "--tensors": "/"}, 1, "directory"),
+    ],
+)
+def test_bad_command_lines(changes, status, message):
+    flags = {**GOOD, **changes}
+    result = run(*(word for flag, value in flags.items() if value is not None for word in (flag, value)))
+    assert result.returncode == status, result.stderr
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[", "malformed JSON"),
+        ("", "malformed JSON"),
+        ('[{"name": "\xff", "bytes": 4}]', "malformed JSON"),
+        ("[" * 100_000, "malformed JSON"),
+        ("{}", "expected a JSON list"),
+        ("[1]", "entry 0"),
+        ('[{"name": "a", "bytes": 4}, {"bytes": 4}]', "entry 1"),
+        ('[{"name": "", "bytes": 4}]', '"name"'),
+        ('[{"name": 3, "bytes": 4}]', '"name"'),
+        ('[{"name": "a"}]', "'a'"),
+        ('[{"name": "a", "bytes": -4}]', "-4"),
+        ('[{"name": "a", "bytes": 4.5}]', "4.5"),
+        ('[{"name": "a", "bytes": "4"}]', "'a'"),
+        ('[{"name": "a", "bytes": 1e30}]', "'a'"),
+        ('[{"name": "a", "bytes": 18446744073709551612}]', "'a'"),
+        ('[{"name": "a", "bytes": 6, "dtype": "fp32"}]', "whole number of fp32"),
+        ('[{"name": "a", "bytes": 3}]', "'a'"),
+        ('[{"name": "a", "bytes": 4, "dtype": "fp8"}]', "fp8"),
+        ('[{"name": "twin", "bytes": 4}, {"name": "twin", "bytes": 8}]', "'twin' is there twice"),
+    ],
+)
+def test_bad_tensor_files(tmp_path, text, message):
+    path = tmp_path / "tensors.json"
+    path.write_text(text, encoding="latin-1")
+    result = run("--workers", 2, "--bandwidth", "1Gbit", "--tensors", path)
+    assert result.returncode in (1, 2)
+    assert message in result.stderr or (text == "" and "empty" in result.stderr)
+    assert "tensors.json" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_full_disk_is_an_error():
+    with open("/dev/full", "w") as full:
+        command = [GLEANER, "plan", *(word for pair in GOOD.items() for word in pair), "-o", "json"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert result.returncode == 1
+    assert "standard output" in result.stderr
