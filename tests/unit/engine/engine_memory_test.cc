@@ -29,8 +29,8 @@ TEST(EngineMemory, DefersWhatWouldExceedTheCapButLetsInWhatIsBegun) {
   ASSERT_TRUE(rig.push(0, {.tensor = 0}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {.tensor = 1}, {5, 5}).ok());
   ASSERT_THAT(rig.receivers(FrameType::kDefer), ElementsAre(1));
-  EXPECT_EQ(rig.actions[0].header.tensor, 1u);
-  EXPECT_TRUE(rig.actions[0].payload.empty());
+  EXPECT_EQ(rig.actions.at(0).header.tensor, 1u);
+  EXPECT_TRUE(rig.actions.at(0).payload.empty());
   EXPECT_EQ(rig.engine.counters().deferred, 1u);
   ASSERT_TRUE(rig.push(1, {.tensor = 0}, {1, 2}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));

@@ -38,7 +38,7 @@ TEST_F(EnginePlan, AnExtensionKeepsWhatIsGathered) {
   ASSERT_TRUE(rig.engine.commit(7).ok());
   ASSERT_TRUE(push_at(5, 1, {}).ok()) << "of the epoch before, not fenced";
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
-  EXPECT_EQ(rig.actions[0].header.epoch, 7u);
+  EXPECT_EQ(rig.actions.at(0).header.epoch, 7u);
   EXPECT_TRUE(push_at(7, 1, {.tensor = 1}).ok());
 }
 

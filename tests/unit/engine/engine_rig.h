@@ -76,8 +76,9 @@ class EngineRig {
     return workers;
   }
   std::vector<float> values_sent(size_t index) const {
-    std::vector<float> values(actions[index].payload.size() / sizeof(float));
-    std::memcpy(values.data(), actions[index].payload.bytes().data(), actions[index].payload.size());
+    const Buffer& sent = actions.at(index).payload;
+    std::vector<float> values(sent.size() / sizeof(float));
+    std::memcpy(values.data(), sent.bytes().data(), sent.size());
     return values;
   }
 

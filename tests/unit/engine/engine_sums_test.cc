@@ -19,13 +19,13 @@ class EngineSums : public ::testing::Test {
 };
 
 TEST_F(EngineSums, SumsInRankOrderWhateverTheOrderOfArrival) {
-  // (1e8 + 1) - 1e8 is 0 in fp32 and not 1.
-  ASSERT_TRUE(rig.push(2, {}, {-1e8f, 3}).ok());
-  ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
+  // In fp32, (1 + 1e8) - 1e8 is 0, and (1e8 - 1e8) + 1 is 1.
+  ASSERT_TRUE(rig.push(2, {}, {-1e8f, 1}).ok());
+  ASSERT_TRUE(rig.push(1, {}, {1e8f, -1e8f}).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
-  ASSERT_TRUE(rig.push(0, {}, {1e8f, 1}).ok());
+  ASSERT_TRUE(rig.push(0, {}, {1, 1e8f}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1, 2));
-  for (size_t i = 0; i < 3; ++i) EXPECT_THAT(rig.values_sent(i), ElementsAre(0, 6));
+  for (size_t i = 0; i < 3; ++i) EXPECT_THAT(rig.values_sent(i), ElementsAre(0, 1));
 }
 
 TEST_F(EngineSums, AResultNamesItsPartitionStepOpTypeAndOwner) {

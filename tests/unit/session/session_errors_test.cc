@@ -74,6 +74,14 @@ INSTANTIATE_TEST_SUITE_P(
             kWrongTime, "has not pushed"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
+TEST(SessionOutOfTurn, AResultOfWhatStillWaitsForTheWindow) {
+  SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 8);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_EQ(rig.result({0, 1}).code(), kWrongTime);
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  ASSERT_TRUE(rig.result({0, 1}).ok());
+}
+
 TEST(SessionEpochs, AnOwnerMayBeAheadOfThisWorker) {
   SessionRig rig({.epoch = 5, .fence = 4, .tensors = {{.owners = {2}}}});
   ASSERT_TRUE(rig.start(0).ok());
