@@ -1,0 +1,87 @@
+#include "common/kernels/kernels.h"
+
+#include <cpuid.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/kernels/float_environment.h"
+#include "common/kernels/variant.h"
+
+namespace gleaner::kernels {
+namespace {
+
+constexpr const Variant* kVariants[] = {&kScalar, &kAvx2, &kAvx512};  // best last
+
+bool has_f16c() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+// __builtin_cpu_supports() also asks whether the system saves the registers.
+bool runs_here(const Variant* variant) {
+  if (variant == &kAvx2) return __builtin_cpu_supports("avx2") && has_f16c();
+  if (variant == &kAvx512) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  }
+  return true;
+}
+
+SumFunction function_of(const Variant& variant, DataType type) {
+  switch (type) {
+    case DataType::kFloat32:
+      return variant.float32;
+    case DataType::kFloat64:
+      return variant.float64;
+    case DataType::kFloat16:
+      return variant.float16;
+    case DataType::kBFloat16:
+      return variant.bfloat16;
+    case DataType::kInt32:
+      return variant.int32;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<Kernels> Kernels::choose(absl::string_view wanted) {
+  const Variant* best = nullptr;
+  for (const Variant* variant : kVariants) {
+    if (!wanted.empty() && wanted != variant->name) continue;
+    if (runs_here(variant)) {
+      best = variant;
+    } else if (!wanted.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat("this processor can't run kernel '", wanted, "'; it can run ",
+                                                        absl::StrJoin(available_variants(), ", "),
+                                                        ", and takes the best by itself if none is named"));
+    }
+  }
+  if (best == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown kernel '", wanted, "'; expected one of ",
+                                                   absl::StrJoin(available_variants(), ", "),
+                                                   ", or none for the best one here"));
+  }
+  return Kernels(best);
+}
+
+absl::string_view Kernels::name() const { return variant_->name; }
+
+void Kernels::sum(DataType type, std::span<const std::byte* const> sources, std::byte* result, size_t elements,
+                  uint32_t divisor) const {
+  const ScopedFloatEnvironment environment;
+  function_of(*variant_, type)(sources.data(), sources.size(), result, elements, divisor);
+}
+
+std::vector<absl::string_view> available_variants() {
+  std::vector<absl::string_view> names;
+  for (const Variant* variant : kVariants) {
+    if (runs_here(variant)) names.push_back(variant->name);
+  }
+  return names;
+}
+
+}  // namespace gleaner::kernels

@@ -1,0 +1,68 @@
+// The oracle: the sums as the contract in kernels.h reads, one element at a time.
+#include <cstring>
+
+#include "common/kernels/float_formats.h"
+#include "common/kernels/variant.h"
+
+namespace gleaner::kernels {
+namespace {
+
+// A data type: how an element is stored, what it is summed in, and the way from one to the other.
+struct Float32 {
+  using Stored = uint32_t;
+  using Accumulator = float;
+  static float load(uint32_t bits) { return std::bit_cast<float>(bits); }
+  static uint32_t round(float sum) { return sum != sum ? kNanFloat32 : std::bit_cast<uint32_t>(sum); }
+};
+
+struct Float64 {
+  using Stored = uint64_t;
+  using Accumulator = double;
+  static double load(uint64_t bits) { return std::bit_cast<double>(bits); }
+  static uint64_t round(double sum) { return sum != sum ? kNanFloat64 : std::bit_cast<uint64_t>(sum); }
+};
+
+struct Float16 {
+  using Stored = uint16_t;
+  using Accumulator = float;
+  static float load(uint16_t bits) { return float16_to_float32(bits); }
+  static uint16_t round(float sum) { return float32_to_float16(sum); }
+};
+
+struct BFloat16 {
+  using Stored = uint16_t;
+  using Accumulator = float;
+  static float load(uint16_t bits) { return bfloat16_to_float32(bits); }
+  static uint16_t round(float sum) { return float32_to_bfloat16(sum); }
+};
+
+struct Int32 {
+  using Stored = uint32_t;
+  using Accumulator = uint32_t;  // unsigned: wraps
+  static uint32_t load(uint32_t value) { return value; }
+  static uint32_t round(uint32_t sum) { return sum; }
+};
+
+template <typename Type>
+typename Type::Accumulator load_element(const std::byte* source, size_t element) {
+  typename Type::Stored stored;
+  std::memcpy(&stored, source + element * sizeof(stored), sizeof(stored));
+  return Type::load(stored);
+}
+
+template <typename Type>
+void sum(const std::byte* const* sources, size_t count, std::byte* result, size_t elements, uint32_t divisor) {
+  for (size_t element = 0; element < elements; ++element) {
+    auto accumulator = load_element<Type>(sources[0], element);
+    for (size_t source = 1; source < count; ++source) accumulator += load_element<Type>(sources[source], element);
+    if (divisor != 1) accumulator /= static_cast<typename Type::Accumulator>(divisor);
+    const typename Type::Stored stored = Type::round(accumulator);
+    std::memcpy(result + element * sizeof(stored), &stored, sizeof(stored));
+  }
+}
+
+}  // namespace
+
+const Variant kScalar = {"scalar", sum<Float32>, sum<Float64>, sum<Float16>, sum<BFloat16>, sum<Int32>};
+
+}  // namespace gleaner::kernels

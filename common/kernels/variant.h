@@ -1,0 +1,30 @@
+// One variant of the sums: a function per data type. Internal to this folder.
+//
+// The translation units of the variants are compiled for instruction sets that the processor may lack, so they share no
+// inline function with the rest of the program: the linker could keep their copy of it. Hence the plain types here, no
+// std::span, and tests/unit/kernels checks the object files for weak symbols.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gleaner::kernels {
+
+// As Kernels::sum(), with `count` sources, in the default floating-point environment.
+using SumFunction = void (*)(const std::byte* const* sources, size_t count, std::byte* result, size_t elements,
+                             uint32_t divisor);
+
+struct Variant {
+  const char* name;
+  SumFunction float32;
+  SumFunction float64;
+  SumFunction float16;
+  SumFunction bfloat16;
+  SumFunction int32;
+};
+
+extern const Variant kScalar;  // the oracle
+extern const Variant kAvx2;    // AVX2 and F16C
+extern const Variant kAvx512;  // AVX-512 F, BW, DQ, VL
+
+}  // namespace gleaner::kernels

@@ -1,0 +1,125 @@
+// The loops that the vector variants share. Internal to this folder; included by exactly the translation units that are
+// compiled for an instruction set, and all of it has internal linkage, so that each has its own (see variant.h).
+//
+// `Type` describes one data type in one instruction set:
+//   Vector                              kLanes elements in the accumulator's type
+//   kLanes, kElementBytes               of what is stored
+//   Vector load(const std::byte*)       unaligned
+//   Vector add(Vector, Vector), Vector divide(Vector, Vector), Vector broadcast(uint32_t)
+//   void store(std::byte*, Vector)      unaligned; rounds, and makes NaN canonical
+//
+// A sum is bound by memory, so every source is read once and the result written once, however many sources there are.
+// The distances below were measured, see docs/benchmarks.md: without them, 16-bit types reach 0.75 of memcpy's rate at
+// 64 MiB, with them more than 0.9.
+#pragma once
+
+#include <string.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gleaner::kernels {
+namespace {
+
+constexpr size_t kLineBytes = 64;
+constexpr size_t kReadAhead = 2048;
+constexpr size_t kWriteAhead = 1024;
+constexpr size_t kMaxStreams = 8;
+constexpr size_t kTileBytes = 4096;
+
+template <typename Type>
+constexpr size_t kVectorBytes = Type::kLanes* Type::kElementBytes;
+
+template <typename Type, size_t kVectors, bool kDivide>
+inline void finish(typename Type::Vector (&sums)[kVectors], std::byte* result, typename Type::Vector divisor) {
+  for (size_t v = 0; v < kVectors; ++v) {
+    if constexpr (kDivide) sums[v] = Type::divide(sums[v], divisor);
+    Type::store(result + v * kVectorBytes<Type>, sums[v]);
+  }
+}
+
+// For few sources: sums kVectors vectors of each, from byte `offset` on, in registers. All loads come before the first
+// store, so result may be a source.
+template <typename Type, size_t kVectors, bool kDivide>
+inline void sum_block(const std::byte* const* sources, size_t count, std::byte* result, size_t offset,
+                      typename Type::Vector divisor) {
+  for (size_t line = 0; line < kVectors * kVectorBytes<Type>; line += kLineBytes) {
+    for (size_t s = 0; s < count; ++s) __builtin_prefetch(sources[s] + offset + line + kReadAhead);
+    __builtin_prefetch(result + offset + line + kWriteAhead, 1);
+  }
+  typename Type::Vector sums[kVectors];
+  for (size_t v = 0; v < kVectors; ++v) sums[v] = Type::load(sources[0] + offset + v * kVectorBytes<Type>);
+  for (size_t s = 1; s < count; ++s) {
+    const std::byte* source = sources[s] + offset;
+    for (size_t v = 0; v < kVectors; ++v) sums[v] = Type::add(sums[v], Type::load(source + v * kVectorBytes<Type>));
+  }
+  finish<Type, kVectors, kDivide>(sums, result + offset, divisor);
+}
+
+// For many sources: more than a few streams side by side outdo the processor's prefetcher, and evict each other where
+// their pages map to the same lines of the cache. So they are read one after the other, a page of each, with the sums
+// in the first-level cache, and the next source's page is asked for while this one is summed.
+template <typename Type, bool kDivide>
+void sum_tile(const std::byte* const* sources, size_t count, std::byte* result, size_t offset,
+              typename Type::Vector divisor) {
+  constexpr size_t kVectors = kTileBytes / kVectorBytes<Type>;
+  typename Type::Vector sums[kVectors];
+  for (size_t v = 0; v < kVectors; ++v) sums[v] = Type::load(sources[0] + offset + v * kVectorBytes<Type>);
+  for (size_t s = 1; s < count; ++s) {
+    const std::byte* source = sources[s] + offset;
+    const std::byte* next = s + 1 < count ? sources[s + 1] + offset : sources[0] + offset + kTileBytes;
+    for (size_t v = 0; v < kVectors; ++v) {
+      __builtin_prefetch(next + v * kVectorBytes<Type>);
+      sums[v] = Type::add(sums[v], Type::load(source + v * kVectorBytes<Type>));
+    }
+  }
+  finish<Type, kVectors, kDivide>(sums, result + offset, divisor);
+}
+
+// The last elements, fewer than a vector: they pass through memory that a whole vector fits in.
+template <typename Type, bool kDivide>
+void sum_tail(const std::byte* const* sources, size_t count, std::byte* result, size_t offset, size_t bytes,
+              typename Type::Vector divisor) {
+  std::byte padded[kVectorBytes<Type>] = {};
+  memcpy(padded, sources[0] + offset, bytes);
+  typename Type::Vector sums[1] = {Type::load(padded)};
+  for (size_t s = 1; s < count; ++s) {
+    memcpy(padded, sources[s] + offset, bytes);
+    sums[0] = Type::add(sums[0], Type::load(padded));
+  }
+  finish<Type, 1, kDivide>(sums, padded, divisor);
+  memcpy(result + offset, padded, bytes);
+}
+
+template <typename Type, size_t kBlockBytes, bool kDivide>
+void sum_all(const std::byte* const* sources, size_t count, std::byte* result, size_t elements, uint32_t divisor) {
+  constexpr size_t kBlockVectors = kBlockBytes / kVectorBytes<Type>;
+  const typename Type::Vector divisors = Type::broadcast(divisor);
+  const size_t bytes = elements * Type::kElementBytes;
+  size_t offset = 0;
+  if (count > kMaxStreams) {
+    for (; bytes - offset >= kTileBytes; offset += kTileBytes) {
+      sum_tile<Type, kDivide>(sources, count, result, offset, divisors);
+    }
+  }
+  for (; bytes - offset >= kBlockBytes; offset += kBlockBytes) {
+    sum_block<Type, kBlockVectors, kDivide>(sources, count, result, offset, divisors);
+  }
+  for (; bytes - offset >= kVectorBytes<Type>; offset += kVectorBytes<Type>) {
+    sum_block<Type, 1, kDivide>(sources, count, result, offset, divisors);
+  }
+  if (offset < bytes) sum_tail<Type, kDivide>(sources, count, result, offset, bytes - offset, divisors);
+}
+
+// kBlockBytes: of each source, summed at a time: as much as the registers hold.
+template <typename Type, size_t kBlockBytes>
+void vector_sum(const std::byte* const* sources, size_t count, std::byte* result, size_t elements, uint32_t divisor) {
+  if (divisor == 1) {
+    sum_all<Type, kBlockBytes, false>(sources, count, result, elements, divisor);
+  } else {
+    sum_all<Type, kBlockBytes, true>(sources, count, result, elements, divisor);
+  }
+}
+
+}  // namespace
+}  // namespace gleaner::kernels
