@@ -1,0 +1,44 @@
+#include "common/base/bytes.h"
+
+#include <gtest/gtest.h>
+
+namespace gleaner {
+namespace {
+
+constexpr DataType kAll[] = {DataType::kFloat32, DataType::kFloat64, DataType::kFloat16, DataType::kBFloat16,
+                             DataType::kInt32};
+
+TEST(DataTypes, NamesGoBothWays) {
+  for (DataType type : kAll) {
+    EXPECT_TRUE(is_valid(type));
+    EXPECT_EQ(parse_data_type(name_of(type)), type);
+  }
+  EXPECT_EQ(name_of(DataType::kBFloat16), "bf16");
+  EXPECT_EQ(parse_data_type("float32"), std::nullopt);
+  EXPECT_EQ(parse_data_type(""), std::nullopt);
+}
+
+// They travel: a change of any of these breaks peers.
+TEST(DataTypes, ValuesAndSizesAreFixed) {
+  const int values[] = {1, 2, 3, 4, 5};
+  const size_t sizes[] = {4, 8, 2, 2, 4};
+  for (size_t i = 0; i < std::size(kAll); ++i) {
+    EXPECT_EQ(static_cast<int>(kAll[i]), values[i]);
+    EXPECT_EQ(size_of(kAll[i]), sizes[i]);
+  }
+}
+
+TEST(DataTypes, AnythingElseIsInvalid) {
+  for (int value : {0, 6, 255}) {
+    EXPECT_FALSE(is_valid(static_cast<DataType>(value)));
+    EXPECT_EQ(size_of(static_cast<DataType>(value)), 0u);
+    EXPECT_EQ(name_of(static_cast<DataType>(value)), "invalid");
+  }
+  EXPECT_TRUE(is_valid(ReduceOp::kSum));
+  EXPECT_TRUE(is_valid(ReduceOp::kAverage));
+  EXPECT_FALSE(is_valid(static_cast<ReduceOp>(0)));
+  EXPECT_FALSE(is_valid(static_cast<ReduceOp>(3)));
+}
+
+}  // namespace
+}  // namespace gleaner
