@@ -1,0 +1,50 @@
+// One connected SOCK_SEQPACKET socket between two local ranks: messages are gathered into packets and sent without
+// blocking. Belongs to one thread. Once warm it allocates nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "comm-lib/local/descriptor.h"
+#include "comm-lib/local/message.h"
+
+namespace gleaner::local {
+
+class Channel {
+ public:
+  explicit Channel(Descriptor socket) : socket_(std::move(socket)) {}
+
+  // Queues a message, with a file descriptor if `attached` is valid. Fills in payload_bytes. Dropped once closed.
+  void queue(Message message, ConstBytes payload = {}, Descriptor attached = {});
+
+  // Sends what the socket takes. What is queued for a peer that is gone is dropped: receive() tells of it.
+  void flush();
+  bool drained() const { return sent_packets_ == packets_.size(); }
+
+  enum class Receipt { kPacket, kNothing, kClosed };
+  struct Packet {
+    ConstBytes bytes;     // until the next receive()
+    Descriptor attached;  // what came along, if anything
+  };
+  Receipt receive(Packet& packet);
+
+  int descriptor() const { return socket_.get(); }  // -1 once closed
+  void close();
+
+ private:
+  struct Outgoing {
+    uint32_t bytes = 0;
+    Descriptor attached;
+  };
+  void drop();
+
+  Descriptor socket_;
+  std::vector<std::byte> bytes_;  // of all packets, one after the other
+  std::vector<Outgoing> packets_;
+  size_t sent_packets_ = 0;
+  size_t sent_bytes_ = 0;
+  std::array<std::byte, kMaxPacket> incoming_;
+};
+
+}  // namespace gleaner::local

@@ -1,0 +1,65 @@
+// Local rank 0: waits for the others, makes the memory, keeps the record of every push_pull, and tells all what comes
+// next.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm-lib/local/local_rank.h"
+#include "comm-lib/local/rounds.h"
+#include "comm-lib/local/segment.h"
+
+namespace gleaner::local {
+
+class Leader final : public LocalRank {
+ public:
+  static absl::StatusOr<std::unique_ptr<Group>> create(const Env& env, const Options& options,
+                                                       const kernels::Kernels* kernels, Events* events);
+  ~Leader() override { leave(); }
+
+  void publish(uint32_t tensor, const absl::Status& status) override;
+  bool idle() const override;
+
+ private:
+  // Tensors registered together, and their memory.
+  struct Batch {
+    Layout layout;
+    std::unique_ptr<Segment> segment;
+  };
+
+  Leader(const Env& env, const Options& options, const kernels::Kernels* kernels, Events* events);
+
+  void on_tick() override;
+  void on_readable(int descriptor) override;
+  absl::Status on_message(Peer& peer, const Message& message, ConstBytes payload, Descriptor attached) override;
+  void on_broken(Peer& peer, const absl::Status& status) override;
+  void on_gone(Peer& peer) override;
+  absl::Status on_registered(Layout layout) override;
+  void on_stage(const PushPulls::Finished& finished) override;
+  void work() override;
+  bool has_more_work() const override;
+  void flush() override;
+  void close(const Message& last, ConstBytes payload) override;
+
+  void accept();
+  absl::Status greet(Peer& peer, const HelloPayload& hello);
+  void refuse(Peer& peer, const absl::Status& status);
+  void begin_if_complete();
+  std::string missing() const;
+  void hand_out(Batch& batch);
+  absl::Status on_ready(uint32_t rank, const Message& message);
+  absl::Status on_left(Peer& peer);
+  void go_on(uint32_t tensor, Rounds::Next next);
+  void spread(uint32_t tensor, const absl::Status& status);
+
+  Descriptor listener_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // proved or not
+  std::vector<Peer*> ranks_;                  // by local rank; null: not here yet, or the leader itself
+  std::string last_refusal_;
+  Rounds rounds_;
+  std::vector<Batch> batches_;
+  size_t handed_out_ = 0;  // of batches_, from the front
+};
+
+}  // namespace gleaner::local
