@@ -1,0 +1,258 @@
+// One suite, run over every transport.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tests/conformance/rig.h"
+
+namespace gleaner::transport {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Conformance : public ::testing::TestWithParam<TransportKind> {
+ protected:
+  void SetUp() override { make(absl::Seconds(1), absl::Seconds(10)); }
+  void make(absl::Duration ping_after, absl::Duration idle_deadline) {
+    rig_.reset();
+    rig_ = GetParam().make(system_.env(), ping_after, idle_deadline);
+  }
+
+  static wire::Header push(uint64_t step) {
+    wire::Header header;
+    header.type = wire::FrameType::kPush;
+    header.job = kJob;
+    header.sender = 3;
+    header.tensor = 5;
+    header.partition = 11;
+    header.epoch = 2;
+    header.step = step;
+    return header;
+  }
+  static Buffer pattern(BufferPool& pool, size_t size, uint64_t seed) {
+    Buffer buffer = pool.take(size);
+    for (size_t i = 0; i < size; ++i) buffer.bytes()[i] = static_cast<std::byte>((i * 131 + seed * 17) >> 3);
+    return buffer;
+  }
+  static bool same(const std::vector<std::byte>& got, const Buffer& expected) {
+    return got.size() == expected.size() && std::equal(got.begin(), got.end(), expected.bytes().begin());
+  }
+
+  SystemEnv system_{LogOptions{"test", LogLevel::kOff}};
+  BufferPool pool_;
+  std::unique_ptr<Rig> rig_;
+};
+
+TEST_P(Conformance, BothEndsKnowEachOther) {
+  int mine = 0;
+  ASSERT_TRUE(rig_->connect(&mine).ok());
+  ASSERT_TRUE(
+      rig_->poll_until([&] { return !rig_->server_end.connections.empty() && !rig_->client_end.connections.empty(); }));
+  const Peer& accepted = rig_->server_end.connections[0]->peer();
+  EXPECT_EQ(accepted.job, kJob);
+  EXPECT_EQ(accepted.member, 3u);
+  EXPECT_TRUE(accepted.accepted);
+  EXPECT_FALSE(rig_->client_end.connections[0]->peer().accepted);
+  EXPECT_EQ(rig_->client_end.connections[0]->context, &mine);
+}
+
+TEST_P(Conformance, PayloadsOfEverySizeArriveWholeAndInOrder) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  const std::vector<size_t> sizes = {0,    1,      63,     64,        65,       4095, 4096, 4097,
+                                     8191, 65'536, 65'537, 1'000'000, 4u << 20, 0,    7};
+  std::vector<Buffer> sent;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    sent.push_back(pattern(pool_, sizes[i], i));
+    client->send(push(i), sent.back());
+  }
+  ASSERT_TRUE(rig_->poll_until([&] { return rig_->server_end.received.size() == sizes.size(); }));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    EXPECT_EQ(rig_->server_end.received[i].header.step, i);
+    EXPECT_EQ(rig_->server_end.received[i].header.payload_bytes, sizes[i]);
+    EXPECT_EQ(rig_->server_end.received[i].header.tensor, 5u);
+    EXPECT_TRUE(same(rig_->server_end.received[i].payload, sent[i])) << sizes[i];
+  }
+}
+
+TEST_P(Conformance, ThousandsOfFramesBothWaysAtOnce) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  constexpr uint64_t kFrames = 5000;
+  const Buffer payload = pattern(pool_, 700, 1);
+  for (uint64_t i = 0; i < kFrames; ++i) {
+    client->send(push(i), payload);
+    server->send(push(i), payload);
+  }
+  ASSERT_TRUE(rig_->poll_until(
+      [&] { return rig_->server_end.received.size() == kFrames && rig_->client_end.received.size() == kFrames; }));
+  for (uint64_t i = 0; i < kFrames; ++i) {
+    ASSERT_EQ(rig_->server_end.received[i].header.step, i);
+    ASSERT_EQ(rig_->client_end.received[i].header.step, i);
+    ASSERT_TRUE(same(rig_->client_end.received[i].payload, payload));
+  }
+}
+
+TEST_P(Conformance, BuffersAreGivenBackOnceSent) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  const Buffer payload = pattern(pool_, 3 << 20, 1);
+  client->send(push(0), payload);
+  EXPECT_FALSE(payload.sole_owner());
+  ASSERT_TRUE(rig_->poll_until([&] { return rig_->server_end.received.size() == 1 && payload.sole_owner(); }));
+  EXPECT_EQ(client->queued_bytes(), 0u);
+}
+
+TEST_P(Conformance, ABacklogDrains) {
+  rig_->server_end.keep_frames = false;
+  size_t seen = 0;
+  rig_->server_end.when_frame = [&](Connection&, const wire::Header&) { ++seen; };
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  const Buffer payload = pattern(pool_, 1 << 20, 1);
+  for (uint64_t i = 0; i < 64; ++i) client->send(push(i), payload);
+  ASSERT_TRUE(rig_->poll_until([&] { return seen == 64; }));
+  EXPECT_EQ(client->queued_bytes(), 0u);
+}
+
+TEST_P(Conformance, AnswersFromWithinACallback) {
+  rig_->server_end.when_frame = [](Connection& connection, const wire::Header& header) { connection.send(header, {}); };
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  client->send(push(9), pattern(pool_, 100, 1));
+  ASSERT_TRUE(rig_->poll_until([&] { return rig_->client_end.received.size() == 1; }));
+  EXPECT_EQ(rig_->client_end.received[0].header.step, 9u);
+}
+
+TEST_P(Conformance, ClosingTellsBothEnds) {
+  for (const bool from_client : {true, false}) {
+    make(absl::Seconds(1), absl::Seconds(10));
+    const auto [client, server] = rig_->connected();
+    ASSERT_NE(client, nullptr);
+    End& closer = from_client ? rig_->client_end : rig_->server_end;
+    End& other = from_client ? rig_->server_end : rig_->client_end;
+    (from_client ? client : server)->close(absl::AbortedError("enough"));
+    EXPECT_TRUE(closer.closed.empty()) << "no callback from within close()";
+    ASSERT_TRUE(rig_->poll_until([&] { return closer.closed.size() == 1 && other.closed.size() == 1; }));
+    EXPECT_EQ(closer.closed[0].message(), "enough");
+    EXPECT_TRUE(absl::IsUnavailable(other.closed[0])) << other.closed[0];
+    EXPECT_THAT(std::string(other.closed[0].message()), HasSubstr("closed by the peer"));
+  }
+}
+
+TEST_P(Conformance, SendingAfterCloseIsDropped) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  const Buffer payload = pattern(pool_, 100, 1);
+  client->close(absl::OkStatus());
+  client->send(push(1), payload);
+  ASSERT_TRUE(
+      rig_->poll_until([&] { return rig_->server_end.closed.size() == 1 && rig_->client_end.closed.size() == 1; }));
+  EXPECT_TRUE(rig_->server_end.received.empty());
+  EXPECT_TRUE(payload.sole_owner());
+}
+
+TEST_P(Conformance, ConnectsAgain) {
+  for (uint64_t i = 0; i < 3; ++i) {
+    const auto [client, server] = rig_->connected();
+    ASSERT_NE(client, nullptr);
+    client->send(push(i), pattern(pool_, 50, i));
+    ASSERT_TRUE(rig_->poll_until([&] { return rig_->server_end.received.size() == i + 1; }));
+    client->close(absl::OkStatus());
+    ASSERT_TRUE(rig_->poll_until(
+        [&] { return rig_->client_end.closed.size() == i + 1 && rig_->server_end.closed.size() == i + 1; }));
+  }
+}
+
+TEST_P(Conformance, ManyConnectionsKeepApart) {
+  std::vector<Connection*> clients;
+  for (int i = 0; i < 50; ++i) {
+    clients.push_back(rig_->connected().first);
+    ASSERT_NE(clients.back(), nullptr);
+  }
+  std::vector<uint64_t> steps;
+  rig_->server_end.when_frame = [&](Connection&, const wire::Header& header) { steps.push_back(header.step); };
+  for (uint64_t i = 0; i < clients.size(); ++i) clients[i]->send(push(i), pattern(pool_, 1000 + i, i));
+  ASSERT_TRUE(rig_->poll_until([&] { return steps.size() == clients.size(); }));
+  std::sort(steps.begin(), steps.end());
+  for (uint64_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], i);
+}
+
+TEST_P(Conformance, NobodyListening) {
+  rig_->address.port = GetParam().has_network ? 1 : 2;
+  const auto connection = rig_->connect();
+  absl::Status status = connection.status();
+  if (connection.ok()) {
+    ASSERT_TRUE(rig_->poll_until([&] { return rig_->client_end.closed.size() == 1; }));
+    status = rig_->client_end.closed[0];
+  }
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(rig_->address.to_string()));
+}
+
+TEST_P(Conformance, AddressInUse) {
+  const absl::Status status = rig_->client().listen(rig_->address).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+}
+
+TEST_P(Conformance, AnErrorOfTheReceiverClosesOnlyThatConnection) {
+  if (!rig_->connected().first->capabilities().checksums_payload) GTEST_SKIP() << "payloads are not placed in process";
+  const auto [other, other_server] = rig_->connected();
+  const auto [client, server] = rig_->connected();
+  rig_->server_end.header_answer = absl::ResourceExhaustedError("no room");
+  client->send(push(0), pattern(pool_, 100, 1));
+  ASSERT_TRUE(
+      rig_->poll_until([&] { return rig_->server_end.closed.size() == 1 && rig_->client_end.closed.size() == 1; }));
+  EXPECT_THAT(std::string(rig_->server_end.closed[0].message()), HasSubstr("no room"));
+  rig_->server_end.header_answer = absl::OkStatus();
+  other->send(push(1), pattern(pool_, 100, 1));
+  EXPECT_TRUE(rig_->poll_until([&] { return rig_->server_end.received.size() == 1; }));
+}
+
+TEST_P(Conformance, WakeEndsAPollFromAnotherThread) {
+  if (!GetParam().has_network) GTEST_SKIP() << "polling in process never waits";
+  std::thread waker([&] { rig_->client().wake(); });
+  const absl::Duration start = system_.env().clock->since_start();
+  rig_->client().poll(absl::Seconds(60));
+  EXPECT_LT(system_.env().clock->since_start() - start, absl::Seconds(50));
+  waker.join();
+}
+
+TEST_P(Conformance, TheWrongSecretIsRefusedWithAReason) {
+  if (!GetParam().has_network) GTEST_SKIP() << "who shares the process shares the secret";
+  ConnectOptions options;
+  options.job = kJob;
+  options.secret = {9, 9, 9};
+  ASSERT_TRUE(rig_->client().connect(rig_->address, options).ok());
+  ASSERT_TRUE(rig_->poll_until([&] { return !rig_->client_end.closed.empty() && !rig_->server_end.closed.empty(); }));
+  EXPECT_TRUE(absl::IsPermissionDenied(rig_->client_end.closed[0])) << rig_->client_end.closed[0];
+  EXPECT_THAT(std::string(rig_->client_end.closed[0].message()), HasSubstr("wrong secret"));
+  EXPECT_TRUE(rig_->server_end.connections.empty());
+}
+
+TEST_P(Conformance, AnIdleConnectionStaysUpByPings) {
+  if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
+  make(absl::Milliseconds(20), absl::Milliseconds(1500));
+  ASSERT_NE(rig_->connected().first, nullptr);
+  const absl::Duration start = system_.env().clock->since_start();
+  while (system_.env().clock->since_start() - start < absl::Milliseconds(2500)) rig_->poll_both();
+  EXPECT_TRUE(rig_->client_end.closed.empty());
+  EXPECT_TRUE(rig_->client_end.received.empty()) << "pings are the transport's own";
+}
+
+TEST_P(Conformance, ASilentPeerIsGivenUp) {
+  if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
+  make(absl::Milliseconds(20), absl::Milliseconds(200));
+  ASSERT_NE(rig_->connected().first, nullptr);
+  while (rig_->client_end.closed.empty()) rig_->client().poll(absl::Milliseconds(10));  // the server never polls
+  EXPECT_TRUE(absl::IsDeadlineExceeded(rig_->client_end.closed[0])) << rig_->client_end.closed[0];
+  EXPECT_THAT(std::string(rig_->client_end.closed[0].message()), HasSubstr("silent"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, Conformance, ::testing::ValuesIn(all_transports()),
+                         [](const auto& kind) { return kind.param.name; });
+
+}  // namespace
+}  // namespace gleaner::transport

@@ -1,0 +1,102 @@
+#include "tests/conformance/rig.h"
+
+#include <algorithm>
+
+#include "common/transport/inproc/transport.h"
+#include "common/transport/tcp/transport.h"
+
+namespace gleaner::transport {
+namespace {
+
+class TcpRig : public Rig {
+ public:
+  TcpRig(const Env& env, absl::Duration ping_after, absl::Duration idle_deadline) {
+    const tcp::Options options{.ping_after = ping_after, .idle_deadline = idle_deadline};
+    client_ = tcp::Transport::create(env, options, &client_end, &job).value();
+    server_ = tcp::Transport::create(env, options, &server_end, &job).value();
+    address = server_->listen(address).value();
+  }
+  Transport& client() override { return *client_; }
+  Transport& server() override { return *server_; }
+  void poll_both() override {
+    client_->poll(absl::Milliseconds(1));
+    server_->poll(absl::Milliseconds(1));
+  }
+
+ private:
+  std::unique_ptr<tcp::Transport> client_;
+  std::unique_ptr<tcp::Transport> server_;
+};
+
+class InprocRig : public Rig {
+ public:
+  InprocRig() : client_(&hub_, &client_end), server_(&hub_, &server_end) {
+    address = server_.listen({"127.0.0.1", 1}).value();
+  }
+  Transport& client() override { return client_; }
+  Transport& server() override { return server_; }
+  void poll_both() override {
+    client_.poll(absl::ZeroDuration());
+    server_.poll(absl::ZeroDuration());
+  }
+
+ private:
+  inproc::Hub hub_;
+  inproc::Transport client_;
+  inproc::Transport server_;
+};
+
+}  // namespace
+
+std::vector<TransportKind> all_transports() {
+  return {{"tcp", true,
+           [](const Env& env, absl::Duration ping_after, absl::Duration idle_deadline) {
+             return std::make_unique<TcpRig>(env, ping_after, idle_deadline);
+           }},
+          {"inproc", false, [](const Env&, absl::Duration, absl::Duration) { return std::make_unique<InprocRig>(); }}};
+}
+
+void End::on_connected(Connection& connection) { connections.push_back(&connection); }
+
+absl::StatusOr<Buffer> End::on_header(Connection&, const wire::Header& header) {
+  if (!header_answer.ok()) return header_answer;
+  return pool.take(header.payload_bytes);
+}
+
+void End::on_frame(Connection& connection, const wire::Header& header, Buffer payload) {
+  if (keep_frames) received.push_back({header, {payload.bytes().begin(), payload.bytes().end()}});
+  if (when_frame) when_frame(connection, header);
+}
+
+void End::on_closed(Connection& connection, const absl::Status& status) {
+  std::erase(connections, &connection);
+  closed.push_back(status);
+}
+
+absl::StatusOr<Connection*> Rig::connect(void* context) {
+  ConnectOptions options;
+  options.job = kJob;
+  options.member = 3;
+  options.secret = job.secret;
+  options.context = context;
+  return client().connect(address, options);
+}
+
+bool Rig::poll_until(const std::function<bool()>& done) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (done()) return true;
+    poll_both();
+  }
+  return done();
+}
+
+std::pair<Connection*, Connection*> Rig::connected() {
+  const size_t before = server_end.connections.size();
+  if (!connect().ok()) return {nullptr, nullptr};
+  const bool up =
+      poll_until([&] { return server_end.connections.size() > before && client_end.connections.size() > before; });
+  if (!up) return {nullptr, nullptr};
+  return {client_end.connections.back(), server_end.connections.back()};
+}
+
+}  // namespace gleaner::transport
