@@ -1,5 +1,5 @@
-// sim [--seeds N] [--first S]: runs N random jobs through the protocol cores; the first that fails ends it and prints
-// the command that replays it. sim --seed S: runs that one and prints every event.
+// sim_test [--seeds N] [--first S]: runs N random jobs through the protocol cores; the first that fails ends it and
+// prints the command that replays it. sim_test --seed S: runs that one and prints every event.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -81,7 +81,7 @@ int run(const Arguments& arguments) {
     Simulation(scenario, &*kernels, &report).run();
     ++report.coverage.seeds;
     if (!report.failure()) continue;
-    std::fprintf(stderr, "sim: seed %llu failed: %s\n  %s\n  replay: sim --seed %llu\n",
+    std::fprintf(stderr, "sim: seed %llu failed: %s\n  %s\n  replay: sim_test --seed %llu\n",
                  static_cast<unsigned long long>(seed), report.failure()->c_str(), scenario.to_string().c_str(),
                  static_cast<unsigned long long>(seed));
     return 1;
@@ -98,7 +98,7 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   gleaner::sim::Arguments arguments;
   if (!gleaner::sim::parse(argc, argv, arguments)) {
-    std::fputs("usage: sim [--seeds N] [--first S] | sim --seed S\n", stderr);
+    std::fputs("usage: sim_test [--seeds N] [--first S] | sim_test --seed S\n", stderr);
     return 2;
   }
   return gleaner::sim::run(arguments);
