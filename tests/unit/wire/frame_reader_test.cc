@@ -1,0 +1,79 @@
+#include "common/transport/frame_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace gleaner::transport {
+namespace {
+
+// A stream of frames with payloads of these sizes; payload byte i of frame f is f + i.
+std::vector<std::byte> stream_of(const std::vector<size_t>& sizes) {
+  std::vector<std::byte> stream;
+  for (size_t f = 0; f < sizes.size(); ++f) {
+    std::vector<std::byte> payload(sizes[f]);
+    for (size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::byte>(f + i);
+    wire::Header header;
+    header.type = wire::FrameType::kPush;
+    header.step = f;
+    wire::seal(header, payload);
+    const auto bytes = std::as_bytes(std::span(&header, 1));
+    stream.insert(stream.end(), bytes.begin(), bytes.end());
+    stream.insert(stream.end(), payload.begin(), payload.end());
+  }
+  return stream;
+}
+
+TEST(FrameReader, FramesDoNotDependOnHowTheStreamIsCut) {
+  const std::vector<size_t> sizes = {0, 1, 100, 8191, 8192, 65'536, 200'000, 0, 3};
+  const std::vector<std::byte> stream = stream_of(sizes);
+  for (const size_t most : {size_t{1}, size_t{63}, size_t{64}, size_t{1000}, size_t{70'000}, stream.size()}) {
+    BufferPool pool;
+    FrameReader reader;
+    FrameReader::Frame frame;
+    const auto allocate = [&](const wire::Header& header) -> absl::StatusOr<Buffer> {
+      return pool.take(header.payload_bytes);
+    };
+    size_t frames = 0;
+    std::mt19937 random(static_cast<unsigned>(most));
+    for (size_t at = 0; at < stream.size();) {
+      const MutableBytes space = reader.space();
+      ASSERT_FALSE(space.empty());
+      const size_t bytes = std::min({space.size(), 1 + random() % most, stream.size() - at});
+      std::memcpy(space.data(), stream.data() + at, bytes);
+      reader.received(bytes);
+      at += bytes;
+      while (true) {
+        const auto whole = reader.next(allocate, &frame);
+        ASSERT_TRUE(whole.ok()) << whole.status();
+        if (!*whole) break;
+        ASSERT_EQ(frame.header.step, frames);
+        ASSERT_EQ(frame.payload.size(), sizes[frames]);
+        for (size_t i = 0; i < frame.payload.size(); ++i) {
+          ASSERT_EQ(frame.payload.bytes()[i], static_cast<std::byte>(frames + i));
+        }
+        ++frames;
+      }
+    }
+    EXPECT_EQ(frames, sizes.size()) << "pieces of at most " << most;
+  }
+}
+
+TEST(FrameReader, ADamagedPayloadEndsTheStream) {
+  std::vector<std::byte> stream = stream_of({1000});
+  stream.back() ^= std::byte{1};
+  BufferPool pool;
+  FrameReader reader;
+  FrameReader::Frame frame;
+  std::memcpy(reader.space().data(), stream.data(), stream.size());
+  reader.received(stream.size());
+  const auto whole = reader.next(
+      [&](const wire::Header& header) -> absl::StatusOr<Buffer> { return pool.take(header.payload_bytes); }, &frame);
+  EXPECT_TRUE(absl::IsDataLoss(whole.status())) << whole.status();
+}
+
+}  // namespace
+}  // namespace gleaner::transport
