@@ -128,7 +128,8 @@ TEST(DeriveSecret, DependsOnTokenJobAndNonce) {
   EXPECT_EQ(secret, derive_secret("token", "job", bytes));
   EXPECT_NE(secret, derive_secret("tokem", "job", bytes));
   EXPECT_NE(secret, derive_secret("token", "jobs", bytes));
-  EXPECT_NE(secret, derive_secret("token", "job", std::as_bytes(std::span(Nonce{2}))));
+  const Nonce other{2};
+  EXPECT_NE(secret, derive_secret("token", "job", std::as_bytes(std::span(other))));
 }
 
 }  // namespace
