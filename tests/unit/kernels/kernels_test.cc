@@ -1,0 +1,152 @@
+// The contract in kernels.h, for every variant, against values worked out by other means.
+#include "common/kernels/kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+#include <xmmintrin.h>
+
+namespace gleaner::kernels {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <typename T>
+std::vector<T> sum(const Kernels& kernels, DataType type, const std::vector<std::vector<T>>& sources,
+                   uint32_t divisor = 1) {
+  std::vector<const std::byte*> pointers;
+  for (const auto& source : sources) pointers.push_back(reinterpret_cast<const std::byte*>(source.data()));
+  std::vector<T> result(sources[0].size());
+  kernels.sum(type, pointers, reinterpret_cast<std::byte*>(result.data()), result.size(), divisor);
+  return result;
+}
+
+class EveryVariant : public ::testing::TestWithParam<std::string> {
+ protected:
+  const Kernels kernels_ = *Kernels::choose(GetParam());
+};
+
+std::vector<std::string> variants() {
+  std::vector<std::string> names;
+  for (absl::string_view name : available_variants()) names.emplace_back(name);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Kernels, EveryVariant, ::testing::ValuesIn(variants()),
+                         [](const auto& tested) { return tested.param; });
+
+TEST_P(EveryVariant, AddsInTheOrderGiven) {
+  // 2^24 + 1 is a tie in fp32, so the order of the two ones and the 2^24 shows.
+  constexpr float kBig = 16777216.0f;
+  EXPECT_THAT(sum<float>(kernels_, DataType::kFloat32, {{kBig}, {1}, {1}}), ElementsAre(kBig));
+  EXPECT_THAT(sum<float>(kernels_, DataType::kFloat32, {{1}, {1}, {kBig}}), ElementsAre(kBig + 2));
+}
+
+// A double holds the exact sum and quotient of two fp32 closely enough that rounding it to fp32 is right (53 >=
+// 2*24+2).
+TEST_P(EveryVariant, RoundsEveryStepOfFloat32Once) {
+  std::mt19937 random(2);
+  std::uniform_real_distribution<float> uniform(-1e3f, 1e3f);
+  std::vector<std::vector<float>> sources(5, std::vector<float>(1000));
+  for (auto& source : sources) {
+    for (float& value : source) value = std::ldexp(uniform(random), static_cast<int>(random() % 20));
+  }
+  for (uint32_t divisor : {1u, 2u, 3u, 7u, 8u, 1000u}) {
+    const std::vector<float> result = sum(kernels_, DataType::kFloat32, sources, divisor);
+    for (size_t i = 0; i < result.size(); ++i) {
+      float expected = sources[0][i];
+      for (size_t s = 1; s < sources.size(); ++s) {
+        expected = static_cast<float>(static_cast<double>(expected) + static_cast<double>(sources[s][i]));
+      }
+      expected = static_cast<float>(static_cast<double>(expected) / divisor);
+      ASSERT_EQ(std::bit_cast<uint32_t>(result[i]), std::bit_cast<uint32_t>(expected)) << i << " / " << divisor;
+    }
+  }
+}
+
+TEST_P(EveryVariant, SumsSixteenBitFloatsInFloat32) {
+  // 2048 + 1 is a tie in fp16 (to 2048), 256 + 1 one in bf16 (to 256): only a wider accumulator gets to the sums.
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x6800}, {0x3C00}, {0x3C00}}), ElementsAre(0x6801));
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kBFloat16, {{0x4380}, {0x3F80}, {0x3F80}}), ElementsAre(0x4381));
+  // 65504 + 65504 is beyond fp16, their average is not.
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x7BFF}, {0x7BFF}}), ElementsAre(0x7C00));
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x7BFF}, {0x7BFF}}, 2), ElementsAre(0x7BFF));
+  // (1 + 2^-10) / 3 is 1366.67 places of 2^-12, so 1367.
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x3C00}, {0x1400}}, 3), ElementsAre(0x3557));
+}
+
+TEST_P(EveryVariant, SumsFloat64) {
+  EXPECT_THAT(sum<double>(kernels_, DataType::kFloat64, {{0.1, 1e300}, {0.2, -1e300}, {0.3, 1}}),
+              ElementsAre(0.1 + 0.2 + 0.3, 1.0));
+  EXPECT_THAT(sum<double>(kernels_, DataType::kFloat64, {{1.0}, {1.0}}, 3), ElementsAre(2.0 / 3.0));
+}
+
+TEST_P(EveryVariant, WrapsInt32Around) {
+  constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
+  EXPECT_THAT(sum<int32_t>(kernels_, DataType::kInt32, {{kMax, -5}, {1, 3}, {1, 2}}), ElementsAre(-kMax, 0));
+}
+
+TEST_P(EveryVariant, MakesNanCanonical) {
+  constexpr uint32_t kInfinity = 0x7F800000;
+  EXPECT_THAT(sum<uint32_t>(kernels_, DataType::kFloat32,
+                            {{0xFFC12345, 0x7F800001, kInfinity, 0xFF800000, 0x3F800000},
+                             {0x3F800000, 0x3F800000, 0xFF800000, 0xFF800000, 0x7FFFFFFF}}),
+              ElementsAre(0x7FC00000, 0x7FC00000, 0x7FC00000, 0xFF800000, 0x7FC00000));
+  EXPECT_THAT(sum<uint64_t>(kernels_, DataType::kFloat64, {{0xFFF8000000000001}, {0}}),
+              ElementsAre(0x7FF8000000000000));
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0xFE01, 0x7C01}}), ElementsAre(0x7E00, 0x7E00));
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kBFloat16, {{0xFF81, 0xFFFF}}), ElementsAre(0x7FC0, 0x7FC0));
+}
+
+TEST_P(EveryVariant, KeepsWhatIsSmallAndTheSignOfZero) {
+  EXPECT_THAT(sum<uint32_t>(kernels_, DataType::kFloat32, {{1, 0x80000000, 0x80000000}, {2, 0x80000000, 0}}),
+              ElementsAre(3, 0x80000000, 0));
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{1, 0x8000}, {2, 0x8000}}), ElementsAre(3, 0x8000));
+  EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kBFloat16, {{1, 0x8001}, {2, 0x8002}}), ElementsAre(3, 0x8003));
+}
+
+TEST_P(EveryVariant, TakesNoNoticeOfTheCallersFloatingPointModes) {
+  const uint32_t before = _mm_getcsr();
+  const uint32_t odd_modes = before | 0x8040 | 0x6000;  // flush to zero, denormals are zero, round towards zero
+  const std::vector<std::vector<uint32_t>> sources = {{1, 0x3F800000}, {2, 0x33C00000}};
+  _mm_setcsr(odd_modes);
+  const std::vector<uint32_t> result = sum(kernels_, DataType::kFloat32, sources);
+  const uint32_t after = _mm_getcsr();
+  _mm_setcsr(before);
+  EXPECT_THAT(result, ElementsAre(3, 0x3F800001));
+  EXPECT_EQ(after, odd_modes);
+}
+
+TEST_P(EveryVariant, IsChosenByName) { EXPECT_EQ(kernels_.name(), GetParam()); }
+
+TEST(Kernels, TakesTheBestWhenNoneIsNamed) {
+  ASSERT_FALSE(available_variants().empty());
+  EXPECT_EQ(available_variants().front(), "scalar");
+  EXPECT_EQ(Kernels::choose("")->name(), available_variants().back());
+}
+
+TEST(Kernels, SaysWhichVariantsThereAre) {
+  const absl::Status status = Kernels::choose("sse9").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'sse9'"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("scalar"));
+}
+
+TEST(Kernels, RefusesWhatTheProcessorCantRun) {
+  for (absl::string_view name : {"avx2", "avx512"}) {
+    const auto available = available_variants();
+    const bool runs = std::find(available.begin(), available.end(), name) != available.end();
+    const absl::StatusCode expected = runs ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition;
+    EXPECT_EQ(Kernels::choose(name).status().code(), expected) << std::string(name);
+  }
+}
+
+}  // namespace
+}  // namespace gleaner::kernels

@@ -1,0 +1,169 @@
+// Every variant against the oracle, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+
+#include "common/kernels/kernels.h"
+
+namespace gleaner::kernels {
+namespace {
+
+constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType::kFloat16, DataType::kBFloat16,
+                               DataType::kInt32};
+
+// Bits that are hard for the type: NaN of all kinds, infinities, subnormals, zeros, ties, the greatest and the least.
+std::vector<uint64_t> hard_values(DataType type) {
+  switch (type) {
+    case DataType::kFloat64:
+      return {0x7FF8000000000000, 0x7FF0000000000001, 0xFFF8000000000000, 0xFFF4567812345678, 0x7FF0000000000000,
+              0xFFF0000000000000, 0x0000000000000001, 0x800FFFFFFFFFFFFF, 0x0010000000000000, 0,
+              0x8000000000000000, 0x7FEFFFFFFFFFFFFF, 0xFFEFFFFFFFFFFFFF, 0x3FF0000000000000, 0x3CA0000000000000};
+    case DataType::kFloat16:
+      return {0x7E00, 0x7C01, 0xFE00, 0xFDFF, 0x7C00, 0xFC00, 0x0001, 0x8001, 0x03FF, 0x83FF, 0x0400,
+              0x0000, 0x8000, 0x7BFF, 0xFBFF, 0x3C00, 0x1000, 0x9000, 0x6800, 0x4C00, 0xCC00};
+    case DataType::kBFloat16:
+      return {0x7FC0, 0x7F81, 0xFFC0, 0xFFBF, 0x7F80, 0xFF80, 0x0001, 0x8001, 0x007F, 0x807F, 0x0080,
+              0x0000, 0x8000, 0x7F7F, 0xFF7F, 0x3F80, 0x3B80, 0xBB80, 0x4380, 0x7B00, 0xFB00};
+    default:
+      return {0x7FC00000, 0x7F800001, 0xFFC00000, 0xFFA12345, 0x7F800000, 0xFF800000, 0x00000001,
+              0x80000001, 0x007FFFFF, 0x807FFFFF, 0x00800000, 0x00000000, 0x80000000, 0x7F7FFFFF,
+              0xFF7FFFFF, 0x3F800000, 0x33800000, 0xB3800000, 0x4B800000, 0x7FFFFFFF, 0xFFFFFFFF};
+  }
+}
+
+// Fills with random bits, half of them from the hard values.
+void fill(DataType type, MutableBytes bytes, std::mt19937_64& random) {
+  const std::vector<uint64_t> hard = hard_values(type);
+  const size_t size = size_of(type);
+  for (size_t at = 0; at + size <= bytes.size(); at += size) {
+    const uint64_t draw = random();
+    const uint64_t value = (draw & 1) != 0 ? hard[(draw >> 1) % hard.size()] : draw >> 1;
+    std::memcpy(bytes.data() + at, &value, size);
+  }
+}
+
+// Sources and a result at any byte offset in blocks that end where they end, so that a sanitizer sees what passes it.
+class Sums {
+ public:
+  Sums(DataType type, size_t elements, size_t count, size_t offset, std::mt19937_64& random)
+      : type_(type), elements_(elements), offset_(offset), blocks_(count) {
+    for (size_t s = 0; s < count; ++s) {
+      blocks_[s].resize(offset_of(s) + elements * size_of(type));
+      fill(type, std::span(blocks_[s]).subspan(offset_of(s)), random);
+      sources_.push_back(blocks_[s].data() + offset_of(s));
+    }
+  }
+
+  std::vector<std::byte> into_new_memory(const Kernels& kernels, uint32_t divisor) const {
+    constexpr size_t kGuard = 64;
+    std::vector<std::byte> memory(offset_ + elements_ * size_of(type_) + kGuard, std::byte{0x5A});
+    kernels.sum(type_, sources_, memory.data() + offset_, elements_, divisor);
+    return memory;
+  }
+
+  // Overwrites a source.
+  std::vector<std::byte> in_place(const Kernels& kernels, uint32_t divisor, size_t source) const {
+    std::vector<std::byte> memory = blocks_[source];
+    std::vector<const std::byte*> sources = sources_;
+    sources[source] = memory.data() + offset_of(source);
+    kernels.sum(type_, sources, memory.data() + offset_of(source), elements_, divisor);
+    memory.erase(memory.begin(), memory.begin() + static_cast<ptrdiff_t>(offset_of(source)));
+    return memory;
+  }
+
+ private:
+  size_t offset_of(size_t source) const { return (offset_ * (source + 1)) % 65; }
+
+  DataType type_;
+  size_t elements_;
+  size_t offset_;
+  std::vector<std::vector<std::byte>> blocks_;
+  std::vector<const std::byte*> sources_;
+};
+
+class Variants : public ::testing::TestWithParam<DataType> {
+ protected:
+  // Both at all divisors that the type takes.
+  void expect_same(const Sums& sums, const std::string& what) const {
+    for (const uint32_t divisor : GetParam() == DataType::kInt32 ? std::vector<uint32_t>{1} : divisors_) {
+      const std::vector<std::byte> expected = sums.into_new_memory(oracle_, divisor);
+      for (absl::string_view name : available_variants()) {
+        ASSERT_TRUE(sums.into_new_memory(*Kernels::choose(name), divisor) == expected)
+            << std::string(name) << ", divisor " << divisor << ", " << what;
+      }
+    }
+  }
+
+  const Kernels oracle_ = *Kernels::choose("scalar");
+  const std::vector<uint32_t> divisors_ = {1, 2, 3, 7, 8};
+  std::mt19937_64 random_{3};
+};
+INSTANTIATE_TEST_SUITE_P(Kernels, Variants, ::testing::ValuesIn(kTypes),
+                         [](const auto& tested) { return std::string(name_of(tested.param)); });
+
+TEST_P(Variants, AgreeAtEverySizeAndOddOffsets) {
+  for (size_t elements = 0; elements <= 257; ++elements) {
+    for (size_t count : {1, 2, 3, 9}) {
+      const size_t offset = (elements * 7 + count) % 64;
+      const Sums sums(GetParam(), elements, count, offset, random_);
+      ASSERT_NO_FATAL_FAILURE(expect_same(sums, testing::PrintToString(std::tuple(elements, count, offset))));
+    }
+  }
+}
+
+TEST_P(Variants, AgreeAtEveryNumberOfSources) {
+  for (size_t count = 1; count <= 20; ++count) {
+    for (size_t elements : {63, 1025, 4500}) {
+      const Sums sums(GetParam(), elements, count, count % 2, random_);
+      ASSERT_NO_FATAL_FAILURE(expect_same(sums, testing::PrintToString(std::tuple(elements, count))));
+    }
+  }
+  const Sums many(GetParam(), 2100, 1024, 1, random_);
+  expect_same(many, "1024 sources");
+}
+
+TEST_P(Variants, MayOverwriteAnySource) {
+  for (size_t count : {1, 2, 5, 12}) {
+    for (size_t elements : {5, 255, 5000}) {
+      const Sums sums(GetParam(), elements, count, 0, random_);
+      const std::vector<std::byte> fresh = sums.into_new_memory(oracle_, 1);
+      for (absl::string_view name : available_variants()) {
+        for (size_t source = 0; source < count; ++source) {
+          const std::vector<std::byte> overwritten = sums.in_place(*Kernels::choose(name), 1, source);
+          ASSERT_TRUE(std::equal(overwritten.begin(), overwritten.end(), fresh.begin()))
+              << std::string(name) << ", source " << source << " of " << count << ", elements " << elements;
+        }
+      }
+    }
+  }
+}
+
+// Every 16-bit value alone, and with one that makes it round.
+TEST(SixteenBitVariants, AgreeOnAllValues) {
+  const Kernels oracle = *Kernels::choose("scalar");
+  std::vector<uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), uint16_t{0});
+  for (const DataType type : {DataType::kFloat16, DataType::kBFloat16}) {
+    for (const uint64_t other : hard_values(type)) {
+      const std::vector<uint16_t> others(all.size(), static_cast<uint16_t>(other));
+      const std::byte* const sources[] = {reinterpret_cast<const std::byte*>(all.data()),
+                                          reinterpret_cast<const std::byte*>(others.data())};
+      for (size_t count : {1, 2}) {
+        std::vector<uint16_t> expected(all.size());
+        std::vector<uint16_t> result(all.size());
+        oracle.sum(type, std::span(sources, count), reinterpret_cast<std::byte*>(expected.data()), all.size(), 3);
+        for (absl::string_view name : available_variants()) {
+          Kernels::choose(name)->sum(type, std::span(sources, count), reinterpret_cast<std::byte*>(result.data()),
+                                     all.size(), 3);
+          ASSERT_TRUE(result == expected) << std::string(name) << " with " << other;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gleaner::kernels
