@@ -56,6 +56,7 @@ absl::Status Server::run() {
   while (!ended_.has_value()) {
     transport_->poll(kObserveEvery);
     mailbox_.drain();
+    if (coordinator_lost_ && summer_->connected_workers() == 0) end(absl::OkStatus());
     const absl::Duration now = env_.clock->since_start();
     if (metrics_.has_value() && summer_ != nullptr && now - observed >= kObserveEvery) {
       observed = now;
@@ -114,6 +115,10 @@ void Server::on_failed(const absl::Status& status) {
 
 void Server::on_finished() {
   mailbox_.post([this] { end(absl::OkStatus()); });
+}
+
+void Server::on_coordinator_lost() {
+  mailbox_.post([this] { coordinator_lost_ = true; });
 }
 
 const wire::Secret* Server::find(uint64_t job) const {

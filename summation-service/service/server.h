@@ -53,6 +53,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   void on_commit(uint32_t epoch) override;
   void on_failed(const absl::Status& status) override;
   void on_finished() override;
+  void on_coordinator_lost() override;
 
   // Handshakes need the secret that comes with the welcome, which also makes the summer: no frame comes before it.
   const wire::Secret* find(uint64_t job) const override;
@@ -81,7 +82,8 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   Mailbox mailbox_;
   std::unique_ptr<member::Client> client_;
   std::optional<absl::Status> ended_;
-  bool leaving_ = false;  // by our own wish: the coordinator is to be told
+  bool leaving_ = false;           // by our own wish: the coordinator is to be told
+  bool coordinator_lost_ = false;  // the job goes on; its end shows when the workers have gone
 };
 
 }  // namespace gleaner::service
