@@ -42,7 +42,7 @@ struct Welcome {
   uint32_t local_ranks = 1;
   uint32_t summers = 0;
   wire::Secret secret{};    // for data connections
-  absl::Duration deadline;  // how long a silent peer is tolerated; how long a declaration may wait for the others
+  absl::Duration deadline;  // how long a silent peer is tolerated
 };
 
 // Cumulative since the start of the job, by local rank 0 of each worker.
@@ -64,6 +64,9 @@ class Listener {
   virtual void on_failed(const absl::Status& status) = 0;
   // Every worker left: summers may go. Last callback.
   virtual void on_finished() = 0;
+  // The coordinator is out of reach after the first commit. What is planned goes on; on_failed() follows if a declared
+  // tensor is in no plan. Nothing else will be heard: a summer goes when its workers have gone.
+  virtual void on_coordinator_lost() {}
 };
 
 class Client {

@@ -1,0 +1,297 @@
+#include "operator/coordinator/core.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
+
+}  // namespace
+
+Core::Core(const Options& options, absl::Duration now)
+    : options_(options),
+      started_(now),
+      last_tick_(now),
+      last_heartbeat_(now),
+      roster_(options),
+      declarations_(&roster_),
+      reports_(roster_.ranks()) {}
+
+std::optional<uint32_t> Core::heard(StreamId stream, absl::Duration now) {
+  const std::optional<uint32_t> seat = roster_.seat_of(stream);
+  if (!seat.has_value() || outcome_.has_value() || roster_[*seat].state != Seat::State::kPresent) return std::nullopt;
+  roster_[*seat].last_heard = now;
+  return seat;
+}
+
+void Core::tell_everyone(const Message& message, Actions& actions) {
+  for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
+    if (roster_[seat].state == Seat::State::kPresent) actions.sends.push_back({roster_[seat].stream, message});
+  }
+}
+
+void Core::fail(const absl::Status& status, std::optional<uint32_t> culprit, Actions& actions) {
+  if (outcome_.has_value()) return;
+  outcome_ = status;
+  culprit_ = culprit;
+  tell_everyone(Failed{status}, actions);
+}
+
+void Core::lost(uint32_t seat, absl::string_view why, Actions& actions) {
+  fail(absl::UnavailableError(absl::StrCat(roster_.located(seat), " is lost: ", why)), seat, actions);
+}
+
+void Core::stop(const absl::Status& why, Actions& actions) { fail(why, std::nullopt, actions); }
+
+void Core::on_joined(StreamId stream, const Identity& identity, absl::Duration now, Actions& actions) {
+  absl::StatusOr<uint32_t> seat =
+      outcome_.has_value() ? absl::FailedPreconditionError("this job has ended") : roster_.join(stream, identity, now);
+  if (!seat.ok()) {
+    ++rejected_;
+    actions.warnings.push_back(absl::StrCat("a member was not let in: ", seat.status().message()));
+    actions.sends.push_back({stream, Rejected{seat.status()}});
+    return;
+  }
+  actions.sends.push_back({stream, Welcome{roster_.member_of(*seat)}});
+  actions.notes.push_back(absl::StrCat(roster_.located(*seat), " joined: ", roster_.joined_ranks(), " of ",
+                                       roster_.ranks(), options_.local_ranks == 1 ? " workers, " : " ranks, ",
+                                       roster_.joined_summers(), " of ", options_.summers, " summers"));
+  if (roster_.complete()) propose_first(now, actions);
+}
+
+void Core::on_heartbeat(StreamId stream, absl::Duration now) { heard(stream, now); }
+
+double Core::bandwidth_of(uint32_t member) const {
+  const bool worker = member < options_.workers;
+  const auto& list = worker ? options_.worker_bits_per_second : options_.summer_bits_per_second;
+  if (!list.empty()) return list[worker ? member : member - options_.workers];
+  if (options_.bits_per_second > 0) return options_.bits_per_second;
+  const double own = roster_[roster_.seat_of_member(member)].identity.bits_per_second;
+  return own > 0 ? own : kAssumedBitsPerSecond;
+}
+
+void Core::propose_first(absl::Duration now, Actions& actions) {
+  plan::Fleet fleet;
+  const uint32_t members = options_.workers + options_.summers;
+  for (uint32_t member = 0; member < members; ++member) {
+    auto& side = member < options_.workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second;
+    side.push_back(bandwidth_of(member));
+  }
+  auto plan = plan::make_plan(fleet, {}, {options_.partition_bytes});
+  if (!plan.ok()) return fail(plan.status(), std::nullopt, actions);
+  for (uint32_t member = 0; member < members; ++member) {
+    plan->members[member].address = roster_[roster_.seat_of_member(member)].identity.address;
+  }
+  plan->local_ranks = options_.local_ranks;
+  plan->epoch = 1;
+  plan->fence = 1;
+  propose(*std::move(plan), now, actions);
+}
+
+void Core::propose_next(absl::Duration now, Actions& actions) {
+  if (agreed_.empty() || proposed_ != nullptr || committed_->epoch == 0 || outcome_.has_value()) return;
+  auto plan = plan::extend_plan(*committed_, std::exchange(agreed_, {}), {options_.partition_bytes});
+  if (!plan.ok()) return fail(plan.status(), std::nullopt, actions);
+  plan->epoch = committed_->epoch + 1;
+  plan->fence = committed_->fence;
+  propose(*std::move(plan), now, actions);
+}
+
+void Core::propose(plan::Plan plan, absl::Duration now, Actions& actions) {
+  proposed_ = std::make_shared<const plan::Plan>(std::move(plan));
+  proposed_at_ = now;
+  tell_everyone(Prepare{proposed_}, actions);
+}
+
+std::vector<uint32_t> Core::unacknowledged() const {
+  std::vector<uint32_t> seats;
+  for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
+    if (roster_[seat].state == Seat::State::kPresent && roster_[seat].acknowledged < proposed_->epoch) {
+      seats.push_back(seat);
+    }
+  }
+  return seats;
+}
+
+void Core::on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, Actions& actions) {
+  const std::optional<uint32_t> seat = heard(stream, now);
+  if (!seat.has_value()) return;
+  if (proposed_ == nullptr || epoch != proposed_->epoch) {
+    if (epoch == roster_[*seat].acknowledged) return;  // said once more
+    return fail(absl::InternalError(absl::StrCat(roster_.located(*seat), " acknowledged the plan of epoch ", epoch,
+                                                 ", which nobody proposed")),
+                *seat, actions);
+  }
+  if (roster_[*seat].acknowledged == epoch) return;
+  roster_[*seat].acknowledged = epoch;
+  commit_if_acknowledged(now, actions);
+}
+
+void Core::commit_if_acknowledged(absl::Duration now, Actions& actions) {
+  if (proposed_ == nullptr || outcome_.has_value() || !unacknowledged().empty()) return;
+  committed_ = std::exchange(proposed_, nullptr);
+  tell_everyone(Commit{committed_->epoch}, actions);
+  actions.notes.push_back(absl::StrCat("plan committed: epoch ", committed_->epoch, ", ", committed_->tensors.size(),
+                                       " tensors in ", committed_->partitions.size(), " partitions"));
+  propose_next(now, actions);
+}
+
+void Core::on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, absl::Duration now, Actions& actions) {
+  const std::optional<uint32_t> seat = heard(stream, now);
+  if (!seat.has_value()) return;
+  fail({why.ok() ? absl::StatusCode::kUnknown : why.code(),
+        absl::StrCat(roster_.located(*seat), " can't follow the plan of epoch ", epoch, ": ", why.message())},
+       *seat, actions);
+}
+
+void Core::on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors, absl::Duration now,
+                       Actions& actions) {
+  const std::optional<uint32_t> seat = heard(stream, now);
+  if (!seat.has_value()) return;
+  if (roster_.is_summer(*seat)) {
+    return fail(absl::InternalError(absl::StrCat(roster_.located(*seat), " declared tensors; only workers do")), *seat,
+                actions);
+  }
+  const absl::Status status = declarations_.declare(*seat, tensors, now);
+  if (!status.ok()) return fail(status, *seat, actions);
+  for (plan::Tensor& tensor : declarations_.take_agreed()) agreed_.push_back(std::move(tensor));
+  propose_next(now, actions);
+  check_declarations(now, actions);
+}
+
+void Core::on_report(StreamId stream, const Report& report, absl::Duration now) {
+  const std::optional<uint32_t> seat = heard(stream, now);
+  if (seat.has_value() && !roster_.is_summer(*seat)) reports_[*seat] = report;
+}
+
+void Core::on_fault(StreamId stream, uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions) {
+  const std::optional<uint32_t> seat = heard(stream, now);
+  if (!seat.has_value()) return;
+  if (member >= options_.workers + options_.summers) {
+    return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " can't go on: ", why.message())), *seat,
+                actions);
+  }
+  const uint32_t accused = roster_.seat_of_member(member);
+  lost(accused, absl::StrCat(roster_.name(*seat), " reports: ", why.message()), actions);
+}
+
+void Core::on_left(StreamId stream, const absl::Status& status, absl::Duration now, Actions& actions) {
+  const std::optional<uint32_t> seat = heard(stream, now);
+  if (!seat.has_value()) return;
+  roster_[*seat].state = Seat::State::kLeft;
+  actions.sends.push_back({stream, Goodbye{}});
+  if (!status.ok()) {
+    return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " left with an error: ", status.message())),
+                *seat, actions);
+  }
+  if (roster_.is_summer(*seat) || committed_->epoch == 0) {
+    return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " left before the job ",
+                                                    committed_->epoch == 0 ? "had begun" : "was over")),
+                *seat, actions);
+  }
+  actions.notes.push_back(absl::StrCat(roster_.name(*seat), " left"));
+  check_declarations(now, actions);
+  commit_if_acknowledged(now, actions);
+  finish_if_all_left(actions);
+}
+
+void Core::finish_if_all_left(Actions& actions) {
+  if (outcome_.has_value()) return;
+  for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
+    if (roster_[rank].state != Seat::State::kLeft) return;
+  }
+  outcome_ = absl::OkStatus();
+  tell_everyone(Finished{}, actions);
+}
+
+void Core::on_disconnected(StreamId stream, const absl::Status& why, Actions& actions) {
+  const std::optional<uint32_t> seat = roster_.seat_of(stream);
+  if (!seat.has_value() || outcome_.has_value() || roster_[*seat].state != Seat::State::kPresent) return;
+  lost(*seat, why.message(), actions);
+}
+
+void Core::on_tick(absl::Duration now, Actions& actions) {
+  if (outcome_.has_value()) return;
+  if (now - last_tick_ > options_.deadline / 2) {
+    // It was the coordinator that slept; what the members said meanwhile is still to be read.
+    for (uint32_t seat = 0; seat < roster_.size(); ++seat) roster_[seat].last_heard = now;
+  }
+  last_tick_ = now;
+  check_start(now, actions);
+  check_silence(now, actions);
+  check_declarations(now, actions);
+  if (now - last_heartbeat_ >= kHeartbeatEvery && !outcome_.has_value()) {
+    last_heartbeat_ = now;
+    tell_everyone(Heartbeat{}, actions);
+  }
+}
+
+void Core::check_start(absl::Duration now, Actions& actions) {
+  if (!roster_.complete()) {
+    if (now - started_ <= options_.start_timeout) return;
+    std::vector<uint32_t> missing;
+    for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
+      if (roster_[seat].state == Seat::State::kEmpty) missing.push_back(seat);
+    }
+    return fail(absl::DeadlineExceededError(absl::StrCat(
+                    roster_.names(missing), " did not join within ", absl::FormatDuration(options_.start_timeout),
+                    "; are they running, with this coordinator's address and the job's token?")),
+                missing.front(), actions);
+  }
+  if (proposed_ == nullptr || now - proposed_at_ <= options_.deadline) return;
+  const std::vector<uint32_t> silent = unacknowledged();
+  fail(absl::DeadlineExceededError(absl::StrCat(roster_.names(silent), " did not acknowledge the plan of epoch ",
+                                                proposed_->epoch, " within ", absl::FormatDuration(options_.deadline))),
+       silent.front(), actions);
+}
+
+void Core::check_silence(absl::Duration now, Actions& actions) {
+  for (uint32_t seat = 0; seat < roster_.size() && !outcome_.has_value(); ++seat) {
+    const Seat& member = roster_[seat];
+    if (member.state == Seat::State::kPresent && now - member.last_heard > options_.deadline) {
+      lost(seat, absl::StrCat("it has said nothing for ", absl::FormatDuration(options_.deadline)), actions);
+    }
+  }
+}
+
+void Core::check_declarations(absl::Duration now, Actions& actions) {
+  const std::optional<absl::Duration> since = declarations_.oldest_pending();
+  if (!since.has_value() || outcome_.has_value()) {
+    warned_of_declaration_ = false;
+    return;
+  }
+  const std::vector<uint32_t> missing = declarations_.missing();
+  for (const uint32_t rank : missing) {
+    if (roster_[rank].state != Seat::State::kLeft) continue;
+    return fail(absl::FailedPreconditionError(
+                    absl::StrCat(declarations_.describe_pending(), "; ", roster_.name(rank), " has left the job")),
+                rank, actions);
+  }
+  if (now - *since > options_.declare_timeout) {
+    return fail(absl::DeadlineExceededError(absl::StrCat(declarations_.describe_pending(), " within ",
+                                                         absl::FormatDuration(options_.declare_timeout),
+                                                         "; every rank must declare the same tensors")),
+                missing.front(), actions);
+  }
+  if (now - *since > options_.deadline && !std::exchange(warned_of_declaration_, true)) {
+    actions.warnings.push_back(
+        absl::StrCat(declarations_.describe_pending(), " for ", absl::FormatDuration(options_.deadline)));
+  }
+}
+
+Summary Core::summary() const {
+  Summary summary = summarize(*committed_, reports_);
+  summary.workers = options_.workers;
+  summary.summers = options_.summers;
+  summary.local_ranks = options_.local_ranks;
+  summary.succeeded = outcome_.has_value() && outcome_->ok();
+  if (outcome_.has_value()) summary.error = std::string(outcome_->message());
+  return summary;
+}
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,125 @@
+// The coordinator's protocol core: who is in, which tensors all ranks agree on, which plan is in force.
+//
+// Pure: it does no I/O and reads no clock. Events come in with the time, what is to be done goes into Actions; whoever
+// drives it (Server, tests, the simulator) carries that out in order. One job, one thread.
+//
+// A job fails at the first thing that can't be mended here: somebody missing at the start, a lost member, declarations
+// that differ, a plan refused. Everyone is told why, and outcome() has it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/plan/plan.h"
+#include "operator/coordinator/declarations.h"
+#include "operator/coordinator/options.h"
+#include "operator/coordinator/roster.h"
+#include "operator/coordinator/summary.h"
+
+namespace gleaner::coordinator {
+
+// What a member is told.
+struct Welcome {
+  uint32_t member = 0;
+};
+struct Heartbeat {};
+struct Prepare {
+  std::shared_ptr<const plan::Plan> plan;
+};
+struct Commit {
+  uint32_t epoch = 0;
+};
+// The stream ends after each of these.
+struct Rejected {
+  absl::Status why;
+};
+struct Failed {
+  absl::Status status;
+};
+struct Finished {};
+struct Goodbye {};
+using Message = std::variant<Welcome, Heartbeat, Prepare, Commit, Rejected, Failed, Finished, Goodbye>;
+
+struct Send {
+  StreamId stream = 0;
+  Message message;
+};
+
+struct Actions {
+  std::vector<Send> sends;
+  std::vector<std::string> notes;     // for the log, info
+  std::vector<std::string> warnings;  // for the log
+};
+
+class Core {
+ public:
+  // `options` must be valid. The start timeout counts from `now`.
+  Core(const Options& options, absl::Duration now);
+
+  // A member that proved the token wants in.
+  void on_joined(StreamId stream, const Identity& identity, absl::Duration now, Actions& actions);
+  // From members that are in; anything from another stream is ignored, it lost its seat or the job is over.
+  void on_heartbeat(StreamId stream, absl::Duration now);
+  void on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors, absl::Duration now, Actions& actions);
+  void on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, Actions& actions);
+  void on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, absl::Duration now, Actions& actions);
+  void on_report(StreamId stream, const Report& report, absl::Duration now);
+  void on_fault(StreamId stream, uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions);
+  void on_left(StreamId stream, const absl::Status& status, absl::Duration now, Actions& actions);
+  // The stream is gone, or said something that does not belong there.
+  void on_disconnected(StreamId stream, const absl::Status& why, Actions& actions);
+  // To be called several times a second: deadlines and heartbeats.
+  void on_tick(absl::Duration now, Actions& actions);
+  // Somebody outside ends the job.
+  void stop(const absl::Status& why, Actions& actions);
+
+  // None while the job goes on; OK when every worker left well.
+  const std::optional<absl::Status>& outcome() const { return outcome_; }
+  // The rank or summer that the job failed by, where one is known: a seat of roster().
+  std::optional<uint32_t> culprit() const { return culprit_; }
+  const Roster& roster() const { return roster_; }
+  const plan::Plan& plan() const { return *committed_; }  // in force; epoch 0: none yet
+  uint32_t rejected() const { return rejected_; }
+  Summary summary() const;
+
+ private:
+  std::optional<uint32_t> heard(StreamId stream, absl::Duration now);
+  void fail(const absl::Status& status, std::optional<uint32_t> culprit, Actions& actions);
+  void lost(uint32_t seat, absl::string_view why, Actions& actions);
+  void tell_everyone(const Message& message, Actions& actions);
+  void propose_first(absl::Duration now, Actions& actions);
+  void propose_next(absl::Duration now, Actions& actions);
+  void propose(plan::Plan plan, absl::Duration now, Actions& actions);
+  void commit_if_acknowledged(absl::Duration now, Actions& actions);
+  void finish_if_all_left(Actions& actions);
+  void check_start(absl::Duration now, Actions& actions);
+  void check_silence(absl::Duration now, Actions& actions);
+  void check_declarations(absl::Duration now, Actions& actions);
+  std::vector<uint32_t> unacknowledged() const;
+  double bandwidth_of(uint32_t member) const;
+
+  const Options options_;
+  const absl::Duration started_;
+  absl::Duration last_tick_;
+  absl::Duration last_heartbeat_;
+  Roster roster_;
+  Declarations declarations_;
+  std::shared_ptr<const plan::Plan> committed_ = std::make_shared<plan::Plan>();
+  std::shared_ptr<const plan::Plan> proposed_;  // null: none on its way
+  absl::Duration proposed_at_;
+  std::vector<plan::Tensor> agreed_;  // for the plan after the proposed one
+  bool warned_of_declaration_ = false;
+  std::vector<Report> reports_;  // by rank
+  uint32_t rejected_ = 0;
+  std::optional<absl::Status> outcome_;
+  std::optional<uint32_t> culprit_;
+};
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,95 @@
+#include "operator/coordinator/declarations.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+std::string shape(const plan::Tensor& tensor) {
+  return absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type));
+}
+
+}  // namespace
+
+absl::Status Declarations::declare(uint32_t rank, const std::vector<plan::Tensor>& tensors, absl::Duration now) {
+  for (const plan::Tensor& tensor : tensors) GLN_RETURN_IF_ERROR(declare(rank, tensor, now));
+  // Agreed ones at the front need no more looking at.
+  while (pending_begin_ < pending_.size() && entries_.at(pending_[pending_begin_]).by.empty()) ++pending_begin_;
+  if (pending_begin_ == pending_.size()) {
+    pending_.clear();
+    pending_begin_ = 0;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Declarations::declare(uint32_t rank, const plan::Tensor& tensor, absl::Duration now) {
+  auto [found, is_new] = entries_.try_emplace(tensor.name);
+  Entry& entry = found->second;
+  if (is_new) {
+    entry = {tensor, rank, now, 0, 0, std::vector<bool>(roster_.ranks())};
+    pending_.push_back(tensor.name);
+  }
+  if (entry.tensor.elements != tensor.elements || entry.tensor.type != tensor.type) return differs(entry, rank, tensor);
+  if (entry.by.empty() || entry.by[rank]) return absl::OkStatus();
+  entry.by[rank] = true;
+  if (rank == 0) {
+    entry.tensor.priority = tensor.priority;
+    entry.order = next_order_++;
+  }
+  if (++entry.declared == roster_.ranks()) {
+    entry.by = {};
+    agreed_.push_back(tensor.name);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Declarations::differs(const Entry& entry, uint32_t rank, const plan::Tensor& tensor) const {
+  if (entry.by.empty() || entry.by[rank]) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "': ", roster_.name(rank),
+                                                   " declared it twice, with ", shape(entry.tensor), " and with ",
+                                                   shape(tensor), "; a name stands for one tensor"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "': ", roster_.name(entry.first_rank),
+                                                 " declared ", shape(entry.tensor), ", ", roster_.name(rank),
+                                                 " declared ", shape(tensor), "; every rank must declare it alike"));
+}
+
+std::vector<plan::Tensor> Declarations::take_agreed() {
+  std::vector<const Entry*> entries;
+  for (const std::string& name : agreed_) entries.push_back(&entries_.at(name));
+  agreed_.clear();
+  std::sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) { return a->order < b->order; });
+  std::vector<plan::Tensor> tensors;
+  for (const Entry* entry : entries) tensors.push_back(entry->tensor);
+  return tensors;
+}
+
+const Declarations::Entry* Declarations::oldest() const {
+  return pending_begin_ == pending_.size() ? nullptr : &entries_.at(pending_[pending_begin_]);
+}
+
+std::optional<absl::Duration> Declarations::oldest_pending() const {
+  const Entry* entry = oldest();
+  return entry == nullptr ? std::nullopt : std::optional(entry->first_time);
+}
+
+std::vector<uint32_t> Declarations::missing() const {
+  std::vector<uint32_t> ranks;
+  const Entry* entry = oldest();
+  for (uint32_t rank = 0; entry != nullptr && rank < roster_.ranks(); ++rank) {
+    if (!entry->by[rank]) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::string Declarations::describe_pending() const {
+  const Entry* entry = oldest();
+  if (entry == nullptr) return "no tensor is pending";
+  return absl::StrCat("tensor '", entry->tensor.name, "' was declared by ", roster_.name(entry->first_rank),
+                      " but not by ", roster_.names(missing()));
+}
+
+}  // namespace gleaner::coordinator

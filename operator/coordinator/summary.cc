@@ -1,0 +1,127 @@
+#include "operator/coordinator/summary.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+absl::Status failed(absl::string_view path) {
+  const absl::Status why = absl::ErrnoToStatus(errno == 0 ? EIO : errno, "");
+  return absl::UnavailableError(absl::StrCat("can't write the summary to '", path, "'", why.message()));
+}
+
+// Everything, to the disk: errno says why not.
+bool write_all(int file, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP;  // devices have nothing to sync
+}
+
+absl::Status write_file(absl::string_view text, const std::string& path, const std::string& named) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return failed(named);
+  const bool written = write_all(file, text);
+  const int error = errno;
+  if (::close(file) == 0 && written) return absl::OkStatus();
+  if (!written) errno = error;
+  return failed(named);
+}
+
+}  // namespace
+
+Summary summarize(const plan::Plan& plan, const std::vector<Report>& reports) {
+  Summary summary;
+  summary.epoch = plan.epoch;
+  summary.tensors = plan.tensors.size();
+  summary.partitions = plan.partitions.size();
+  for (const Report& report : reports) {
+    if (report.steps == 0) continue;
+    const auto steps = static_cast<double>(report.steps);
+    summary.steps = std::max(summary.steps, report.steps);
+    summary.bytes_per_step = std::max(summary.bytes_per_step, static_cast<double>(report.bytes) / steps);
+    summary.step_communication_seconds =
+        std::max(summary.step_communication_seconds, report.communication_seconds / steps);
+  }
+  if (summary.steps == 0 || plan.members.empty()) return summary;
+  plan::Fleet fleet = plan::fleet_of(plan);
+  summary.bound_seconds = plan::bound_seconds(fleet, summary.bytes_per_step);
+  fleet.summer_bits_per_second.clear();
+  summary.bound_seconds_without_summers = plan::bound_seconds(fleet, summary.bytes_per_step);
+  if (summary.step_communication_seconds > 0) {
+    summary.goodput_bytes_per_second = summary.bytes_per_step / summary.step_communication_seconds;
+    summary.efficiency = summary.bound_seconds / summary.step_communication_seconds;
+  }
+  return summary;
+}
+
+std::string to_json(const Summary& summary) {
+  nlohmann::ordered_json json;
+  json["workers"] = summary.workers;
+  json["summers"] = summary.summers;
+  json["local_ranks"] = summary.local_ranks;
+  json["epoch"] = summary.epoch;
+  json["tensors"] = summary.tensors;
+  json["partitions"] = summary.partitions;
+  json["steps"] = summary.steps;
+  json["bytes_per_step"] = summary.bytes_per_step;
+  json["step_communication_seconds"] = summary.step_communication_seconds;
+  json["goodput_bytes_per_second"] = summary.goodput_bytes_per_second;
+  json["bound_seconds"] = summary.bound_seconds;
+  json["efficiency"] = summary.efficiency;
+  json["bound_seconds_without_summers"] = summary.bound_seconds_without_summers;
+  json["succeeded"] = summary.succeeded;
+  json["error"] = summary.error;
+  // Messages may quote bytes that are no UTF-8: those are replaced.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string to_table(const Summary& summary) {
+  const auto row = [](absl::string_view name, const std::string& value) {
+    return absl::StrFormat("  %-42s %s\n", name, value);
+  };
+  std::string members = absl::StrCat(summary.workers, " workers");
+  if (summary.local_ranks > 1) absl::StrAppend(&members, " of ", summary.local_ranks, " local ranks");
+  absl::StrAppend(&members, ", ", summary.summers, " summers");
+  std::string text = row("members", members);
+  text += row("steps", absl::StrCat(summary.steps));
+  if (summary.steps == 0) return text;
+  text += row("bytes per step", format_bytes(summary.bytes_per_step));
+  text += row("communication per step", format_seconds(summary.step_communication_seconds));
+  text += row("bound", format_seconds(summary.bound_seconds));
+  text += row("efficiency (bound / communication)", absl::StrFormat("%.1f %%", 100 * summary.efficiency));
+  text += row("goodput per worker", absl::StrCat(format_bytes(summary.goodput_bytes_per_second), "/s"));
+  text += row("bound without summers (k = 0)", format_seconds(summary.bound_seconds_without_summers));
+  return text;
+}
+
+absl::Status write_summary(const Summary& summary, const std::string& path) {
+  const std::string text = to_json(summary);
+  struct stat existing {};
+  if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
+    return write_file(text, path, path);  // a device or a pipe is written to, not replaced
+  }
+  const std::string temporary = absl::StrCat(path, ".", ::getpid(), ".tmp");
+  absl::Status status = write_file(text, temporary, path);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = failed(path);
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace gleaner::coordinator
