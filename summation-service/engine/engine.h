@@ -13,7 +13,8 @@
 // it; older ones are dropped and counted; anything else is a protocol error.
 // Memory: the first contribution of a partition reserves what its sum will need (n contributions and a result). When
 // that would exceed the cap, the push is dropped and answered by kDefer; partitions already begun are always let in, so
-// a worker that tries all it has ready always gets on. See docs/protocol.md.
+// a worker that tries all it has ready always gets on. That holds for workers that run the same program: a cap can't
+// serve one that starts a tensor's next step before what another waits for first. See docs/protocol.md.
 //
 // Per frame, once warm: no allocation, no lock, no system call (tests/unit counts them).
 #pragma once
@@ -66,8 +67,9 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // Plan change. prepare() checks that this summer can follow: FailedPrecondition when the epoch is not above the one
-  // in force, ResourceExhausted when the cap can't hold even one of its partitions. A prepared plan comes into force by
-  // commit(), or by the first frame of its epoch; discard() forgets it.
+  // in force, or when the plan does more than add tensors (plan/extends.h) and a contribution has come already;
+  // ResourceExhausted when the cap can't hold even one of its partitions. A prepared plan comes into force by commit(),
+  // or by the first frame of its epoch; a later prepare() replaces it, discard() forgets it.
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
   void discard(uint32_t epoch);

@@ -69,16 +69,15 @@ bool summarize(const Coverage& coverage) {
 }
 
 int run(const Arguments& arguments) {
-  const auto kernels = kernels::Kernels::choose("");
-  if (!kernels.ok()) {
-    std::fprintf(stderr, "sim: %s\n", kernels.status().ToString().c_str());
-    return 1;
+  std::vector<kernels::Kernels> variants;
+  for (const absl::string_view name : kernels::available_variants()) {
+    variants.push_back(*kernels::Kernels::choose(name));
   }
   Report report(arguments.trace);
   for (uint64_t seed = arguments.first; seed < arguments.first + arguments.seeds; ++seed) {
     const Scenario scenario = draw_scenario(seed);
     report.trace(0, scenario.to_string());
-    Simulation(scenario, &*kernels, &report).run();
+    Simulation(scenario, &variants[seed % variants.size()], &report).run();
     ++report.coverage.seeds;
     if (!report.failure()) continue;
     std::fprintf(stderr, "sim: seed %llu failed: %s\n  %s\n  replay: sim_test --seed %llu\n",
