@@ -3,8 +3,8 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include <cerrno>
@@ -99,7 +99,9 @@ absl::StatusOr<pid_t> peer_of(int socket) {
   return peer.pid;
 }
 
-Descriptor watch_process(pid_t pid) { return pid > 0 ? Descriptor(pidfd_open(pid, 0)) : Descriptor(); }
+Descriptor watch_process(pid_t pid) {
+  return pid > 0 ? Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) : Descriptor();
+}
 
 HelloPayload hello_of(const Options& options) {
   HelloPayload hello;
