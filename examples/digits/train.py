@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Trains a small convolutional network on scikit-learn's handwritten digits, by data parallelism through Gleaner.
+
+    gleaner run --workers 4 --summers 2 -- python3 examples/digits/train.py
+
+Each rank takes its share of every batch. `--reference N` does the same without Gleaner, in one process: it runs the
+shares of N ranks one after the other, adds their gradients in rank order in float32 and divides by N. That is what
+Gleaner promises, so the final parameters, whose SHA-256 is printed, are the same bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.nn import functional
+
+TEST_IMAGES = 360  # of 1,797; the split is the same for everybody
+SEED = 7
+
+
+class DigitsNet(nn.Module):
+    """8x8 images to 10 classes; about 150,000 parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
+        self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
+        self.hidden = nn.Linear(32 * 4 * 4, 272)
+        self.output = nn.Linear(272, 10)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        out = functional.relu(self.conv1(images))
+        out = functional.max_pool2d(functional.relu(self.conv2(out)), 2)
+        return self.output(functional.relu(self.hidden(out.flatten(1))))
+
+
+class Digits:
+    """The scans, split once, and the order in which every run sees them."""
+
+    def __init__(self) -> None:
+        digits = load_digits()
+        images = torch.from_numpy((digits.images / 16.0).astype(numpy.float32)).unsqueeze(1)
+        labels = torch.from_numpy(digits.target.astype(numpy.int64))
+        order = torch.from_numpy(numpy.random.default_rng(SEED).permutation(len(labels)))
+        self.test = images[order[:TEST_IMAGES]], labels[order[:TEST_IMAGES]]
+        self._images, self._labels = images[order[TEST_IMAGES:]], labels[order[TEST_IMAGES:]]
+
+    def batches(self, epoch: int, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Shuffled by epoch; what is left over at the end is dropped, so that all batches are equal."""
+        order = torch.from_numpy(numpy.random.default_rng([SEED, epoch]).permutation(len(self._labels)))
+        for start in range(0, len(order) - batch + 1, batch):
+            chosen = order[start : start + batch]
+            yield self._images[chosen], self._labels[chosen]
+
+
+def shard(batch: tuple[torch.Tensor, torch.Tensor], rank: int, ranks: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Every ranks-th example of a batch, from `rank` on."""
+    images, labels = batch
+    return images[rank::ranks], labels[rank::ranks]
+
+
+def accuracy(model: nn.Module, digits: Digits) -> float:
+    images, labels = digits.test
+    with torch.no_grad():
+        return (model(images).argmax(1) == labels).float().mean().item()
+
+
+def sha256(model: nn.Module) -> str:
+    """Of all parameters, little endian, in the model's order."""
+    digest = hashlib.sha256()
+    for parameter in model.state_dict().values():
+        digest.update(parameter.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def make(seed: int, rate: float) -> tuple[DigitsNet, torch.optim.Optimizer]:
+    torch.manual_seed(seed)
+    model = DigitsNet()
+    return model, torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4)
+
+
+def train_with_gleaner(arguments: argparse.Namespace) -> None:
+    import gleaner.torch as gln
+
+    gln.init()
+    digits = Digits()
+    # Different parameters on every rank, until broadcast_parameters makes them those of rank 0.
+    model, optimizer = make(SEED + gln.rank(), arguments.rate)
+    optimizer = gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    gln.broadcast_parameters(model.state_dict(), root_rank=0)
+    start = time.monotonic()
+    for epoch in range(arguments.epochs):
+        losses = []
+        for batch in digits.batches(epoch, arguments.batch):
+            images, labels = shard(batch, gln.rank(), gln.size())
+            optimizer.zero_grad()
+            loss = functional.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        mean = gln.push_pull(torch.tensor(losses).mean(), name="loss").item()
+        if gln.rank() == 0:
+            tell_epoch(epoch, arguments.epochs, mean, model, digits)
+    if gln.rank() == 0:
+        tell_end(arguments, model, digits, time.monotonic() - start)
+    gln.shutdown()
+
+
+def train_reference(arguments: argparse.Namespace) -> None:
+    digits = Digits()
+    model, optimizer = make(SEED, arguments.rate)
+    ranks = arguments.reference
+    start = time.monotonic()
+    for epoch in range(arguments.epochs):
+        losses = []
+        for batch in digits.batches(epoch, arguments.batch):
+            sums: list[torch.Tensor] = []
+            for rank in range(ranks):
+                images, labels = shard(batch, rank, ranks)
+                loss = functional.cross_entropy(model(images), labels)
+                gradients = torch.autograd.grad(loss, list(model.parameters()))
+                sums = [a + b for a, b in zip(sums, gradients)] if sums else list(gradients)
+                losses.append(loss.item())
+            for parameter, total in zip(model.parameters(), sums):
+                parameter.grad = total / ranks
+            optimizer.step()
+        tell_epoch(epoch, arguments.epochs, float(numpy.mean(losses)), model, digits)
+    tell_end(arguments, model, digits, time.monotonic() - start)
+
+
+def tell_epoch(epoch: int, epochs: int, loss: float, model: nn.Module, digits: Digits) -> None:
+    print(f"epoch {epoch + 1:2d}/{epochs}  loss {loss:.4f}  test accuracy {accuracy(model, digits):.2%}", flush=True)
+
+
+def tell_end(arguments: argparse.Namespace, model: nn.Module, digits: Digits, seconds: float) -> None:
+    """The outcome for people on standard output, and for programs in the file --result names."""
+    result = {
+        "accuracy": accuracy(model, digits),
+        "sha256": sha256(model),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "seconds": seconds,
+        "tensors": [
+            {"name": name, "bytes": parameter.numel() * parameter.element_size()}
+            for name, parameter in reversed(list(model.named_parameters()))
+        ],
+    }
+    print(f"parameters' SHA-256 {result['sha256']}  test accuracy {result['accuracy']:.2%}", flush=True)
+    if arguments.result is not None:
+        arguments.result.write_text(json.dumps(result))
+    if arguments.save is not None:
+        numpy.savez(arguments.save, **{name: value.numpy() for name, value in model.state_dict().items()})
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--batch", type=int, default=64, help="examples per step, over all ranks")
+    parser.add_argument("--rate", type=float, default=0.06, help="learning rate")
+    parser.add_argument("--reference", type=int, metavar="N", help="one process, no Gleaner: what N ranks compute")
+    parser.add_argument("--result", type=Path, metavar="FILE", help="write the outcome as JSON")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the final parameters as .npz")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)  # several workers share the machine's cores; and one thread adds in one order
+    torch.use_deterministic_algorithms(True)
+    chosen = parse_arguments()
+    if chosen.reference is not None:
+        train_reference(chosen)
+    else:
+        train_with_gleaner(chosen)
