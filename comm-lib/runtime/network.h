@@ -63,7 +63,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   std::string describe_waiting() const;
 
   const session::Counters* session_counters() const { return session_ ? &session_->counters() : nullptr; }
-  const engine::Counters* summer_counters() const { return summer_ ? &summer_->counters() : nullptr; }
+  const service::Summer* summer() const { return summer_.get(); }
 
  private:
   // This worker's connection to one summer.

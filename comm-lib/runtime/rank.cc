@@ -47,6 +47,9 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::open(const Config& config) {
 
 absl::Status Rank::join() {
   GLN_ASSIGN_OR_RETURN(stages_, Stages::create(env_, config_, &*kernels_, this));
+  if (config_.metrics.has_value()) {
+    GLN_ASSIGN_OR_RETURN(metrics_, RankMetrics::serve(*config_.metrics, config_));
+  }
   member::JoinOptions join;
   join.coordinator = config_.coordinator;
   join.job = config_.job;
@@ -345,7 +348,13 @@ void Rank::observe() {
             : bound_seconds(*plan_, static_cast<double>(report.bytes) / static_cast<double>(report.steps));
   }
   last_observation_ = now;
-  client_->report(meter_.report(now));
+  const member::Report report = meter_.report(now);
+  client_->report(report);
+  if (metrics_ == nullptr) return;
+  const Network* const network = stages_->network();
+  metrics_->update(report, plan_ == nullptr ? 0 : plan_->epoch,
+                   network == nullptr ? nullptr : network->session_counters(),
+                   network == nullptr ? nullptr : network->summer());
 }
 
 }  // namespace gleaner::runtime

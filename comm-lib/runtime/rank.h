@@ -21,6 +21,7 @@
 #include "comm-lib/runtime/declarations.h"
 #include "comm-lib/runtime/handles.h"
 #include "comm-lib/runtime/meter.h"
+#include "comm-lib/runtime/metrics.h"
 #include "comm-lib/runtime/stages.h"
 #include "common/base/mailbox.h"
 
@@ -97,6 +98,7 @@ class Rank : private member::Listener, private Stages::Events {
   std::unordered_map<uint64_t, Flight> flights_;
   std::vector<uint64_t> unplanned_;  // handles that wait for a plan with their tensor
   Meter meter_;
+  std::unique_ptr<RankMetrics> metrics_;  // if asked for
   absl::Duration last_observation_;
   bool seen_quiet_ = false;
   bool seen_connected_ = false;

@@ -1,19 +1,11 @@
 #include "summation-service/service/metrics.h"
 
 namespace gleaner::service {
-namespace {
-
-prometheus::Gauge* gauge(prometheus::Registry& registry, const prometheus::Labels& labels, const char* name,
-                         const char* help) {
-  return &prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
-}
-
-}  // namespace
 
 SummerMetrics::SummerMetrics(prometheus::Registry& registry, const std::string& job) {
   const prometheus::Labels labels{{"job_name", job}};
   const auto total = [&](const char* name, const char* help, uint64_t engine::Counters::*count) {
-    totals_.push_back({&prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels), count});
+    totals_.push_back({{registry, labels, name, help}, count});
   };
   using Counters = engine::Counters;
   total("gleaner_summer_contributions_total", "Contributions of workers accepted.", &Counters::contributions);
@@ -25,20 +17,18 @@ SummerMetrics::SummerMetrics(prometheus::Registry& registry, const std::string& 
   total("gleaner_summer_fenced_frames_total", "Frames of plans gone by, dropped.", &Counters::fenced);
   total("gleaner_summer_deferred_pushes_total", "Pushes put off because the job's memory cap was reached.",
         &Counters::deferred);
-  memory_ = gauge(registry, labels, "gleaner_summer_memory_bytes", "Memory reserved for sums in progress and results.");
-  epoch_ = gauge(registry, labels, "gleaner_summer_epoch", "Epoch of the plan in force.");
-  workers_ = gauge(registry, labels, "gleaner_summer_connected_workers", "Workers connected now.");
+  memory_ = &metrics::add_gauge(registry, labels, "gleaner_summer_memory_bytes",
+                                "Memory reserved for sums in progress and results.");
+  epoch_ = &metrics::add_gauge(registry, labels, "gleaner_summer_epoch", "Epoch of the plan in force.");
+  workers_ = &metrics::add_gauge(registry, labels, "gleaner_summer_connected_workers", "Workers connected now.");
 }
 
-void SummerMetrics::update(const engine::Counters& counters, uint32_t epoch, uint32_t connected_workers) {
-  for (Total& total : totals_) {
-    const uint64_t count = counters.*total.count;
-    total.metric->Increment(static_cast<double>(count - total.last));
-    total.last = count;
-  }
+void SummerMetrics::update(const Summer& summer) {
+  const engine::Counters& counters = summer.counters();
+  for (Total& total : totals_) total.counter.follow(static_cast<double>(counters.*total.count));
   memory_->Set(static_cast<double>(counters.memory_bytes));
-  epoch_->Set(epoch);
-  workers_->Set(connected_workers);
+  epoch_->Set(summer.epoch());
+  workers_->Set(summer.connected_workers());
 }
 
 }  // namespace gleaner::service

@@ -60,7 +60,7 @@ absl::Status Server::run() {
     const absl::Duration now = env_.clock->since_start();
     if (metrics_.has_value() && summer_ != nullptr && now - observed >= kObserveEvery) {
       observed = now;
-      metrics_->update(summer_->counters(), summer_->epoch(), summer_->connected_workers());
+      metrics_->update(*summer_);
     }
   }
   mailbox_.close();

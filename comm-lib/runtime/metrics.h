@@ -1,0 +1,39 @@
+// A rank's counters as Prometheus metrics, gleaner_worker_*, served where GLEANER_METRICS says. Belongs to the I/O
+// thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "comm-lib/runtime/config.h"
+#include "comm-lib/session/session.h"
+#include "common/member/client.h"
+#include "common/metrics/following.h"
+#include "common/metrics/server.h"
+#include "summation-service/service/metrics.h"
+
+namespace gleaner::runtime {
+
+class RankMetrics {
+ public:
+  // Serves at once. Unavailable: the port is in use.
+  static absl::StatusOr<std::unique_ptr<RankMetrics>> serve(const Address& address, const Config& config);
+
+  // `session` and `summer` are null before the first plan, and on local ranks above 0.
+  void update(const member::Report& report, uint32_t epoch, const session::Counters* session,
+              const service::Summer* summer);
+
+ private:
+  RankMetrics(const Config& config, const prometheus::Labels& labels);
+
+  std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
+  metrics::FollowingCounter steps_, bytes_, communication_;
+  metrics::FollowingCounter pushed_bytes_, repeated_pushes_, results_, deferred_, stalls_;
+  prometheus::Gauge& outstanding_bytes_;
+  prometheus::Gauge& epoch_;
+  service::SummerMetrics summer_;  // of the colocated summer
+  std::unique_ptr<metrics::MetricsServer> server_;
+};
+
+}  // namespace gleaner::runtime

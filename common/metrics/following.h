@@ -1,0 +1,36 @@
+// Prometheus metrics that follow counts kept elsewhere, on the thread that keeps them; scrapes may run at the same
+// time.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <string>
+
+namespace gleaner::metrics {
+
+// A counter whose total is a count that somebody else keeps and that never falls.
+class FollowingCounter {
+ public:
+  FollowingCounter(prometheus::Registry& registry, const prometheus::Labels& labels, const std::string& name,
+                   const std::string& help)
+      : counter_(&prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels)) {}
+
+  void follow(double count) {
+    counter_->Increment(count - last_);
+    last_ = count;
+  }
+
+ private:
+  prometheus::Counter* counter_;
+  double last_ = 0;
+};
+
+inline prometheus::Gauge& add_gauge(prometheus::Registry& registry, const prometheus::Labels& labels,
+                                    const std::string& name, const std::string& help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+}
+
+}  // namespace gleaner::metrics
