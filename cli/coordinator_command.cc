@@ -1,9 +1,88 @@
-#include <CLI/CLI.hpp>
+// gleaner coordinator: one job's coordinator, for members started by hand or by another launcher.
+#include <csignal>
 
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
 #include "cli/commands.h"
+#include "cli/job_coordinator.h"
+#include "cli/job_flags.h"
+#include "cli/token_file.h"
+#include "common/base/env.h"
+#include "common/base/status_macros.h"
+#include "common/base/thread.h"
+#include "operator/coordinator/server.h"
 
 namespace gleaner::cli {
+namespace {
 
-void add_coordinator(CLI::App&, Context&) {}
+struct Flags {
+  JobFlags job;
+  std::string listen;
+  std::string token_file;
+};
+
+// Blocked in every thread from here on, and taken by one; before any other thread starts.
+sigset_t block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Waits for the job's end; a signal ends it early. Returns the signal, or 0.
+int wait_for_job(coordinator::Server& server, const sigset_t& signals) {
+  int taken = 0;
+  std::thread waiter([&] {
+    name_this_thread("gln-signals");
+    int signal = 0;
+    sigwait(&signals, &signal);
+    if (signal == SIGUSR1) return;  // ours: the job is over
+    taken = signal;
+    server.stop(absl::CancelledError(absl::StrCat("the coordinator was told to stop by signal ", signal)));
+  });
+  server.wait().IgnoreError();  // it is in server.outcome()
+  pthread_kill(waiter.native_handle(), SIGUSR1);
+  waiter.join();
+  return taken;
+}
+
+absl::Status run_coordinator(const Flags& flags, Context& context) {
+  GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
+  GLN_ASSIGN_OR_RETURN(const LogLevel level, to_log_level(flags.job));
+  GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
+  const sigset_t signals = block_signals();
+  const SystemEnv system({"coordinator", level});
+  GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*system.env().random, flags.token_file));
+  GLN_ASSIGN_OR_RETURN(const auto coordinator, JobCoordinator::start(system.env(), flags.job, token, listen));
+  std::printf("listening on %s\n", coordinator->server().address().to_string().c_str());
+  std::fflush(stdout);
+  const int signal = wait_for_job(coordinator->server(), signals);
+  if (signal != 0) context.exit_status = 128 + signal;
+  const absl::Status outcome = *coordinator->server().outcome();
+  const absl::Status reported = coordinator->report();
+  if (signal != 0) return absl::OkStatus();
+  return outcome.ok() ? reported : absl::UnavailableError(outcome.message());
+}
+
+}  // namespace
+
+void add_coordinator(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("coordinator", "Coordinate one job: who is in, who sums what");
+  command->add_option("--listen", flags->listen, "HOST:PORT; port 0: any free one")->required();
+  command
+      ->add_option("--token-file", flags->token_file,
+                   "File with the job's token, for all members; made if it is not there")
+      ->required();
+  add_job_flags(*command, flags->job, "info");
+  command->callback([flags, &context] {
+    context.command = "coordinator";
+    context.run = [flags, &context] { return run_coordinator(*flags, context); };
+  });
+}
 
 }  // namespace gleaner::cli

@@ -1,0 +1,34 @@
+#include "cli/job_coordinator.h"
+
+#include <iostream>
+
+#include "common/base/status_macros.h"
+
+namespace gleaner::cli {
+
+JobCoordinator::JobCoordinator(const JobFlags& flags)
+    : summary_file_(flags.summary),
+      registry_(std::make_shared<prometheus::Registry>()),
+      metrics_(*registry_, flags.job) {}
+
+absl::StatusOr<std::unique_ptr<JobCoordinator>> JobCoordinator::start(const Env& env, const JobFlags& flags,
+                                                                      const std::string& token, const Address& listen) {
+  GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags));
+  auto coordinator = std::unique_ptr<JobCoordinator>(new JobCoordinator(flags));
+  if (!flags.metrics.empty()) {
+    GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.metrics));
+    GLN_ASSIGN_OR_RETURN(coordinator->metrics_server_, metrics::MetricsServer::start(address, coordinator->registry_));
+    env.log->info("serving metrics", "address", coordinator->metrics_server_->address().to_string());
+  }
+  GLN_ASSIGN_OR_RETURN(coordinator->server_,
+                       coordinator::Server::start(env, options, token, listen, &coordinator->metrics_));
+  return coordinator;
+}
+
+absl::Status JobCoordinator::report() const {
+  const coordinator::Summary summary = server_->summary();
+  std::cerr << to_table(summary) << std::flush;
+  return summary_file_.empty() ? absl::OkStatus() : write_summary(summary, summary_file_);
+}
+
+}  // namespace gleaner::cli

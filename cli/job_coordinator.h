@@ -1,0 +1,38 @@
+// A job's coordinator in this process, with what the command line asked for around it: metrics and the summary.
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/job_flags.h"
+#include "common/base/env.h"
+#include "common/metrics/server.h"
+#include "operator/coordinator/metrics.h"
+#include "operator/coordinator/server.h"
+
+namespace gleaner::cli {
+
+class JobCoordinator {
+ public:
+  static absl::StatusOr<std::unique_ptr<JobCoordinator>> start(const Env& env, const JobFlags& flags,
+                                                               const std::string& token, const Address& listen);
+
+  coordinator::Server& server() { return *server_; }
+
+  // Once the job has ended: the table to standard error, the JSON to the file of --summary.
+  absl::Status report() const;
+
+ private:
+  explicit JobCoordinator(const JobFlags& flags);
+
+  const std::string summary_file_;
+  const std::shared_ptr<prometheus::Registry> registry_;
+  coordinator::Metrics metrics_;
+  std::unique_ptr<metrics::MetricsServer> metrics_server_;
+  std::unique_ptr<coordinator::Server> server_;
+};
+
+}  // namespace gleaner::cli

@@ -1,0 +1,47 @@
+#include "cli/token_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/secret_file.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::cli {
+namespace {
+
+absl::Status failed(const std::string& path) {
+  return absl::UnavailableError(
+      absl::StrCat("can't make the token file '", path, "'", absl::ErrnoToStatus(errno, "").message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> make_token(Random& random) {
+  std::array<uint8_t, 32> bytes{};
+  GLN_RETURN_IF_ERROR(random.fill(bytes));
+  return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+absl::StatusOr<std::string> read_or_make_token_file(Random& random, const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return read_secret_file(path);
+  GLN_ASSIGN_OR_RETURN(const std::string token, make_token(random));
+  const std::string temporary = absl::StrCat(path, ".", ::getpid(), ".tmp");
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return failed(path);
+  const std::string line = token + "\n";
+  const bool written = ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool closed = ::close(file) == 0;
+  // A link fails where a rename would replace what another process made meanwhile.
+  const bool linked = written && closed && (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
+  const absl::Status status = linked ? absl::OkStatus() : failed(path);
+  ::unlink(temporary.c_str());
+  GLN_RETURN_IF_ERROR(status);
+  return read_secret_file(path);
+}
+
+}  // namespace gleaner::cli

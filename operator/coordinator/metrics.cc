@@ -1,0 +1,58 @@
+#include "operator/coordinator/metrics.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+void raise_to(prometheus::Counter& counter, double value) {
+  if (value > counter.Value()) counter.Increment(value - counter.Value());
+}
+
+}  // namespace
+
+Metrics::Metrics(prometheus::Registry& registry, const std::string& job) {
+  const prometheus::Labels labels{{"job_name", job}};
+  const auto gauge = [&](const char* name, const char* help) {
+    return &prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+  };
+  const auto counter = [&](const char* name, const char* help) {
+    return &prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
+  };
+  ranks_expected_ = gauge("gleaner_coordinator_expected_ranks", "Ranks that the job has.");
+  ranks_joined_ = gauge("gleaner_coordinator_joined_ranks", "Ranks that have joined.");
+  summers_expected_ = gauge("gleaner_coordinator_expected_summers", "Summers on CPU machines that the job has.");
+  summers_joined_ = gauge("gleaner_coordinator_joined_summers", "Summers on CPU machines that have joined.");
+  epoch_ = gauge("gleaner_coordinator_epoch", "Epoch of the plan in force; 0 before the start.");
+  tensors_ = gauge("gleaner_coordinator_tensors", "Tensors in the plan in force.");
+  partitions_ = gauge("gleaner_coordinator_partitions", "Partitions in the plan in force.");
+  step_bytes_ = gauge("gleaner_coordinator_step_bytes", "Gradient bytes that a worker reduces in a step.");
+  communication_ = gauge("gleaner_coordinator_step_communication_seconds",
+                         "Mean time per step with sums in flight, of the slowest worker.");
+  bound_ = gauge("gleaner_coordinator_bound_seconds", "Least time that a step's bytes can take, by the plan's model.");
+  bound_without_summers_ =
+      gauge("gleaner_coordinator_bound_without_summers_seconds", "The same without summers on CPU machines.");
+  goodput_ =
+      gauge("gleaner_coordinator_goodput_bytes_per_second", "Gradient bytes reduced per second of communication.");
+  steps_ = counter("gleaner_coordinator_steps_total", "Steps of the worker that is furthest.");
+  rejected_ = counter("gleaner_coordinator_rejected_joins_total", "Members that were not let in.");
+}
+
+void Metrics::update(const Core& core) {
+  const Roster& roster = core.roster();
+  ranks_expected_->Set(roster.ranks());
+  ranks_joined_->Set(roster.joined_ranks());
+  summers_expected_->Set(roster.size() - roster.ranks());
+  summers_joined_->Set(roster.joined_summers());
+  raise_to(*rejected_, core.rejected());
+  const Summary summary = core.summary();
+  epoch_->Set(summary.epoch);
+  tensors_->Set(static_cast<double>(summary.tensors));
+  partitions_->Set(static_cast<double>(summary.partitions));
+  step_bytes_->Set(summary.bytes_per_step);
+  communication_->Set(summary.step_communication_seconds);
+  bound_->Set(summary.bound_seconds);
+  bound_without_summers_->Set(summary.bound_seconds_without_summers);
+  goodput_->Set(summary.goodput_bytes_per_second);
+  raise_to(*steps_, static_cast<double>(summary.steps));
+}
+
+}  // namespace gleaner::coordinator
