@@ -1,9 +1,148 @@
+// gleaner bench sum: how fast this machine sums, measured against how fast it copies.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/bench_data.h"
+#include "cli/bench_tensors.h"
 #include "cli/commands.h"
+#include "common/base/env.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "common/kernels/kernels.h"
 
 namespace gleaner::cli {
+namespace {
 
-void add_bench_sum(CLI::App&, Context&) {}
+struct Flags {
+  std::string dtype = "fp32";
+  std::string bytes = "64MiB";
+  uint32_t sources = 2;
+  std::string kernel;
+  double seconds = 2;
+  bool json = false;
+};
+
+struct Rates {
+  double sum = 0;     // bytes read and written a second
+  double memcpy = 0;  // likewise
+};
+
+// The operands of a sum, in memory of their own.
+class Operands {
+ public:
+  static absl::StatusOr<Operands> make(DataType type, size_t bytes, uint32_t sources) {
+    Operands made;
+    for (uint32_t i = 0; i < sources; ++i) {
+      GLN_ASSIGN_OR_RETURN(AlignedBytes source, AlignedBytes::make(bytes));
+      BenchData(1, 0, i).fill(type, 0, {source.data(), bytes});
+      made.pointers_.push_back(source.data());
+      made.sources_.push_back(std::move(source));
+    }
+    GLN_ASSIGN_OR_RETURN(made.result_, AlignedBytes::make(bytes));
+    return made;
+  }
+
+  std::span<const std::byte* const> sources() const { return pointers_; }
+  std::byte* result() { return result_.data(); }
+
+ private:
+  std::vector<AlignedBytes> sources_;
+  std::vector<const std::byte*> pointers_;
+  AlignedBytes result_;
+};
+
+double median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Sums and copies by turns, so that both meet the same machine.
+Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Operands& operands, const Clock& clock,
+              absl::Duration duration) {
+  constexpr size_t kLeastBytes = size_t{1} << 20;  // in one reading of the clock
+  const size_t repeats = std::max<size_t>(1, kLeastBytes / bytes);
+  const size_t sources = operands.sources().size();
+  const size_t elements = bytes / size_of(type);
+  const auto seconds_of = [&](const auto& work) {
+    const absl::Duration begin = clock.since_start();
+    for (size_t i = 0; i < repeats; ++i) work(i);
+    return absl::ToDoubleSeconds(clock.since_start() - begin) / static_cast<double>(repeats);
+  };
+  std::vector<double> sums;
+  std::vector<double> copies;
+  const absl::Duration end = clock.since_start() + duration;
+  while (clock.since_start() < end || sums.size() < 3) {
+    sums.push_back(seconds_of([&](size_t) { kernels.sum(type, operands.sources(), operands.result(), elements, 1); }));
+    copies.push_back(seconds_of([&](size_t i) {
+      std::memcpy(operands.result(), operands.sources()[(sums.size() + i) % sources], bytes);
+      asm volatile("" : : "r"(operands.result()) : "memory");  // its result counts as used
+    }));
+  }
+  return {.sum = static_cast<double>((sources + 1) * bytes) / median(sums),
+          .memcpy = static_cast<double>(2 * bytes) / median(copies)};
+}
+
+absl::Status run_bench_sum(const Flags& flags) {
+  const std::optional<DataType> type = parse_data_type(flags.dtype);  // checked with the flags
+  GLN_ASSIGN_OR_RETURN(const uint64_t bytes, parse_bytes(flags.bytes));
+  if (bytes == 0 || bytes % size_of(*type) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--bytes ", flags.bytes, " is no whole number, above 0, of ", flags.dtype, " elements"));
+  }
+  GLN_ASSIGN_OR_RETURN(const kernels::Kernels kernels, kernels::Kernels::choose(flags.kernel));
+  GLN_ASSIGN_OR_RETURN(Operands operands, Operands::make(*type, bytes, flags.sources));
+  const SystemEnv system{LogOptions{}};
+  const Rates rates = measure(kernels, *type, bytes, operands, *system.env().clock, absl::Seconds(flags.seconds));
+  if (flags.json) {
+    nlohmann::ordered_json line;
+    line["dtype"] = flags.dtype;
+    line["bytes"] = bytes;
+    line["sources"] = flags.sources;
+    line["kernel"] = std::string(kernels.name());
+    line["sum_bytes_per_second"] = rates.sum;
+    line["memcpy_bytes_per_second"] = rates.memcpy;
+    line["ratio"] = rates.sum / rates.memcpy;
+    std::cout << line << "\n";
+  } else {
+    std::cout << absl::StrFormat("%s sums of %d sources of %s %s: %s/s read and written, %.2f of memcpy's %s/s\n",
+                                 std::string(kernels.name()), flags.sources, format_bytes(static_cast<double>(bytes)),
+                                 flags.dtype, format_bytes(rates.sum), rates.sum / rates.memcpy,
+                                 format_bytes(rates.memcpy));
+  }
+  if (!std::cout.flush()) return absl::UnavailableError("cannot write the result to standard output");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void add_bench_sum(CLI::App& bench, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = bench.add_subcommand("sum", "How fast this machine sums, against how fast it copies");
+  command->add_option("--dtype", flags->dtype, "Data type")
+      ->check(CLI::IsMember({"fp32", "fp64", "fp16", "bf16", "int32"}))
+      ->capture_default_str();
+  command->add_option("--bytes", flags->bytes, "Size of each source: 64MiB or 67108864")->capture_default_str();
+  command->add_option("--sources", flags->sources, "Tensors in each sum")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--kernel", flags->kernel, "scalar, avx2 or avx512 [default: the best one here]")
+      ->envname("GLEANER_KERNEL");
+  command->add_option("--seconds", flags->seconds, "How long to measure")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "One JSON line");
+  command->callback([flags, &context] {
+    context.command = "bench sum";
+    context.run = [flags] { return run_bench_sum(*flags); };
+  });
+}
 
 }  // namespace gleaner::cli

@@ -1,0 +1,62 @@
+#include "cli/bench_session.h"
+
+#include "common/base/status_macros.h"
+
+namespace gleaner::cli {
+namespace {
+
+// The DataType and ReduceOp of the C ABI have the same numbers (common/base/bytes.h).
+gln_data_type to_c(DataType type) { return static_cast<gln_data_type>(type); }
+
+absl::Status to_status(gln_status status) {
+  const absl::string_view message = gln_last_error();
+  switch (status) {
+    case GLN_OK:
+      return absl::OkStatus();
+    case GLN_INVALID_ARGUMENT:
+      return absl::InvalidArgumentError(message);
+    case GLN_FAILED_PRECONDITION:
+      return absl::FailedPreconditionError(message);
+    case GLN_DEADLINE_EXCEEDED:
+      return absl::DeadlineExceededError(message);
+    case GLN_UNAVAILABLE:
+      return absl::UnavailableError(message);
+    case GLN_PERMISSION_DENIED:
+      return absl::PermissionDeniedError(message);
+    case GLN_RESOURCE_EXHAUSTED:
+      return absl::ResourceExhaustedError(message);
+    case GLN_INTERNAL:
+      return absl::InternalError(message);
+  }
+  return absl::UnknownError(message);
+}
+
+}  // namespace
+
+absl::StatusOr<BenchSession> BenchSession::open() {
+  BenchSession session;
+  gln_session* opened = nullptr;
+  GLN_RETURN_IF_ERROR(to_status(gln_open(nullptr, &opened)));
+  session.session_.reset(opened);
+  GLN_RETURN_IF_ERROR(to_status(gln_get_topology(opened, &session.topology_)));
+  return session;
+}
+
+absl::StatusOr<uint32_t> BenchSession::declare(const plan::Tensor& tensor) {
+  uint32_t id = 0;
+  GLN_RETURN_IF_ERROR(to_status(
+      gln_declare(session_.get(), tensor.name.c_str(), tensor.elements, to_c(tensor.type), tensor.priority, &id)));
+  return id;
+}
+
+absl::StatusOr<uint64_t> BenchSession::start_sum(uint32_t tensor, const void* input, void* output) {
+  uint64_t handle = 0;
+  GLN_RETURN_IF_ERROR(to_status(gln_push_pull(session_.get(), tensor, input, output, GLN_SUM, &handle)));
+  return handle;
+}
+
+absl::Status BenchSession::wait(uint64_t handle) { return to_status(gln_wait(session_.get(), handle, -1)); }
+
+absl::Status BenchSession::close() { return to_status(gln_close(session_.release(), 0)); }
+
+}  // namespace gleaner::cli
