@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -15,8 +16,7 @@ namespace gleaner::cli {
 namespace {
 
 absl::Status failed(const std::string& path) {
-  return absl::UnavailableError(
-      absl::StrCat("can't make the token file '", path, "'", absl::ErrnoToStatus(errno, "").message()));
+  return absl::UnavailableError(absl::StrCat("can't make the token file '", path, "': ", std::strerror(errno)));
 }
 
 }  // namespace

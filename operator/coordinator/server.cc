@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,8 +27,8 @@ absl::StatusOr<std::string> random_nonce(Random& random) {
   return nonce;
 }
 
-// gRPC says only that it could not listen; the system says why.
-absl::Status why_not(const Address& address) {
+// Whether `address` can be listened on: gRPC would say only that it can't, and log what it thinks of it.
+absl::Status check_address(const Address& address) {
   const auto failed = [&](absl::string_view reason) {
     return absl::InvalidArgumentError(absl::StrCat("can't listen on ", address.to_string(), ": ", reason));
   };
@@ -44,11 +45,12 @@ absl::Status why_not(const Address& address) {
   const int reason = errno;
   ::freeaddrinfo(found);
   ::close(socket);
-  if (!bound && reason == EADDRINUSE) {
+  if (bound) return absl::OkStatus();
+  if (reason == EADDRINUSE) {
     return absl::AlreadyExistsError(absl::StrCat("can't listen on ", address.to_string(),
                                                  ": the port is in use; choose another, or 0 for any free one"));
   }
-  return failed(bound ? "gRPC would not say why" : std::string(absl::ErrnoToStatus(reason, "").message()));
+  return failed(std::strerror(reason));
 }
 
 Identity identity_of(const v1::Identity& message) {
@@ -83,6 +85,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::start(const Env& env, const Opti
 }
 
 absl::Status Server::listen(const Address& address) {
+  GLN_RETURN_IF_ERROR(check_address(address));
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(address.to_string(), grpc::InsecureServerCredentials(), &port);
@@ -91,7 +94,9 @@ absl::Status Server::listen(const Address& address) {
   builder.SetMaxSendMessageSize(proto::kMaxMessageBytes);
   builder.RegisterService(this);
   grpc_ = builder.BuildAndStart();
-  if (grpc_ == nullptr || port == 0) return why_not(address);
+  if (grpc_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat("gRPC can't listen on ", address.to_string(), "; its own log says why"));
+  }
   address_ = {address.host, static_cast<uint16_t>(port)};
   return absl::OkStatus();
 }
@@ -179,7 +184,6 @@ void Server::run() {
 
 void Server::publish() {
   const absl::Status& outcome = *core_.outcome();
-  if (!outcome.ok()) env_.log->error("the job failed", "job", options_.job, "reason", outcome.message());
   const Roster& roster = core_.roster();
   absl::MutexLock lock(&mutex_);
   outcome_ = outcome;

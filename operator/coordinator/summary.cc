@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +20,8 @@ namespace gleaner::coordinator {
 namespace {
 
 absl::Status failed(absl::string_view path) {
-  const absl::Status why = absl::ErrnoToStatus(errno == 0 ? EIO : errno, "");
-  return absl::UnavailableError(absl::StrCat("can't write the summary to '", path, "'", why.message()));
+  return absl::UnavailableError(
+      absl::StrCat("can't write the summary to '", path, "': ", std::strerror(errno == 0 ? EIO : errno)));
 }
 
 // Everything, to the disk: errno says why not.

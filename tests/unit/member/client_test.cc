@@ -1,0 +1,444 @@
+// Members and a coordinator over real gRPC on the loopback.
+#include "common/member/client.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "operator/coordinator/server.h"
+
+namespace gleaner {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr char kToken[] = "0123456789abcdef";
+
+// A member that does what it is told, and remembers it.
+class Participant : private member::Listener {
+ public:
+  Participant(const Env& env, const member::JoinOptions& options) {
+    auto client = member::Client::start(env, options, this);
+    EXPECT_TRUE(client.ok()) << client.status();
+    absl::MutexLock lock(&mutex_);
+    client_ = *std::move(client);
+  }
+  ~Participant() override { client().stop(); }
+
+  member::Client& client() {
+    absl::MutexLock lock(&mutex_);
+    return *client_;
+  }
+
+  std::optional<member::Welcome> await_welcome() {
+    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcome_.has_value() || failure_.has_value(); });
+    absl::MutexLock lock(&mutex_);
+    return welcome_;
+  }
+  // The plan in force once its epoch is at least this; null when the job failed before.
+  std::shared_ptr<const plan::Plan> await_epoch(uint32_t epoch) {
+    await([this, epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return (committed_ != nullptr && committed_->epoch >= epoch) || failure_.has_value();
+    });
+    absl::MutexLock lock(&mutex_);
+    return committed_ != nullptr && committed_->epoch >= epoch ? committed_ : nullptr;
+  }
+  absl::Status await_failure() {
+    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return failure_.has_value() || finished_; });
+    absl::MutexLock lock(&mutex_);
+    return failure_.value_or(absl::OkStatus());
+  }
+  bool await_finished() {
+    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return failure_.has_value() || finished_; });
+    absl::MutexLock lock(&mutex_);
+    return finished_;
+  }
+  bool await_coordinator_lost() {
+    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return coordinator_lost_ || failure_.has_value(); });
+    absl::MutexLock lock(&mutex_);
+    return coordinator_lost_;
+  }
+  bool failed() {
+    absl::MutexLock lock(&mutex_);
+    return failure_.has_value();
+  }
+  void refuse_plans(absl::Status why) {
+    absl::MutexLock lock(&mutex_);
+    refusal_ = std::move(why);
+  }
+
+ private:
+  template <typename Condition>
+  void await(Condition condition) {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&condition), kPatience)) << "nothing happened";
+  }
+  void on_welcome(const member::Welcome& welcome) override {
+    absl::MutexLock lock(&mutex_);
+    welcome_ = welcome;
+  }
+  void on_prepare(std::shared_ptr<const plan::Plan> plan) override {
+    absl::Status refusal;
+    {
+      absl::MutexLock lock(&mutex_);
+      prepared_ = plan;
+      refusal = refusal_;
+    }
+    if (refusal.ok()) {
+      client().acknowledge(plan->epoch);
+    } else {
+      client().refuse(plan->epoch, refusal);
+    }
+  }
+  void on_commit(uint32_t epoch) override {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_EQ(prepared_->epoch, epoch);
+    committed_ = prepared_;
+  }
+  void on_failed(const absl::Status& status) override {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_FALSE(failure_.has_value() || finished_) << "on_failed is the last callback";
+    failure_ = status;
+  }
+  void on_finished() override {
+    absl::MutexLock lock(&mutex_);
+    finished_ = true;
+  }
+  void on_coordinator_lost() override {
+    absl::MutexLock lock(&mutex_);
+    coordinator_lost_ = true;
+  }
+
+  absl::Mutex mutex_;
+  std::unique_ptr<member::Client> client_ ABSL_GUARDED_BY(mutex_);
+  std::optional<member::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const plan::Plan> prepared_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const plan::Plan> committed_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> failure_ ABSL_GUARDED_BY(mutex_);
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool coordinator_lost_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class ClientTest : public testing::Test {
+ protected:
+  ClientTest() : system_({"test", LogLevel::kOff}) {
+    options_.workers = 2;
+    options_.summers = 1;
+  }
+
+  void start(uint16_t port = 0) {
+    auto server = coordinator::Server::start(system_.env(), options_, kToken, {"127.0.0.1", port}, nullptr);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    address_ = server_->address();
+  }
+  member::JoinOptions worker_options(uint32_t index, uint32_t local_rank = 0) const {
+    member::JoinOptions join;
+    join.coordinator = address_;
+    join.token = kToken;
+    join.index = index;
+    join.local_rank = local_rank;
+    join.local_size = options_.local_ranks;
+    if (local_rank == 0) join.address = absl::StrCat("127.0.0.1:", 7000 + index);
+    join.timeout = absl::Seconds(30);
+    return join;
+  }
+  member::JoinOptions summer_options() const {
+    member::JoinOptions join = worker_options(0);
+    join.role = member::Role::kSummer;
+    join.index = std::nullopt;
+    join.address = "127.0.0.1:7100";
+    return join;
+  }
+  std::unique_ptr<Participant> join(const member::JoinOptions& options) {
+    return std::make_unique<Participant>(system_.env(), options);
+  }
+
+  SystemEnv system_;
+  coordinator::Options options_;
+  Address address_;
+  std::unique_ptr<coordinator::Server> server_;
+};
+
+TEST_F(ClientTest, MembersJoinPlanAndLeave) {
+  options_.worker_bits_per_second = {1e9, 2e9};
+  start();
+  auto summer = join(summer_options());
+  auto zero = join(worker_options(0));
+  auto one = join(worker_options(1));
+  const auto first = zero->await_epoch(1);
+  ASSERT_NE(first, nullptr);
+  EXPECT_TRUE(first->tensors.empty());
+  EXPECT_EQ(first->members[1].address, "127.0.0.1:7001");
+  EXPECT_EQ(first->members[2].address, "127.0.0.1:7100");
+  EXPECT_EQ(first->members[1].bits_per_second, 2e9);
+  const auto here = summer->await_welcome(), there = one->await_welcome();
+  EXPECT_EQ(here->member, 2u);
+  EXPECT_EQ(there->member, 1u);
+  EXPECT_EQ(here->secret, there->secret);
+  EXPECT_NE(here->secret, wire::Secret{});
+
+  // Rank 0's order and priorities count.
+  zero->client().declare({{"b", 1000, DataType::kFloat32, 5}, {"a", 10, DataType::kFloat16, 6}});
+  one->client().declare({{"a", 10, DataType::kFloat16, 0}, {"b", 1000, DataType::kFloat32, 0}});
+  const auto second = summer->await_epoch(2);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->fence, 1u);
+  ASSERT_EQ(second->tensors.size(), 2u);
+  EXPECT_EQ(second->tensors[0], (plan::Tensor{"b", 1000, DataType::kFloat32, 5}));
+  EXPECT_EQ(*zero->await_epoch(2), *second);
+
+  zero->client().report({10, 40200, 0.5});
+  zero->client().leave(absl::OkStatus(), kPatience);
+  one->client().leave(absl::OkStatus(), kPatience);
+  EXPECT_TRUE(summer->await_finished());
+  summer.reset();
+  EXPECT_EQ(server_->wait(), absl::OkStatus());
+  EXPECT_EQ(server_->summary().steps, 10u);
+  EXPECT_EQ(server_->summary().bytes_per_step, 4020);
+  EXPECT_EQ(server_->summary().epoch, 2u);
+  EXPECT_FALSE(zero->failed() || one->failed());
+}
+
+TEST_F(ClientTest, LocalRanksShareAMember) {
+  options_.workers = 1;
+  options_.summers = 0;
+  options_.local_ranks = 2;
+  start();
+  auto zero = join(worker_options(0, 0));
+  auto one = join(worker_options(0, 1));
+  ASSERT_NE(one->await_epoch(1), nullptr);
+  EXPECT_EQ(one->await_welcome()->member, 0u);
+  EXPECT_EQ(one->await_epoch(1)->members.size(), 1u);
+  EXPECT_EQ(one->await_epoch(1)->local_ranks, 2u);
+}
+
+TEST_F(ClientTest, MembersMayComeBeforeTheCoordinator) {
+  start();
+  const Address address = server_->address();
+  server_.reset();
+  options_.workers = 1;
+  options_.summers = 0;
+  auto early = join(worker_options(0));
+  absl::SleepFor(absl::Milliseconds(500));
+  start(address.port);
+  EXPECT_NE(early->await_epoch(1), nullptr);
+}
+
+TEST_F(ClientTest, WrongTokenIsNotLetIn) {
+  start();
+  member::JoinOptions wrong = worker_options(0);
+  wrong.token = "another";
+  const absl::Status status = join(wrong)->await_failure();
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("token"));
+  EXPECT_FALSE(server_->outcome().has_value()) << "the job goes on";
+}
+
+TEST_F(ClientTest, ImpostorOfTheCoordinatorIsFoundOut) {
+  // It lets everybody in, but can't prove that it holds the token.
+  auto server = coordinator::Server::start(system_.env(), options_, "another", {"127.0.0.1", 0}, nullptr);
+  ASSERT_TRUE(server.ok());
+  address_ = (*server)->address();
+  EXPECT_FALSE(join(worker_options(0))->await_welcome().has_value());
+}
+
+TEST_F(ClientTest, RejectionsSayWhyAndHurtNobody) {
+  start();
+  auto zero = join(worker_options(0));
+  ASSERT_TRUE(zero->await_welcome().has_value());
+  absl::Status status = join(worker_options(0))->await_failure();
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker 0 at 127.0.0.1:7000 has joined already"));
+
+  status = join(worker_options(2))->await_failure();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker 2 is not in this job, which has 2"));
+
+  member::JoinOptions other = worker_options(1);
+  other.job = "other";
+  status = join(other)->await_failure();
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("'default'"), HasSubstr("'other'")));
+
+  other = worker_options(1);
+  other.local_size = 4;
+  status = join(other)->await_failure();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("local rank 0 of 4"));
+
+  auto summer = join(summer_options());
+  auto one = join(worker_options(1));
+  EXPECT_NE(zero->await_epoch(1), nullptr) << "the others start all the same";
+  status = join(summer_options())->await_failure();
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+}
+
+TEST_F(ClientTest, MissingMembersAreNamed) {
+  options_.start_timeout = absl::Milliseconds(500);
+  start();
+  auto one = join(worker_options(1));
+  const std::string message(one->await_failure().message());
+  EXPECT_THAT(message, HasSubstr("worker 0, summer 0 did not join within 500ms"));
+  EXPECT_EQ(server_->wait().message(), message);
+}
+
+TEST_F(ClientTest, DifferentDeclarationsFailTheJob) {
+  start();
+  auto summer = join(summer_options());
+  auto zero = join(worker_options(0));
+  auto one = join(worker_options(1));
+  ASSERT_NE(one->await_epoch(1), nullptr);
+  zero->client().declare({{"fc.weight", 100, DataType::kFloat32, 0}});
+  one->client().declare({{"fc.weight", 90, DataType::kFloat16, 0}});
+  const absl::Status status = summer->await_failure();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("'fc.weight'"), HasSubstr("worker 0"), HasSubstr("worker 1"),
+                    HasSubstr("100 elements of fp32"), HasSubstr("90 elements of fp16")));
+  EXPECT_EQ(zero->await_failure(), status);
+  EXPECT_EQ(one->await_failure(), status);
+}
+
+TEST_F(ClientTest, RefusedPlanFailsTheJob) {
+  start();
+  auto summer = join(summer_options());
+  summer->refuse_plans(absl::ResourceExhaustedError("no memory"));
+  auto zero = join(worker_options(0));
+  auto one = join(worker_options(1));
+  EXPECT_THAT(std::string(zero->await_failure().message()),
+              AllOf(HasSubstr("summer 0 at 127.0.0.1:7100"), HasSubstr("no memory")));
+}
+
+TEST_F(ClientTest, LostMemberIsNamedToEveryone) {
+  start();
+  auto summer = join(summer_options());
+  auto zero = join(worker_options(0));
+  auto one = join(worker_options(1));
+  ASSERT_NE(zero->await_epoch(1), nullptr);
+  summer.reset();  // without a word
+  const absl::Status status = zero->await_failure();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("summer 0 at 127.0.0.1:7100 is lost"));
+  EXPECT_EQ(one->await_failure(), status);
+  EXPECT_EQ(server_->wait(), status);
+  ASSERT_TRUE(server_->culprit().has_value());
+  EXPECT_EQ(server_->culprit()->member, 2u);
+}
+
+TEST_F(ClientTest, FailedWorkerAndFaultAreNamed) {
+  options_.summers = 0;
+  start();
+  auto zero = join(worker_options(0));
+  auto one = join(worker_options(1));
+  ASSERT_NE(zero->await_epoch(1), nullptr);
+  one->client().leave(absl::AbortedError("loss is NaN"), kPatience);
+  EXPECT_THAT(std::string(zero->await_failure().message()), AllOf(HasSubstr("worker 1"), HasSubstr("loss is NaN")));
+  EXPECT_FALSE(one->failed()) << "who left hears nothing more";
+
+  start();
+  zero = join(worker_options(0));
+  one = join(worker_options(1));
+  ASSERT_NE(zero->await_epoch(1), nullptr);
+  zero->client().fault(1, absl::UnavailableError("connection refused"));
+  EXPECT_THAT(std::string(one->await_failure().message()),
+              AllOf(HasSubstr("worker 1 at 127.0.0.1:7001 is lost"), HasSubstr("worker 0 reports"),
+                    HasSubstr("connection refused")));
+}
+
+TEST_F(ClientTest, NobodyThereIsAnErrorThatSaysWhatToCheck) {
+  address_ = {"127.0.0.1", 1};
+  member::JoinOptions options = worker_options(0);
+  options.timeout = absl::Milliseconds(300);
+  const absl::Status status = join(options)->await_failure();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("refused"), HasSubstr("GLEANER_COORDINATOR")));
+}
+
+TEST_F(ClientTest, SomethingElseThereIsAnErrorToo) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof name;
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&name), size), 0);
+  ASSERT_EQ(::listen(listener, 8), 0);  // and never says a word
+  ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&name), &size), 0);
+  address_ = {"127.0.0.1", ntohs(name.sin_port)};
+  member::JoinOptions options = worker_options(0);
+  options.timeout = absl::Milliseconds(500);
+  EXPECT_THAT(std::string(join(options)->await_failure().message()), HasSubstr("can't reach the coordinator"));
+  ::close(listener);
+}
+
+TEST_F(ClientTest, CoordinatorLostBeforeTheStartFailsAfterItDoesNot) {
+  start();
+  auto zero = join(worker_options(0));
+  ASSERT_TRUE(zero->await_welcome().has_value());
+  server_.reset();
+  EXPECT_THAT(std::string(zero->await_failure().message()), HasSubstr("shutting down"));
+}
+
+TEST_F(ClientTest, TrainingGoesOnWithoutACoordinatorThatDied) {
+  // In a process of its own, so that it can be killed.
+  options_.workers = 1;
+  options_.summers = 0;
+  int tell[2];
+  ASSERT_EQ(::pipe(tell), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    start();
+    const uint16_t port = address_.port;
+    if (::write(tell[1], &port, sizeof port) != sizeof port) ::_exit(1);
+    ::pause();
+    ::_exit(0);
+  }
+  uint16_t port = 0;
+  ASSERT_EQ(::read(tell[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+  address_ = {"127.0.0.1", port};
+  auto zero = join(worker_options(0));
+  zero->client().declare({{"a", 8, DataType::kFloat32, 0}});
+  ASSERT_NE(zero->await_epoch(2), nullptr);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(zero->await_coordinator_lost());
+  EXPECT_FALSE(zero->failed());
+  zero->client().declare({{"a", 8, DataType::kFloat32, 0}});  // planned already: harmless
+  zero->client().report({1, 32, 0.1});
+  EXPECT_FALSE(zero->failed());
+  zero->client().declare({{"b", 8, DataType::kFloat32, 0}});
+  EXPECT_THAT(std::string(zero->await_failure().message()), HasSubstr("tensor 'b'"));
+  zero->client().leave(absl::OkStatus(), kPatience);
+}
+
+TEST_F(ClientTest, NoCallbackAfterStop) {
+  options_.workers = 1;
+  options_.summers = 0;
+  start();
+  for (int i = 0; i < 20; ++i) {
+    auto zero = join(worker_options(0));
+    absl::SleepFor(absl::Milliseconds(i));
+    zero->client().stop();
+    zero->client().stop();
+    zero.reset();  // and with it what callbacks would touch
+  }
+}
+
+TEST_F(ClientTest, PortInUseIsSaidSo) {
+  start();
+  const auto second = coordinator::Server::start(system_.env(), options_, kToken, address_, nullptr);
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
+  EXPECT_THAT(std::string(second.status().message()), AllOf(HasSubstr(address_.to_string()), HasSubstr("in use")));
+}
+
+}  // namespace
+}  // namespace gleaner
