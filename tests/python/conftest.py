@@ -1,0 +1,156 @@
+"""How the tests start jobs: real coordinator, summers and workers, on loopback.
+
+GLEANER_BUILD names the build that is tested (default: build/release).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release")).resolve()
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+GLEANER = BUILD / "bin" / "gleaner"
+SUMMER = BUILD / "bin" / "gleaner-summer"
+LIBRARY = BUILD / "lib" / "libgleaner.so"
+
+
+def environment(**more: str) -> dict[str, str]:
+    """For a process of a job: finds our package and library, and uses one thread."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "comm-lib" / "python"),
+        "GLEANER_LIBRARY": str(LIBRARY),
+        "OMP_NUM_THREADS": "1",
+        **more,
+    }
+
+
+def run_job(
+    program: str | Path,
+    *arguments: str,
+    workers: int = 2,
+    summers: int = 1,
+    local_ranks: int = 1,
+    flags: tuple[str, ...] = (),
+    timeout: float = 90,
+) -> subprocess.CompletedProcess[str]:
+    """`gleaner run` of a program of programs/; its own exit status and all output. Ends everything on a timeout."""
+    require_build()
+    command = [str(GLEANER), "run", "--workers", str(workers), "--summers", str(summers)]
+    command += ["--local-ranks", str(local_ranks), *flags, "--", sys.executable, str(PROGRAMS / program), *arguments]
+    job = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
+    )
+    try:
+        out, err = job.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        out, err = job.communicate()
+        pytest.fail(f"{' '.join(command)} did not end in {timeout} s; it wrote\n{out}\n{err}")
+    return subprocess.CompletedProcess(command, job.returncode, out, err)
+
+
+def checks_of(program: str) -> list[str]:
+    """The names of the checks in a program of programs/, in order."""
+    return re.findall(r"^def (check_\w+)\(", (PROGRAMS / program).read_text(), re.MULTILINE)
+
+
+def assert_passed(outcome: subprocess.CompletedProcess[str], check: str, ranks: int) -> None:
+    """Every rank said that a check passed."""
+    passed = len(re.findall(rf"\bpassed {check}$", outcome.stdout, re.MULTILINE))
+    assert passed == ranks, f"{check} passed on {passed} of {ranks} ranks\n{outcome.stdout}\n{outcome.stderr}"
+
+
+class Job:
+    """A job started by hand, as on bare metal: coordinator, summers, workers, each a process of ours."""
+
+    def __init__(self, folder: Path, workers: int, summers: int, *flags: str) -> None:
+        require_build()
+        self.token = folder / "token"
+        self.coordinator_address = f"127.0.0.1:{free_port()}"
+        self._folder = folder
+        self._processes: list[subprocess.Popen[str]] = []
+        command = [str(GLEANER), "coordinator", "--listen", self.coordinator_address, "--token-file", str(self.token)]
+        self.coordinator = self.start([*command, "--workers", str(workers), "--summers", str(summers), *flags])
+        wait_until(lambda: self.token.exists() or self.coordinator.poll() is not None)
+        self.summers = [self.start_summer() for _ in range(summers)]
+
+    def start_summer(self, token: Path | None = None) -> subprocess.Popen[str]:
+        command = [str(SUMMER), "--coordinator", self.coordinator_address, "--listen", "127.0.0.1:0"]
+        return self.start([*command, "--token-file", str(token or self.token)])
+
+    def start_worker(self, index: int, program: str, *arguments: str, token: Path | None = None, **more: str):
+        identity = {
+            "GLEANER_COORDINATOR": self.coordinator_address,
+            "GLEANER_WORKER": str(index),
+            "GLEANER_ADDRESS": "127.0.0.1:0",
+            "GLEANER_TOKEN_FILE": str(token or self.token),
+        }
+        return self.start([sys.executable, str(PROGRAMS / program), *arguments], **{**identity, **more})
+
+    def start(self, command: list[str], **more: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**more)
+        )
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
+
+@contextlib.contextmanager
+def job(folder: Path, workers: int, summers: int, *flags: str) -> Iterator[Job]:
+    started = Job(folder, workers, summers, *flags)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+def wait_until(condition: Callable[[], bool], timeout: float = 20) -> None:
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"waited {timeout} s in vain"
+        time.sleep(0.02)
+
+
+def read_until(process: subprocess.Popen[str], text: str, timeout: float = 30) -> None:
+    """Reads a process's standard output until a line contains `text`."""
+    found = threading.Event()
+
+    def read() -> None:
+        for line in process.stdout:
+            if text in line:
+                found.set()
+                return
+
+    threading.Thread(target=read, daemon=True).start()
+    assert found.wait(timeout), f"no {text!r} within {timeout} s"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def require_build() -> None:
+    missing = [str(path) for path in (GLEANER, SUMMER, LIBRARY) if not path.exists()]
+    assert not missing, f"this needs {', '.join(missing)}; build with scripts/build, or set GLEANER_BUILD"

@@ -1,0 +1,77 @@
+"""DistributedDataParallel with our hook, over a gloo process group on loopback: the same bits as averaging by hand."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import gleaner.torch as gln
+import torch
+import torch.distributed
+from checking import run_checks
+from torch import nn
+from torch_checks import Net, assert_same_parameters, loss_of, momentum, net, reference
+
+
+class AlwaysDetours(Net):
+    def forward(self, data: torch.Tensor, detour: bool = True) -> torch.Tensor:
+        return super().forward(data, True)
+
+
+def distributed(model: nn.Module, state: gln.DDPState | None, **options: object) -> nn.Module:
+    wrapped = nn.parallel.DistributedDataParallel(model, **options)
+    wrapped.register_comm_hook(state, gln.ddp_hook)
+    return wrapped
+
+
+def twin() -> AlwaysDetours:
+    model = AlwaysDetours()
+    model.load_state_dict(net().state_dict())
+    return model
+
+
+def train(model: nn.Module, plain: nn.Module, steps: int) -> None:
+    optimizer = momentum(plain)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss_of(model, gln.rank(), step, True).backward()
+        optimizer.step()
+
+
+def check_hook_equals_manual_averaging() -> None:
+    model, expected = twin(), twin()
+    reference(expected, momentum(expected), steps=4, detour_rank=None)
+    train(distributed(model, None), model, 4)
+    assert_same_parameters(model, expected)
+
+
+def check_many_buckets() -> None:
+    model, expected = twin(), twin()
+    reference(expected, momentum(expected), steps=4)
+    # Buckets of 1 KiB: several, which DDP rebuilds after the first step.
+    train(distributed(model, gln.DDPState("small"), bucket_cap_mb=1 / 1024), model, 4)
+    assert_same_parameters(model, expected)
+
+
+def check_one_thread_serves_all_models() -> None:
+    assert [thread.name for thread in threading.enumerate()].count("gln-python") == 1
+
+
+def check_errors_reach_backward() -> None:
+    wrapped = distributed(twin(), gln.DDPState("late"))
+    gln.shutdown()
+    try:
+        loss_of(wrapped, gln.rank(), 0).backward()
+    except RuntimeError as error:
+        assert "gleaner.init()" in str(error)
+    else:
+        raise AssertionError("backward after shutdown went well")
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    gln.init()
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{sys.argv[1]}", rank=gln.rank(), world_size=gln.size()
+    )
+    run_checks(globals())

@@ -1,0 +1,36 @@
+"""Checks with several local ranks per worker: their sum is rounded to the tensor's type before it travels."""
+
+from __future__ import annotations
+
+import gleaner
+from checking import data_of, rank_order_sum, run_checks, same_bits
+
+
+def check_local_ranks_are_numbered() -> None:
+    assert gleaner.local_size() == 2
+    assert gleaner.rank() % gleaner.local_size() == gleaner.local_rank()
+
+
+def check_local_sums_are_rounded_before_they_travel() -> None:
+    g, n = gleaner.local_size(), gleaner.size() // gleaner.local_size()
+    for kind in ("float32", "float64", "float16", "int32"):
+        for elements in (1, 70_000):
+            parts = [data_of(rank, elements).astype(kind) for rank in range(gleaner.size())]
+            partial = [rank_order_sum(parts[worker * g : (worker + 1) * g]) for worker in range(n)]
+            name = f"{kind}.{elements}"
+            total = gleaner.push_pull(parts[gleaner.rank()], f"sum.{name}", average=False)
+            assert same_bits(total, rank_order_sum(partial)), name
+            if kind != "int32":
+                mean = gleaner.push_pull(parts[gleaner.rank()], f"mean.{name}")
+                assert same_bits(mean, rank_order_sum(partial, gleaner.size())), name
+
+
+def check_broadcast_reaches_local_ranks() -> None:
+    for root in range(gleaner.size()):
+        assert gleaner.broadcast_object(("from", gleaner.rank()), root) == ("from", root)
+
+
+if __name__ == "__main__":
+    gleaner.init()
+    run_checks(globals())
+    gleaner.shutdown()

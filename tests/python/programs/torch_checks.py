@@ -1,0 +1,303 @@
+"""Checks of gleaner.torch, for any number of ranks with one rank per worker."""
+
+from __future__ import annotations
+
+import gleaner.torch as gln
+import numpy
+import torch
+from checking import data_of, raises, run_checks
+from gleaner import FailedPreconditionError, InvalidArgumentError
+from torch import nn
+
+
+def everybodys(elements: int, kind: torch.dtype = torch.float32, seed: int = 0) -> list[torch.Tensor]:
+    return [torch.from_numpy(data_of(rank, elements, seed)).to(kind) for rank in range(gln.size())]
+
+
+def ordered_sum(parts: list[torch.Tensor], divide_by: int = 1) -> torch.Tensor:
+    """The contract again, in torch, which knows bfloat16."""
+    kind = parts[0].dtype
+    wide = kind if kind in (torch.float64, torch.int32) else torch.float32
+    total = parts[0].to(wide)
+    for part in parts[1:]:
+        total = total + part.to(wide)
+    return (total if divide_by == 1 else total / divide_by).to(kind)
+
+
+def equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Bit for bit."""
+    return a.dtype == b.dtype and a.shape == b.shape and bool((bits(a) == bits(b)).all())
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+
+
+class Net(nn.Module):
+    """Small, with a layer that is used only now and then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(20, 30)
+        self.second = nn.Linear(30, 10)
+        self.sometimes = nn.Linear(10, 10)
+
+    def forward(self, data: torch.Tensor, detour: bool = False) -> torch.Tensor:
+        out = self.second(torch.relu(self.first(data)))
+        return self.sometimes(out) if detour else out
+
+
+def net(seed: int = 1) -> Net:
+    torch.manual_seed(seed)
+    return Net()
+
+
+def inputs(rank: int, step: int) -> torch.Tensor:
+    return torch.from_numpy(numpy.random.default_rng([rank, step]).standard_normal((16, 20)).astype(numpy.float32))
+
+
+def loss_of(model: nn.Module, rank: int, step: int, detour: bool = False) -> torch.Tensor:
+    return model(inputs(rank, step), detour).square().mean()
+
+
+def reference(
+    model: Net, optimizer: torch.optim.Optimizer, steps: int, passes: int = 1, detour_rank: int | None = None
+) -> None:
+    """Trains as all ranks together do, in this process alone."""
+    parameters = list(model.parameters())
+    for step in range(steps):
+        everyones = []
+        for rank in range(gln.size()):
+            optimizer.zero_grad()
+            for number in range(passes):
+                loss_of(model, rank, step * passes + number, rank == detour_rank).backward()
+            everyones.append([torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in parameters])
+        for parameter, parts in zip(parameters, zip(*everyones)):
+            parameter.grad = ordered_sum(list(parts), gln.size())
+        optimizer.step()
+
+
+def assert_same_parameters(model: nn.Module, expected: nn.Module) -> None:
+    for (name, ours), theirs in zip(model.named_parameters(), expected.parameters()):
+        assert equal(ours, theirs), name
+
+
+def momentum(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
+
+
+def check_sums_are_exact_for_every_type() -> None:
+    for kind in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32):
+        parts = everybodys(20_001, kind)
+        assert equal(gln.push_pull(parts[gln.rank()], False, f"sum.{kind}"), ordered_sum(parts)), kind
+        if kind is not torch.int32:
+            assert equal(gln.push_pull(parts[gln.rank()], name=f"mean.{kind}"), ordered_sum(parts, gln.size())), kind
+
+
+def check_other_tensors_are_refused() -> None:
+    message = raises(TypeError, lambda: gln.push_pull(torch.ones(2, dtype=torch.int64)))
+    assert "torch.int64" in message
+    assert "torch.bfloat16" in message
+    assert "dense" in raises(TypeError, lambda: gln.push_pull(torch.eye(3).to_sparse()))
+    assert "meta" in raises(TypeError, lambda: gln.push_pull(torch.ones(2, device="meta")))
+    assert "name=" in raises(TypeError, lambda: gln.push_pull(torch.ones(2), "a name"))
+
+
+def check_in_place_overwrites() -> None:
+    parts = everybodys(500)
+    mine = parts[gln.rank()].clone()
+    assert gln.push_pull_inplace(mine, name="in place") is mine
+    assert equal(mine, ordered_sum(parts, gln.size()))
+
+
+def check_strided_tensors() -> None:
+    parts = [part.reshape(20, 25) for part in everybodys(500)]
+    total = gln.push_pull(parts[gln.rank()].t(), average=False, name="strided")
+    assert equal(total, ordered_sum(parts).t())
+    mine = parts[gln.rank()].clone()
+    gln.push_pull_inplace(mine.t(), average=False, name="strided in place")
+    assert equal(mine, ordered_sum(parts))
+
+
+def check_tensors_may_be_dropped_while_in_flight() -> None:
+    handles = [gln.push_pull_async(torch.full((100_000,), float(i)), name=f"dropped.{i}") for i in range(8)]
+    assert [gln.synchronize(handle)[0].item() for handle in handles] == list(range(8))
+
+
+def check_poll_and_synchronize() -> None:
+    gln.declare(torch.ones(10), "declared")
+    handle = gln.push_pull_async(torch.ones(10), name="declared")
+    while not gln.poll(handle):
+        pass
+    assert gln.synchronize(handle).tolist() == [1] * 10
+
+
+def check_no_gradient_flows_through() -> None:
+    tensor = torch.ones(4, requires_grad=True)
+    assert not gln.push_pull(tensor, name="detached").requires_grad
+
+
+def check_optimizer_equals_manual_averaging() -> None:
+    for make in (momentum, lambda model: torch.optim.Adam(model.parameters(), lr=0.01)):
+        model, expected = net(), net()
+        optimizer = gln.DistributedOptimizer(make(model), model.named_parameters())
+        reference(expected, make(expected), steps=5)
+        for step in range(5):
+            optimizer.zero_grad()
+            loss_of(model, gln.rank(), step).backward()
+            optimizer.step()
+        assert_same_parameters(model, expected)
+
+
+def check_optimizer_keeps_its_class() -> None:
+    model = net()
+    plain = momentum(model)
+    optimizer = gln.DistributedOptimizer(plain, model.named_parameters())
+    assert isinstance(optimizer, torch.optim.SGD)
+    assert type(optimizer).__name__ == "SGD"
+    assert optimizer.param_groups[0] is plain.param_groups[0]
+    assert optimizer.state_dict()["param_groups"][0]["momentum"] == 0.9
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    loss_of(model, gln.rank(), 0).backward()
+    optimizer.step()
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.05
+
+
+def check_gradients_leave_during_backward() -> None:
+    model = net()
+    optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters())
+    in_flight_at_first_layer = []
+    model.first.register_full_backward_hook(lambda *_: in_flight_at_first_layer.append(optimizer._gradients.in_flight))
+    model.first(inputs(0, 0)).requires_grad_()
+    loss_of(model, gln.rank(), 0).backward()
+    assert in_flight_at_first_layer == [True]
+    optimizer.step()
+
+
+def check_passes_accumulate() -> None:
+    model, expected = net(), net()
+    optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters(), backward_passes_per_step=3)
+    reference(expected, momentum(expected), steps=2, passes=3)
+    for step in range(2):
+        optimizer.zero_grad()
+        for number in range(3):
+            loss_of(model, gln.rank(), step * 3 + number).backward()
+        optimizer.step()
+    assert_same_parameters(model, expected)
+
+
+def check_unused_parameters_count_as_zeros() -> None:
+    model, expected = net(), net()
+    optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters())
+    reference(expected, momentum(expected), steps=3, detour_rank=0)
+    for step in range(3):
+        optimizer.zero_grad()
+        loss_of(model, gln.rank(), step, detour=gln.rank() == 0).backward()
+        optimizer.step()
+    assert_same_parameters(model, expected)
+
+
+def check_synchronize_allows_clipping() -> None:
+    model = net()
+    optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters())
+    loss_of(model, gln.rank(), 0).backward()
+    optimizer.synchronize()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+    clipped = model.first.weight.grad.clone()
+    with optimizer.skip_synchronize():
+        optimizer.step()
+    assert equal(model.first.weight.grad, clipped)
+    norms = gln.push_pull(torch.eye(gln.size())[gln.rank()] * norm, average=False, name="norms")
+    assert (norms == norms[0]).all(), "ranks clip by different norms"
+
+
+def check_closures_are_averaged() -> None:
+    model, expected = net(), net()
+    optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters())
+    reference(expected, momentum(expected), steps=1)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = loss_of(model, gln.rank(), 0)
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() > 0
+    assert_same_parameters(model, expected)
+
+
+def check_gradients_that_share_memory() -> None:
+    a, b = nn.Parameter(torch.zeros(6)), nn.Parameter(torch.zeros(2, 3))
+    optimizer = gln.DistributedOptimizer(torch.optim.SGD([a, b], lr=1.0), [("a", a), ("b", b)])
+    weights = everybodys(6)
+    ((a + b.view(6)) * weights[gln.rank()]).sum().backward()
+    optimizer.step()
+    expected = -ordered_sum(weights, gln.size())
+    assert equal(a, expected)
+    assert equal(b, expected.view(2, 3))
+
+
+def check_misuse_is_an_error() -> None:
+    model = net()
+    optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters())
+    loss_of(model, gln.rank(), 0).backward()
+    assert "in flight" in raises(FailedPreconditionError, optimizer.zero_grad)
+    message = raises(FailedPreconditionError, lambda: loss_of(model, gln.rank(), 0).backward())
+    assert "backward_passes_per_step" in message
+    optimizer.step()
+    named = list(model.named_parameters())
+    assert "named_parameters" in raises(
+        InvalidArgumentError, lambda: gln.DistributedOptimizer(momentum(model), named[1:])
+    )
+    raises(
+        InvalidArgumentError, lambda: gln.DistributedOptimizer(momentum(model), [(n, p) for _, p in named for n in "x"])
+    )
+    raises(InvalidArgumentError, lambda: gln.DistributedOptimizer(momentum(model), named, backward_passes_per_step=0))
+    raises(FailedPreconditionError, lambda: optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]}))
+
+
+def check_parameters_are_broadcast() -> None:
+    root = gln.size() - 1
+    model = net(seed=gln.rank())
+    model.register_buffer("count", torch.tensor(gln.rank()))
+    model.register_buffer("half", torch.full((3,), float(gln.rank())).bfloat16())
+    gln.broadcast_parameters(model.state_dict(), root_rank=root)
+    assert_same_parameters(model, net(seed=root))
+    assert model.count.item() == root
+    assert model.half.tolist() == [root] * 3
+    gln.broadcast_parameters(list(model.named_parameters()), root_rank=root)
+
+
+def check_different_models_are_not_broadcast() -> None:
+    parameters = {"weight": torch.ones(3 if gln.rank() == 0 else 4)}
+    if gln.rank() == 0:
+        gln.broadcast_object([("weight", (3,), "torch.float32")])  # all that broadcast_parameters sends before it looks
+    else:
+        assert "weight" in raises(InvalidArgumentError, lambda: gln.broadcast_parameters(parameters))
+
+
+def check_optimizer_state_is_broadcast() -> None:
+    model = net()
+    plain = torch.optim.Adam(model.parameters(), lr=0.1 * (gln.rank() + 1))
+    if gln.rank() == 0:  # the others have no state yet, as after a restart from a checkpoint that rank 0 alone has read
+        loss_of(model, 0, 0).backward()
+        plain.step()
+    optimizer = gln.DistributedOptimizer(plain, model.named_parameters())
+    gln.broadcast_parameters(model.state_dict())
+    gln.broadcast_optimizer_state(optimizer)
+    assert optimizer.param_groups[0]["lr"] == 0.1
+    optimizer.zero_grad()
+    loss_of(model, gln.rank(), 1).backward()
+    optimizer.step()
+    ours = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
+    roots = ours.clone()
+    gln.broadcast_parameters({"all": roots})
+    assert equal(ours, roots)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    gln.init()
+    run_checks(globals())
+    gln.shutdown()
