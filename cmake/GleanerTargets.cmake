@@ -22,6 +22,7 @@ endfunction()
 function(gleaner_add_runtime name)
   if(TARGET gleaner_tsan_sync)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:gleaner_tsan_sync>)
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)  # also where its own code is C
   endif()
 endfunction()
 
