@@ -44,6 +44,8 @@ def push_pull_async(array: numpy.ndarray, name: Optional[str] = None, average: b
     All ranks use the same name, shape size and type. One push_pull per name at a time. Without a name one is made from
     type and size; then all ranks must start their unnamed push_pulls in the same order.
     """
+    if isinstance(array, numpy.generic):  # what mean() and sum() give
+        array = numpy.asarray(array)
     return exchange.push_pull_async(
         process.current(), arrays.NUMPY, array, average=average, name=name, priority=priority, in_place=False
     )

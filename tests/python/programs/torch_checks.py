@@ -261,11 +261,11 @@ def check_parameters_are_broadcast() -> None:
     root = gln.size() - 1
     model = net(seed=gln.rank())
     model.register_buffer("count", torch.tensor(gln.rank()))
-    model.register_buffer("half", torch.full((3,), float(gln.rank())).bfloat16())
+    model.register_buffer("rough", torch.full((3,), float(gln.rank())).bfloat16())
     gln.broadcast_parameters(model.state_dict(), root_rank=root)
     assert_same_parameters(model, net(seed=root))
     assert model.count.item() == root
-    assert model.half.tolist() == [root] * 3
+    assert model.rough.tolist() == [root] * 3
     gln.broadcast_parameters(list(model.named_parameters()), root_rank=root)
 
 

@@ -7,9 +7,8 @@ The process group is still needed, by DDP itself: gloo will do. A bucket is a te
 rebuilds its buckets after the first step, they are declared anew.
 """
 
-from __future__ import annotations
-
-from typing import Any, Optional
+# Not `from __future__ import annotations`: DDP wants the hook's annotations to be types, not text.
+from typing import Optional
 
 import torch
 import torch.distributed
@@ -30,7 +29,7 @@ class DDPState:
 _DEFAULT = DDPState()
 
 
-def ddp_hook(state: Optional[DDPState], bucket: Any) -> torch.futures.Future[torch.Tensor]:
+def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """Averages a torch.distributed.GradBucket over all ranks; its future is completed on the gln-python thread.
 
     Buckets come in the order of backward, so the last one is needed first: later buckets go first.
