@@ -1,9 +1,202 @@
-#include <CLI/CLI.hpp>
+// gleaner run: a whole job from one command: coordinator, summers and workers.
+#include <csignal>
 
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
 #include "cli/commands.h"
+#include "cli/job_coordinator.h"
+#include "cli/job_flags.h"
+#include "cli/launcher/guard.h"
+#include "cli/launcher/hosts.h"
+#include "cli/launcher/launcher.h"
+#include "cli/private_directory.h"
+#include "cli/token_file.h"
+#include "common/base/env.h"
+#include "common/base/status_macros.h"
 
 namespace gleaner::cli {
+namespace {
 
-void add_run(CLI::App&, Context&) {}
+using launcher::Host;
+using launcher::Hosts;
+using launcher::Kind;
+using launcher::Launcher;
+
+struct Flags {
+  JobFlags job;
+  std::string hosts;
+  std::string token_file;
+  bool no_prefix = false;
+  std::vector<std::string> command;
+};
+
+// The coordinator's view of the job, by the order in which run_job() starts processes: ranks, then summers.
+class CoordinatedJob : public launcher::Job {
+ public:
+  CoordinatedJob(const coordinator::Options& options, coordinator::Server* server)
+      : options_(options), server_(*server) {}
+
+  std::optional<absl::Status> outcome() const override {
+    std::optional<absl::Status> outcome = server_.outcome();
+    // Commands that end well without having joined are no failure.
+    if (outcome.has_value() && ended_ && absl::IsCancelled(*outcome)) outcome = absl::OkStatus();
+    return outcome;
+  }
+  std::optional<size_t> culprit() const override {
+    const auto culprit = server_.culprit();
+    if (!culprit.has_value()) return std::nullopt;
+    const size_t ranks = size_t{options_.workers} * options_.local_ranks;
+    if (culprit->member >= options_.workers) return ranks + culprit->member - options_.workers;
+    return size_t{culprit->member} * options_.local_ranks + culprit->local_rank;
+  }
+  void end() override {
+    ended_ = true;
+    server_.stop(absl::CancelledError("every worker has ended"));
+  }
+
+ private:
+  const coordinator::Options options_;
+  coordinator::Server& server_;
+  bool ended_ = false;
+};
+
+// Beside this program, where the build and an installation put it; else wherever PATH has it.
+std::string summer_program() {
+  std::error_code unknown;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  const std::filesystem::path beside = self.parent_path() / "gleaner-summer";
+  return !unknown && std::filesystem::exists(beside, unknown) ? beside.string() : "gleaner-summer";
+}
+
+std::string any_port(const Host& host) { return Address{host.address, 0}.to_string(); }
+
+absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::string& coordinator,
+                           const std::string& token_file, Launcher& processes) {
+  for (int64_t worker = 0; worker < flags.job.workers; ++worker) {
+    for (int64_t local_rank = 0; local_rank < flags.job.local_ranks; ++local_rank) {
+      const Host& host = hosts.workers[static_cast<size_t>(worker)];
+      std::vector<std::string> variables = {absl::StrCat("GLEANER_COORDINATOR=", coordinator),
+                                            absl::StrCat("GLEANER_WORKER=", worker),
+                                            absl::StrCat("GLEANER_ADDRESS=", any_port(host)),
+                                            absl::StrCat("GLEANER_TOKEN_FILE=", token_file),
+                                            absl::StrCat("GLEANER_JOB=", flags.job.job),
+                                            absl::StrCat("GLEANER_LOCAL_RANK=", local_rank),
+                                            absl::StrCat("GLEANER_LOCAL_SIZE=", flags.job.local_ranks),
+                                            absl::StrCat("GLEANER_OPEN_TIMEOUT=", flags.job.start_timeout)};
+      const std::string rank = flags.job.local_ranks == 1 ? "" : absl::StrCat(".", local_rank);
+      std::vector<std::string> arguments = launcher::on_host(host, variables, flags.command);
+      GLN_RETURN_IF_ERROR(processes.start(Kind::kWorker, absl::StrCat("worker ", worker, rank),
+                                          {std::move(arguments), std::move(variables)}));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status start_summers(const Flags& flags, const Hosts& hosts, const std::string& coordinator,
+                           const std::string& token_file, Launcher& processes) {
+  const std::string program = flags.job.summers > 0 ? summer_program() : "";
+  for (int64_t summer = 0; summer < flags.job.summers; ++summer) {
+    const Host& host = hosts.summers[static_cast<size_t>(summer)];
+    std::vector<std::string> arguments = {program,
+                                          "--coordinator",
+                                          coordinator,
+                                          "--listen",
+                                          any_port(host),
+                                          "--token-file",
+                                          token_file,
+                                          "--job",
+                                          flags.job.job,
+                                          "--index",
+                                          absl::StrCat(summer),
+                                          "--join-timeout",
+                                          absl::StrCat(flags.job.start_timeout),
+                                          "--log-level",
+                                          flags.job.log_level};
+    GLN_RETURN_IF_ERROR(
+        processes.start(Kind::kSummer, absl::StrCat("summer ", summer), {launcher::on_host(host, {}, arguments), {}}));
+  }
+  return absl::OkStatus();
+}
+
+void complain(const absl::Status& status) { std::cerr << "gleaner run: " << status.message() << std::endl; }
+
+// What shells return for a command that can't be started.
+int not_started(const absl::Status& status) {
+  complain(status);
+  if (absl::IsNotFound(status)) return 127;
+  return absl::IsPermissionDenied(status) ? 126 : 1;
+}
+
+absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::string& directory) {
+  GLN_ASSIGN_OR_RETURN(const LogLevel level, to_log_level(flags.job));
+  GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
+  const SystemEnv system({"coordinator", level});
+  const Env& env = system.env();
+  const std::string token_file = flags.token_file.empty() ? absl::StrCat(directory, "/token") : flags.token_file;
+  GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*env.random, token_file));
+  GLN_ASSIGN_OR_RETURN(const auto coordinator,
+                       JobCoordinator::start(env, flags.job, token, {hosts.coordinator.address, 0}));
+  const std::string address = coordinator->server().address().to_string();
+  CoordinatedJob job(options, &coordinator->server());
+  int exit_status = 0;
+  {
+    Launcher processes(env, {.prefix_lines = !flags.no_prefix}, &job);
+    absl::Status started = start_workers(flags, hosts, address, token_file, processes);
+    if (started.ok()) started = start_summers(flags, hosts, address, token_file, processes);
+    if (!started.ok()) return not_started(started);
+    exit_status = processes.run();
+  }
+  coordinator->server().stop(absl::CancelledError("every process has ended"));
+  coordinator->server().wait().IgnoreError();  // job.outcome() has it
+  if (const absl::Status outcome = *job.outcome(); !outcome.ok()) complain(outcome);
+  if (const absl::Status reported = coordinator->report(); !reported.ok()) {
+    complain(reported);
+    if (exit_status == 0) exit_status = 1;
+  }
+  return exit_status;
+}
+
+absl::Status run_command(const Flags& flags, Context& context) {
+  // All that can be wrong with the command line, before anything is started.
+  GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
+  GLN_RETURN_IF_ERROR(to_log_level(flags.job).status());
+  Hosts hosts = launcher::this_machine(options.workers, options.summers);
+  if (!flags.hosts.empty()) {
+    GLN_ASSIGN_OR_RETURN(hosts, launcher::read_hosts(flags.hosts, options.workers, options.summers));
+  }
+  GLN_ASSIGN_OR_RETURN(PrivateDirectory directory, PrivateDirectory::create());
+  GLN_ASSIGN_OR_RETURN(context.exit_status, launcher::run_guarded([&] {
+                         ::signal(SIGPIPE, SIG_IGN);  // output that nobody reads ends the job in order
+                         const absl::StatusOr<int> status = run_job(flags, hosts, directory.path());
+                         directory.remove();  // whoever guards us may be gone
+                         if (status.ok()) return *status;
+                         complain(status.status());
+                         return absl::IsInvalidArgument(status.status()) ? 2 : 1;
+                       }));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command =
+      app.add_subcommand("run", "Start a job: coordinator, summers, and, after --, COMMAND as every worker");
+  add_job_flags(*command, flags->job, "warning");
+  command->add_option("--hosts", flags->hosts, "JSON file: where to start what (docs/cli.md) [default: this machine]");
+  command->add_option("--token-file", flags->token_file,
+                      "Where the hosts find the job's token [default: a private directory of this machine]");
+  command->add_flag("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
+  command->add_option("COMMAND", flags->command, "What each worker runs, with its arguments")->required();
+  command->positionals_at_end();
+  command->callback([flags, &context] {
+    context.command = "run";
+    context.run = [flags, &context] { return run_command(*flags, context); };
+  });
+}
 
 }  // namespace gleaner::cli

@@ -1,0 +1,192 @@
+#include "cli/launcher/launcher.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/launcher/guard.h"
+
+namespace gleaner::launcher {
+namespace {
+
+constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
+// What a process has written is there when it ends; its own children may hold the pipe open for longer.
+constexpr absl::Duration kDrain = absl::Milliseconds(500);
+// For the one that caused the trouble to end by itself, with its own words and exit status, before the others are told.
+constexpr absl::Duration kSettle = absl::Seconds(2);
+// For the coordinator to notice that a member is gone.
+constexpr absl::Duration kNotice = absl::Milliseconds(300);
+
+}  // namespace
+
+Launcher::Launcher(const Env& env, const Options& options, Job* job) : env_(env), options_(options), job_(job) {
+  const sigset_t signals = guarded_signals();
+  signals_ = ::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+Launcher::~Launcher() {
+  kill();
+  for (Child& child : children_) {
+    for (const int pipe : {child.output_pipe, child.errors_pipe}) {
+      if (pipe >= 0) ::close(pipe);
+    }
+    if (!child.gone) child.process.reap();
+  }
+  ::close(signals_);
+}
+
+absl::Status Launcher::start(Kind kind, const std::string& name, const Command& command) {
+  auto process = Process::spawn(command);
+  if (!process.ok()) return process.status();
+  const std::string prefix = options_.prefix_lines ? absl::StrCat("[", name, "] ") : "";
+  children_.push_back({kind, name, *process, LineWriter(STDOUT_FILENO, prefix), LineWriter(STDERR_FILENO, prefix),
+                       process->output(), process->errors()});
+  return absl::OkStatus();
+}
+
+int Launcher::run() {
+  while (!all_gone()) {
+    wait_for_something();
+    take_signals();
+    for (Child& child : children_) pass_on_output(child);
+    for (size_t index = 0; index < children_.size(); ++index) collect(index);
+    decide();
+  }
+  return exit_status();
+}
+
+bool Launcher::all_gone() const {
+  return std::all_of(children_.begin(), children_.end(), [](const Child& child) { return child.gone; });
+}
+
+bool Launcher::workers_ended() const {
+  return std::all_of(children_.begin(), children_.end(),
+                     [](const Child& child) { return child.kind != Kind::kWorker || child.ended_at.has_value(); });
+}
+
+void Launcher::wait_for_something() {
+  std::vector<pollfd> waits = {{signals_, POLLIN, 0}};
+  for (const Child& child : children_) {
+    for (const int pipe : {child.output_pipe, child.errors_pipe}) {
+      if (pipe >= 0) waits.push_back({pipe, POLLIN, 0});
+    }
+  }
+  ::poll(waits.data(), waits.size(), static_cast<int>(absl::ToInt64Milliseconds(kLookEvery)));
+}
+
+void Launcher::take_signals() {
+  signalfd_siginfo taken{};
+  while (::read(signals_, &taken, sizeof taken) == sizeof taken) {
+    const auto signal = static_cast<int>(taken.ssi_signo);
+    if (signal == SIGCHLD) continue;  // collect() looks at all of them
+    if (signal == SIGHUP) {           // whoever started us is gone
+      terminate();
+    } else if (++signals_taken_ > 1) {
+      kill();
+    } else {
+      // Summers stay: workers may want a last sum before they go.
+      for (const Child& child : children_) {
+        if (child.kind == Kind::kWorker && !child.gone) child.process.signal(signal);
+      }
+    }
+  }
+}
+
+bool Launcher::drain(int& pipe, LineWriter& writer) {
+  std::array<char, 64 << 10> text;
+  while (pipe >= 0) {
+    const ssize_t got = ::read(pipe, text.data(), text.size());
+    if (got < 0) return false;  // nothing now
+    if (got == 0) {
+      ::close(pipe);
+      pipe = -1;
+    } else if (!writer.write({text.data(), static_cast<size_t>(got)})) {
+      output_closed_ = true;
+    }
+  }
+  return true;
+}
+
+void Launcher::pass_on_output(Child& child) {
+  const bool output_done = drain(child.output_pipe, child.output), errors_done = drain(child.errors_pipe, child.errors);
+  if (child.gone || !child.ended_at.has_value()) return;
+  if ((!output_done || !errors_done) && now() - *child.ended_at < kDrain) return;
+  output_closed_ = !child.output.flush() || !child.errors.flush() || output_closed_;
+  child.process.reap();
+  child.gone = true;
+  for (int* pipe : {&child.output_pipe, &child.errors_pipe}) {
+    if (*pipe >= 0) ::close(*pipe);
+    *pipe = -1;
+  }
+}
+
+void Launcher::collect(size_t index) {
+  Child& child = children_[index];
+  if (child.ended_at.has_value()) return;
+  const std::optional<int> status = child.process.exit_status();
+  if (!status.has_value()) return;
+  child.ended_at = now();
+  child.exit_status = *status;
+  // Once the workers are done it does not matter how summers end.
+  const bool matters = child.kind == Kind::kWorker || !finished_at_.has_value();
+  if (*status != 0 && !child.terminated && matters) failures_.push_back(index);
+}
+
+// Enough is known to end the others without hiding who was the cause.
+bool Launcher::blame_is_settled() const {
+  const absl::Duration waited = now() - *trouble_at_;
+  if (waited >= kSettle) return true;
+  const std::optional<size_t> culprit = job_->culprit();
+  if (culprit.has_value()) return children_[*culprit].ended_at.has_value();
+  return !failures_.empty() && (job_->outcome().has_value() || waited >= kNotice);
+}
+
+void Launcher::decide() {
+  const std::optional<absl::Status> outcome = job_->outcome();
+  const bool failed = !failures_.empty() || output_closed_ || (outcome.has_value() && !outcome->ok());
+  if (failed && !trouble_at_.has_value()) trouble_at_ = now();
+  if (trouble_at_.has_value() && !terminated_at_.has_value() && blame_is_settled()) terminate();
+  if (workers_ended() && !finished_at_.has_value()) {
+    finished_at_ = now();
+    job_->end();
+  }
+  // Summers that were not told, or do not listen.
+  if (finished_at_.has_value() && !terminated_at_.has_value() && now() - *finished_at_ >= kSettle) terminate();
+  if (terminated_at_.has_value() && now() - *terminated_at_ >= options_.grace) kill();
+}
+
+void Launcher::terminate() {
+  if (terminated_at_.has_value()) return;
+  terminated_at_ = now();
+  for (Child& child : children_) {
+    if (child.ended_at.has_value()) continue;
+    child.terminated = true;
+    child.process.signal(SIGTERM);
+  }
+}
+
+void Launcher::kill() {
+  if (std::exchange(killed_, true)) return;
+  for (Child& child : children_) {
+    if (!child.gone) child.process.signal(SIGKILL);
+  }
+}
+
+int Launcher::exit_status() const {
+  const std::optional<size_t> culprit = job_->culprit();
+  if (culprit.has_value() && std::find(failures_.begin(), failures_.end(), *culprit) != failures_.end()) {
+    return children_[*culprit].exit_status;
+  }
+  if (!failures_.empty()) return children_[failures_.front()].exit_status;
+  if (output_closed_) return 128 + SIGPIPE;
+  const std::optional<absl::Status> outcome = job_->outcome();
+  return outcome.has_value() && !outcome->ok() ? 1 : 0;
+}
+
+}  // namespace gleaner::launcher
