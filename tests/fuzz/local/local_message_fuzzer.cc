@@ -1,0 +1,106 @@
+// Packets as another local rank might send them: read, and acted on by the leader's record and by a rank's own part.
+// Whatever they hold is an error or a valid next step. The first byte of an input says whether the rest is a packet as
+// it is, or messages in short form, which reach further.
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "comm-lib/local/layout.h"
+#include "comm-lib/local/message.h"
+#include "comm-lib/local/push_pulls.h"
+#include "comm-lib/local/rounds.h"
+
+namespace gleaner::local {
+namespace {
+
+constexpr uint32_t kRanks = 3;
+
+void read_one(const Message& message, ConstBytes payload) {
+  HelloPayload hello;
+  SegmentPayload segment;
+  (void)read_payload(payload, hello, message.type);
+  (void)read_payload(payload, segment, message.type);
+  if (status_of(message, payload).ok() != (message.detail == 0)) std::abort();
+}
+
+// A rank that starts whatever it may, and hears `message` from the leader.
+void follow(PushPulls& rank, const Message& message, ConstBytes payload, MutableBytes data) {
+  for (uint32_t tensor = 0; tensor < rank.tensors(); ++tensor) {
+    const MutableBytes bytes = data.first(rank.bytes_of(tensor));
+    (void)rank.start(tensor, ReduceOp::kSum, bytes, bytes);
+  }
+  if (message.type == MessageType::kReduce) (void)rank.reduce(message.tensor, message.step);
+  if (message.type == MessageType::kResult) {
+    (void)rank.finish(message.tensor, message.step, status_of(message, payload));
+  }
+  size_t budget = 1 << 20;
+  while (rank.advance(budget)) {
+  }
+}
+
+void lead(Rounds& rounds, uint32_t from, const Message& message) {
+  const bool ready = message.type == MessageType::kReady;
+  if (!ready && message.type != MessageType::kReduced) return;
+  const auto next = ready ? rounds.on_ready(from, message.tensor, message.step, static_cast<ReduceOp>(message.detail))
+                          : rounds.on_reduced(from, message.tensor, message.step);
+  if (!next.ok() || *next == Rounds::Next::kWait || *next == Rounds::Next::kReduce) return;
+  if (!rounds.summed(message.tensor)) std::abort();
+  rounds.publish(message.tensor);
+}
+
+// Six bytes of input become one message, with a payload of what follows.
+std::vector<std::byte> spell_out(ConstBytes input) {
+  std::vector<std::byte> packet;
+  for (; input.size() >= 6; input = input.subspan(6)) {
+    const auto at = [&](size_t i) { return static_cast<uint8_t>(input[i]); };
+    Message message;
+    message.type = static_cast<MessageType>(at(0) % 12);
+    message.detail = at(1) % 20;
+    message.tensor = at(2) % 5;
+    message.step = at(3) % 4;
+    message.version = at(4) == 255 ? 2 : kVersion;
+    const ConstBytes payload = input.first(std::min<size_t>(input.size(), at(5) % 60));
+    message.payload_bytes = static_cast<uint32_t>(payload.size()) + (at(4) == 254 ? 1 : 0);
+    const ConstBytes header = payload_of(message);
+    packet.insert(packet.end(), header.begin(), header.end());
+    packet.insert(packet.end(), payload.begin(), payload.end());
+  }
+  return packet;
+}
+
+void run(ConstBytes input) {
+  static const kernels::Kernels kernels = *kernels::Kernels::choose("");
+  const std::vector<TensorShape> shapes = {{3, DataType::kFloat32}, {0, DataType::kInt32}, {40000, DataType::kFloat16}};
+  const Layout layout = *lay_out(shapes, 0, kRanks);
+  static std::vector<std::byte> memory(layout.total_bytes());
+  static std::vector<std::byte> data(1 << 20);
+  PushPulls rank(1, kRanks, &kernels);
+  rank.add(shapes);
+  rank.attach(layout, memory.data());
+  Rounds rounds(kRanks);
+  for (uint32_t i = 0; i < shapes.size(); ++i) rounds.add(reducers(rank.bytes_of(i), kRanks));
+
+  PacketReader reader(input);
+  Message message;
+  ConstBytes payload;
+  for (uint32_t i = 0;; ++i) {
+    const auto more = reader.next(message, payload);
+    if (!more.ok() || !*more) return;
+    if (payload.size() > input.size()) std::abort();
+    read_one(message, payload);
+    lead(rounds, i % kRanks, message);
+    follow(rank, message, payload, data);
+  }
+}
+
+}  // namespace
+}  // namespace gleaner::local
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto input = std::as_bytes(std::span(data, size));
+  if (size == 0) return 0;
+  const auto rest = input.subspan(1);
+  gleaner::local::run(data[0] % 2 == 0 ? gleaner::local::spell_out(rest)
+                                       : std::vector<std::byte>(rest.begin(), rest.end()));
+  return 0;
+}
