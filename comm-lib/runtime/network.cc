@@ -175,10 +175,10 @@ void Network::fail(const absl::Status& status) {
 
 void Network::poll(absl::Duration timeout) {
   flush();
-  tcp_->poll(has_work() ? absl::ZeroDuration() : timeout);
+  tcp_->poll(has_local_work() ? absl::ZeroDuration() : timeout);
   flush();
   // In process, frames answer frames: a few rounds, and what is left goes on with the next poll.
-  for (int round = 0; round < 4 && has_work(); ++round) {
+  for (int round = 0; round < 4 && has_local_work(); ++round) {
     from_session_->poll(absl::ZeroDuration());
     to_summer_->poll(absl::ZeroDuration());
     flush();
@@ -230,7 +230,9 @@ void Network::flush() {
   }
 }
 
-bool Network::has_work() const {
+bool Network::has_work() const { return tcp_->pending() || has_local_work(); }
+
+bool Network::has_local_work() const {
   return to_summer_->pending() || from_session_->pending() || !actions_.sends.empty() || !actions_.done.empty();
 }
 

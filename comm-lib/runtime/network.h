@@ -90,6 +90,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   void connect(Owner& owner);
   void tend_connections();
   void check_deadlines();
+  bool has_local_work() const;  // in this process
   void flush();
 
   const Env env_;

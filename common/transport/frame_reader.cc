@@ -10,39 +10,44 @@ namespace gleaner::transport {
 namespace {
 
 constexpr size_t kStagingBytes = 64 << 10;
-// Payloads that lack less than this are read through the staging area, together with the frames behind them.
-constexpr size_t kDirectBytes = 8 << 10;
+// From here on a system call costs less than copying out of the staging area.
+constexpr size_t kLargePayload = 32 << 10;
 
 }  // namespace
 
 FrameReader::FrameReader() : staging_(kStagingBytes) {}
 
-MutableBytes FrameReader::space() {
-  if (in_payload_ && staged() == 0 && current_.payload.size() - filled_ >= kDirectBytes) {
-    return current_.payload.bytes().subspan(filled_);
+std::array<MutableBytes, 2> FrameReader::space() {
+  // At most a part of a header is staged: next() has taken the rest.
+  std::memmove(staging_.data(), staging_.data() + begin_, staged());
+  end_ -= std::exchange(begin_, 0);
+  const MutableBytes free = MutableBytes(staging_).subspan(end_);
+  if (!large_) {
+    direct_ = 0;
+    return {MutableBytes{}, free};
   }
-  if (begin_ > 0) {
-    std::memmove(staging_.data(), staging_.data() + begin_, staged());
-    end_ -= begin_;
-    begin_ = 0;
-  }
-  return MutableBytes(staging_).subspan(end_);
+  const MutableBytes payload = in_payload_ ? missing() : MutableBytes{};
+  direct_ = payload.size();
+  return {payload, free.first(wire::kHeaderBytes - staged())};
 }
 
 void FrameReader::received(size_t bytes) {
-  // space() gave one of two places; which one follows from the same condition.
-  if (in_payload_ && staged() == 0 && current_.payload.size() - filled_ >= kDirectBytes) {
-    filled_ += bytes;
-  } else {
-    end_ += bytes;
-  }
+  const size_t direct = std::min(bytes, direct_);
+  if (direct > 0) fill(direct);
+  end_ += bytes - direct;
 }
 
-void FrameReader::fill_payload() {
-  const size_t bytes = std::min(staged(), current_.payload.size() - filled_);
-  std::memcpy(current_.payload.bytes().data() + filled_, staging_.data() + begin_, bytes);
-  begin_ += bytes;
+void FrameReader::fill(size_t bytes) {
+  crc_ = wire::crc32c(missing().first(bytes), crc_);
   filled_ += bytes;
+}
+
+void FrameReader::fill_from_staging() {
+  const size_t bytes = std::min(staged(), missing().size());
+  if (bytes == 0) return;
+  std::memcpy(missing().data(), staging_.data() + begin_, bytes);
+  begin_ += bytes;
+  fill(bytes);
 }
 
 absl::StatusOr<bool> FrameReader::next(const Allocate& allocate, Frame* frame) {
@@ -52,15 +57,17 @@ absl::StatusOr<bool> FrameReader::next(const Allocate& allocate, Frame* frame) {
                                               staging_.data() + begin_, wire::kHeaderBytes)));
     begin_ += wire::kHeaderBytes;
     current_.payload = {};
-    filled_ = 0;
     if (current_.header.payload_bytes > 0) {
       GLN_ASSIGN_OR_RETURN(current_.payload, allocate(current_.header));
     }
+    filled_ = 0;
+    crc_ = 0;
+    large_ = current_.payload.size() >= kLargePayload;
     in_payload_ = true;
   }
-  if (filled_ < current_.payload.size() && staged() > 0) fill_payload();
+  fill_from_staging();
   if (filled_ < current_.payload.size()) return false;
-  GLN_RETURN_IF_ERROR(wire::check_payload(current_.header, current_.payload.bytes()));
+  GLN_RETURN_IF_ERROR(wire::check_payload_crc(current_.header, crc_));
   in_payload_ = false;
   *frame = std::exchange(current_, {});
   return true;

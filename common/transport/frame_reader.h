@@ -1,10 +1,12 @@
 // Cuts a byte stream into frames. Pure: bytes come by received(), buffers for payloads from the caller.
 //
-// The caller asks where the next bytes shall go (space()), reads some there, and says how many (received()), which
-// gives back one frame at a time. Small frames are cut from a staging area, so that many cost one read; what a payload
-// still lacks is read straight into its buffer.
+// The caller asks where the next bytes shall go (space()), reads some there, and says how many (received()); next()
+// then gives one frame at a time. Among small frames, many are read at once into a staging area; among large ones, each
+// payload is read straight into its buffer, together with the header behind it. Checksums are taken of bytes as they
+// come, while they are in cache. Only making a reader allocates.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -22,26 +24,33 @@ class FrameReader {
 
   FrameReader();
 
-  MutableBytes space();
+  // Two places to be filled one after the other; either may be empty, not both. Ask once per received().
+  std::array<MutableBytes, 2> space();
   void received(size_t bytes);
 
   struct Frame {
     wire::Header header;
     Buffer payload;
   };
-  // True: `frame` is the next whole and checked frame. False: more bytes are needed. An error ends the stream.
+  // True: `frame` is the next whole and checked frame. False: more bytes are needed, and space() may be asked. An error
+  // ends the stream.
   absl::StatusOr<bool> next(const Allocate& allocate, Frame* frame);
 
  private:
   size_t staged() const { return end_ - begin_; }
-  void fill_payload();
+  MutableBytes missing() const { return current_.payload.bytes().subspan(filled_); }
+  void fill(size_t bytes);  // that many more bytes of the payload are in place
+  void fill_from_staging();
 
   std::vector<std::byte> staging_;
   size_t begin_ = 0;
   size_t end_ = 0;
   bool in_payload_ = false;
+  bool large_ = false;  // the frame that is being read, or was read last
+  size_t direct_ = 0;   // of the bytes that space() asked for, those of the payload
   Frame current_;
   size_t filled_ = 0;  // of current_.payload
+  uint32_t crc_ = 0;   // of what is filled
 };
 
 }  // namespace gleaner::transport

@@ -30,7 +30,7 @@ struct Capabilities {
 // Who is at the other end, known once the handshake is done.
 struct Peer {
   uint64_t job = 0;
-  uint32_t member = 0;    // member index of the other end's session or summer
+  uint32_t member = 0;    // of the session that connected to us; 0 where we connected, and know to whom
   bool accepted = false;  // true: it connected to us (so it is a worker session and we are the summer)
   std::string address;    // for messages to people
 };
@@ -40,13 +40,16 @@ class Connection {
   virtual ~Connection() = default;
 
   // Queues a frame. Seals the header. The payload's buffer is held until the bytes have left. Frames leave in order.
-  // After close() or on_closed() frames are dropped silently: the protocol above sends again on the next connection.
+  // Before on_connected() and after close() frames are dropped silently: the protocol above sends again on the next
+  // connection.
   virtual void send(const wire::Header& header, Buffer payload) = 0;
 
   // Bytes queued here and not yet taken by the kernel (or the peer).
   virtual size_t queued_bytes() const = 0;
 
-  // Closes; on_closed(status) follows from poll().
+  // Closes; on_closed(status) follows from poll(), no other callback does. What is queued still goes as far as the
+  // kernel takes it at once, then the message of `status`, if it is an error, for the peer's log; payload buffers are
+  // let go in any case.
   virtual void close(absl::Status status) = 0;
 
   virtual const Peer& peer() const = 0;
@@ -62,9 +65,11 @@ class Handler {
   // The handshake is done, both ways.
   virtual void on_connected(Connection& connection) = 0;
   // A header came that passed decode_header(): where its payload shall go. Returns a buffer of exactly
-  // header.payload_bytes (> 0), or an error, which closes the connection with it.
+  // header.payload_bytes (> 0), or an error, which closes the connection with it. Not called where payloads arrive as
+  // the sender's own buffers (capabilities().in_process).
   virtual absl::StatusOr<Buffer> on_header(Connection& connection, const wire::Header& header) = 0;
-  // The frame is complete and its payload checked. kPing is answered by the transport itself and not reported.
+  // The frame is complete and its payload checked. Frames of handshake and liveness are the transport's own and not
+  // reported.
   virtual void on_frame(Connection& connection, const wire::Header& header, Buffer payload) = 0;
   // Last callback of a connection, connected or not; the object dies when it returns. The status says why, with the
   // peer's address: OK for our own close(OkStatus()).
@@ -95,9 +100,11 @@ class Transport {
   // whose peer has said nothing for the idle deadline.
   virtual void poll(absl::Duration timeout) = 0;
 
-  // Readable (epoll, poll) when poll() has something to do, for loops that wait for other things too; -1: there is
-  // none, and poll() is to be called in turn.
+  // For loops that wait for other things too: readable (epoll, poll) when something has happened that poll() shall
+  // handle; -1: there is none. It does not show what our own calls left to do, as send() does: that is pending(), and
+  // then poll() comes before any wait.
   virtual int descriptor() const = 0;
+  virtual bool pending() const = 0;
 
   // Makes a poll() in progress, or the next one, return at once. Any thread.
   virtual void wake() = 0;

@@ -19,13 +19,20 @@ uint32_t header_crc_of(const Header& header) {
 
 bool carries_a_sum(FrameType type) { return type == FrameType::kPush || type == FrameType::kResult; }
 
+uint32_t most_payload(FrameType type) {
+  if (is_handshake(type)) return kMaxHandshakePayload;
+  if (type == FrameType::kPing || type == FrameType::kPong || type == FrameType::kDefer) return 0;
+  return kMaxPayloadBytes;
+}
+
 absl::Status check_fields(const Header& header) {
   if (name_of(header.type) == "unknown") {
     return absl::InvalidArgumentError(absl::StrCat("frame of unknown type ", static_cast<int>(header.type)));
   }
-  if (header.payload_bytes > kMaxPayloadBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("frame with ", header.payload_bytes, " bytes of payload, at most ",
-                                                   kMaxPayloadBytes, " are possible"));
+  if (header.payload_bytes > most_payload(header.type)) {
+    return absl::InvalidArgumentError(absl::StrCat(name_of(header.type), " frame with ", header.payload_bytes,
+                                                   " bytes of payload, at most ", most_payload(header.type),
+                                                   " are possible"));
   }
   if (header.reserved != 0 || header.reserved2 != 0) {
     return absl::InvalidArgumentError("frame with reserved fields that are not zero");
@@ -40,25 +47,26 @@ absl::Status check_fields(const Header& header) {
 
 }  // namespace
 
-uint32_t crc32c(ConstBytes bytes) {
+uint32_t crc32c(ConstBytes bytes, uint32_t before) {
   // ISA-L takes a mutable pointer and does neither the initial nor the final inversion of CRC-32C.
   auto* data = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(bytes.data()));
-  return ~crc32_iscsi(data, static_cast<int>(bytes.size()), ~uint32_t{0});
+  return ~crc32_iscsi(data, static_cast<int>(bytes.size()), ~before);
 }
 
 void seal(Header& header, ConstBytes payload) {
   header.magic = kMagic;
   header.version = kVersion;
   header.payload_bytes = static_cast<uint32_t>(payload.size());
-  header.payload_crc = payload.empty() ? 0 : crc32c(payload);
+  header.payload_crc = crc32c(payload);  // 0 without a payload
   header.header_crc = header_crc_of(header);
 }
 
 absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> bytes) {
   Header header;
   std::memcpy(&header, bytes.data(), kHeaderBytes);
-  if (header.magic != kMagic)
+  if (header.magic != kMagic) {
     return absl::InvalidArgumentError("not a Gleaner frame: the peer speaks another protocol");
+  }
   if (header.version != kVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the peer speaks protocol version ",
                                                    static_cast<int>(header.version), ", this side version ",
@@ -70,8 +78,15 @@ absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> by
 }
 
 absl::Status check_payload(const Header& header, ConstBytes payload) {
-  const uint32_t crc = payload.empty() ? 0 : crc32c(payload);
-  if (payload.size() == header.payload_bytes && crc == header.payload_crc) return absl::OkStatus();
+  if (payload.size() != header.payload_bytes) {
+    return absl::DataLossError(absl::StrCat(name_of(header.type), " frame with ", payload.size(),
+                                            " bytes of payload, its header says ", header.payload_bytes));
+  }
+  return check_payload_crc(header, crc32c(payload));
+}
+
+absl::Status check_payload_crc(const Header& header, uint32_t crc) {
+  if (crc == header.payload_crc) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(name_of(header.type), " frame whose payload does not match its checksum"));
 }
 

@@ -21,6 +21,7 @@ static_assert(std::endian::native == std::endian::little, "frames are little end
 inline constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"
 inline constexpr uint8_t kVersion = 1;
 inline constexpr uint32_t kMaxPayloadBytes = uint32_t{4} << 20;
+inline constexpr uint32_t kMaxHandshakePayload = 512;  // of kHello to kReject
 
 enum class FrameType : uint8_t {
   // Connection: hello, challenge, proof, welcome (wire/handshake.h), then everything else.
@@ -71,20 +72,26 @@ static_assert(sizeof(PartitionKey) == 16);
 
 inline constexpr size_t kHeaderBytes = sizeof(Header);
 
-uint32_t crc32c(ConstBytes bytes);
+// Of `bytes`, or of them behind others whose checksum is `before`.
+uint32_t crc32c(ConstBytes bytes, uint32_t before = 0);
 
 // Fills magic, version, payload_bytes, payload_crc and header_crc, the fields that follow from the others.
 void seal(Header& header, ConstBytes payload);
 
-// Checks magic, version, header_crc, known type, payload size, reserved fields; InvalidArgument says what is wrong.
-// A kPush or kResult also has a valid data type and op. Nothing in `bytes` is trusted; never reads past kHeaderBytes.
+// Checks magic, version, header_crc, known type, payload size for the type, reserved fields; InvalidArgument (DataLoss
+// for the checksum) says what is wrong. A kPush or kResult also has a valid data type and op. Nothing in `bytes` is
+// trusted; never reads past kHeaderBytes.
 absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
 
 // DataLoss when the payload does not match the header's payload_crc.
 absl::Status check_payload(const Header& header, ConstBytes payload);
+// The same for a payload of the right size whose checksum is `crc`.
+absl::Status check_payload_crc(const Header& header, uint32_t crc);
 
 // First 8 bytes of SHA-256 of the job's name: keeps jobs on a shared summer apart.
 uint64_t job_number(absl::string_view job);
+
+constexpr bool is_handshake(FrameType type) { return type >= FrameType::kHello && type <= FrameType::kReject; }
 
 absl::string_view name_of(FrameType type);
 

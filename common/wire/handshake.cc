@@ -68,14 +68,14 @@ absl::Status read(const Header& header, ConstBytes payload, std::array<uint8_t, 
   return absl::OkStatus();
 }
 
-std::string as_text(ConstBytes payload) {
+}  // namespace
+
+std::string reject_message(ConstBytes payload) {
   std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return text;
 }
-
-}  // namespace
 
 Secret derive_secret(absl::string_view token, absl::string_view job, ConstBytes coordinator_nonce) {
   std::string message = absl::StrCat("gleaner job secret", job);
@@ -92,7 +92,7 @@ HandshakeFrame ClientHandshake::hello() const {
 
 absl::StatusOr<std::vector<HandshakeFrame>> ClientHandshake::on_frame(const Header& header, ConstBytes payload) {
   if (header.type == FrameType::kReject) {
-    return absl::PermissionDeniedError(absl::StrCat("the summer refused the connection: ", as_text(payload)));
+    return absl::PermissionDeniedError(absl::StrCat("the summer refused the connection: ", reject_message(payload)));
   }
   if (header.type == FrameType::kChallenge && !challenged_) {
     GLN_RETURN_IF_ERROR(read(header, payload, &server_nonce_));

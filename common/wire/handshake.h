@@ -31,7 +31,8 @@ struct HandshakeFrame {
   std::vector<std::byte> payload;
 };
 
-inline constexpr size_t kMaxHandshakePayload = 512;
+// The message of a kReject, safe to print.
+std::string reject_message(ConstBytes payload);
 
 // HMAC-SHA256(token, "gleaner job secret" + job + nonce): both coordinator and member know the token and derive the
 // secret, which never travels.

@@ -82,7 +82,7 @@ TEST_F(Garbage, ALargePayloadBeforeTheHandshake) {
   const std::vector<std::byte> payload(1 << 20);
   wire::seal(header, payload);
   send_header(header);
-  expect_closed("before the handshake");
+  expect_closed("at most 512");
 }
 
 TEST_F(Garbage, RandomBytes) {

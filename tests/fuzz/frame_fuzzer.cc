@@ -41,12 +41,15 @@ void read_stream(ConstBytes input) {
     return pool.take(header.payload_bytes);
   };
   while (!input.empty()) {
-    const MutableBytes space = reader.space();
-    if (space.empty()) __builtin_trap();  // a reader that takes nothing more hangs its connection
-    const size_t bytes = std::min(space.size(), input.size());
-    std::memcpy(space.data(), input.data(), bytes);
-    reader.received(bytes);
-    input = input.subspan(bytes);
+    size_t taken = 0;
+    for (const MutableBytes space : reader.space()) {
+      const ConstBytes part = input.first(std::min(space.size(), input.size()));
+      std::copy(part.begin(), part.end(), space.begin());
+      input = input.subspan(part.size());
+      taken += part.size();
+    }
+    if (taken == 0) __builtin_trap();  // a reader that takes nothing more hangs its connection
+    reader.received(taken);
     transport::FrameReader::Frame frame;
     while (true) {
       const auto whole = reader.next(allocate, &frame);

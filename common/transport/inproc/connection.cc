@@ -7,26 +7,30 @@
 
 namespace gleaner::transport::inproc {
 
-Connection::~Connection() {
-  if (other_ != nullptr) other_->close(absl::UnavailableError(absl::StrCat(peer_.address, " is gone")));
-}
+Connection::~Connection() { part(absl::UnavailableError("it is gone")); }
 
 void Connection::send(const wire::Header& header, Buffer payload) {
-  if (other_ == nullptr) return;
-  wire::Header sealed = header;
-  sealed.payload_bytes = static_cast<uint32_t>(payload.size());
-  other_->transport_->post({Transport::Event::Kind::kFrame, other_, sealed, std::move(payload), {}});
+  if (other_ == nullptr || !up_) return;
+  wire::Header sized = header;
+  sized.payload_bytes = static_cast<uint32_t>(payload.size());
+  queued_bytes_ += wire::kHeaderBytes + payload.size();
+  other_->transport_->post({Transport::Event::Kind::kFrame, other_, sized, std::move(payload), {}});
 }
 
 void Connection::close(absl::Status status) {
   if (std::exchange(closed_, true)) return;
-  Connection* const other = std::exchange(other_, nullptr);
-  if (other != nullptr) {
-    other->other_ = nullptr;
-    other->close(
-        absl::UnavailableError(absl::StrCat("connection to ", other->peer_.address, " was closed by the peer")));
-  }
+  part(status);
   transport_->post({Transport::Event::Kind::kClosed, this, {}, {}, std::move(status)});
+}
+
+// Tells the other end, after the frames that are on their way to it.
+void Connection::part(absl::Status status) {
+  Connection* const other = std::exchange(other_, nullptr);
+  queued_bytes_ = 0;
+  if (other == nullptr) return;
+  other->other_ = nullptr;
+  other->queued_bytes_ = 0;
+  other->transport_->post({Transport::Event::Kind::kParted, other, {}, {}, std::move(status)});
 }
 
 }  // namespace gleaner::transport::inproc

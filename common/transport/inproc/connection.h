@@ -13,7 +13,7 @@ class Connection : public transport::Connection {
   ~Connection() override;
 
   void send(const wire::Header& header, Buffer payload) override;
-  size_t queued_bytes() const override { return 0; }
+  size_t queued_bytes() const override { return queued_bytes_; }
   void close(absl::Status status) override;
   const Peer& peer() const override { return peer_; }
   Capabilities capabilities() const override {
@@ -22,10 +22,16 @@ class Connection : public transport::Connection {
 
  private:
   friend class Transport;
+  // The other end has taken a frame of ours.
+  void taken(size_t bytes) { queued_bytes_ -= bytes; }
+  void part(absl::Status status);
+
   Transport* const transport_;
-  Connection* other_ = nullptr;  // null once either end closed
-  Peer peer_;
-  bool closed_ = false;
+  Connection* other_ = nullptr;  // null once either end has closed
+  const Peer peer_;
+  size_t queued_bytes_ = 0;
+  bool up_ = false;      // on_connected() has been called
+  bool closed_ = false;  // by this end, or told so by the other; on_closed() is due
 };
 
 }  // namespace gleaner::transport::inproc

@@ -11,6 +11,7 @@ Transport::~Transport() {
 }
 
 absl::StatusOr<Address> Transport::listen(const Address& address) {
+  if (!listening_.empty()) return absl::FailedPreconditionError("this transport listens already");
   std::string name = address.to_string();
   if (!hub_->listeners_.try_emplace(name, this).second) {
     return absl::AlreadyExistsError(absl::StrCat("can't listen on ", name, " in this process: something does already"));
@@ -50,17 +51,26 @@ void Transport::poll(absl::Duration) {
 }
 
 void Transport::handle(Event& event) {
+  Connection& connection = *event.connection;
+  if (event.kind == Event::Kind::kClosed) {
+    handler_->on_closed(connection, event.status);
+    std::erase_if(connections_, [&connection](const auto& owned) { return owned.get() == &connection; });
+    return;
+  }
+  // What was on its way when this end closed; a payload goes with its event.
+  if (connection.closed_) return;
   switch (event.kind) {
     case Event::Kind::kConnected:
-      if (!event.connection->closed_) handler_->on_connected(*event.connection);
-      return;
+      connection.up_ = true;
+      return handler_->on_connected(connection);
     case Event::Kind::kFrame:
-      if (!event.connection->closed_) handler_->on_frame(*event.connection, event.header, std::move(event.payload));
-      return;
+      if (connection.other_ != nullptr) connection.other_->taken(wire::kHeaderBytes + event.payload.size());
+      return handler_->on_frame(connection, event.header, std::move(event.payload));
+    case Event::Kind::kParted:
+      return connection.close(absl::UnavailableError(absl::StrCat(
+          "connection to ", connection.peer().address, " was closed by the peer: ", event.status.message())));
     case Event::Kind::kClosed:
-      handler_->on_closed(*event.connection, event.status);
-      std::erase_if(connections_, [&event](const auto& owned) { return owned.get() == event.connection; });
-      return;
+      return;  // above
   }
 }
 

@@ -1,5 +1,8 @@
 // Frames within one process and thread: between a worker's session and the summer colocated with it. Payloads are
 // handed over as they are, without a copy or a checksum. No handshake: who shares the process shares the secret.
+//
+// Frames are handed over by the receiver's poll(), which never waits. Who waits elsewhere, for a network transport say,
+// asks pending() first. Once warm, nothing allocates.
 #pragma once
 
 #include <map>
@@ -14,7 +17,7 @@ namespace gleaner::transport::inproc {
 
 class Transport;
 
-// The addresses of one process: what listens where. Outlives its transports.
+// The addresses of one process: what listens where. Any string of Address will do. Outlives its transports.
 class Hub {
  private:
   friend class Transport;
@@ -26,20 +29,18 @@ class Transport : public transport::Transport {
   Transport(Hub* hub, Handler* handler) : hub_(hub), handler_(handler) {}
   ~Transport() override;
 
-  absl::StatusOr<Address> listen(const Address& address) override;
+  absl::StatusOr<Address> listen(const Address& address) override;  // once
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
-  // Never waits: what comes is there already. Handles what was pending when it was called.
+  // Handles what was pending when it was called; what that brings about is for the next call.
   void poll(absl::Duration timeout) override;
   int descriptor() const override { return -1; }
-  void wake() override {}
-
-  // poll() has something to do: to be asked after every other thing that may send here.
-  bool pending() const { return !inbox_.empty(); }
+  bool pending() const override { return !inbox_.empty(); }
+  void wake() override {}  // poll() never waits
 
  private:
   friend class Connection;
   struct Event {
-    enum class Kind { kConnected, kFrame, kClosed } kind;
+    enum class Kind { kConnected, kFrame, kParted, kClosed } kind;
     Connection* connection;
     wire::Header header;
     Buffer payload;

@@ -1,6 +1,5 @@
 #include "common/transport/tcp/connection.h"
 
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -9,176 +8,185 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/transport/tcp/transport.h"
 
 namespace gleaner::transport::tcp {
 namespace {
 
-constexpr size_t kMaxPieces = 128;    // of one system call
-constexpr size_t kReadsPerTurn = 16;  // then others have theirs
+// What one connection may move in a turn; then others have theirs.
+constexpr size_t kReadBytesPerTurn = 4 << 20;
+constexpr size_t kWriteBytesPerTurn = 4 << 20;
 
 }  // namespace
 
-Connection::Connection(Transport* transport, Socket socket, std::string address,
-                       std::optional<wire::ClientHandshake> client, std::optional<wire::ServerHandshake> server,
-                       absl::Duration now)
+Connection::Connection(Transport* transport, Socket socket, std::string address, const wire::ServerHandshake& handshake,
+                       absl::Duration deadline)
     : transport_(transport),
       socket_(std::move(socket)),
-      phase_(client.has_value() ? Phase::kConnecting : Phase::kHandshake),
-      client_(std::move(client)),
-      server_(std::move(server)),
-      last_heard_(now),
-      last_ping_(now) {
-  peer_.address = std::move(address);
-  peer_.accepted = server_.has_value();
-  allocate_ = [this](const wire::Header& header) -> absl::StatusOr<Buffer> {
-    if (is_up()) return transport_->handler()->on_header(*this, header);
-    if (header.payload_bytes > wire::kMaxHandshakePayload) {
-      return absl::InvalidArgumentError(absl::StrCat(wire::name_of(header.type), " frame with ", header.payload_bytes,
-                                                     " bytes before the handshake is done"));
-    }
-    return transport_->handshake_pool().take(header.payload_bytes);
-  };
+      phase_(Phase::kHandshake),
+      peer_{.accepted = true, .address = std::move(address)},
+      server_(handshake),
+      handshake_deadline_(deadline),
+      place_([this](const wire::Header& header) { return place(header); }) {}
+
+Connection::Connection(Transport* transport, std::vector<Target> targets, std::string address,
+                       const ConnectOptions& options, const wire::Nonce& nonce, absl::Duration deadline)
+    : transport_(transport),
+      phase_(Phase::kConnecting),
+      peer_{.job = options.job, .address = std::move(address)},
+      targets_(std::move(targets)),
+      client_(std::in_place, options.job, options.member, options.secret, nonce),
+      handshake_deadline_(deadline),
+      place_([this](const wire::Header& header) { return place(header); }) {
+  context = options.context;
+  std::reverse(targets_.begin(), targets_.end());
 }
 
 void Connection::send(const wire::Header& header, Buffer payload) {
-  if (phase_ != Phase::kUp) return;
-  enqueue(header, std::move(payload));
+  if (phase_ == Phase::kUp) enqueue(header, std::move(payload));
 }
 
-void Connection::enqueue(wire::Header header, Buffer payload) {
-  wire::seal(header, payload.bytes());
-  queued_bytes_ += wire::kHeaderBytes + payload.size();
-  queue_.push_back({header, std::move(payload)});
+void Connection::enqueue(const wire::Header& header, Buffer payload) {
+  outbox_.push(header, std::move(payload));
   transport_->mark_dirty(this);
 }
 
+void Connection::enqueue_empty(wire::FrameType type) {
+  wire::Header header;
+  header.type = type;
+  enqueue(header, {});
+}
+
 void Connection::close(absl::Status status) {
+  if (phase_ == Phase::kUp) say_goodbye(status);
+  die(std::move(status));
+}
+
+void Connection::refuse(const absl::Status& status, bool tell) {
   if (phase_ == Phase::kDead) return;
-  phase_ = Phase::kDead;
+  if (tell) say_goodbye(status);
+  die(absl::Status(status.code(), absl::StrCat(peer_.address, ": ", status.message())));
+}
+
+void Connection::say_goodbye(const absl::Status& status) {
+  if (!status.ok()) send_handshake({wire::ServerHandshake::reject(status)});
+  outbox_.write_to(descriptor(), kWriteBytesPerTurn);
+}
+
+void Connection::die(absl::Status status) {
+  if (std::exchange(phase_, Phase::kDead) == Phase::kDead) return;
   status_ = std::move(status);
-  queue_.clear();
-  head_ = 0;
-  queued_bytes_ = 0;
+  outbox_.clear();
   transport_->bury(this);
 }
 
+absl::Status Connection::broken(int error) const {
+  return absl::UnavailableError(absl::StrCat("connection to ", peer_.address, " broke: ", std::strerror(error)));
+}
+
 void Connection::flush() {
-  while (head_ < queue_.size() && phase_ != Phase::kDead && phase_ != Phase::kConnecting) {
-    iovec pieces[kMaxPieces];
-    size_t count = 0;
-    size_t skip = head_written_;
-    for (size_t i = head_; i < queue_.size() && count + 2 <= kMaxPieces; ++i) {
-      Outgoing& frame = queue_[i];
-      const size_t header_skip = std::min(skip, wire::kHeaderBytes);
-      if (header_skip < wire::kHeaderBytes) {
-        pieces[count++] = {reinterpret_cast<std::byte*>(&frame.header) + header_skip, wire::kHeaderBytes - header_skip};
-      }
-      const size_t payload_skip = skip - header_skip;
-      if (payload_skip < frame.payload.size()) {
-        pieces[count++] = {frame.payload.bytes().data() + payload_skip, frame.payload.size() - payload_skip};
-      }
-      skip = 0;
-    }
-    msghdr message{};
-    message.msg_iov = pieces;
-    message.msg_iovlen = count;
-    const ssize_t written = sendmsg(descriptor(), &message, MSG_NOSIGNAL);
-    if (written < 0) {
-      if (errno == EAGAIN) return;
-      if (errno == EINTR) continue;
-      return close(
-          absl::UnavailableError(absl::StrCat("connection to ", peer_.address, " broke: ", std::strerror(errno))));
-    }
-    drop_written(static_cast<size_t>(written));
-  }
+  if (phase_ == Phase::kDead || phase_ == Phase::kConnecting) return;
+  const int error = outbox_.write_to(descriptor(), kWriteBytesPerTurn);
+  if (error != 0) die(broken(error));
 }
 
-void Connection::drop_written(size_t bytes) {
-  queued_bytes_ -= bytes;
-  head_written_ += bytes;
-  while (head_ < queue_.size()) {
-    const size_t size = wire::kHeaderBytes + queue_[head_].payload.size();
-    if (head_written_ < size) break;
-    head_written_ -= size;
-    queue_[head_++].payload = {};
+absl::Status Connection::connect_next() {
+  absl::StatusOr<Socket> socket = absl::UnavailableError(absl::StrCat(peer_.address, " has no address"));
+  while (!targets_.empty() && !socket.ok()) {
+    socket = start_connect(targets_.back(), peer_.address);
+    targets_.pop_back();
   }
-  if (head_ == queue_.size()) {
-    queue_.clear();
-    head_ = 0;
-  } else if (head_ >= 1024) {
-    queue_.erase(queue_.begin(), queue_.begin() + static_cast<ptrdiff_t>(head_));
-    head_ = 0;
-  }
+  GLN_RETURN_IF_ERROR(socket.status());
+  socket_ = *std::move(socket);
+  return absl::OkStatus();
 }
 
-void Connection::on_writable(absl::Duration now) {
+void Connection::on_writable() {
   if (phase_ == Phase::kConnecting) {
     const absl::Status outcome = connect_outcome(socket_, peer_.address);
-    if (!outcome.ok()) return close(outcome);
-    last_heard_ = now;
+    if (!outcome.ok()) {
+      if (targets_.empty()) return die(outcome);
+      const absl::Status next = connect_next();
+      if (!next.ok()) return die(next);
+      return transport_->watch_again(*this);
+    }
     phase_ = Phase::kHandshake;
     send_handshake({client_->hello()});
   }
   flush();
 }
 
-void Connection::on_readable(absl::Duration now) {
-  for (size_t turn = 0; turn < kReadsPerTurn && phase_ != Phase::kDead; ++turn) {
-    const MutableBytes space = reader_.space();
-    const ssize_t got = recv(descriptor(), space.data(), space.size(), 0);
+void Connection::on_readable() {
+  if (phase_ == Phase::kConnecting) return;  // to the next of its addresses
+  for (size_t total = 0; total < kReadBytesPerTurn && phase_ != Phase::kDead;) {
+    const std::array<MutableBytes, 2> space = reader_.space();
+    iovec pieces[] = {{space[0].data(), space[0].size()}, {space[1].data(), space[1].size()}};
+    const ssize_t got = readv(descriptor(), pieces, std::size(pieces));
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) {
-      return close(absl::UnavailableError(
-          absl::StrCat("connection to ", peer_.address,
-                       got == 0 ? " was closed by the peer" : " broke: ", got == 0 ? "" : std::strerror(errno))));
+    if (got < 0) return die(broken(errno));
+    if (got == 0) {
+      return die(absl::UnavailableError(absl::StrCat("connection to ", peer_.address, " was closed by the peer")));
     }
-    last_heard_ = now;
+    silence_ = pinged_ = absl::ZeroDuration();
+    total += static_cast<size_t>(got);
     reader_.received(static_cast<size_t>(got));
-    FrameReader::Frame frame;
-    while (phase_ != Phase::kDead) {
-      const absl::StatusOr<bool> whole = reader_.next(allocate_, &frame);
-      if (!whole.ok()) {
-        const absl::Status error(whole.status().code(), absl::StrCat(peer_.address, ": ", whole.status().message()));
-        if (server_.has_value() && phase_ == Phase::kHandshake) send_handshake({wire::ServerHandshake::reject(error)});
-        flush();
-        return close(error);
-      }
-      if (!*whole) break;
-      handle(frame.header, std::move(frame.payload));
-    }
-    if (static_cast<size_t>(got) < space.size()) return;  // drained
+    read_frames();
+    if (static_cast<size_t>(got) < space[0].size() + space[1].size()) return;  // that was all
   }
+}
+
+void Connection::read_frames() {
+  FrameReader::Frame frame;
+  while (phase_ != Phase::kDead) {
+    const absl::StatusOr<bool> whole = reader_.next(place_, &frame);
+    if (!whole.ok()) return refuse(whole.status());
+    if (!*whole) return;
+    if (phase_ != Phase::kDead) handle(frame.header, std::move(frame.payload));  // place() may have closed it
+  }
+}
+
+absl::StatusOr<Buffer> Connection::place(const wire::Header& header) {
+  if (wire::is_handshake(header.type)) return transport_->handshake_pool().take(header.payload_bytes);
+  if (phase_ == Phase::kUp) return transport_->handler()->on_header(*this, header);
+  return absl::InvalidArgumentError(absl::StrCat(wire::name_of(header.type), " frame before the handshake is done"));
 }
 
 void Connection::handle(const wire::Header& header, Buffer payload) {
   if (phase_ == Phase::kHandshake) return on_handshake(header, payload.bytes());
-  if (header.type == wire::FrameType::kPong) return;
-  if (header.type == wire::FrameType::kPing) {
-    wire::Header pong;
-    pong.type = wire::FrameType::kPong;
-    return enqueue(pong, {});
+  switch (header.type) {
+    case wire::FrameType::kPong:
+      return;
+    case wire::FrameType::kPing:
+      // Frames that are queued tell the peer as much, and a peer that does not read can't pile up answers.
+      if (outbox_.empty()) enqueue_empty(wire::FrameType::kPong);
+      return;
+    case wire::FrameType::kReject:
+      return die(absl::UnavailableError(absl::StrCat(
+          "connection to ", peer_.address, " was closed by the peer: ", wire::reject_message(payload.bytes()))));
+    default:
+      if (wire::is_handshake(header.type)) {
+        return refuse(
+            absl::InvalidArgumentError(absl::StrCat(wire::name_of(header.type), " frame after the handshake is done")));
+      }
+      transport_->handler()->on_frame(*this, header, std::move(payload));
   }
-  transport_->handler()->on_frame(*this, header, std::move(payload));
 }
 
 void Connection::on_handshake(const wire::Header& header, ConstBytes payload) {
-  auto answer = client_.has_value() ? client_->on_frame(header, payload) : server_->on_frame(header, payload);
-  if (!answer.ok()) {
-    const absl::Status error(answer.status().code(), absl::StrCat(peer_.address, ": ", answer.status().message()));
-    if (server_.has_value()) send_handshake({wire::ServerHandshake::reject(answer.status())});
-    flush();
-    return close(error);
-  }
+  const auto answer = client_.has_value() ? client_->on_frame(header, payload) : server_->on_frame(header, payload);
+  if (!answer.ok()) return refuse(answer.status(), header.type != wire::FrameType::kReject);
   send_handshake(*answer);
-  if (server_.has_value() && server_->done()) come_up(server_->job(), server_->member());
-  if (client_.has_value() && client_->done()) come_up(peer_.job, peer_.member);
+  if (client_.has_value() ? client_->done() : server_->done()) come_up();
 }
 
-void Connection::come_up(uint64_t job, uint32_t member) {
-  peer_.job = job;
-  peer_.member = member;
+void Connection::come_up() {
+  if (server_.has_value()) {
+    peer_.job = server_->job();
+    peer_.member = server_->member();
+  }
   phase_ = Phase::kUp;
+  silence_ = pinged_ = absl::ZeroDuration();
   transport_->handler()->on_connected(*this);
 }
 
@@ -190,23 +198,22 @@ void Connection::send_handshake(const std::vector<wire::HandshakeFrame>& frames)
   }
 }
 
-void Connection::check_time(absl::Duration now) {
+void Connection::check_time(absl::Duration now, absl::Duration listened) {
+  if (phase_ == Phase::kConnecting || phase_ == Phase::kHandshake) {
+    if (now < handshake_deadline_) return;
+    const char* const what = phase_ == Phase::kConnecting ? "no connection to " : "no handshake with ";
+    return die(absl::DeadlineExceededError(absl::StrCat(what, peer_.address, " in time")));
+  }
+  if (phase_ == Phase::kDead) return;
   const Options& options = transport_->options();
-  if (phase_ != Phase::kUp) {
-    if (now > handshake_deadline)
-      close(absl::DeadlineExceededError(absl::StrCat("no answer from ", peer_.address, " in time")));
-    return;
+  silence_ += listened;
+  if (silence_ >= options.idle_deadline) {
+    return die(absl::DeadlineExceededError(
+        absl::StrCat(peer_.address, " has been silent for ", absl::FormatDuration(silence_))));
   }
-  if (now - last_heard_ > options.idle_deadline) {
-    return close(absl::DeadlineExceededError(
-        absl::StrCat(peer_.address, " has been silent for ", absl::FormatDuration(options.idle_deadline))));
-  }
-  if (now - last_heard_ > options.ping_after && now - last_ping_ > options.ping_after) {
-    last_ping_ = now;
-    wire::Header ping;
-    ping.type = wire::FrameType::kPing;
-    enqueue(ping, {});
-  }
+  if (silence_ - pinged_ < options.ping_after) return;
+  pinged_ = silence_;
+  enqueue_empty(wire::FrameType::kPing);
 }
 
 }  // namespace gleaner::transport::tcp

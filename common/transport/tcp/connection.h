@@ -1,14 +1,13 @@
 // One TCP connection: its socket, its handshake, frames in and frames out. Driven by tcp::Transport.
 #pragma once
 
-#include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/transport/frame_reader.h"
+#include "common/transport/tcp/outbox.h"
 #include "common/transport/tcp/socket.h"
 #include "common/transport/transport.h"
 
@@ -18,62 +17,70 @@ class Transport;
 
 class Connection : public transport::Connection {
  public:
-  // Accepted, or being made when `client` is there.
-  Connection(Transport* transport, Socket socket, std::string address, std::optional<wire::ClientHandshake> client,
-             std::optional<wire::ServerHandshake> server, absl::Duration now);
+  // Accepted: the other side begins the handshake.
+  Connection(Transport* transport, Socket socket, std::string address, const wire::ServerHandshake& handshake,
+             absl::Duration deadline);
+  // To be made to one of `targets`, all of which are `address`, as people wrote it.
+  Connection(Transport* transport, std::vector<Target> targets, std::string address, const ConnectOptions& options,
+             const wire::Nonce& nonce, absl::Duration deadline);
 
   void send(const wire::Header& header, Buffer payload) override;
-  size_t queued_bytes() const override { return queued_bytes_; }
+  size_t queued_bytes() const override { return outbox_.bytes(); }
   void close(absl::Status status) override;
   const Peer& peer() const override { return peer_; }
   Capabilities capabilities() const override { return {}; }
 
-  // For the transport.
+  // What follows is for the transport.
   int descriptor() const { return socket_.descriptor(); }
   bool is_up() const { return phase_ == Phase::kUp; }
   bool is_dead() const { return phase_ == Phase::kDead; }
-  const absl::Status& status() const { return status_; }
-  void on_readable(absl::Duration now);
-  void on_writable(absl::Duration now);
-  // Writes what the kernel takes.
+  const absl::Status& status() const { return status_; }  // why it is dead
+
+  // Starts to connect to the next target; when none is left, the error of the last.
+  absl::Status connect_next();
+  void on_readable();
+  void on_writable();
+  // Gives the kernel what it takes, up to one turn's worth.
   void flush();
-  bool wants_write() const { return phase_ == Phase::kConnecting || head_ < queue_.size(); }
-  // Handshake timeout, ping on idle, silence for too long.
-  void check_time(absl::Duration now);
+  bool wants_write() const { return phase_ == Phase::kConnecting || !outbox_.empty(); }
+  // Time keeping: `listened` is how long it could have heard from its peer since the last call.
+  void check_time(absl::Duration now, absl::Duration listened);
+
   uint32_t armed = 0;  // what the transport asked epoll for
   bool dirty = false;  // in the transport's list of connections with frames to write
 
-  absl::Duration handshake_deadline;
-
  private:
   enum class Phase { kConnecting, kHandshake, kUp, kDead };
-  struct Outgoing {
-    wire::Header header;
-    Buffer payload;
-  };
 
-  void begin_handshake();
+  // Where the payload of a frame that begins shall go.
+  absl::StatusOr<Buffer> place(const wire::Header& header);
+  void read_frames();
   void handle(const wire::Header& header, Buffer payload);
   void on_handshake(const wire::Header& header, ConstBytes payload);
   void send_handshake(const std::vector<wire::HandshakeFrame>& frames);
-  void come_up(uint64_t job, uint32_t member);
-  void enqueue(wire::Header header, Buffer payload);
-  void drop_written(size_t bytes);
+  void come_up();
+  void enqueue(const wire::Header& header, Buffer payload);
+  void enqueue_empty(wire::FrameType type);
+  // Closes for what the peer sent, with its address before the message.
+  void refuse(const absl::Status& status, bool tell = true);
+  // Writes what the kernel still takes, an error as a REJECT last.
+  void say_goodbye(const absl::Status& status);
+  void die(absl::Status status);
+  absl::Status broken(int error) const;
 
   Transport* const transport_;
   Socket socket_;
   Phase phase_;
   Peer peer_;
+  std::vector<Target> targets_;  // not tried yet, the next one last
   std::optional<wire::ClientHandshake> client_;
   std::optional<wire::ServerHandshake> server_;
+  const absl::Duration handshake_deadline_;
   FrameReader reader_;
-  FrameReader::Allocate allocate_;
-  std::vector<Outgoing> queue_;  // [head_, size) still to be written
-  size_t head_ = 0;
-  size_t head_written_ = 0;  // bytes of queue_[head_]
-  size_t queued_bytes_ = 0;
-  absl::Duration last_heard_;
-  absl::Duration last_ping_;
+  const FrameReader::Allocate place_;
+  Outbox outbox_;
+  absl::Duration silence_;  // of the peer, as far as we listened
+  absl::Duration pinged_;   // silence_ at the last ping
   absl::Status status_;
 };
 

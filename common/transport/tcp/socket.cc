@@ -3,7 +3,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,23 +17,43 @@
 namespace gleaner::transport::tcp {
 namespace {
 
-using Resolved = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+using AddressInfo = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-absl::StatusOr<Resolved> resolve(const Address& address, bool passive) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (error != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("can't find host '", address.host, "': ", gai_strerror(error)));
-  }
-  return Resolved(found, &freeaddrinfo);
+absl::Status lookup_error(int error, const std::string& host) {
+  const std::string message =
+      absl::StrCat("can't find host '", host, "': ", error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error));
+  if (error == EAI_AGAIN || error == EAI_SYSTEM || error == EAI_MEMORY) return absl::UnavailableError(message);
+  return absl::InvalidArgumentError(message);
 }
 
-absl::StatusOr<Socket> open_socket(const addrinfo& target) {
-  Socket socket(::socket(target.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.is_open()) return absl::ErrnoToStatus(errno, "can't open a socket");
+absl::StatusOr<Socket> open_socket(const Target& target) {
+  Socket socket(::socket(target.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) return absl::UnavailableError(absl::StrCat("can't open a socket: ", std::strerror(errno)));
+  return socket;
+}
+
+absl::Status listen_error(int error, const Address& address) {
+  const std::string what = absl::StrCat("can't listen on ", address.to_string());
+  switch (error) {
+    case EADDRINUSE:
+      return absl::AlreadyExistsError(
+          absl::StrCat(what, ": the port is in use; choose another, or 0 for any free one"));
+    case EADDRNOTAVAIL:
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": this machine has no such address; give one of its own, or 0.0.0.0 for all of them"));
+    default:
+      return absl::ErrnoToStatus(error, what);
+  }
+}
+
+absl::StatusOr<Socket> bind_and_listen(const Target& target, const Address& address) {
+  GLN_ASSIGN_OR_RETURN(Socket socket, open_socket(target));
+  const int one = 1;
+  setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  if (bind(socket.descriptor(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 ||
+      listen(socket.descriptor(), SOMAXCONN) != 0) {
+    return listen_error(errno, address);
+  }
   return socket;
 }
 
@@ -48,38 +68,52 @@ absl::StatusOr<Address> to_address(const sockaddr_storage& storage, socklen_t si
 
 }  // namespace
 
-Socket::~Socket() { close(); }
+Socket::~Socket() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
 
-void Socket::close() {
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+absl::StatusOr<std::vector<Target>> resolve(const Address& address) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* first = nullptr;
+  const int error = getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &first);
+  if (error != 0) return lookup_error(error, address.host);
+  const AddressInfo found(first, &freeaddrinfo);
+  std::vector<Target> targets;
+  for (const addrinfo* entry = first; entry != nullptr; entry = entry->ai_next) {
+    Target& target = targets.emplace_back(Target{{}, entry->ai_addrlen});
+    std::memcpy(&target.address, entry->ai_addr, entry->ai_addrlen);
+  }
+  return targets;
 }
 
 absl::StatusOr<Socket> listen_on(const Address& address) {
-  GLN_ASSIGN_OR_RETURN(const Resolved target, resolve(address, true));
-  GLN_ASSIGN_OR_RETURN(Socket socket, open_socket(*target));
-  const int one = 1;
-  setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  if (bind(socket.descriptor(), target->ai_addr, target->ai_addrlen) != 0 ||
-      listen(socket.descriptor(), SOMAXCONN) != 0) {
-    const int error = errno;
-    const std::string what = absl::StrCat("can't listen on ", address.to_string());
-    if (error == EADDRINUSE) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(what, ": the port is in use; choose another, or 0 for any free one"));
-    }
-    return absl::ErrnoToStatus(error, what);
+  GLN_ASSIGN_OR_RETURN(const std::vector<Target> targets, resolve(address));
+  absl::StatusOr<Socket> socket = absl::InvalidArgumentError(absl::StrCat("'", address.host, "' has no address"));
+  for (const Target& target : targets) {
+    socket = bind_and_listen(target, address);
+    if (socket.ok() || absl::IsAlreadyExists(socket.status())) break;
   }
   return socket;
 }
 
-absl::StatusOr<Socket> start_connect(const Address& address) {
-  GLN_ASSIGN_OR_RETURN(const Resolved target, resolve(address, false));
-  GLN_ASSIGN_OR_RETURN(Socket socket, open_socket(*target));
+absl::StatusOr<Socket> start_connect(const Target& target, const std::string& address) {
+  GLN_ASSIGN_OR_RETURN(Socket socket, open_socket(target));
   set_no_delay(socket);
-  if (connect(socket.descriptor(), target->ai_addr, target->ai_addrlen) != 0 && errno != EINPROGRESS) {
-    return absl::UnavailableError(absl::StrCat("can't connect to ", address.to_string(), ": ", std::strerror(errno)));
+  if (connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 &&
+      errno != EINPROGRESS) {
+    return absl::UnavailableError(absl::StrCat("can't connect to ", address, ": ", std::strerror(errno)));
   }
   return socket;
+}
+
+absl::Status connect_outcome(const Socket& socket, const std::string& address) {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("can't connect to ", address, ": ", std::strerror(error)));
 }
 
 absl::StatusOr<Address> local_address(const Socket& socket) {
@@ -94,22 +128,25 @@ absl::StatusOr<Address> local_address(const Socket& socket) {
 std::string peer_address(const Socket& socket) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);
-  if (getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "?";
+  if (getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "a peer that is gone";
   const auto address = to_address(storage, size);
-  return address.ok() ? address->to_string() : "?";
-}
-
-absl::Status connect_outcome(const Socket& socket, const std::string& address) {
-  int error = 0;
-  socklen_t size = sizeof(error);
-  getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error == 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("can't connect to ", address, ": ", std::strerror(error)));
+  return address.ok() ? address->to_string() : "a peer of unknown address";
 }
 
 void set_no_delay(const Socket& socket) {
   const int one = 1;
   setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+absl::StatusOr<Socket> make_timer(absl::Duration period) {
+  Socket timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+  itimerspec ticks{};
+  ticks.it_interval = absl::ToTimespec(period);
+  ticks.it_value = ticks.it_interval;
+  if (!timer.is_open() || timerfd_settime(timer.descriptor(), 0, &ticks, nullptr) != 0) {
+    return absl::ErrnoToStatus(errno, "can't make a timer");
+  }
+  return timer;
 }
 
 }  // namespace gleaner::transport::tcp

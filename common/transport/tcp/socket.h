@@ -1,9 +1,14 @@
 // Non-blocking TCP sockets: the system calls, with errors as Status.
 #pragma once
 
+#include <sys/socket.h>
+
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/address.h"
 
 namespace gleaner::transport::tcp {
@@ -14,7 +19,7 @@ class Socket {
   Socket() = default;
   explicit Socket(int descriptor) : descriptor_(descriptor) {}
   Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
+  Socket& operator=(Socket other) noexcept {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
@@ -22,20 +27,33 @@ class Socket {
 
   int descriptor() const { return descriptor_; }
   bool is_open() const { return descriptor_ >= 0; }
-  void close();
 
  private:
   int descriptor_ = -1;
 };
 
-// Names are looked up here, which may block; numeric addresses never do.
+// One of the addresses that a host has.
+struct Target {
+  sockaddr_storage address;
+  socklen_t size;
+};
+
+// All of them, in the system's order of preference. Looks names up, which may block; numeric addresses never do.
+// InvalidArgument: no such host; Unavailable: the name service does not answer.
+absl::StatusOr<std::vector<Target>> resolve(const Address& address);
+
+// AlreadyExists: port in use; InvalidArgument: not an address of this machine.
 absl::StatusOr<Socket> listen_on(const Address& address);
-absl::StatusOr<Socket> start_connect(const Address& address);
+// Errors are Unavailable and say `address`, which is `target` as people wrote it.
+absl::StatusOr<Socket> start_connect(const Target& target, const std::string& address);
+// The outcome of start_connect() once the socket is writable.
+absl::Status connect_outcome(const Socket& socket, const std::string& address);
 
 absl::StatusOr<Address> local_address(const Socket& socket);
-std::string peer_address(const Socket& socket);  // "?" when the peer is gone
-// The outcome of a start_connect() once the socket is writable.
-absl::Status connect_outcome(const Socket& socket, const std::string& address);
+std::string peer_address(const Socket& socket);  // "a peer that is gone" when it is
 void set_no_delay(const Socket& socket);
+
+// A timer that is readable once per period from now on.
+absl::StatusOr<Socket> make_timer(absl::Duration period);
 
 }  // namespace gleaner::transport::tcp

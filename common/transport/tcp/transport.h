@@ -1,4 +1,7 @@
 // Frames over TCP: one epoll, non-blocking sockets, many frames per system call, CRC-32C on all of them.
+//
+// Frames leave with the next poll(), those that wait for one connection together. Destroying the transport closes
+// everything without callbacks. Times are kept to within 50 ms.
 #pragma once
 
 #include <memory>
@@ -17,7 +20,7 @@ struct Options {
   absl::Duration ping_after = absl::Seconds(1);         // of silence of an open connection
   absl::Duration idle_deadline = absl::Seconds(10);     // of silence, pings included: then it is closed
   absl::Duration handshake_timeout = absl::Seconds(5);  // for those who connect to us
-  size_t max_strangers = 256;  // connections that have not done their handshake; more are closed at once
+  size_t max_strangers = 256;  // who connected and has not done the handshake; one more closes the oldest of them
 };
 
 class Transport : public transport::Transport {
@@ -27,29 +30,35 @@ class Transport : public transport::Transport {
                                                            const wire::JobSecrets* jobs);
   ~Transport() override;
 
-  absl::StatusOr<Address> listen(const Address& address) override;
-  // A host name is looked up here, which may block.
+  absl::StatusOr<Address> listen(const Address& address) override;  // once
+  // A host name is looked up here, which may block; numeric addresses are not. All its addresses are tried in turn.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
   void poll(absl::Duration timeout) override;
   int descriptor() const override { return epoll_.descriptor(); }
+  bool pending() const override { return !dirty_.empty() || !dead_.empty(); }
   void wake() override { waker_->wake(); }
 
-  // For connections.
+  // What follows is for connections.
   Handler* handler() const { return handler_; }
   const Options& options() const { return options_; }
   BufferPool& handshake_pool() { return handshake_pool_; }
-  void mark_dirty(Connection* connection);
-  void bury(Connection* connection);
+  void mark_dirty(Connection* connection);   // it has frames to write
+  void bury(Connection* connection);         // it is dead: on_closed() is due
+  void watch_again(Connection& connection);  // it has another socket
 
  private:
   Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs);
   absl::Duration now() const { return env_.clock->since_start(); }
+  absl::Status open();
   Connection* adopt(std::unique_ptr<Connection> connection);
-  void accept_all();
-  size_t strangers() const;
+  void accept_some();
+  void accept(Socket socket);
+  void make_room_for_stranger();
+  void listen_again();
+  void handle(void* tag, uint32_t events);
   void arm(Connection& connection);
   void flush_dirty();
-  void check_times();
+  void on_tick();
   void remove_dead();
 
   const Env env_;
@@ -59,12 +68,15 @@ class Transport : public transport::Transport {
   BufferPool handshake_pool_;  // outlives the connections
   Socket epoll_;
   std::unique_ptr<Waker> waker_;
+  Socket timer_;
   Socket listener_;
-  bool accept_failed_ = false;  // logged once
-  std::vector<std::unique_ptr<Connection>> connections_;
+  bool accepting_ = true;                                 // false: no descriptors were left, until the next tick
+  bool accept_failed_ = false;                            // logged once, until it works again
+  std::vector<std::unique_ptr<Connection>> connections_;  // in order of age
   std::vector<Connection*> dirty_;
   std::vector<Connection*> dead_;
-  absl::Duration last_check_;
+  std::vector<Connection*> burying_;
+  absl::Duration last_tick_;
 };
 
 }  // namespace gleaner::transport::tcp
