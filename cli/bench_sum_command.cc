@@ -98,6 +98,9 @@ absl::Status run_bench_sum(const Flags& flags) {
         absl::StrCat("--bytes ", flags.bytes, " is no whole number, above 0, of ", flags.dtype, " elements"));
   }
   GLN_ASSIGN_OR_RETURN(const kernels::Kernels kernels, kernels::Kernels::choose(flags.kernel));
+  const uint64_t tensors = uint64_t{flags.sources} + 1;
+  // Divided, so that a size from somebody else can't wrap around.
+  GLN_RETURN_IF_ERROR(check_memory(bytes > UINT64_MAX / tensors ? UINT64_MAX : bytes * tensors));
   GLN_ASSIGN_OR_RETURN(Operands operands, Operands::make(*type, bytes, flags.sources));
   const SystemEnv system{LogOptions{}};
   const Rates rates = measure(kernels, *type, bytes, operands, *system.env().clock, absl::Seconds(flags.seconds));

@@ -1,13 +1,16 @@
 #include "cli/bench_tensors.h"
 
 #include <openssl/evp.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "cli/bench_data.h"
 #include "common/base/status_macros.h"
+#include "common/base/units.h"
 
 namespace gleaner::cli {
 namespace {
@@ -30,6 +33,14 @@ absl::StatusOr<AlignedBytes> AlignedBytes::make(size_t size) {
   return bytes;
 }
 
+absl::Status check_memory(uint64_t bytes) {
+  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (bytes <= machine) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("this needs ", format_bytes(static_cast<double>(bytes)),
+                                                   " of memory, and the machine has ",
+                                                   format_bytes(static_cast<double>(machine)), "; ask for less"));
+}
+
 absl::StatusOr<BenchTensors> BenchTensors::make(std::vector<plan::Tensor> tensors) {
   BenchTensors made;
   size_t offset = 0;
@@ -41,6 +52,7 @@ absl::StatusOr<BenchTensors> BenchTensors::make(std::vector<plan::Tensor> tensor
     made.bytes_ += tensor.bytes();
   }
   made.tensors_ = std::move(tensors);
+  GLN_RETURN_IF_ERROR(check_memory(2 * offset));
   GLN_ASSIGN_OR_RETURN(made.input_, AlignedBytes::make(offset));
   GLN_ASSIGN_OR_RETURN(made.output_, AlignedBytes::make(offset));
   return made;

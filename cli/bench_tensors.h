@@ -29,6 +29,9 @@ class AlignedBytes {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
+// ResourceExhausted when `bytes` are more than the machine has: the system would end the process, not refuse.
+absl::Status check_memory(uint64_t bytes);
+
 class BenchTensors {
  public:
   static absl::StatusOr<BenchTensors> make(std::vector<plan::Tensor> tensors);

@@ -1,0 +1,60 @@
+"""docs/bench-data.md has a reference in numpy: what it says is what `gleaner bench push-pull` gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import GLEANER, ROOT, job
+
+
+def reference() -> dict[str, Any]:
+    """The functions of the document's Python block."""
+    block = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "bench-data.md").read_text(), re.DOTALL)
+    assert block, "docs/bench-data.md has no Python block"
+    names: dict[str, Any] = {}
+    exec(block[1], names)
+    return names
+
+
+def bench(folder: Path, workers: int, local_ranks: int, *flags: str) -> list[dict[str, Any]]:
+    """The JSON lines of all workers of a job with one summer."""
+    with job(folder, workers, 1, "--local-ranks", str(local_ranks)) as started:
+        ranks = [
+            started.start(
+                [str(GLEANER), "bench", "push-pull", "--json", *flags],
+                GLEANER_COORDINATOR=started.coordinator_address,
+                GLEANER_WORKER=str(worker),
+                GLEANER_LOCAL_RANK=str(local_rank),
+                GLEANER_LOCAL_SIZE=str(local_ranks),
+                GLEANER_ADDRESS="127.0.0.1:0",
+                GLEANER_TOKEN_FILE=str(started.token),
+            )
+            for worker in range(workers)
+            for local_rank in range(local_ranks)
+        ]
+        outcomes = [rank.communicate(timeout=60) for rank in ranks]
+        for rank, (_, err) in zip(ranks, outcomes):
+            assert rank.returncode == 0, err
+    return [json.loads(line) for out, _ in outcomes for line in out.splitlines()]
+
+
+@pytest.mark.parametrize("dtype, numpy_type", [("fp32", np.float32), ("fp16", np.float16)])
+@pytest.mark.parametrize("local_ranks", [1, 2])
+def test_sums_are_as_the_document_says(tmp_path: Path, dtype: str, numpy_type: type, local_ranks: int) -> None:
+    size, steps, seed, workers = 100_000, 3, 11, 2
+    flags = ("--bytes", str(size), "--steps", str(steps), "--seed", str(seed), "--dtype", dtype, "--verify")
+    lines = bench(tmp_path, workers, local_ranks, *flags)
+    names = reference()
+    elements = size // np.dtype(numpy_type).itemsize
+    sums = names["expected"](seed, steps - 1, workers, local_ranks, elements, numpy_type)
+    assert sorted(line["worker"] for line in lines) == list(range(workers))
+    for line in lines:
+        assert line["sha256"] == names["sha256"](sums)
+        assert line["bytes"] == size
+        assert len(line["step_seconds"]) == steps
+        assert line["verified"] is True
