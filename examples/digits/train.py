@@ -85,7 +85,7 @@ def sha256(model: nn.Module) -> str:
 def make(seed: int, rate: float) -> tuple[DigitsNet, torch.optim.Optimizer]:
     torch.manual_seed(seed)
     model = DigitsNet()
-    return model, torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4)
+    return model, torch.optim.Adam(model.parameters(), lr=rate)
 
 
 def train_with_gleaner(arguments: argparse.Namespace) -> None:
@@ -162,9 +162,9 @@ def tell_end(arguments: argparse.Namespace, model: nn.Module, digits: Digits, se
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--batch", type=int, default=64, help="examples per step, over all ranks")
-    parser.add_argument("--rate", type=float, default=0.06, help="learning rate")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=128, help="examples per step, over all ranks")
+    parser.add_argument("--rate", type=float, default=0.004, help="learning rate")
     parser.add_argument("--reference", type=int, metavar="N", help="one process, no Gleaner: what N ranks compute")
     parser.add_argument("--result", type=Path, metavar="FILE", help="write the outcome as JSON")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the final parameters as .npz")

@@ -73,6 +73,7 @@ def stats() -> Stats:
 
 
 def _leave_at_exit() -> None:
+    # sys.last_value is the exception that ended the program, where one did.
     shutdown(failed=getattr(sys, "last_value", None) is not None)
 
 

@@ -100,7 +100,10 @@ class Session:
         self.close(failed=kind is not None)
 
     def close(self, failed: bool = False) -> None:
-        """Leaves the job; waits for outstanding push_pulls unless `failed`. A second close does nothing."""
+        """Leaves the job; waits for outstanding push_pulls unless `failed`. A second close does nothing.
+
+        `failed` tells the job that this rank ended in error; then what close itself meets is no news, and not raised.
+        """
         if self._pointer is None or self._pid != os.getpid():
             return
         for attached in self._attached.values():
@@ -108,6 +111,9 @@ class Session:
         pointer, self._pointer = self._pointer, None
         try:
             self._call("gln_close", pointer, int(failed))
+        except GleanerError:
+            if not failed:
+                raise
         finally:
             self._results.clear()
 
