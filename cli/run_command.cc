@@ -31,6 +31,7 @@ struct Flags {
   std::string hosts;
   std::string token_file;
   bool no_prefix = false;
+  double grace = 5;
   std::vector<std::string> command;
 };
 
@@ -144,7 +145,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
   CoordinatedJob job(options, &coordinator->server());
   int exit_status = 0;
   {
-    Launcher processes(env, {.prefix_lines = !flags.no_prefix}, &job);
+    Launcher processes(env, {!flags.no_prefix, absl::Seconds(flags.grace)}, &job);
     absl::Status started = start_workers(flags, hosts, address, token_file, processes);
     if (started.ok()) started = start_summers(flags, hosts, address, token_file, processes);
     if (!started.ok()) return not_started(started);
@@ -191,6 +192,9 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("--token-file", flags->token_file,
                       "Where the hosts find the job's token [default: a private directory of this machine]");
   command->add_flag("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
+  command->add_option("--grace", flags->grace, "Seconds from SIGTERM to SIGKILL for what has to end")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   command->add_option("COMMAND", flags->command, "What each worker runs, with its arguments")->required();
   command->positionals_at_end();
   command->callback([flags, &context] {

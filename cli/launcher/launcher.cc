@@ -141,7 +141,7 @@ void Launcher::collect(size_t index) {
 // Enough is known to end the others without hiding who was the cause.
 bool Launcher::blame_is_settled() const {
   const absl::Duration waited = now() - *trouble_at_;
-  if (waited >= kSettle) return true;
+  if (waited >= kSettle || output_closed_) return true;
   const std::optional<size_t> culprit = job_->culprit();
   if (culprit.has_value()) return children_[*culprit].ended_at.has_value();
   return !failures_.empty() && (job_->outcome().has_value() || waited >= kNotice);

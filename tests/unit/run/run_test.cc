@@ -1,0 +1,277 @@
+// `gleaner run` as a user has it: real processes.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/run/program.h"
+
+namespace gleaner {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Ended run(std::vector<std::string> flags, std::vector<std::string> command) {
+  std::vector<std::string> arguments = {kGleaner, "run"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  arguments.push_back("--");
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  return run_to_end(std::move(arguments));
+}
+
+Ended run_shell(std::vector<std::string> flags, const std::string& script) {
+  return run(std::move(flags), {"sh", "-c", script});
+}
+
+// Processes are found by a word in their command line that nothing else has.
+class Marker {
+ public:
+  Marker() : word_(absl::StrCat("gleanermark", ::getpid(), "x", absl::ToUnixNanos(absl::Now()))) {}
+  const std::string& word() const { return word_; }
+  // A command that lasts: sleep with the word as its name.
+  std::string sleep() const { return absl::StrCat("exec -a ", word_, " sleep 1000"); }
+  int alive() const {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string line = contents(entry.path().string() + "/cmdline");
+      if (line.rfind(word_, 0) == 0) ++count;
+    }
+    return count;
+  }
+
+ private:
+  std::string word_;
+};
+
+std::vector<std::string> bash_run(std::vector<std::string> flags, const std::string& script) {
+  std::vector<std::string> arguments = {kGleaner, "run"};
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  for (const char* word : {"--", "bash", "-c"}) arguments.push_back(word);
+  arguments.push_back(script);
+  return arguments;
+}
+
+TEST(Run, TellsEachRankWhoItIs) {
+  const Ended ended = run_shell({"--workers", "2", "--local-ranks", "2", "--job", "digits"},
+                                "echo $GLEANER_WORKER/$GLEANER_LOCAL_RANK/$GLEANER_LOCAL_SIZE $GLEANER_JOB "
+                                "$GLEANER_ADDRESS; test -s $GLEANER_TOKEN_FILE && echo $GLEANER_COORDINATOR >&2");
+  EXPECT_EQ(ended.status, 0) << ended.errors;
+  for (const char* rank : {"0.0] 0/0", "0.1] 0/1", "1.0] 1/0", "1.1] 1/1"}) {
+    EXPECT_THAT(ended.output, HasSubstr(absl::StrCat("[worker ", rank, "/2 digits 127.0.0.1:0\n")));
+    EXPECT_THAT(ended.errors, HasSubstr("] 127.0.0.1:"));
+  }
+}
+
+TEST(Run, LinesStayWholeAndTheLastNeedsNoEnd) {
+  const Ended ended =
+      run_shell({"--workers", "3"}, "for i in $(seq 500); do printf 'some '; echo $i; done; printf 'the end'");
+  ASSERT_EQ(ended.status, 0);
+  std::istringstream lines(ended.output);
+  int seen[3] = {};
+  for (std::string line; std::getline(lines, line);) {
+    ASSERT_THAT(line.substr(0, 8), "[worker ");
+    int& count = seen[line[8] - '0'];
+    ++count;
+    EXPECT_EQ(line.substr(9), count <= 500 ? absl::StrCat("] some ", count) : "] the end");
+  }
+  EXPECT_THAT(seen, testing::ElementsAre(501, 501, 501));
+}
+
+TEST(Run, PassesOutputOnAsItIsIfAsked) {
+  EXPECT_EQ(run({"--workers", "1", "--no-prefix"}, {"printf", "a\\nb"}).output, "a\nb\n");
+}
+
+TEST(Run, ReturnsTheFirstFailingStatusAndEndsTheOthers) {
+  const Marker marker;
+  Program program(bash_run({"--workers", "3"}, "if [ $GLEANER_WORKER = 1 ]; then exit 7; fi; " + marker.sleep()));
+  EXPECT_EQ(program.wait(), 7);
+  EXPECT_EQ(marker.alive(), 0);
+  EXPECT_EQ(run_shell({"--workers", "2"}, "kill -SEGV $$").status, 128 + SIGSEGV);
+}
+
+TEST(Run, EndsWhoIgnoresTheWish) {
+  const Marker marker;
+  Program program(bash_run({"--workers", "2", "--grace", "0.3"},
+                           "if [ $GLEANER_WORKER = 1 ]; then exit 3; fi; trap '' TERM; " + marker.sleep()));
+  EXPECT_EQ(program.wait(), 3);
+  EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, LeavesNoChildrenOfWorkersBehind) {
+  const Marker marker;
+  // One in the worker's group that holds its output open, one in a session of its own.
+  const std::string script = absl::StrCat("(", marker.sleep(), ") & setsid bash -c '", marker.sleep(), "' & sleep 0.3");
+  Program program(bash_run({"--workers", "2"}, script));
+  EXPECT_EQ(program.wait(), 0);
+  EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, NothingIsLeftWhenItIsKilled) {
+  const Marker marker;
+  const Scratch scratch;
+  Program program(bash_run({"--workers", "2", "--grace", "0.3"},
+                           "echo $GLEANER_TOKEN_FILE; (" + marker.sleep() + ") & trap '' TERM; " + marker.sleep()));
+  ASSERT_TRUE(eventually([&] { return marker.alive() == 4 && !program.output().empty(); }));
+  const std::string line = program.output();
+  const std::string token = line.substr(line.find('/'), line.find('\n') - line.find('/'));
+  EXPECT_TRUE(std::filesystem::exists(token));
+  program.signal(SIGKILL);
+  EXPECT_EQ(program.wait(), 128 + SIGKILL);
+  EXPECT_TRUE(eventually([&] { return marker.alive() == 0; })) << marker.alive() << " are left";
+  EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(token); })) << "the token is left";
+}
+
+TEST(Run, NothingIsLeftWhenItsChildIsKilled) {
+  const Marker marker;
+  Program program(bash_run({"--workers", "2"}, "(" + marker.sleep() + ") & " + marker.sleep()));
+  ASSERT_TRUE(eventually([&] { return marker.alive() == 4; }));
+  pid_t child = 0;
+  std::ifstream(absl::StrCat("/proc/", program.pid(), "/task/", program.pid(), "/children")) >> child;
+  ASSERT_GT(child, 0);
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(program.wait(), 128 + SIGKILL);
+  EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, PassesSignalsOn) {
+  const Marker marker;
+  Program program(bash_run({"--workers", "2"},
+                           "trap 'echo saved; exit 0' TERM; echo ready; (" + marker.sleep() + ") & wait; wait"));
+  ASSERT_TRUE(eventually([&] {
+    return program.output().find("0] ready") != std::string::npos &&
+           program.output().find("1] ready") != std::string::npos;
+  }));
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.wait(), 0) << "both ended well";
+  EXPECT_THAT(program.output(), AllOf(HasSubstr("[worker 0] saved"), HasSubstr("[worker 1] saved")));
+  EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, SecondSignalKills) {
+  const Marker marker;
+  Program program(bash_run({"--workers", "2"}, "trap '' INT; " + marker.sleep()));
+  ASSERT_TRUE(eventually([&] { return marker.alive() == 2; }));
+  program.signal(SIGINT);
+  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_EQ(marker.alive(), 2);
+  program.signal(SIGINT);
+  EXPECT_EQ(program.wait(), 128 + SIGKILL);
+  EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, SaysWhatCannotBeStarted) {
+  Ended ended = run({"--workers", "2"}, {"no-such-command"});
+  EXPECT_EQ(ended.status, 127);
+  EXPECT_THAT(ended.errors, AllOf(HasSubstr("no-such-command"), HasSubstr("No such file")));
+  ended = run({"--workers", "1"}, {"/etc/passwd"});
+  EXPECT_EQ(ended.status, 126);
+  EXPECT_THAT(ended.errors, HasSubstr("Permission denied"));
+}
+
+TEST(Run, WrongCommandLines) {
+  const std::vector<std::vector<std::string>> wrong = {{"--workers", "0", "--", "true"},
+                                                       {"--workers", "two", "--", "true"},
+                                                       {"--workers", "1", "--summers", "-1", "--", "true"},
+                                                       {"--workers", "1", "--local-ranks", "0", "--", "true"},
+                                                       {"--workers", "1", "--no-such-flag", "--", "true"},
+                                                       {"--workers", "1", "--bandwidth", "fast", "--", "true"},
+                                                       {"--workers", "2", "--worker-bandwidths", "1Gbit", "--", "true"},
+                                                       {"--workers", "1", "--partition-bytes", "5GiB", "--", "true"},
+                                                       {"--workers", "1", "--log-level", "loud", "--", "true"},
+                                                       {"--workers", "1"},
+                                                       {"--", "true"}};
+  for (std::vector<std::string> flags : wrong) {
+    flags.insert(flags.begin(), {kGleaner, "run"});
+    const Ended ended = run_to_end(flags);
+    EXPECT_EQ(ended.status, 2) << testing::PrintToString(flags);
+    EXPECT_THAT(ended.errors, Not(IsEmpty()));
+  }
+}
+
+TEST(Run, CommandMayBeNamedLikeOneOfOurs) {
+  const Ended ended = run({"--workers", "1", "--no-prefix"}, {"echo", "plan", "run", "--workers", "x"});
+  EXPECT_EQ(ended.output, "plan run --workers x\n") << ended.errors;
+}
+
+TEST(Run, HostsHaveAddressesAndPrefixes) {
+  const Scratch scratch;
+  const std::string file = scratch / "hosts.json";
+  std::ofstream(file) << R"({"coordinator": {"address": "127.0.0.3"},
+                             "workers": [{"address": "127.0.0.1", "prefix": ["env", "WHERE=here"]},
+                                         {"address": "127.0.0.2", "prefix": ["env", "-i", "WHERE=there"]}]})";
+  Ended ended = run_shell({"--workers", "2", "--hosts", file}, "echo $WHERE $GLEANER_ADDRESS $GLEANER_COORDINATOR");
+  EXPECT_EQ(ended.status, 0) << ended.errors;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("[worker 0] here 127.0.0.1:0 127.0.0.3:"),
+                                  HasSubstr("[worker 1] there 127.0.0.2:0 127.0.0.3:")));
+  ended = run_shell({"--workers", "3", "--hosts", file}, "true");
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_THAT(ended.errors, HasSubstr("at least 3 workers; it has 2"));
+  std::ofstream(file) << "{\"workers\": [7]}";
+  EXPECT_THAT(run_shell({"--workers", "1", "--hosts", file}, "true").errors, HasSubstr("workers[0]: expected"));
+  std::ofstream(file) << "{";
+  EXPECT_THAT(run_shell({"--workers", "1", "--hosts", file}, "true").errors, HasSubstr("not JSON"));
+  ended = run_shell({"--workers", "1", "--hosts", scratch / "none"}, "true");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.errors, HasSubstr("No such file"));
+}
+
+TEST(Run, FailsTheJobWhenAMemberDoesNotJoin) {
+  const Marker marker;
+  Program program(bash_run({"--workers", "1", "--start-timeout", "0.5"}, marker.sleep()));
+  EXPECT_EQ(program.wait(), 1);
+  EXPECT_THAT(program.errors(), HasSubstr("worker 0 did not join within 500ms"));
+  EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, ReaderThatGoesAwayEndsTheJob) {
+  const Marker marker;
+  const Ended ended =
+      run_to_end({"/bin/bash", "-o", "pipefail", "-c",
+                  absl::StrCat(kGleaner, " run --workers 1 -- bash -c 'yes & ", marker.sleep(), "' | head -n 1")});
+  EXPECT_EQ(ended.status, 128 + SIGPIPE);
+  EXPECT_EQ(ended.output, "[worker 0] y\n");
+  EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, WritesTheSummary) {
+  const Scratch scratch;
+  const std::string file = scratch / "summary.json";
+  ASSERT_EQ(run({"--workers", "2", "--summary", file}, {"true"}).status, 0);
+  const auto summary = nlohmann::json::parse(contents(file));
+  EXPECT_EQ(summary["workers"], 2);
+  EXPECT_EQ(summary["steps"], 0);
+  const Ended ended = run({"--workers", "2", "--summary", "/dev/full"}, {"true"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_THAT(ended.errors, AllOf(HasSubstr("/dev/full"), HasSubstr("No space left")));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+// With the real summers and the real library: what the others in here do without.
+TEST(Run, WholeJob) {
+  const Scratch scratch;
+  const std::string file = scratch / "summary.json";
+  const Ended ended =
+      run({"--workers", "2", "--summers", "1", "--bandwidth", "10Gbit", "--summary", file},
+          {kGleaner, "bench", "push-pull", "--bytes", "1MiB", "--steps", "3", "--dtype", "fp32", "--verify", "--json"});
+  EXPECT_EQ(ended.status, 0) << ended.output << ended.errors;
+  EXPECT_THAT(ended.output, AllOf(HasSubstr("[worker 0] {"), HasSubstr("[worker 1] {")));
+  const auto summary = nlohmann::json::parse(contents(file));
+  EXPECT_TRUE(summary["succeeded"]);
+  EXPECT_GE(summary["steps"], 3);
+  EXPECT_GE(summary["bytes_per_step"], 1 << 19);
+  EXPECT_GT(summary["efficiency"], 0);
+}
+
+TEST(Run, FailureIsThatOfTheWorkerThatCausedIt) {
+  // Worker 1 is killed in the middle of the job; worker 0 ends in error because of that.
+  const Ended ended = run_shell(
+      {"--workers", "2"}, absl::StrCat("if [ $GLEANER_WORKER = 1 ]; then (sleep 1; kill -KILL $$) & fi; exec ",
+                                       kGleaner, " bench push-pull --bytes 1MiB --steps 1000000 --dtype fp32 --json"));
+  EXPECT_EQ(ended.status, 128 + SIGKILL) << ended.errors;
+  EXPECT_THAT(ended.errors, HasSubstr("worker 1 at 127.0.0.1:"));
+}
+
+}  // namespace
+}  // namespace gleaner
