@@ -1,63 +1,92 @@
 // Bytes from the network: the stream cut into frames, then the handshake on both sides.
+//
+// The input is a list of records: how to make them, payload size, header, payload. Records are raw, or made whole with
+// right checksums, so that what lies behind the checks is reached, too.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "common/transport/frame_reader.h"
 #include "common/wire/handshake.h"
 
 namespace {
 
-using namespace gleaner;  // NOLINT: a fuzzer's own file
+using gleaner::Buffer;
+using gleaner::BufferPool;
+using gleaner::ConstBytes;
+using gleaner::MutableBytes;
+using gleaner::transport::FrameReader;
+namespace wire = gleaner::wire;
 
 struct Jobs : wire::JobSecrets {
   wire::Secret secret{1};
   const wire::Secret* find(uint64_t job) const override { return job % 2 == 0 ? &secret : nullptr; }
 };
 
-// Whatever the input, checksums are set right often enough that the fields behind them are reached: the first byte of
-// each 65-byte record says whether.
-void repair_checksums(MutableBytes input) {
-  for (size_t at = 0; at + 65 <= input.size(); at += 65) {
-    if ((static_cast<unsigned>(input[at]) & 1) == 0) continue;
-    wire::Header header;
-    std::memcpy(&header, input.data() + at + 1, sizeof(header));
-    header.magic = wire::kMagic;
-    header.version = wire::kVersion;
-    header.reserved = 0;
-    header.reserved2 = 0;
-    header.payload_bytes %= 128;
-    header.header_crc = wire::crc32c(std::as_bytes(std::span(&header, 1)).first(60));
-    std::memcpy(input.data() + at + 1, &header, sizeof(header));
-  }
+ConstBytes take(ConstBytes& input, size_t bytes) {
+  const ConstBytes taken = input.first(std::min(bytes, input.size()));
+  input = input.subspan(taken.size());
+  return taken;
 }
 
-void read_stream(ConstBytes input) {
+std::vector<std::byte> make_stream(ConstBytes input) {
+  std::vector<std::byte> stream;
+  while (input.size() > 2) {
+    const auto how = static_cast<unsigned>(take(input, 1)[0]);
+    const auto scale = static_cast<size_t>(take(input, 1)[0]);
+    const ConstBytes raw = take(input, wire::kHeaderBytes);
+    std::vector<std::byte> payload(how & 2 ? scale << 9 : scale);  // most of it zero
+    const ConstBytes given = take(input, std::min(payload.size(), size_t{256}));
+    std::copy(given.begin(), given.end(), payload.begin());
+    wire::Header header;
+    std::memcpy(&header, raw.data(), raw.size());
+    if (how & 1) {
+      header.reserved = 0;
+      header.reserved2 = 0;
+      wire::seal(header, payload);
+    }
+    const auto bytes = std::as_bytes(std::span(&header, 1));
+    stream.insert(stream.end(), bytes.begin(), bytes.end());
+    stream.insert(stream.end(), payload.begin(), payload.end());
+  }
+  return stream;
+}
+
+// Hands the reader up to `most` bytes; the number it took.
+size_t receive(FrameReader& reader, ConstBytes stream, size_t most) {
+  stream = stream.first(std::min(most, stream.size()));
+  size_t taken = 0;
+  for (const MutableBytes space : reader.space()) {
+    const ConstBytes part = take(stream, space.size());
+    std::copy(part.begin(), part.end(), space.begin());
+    taken += part.size();
+  }
+  reader.received(taken);
+  return taken;
+}
+
+void read_stream(ConstBytes stream, size_t most) {
   BufferPool pool;
-  transport::FrameReader reader;
+  FrameReader reader;
   const Jobs jobs;
   wire::ClientHandshake client(2, 1, jobs.secret, wire::Nonce{});
   wire::ServerHandshake server(jobs, wire::Nonce{});
   const auto allocate = [&](const wire::Header& header) -> absl::StatusOr<Buffer> {
     return pool.take(header.payload_bytes);
   };
-  while (!input.empty()) {
-    size_t taken = 0;
-    for (const MutableBytes space : reader.space()) {
-      const ConstBytes part = input.first(std::min(space.size(), input.size()));
-      std::copy(part.begin(), part.end(), space.begin());
-      input = input.subspan(part.size());
-      taken += part.size();
-    }
+  while (!stream.empty()) {
+    const size_t taken = receive(reader, stream, most);
     if (taken == 0) __builtin_trap();  // a reader that takes nothing more hangs its connection
-    reader.received(taken);
-    transport::FrameReader::Frame frame;
+    stream = stream.subspan(taken);
+    FrameReader::Frame frame;
     while (true) {
       const auto whole = reader.next(allocate, &frame);
       if (!whole.ok()) return;
       if (!*whole) break;
+      if (frame.payload.size() != frame.header.payload_bytes) __builtin_trap();
       client.on_frame(frame.header, frame.payload.bytes()).IgnoreError();
       server.on_frame(frame.header, frame.payload.bytes()).IgnoreError();
-      if (server.done()) __builtin_trap();  // nobody proves a secret by chance
+      if (client.done() || server.done()) __builtin_trap();  // nobody proves a secret by chance
     }
   }
 }
@@ -65,16 +94,8 @@ void read_stream(ConstBytes input) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::vector<std::byte> input(size);
-  if (size > 0) std::memcpy(input.data(), data, size);
-  repair_checksums(input);
-  // Records lie 65 bytes apart; the stream holds their last 64.
-  std::vector<std::byte> stream;
-  for (size_t at = 0; at < input.size(); at += 65) {
-    const size_t end = std::min(at + 65, input.size());
-    stream.insert(stream.end(), input.begin() + static_cast<ptrdiff_t>(std::min(at + 1, end)),
-                  input.begin() + static_cast<ptrdiff_t>(end));
-  }
-  read_stream(stream);
+  if (size == 0) return 0;
+  const ConstBytes input = std::as_bytes(std::span(data, size));
+  read_stream(make_stream(input.subspan(1)), 1 + static_cast<size_t>(data[0]) * 37);
   return 0;
 }
