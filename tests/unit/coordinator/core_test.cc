@@ -1,0 +1,462 @@
+#include "operator/coordinator/core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/plan/extends.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// Members and a clock around a core: what it sends is answered only where a test says so. Stream of seat s: 100 + s.
+class Stage {
+ public:
+  explicit Stage(const Options& options) : options_(options), core(options, now) {}
+
+  StreamId stream(uint32_t seat) const { return 100 + seat; }
+  Identity identity(uint32_t seat) const {
+    const uint32_t ranks = options_.workers * options_.local_ranks;
+    Identity identity;
+    identity.role = seat < ranks ? Role::kWorker : Role::kSummer;
+    identity.index = seat < ranks ? seat / options_.local_ranks : seat - ranks;
+    identity.local_rank = seat < ranks ? seat % options_.local_ranks : 0;
+    identity.local_size = options_.local_ranks;
+    if (identity.local_rank == 0) identity.address = absl::StrCat("10.0.0.", seat, ":7000");
+    return identity;
+  }
+  void join(uint32_t seat) { core.on_joined(stream(seat), identity(seat), now, actions); }
+  void join_all() {
+    for (uint32_t seat = 0; seat < core.roster().size(); ++seat) join(seat);
+  }
+  void acknowledge_all(uint32_t epoch) {
+    for (uint32_t seat = 0; seat < core.roster().size(); ++seat) {
+      core.on_acknowledged(stream(seat), epoch, now, actions);
+    }
+  }
+  void start() {
+    join_all();
+    acknowledge_all(1);
+    ASSERT_EQ(core.plan().epoch, 1u);
+    actions = {};
+  }
+  void declare(uint32_t rank, const std::vector<plan::Tensor>& tensors) {
+    core.on_declared(stream(rank), tensors, now, actions);
+  }
+  void leave(uint32_t seat, const absl::Status& status = absl::OkStatus()) {
+    core.on_left(stream(seat), status, now, actions);
+  }
+  // Everybody lives on for this long.
+  void pass(absl::Duration time, std::vector<uint32_t> silent = {}) {
+    for (const absl::Duration end = now + time; now < end;) {
+      now += absl::Milliseconds(100);
+      for (uint32_t seat = 0; seat < core.roster().size(); ++seat) {
+        if (std::find(silent.begin(), silent.end(), seat) == silent.end()) core.on_heartbeat(stream(seat), now);
+      }
+      core.on_tick(now, actions);
+    }
+  }
+  template <typename T>
+  std::vector<StreamId> told() const {
+    std::vector<StreamId> streams;
+    for (const Send& send : actions.sends) {
+      if (std::holds_alternative<T>(send.message)) streams.push_back(send.stream);
+    }
+    return streams;
+  }
+  template <typename T>
+  const T* last() const {
+    for (auto send = actions.sends.rbegin(); send != actions.sends.rend(); ++send) {
+      if (const T* message = std::get_if<T>(&send->message)) return message;
+    }
+    return nullptr;
+  }
+  std::string failure() const {
+    return core.outcome().has_value() ? std::string(core.outcome()->message()) : "no outcome";
+  }
+
+  const Options options_;
+  absl::Duration now = absl::Seconds(1000);
+  Core core;
+  Actions actions;
+};
+
+Options options(uint32_t workers, uint32_t summers, uint32_t local_ranks = 1) {
+  Options result;
+  result.workers = workers;
+  result.summers = summers;
+  result.local_ranks = local_ranks;
+  return result;
+}
+
+plan::Tensor tensor(const std::string& name, uint64_t elements = 1000, int32_t priority = 0) {
+  return {name, elements, DataType::kFloat32, priority};
+}
+
+TEST(Core, PreparesTheFirstPlanWhenAllAreThereAndCommitsWhenAllHaveIt) {
+  Stage stage(options(2, 1, 2));
+  for (uint32_t seat = 0; seat < 4; ++seat) stage.join(seat);
+  EXPECT_EQ(stage.last<Prepare>(), nullptr);
+  stage.join(4);
+  EXPECT_THAT(stage.told<Prepare>(), ElementsAre(100, 101, 102, 103, 104));
+  const plan::Plan& plan = *stage.last<Prepare>()->plan;
+  EXPECT_EQ(plan::validate(plan), absl::OkStatus());
+  EXPECT_EQ(plan.epoch, 1u);
+  EXPECT_EQ(plan.fence, 1u);
+  EXPECT_EQ(plan.local_ranks, 2u);
+  ASSERT_EQ(plan.members.size(), 3u);
+  EXPECT_EQ(plan.members[1].address, "10.0.0.2:7000") << "that of local rank 0";
+  EXPECT_EQ(plan.members[2].address, "10.0.0.4:7000");
+  for (uint32_t seat = 0; seat < 5; ++seat) {
+    EXPECT_EQ(stage.last<Commit>(), nullptr);
+    stage.core.on_acknowledged(stage.stream(seat), 1, stage.now, stage.actions);
+  }
+  EXPECT_THAT(stage.told<Commit>(), ElementsAre(100, 101, 102, 103, 104));
+}
+
+TEST(Core, WelcomesMembersByTheirPlanIndex) {
+  Stage stage(options(2, 2, 2));
+  std::vector<uint32_t> members;
+  for (uint32_t seat = 0; seat < 6; ++seat) {
+    stage.join(seat);
+    members.push_back(stage.last<Welcome>()->member);
+  }
+  EXPECT_THAT(members, ElementsAre(0, 0, 1, 1, 2, 3));
+  EXPECT_THAT(stage.actions.notes[1], HasSubstr("2 of 4 ranks, 0 of 2 summers"));
+}
+
+TEST(Core, GivesSummersWithoutAnIndexTheNextFreeOne) {
+  Stage stage(options(1, 3));
+  Identity summer = stage.identity(2);  // summer 1
+  stage.core.on_joined(1, summer, stage.now, stage.actions);
+  summer.index = std::nullopt;
+  std::vector<uint32_t> members;
+  for (StreamId id = 2; id <= 3; ++id) {
+    stage.core.on_joined(id, summer, stage.now, stage.actions);
+    members.push_back(stage.last<Welcome>()->member);
+  }
+  EXPECT_THAT(members, ElementsAre(1, 3));
+  stage.core.on_joined(4, summer, stage.now, stage.actions);
+  EXPECT_TRUE(absl::IsAlreadyExists(stage.last<Rejected>()->why));
+}
+
+TEST(Core, BandwidthsAreThoseOfTheListsThenOfAllThenTheirOwn) {
+  const auto bandwidths = [](const Options& given) {
+    Stage stage(given);
+    for (uint32_t seat = 0; seat < 3; ++seat) {
+      Identity identity = stage.identity(seat);
+      identity.bits_per_second = seat == 1 ? 0 : 5e9;
+      stage.core.on_joined(stage.stream(seat), identity, stage.now, stage.actions);
+    }
+    std::vector<double> result;
+    for (const plan::Member& member : stage.last<Prepare>()->plan->members) result.push_back(member.bits_per_second);
+    return result;
+  };
+  Options given = options(2, 1);
+  EXPECT_THAT(bandwidths(given), ElementsAre(5e9, kAssumedBitsPerSecond, 5e9));
+  given.bits_per_second = 2e9;
+  EXPECT_THAT(bandwidths(given), ElementsAre(2e9, 2e9, 2e9));
+  given.worker_bits_per_second = {3e9, 4e9};
+  EXPECT_THAT(bandwidths(given), ElementsAre(3e9, 4e9, 2e9));
+}
+
+TEST(Core, PlansWhatAllRanksDeclaredInRankZerosOrder) {
+  Stage stage(options(2, 1));
+  stage.start();
+  stage.declare(1, {tensor("a", 10, 9), tensor("b", 20, 9)});
+  stage.declare(0, {tensor("b", 20, 1), tensor("x", 5, 2), tensor("a", 10, 3)});
+  ASSERT_THAT(stage.told<Prepare>(), ElementsAre(100, 101, 102));
+  const std::shared_ptr<const plan::Plan> second = stage.last<Prepare>()->plan;
+  EXPECT_EQ(second->epoch, 2u);
+  EXPECT_EQ(second->fence, 1u);
+  EXPECT_THAT(second->tensors, ElementsAre(tensor("b", 20, 1), tensor("a", 10, 3)));
+
+  // What is agreed on while a plan is on its way waits for the next.
+  stage.declare(1, {tensor("x", 5)});
+  EXPECT_THAT(stage.told<Prepare>(), ElementsAre(100, 101, 102));
+  stage.acknowledge_all(2);
+  EXPECT_THAT(stage.told<Commit>(), ElementsAre(100, 101, 102));
+  const std::shared_ptr<const plan::Plan> third = stage.last<Prepare>()->plan;
+  EXPECT_EQ(third->epoch, 3u);
+  EXPECT_TRUE(plan::extends(*third, *second));
+  EXPECT_EQ(third->tensors.back(), tensor("x", 5, 2));
+}
+
+TEST(Core, TakesDeclarationsBeforeTheStart) {
+  Stage stage(options(1, 1));
+  stage.join(0);
+  stage.declare(0, {tensor("a")});
+  stage.join(1);
+  stage.acknowledge_all(1);
+  EXPECT_EQ(stage.last<Prepare>()->plan->epoch, 2u);
+}
+
+TEST(Core, PartitionsAreAsLargeAsAsked) {
+  Options given = options(2, 0);
+  given.partition_bytes = 4096;
+  Stage stage(given);
+  stage.start();
+  for (uint32_t rank = 0; rank < 2; ++rank) stage.declare(rank, {tensor("a", 1 << 20)});
+  uint32_t largest = 0;
+  for (const plan::Partition& part : stage.last<Prepare>()->plan->partitions) largest = std::max(largest, part.bytes);
+  EXPECT_EQ(largest, 4096u);
+}
+
+TEST(Core, DeclaringAgainAlikeIsHarmless) {
+  Stage stage(options(2, 0));
+  stage.start();
+  stage.declare(0, {tensor("a")});
+  stage.declare(0, {tensor("a")});
+  EXPECT_EQ(stage.last<Prepare>(), nullptr) << "rank 0 twice is not both";
+  stage.declare(1, {tensor("a")});
+  stage.acknowledge_all(2);
+  stage.declare(1, {tensor("a")});
+  EXPECT_EQ(stage.told<Prepare>().size(), 2u);
+  EXPECT_FALSE(stage.core.outcome().has_value());
+}
+
+TEST(Core, DeclarationsThatDifferNameTensorRanksAndShapes) {
+  Stage stage(options(1, 1, 2));
+  stage.start();
+  stage.declare(1, {tensor("a"), tensor("w", 7)});
+  stage.declare(0, {{"w", 7, DataType::kFloat16, 0}});
+  EXPECT_TRUE(absl::IsInvalidArgument(*stage.core.outcome()));
+  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 0 (local rank 1) declared 7 elements of fp32"),
+                                     HasSubstr("worker 0 (local rank 0) declared 7 elements of fp16")));
+  EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102));
+}
+
+TEST(Core, OneRankThatDeclaresTwiceDifferently) {
+  Stage stage(options(2, 0));
+  stage.start();
+  stage.declare(1, {tensor("w", 7)});
+  stage.declare(1, {tensor("w", 8)});
+  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 1 declared it twice"), HasSubstr("7"),
+                                     HasSubstr("8"), Not(HasSubstr("worker 0"))));
+  EXPECT_EQ(stage.core.culprit(), 1u);
+
+  Stage planned(options(2, 0));
+  planned.start();
+  for (uint32_t rank = 0; rank < 2; ++rank) planned.declare(rank, {tensor("w", 7)});
+  planned.declare(0, {tensor("w", 8)});
+  EXPECT_THAT(planned.failure(), HasSubstr("worker 0 declared it twice"));
+}
+
+TEST(Core, TensorThatSomeNeverDeclareIsNamedWithThem) {
+  Options given = options(4, 0);
+  given.declare_timeout = absl::Seconds(20);
+  Stage stage(given);
+  stage.start();
+  stage.declare(2, {tensor("agreed"), tensor("w")});
+  stage.pass(absl::Seconds(1));
+  for (uint32_t rank : {0, 1, 3}) stage.declare(rank, {tensor("agreed")});
+  stage.acknowledge_all(2);
+  stage.declare(0, {tensor("w")});
+  stage.pass(absl::Seconds(15));
+  EXPECT_EQ(stage.failure(), "no outcome");
+  ASSERT_EQ(stage.actions.warnings.size(), 1u) << "said once, when it becomes strange";
+  EXPECT_THAT(stage.actions.warnings[0], HasSubstr("worker 1, worker 3"));
+  stage.pass(absl::Seconds(5));
+  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("tensor 'w' was declared by worker 2 but not by worker 1, worker 3"),
+                                     HasSubstr("within 20s")));
+}
+
+TEST(Core, TensorThatALeaverNeverDeclaredFailsAtOnce) {
+  for (const bool leaves_first : {true, false}) {
+    Stage stage(options(2, 0));
+    stage.start();
+    if (leaves_first) stage.leave(1);
+    stage.declare(0, {tensor("w")});
+    if (!leaves_first) stage.leave(1);
+    EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 1 has left the job")));
+  }
+}
+
+TEST(Core, WhoIsMissingAtTheStartIsNamed) {
+  Stage stage(options(2, 2, 2));
+  for (uint32_t seat : {0, 1, 2, 5}) stage.join(seat);
+  stage.pass(absl::Seconds(59));
+  EXPECT_EQ(stage.failure(), "no outcome");
+  stage.pass(absl::Seconds(2));
+  EXPECT_THAT(stage.failure(), HasSubstr("worker 1 (local rank 1), summer 0 did not join within 1m"));
+  EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102, 105));
+}
+
+TEST(Core, ManyMissingAreCounted) {
+  Stage stage(options(100, 0));
+  stage.pass(absl::Seconds(61));
+  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("worker 9 and 90 more"), Not(HasSubstr("worker 10"))));
+}
+
+TEST(Core, WhoDoesNotAcknowledgeIsNamed) {
+  Stage stage(options(2, 1));
+  stage.join_all();
+  for (uint32_t seat : {0, 2}) stage.core.on_acknowledged(stage.stream(seat), 1, stage.now, stage.actions);
+  stage.pass(absl::Seconds(11));
+  EXPECT_THAT(stage.failure(), HasSubstr("worker 1 did not acknowledge the plan of epoch 1 within 10s"));
+}
+
+TEST(Core, RefusalFailsTheJobWithItsReason) {
+  Stage stage(options(1, 1));
+  stage.join_all();
+  stage.core.on_refused(101, 1, absl::ResourceExhaustedError("no memory"), stage.now, stage.actions);
+  EXPECT_THAT(stage.failure(), AllOf(HasSubstr("summer 0 at 10.0.0.1:7000"), HasSubstr("no memory")));
+  EXPECT_TRUE(absl::IsResourceExhausted(*stage.core.outcome()));
+}
+
+TEST(Core, MembersThatAreLostAreNamed) {
+  Stage silent(options(2, 1));
+  silent.start();
+  silent.pass(absl::Seconds(11), {2});
+  EXPECT_THAT(silent.failure(), HasSubstr("summer 0 at 10.0.0.2:7000 is lost: it has said nothing for 10s"));
+  EXPECT_EQ(silent.core.culprit(), 2u);
+
+  Stage broken(options(2, 1));
+  broken.start();
+  broken.core.on_disconnected(101, absl::UnavailableError("its connection broke"), broken.actions);
+  EXPECT_THAT(broken.failure(), HasSubstr("worker 1 at 10.0.0.1:7000 is lost: its connection broke"));
+
+  Stage accused(options(2, 1));
+  accused.start();
+  accused.core.on_fault(100, 2, absl::UnavailableError("refused"), accused.now, accused.actions);
+  EXPECT_THAT(accused.failure(),
+              AllOf(HasSubstr("summer 0 at 10.0.0.2:7000 is lost"), HasSubstr("worker 0 reports: refused")));
+  EXPECT_EQ(accused.core.culprit(), 2u);
+}
+
+TEST(Core, ItsOwnSleepIsNobodysSilence) {
+  Stage stage(options(1, 1));
+  stage.start();
+  stage.now += absl::Hours(1);  // stopped, or the machine was suspended
+  stage.core.on_tick(stage.now, stage.actions);
+  stage.pass(absl::Seconds(3));
+  EXPECT_EQ(stage.failure(), "no outcome");
+}
+
+TEST(Core, HeartbeatsGoOutOnceASecond) {
+  Stage stage(options(1, 0));
+  stage.start();
+  stage.pass(absl::Seconds(10));
+  EXPECT_EQ(stage.told<Heartbeat>().size(), 10u);
+}
+
+TEST(Core, EndsWellWhenAllWorkersLeft) {
+  Stage stage(options(2, 1));
+  stage.start();
+  stage.leave(0);
+  EXPECT_EQ(stage.told<Goodbye>(), std::vector<StreamId>{100});
+  stage.core.on_disconnected(100, absl::UnavailableError("gone"), stage.actions);
+  EXPECT_EQ(stage.failure(), "no outcome");
+  stage.leave(1);
+  EXPECT_EQ(*stage.core.outcome(), absl::OkStatus());
+  EXPECT_EQ(stage.told<Finished>(), std::vector<StreamId>{102});
+  EXPECT_TRUE(stage.core.summary().succeeded);
+}
+
+TEST(Core, LeavingWithAnErrorOrTooEarlyFailsTheJob) {
+  Stage error(options(2, 1));
+  error.start();
+  error.leave(1, absl::AbortedError("loss is NaN"));
+  EXPECT_THAT(error.failure(), AllOf(HasSubstr("worker 1"), HasSubstr("loss is NaN")));
+  EXPECT_THAT(error.told<Failed>(), ElementsAre(100, 102));
+  EXPECT_EQ(error.core.culprit(), 1u);
+
+  Stage summer(options(1, 1));
+  summer.start();
+  summer.leave(1);
+  EXPECT_THAT(summer.failure(), HasSubstr("summer 0 at 10.0.0.1:7000 left before the job was over"));
+
+  Stage early(options(1, 1));
+  early.join(0);
+  early.leave(0);
+  EXPECT_THAT(early.failure(), HasSubstr("left before the job had begun"));
+}
+
+TEST(Core, NothingChangesAfterTheEnd) {
+  Stage stage(options(1, 1));
+  stage.start();
+  stage.core.stop(absl::CancelledError("enough"), stage.actions);
+  stage.actions = {};
+  stage.leave(0, absl::AbortedError("other"));
+  stage.core.on_disconnected(101, absl::UnavailableError("x"), stage.actions);
+  stage.declare(0, {tensor("a")});
+  stage.pass(absl::Seconds(100), {0, 1});
+  EXPECT_EQ(stage.failure(), "enough");
+  EXPECT_TRUE(stage.actions.sends.empty());
+  stage.core.on_joined(7, stage.identity(0), stage.now, stage.actions);
+  EXPECT_THAT(std::string(stage.last<Rejected>()->why.message()), HasSubstr("has ended"));
+}
+
+TEST(Core, IdentitiesThatDoNotFitAreRejectedAndHurtNobody) {
+  const auto rejection = [](auto change) {
+    Stage stage(options(2, 1));
+    Identity identity = stage.identity(1);
+    change(identity);
+    stage.core.on_joined(1, identity, stage.now, stage.actions);
+    EXPECT_EQ(stage.core.rejected(), 1u);
+    EXPECT_FALSE(stage.core.outcome().has_value());
+    const Rejected* rejected = stage.last<Rejected>();
+    return rejected == nullptr ? std::string("let in") : std::string(rejected->why.message());
+  };
+  EXPECT_THAT(rejection([](Identity& who) { who.index = 2; }), HasSubstr("worker 2 is not in this job"));
+  EXPECT_THAT(rejection([](Identity& who) { who.index = std::nullopt; }), HasSubstr("without an index"));
+  EXPECT_THAT(rejection([](Identity& who) { who.local_size = 2; }), HasSubstr("GLEANER_LOCAL_SIZE"));
+  EXPECT_THAT(rejection([](Identity& who) { who.local_rank = 1; }), HasSubstr("GLEANER_LOCAL_RANK"));
+  EXPECT_THAT(rejection([](Identity& who) { who.address = "nowhere"; }), HasSubstr("'nowhere' is not an address"));
+  EXPECT_THAT(rejection([](Identity& who) { who.address = "h:0"; }), HasSubstr("port 0"));
+  EXPECT_THAT(rejection([](Identity& who) { who.bits_per_second = -1; }), HasSubstr("-1 bit/s"));
+  EXPECT_THAT(rejection([](Identity& who) { who.bits_per_second = NAN; }), HasSubstr("nan bit/s"));
+  EXPECT_THAT(rejection([](Identity& who) {
+                who.role = Role::kSummer;
+                who.index = 1;
+              }),
+              HasSubstr("summer 1 is not in this job"));
+}
+
+TEST(Core, SummaryTellsWhatSummersBought) {
+  Options given = options(2, 2);
+  given.bits_per_second = 8e9;
+  Stage stage(given);
+  stage.start();
+  stage.core.on_report(100, {10, 10 << 20, 1.0}, stage.now);
+  stage.core.on_report(101, {10, 10 << 20, 2.0}, stage.now);
+  const Summary summary = stage.core.summary();
+  EXPECT_EQ(summary.steps, 10u);
+  EXPECT_EQ(summary.bytes_per_step, 1 << 20);
+  EXPECT_DOUBLE_EQ(summary.step_communication_seconds, 0.2) << "of the slowest worker";
+  EXPECT_DOUBLE_EQ(summary.goodput_bytes_per_second, (1 << 20) / 0.2);
+  const plan::Fleet with{{8e9, 8e9}, {8e9, 8e9}}, without{{8e9, 8e9}, {}};
+  EXPECT_DOUBLE_EQ(summary.bound_seconds, plan::bound_seconds(with, 1 << 20));
+  EXPECT_DOUBLE_EQ(summary.bound_seconds_without_summers, plan::bound_seconds(without, 1 << 20));
+  EXPECT_DOUBLE_EQ(summary.efficiency, summary.bound_seconds / 0.2);
+}
+
+TEST(CoordinatorOptions, AreChecked) {
+  const auto check = [](auto change) {
+    Options given = options(2, 1);
+    change(given);
+    return std::string(validate(given).message());
+  };
+  EXPECT_EQ(check([](Options&) {}), "");
+  EXPECT_THAT(check([](Options& o) { o.workers = 0; }), HasSubstr("at least one worker"));
+  EXPECT_THAT(check([](Options& o) { o.summers = plan::kMaxMembers; }), HasSubstr("at most 65536"));
+  EXPECT_THAT(check([](Options& o) { o.local_ranks = 0; }), HasSubstr("local ranks"));
+  EXPECT_THAT(check([](Options& o) { o.local_ranks = plan::kMaxRanks; }), HasSubstr("local ranks"));
+  EXPECT_THAT(check([](Options& o) { o.worker_bits_per_second = {1e9}; }), HasSubstr("each of 2 workers; got 1"));
+  EXPECT_THAT(check([](Options& o) { o.summer_bits_per_second = {0}; }), HasSubstr("bandwidth of 0"));
+  EXPECT_THAT(check([](Options& o) { o.bits_per_second = -1; }), HasSubstr("bandwidth of -1"));
+  EXPECT_THAT(check([](Options& o) { o.partition_bytes = 5 << 20; }), HasSubstr("partitions of 5242880"));
+  EXPECT_THAT(check([](Options& o) { o.deadline = absl::ZeroDuration(); }), HasSubstr("100 ms"));
+}
+
+}  // namespace
+}  // namespace gleaner::coordinator

@@ -1,0 +1,88 @@
+#include "common/proto/plan_codec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/plan/partitioner.h"
+
+namespace gleaner::proto {
+namespace {
+
+using testing::HasSubstr;
+
+plan::Plan sample() {
+  plan::Fleet fleet{{1e9, 2e9, 3e9}, {1e9}};
+  std::vector<plan::Tensor> tensors = {{"conv.weight", 100000, DataType::kFloat32, -3},
+                                       {"empty", 0, DataType::kFloat64, 0},
+                                       {"one", 1, DataType::kBFloat16, 7},
+                                       {std::string("\xff\x00 any bytes", 12), 33, DataType::kFloat16, 0}};
+  plan::Plan plan = *plan::make_plan(fleet, tensors, {4096});
+  plan.epoch = 7;
+  plan.fence = 3;
+  plan.local_ranks = 2;
+  for (size_t i = 0; i < plan.members.size(); ++i) plan.members[i].address = "10.0.0.1:7000";
+  return plan;
+}
+
+v1::Plan encoded() {
+  v1::Plan message;
+  encode(sample(), &message);
+  return message;
+}
+
+TEST(PlanCodec, RoundTrip) {
+  std::string bytes;
+  ASSERT_TRUE(encoded().SerializeToString(&bytes));
+  v1::Plan message;
+  ASSERT_TRUE(message.ParseFromString(bytes));
+  const auto plan = decode(message);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(*plan, sample());
+}
+
+TEST(PlanCodec, IsCompact) {
+  plan::Plan large = *plan::make_plan({std::vector<double>(64, 1e9), {}}, {{"w", uint64_t{1} << 28}}, {4096});
+  v1::Plan message;
+  encode(large, &message);
+  EXPECT_LT(message.ByteSizeLong(), large.partitions.size() * 4);
+}
+
+TEST(PlanCodec, WhatDoesNotFitTogetherIsRefused) {
+  const auto refusal = [](auto change) {
+    v1::Plan message = encoded();
+    change(message);
+    return std::string(decode(message).status().message());
+  };
+  EXPECT_EQ(refusal([](v1::Plan&) {}), "");
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_partition_counts()->RemoveLast(); }), HasSubstr("counts"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_owners()->RemoveLast(); }), HasSubstr("owners"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.add_partition_bytes(4); }), HasSubstr("sizes"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.set_partition_counts(0, 0xffffffff); }), HasSubstr("by their counts"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.set_owners(0, 99); }), HasSubstr("owner 99"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.set_partition_bytes(0, 0); }), HasSubstr("partition of 0"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.set_partition_bytes(0, m.partition_bytes(0) + 4); }), HasSubstr("bytes"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_tensors(0)->set_type(0); }), HasSubstr("data type 0"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_tensors(0)->set_type(257); }), HasSubstr("data type 257"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_tensors(2)->set_name("empty"); }), HasSubstr("twice"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.set_workers(0); }), HasSubstr("0 workers"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.set_fence(8); }), HasSubstr("fence 8"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_members(0)->set_bits_per_second(0); }), HasSubstr("bit/s"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_members(0)->set_address("x"); }), HasSubstr("not an address"));
+}
+
+TEST(StatusCodec, RoundTripAndUnknownCodes) {
+  v1::Status message;
+  for (const absl::Status& status :
+       {absl::OkStatus(), absl::UnavailableError("gone"), absl::UnauthenticatedError("")}) {
+    encode(status, &message);
+    EXPECT_EQ(decode(message), status);
+  }
+  message.set_code(99);
+  message.set_message("later");
+  EXPECT_EQ(decode(message), absl::UnknownError("later"));
+  message.set_code(-1);
+  EXPECT_EQ(decode(message), absl::UnknownError("later"));
+}
+
+}  // namespace
+}  // namespace gleaner::proto
