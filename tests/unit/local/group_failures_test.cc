@@ -165,6 +165,15 @@ TEST_F(GroupFailures, OneRanksFailureIsEverybodys) {
   EXPECT_FALSE(ranks_[0].group->has_work());
 }
 
+// What a rank says last arrives although it closed without reading what was sent to it.
+TEST_F(GroupFailures, TheReasonIsNotLostWithUnreadMessages) {
+  ASSERT_TRUE(ranks_[0].group->register_tensors(shapes_).ok());
+  for (int i = 0; i < 20; ++i) ranks_[0].turn(0);
+  ranks_[2].group->fail(absl::AbortedError("out of patience"));
+  ASSERT_TRUE(ranks_.until([&] { return ranks_[0].failed && ranks_[1].failed; }));
+  EXPECT_THAT(std::string(ranks_[1].failed->message()), HasSubstr("out of patience"));
+}
+
 TEST_F(GroupFailures, TheLeadersFailureWhileTheNetworkHasTheSum) {
   ranks_.register_tensors(shapes_);
   MutableBytes region;

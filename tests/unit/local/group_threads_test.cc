@@ -53,5 +53,33 @@ TEST(GroupThreads, TrainSideBySide) {
   EXPECT_EQ(good, kRanks);
 }
 
+// The leader has far more to say at once than a socket holds, and nothing to do but wait until there is room again.
+TEST(GroupThreads, AFullSocketWakesWhenThereIsRoom) {
+  constexpr uint32_t kTensors = 20000;
+  const auto secret = fresh_secret();
+  const auto run = [&](uint32_t rank) {
+    local::Options options = options_of(rank, 2);
+    options.secret = secret;
+    TestRank self(options);
+    self.network = [](uint32_t, MutableBytes) {};
+    ASSERT_TRUE(self.group->register_tensors(std::vector<local::TensorShape>(kTensors, {1, DataType::kInt32})).ok());
+    std::vector<int32_t> data(kTensors, 21);
+    for (uint32_t tensor = 0; tensor < kTensors; ++tensor) {
+      const auto bytes = std::as_writable_bytes(std::span(&data[tensor], 1));
+      ASSERT_TRUE(self.group->start(tensor, ReduceOp::kSum, bytes, bytes).ok());
+    }
+    if (rank == 0) {
+      while (self.reduced.size() < kTensors && !self.failed) self.turn(60000);
+      for (const uint32_t tensor : self.reduced) self.group->publish(tensor, absl::OkStatus());
+    }
+    while ((self.done_count < kTensors || !self.group->idle()) && !self.failed) self.turn(60000);
+    EXPECT_FALSE(self.failed);
+    EXPECT_EQ(data, std::vector<int32_t>(kTensors, 42));
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+}
+
 }  // namespace
 }  // namespace gleaner::testing
