@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
+#include <fstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "operator/coordinator/server.h"
@@ -128,6 +131,46 @@ class Participant : private member::Listener {
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool coordinator_lost_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// `gleaner coordinator` for one worker, in a process of its own so that it can be killed: gRPC does not live through a
+// fork without an exec.
+class CoordinatorProcess {
+ public:
+  CoordinatorProcess() {
+    const std::string token_file = absl::StrCat(testing::TempDir(), "/token-", ::getpid());
+    std::ofstream(token_file) << kToken;
+    int output[2];
+    if (::pipe(output) != 0) return;
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::dup2(output[1], STDOUT_FILENO);
+      ::execl(GLEANER_BIN_DIR "/gleaner", "gleaner", "coordinator", "--listen", "127.0.0.1:0", "--workers", "1",
+              "--summers", "0", "--token-file", token_file.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(output[1]);
+    char text[128] = {};
+    const ssize_t size = ::read(output[0], text, sizeof(text) - 1);
+    ::close(output[0]);
+    const std::string line(text, size > 0 ? static_cast<size_t>(size) : 0);
+    const auto parsed = Address::parse(absl::StripAsciiWhitespace(line.substr(line.rfind(' ') + 1)));
+    if (parsed.ok()) address_ = *parsed;
+    std::remove(token_file.c_str());
+  }
+  ~CoordinatorProcess() { kill(); }
+
+  const Address& address() const { return address_; }  // port 0: it did not start
+  void kill() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    child_ = -1;
+  }
+
+ private:
+  pid_t child_ = -1;
+  Address address_;
 };
 
 class ClientTest : public testing::Test {
@@ -389,27 +432,13 @@ TEST_F(ClientTest, CoordinatorLostBeforeTheStartFailsAfterItDoesNot) {
 }
 
 TEST_F(ClientTest, TrainingGoesOnWithoutACoordinatorThatDied) {
-  // In a process of its own, so that it can be killed.
-  options_.workers = 1;
-  options_.summers = 0;
-  int tell[2];
-  ASSERT_EQ(::pipe(tell), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    start();
-    const uint16_t port = address_.port;
-    if (::write(tell[1], &port, sizeof port) != sizeof port) ::_exit(1);
-    ::pause();
-    ::_exit(0);
-  }
-  uint16_t port = 0;
-  ASSERT_EQ(::read(tell[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
-  address_ = {"127.0.0.1", port};
+  CoordinatorProcess coordinator;
+  address_ = coordinator.address();
+  ASSERT_NE(address_.port, 0);
   auto zero = join(worker_options(0));
   zero->client().declare({{"a", 8, DataType::kFloat32, 0}});
   ASSERT_NE(zero->await_epoch(2), nullptr);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
+  coordinator.kill();
   EXPECT_TRUE(zero->await_coordinator_lost());
   EXPECT_FALSE(zero->failed());
   zero->client().declare({{"a", 8, DataType::kFloat32, 0}});  // planned already: harmless
