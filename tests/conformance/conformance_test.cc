@@ -1,10 +1,12 @@
 // One suite, run over every transport.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "tests/conformance/rig.h"
 
 namespace gleaner::transport {
@@ -14,10 +16,10 @@ using ::testing::HasSubstr;
 
 class Conformance : public ::testing::TestWithParam<TransportKind> {
  protected:
-  void SetUp() override { make(absl::Seconds(1), absl::Seconds(10)); }
-  void make(absl::Duration ping_after, absl::Duration idle_deadline) {
+  void SetUp() override { make({}); }
+  void make(const Limits& limits) {
     rig_.reset();
-    rig_ = GetParam().make(system_.env(), ping_after, idle_deadline);
+    rig_ = GetParam().make(system_.env(), limits);
   }
 
   static wire::Header push(uint64_t step) {
@@ -105,7 +107,7 @@ TEST_P(Conformance, BuffersAreGivenBackOnceSent) {
   EXPECT_EQ(client->queued_bytes(), 0u);
 }
 
-TEST_P(Conformance, ABacklogDrains) {
+TEST_P(Conformance, ABacklogIsToldAndDrains) {
   rig_->server_end.keep_frames = false;
   size_t seen = 0;
   rig_->server_end.when_frame = [&](Connection&, const wire::Header&) { ++seen; };
@@ -113,6 +115,9 @@ TEST_P(Conformance, ABacklogDrains) {
   ASSERT_NE(client, nullptr);
   const Buffer payload = pattern(pool_, 1 << 20, 1);
   for (uint64_t i = 0; i < 64; ++i) client->send(push(i), payload);
+  for (int i = 0; i < 100; ++i) rig_->client().poll(absl::ZeroDuration());
+  EXPECT_GT(client->queued_bytes(), size_t{16} << 20) << "nobody reads, and the kernel holds some MiB at most";
+  EXPECT_LE(client->queued_bytes(), 64 * ((1 << 20) + wire::kHeaderBytes));
   ASSERT_TRUE(rig_->poll_until([&] { return seen == 64; }));
   EXPECT_EQ(client->queued_bytes(), 0u);
 }
@@ -128,7 +133,7 @@ TEST_P(Conformance, AnswersFromWithinACallback) {
 
 TEST_P(Conformance, ClosingTellsBothEnds) {
   for (const bool from_client : {true, false}) {
-    make(absl::Seconds(1), absl::Seconds(10));
+    make({});
     const auto [client, server] = rig_->connected();
     ASSERT_NE(client, nullptr);
     End& closer = from_client ? rig_->client_end : rig_->server_end;
@@ -138,7 +143,99 @@ TEST_P(Conformance, ClosingTellsBothEnds) {
     ASSERT_TRUE(rig_->poll_until([&] { return closer.closed.size() == 1 && other.closed.size() == 1; }));
     EXPECT_EQ(closer.closed[0].message(), "enough");
     EXPECT_TRUE(absl::IsUnavailable(other.closed[0])) << other.closed[0];
-    EXPECT_THAT(std::string(other.closed[0].message()), HasSubstr("closed by the peer"));
+    EXPECT_THAT(std::string(other.closed[0].message()), HasSubstr("closed by the peer: enough"));
+  }
+}
+
+TEST_P(Conformance, WhatWasSentBeforeClosingArrives) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  const Buffer payload = pattern(pool_, 1000, 1);
+  for (uint64_t i = 0; i < 20; ++i) client->send(push(i), payload);
+  client->close(absl::OkStatus());
+  ASSERT_TRUE(rig_->poll_until([&] { return rig_->server_end.closed.size() == 1; }));
+  ASSERT_EQ(rig_->server_end.received.size(), 20u);
+  EXPECT_EQ(rig_->server_end.received[19].header.step, 19u);
+  EXPECT_TRUE(payload.sole_owner());
+  ASSERT_EQ(rig_->client_end.closed.size(), 1u);
+  EXPECT_TRUE(rig_->client_end.closed[0].ok());
+}
+
+TEST_P(Conformance, NothingIsReportedBetweenCloseAndOnClosed) {
+  rig_->server_end.when_frame = [](Connection& connection, const wire::Header&) {
+    connection.close(absl::AbortedError("one is enough"));
+  };
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  for (uint64_t i = 0; i < 20; ++i) client->send(push(i), pattern(pool_, 10, i));
+  ASSERT_TRUE(
+      rig_->poll_until([&] { return rig_->server_end.closed.size() == 1 && rig_->client_end.closed.size() == 1; }));
+  EXPECT_EQ(rig_->server_end.received.size(), 1u);
+}
+
+TEST_P(Conformance, ClosingWithinOnHeaderIsEnough) {
+  if (!GetParam().has_network) GTEST_SKIP() << "payloads are not placed in process";
+  rig_->server_end.when_header = [](Connection& connection, const wire::Header&) {
+    connection.close(absl::AbortedError("not now"));
+  };
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  client->send(push(0), pattern(pool_, 10, 0));
+  ASSERT_TRUE(
+      rig_->poll_until([&] { return rig_->server_end.closed.size() == 1 && rig_->client_end.closed.size() == 1; }));
+  EXPECT_EQ(rig_->server_end.closed[0].message(), "not now");
+  EXPECT_TRUE(rig_->server_end.received.empty());
+}
+
+TEST_P(Conformance, CallbacksMayConnectAndCloseOthers) {
+  const auto [first, first_server] = rig_->connected();
+  const auto [second, second_server] = rig_->connected();
+  ASSERT_NE(second, nullptr);
+  rig_->client_end.when_closed = [&, victim = first](Connection&) {
+    if (rig_->client_end.closed.size() == 1) victim->close(absl::OkStatus());
+    if (rig_->client_end.closed.size() != 2) return;
+    EXPECT_TRUE(rig_->connect().ok());
+  };
+  second->close(absl::OkStatus());
+  ASSERT_TRUE(rig_->poll_until(
+      [&] { return rig_->server_end.closed.size() == 2 && rig_->server_end.connections.size() == 1; }));
+  EXPECT_EQ(rig_->client_end.closed.size(), 2u);
+}
+
+TEST_P(Conformance, TransportsGoWithFramesOnTheWay) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  const Buffer payload = pattern(pool_, 4 << 20, 1);
+  for (uint64_t i = 0; i < 8; ++i) client->send(push(i), payload);
+  rig_->client().poll(absl::ZeroDuration());
+  client->send(push(9), payload);
+  rig_.reset();
+  EXPECT_TRUE(payload.sole_owner());
+}
+
+TEST_P(Conformance, PendingTellsWhatOurOwnCallsLeftToDo) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  ASSERT_TRUE(rig_->poll_until([&] { return !rig_->client().pending() && !rig_->server().pending(); }));
+  client->send(push(0), pattern(pool_, 10, 0));
+  EXPECT_TRUE(rig_->client().pending() || rig_->server().pending());
+  ASSERT_TRUE(rig_->poll_until([&] { return rig_->server_end.received.size() == 1; }));
+  client->close(absl::OkStatus());
+  EXPECT_TRUE(rig_->client().pending());
+  ASSERT_TRUE(rig_->poll_until([&] { return rig_->client_end.closed.size() == 1; }));
+  EXPECT_FALSE(rig_->client().pending());
+}
+
+TEST_P(Conformance, TheDescriptorIsReadableWhenFramesCome) {
+  if (rig_->server().descriptor() < 0) GTEST_SKIP() << "it has none";
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  client->send(push(0), pattern(pool_, 10, 0));
+  rig_->client().poll(absl::ZeroDuration());
+  while (rig_->server_end.received.empty()) {
+    pollfd waiting{rig_->server().descriptor(), POLLIN, 0};
+    ASSERT_EQ(::poll(&waiting, 1, 30'000), 1);
+    rig_->server().poll(absl::ZeroDuration());
   }
 }
 
@@ -234,21 +331,31 @@ TEST_P(Conformance, TheWrongSecretIsRefusedWithAReason) {
 
 TEST_P(Conformance, AnIdleConnectionStaysUpByPings) {
   if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
-  make(absl::Milliseconds(20), absl::Milliseconds(1500));
+  make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Milliseconds(400)});
   ASSERT_NE(rig_->connected().first, nullptr);
   const absl::Duration start = system_.env().clock->since_start();
-  while (system_.env().clock->since_start() - start < absl::Milliseconds(2500)) rig_->poll_both();
+  while (system_.env().clock->since_start() - start < absl::Milliseconds(1200)) rig_->poll_both();
   EXPECT_TRUE(rig_->client_end.closed.empty());
   EXPECT_TRUE(rig_->client_end.received.empty()) << "pings are the transport's own";
 }
 
 TEST_P(Conformance, ASilentPeerIsGivenUp) {
   if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
-  make(absl::Milliseconds(20), absl::Milliseconds(200));
+  make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Milliseconds(200)});
   ASSERT_NE(rig_->connected().first, nullptr);
   while (rig_->client_end.closed.empty()) rig_->client().poll(absl::Milliseconds(10));  // the server never polls
   EXPECT_TRUE(absl::IsDeadlineExceeded(rig_->client_end.closed[0])) << rig_->client_end.closed[0];
   EXPECT_THAT(std::string(rig_->client_end.closed[0].message()), HasSubstr("silent"));
+}
+
+TEST_P(Conformance, APauseOfOursIsNotThePeersSilence) {
+  if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
+  make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Milliseconds(400)});
+  ASSERT_NE(rig_->connected().first, nullptr);
+  absl::SleepFor(absl::Milliseconds(700));
+  for (int i = 0; i < 100; ++i) rig_->poll_both();
+  EXPECT_TRUE(rig_->client_end.closed.empty());
+  EXPECT_TRUE(rig_->server_end.closed.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Conformance, ::testing::ValuesIn(all_transports()),

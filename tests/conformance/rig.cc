@@ -10,8 +10,8 @@ namespace {
 
 class TcpRig : public Rig {
  public:
-  TcpRig(const Env& env, absl::Duration ping_after, absl::Duration idle_deadline) {
-    const tcp::Options options{.ping_after = ping_after, .idle_deadline = idle_deadline};
+  TcpRig(const Env& env, const Limits& limits) {
+    const tcp::Options options{limits.ping_after, limits.idle_deadline, limits.handshake_timeout, limits.max_strangers};
     client_ = tcp::Transport::create(env, options, &client_end, &job).value();
     server_ = tcp::Transport::create(env, options, &server_end, &job).value();
     address = server_->listen(address).value();
@@ -49,16 +49,17 @@ class InprocRig : public Rig {
 }  // namespace
 
 std::vector<TransportKind> all_transports() {
-  return {{"tcp", true,
-           [](const Env& env, absl::Duration ping_after, absl::Duration idle_deadline) {
-             return std::make_unique<TcpRig>(env, ping_after, idle_deadline);
-           }},
-          {"inproc", false, [](const Env&, absl::Duration, absl::Duration) { return std::make_unique<InprocRig>(); }}};
+  return {{"tcp", true, [](const Env& env, const Limits& limits) { return std::make_unique<TcpRig>(env, limits); }},
+          {"inproc", false, [](const Env&, const Limits&) { return std::make_unique<InprocRig>(); }}};
 }
 
-void End::on_connected(Connection& connection) { connections.push_back(&connection); }
+void End::on_connected(Connection& connection) {
+  connections.push_back(&connection);
+  if (when_connected) when_connected(connection);
+}
 
-absl::StatusOr<Buffer> End::on_header(Connection&, const wire::Header& header) {
+absl::StatusOr<Buffer> End::on_header(Connection& connection, const wire::Header& header) {
+  if (when_header) when_header(connection, header);
   if (!header_answer.ok()) return header_answer;
   return pool.take(header.payload_bytes);
 }
@@ -71,6 +72,7 @@ void End::on_frame(Connection& connection, const wire::Header& header, Buffer pa
 void End::on_closed(Connection& connection, const absl::Status& status) {
   std::erase(connections, &connection);
   closed.push_back(status);
+  if (when_closed) when_closed(connection);
 }
 
 absl::StatusOr<Connection*> Rig::connect(void* context) {

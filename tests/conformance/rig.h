@@ -1,5 +1,5 @@
 // Two ends of a transport in one thread: what the conformance suite runs over each transport. A new transport joins by
-// one Rig and one line in transports.cc.
+// one Rig and one line in all_transports().
 #pragma once
 
 #include <functional>
@@ -38,9 +38,20 @@ class End : public Handler {
   std::vector<Connection*> connections;  // up now
   std::vector<Received> received;
   std::vector<absl::Status> closed;
+  std::function<void(Connection&)> when_connected;
+  std::function<void(Connection&, const wire::Header&)> when_header;
   std::function<void(Connection&, const wire::Header&)> when_frame;
+  std::function<void(Connection&)> when_closed;
   absl::Status header_answer;  // not OK: what on_header() returns
   bool keep_frames = true;
+};
+
+// Where there is a network; others have no use for them.
+struct Limits {
+  absl::Duration ping_after = absl::Seconds(1);
+  absl::Duration idle_deadline = absl::Seconds(10);
+  absl::Duration handshake_timeout = absl::Seconds(5);
+  size_t max_strangers = 256;
 };
 
 class Rig {
@@ -49,7 +60,7 @@ class Rig {
   virtual Transport& client() = 0;
   virtual Transport& server() = 0;
   virtual void poll_both() = 0;
-  // Fresh transports to the same ends; null where a process can have only one listener a name.
+
   Address address{"127.0.0.1", 0};
   End client_end;
   End server_end;
@@ -65,8 +76,7 @@ class Rig {
 struct TransportKind {
   std::string name;
   bool has_network = false;  // there is something between the ends: handshake, checksums, timeouts
-  // ping_after and idle_deadline matter where there is a network.
-  std::function<std::unique_ptr<Rig>(const Env&, absl::Duration ping_after, absl::Duration idle_deadline)> make;
+  std::function<std::unique_ptr<Rig>(const Env&, const Limits&)> make;
 };
 
 std::vector<TransportKind> all_transports();
