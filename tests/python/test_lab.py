@@ -1,0 +1,127 @@
+"""tests/lab/lab makes hosts that reach each other, keeps labs apart, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+LAB = ROOT / "tests" / "lab" / "lab"
+
+
+def namespaces_work() -> bool:
+    name = f"glabprobe{os.getpid()}"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode == 0
+    subprocess.run(["ip", "netns", "del", name], capture_output=True)
+    return made
+
+
+pytestmark = pytest.mark.skipif(not namespaces_work(), reason="network namespaces need root")
+
+
+def lab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([LAB, *arguments], capture_output=True, text=True, timeout=30)
+
+
+def traces_of(name: str) -> str:
+    spaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.splitlines()
+    links = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True).stdout.splitlines()
+    return "\n".join(line for line in spaces + links if f"glab-{name}-" in line or f"glab{name}" in line)
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    chosen = f"t{os.getpid() % 10**6}"
+    yield chosen
+    lab("down", "--name", chosen)
+
+
+def test_hosts_reach_each_other_and_the_machine(name: str, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts.json"
+    made = lab("up", "--name", name, "--workers", "2", "--summers", "1", "--rate", "50mbit", "--hosts-json", hosts)
+    assert made.returncode == 0, made.stderr
+    wanted = json.loads(hosts.read_text())
+    assert [len(wanted["workers"]), len(wanted["summers"])] == [2, 1]
+    assert wanted["coordinator"]["prefix"] == []
+    talk = "import socket; s = socket.create_server(('', 7000)); print('up', flush=True); print(s.accept()[1][0])"
+    listener = subprocess.Popen(
+        [*wanted["summers"][0]["prefix"], "python3", "-c", talk], stdout=subprocess.PIPE, text=True
+    )
+    assert listener.stdout.readline() == "up\n"
+    call = f"import socket; socket.create_connection(('{wanted['summers'][0]['address']}', 7000), 5)"
+    assert lab("exec", "--name", name, "worker1", "--", "python3", "-c", call).returncode == 0
+    assert listener.communicate(timeout=10)[0].strip() == wanted["workers"][1]["address"]
+    own = subprocess.run(["ip", "-4", "-brief", "addr", "show", f"glab{name}"], capture_output=True, text=True).stdout
+    assert wanted["coordinator"]["address"] in own
+
+
+def test_rates_are_each_hosts_own_and_change(name: str) -> None:
+    assert (
+        lab("up", "--name", name, "--workers", "2", "--summers", "0", "--worker-rates", "50mbit,80mbit").returncode == 0
+    )
+    assert lab("rate", "--name", name, "worker0", "20mbit").returncode == 0
+    shown = lab("status", "--name", name).stdout.splitlines()
+    assert ["20Mbit" in shown[0], "80Mbit" in shown[1]] == [True, True], shown
+    for space, link in ((f"glab-{name}-worker0", "eth0"), (f"glab-{name}-switch", "worker0")):  # both ways
+        shaper = subprocess.run(["tc", "-n", space, "qdisc", "show", "dev", link], capture_output=True, text=True)
+        assert "rate 20Mbit" in shaper.stdout
+
+
+def test_two_labs_at_once(name: str) -> None:
+    other = f"{name}b"
+    try:
+        for each in (name, other):
+            assert lab("up", "--name", each, "--workers", "1", "--summers", "0").returncode == 0
+        again = lab("up", "--name", name)
+        assert again.returncode == 1
+        assert "is up already" in again.stderr
+        lab("down", "--name", name)
+        assert traces_of(name + "b")
+        assert lab("exec", "--name", other, "worker0", "--", "true").returncode == 0
+    finally:
+        lab("down", "--name", other)
+
+
+def test_down_ends_what_runs_there(name: str) -> None:
+    assert lab("up", "--name", name, "--workers", "1", "--summers", "0").returncode == 0
+    sleeper = subprocess.Popen([LAB, "exec", "--name", name, "worker0", "--", "sleep", "100"])
+    while not subprocess.run(["ip", "netns", "pids", f"glab-{name}-worker0"], capture_output=True).stdout:
+        time.sleep(0.01)
+    assert lab("down", "--name", name).returncode == 0
+    assert sleeper.wait(timeout=10) != 0
+    assert traces_of(name) == ""
+
+
+def test_an_interrupted_up_leaves_nothing(name: str) -> None:
+    making = subprocess.Popen([LAB, "up", "--name", name, "--workers", "100"], stdout=subprocess.PIPE, text=True)
+    while f"glab-{name}-worker1" not in traces_of(name):
+        time.sleep(0.01)
+    making.send_signal(signal.SIGTERM)
+    assert making.wait(timeout=30) != 0
+    assert traces_of(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["up", "--name", "Not a name"], "a-z"),
+        (["up", "--rate", "fast"], "fast"),
+        (["up", "--workers", "300"], "do not fit"),
+        (["up", "--worker-rates", "1mbit"], "1 rates for 4 workers"),
+        (["exec", "worker0", "--", "true"], "not up"),
+        (["rate", "worker0", "1mbit"], "not up"),
+    ],
+)
+def test_bad_input_is_told(name: str, arguments: list[str], expected: str) -> None:
+    where = [] if "--name" in arguments else ["--name", name]
+    done = lab(arguments[0], *where, *arguments[1:])
+    assert done.returncode == 1
+    assert expected in done.stderr
+    assert traces_of(name) == ""
