@@ -66,7 +66,7 @@ void Leader::accept() {
 }
 
 absl::Status Leader::greet(Peer& peer, const HelloPayload& hello) {
-  const absl::Status status = check_hello(hello, options_);
+  absl::Status status = check_hello(hello, options_);
   if (absl::IsPermissionDenied(status)) return status;
   if (!status.ok()) {
     // It is one of this job, so nobody else will come in its place.
