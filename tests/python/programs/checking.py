@@ -12,7 +12,7 @@ import numpy
 
 def run_checks(functions: dict[str, Any]) -> None:
     """Stops at the first that fails, since the other ranks would wait for this one."""
-    for name, function in functions.items():
+    for name, function in list(functions.items()):
         if name.startswith("check_"):
             try:
                 function()
