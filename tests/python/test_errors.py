@@ -99,11 +99,21 @@ def test_a_wrong_token(tmp_path: Path) -> None:
         assert "token" in err
 
 
+# A shell's background jobs, and with them this process, may have been started with SIGINT ignored.
+INTERRUPTIBLE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print("joining", flush=True)
+import gleaner
+gleaner.init()
+"""
+
+
 def test_interrupt_ends_a_waiting_worker(tmp_path: Path) -> None:
     """Ctrl-C while the others have not come: KeyboardInterrupt at once, not after the start's timeout."""
     with job(tmp_path, 2, 0) as started:
         worker = started.start(
-            [sys.executable, "-c", "print('joining', flush=True); import gleaner; gleaner.init()"],
+            [sys.executable, "-c", INTERRUPTIBLE],
             GLEANER_COORDINATOR=started.coordinator_address,
             GLEANER_WORKER="0",
             GLEANER_TOKEN_FILE=str(started.token),
