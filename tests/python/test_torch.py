@@ -27,12 +27,18 @@ def test_torch(operations: Outcome, check: str) -> None:
 @pytest.fixture(scope="module")
 def ddp(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     meeting: Path = tmp_path_factory.mktemp("gloo") / "meeting"
-    return run_job("ddp_checks.py", str(meeting), workers=2, summers=1, flags=())
+    return run_job("ddp_checks.py", str(meeting), workers=2, summers=1)
 
 
 @pytest.mark.parametrize("check", checks_of("ddp_checks.py"))
 def test_ddp(ddp: subprocess.CompletedProcess[str], check: str) -> None:
     assert_passed(ddp, check, ranks=2)
+
+
+def test_ddp_learns_of_a_lost_rank(tmp_path: Path) -> None:
+    done = run_job("ddp_checks.py", str(tmp_path / "meeting"), "lose a rank", workers=2, summers=1)
+    assert "backward said: " in done.stdout, done.stdout + done.stderr
+    assert "worker 1" in done.stdout.split("backward said: ")[1]
 
 
 def test_ends_well(operations: Outcome, ddp: subprocess.CompletedProcess[str]) -> None:

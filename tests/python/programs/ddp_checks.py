@@ -53,6 +53,25 @@ def check_many_buckets() -> None:
     assert_same_parameters(model, expected)
 
 
+class Stack(nn.Module):
+    """Equal layers, so that buckets are alike in everything but their index."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.layers = nn.Sequential(nn.Linear(20, 16), *(nn.Linear(16, 16) for _ in range(4)))
+
+    def forward(self, data: torch.Tensor, detour: bool = False) -> torch.Tensor:
+        return self.layers(data)
+
+
+def check_buckets_of_equal_size() -> None:
+    model, expected = Stack(), Stack()
+    reference(expected, momentum(expected), steps=4)
+    train(distributed(model, gln.DDPState("stack"), bucket_cap_mb=1 / 1024), model, 4)
+    assert_same_parameters(model, expected)
+
+
 def check_one_thread_serves_all_models() -> None:
     assert [thread.name for thread in threading.enumerate()].count("gln-python") == 1
 
@@ -68,10 +87,25 @@ def check_errors_reach_backward() -> None:
         raise AssertionError("backward after shutdown went well")
 
 
+def lose_a_rank() -> None:
+    """Rank 1 leaves in error; what rank 0's backward says of it goes to standard output."""
+    wrapped = distributed(twin(), None)
+    if gln.rank() == 1:
+        gln.shutdown(failed=True)
+        return
+    try:
+        loss_of(wrapped, gln.rank(), 0).backward()
+    except RuntimeError as error:
+        print(f"backward said: {error}", flush=True)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     gln.init()
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{sys.argv[1]}", rank=gln.rank(), world_size=gln.size()
     )
-    run_checks(globals())
+    if len(sys.argv) > 2:
+        lose_a_rank()
+    else:
+        run_checks(globals())

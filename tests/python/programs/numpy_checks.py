@@ -84,6 +84,7 @@ def check_unnamed_push_pulls_reuse_names() -> None:
         handles = [gleaner.push_pull_async(a), gleaner.push_pull_async(b)]
         assert gleaner.synchronize(handles[0]).tolist() == [1] * 8
         assert gleaner.synchronize(handles[1]).tolist() == [2] * 8
+    assert gleaner.process.current().unused_name("unnamed.float32.8") == "unnamed.float32.8.0"
 
 
 def check_poll_becomes_true() -> None:

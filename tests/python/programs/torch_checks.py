@@ -212,6 +212,26 @@ def check_synchronize_allows_clipping() -> None:
     assert (norms == norms[0]).all(), "ranks clip by different norms"
 
 
+def check_synchronized_gradients_are_not_averaged_again() -> None:
+    model = net()
+    optimizer = gln.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters())
+    loss_of(model, gln.rank(), 0).backward()
+    optimizer.synchronize()
+    model.first.bias.grad.fill_(gln.rank())
+    optimizer.step()
+    assert (model.first.bias.grad == gln.rank()).all()
+
+
+def check_skip_synchronize_takes_gradients_as_they_are() -> None:
+    model = net()
+    optimizer = gln.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0), model.named_parameters())
+    before = model.first.bias.detach().clone()
+    model.first.bias.grad = torch.full_like(before, float(gln.rank()))
+    with optimizer.skip_synchronize():
+        optimizer.step()
+    assert equal(model.first.bias, before - gln.rank())
+
+
 def check_closures_are_averaged() -> None:
     model, expected = net(), net()
     optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters())
@@ -228,14 +248,15 @@ def check_closures_are_averaged() -> None:
 
 
 def check_gradients_that_share_memory() -> None:
-    a, b = nn.Parameter(torch.zeros(6)), nn.Parameter(torch.zeros(2, 3))
+    a, b = nn.Parameter(torch.zeros(2, 500)), nn.Parameter(torch.zeros(500, 2))
     optimizer = gln.DistributedOptimizer(torch.optim.SGD([a, b], lr=1.0), [("a", a), ("b", b)])
-    weights = everybodys(6)
-    ((a + b.view(6)) * weights[gln.rank()]).sum().backward()
+    weights = everybodys(1000)
+    ((a.view(1000) + b.view(1000)) * weights[gln.rank()]).sum().backward()
     optimizer.step()
     expected = -ordered_sum(weights, gln.size())
-    assert equal(a, expected)
-    assert equal(b, expected.view(2, 3))
+    assert a.grad.data_ptr() != b.grad.data_ptr(), "two results in one place"
+    assert equal(a, expected.view(2, 500))
+    assert equal(b, expected.view(500, 2))
 
 
 def check_misuse_is_an_error() -> None:

@@ -34,7 +34,7 @@ class Gradients:
         self._priorities = {parameter: place for place, parameter in enumerate(self._names)}
         self._passes = dict.fromkeys(self._names, 0)
         self._handles: dict[torch.nn.Parameter, int] = {}
-        self._storages: set[int] = set()  # addresses of those in flight
+        self._addresses: set[int] = set()  # of those in flight
         self._synchronized = False
         self._hooks: list[Any] = []
         for parameter in reversed(list(self._names)):
@@ -68,7 +68,7 @@ class Gradients:
                 self._session.synchronize(handle)
         finally:
             self._passes = dict.fromkeys(self._names, 0)
-            self._storages.clear()
+            self._addresses.clear()
         self._synchronized = True
 
     def end_step(self) -> None:
@@ -88,10 +88,10 @@ class Gradients:
             self._start(parameter)
 
     def _start(self, parameter: torch.nn.Parameter) -> None:
-        # Autograd may give two parameters gradients that are views of one storage; each result needs its own.
-        if parameter.grad.storage().data_ptr() in self._storages:
+        # Autograd may give two parameters one gradient, each a view of the same memory; each result needs its own.
+        if parameter.grad.data_ptr() in self._addresses:
             parameter.grad = parameter.grad.clone()
-        self._storages.add(parameter.grad.storage().data_ptr())
+        self._addresses.add(parameter.grad.data_ptr())
         self._handles[parameter] = exchange.push_pull_async(
             self._session,
             TORCH,
