@@ -78,7 +78,9 @@ def assert_passed(outcome: subprocess.CompletedProcess[str], check: str, ranks: 
 class Job:
     """A job started by hand, as on bare metal: coordinator, summers, workers, each a process of ours."""
 
-    def __init__(self, folder: Path, workers: int, summers: int, *flags: str) -> None:
+    def __init__(
+        self, folder: Path, workers: int, summers: int, *flags: str, summer_flags: tuple[str, ...] = ()
+    ) -> None:
         require_build()
         self.token = folder / "token"
         self.coordinator_address = f"127.0.0.1:{free_port()}"
@@ -87,11 +89,11 @@ class Job:
         command = [str(GLEANER), "coordinator", "--listen", self.coordinator_address, "--token-file", str(self.token)]
         self.coordinator = self.start([*command, "--workers", str(workers), "--summers", str(summers), *flags])
         wait_until(lambda: self.token.exists() or self.coordinator.poll() is not None)
-        self.summers = [self.start_summer() for _ in range(summers)]
+        self.summers = [self.start_summer(*summer_flags) for _ in range(summers)]
 
-    def start_summer(self, token: Path | None = None) -> subprocess.Popen[str]:
+    def start_summer(self, *flags: str) -> subprocess.Popen[str]:
         command = [str(SUMMER), "--coordinator", self.coordinator_address, "--listen", "127.0.0.1:0"]
-        return self.start([*command, "--token-file", str(token or self.token)])
+        return self.start([*command, "--token-file", str(self.token), *flags])
 
     def start_worker(self, index: int, program: str, *arguments: str, token: Path | None = None, **more: str):
         identity = {
@@ -116,8 +118,8 @@ class Job:
 
 
 @contextlib.contextmanager
-def job(folder: Path, workers: int, summers: int, *flags: str) -> Iterator[Job]:
-    started = Job(folder, workers, summers, *flags)
+def job(folder: Path, workers: int, summers: int, *flags: str, summer_flags: tuple[str, ...] = ()) -> Iterator[Job]:
+    started = Job(folder, workers, summers, *flags, summer_flags=summer_flags)
     try:
         yield started
     finally:

@@ -1,4 +1,4 @@
-"""`gleaner bench push-pull` gives the bits that docs/bench-data.md defines, whatever k, partition size or split of ranks.
+"""`gleaner bench push-pull` gives the bits that docs/bench-data.md defines, whatever k, partition size or ranks.
 
 The expected sums are computed here with numpy alone, from the definition of the data and of the order of summation.
 """

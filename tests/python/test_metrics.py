@@ -1,0 +1,50 @@
+"""What coordinator, summer and worker serve to Prometheus while a job runs: well formed, and true."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from conftest import free_port, job, wait_until
+
+
+def scrape(port: int) -> str:
+    """The metrics text, or nothing while the server is not there yet."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+            return answer.read().decode()
+    except (urllib.error.URLError, ConnectionError):
+        return ""
+
+
+def value(text: str, name: str) -> float:
+    found = re.search(rf"^{name}(?:{{[^}}]*}})? ([-+.e\d]+)$", text, re.MULTILINE)
+    return float(found.group(1)) if found else 0.0
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (package prometheus) is not here")
+def test_every_part_serves_well_formed_metrics(tmp_path: Path) -> None:
+    ports = {name: free_port() for name in ("coordinator", "summer", "worker")}
+    at = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+    with job(tmp_path, 2, 1, "--metrics", at["coordinator"], summer_flags=("--metrics", at["summer"])) as started:
+        started.start_worker(0, "loop.py", GLEANER_METRICS=at["worker"])
+        started.start_worker(1, "loop.py")
+
+        wait_until(lambda: value(scrape(ports["summer"]), "gleaner_summer_sums_total") > 0, timeout=30)
+        wait_until(lambda: value(scrape(ports["worker"]), "gleaner_worker_steps_total") > 0, timeout=30)
+        texts = {name: scrape(port) for name, port in ports.items()}
+
+    for name, text in texts.items():
+        checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+        assert checked.returncode == 0, f"{name}: {checked.stdout}{checked.stderr}\n{text}"
+        assert f"# HELP gleaner_{name}_" in text, text
+        assert f"# TYPE gleaner_{name}_" in text, text
+    assert value(texts["summer"], "gleaner_summer_connected_workers") == 2
+    assert value(texts["summer"], "gleaner_summer_epoch") >= 2
+    assert value(texts["worker"], "gleaner_worker_reduced_bytes_total") > 0
+    assert value(texts["worker"], "gleaner_worker_results_total") > 0
