@@ -9,7 +9,7 @@
 //   void store(std::byte*, Vector)      unaligned; rounds, and makes NaN canonical
 //
 // A sum is bound by memory, so every source is read once and the result written once, however many sources there are.
-// The distances below were measured, see docs/benchmarks.md: without them, 16-bit types reach 0.75 of memcpy's rate at
+// The distances below were measured, see docs/benchmarks.md: without them, 16-bit types reach 0.8 of memcpy's rate at
 // 64 MiB, with them more than 0.9.
 #pragma once
 
