@@ -22,6 +22,7 @@ endfunction()
 function(gleaner_add_runtime name)
   if(TARGET gleaner_tsan_sync)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:gleaner_tsan_sync>)
+    target_link_libraries(${name} PRIVATE absl::synchronization absl::time)
   endif()
   if(GLEANER_SANITIZE)
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)  # C programs need the C++ part of the runtimes, too
