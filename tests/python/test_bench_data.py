@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import GLEANER, ROOT, job
+from conftest import GLEANER, ROOT, Job, job
 
 
 def reference() -> dict[str, Any]:
@@ -21,19 +22,23 @@ def reference() -> dict[str, Any]:
     return names
 
 
+def start_rank(started: Job, worker: int, local_rank: int, local_ranks: int, *flags: str) -> subprocess.Popen[str]:
+    return started.start(
+        [str(GLEANER), "bench", "push-pull", "--json", *flags],
+        GLEANER_COORDINATOR=started.coordinator_address,
+        GLEANER_WORKER=str(worker),
+        GLEANER_LOCAL_RANK=str(local_rank),
+        GLEANER_LOCAL_SIZE=str(local_ranks),
+        GLEANER_ADDRESS="127.0.0.1:0",
+        GLEANER_TOKEN_FILE=str(started.token),
+    )
+
+
 def bench(folder: Path, workers: int, local_ranks: int, *flags: str) -> list[dict[str, Any]]:
     """The JSON lines of all workers of a job with one summer."""
     with job(folder, workers, 1, "--local-ranks", str(local_ranks)) as started:
         ranks = [
-            started.start(
-                [str(GLEANER), "bench", "push-pull", "--json", *flags],
-                GLEANER_COORDINATOR=started.coordinator_address,
-                GLEANER_WORKER=str(worker),
-                GLEANER_LOCAL_RANK=str(local_rank),
-                GLEANER_LOCAL_SIZE=str(local_ranks),
-                GLEANER_ADDRESS="127.0.0.1:0",
-                GLEANER_TOKEN_FILE=str(started.token),
-            )
+            start_rank(started, worker, local_rank, local_ranks, *flags)
             for worker in range(workers)
             for local_rank in range(local_ranks)
         ]
@@ -58,3 +63,14 @@ def test_sums_are_as_the_document_says(tmp_path: Path, dtype: str, numpy_type: t
         assert line["bytes"] == size
         assert len(line["step_seconds"]) == steps
         assert line["verified"] is True
+
+
+def test_a_wrong_bit_ends_the_job_and_is_named(tmp_path: Path) -> None:
+    flags = ("--bytes", "4096", "--steps", "2", "--verify")
+    with job(tmp_path, 2, 0) as started:
+        ranks = [start_rank(started, worker, 0, 1, "--seed", str(worker), *flags) for worker in range(2)]
+        outcomes = [rank.communicate(timeout=60) for rank in ranks]
+        assert [rank.returncode for rank in ranks] == [1, 1]
+    errors = "".join(err for _, err in outcomes)
+    assert re.search(r"wrong sum at step 0: tensor 'tensor', element 0: expected 0x\w+ \(.*\), got 0x", errors), errors
+    assert not any(out for out, _ in outcomes)
