@@ -289,12 +289,71 @@ TEST_F(ClientTest, WrongTokenIsNotLetIn) {
   EXPECT_FALSE(server_->outcome().has_value()) << "the job goes on";
 }
 
+// Lets everybody in, but does not hold the token.
+class Impostor : public v1::Coordinator::Service {
+  grpc::Status Join(grpc::ServerContext*,
+                    grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::MemberMessage>* stream) override {
+    v1::CoordinatorMessage message;
+    message.mutable_challenge()->set_protocol(protocol);
+    message.mutable_challenge()->set_nonce(std::string(32, 'n'));
+    stream->Write(message);
+    v1::MemberMessage answer;
+    if (!stream->Read(&answer)) return grpc::Status::OK;
+    EXPECT_EQ(answer.SerializeAsString().find(kToken), std::string::npos);
+    message.mutable_welcome()->set_job_nonce(std::string(32, 'j'));
+    message.mutable_welcome()->set_proof(answer.join().proof());
+    stream->Write(message);
+    stream->Read(&answer);
+    return grpc::Status::OK;
+  }
+
+ public:
+  uint32_t protocol = 1;
+};
+
 TEST_F(ClientTest, ImpostorOfTheCoordinatorIsFoundOut) {
-  // It lets everybody in, but can't prove that it holds the token.
-  auto server = coordinator::Server::start(system_.env(), options_, "another", {"127.0.0.1", 0}, nullptr);
-  ASSERT_TRUE(server.ok());
-  address_ = (*server)->address();
-  EXPECT_FALSE(join(worker_options(0))->await_welcome().has_value());
+  Impostor impostor;
+  int port = 0;
+  const auto server = grpc::ServerBuilder()
+                          .AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port)
+                          .RegisterService(&impostor)
+                          .BuildAndStart();
+  address_ = {"127.0.0.1", static_cast<uint16_t>(port)};
+  auto member = join(worker_options(0));
+  EXPECT_FALSE(member->await_welcome().has_value());
+  EXPECT_TRUE(absl::IsPermissionDenied(member->await_failure())) << member->await_failure();
+
+  impostor.protocol = 2;
+  const absl::Status status = join(worker_options(0))->await_failure();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("protocol 2"), HasSubstr("protocol 1")));
+}
+
+// What a member may not say.
+TEST_F(ClientTest, CoordinatorBearsStrangers) {
+  options_.workers = 1;
+  options_.summers = 0;
+  start();
+  const auto stub =
+      v1::Coordinator::NewStub(grpc::CreateChannel(address_.to_string(), grpc::InsecureChannelCredentials()));
+  const auto say = [&](const v1::MemberMessage& message) {
+    grpc::ClientContext context;
+    const auto stream = stub->Join(&context);
+    v1::CoordinatorMessage answer;
+    EXPECT_TRUE(stream->Read(&answer) && answer.has_challenge());
+    stream->Write(message);
+    EXPECT_FALSE(stream->Read(&answer));
+    return stream->Finish();
+  };
+  v1::MemberMessage message;
+  message.mutable_leave();
+  EXPECT_EQ(say(message).error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "not the first message";
+  message.mutable_join()->set_protocol(7);
+  EXPECT_EQ(say(message).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  message.mutable_join()->set_protocol(1);
+  EXPECT_EQ(say(message).error_code(), grpc::StatusCode::PERMISSION_DENIED) << "no proof";
+  auto zero = join(worker_options(0));
+  EXPECT_NE(zero->await_epoch(1), nullptr);
 }
 
 TEST_F(ClientTest, RejectionsSayWhyAndHurtNobody) {
