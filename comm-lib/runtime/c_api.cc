@@ -90,6 +90,12 @@ absl::Status fill(const Struct& full, Struct* target, absl::string_view name) {
   return absl::OkStatus();
 }
 
+// A user's value as our one-byte enum; what does not fit becomes 0, which is valid in none.
+template <typename Enum>
+Enum narrow(int value) {
+  return static_cast<Enum>(value >= 0 && value <= 255 ? value : 0);
+}
+
 absl::Duration timeout_of(double seconds) { return seconds < 0 ? absl::InfiniteDuration() : absl::Seconds(seconds); }
 
 }  // namespace
@@ -114,6 +120,8 @@ const char* gln_status_name(gln_status status) {
       return "RESOURCE_EXHAUSTED";
     case GLN_INTERNAL:
       return "INTERNAL";
+    case GLN_STATUS_IS_INT:
+      break;
   }
   return "unknown status";
 }
@@ -161,7 +169,7 @@ gln_status gln_declare(gln_session* session, const char* name, uint64_t elements
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     if (name == nullptr) return null_argument("name");
     if (tensor == nullptr) return null_argument("tensor");
-    auto id = rank.declare({name, elements, static_cast<gleaner::DataType>(type), priority});
+    auto id = rank.declare({name, elements, narrow<gleaner::DataType>(type), priority});
     if (id.ok()) *tensor = *id;
     return id.status();
   });
@@ -171,7 +179,7 @@ gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* inpu
                          uint64_t* handle) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     if (handle == nullptr) return null_argument("handle");
-    auto id = rank.push_pull(tensor, input, output, static_cast<gleaner::ReduceOp>(op));
+    auto id = rank.push_pull(tensor, input, output, narrow<gleaner::ReduceOp>(op));
     if (id.ok()) *handle = *id;
     return id.status();
   });

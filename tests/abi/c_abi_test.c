@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                                  \
-  do {                                                                                                    \
-    if (!(condition)) {                                                                                   \
+#define CHECK(condition)                                                                                         \
+  do {                                                                                                           \
+    if (!(condition)) {                                                                                          \
       fprintf(stderr, "%s:%d: failed: %s (last error: %s)\n", __FILE__, __LINE__, #condition, gln_last_error()); \
-      exit(1);                                                                                            \
-    }                                                                                                     \
+      exit(1);                                                                                                   \
+    }                                                                                                            \
   } while (0)
 
 static void check_error(gln_status got, gln_status expected, const char* part_of_message) {
@@ -93,6 +93,7 @@ static void wrong_calls(gln_session* session) {
   check_error(gln_declare(session, "x", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "declared twice");
   check_error(gln_declare(session, "", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "name is empty");
   check_error(gln_declare(session, "y", 7, (gln_data_type)77, 0, &tensor), GLN_INVALID_ARGUMENT, "data type 77");
+  check_error(gln_declare(session, "z", 7, (gln_data_type)257, 0, &tensor), GLN_INVALID_ARGUMENT, "data type 0");
   CHECK(gln_declare(session, "ints", 1, GLN_INT32, 0, &tensor) == GLN_OK);
   check_error(gln_push_pull(session, tensor, &value, &value, GLN_AVERAGE, &handle), GLN_INVALID_ARGUMENT, "int32");
   check_error(gln_push_pull(session, tensor, NULL, &value, GLN_SUM, &handle), GLN_INVALID_ARGUMENT, "NULL");

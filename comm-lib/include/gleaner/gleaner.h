@@ -30,8 +30,9 @@ typedef enum gln_status {
   GLN_DEADLINE_EXCEEDED = 3, /* gln_wait()'s timeout ran out; wait again. gln_open(): the message says who is missing */
   GLN_UNAVAILABLE = 4,       /* a peer or the coordinator is lost; the session is dead, close it */
   GLN_PERMISSION_DENIED = 5, /* wrong token */
-  GLN_RESOURCE_EXHAUSTED = 6, /* memory, file descriptors */
-  GLN_INTERNAL = 7            /* a bug of ours */
+  GLN_RESOURCE_EXHAUSTED = 6,    /* memory, file descriptors */
+  GLN_INTERNAL = 7,              /* a bug of ours */
+  GLN_STATUS_IS_INT = 0x7fffffff /* no status: makes the type an int, of which any value may be passed */
 } gln_status;
 
 typedef enum gln_data_type {
@@ -39,12 +40,14 @@ typedef enum gln_data_type {
   GLN_FLOAT64 = 2,
   GLN_FLOAT16 = 3,
   GLN_BFLOAT16 = 4,
-  GLN_INT32 = 5
+  GLN_INT32 = 5,
+  GLN_DATA_TYPE_IS_INT = 0x7fffffff /* no type, as above */
 } gln_data_type;
 
 typedef enum gln_op {
   GLN_SUM = 1,
-  GLN_AVERAGE = 2 /* over all ranks, divided before the one rounding; not for GLN_INT32 */
+  GLN_AVERAGE = 2,           /* over all ranks, divided before the one rounding; not for GLN_INT32 */
+  GLN_OP_IS_INT = 0x7fffffff /* no op, as above */
 } gln_op;
 
 typedef struct gln_session gln_session;
