@@ -102,7 +102,7 @@ absl::Duration timeout_of(double seconds) { return seconds < 0 ? absl::InfiniteD
 
 const char* gln_version(void) { return GLEANER_VERSION; }
 
-const char* gln_status_name(gln_status status) {
+const char* gln_status_name(int status) {
   switch (status) {
     case GLN_OK:
       return "OK";
@@ -120,8 +120,6 @@ const char* gln_status_name(gln_status status) {
       return "RESOURCE_EXHAUSTED";
     case GLN_INTERNAL:
       return "INTERNAL";
-    case GLN_STATUS_IS_INT:
-      break;
   }
   return "unknown status";
 }

@@ -30,9 +30,8 @@ typedef enum gln_status {
   GLN_DEADLINE_EXCEEDED = 3, /* gln_wait()'s timeout ran out; wait again. gln_open(): the message says who is missing */
   GLN_UNAVAILABLE = 4,       /* a peer or the coordinator is lost; the session is dead, close it */
   GLN_PERMISSION_DENIED = 5, /* wrong token */
-  GLN_RESOURCE_EXHAUSTED = 6,    /* memory, file descriptors */
-  GLN_INTERNAL = 7,              /* a bug of ours */
-  GLN_STATUS_IS_INT = 0x7fffffff /* no status: makes the type an int, of which any value may be passed */
+  GLN_RESOURCE_EXHAUSTED = 6, /* memory, file descriptors */
+  GLN_INTERNAL = 7            /* a bug of ours */
 } gln_status;
 
 typedef enum gln_data_type {
@@ -41,7 +40,7 @@ typedef enum gln_data_type {
   GLN_FLOAT16 = 3,
   GLN_BFLOAT16 = 4,
   GLN_INT32 = 5,
-  GLN_DATA_TYPE_IS_INT = 0x7fffffff /* no type, as above */
+  GLN_DATA_TYPE_IS_INT = 0x7fffffff /* no type: makes it an int, of which any value may be passed */
 } gln_data_type;
 
 typedef enum gln_op {
@@ -94,7 +93,7 @@ typedef struct gln_stats {
 
 /* "0.1.0" */
 GLN_API const char* gln_version(void);
-GLN_API const char* gln_status_name(gln_status status);
+GLN_API const char* gln_status_name(int status); /* a gln_status; others are "unknown status" */
 
 /* Why the last call of this thread failed, for people; valid until its next call. Never NULL. */
 GLN_API const char* gln_last_error(void);
