@@ -26,9 +26,10 @@ absl::Status to_status(gln_status status) {
     case GLN_RESOURCE_EXHAUSTED:
       return absl::ResourceExhaustedError(message);
     case GLN_INTERNAL:
-      return absl::InternalError(message);
+    case GLN_STATUS_IS_INT:
+      break;
   }
-  return absl::UnknownError(message);
+  return absl::InternalError(message);
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // gleaner bench sum: how fast this machine sums, measured against how fast it copies.
-#include <time.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>

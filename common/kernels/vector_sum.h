@@ -13,10 +13,9 @@
 // 64 MiB, with them more than 0.9.
 #pragma once
 
-#include <string.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace gleaner::kernels {
 namespace {
@@ -81,14 +80,14 @@ template <typename Type, bool kDivide>
 void sum_tail(const std::byte* const* sources, size_t count, std::byte* result, size_t offset, size_t bytes,
               typename Type::Vector divisor) {
   std::byte padded[kVectorBytes<Type>] = {};
-  memcpy(padded, sources[0] + offset, bytes);
+  std::memcpy(padded, sources[0] + offset, bytes);
   typename Type::Vector sums[1] = {Type::load(padded)};
   for (size_t s = 1; s < count; ++s) {
-    memcpy(padded, sources[s] + offset, bytes);
+    std::memcpy(padded, sources[s] + offset, bytes);
     sums[0] = Type::add(sums[0], Type::load(padded));
   }
   finish<Type, 1, kDivide>(sums, padded, divisor);
-  memcpy(result + offset, padded, bytes);
+  std::memcpy(result + offset, padded, bytes);
 }
 
 template <typename Type, size_t kBlockBytes, bool kDivide>
