@@ -6,7 +6,7 @@ A framework says by an `Arrays` object how its arrays are looked at; the rest is
 from __future__ import annotations
 
 import pickle
-from typing import Any, Generic, Optional, Protocol, TypeVar
+from typing import Any, Optional, Protocol, TypeVar
 
 import numpy
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _BROADCAST_BYTES = 64 << 20
 
 
-class Arrays(Protocol, Generic[T]):
+class Arrays(Protocol[T]):
     """What exchange needs to know of a framework's arrays."""
 
     def data_type(self, array: T) -> DataType:
