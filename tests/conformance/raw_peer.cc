@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +10,10 @@
 namespace gleaner::transport {
 
 RawPeer::RawPeer(const Address& address) : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  const int one = 1;
+  const int little = 4096;  // so that who does not read is soon felt
+  setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
   sockaddr_in target{};
   target.sin_family = AF_INET;
   target.sin_port = htons(address.port);

@@ -11,10 +11,11 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kJob = 42;
+constexpr uint64_t kTwin = 43;  // another job, with the same secret
 
 struct Jobs : JobSecrets {
   Secret secret{1, 2, 3};
-  const Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
+  const Secret* find(uint64_t job) const override { return job == kJob || job == kTwin ? &secret : nullptr; }
 };
 
 absl::StatusOr<std::vector<HandshakeFrame>> give(ServerHandshake& server, const HandshakeFrame& frame) {
@@ -96,6 +97,29 @@ TEST_F(Handshake, AReflectedProofIsNoUse) {
   EXPECT_TRUE(absl::IsPermissionDenied(give(client_, reflected).status()));
 }
 
+TEST_F(Handshake, AWelcomeOfAnotherConnectionIsNoUse) {
+  const auto challenge = give(server_, client_.hello());
+  const auto welcome = give(server_, give(client_, challenge->at(0))->at(0));
+  ClientHandshake later(kJob, 5, jobs_.secret, Nonce{11});
+  ASSERT_TRUE(give(later, challenge->at(0)).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(give(later, welcome->at(0)).status()));
+  EXPECT_FALSE(later.done());
+}
+
+TEST_F(Handshake, JobAndMemberCantBeChangedOnTheWay) {
+  for (const bool job : {true, false}) {
+    ClientHandshake client(kJob, 5, jobs_.secret, Nonce{10});
+    ServerHandshake server(jobs_, Nonce{20});
+    const auto change = [job](HandshakeFrame frame) {
+      if (job) frame.header.job = kTwin;
+      if (!job) frame.header.sender = 6;
+      return frame;
+    };
+    const auto proof = give(client, give(server, change(client.hello()))->at(0));
+    EXPECT_TRUE(absl::IsPermissionDenied(give(server, change(proof->at(0))).status()));
+  }
+}
+
 TEST_F(Handshake, AProofForAnotherMemberIsNoUse) {
   const auto proof = give(client_, give(server_, client_.hello())->at(0));
   HandshakeFrame changed = proof->at(0);
@@ -104,15 +128,24 @@ TEST_F(Handshake, AProofForAnotherMemberIsNoUse) {
 }
 
 TEST_F(Handshake, AnUnknownJobIsAnsweredLikeAWrongSecret) {
-  ClientHandshake client(kJob + 1, 5, jobs_.secret, Nonce{10});
+  ClientHandshake client(kJob + 5, 5, jobs_.secret, Nonce{10});
   const auto proof = give(client, give(server_, client.hello())->at(0));
   EXPECT_TRUE(absl::IsPermissionDenied(give(server_, proof->at(0)).status()));
+  // Nor is there a secret that opens a job that is not there.
+  ClientHandshake guess(kJob + 5, 5, Secret{}, Nonce{10});
+  ServerHandshake later(jobs_, Nonce{20});
+  const auto guessed = give(guess, give(later, guess.hello())->at(0));
+  EXPECT_TRUE(absl::IsPermissionDenied(give(later, guessed->at(0)).status()));
+  EXPECT_FALSE(later.done());
 }
 
 TEST_F(Handshake, FramesOutOfTurnOrCutShortAreErrors) {
   HandshakeFrame early = client_.hello();
   early.header.type = FrameType::kProof;
   EXPECT_TRUE(absl::IsInvalidArgument(give(server_, early).status()));
+  ServerHandshake greeted(jobs_, Nonce{20});
+  ASSERT_TRUE(give(greeted, client_.hello()).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(give(greeted, client_.hello()).status())) << "one HELLO only";
   HandshakeFrame cut = client_.hello();
   cut.payload.resize(31);
   EXPECT_TRUE(absl::IsInvalidArgument(give(server_, cut).status()));
