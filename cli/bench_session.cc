@@ -25,11 +25,9 @@ absl::Status to_status(gln_status status) {
       return absl::PermissionDeniedError(message);
     case GLN_RESOURCE_EXHAUSTED:
       return absl::ResourceExhaustedError(message);
-    case GLN_INTERNAL:
-    case GLN_STATUS_IS_INT:
-      break;
+    default:
+      return absl::InternalError(message);
   }
-  return absl::InternalError(message);
 }
 
 }  // namespace
