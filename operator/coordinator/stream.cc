@@ -59,6 +59,11 @@ void Stream::OnWriteDone(bool ok) {
   advance();
 }
 
-void Stream::OnDone() { self_.reset(); }
+void Stream::OnDone() {
+  // Under the lock that every callback before this one held: nothing of theirs comes after the destructor.
+  std::shared_ptr<Stream> self;
+  absl::MutexLock lock(&mutex_);
+  self = std::move(self_);
+}
 
 }  // namespace gleaner::coordinator
