@@ -38,7 +38,7 @@ Dialogue::~Dialogue() { stop(); }
 
 absl::Status Dialogue::begin() {
   nonce_.resize(proto::kNonceBytes);
-  const absl::Status status = env_.random->fill({reinterpret_cast<uint8_t*>(nonce_.data()), nonce_.size()});
+  absl::Status status = env_.random->fill({reinterpret_cast<uint8_t*>(nonce_.data()), nonce_.size()});
   if (status.ok()) thread_ = std::thread([this] { run(); });
   return status;
 }

@@ -63,6 +63,7 @@ std::vector<plan::Tensor> Declarations::take_agreed() {
   agreed_.clear();
   std::sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) { return a->order < b->order; });
   std::vector<plan::Tensor> tensors;
+  tensors.reserve(entries.size());
   for (const Entry* entry : entries) tensors.push_back(entry->tensor);
   return tensors;
 }

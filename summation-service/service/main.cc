@@ -92,7 +92,7 @@ absl::Status serve(const Env& env, const ServerOptions& options) {
       server->stop(absl::CancelledError(absl::StrCat("this summer was told to stop by signal ", signal)));
     }
   });
-  const absl::Status status = server->run();
+  absl::Status status = server->run();
   pthread_kill(waiter.native_handle(), SIGUSR1);
   waiter.join();
   return status;
