@@ -46,3 +46,8 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_link_options(-fuse-ld=lld)
 endif()
+if(GLEANER_FUZZERS)
+  # Libraries too tell the fuzzers which branches an input reached.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
