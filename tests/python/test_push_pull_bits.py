@@ -8,14 +8,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
-import pathlib
 import subprocess
 
 import numpy as np
 import pytest
+from conftest import GLEANER
 
-BIN = pathlib.Path(os.environ.get("GLEANER_BIN_DIR", pathlib.Path(__file__).parents[2] / "build/release/bin"))
 SEED = 7
 STEPS = 2
 ELEMENTS = 30_001
@@ -68,9 +66,9 @@ def expected_sha256(dtype: str, workers: int, local_ranks: int, elements: int = 
 def bench(workers: int, summers: int, local_ranks: int, dtype: str, *run_flags: str) -> list[dict]:
     size = {"fp32": 4, "fp16": 2, "bf16": 2}[dtype]
     command = [
-        str(BIN / "gleaner"), "run", "--workers", str(workers), "--summers", str(summers),
+        str(GLEANER), "run", "--workers", str(workers), "--summers", str(summers),
         "--local-ranks", str(local_ranks), *run_flags, "--",
-        str(BIN / "gleaner"), "bench", "push-pull", "--bytes", str(ELEMENTS * size), "--steps", str(STEPS),
+        str(GLEANER), "bench", "push-pull", "--bytes", str(ELEMENTS * size), "--steps", str(STEPS),
         "--dtype", dtype, "--seed", str(SEED), "--verify", "--json",
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
