@@ -116,8 +116,8 @@ TEST(Core, PreparesTheFirstPlanWhenAllAreThereAndCommitsWhenAllHaveIt) {
   ASSERT_EQ(plan.members.size(), 3u);
   EXPECT_EQ(plan.members[1].address, "10.0.0.2:7000") << "that of local rank 0";
   EXPECT_EQ(plan.members[2].address, "10.0.0.4:7000");
-  for (uint32_t seat = 0; seat < 5; ++seat) {
-    EXPECT_EQ(stage.last<Commit>(), nullptr);
+  for (uint32_t seat : {4, 2, 0, 1, 1, 3}) {
+    EXPECT_EQ(stage.last<Commit>(), nullptr) << "before seat " << seat;
     stage.core.on_acknowledged(stage.stream(seat), 1, stage.now, stage.actions);
   }
   EXPECT_THAT(stage.told<Commit>(), ElementsAre(100, 101, 102, 103, 104));
@@ -386,6 +386,7 @@ TEST(Core, NothingChangesAfterTheEnd) {
   stage.start();
   stage.core.stop(absl::CancelledError("enough"), stage.actions);
   stage.actions = {};
+  stage.core.stop(absl::CancelledError("more than enough"), stage.actions);
   stage.leave(0, absl::AbortedError("other"));
   stage.core.on_disconnected(101, absl::UnavailableError("x"), stage.actions);
   stage.declare(0, {tensor("a")});

@@ -43,7 +43,7 @@ inline std::string contents(const std::string& path) {
 }
 
 inline bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     if (condition()) return true;
     absl::SleepFor(absl::Milliseconds(20));
   }

@@ -108,12 +108,22 @@ TEST(Run, LeavesNoChildrenOfWorkersBehind) {
   EXPECT_EQ(marker.alive(), 0);
 }
 
+TEST(Run, EndsWhatAWorkerLeftWhileOthersGoOn) {
+  const Marker left, lasting;
+  Program program(bash_run({"--workers", "2"}, absl::StrCat("if [ $GLEANER_WORKER = 1 ]; then ", lasting.sleep(),
+                                                            "; fi; (", left.sleep(), ") & sleep 0.3")));
+  ASSERT_TRUE(eventually([&] { return left.alive() == 1; }));
+  EXPECT_TRUE(eventually([&] { return left.alive() == 0; }));
+  EXPECT_EQ(lasting.alive(), 1);
+}
+
 TEST(Run, NothingIsLeftWhenItIsKilled) {
   const Marker marker;
-  const Scratch scratch;
-  Program program(bash_run({"--workers", "2", "--grace", "0.3"},
-                           "echo $GLEANER_TOKEN_FILE; (" + marker.sleep() + ") & trap '' TERM; " + marker.sleep()));
-  ASSERT_TRUE(eventually([&] { return marker.alive() == 4 && !program.output().empty(); }));
+  const std::string sleep = marker.sleep();
+  Program program(bash_run(
+      {"--workers", "2", "--grace", "0.3", "--start-timeout", "1000"},
+      absl::StrCat("echo $GLEANER_TOKEN_FILE; (", sleep, ") & setsid bash -c '", sleep, "' & trap '' TERM; ", sleep)));
+  ASSERT_TRUE(eventually([&] { return marker.alive() == 6 && !program.output().empty(); }));
   const std::string line = program.output();
   const std::string token = line.substr(line.find('/'), line.find('\n') - line.find('/'));
   EXPECT_TRUE(std::filesystem::exists(token));
@@ -147,6 +157,12 @@ TEST(Run, PassesSignalsOn) {
   EXPECT_EQ(program.wait(), 0) << "both ended well";
   EXPECT_THAT(program.output(), AllOf(HasSubstr("[worker 0] saved"), HasSubstr("[worker 1] saved")));
   EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, WorkersHaveTheUsualSignals) {
+  const Ended ended =
+      run({"--workers", "1", "--no-prefix"}, {"bash", "-c", "yes | head -n 1 >/dev/null; echo ${PIPESTATUS[0]}"});
+  EXPECT_EQ(ended.output, absl::StrCat(128 + SIGPIPE, "\n"));
 }
 
 TEST(Run, SecondSignalKills) {
