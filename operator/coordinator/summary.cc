@@ -97,9 +97,12 @@ std::string to_table(const Summary& summary) {
   const auto row = [](absl::string_view name, const std::string& value) {
     return absl::StrFormat("  %-42s %s\n", name, value);
   };
-  std::string members = absl::StrCat(summary.workers, " workers");
-  if (summary.local_ranks > 1) absl::StrAppend(&members, " of ", summary.local_ranks, " local ranks");
-  absl::StrAppend(&members, ", ", summary.summers, " summers");
+  const auto counted = [](uint64_t count, absl::string_view what) {
+    return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+  };
+  std::string members = counted(summary.workers, "worker");
+  if (summary.local_ranks > 1) absl::StrAppend(&members, " of ", counted(summary.local_ranks, "local rank"));
+  absl::StrAppend(&members, ", ", counted(summary.summers, "summer"));
   std::string text = row("members", members);
   text += row("steps", absl::StrCat(summary.steps));
   if (summary.steps == 0) return text;

@@ -116,7 +116,7 @@ TEST(Core, PreparesTheFirstPlanWhenAllAreThereAndCommitsWhenAllHaveIt) {
   ASSERT_EQ(plan.members.size(), 3u);
   EXPECT_EQ(plan.members[1].address, "10.0.0.2:7000") << "that of local rank 0";
   EXPECT_EQ(plan.members[2].address, "10.0.0.4:7000");
-  for (uint32_t seat : {4, 2, 0, 1, 1, 3}) {
+  for (uint32_t seat : {4, 2, 1, 1, 3, 0}) {
     EXPECT_EQ(stage.last<Commit>(), nullptr) << "before seat " << seat;
     stage.core.on_acknowledged(stage.stream(seat), 1, stage.now, stage.actions);
   }

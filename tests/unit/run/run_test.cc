@@ -289,5 +289,13 @@ TEST(Run, FailureIsThatOfTheWorkerThatCausedIt) {
   EXPECT_THAT(ended.errors, HasSubstr("worker 1 at 127.0.0.1:"));
 }
 
+TEST(Run, FailureIsThatOfTheWorkerThatCausedItEvenIfItEndsLast) {
+  const Ended ended = run_shell(
+      {"--workers", "2"},
+      absl::StrCat(kGleaner, " bench push-pull --bytes 1MiB --steps 1000000 --dtype fp32 --json & ",
+                   "if [ $GLEANER_WORKER = 1 ]; then sleep 1; kill -KILL $!; sleep 0.7; exit 5; fi; wait $!"));
+  EXPECT_EQ(ended.status, 5) << ended.errors;
+}
+
 }  // namespace
 }  // namespace gleaner
