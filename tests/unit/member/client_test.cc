@@ -267,6 +267,31 @@ TEST_F(ClientTest, LocalRanksShareAMember) {
   EXPECT_EQ(one->await_epoch(1)->local_ranks, 2u);
 }
 
+TEST_F(ClientTest, ManyMembersManyTensors) {
+  options_.workers = 24;
+  options_.summers = 8;
+  options_.partition_bytes = 4096;
+  start();
+  std::vector<plan::Tensor> tensors;
+  for (int i = 0; i < 2000; ++i) {
+    tensors.push_back({absl::StrCat("layer", i, ".weight"), 5000, DataType::kFloat32, i});
+  }
+  std::vector<std::unique_ptr<Participant>> members;
+  for (uint32_t i = 0; i < options_.summers; ++i) members.push_back(join(summer_options()));
+  for (uint32_t i = 0; i < options_.workers; ++i) {
+    members.push_back(join(worker_options(i)));
+    members.back()->client().declare(tensors);
+  }
+  const auto plan = members[0]->await_epoch(2);
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(plan->tensors, tensors);
+  for (const auto& member : members) {
+    const auto same = member->await_epoch(2);
+    ASSERT_NE(same, nullptr);
+    EXPECT_EQ(*same, *plan);
+  }
+}
+
 TEST_F(ClientTest, MembersMayComeBeforeTheCoordinator) {
   start();
   const Address address = server_->address();
