@@ -1,0 +1,106 @@
+// The Kubernetes API server, one call at a time.
+//
+// Calls block the calling thread until the answer, an error or the timeout, and are thread safe; no more than
+// Options::in_flight run at once. HTTP may resend a request that was already carried out (cpprestsdk does, when a
+// reused connection breaks): every write here is idempotent or guarded by a resource version, so that twice is the same
+// as once.
+//
+// Status codes: NotFound 404; AlreadyExists 409 of a create; Aborted 409 of anything else (a conflict: read again);
+// InvalidArgument 400, 422; PermissionDenied 403; ResourceExhausted 403 by a quota; Unauthenticated 401; OutOfRange 410
+// (resource version too old: list again); DeadlineExceeded, Unavailable (429, 5xx, transport): try again later.
+// Messages are the server's own, which name the field.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/env.h"
+#include "common/kube/credentials.h"
+#include "common/kube/resource.h"
+
+namespace gleaner::kube {
+
+using Object = nlohmann::json;  // as the API server writes it
+
+struct Selector {
+  std::string ns;      // empty: all namespaces
+  std::string labels;  // "gleaner.dev/job=digits"
+  std::string fields;  // "spec.nodeName=n1"
+};
+
+struct List {
+  std::vector<Object> items;
+  std::string resource_version;
+};
+
+struct ApplyOptions {
+  std::string field_manager = "gleaner";
+  bool force = true;        // take over fields that another manager has set
+  std::string subresource;  // "status"
+};
+
+struct DeleteOptions {
+  std::string uid;                               // only if this is still its uid
+  std::optional<uint32_t> grace_period_seconds;  // none: the object's own
+  bool foreground = false;                       // dependents go first
+};
+
+enum class EventType { kAdded, kModified, kDeleted, kBookmark };
+
+struct WatchEvent {
+  EventType type;
+  Object object;  // a bookmark has a resource version only
+};
+
+class Client {
+ public:
+  struct Options {
+    Credentials credentials;
+    std::string user_agent = "gleaner";
+    absl::Duration timeout = absl::Seconds(30);
+    uint32_t in_flight = 16;
+  };
+
+  static absl::StatusOr<std::unique_ptr<Client>> create(const Env& env, Options options);
+  virtual ~Client() = default;
+
+  virtual absl::StatusOr<Object> get(const Resource& resource, const std::string& ns, const std::string& name) = 0;
+  // All pages, 500 objects each; items get their apiVersion and kind. managedFields are dropped.
+  virtual absl::StatusOr<List> list(const Resource& resource, const Selector& selector) = 0;
+  virtual absl::StatusOr<Object> create(const Resource& resource, const Object& object) = 0;
+  // The object's resource version must still be the one in force.
+  virtual absl::StatusOr<Object> replace(const Resource& resource, const Object& object,
+                                         const std::string& subresource = "") = 0;
+  virtual absl::StatusOr<Object> apply(const Resource& resource, const Object& object,
+                                       const ApplyOptions& options) = 0;  // server-side apply
+  virtual absl::StatusOr<Object> merge_patch(const Resource& resource, const std::string& ns, const std::string& name,
+                                             const Object& patch, const std::string& subresource = "") = 0;
+  // OK also when there is nothing of that name (any more).
+  virtual absl::Status remove(const Resource& resource, const std::string& ns, const std::string& name,
+                              const DeleteOptions& options) = 0;
+  virtual absl::Status remove_all(const Resource& resource, const Selector& selector, const DeleteOptions& options) = 0;
+  // A read of any path, for what has no resource here: "/version", "/readyz".
+  virtual absl::StatusOr<Object> get_raw(const std::string& path) = 0;
+
+  // Changes after `resource_version`, in order, on the calling thread, until `cancel` is called from any thread
+  // (Cancelled), the server ends the watch (OK), or it breaks. OutOfRange: list again. Bookmarks are asked for. Silence
+  // for `stall_timeout` counts as broken (DeadlineExceeded): the server sends bookmarks about once a minute.
+  class Cancel {
+   public:
+    virtual ~Cancel() = default;
+    virtual void cancel() = 0;  // from any thread, also before the watch began
+  };
+  virtual std::unique_ptr<Cancel> make_cancel() = 0;
+  virtual absl::Status watch(const Resource& resource, const Selector& selector, const std::string& resource_version,
+                             Cancel& cancel, const std::function<void(WatchEvent)>& on_event) = 0;
+};
+
+}  // namespace gleaner::kube

@@ -1,0 +1,80 @@
+// NodeProfile, gleaner.dev/v1alpha1: what a machine has and what it can spare, written by its own agent only.
+//
+// crds/nodeprofile.yaml is the schema's only source. Cluster scoped, named like its node, owned by it. Everything that
+// the agent says is under status.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "operator/types/meta.h"
+
+namespace gleaner::types {
+
+// Where a NIC's speed comes from, best first.
+enum class SpeedSource { kFlag, kLabel, kSysfs, kMeasured, kUnknown };
+
+struct Nic {
+  std::string name;            // eth0
+  std::string driver;          // "mlx5_core"; empty: virtual
+  std::string pci_address;     // 0000:3b:00.0; empty: virtual
+  int numa_node = -1;          // -1: not known
+  double bits_per_second = 0;  // each way; 0: not known
+  SpeedSource speed_source = SpeedSource::kUnknown;
+  std::string rdma_device;     // "mlx5_0"; empty: none
+  bool default_route = false;  // the node's traffic to other nodes leaves here
+};
+
+struct Gpu {
+  std::string uuid, model, pci_address;
+  uint64_t memory_bytes = 0;
+  int numa_node = -1;
+};
+
+// NCCL's distances between a GPU and a NIC, nearest first: same device, one PCIe switch, several switches, through the
+// host bridge, through the interconnect of NUMA nodes.
+enum class PathType { kLoc, kPix, kPxb, kPhb, kSys };
+
+struct Path {
+  std::string gpu;  // uuid
+  std::string nic;  // name
+  PathType type = PathType::kSys;
+};
+
+struct Spare {
+  double cpus = 0;  // cores, smoothed
+  uint64_t memory_bytes = 0;
+  double bits_per_second = 0;  // each way, the smaller of both, smoothed
+};
+
+struct NodeProfileStatus {
+  absl::Time observed_time = absl::InfinitePast();
+  std::string agent_version;
+  double cpus = 0;  // cores of the machine
+  uint64_t memory_bytes = 0;
+  uint32_t numa_nodes = 1;
+  std::vector<Nic> nics;
+  std::vector<Gpu> gpus;
+  std::vector<Path> paths;
+  double bits_per_second = 0;  // of the machine to others, each way: that of the NIC with the default route
+  SpeedSource speed_source = SpeedSource::kUnknown;
+  double used_cpus = 0;  // now, not smoothed
+  double used_bits_per_second = 0;
+  double cpu_pressure = 0;  // PSI some avg10, percent; -1: this kernel has none
+  Spare spare;
+  std::vector<Condition> conditions;  // Ready, SpeedKnown
+};
+
+struct NodeProfile {
+  ObjectMeta meta;
+  NodeProfileStatus status;
+};
+
+absl::StatusOr<NodeProfile> parse_node_profile(const nlohmann::json& object);
+nlohmann::json to_json(const NodeProfile& profile);
+
+}  // namespace gleaner::types

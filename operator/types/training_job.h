@@ -1,0 +1,84 @@
+// TrainingJob, gleaner.dev/v1alpha1, as the operator, the scheduler extender and the command line see it.
+//
+// crds/trainingjob.yaml is the schema's only source: it has the meaning, unit and default of every field; names here
+// are the same, in snake_case. Values are plain data. parse() accepts what the API server admits (defaults are filled
+// in by it, and again here), and says which field is wrong otherwise; to_json() writes what parse() reads.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "operator/types/meta.h"
+
+namespace gleaner::types {
+
+enum class Strategy { kAuto, kColocated };  // Auto: as many summers as help; Colocated: none (k = 0)
+enum class Transport { kAuto, kTcp };
+enum class CleanPodPolicy { kNone, kRunning, kAll };
+
+struct Workers {
+  uint32_t replicas = 1;
+  uint32_t local_ranks = 1;
+  nlohmann::json pod_template;  // a corev1 PodTemplateSpec, as the user wrote it
+};
+
+struct SummersWanted {
+  uint32_t min = 0;
+  uint32_t max = 0;            // 0: none
+  nlohmann::json resources;    // corev1 ResourceRequirements of a summer's container
+  double bits_per_second = 0;  // most that one summer may use each way; 0: what its machine has to spare
+};
+
+struct Communication {
+  Strategy strategy = Strategy::kAuto;
+  Transport transport = Transport::kAuto;
+  uint64_t partition_bytes = 0;  // 0: chosen from the bandwidth
+  SummersWanted summers;
+};
+
+struct RunPolicy {
+  uint32_t backoff_limit = 3;  // restarts before the job fails
+  std::optional<absl::Duration> active_deadline;
+  absl::Duration start_deadline = absl::Minutes(10);  // until all workers run; then all are released and tried again
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
+  std::optional<absl::Duration> ttl_after_finished;
+  bool suspend = false;
+};
+
+struct TrainingJobStatus {
+  int64_t observed_generation = 0;
+  std::string phase;  // Pending, Starting, Running, Restarting, Suspended, Succeeded, Failed: from the conditions
+  std::vector<Condition> conditions;  // Created, Running, Restarting, Suspended, Succeeded, Failed
+  uint32_t workers_wanted = 0;        // replicas
+  uint32_t workers_ready = 0;         // running
+  uint32_t workers_succeeded = 0;
+  uint32_t workers_failed = 0;
+  uint32_t summers_ready = 0;
+  std::string selector;    // of the worker pods, for the scale subresource
+  uint32_t restarts = 0;   // attempts after the first
+  uint32_t epoch = 0;      // of the plan in force
+  std::string bound;       // "59.6 ms", a step's communication at best; empty before there is a plan with tensors
+  std::string goodput;     // "12.3 MB/s" of gradient per worker
+  std::string efficiency;  // "97.2 %": bound / measured
+  std::optional<absl::Time> start_time;  // of the first attempt's pods' creation; cleared by suspension
+  std::optional<absl::Time> completion_time;
+};
+
+struct TrainingJob {
+  ObjectMeta meta;
+  Workers workers;
+  Communication communication;
+  RunPolicy run_policy;
+  TrainingJobStatus status;
+};
+
+absl::StatusOr<TrainingJob> parse_training_job(const nlohmann::json& object);
+nlohmann::json to_json(const TrainingJob& job);           // apiVersion, kind, metadata, spec, status
+nlohmann::json to_json(const TrainingJobStatus& status);  // what goes under "status"
+
+}  // namespace gleaner::types
