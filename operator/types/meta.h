@@ -22,7 +22,7 @@ inline constexpr char kApiVersion[] = "gleaner.dev/v1alpha1";
 inline constexpr char kJobLabel[] = "gleaner.dev/job";          // the TrainingJob's name
 inline constexpr char kRoleLabel[] = "gleaner.dev/role";        // worker | summer
 inline constexpr char kIndexLabel[] = "gleaner.dev/index";      // worker or summer index
-inline constexpr char kAttemptLabel[] = "gleaner.dev/attempt";  // 0, 1, ...: status.restarts when the pod was made
+inline constexpr char kAttemptLabel[] = "gleaner.dev/attempt";  // status.attempt when the pod was made
 // A node's label with its NIC speed each way ("25Gbit"), where the agent can't read it.
 inline constexpr char kNodeBandwidthLabel[] = "gleaner.dev/bandwidth";
 // The extended resource that only summers request: it leads the scheduler to the extender.
