@@ -60,7 +60,8 @@ struct TrainingJobStatus {
   uint32_t workers_failed = 0;
   uint32_t summers_ready = 0;
   std::string selector;    // of the worker pods, for the scale subresource
-  uint32_t restarts = 0;   // attempts after the first
+  uint32_t attempt = 0;    // which set of pods this is: grows with every restart, resume and release
+  uint32_t restarts = 0;   // failures of the job's own pods so far, compared with backoffLimit
   uint32_t epoch = 0;      // of the plan in force
   std::string bound;       // "59.6 ms", a step's communication at best; empty before there is a plan with tensors
   std::string goodput;     // "12.3 MB/s" of gradient per worker
