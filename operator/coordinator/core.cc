@@ -13,8 +13,9 @@ constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
 
 }  // namespace
 
-Core::Core(const Options& options, absl::Duration now)
+Core::Core(const Options& options, absl::Duration now, Origin origin)
     : options_(options),
+      origin_(std::move(origin)),
       started_(now),
       last_tick_(now),
       last_heartbeat_(now),
@@ -48,7 +49,19 @@ void Core::lost(uint32_t seat, absl::string_view why, Actions& actions) {
 
 void Core::stop(const absl::Status& why, Actions& actions) { fail(why, std::nullopt, actions); }
 
-void Core::on_joined(StreamId stream, const Identity& identity, absl::Duration now, Actions& actions) {
+Phase Core::phase() const {
+  if (outcome_.has_value()) return Phase::kEnded;
+  return committed_->epoch == 0 ? Phase::kGathering : Phase::kRunning;
+}
+
+void Core::on_recalled(StreamId stream, plan::Plan, absl::Duration now, Actions&) { heard(stream, now); }
+
+void Core::on_ended(Role, uint32_t, const absl::Status&, absl::Duration, Actions&) {}
+
+absl::Status Core::set_summers(uint32_t, absl::Duration, Actions&) { return absl::OkStatus(); }
+
+void Core::on_joined(StreamId stream, const Identity& identity, const std::optional<Resume>&, absl::Duration now,
+                     Actions& actions) {
   absl::StatusOr<uint32_t> seat =
       outcome_.has_value() ? absl::FailedPreconditionError("this job has ended") : roster_.join(stream, identity, now);
   if (!seat.ok()) {
@@ -57,7 +70,7 @@ void Core::on_joined(StreamId stream, const Identity& identity, absl::Duration n
     actions.sends.push_back({stream, Rejected{seat.status()}});
     return;
   }
-  actions.sends.push_back({stream, Welcome{roster_.member_of(*seat)}});
+  actions.sends.push_back({stream, Welcome{roster_.member_of(*seat), summers(), origin_.session}});
   actions.notes.push_back(absl::StrCat(roster_.located(*seat), " joined: ", roster_.joined_ranks(), " of ",
                                        roster_.ranks(), options_.local_ranks == 1 ? " workers, " : " ranks, ",
                                        roster_.joined_summers(), " of ", options_.summers, " summers"));

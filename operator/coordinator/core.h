@@ -20,6 +20,7 @@
 #include "common/plan/plan.h"
 #include "operator/coordinator/declarations.h"
 #include "operator/coordinator/options.h"
+#include "operator/coordinator/resume.h"
 #include "operator/coordinator/roster.h"
 #include "operator/coordinator/summary.h"
 
@@ -28,7 +29,10 @@ namespace gleaner::coordinator {
 // What a member is told.
 struct Welcome {
   uint32_t member = 0;
+  uint32_t summers = 0;  // k, as far as it is known by now: the plan's counts
+  std::string session;
 };
+struct Recall {};
 struct Heartbeat {};
 struct Prepare {
   std::shared_ptr<const plan::Plan> plan;
@@ -45,7 +49,7 @@ struct Failed {
 };
 struct Finished {};
 struct Goodbye {};
-using Message = std::variant<Welcome, Heartbeat, Prepare, Commit, Rejected, Failed, Finished, Goodbye>;
+using Message = std::variant<Welcome, Recall, Heartbeat, Prepare, Commit, Rejected, Failed, Finished, Goodbye>;
 
 struct Send {
   StreamId stream = 0;
@@ -58,13 +62,30 @@ struct Actions {
   std::vector<std::string> warnings;  // for the log
 };
 
+// Where a core's job comes from.
+struct Origin {
+  std::string session;      // random: what Welcome tells members of a job that begins here
+  bool may_resume = false;  // the job may have begun under another coordinator
+};
+
+enum class Phase { kGathering, kRecovering, kRunning, kEnded };
+
 class Core {
  public:
   // `options` must be valid. The start timeout counts from `now`.
-  Core(const Options& options, absl::Duration now);
+  Core(const Options& options, absl::Duration now, Origin origin = {});
 
-  // A member that proved the token wants in.
-  void on_joined(StreamId stream, const Identity& identity, absl::Duration now, Actions& actions);
+  // A member that proved who it is wants in, for the first time or once more.
+  void on_joined(StreamId stream, const Identity& identity, const std::optional<Resume>& resume, absl::Duration now,
+                 Actions& actions);
+  // The answer to Recall.
+  void on_recalled(StreamId stream, plan::Plan plan, absl::Duration now, Actions& actions);
+  // Somebody who can see it says that this member (a worker with all its local ranks) has ended: OK: well, and it won't
+  // come back; else it is lost.
+  void on_ended(Role role, uint32_t index, const absl::Status& how, absl::Duration now, Actions& actions);
+  // Waits for this many summers and no more: those that are here stay, the others keep the smallest numbers. A summer
+  // too many is let go. FailedPrecondition once there is a plan.
+  absl::Status set_summers(uint32_t summers, absl::Duration now, Actions& actions);
   // From members that are in; anything from another stream is ignored, it lost its seat or the job is over.
   void on_heartbeat(StreamId stream, absl::Duration now);
   void on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors, absl::Duration now, Actions& actions);
@@ -84,6 +105,9 @@ class Core {
   const std::optional<absl::Status>& outcome() const { return outcome_; }
   // The rank or summer that the job failed by, where one is known: a seat of roster().
   std::optional<uint32_t> culprit() const { return culprit_; }
+  Phase phase() const;
+  uint32_t proposed_epoch() const { return proposed_ == nullptr ? 0 : proposed_->epoch; }  // 0: none on its way
+  uint32_t summers() const { return roster_.size() - roster_.ranks(); }
   const Roster& roster() const { return roster_; }
   const plan::Plan& plan() const { return *committed_; }  // in force; epoch 0: none yet
   uint32_t rejected() const { return rejected_; }
@@ -106,6 +130,7 @@ class Core {
   double bandwidth_of(uint32_t member) const;
 
   const Options options_;
+  const Origin origin_;
   const absl::Duration started_;
   absl::Duration last_tick_;
   absl::Duration last_heartbeat_;

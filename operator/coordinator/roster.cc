@@ -20,6 +20,8 @@ uint32_t Roster::seat_of_member(uint32_t member) const {
   return member < workers_ ? member * local_ranks_ : ranks() + member - workers_;
 }
 
+uint32_t Roster::index_of(uint32_t seat) const { return is_summer(seat) ? seat - ranks() : seat / local_ranks_; }
+
 std::string Roster::name(uint32_t seat) const {
   if (is_summer(seat)) return absl::StrCat("summer ", seat - ranks());
   if (local_ranks_ == 1) return absl::StrCat("worker ", seat);

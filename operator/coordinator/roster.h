@@ -55,6 +55,7 @@ class Roster {
   bool is_summer(uint32_t seat) const { return seat >= ranks(); }
   uint32_t member_of(uint32_t seat) const;         // plan index
   uint32_t seat_of_member(uint32_t member) const;  // a worker's is that of its local rank 0
+  uint32_t index_of(uint32_t seat) const;          // a worker's or summer's own number: what its pod is called by
 
   uint32_t joined_ranks() const { return joined_ranks_; }
   uint32_t joined_summers() const { return joined_summers_; }

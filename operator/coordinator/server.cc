@@ -252,7 +252,7 @@ void Server::admit(StreamId id, Peer& peer, const v1::MemberMessage& message) {
   const absl::StatusOr<Identity> identity =
       message.has_join() ? check(peer, message.join())
                          : absl::InvalidArgumentError("expected Join as the first message of a member");
-  if (identity.ok()) return core_.on_joined(id, *identity, now(), actions_);
+  if (identity.ok()) return core_.on_joined(id, *identity, std::nullopt, now(), actions_);
   env_.log->warning("a member was not let in", "peer", peer.stream->peer(), "reason", identity.status().message());
   peer.stream->end(identity.status());
   peers_.erase(id);

@@ -34,7 +34,7 @@ class Stage {
     if (identity.local_rank == 0) identity.address = absl::StrCat("10.0.0.", seat, ":7000");
     return identity;
   }
-  void join(uint32_t seat) { core.on_joined(stream(seat), identity(seat), now, actions); }
+  void join(uint32_t seat) { core.on_joined(stream(seat), identity(seat), std::nullopt, now, actions); }
   void join_all() {
     for (uint32_t seat = 0; seat < core.roster().size(); ++seat) join(seat);
   }
@@ -137,15 +137,15 @@ TEST(Core, WelcomesMembersByTheirPlanIndex) {
 TEST(Core, GivesSummersWithoutAnIndexTheNextFreeOne) {
   Stage stage(options(1, 3));
   Identity summer = stage.identity(2);  // summer 1
-  stage.core.on_joined(1, summer, stage.now, stage.actions);
+  stage.core.on_joined(1, summer, std::nullopt, stage.now, stage.actions);
   summer.index = std::nullopt;
   std::vector<uint32_t> members;
   for (StreamId id = 2; id <= 3; ++id) {
-    stage.core.on_joined(id, summer, stage.now, stage.actions);
+    stage.core.on_joined(id, summer, std::nullopt, stage.now, stage.actions);
     members.push_back(stage.last<Welcome>()->member);
   }
   EXPECT_THAT(members, ElementsAre(1, 3));
-  stage.core.on_joined(4, summer, stage.now, stage.actions);
+  stage.core.on_joined(4, summer, std::nullopt, stage.now, stage.actions);
   EXPECT_TRUE(absl::IsAlreadyExists(stage.last<Rejected>()->why));
 }
 
@@ -155,7 +155,7 @@ TEST(Core, BandwidthsAreThoseOfTheListsThenOfAllThenTheirOwn) {
     for (uint32_t seat = 0; seat < 3; ++seat) {
       Identity identity = stage.identity(seat);
       identity.bits_per_second = seat == 1 ? 0 : 5e9;
-      stage.core.on_joined(stage.stream(seat), identity, stage.now, stage.actions);
+      stage.core.on_joined(stage.stream(seat), identity, std::nullopt, stage.now, stage.actions);
     }
     std::vector<double> result;
     for (const plan::Member& member : stage.last<Prepare>()->plan->members) result.push_back(member.bits_per_second);
@@ -393,7 +393,7 @@ TEST(Core, NothingChangesAfterTheEnd) {
   stage.pass(absl::Seconds(100), {0, 1});
   EXPECT_EQ(stage.failure(), "enough");
   EXPECT_TRUE(stage.actions.sends.empty());
-  stage.core.on_joined(7, stage.identity(0), stage.now, stage.actions);
+  stage.core.on_joined(7, stage.identity(0), std::nullopt, stage.now, stage.actions);
   EXPECT_THAT(std::string(stage.last<Rejected>()->why.message()), HasSubstr("has ended"));
 }
 
@@ -402,7 +402,7 @@ TEST(Core, IdentitiesThatDoNotFitAreRejectedAndHurtNobody) {
     Stage stage(options(2, 1));
     Identity identity = stage.identity(1);
     change(identity);
-    stage.core.on_joined(1, identity, stage.now, stage.actions);
+    stage.core.on_joined(1, identity, std::nullopt, stage.now, stage.actions);
     EXPECT_EQ(stage.core.rejected(), 1u);
     EXPECT_FALSE(stage.core.outcome().has_value());
     const Rejected* rejected = stage.last<Rejected>();

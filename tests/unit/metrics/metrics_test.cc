@@ -39,8 +39,10 @@ TEST(Metrics, CoordinatorsPassPromtool) {
   options.workers = 3;
   coordinator::Core core(options, absl::ZeroDuration());
   coordinator::Actions actions;
-  core.on_joined(1, {coordinator::Role::kWorker, 1, 0, 1, "10.0.0.1:7000", 0}, absl::ZeroDuration(), actions);
-  core.on_joined(2, {coordinator::Role::kWorker, 1, 0, 1, "10.0.0.1:7000", 0}, absl::ZeroDuration(), actions);
+  core.on_joined(1, {coordinator::Role::kWorker, 1, 0, 1, "10.0.0.1:7000", 0}, std::nullopt, absl::ZeroDuration(),
+                 actions);
+  core.on_joined(2, {coordinator::Role::kWorker, 1, 0, 1, "10.0.0.1:7000", 0}, std::nullopt, absl::ZeroDuration(),
+                 actions);
   metrics.update(core);
   metrics.update(core);
   const auto server = metrics::MetricsServer::start({"127.0.0.1", 0}, registry);
