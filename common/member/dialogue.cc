@@ -171,6 +171,7 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
       return;
     case Kind::kGoodbye:
       return over();
+    case Kind::kRecall:
     case Kind::kHeartbeat:
     case Kind::KIND_NOT_SET:  // of a later version, and meant to be harmless to this one
       return;

@@ -266,6 +266,11 @@ void Server::hear(StreamId id, const v1::MemberMessage& message) {
       if (tensors.ok()) return core_.on_declared(id, *tensors, now(), actions_);
       return core_.on_disconnected(id, tensors.status(), actions_);
     }
+    case Kind::kRecalled: {
+      auto plan = proto::decode(message.recalled().plan());
+      if (plan.ok()) return core_.on_recalled(id, *std::move(plan), now(), actions_);
+      return core_.on_disconnected(id, plan.status(), actions_);
+    }
     case Kind::kAcknowledge:
       return core_.on_acknowledged(id, message.acknowledge().epoch(), now(), actions_);
     case Kind::kRefuse:
@@ -326,11 +331,14 @@ Stream::Outgoing Server::encode(const Peer& peer, const Message& message) {
     target->set_member(welcome->member);
     target->set_workers(options_.workers);
     target->set_local_ranks(options_.local_ranks);
-    target->set_summers(options_.summers);
+    target->set_summers(welcome->summers);
+    target->set_session(welcome->session);
     target->set_job_nonce(job_nonce_);
     target->set_deadline_seconds(absl::ToDoubleSeconds(options_.deadline));
     target->set_proof(
         proto::make_proof(token_, proto::Prover::kCoordinator, peer.nonce, peer.member_nonce, job_nonce_));
+  } else if (std::holds_alternative<Recall>(message)) {
+    encoded->mutable_recall();
   } else if (const auto* prepare = std::get_if<Prepare>(&message)) {
     if (encoded_plan_ != prepare->plan) {
       encoded_plan_ = prepare->plan;
