@@ -1,5 +1,6 @@
 // Where summers go: pure functions over what the agents say of the machines. The operator asks how many summers there
 // could be and with what bandwidth; the scheduler extender asks which of these nodes will do, and how good each is.
+// docs/scheduler.md has the rules and formulas in words.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "operator/types/node_profile.h"
@@ -33,10 +35,11 @@ struct SummerRequest {
   std::string job;    // "namespace/name"
   double cpus = 0.1;  // the container's request
   uint64_t memory_bytes = 0;
-  double min_bits_per_second = 0;         // less than this helps nobody
-  double max_bits_per_second = 0;         // 0: no limit
-  std::vector<std::string> worker_nodes;  // of this job: their links are its bottleneck, a summer there shares them
-  std::vector<std::string> summer_nodes;  // of this job: one summer of a job per machine
+  double min_bits_per_second = 0;  // less than this helps nobody
+  double max_bits_per_second = 0;  // 0: no limit
+  // Nodes of this job's workers: their links are its bottleneck, and a summer there would share them.
+  absl::flat_hash_set<std::string> worker_nodes;
+  absl::flat_hash_set<std::string> summer_nodes;  // of this job: one summer of a job per machine
 };
 
 struct Verdict {
@@ -46,10 +49,23 @@ struct Verdict {
   uint32_t score = 0;          // 0 ... 100
 };
 
-// `now` decides which profiles are too old to be believed (older than 2 minutes: not fit).
+// A profile older than this says nothing about now.
+inline constexpr absl::Duration kProfileLife = absl::Minutes(2);
+// No single link is faster: a profile that says so is wrong.
+inline constexpr double kFastestLink = 1e13;
+
+// Whether a summer may run there: every reason against it is a rule of its own, and the first that applies is named.
+//   schedulable; an agent reported within kProfileLife; the profile is Ready and doesn't contradict itself; its speed
+//   is known; no worker and no summer of this job there; spare CPU less the requests of summers bound there >= the
+//   request (a request may count twice once it is used: that errs in favour of the machine's owner); spare memory >=
+//   the request; bandwidth = spare - max(0, promised to summers bound there - used), at most `max_bits_per_second`, >=
+//   the least.
+// Score: 60 for bandwidth: its part of max_bits_per_second; without a maximum b / (b + 25 Gbit/s). 25 for spare CPU, in
+// full from 4 cores. 15 / (1 + summers already there).
+// `now` is the reader's clock; an agent whose clock is kProfileLife ahead is not believed either.
 Verdict judge_summer(const Machine& machine, const SummerRequest& request, absl::Time now);
 
-// Fit machines, best first.
+// Fit machines, best first: by score, then bandwidth, then name.
 struct Candidate {
   std::string node;
   double bits_per_second = 0;
@@ -57,7 +73,11 @@ struct Candidate {
 std::vector<Candidate> summer_candidates(const std::vector<const Machine*>& machines, const SummerRequest& request,
                                          absl::Time now);
 
-// How near a worker's node would be to those of the same job that are placed already, 0 ... 100, by topology labels.
+// How near a worker's node would be to those of the same job that are placed already, 0 ... 100: the mean nearness, in
+// hundredths, by the labels of `topology` (operator/placement/topology.h). 0 when none is placed or nothing is
+// labelled.
 uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed);
+uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed,
+                      const std::vector<std::string>& topology);
 
 }  // namespace gleaner::placement

@@ -1,0 +1,40 @@
+#include "operator/placement/topology.h"
+
+#include <cstddef>
+
+namespace gleaner::placement {
+
+std::vector<std::string> default_topology() {
+  return {
+      "topology.kubernetes.io/region",          "topology.kubernetes.io/zone",
+      "topology.k8s.aws/network-node-layer-1",  // the widest of three
+      "topology.k8s.aws/network-node-layer-2",  "topology.k8s.aws/network-node-layer-3",
+      "cloud.google.com/gce-topology-block",    "cloud.google.com/gce-topology-subblock",
+      "network.topology.nvidia.com/datacenter", "network.topology.nvidia.com/spine",
+      "network.topology.nvidia.com/block",      "topology.kubernetes.io/rack",
+  };
+}
+
+TopologyPath topology_path(const absl::flat_hash_map<std::string, std::string>& labels,
+                           const std::vector<std::string>& topology) {
+  TopologyPath path(topology.size());
+  for (size_t level = 0; level < topology.size(); ++level) {
+    const auto label = labels.find(topology[level]);
+    if (label != labels.end()) path[level] = label->second;
+  }
+  return path;
+}
+
+double nearness(const TopologyPath& one, const TopologyPath& other) {
+  uint32_t levels = 0, shared = 0;
+  bool together = true;
+  for (size_t level = 0; level < one.size(); ++level) {
+    if (one[level].empty() && other[level].empty()) continue;
+    ++levels;
+    together = together && one[level] == other[level];
+    if (together) ++shared;
+  }
+  return levels == 0 ? 0 : static_cast<double>(shared) / levels;
+}
+
+}  // namespace gleaner::placement
