@@ -14,6 +14,8 @@
 
 namespace gleaner::types {
 
+class Fields;
+
 inline constexpr char kGroup[] = "gleaner.dev";
 inline constexpr char kVersion[] = "v1alpha1";
 inline constexpr char kApiVersion[] = "gleaner.dev/v1alpha1";
@@ -31,6 +33,7 @@ inline constexpr char kSummerResource[] = "gleaner.dev/summer";
 struct OwnerReference {
   std::string api_version, kind, name, uid;
   bool controller = false;
+  bool operator==(const OwnerReference&) const = default;
 };
 
 struct ObjectMeta {
@@ -41,6 +44,7 @@ struct ObjectMeta {
   std::map<std::string, std::string> labels, annotations;
   std::vector<OwnerReference> owners;
   std::string key() const { return ns.empty() ? name : ns + "/" + name; }
+  bool operator==(const ObjectMeta&) const = default;
 };
 
 // metav1.Condition.
@@ -51,12 +55,14 @@ struct Condition {
   std::string message;
   absl::Time last_transition = absl::UnixEpoch();
   int64_t observed_generation = 0;
+  bool operator==(const Condition&) const = default;
 };
 
 absl::StatusOr<ObjectMeta> parse_meta(const nlohmann::json& object);
 nlohmann::json to_json(const ObjectMeta& meta);  // under "metadata", without what only the server sets
 nlohmann::json to_json(const Condition& condition);
 absl::StatusOr<Condition> parse_condition(const nlohmann::json& object);
+void read_condition(const Fields& fields, Condition& condition);  // for lists of them
 
 // Sets or changes the condition of this type; the transition time moves only when the status does. True: it changed.
 bool set_condition(std::vector<Condition>& conditions, Condition condition, absl::Time now);

@@ -27,12 +27,14 @@ struct Nic {
   SpeedSource speed_source = SpeedSource::kUnknown;
   std::string rdma_device;     // "mlx5_0"; empty: none
   bool default_route = false;  // the node's traffic to other nodes leaves here
+  bool operator==(const Nic&) const = default;
 };
 
 struct Gpu {
   std::string uuid, model, pci_address;
   uint64_t memory_bytes = 0;
   int numa_node = -1;
+  bool operator==(const Gpu&) const = default;
 };
 
 // NCCL's distances between a GPU and a NIC, nearest first: same device, one PCIe switch, several switches, through the
@@ -43,12 +45,14 @@ struct Path {
   std::string gpu;  // uuid
   std::string nic;  // name
   PathType type = PathType::kSys;
+  bool operator==(const Path&) const = default;
 };
 
 struct Spare {
   double cpus = 0;  // cores, smoothed
   uint64_t memory_bytes = 0;
   double bits_per_second = 0;  // each way, the smaller of both, smoothed
+  bool operator==(const Spare&) const = default;
 };
 
 struct NodeProfileStatus {
@@ -67,14 +71,21 @@ struct NodeProfileStatus {
   double cpu_pressure = 0;  // PSI some avg10, percent; -1: this kernel has none
   Spare spare;
   std::vector<Condition> conditions;  // Ready, SpeedKnown
+  bool operator==(const NodeProfileStatus&) const = default;
 };
 
 struct NodeProfile {
   ObjectMeta meta;
   NodeProfileStatus status;
+  bool operator==(const NodeProfile&) const = default;
 };
 
+// As the schema writes them: "Sysfs", "PIX".
+absl::string_view name_of(SpeedSource source);
+absl::string_view name_of(PathType type);
+
 absl::StatusOr<NodeProfile> parse_node_profile(const nlohmann::json& object);
-nlohmann::json to_json(const NodeProfile& profile);
+nlohmann::json to_json(const NodeProfile& profile);       // apiVersion, kind, metadata, status
+nlohmann::json to_json(const NodeProfileStatus& status);  // what goes under "status"
 
 }  // namespace gleaner::types

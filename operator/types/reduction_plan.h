@@ -23,6 +23,7 @@ struct PlanMember {
   uint64_t traffic_bytes = 0;  // each way and step
   bool binds = false;          // this machine's link is what a step waits for
   uint32_t acknowledged_epoch = 0;
+  bool operator==(const PlanMember&) const = default;
 };
 
 struct ReductionPlanSpec {
@@ -32,6 +33,7 @@ struct ReductionPlanSpec {
   double bound_seconds = 0;                  // a step's communication at best
   double bound_without_summers_seconds = 0;  // the same with k = 0
   std::vector<PlanMember> members;           // plan order: workers, then summers
+  bool operator==(const ReductionPlanSpec&) const = default;
 };
 
 struct ReductionPlanStatus {
@@ -41,15 +43,18 @@ struct ReductionPlanStatus {
   double step_communication_seconds = 0;  // measured
   double goodput_bytes_per_second = 0;    // gradient bytes reduced per second and worker
   double efficiency = 0;                  // bound / measured
+  bool operator==(const ReductionPlanStatus&) const = default;
 };
 
 struct ReductionPlan {
   ObjectMeta meta;
   ReductionPlanSpec spec;
   ReductionPlanStatus status;
+  bool operator==(const ReductionPlan&) const = default;
 };
 
 absl::StatusOr<ReductionPlan> parse_reduction_plan(const nlohmann::json& object);
-nlohmann::json to_json(const ReductionPlan& plan);
+nlohmann::json to_json(const ReductionPlan& plan);          // apiVersion, kind, metadata, spec, status
+nlohmann::json to_json(const ReductionPlanStatus& status);  // what goes under "status"
 
 }  // namespace gleaner::types

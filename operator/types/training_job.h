@@ -17,6 +17,12 @@
 
 namespace gleaner::types {
 
+// The schema's limits.
+inline constexpr int64_t kMaxReplicas = 4096;  // so that a ReductionPlan with all members fits into an object
+inline constexpr int64_t kMaxLocalRanks = 64;
+inline constexpr int64_t kMaxSummers = 512;
+inline constexpr double kMinPartitionBytes = 4096, kMaxPartitionBytes = 4 << 20;
+
 enum class Strategy { kAuto, kColocated };  // Auto: as many summers as help; Colocated: none (k = 0)
 enum class Transport { kAuto, kTcp };
 enum class CleanPodPolicy { kNone, kRunning, kAll };
@@ -25,6 +31,7 @@ struct Workers {
   uint32_t replicas = 1;
   uint32_t local_ranks = 1;
   nlohmann::json pod_template;  // a corev1 PodTemplateSpec, as the user wrote it
+  bool operator==(const Workers&) const = default;
 };
 
 struct SummersWanted {
@@ -32,6 +39,7 @@ struct SummersWanted {
   uint32_t max = 0;            // 0: none
   nlohmann::json resources;    // corev1 ResourceRequirements of a summer's container
   double bits_per_second = 0;  // most that one summer may use each way; 0: what its machine has to spare
+  bool operator==(const SummersWanted&) const = default;
 };
 
 struct Communication {
@@ -39,6 +47,7 @@ struct Communication {
   Transport transport = Transport::kAuto;
   uint64_t partition_bytes = 0;  // 0: chosen from the bandwidth
   SummersWanted summers;
+  bool operator==(const Communication&) const = default;
 };
 
 struct RunPolicy {
@@ -48,6 +57,7 @@ struct RunPolicy {
   CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
   std::optional<absl::Duration> ttl_after_finished;
   bool suspend = false;
+  bool operator==(const RunPolicy&) const = default;
 };
 
 struct TrainingJobStatus {
@@ -68,6 +78,7 @@ struct TrainingJobStatus {
   std::string efficiency;  // "97.2 %": bound / measured
   std::optional<absl::Time> start_time;  // of the first attempt's pods' creation; cleared by suspension
   std::optional<absl::Time> completion_time;
+  bool operator==(const TrainingJobStatus&) const = default;
 };
 
 struct TrainingJob {
@@ -76,6 +87,7 @@ struct TrainingJob {
   Communication communication;
   RunPolicy run_policy;
   TrainingJobStatus status;
+  bool operator==(const TrainingJob&) const = default;
 };
 
 absl::StatusOr<TrainingJob> parse_training_job(const nlohmann::json& object);
