@@ -3,11 +3,14 @@
 // Calls block the calling thread until the answer, an error or the timeout, and are thread safe; no more than
 // Options::in_flight run at once. HTTP may resend a request that was already carried out (cpprestsdk does, when a
 // reused connection breaks): every write here is idempotent or guarded by a resource version, so that twice is the same
-// as once.
+// as once. A create that ends in AlreadyExists may have been the caller's own: fixed names, read and compare.
+//
+// main() calls prepare_process() (process.h) first.
 //
 // Status codes: NotFound 404; AlreadyExists 409 of a create; Aborted 409 of anything else (a conflict: read again);
 // InvalidArgument 400, 422; PermissionDenied 403; ResourceExhausted 403 by a quota; Unauthenticated 401; OutOfRange 410
-// (resource version too old: list again); DeadlineExceeded, Unavailable (429, 5xx, transport): try again later.
+// (resource version too old: list again); DeadlineExceeded, Unavailable (429, 5xx, transport): try again later;
+// Cancelled by Cancel. A 409 of a create that says Conflict (quota, under load) is Aborted, too.
 // Messages are the server's own, which name the field.
 #pragma once
 
@@ -41,6 +44,8 @@ struct List {
   std::string resource_version;
 };
 
+constexpr uint32_t kPageSize = 500;  // objects per page of a list
+
 struct ApplyOptions {
   std::string field_manager = "gleaner";
   bool force = true;        // take over fields that another manager has set
@@ -65,8 +70,16 @@ class Client {
   struct Options {
     Credentials credentials;
     std::string user_agent = "gleaner";
-    absl::Duration timeout = absl::Seconds(30);
+    absl::Duration timeout = absl::Seconds(30);        // of one call, from its start to its end
+    absl::Duration stall_timeout = absl::Seconds(90);  // of a silent watch
     uint32_t in_flight = 16;
+  };
+
+  // Ends calls from any thread; made by make_cancel(). Stays cancelled: later calls end at once.
+  class Cancel {
+   public:
+    virtual ~Cancel() = default;
+    virtual void cancel() = 0;
   };
 
   static absl::StatusOr<std::unique_ptr<Client>> create(const Env& env, Options options);
@@ -75,6 +88,11 @@ class Client {
   virtual absl::StatusOr<Object> get(const Resource& resource, const std::string& ns, const std::string& name) = 0;
   // All pages, 500 objects each; items get their apiVersion and kind. managedFields are dropped.
   virtual absl::StatusOr<List> list(const Resource& resource, const Selector& selector) = 0;
+  // The same page by page, for what decodes at once and keeps little; returns the resource version. A `page_size` of 0
+  // asks for one page. OutOfRange: the list grew too old between two pages, begin again (with page size 0 at best).
+  virtual absl::StatusOr<std::string> list_pages(const Resource& resource, const Selector& selector, uint32_t page_size,
+                                                 const std::function<void(std::vector<Object>)>& on_page) = 0;
+  // InvalidArgument for an object with generateName: made twice, it would be two.
   virtual absl::StatusOr<Object> create(const Resource& resource, const Object& object) = 0;
   // The object's resource version must still be the one in force.
   virtual absl::StatusOr<Object> replace(const Resource& resource, const Object& object,
@@ -90,15 +108,16 @@ class Client {
   // A read of any path, for what has no resource here: "/version", "/readyz".
   virtual absl::StatusOr<Object> get_raw(const std::string& path) = 0;
 
-  // Changes after `resource_version`, in order, on the calling thread, until `cancel` is called from any thread
-  // (Cancelled), the server ends the watch (OK), or it breaks. OutOfRange: list again. Bookmarks are asked for. Silence
-  // for `stall_timeout` counts as broken (DeadlineExceeded): the server sends bookmarks about once a minute.
-  class Cancel {
-   public:
-    virtual ~Cancel() = default;
-    virtual void cancel() = 0;  // from any thread, also before the watch began
-  };
   virtual std::unique_ptr<Cancel> make_cancel() = 0;
+  // The same client (connections, limit of calls in flight) for calls that are to end after `timeout`, or Cancelled
+  // when `cancel` is. The connection's own timeout stays Options::timeout. `cancel` may be null, else outlives the
+  // result.
+  virtual std::unique_ptr<Client> bounded(absl::Duration timeout, Cancel* cancel) = 0;
+
+  // Changes after `resource_version`, in order, on the calling thread, until `cancel` is cancelled from any
+  // thread (Cancelled), the server ends the watch (OK), or it breaks. OutOfRange: list again. Bookmarks are asked for.
+  // Silence for Options::stall_timeout counts as broken (DeadlineExceeded): the server sends bookmarks about once a
+  // minute.
   virtual absl::Status watch(const Resource& resource, const Selector& selector, const std::string& resource_version,
                              Cancel& cancel, const std::function<void(WatchEvent)>& on_event) = 0;
 };

@@ -1,0 +1,245 @@
+#include "common/kube/http.h"
+
+#include <utility>  // Boost 1.74 forgets it
+
+#define _TURN_OFF_PLATFORM_STRING  // cpprestsdk's macro U collides with template parameters
+#include <cpprest/http_client.h>
+#include <openssl/ssl.h>
+
+#include <boost/asio/ssl/context.hpp>
+#include <chrono>
+#include <exception>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/kube/token.h"
+
+namespace gleaner::kube {
+namespace {
+
+constexpr size_t kMaxErrorBody = size_t{64} << 10;
+
+using web::http::http_request;
+using web::http::http_response;
+using web::http::client::http_client;
+using web::http::client::http_client_config;
+
+// One call's outcome, set once, by whoever comes first: the answer, the deadline, the cancellation.
+class Exchange {
+ public:
+  void finish(absl::StatusOr<Http::Response> outcome) {
+    absl::MutexLock lock(&mutex_);
+    if (done_) return;
+    outcome_ = std::move(outcome);
+    done_ = true;
+  }
+  // False: not within `timeout`.
+  bool wait(absl::Duration timeout) {
+    absl::MutexLock lock(&mutex_);
+    return mutex_.AwaitWithTimeout(absl::Condition(&done_), timeout);
+  }
+  absl::StatusOr<Http::Response> take() {
+    absl::MutexLock lock(&mutex_);
+    return std::move(outcome_);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::StatusOr<Http::Response> outcome_ ABSL_GUARDED_BY(mutex_) = absl::UnknownError("");
+};
+
+// cpprestsdk's codes and categories can't be told apart reliably; its words go to people only.
+absl::Status transport_error(const Http::Request& request, const std::string& server, absl::string_view what) {
+  std::string message = absl::StrCat(request.method, " ", server, ": ", what);
+  if (absl::StrContains(what, "SSL handshake")) {
+    absl::StrAppend(&message, " (is the CA the one of this server, and the name in its certificate?)");
+  }
+  return absl::UnavailableError(message);
+}
+
+http_client_config make_config(const Credentials& credentials, absl::Duration timeout) {
+  http_client_config config;
+  config.set_timeout(std::chrono::duration_cast<std::chrono::microseconds>(absl::ToChronoMicroseconds(timeout)));
+  config.set_max_redirects(0);
+  // Called for every new connection: rotated files are taken up.
+  config.set_ssl_context_callback([credentials](boost::asio::ssl::context& context) {
+    if (!credentials.ca_file.empty()) context.load_verify_file(credentials.ca_file);
+    SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
+    if (credentials.client_cert_file.empty()) return;
+    context.use_certificate_chain_file(credentials.client_cert_file);
+    context.use_private_key_file(credentials.client_key_file, boost::asio::ssl::context::pem);
+  });
+  return config;
+}
+
+// Both readers of a stream's buffer: false when on_chunk had enough.
+template <typename Buffer>
+bool drain(Buffer& buffer, const std::function<bool(absl::string_view)>& on_chunk) {
+  while (buffer.in_avail() > 0) {
+    uint8_t* bytes = nullptr;
+    size_t size = 0;
+    if (!buffer.acquire(bytes, size) || bytes == nullptr || size == 0) return true;
+    const bool more = on_chunk(absl::string_view(reinterpret_cast<const char*>(bytes), size));
+    buffer.release(bytes, size);
+    if (!more) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+struct Http::Parts {
+  Parts(const Clock& a_clock, Options an_options)
+      : clock(a_clock),
+        options(std::move(an_options)),
+        token(options.credentials.token, options.credentials.token_file),
+        calls(options.credentials.server, make_config(options.credentials, options.timeout)),
+        streams(options.credentials.server, make_config(options.credentials, options.stall_timeout)) {}
+
+  absl::StatusOr<http_request> make_request(const Request& request);
+  absl::Status enter(absl::Duration timeout, Cancellation* cancel) ABSL_LOCKS_EXCLUDED(mutex);
+  void leave() ABSL_LOCKS_EXCLUDED(mutex);
+  bool has_room() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return running < options.in_flight; }
+
+  const Clock& clock;
+  const Options options;
+  TokenSource token;
+  http_client calls;
+  http_client streams;
+  absl::Mutex mutex;
+  uint32_t running ABSL_GUARDED_BY(mutex) = 0;
+};
+
+absl::StatusOr<http_request> Http::Parts::make_request(const Request& request) {
+  auto bearer = token.get();
+  if (!bearer.ok()) return bearer.status();
+  http_request made(request.method);
+  made.set_request_uri(web::uri(request.target));
+  made.headers().add("Accept", "application/json");
+  made.headers().add("User-Agent", options.user_agent);
+  if (!bearer->empty()) made.headers().add("Authorization", absl::StrCat("Bearer ", *bearer));
+  if (!request.body.empty()) made.set_body(request.body, request.content_type);
+  return made;
+}
+
+absl::Status Http::Parts::enter(absl::Duration timeout, Cancellation* cancel) {
+  constexpr absl::Duration kLook = absl::Milliseconds(50);  // how late a cancellation may be seen here
+  const absl::Duration deadline = clock.since_start() + timeout;
+  absl::MutexLock lock(&mutex);
+  while (!mutex.AwaitWithTimeout(absl::Condition(this, &Parts::has_room), kLook)) {
+    if (cancel != nullptr && cancel->cancelled()) return absl::CancelledError("cancelled before the call began");
+    if (clock.since_start() > deadline) {
+      return absl::DeadlineExceededError(absl::StrCat("no call could begin within ", absl::FormatDuration(timeout),
+                                                      ": ", options.in_flight, " others are waiting for answers"));
+    }
+  }
+  ++running;
+  return absl::OkStatus();
+}
+
+void Http::Parts::leave() {
+  absl::MutexLock lock(&mutex);
+  --running;
+}
+
+Http::Http(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Http::~Http() = default;
+
+absl::StatusOr<std::unique_ptr<Http>> Http::create(const Clock& clock, Options options) {
+  const std::string server = options.credentials.server;
+  if (!absl::StartsWith(server, "https://") && !absl::StartsWith(server, "http://")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the API server should be a URL like https://10.96.0.1:443, not '", server, "'"));
+  }
+  try {
+    return std::unique_ptr<Http>(new Http(std::make_unique<Parts>(clock, std::move(options))));
+  } catch (const std::exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat("the API server's URL '", server, "': ", error.what()));
+  }
+}
+
+absl::StatusOr<Http::Response> Http::call(const Request& request, absl::Duration timeout, Cancellation* cancel) {
+  const absl::Duration start = parts_->clock.since_start();
+  if (absl::Status entered = parts_->enter(timeout, cancel); !entered.ok()) return entered;
+  const absl::Cleanup leave = [this] { parts_->leave(); };
+
+  auto exchange = std::make_shared<Exchange>();
+  pplx::cancellation_token_source source;
+  const Cancellation::Registration registration(cancel, [exchange, source] {
+    exchange->finish(absl::CancelledError("cancelled"));
+    source.cancel();
+  });
+  try {
+    auto made = parts_->make_request(request);
+    if (!made.ok()) return made.status();
+    auto response = std::make_shared<Response>();
+    parts_->calls.request(*made, source.get_token())
+        .then([response](http_response answer) {
+          response->status = answer.status_code();
+          return answer.extract_utf8string(/*ignore_content_type=*/true);
+        })
+        .then([exchange, response, request,
+               server = parts_->options.credentials.server](const pplx::task<std::string>& body) {
+          try {
+            response->body = body.get();
+            exchange->finish(std::move(*response));
+          } catch (const std::exception& error) {
+            exchange->finish(transport_error(request, server, error.what()));
+          }
+        });
+  } catch (const std::exception& error) {
+    return transport_error(request, parts_->options.credentials.server, error.what());
+  }
+  if (!exchange->wait(timeout - (parts_->clock.since_start() - start))) {
+    exchange->finish(absl::DeadlineExceededError(absl::StrCat(request.method, " ", parts_->options.credentials.server,
+                                                              ": no answer within ", absl::FormatDuration(timeout))));
+    source.cancel();
+  }
+  return exchange->take();
+}
+
+absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation* cancel, Cancellation* other_cancel,
+                                            const std::function<bool(absl::string_view)>& on_chunk) {
+  const std::string& server = parts_->options.credentials.server;
+  pplx::cancellation_token_source source;
+  const auto stop = [source] { source.cancel(); };
+  const Cancellation::Registration registration(cancel, stop);
+  const Cancellation::Registration other_registration(other_cancel, stop);
+  const absl::Cleanup abandon = stop;  // else cpprestsdk reads on into memory what nobody wants any more
+  Response response;
+  absl::Duration last_sign = parts_->clock.since_start();
+  try {
+    auto made = parts_->make_request(request);
+    if (!made.ok()) return made.status();
+    const http_response answer = parts_->streams.request(*made, source.get_token()).get();
+    response.status = answer.status_code();
+    const std::function<bool(absl::string_view)> collect = [&response](absl::string_view chunk) {
+      absl::StrAppend(&response.body, chunk.substr(0, kMaxErrorBody - response.body.size()));
+      return response.body.size() < kMaxErrorBody;
+    };
+    const auto& sink = response.status == 200 ? on_chunk : collect;
+    auto buffer = answer.body().streambuf();
+    // getc waits for a single byte and throws what broke the stream; reads of more would wait for all of it.
+    while (buffer.getc().get() != decltype(buffer)::traits::eof()) {
+      last_sign = parts_->clock.since_start();
+      if (!drain(buffer, sink)) break;
+    }
+    return response;
+  } catch (const std::exception& error) {
+    const bool cancelled =
+        (cancel != nullptr && cancel->cancelled()) || (other_cancel != nullptr && other_cancel->cancelled());
+    if (cancelled) return absl::CancelledError("cancelled");
+    const absl::Duration silence = parts_->clock.since_start() - last_sign;
+    if (silence >= parts_->options.stall_timeout * 0.9) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(request.method, " ", server, ": silent for ", absl::FormatDuration(silence)));
+    }
+    return transport_error(request, server, error.what());
+  }
+}
+
+}  // namespace gleaner::kube

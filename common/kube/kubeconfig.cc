@@ -1,0 +1,173 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "common/kube/credentials.h"
+
+namespace gleaner::kube {
+namespace {
+
+// Of several files ($KUBECONFIG is a list) the first that says something counts.
+struct File {
+  std::filesystem::path folder;  // what relative paths in it are relative to
+  YAML::Node root;
+};
+
+struct Entry {
+  const File* file = nullptr;
+  YAML::Node value;
+};
+
+std::string text(const YAML::Node& node, const char* key) {
+  const YAML::Node value = node[key];
+  return value.IsDefined() && value.IsScalar() ? value.as<std::string>() : std::string();
+}
+
+bool is_set(const YAML::Node& node, const char* key) {
+  const YAML::Node value = node[key];
+  return value.IsDefined() && !value.IsNull();
+}
+
+std::vector<std::string> candidate_paths(const std::string& path) {
+  if (!path.empty()) return {path};
+  if (const char* listed = std::getenv("KUBECONFIG"); listed != nullptr && *listed != '\0') {
+    return absl::StrSplit(listed, ':', absl::SkipEmpty());
+  }
+  const char* home = std::getenv("HOME");
+  return {absl::StrCat(home == nullptr ? "" : home, "/.kube/config")};
+}
+
+absl::StatusOr<std::vector<File>> load(const std::vector<std::string>& paths) {
+  std::vector<File> files;
+  for (const std::string& path : paths) {
+    std::error_code missing;
+    if (!std::filesystem::exists(path, missing)) continue;
+    File file{std::filesystem::absolute(path).parent_path(), YAML::LoadFile(path)};
+    if (!file.root.IsMap()) return absl::InvalidArgumentError(absl::StrCat(path, " is no kubeconfig"));
+    files.push_back(std::move(file));
+  }
+  if (!files.empty()) return files;
+  return absl::NotFoundError(absl::StrCat("there is no kubeconfig at ", paths.empty() ? "(nowhere)" : paths.front(),
+                                          "; name one by --kubeconfig or $KUBECONFIG"));
+}
+
+// The entry `name` of the list `lists` ("clusters"), whose content stands under `key` ("cluster").
+absl::StatusOr<Entry> entry_of(const std::vector<File>& files, const char* lists, const char* key,
+                               const std::string& name) {
+  for (const File& file : files) {
+    const YAML::Node list = file.root[lists];
+    if (!list.IsDefined() || !list.IsSequence()) continue;
+    for (const YAML::Node& item : list) {
+      if (item.IsMap() && text(item, "name") == name && item[key].IsMap()) return Entry{&file, item[key]};
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("the kubeconfig has no ", key, " '", name, "'"));
+}
+
+// Inline data as a file that only this process sees and that ends with it: the descriptor stays open on purpose.
+absl::StatusOr<std::string> private_file(const std::string& base64, const char* field) {
+  std::string bytes;
+  if (!absl::Base64Unescape(base64, &bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat("the kubeconfig's ", field, " is not base64"));
+  }
+  const int descriptor = memfd_create("gleaner-kubeconfig", MFD_CLOEXEC);
+  if (descriptor < 0 || write(descriptor, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("can't keep the kubeconfig's ", field));
+  }
+  return absl::StrCat("/proc/self/fd/", descriptor);
+}
+
+// A file named by `field`, or the data inline in `field`-data, which comes first, as with kubectl.
+absl::StatusOr<std::string> file_of(const Entry& entry, const char* field) {
+  const std::string inline_field = absl::StrCat(field, "-data");
+  if (const std::string data = text(entry.value, inline_field.c_str()); !data.empty()) {
+    return private_file(data, inline_field.c_str());
+  }
+  const std::string path = text(entry.value, field);
+  return path.empty() ? path : (entry.file->folder / path).string();
+}
+
+absl::Status refuse_unsupported(const Entry& cluster, const Entry& user, const std::string& user_name) {
+  for (const char* plugin : {"exec", "auth-provider"}) {
+    if (!is_set(user.value, plugin)) continue;
+    return absl::UnimplementedError(
+        absl::StrCat("the kubeconfig's user '", user_name, "' signs in through a plugin (", plugin,
+                     "), which is not supported; use a service account's token: kubectl config set-credentials NAME "
+                     "--token=$(kubectl create token ACCOUNT)"));
+  }
+  for (const char* field : {"username", "password", "as"}) {
+    if (!is_set(user.value, field)) continue;
+    return absl::UnimplementedError(absl::StrCat("the kubeconfig's user '", user_name, "' has '", field,
+                                                 "', which is not supported; use a token or a client certificate"));
+  }
+  for (const char* field : {"proxy-url", "tls-server-name"}) {
+    if (!is_set(cluster.value, field)) continue;
+    return absl::UnimplementedError(absl::StrCat("the kubeconfig's cluster has '", field, "', which is not supported"));
+  }
+  if (text(cluster.value, "insecure-skip-tls-verify") == "true") {
+    return absl::UnimplementedError(
+        "the kubeconfig's cluster has insecure-skip-tls-verify, which is not supported; name the cluster's CA by "
+        "certificate-authority");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Credentials> read(const std::vector<File>& files, std::string context_name) {
+  for (const File& file : files) {
+    if (context_name.empty()) context_name = text(file.root, "current-context");
+  }
+  if (context_name.empty()) {
+    return absl::InvalidArgumentError("the kubeconfig has no current-context; choose one by --context");
+  }
+  GLN_ASSIGN_OR_RETURN(const Entry context, entry_of(files, "contexts", "context", context_name));
+  GLN_ASSIGN_OR_RETURN(const Entry cluster, entry_of(files, "clusters", "cluster", text(context.value, "cluster")));
+  const std::string user_name = text(context.value, "user");
+  Entry user{cluster.file, YAML::Node(YAML::NodeType::Map)};
+  if (!user_name.empty()) {
+    GLN_ASSIGN_OR_RETURN(user, entry_of(files, "users", "user", user_name));
+  }
+  GLN_RETURN_IF_ERROR(refuse_unsupported(cluster, user, user_name));
+
+  Credentials credentials;
+  credentials.server = text(cluster.value, "server");
+  credentials.ns = text(context.value, "namespace");
+  if (credentials.ns.empty()) credentials.ns = "default";
+  GLN_ASSIGN_OR_RETURN(credentials.ca_file, file_of(cluster, "certificate-authority"));
+  if (credentials.ca_file.empty() && absl::StartsWith(credentials.server, "https://")) {
+    credentials.ca_file = "/etc/ssl/certs/ca-certificates.crt";  // a server with a public certificate
+  }
+  GLN_ASSIGN_OR_RETURN(credentials.client_cert_file, file_of(user, "client-certificate"));
+  GLN_ASSIGN_OR_RETURN(credentials.client_key_file, file_of(user, "client-key"));
+  if (credentials.client_cert_file.empty() != credentials.client_key_file.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("the kubeconfig's user '", user_name,
+                                                   "' needs both client-certificate and client-key, or neither"));
+  }
+  const std::string token_file = text(user.value, "tokenFile");
+  if (!token_file.empty()) credentials.token_file = (user.file->folder / token_file).string();
+  if (token_file.empty()) credentials.token = text(user.value, "token");
+  return credentials;
+}
+
+}  // namespace
+
+absl::StatusOr<Credentials> kubeconfig_credentials(const std::string& path, const std::string& context) {
+  try {
+    GLN_ASSIGN_OR_RETURN(const std::vector<File> files, load(candidate_paths(path)));
+    return read(files, context);
+  } catch (const std::exception& error) {  // yaml-cpp's, and the file system's
+    return absl::InvalidArgumentError(absl::StrCat("the kubeconfig can't be read: ", error.what()));
+  }
+}
+
+}  // namespace gleaner::kube
