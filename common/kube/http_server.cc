@@ -1,0 +1,246 @@
+#include "common/kube/http_server.h"
+
+#include <cpprest/http_listener.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <exception>
+#include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace gleaner::kube {
+namespace {
+
+using web::http::http_request;
+using web::http::http_response;
+using web::http::experimental::listener::http_listener;
+
+// The port that the system would pick is found with a socket of our own, as cpprestsdk doesn't tell which it got.
+// Somebody else may take it in between; then another is tried.
+constexpr int kPortAttempts = 8;
+
+// By path, then by method.
+using Routes = std::map<std::string, std::map<std::string, std::function<HttpAnswer(const std::string&)>>>;
+
+HttpAnswer refusal(int status, absl::string_view why) {
+  return {status, absl::StrCat(why, "\n"), "text/plain; charset=utf-8"};
+}
+
+HttpAnswer call(const std::function<HttpAnswer(const std::string&)>& handle, const std::string& body) {
+  try {
+    return handle(body);
+  } catch (const std::exception& error) {
+    return refusal(500, absl::StrCat("internal error: ", error.what()));
+  }
+}
+
+uint16_t free_port(const std::string& host) {
+  const bool v6 = host.find(':') != std::string::npos;
+  const int socket = ::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return 0;
+  sockaddr_in6 name{};
+  name.sin6_family = v6 ? AF_INET6 : AF_INET;  // an all-zero sockaddr_in starts the same
+  socklen_t bytes = v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&name), bytes) == 0 &&
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &bytes) == 0;
+  ::close(socket);
+  return bound ? ntohs(name.sin6_port) : 0;  // at the same place in both
+}
+
+// Reads what the peer still sends, so that cpprestsdk, which can't be told to stop reading, does not keep it in memory.
+void discard(concurrency::streams::streambuf<uint8_t> body) {
+  body.getc().then([body](const pplx::task<int>& next) mutable {
+    try {
+      if (next.get() == concurrency::streams::streambuf<uint8_t>::traits::eof()) return;
+      uint8_t* data = nullptr;
+      for (size_t bytes = 0; body.in_avail() > 0 && body.acquire(data, bytes) && bytes > 0;) body.release(data, bytes);
+    } catch (const std::exception&) {
+      return;  // the connection is gone
+    }
+    discard(std::move(body));
+  });
+}
+
+// What requests under way need. They hold it until they are answered, which may be after the server is gone.
+class Dispatcher {
+ public:
+  Dispatcher(Routes routes, size_t max_body_bytes) : routes_(std::move(routes)), max_body_bytes_(max_body_bytes) {}
+
+  void on_request(const std::shared_ptr<Dispatcher>& self, http_request request) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const std::string path = web::uri::decode(request.relative_uri().path());
+    const auto methods = routes_.find(path);
+    if (methods == routes_.end()) return reply_and_close(request, refusal(404, absl::StrCat("no such path: ", path)));
+    const auto handler = methods->second.find(request.method());
+    if (handler == methods->second.end()) return refuse_method(request, methods->second);
+    const bool has_length = request.headers().has("Content-Length");
+    if (request.method() == "POST" && !has_length) {
+      return reply_and_close(request, refusal(411, "expected a Content-Length"));
+    }
+    if (has_length && request.headers().content_length() > max_body_bytes_) {
+      return reply_and_close(request, refusal(413, absl::StrCat("expected at most ", max_body_bytes_, " bytes")));
+    }
+    if (!enter()) return reply_and_close(request, refusal(503, "going away"));
+    request.extract_utf8string(true).then([self, request, handle = &handler->second](pplx::task<std::string> body) {
+      self->on_body(request, *handle, body);
+      self->leave();
+    });
+  }
+
+  // No handler runs after this.
+  void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
+    // A peer that never sends the rest of a body must not keep the process from ending; its handler has not begun.
+    mutex_.AwaitWithTimeout(absl::Condition(&idle), absl::Seconds(5));
+  }
+
+ private:
+  static void reply(const http_request& request, const HttpAnswer& answer, bool close = false) {
+    http_response response(static_cast<web::http::status_code>(answer.status));
+    response.set_body(answer.body, answer.content_type);
+    if (close) response.headers().add("Connection", "close");
+    send(request, response);
+  }
+
+  // Whatever becomes of it: the peer may be gone.
+  static void send(const http_request& request, const http_response& response) {
+    request.reply(response).then([](const pplx::task<void>& sent) {
+      try {
+        sent.get();
+      } catch (const std::exception&) {
+        return;
+      }
+    });
+  }
+
+  // The body that comes, or its rest, is not wanted.
+  static void reply_and_close(const http_request& request, const HttpAnswer& answer) {
+    reply(request, answer, true);
+    discard(request.body().streambuf());
+  }
+
+  static void refuse_method(const http_request& request,
+                            const std::map<std::string, std::function<HttpAnswer(const std::string&)>>& methods) {
+    http_response response(405);
+    response.headers().add("Allow", absl::StrJoin(methods, ", ", [](std::string* out, const auto& method) {
+                             absl::StrAppend(out, method.first);
+                           }));
+    send(request, response);
+    discard(request.body().streambuf());
+  }
+
+  void on_body(const http_request& request, const std::function<HttpAnswer(const std::string&)>& handle,
+               const pplx::task<std::string>& body) ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::string text;
+    try {
+      text = body.get();
+    } catch (const std::exception& error) {
+      return reply_and_close(request, refusal(400, absl::StrCat("the body did not arrive: ", error.what())));
+    }
+    if (is_closing()) return reply_and_close(request, refusal(503, "going away"));
+    reply(request, call(handle, text));
+  }
+
+  bool enter() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (closing_) return false;
+    ++running_;
+    return true;
+  }
+  void leave() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    --running_;
+  }
+  bool is_closing() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return closing_;
+  }
+
+  const Routes routes_;
+  const size_t max_body_bytes_;
+  absl::Mutex mutex_;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+absl::StatusOr<std::unique_ptr<http_listener>> open(const Address& address,
+                                                    const std::shared_ptr<Dispatcher>& dispatcher) {
+  try {
+    auto listener = std::make_unique<http_listener>(web::uri(absl::StrCat("http://", address.to_string())));
+    listener->support([dispatcher](http_request request) { dispatcher->on_request(dispatcher, std::move(request)); });
+    for (const char* method : {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"}) {
+      listener->support(method,
+                        [dispatcher](http_request request) { dispatcher->on_request(dispatcher, std::move(request)); });
+    }
+    listener->open().wait();
+    return listener;
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("can't listen on ", address.to_string(),
+                                               ": the port is in use, or this is no address of this machine (",
+                                               error.what(), ")"));
+  }
+}
+
+}  // namespace
+
+struct HttpServer::Parts {
+  Address address;
+  std::shared_ptr<Dispatcher> dispatcher;
+  std::unique_ptr<http_listener> listener;
+};
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(Options options, std::vector<Route> routes) {
+  Routes by_path;
+  for (Route& route : routes) by_path[route.path][route.method] = std::move(route.handle);
+  auto parts = std::make_unique<Parts>();
+  parts->dispatcher = std::make_shared<Dispatcher>(std::move(by_path), options.max_body_bytes);
+  parts->address = options.listen;
+  if (parts->address.host == "localhost") parts->address.host = "127.0.0.1";
+  const int attempts = options.listen.port == 0 ? kPortAttempts : 1;
+  absl::Status failure;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    if (options.listen.port == 0) parts->address.port = free_port(parts->address.host);
+    auto listener = open(parts->address, parts->dispatcher);
+    if (listener.ok()) {
+      parts->listener = *std::move(listener);
+      return std::unique_ptr<HttpServer>(new HttpServer(std::move(parts)));
+    }
+    failure = listener.status();
+  }
+  return failure;
+}
+
+HttpServer::HttpServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+HttpServer::~HttpServer() {
+  parts_->dispatcher->drain();
+  try {
+    parts_->listener->close().wait();
+  } catch (const std::exception&) {
+    return;  // it was not open any more
+  }
+}
+
+Address HttpServer::address() const { return parts_->address; }
+
+std::vector<HttpServer::Route> health_routes(std::function<std::string()> ready) {
+  const auto plain = [](int status, absl::string_view text) {
+    return HttpAnswer{status, absl::StrCat(text, "\n"), "text/plain; charset=utf-8"};
+  };
+  return {{"GET", "/healthz", [plain](const std::string&) { return plain(200, "ok"); }},
+          {"GET", "/readyz", [plain, ready = std::move(ready)](const std::string&) {
+             const std::string why_not = ready();
+             return why_not.empty() ? plain(200, "ok") : plain(503, why_not);
+           }}};
+}
+
+}  // namespace gleaner::kube

@@ -1,0 +1,175 @@
+// The HTTP server as its peers see it: answers byte by byte over real sockets, also for peers that misbehave.
+#include "common/kube/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/kube/process.h"
+
+namespace gleaner::kube {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr size_t kMaxBody = 1000;
+
+class Peer {
+ public:
+  explicit Peer(const Address& address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    name.sin_port = htons(address.port);
+    connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0;
+    const timeval deadline{.tv_sec = 20, .tv_usec = 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof deadline);
+    ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof deadline);
+  }
+  ~Peer() { ::close(socket_); }
+  bool connected() const { return connected_; }
+  bool send(absl::string_view text) {
+    while (!text.empty()) {
+      const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      text.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+  // All until the server closes.
+  std::string receive() {
+    std::string answer, piece(4096, '\0');
+    for (ssize_t got = 0; (got = ::recv(socket_, piece.data(), piece.size(), 0)) > 0;) {
+      answer.append(piece, 0, static_cast<size_t>(got));
+    }
+    return answer;
+  }
+
+ private:
+  const int socket_;
+  bool connected_ = false;
+};
+
+std::string ask(const Address& address, absl::string_view head, absl::string_view body = "") {
+  Peer peer(address);
+  EXPECT_TRUE(peer.connected());
+  peer.send(absl::StrCat(head, " HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: ", body.size(),
+                         "\r\n\r\n", body));
+  return peer.receive();
+}
+
+class Server : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { prepare_process(); }
+  Server() {
+    std::vector<HttpServer::Route> routes = health_routes([this] { return ready_.load() ? "" : "no nodes yet"; });
+    routes.push_back({"POST", "/echo", [](const std::string& body) { return HttpAnswer{200, body}; }});
+    routes.push_back({"POST", "/throw", [](const std::string&) -> HttpAnswer { throw std::runtime_error("oh"); }});
+    routes.push_back({"POST", "/slow", [this](const std::string&) {
+                        ++slow_;
+                        absl::SleepFor(absl::Milliseconds(300));
+                        return HttpAnswer{200, "done"};
+                      }});
+    auto server = HttpServer::start({.listen = {"127.0.0.1", 0}, .max_body_bytes = kMaxBody}, std::move(routes));
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    address_ = server_->address();
+  }
+  std::atomic<bool> ready_ = false;
+  std::atomic<int> slow_ = 0;
+  std::unique_ptr<HttpServer> server_;
+  Address address_;
+};
+
+TEST_F(Server, AnswersByPathAndMethod) {
+  EXPECT_NE(address_.port, 0);
+  const std::string body(kMaxBody, 'x');
+  EXPECT_THAT(ask(address_, "POST /echo", body), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("application/json"),
+                                                       EndsWith(absl::StrCat("\r\n\r\n", body))));
+  EXPECT_THAT(ask(address_, "POST /echo?timeout=5s", "a"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\na")));
+  EXPECT_THAT(ask(address_, "POST /nothing", "a"), AllOf(StartsWith("HTTP/1.1 404"), HasSubstr("/nothing")));
+  EXPECT_THAT(ask(address_, "GET /echo"), AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: POST")));
+  EXPECT_THAT(ask(address_, "POST /throw"), AllOf(StartsWith("HTTP/1.1 500"), HasSubstr("oh")));
+}
+
+TEST_F(Server, SaysWhetherItIsReady) {
+  EXPECT_THAT(ask(address_, "GET /healthz"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("ok\n")));
+  EXPECT_THAT(ask(address_, "GET /readyz"), AllOf(StartsWith("HTTP/1.1 503"), EndsWith("no nodes yet\n")));
+  ready_ = true;
+  EXPECT_THAT(ask(address_, "GET /readyz"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("ok\n")));
+}
+
+TEST_F(Server, RefusesBodiesTooLargeOrOfUnknownLength) {
+  EXPECT_THAT(ask(address_, "POST /echo", std::string(kMaxBody + 1, 'x')),
+              AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("1000 bytes"), HasSubstr("Connection: close")));
+  Peer peer(address_);
+  peer.send("POST /echo HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
+  EXPECT_THAT(peer.receive(), StartsWith("HTTP/1.1 411"));
+}
+
+size_t resident_bytes() {
+  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/statm", "r"), &std::fclose);
+  unsigned long total = 0, resident = 0;
+  EXPECT_EQ(std::fscanf(file.get(), "%lu %lu", &total, &resident), 2);
+  return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(Server, KeepsNothingOfABodyItRefused) {
+  constexpr size_t kBytes = size_t{256} << 20;
+  const size_t before = resident_bytes();
+  Peer peer(address_);
+  peer.send(absl::StrCat("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: ", kBytes, "\r\n\r\n"));
+  const std::string piece(size_t{1} << 20, 'x');
+  for (size_t sent = 0; sent < kBytes && peer.send(piece);) sent += piece.size();
+  EXPECT_THAT(peer.receive(), StartsWith("HTTP/1.1 413"));
+  EXPECT_LT(resident_bytes(), before + kBytes / 2);
+}
+
+TEST_F(Server, ServesOthersWhileBodiesAreUnderWay) {
+  std::vector<std::unique_ptr<Peer>> slow;
+  for (int i = 0; i < 32; ++i) {  // many more than threads
+    slow.push_back(std::make_unique<Peer>(address_));
+    slow.back()->send("POST /echo HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: 5\r\n\r\nab");
+  }
+  EXPECT_THAT(ask(address_, "POST /echo", "quick"), EndsWith("quick"));
+  for (auto& peer : slow) peer->send("cde");
+  for (auto& peer : slow) EXPECT_THAT(peer->receive(), EndsWith("\r\n\r\nabcde"));
+}
+
+TEST_F(Server, SurvivesGarbageAndVanishingPeers) {
+  Peer garbage(address_);
+  garbage.send("GARBAGE\r\n\r\n");
+  EXPECT_THAT(garbage.receive(), StartsWith("HTTP/1.1 400"));
+  for (int i = 0; i < 20; ++i)
+    Peer(address_).send("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 500\r\n\r\nab");
+  EXPECT_THAT(ask(address_, "POST /echo", "still"), EndsWith("still"));
+}
+
+TEST_F(Server, FinishesWhatItHasBegunAndThenIsGone) {
+  std::string answer;
+  std::thread asking([&] { answer = ask(address_, "POST /slow"); });
+  while (slow_ == 0) absl::SleepFor(absl::Milliseconds(1));
+  server_ = nullptr;
+  asking.join();
+  EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200"), EndsWith("done")));
+  EXPECT_FALSE(Peer(address_).connected());
+}
+
+TEST_F(Server, SaysWhenThePortIsTaken) {
+  const auto second = HttpServer::start({.listen = address_}, {});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(second.status().message(), HasSubstr(address_.to_string()));
+}
+
+}  // namespace
+}  // namespace gleaner::kube
