@@ -1,5 +1,7 @@
 #include "common/proto/plan_codec.h"
 
+#include <openssl/evp.h>
+
 #include <numeric>
 #include <utility>
 
@@ -104,6 +106,17 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
   }
   GLN_RETURN_IF_ERROR(plan::validate(plan));
   return plan;
+}
+
+std::string digest(const plan::Plan& plan) {
+  v1::Plan message;
+  encode(plan, &message);
+  const std::string text = message.SerializeAsString();
+  std::string result(EVP_MAX_MD_SIZE, '\0');
+  unsigned int size = 0;
+  EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(result.data()), &size, EVP_sha256(), nullptr);
+  result.resize(size);
+  return result;
 }
 
 void encode(const absl::Status& status, v1::Status* message) {

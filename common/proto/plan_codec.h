@@ -4,6 +4,7 @@
 // says what is wrong with it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,8 @@ inline constexpr int kMaxMessageBytes = 256 << 20;
 
 void encode(const plan::Plan& plan, v1::Plan* message);
 absl::StatusOr<plan::Plan> decode(const v1::Plan& message);
+// SHA-256 of the encoded plan, 32 bytes: the same for equal plans of one version of gleaner.
+std::string digest(const plan::Plan& plan);
 
 void encode(const plan::Tensor& tensor, v1::Tensor* message);
 absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages);

@@ -21,6 +21,7 @@ Core::Core(const Options& options, absl::Duration now, Origin origin)
       last_heartbeat_(now),
       roster_(options),
       declarations_(&roster_),
+      session_(origin_.session),
       reports_(roster_.ranks()) {}
 
 std::optional<uint32_t> Core::heard(StreamId stream, absl::Duration now) {
@@ -30,10 +31,12 @@ std::optional<uint32_t> Core::heard(StreamId stream, absl::Duration now) {
   return seat;
 }
 
+void Core::tell(uint32_t seat, Message message, Actions& actions) const {
+  if (roster_[seat].state == Seat::State::kPresent) actions.sends.push_back({roster_[seat].stream, std::move(message)});
+}
+
 void Core::tell_everyone(const Message& message, Actions& actions) {
-  for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
-    if (roster_[seat].state == Seat::State::kPresent) actions.sends.push_back({roster_[seat].stream, message});
-  }
+  for (uint32_t seat = 0; seat < roster_.size(); ++seat) tell(seat, message, actions);
 }
 
 void Core::fail(const absl::Status& status, std::optional<uint32_t> culprit, Actions& actions) {
@@ -51,30 +54,8 @@ void Core::stop(const absl::Status& why, Actions& actions) { fail(why, std::null
 
 Phase Core::phase() const {
   if (outcome_.has_value()) return Phase::kEnded;
+  if (recovering_) return Phase::kRecovering;
   return committed_->epoch == 0 ? Phase::kGathering : Phase::kRunning;
-}
-
-void Core::on_recalled(StreamId stream, plan::Plan, absl::Duration now, Actions&) { heard(stream, now); }
-
-void Core::on_ended(Role, uint32_t, const absl::Status&, absl::Duration, Actions&) {}
-
-absl::Status Core::set_summers(uint32_t, absl::Duration, Actions&) { return absl::OkStatus(); }
-
-void Core::on_joined(StreamId stream, const Identity& identity, const std::optional<Resume>&, absl::Duration now,
-                     Actions& actions) {
-  absl::StatusOr<uint32_t> seat =
-      outcome_.has_value() ? absl::FailedPreconditionError("this job has ended") : roster_.join(stream, identity, now);
-  if (!seat.ok()) {
-    ++rejected_;
-    actions.warnings.push_back(absl::StrCat("a member was not let in: ", seat.status().message()));
-    actions.sends.push_back({stream, Rejected{seat.status()}});
-    return;
-  }
-  actions.sends.push_back({stream, Welcome{roster_.member_of(*seat), summers(), origin_.session}});
-  actions.notes.push_back(absl::StrCat(roster_.located(*seat), " joined: ", roster_.joined_ranks(), " of ",
-                                       roster_.ranks(), options_.local_ranks == 1 ? " workers, " : " ranks, ",
-                                       roster_.joined_summers(), " of ", options_.summers, " summers"));
-  if (roster_.complete()) propose_first(now, actions);
 }
 
 void Core::on_heartbeat(StreamId stream, absl::Duration now) { heard(stream, now); }
@@ -82,15 +63,16 @@ void Core::on_heartbeat(StreamId stream, absl::Duration now) { heard(stream, now
 double Core::bandwidth_of(uint32_t member) const {
   const bool worker = member < options_.workers;
   const auto& list = worker ? options_.worker_bits_per_second : options_.summer_bits_per_second;
-  if (!list.empty()) return list[worker ? member : member - options_.workers];
+  const uint32_t seat = roster_.seat_of_member(member);
+  if (const uint32_t index = roster_.index_of(seat); index < list.size()) return list[index];
   if (options_.bits_per_second > 0) return options_.bits_per_second;
-  const double own = roster_[roster_.seat_of_member(member)].identity.bits_per_second;
+  const double own = roster_[seat].identity.bits_per_second;
   return own > 0 ? own : kAssumedBitsPerSecond;
 }
 
 void Core::propose_first(absl::Duration now, Actions& actions) {
   plan::Fleet fleet;
-  const uint32_t members = options_.workers + options_.summers;
+  const uint32_t members = options_.workers + summers();
   for (uint32_t member = 0; member < members; ++member) {
     auto& side = member < options_.workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second;
     side.push_back(bandwidth_of(member));
@@ -101,8 +83,8 @@ void Core::propose_first(absl::Duration now, Actions& actions) {
     plan->members[member].address = roster_[roster_.seat_of_member(member)].identity.address;
   }
   plan->local_ranks = options_.local_ranks;
-  plan->epoch = 1;
-  plan->fence = 1;
+  plan->epoch = highest_epoch_ + 1;
+  plan->fence = plan->epoch;
   propose(*std::move(plan), now, actions);
 }
 
@@ -110,7 +92,7 @@ void Core::propose_next(absl::Duration now, Actions& actions) {
   if (agreed_.empty() || proposed_ != nullptr || committed_->epoch == 0 || outcome_.has_value()) return;
   auto plan = plan::extend_plan(*committed_, std::exchange(agreed_, {}), {options_.partition_bytes});
   if (!plan.ok()) return fail(plan.status(), std::nullopt, actions);
-  plan->epoch = committed_->epoch + 1;
+  plan->epoch = highest_epoch_ + 1;
   plan->fence = committed_->fence;
   propose(*std::move(plan), now, actions);
 }
@@ -118,13 +100,14 @@ void Core::propose_next(absl::Duration now, Actions& actions) {
 void Core::propose(plan::Plan plan, absl::Duration now, Actions& actions) {
   proposed_ = std::make_shared<const plan::Plan>(std::move(plan));
   proposed_at_ = now;
+  highest_epoch_ = proposed_->epoch;
   tell_everyone(Prepare{proposed_}, actions);
 }
 
 std::vector<uint32_t> Core::unacknowledged() const {
   std::vector<uint32_t> seats;
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
-    if (roster_[seat].state == Seat::State::kPresent && roster_[seat].acknowledged < proposed_->epoch) {
+    if (roster_[seat].state != Seat::State::kLeft && roster_[seat].acknowledged < proposed_->epoch) {
       seats.push_back(seat);
     }
   }
@@ -135,7 +118,7 @@ void Core::on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, 
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
   if (proposed_ == nullptr || epoch != proposed_->epoch) {
-    if (epoch == roster_[*seat].acknowledged) return;  // said once more
+    if (epoch <= highest_epoch_) return;  // said once more, or of a plan that another coordinator gave up
     return fail(absl::InternalError(absl::StrCat(roster_.located(*seat), " acknowledged the plan of epoch ", epoch,
                                                  ", which nobody proposed")),
                 *seat, actions);
@@ -170,11 +153,16 @@ void Core::on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors
     return fail(absl::InternalError(absl::StrCat(roster_.located(*seat), " declared tensors; only workers do")), *seat,
                 actions);
   }
-  const absl::Status status = declarations_.declare(*seat, tensors, now);
-  if (!status.ok()) return fail(status, *seat, actions);
-  for (plan::Tensor& tensor : declarations_.take_agreed()) agreed_.push_back(std::move(tensor));
+  if (recovering_) return declared_early_.push_back({*seat, tensors});
+  declare(*seat, tensors, now, actions);
   propose_next(now, actions);
   check_declarations(now, actions);
+}
+
+void Core::declare(uint32_t seat, const std::vector<plan::Tensor>& tensors, absl::Duration now, Actions& actions) {
+  const absl::Status status = declarations_.declare(seat, tensors, now);
+  if (!status.ok()) return fail(status, seat, actions);
+  for (plan::Tensor& tensor : declarations_.take_agreed()) agreed_.push_back(std::move(tensor));
 }
 
 void Core::on_report(StreamId stream, const Report& report, absl::Duration now) {
@@ -185,7 +173,7 @@ void Core::on_report(StreamId stream, const Report& report, absl::Duration now) 
 void Core::on_fault(StreamId stream, uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
-  if (member >= options_.workers + options_.summers) {
+  if (member >= options_.workers + summers()) {
     return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " can't go on: ", why.message())), *seat,
                 actions);
   }
@@ -196,21 +184,27 @@ void Core::on_fault(StreamId stream, uint32_t member, const absl::Status& why, a
 void Core::on_left(StreamId stream, const absl::Status& status, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
-  roster_[*seat].state = Seat::State::kLeft;
+  roster_.vacate(*seat, Seat::State::kLeft, now);
   actions.sends.push_back({stream, Goodbye{}});
   if (!status.ok()) {
     return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " left with an error: ", status.message())),
                 *seat, actions);
   }
-  if (roster_.is_summer(*seat) || committed_->epoch == 0) {
+  if (roster_.is_summer(*seat) || !has_begun()) {
     return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " left before the job ",
-                                                    committed_->epoch == 0 ? "had begun" : "was over")),
+                                                    has_begun() ? "was over" : "had begun")),
                 *seat, actions);
   }
   actions.notes.push_back(absl::StrCat(roster_.name(*seat), " left"));
+  after_leaving(now, actions);
+}
+
+void Core::after_leaving(absl::Duration now, Actions& actions) {
   check_declarations(now, actions);
   commit_if_acknowledged(now, actions);
   finish_if_all_left(actions);
+  ask_for_plan(actions);
+  go_on_if_all_back(now, actions);
 }
 
 void Core::finish_if_all_left(Actions& actions) {
@@ -225,6 +219,7 @@ void Core::finish_if_all_left(Actions& actions) {
 void Core::on_disconnected(StreamId stream, const absl::Status& why, Actions& actions) {
   const std::optional<uint32_t> seat = roster_.seat_of(stream);
   if (!seat.has_value() || outcome_.has_value() || roster_[*seat].state != Seat::State::kPresent) return;
+  if (absl::IsUnavailable(why) && away(*seat, why.message(), last_tick_, actions)) return;
   lost(*seat, why.message(), actions);
 }
 
@@ -232,7 +227,7 @@ void Core::on_tick(absl::Duration now, Actions& actions) {
   if (outcome_.has_value()) return;
   if (now - last_tick_ > options_.deadline / 2) {
     // It was the coordinator that slept; what the members said meanwhile is still to be read.
-    for (uint32_t seat = 0; seat < roster_.size(); ++seat) roster_[seat].last_heard = now;
+    for (uint32_t seat = 0; seat < roster_.size(); ++seat) roster_[seat].last_heard = roster_[seat].away_since = now;
   }
   last_tick_ = now;
   check_start(now, actions);
@@ -245,16 +240,21 @@ void Core::on_tick(absl::Duration now, Actions& actions) {
 }
 
 void Core::check_start(absl::Duration now, Actions& actions) {
-  if (!roster_.complete()) {
+  if (committed_->epoch == 0 && proposed_ == nullptr) {
     if (now - started_ <= options_.start_timeout) return;
-    std::vector<uint32_t> missing;
-    for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
-      if (roster_[seat].state == Seat::State::kEmpty) missing.push_back(seat);
+    const std::string within = absl::StrCat(" within ", absl::FormatDuration(options_.start_timeout));
+    const std::vector<uint32_t> missing = roster_.missing();
+    if (missing.empty()) {
+      return fail(absl::DeadlineExceededError(absl::StrCat("nobody who came back told the plan in force", within)),
+                  asked_, actions);
     }
-    return fail(absl::DeadlineExceededError(absl::StrCat(
-                    roster_.names(missing), " did not join within ", absl::FormatDuration(options_.start_timeout),
-                    "; are they running, with this coordinator's address and the job's token?")),
-                missing.front(), actions);
+    return fail(
+        absl::DeadlineExceededError(
+            recovering_
+                ? absl::StrCat(roster_.names(missing), " did not come back", within, " of the coordinator's restart")
+                : absl::StrCat(roster_.names(missing), " did not join", within,
+                               "; are they running, with this coordinator's address and the job's token?")),
+        missing.front(), actions);
   }
   if (proposed_ == nullptr || now - proposed_at_ <= options_.deadline) return;
   const std::vector<uint32_t> silent = unacknowledged();
@@ -267,7 +267,19 @@ void Core::check_silence(absl::Duration now, Actions& actions) {
   for (uint32_t seat = 0; seat < roster_.size() && !outcome_.has_value(); ++seat) {
     const Seat& member = roster_[seat];
     if (member.state == Seat::State::kPresent && now - member.last_heard > options_.deadline) {
-      lost(seat, absl::StrCat("it has said nothing for ", absl::FormatDuration(options_.deadline)), actions);
+      const std::string why = absl::StrCat("it has said nothing for ", absl::FormatDuration(options_.deadline));
+      const StreamId stream = member.stream;
+      if (away(seat, why, now, actions)) {
+        actions.sends.push_back({stream, Rejected{absl::UnavailableError(why)}});
+      } else {
+        lost(seat, why, actions);
+      }
+    } else if (member.state == Seat::State::kAway && !recovering_ &&
+               now - member.away_since > options_.return_timeout) {
+      lost(seat,
+           absl::StrCat("its connection broke, and it did not come back within ",
+                        absl::FormatDuration(options_.return_timeout)),
+           actions);
     }
   }
 }
@@ -300,7 +312,7 @@ void Core::check_declarations(absl::Duration now, Actions& actions) {
 Summary Core::summary() const {
   Summary summary = summarize(*committed_, reports_);
   summary.workers = options_.workers;
-  summary.summers = options_.summers;
+  summary.summers = summers();
   summary.local_ranks = options_.local_ranks;
   summary.succeeded = outcome_.has_value() && outcome_->ok();
   if (outcome_.has_value()) summary.error = std::string(outcome_->message());

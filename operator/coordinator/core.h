@@ -1,10 +1,14 @@
 // The coordinator's protocol core: who is in, which tensors all ranks agree on, which plan is in force.
 //
 // Pure: it does no I/O and reads no clock. Events come in with the time, what is to be done goes into Actions; whoever
-// drives it (Server, tests, the simulator) carries that out in order. One job, one thread.
+// drives it (Service, Server, tests, the simulator) carries that out in order. One job, one thread.
 //
 // A job fails at the first thing that can't be mended here: somebody missing at the start, a lost member, declarations
 // that differ, a plan refused. Everyone is told why, and outcome() has it.
+//
+// A core may take up a job that began under another coordinator (docs/protocol.md, Re-attachment): when a member comes
+// with a plan in force it recovers, that is, waits until everybody is back, has one of the most advanced tell that
+// plan, brings those behind up to it, and goes on. core.cc has the running job, core_members.cc who comes and goes.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +68,9 @@ struct Actions {
 
 // Where a core's job comes from.
 struct Origin {
-  std::string session;      // random: what Welcome tells members of a job that begins here
+  // What Welcome tells members of a job that begins here, random: they show it to the next coordinator, which goes on
+  // with it. Empty: no other can take up the job, and members that lose this one don't look for it.
+  std::string session;
   bool may_resume = false;  // the job may have begun under another coordinator
 };
 
@@ -94,7 +100,7 @@ class Core {
   void on_report(StreamId stream, const Report& report, absl::Duration now);
   void on_fault(StreamId stream, uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions);
   void on_left(StreamId stream, const absl::Status& status, absl::Duration now, Actions& actions);
-  // The stream is gone, or said something that does not belong there.
+  // The stream is gone (Unavailable), or said something that does not belong there.
   void on_disconnected(StreamId stream, const absl::Status& why, Actions& actions);
   // To be called several times a second: deadlines and heartbeats.
   void on_tick(absl::Duration now, Actions& actions);
@@ -114,13 +120,32 @@ class Core {
   Summary summary() const;
 
  private:
+  // Members (core_members.cc).
+  absl::Status let_in(StreamId stream, const Identity& identity, const std::string& session, absl::Duration now,
+                      Actions& actions);
+  absl::Status take_back(StreamId stream, const Identity& identity, const Resume& resume, absl::Duration now,
+                         Actions& actions);
+  absl::Status tell_outcome(StreamId stream, const std::optional<Resume>& resume, Actions& actions) const;
+  void welcome(uint32_t seat, const std::string& session, Actions& actions);
+  void begin_if_all_here(absl::Duration now, Actions& actions);
+  void begin_recovery(const std::string& session, Actions& actions);
+  void check_digest(uint32_t seat, Actions& actions);
+  void ask_for_plan(Actions& actions);
+  void go_on_if_all_back(absl::Duration now, Actions& actions);
+  void catch_up(uint32_t seat, Actions& actions);
+  bool away(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions);
+  void after_leaving(absl::Duration now, Actions& actions);
+
   std::optional<uint32_t> heard(StreamId stream, absl::Duration now);
+  bool has_begun() const { return recovering_ || committed_->epoch > 0; }
   void fail(const absl::Status& status, std::optional<uint32_t> culprit, Actions& actions);
   void lost(uint32_t seat, absl::string_view why, Actions& actions);
+  void tell(uint32_t seat, Message message, Actions& actions) const;
   void tell_everyone(const Message& message, Actions& actions);
   void propose_first(absl::Duration now, Actions& actions);
   void propose_next(absl::Duration now, Actions& actions);
   void propose(plan::Plan plan, absl::Duration now, Actions& actions);
+  void declare(uint32_t seat, const std::vector<plan::Tensor>& tensors, absl::Duration now, Actions& actions);
   void commit_if_acknowledged(absl::Duration now, Actions& actions);
   void finish_if_all_left(Actions& actions);
   void check_start(absl::Duration now, Actions& actions);
@@ -136,6 +161,16 @@ class Core {
   absl::Duration last_heartbeat_;
   Roster roster_;
   Declarations declarations_;
+  std::string session_;
+  bool recovering_ = false;
+  std::optional<uint32_t> asked_;               // for its plan: a seat
+  std::shared_ptr<const plan::Plan> recalled_;  // the most advanced plan that was told; while recovering
+  struct Declared {
+    uint32_t seat = 0;
+    std::vector<plan::Tensor> tensors;
+  };
+  std::vector<Declared> declared_early_;  // while recovering
+  uint32_t highest_epoch_ = 0;            // that any member has heard of: the next plan's is above it
   std::shared_ptr<const plan::Plan> committed_ = std::make_shared<plan::Plan>();
   std::shared_ptr<const plan::Plan> proposed_;  // null: none on its way
   absl::Duration proposed_at_;

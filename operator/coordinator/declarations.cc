@@ -57,6 +57,10 @@ absl::Status Declarations::differs(const Entry& entry, uint32_t rank, const plan
                                                  " declared ", shape(tensor), "; every rank must declare it alike"));
 }
 
+void Declarations::adopt(const std::vector<plan::Tensor>& tensors) {
+  for (const plan::Tensor& tensor : tensors) entries_[tensor.name] = {.tensor = tensor, .declared = roster_.ranks()};
+}
+
 std::vector<plan::Tensor> Declarations::take_agreed() {
   std::vector<const Entry*> entries;
   for (const std::string& name : agreed_) entries.push_back(&entries_.at(name));

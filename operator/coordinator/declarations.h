@@ -21,6 +21,9 @@ class Declarations {
   // InvalidArgument names the tensor, both ranks, and what each declared, when they differ.
   absl::Status declare(uint32_t rank, const std::vector<plan::Tensor>& tensors, absl::Duration now);
 
+  // Of a plan that was agreed on under another coordinator: every rank has declared these.
+  void adopt(const std::vector<plan::Tensor>& tensors);
+
   // Those that every rank has declared since the last call, with rank 0's priorities, in its order of declaration.
   std::vector<plan::Tensor> take_agreed();
 

@@ -25,6 +25,7 @@ struct Options {
   uint64_t partition_bytes = 0;                        // 0: plan::default_partition_bytes()
   absl::Duration start_timeout = absl::Seconds(60);    // until every member has joined and has the first plan
   absl::Duration deadline = absl::Seconds(10);         // for a silent member, and for an answer to a plan
+  absl::Duration return_timeout;                       // for a member whose stream broke to come back; 0: it is lost
   absl::Duration declare_timeout = absl::Seconds(60);  // from the first rank's declaration of a tensor to the last's
 };
 

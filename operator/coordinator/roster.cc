@@ -1,16 +1,24 @@
 #include "operator/coordinator/roster.h"
 
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
+#include "common/plan/plan.h"
 
 namespace gleaner::coordinator {
 
 Roster::Roster(const Options& options)
     : workers_(options.workers),
       local_ranks_(options.local_ranks),
-      seats_(options.workers * options.local_ranks + options.summers) {}
+      seats_(options.workers * options.local_ranks + options.summers),
+      summer_indices_(options.summers) {
+  std::iota(summer_indices_.begin(), summer_indices_.end(), 0);
+}
 
 uint32_t Roster::member_of(uint32_t seat) const {
   return is_summer(seat) ? workers_ + seat - ranks() : seat / local_ranks_;
@@ -20,10 +28,27 @@ uint32_t Roster::seat_of_member(uint32_t member) const {
   return member < workers_ ? member * local_ranks_ : ranks() + member - workers_;
 }
 
-uint32_t Roster::index_of(uint32_t seat) const { return is_summer(seat) ? seat - ranks() : seat / local_ranks_; }
+uint32_t Roster::index_of(uint32_t seat) const {
+  return is_summer(seat) ? summer_indices_[seat - ranks()] : seat / local_ranks_;
+}
+
+std::optional<uint32_t> Roster::seat_of_index(Role role, uint32_t index) const {
+  if (role == Role::kWorker) return index < workers_ ? std::optional(index * local_ranks_) : std::nullopt;
+  const auto found = std::find(summer_indices_.begin(), summer_indices_.end(), index);
+  if (found == summer_indices_.end()) return std::nullopt;
+  return ranks() + static_cast<uint32_t>(found - summer_indices_.begin());
+}
+
+std::vector<uint32_t> Roster::missing() const {
+  std::vector<uint32_t> seats;
+  for (uint32_t seat = 0; seat < size(); ++seat) {
+    if (seats_[seat].state == Seat::State::kEmpty || seats_[seat].state == Seat::State::kAway) seats.push_back(seat);
+  }
+  return seats;
+}
 
 std::string Roster::name(uint32_t seat) const {
-  if (is_summer(seat)) return absl::StrCat("summer ", seat - ranks());
+  if (is_summer(seat)) return absl::StrCat("summer ", index_of(seat));
   if (local_ranks_ == 1) return absl::StrCat("worker ", seat);
   return absl::StrCat("worker ", seat / local_ranks_, " (local rank ", seat % local_ranks_, ")");
 }
@@ -46,13 +71,14 @@ std::optional<uint32_t> Roster::seat_of(StreamId stream) const {
   return found == by_stream_.end() ? std::nullopt : std::optional(found->second);
 }
 
-absl::StatusOr<uint32_t> Roster::find_seat(const Identity& identity) const {
+absl::StatusOr<uint32_t> Roster::find(const Identity& identity) const {
   if (identity.role == Role::kSummer) {
     const uint32_t summers = size() - ranks();
     if (identity.index.has_value()) {
-      if (*identity.index < summers) return ranks() + *identity.index;
-      return absl::InvalidArgumentError(
-          absl::StrCat("summer ", *identity.index, " is not in this job, which has ", summers, " (from 0)"));
+      const std::optional<uint32_t> seat = seat_of_index(Role::kSummer, *identity.index);
+      if (seat.has_value()) return *seat;
+      return absl::InvalidArgumentError(absl::StrCat("summer ", *identity.index, " is not in this job, which has ",
+                                                     summers, " (from ", summers == 0 ? 0 : summer_indices_[0], ")"));
     }
     for (uint32_t seat = ranks(); seat < size(); ++seat) {
       if (seats_[seat].state == Seat::State::kEmpty) return seat;
@@ -72,12 +98,36 @@ absl::StatusOr<uint32_t> Roster::find_seat(const Identity& identity) const {
   return *identity.index * local_ranks_ + identity.local_rank;
 }
 
-absl::StatusOr<uint32_t> Roster::join(StreamId stream, const Identity& identity, absl::Duration now) {
-  GLN_ASSIGN_OR_RETURN(const uint32_t seat, find_seat(identity));
-  if (seats_[seat].state != Seat::State::kEmpty) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(located(seat), " has joined already; is the same one started twice, or left from another run?"));
+absl::StatusOr<uint32_t> Roster::find_again(const Identity& identity, uint32_t member, bool may_grow) {
+  const auto wrong = [&](absl::string_view who) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, " says that it is member ", member, " of the plan, which is somebody else's place"));
+  };
+  if (identity.role == Role::kWorker) {
+    GLN_ASSIGN_OR_RETURN(const uint32_t seat, find(identity));
+    if (member_of(seat) != member) return wrong(name(seat));
+    return seat;
   }
+  const std::string who = identity.index.has_value() ? absl::StrCat("summer ", *identity.index) : "a summer";
+  if (member < workers_ || member >= plan::kMaxMembers) return wrong(who);
+  const uint32_t place = member - workers_;
+  if (place >= summer_indices_.size()) {
+    if (!may_grow) return wrong(who);
+    fit_summers(place + 1);
+  }
+  const uint32_t seat = ranks() + place;
+  if (!identity.index.has_value() || summer_indices_[place] == *identity.index) return seat;
+  // Gaps were closed: the indices of seats that nobody has taken yet are only guesses.
+  if (!may_grow || seats_[seat].state != Seat::State::kEmpty) return wrong(who);
+  if (const auto guess = seat_of_index(Role::kSummer, *identity.index); guess.has_value()) {
+    if (seats_[*guess].state != Seat::State::kEmpty) return wrong(who);
+    std::swap(summer_indices_[*guess - ranks()], summer_indices_[place]);
+  }
+  summer_indices_[place] = *identity.index;
+  return seat;
+}
+
+absl::Status Roster::check(uint32_t seat, const Identity& identity) const {
   const bool has_summer = is_summer(seat) || identity.local_rank == 0;
   if (const auto address = Address::parse(identity.address); has_summer && !address.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(name(seat), ": its summer's address: ", address.status().message()));
@@ -89,10 +139,74 @@ absl::StatusOr<uint32_t> Roster::join(StreamId stream, const Identity& identity,
   if (bandwidth != 0 && !(bandwidth >= plan::kMinBitsPerSecond && bandwidth <= plan::kMaxBitsPerSecond)) {
     return absl::InvalidArgumentError(absl::StrCat(name(seat), " says it has ", bandwidth, " bit/s"));
   }
-  seats_[seat] = {Seat::State::kPresent, stream, identity, now, 0};
+  return absl::OkStatus();
+}
+
+absl::Status Roster::take(uint32_t seat, StreamId stream, const Identity& identity, absl::Duration now) {
+  if (seats_[seat].state == Seat::State::kPresent || seats_[seat].state == Seat::State::kLeft) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(located(seat), " has joined already; is the same one started twice, or left from another run?"));
+  }
+  GLN_RETURN_IF_ERROR(check(seat, identity));
+  change(seat, Seat::State::kPresent);
+  seats_[seat].stream = stream;
+  seats_[seat].identity = identity;
+  seats_[seat].last_heard = now;
   by_stream_[stream] = seat;
-  ++(is_summer(seat) ? joined_summers_ : joined_ranks_);
-  return seat;
+  return absl::OkStatus();
+}
+
+void Roster::vacate(uint32_t seat, Seat::State state, absl::Duration now) {
+  if (seats_[seat].state == Seat::State::kPresent) by_stream_.erase(seats_[seat].stream);
+  change(seat, state);
+  seats_[seat].away_since = now;
+}
+
+void Roster::change(uint32_t seat, Seat::State state) {
+  const auto joined = [](Seat::State which) {
+    return which == Seat::State::kPresent || which == Seat::State::kLeft ? 1u : 0u;
+  };
+  (is_summer(seat) ? joined_summers_ : joined_ranks_) += joined(state) - joined(seats_[seat].state);
+  seats_[seat].state = state;
+}
+
+void Roster::fit_summers(uint32_t summers) {
+  while (summer_indices_.size() > summers) {
+    vacate(size() - 1, Seat::State::kEmpty, absl::ZeroDuration());
+    seats_.pop_back();
+    summer_indices_.pop_back();
+  }
+  const auto largest = std::max_element(summer_indices_.begin(), summer_indices_.end());
+  for (uint32_t index = largest == summer_indices_.end() ? 0 : *largest + 1; summer_indices_.size() < summers;
+       ++index) {
+    summer_indices_.push_back(index);
+    seats_.emplace_back();
+  }
+}
+
+std::vector<StreamId> Roster::set_summers(uint32_t summers) {
+  std::vector<std::pair<uint32_t, Seat>> here;
+  for (uint32_t seat = ranks(); seat < size(); ++seat) {
+    if (seats_[seat].state == Seat::State::kPresent) here.emplace_back(index_of(seat), std::move(seats_[seat]));
+  }
+  fit_summers(0);
+  std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<StreamId> let_go;
+  for (; here.size() > summers; here.pop_back()) let_go.push_back(here.back().second.stream);
+  // The smallest indices that nobody here has, for those still to come.
+  for (uint32_t index = 0; here.size() < summers; ++index) {
+    const auto place = std::lower_bound(here.begin(), here.end(), index,
+                                        [](const auto& entry, uint32_t value) { return entry.first < value; });
+    if (place == here.end() || place->first != index) here.emplace(place, index, Seat{});
+  }
+  for (auto& [index, entry] : here) {
+    summer_indices_.push_back(index);
+    seats_.push_back(std::move(entry));
+    if (seats_.back().state != Seat::State::kPresent) continue;
+    by_stream_[seats_.back().stream] = size() - 1;
+    ++joined_summers_;
+  }
+  return let_go;
 }
 
 }  // namespace gleaner::coordinator

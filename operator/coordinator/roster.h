@@ -1,6 +1,8 @@
 // Who takes part: a seat for each of the n * g ranks, then for each of the k CPU summers.
 //
-// Seat r < n * g is local rank r mod g of worker r / g; seat n * g + j is summer j. Pure; belongs to a Core.
+// Seat r < n * g is local rank r mod g of worker r / g; seat n * g + j is plan member n + j. A summer's own index (what
+// its pod is called by) is j too, until set_summers() closes gaps that summers left which never came. Pure; belongs to
+// a Core.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +32,44 @@ struct Identity {
 };
 
 struct Seat {
-  enum class State { kEmpty, kPresent, kLeft };
+  enum class State {
+    kEmpty,
+    kPresent,
+    kAway,  // its stream broke; it may come back
+    kLeft,  // it said good-bye, or is known to have ended well
+  };
   State state = State::kEmpty;
   StreamId stream = 0;
   Identity identity;
   absl::Duration last_heard;
-  uint32_t acknowledged = 0;  // epoch
+  absl::Duration away_since;
+  uint32_t acknowledged = 0;     // epoch
+  uint32_t committed = 0;        // epoch in force there when it came back
+  std::string digest;            // of that plan
+  uint32_t welcomed_member = 0;  // what its last Welcome said
+  std::string welcomed_session;
 };
 
 class Roster {
  public:
   explicit Roster(const Options& options);
 
-  // Takes a seat. AlreadyExists: somebody has it; InvalidArgument: no such seat, or an identity that does not fit the
-  // job. Nothing changes then.
-  absl::StatusOr<uint32_t> join(StreamId stream, const Identity& identity, absl::Duration now);
+  // The seat of whoever says this of itself. InvalidArgument: no such seat, or an identity that does not fit the job;
+  // AlreadyExists: a summer without an index, and all have joined.
+  absl::StatusOr<uint32_t> find(const Identity& identity) const;
+  // The same for a member that comes back: its place in the plan says which summer it is. With `may_grow` there may be
+  // more summers than are known here.
+  absl::StatusOr<uint32_t> find_again(const Identity& identity, uint32_t member, bool may_grow);
+  // Takes a seat that is empty or whose member is away. AlreadyExists: somebody has it; InvalidArgument: an identity
+  // that can't be right. Nothing changes then.
+  absl::Status take(uint32_t seat, StreamId stream, const Identity& identity, absl::Duration now);
+  // What becomes of a member that took its seat, or never did; its stream means nothing any more.
+  void vacate(uint32_t seat, Seat::State state, absl::Duration now);
+
+  // As Core::set_summers(); gives back the streams of those let go.
+  std::vector<StreamId> set_summers(uint32_t summers);
+  // As many as a plan has: seats at the end come or go.
+  void fit_summers(uint32_t summers);
 
   std::optional<uint32_t> seat_of(StreamId stream) const;
   Seat& operator[](uint32_t seat) { return seats_[seat]; }
@@ -56,10 +81,13 @@ class Roster {
   uint32_t member_of(uint32_t seat) const;         // plan index
   uint32_t seat_of_member(uint32_t member) const;  // a worker's is that of its local rank 0
   uint32_t index_of(uint32_t seat) const;          // a worker's or summer's own number: what its pod is called by
+  // The first seat of a worker, or a summer's.
+  std::optional<uint32_t> seat_of_index(Role role, uint32_t index) const;
 
-  uint32_t joined_ranks() const { return joined_ranks_; }
+  uint32_t joined_ranks() const { return joined_ranks_; }  // present, or left
   uint32_t joined_summers() const { return joined_summers_; }
   bool complete() const { return joined_ranks_ + joined_summers_ == size(); }
+  std::vector<uint32_t> missing() const;  // seats that are empty or whose members are away
 
   std::string name(uint32_t seat) const;     // "worker 2 (local rank 1)", "summer 0"
   std::string located(uint32_t seat) const;  // "summer 0 at 10.0.0.9:7000"
@@ -67,13 +95,15 @@ class Roster {
   std::string names(const std::vector<uint32_t>& seats) const;
 
  private:
-  absl::StatusOr<uint32_t> find_seat(const Identity& identity) const;
+  absl::Status check(uint32_t seat, const Identity& identity) const;
+  void change(uint32_t seat, Seat::State state);
 
   const uint32_t workers_;
   const uint32_t local_ranks_;
   uint32_t joined_ranks_ = 0;
   uint32_t joined_summers_ = 0;
   std::vector<Seat> seats_;
+  std::vector<uint32_t> summer_indices_;  // of summer seats
   absl::flat_hash_map<StreamId, uint32_t> by_stream_;
 };
 
