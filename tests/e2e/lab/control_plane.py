@@ -1,7 +1,7 @@
 """etcd and kube-apiserver, and kube-controller-manager where it is asked for, as children of this process.
 
-Everything is in one folder in memory and is gone after stop(). No method is safe to call from two threads at once; start it
-in a thread that lives as long as the plane, since the children end with it. Every method raises LabError.
+Everything is in one folder in memory and is gone after stop(). Methods are for one thread at a time. Start it in one
+that lives as long as the plane, since the children end with it. Every method raises LabError.
 """
 
 from __future__ import annotations
@@ -52,12 +52,15 @@ class ControlPlane:
         listen: Optional[Listen] = None,
         apiserver_flags: Sequence[str] = (),
         controller_flags: Sequence[str] = (),
+        folder: Optional[Path] = None,
     ) -> None:
+        """`folder`: an empty one that is the caller's to remove; by default one in memory that stop() removes."""
         self._listen = listen or Listen()
         self._users = list(users)
         self._with_controllers = controllers
         self._apiserver_flags = list(apiserver_flags)
         self._controller_flags = list(controller_flags)
+        self._given_folder = folder
         self._folder: Optional[OwnedFolder] = None
         self._children: dict[str, Child] = {}
         self.admin_token = secrets.token_hex(16)
@@ -77,6 +80,8 @@ class ControlPlane:
 
     @property
     def dir(self) -> Path:
+        if self._given_folder is not None:
+            return self._given_folder
         if self._folder is None:
             raise LabError("the control plane was not started")
         return self._folder.path
@@ -107,7 +112,8 @@ class ControlPlane:
         """Returns when the API server is ready."""
         require_commands("etcd", "openssl", "setpriv")
         programs = binaries("kube")
-        self._folder = OwnedFolder("gleaner-plane-")
+        if self._given_folder is None:
+            self._folder = OwnedFolder("gleaner-plane-")
         etcd_port, peer_port, self._port = free_ports(3)
         self._port = self._listen.port or self._port
         self._etcd_port = etcd_port

@@ -67,6 +67,16 @@ class Child:
             self._process.kill()
             self._process.wait()
 
+    def stop(self, timeout: float) -> None:
+        """SIGTERM, and SIGKILL for one that takes longer."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
     def end(self) -> str:
         """The last lines of its log, for a message."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []

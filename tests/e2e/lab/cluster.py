@@ -1,0 +1,189 @@
+"""A cluster of one's own: starts a lab, sends it commands, runs programs in it, and takes it down."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Optional
+
+from . import cgroups
+from .processes import HERE, LabError, binaries, require_commands
+from .spec import ClusterSpec, NodeSpec
+from .template import provide_template
+
+INSIDE = "GLEANER_CLUSTER"  # set for programs that run in a lab, to the name of its cluster
+WORKPLACE = HERE.parents[1] / "build" / "e2e"
+COMMANDS = tuple("containerd runc ctr nft ip tc conntrack nsenter unshare setpriv etcd openssl".split())
+UP_SECONDS = 300.0  # a machine that is busy with other things still gets there
+
+
+class Cluster:
+    def __init__(self, name: str = "lab") -> None:
+        if not name.isalnum() or len(name) > 12:
+            raise LabError(f"expected up to 12 letters and digits for a cluster's name; got {name!r}")
+        self.name = name
+        self.folder = Path(f"/dev/shm/gleaner-cluster-{name}")
+        self._disk = WORKPLACE / f"cluster-{name}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "plane" / "admin.conf"
+
+    def alive(self) -> bool:
+        """Whether its lab runs: it holds this lock for as long as it lives."""
+        try:
+            lock = os.open(self.folder / "lab.lock", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def up(self, nodes: list[NodeSpec], node_grace_seconds: int = 6) -> float:
+        """Returns when every node is Ready and Services and DNS work; the seconds that took."""
+        if os.geteuid() != 0:
+            raise LabError("expected to be root: a cluster needs namespaces, mounts and cgroups")
+        require_commands(*COMMANDS)
+        cgroups.hierarchies()
+        binaries("kube", "coredns", "helm")
+        with self._alone():
+            if self.alive():
+                raise LabError(f"the cluster {self.name} is up already; take it down, or choose another --name")
+            self._clean()
+            images = sorted((WORKPLACE.parent / "images").glob("*.tar"))
+            template = provide_template(WORKPLACE, images)
+            start = time.monotonic()
+            self.folder.mkdir(mode=0o700)
+            spec = ClusterSpec(self.name, nodes, node_grace_seconds, str(template), str(self.folder), str(self._disk))
+            spec.save(self.folder / "spec.json")
+            try:
+                self._start_lab()
+            except BaseException:
+                self._end()
+                raise
+            return time.monotonic() - start
+
+    def down(self) -> None:
+        """Leaves no process, mount, cgroup, link or file. Nothing if it is not up."""
+        with self._alone():
+            self._end()
+
+    def ask(self, *command: str) -> dict[str, Any]:
+        """One of the commands that lab/main.py knows."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(120)
+        try:
+            connection.connect(str(self.folder / "control"))
+            with connection.makefile("rw") as stream:
+                stream.write(" ".join(command) + "\n")
+                stream.flush()
+                answer: dict[str, Any] = json.loads(stream.readline() or '{"error": "the lab ended"}')
+        except OSError as error:
+            raise LabError(f"the cluster {self.name} is not up ({error})") from error
+        finally:
+            connection.close()
+        if "error" in answer:
+            raise LabError(answer["error"])
+        return answer
+
+    def command(self, *command: str) -> list[str]:
+        """What to execute, from the machine or from within, so that `command` runs in the lab."""
+        if os.environ.get(INSIDE) == self.name:
+            return list(command)
+        if not self.alive():
+            raise LabError(f"the cluster {self.name} is not up")
+        enter = ["nsenter", "-t", str(self._first_process()), "--mount", "--net", "--pid", "--"]
+        # It ends with its nsenter, which otherwise would leave it behind when it is killed.
+        return [*enter, "setpriv", "--pdeathsig", "KILL", "env", "-C", os.getcwd(), *command]
+
+    def environment(self) -> dict[str, str]:
+        """For what runs in the lab: kubectl and helm are found, and know the cluster."""
+        path = f"{binaries('kube', 'helm')}:{os.environ.get('PATH', '/usr/bin:/bin')}"
+        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), INSIDE: self.name}
+
+    def run(
+        self, *command: str, text: Optional[str] = None, timeout: float = 120, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.command(*command), input=text, capture_output=True, text=True, timeout=timeout, env=self.environment()
+        )
+        if check and done.returncode != 0:
+            raise LabError(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr.strip() or done.stdout}")
+        return done
+
+    def kubectl(self, *arguments: str, text: Optional[str] = None, timeout: float = 120) -> str:
+        return self.run("kubectl", *arguments, text=text, timeout=timeout).stdout
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+        self.kubectl("apply", "-f", "-", text=json.dumps(listed))
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-n", namespace, "-o", "json"))
+        return found
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One `up` or `down` of this name at a time."""
+        with Path(f"/run/lock/gleaner-cluster-{self.name}").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _start_lab(self) -> None:
+        # bash is the first process: it reaps what is orphaned in the lab, and its end is the end of everything.
+        inner = ["bash", "-c", '"$@" & wait $!', "lab", sys.executable, "-m", "lab.main", str(self.folder)]
+        spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+        with (self.folder / "lab.log").open("w") as log:
+            lab = subprocess.Popen(
+                ["unshare", *spaces, "--", *inner],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=HERE,
+                env={**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"},
+                start_new_session=True,
+            )
+        (self.folder / "pid").write_text(str(lab.pid))
+        assert lab.stdout is not None
+        readable, _, _ = select.select([lab.stdout], [], [], UP_SECONDS)
+        line = lab.stdout.readline().decode().strip() if readable else f"not ready in {UP_SECONDS:.0f} s"
+        if not line.startswith("ready"):
+            why = line or (self.folder / "lab.log").read_text().strip()
+            raise LabError(f"the cluster {self.name} did not come up: {why}")
+
+    def _first_process(self) -> int:
+        """The lab's PID 1, as the machine numbers it."""
+        parent = int((self.folder / "pid").read_text())
+        return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
+
+    def _end(self) -> None:
+        if self.alive():
+            first = os.pidfd_open(self._first_process())
+            try:
+                signal.pidfd_send_signal(first, signal.SIGKILL)
+                # Readable once it is gone, and it goes last in its namespace.
+                if not select.select([first], [], [], 30)[0]:
+                    raise LabError(f"the processes of {self.name} did not end in 30 s after SIGKILL")
+            finally:
+                os.close(first)
+        self._clean()
+
+    def _clean(self) -> None:
+        cgroups.remove(self.name)
+        shutil.rmtree(self._disk, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,70 @@
+"""What runs beside the control plane, in the lab's own network: scheduler, kube-proxy and DNS."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .processes import Child
+from .spec import GATEWAY, SCHEDULER_EXTENDER, SCHEDULER_EXTENDER_PORT
+
+
+def scheduler(programs: Path, folder: Path, kubeconfig: Path) -> Child:
+    """kube-scheduler as a user of scheduler-ext configures it (see docs on its installation)."""
+    extender = {
+        "urlPrefix": f"http://{SCHEDULER_EXTENDER}:{SCHEDULER_EXTENDER_PORT}",
+        "filterVerb": "filter",
+        "prioritizeVerb": "prioritize",
+        "weight": 5,
+        "nodeCacheCapable": True,
+        "ignorable": True,
+        "httpTimeout": "2s",
+        "managedResources": [{"name": "gleaner.dev/summer", "ignoredByScheduler": False}],
+    }
+    configuration = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 1000, "burst": 2000},
+        "leaderElection": {"leaderElect": False},
+        "podInitialBackoffSeconds": 1,
+        "podMaxBackoffSeconds": 2,
+        "extenders": [extender],
+    }
+    file = folder / "scheduler.yaml"
+    file.write_text(json.dumps(configuration))
+    command = [str(programs / "kube-scheduler"), f"--config={file}", "--secure-port=0"]
+    return Child("scheduler", command, folder / "scheduler.log")
+
+
+def proxy(programs: Path, folder: Path, kubeconfig: Path, node: str) -> Child:
+    """One kube-proxy for all: every node's way to a Service leads through the lab. `node` must exist by now."""
+    configuration = {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "nftables",
+        "bindAddress": GATEWAY,
+        "hostnameOverride": node,
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        "nftables": {"masqueradeAll": True, "minSyncPeriod": "100ms", "syncPeriod": "30s"},
+        # The connection table's limits are the machine's, and stay as they are.
+        "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+    }
+    file = folder / "proxy.yaml"
+    file.write_text(json.dumps(configuration))
+    return Child("proxy", [str(programs / "kube-proxy"), f"--config={file}"], folder / "proxy.log")
+
+
+def dns(programs: Path, folder: Path, kubeconfig: Path) -> Child:
+    file = folder / "Corefile"
+    file.write_text(
+        f""".:53 {{
+    bind {GATEWAY}
+    errors
+    ready {GATEWAY}:8181
+    kubernetes cluster.local in-addr.arpa ip6.arpa {{
+        kubeconfig {kubeconfig} lab
+    }}
+}}
+"""
+    )
+    return Child("dns", [str(programs / "coredns"), "-conf", str(file)], folder / "dns.log")
