@@ -1,0 +1,150 @@
+#include "operator/reconcile/failure.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "operator/reconcile/names.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+constexpr int kFirstSignalCode = 128;
+// How long the others' fate and the coordinator's word may lag behind the first pod that failed.
+constexpr absl::Duration kSettle = absl::Seconds(3);
+// How long a member that the coordinator lost may go on without the cluster saying why.
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+std::string described(const PodView& pod) {
+  return absl::StrCat("pod ", pod.name, pod.node.empty() ? "" : " on node ", pod.node);
+}
+
+Failure interrupted(const char* reason, std::string message) {
+  return {Failure::Kind::kInterrupted, reason, std::move(message)};
+}
+
+std::string exit_text(const PodView& pod) {
+  std::string text = absl::StrCat(described(pod), ": container ", pod.exit->container, " ended with ", pod.exit->code);
+  if (!pod.exit->reason.empty() && pod.exit->reason != "Error") absl::StrAppend(&text, " (", pod.exit->reason, ")");
+  return text;
+}
+
+// What is wrong with one pod, by what the API server shows; none: nothing.
+std::optional<Failure> judge(const PodView& pod) {
+  if (pod.phase == PodView::Phase::kSucceeded) return std::nullopt;
+  if (!pod.evicted_by.empty()) {
+    return interrupted("Evicted", absl::StrCat(described(pod), " was taken by the cluster: ", pod.evicted_by));
+  }
+  if (pod.deletion.has_value()) return interrupted("PodDeleted", absl::StrCat(described(pod), " was deleted"));
+  if (pod.phase != PodView::Phase::kFailed) return std::nullopt;
+  if (!pod.exit.has_value())
+    return interrupted("PodLost", absl::StrCat(described(pod), " failed without an exit code"));
+  Failure failure{Failure::Kind::kOwn, pod.exit->reason == "OOMKilled" ? "OutOfMemory" : "ContainerFailed",
+                  exit_text(pod)};
+  if (pod.exit->code < kFirstSignalCode) failure.kind = Failure::Kind::kPermanent;
+  return failure;
+}
+
+// Interruptions come before own failures, those before permanent ones.
+bool weighs_more(const Failure& a, const Failure& b) {
+  const auto weight = [](const Failure& failure) { return static_cast<int>(failure.kind); };
+  return weight(a) > weight(b);
+}
+
+const PodView* find_culprit(const Observed& observed) {
+  if (!observed.session.has_value() || !observed.session->culprit.has_value()) return nullptr;
+  const auto& culprit = *observed.session->culprit;
+  const char* role = culprit.role == coordinator::Role::kSummer ? kSummer : kWorker;
+  for (const auto& pod : observed.pods) {
+    if (pod->attempt == observed.job.status.attempt && pod->role == role && pod->index == culprit.index)
+      return pod.get();
+  }
+  return nullptr;
+}
+
+bool on_lost_node(const Observed& observed, const PodView& pod) {
+  if (pod.node.empty()) return false;
+  const NodeView node = observed.node(pod.node);
+  return !node.exists || !node.ready;
+}
+
+bool anybody_joined(const coordinator::JobState& session) {
+  return std::any_of(session.members.begin(), session.members.end(), [](const auto& member) { return member.joined; });
+}
+
+// The coordinator's verdict, where the pods themselves look well.
+std::optional<Failure> judge_session(const Observed& observed) {
+  if (!observed.session.has_value() || !observed.session->outcome.has_value() || observed.session->outcome->ok()) {
+    return std::nullopt;
+  }
+  if (!anybody_joined(*observed.session))
+    return std::nullopt;  // a job that does not use the library can't lose a member
+  const PodView* culprit = find_culprit(observed);
+  const std::string said(observed.session->outcome->message());
+  if (culprit != nullptr && on_lost_node(observed, *culprit)) {
+    return interrupted("NodeLost", absl::StrCat("node ", culprit->node, " is lost with ", culprit->name, ": ", said));
+  }
+  if (observed.session_ended_for < kPatience) return Failure{Failure::Kind::kUndecided, "MemberLost", said, {}};
+  return Failure{Failure::Kind::kOwn, "MemberLost", said, {}};
+}
+
+bool has_settled(const Observed& observed, const std::vector<const PodView*>& pods) {
+  absl::Time first = absl::InfiniteFuture();
+  for (const PodView* pod : pods) {
+    if (pod != nullptr && pod->exit.has_value()) first = std::min(first, pod->exit->at);
+  }
+  // A clock that is wrong on the node must not stop this for good.
+  const absl::Duration since = observed.now - first;
+  return since >= kSettle || since < -absl::Minutes(1) || observed.session_ended_for >= kSettle;
+}
+
+}  // namespace
+
+std::vector<const PodView*> members_of_attempt(const Observed& observed, const char* role, uint32_t count) {
+  std::vector<const PodView*> members(count, nullptr);
+  for (const auto& pod : observed.pods) {
+    if (pod->role != role || pod->attempt != observed.job.status.attempt) continue;
+    if (pod->index < members.size()) members[pod->index] = pod.get();
+  }
+  return members;
+}
+
+std::optional<Failure> find_failure(const Observed& observed, bool launched) {
+  const auto workers = members_of_attempt(observed, kWorker, observed.job.workers.replicas);
+  std::optional<Failure> worst;
+  const auto consider = [&worst](std::optional<Failure> failure) {
+    if (failure.has_value() && (!worst.has_value() || weighs_more(*failure, *worst))) worst = std::move(failure);
+  };
+  for (uint32_t i = 0; i < workers.size(); ++i) {
+    if (workers[i] != nullptr) {
+      consider(judge(*workers[i]));
+    } else if (launched) {
+      const std::string name = pod_name(observed.job.meta.name, kWorker, i, observed.job.status.attempt);
+      Failure gone = interrupted("PodDeleted", absl::StrCat("pod ", name, " is gone"));
+      gone.confirm_missing.push_back(name);
+      consider(std::move(gone));
+    }
+  }
+  // Of summers those matter that the session waits for, and the one that it has ended by.
+  if (observed.session.has_value() && observed.session->phase == coordinator::JobState::Phase::kGathering &&
+      observed.plan.has_value() && observed.plan->spec.attempt == observed.job.status.attempt) {
+    for (const auto& pod : observed.pods) {
+      const bool planned = pod->index + workers.size() < observed.plan->spec.members.size();
+      if (pod->role == kSummer && pod->attempt == observed.job.status.attempt && planned) consider(judge(*pod));
+    }
+  }
+  if (const PodView* culprit = find_culprit(observed); culprit != nullptr) consider(judge(*culprit));
+  const std::optional<Failure> session = judge_session(observed);
+  if (!worst.has_value()) return session;
+  // The verdict names somebody that the cluster has not yet reported, and the others failed because of it.
+  if (session.has_value() && session->kind == Failure::Kind::kInterrupted) return session;
+  if (worst->kind == Failure::Kind::kPermanent && session.has_value() && find_culprit(observed) != nullptr &&
+      !judge(*find_culprit(observed)).has_value()) {
+    return session;
+  }
+  if (worst->kind != Failure::Kind::kInterrupted && !has_settled(observed, workers)) {
+    return Failure{Failure::Kind::kUndecided, worst->reason, worst->message, {}};
+  }
+  return worst;
+}
+
+}  // namespace gleaner::reconcile

@@ -1,0 +1,14 @@
+#include "operator/reconcile/names.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::reconcile {
+
+std::string pod_name(absl::string_view job, absl::string_view role, uint32_t index, uint32_t attempt) {
+  const std::string name = absl::StrCat(job, "-", role, "-", index);
+  return attempt == 0 ? name : absl::StrCat(name, "-r", attempt);
+}
+
+std::string session_name(absl::string_view job_key, uint32_t attempt) { return absl::StrCat(job_key, "/", attempt); }
+
+}  // namespace gleaner::reconcile

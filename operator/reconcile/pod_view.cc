@@ -1,0 +1,143 @@
+#include "operator/reconcile/pod_view.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
+#include "operator/reconcile/names.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+using nlohmann::json;
+
+// The member of that name, or a null that all of this reads as nothing.
+const json& at(const json& object, const char* name) {
+  static const json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string text(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
+
+std::string label(const types::ObjectMeta& meta, const char* name) {
+  const auto found = meta.labels.find(name);
+  return found == meta.labels.end() ? std::string() : found->second;
+}
+
+uint32_t number(const std::string& text) {
+  uint32_t value = 0;
+  return absl::SimpleAtoi(text, &value) ? value : 0;
+}
+
+// kubectl and CNI's bandwidth plugin read these as quantities of bits per second.
+double bandwidth_of(const types::ObjectMeta& meta) {
+  double least = 0;
+  for (const char* name : {"kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth"}) {
+    const auto found = meta.annotations.find(name);
+    if (found == meta.annotations.end()) continue;
+    const auto bits = types::parse_quantity(found->second);
+    if (bits.ok() && *bits > 0) least = least == 0 ? *bits : std::min(least, *bits);
+  }
+  return least;
+}
+
+PodView::Phase parse_phase(const std::string& phase) {
+  if (phase == "Running") return PodView::Phase::kRunning;
+  if (phase == "Succeeded") return PodView::Phase::kSucceeded;
+  if (phase == "Failed") return PodView::Phase::kFailed;
+  return PodView::Phase::kPending;
+}
+
+// Reasons in a failed pod's status that are the machine's or the cluster's doing.
+bool is_eviction(absl::string_view reason) {
+  static constexpr std::array<absl::string_view, 9> kReasons = {
+      "Evicted",     "NodeLost",     "Preempting", "Preempted",
+      "Shutdown",    "NodeShutdown", "Terminated", "UnexpectedAdmissionError",
+      "NodeAffinity"};
+  return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end() || reason.substr(0, 5) == "OutOf";
+}
+
+// A container that waits because of an error, not because it is its turn.
+bool is_start_error(absl::string_view reason) {
+  return reason.substr(0, 3) == "Err" || reason == "ImagePullBackOff" || reason == "InvalidImageName" ||
+         reason == "CrashLoopBackOff" || reason == "RunContainerError" || reason.substr(0, 6) == "Create";
+}
+
+void read_containers(const json& statuses, PodView& pod) {
+  if (!statuses.is_array()) return;
+  for (const json& status : statuses) {
+    const json& state = at(status, "state");
+    const json& waiting = at(state, "waiting");
+    if (const std::string reason = text(at(waiting, "reason")); is_start_error(reason) && pod.waiting_reason.empty()) {
+      pod.waiting_reason = reason;
+      pod.waiting_message = text(at(waiting, "message"));
+    }
+    const json& terminated = at(state, "terminated");
+    const json& code = at(terminated, "exitCode");
+    if (!code.is_number_integer() || code.get<int>() == 0) continue;
+    PodView::Exit exit{text(at(status, "name")), code.get<int>(), text(at(terminated, "reason"))};
+    if (const auto time = types::parse_time(text(at(terminated, "finishedAt"))); time.ok()) exit.at = *time;
+    if (!pod.exit.has_value() || exit.at < pod.exit->at) pod.exit = std::move(exit);
+  }
+}
+
+void read_gates(const json& gates, PodView& pod) {
+  if (!gates.is_array()) return;
+  for (const json& gate : gates) {
+    const std::string name = text(at(gate, "name"));
+    if (name == kGangGate) {
+      pod.gated = true;
+    } else {
+      pod.other_gates.push_back(name);
+    }
+  }
+}
+
+void read_conditions(const json& conditions, PodView& pod) {
+  if (!conditions.is_array()) return;
+  for (const json& condition : conditions) {
+    const std::string type = text(at(condition, "type"));
+    const bool is_true = text(at(condition, "status")) == "True";
+    if (type == "DisruptionTarget" && is_true) pod.evicted_by = text(at(condition, "reason"));
+    if (type == "PodScheduled" && !is_true && text(at(condition, "reason")) == "Unschedulable") {
+      pod.unschedulable = text(at(condition, "message"));
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PodView> parse_pod(const json& object) {
+  GLN_ASSIGN_OR_RETURN(const types::ObjectMeta meta, types::parse_meta(object));
+  PodView pod;
+  pod.name = meta.name;
+  pod.ns = meta.ns;
+  pod.uid = meta.uid;
+  pod.created = meta.creation_time;
+  pod.deletion = meta.deletion_time;
+  pod.job = label(meta, types::kJobLabel);
+  pod.role = label(meta, types::kRoleLabel);
+  pod.index = number(label(meta, types::kIndexLabel));
+  pod.attempt = number(label(meta, types::kAttemptLabel));
+  pod.bits_per_second = bandwidth_of(meta);
+  for (const types::OwnerReference& owner : meta.owners) {
+    if (owner.controller && owner.kind == "TrainingJob") pod.owner_uid = owner.uid;
+  }
+  const json& spec = at(object, "spec");
+  pod.node = text(at(spec, "nodeName"));
+  read_gates(at(spec, "schedulingGates"), pod);
+  const json& status = at(object, "status");
+  pod.phase = parse_phase(text(at(status, "phase")));
+  pod.ip = text(at(status, "podIP"));
+  if (const std::string reason = text(at(status, "reason")); is_eviction(reason)) pod.evicted_by = reason;
+  read_conditions(at(status, "conditions"), pod);
+  read_containers(at(status, "initContainerStatuses"), pod);
+  read_containers(at(status, "containerStatuses"), pod);
+  return pod;
+}
+
+}  // namespace gleaner::reconcile

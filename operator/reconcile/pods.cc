@@ -1,0 +1,228 @@
+#include "operator/reconcile/pods.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "operator/reconcile/names.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDataPort = 7071;
+constexpr int kMetricsPort = 7072;
+constexpr char kBootstrapFolder[] = "/var/run/gleaner";
+constexpr char kBootstrapVolume[] = "gleaner-bootstrap";
+constexpr int kTokenSeconds = 3600;
+
+json metadata(const types::TrainingJob& job, const char* role, uint32_t index) {
+  return {{"name", pod_name(job.meta.name, role, index, job.status.attempt)},
+          {"namespace", job.meta.ns},
+          {"labels",
+           {{types::kJobLabel, job.meta.name},
+            {types::kRoleLabel, role},
+            {types::kIndexLabel, absl::StrCat(index)},
+            {types::kAttemptLabel, absl::StrCat(job.status.attempt)},
+            {"app.kubernetes.io/managed-by", "gleaner"}}}};
+}
+
+json owner(const types::TrainingJob& job) {
+  return json::array({{{"apiVersion", types::kApiVersion},
+                       {"kind", "TrainingJob"},
+                       {"name", job.meta.name},
+                       {"uid", job.meta.uid},
+                       {"controller", true},
+                       {"blockOwnerDeletion", true}}});
+}
+
+// What a member needs to prove who it is and to know its coordinator.
+json bootstrap_volume() {
+  return {{"name", kBootstrapVolume},
+          {"projected",
+           {{"sources",
+             json::array({{{"serviceAccountToken",
+                            {{"audience", kTokenAudience}, {"expirationSeconds", kTokenSeconds}, {"path", "token"}}}},
+                          {{"configMap",
+                            {{"name", kBootstrapConfigMap},
+                             {"items", json::array({{{"key", "ca.crt"}, {"path", "ca.crt"}}})}}}}})}}}};
+}
+
+json bootstrap_mount() { return {{"name", kBootstrapVolume}, {"mountPath", kBootstrapFolder}, {"readOnly", true}}; }
+
+json variable(const char* name, std::string value) { return {{"name", name}, {"value", std::move(value)}}; }
+
+// $(POD_IP) is replaced by the kubelet.
+json member_environment(const types::TrainingJob& job, const Settings& settings) {
+  return json::array({{{"name", "GLEANER_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}},
+                      variable("GLEANER_COORDINATOR", settings.coordinator),
+                      variable("GLEANER_JOB", session_of(job)),
+                      variable("GLEANER_TOKEN_FILE", absl::StrCat(kBootstrapFolder, "/token")),
+                      variable("GLEANER_CA_FILE", absl::StrCat(kBootstrapFolder, "/ca.crt"))});
+}
+
+// Ours first: the user's own variables may refer to them.
+void prepend(json& list, json ours) {
+  if (list.is_array()) {
+    for (json& item : list) ours.push_back(std::move(item));
+  }
+  list = std::move(ours);
+}
+
+void add_to_container(json& container, const json& environment, bool first) {
+  prepend(container["env"], environment);
+  json& mounts = container["volumeMounts"];
+  if (!mounts.is_array()) mounts = json::array();
+  mounts.push_back(bootstrap_mount());
+  if (!first) return;
+  json& ports = container["ports"];
+  if (!ports.is_array()) ports = json::array();
+  ports.push_back({{"name", "gleaner"}, {"containerPort", kDataPort}});
+  ports.push_back({{"name", "metrics"}, {"containerPort", kMetricsPort}});
+}
+
+json worker_environment(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+  json environment = member_environment(job, settings);
+  environment.push_back(variable("GLEANER_WORKER", absl::StrCat(index)));
+  environment.push_back(variable("GLEANER_WORKERS", absl::StrCat(job.workers.replicas)));
+  environment.push_back(variable("GLEANER_ATTEMPT", absl::StrCat(job.status.attempt)));
+  if (job.workers.local_ranks > 1) {
+    environment.push_back(variable("GLEANER_LOCAL_SIZE", absl::StrCat(job.workers.local_ranks)));
+  }
+  environment.push_back(variable("GLEANER_ADDRESS", absl::StrCat("$(GLEANER_POD_IP):", kDataPort)));
+  environment.push_back(variable("GLEANER_METRICS", absl::StrCat("$(GLEANER_POD_IP):", kMetricsPort)));
+  environment.push_back(
+      variable("GLEANER_OPEN_TIMEOUT", absl::StrCat(std::ceil(absl::ToDoubleSeconds(job.run_policy.start_deadline)))));
+  return environment;
+}
+
+// The user's labels and annotations stay; ours win.
+void merge_metadata(const json& user, json& ours) {
+  if (!user.is_object()) return;
+  for (const char* kind : {"labels", "annotations"}) {
+    const auto found = user.find(kind);
+    if (found == user.end() || !found->is_object()) continue;
+    json merged = *found;
+    if (ours.contains(kind)) merged.update(ours[kind]);
+    ours[kind] = std::move(merged);
+  }
+}
+
+// Quantities of bits per second, as CNI's bandwidth plugin reads them. It takes no less than 1k.
+json bandwidth_annotations(double bits_per_second) {
+  const std::string quantity = absl::StrCat(static_cast<int64_t>(std::max(bits_per_second, 1000.0)));
+  return {{"kubernetes.io/ingress-bandwidth", quantity}, {"kubernetes.io/egress-bandwidth", quantity}};
+}
+
+json summer_resources(const types::TrainingJob& job) {
+  json resources = job.communication.summers.resources;
+  if (!resources.is_object()) resources = json::object();
+  json& requests = resources["requests"];
+  if (!requests.is_object()) requests = {{"cpu", "100m"}, {"memory", "64Mi"}};
+  requests[types::kSummerResource] = "1";
+  json& limits = resources["limits"];
+  if (!limits.is_object()) limits = json::object();
+  limits[types::kSummerResource] = "1";
+  return resources;
+}
+
+json prefer_node(const std::string& node) {
+  const json here = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}};
+  return {{"nodeAffinity",
+           {{"preferredDuringSchedulingIgnoredDuringExecution",
+             json::array({{{"weight", 100}, {"preference", {{"matchFields", json::array({here})}}}}})}}}};
+}
+
+json summer_container(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+  json environment = member_environment(job, settings);
+  environment.push_back(variable("GLEANER_ADDRESS", absl::StrCat("$(GLEANER_POD_IP):", kDataPort)));
+  return {
+      {"name", "summer"},
+      {"image", settings.summer_image},
+      {"imagePullPolicy", "IfNotPresent"},
+      {"command", {"gleaner-summer"}},
+      {"args",
+       {"--listen", absl::StrCat("$(GLEANER_POD_IP):", kDataPort), "--index", absl::StrCat(index), "--metrics",
+        absl::StrCat("$(GLEANER_POD_IP):", kMetricsPort), "--join-timeout",
+        absl::StrCat(std::ceil(absl::ToDoubleSeconds(job.run_policy.start_deadline)))}},
+      {"env", environment},
+      {"ports", json::array({{{"name", "gleaner"}, {"containerPort", kDataPort}},
+                             {{"name", "metrics"}, {"containerPort", kMetricsPort}}})},
+      {"resources", summer_resources(job)},
+      {"securityContext",
+       {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}},
+      {"volumeMounts", json::array({bootstrap_mount()})}};
+}
+
+}  // namespace
+
+std::string session_of(const types::TrainingJob& job) { return session_name(job.meta.key(), job.status.attempt); }
+
+json worker_pod(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+  json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata(job, kWorker, index)}};
+  pod["metadata"]["ownerReferences"] = owner(job);
+  if (job.workers.pod_template.contains("metadata")) {
+    merge_metadata(job.workers.pod_template["metadata"], pod["metadata"]);
+  }
+  json spec = job.workers.pod_template.value("spec", json::object());
+  const json environment = worker_environment(job, index, settings);
+  bool first = true;
+  for (json& container : spec["containers"]) {
+    add_to_container(container, environment, first);
+    first = false;
+  }
+  json& volumes = spec["volumes"];
+  if (!volumes.is_array()) volumes = json::array();
+  volumes.push_back(bootstrap_volume());
+  spec["restartPolicy"] = "Never";  // what a lost worker means is for the operator to decide
+  spec["hostname"] = pod_name(job.meta.name, kWorker, index, 0);
+  spec["subdomain"] = job.meta.name;
+  if (job.workers.replicas > 1) {
+    json& gates = spec["schedulingGates"];
+    if (!gates.is_array()) gates = json::array();
+    gates.push_back({{"name", kGangGate}});
+  }
+  pod["spec"] = std::move(spec);
+  return pod;
+}
+
+json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::Candidate& candidate,
+                const Settings& settings) {
+  json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata(job, kSummer, index)}};
+  pod["metadata"]["ownerReferences"] = owner(job);
+  if (candidate.bits_per_second > 0) {
+    pod["metadata"]["annotations"] = bandwidth_annotations(candidate.bits_per_second);
+  }
+  pod["spec"] = {{"restartPolicy", "Never"},
+                 {"terminationGracePeriodSeconds", 5},
+                 {"securityContext",
+                  {{"runAsNonRoot", true},
+                   {"runAsUser", 65532},
+                   {"runAsGroup", 65532},
+                   {"fsGroup", 65532},
+                   {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+                 {"automountServiceAccountToken", false},
+                 {"enableServiceLinks", false},
+                 {"affinity", prefer_node(candidate.node)},
+                 {"containers", json::array({summer_container(job, index, settings)})},
+                 {"volumes", json::array({bootstrap_volume()})}};
+  if (!settings.summer_priority_class.empty()) pod["spec"]["priorityClassName"] = settings.summer_priority_class;
+  return pod;
+}
+
+json worker_service(const types::TrainingJob& job) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata",
+           {{"name", job.meta.name},
+            {"namespace", job.meta.ns},
+            {"labels", {{types::kJobLabel, job.meta.name}, {"app.kubernetes.io/managed-by", "gleaner"}}},
+            {"ownerReferences", owner(job)}}},
+          {"spec",
+           {{"clusterIP", "None"},
+            {"publishNotReadyAddresses", true},
+            {"selector", {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, kWorker}}},
+            {"ports", json::array({{{"name", "gleaner"}, {"port", kDataPort}}})}}}};
+}
+
+}  // namespace gleaner::reconcile

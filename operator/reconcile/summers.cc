@@ -1,0 +1,51 @@
+#include "operator/reconcile/summers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/plan/model.h"
+#include "operator/reconcile/failure.h"
+#include "operator/reconcile/names.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+constexpr double kWorthIt = 0.01;  // of a step, for one more summer
+
+}  // namespace
+
+bool wants_summers(const types::TrainingJob& job) {
+  return job.workers.replicas > 1 && job.communication.strategy != types::Strategy::kColocated &&
+         job.communication.summers.max > 0;
+}
+
+std::vector<placement::Candidate> choose_summers(const types::TrainingJob& job, const std::vector<double>& worker_bits,
+                                                 std::vector<placement::Candidate> candidates) {
+  const types::SummersWanted& wanted = job.communication.summers;
+  plan::Fleet fleet{worker_bits, {}};
+  double before = plan::bound_seconds(fleet, 1);
+  std::vector<placement::Candidate> chosen;
+  for (placement::Candidate& candidate : candidates) {
+    if (chosen.size() >= wanted.max) break;
+    if (wanted.bits_per_second > 0)
+      candidate.bits_per_second = std::min(candidate.bits_per_second, wanted.bits_per_second);
+    if (candidate.bits_per_second < plan::kMinBitsPerSecond) continue;
+    fleet.summer_bits_per_second.push_back(candidate.bits_per_second);
+    const double after = plan::bound_seconds(fleet, 1);
+    if (chosen.size() >= wanted.min && before - after < kWorthIt * before) break;
+    before = after;
+    chosen.push_back(std::move(candidate));
+  }
+  return chosen;
+}
+
+std::vector<const PodView*> running_summers(const Observed& observed) {
+  std::vector<const PodView*> summers = members_of_attempt(observed, kSummer, observed.job.communication.summers.max);
+  const auto stop = std::find_if(summers.begin(), summers.end(), [](const PodView* pod) {
+    return pod == nullptr || pod->phase != PodView::Phase::kRunning || pod->deletion.has_value();
+  });
+  summers.erase(stop, summers.end());
+  return summers;
+}
+
+}  // namespace gleaner::reconcile

@@ -1,0 +1,62 @@
+// What the operator sees of the cluster: caches of jobs, pods, nodes, profiles and plans, and the questions it has for
+// them.
+//
+// Thread safe. Every change of a job, or of something that a job owns, puts the job's key into the queue.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/env.h"
+#include "common/kube/cache.h"
+#include "common/kube/work_queue.h"
+#include "operator/placement/placement.h"
+#include "operator/reconcile/decide.h"
+#include "operator/reconcile/pod_view.h"
+#include "operator/types/node_profile.h"
+#include "operator/types/reduction_plan.h"
+#include "operator/types/training_job.h"
+
+namespace gleaner::operation {
+
+// A node as placement sees it.
+struct Node {
+  std::string name;
+  bool ready = false;
+  bool unschedulable = false;
+  std::map<std::string, std::string> labels;
+};
+absl::StatusOr<Node> parse_node(const kube::Object& object);
+
+class Cluster {
+ public:
+  // `watch`: one namespace, or empty for all. `client` and `queue` outlive it.
+  Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, const std::string& watch);
+
+  bool wait_synced(absl::Duration timeout) const;
+
+  std::shared_ptr<const types::TrainingJob> job(const std::string& key) const { return jobs_->get(key); }
+  std::vector<std::shared_ptr<const types::TrainingJob>> jobs() const { return jobs_->list(); }
+  std::vector<std::shared_ptr<const types::NodeProfile>> profiles() const { return profiles_->list(); }
+  std::shared_ptr<const reconcile::PodView> pod(const std::string& key) const { return pods_->get(key); }
+
+  // Everything but the session's part of what decide() needs.
+  reconcile::Observed observe(const types::TrainingJob& job) const;
+
+ private:
+  std::vector<placement::Candidate> candidates(const types::TrainingJob& job,
+                                               const std::vector<std::string>& worker_nodes) const;
+  reconcile::NodeView node(const std::string& name) const;
+
+  const Env env_;
+  std::unique_ptr<kube::Cache<types::TrainingJob>> jobs_;
+  std::unique_ptr<kube::Cache<reconcile::PodView>> pods_;
+  std::unique_ptr<kube::Cache<Node>> nodes_;
+  std::unique_ptr<kube::Cache<types::NodeProfile>> profiles_;
+  std::unique_ptr<kube::Cache<types::ReductionPlan>> plans_;
+};
+
+}  // namespace gleaner::operation

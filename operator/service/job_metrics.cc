@@ -1,0 +1,124 @@
+#include "operator/service/job_metrics.h"
+
+#include <array>
+#include <utility>
+
+namespace gleaner::operation {
+namespace {
+
+constexpr std::array<const char*, 7> kPhases = {"Pending",   "Starting",  "Running", "Restarting",
+                                                "Suspended", "Succeeded", "Failed"};
+
+prometheus::Family<prometheus::Gauge>* gauges(prometheus::Registry& registry, const char* name, const char* help) {
+  return &prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+
+const char* strategy_name(types::Strategy strategy) {
+  return strategy == types::Strategy::kColocated ? "Colocated" : "Auto";
+}
+
+}  // namespace
+
+JobMetrics::JobMetrics(prometheus::Registry& registry)
+    : jobs_(gauges(registry, "gleaner_jobs", "TrainingJobs in this phase")),
+      info_(gauges(registry, "gleaner_job_info", "1 for each TrainingJob")),
+      phase_(gauges(registry, "gleaner_job_phase", "1 for the phase that the job is in")),
+      workers_(gauges(registry, "gleaner_job_workers", "Workers by state")),
+      summers_(gauges(registry, "gleaner_job_summers", "Summers on CPU machines that take part")),
+      epoch_(gauges(registry, "gleaner_job_epoch", "Epoch of the plan in force; 0: none")),
+      restarts_(gauges(registry, "gleaner_job_restarts", "Failures so far that backoffLimit counts")),
+      step_bytes_(gauges(registry, "gleaner_job_step_bytes", "Gradient bytes that a worker reduces in a step")),
+      communication_(gauges(registry, "gleaner_job_step_communication_seconds",
+                            "Mean time per step with sums in flight, of the slowest worker")),
+      bound_(gauges(registry, "gleaner_job_bound_seconds", "Least time that a step's bytes can take, by the model")),
+      bound_without_summers_(
+          gauges(registry, "gleaner_job_bound_without_summers_seconds", "The bound with no summers")),
+      goodput_(gauges(registry, "gleaner_job_goodput_bytes_per_second",
+                      "Gradient bytes reduced per second of communication and worker")),
+      efficiency_(gauges(registry, "gleaner_job_efficiency_ratio", "Bound over measured")),
+      steps_(&prometheus::BuildCounter()
+                  .Name("gleaner_job_steps_total")
+                  .Help("Steps of the worker that is furthest; starts again with an attempt")
+                  .Register(registry)) {
+  for (const char* phase : kPhases) jobs_->Add({{"phase", phase}}).Set(0);
+}
+
+void JobMetrics::set(Series& series, Gauges* family, double value, const prometheus::Labels& more) {
+  prometheus::Labels labels = series.labels;
+  labels.insert(more.begin(), more.end());
+  prometheus::Gauge& gauge = family->Add(labels);
+  gauge.Set(value);
+  for (const auto& [known, pointer] : series.gauges) {
+    if (pointer == &gauge) return;
+  }
+  series.gauges.emplace_back(family, &gauge);
+}
+
+void JobMetrics::enter_phase(Series& series, const std::string& phase) {
+  if (series.phase == phase) return;
+  prometheus::Labels labels = series.labels;
+  if (!series.phase.empty()) {
+    jobs_->Add({{"phase", series.phase}}).Decrement();
+    labels["phase"] = series.phase;
+    prometheus::Gauge& old = phase_->Add(labels);
+    std::erase_if(series.gauges, [&old](const auto& entry) { return entry.second == &old; });
+    phase_->Remove(&old);
+  }
+  series.phase = phase;
+  if (phase.empty()) return;
+  jobs_->Add({{"phase", phase}}).Increment();
+  set(series, phase_, 1, {{"phase", phase}});
+}
+
+void JobMetrics::follow_session(Series& series, const coordinator::Summary& summary) {
+  if (summary.tensors > 0) {
+    set(series, step_bytes_, summary.bytes_per_step);
+    set(series, bound_, summary.bound_seconds);
+    set(series, bound_without_summers_, summary.bound_seconds_without_summers);
+  }
+  if (series.steps == nullptr) series.steps = &steps_->Add(series.labels);
+  const auto steps = static_cast<double>(summary.steps);
+  if (steps < series.steps_seen) {  // a new attempt
+    steps_->Remove(series.steps);
+    series.steps = &steps_->Add(series.labels);
+    series.steps_seen = 0;
+  }
+  series.steps->Increment(steps - series.steps_seen);
+  series.steps_seen = steps;
+  if (summary.steps == 0) return;
+  set(series, communication_, summary.step_communication_seconds);
+  set(series, goodput_, summary.goodput_bytes_per_second);
+  set(series, efficiency_, summary.efficiency);
+}
+
+void JobMetrics::update(const types::TrainingJob& job, const types::TrainingJobStatus& status,
+                        const coordinator::JobState* session) {
+  absl::MutexLock lock(&mutex_);
+  auto [entry, is_new] = series_.try_emplace(job.meta.key());
+  Series& series = entry->second;
+  if (is_new) {
+    series.labels = {{"namespace", job.meta.ns}, {"trainingjob", job.meta.name}};
+    set(series, info_, 1, {{"strategy", strategy_name(job.communication.strategy)}});
+  }
+  enter_phase(series, status.phase);
+  set(series, workers_, status.workers_wanted, {{"state", "wanted"}});
+  set(series, workers_, status.workers_ready, {{"state", "ready"}});
+  set(series, workers_, status.workers_succeeded, {{"state", "succeeded"}});
+  set(series, workers_, status.workers_failed, {{"state", "failed"}});
+  set(series, summers_, status.summers_ready);
+  set(series, epoch_, status.epoch);
+  set(series, restarts_, status.restarts);
+  if (session != nullptr) follow_session(series, session->summary);
+}
+
+void JobMetrics::remove(const std::string& key) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = series_.find(key);
+  if (found == series_.end()) return;
+  enter_phase(found->second, "");
+  for (const auto& [family, gauge] : found->second.gauges) family->Remove(gauge);
+  if (found->second.steps != nullptr) steps_->Remove(found->second.steps);
+  series_.erase(found);
+}
+
+}  // namespace gleaner::operation

@@ -1,0 +1,62 @@
+// gleaner_job_* and gleaner_jobs (docs/metrics.md): a job's series come and go with its TrainingJob. Thread safe.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "operator/coordinator/service.h"
+#include "operator/types/training_job.h"
+
+namespace gleaner::operation {
+
+class JobMetrics {
+ public:
+  explicit JobMetrics(prometheus::Registry& registry);
+
+  // `session` may be null.
+  void update(const types::TrainingJob& job, const types::TrainingJobStatus& status,
+              const coordinator::JobState* session) ABSL_LOCKS_EXCLUDED(mutex_);
+  void remove(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Gauges = prometheus::Family<prometheus::Gauge>;
+  // One job's series: what is not known has none.
+  struct Series {
+    prometheus::Labels labels;
+    std::string phase;
+    std::vector<std::pair<Gauges*, prometheus::Gauge*>> gauges;
+    prometheus::Counter* steps = nullptr;
+    double steps_seen = 0;
+  };
+
+  void set(Series& series, Gauges* family, double value, const prometheus::Labels& more = {});
+  void enter_phase(Series& series, const std::string& phase);
+  void follow_session(Series& series, const coordinator::Summary& summary);
+
+  Gauges* const jobs_;
+  Gauges* const info_;
+  Gauges* const phase_;
+  Gauges* const workers_;
+  Gauges* const summers_;
+  Gauges* const epoch_;
+  Gauges* const restarts_;
+  Gauges* const step_bytes_;
+  Gauges* const communication_;
+  Gauges* const bound_;
+  Gauges* const bound_without_summers_;
+  Gauges* const goodput_;
+  Gauges* const efficiency_;
+  prometheus::Family<prometheus::Counter>* const steps_;
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, Series> series_ ABSL_GUARDED_BY(mutex_);  // by job key
+};
+
+}  // namespace gleaner::operation

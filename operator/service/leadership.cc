@@ -1,0 +1,120 @@
+#include "operator/service/leadership.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/thread.h"
+
+namespace gleaner::operation {
+namespace {
+
+constexpr absl::Duration kFreshen = absl::Minutes(1);
+constexpr char kPortName[] = "grpc";
+
+std::vector<std::string> host_names(const OperatorOptions& options) {
+  return {absl::StrCat(options.service, ".", options.ns, ".svc"), options.service,
+          absl::StrCat(options.service, ".", options.ns),
+          absl::StrCat(options.service, ".", options.ns, ".svc.cluster.local")};
+}
+
+// "namespace/name/attempt" -> "namespace/name".
+std::string job_key(const std::string& session) { return session.substr(0, session.rfind('/')); }
+
+reconcile::Settings settings_of(const OperatorOptions& options) {
+  return {absl::StrCat(options.service, ".", options.ns, ".svc:", options.listen.port), options.summer_image,
+          options.summer_priority_class};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Leadership>> Leadership::begin(const Parts& parts) {
+  auto leadership = std::unique_ptr<Leadership>(new Leadership(parts));
+  GLN_RETURN_IF_ERROR(leadership->start());
+  return leadership;
+}
+
+Leadership::Leadership(const Parts& parts)
+    : parts_(parts),
+      identities_(parts.env, parts.client, parts.options.ns, host_names(parts.options), parts.folder),
+      authenticator_(parts.env, parts.client,
+                     [this](const std::string& ns, const std::string& name) { return find_pod(ns, name); }),
+      job_metrics_(parts.registry),
+      events_(kube::EventRecorder::start(parts.env, parts.client, "gleaner-operator", parts.options.identity)) {}
+
+absl::Status Leadership::start() {
+  GLN_RETURN_IF_ERROR(identities_.refresh());
+  coordinator::Service::ServiceOptions options;
+  options.listen = parts_.options.listen;
+  options.tls = {identities_.certificate_file(), identities_.key_file()};
+  options.authenticator = &authenticator_;
+  options.on_changed = [queue = &parts_.queue](const std::string& session) { queue->add(job_key(session)); };
+  options.registry = &parts_.registry;
+  GLN_ASSIGN_OR_RETURN(sessions_, coordinator::Service::start(parts_.env, std::move(options)));
+  reconciler_ = std::make_unique<JobReconciler>(JobReconciler::Parts{parts_.env, parts_.client, parts_.cluster,
+                                                                     *sessions_, identities_, *events_, job_metrics_,
+                                                                     settings_of(parts_.options)});
+  for (const auto& job : parts_.cluster.jobs()) parts_.queue.add(job->meta.key());
+  controller_ = kube::Controller::start(parts_.env, {"trainingjob", parts_.options.workers}, *reconciler_, parts_.queue,
+                                        &parts_.registry);
+  GLN_RETURN_IF_ERROR(publish_endpoint());
+  parts_.metrics.set_leader(true);
+  parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
+  freshener_ = std::thread([this] {
+    name_this_thread("gln-fresh");
+    keep_fresh();
+  });
+  return absl::OkStatus();
+}
+
+Leadership::~Leadership() {
+  stopping_.Notify();
+  if (freshener_.joinable()) freshener_.join();
+  controller_.reset();  // no reconciler runs any more
+  sessions_.reset();
+  parts_.metrics.set_leader(false);
+}
+
+absl::Status Leadership::publish_endpoint() {
+  const OperatorOptions& options = parts_.options;
+  const kube::Object slice = {
+      {"apiVersion", "discovery.k8s.io/v1"},
+      {"kind", "EndpointSlice"},
+      {"metadata",
+       {{"name", options.service},
+        {"namespace", options.ns},
+        {"labels",
+         {{"kubernetes.io/service-name", options.service},
+          {"endpointslice.kubernetes.io/managed-by", "gleaner-operator"}}}}},
+      {"addressType", options.pod_ip.find(':') == std::string::npos ? "IPv4" : "IPv6"},
+      {"endpoints", {{{"addresses", {options.pod_ip}}, {"conditions", {{"ready", true}}}}}},
+      {"ports", {{{"name", kPortName}, {"port", sessions_->address().port}, {"protocol", "TCP"}}}}};
+  kube::ApplyOptions apply;
+  apply.field_manager = "gleaner-operator";
+  return parts_.client.apply(kube::endpoint_slices(), slice, apply).status();
+}
+
+void Leadership::keep_fresh() {
+  while (!stopping_.WaitForNotificationWithTimeout(kFreshen)) {
+    if (const absl::Status status = identities_.refresh(); !status.ok()) {
+      parts_.env.log->warning("can't look after the certificates; tried again in a minute", "error", status.message());
+    }
+    if (const absl::Status status = publish_endpoint(); !status.ok()) {
+      parts_.env.log->warning("can't write the coordinator's EndpointSlice", "error", status.message());
+    }
+    parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
+  }
+}
+
+absl::StatusOr<reconcile::PodView> Leadership::find_pod(const std::string& ns, const std::string& name) {
+  if (const auto pod = parts_.cluster.pod(absl::StrCat(ns, "/", name)); pod != nullptr) return *pod;
+  // The cache may be behind: a pod that has just started asks at once.
+  absl::StatusOr<kube::Object> object = parts_.client.get(kube::pods(), ns, name);
+  if (absl::IsNotFound(object.status())) {
+    return absl::PermissionDeniedError(absl::StrCat("there is no pod ", ns, "/", name));
+  }
+  if (!object.ok()) return absl::UnavailableError(object.status().message());
+  return reconcile::parse_pod(*object);
+}
+
+}  // namespace gleaner::operation

@@ -1,0 +1,65 @@
+// What only the leading operator runs: the sessions of all jobs, the reconciler, and the EndpointSlice that leads
+// members to it.
+//
+// Made when the lease is ours; destroyed before it is given up. Destroying it leaves every job running: members look
+// for the next leader.
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <memory>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "common/base/env.h"
+#include "common/kube/client.h"
+#include "common/kube/controller.h"
+#include "common/kube/events.h"
+#include "common/kube/work_queue.h"
+#include "operator/service/cluster.h"
+#include "operator/service/identity_store.h"
+#include "operator/service/job_metrics.h"
+#include "operator/service/job_reconciler.h"
+#include "operator/service/operator_metrics.h"
+#include "operator/service/options.h"
+#include "operator/service/token_authenticator.h"
+
+namespace gleaner::operation {
+
+class Leadership {
+ public:
+  struct Parts {
+    Env env;
+    const OperatorOptions& options;
+    kube::Client& client;
+    Cluster& cluster;
+    kube::WorkQueue& queue;
+    prometheus::Registry& registry;
+    OperatorMetrics& metrics;
+    std::string folder;  // private, for key files
+  };
+  static absl::StatusOr<std::unique_ptr<Leadership>> begin(const Parts& parts);
+  ~Leadership();
+
+ private:
+  explicit Leadership(const Parts& parts);
+  absl::Status start();
+  absl::Status publish_endpoint();
+  void keep_fresh();  // its own thread
+  absl::StatusOr<reconcile::PodView> find_pod(const std::string& ns, const std::string& name);
+
+  const Parts parts_;
+  IdentityStore identities_;
+  TokenAuthenticator authenticator_;
+  JobMetrics job_metrics_;
+  std::unique_ptr<kube::EventRecorder> events_;
+  std::unique_ptr<coordinator::Service> sessions_;
+  std::unique_ptr<JobReconciler> reconciler_;
+  std::unique_ptr<kube::Controller> controller_;
+  absl::Notification stopping_;
+  std::thread freshener_;
+};
+
+}  // namespace gleaner::operation

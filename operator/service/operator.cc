@@ -1,0 +1,146 @@
+#include "operator/service/operator.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/status_macros.h"
+#include "common/kube/http_server.h"
+#include "common/kube/leader.h"
+#include "common/metrics/server.h"
+#include "operator/service/leadership.h"
+
+namespace gleaner::operation {
+namespace {
+
+constexpr char kLeaseName[] = "gleaner-operator";
+constexpr absl::Duration kFirstSync = absl::Minutes(5);
+constexpr int kPollMilliseconds = 200;
+constexpr uint32_t kRequestsInFlight = 32;
+
+// A folder of this process alone, for the key files; gone with it.
+class PrivateFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<PrivateFolder>> make() {
+    std::string path = (std::filesystem::temp_directory_path() / "gleaner-operator-XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr) return absl::UnavailableError(absl::StrCat("can't make a folder like ", path));
+    return std::make_unique<PrivateFolder>(std::move(path));
+  }
+  explicit PrivateFolder(std::string path) : path_(std::move(path)) {}
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  ~PrivateFolder() {
+    std::error_code ignored;  // the folder lies in a temporary place anyway
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+// What the election's thread says to the one that runs everything.
+class Office {
+ public:
+  void take() {
+    absl::MutexLock lock(&mutex_);
+    held_ = true;
+  }
+  void lose() {
+    absl::MutexLock lock(&mutex_);
+    lost_ = true;
+  }
+  bool held() const {
+    absl::MutexLock lock(&mutex_);
+    return held_;
+  }
+  bool lost() const {
+    absl::MutexLock lock(&mutex_);
+    return lost_;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+bool signalled(int descriptor) {
+  pollfd waiting{descriptor, POLLIN, 0};
+  return poll(&waiting, 1, kPollMilliseconds) > 0;
+}
+
+std::unique_ptr<kube::LeaderElection> stand_for_election(const Env& env, kube::Client& client,
+                                                         const OperatorOptions& options, Office& office) {
+  kube::LeaderElection::Options election;
+  election.ns = options.ns;
+  election.name = kLeaseName;
+  election.identity = options.identity;
+  election.lease_duration = options.lease_duration;
+  election.renew_deadline = options.lease_duration * 2 / 3;
+  election.retry_period = options.lease_duration / 8;
+  election.on_acquired = [&office] { office.take(); };
+  election.on_lost = [&office, log = env.log] {
+    office.lose();
+    log->error("the lease is lost: another replica leads; this one ends");
+  };
+  return kube::LeaderElection::start(env, client, std::move(election));
+}
+
+// Leads whenever it may, until a signal or the loss of the lease.
+absl::Status serve(const Leadership::Parts& parts, int signal_descriptor) {
+  Office office;
+  const auto election = stand_for_election(parts.env, parts.client, parts.options, office);
+  std::unique_ptr<Leadership> leadership;
+  while (!signalled(signal_descriptor)) {
+    if (office.lost()) return absl::AbortedError("the lease was lost");
+    if (leadership != nullptr || !office.held()) continue;
+    parts.env.log->info("this replica leads", "identity", parts.options.identity);
+    GLN_ASSIGN_OR_RETURN(leadership, Leadership::begin(parts));
+  }
+  parts.env.log->info("stopping: jobs go on under the next leader");
+  leadership.reset();  // before the lease is given up
+  election->release();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status run(const Env& env, const OperatorOptions& options, const kube::Credentials& credentials,
+                 int signal_descriptor) {
+  GLN_ASSIGN_OR_RETURN(const auto folder, PrivateFolder::make());
+  const auto registry = std::make_shared<prometheus::Registry>();
+  OperatorMetrics metrics(*registry, GLEANER_VERSION);
+  GLN_ASSIGN_OR_RETURN(const auto metrics_server, metrics::MetricsServer::start(options.metrics, registry));
+  kube::Client::Options client_options;
+  client_options.credentials = credentials;
+  client_options.user_agent = absl::StrCat("gleaner-operator/", GLEANER_VERSION);
+  client_options.in_flight = kRequestsInFlight;
+  GLN_ASSIGN_OR_RETURN(const auto client, kube::Client::create(env, std::move(client_options)));
+  kube::WorkQueue queue(*env.clock);
+  Cluster cluster(env, *client, queue, options.watch);
+  GLN_ASSIGN_OR_RETURN(
+      const auto health,
+      kube::HttpServer::start({options.health}, kube::health_routes([&cluster]() -> std::string {
+                                return cluster.wait_synced(absl::ZeroDuration()) ? "" : "the caches are not filled yet";
+                              })));
+  const absl::Duration give_up = env.clock->since_start() + kFirstSync;
+  while (!cluster.wait_synced(absl::ZeroDuration())) {
+    if (signalled(signal_descriptor)) return absl::OkStatus();
+    if (env.clock->since_start() > give_up) {
+      return absl::DeadlineExceededError(
+          "the API server did not list jobs, pods, nodes, profiles and plans within 5 minutes: are the CRDs installed, "
+          "and may "
+          "this service account list them?");
+    }
+  }
+  return serve({env, options, *client, cluster, queue, *registry, metrics, folder->path()}, signal_descriptor);
+}
+
+}  // namespace gleaner::operation
