@@ -12,10 +12,12 @@ void raise_to(prometheus::Counter& counter, double value) {
 Metrics::Metrics(prometheus::Registry& registry, const std::string& job) {
   const prometheus::Labels labels{{"job_name", job}};
   const auto gauge = [&](const char* name, const char* help) {
-    return &prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+    auto& family = prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+    return gauges_.emplace_back(&family, &family.Add(labels)).second;
   };
   const auto counter = [&](const char* name, const char* help) {
-    return &prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
+    auto& family = prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+    return counters_.emplace_back(&family, &family.Add(labels)).second;
   };
   ranks_expected_ = gauge("gleaner_coordinator_expected_ranks", "Ranks that the job has.");
   ranks_joined_ = gauge("gleaner_coordinator_joined_ranks", "Ranks that have joined.");
@@ -36,13 +38,18 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job) {
   rejected_ = counter("gleaner_coordinator_rejected_joins_total", "Members that were not let in.");
 }
 
-void Metrics::update(const Core& core) {
+Metrics::~Metrics() {
+  for (const auto& [family, gauge] : gauges_) family->Remove(gauge);
+  for (const auto& [family, counter] : counters_) family->Remove(counter);
+}
+
+void Metrics::update(const Core& core, uint32_t refused) {
   const Roster& roster = core.roster();
   ranks_expected_->Set(roster.ranks());
   ranks_joined_->Set(roster.joined_ranks());
   summers_expected_->Set(roster.size() - roster.ranks());
   summers_joined_->Set(roster.joined_summers());
-  raise_to(*rejected_, core.rejected());
+  raise_to(*rejected_, core.rejected() + refused);
   const Summary summary = core.summary();
   epoch_->Set(summary.epoch);
   tensors_->Set(static_cast<double>(summary.tensors));

@@ -1,11 +1,15 @@
-// A coordinator's state as Prometheus metrics: gleaner_coordinator_*. The registry is the caller's.
+// A job's state as Prometheus metrics: gleaner_coordinator_*{job_name}. The registry is the caller's; a job's series go
+// with the object.
 #pragma once
 
 #include <prometheus/counter.h>
+#include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "operator/coordinator/core.h"
 
@@ -14,9 +18,13 @@ namespace gleaner::coordinator {
 class Metrics {
  public:
   Metrics(prometheus::Registry& registry, const std::string& job);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
 
-  // Brings the metrics up to the core's state. On the core's thread; scrapes may run at the same time.
-  void update(const Core& core);
+  // Brings the metrics up to the core's state. On the core's thread; scrapes may run at the same time. `refused`:
+  // members that did not get as far as the core.
+  void update(const Core& core, uint32_t refused = 0);
 
  private:
   prometheus::Gauge* ranks_expected_;
@@ -33,6 +41,8 @@ class Metrics {
   prometheus::Gauge* goodput_;
   prometheus::Counter* steps_;
   prometheus::Counter* rejected_;
+  std::vector<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> gauges_;
+  std::vector<std::pair<prometheus::Family<prometheus::Counter>*, prometheus::Counter*>> counters_;
 };
 
 }  // namespace gleaner::coordinator

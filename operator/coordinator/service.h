@@ -59,6 +59,7 @@ struct JobState {
   struct Culprit {
     Role role = Role::kWorker;
     uint32_t index = 0;
+    uint32_t local_rank = 0;
   };
   std::optional<Culprit> culprit;  // who the job failed by, where one is known
 };

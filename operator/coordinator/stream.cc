@@ -2,15 +2,31 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace gleaner::coordinator {
 
-std::shared_ptr<Stream> Stream::create(StreamId id, std::string peer, Inbox* inbox) {
-  auto stream = std::shared_ptr<Stream>(new Stream(id, std::move(peer), inbox));
+Stream::Outgoing Stream::encode(const v1::CoordinatorMessage& message) {
+  auto bytes = std::make_shared<grpc::ByteBuffer>();
+  bool own = false;
+  // Fails only for messages above 2 GiB, which plans can't be; the stream then ends at the member's parser.
+  static_cast<void>(grpc::SerializationTraits<v1::CoordinatorMessage>::Serialize(message, bytes.get(), &own));
+  return bytes;
+}
+
+std::shared_ptr<Stream> Stream::create(StreamId id, std::string peer, Strangers::Place place,
+                                       std::shared_ptr<Inbox> inbox) {
+  auto stream = std::shared_ptr<Stream>(new Stream(id, std::move(peer), std::move(place), std::move(inbox)));
   stream->self_ = stream;
   return stream;
 }
 
-void Stream::start() { StartRead(&incoming_); }
+void Stream::read(size_t max_bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (ended_) return;
+  max_bytes_ = max_bytes;
+  StartRead(&incoming_);
+}
 
 void Stream::send(Outgoing message) {
   absl::MutexLock lock(&mutex_);
@@ -26,6 +42,11 @@ void Stream::end(const absl::Status& status) {
   advance();
 }
 
+void Stream::know() {
+  absl::MutexLock lock(&mutex_);
+  place_ = {};
+}
+
 void Stream::advance() {
   if (writing_ || ended_) return;
   if (!queue_.empty()) {
@@ -37,14 +58,26 @@ void Stream::advance() {
   }
 }
 
+absl::Status Stream::parse(v1::MemberMessage& message) {
+  if (incoming_.Length() > max_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a message of ", incoming_.Length(), " bytes; at most ", max_bytes_, " are taken here"));
+  }
+  const grpc::Status parsed = grpc::SerializationTraits<v1::MemberMessage>::Deserialize(&incoming_, &message);
+  return parsed.ok() ? absl::OkStatus() : absl::InvalidArgumentError("a message that can't be read");
+}
+
 void Stream::OnReadDone(bool ok) {
   if (!ok) {
-    inbox_->on_closed(id_, absl::UnavailableError("its connection broke"));
+    close(absl::UnavailableError("its connection broke"));
     return end(absl::OkStatus());
   }
-  inbox_->on_message(id_, std::move(incoming_));
+  v1::MemberMessage message;
+  const absl::Status status = parse(message);
   incoming_.Clear();
-  StartRead(&incoming_);
+  if (status.ok()) return inbox_->on_message(id_, std::move(message));
+  close(status);
+  end(status);
 }
 
 void Stream::OnWriteDone(bool ok) {
@@ -59,7 +92,16 @@ void Stream::OnWriteDone(bool ok) {
   advance();
 }
 
+void Stream::close(const absl::Status& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(closed_, true)) return;
+  }
+  inbox_->on_closed(id_, why);
+}
+
 void Stream::OnDone() {
+  close(absl::UnavailableError("its connection broke"));
   // Under the lock that every callback before this one held: nothing of theirs comes after the destructor.
   std::shared_ptr<Stream> self;
   absl::MutexLock lock(&mutex_);

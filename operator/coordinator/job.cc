@@ -1,0 +1,196 @@
+#include "operator/coordinator/job.h"
+
+#include <utility>
+
+#include "common/proto/plan_codec.h"
+#include "common/proto/proof.h"
+#include "operator/coordinator/job_messages.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+constexpr absl::Duration kTickEvery = absl::Milliseconds(100);
+constexpr absl::Duration kIdleTickEvery = absl::Milliseconds(500);  // nobody is there who could fall silent
+constexpr absl::Duration kSlowTickEvery = absl::Seconds(1);         // metrics, and what reports changed
+constexpr absl::Duration kLinger = absl::Seconds(2);                // for everyone to hear how it ended
+
+}  // namespace
+
+Job::Job(const Env& env, Service::JobOptions options, std::string nonce, std::string session,
+         std::shared_ptr<Metrics> metrics)
+    : env_(env),
+      options_(std::move(options)),
+      nonce_(std::move(nonce)),
+      metrics_(std::move(metrics)),
+      core_(options_.options, now(), {std::move(session), options_.may_resume}) {}
+
+void Job::admit(std::shared_ptr<Stream> stream, Nonces nonces, const Identity& identity,
+                const std::optional<Resume>& resume) {
+  const StreamId id = stream->id();
+  peers_[id] = {std::move(stream), std::move(nonces)};
+  core_.on_joined(id, identity, resume, now(), actions_);
+  carry_out();
+}
+
+void Job::hear(StreamId stream, const v1::MemberMessage& message) {
+  if (!peers_.contains(stream)) return;  // dropped
+  stale_ |= !message.has_heartbeat();
+  dispatch(stream, message);
+  carry_out();
+}
+
+void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
+  using Kind = v1::MemberMessage::KindCase;
+  switch (message.kind_case()) {
+    case Kind::kDeclare: {
+      const auto tensors = proto::decode(message.declare().tensors());
+      if (tensors.ok()) return core_.on_declared(stream, *tensors, now(), actions_);
+      return core_.on_disconnected(stream, tensors.status(), actions_);
+    }
+    case Kind::kAcknowledge:
+      return core_.on_acknowledged(stream, message.acknowledge().epoch(), now(), actions_);
+    case Kind::kRefuse:
+      return core_.on_refused(stream, message.refuse().epoch(), proto::decode(message.refuse().why()), now(), actions_);
+    case Kind::kReport: {
+      const v1::Report& report = message.report();
+      reported_ = true;
+      return core_.on_report(stream, {report.steps(), report.bytes(), report.communication_seconds()}, now());
+    }
+    case Kind::kFault:
+      return core_.on_fault(stream, message.fault().member(), proto::decode(message.fault().why()), now(), actions_);
+    case Kind::kLeave:
+      changed_ = true;
+      return core_.on_left(stream, proto::decode(message.leave().status()), now(), actions_);
+    case Kind::kRecalled: {
+      auto plan = proto::decode(message.recalled().plan());
+      if (plan.ok()) return core_.on_recalled(stream, *std::move(plan), now(), actions_);
+      return core_.on_disconnected(stream, plan.status(), actions_);
+    }
+    case Kind::kJoin:
+      return core_.on_disconnected(stream, absl::InvalidArgumentError("it joined twice on one stream"), actions_);
+    case Kind::kHeartbeat:
+    case Kind::KIND_NOT_SET:  // of a later version, and meant to be harmless to this one
+      return core_.on_heartbeat(stream, now());
+  }
+}
+
+void Job::closed(StreamId stream, const absl::Status& why) {
+  if (peers_.erase(stream) == 0) return;
+  changed_ = true;
+  core_.on_disconnected(stream, why, actions_);
+  carry_out();
+  settled_ = ended_at_.has_value() && peers_.empty();
+}
+
+void Job::tick() {
+  const absl::Duration time = now();
+  if (ended_at_.has_value() && !settled_ && (peers_.empty() || time - *ended_at_ >= kLinger)) {
+    drop(absl::UnavailableError("the job has ended"));
+    settled_ = true;
+  }
+  if (time < next_tick_) return;
+  next_tick_ = time + (peers_.empty() ? kIdleTickEvery : kTickEvery);
+  core_.on_tick(time, actions_);
+  carry_out();
+  if (time < next_slow_tick_) return;
+  next_slow_tick_ = time + kSlowTickEvery;
+  if (std::exchange(reported_, false)) changed_ = true;
+  if (metrics_ != nullptr && std::exchange(stale_, false)) metrics_->update(core_, refused_);
+}
+
+void Job::refused() {
+  ++refused_;
+  stale_ = true;
+}
+
+void Job::remove(const absl::Status& why) {
+  metrics_.reset();  // a job of the same name may have its own in a moment
+  stop(why);
+}
+
+void Job::stop(const absl::Status& why) {
+  core_.stop(why, actions_);
+  carry_out();
+}
+
+absl::Status Job::set_summers(uint32_t summers) {
+  const absl::Status status = core_.set_summers(summers, now(), actions_);
+  changed_ = true;
+  carry_out();
+  return status;
+}
+
+void Job::ended(Role role, uint32_t index, const absl::Status& how) {
+  changed_ = true;
+  core_.on_ended(role, index, how, now(), actions_);
+  carry_out();
+}
+
+void Job::carry_out() {
+  for (const std::string& note : actions_.notes) env_.log->info(note, "job", name());
+  for (const std::string& warning : actions_.warnings) env_.log->warning(warning, "job", name());
+  if (!actions_.notes.empty() || !actions_.warnings.empty()) changed_ = stale_ = true;
+  for (const Send& send : actions_.sends) tell(send.stream, send.message);
+  actions_ = {};
+  if (core_.outcome().has_value() && !ended_at_.has_value()) {
+    ended_at_ = now();
+    changed_ = true;
+    if (metrics_ != nullptr) metrics_->update(core_, refused_);
+  }
+}
+
+void Job::tell(StreamId stream, const Message& message) {
+  const auto found = peers_.find(stream);
+  if (found == peers_.end()) return;
+  Stream& member = *found->second.stream;
+  if (const auto* rejected = std::get_if<Rejected>(&message)) {
+    member.end(rejected->why);
+    peers_.erase(found);
+    return;
+  }
+  member.send(encode_for(found->second, message));
+  const bool last = std::holds_alternative<Failed>(message) || std::holds_alternative<Finished>(message) ||
+                    std::holds_alternative<Goodbye>(message);
+  // It stays among the peers until the member has closed too: then it has heard.
+  if (last) member.end(absl::OkStatus());
+}
+
+Stream::Outgoing Job::encode_for(const Peer& peer, const Message& message) {
+  if (const auto* told = std::get_if<Welcome>(&message)) return Stream::encode(welcome(peer, *told));
+  const auto* prepare = std::get_if<Prepare>(&message);
+  if (prepare == nullptr) return Stream::encode(encode(message));
+  if (encoded_plan_ != prepare->plan) {
+    changed_ = true;
+    encoded_plan_ = prepare->plan;
+    encoded_prepare_ = Stream::encode(encode(message));
+  }
+  return encoded_prepare_;
+}
+
+v1::CoordinatorMessage Job::welcome(const Peer& peer, const Welcome& told) const {
+  v1::CoordinatorMessage message;
+  v1::Welcome* welcome = message.mutable_welcome();
+  welcome->set_member(told.member);
+  welcome->set_workers(options_.options.workers);
+  welcome->set_local_ranks(options_.options.local_ranks);
+  welcome->set_summers(told.summers);
+  welcome->set_job_nonce(nonce_);
+  welcome->set_deadline_seconds(absl::ToDoubleSeconds(options_.options.deadline));
+  welcome->set_session(told.session);
+  if (token().empty()) {
+    welcome->set_secret(options_.data_secret);
+  } else {
+    welcome->set_proof(
+        proto::make_proof(token(), proto::Prover::kCoordinator, peer.nonces.coordinator, peer.nonces.member, nonce_));
+  }
+  return message;
+}
+
+void Job::drop(const absl::Status& why) {
+  for (auto& [id, peer] : peers_) peer.stream->end(why);
+  peers_.clear();
+}
+
+bool Job::take_changed() { return std::exchange(changed_, false); }
+
+}  // namespace gleaner::coordinator

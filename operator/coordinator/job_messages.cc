@@ -1,0 +1,44 @@
+#include "operator/coordinator/job_messages.h"
+
+#include "common/proto/plan_codec.h"
+
+namespace gleaner::coordinator {
+
+Identity decode(const v1::Identity& message) {
+  Identity identity;
+  identity.role = message.role() == v1::ROLE_SUMMER ? Role::kSummer : Role::kWorker;
+  if (message.has_index()) identity.index = message.index();
+  identity.local_rank = message.local_rank();
+  identity.local_size = message.local_size();
+  identity.address = message.address();
+  identity.bits_per_second = message.bits_per_second();
+  return identity;
+}
+
+std::optional<Resume> decode_resume(const v1::Join& message) {
+  if (!message.has_resume()) return std::nullopt;
+  const v1::Resume& resume = message.resume();
+  return Resume{resume.session(), resume.committed(), resume.prepared(), resume.plan_digest(), resume.member()};
+}
+
+v1::CoordinatorMessage encode(const Message& message) {
+  v1::CoordinatorMessage encoded;
+  if (const auto* prepare = std::get_if<Prepare>(&message)) {
+    proto::encode(*prepare->plan, encoded.mutable_prepare()->mutable_plan());
+  } else if (const auto* commit = std::get_if<Commit>(&message)) {
+    encoded.mutable_commit()->set_epoch(commit->epoch);
+  } else if (const auto* failed = std::get_if<Failed>(&message)) {
+    proto::encode(failed->status, encoded.mutable_failed()->mutable_status());
+  } else if (std::holds_alternative<Recall>(message)) {
+    encoded.mutable_recall();
+  } else if (std::holds_alternative<Finished>(message)) {
+    encoded.mutable_finished();
+  } else if (std::holds_alternative<Goodbye>(message)) {
+    encoded.mutable_goodbye();
+  } else {
+    encoded.mutable_heartbeat();
+  }
+  return encoded;
+}
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,17 @@
+// What a Core says and what its members say, as messages of coordinator.proto. Pure.
+#pragma once
+
+#include <optional>
+
+#include "common/proto/coordinator.pb.h"
+#include "operator/coordinator/core.h"
+
+namespace gleaner::coordinator {
+
+Identity decode(const v1::Identity& message);
+std::optional<Resume> decode_resume(const v1::Join& message);
+
+// All but Welcome, which says more than the Core knows, and Rejected, which is the status that the stream ends with.
+v1::CoordinatorMessage encode(const Message& message);
+
+}  // namespace gleaner::coordinator

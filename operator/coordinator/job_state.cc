@@ -1,0 +1,69 @@
+// A job as the operator reports it.
+#include "absl/strings/str_cat.h"
+#include "common/plan/partitioner.h"
+#include "operator/coordinator/job.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+JobState::Phase phase_of(const Core& core) {
+  switch (core.phase()) {
+    case Phase::kGathering:
+      return JobState::Phase::kGathering;
+    case Phase::kRecovering:
+      return JobState::Phase::kRecovering;
+    case Phase::kRunning:
+      return JobState::Phase::kRunning;
+    case Phase::kEnded:
+      break;
+  }
+  return JobState::Phase::kEnded;
+}
+
+// `seat`: of its first rank.
+MemberState member_of(const Roster& roster, uint32_t seat, uint32_t ranks) {
+  MemberState member;
+  const Seat& first = roster[seat];
+  member.role = roster.is_summer(seat) ? Role::kSummer : Role::kWorker;
+  member.index = roster.index_of(seat);
+  member.name = absl::StrCat(member.role == Role::kSummer ? "summer-" : "worker-", member.index);
+  member.address = first.identity.address;
+  member.bits_per_second = first.identity.bits_per_second;
+  member.acknowledged_epoch = first.acknowledged;
+  member.joined = member.left = true;
+  for (uint32_t rank = seat; rank < seat + ranks; ++rank) {
+    member.joined &= roster[rank].state != Seat::State::kEmpty;
+    member.left &= roster[rank].state == Seat::State::kLeft;
+    member.acknowledged_epoch = std::min(member.acknowledged_epoch, roster[rank].acknowledged);
+  }
+  return member;
+}
+
+}  // namespace
+
+JobState Job::state() const {
+  JobState state;
+  const Roster& roster = core_.roster();
+  const plan::Plan& plan = core_.plan();
+  const uint32_t local_ranks = options_.options.local_ranks;
+  state.phase = phase_of(core_);
+  state.epoch = plan.epoch;
+  state.proposed_epoch = core_.proposed_epoch();
+  state.summary = core_.summary();
+  state.outcome = core_.outcome();
+  for (uint32_t seat = 0; seat < roster.size(); seat += roster.is_summer(seat) ? 1 : local_ranks) {
+    state.members.push_back(member_of(roster, seat, roster.is_summer(seat) ? 1 : local_ranks));
+  }
+  const std::vector<uint64_t> owned = plan::owned_bytes(plan);
+  for (size_t i = 0; i < state.members.size() && i < plan.members.size(); ++i) {
+    state.members[i].owned_bytes = owned[i];
+    state.members[i].bits_per_second = plan.members[i].bits_per_second;
+  }
+  if (const std::optional<uint32_t> seat = core_.culprit(); seat.has_value()) {
+    const bool summer = roster.is_summer(*seat);
+    state.culprit = {summer ? Role::kSummer : Role::kWorker, roster.index_of(*seat), summer ? 0 : *seat % local_ranks};
+  }
+  return state;
+}
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,122 @@
+#include "operator/coordinator/port.h"
+
+#include <grpc/support/time.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/proto/plan_codec.h"
+#include "operator/coordinator/certificate.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+constexpr size_t kMostStrangers = 4096;
+constexpr size_t kMostStrangersPerHost = 256;
+constexpr int kStreamsPerConnection = 16;
+constexpr int kIdleConnectionMs = 60'000;  // without a stream
+constexpr int kHandshakeMs = 10'000;       // of TCP, TLS and HTTP/2
+constexpr int kKeepaliveMs = 20'000;       // connections of machines that are gone do not stay
+constexpr int kMostMetadataBytes = 16 << 10;
+constexpr int kFarewellMs = 200;  // for statuses of streams that were ended just now
+
+// Whether `address` can be listened on: gRPC would say only that it can't, and log what it thinks of it.
+absl::Status check_address(const Address& address) {
+  const auto failed = [&](absl::string_view reason) {
+    return absl::InvalidArgumentError(absl::StrCat("can't listen on ", address.to_string(), ": ", reason));
+  };
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (error != 0) return failed(::gai_strerror(error));
+  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, 1) == 0;
+  const int reason = errno;
+  ::freeaddrinfo(found);
+  ::close(socket);
+  if (bound) return absl::OkStatus();
+  if (reason == EADDRINUSE) {
+    return absl::AlreadyExistsError(absl::StrCat("can't listen on ", address.to_string(),
+                                                 ": the port is in use; choose another, or 0 for any free one"));
+  }
+  return failed(std::strerror(reason));
+}
+
+// For streams that are turned away.
+class Refusal final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+Port::Port(std::shared_ptr<Inbox> inbox, OnOpened on_opened)
+    : inbox_(std::move(inbox)),
+      on_opened_(std::move(on_opened)),
+      strangers_(std::make_shared<Strangers>(kMostStrangers, kMostStrangersPerHost)) {}
+
+absl::StatusOr<std::unique_ptr<Port>> Port::open(const Address& address, const std::optional<coordinator::Service::Tls>& tls,
+                                                 std::shared_ptr<Inbox> inbox, OnOpened on_opened) {
+  auto port = std::unique_ptr<Port>(new Port(std::move(inbox), std::move(on_opened)));
+  GLN_RETURN_IF_ERROR(port->listen(address, tls));
+  return port;
+}
+
+absl::Status Port::listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls) {
+  GLN_RETURN_IF_ERROR(check_address(address));
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (tls.has_value()) {
+    GLN_ASSIGN_OR_RETURN(credentials, server_credentials(tls->certificate_file, tls->key_file));
+  }
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address.to_string(), credentials, &port);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second coordinator on this port is a mistake
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadataBytes);
+  builder.SetMaxReceiveMessageSize(proto::kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(proto::kMaxMessageBytes);
+  builder.RegisterService(this);
+  grpc_ = builder.BuildAndStart();
+  if (grpc_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat("gRPC can't listen on ", address.to_string(), "; its own log says why"));
+  }
+  address_ = {address.host, static_cast<uint16_t>(port)};
+  return absl::OkStatus();
+}
+
+Port::~Port() {
+  if (grpc_ == nullptr) return;
+  grpc_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_millis(kFarewellMs, GPR_TIMESPAN)));
+  grpc_->Wait();
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Port::Join(grpc::CallbackServerContext* context) {
+  const std::string peer = context->peer();
+  Strangers::Place place = strangers_->enter(peer);
+  if (!place.taken()) {
+    ++turned_away_;
+    return new Refusal({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                        "too many streams that have not proved anything; try again in a moment"});
+  }
+  std::shared_ptr<Stream> stream = Stream::create(++last_id_, peer, std::move(place), inbox_);
+  Stream* reactor = stream.get();
+  on_opened_(std::move(stream));
+  return reactor;
+}
+
+}  // namespace gleaner::coordinator
