@@ -1,0 +1,67 @@
+#include "agent/discover/gpus.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "agent/discover/nvml.h"
+#include "agent/discover/pci.h"
+
+namespace gleaner::discover {
+namespace {
+
+constexpr uint32_t kNvidia = 0x10de, kVga = 0x0300, k3d = 0x0302;  // PCI vendor and classes
+
+// The driver's /proc/driver/nvidia/gpus/ADDRESS/information: "Model: \t NVIDIA H100" and so on.
+void read_driver_information(const Tree& tree, types::Gpu& gpu) {
+  const std::string text =
+      tree.read(absl::StrCat("proc/driver/nvidia/gpus/", gpu.pci_address, "/information")).value_or("");
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<absl::string_view> sides = absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (sides.size() != 2) continue;
+    const absl::string_view value = absl::StripAsciiWhitespace(sides[1]);
+    if (sides[0] == "Model") gpu.model = std::string(value);
+    if (sides[0] == "GPU UUID" && value.find('?') == absl::string_view::npos) gpu.uuid = std::string(value);
+  }
+}
+
+std::vector<types::Gpu> read_pci_gpus(const Tree& tree) {
+  std::vector<types::Gpu> gpus;
+  for (const std::string& address : tree.list("sys/bus/pci/devices")) {
+    const std::string folder = absl::StrCat("sys/bus/pci/devices/", address);
+    const auto vendor = static_cast<uint32_t>(tree.read_number(absl::StrCat(folder, "/vendor")).value_or(0));
+    const uint32_t kind = static_cast<uint32_t>(tree.read_number(absl::StrCat(folder, "/class")).value_or(0)) >> 8;
+    if (vendor != kNvidia || (kind != kVga && kind != k3d)) continue;
+    types::Gpu gpu;
+    gpu.pci_address = address;
+    read_driver_information(tree, gpu);
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+}  // namespace
+
+Gpus read_gpus(const Tree& tree, const std::string& nvml_library) {
+  Gpus gpus;
+  gpus.list = read_pci_gpus(tree);
+  // A machine without an NVIDIA GPU need not try to load its driver's library.
+  if (!gpus.list.empty() && !nvml_library.empty()) {
+    absl::StatusOr<std::vector<types::Gpu>> by_nvml = read_nvml_gpus(nvml_library);
+    if (by_nvml.ok()) {
+      gpus.list = *std::move(by_nvml);
+    } else {
+      gpus.without_nvml = std::string(by_nvml.status().message());
+    }
+  }
+  for (types::Gpu& gpu : gpus.list) {
+    gpu.numa_node = read_pci_place(tree, absl::StrCat("sys/bus/pci/devices/", gpu.pci_address)).numa_node;
+  }
+  std::sort(gpus.list.begin(), gpus.list.end(),
+            [](const types::Gpu& a, const types::Gpu& b) { return a.pci_address < b.pci_address; });
+  return gpus;
+}
+
+}  // namespace gleaner::discover

@@ -1,0 +1,35 @@
+// Machines for tests: their /sys and /proc, written into a temporary folder from a text under machines/. The format is
+// described in machines/README.md.
+#pragma once
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "agent/discover/machine.h"
+
+namespace gleaner::discover {
+
+class MachineTree {
+ public:
+  // machines/NAME.machine. A line that makes no sense fails the running test.
+  explicit MachineTree(const std::string& name);
+  MachineTree();  // an empty machine
+  ~MachineTree();
+  MachineTree(const MachineTree&) = delete;
+  MachineTree& operator=(const MachineTree&) = delete;
+
+  void write(absl::string_view path, absl::string_view content);
+  void link(absl::string_view path, absl::string_view target);
+  void remove(absl::string_view path);
+  MachineSource source() const;
+  Tree tree() const { return Tree(root_); }
+
+ private:
+  void read_line(absl::string_view line);
+  void add_pci(absl::string_view rest);
+
+  std::string root_;
+  HwlocSource hwloc_;
+};
+
+}  // namespace gleaner::discover

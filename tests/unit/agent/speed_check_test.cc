@@ -1,0 +1,97 @@
+// NICs that are faster than somebody says.
+#include "agent/spare/speed_check.h"
+
+#include <gmock/gmock.h>
+
+namespace gleaner::spare {
+namespace {
+
+using types::SpeedSource;
+
+class Nic {
+ public:
+  Nic(double claim, SpeedSource by) {
+    sample_.claimed_bits_per_second = claim;
+    sample_.claimed_by = by;
+    sample_.traffic = Traffic{};
+    check_.update(sample_);
+  }
+  CheckedSpeed run(int seconds, double received_bits, double sent_bits) {
+    CheckedSpeed speed;
+    for (int i = 0; i < seconds; ++i) {
+      sample_.at += absl::Seconds(1);
+      sample_.traffic->received_bytes += received_bits / 8;
+      sample_.traffic->sent_bytes += sent_bits / 8;
+      speed = check_.update(sample_);
+    }
+    return speed;
+  }
+  Sample& sample() { return sample_; }
+
+ private:
+  SpeedCheck check_;
+  Sample sample_;
+};
+
+TEST(SpeedCheck, HonestNicKeepsItsClaim) {
+  Nic nic(1e9, SpeedSource::kSysfs);
+  const CheckedSpeed speed = nic.run(60, 1.02e9, 1e9);
+  EXPECT_FALSE(speed.lied);
+  EXPECT_EQ(speed.bits_per_second, 1e9);
+  EXPECT_EQ(speed.source, SpeedSource::kSysfs);
+}
+
+TEST(SpeedCheck, EitherDirectionGivesItAway) {
+  for (const auto& [received, sent] : {std::pair{2e9, 0.0}, {0.0, 2e9}}) {
+    Nic nic(1e9, SpeedSource::kLabel);
+    const CheckedSpeed speed = nic.run(10, received, sent);
+    EXPECT_TRUE(speed.lied);
+    EXPECT_NEAR(speed.bits_per_second, 2e9, 1);
+    EXPECT_EQ(speed.claimed_bits_per_second, 1e9);
+    EXPECT_EQ(speed.source, SpeedSource::kMeasured);
+  }
+}
+
+TEST(SpeedCheck, CountersThatMoveInJumpsDoNot) {
+  Nic nic(1e9, SpeedSource::kSysfs);
+  for (int i = 0; i < 20; ++i) {  // a driver that counts every other second
+    EXPECT_FALSE(nic.run(1, 2e9, 0).lied);
+    EXPECT_FALSE(nic.run(1, 0, 0).lied) << i;
+  }
+}
+
+TEST(SpeedCheck, StaysUntilTheClaimChanges) {
+  Nic nic(1e9, SpeedSource::kLabel);
+  EXPECT_TRUE(nic.run(10, 3e9, 0).lied);
+  EXPECT_TRUE(nic.run(600, 0, 0).lied);
+  EXPECT_NEAR(nic.run(10, 4e9, 0).bits_per_second, 4e9, 1) << "and learns more";
+  nic.sample().claimed_bits_per_second = 10e9;
+  const CheckedSpeed speed = nic.run(10, 4e9, 0);
+  EXPECT_FALSE(speed.lied);
+  EXPECT_EQ(speed.bits_per_second, 10e9);
+}
+
+TEST(SpeedCheck, FasterThanWasMeasuredIsNoLie) {
+  Nic nic(1e9, SpeedSource::kMeasured);
+  const CheckedSpeed speed = nic.run(10, 3e9, 0);
+  EXPECT_FALSE(speed.lied);
+  EXPECT_NEAR(speed.bits_per_second, 3e9, 1);
+}
+
+TEST(SpeedCheck, UnknownSpeedStaysUnknown) {
+  Nic nic(0, SpeedSource::kUnknown);
+  const CheckedSpeed speed = nic.run(30, 3e9, 0);
+  EXPECT_EQ(speed.bits_per_second, 0);
+  EXPECT_EQ(speed.source, SpeedSource::kUnknown);
+  EXPECT_FALSE(speed.lied);
+}
+
+TEST(SpeedCheck, CountersThatBeginAgainProveNothing) {
+  Nic nic(1e9, SpeedSource::kSysfs);
+  nic.run(10, 1e9, 1e9);
+  nic.sample().traffic = Traffic{};
+  EXPECT_FALSE(nic.run(5, 0.9e9, 0).lied);
+}
+
+}  // namespace
+}  // namespace gleaner::spare
