@@ -89,7 +89,7 @@ class Fields {
     values.clear();
     for (size_t i = 0; i < found->size(); ++i) {
       const Fields element((*found)[i], absl::StrCat(path_of(name), "[", i, "]"), *status_);
-      Element value;
+      Element value{};
       read(element, value);
       values.push_back(std::move(value));
     }

@@ -28,10 +28,22 @@ void read_workers(const Fields& fields, Workers& workers) {
   }
 }
 
+// They go into a summer's container as they are; only their form is checked.
+void check_resources(const Fields& fields) {
+  for (const char* part : {"requests", "limits"}) {
+    const json* found = fields.find(part);
+    const Fields amounts = fields.object(part);
+    if (!amounts.present()) continue;
+    double amount = 0;
+    for (const auto& resource : found->items()) amounts.quantity(resource.key(), amount);
+  }
+}
+
 void read_summers(const Fields& fields, SummersWanted& summers) {
   fields.number("min", summers.min, 0, kMaxSummers);
   fields.number("max", summers.max, 0, kMaxSummers);
   fields.json_object("resources", summers.resources);
+  check_resources(fields.object("resources"));
   fields.bandwidth("bandwidth", summers.bits_per_second);
   if (summers.min > summers.max) {
     fields.fail("min", absl::StrCat("expected at most max, which is ", summers.max, ", got ", summers.min));
@@ -56,7 +68,7 @@ void read_communication(const Fields& fields, Communication& communication) {
 }
 
 void read_run_policy(const Fields& fields, RunPolicy& policy) {
-  fields.number("backoffLimit", policy.backoff_limit);
+  fields.number("backoffLimit", policy.backoff_limit, 0, kMaxBackoff);
   fields.seconds("activeDeadlineSeconds", 1, policy.active_deadline);
   fields.seconds("startDeadlineSeconds", 1, policy.start_deadline);
   fields.choice<CleanPodPolicy>("cleanPodPolicy", kCleanPodPolicies, policy.clean_pod_policy);

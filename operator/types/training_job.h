@@ -21,6 +21,7 @@ namespace gleaner::types {
 inline constexpr int64_t kMaxReplicas = 4096;  // so that a ReductionPlan with all members fits into an object
 inline constexpr int64_t kMaxLocalRanks = 64;
 inline constexpr int64_t kMaxSummers = 512;
+inline constexpr int64_t kMaxBackoff = 10000;
 inline constexpr double kMinPartitionBytes = 4096, kMaxPartitionBytes = 4 << 20;
 
 enum class Strategy { kAuto, kColocated };  // Auto: as many summers as help; Colocated: none (k = 0)
