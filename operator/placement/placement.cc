@@ -148,11 +148,10 @@ uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>&
 
 uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed,
                       const std::vector<std::string>& topology) {
-  if (placed.empty()) return 0;
-  const TopologyPath path = topology_path(machine.labels, topology);
-  double sum = 0;
-  for (const Machine* other : placed) sum += nearness(path, topology_path(other->labels, topology));
-  return static_cast<uint32_t>(std::lround(100 * sum / static_cast<double>(placed.size())));
+  std::vector<const absl::flat_hash_map<std::string, std::string>*> labels;
+  labels.reserve(placed.size());
+  for (const Machine* other : placed) labels.push_back(&other->labels);
+  return Neighbourhood(labels, topology).score(machine.labels);
 }
 
 }  // namespace gleaner::placement

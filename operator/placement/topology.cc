@@ -1,5 +1,6 @@
 #include "operator/placement/topology.h"
 
+#include <cmath>
 #include <cstddef>
 
 namespace gleaner::placement {
@@ -35,6 +36,25 @@ double nearness(const TopologyPath& one, const TopologyPath& other) {
     if (together) ++shared;
   }
   return levels == 0 ? 0 : static_cast<double>(shared) / levels;
+}
+
+Neighbourhood::Neighbourhood(const std::vector<const absl::flat_hash_map<std::string, std::string>*>& placed_labels,
+                             std::vector<std::string> topology)
+    : topology_(std::move(topology)), placed_(placed_labels.size()) {
+  absl::flat_hash_map<TopologyPath, uint32_t> counts;
+  for (const auto* labels : placed_labels) ++counts[topology_path(*labels, topology_)];
+  paths_.assign(counts.begin(), counts.end());
+}
+
+uint32_t Neighbourhood::score(const absl::flat_hash_map<std::string, std::string>& labels) {
+  if (placed_ == 0) return 0;
+  const auto [entry, added] = scores_.try_emplace(topology_path(labels, topology_), 0);
+  if (added) {
+    double sum = 0;
+    for (const auto& [path, count] : paths_) sum += count * nearness(entry->first, path);
+    entry->second = static_cast<uint32_t>(std::lround(100 * sum / static_cast<double>(placed_)));
+  }
+  return entry->second;
 }
 
 }  // namespace gleaner::placement
