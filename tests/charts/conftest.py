@@ -1,0 +1,30 @@
+"""An API server for the tests of the chart: the real one, without nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from gleaner_chart import NAMESPACE, Plane, program
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[Plane]:
+    program("helm")
+    program("kubectl")
+    from lab.control_plane import ControlPlane
+    from lab.processes import LabError
+
+    try:
+        started = ControlPlane(controllers=True)
+        started.start()
+    except LabError as error:
+        started.stop()
+        pytest.skip(f"no API server: {error}")
+    try:
+        api = Plane(started.kubeconfig)
+        api.must("create", "namespace", NAMESPACE)
+        api.must("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=privileged")
+        yield api
+    finally:
+        started.stop()

@@ -1,0 +1,165 @@
+"""The chart, rendered, and the programs that look at it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "gleaner"
+NAMESPACE = "gleaner-system"
+KUBERNETES = "1.34.4"
+# Everything on, for whoever wants to see all of it.
+EVERYTHING = {
+    "networkPolicy.enabled": "true",
+    "networkPolicy.schedulerCIDRs": "{10.0.0.0/28}",
+    "serviceMonitor.enabled": "true",
+    "podMonitor.enabled": "true",
+    "prometheusRule.enabled": "true",
+    "agent.nvidia.enabled": "true",
+    "agent.bandwidth": "25Gbit",
+    "schedulerExtender.service.clusterIP": "10.96.0.76",
+    "image.pullSecrets": "{registry}",
+    "operator.priorityClassName": "system-cluster-critical",
+}
+
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+
+
+def program(name: str) -> str:
+    """helm or kubectl, as tests/e2e/binaries makes them; skips the test where it can't."""
+    from lab.processes import LabError, binaries
+
+    try:
+        return str(binaries("kube" if name == "kubectl" else name) / name)
+    except LabError as error:
+        pytest.skip(f"{name}: {error}")
+
+
+def prometheus_program(name: str) -> str:
+    """prometheus or promtool, installed or as scripts/bootstrap test unpacks them."""
+    found = shutil.which(name) or shutil.which(name, path=str(ROOT / "build" / "tools" / "bin"))
+    if found is None:
+        pytest.skip(f"{name} (package prometheus) is not here; scripts/bootstrap test unpacks it")
+    return found
+
+
+def go_module(name: str, version: str) -> Path:
+    """The folder of a Go module, downloaded if it is not here; skips the test where that can't be."""
+    if shutil.which("go") is None:
+        pytest.skip(f"go is not here, which would bring {name}")
+    done = run("go", "mod", "download", "-json", f"{name}@{version}", timeout=300)
+    answer = json.loads(done.stdout or "{}")
+    if "Dir" not in answer:
+        pytest.skip(f"{name}@{version} could not be downloaded: {answer.get('Error', done.stderr)}")
+    return Path(answer["Dir"])
+
+
+def run(*command: str, text: Optional[str] = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout)
+
+
+def flags_of(values: dict[str, str]) -> list[str]:
+    return [part for name, value in values.items() for part in ("--set", f"{name}={value}")]
+
+
+def template(values: Optional[dict[str, str]] = None, *flags: str) -> subprocess.CompletedProcess[str]:
+    return run(
+        program("helm"),
+        *("template", "gleaner", str(CHART), "--namespace", NAMESPACE, "--kube-version", KUBERNETES),
+        *flags_of(values or {}),
+        *flags,
+    )
+
+
+def rendered(values: Optional[dict[str, str]] = None) -> list[dict[str, Any]]:
+    done = template(values)
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
+    found = [thing for thing in objects if thing["kind"] == kind and thing["metadata"]["name"] == name]
+    assert len(found) == 1, f"expected one {kind} {name}; found {len(found)}"
+    return found[0]
+
+
+def pod_templates(objects: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for thing in objects:
+        if thing["kind"] in ("Deployment", "DaemonSet"):
+            yield thing["metadata"]["name"], thing["spec"]["template"]
+
+
+def dashboards() -> dict[str, dict[str, Any]]:
+    return {path.stem: json.loads(path.read_text()) for path in sorted((CHART / "dashboards").glob("*.json"))}
+
+
+def panel_expressions(dashboard: dict[str, Any], variables: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Title and expression of every query, with variables put in."""
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", []):
+            expression = target["expr"].replace("$__rate_interval", "1m")
+            for name, value in variables.items():
+                expression = expression.replace(f"${name}", value)
+            yield panel["title"], expression
+
+
+def alert_rules() -> Iterator[dict[str, Any]]:
+    for path in sorted((CHART / "alerts").glob("*.yaml")):
+        for group in yaml.safe_load(path.read_text())["groups"]:
+            yield from group["rules"]
+
+
+def metric_names(expression: str) -> set[str]:
+    names = set(re.findall(r"\bgleaner_[a-z_]+", expression))
+    return {re.sub(r"_(bucket|count|sum)$", "", name) for name in names}
+
+
+def documented_metrics() -> set[str]:
+    """Names in docs/metrics.md; the coordinator's are listed there without their common beginning."""
+    text = (ROOT / "docs" / "metrics.md").read_text()
+    names = set(re.findall(r"`(gleaner_[a-z_]+)`", text))
+    section = re.search(r"^## Coordinator.*?(?=^## )", text, re.MULTILINE | re.DOTALL)
+    assert section, "docs/metrics.md has no section about the coordinator"
+    return names | {f"gleaner_coordinator_{name}" for name in re.findall(r"`([a-z_]+)`", section.group())}
+
+
+class Plane:
+    """kubectl and helm as an administrator of an API server."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = str(kubeconfig)
+
+    def kubectl(self, *arguments: str, text: Optional[str] = None) -> subprocess.CompletedProcess[str]:
+        return run(program("kubectl"), "--kubeconfig", self._kubeconfig, *arguments, text=text)
+
+    def must(self, *arguments: str, text: Optional[str] = None) -> str:
+        done = self.kubectl(*arguments, text=text)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def get(self, *arguments: str) -> dict[str, Any]:
+        return json.loads(self.must("get", "-o", "json", *arguments))
+
+    def helm(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return run(program("helm"), "--kubeconfig", self._kubeconfig, "--namespace", NAMESPACE, *arguments)
+
+    def may(self, who: str, verb: str, what: str, namespace: str, *groups: str) -> bool:
+        """Whether a user may; `what` is RESOURCE, RESOURCE/NAME or RESOURCE.GROUP/NAME."""
+        resource, _, rest = what.partition(":")
+        subresource = ["--subresource", rest] if rest else []
+        asked = self.kubectl(
+            *("auth", "can-i", verb, resource, *subresource, "--namespace", namespace, "--as", who),
+            *[part for group in groups for part in ("--as-group", group)],
+        )
+        assert asked.stdout.strip() in ("yes", "no"), asked.stderr
+        return asked.stdout.strip() == "yes"

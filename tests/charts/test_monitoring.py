@@ -1,0 +1,274 @@
+"""Dashboards and alerts: Prometheus understands them, their metrics are promised, alerts fire when they should."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from gleaner_chart import (
+    CHART,
+    EVERYTHING,
+    alert_rules,
+    dashboards,
+    documented_metrics,
+    metric_names,
+    one,
+    panel_expressions,
+    prometheus_program,
+    rendered,
+    run,
+)
+
+VARIABLES = {"namespace": "team", "job": "digits"}
+ALERTS = sorted((CHART / "alerts").glob("*.yaml"))
+
+
+def expressions() -> list[tuple[str, str]]:
+    panels = [
+        (f"{name}: {title}", expression)
+        for name, dashboard in dashboards().items()
+        for title, expression in panel_expressions(dashboard, VARIABLES)
+    ]
+    return panels + [(rule["alert"], rule["expr"]) for rule in alert_rules()]
+
+
+def test_prometheus_understands_every_expression(tmp_path: Path) -> None:
+    """As recording rules: promtool checks an expression only within a file of rules."""
+    rules = [{"record": f"panel:{number}", "expr": expression} for number, (_, expression) in enumerate(expressions())]
+    assert len(rules) > 60
+    path = tmp_path / "panels.yaml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    done = run(prometheus_program("promtool"), "check", "rules", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_variable_is_left_in_an_expression() -> None:
+    assert [title for title, expression in expressions() if "$" in expression and "$labels" not in expression] == []
+
+
+def test_every_metric_is_in_the_contract() -> None:
+    promised = documented_metrics()
+    asked = {(title, name) for title, expression in expressions() for name in metric_names(expression)}
+    assert asked
+    assert {(title, name) for title, name in asked if name not in promised} == set()
+
+
+@pytest.mark.parametrize("name", dashboards())
+def test_dashboards_are_whole(name: str) -> None:
+    dashboard = dashboards()[name]
+    assert dashboard["uid"] == f"gleaner-{name}"
+    assert dashboard["templating"]["list"][0]["type"] == "datasource"
+    identifiers = [panel["id"] for panel in dashboard["panels"]]
+    assert len(identifiers) == len(set(identifiers))
+    taken: set[tuple[int, int]] = set()
+    for panel in dashboard["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert place["x"] + place["w"] <= 24, panel["title"]
+        assert not cells & taken, f"{panel['title']} lies over another panel"
+        taken |= cells
+        if panel["type"] != "row":
+            assert panel["targets"], panel["title"]
+            assert all(target["datasource"] == panel["datasource"] for target in panel["targets"])
+
+
+def test_config_maps_carry_the_dashboards_unchanged() -> None:
+    objects = rendered({"dashboards.labels.team": "a"})
+    for name, dashboard in dashboards().items():
+        config_map = one(objects, "ConfigMap", f"gleaner-dashboard-{name}")
+        assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert config_map["metadata"]["labels"]["team"] == "a"
+        assert json.loads(config_map["data"][f"gleaner-{name}.json"]) == dashboard
+    assert not [
+        thing for thing in rendered({"dashboards.enabled": "false"}) if "dashboard" in thing["metadata"]["name"]
+    ]
+
+
+def test_the_prometheus_rule_carries_the_alerts_unchanged() -> None:
+    groups = one(rendered(EVERYTHING), "PrometheusRule", "gleaner")["spec"]["groups"]
+    assert groups == [group for path in ALERTS for group in yaml.safe_load(path.read_text())["groups"]]
+
+
+def test_alerts_tell_what_to_do() -> None:
+    names = [rule["alert"] for rule in alert_rules()]
+    assert len(names) == len(set(names))
+    for rule in alert_rules():
+        assert rule["labels"]["severity"] in ("info", "warning", "critical"), rule["alert"]
+        assert {"summary", "description", "runbook"} == set(rule["annotations"]), rule["alert"]
+        assert rule["annotations"]["runbook"].startswith("1. "), rule["alert"]
+
+
+JOB = '{namespace="team", trainingjob="digits"}'
+RUNNING = {"series": 'gleaner_job_phase{namespace="team", trainingjob="digits", phase="Running"}', "values": "1x120"}
+
+
+def series(name: str, values: str) -> dict[str, str]:
+    return {"series": name, "values": values}
+
+
+# Alert: series of one value a minute; when to look; labels of the alert that is to fire then, or None.
+Case = tuple[str, list[dict[str, str]], str, Any]
+CASES: list[Case] = [
+    (
+        "GleanerEfficiencyLow",
+        [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x120"), RUNNING],
+        "11m",
+        {"namespace": "team", "trainingjob": "digits"},
+    ),
+    ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x120"), RUNNING], "9m", None),
+    ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.9x120"), RUNNING], "60m", None),
+    ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x120")], "60m", None),
+    (
+        "GleanerJobStuckStarting",
+        # It changes between the phases of not running: still the same wait.
+        [
+            series('gleaner_job_phase{namespace="team", trainingjob="digits", phase="Starting"}', "1x9 stale"),
+            series('gleaner_job_phase{namespace="team", trainingjob="digits", phase="Pending"}', "_x9 1x60"),
+        ],
+        "16m",
+        {"namespace": "team", "trainingjob": "digits"},
+    ),
+    ("GleanerJobStuckStarting", [RUNNING], "60m", None),
+    (
+        "GleanerJobRestarting",
+        [series(f"gleaner_job_restarts{JOB}", "0x10 1x10 2x10")],
+        "29m",
+        {"namespace": "team", "trainingjob": "digits"},
+    ),
+    ("GleanerJobRestarting", [series(f"gleaner_job_restarts{JOB}", "0x10 1x50")], "29m", None),
+    (
+        "GleanerJoinsRefused",
+        [series('gleaner_coordinator_rejected_joins_total{job_name="team/digits/0"}', "0x5 3x30")],
+        "8m",
+        {"job_name": "team/digits/0"},
+    ),
+    (
+        "GleanerJoinsRefused",
+        [series('gleaner_coordinator_rejected_joins_total{job_name="team/digits/0"}', "3x60")],
+        "30m",
+        None,
+    ),
+    ("GleanerOperatorNoLeader", [], "3m", {}),
+    ("GleanerOperatorNoLeader", [series('gleaner_operator_leader{pod="a"}', "0x60")], "3m", {}),
+    (
+        "GleanerOperatorNoLeader",
+        [series('gleaner_operator_leader{pod="a"}', "0x60"), series('gleaner_operator_leader{pod="b"}', "1x60")],
+        "30m",
+        None,
+    ),
+    (
+        "GleanerOperatorTwoLeaders",
+        [series('gleaner_operator_leader{pod="a"}', "1x60"), series('gleaner_operator_leader{pod="b"}', "1x60")],
+        "3m",
+        {},
+    ),
+    (
+        "GleanerCertificateNearEnd",
+        [series('gleaner_operator_certificate_expiry_seconds{certificate="server"}', "100000x90")],
+        "61m",
+        {"certificate": "server"},
+    ),
+    (
+        "GleanerCertificateNearEnd",
+        [series('gleaner_operator_certificate_expiry_seconds{certificate="server"}', "1000000x90")],
+        "61m",
+        None,
+    ),
+    (
+        "GleanerReconcileSlow",
+        [
+            series('gleaner_reconcile_seconds_bucket{controller="trainingjob", le="1"}', "0+1x60"),
+            series('gleaner_reconcile_seconds_bucket{controller="trainingjob", le="5"}', "0+9x60"),
+            series('gleaner_reconcile_seconds_bucket{controller="trainingjob", le="+Inf"}', "0+9x60"),
+        ],
+        "30m",
+        {"controller": "trainingjob"},
+    ),
+    (
+        "GleanerReconcileFailing",
+        [
+            series('gleaner_reconcile_seconds_count{controller="trainingjob", result="retry"}', "0+6x60"),
+            series('gleaner_reconcile_seconds_count{controller="trainingjob", result="done"}', "0+4x60"),
+        ],
+        "30m",
+        {"controller": "trainingjob"},
+    ),
+    (
+        "GleanerReconcileFailing",
+        [
+            series('gleaner_reconcile_seconds_count{controller="trainingjob", result="retry"}', "0+1x60"),
+            series('gleaner_reconcile_seconds_count{controller="trainingjob", result="done"}', "0+9x60"),
+        ],
+        "30m",
+        None,
+    ),
+    (
+        "GleanerAgentCannotPublish",
+        [series('gleaner_agent_published_timestamp_seconds{node="n1"}', "0x60")],
+        "11m",
+        {"node": "n1"},
+    ),
+    (
+        "GleanerAgentCannotPublish",
+        [series('gleaner_agent_published_timestamp_seconds{node="n1"}', "0+60x60")],
+        "30m",
+        None,
+    ),
+    (
+        "GleanerAgentsSilent",
+        [series('gleaner_operator_node_profiles{state="stale"}', "2x60")],
+        "11m",
+        {"state": "stale"},
+    ),
+    ("GleanerNodeSpeedUnknown", [series('gleaner_node_bits_per_second{node="n1"}', "0x60")], "11m", {"node": "n1"}),
+    ("GleanerNodeSpeedUnknown", [series('gleaner_node_bits_per_second{node="n1"}', "1e9x60")], "30m", None),
+]
+
+
+def test_every_alert_has_a_case() -> None:
+    assert {rule["alert"] for rule in alert_rules()} == {case[0] for case in CASES if case[3] is not None}
+
+
+def promtool_test(folder: Path, case: Case, groups: list[Any], expected: list[Any]) -> str:
+    """What promtool finds wrong: nothing, if just these alerts of the case's name fire."""
+    name, inputs, when, _ = case
+    (folder / "alerts.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    alert_test = {"eval_time": when, "alertname": name, "exp_alerts": expected}
+    unit = {"interval": "1m", "input_series": inputs, "alert_rule_test": [alert_test]}
+    text = {"rule_files": ["alerts.yaml"], "evaluation_interval": "1m", "tests": [unit]}
+    (folder / "test.yaml").write_text(yaml.safe_dump(text))
+    done = run(prometheus_program("promtool"), "test", "rules", str(folder / "test.yaml"))
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def alert_groups() -> list[Any]:
+    return [group for path in ALERTS for group in yaml.safe_load(path.read_text())["groups"]]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)])
+def test_alerts_fire_when_they_should(tmp_path: Path, case: Case) -> None:
+    severity = next(rule["labels"]["severity"] for rule in alert_rules() if rule["alert"] == case[0])
+    expected = [] if case[3] is None else [{"exp_labels": {**case[3], "severity": severity}}]
+    groups = alert_groups()
+    for group in groups:
+        for rule in group["rules"]:
+            del rule["annotations"]  # promtool would compare them, too
+    assert promtool_test(tmp_path, case, groups, expected) == ""
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case[3] is not None], ids=lambda case: case[0])
+def test_annotations_can_be_filled_in(tmp_path: Path, case: Case) -> None:
+    """By what promtool prints of an alert that is not expected: labels and annotations, as they would be sent."""
+    text = promtool_test(tmp_path, case, alert_groups(), [])
+    assert "summary=" in text, text
+    assert "error expanding" not in text, text
+    assert "{{" not in text, text
+    for value in case[3].values():
+        assert value in text.split("summary=")[1].split("runbook=")[0] or value in ("stale",), text

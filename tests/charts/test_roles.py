@@ -1,0 +1,164 @@
+"""Who may do what, asked of a real API server: what each part needs, and nothing that would let it do harm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from gleaner_chart import CHART, NAMESPACE, Plane
+
+# (verb, RESOURCE[.GROUP][/NAME][:SUBRESOURCE], namespace)
+Question = tuple[str, str, str]
+TEAM = "team"
+
+ALLOWED: dict[str, list[Question]] = {
+    "operator": [
+        *[(verb, "trainingjobs.gleaner.dev", TEAM) for verb in ("get", "list", "watch", "delete")],
+        ("patch", "trainingjobs.gleaner.dev:status", TEAM),
+        *[(verb, "reductionplans.gleaner.dev", TEAM) for verb in ("get", "list", "watch", "create", "patch")],
+        ("patch", "reductionplans.gleaner.dev:status", TEAM),
+        ("list", "nodeprofiles.gleaner.dev", ""),
+        *[(verb, "pods", TEAM) for verb in ("get", "list", "watch", "create", "patch", "delete")],
+        *[(verb, "services", TEAM) for verb in ("create", "patch", "delete")],
+        ("create", "configmaps", TEAM),
+        ("patch", "configmaps/gleaner-bootstrap", TEAM),
+        ("watch", "nodes", ""),
+        ("get", "namespaces/team", ""),
+        ("create", "events", TEAM),
+        ("patch", "events.events.k8s.io", TEAM),
+        ("create", "tokenreviews.authentication.k8s.io", ""),
+        ("update", "leases.coordination.k8s.io/gleaner-operator", NAMESPACE),
+        ("get", "secrets/gleaner-operator", NAMESPACE),
+        ("patch", "secrets/gleaner-operator", NAMESPACE),
+        ("update", "endpointslices.discovery.k8s.io/gleaner-coordinator", NAMESPACE),
+    ],
+    "agent": [
+        *[(verb, "nodeprofiles.gleaner.dev", "") for verb in ("get", "create", "patch")],
+        ("patch", "nodeprofiles.gleaner.dev:status", ""),
+        ("get", "nodes/n1", ""),
+        ("patch", "nodes/n1:status", ""),
+        ("watch", "pods", TEAM),
+    ],
+    "scheduler-ext": [
+        *[(verb, what, "") for verb in ("list", "watch") for what in ("nodes", "nodeprofiles.gleaner.dev")],
+        *[(verb, what, TEAM) for verb in ("list", "watch") for what in ("pods", "trainingjobs.gleaner.dev")],
+    ],
+}
+
+REFUSED: dict[str, list[Question]] = {
+    "operator": [
+        ("get", "secrets", TEAM),
+        ("list", "secrets", ""),
+        ("list", "secrets", NAMESPACE),
+        ("get", "secrets/other", NAMESPACE),
+        ("patch", "trainingjobs.gleaner.dev", TEAM),
+        ("create", "trainingjobs.gleaner.dev", TEAM),
+        ("patch", "nodeprofiles.gleaner.dev", ""),
+        ("get", "configmaps/other", TEAM),
+        ("patch", "configmaps/kube-root-ca.crt", TEAM),
+        ("create", "pods:exec", TEAM),
+        ("create", "pods:ephemeralcontainers", TEAM),
+        ("create", "serviceaccounts:token", TEAM),
+        ("patch", "nodes", ""),
+        ("patch", "nodes:status", ""),
+        ("create", "namespaces", ""),
+        ("update", "leases.coordination.k8s.io/kube-scheduler", "kube-system"),
+        ("update", "endpointslices.discovery.k8s.io/kubernetes", "default"),
+        ("update", "endpointslices.discovery.k8s.io/other", NAMESPACE),
+        ("create", "clusterroles.rbac.authorization.k8s.io", ""),
+        ("bind", "clusterroles.rbac.authorization.k8s.io", ""),
+        ("create", "deployments.apps", TEAM),
+        ("impersonate", "users", ""),
+    ],
+    "agent": [
+        ("patch", "nodes", ""),
+        ("delete", "nodes", ""),
+        ("delete", "nodeprofiles.gleaner.dev", ""),
+        ("create", "pods", TEAM),
+        ("delete", "pods", TEAM),
+        ("patch", "pods:status", TEAM),
+        ("list", "secrets", NAMESPACE),
+        ("get", "secrets/gleaner-operator", NAMESPACE),
+        ("list", "trainingjobs.gleaner.dev", TEAM),
+        ("create", "tokenreviews.authentication.k8s.io", ""),
+    ],
+    "scheduler-ext": [
+        ("patch", "nodes", ""),
+        ("patch", "pods", TEAM),
+        ("create", "pods:binding", TEAM),
+        ("patch", "nodeprofiles.gleaner.dev", ""),
+        ("patch", "trainingjobs.gleaner.dev", TEAM),
+        ("get", "secrets/gleaner-operator", NAMESPACE),
+        ("list", "configmaps", NAMESPACE),
+    ],
+}
+
+PEOPLE_ALLOWED: dict[str, list[Question]] = {
+    "view": [("list", "trainingjobs.gleaner.dev", TEAM), ("get", "reductionplans.gleaner.dev", TEAM)],
+    "edit": [
+        *[(verb, "trainingjobs.gleaner.dev", TEAM) for verb in ("get", "create", "patch", "delete")],
+        ("patch", "trainingjobs.gleaner.dev:scale", TEAM),
+        ("watch", "reductionplans.gleaner.dev", TEAM),
+    ],
+    "admin": [("create", "trainingjobs.gleaner.dev", TEAM), ("get", "reductionplans.gleaner.dev", TEAM)],
+}
+PEOPLE_REFUSED: dict[str, list[Question]] = {
+    "view": [("create", "trainingjobs.gleaner.dev", TEAM), ("delete", "trainingjobs.gleaner.dev", TEAM)],
+    "edit": [
+        ("patch", "trainingjobs.gleaner.dev:status", TEAM),
+        ("patch", "reductionplans.gleaner.dev", TEAM),
+        ("create", "trainingjobs.gleaner.dev", "default"),
+        ("patch", "nodeprofiles.gleaner.dev", ""),
+        ("get", "secrets/gleaner-operator", NAMESPACE),
+    ],
+    "admin": [("patch", "reductionplans.gleaner.dev", TEAM), ("patch", "nodeprofiles.gleaner.dev", "")],
+}
+
+
+@pytest.fixture(scope="module")
+def installed(plane: Plane) -> Iterator[Plane]:
+    done = plane.helm("upgrade", "--install", "gleaner", str(CHART))
+    assert done.returncode == 0, done.stderr
+    plane.must("wait", "crd", "-l", "app.kubernetes.io/part-of=gleaner", "--for=condition=Established", "--timeout=30s")
+    plane.must("create", "namespace", TEAM)
+    for role in PEOPLE_ALLOWED:
+        plane.must("create", "rolebinding", role, "-n", TEAM, f"--clusterrole={role}", f"--user={role}er")
+    yield plane
+    plane.must("delete", "namespace", TEAM, "--wait=false")
+    plane.helm("uninstall", "gleaner", "--wait")
+    plane.must("delete", "crd", "-l", "app.kubernetes.io/part-of=gleaner")
+
+
+def wrong(plane: Plane, who: str, questions: list[Question], expected: bool) -> list[Question]:
+    return [question for question in questions if plane.may(who, *question) != expected]
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_each_part_may_do_what_it_needs(installed: Plane, part: str) -> None:
+    who = f"system:serviceaccount:{NAMESPACE}:gleaner-{part}"
+    assert wrong(installed, who, ALLOWED[part], expected=True) == []
+
+
+@pytest.mark.parametrize("part", REFUSED)
+def test_no_part_may_do_more(installed: Plane, part: str) -> None:
+    who = f"system:serviceaccount:{NAMESPACE}:gleaner-{part}"
+    assert wrong(installed, who, REFUSED[part], expected=False) == []
+
+
+@pytest.mark.parametrize("role", PEOPLE_ALLOWED)
+def test_people_have_their_roles_over_jobs_too(installed: Plane, role: str) -> None:
+    # The controller manager adds our rules to the role shortly after they are there.
+    deadline = time.monotonic() + 30
+    while wrong(installed, f"{role}er", PEOPLE_ALLOWED[role], expected=True) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert wrong(installed, f"{role}er", PEOPLE_ALLOWED[role], expected=True) == []
+    assert wrong(installed, f"{role}er", PEOPLE_REFUSED[role], expected=False) == []
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_no_rule_has_a_wildcard(installed: Plane, part: str) -> None:
+    rules = installed.get("clusterrole", f"gleaner-{part}")["rules"]
+    assert rules
+    for rule in rules:
+        assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
