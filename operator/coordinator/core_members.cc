@@ -28,10 +28,10 @@ void Core::on_joined(StreamId stream, const Identity& identity, const std::optio
 
 // Who was in when it ended, and missed that.
 absl::Status Core::tell_outcome(StreamId stream, const std::optional<Resume>& resume, Actions& actions) const {
-  if (!resume.has_value() || resume->session != session_) {
-    return absl::FailedPreconditionError("this job has ended");
-  }
-  actions.sends.push_back({stream, Welcome{resume->member, summers(), session_}});
+  // It may have ended before anybody came back to show a session.
+  const bool is_ours = resume.has_value() && (resume->session == session_ || (origin_.may_resume && !has_begun()));
+  if (!is_ours) return absl::FailedPreconditionError("this job has ended");
+  actions.sends.push_back({stream, Welcome{resume->member, summers(), resume->session}});
   if (outcome_->ok()) {
     actions.sends.push_back({stream, Finished{}});
   } else {
@@ -108,7 +108,8 @@ absl::Status Core::take_back(StreamId stream, const Identity& identity, const Re
     if (resume.committed == 0) {
       // As good as new, unless somebody comes who has a plan in force.
       highest_epoch_ = std::max(highest_epoch_, resume.prepared);
-      return let_in(stream, identity, origin_.may_resume ? resume.session : session_, now, actions);
+      const bool may_turn_out = origin_.may_resume && proposed_ == nullptr;
+      return let_in(stream, identity, may_turn_out ? resume.session : session_, now, actions);
     }
     if (!origin_.may_resume) {
       return absl::FailedPreconditionError(

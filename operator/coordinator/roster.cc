@@ -118,7 +118,7 @@ absl::StatusOr<uint32_t> Roster::find_again(const Identity& identity, uint32_t m
   const uint32_t seat = ranks() + place;
   if (!identity.index.has_value() || summer_indices_[place] == *identity.index) return seat;
   // Gaps were closed: the indices of seats that nobody has taken yet are only guesses.
-  if (!may_grow || seats_[seat].state != Seat::State::kEmpty) return wrong(who);
+  if (seats_[seat].state != Seat::State::kEmpty) return wrong(who);
   if (const auto guess = seat_of_index(Role::kSummer, *identity.index); guess.has_value()) {
     if (seats_[*guess].state != Seat::State::kEmpty) return wrong(who);
     std::swap(summer_indices_[*guess - ranks()], summer_indices_[place]);

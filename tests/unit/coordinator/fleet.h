@@ -1,0 +1,266 @@
+// Members as a core sees them, with what each of them holds, and coordinators that die and are replaced. Messages wait
+// in queues until a test, or a die, delivers them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/plan/extends.h"
+#include "common/proto/plan_codec.h"
+#include "operator/coordinator/core.h"
+
+namespace gleaner::coordinator {
+
+class Fleet {
+ public:
+  struct Member {
+    Identity identity;
+    StreamId stream = 0;  // 0: not connected
+    uint32_t member = 0;
+    std::string session;
+    std::shared_ptr<const plan::Plan> prepared, committed;
+    std::vector<plan::Tensor> declared;
+    bool left = false;       // it said so
+    bool over = false;       // it was told how the job ended
+    absl::Status rejection;  // of its last attempt
+    absl::Status failure;
+    std::deque<Message> inbox;
+    std::deque<std::function<void()>> outbox;
+  };
+
+  explicit Fleet(const Options& options) : options_(options) {
+    restart(false);
+    for (uint32_t seat = 0; seat < options.workers * options.local_ranks + options.summers; ++seat) add(seat);
+  }
+
+  void add(uint32_t seat) {
+    const uint32_t ranks = options_.workers * options_.local_ranks;
+    Identity identity;
+    identity.role = seat < ranks ? Role::kWorker : Role::kSummer;
+    identity.index = seat < ranks ? seat / options_.local_ranks : seat - ranks;
+    identity.local_rank = seat < ranks ? seat % options_.local_ranks : 0;
+    identity.local_size = options_.local_ranks;
+    if (identity.local_rank == 0) identity.address = absl::StrCat("10.0.0.", seat, ":7000");
+    members.push_back({identity});
+  }
+
+  // The coordinator dies, and with it what is under way; another begins.
+  void restart(bool may_resume = true) {
+    for (Member& member : members) disconnect(member);
+    core = std::make_unique<Core>(options_, now, Origin{absl::StrCat("session ", ++sessions_), may_resume});
+  }
+  // Its stream breaks: what was under way is lost.
+  static void disconnect(Member& member) {
+    member.stream = 0;
+    member.inbox.clear();
+    member.outbox.clear();
+  }
+  void cut(uint32_t seat) {
+    const StreamId stream = members[seat].stream;
+    disconnect(members[seat]);
+    core->on_disconnected(stream, absl::UnavailableError("its connection broke"), actions);
+    collect();
+  }
+
+  std::optional<Resume> resume_of(const Member& member) const {
+    const uint32_t committed = member.committed == nullptr ? 0 : member.committed->epoch;
+    if (committed == 0 && member.prepared == nullptr) return std::nullopt;
+    return Resume{member.session, committed, member.prepared == nullptr ? 0 : member.prepared->epoch,
+                  committed == 0 ? "" : proto::digest(*member.committed), member.member};
+  }
+  void connect(uint32_t seat) { connect(seat, resume_of(members[seat])); }
+  void connect(uint32_t seat, const std::optional<Resume>& resume) {
+    members[seat].stream = ++streams_;
+    members[seat].rejection = absl::OkStatus();
+    core->on_joined(members[seat].stream, members[seat].identity, resume, now, actions);
+    collect();
+  }
+  void connect_all() {
+    for (uint32_t seat = 0; seat < members.size(); ++seat) {
+      if (members[seat].stream == 0 && !members[seat].left) connect(seat);
+    }
+  }
+
+  // The next message to, or from, a member; false: there is none.
+  bool deliver_to(uint32_t seat) {
+    Member& member = members[seat];
+    if (member.inbox.empty()) return false;
+    const Message message = std::move(member.inbox.front());
+    member.inbox.pop_front();
+    on_message(member, message);
+    return true;
+  }
+  bool deliver_from(uint32_t seat) {
+    Member& member = members[seat];
+    if (member.outbox.empty()) return false;
+    const auto event = std::move(member.outbox.front());
+    member.outbox.pop_front();
+    event();
+    collect();
+    return true;
+  }
+  void settle() {
+    for (bool any = true; any;) {
+      any = false;
+      for (uint32_t seat = 0; seat < members.size(); ++seat) {
+        while (deliver_to(seat) || deliver_from(seat)) any = true;
+      }
+    }
+  }
+  void start() {
+    connect_all();
+    settle();
+    ASSERT_EQ(core->plan().epoch, 1u);
+  }
+
+  void declare(uint32_t seat, const std::vector<plan::Tensor>& tensors) {
+    Member& member = members[seat];
+    member.declared.insert(member.declared.end(), tensors.begin(), tensors.end());
+    if (member.stream != 0 && !member.session.empty()) say_declared(member, tensors);
+  }
+  void declare_all(const std::string& name) {
+    for (uint32_t seat = 0; seat < options_.workers * options_.local_ranks; ++seat) {
+      declare(seat, {{name, 1000, DataType::kFloat32, 0}});
+    }
+  }
+  void leave(uint32_t seat) {
+    Member& member = members[seat];
+    member.left = true;
+    if (member.stream == 0) return;
+    member.outbox.emplace_back(
+        [this, stream = member.stream] { core->on_left(stream, absl::OkStatus(), now, actions); });
+  }
+  void ended(uint32_t seat, const absl::Status& how = absl::OkStatus()) {
+    const Identity& who = members[seat].identity;
+    core->on_ended(who.role, *who.index, how, now, actions);
+    collect();
+  }
+  void pass(absl::Duration time) {
+    for (const absl::Duration end = now + time; now < end;) {
+      now += absl::Milliseconds(100);
+      for (const Member& member : members) {
+        if (member.stream != 0) core->on_heartbeat(member.stream, now);
+      }
+      core->on_tick(now, actions);
+      collect();
+    }
+  }
+
+  // Hands out what the core has sent.
+  void collect() {
+    for (Send& send : actions.sends) {
+      for (Member& member : members) {
+        if (member.stream == send.stream) member.inbox.push_back(std::move(send.message));
+      }
+    }
+    notes.insert(notes.end(), actions.notes.begin(), actions.notes.end());
+    actions = {};
+  }
+
+  uint32_t epoch(uint32_t seat) const {
+    return members[seat].committed == nullptr ? 0 : members[seat].committed->epoch;
+  }
+  bool has_tensor(uint32_t seat, const std::string& name) const {
+    if (members[seat].committed == nullptr) return false;
+    for (const plan::Tensor& tensor : members[seat].committed->tensors) {
+      if (tensor.name == name) return true;
+    }
+    return false;
+  }
+  std::string outcome() const {
+    if (!core->outcome().has_value()) return "none";
+    return core->outcome()->ok() ? "well" : std::string(core->outcome()->message());
+  }
+
+  const Options options_;
+  absl::Duration now = absl::Seconds(1000);
+  std::vector<Member> members;
+  std::unique_ptr<Core> core;
+  Actions actions;
+  std::vector<std::string> notes;
+
+ private:
+  void say(Member& member, std::function<void(StreamId)> event) {
+    member.outbox.emplace_back([stream = member.stream, event = std::move(event)] { event(stream); });
+  }
+  void say_declared(Member& member, const std::vector<plan::Tensor>& tensors) {
+    say(member, [this, tensors](StreamId stream) { core->on_declared(stream, tensors, now, actions); });
+  }
+
+  void on_message(Member& member, const Message& message) {
+    if (const auto* welcome = std::get_if<Welcome>(&message)) {
+      if (member.session != welcome->session) {
+        EXPECT_EQ(member.committed, nullptr) << "another session";
+        member.prepared = nullptr;
+      }
+      member.session = welcome->session;
+      member.member = welcome->member;
+      std::vector<plan::Tensor> unplanned;
+      for (const plan::Tensor& tensor : member.declared) {
+        bool planned = false;
+        if (member.committed != nullptr) {
+          for (const plan::Tensor& other : member.committed->tensors) planned = planned || other.name == tensor.name;
+        }
+        if (!planned) unplanned.push_back(tensor);
+      }
+      if (!unplanned.empty()) say_declared(member, unplanned);
+      if (member.left) leave(static_cast<uint32_t>(&member - members.data()));
+    } else if (const auto* prepare = std::get_if<Prepare>(&message)) {
+      const auto in_force = member.committed;
+      if (in_force != nullptr) {
+        EXPECT_GT(prepare->plan->epoch, in_force->epoch);
+        EXPECT_TRUE(plan::extends(*prepare->plan, *in_force));
+      }
+      member.prepared = prepare->plan;
+      say(member, [this, epoch = prepare->plan->epoch](StreamId stream) {
+        core->on_acknowledged(stream, epoch, now, actions);
+      });
+    } else if (const auto* commit = std::get_if<Commit>(&message)) {
+      ASSERT_NE(member.prepared, nullptr);
+      ASSERT_EQ(member.prepared->epoch, commit->epoch);
+      member.committed = std::exchange(member.prepared, nullptr);
+      check_commit(*member.committed);
+    } else if (std::holds_alternative<Recall>(message)) {
+      say(member, [this, plan = *member.committed](StreamId stream) { core->on_recalled(stream, plan, now, actions); });
+    } else if (const auto* rejected = std::get_if<Rejected>(&message)) {
+      member.rejection = rejected->why;
+      disconnect(member);
+    } else if (const auto* failed = std::get_if<Failed>(&message)) {
+      member.failure = failed->status;
+      member.over = true;
+    } else if (std::holds_alternative<Finished>(message) || std::holds_alternative<Goodbye>(message)) {
+      member.over = true;
+    }
+  }
+
+  // Frames of this plan may go out now: everybody who is still there has the same one, and can follow.
+  void check_commit(const plan::Plan& plan) {
+    const auto [known, is_new] = committed_.emplace(plan.epoch, plan);
+    EXPECT_EQ(known->second, plan) << "two plans of epoch " << plan.epoch;
+    for (const Member& other : members) {
+      bool takes_part = other.identity.address.empty();
+      for (const plan::Member& member : plan.members) {
+        takes_part = takes_part || member.address == other.identity.address;
+      }
+      if (other.left || other.over || !takes_part) continue;
+      const bool follows = other.committed != nullptr && other.committed->epoch >= plan.epoch;
+      const bool is_ready = other.prepared != nullptr && *other.prepared == plan;
+      EXPECT_TRUE(follows || is_ready) << "epoch " << plan.epoch << " is in force, and " << other.identity.address
+                                       << " has neither it nor a later one";
+    }
+  }
+
+  StreamId streams_ = 0;
+  int sessions_ = 0;
+  std::map<uint32_t, plan::Plan> committed_;
+};
+
+}  // namespace gleaner::coordinator

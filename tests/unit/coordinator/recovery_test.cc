@@ -1,0 +1,569 @@
+// Coordinators that die at the worst moments, and members that come back to the next.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/coordinator/fleet.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Options options(uint32_t workers, uint32_t summers, uint32_t local_ranks = 1) {
+  Options result;
+  result.workers = workers;
+  result.summers = summers;
+  result.local_ranks = local_ranks;
+  return result;
+}
+
+std::vector<uint32_t> epochs(const Fleet& fleet) {
+  std::vector<uint32_t> result;
+  for (uint32_t seat = 0; seat < fleet.members.size(); ++seat) result.push_back(fleet.epoch(seat));
+  return result;
+}
+
+TEST(Recovery, GoesOnWhenEverybodyIsBack) {
+  Fleet fleet(options(2, 1, 2));
+  fleet.start();
+  fleet.declare_all("a");
+  fleet.settle();
+  fleet.restart();
+  EXPECT_EQ(fleet.core->phase(), Phase::kGathering);
+  fleet.connect(3);
+  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  fleet.settle();
+  fleet.connect_all();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  EXPECT_EQ(fleet.core->plan(), *fleet.members[0].committed);
+  EXPECT_EQ(fleet.members[0].session, "session 1") << "it stays that of the job";
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(2u));
+
+  fleet.declare_all("b");
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(3u));
+  EXPECT_TRUE(fleet.has_tensor(4, "a") && fleet.has_tensor(4, "b"));
+  for (uint32_t seat = 0; seat < 4; ++seat) fleet.leave(seat);
+  fleet.settle();
+  EXPECT_EQ(fleet.outcome(), "well");
+  EXPECT_TRUE(fleet.members[4].over);
+}
+
+TEST(Recovery, DeclarationsMadeMeanwhileArePlanned) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.declare(0, {{"a", 10, DataType::kFloat32, 0}});
+  fleet.settle();
+  fleet.restart();  // which alone knew of worker 0's declaration
+  fleet.declare(1, {{"a", 10, DataType::kFloat32, 0}});
+  fleet.connect_all();
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(2u));
+  EXPECT_TRUE(fleet.has_tensor(2, "a"));
+}
+
+TEST(Recovery, DiesBetweenCommits) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.declare_all("a");
+  fleet.deliver_from(0);
+  fleet.deliver_from(1);
+  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_to(seat);    // Prepare
+  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_from(seat);  // Acknowledge
+  fleet.deliver_to(1);                                                 // Commit
+  ASSERT_THAT(epochs(fleet), ElementsAre(1, 2, 1));
+  fleet.restart();
+  fleet.connect(0);
+  fleet.settle();  // asked for epoch 1
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  fleet.connect(1);
+  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering) << "epoch 2 is not known yet";
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  EXPECT_THAT(epochs(fleet), Each(2u));
+}
+
+TEST(Recovery, DiesBeforeTheFirstCommitHasReachedAll) {
+  for (const bool had_committed_first : {true, false}) {
+    Fleet fleet(options(2, 0));
+    fleet.connect_all();
+    for (int i = 0; i < 2; ++i) {
+      for (uint32_t seat = 0; seat < 2; ++seat) fleet.deliver_to(seat);  // Welcome, Prepare
+    }
+    for (uint32_t seat = 0; seat < 2; ++seat) fleet.deliver_from(seat);
+    fleet.deliver_to(1);
+    ASSERT_THAT(epochs(fleet), ElementsAre(0, 1));
+    fleet.restart();
+    fleet.connect(had_committed_first ? 1 : 0);
+    fleet.connect(had_committed_first ? 0 : 1);
+    fleet.settle();
+    EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+    EXPECT_THAT(epochs(fleet), ElementsAre(1, 1));
+    EXPECT_EQ(fleet.members[0].session, "session 1");
+  }
+}
+
+TEST(Recovery, PlanThatNobodyCommittedIsSkippedOver) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.declare_all("a");
+  fleet.deliver_from(0);
+  fleet.deliver_from(1);
+  fleet.deliver_to(0);  // Prepare of epoch 2, to one of them
+  ASSERT_EQ(fleet.members[0].prepared->epoch, 2u);
+  fleet.restart();
+  fleet.declare_all("b");
+  fleet.connect_all();
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(3u)) << "epoch 2 could be mistaken for the one that was given up";
+  EXPECT_TRUE(fleet.has_tensor(0, "a") && fleet.has_tensor(0, "b"));
+}
+
+TEST(Recovery, FirstPlanThatNobodyCommittedIsMadeAnew) {
+  Fleet fleet(options(2, 1));
+  fleet.connect_all();
+  for (int i = 0; i < 2; ++i) fleet.deliver_to(1);  // Welcome, Prepare
+  ASSERT_EQ(fleet.members[1].prepared->epoch, 1u);
+  fleet.restart();
+  fleet.connect_all();
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  EXPECT_THAT(epochs(fleet), Each(2u));
+  for (const auto& member : fleet.members) EXPECT_EQ(member.session, "session 2");
+}
+
+TEST(Recovery, FreshJobUnderANewCoordinatorBeginsAsAny) {
+  Fleet fleet(options(2, 1));
+  fleet.restart();
+  fleet.start();
+  EXPECT_THAT(epochs(fleet), Each(1u));
+}
+
+TEST(Recovery, DiesTwice) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.declare_all("a");
+  fleet.settle();
+  fleet.restart();
+  fleet.connect(0);
+  fleet.settle();
+  fleet.restart();  // with worker 0 back, and nobody else
+  fleet.connect_all();
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  fleet.declare_all("b");
+  fleet.deliver_from(0);
+  fleet.deliver_from(1);
+  fleet.deliver_to(2);  // Prepare of epoch 3
+  fleet.restart();
+  fleet.connect_all();
+  for (uint32_t seat = 0; seat < 3; ++seat) {
+    while (fleet.deliver_from(seat) || fleet.deliver_to(seat)) {
+      if (fleet.members[seat].prepared != nullptr && fleet.members[seat].prepared->epoch == 4) break;
+    }
+  }
+  fleet.restart();  // with epoch 3 and 4 prepared here and there
+  fleet.connect_all();
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(5u));
+  EXPECT_TRUE(fleet.has_tensor(0, "b"));
+}
+
+TEST(Recovery, WhoIsAskedAndGoesIsReplaced) {
+  Fleet fleet(options(3, 0));
+  fleet.start();
+  fleet.restart();
+  fleet.connect(0);
+  EXPECT_TRUE(std::holds_alternative<Recall>(fleet.members[0].inbox.back()));
+  fleet.connect(1);
+  fleet.cut(0);
+  EXPECT_TRUE(std::holds_alternative<Recall>(fleet.members[1].inbox.back()));
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  fleet.connect(0);
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+}
+
+TEST(Recovery, MembersThatLeaveMeanwhileAreNotWaitedFor) {
+  Fleet fleet(options(3, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.ended(0);  // its pod succeeded while there was no coordinator
+  EXPECT_EQ(fleet.outcome(), "none");
+  fleet.members[0].left = true;
+  fleet.connect(1);
+  fleet.connect(3);
+  fleet.settle();
+  fleet.connect(2);
+  fleet.leave(1);  // during recovery
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  fleet.leave(2);
+  fleet.settle();
+  EXPECT_EQ(fleet.outcome(), "well");
+  EXPECT_TRUE(fleet.members[3].over);
+}
+
+TEST(Recovery, OnlyTheOneWithThePlanLeaves) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.connect(0);
+  fleet.leave(0);
+  fleet.members[0].inbox.clear();  // it never answers Recall
+  fleet.deliver_from(0);
+  fleet.connect(1);
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+}
+
+TEST(Recovery, JobThatEndedMeanwhileHasEndedWell) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.ended(0);
+  fleet.ended(1);
+  EXPECT_EQ(fleet.outcome(), "well");
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_TRUE(fleet.members[2].over) << "the summer hears of it";
+  EXPECT_EQ(fleet.members[2].failure, absl::OkStatus());
+}
+
+TEST(Recovery, MemberThatFailedMeanwhileFailsTheJob) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.connect(0);
+  fleet.ended(2, absl::UnavailableError("its machine is gone"));
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("summer 0"), HasSubstr("its machine is gone")));
+  EXPECT_EQ(fleet.core->culprit(), 2u);
+  fleet.connect(1);
+  fleet.settle();
+  EXPECT_THAT(std::string(fleet.members[1].failure.message()), HasSubstr("its machine is gone"))
+      << "who comes late, too";
+}
+
+TEST(Recovery, WhoDoesNotComeBackIsNamed) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.connect(0);
+  fleet.connect(1);
+  fleet.settle();
+  fleet.pass(absl::Seconds(59));
+  EXPECT_EQ(fleet.outcome(), "none");
+  fleet.pass(absl::Seconds(2));
+  EXPECT_THAT(fleet.outcome(), HasSubstr("summer 0 did not come back within 1m"));
+  EXPECT_EQ(fleet.core->culprit(), 2u);
+}
+
+TEST(Recovery, WorkerThatWasStartedAnewFailsTheJob) {
+  for (const bool comes_first : {true, false}) {
+    Fleet fleet(options(2, 1));
+    fleet.start();
+    fleet.restart();
+    if (comes_first) fleet.connect(1, std::nullopt);
+    fleet.connect(0);
+    if (!comes_first) fleet.connect(1, std::nullopt);
+    EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("started anew")));
+    EXPECT_EQ(fleet.core->culprit(), 1u);
+  }
+}
+
+TEST(Recovery, SummerThatThePlanDoesWithoutHurtsNobody) {
+  Fleet fleet(options(1, 2));
+  fleet.connect(0);
+  fleet.connect(1);
+  ASSERT_EQ(fleet.core->set_summers(1, fleet.now, fleet.actions), absl::OkStatus());
+  fleet.collect();
+  fleet.settle();
+  ASSERT_THAT(epochs(fleet), ElementsAre(1, 1, 0));
+  fleet.restart();
+  fleet.connect(2);  // the one that came too late
+  fleet.settle();
+  fleet.connect(0);
+  fleet.deliver_to(2);
+  fleet.deliver_to(2);
+  EXPECT_TRUE(absl::IsUnavailable(fleet.members[2].rejection)) << fleet.members[2].rejection;
+  fleet.connect(2);
+  fleet.settle();
+  fleet.connect(1);
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_THAT(std::string(fleet.members[2].rejection.message()), HasSubstr("summer 1 is not in this job"));
+  EXPECT_EQ(fleet.outcome(), "none");
+}
+
+TEST(Recovery, ImpostorsAreNotLetIn) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.connect(0);
+  const auto rejection = [&](uint32_t seat, auto change) {
+    Resume resume = *fleet.resume_of(fleet.members[1]);
+    resume.member = fleet.members[seat].member;
+    change(resume);
+    const Fleet::Member before = fleet.members[seat];
+    fleet.connect(seat, resume);
+    while (fleet.deliver_to(seat)) continue;
+    const absl::Status status = fleet.members[seat].rejection;
+    fleet.members[seat] = before;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(rejection(0, [](Resume&) {}), HasSubstr("has joined already"));
+  EXPECT_THAT(rejection(1, [](Resume& resume) { resume.member = 0; }), HasSubstr("somebody else's place"));
+  EXPECT_THAT(rejection(1, [](Resume& resume) { resume.member = 2; }), HasSubstr("somebody else's place"));
+  EXPECT_THAT(rejection(2, [](Resume& resume) { resume.member = 0; }), HasSubstr("somebody else's place"));
+  EXPECT_THAT(rejection(2, [](Resume& resume) { resume.member = 1u << 30; }), HasSubstr("somebody else's place"));
+  EXPECT_THAT(rejection(1, [](Resume& resume) { resume.session = "other"; }), HasSubstr("another run"));
+  EXPECT_EQ(fleet.outcome(), "none");
+  fleet.settle();
+  fleet.connect_all();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+}
+
+TEST(Recovery, PlansThatDifferFailTheJob) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.connect(0);
+  Resume other = *fleet.resume_of(fleet.members[1]);
+  other.plan_digest = "of another plan";
+  fleet.connect(1, other);
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1 at 10.0.0.1:7000 and worker 0 at 10.0.0.0:7000"),
+                                     HasSubstr("different plans of epoch 1")));
+}
+
+TEST(Recovery, PlanThatIsNotTheOneSaidFailsTheJob) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.connect(0);
+  plan::Plan plan = *fleet.members[0].committed;
+  plan.members[2].address = "10.6.6.6:666";
+  fleet.core->on_recalled(fleet.members[0].stream, plan, fleet.now, fleet.actions);
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 0"), HasSubstr("not the one it said")));
+}
+
+TEST(Recovery, SummersAreThoseOfThePlanWhateverTheOptionsSay) {
+  for (const uint32_t believed : {0u, 3u}) {
+    Fleet fleet(options(1, 2));
+    fleet.start();
+    Options given = fleet.options_;
+    given.summers = believed;
+    fleet.restart();
+    fleet.core = std::make_unique<Core>(given, fleet.now, Origin{"new", true});
+    fleet.connect(2);
+    fleet.settle();
+    fleet.connect_all();
+    fleet.settle();
+    EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+    EXPECT_EQ(fleet.core->summers(), 2u);
+    fleet.ended(2, absl::UnavailableError("gone"));
+    EXPECT_THAT(fleet.outcome(), HasSubstr("summer 1"));
+  }
+}
+
+TEST(Recovery, CoordinatorWithoutThatGiftRefusesAndTheJobGoesOnWithoutIt) {
+  Fleet fleet(options(2, 0));
+  fleet.start();
+  fleet.restart(false);
+  fleet.connect(0);
+  fleet.settle();
+  EXPECT_TRUE(absl::IsFailedPrecondition(fleet.members[0].rejection));
+  EXPECT_THAT(std::string(fleet.members[0].rejection.message()), HasSubstr("can't take up a job"));
+  EXPECT_EQ(fleet.members[0].failure, absl::OkStatus());
+}
+
+// --- a member whose stream breaks while the coordinator lives
+
+Options patient(uint32_t workers, uint32_t summers) {
+  Options result = options(workers, summers);
+  result.return_timeout = absl::Seconds(5);
+  return result;
+}
+
+TEST(Return, MissedPlansAreCaughtUpWith) {
+  Fleet fleet(patient(2, 1));
+  fleet.start();
+  fleet.declare_all("a");
+  fleet.deliver_from(0);
+  fleet.deliver_from(1);
+  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_to(seat);
+  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_from(seat);
+  fleet.cut(1);  // with Commit on its way
+  fleet.settle();
+  fleet.declare_all("b");
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), ElementsAre(2, 1, 2));
+  fleet.connect(1);
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(3u));
+  fleet.pass(absl::Seconds(20));
+  EXPECT_EQ(fleet.outcome(), "none");
+}
+
+TEST(Return, ProposedPlanIsSentOnceMore) {
+  Fleet fleet(patient(2, 0));
+  fleet.start();
+  fleet.declare_all("a");
+  fleet.deliver_from(0);
+  fleet.deliver_from(1);
+  fleet.cut(1);  // with Prepare on its way
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), ElementsAre(1, 1));
+  fleet.connect(1);
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(2u));
+}
+
+TEST(Return, WhoDoesNotComeBackInTimeIsLost) {
+  Fleet fleet(patient(2, 0));
+  fleet.start();
+  fleet.cut(1);
+  fleet.pass(absl::Seconds(4));
+  EXPECT_EQ(fleet.outcome(), "none");
+  fleet.pass(absl::Seconds(2));
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("did not come back within 5s")));
+  EXPECT_EQ(fleet.core->culprit(), 1u);
+}
+
+TEST(Return, WhoIsStartedAnewIsLostAtOnce) {
+  Fleet fleet(patient(2, 0));
+  fleet.start();
+  fleet.cut(1);
+  fleet.connect(1, std::nullopt);
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("started anew")));
+}
+
+TEST(Return, WhileTheJobGathersNothingIsLost) {
+  Fleet fleet(patient(2, 0));
+  fleet.connect(0);
+  fleet.cut(0);
+  fleet.connect(1);
+  EXPECT_EQ(fleet.core->phase(), Phase::kGathering);
+  fleet.connect(0);
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(1u));
+
+  Fleet later(patient(2, 0));
+  later.connect_all();
+  later.deliver_to(0);  // Welcome
+  later.cut(0);         // with Prepare on its way
+  later.connect(0);
+  later.settle();
+  EXPECT_THAT(epochs(later), Each(1u));
+}
+
+TEST(Return, NonsenseIsNotForgiven) {
+  Fleet fleet(patient(2, 0));
+  fleet.start();
+  fleet.core->on_disconnected(fleet.members[1].stream, absl::InvalidArgumentError("it joined twice"), fleet.actions);
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("joined twice")));
+}
+
+TEST(Return, CoordinatorThatWasLeftBehindLetsThemGo) {
+  Fleet fleet(patient(2, 0));
+  fleet.start();
+  Resume ahead = *fleet.resume_of(fleet.members[1]);
+  ahead.committed = 7;
+  fleet.cut(1);
+  fleet.connect(1, ahead);
+  fleet.settle();
+  EXPECT_TRUE(absl::IsUnavailable(fleet.members[1].rejection)) << fleet.members[1].rejection;
+  EXPECT_EQ(fleet.outcome(), "none");
+}
+
+// --- how many summers there are
+
+TEST(Summers, ThoseWhoCameAreEnough) {
+  Fleet fleet(options(1, 4));
+  fleet.connect(0);
+  fleet.connect(2);  // summers 1 and 3
+  fleet.connect(4);
+  ASSERT_EQ(fleet.core->set_summers(2, fleet.now, fleet.actions), absl::OkStatus());
+  fleet.collect();
+  fleet.settle();
+  const auto plan = fleet.members[0].committed;
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(plan->members[1].address, "10.0.0.2:7000");
+  EXPECT_EQ(plan->members[2].address, "10.0.0.4:7000");
+  EXPECT_EQ(fleet.members[4].member, 2u) << "it is told its new place";
+  EXPECT_TRUE(absl::IsFailedPrecondition(fleet.core->set_summers(1, fleet.now, fleet.actions)));
+
+  // The next coordinator finds them under the same names.
+  fleet.restart();
+  fleet.connect(4);
+  fleet.settle();
+  fleet.connect(0);
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  fleet.ended(4, absl::UnavailableError("evicted"));
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("summer 3"), HasSubstr("evicted")));
+  EXPECT_EQ(fleet.core->roster().index_of(*fleet.core->culprit()), 3u);
+}
+
+TEST(Summers, OneTooManyIsLetGoAndOneMoreIsWaitedFor) {
+  Fleet fleet(options(1, 2));
+  fleet.connect(1);
+  fleet.connect(2);
+  fleet.settle();
+  ASSERT_EQ(fleet.core->set_summers(1, fleet.now, fleet.actions), absl::OkStatus());
+  fleet.collect();
+  fleet.settle();
+  EXPECT_TRUE(absl::IsFailedPrecondition(fleet.members[2].rejection));
+  ASSERT_EQ(fleet.core->set_summers(3, fleet.now, fleet.actions), absl::OkStatus());
+  fleet.add(3);
+  fleet.connect(0);
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_EQ(fleet.epoch(0), 0u);
+  fleet.connect(3);
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(1u));
+  EXPECT_TRUE(absl::IsInvalidArgument(Fleet(options(1, 0)).core->set_summers(1u << 20, fleet.now, fleet.actions)));
+}
+
+TEST(Ended, BeforeTheJobBeganAndForSummers) {
+  Fleet early(options(2, 0));
+  early.connect(0);
+  early.ended(1);
+  EXPECT_THAT(early.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("before the job had begun")));
+
+  Fleet undecided(options(2, 0));  // worker 1 may have ended after a whole life
+  undecided.restart();
+  undecided.ended(1);
+  EXPECT_EQ(undecided.outcome(), "none");
+  undecided.connect(0);
+  EXPECT_THAT(undecided.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("before the job had begun")));
+
+  Fleet summer(options(1, 1));
+  summer.start();
+  summer.ended(1);
+  EXPECT_THAT(summer.outcome(), AllOf(HasSubstr("summer 0"), HasSubstr("before the job was over")));
+}
+
+TEST(Ended, WorkerThatLeftAndThenFailedIsNotTheJobs) {
+  Fleet fleet(options(2, 0));
+  fleet.start();
+  fleet.leave(0);
+  fleet.settle();
+  fleet.ended(0, absl::UnavailableError("exit code 1"));
+  EXPECT_EQ(fleet.outcome(), "none");
+  fleet.ended(1);
+  EXPECT_EQ(fleet.outcome(), "well");
+}
+
+}  // namespace
+}  // namespace gleaner::coordinator
