@@ -1,0 +1,365 @@
+"""crds/ before a real API server: taken, filled in, refused by the field's name, shown, and as C++ writes it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from conftest import BUILD
+from real_api import CRD_PATH, CRDS, Answer, Api, changed, real_api, small_job
+
+SAMPLE = BUILD / "tests" / "types_sample"
+KINDS = ("TrainingJob", "NodeProfile", "ReductionPlan")
+LOCKED = "only while the job is suspended"
+CONTAINERS = "spec.workers.template.spec.containers"
+OPERATORS = (
+    "GLEANER_COORDINATOR GLEANER_JOB GLEANER_WORKER GLEANER_LOCAL_SIZE GLEANER_ADDRESS GLEANER_TOKEN_FILE "
+    "GLEANER_CA_FILE GLEANER_METRICS GLEANER_BANDWIDTH"
+).split()
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[tuple[Api, list[Answer]]]:
+    with real_api() as api:
+        yield api, api.install()
+
+
+@pytest.fixture
+def api(installed: tuple[Api, list[Answer]]) -> Api:
+    return installed[0]
+
+
+@pytest.fixture
+def job(api: Api) -> Iterator[dict[str, Any]]:
+    """One that runs: not suspended, and started."""
+    manifest = small_job("running", communication={"summers": {"min": 1, "max": 2}})
+    assert api.create(manifest).ok
+    assert api.patch(manifest, {"status": {"startTime": "2026-01-31T12:00:00Z"}}, "/status").ok
+    yield manifest
+    api.delete(manifest)
+
+
+def sample(*arguments: str, stdin: str = "") -> dict[str, Any]:
+    """What C++ writes."""
+    assert SAMPLE.exists(), f"this needs {SAMPLE}; build with scripts/build, or set GLEANER_BUILD"
+    done = subprocess.run([str(SAMPLE), *arguments], input=stdin, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_api_server_accepts_the_crds_without_a_warning(installed: tuple[Api, list[Answer]]) -> None:
+    api, answers = installed
+    for answer in answers:
+        assert answer.ok, answer.message
+        assert answer.warnings == []
+    for definition in api.ask("GET", CRD_PATH).body["items"]:
+        conditions = {entry["type"]: entry["status"] for entry in definition["status"]["conditions"]}
+        assert conditions == {"NamesAccepted": "True", "Established": "True"}, definition["status"]
+
+
+def test_applying_them_again_changes_nothing(api: Api) -> None:
+    for path in CRDS:
+        assert api.kubectl("apply", "--server-side", "-f", str(path)).returncode == 0
+        before = api.kubectl("get", "-f", str(path), "-o", "jsonpath={.metadata.resourceVersion}").stdout
+        assert api.kubectl("apply", "--server-side", "-f", str(path)).returncode == 0
+        assert api.kubectl("get", "-f", str(path), "-o", "jsonpath={.metadata.resourceVersion}").stdout == before
+
+
+def test_every_field_says_what_it_is_and_in_which_unit() -> None:
+    units = ("second", "byte", "bits per second", "number of", "version", "cores", "epoch", "generation", "attempt")
+
+    def check(schema: dict[str, Any], path: str) -> None:
+        for name, field in schema.get("properties", {}).items():
+            below = f"{path}.{name}"
+            if below == ".metadata":
+                continue  # described by the API server
+            words = field.get("description", "").lower()
+            assert words, f"{below} has no description"
+            if field.get("type") == "integer" and name not in ("numaNode", "max"):
+                assert any(unit in words for unit in units), f"{below}: in which unit? {words}"
+            check(field, below)
+            check(field.get("items", {}), below + "[]")
+
+    for path in CRDS:
+        check(yaml.safe_load(path.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "")
+
+
+def test_defaults(api: Api) -> None:
+    manifest = small_job("defaults")
+    del manifest["spec"]["workers"]["replicas"]
+    created = api.create(manifest, "&dryRun=All")
+    assert created.ok, created.message
+    spec = created.body["spec"]
+    assert (spec["workers"]["replicas"], spec["workers"]["localRanks"]) == (1, 1)
+    assert spec["workers"]["template"]["spec"]["restartPolicy"] == "Never"
+    assert spec["communication"] == {
+        "strategy": "Auto",
+        "transport": "Auto",
+        "summers": {"min": 0, "max": 0, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}},
+    }
+    assert spec["runPolicy"] == {
+        "backoffLimit": 3,
+        "startDeadlineSeconds": 600,
+        "cleanPodPolicy": "Running",
+        "suspend": False,
+    }
+
+
+def test_defaults_within_what_is_given(api: Api) -> None:
+    created = api.create(small_job("defaults", communication={"summers": {"max": 2}}), "&dryRun=All")
+    assert created.body["spec"]["communication"]["summers"]["min"] == 0
+    assert created.body["spec"]["communication"]["strategy"] == "Auto"
+
+
+REFUSED = [
+    ("metadata.name", "a" * 45, "metadata.name must have at most 44 characters"),
+    ("metadata.name", "1job", "metadata.name must be a DNS label"),
+    ("metadata.name", "my.job", "metadata.name must be a DNS label"),
+    ("spec.workers", None, "spec.workers"),
+    ("spec.workers.replicas", 0, "spec.workers.replicas"),
+    ("spec.workers.replicas", 4097, "spec.workers.replicas"),
+    ("spec.workers.localRanks", 0, "spec.workers.localRanks"),
+    ("spec.workers.localRanks", 65, "spec.workers.localRanks"),
+    ("spec.workers.template", {}, "spec.workers.template.spec"),
+    (CONTAINERS, [], CONTAINERS),
+    (CONTAINERS, [{"name": "a"}], f"{CONTAINERS}[0].image"),
+    (CONTAINERS, [{"name": "a", "image": "b"}, {"name": "a", "image": "c"}], f"{CONTAINERS}[1]"),
+    (f"{CONTAINERS}.0.name", "Train!", f"{CONTAINERS}[0].name"),
+    ("spec.workers.template.spec.restartPolicy", "OnFailure", "spec.workers.template.spec.restartPolicy"),
+    *[
+        (f"{CONTAINERS}.0.env", [{"name": "A", "value": "1"}, {"name": name, "value": "1"}], f"{CONTAINERS}[0].env")
+        for name in OPERATORS
+    ],
+    ("spec.communication.strategy", "Ring", "spec.communication.strategy"),
+    ("spec.communication", {"strategy": "Colocated", "summers": {"max": 1}}, "spec.communication.summers.max"),
+    ("spec.communication.transport", "RDMA", "spec.communication.transport"),
+    *[
+        ("spec.communication.partitionBytes", value, "spec.communication.partitionBytes")
+        for value in (4095, 4194305, "5Mi", "4KiB", "4096500m", "many", "", -1)
+    ],
+    ("spec.communication.summers", {"min": 2, "max": 1}, "spec.communication.summers.min"),
+    ("spec.communication.summers", {"min": 1}, "spec.communication.summers.min"),
+    ("spec.communication.summers.min", -1, "spec.communication.summers.min"),
+    ("spec.communication.summers.max", 513, "spec.communication.summers.max"),
+    *[
+        ("spec.communication.summers.bandwidth", value, "spec.communication.summers.bandwidth")
+        for value in ("25", "25GB", "0Gbit", "0.0Mbit", "-1Gbit", "1e9bit", " 1Gbit", "fast")
+    ],
+    (
+        "spec.communication.summers.resources",
+        {"requests": {"cpu": "1"}, "limits": {"cpu": "500m"}},
+        "spec.communication.summers.resources.requests",
+    ),
+    ("spec.communication.summers.resources.limits", {"cpu": "x"}, "spec.communication.summers.resources.limits.cpu"),
+    ("spec.runPolicy.backoffLimit", -1, "spec.runPolicy.backoffLimit"),
+    ("spec.runPolicy.activeDeadlineSeconds", 0, "spec.runPolicy.activeDeadlineSeconds"),
+    ("spec.runPolicy.startDeadlineSeconds", 0, "spec.runPolicy.startDeadlineSeconds"),
+    ("spec.runPolicy.ttlSecondsAfterFinished", -1, "spec.runPolicy.ttlSecondsAfterFinished"),
+    ("spec.runPolicy.cleanPodPolicy", "Some", "spec.runPolicy.cleanPodPolicy"),
+    ("spec.runPolicy.suspend", "yes", "spec.runPolicy.suspend"),
+    ("spec.runpolicy", {}, 'unknown field "spec.runpolicy"'),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "named"), REFUSED, ids=lambda value: str(value)[:60])
+def test_an_invalid_job_is_refused_by_its_field(api: Api, path: str, value: Any, named: str) -> None:
+    answer = api.create(changed(small_job("bad"), path, value))
+    assert not answer.ok
+    assert named in answer.message
+
+
+TAKEN = [
+    ("metadata.name", "a" * 44),
+    ("spec.workers.replicas", 4096),
+    (f"{CONTAINERS}.0.env", [{"name": "GLEANER_LOG_LEVEL", "value": "debug"}]),
+    *[("spec.communication.partitionBytes", value) for value in (4096, "4Ki", "256Ki", "1Mi", "4Mi", 4194304, "100k")],
+    *[("spec.communication.summers.bandwidth", value) for value in ("25Gbit", "1.5Gbit", "200mbit", "100000000bit")],
+    ("spec.communication.summers", {"min": 2, "max": 2}),
+    ("spec.communication.strategy", "Colocated"),
+    ("spec.communication.summers.resources", {"requests": {"cpu": 1}, "limits": {"cpu": "1000m", "memory": "1Gi"}}),
+    ("spec.communication.summers.resources", {}),
+    ("spec.runPolicy", {"backoffLimit": 0, "activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 0, "suspend": True}),
+    ("spec.workers.template.spec.affinity", {"podAntiAffinity": {"anything": [1]}}),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), TAKEN, ids=lambda value: str(value)[:60])
+def test_a_valid_job_is_taken_by_the_server_and_by_cpp(api: Api, path: str, value: Any) -> None:
+    answer = api.create(changed(small_job("good"), path, value), "&dryRun=All")
+    assert answer.ok, answer.message
+    assert answer.warnings == []
+    again = sample(stdin=json.dumps(answer.body))
+    assert again["spec"]["workers"] == answer.body["spec"]["workers"]
+    assert again["spec"]["runPolicy"] == answer.body["spec"]["runPolicy"]
+
+
+LOCKED_FIELDS = [
+    ("workers.replicas", 5),
+    ("workers.localRanks", 2),
+    ("workers.template", {"spec": {"nodeSelector": {"gpu": "yes"}}}),
+    ("workers.template", {"spec": {"containers": [{"name": "train", "image": "example:2"}]}}),
+    ("workers.template", {"spec": {"affinity": {"podAntiAffinity": {}}}}),
+    ("workers.template", {"metadata": {"annotations": {"kubernetes.io/egress-bandwidth": "100M"}}}),
+    ("communication.strategy", None),
+    ("communication.transport", "TCP"),
+    ("communication.partitionBytes", "64Ki"),
+    ("communication.summers.min", 0),
+    ("communication.summers.resources", {"limits": {"cpu": 1}}),
+    ("communication.summers.bandwidth", "1Gbit"),
+]
+
+
+def change_of(path: str, value: Any) -> dict[str, Any]:
+    if path == "communication.strategy":
+        return {"spec": {"communication": {"strategy": "Colocated", "summers": {"max": 0, "min": 0}}}}
+    return changed({}, "spec." + path, value)
+
+
+@pytest.mark.parametrize(("path", "value"), LOCKED_FIELDS, ids=lambda value: str(value)[:60])
+def test_what_the_pods_are_made_from_changes_only_while_suspended(
+    api: Api, job: dict[str, Any], path: str, value: Any
+) -> None:
+    change = change_of(path, value)
+    refused = api.patch(job, change)
+    assert not refused.ok
+    assert f"spec.{path}: " in refused.message and LOCKED in refused.message
+    assert not api.patch(job, {**change, "spec": {**change["spec"], "runPolicy": {"suspend": True}}}).ok
+    assert api.patch(job, {"spec": {"runPolicy": {"suspend": True}}}).ok
+    assert LOCKED in api.patch(job, change).message, "its pods are still there"
+    assert api.patch(job, {"status": {"startTime": None}}, "/status").ok
+    taken = api.patch(job, {**change, "spec": {**change["spec"], "runPolicy": {"suspend": False}}})
+    assert taken.ok, taken.message
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"communication": {"summers": {"max": 9}}},
+        {"runPolicy": {"suspend": True}},
+        {"runPolicy": {"backoffLimit": 0, "activeDeadlineSeconds": 60, "ttlSecondsAfterFinished": 5}},
+        {"runPolicy": {"cleanPodPolicy": "All", "startDeadlineSeconds": 30}},
+    ],
+    ids=str,
+)
+def test_the_rest_changes_at_any_time(api: Api, job: dict[str, Any], spec: dict[str, Any]) -> None:
+    taken = api.patch(job, {"spec": spec})
+    assert taken.ok, taken.message
+    relabelled = api.patch(job, {"metadata": {"labels": {"a": "b"}}})
+    assert relabelled.ok, relabelled.message
+
+
+def test_status_is_written_through_its_subresource_only(api: Api, job: dict[str, Any]) -> None:
+    assert api.patch(job, {"status": {"phase": "Failed"}}).ok
+    assert "phase" not in api.get(job)["status"]
+    refused = api.patch(job, {"status": {"phase": "Lost"}}, "/status")
+    assert not refused.ok and "status.phase" in refused.message
+
+
+def test_scale(api: Api, job: dict[str, Any]) -> None:
+    status = {"workersReady": 3, "selector": "gleaner.dev/job=running,gleaner.dev/role=worker"}
+    assert api.patch(job, {"status": status}, "/status").ok
+    scale = api.ask("GET", api.path(job, "running") + "/scale").body
+    assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (4, 3)
+    assert scale["status"]["selector"] == status["selector"]
+    refused = api.kubectl("scale", "tj", "running", "--replicas=6")
+    assert refused.returncode != 0 and LOCKED in refused.stderr
+    assert api.patch(job, {"spec": {"runPolicy": {"suspend": True}}}).ok
+    assert api.patch(job, {"status": {"startTime": None}}, "/status").ok
+    assert api.kubectl("scale", "tj", "running", "--replicas=6").returncode == 0
+    assert api.get(job)["spec"]["workers"]["replicas"] == 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_cpp_writes_is_admitted_and_comes_back_equal(api: Api, kind: str) -> None:
+    manifest = sample(kind)
+    status = manifest.pop("status")
+    created = api.create(manifest)
+    assert created.ok, created.message
+    assert created.warnings == []
+    assert api.patch(manifest, {"status": status}, "/status").ok
+    stored = api.get(manifest)
+    assert stored.get("spec") == manifest.get("spec")
+    assert stored["status"] == status
+    again = sample(stdin=json.dumps(stored))
+    assert again == {**manifest, "status": status}
+    api.delete(manifest)
+
+
+COLUMNS = {
+    "tj": (
+        "PHASE WORKERS SUMMERS EPOCH GOODPUT EFFICIENCY AGE",
+        "PHASE WORKERS SUMMERS EPOCH GOODPUT EFFICIENCY BOUND RESTARTS AGE",
+        ["Running", "3/4", "3", "11", "12.3 MB/s", "97.2 %", "59.6 ms", "10"],
+    ),
+    "nprof": (
+        "GPUS NICS SPEED SOURCE SPARE-CPU SPARE-BANDWIDTH AGE",
+        "GPUS NICS SPEED SOURCE SPARE-CPU SPARE-BANDWIDTH AGE",
+        ["1", "1", "24 Gbit/s", "Label", "12250m", "21.3 Gbit/s"],
+    ),
+    "rplan": ("EPOCH MEMBERS ACKED BOUND AGE", "EPOCH MEMBERS ACKED BOUND AGE", ["3", "1", "5", "59.6 ms"]),
+}
+
+
+@pytest.mark.parametrize(("short", "kind"), zip(COLUMNS, KINDS))
+def test_printer_columns(api: Api, short: str, kind: str) -> None:
+    columns, wide, cells = COLUMNS[short]
+    manifest = sample(kind)
+    assert api.create(manifest).ok
+    assert api.patch(manifest, {"status": manifest["status"]}, "/status").ok
+    lines = api.kubectl("get", short).stdout.splitlines()
+    assert lines[0].split() == ["NAME", *columns.split()]
+    lines = api.kubectl("get", short, "-o", "wide").stdout.splitlines()
+    assert lines[0].split() == ["NAME", *wide.split()]
+    assert lines[1].split() == ["filled", *" ".join(cells).split(), lines[1].split()[-1]]
+    assert "filled" in api.kubectl("get", "gleaner", "-o", "name").stdout
+    api.delete(manifest)
+
+
+def test_explain_tells_what_a_field_means(api: Api) -> None:
+    told = api.kubectl("explain", "tj.spec.communication.partitionBytes").stdout
+    assert "quantity from 4Ki to 4Mi" in " ".join(told.split())
+
+
+def test_a_plans_epoch_does_not_go_back(api: Api) -> None:
+    plan = sample("ReductionPlan")
+    assert api.create(plan).ok
+    refused = api.patch(plan, {"spec": {"epoch": 2}})
+    assert "spec.epoch: " in refused.message and "may not go back" in refused.message
+    assert "spec.attempt: " in api.patch(plan, {"spec": {"attempt": 1, "epoch": 9}}).message
+    assert api.patch(plan, {"spec": {"epoch": 4}}).ok
+    assert api.patch(plan, {"spec": {"attempt": 3, "epoch": 1}}).ok
+    api.delete(plan)
+
+
+def test_the_largest_plan_fits(api: Api) -> None:
+    """4,096 workers and 512 summers, with long names."""
+    plan = sample("ReductionPlan")
+    member = {**plan["spec"]["members"][0], "pod": "p" * 63, "node": "n" * 40, "address": "[2001:db8::1234:5678]:7071"}
+    plan["spec"]["members"] = [{**member, "name": f"worker-{index}"} for index in range(4608)]
+    created = api.create(plan)
+    assert created.ok, created.message
+    assert api.patch(plan, {"spec": {"epoch": 4}}).ok
+    api.delete(plan)
+    plan["spec"]["members"].append(member)
+    assert "spec.members" in api.create(plan).message
+
+
+def test_a_large_template_stays_within_the_rules_cost(api: Api) -> None:
+    container = {
+        "image": "example:1",
+        "command": ["python3", "-c", "x" * 20000],
+        "args": [f"--flag-{index}" for index in range(200)],
+        "env": [{"name": f"VARIABLE_{index}", "value": "v" * 100} for index in range(200)],
+    }
+    manifest = small_job("large")
+    containers = [{**container, "name": f"c{index}"} for index in range(8)]
+    manifest["spec"]["workers"]["template"]["spec"]["containers"] = containers
+    created = api.create(manifest)
+    assert created.ok, created.message
+    touched = api.patch(manifest, {"metadata": {"labels": {"a": "b"}}})
+    assert touched.ok, touched.message
+    api.delete(manifest)
