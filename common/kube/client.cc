@@ -40,8 +40,9 @@ Object delete_options(const DeleteOptions& options) {
 // Calls over an Http that several of these share; they differ in how long a call may take and what cancels it.
 class HttpClient : public Client {
  public:
-  HttpClient(const Env& env, std::shared_ptr<Http> http, absl::Duration timeout, Cancellation* cancel)
-      : env_(env), http_(std::move(http)), timeout_(timeout), cancel_(cancel) {}
+  HttpClient(const Env& env, std::shared_ptr<Http> http, absl::Duration watch_limit, absl::Duration timeout,
+             Cancellation* cancel)
+      : env_(env), http_(std::move(http)), watch_limit_(watch_limit), timeout_(timeout), cancel_(cancel) {}
 
   absl::StatusOr<Object> get(const Resource& resource, const std::string& ns, const std::string& name) override {
     GLN_RETURN_IF_ERROR(check_name(resource, ns, name));
@@ -117,7 +118,7 @@ class HttpClient : public Client {
   std::unique_ptr<Cancel> make_cancel() override { return std::make_unique<Cancellation>(); }
 
   std::unique_ptr<Client> bounded(absl::Duration timeout, Cancel* cancel) override {
-    return std::make_unique<HttpClient>(env_, http_, timeout, static_cast<Cancellation*>(cancel));
+    return std::make_unique<HttpClient>(env_, http_, watch_limit_, timeout, static_cast<Cancellation*>(cancel));
   }
 
   absl::Status watch(const Resource& resource, const Selector& selector, const std::string& resource_version,
@@ -142,6 +143,7 @@ class HttpClient : public Client {
 
   const Env env_;
   const std::shared_ptr<Http> http_;
+  const absl::Duration watch_limit_;
   const absl::Duration timeout_;
   Cancellation* const cancel_;
 };
@@ -200,7 +202,7 @@ absl::Status HttpClient::watch(const Resource& resource, const Selector& selecto
   // away.
   std::array<uint8_t, 2> dice{};
   GLN_RETURN_IF_ERROR(env_.random->fill(dice));
-  const uint32_t seconds = 300 + (dice[0] * 256U + dice[1]) % 300;
+  const int64_t seconds = absl::ToInt64Seconds(watch_limit_ * (1.0 + (dice[0] * 256.0 + dice[1]) / 65536.0));
   const std::string query = query_text({{"watch", "1"},
                                         {"allowWatchBookmarks", "true"},
                                         {"resourceVersion", resource_version},
@@ -237,7 +239,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::create(const Env& env, Options o
   GLN_ASSIGN_OR_RETURN(std::unique_ptr<Http> http,
                        Http::create(*env.clock, {options.credentials, options.user_agent, options.timeout,
                                                  options.stall_timeout, options.in_flight}));
-  return std::unique_ptr<Client>(new HttpClient(env, std::move(http), options.timeout, nullptr));
+  return std::unique_ptr<Client>(new HttpClient(env, std::move(http), options.watch_limit, options.timeout, nullptr));
 }
 
 }  // namespace gleaner::kube

@@ -72,6 +72,7 @@ class Client {
     std::string user_agent = "gleaner";
     absl::Duration timeout = absl::Seconds(30);        // of one call, from its start to its end
     absl::Duration stall_timeout = absl::Seconds(90);  // of a silent watch
+    absl::Duration watch_limit = absl::Minutes(5);     // the server ends a watch after this to twice this
     uint32_t in_flight = 16;
   };
 
