@@ -1,0 +1,206 @@
+// What makes an attempt fail, what is tried again, and what counts against backoffLimit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconcile/world.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr absl::Duration kLater = absl::Seconds(10);
+
+World running(uint32_t workers = 2) {
+  World world(workers);
+  world.settle();
+  world.run_workers();
+  world.settle();
+  world.session.emplace();
+  coordinator::MemberState member;
+  member.joined = true;
+  world.session->members.assign(workers, member);
+  return world;
+}
+
+void expect_restarted(World& world, uint32_t restarts) {
+  EXPECT_EQ(world.phase(), "Restarting");
+  EXPECT_EQ(world.job.status.attempt, 1U);
+  EXPECT_EQ(world.job.status.restarts, restarts);
+  EXPECT_TRUE(world.noted("Restarting"));
+}
+
+TEST(Failure, AnExitCodeBelow128IsFinal) {
+  World world = running();
+  world.exit("digits-worker-1", 2);
+  world.now += kLater;
+  world.settle();
+  EXPECT_EQ(world.phase(), "Failed");
+  EXPECT_EQ(world.condition("Failed")->reason, "ContainerFailed");
+  EXPECT_THAT(world.condition("Failed")->message, HasSubstr("digits-worker-1"));
+  EXPECT_THAT(world.condition("Failed")->message, HasSubstr("ended with 2"));
+}
+
+TEST(Failure, ASignalIsTriedAgain) {
+  World world = running();
+  world.exit("digits-worker-1", 137, "OOMKilled");
+  world.now += kLater;
+  world.look();
+  expect_restarted(world, 1);
+  EXPECT_EQ(world.condition("Restarting")->reason, "OutOfMemory");
+  EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value()) << "all workers start again";
+  EXPECT_THAT(world.ended_sessions, ElementsAre(HasSubstr("137")));
+}
+
+TEST(Failure, TheFirstOneDecidesNotThoseItTakesAlong) {
+  World world = running(3);
+  world.exit("digits-worker-0", 1);  // "worker 2 is lost": its error is a consequence
+  world.exit("digits-worker-2", 137);
+  world.now += kLater;
+  world.look();
+  expect_restarted(world, 1);
+  EXPECT_THAT(world.condition("Restarting")->message, HasSubstr("digits-worker-2"));
+}
+
+TEST(Failure, WaitsForTheWholeStory) {
+  World world = running();
+  world.exit("digits-worker-0", 1);
+  const Decision decision = world.look();
+  EXPECT_EQ(world.phase(), "Running");
+  EXPECT_EQ(decision.look_again, absl::Seconds(1));
+  world.pod("digits-worker-1").deletion = world.now;  // drained: that is why
+  world.now += kLater;
+  world.look();
+  expect_restarted(world, 0);
+}
+
+TEST(Failure, GivesUpAfterTheLimit) {
+  World world = running();
+  world.job.run_policy.backoff_limit = 2;
+  for (uint32_t attempt = 0; attempt < 3; ++attempt) {
+    const std::string name = attempt == 0 ? "digits-worker-0" : "digits-worker-0-r" + std::to_string(attempt);
+    world.exit(name, 143);
+    world.now += kLater;
+    world.look();
+    if (attempt == 2) break;
+    for (const std::string& old : world.names()) world.erase(old);
+    world.now += absl::Minutes(6);
+    world.settle();
+    world.run_workers();
+    world.settle();
+    EXPECT_EQ(world.phase(), "Running");
+    EXPECT_FALSE(world.holds("Restarting"));
+  }
+  EXPECT_EQ(world.phase(), "Failed");
+  EXPECT_EQ(world.condition("Failed")->reason, "BackoffLimitExceeded");
+  EXPECT_EQ(world.job.status.restarts, 2U);
+}
+
+TEST(Failure, PausesBeforeARestartAndLongerEachTime) {
+  World world = running(1);
+  world.exit("digits-worker-0", 139);
+  world.now += kLater;
+  world.look();
+  world.job.status.restarts = 4;  // the fifth time: 8 s
+  world.look();
+  EXPECT_FALSE(world.has("digits-worker-0-r1"));
+  world.now += absl::Seconds(7);
+  world.look();
+  EXPECT_FALSE(world.has("digits-worker-0-r1"));
+  world.now += absl::Seconds(1);
+  world.look();
+  EXPECT_TRUE(world.has("digits-worker-0-r1"));
+}
+
+TEST(Failure, WhatTheClusterTakesDoesNotCount) {
+  World world = running();
+  world.pod("digits-worker-0").evicted_by = "EvictionByEvictionAPI";
+  world.pod("digits-worker-0").phase = PodView::Phase::kFailed;
+  world.job.run_policy.backoff_limit = 0;
+  world.look();
+  expect_restarted(world, 0);
+  EXPECT_EQ(world.condition("Restarting")->reason, "Evicted");
+}
+
+TEST(Failure, APodThatIsGoneIsLookedForFirst) {
+  World world = running();
+  world.erase("digits-worker-1");
+  const Decision decision = world.look();
+  EXPECT_THAT(decision.confirm_missing, ElementsAre("digits-worker-1"));
+  expect_restarted(world, 0);
+}
+
+TEST(Failure, ALostNodeIsAnInterruption) {
+  World world = running();
+  world.session->outcome = absl::UnavailableError("worker 1 is lost: silent for 10 s");
+  world.session->culprit = {coordinator::Role::kWorker, 1};
+  world.look();
+  EXPECT_EQ(world.phase(), "Running") << "nobody knows yet";
+  world.nodes["w1"] = {true, false, 0};
+  world.look();
+  expect_restarted(world, 0);
+  EXPECT_EQ(world.condition("Restarting")->reason, "NodeLost");
+}
+
+TEST(Failure, OthersErrorsWaitForTheCulprit) {
+  World world = running();
+  world.session->outcome = absl::UnavailableError("worker 1 is lost: silent for 10 s");
+  world.session->culprit = {coordinator::Role::kWorker, 1};
+  world.exit("digits-worker-0", 1);
+  world.now += kLater;
+  world.look();
+  EXPECT_EQ(world.phase(), "Running");
+  world.session_ended_for = absl::Seconds(21);
+  world.look();
+  expect_restarted(world, 1);
+  EXPECT_EQ(world.condition("Restarting")->reason, "MemberLost");
+}
+
+TEST(Failure, ALostSummerIsAnInterruptionIfTheClusterTookIt) {
+  World world(2);
+  world.job.communication.summers.min = world.job.communication.summers.max = 1;  // two workers gain nothing by one
+  world.spare = {{"s0", 1e9}};
+  world.settle();
+  world.run_workers();
+  world.settle();
+  world.run("digits-summer-0", "s0");
+  world.settle();
+  world.session.emplace();
+  world.session->phase = coordinator::JobState::Phase::kRunning;
+  coordinator::MemberState member;
+  member.joined = true;
+  world.session->members.assign(3, member);
+  world.pod("digits-summer-0").deletion = world.now;
+  world.look();
+  EXPECT_EQ(world.phase(), "Running") << "it may hand over";
+  world.session->outcome = absl::UnavailableError("summer 0 is lost");
+  world.session->culprit = {coordinator::Role::kSummer, 0};
+  world.exit("digits-worker-0", 1);
+  world.exit("digits-worker-1", 1);
+  world.now += kLater;
+  world.look();
+  expect_restarted(world, 0);
+  EXPECT_THAT(world.condition("Restarting")->message, HasSubstr("digits-summer-0"));
+}
+
+TEST(Failure, AJobThatDoesNotUseTheLibraryIsLeftAlone) {
+  World world = running();
+  world.session->members.assign(2, {});
+  world.session->outcome = absl::DeadlineExceededError("nobody came");
+  world.session_ended_for = absl::Minutes(1);
+  world.settle();
+  EXPECT_EQ(world.phase(), "Running");
+}
+
+TEST(Failure, AWrongClockDoesNotStopIt) {
+  World world = running(1);
+  world.exit("digits-worker-0", 1);
+  world.pod("digits-worker-0").exit->at = world.now + absl::Hours(5);
+  world.look();
+  EXPECT_EQ(world.phase(), "Failed");
+}
+
+}  // namespace
+}  // namespace gleaner::reconcile

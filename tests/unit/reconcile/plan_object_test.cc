@@ -1,0 +1,68 @@
+// What the ReductionPlan says of the coordinator's session.
+#include "operator/reconcile/plan_object.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconcile/world.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+World planned() {
+  World world(2);
+  world.job.communication.summers.min = world.job.communication.summers.max = 1;  // two workers gain nothing by one
+  world.spare = {{"s0", 1e9}};
+  world.nodes = {{"w0", {true, true, 1e9}}, {"w1", {true, true, 5e8}}, {"s0", {true, true, 1e9}}};
+  world.settle();
+  world.run_workers();
+  world.settle();
+  world.run("digits-summer-0", "s0");
+  world.settle();
+  return world;
+}
+
+TEST(PlanObject, NamesMembersMachinesAndBandwidths) {
+  const World world = planned();
+  ASSERT_TRUE(world.plan.has_value());
+  const auto& members = world.plan->spec.members;
+  ASSERT_EQ(members.size(), 3U);
+  EXPECT_EQ(members[1].name, "worker-1");
+  EXPECT_EQ(members[1].node, "w1");
+  EXPECT_EQ(members[1].bits_per_second, 5e8);
+  EXPECT_EQ(members[2].role, "summer");
+  EXPECT_EQ(world.plan->meta.owners[0].uid, "job-uid");
+  EXPECT_EQ(world.plan->spec.epoch, 0U);
+}
+
+TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
+  World world = planned();
+  coordinator::JobState session;
+  session.phase = coordinator::JobState::Phase::kRunning;
+  session.epoch = 2;
+  session.members.resize(3);
+  for (auto& member : session.members) member.joined = true;
+  session.members[0].acknowledged_epoch = session.members[1].acknowledged_epoch = 2;
+  session.members[2].owned_bytes = 1000;
+  session.summary.tensors = 4;
+  session.summary.steps = 10;
+  session.summary.bytes_per_step = 1000;
+  session.summary.bound_seconds = 0.05;
+  session.summary.efficiency = 0.9;
+  session.summary.goodput_bytes_per_second = 2e6;
+  world.session = session;
+  world.look();
+  EXPECT_EQ(world.plan->spec.epoch, 2U);
+  EXPECT_EQ(world.plan->status.acknowledged, 2U);
+  EXPECT_EQ(world.plan->spec.members[2].owned_bytes, 1000U);
+  EXPECT_EQ(world.plan->spec.members[2].traffic_bytes, 2000U) << "n times what it owns";
+  EXPECT_TRUE(world.plan->spec.members[1].binds) << "1000 bytes over half the bandwidth";
+  EXPECT_FALSE(world.plan->spec.members[0].binds);
+  EXPECT_EQ(world.job.status.epoch, 2U);
+  EXPECT_EQ(world.job.status.goodput, "2.0 MB/s");
+  EXPECT_EQ(world.job.status.efficiency, "90.0 %");
+  EXPECT_FALSE(world.job.status.bound.empty());
+}
+
+}  // namespace
+}  // namespace gleaner::reconcile

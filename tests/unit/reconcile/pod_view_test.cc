@@ -1,0 +1,97 @@
+// Pods as the API server writes them.
+#include "operator/reconcile/pod_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gleaner::reconcile {
+namespace {
+
+using nlohmann::json;
+
+json base() {
+  return json::parse(R"({"apiVersion": "v1", "kind": "Pod",
+    "metadata": {"name": "digits-worker-1", "namespace": "team", "uid": "p1", "creationTimestamp": "2026-01-02T03:04:05Z",
+      "labels": {"gleaner.dev/job": "digits", "gleaner.dev/role": "worker", "gleaner.dev/index": "1", "gleaner.dev/attempt": "2"},
+      "annotations": {"kubernetes.io/egress-bandwidth": "200M", "kubernetes.io/ingress-bandwidth": "100M"},
+      "ownerReferences": [{"apiVersion": "gleaner.dev/v1alpha1", "kind": "TrainingJob", "name": "digits", "uid": "j1",
+                           "controller": true}]},
+    "spec": {"nodeName": "n3", "containers": [{"name": "main"}]},
+    "status": {"phase": "Running", "podIP": "10.1.2.3"}})");
+}
+
+PodView parsed(const json& object) {
+  const auto pod = parse_pod(object);
+  EXPECT_TRUE(pod.ok()) << pod.status();
+  return pod.ok() ? *pod : PodView{};
+}
+
+TEST(PodView, ReadsIdentityAndPlace) {
+  const PodView pod = parsed(base());
+  EXPECT_EQ(pod.job, "digits");
+  EXPECT_EQ(pod.role, "worker");
+  EXPECT_EQ(pod.index, 1U);
+  EXPECT_EQ(pod.attempt, 2U);
+  EXPECT_EQ(pod.owner_uid, "j1");
+  EXPECT_EQ(pod.node, "n3");
+  EXPECT_EQ(pod.ip, "10.1.2.3");
+  EXPECT_EQ(pod.phase, PodView::Phase::kRunning);
+  EXPECT_EQ(pod.bits_per_second, 100e6) << "the smaller of both";
+  EXPECT_FALSE(pod.gated);
+}
+
+TEST(PodView, TheFirstContainerThatFailed) {
+  json object = base();
+  object["status"] = json::parse(R"({"phase": "Failed", "containerStatuses": [
+    {"name": "side", "state": {"terminated": {"exitCode": 143, "reason": "Error", "finishedAt": "2026-01-02T03:05:09Z"}}},
+    {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-01-02T03:05:08Z"}}},
+    {"name": "good", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-01-02T03:05:00Z"}}}]})");
+  const PodView pod = parsed(object);
+  ASSERT_TRUE(pod.exit.has_value());
+  EXPECT_EQ(pod.exit->container, "main");
+  EXPECT_EQ(pod.exit->code, 137);
+  EXPECT_EQ(pod.exit->reason, "OOMKilled");
+}
+
+TEST(PodView, WhyItCannotStart) {
+  json object = base();
+  object["status"] = json::parse(R"({"phase": "Pending", "containerStatuses": [
+    {"name": "main", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}]})");
+  EXPECT_EQ(parsed(object).waiting_reason, "ErrImagePull");
+  object["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] = "ContainerCreating";
+  EXPECT_EQ(parsed(object).waiting_reason, "") << "that is no error";
+}
+
+TEST(PodView, WhoTookIt) {
+  json object = base();
+  object["status"]["conditions"] =
+      json::parse(R"([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}])");
+  EXPECT_EQ(parsed(object).evicted_by, "PreemptionByScheduler");
+  object = base();
+  object["status"]["reason"] = "Evicted";
+  EXPECT_EQ(parsed(object).evicted_by, "Evicted");
+  object["status"]["reason"] = "OutOfcpu";
+  EXPECT_EQ(parsed(object).evicted_by, "OutOfcpu");
+}
+
+TEST(PodView, GatesOursAndOthers) {
+  json object = base();
+  object["spec"]["schedulingGates"] = json::parse(R"([{"name": "a/b"}, {"name": "gleaner.dev/gang"}])");
+  const PodView pod = parsed(object);
+  EXPECT_TRUE(pod.gated);
+  EXPECT_THAT(pod.other_gates, ::testing::ElementsAre("a/b"));
+}
+
+TEST(PodView, OddShapesAreNoCrash) {
+  for (const char* status : {"[]", "null", R"({"containerStatuses": 3})", R"({"conditions": [1, "x", {"type": 5}]})",
+                             R"({"containerStatuses": [{"state": {"terminated": {"exitCode": "x"}}}]})"}) {
+    json object = base();
+    object["status"] = json::parse(status);
+    object["spec"] = 7;
+    EXPECT_EQ(parsed(object).phase, PodView::Phase::kPending) << status;
+  }
+  EXPECT_FALSE(parse_pod(json::array()).ok());
+}
+
+}  // namespace
+}  // namespace gleaner::reconcile

@@ -1,0 +1,99 @@
+// The pods that are made: the user's template is kept, and what a member needs is added.
+#include "operator/reconcile/pods.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gleaner::reconcile {
+namespace {
+
+using nlohmann::json;
+
+types::TrainingJob job() {
+  types::TrainingJob job;
+  job.meta.name = "digits";
+  job.meta.ns = "team";
+  job.meta.uid = "u1";
+  job.workers.replicas = 3;
+  job.workers.local_ranks = 2;
+  job.workers.pod_template = json::parse(R"json({
+    "metadata": {"labels": {"team": "vision", "gleaner.dev/job": "forged"}, "annotations": {"note": "x"}},
+    "spec": {"restartPolicy": "OnFailure", "tolerations": [{"key": "gpu"}],
+             "volumes": [{"name": "data", "emptyDir": {}}],
+             "containers": [{"name": "main", "image": "train:1", "env": [{"name": "A", "value": "$(GLEANER_WORKER)"}]},
+                            {"name": "side", "image": "log:1"}]}})json");
+  return job;
+}
+
+const Settings kSettings{"coordinator.gleaner-system.svc:7070", "gleaner:1", "gleaner-summer"};
+
+std::string environment(const json& container, const std::string& name) {
+  for (const json& variable : container["env"]) {
+    if (variable["name"] == name) return variable.value("value", "(from a field)");
+  }
+  return "(none)";
+}
+
+TEST(WorkerPod, KeepsTheTemplateAndAddsIdentity) {
+  const json pod = worker_pod(job(), 1, kSettings);
+  EXPECT_EQ(pod["metadata"]["name"], "digits-worker-1");
+  EXPECT_EQ(pod["metadata"]["labels"]["team"], "vision");
+  EXPECT_EQ(pod["metadata"]["labels"]["gleaner.dev/job"], "digits") << "ours win";
+  EXPECT_EQ(pod["metadata"]["labels"]["gleaner.dev/index"], "1");
+  EXPECT_EQ(pod["metadata"]["annotations"]["note"], "x");
+  EXPECT_EQ(pod["metadata"]["ownerReferences"][0]["uid"], "u1");
+  EXPECT_EQ(pod["metadata"]["ownerReferences"][0]["controller"], true);
+  const json& spec = pod["spec"];
+  EXPECT_EQ(spec["restartPolicy"], "Never");
+  EXPECT_EQ(spec["hostname"], "digits-worker-1");
+  EXPECT_EQ(spec["subdomain"], "digits");
+  EXPECT_EQ(spec["tolerations"][0]["key"], "gpu");
+  EXPECT_EQ(spec["schedulingGates"][0]["name"], "gleaner.dev/gang");
+  EXPECT_EQ(spec["volumes"].size(), 2U);
+  for (const json& container : spec["containers"]) {
+    EXPECT_EQ(environment(container, "GLEANER_COORDINATOR"), "coordinator.gleaner-system.svc:7070");
+    EXPECT_EQ(environment(container, "GLEANER_JOB"), "team/digits/0");
+    EXPECT_EQ(environment(container, "GLEANER_WORKER"), "1");
+    EXPECT_EQ(environment(container, "GLEANER_LOCAL_SIZE"), "2");
+    EXPECT_EQ(environment(container, "GLEANER_ADDRESS"), "$(GLEANER_POD_IP):7071");
+    EXPECT_EQ(container["volumeMounts"].back()["mountPath"], "/var/run/gleaner");
+  }
+  EXPECT_EQ(environment(spec["containers"][0], "A"), "$(GLEANER_WORKER)");
+  EXPECT_EQ(spec["containers"][0]["env"].back()["name"], "A") << "may refer to ours, which come before";
+}
+
+TEST(WorkerPod, ATokenForUsAlone) {
+  const json pod = worker_pod(job(), 0, kSettings);
+  const json& source = pod["spec"]["volumes"].back()["projected"]["sources"][0]["serviceAccountToken"];
+  EXPECT_EQ(source["audience"], "gleaner.dev");
+  EXPECT_EQ(source["path"], "token");
+}
+
+TEST(WorkerPod, TheAttemptIsInNameLabelAndSession) {
+  types::TrainingJob again = job();
+  again.status.attempt = 4;
+  const json pod = worker_pod(again, 2, kSettings);
+  EXPECT_EQ(pod["metadata"]["name"], "digits-worker-2-r4");
+  EXPECT_EQ(pod["metadata"]["labels"]["gleaner.dev/attempt"], "4");
+  EXPECT_EQ(environment(pod["spec"]["containers"][0], "GLEANER_JOB"), "team/digits/4");
+  EXPECT_EQ(pod["spec"]["hostname"], "digits-worker-2") << "names that programs use stay";
+}
+
+TEST(SummerPod, IsHarmless) {
+  const json pod = summer_pod(job(), 0, {"s7", 2.5e9}, kSettings);
+  EXPECT_EQ(pod["metadata"]["annotations"]["kubernetes.io/egress-bandwidth"], "2500000000");
+  const json& spec = pod["spec"];
+  EXPECT_EQ(spec["priorityClassName"], "gleaner-summer");
+  EXPECT_EQ(spec["securityContext"]["runAsNonRoot"], true);
+  EXPECT_EQ(spec["automountServiceAccountToken"], false);
+  const json& container = spec["containers"][0];
+  EXPECT_EQ(container["resources"]["requests"]["gleaner.dev/summer"], "1");
+  EXPECT_EQ(container["resources"]["limits"]["gleaner.dev/summer"], "1");
+  EXPECT_EQ(container["securityContext"]["readOnlyRootFilesystem"], true);
+  EXPECT_EQ(spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["preference"]
+                ["matchFields"][0]["values"][0],
+            "s7");
+}
+
+}  // namespace
+}  // namespace gleaner::reconcile

@@ -1,0 +1,144 @@
+// How attempts begin: gangs, deadlines, quotas, and what is said while workers can't run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Start, MakesAllWorkersAndLetsNoneGoAlone) {
+  World world(3);
+  const Decision first = world.look();
+  EXPECT_TRUE(first.service);
+  EXPECT_THAT(world.names(), ElementsAre("digits-worker-0", "digits-worker-1", "digits-worker-2"));
+  for (const std::string& name : world.names()) EXPECT_TRUE(world.pod(name).gated) << name;
+  EXPECT_FALSE(world.holds("Created"));
+  EXPECT_EQ(world.phase(), "Pending");
+
+  world.look();
+  EXPECT_TRUE(world.holds("Created"));
+  for (const std::string& name : world.names()) EXPECT_FALSE(world.pod(name).gated) << name;
+  EXPECT_EQ(world.phase(), "Starting");
+}
+
+TEST(Start, AGateStaysShutWhileOneWorkerIsMissing) {
+  World world(2);
+  world.look();
+  world.erase("digits-worker-1");
+  const Decision decision = world.look();
+  EXPECT_THAT(decision.release, IsEmpty());
+  EXPECT_TRUE(world.pod("digits-worker-0").gated);
+}
+
+TEST(Start, KeepsTheGatesOfOthers) {
+  World world(2);
+  world.job.workers.pod_template["spec"]["schedulingGates"] = nlohmann::json::array({{{"name", "queue.example/wait"}}});
+  world.look();
+  const Decision decision = world.look();
+  ASSERT_EQ(decision.release.size(), 2U);
+  EXPECT_THAT(decision.release[0].gates, ElementsAre("queue.example/wait"));
+}
+
+TEST(Start, RunsWhenAllWorkersRun) {
+  World world(2);
+  world.settle();
+  world.run("digits-worker-0", "w0");
+  world.settle();
+  EXPECT_EQ(world.phase(), "Starting");
+  EXPECT_FALSE(world.wanted_session.has_value());
+  world.run("digits-worker-1", "w1");
+  world.settle();
+  EXPECT_EQ(world.phase(), "Running");
+  EXPECT_TRUE(world.noted("Running"));
+  ASSERT_TRUE(world.wanted_session.has_value());
+  EXPECT_EQ(world.wanted_session->job, "team/digits/0");
+  EXPECT_EQ(world.wanted_session->workers, 2U);
+  EXPECT_EQ(world.job.status.workers_ready, 2U);
+}
+
+TEST(Start, ReleasesAGangThatDoesNotComeToRun) {
+  World world(2);
+  world.job.run_policy.start_deadline = absl::Seconds(60);
+  world.settle();
+  world.run("digits-worker-0", "w0");
+  world.pod("digits-worker-1").unschedulable = "0/3 nodes are available";
+  world.settle();
+  EXPECT_THAT(world.condition("Running")->message, HasSubstr("0/3 nodes"));
+  world.now += absl::Seconds(61);
+  world.look();
+  EXPECT_TRUE(world.noted("StartDeadlineExceeded"));
+  EXPECT_EQ(world.job.status.attempt, 1U);
+  EXPECT_EQ(world.job.status.restarts, 0U) << "waiting for machines is no failure";
+  EXPECT_FALSE(world.has("digits-worker-1"));
+  EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value());
+  // Others get the chance to use what was given back.
+  world.erase("digits-worker-0");
+  world.settle();
+  EXPECT_THAT(world.names(), IsEmpty());
+  world.now += absl::Seconds(31);
+  world.settle();
+  EXPECT_THAT(world.names(), ElementsAre("digits-worker-0-r1", "digits-worker-1-r1"));
+}
+
+TEST(Start, SaysWhichImageCannotBePulled) {
+  World world(2);
+  world.settle();
+  world.pod("digits-worker-1").waiting_reason = "ImagePullBackOff";
+  world.pod("digits-worker-1").waiting_message = "Back-off pulling image train:1";
+  world.settle();
+  EXPECT_EQ(world.condition("Running")->reason, "ImagePullFailed");
+  EXPECT_THAT(world.condition("Running")->message, HasSubstr("digits-worker-1"));
+  EXPECT_TRUE(world.noted("ImagePullFailed"));
+  const size_t events = world.events.size();
+  world.look();
+  EXPECT_EQ(world.events.size(), events) << "said once";
+}
+
+TEST(Start, SaysWhenAQuotaRefuses) {
+  World world(2);
+  Decision decision;
+  decision.status = world.job.status;
+  note_refusal(world.job, absl::ResourceExhaustedError("exceeded quota: team"), world.now, decision);
+  const types::Condition* created = types::find_condition(decision.status.conditions, "Created");
+  ASSERT_NE(created, nullptr);
+  EXPECT_EQ(created->reason, "QuotaExceeded");
+  EXPECT_THAT(created->message, HasSubstr("exceeded quota: team"));
+  ASSERT_TRUE(decision.look_again.has_value());
+  ASSERT_EQ(decision.events.size(), 1U);
+  world.job.status = decision.status;
+  note_refusal(world.job, absl::ResourceExhaustedError("exceeded quota: team"), world.now, decision);
+  EXPECT_EQ(decision.events.size(), 1U) << "said once";
+}
+
+TEST(Start, WaitsForPodsOfTheAttemptBefore) {
+  World world(1);
+  world.settle();
+  world.run_workers();
+  world.settle();
+  world.exit("digits-worker-0", 137);
+  world.pod("digits-worker-0").phase = PodView::Phase::kRunning;  // an odd one that still runs
+  world.pod("digits-worker-0").exit.reset();
+  world.job.status.attempt = 1;
+  world.job.status.conditions.clear();
+  world.settle();
+  EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value());
+  EXPECT_FALSE(world.has("digits-worker-0-r1"));
+  world.now = *world.pod("digits-worker-0").deletion + absl::Seconds(31);  // its machine does not answer
+  world.settle();
+  EXPECT_TRUE(world.has("digits-worker-0-r1"));
+}
+
+TEST(Start, AJobWithOneWorkerNeedsNoGate) {
+  World world(1);
+  world.look();
+  EXPECT_FALSE(world.pod("digits-worker-0").gated);
+}
+
+}  // namespace
+}  // namespace gleaner::reconcile

@@ -1,0 +1,146 @@
+// Which summers a job gets, and when it begins without them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/reconcile/world.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+World wanting(uint32_t min, uint32_t max, std::vector<placement::Candidate> spare) {
+  World world(4);
+  for (const char* node : {"w0", "w1", "w2", "w3"}) world.nodes[node] = {true, true, 1e9};
+  world.job.communication.summers.min = min;
+  world.job.communication.summers.max = max;
+  world.spare = std::move(spare);
+  world.settle();
+  return world;
+}
+
+size_t summers(const World& world) {
+  size_t count = 0;
+  for (const std::string& name : world.names()) count += name.find("summer") != std::string::npos;
+  return count;
+}
+
+TEST(Summers, ComeWhenTheWorkersMachinesAreKnown) {
+  World world = wanting(0, 2, {{"s0", 1e9}, {"s1", 1e9}});
+  EXPECT_EQ(summers(world), 0U);
+  world.run_workers();
+  world.settle();
+  EXPECT_EQ(summers(world), 2U);
+  EXPECT_THAT(world.asked_nodes, ElementsAre("w0", "w1", "w2", "w3"));
+  EXPECT_FALSE(world.wanted_session.has_value()) << "who takes part is not settled";
+  world.run("digits-summer-0", "s0");
+  world.run("digits-summer-1", "s1");
+  world.settle();
+  ASSERT_TRUE(world.wanted_session.has_value());
+  EXPECT_EQ(world.wanted_session->summers, 2U);
+  EXPECT_EQ(world.job.status.summers_ready, 2U);
+}
+
+TEST(Summers, NoneToSpareIsFine) {
+  World world = wanting(2, 4, {});
+  world.run_workers();
+  world.settle();
+  EXPECT_TRUE(world.noted("FewerSummers"));
+  ASSERT_TRUE(world.wanted_session.has_value());
+  EXPECT_EQ(world.wanted_session->summers, 0U);
+  EXPECT_EQ(world.phase(), "Running");
+}
+
+TEST(Summers, NotMoreThanHelp) {
+  // Four workers at 1 Gbit/s: with four such summers a worker's own gradient fills its link, and a fifth buys nothing.
+  World world = wanting(0, 8, std::vector<placement::Candidate>(8, {"s", 1e9}));
+  world.run_workers();
+  world.settle();
+  EXPECT_EQ(summers(world), 4U);
+}
+
+TEST(Summers, AtLeastAsManyAsAskedFor) {
+  World world = wanting(6, 8, std::vector<placement::Candidate>(8, {"s", 1e9}));
+  world.run_workers();
+  world.settle();
+  EXPECT_EQ(summers(world), 6U);
+}
+
+TEST(Summers, ColocatedMeansNone) {
+  World world = wanting(0, 2, {{"s0", 1e9}});
+  world.job.communication.strategy = types::Strategy::kColocated;
+  world.run_workers();
+  world.settle();
+  EXPECT_EQ(summers(world), 0U);
+  EXPECT_TRUE(world.wanted_session.has_value());
+}
+
+TEST(Summers, ThoseThatDoNotRunAreLeftOut) {
+  World world = wanting(0, 3, {{"s0", 1e9}, {"s1", 1e9}, {"s2", 1e9}});
+  world.run_workers();
+  world.settle();
+  world.run("digits-summer-0", "s0");
+  world.run("digits-summer-2", "s2");
+  world.settle();
+  EXPECT_FALSE(world.wanted_session.has_value());
+  world.now += absl::Seconds(21);
+  world.settle();
+  ASSERT_TRUE(world.wanted_session.has_value());
+  EXPECT_EQ(world.wanted_session->summers, 1U) << "seats are numbered without gaps";
+  EXPECT_FALSE(world.has("digits-summer-1"));
+  EXPECT_TRUE(world.pod("digits-summer-2").deletion.has_value());
+  EXPECT_THAT(world.plan->spec.members, SizeIs(5));
+}
+
+TEST(Summers, NoneIsAddedOnceThePlanIsWritten) {
+  World world = wanting(0, 2, {});
+  world.run_workers();
+  world.settle();
+  world.spare = {{"s0", 1e9}};
+  world.settle();
+  EXPECT_EQ(summers(world), 0U);
+}
+
+TEST(Summers, TheirBandwidthIsTheSmallerOfShareAndMachine) {
+  World world = wanting(0, 1, {{"s0", 8e8}});
+  world.nodes["s0"] = {true, true, 5e8};
+  world.run_workers();
+  world.settle();
+  world.run("digits-summer-0", "s0");
+  world.settle();
+  ASSERT_TRUE(world.wanted_session.has_value());
+  EXPECT_THAT(world.wanted_session->summer_bits_per_second, ElementsAre(5e8));
+  world.nodes["s0"] = {true, true, 5e9};
+  world.settle();
+  EXPECT_THAT(world.wanted_session->summer_bits_per_second, ElementsAre(8e8));
+}
+
+TEST(Summers, OneThatFailsBeforeTheFirstPlanEndsTheAttempt) {
+  World world = wanting(0, 1, {{"s0", 1e9}});
+  world.run_workers();
+  world.settle();
+  world.run("digits-summer-0", "s0");
+  world.settle();
+  world.session.emplace();
+  world.exit("digits-summer-0", 1);
+  world.now += absl::Seconds(10);
+  world.look();
+  EXPECT_EQ(world.phase(), "Failed");
+}
+
+TEST(Summers, WhoseEndTheCoordinatorIsTold) {
+  World world = wanting(0, 0, {});
+  world.run_workers();
+  world.settle();
+  world.session.emplace();
+  world.exit("digits-worker-2", 0);
+  const Decision decision = world.look();
+  ASSERT_THAT(decision.ended, SizeIs(1));
+  EXPECT_EQ(decision.ended[0].index, 2U);
+  EXPECT_TRUE(decision.ended[0].how.ok());
+}
+
+}  // namespace
+}  // namespace gleaner::reconcile

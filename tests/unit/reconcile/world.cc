@@ -1,0 +1,139 @@
+#include "tests/unit/reconcile/world.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::reconcile {
+
+World::World(uint32_t workers) {
+  job.meta.name = "digits";
+  job.meta.ns = "team";
+  job.meta.uid = "job-uid";
+  job.meta.generation = 1;
+  job.workers.replicas = workers;
+  job.workers.pod_template = {
+      {"spec", {{"containers", nlohmann::json::array({{{"name", "main"}, {"image", "train:1"}}})}}}};
+}
+
+Decision World::look() {
+  Observed observed;
+  observed.job = job;
+  observed.pods.assign(pods_.begin(), pods_.end());
+  observed.plan = plan;
+  observed.session = session;
+  observed.session_ended_for = session_ended_for;
+  observed.node = [this](const std::string& name) {
+    const auto found = nodes.find(name);
+    return found == nodes.end() ? NodeView{true, true, 0} : found->second;
+  };
+  observed.candidates = [this](const std::vector<std::string>& workers) {
+    asked_nodes = workers;
+    return spare;
+  };
+  observed.now = now;
+  const Decision decision = decide(observed, {"coordinator:7070", "gleaner:1", "low"});
+  carry_out(decision);
+  return decision;
+}
+
+void World::carry_out(const Decision& decision) {
+  if (decision.end_session.has_value()) {
+    if (session.has_value()) ended_sessions.push_back(*decision.end_session);
+    session.reset();
+    session_ended_for = absl::ZeroDuration();
+  }
+  for (const nlohmann::json& object : decision.create) {
+    nlohmann::json made = object;
+    made["metadata"]["uid"] = absl::StrCat("uid-", ++uids_);
+    made["metadata"]["creationTimestamp"] = types::format_time(now);
+    const auto pod = parse_pod(made);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    ASSERT_FALSE(has(pod->name)) << pod->name << " is made twice";
+    pods_.push_back(std::make_shared<PodView>(*pod));
+  }
+  for (const PodRelease& release : decision.release) pod(release.name).gated = false;
+  if (decision.plan.has_value()) plan = decision.plan;
+  if (decision.session.has_value()) wanted_session = decision.session;
+  for (const PodRemoval& removal : decision.remove) {
+    PodView& going = pod(removal.name);
+    EXPECT_EQ(going.uid, removal.uid);
+    if (going.node.empty() || going.finished()) {
+      erase(removal.name);
+    } else {
+      going.deletion = now + absl::Seconds(30);
+    }
+  }
+  job_removed = job_removed || decision.remove_job;
+  job.status = decision.status;
+  events.insert(events.end(), decision.events.begin(), decision.events.end());
+}
+
+void World::settle() {
+  for (int i = 0; i < 10; ++i) {
+    const types::TrainingJobStatus before = job.status;
+    const Decision decision = look();
+    const bool still = decision.create.empty() && decision.release.empty() && decision.remove.empty();
+    if (still && to_json(before) == to_json(job.status)) return;
+  }
+  FAIL() << "it does not come to rest";
+}
+
+PodView& World::pod(const std::string& name) {
+  for (const auto& pod : pods_) {
+    if (pod->name == name) return *pod;
+  }
+  ADD_FAILURE() << "no pod " << name << " among " << names().size();
+  static PodView none;
+  return none;
+}
+
+bool World::has(const std::string& name) const {
+  return std::any_of(pods_.begin(), pods_.end(), [&name](const auto& pod) { return pod->name == name; });
+}
+
+std::vector<std::string> World::names() const {
+  std::vector<std::string> names;
+  for (const auto& pod : pods_) names.push_back(pod->name);
+  return names;
+}
+
+void World::run(const std::string& name, const std::string& node) {
+  pod(name).node = node;
+  pod(name).ip = "10.0.0.1";
+  pod(name).phase = PodView::Phase::kRunning;
+}
+
+void World::run_workers() {
+  for (uint32_t i = 0; i < job.workers.replicas; ++i) {
+    const std::string suffix = job.status.attempt == 0 ? "" : absl::StrCat("-r", job.status.attempt);
+    run(absl::StrCat("digits-worker-", i, suffix), absl::StrCat("w", i));
+  }
+}
+
+void World::exit(const std::string& name, int code, const std::string& reason) {
+  PodView& ending = pod(name);
+  ending.phase = code == 0 ? PodView::Phase::kSucceeded : PodView::Phase::kFailed;
+  if (code != 0) ending.exit = {"main", code, reason, now};
+}
+
+void World::erase(const std::string& name) {
+  std::erase_if(pods_, [&name](const auto& pod) { return pod->name == name; });
+}
+
+const types::Condition* World::condition(const std::string& type) const {
+  return types::find_condition(job.status.conditions, type);
+}
+
+bool World::holds(const std::string& type) const {
+  const types::Condition* found = condition(type);
+  return found != nullptr && found->status;
+}
+
+bool World::noted(const std::string& reason) const {
+  return std::any_of(events.begin(), events.end(), [&reason](const EventNote& note) { return note.reason == reason; });
+}
+
+}  // namespace gleaner::reconcile
