@@ -22,7 +22,9 @@ Job::Job(const Env& env, Service::JobOptions options, std::string nonce, std::st
       options_(std::move(options)),
       nonce_(std::move(nonce)),
       metrics_(std::move(metrics)),
-      core_(options_.options, now(), {std::move(session), options_.may_resume}) {}
+      core_(options_.options, now(), {std::move(session), options_.may_resume}) {
+  if (metrics_ != nullptr) metrics_->update(core_);
+}
 
 void Job::admit(std::shared_ptr<Stream> stream, Nonces nonces, const Identity& identity,
                 const std::optional<Resume>& resume) {

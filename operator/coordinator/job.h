@@ -26,7 +26,7 @@ struct Nonces {
 
 class Job {
  public:
-  // `nonce`: of this job here, for the secret of its data connections. `session`: random, for Welcome. `metrics` may be
+  // `nonce`: of this job here, for the secret of its data connections. `session`: as Origin says. `metrics` may be
   // null.
   Job(const Env& env, Service::JobOptions options, std::string nonce, std::string session,
       std::shared_ptr<Metrics> metrics);

@@ -32,7 +32,7 @@ MemberState member_of(const Roster& roster, uint32_t seat, uint32_t ranks) {
   member.acknowledged_epoch = first.acknowledged;
   member.joined = member.left = true;
   for (uint32_t rank = seat; rank < seat + ranks; ++rank) {
-    member.joined &= roster[rank].state != Seat::State::kEmpty;
+    member.joined &= roster[rank].state == Seat::State::kPresent || roster[rank].state == Seat::State::kLeft;
     member.left &= roster[rank].state == Seat::State::kLeft;
     member.acknowledged_epoch = std::min(member.acknowledged_epoch, roster[rank].acknowledged);
   }

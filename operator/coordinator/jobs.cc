@@ -72,24 +72,22 @@ std::shared_ptr<Job> Jobs::find(const std::string& job) const {
   return found == jobs_.end() ? nullptr : found->second;
 }
 
-absl::Status Jobs::add(const JobOptions& job) {
-  if (options_.registry == nullptr) return add(job, nullptr);
-  {
-    // Series of the same name are the same series: that one's are not to be touched.
-    absl::MutexLock lock(&mutex_);
-    if (find(job.options.job) != nullptr) return absl::AlreadyExistsError(absl::StrCat("job ", job.options.job));
-  }
-  return add(job, std::make_shared<Metrics>(*options_.registry, job.options.job));
-}
+absl::Status Jobs::add(const JobOptions& job) { return add(job, nullptr); }
 
 absl::Status Jobs::add(const JobOptions& job, std::shared_ptr<Metrics> metrics) {
   GLN_RETURN_IF_ERROR(validate(job, options_));
   GLN_ASSIGN_OR_RETURN(std::string nonce, random_bytes(*env_.random, proto::kNonceBytes));
-  GLN_ASSIGN_OR_RETURN(std::string session, random_bytes(*env_.random, kSessionBytes));
-  auto added = std::make_shared<Job>(env_, job, std::move(nonce), std::move(session), std::move(metrics));
+  std::string session;  // nobody takes up a sole job when its coordinator has gone
+  if (sole_.empty()) {
+    GLN_ASSIGN_OR_RETURN(session, random_bytes(*env_.random, kSessionBytes));
+  }
+  const std::string& name = job.options.job;
   absl::MutexLock lock(&mutex_);
-  if (jobs_.try_emplace(job.options.job, std::move(added)).second) return absl::OkStatus();
-  return absl::AlreadyExistsError(absl::StrCat("job '", job.options.job, "' is here already"));
+  if (find(name) != nullptr) return absl::AlreadyExistsError(absl::StrCat("job '", name, "' is here already"));
+  // Not before that: series of the same name are the same series, and go with whoever goes first.
+  if (metrics == nullptr && options_.registry != nullptr) metrics = std::make_shared<Metrics>(*options_.registry, name);
+  jobs_[name] = std::make_shared<Job>(env_, job, std::move(nonce), std::move(session), std::move(metrics));
+  return absl::OkStatus();
 }
 
 void Jobs::remove(const std::string& job, const absl::Status& why) {

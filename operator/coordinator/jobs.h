@@ -33,7 +33,7 @@ class Jobs final : public Service {
 
   Address address() const override { return port_->address(); }
   absl::Status add(const JobOptions& job) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // With metrics of the caller's; may be null.
+  // With metrics of the caller's. Null: those of the service's registry, if it has one.
   absl::Status add(const JobOptions& job, std::shared_ptr<Metrics> metrics) ABSL_LOCKS_EXCLUDED(mutex_);
   void remove(const std::string& job, const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status set_summers(const std::string& job, uint32_t summers) override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -40,7 +40,7 @@ struct MemberState {
   std::string name;  // worker-0, summer-1
   Role role = Role::kWorker;
   uint32_t index = 0;
-  bool joined = false;  // all its local ranks
+  bool joined = false;  // all its local ranks, and none has lost us
   bool left = false;
   std::string address;
   double bits_per_second = 0;

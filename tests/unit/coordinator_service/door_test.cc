@@ -1,0 +1,263 @@
+// Who is let in, who is not, and what those who are not can do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/registry.h>
+
+#include <deque>
+#include <thread>
+
+#include "absl/synchronization/mutex.h"
+#include "tests/unit/coordinator_service/raw_member.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Keeps what it is asked until the test answers.
+class Checker : public Authenticator {
+ public:
+  struct Question {
+    std::string job;
+    Identity identity;
+    std::string bearer;
+    std::function<void(absl::Status)> done;
+  };
+  void authenticate(const std::string& job, const Identity& identity, const std::string& bearer,
+                    std::function<void(absl::Status)> done) override {
+    absl::MutexLock lock(&mutex_);
+    questions_.push_back({job, identity, bearer, std::move(done)});
+  }
+  std::optional<Question> next() {
+    absl::MutexLock lock(&mutex_);
+    const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !questions_.empty(); };
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&some), kPatience)) return std::nullopt;
+    Question question = std::move(questions_.front());
+    questions_.pop_front();
+    return question;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::deque<Question> questions_ ABSL_GUARDED_BY(mutex_);
+};
+
+class DoorTest : public testing::Test {
+ protected:
+  DoorTest() : system_({"test", LogLevel::kOff}), clock_(system_.env().clock) {
+    make_certificate(scratch_ / "tls");
+    options_.listen = {"127.0.0.1", 0};
+    options_.registry = &registry_;
+  }
+  void start() {
+    Env env = system_.env();
+    env.clock = &clock_;
+    auto service = Service::start(env, options_);
+    ASSERT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+  }
+  void start_with_bearers() {
+    options_.tls = Service::Tls{scratch_ / "tls/certificate.pem", scratch_ / "tls/key.pem"};
+    options_.authenticator = &checker_;
+    roots_ = contents(scratch_ / "tls/certificate.pem");
+    start();
+  }
+  static Service::JobOptions bearer_job(const std::string& name, uint32_t workers = 1) {
+    Service::JobOptions job = token_job(name, workers);
+    job.token = "";
+    job.data_secret = std::string(32, 's');
+    return job;
+  }
+  std::unique_ptr<RawMember> join(const v1::Identity& identity, const std::string& token,
+                                  const std::string& bearer = "") {
+    auto member = std::make_unique<RawMember>(service_->address(), roots_);
+    member->join(identity, token, bearer);
+    return member;
+  }
+  double refused(const std::string& job) {
+    for (const auto& family : registry_.Collect()) {
+      if (family.name != "gleaner_coordinator_rejected_joins_total") continue;
+      for (const auto& series : family.metric) {
+        if (series.label.at(0).value == job) return series.counter.value;
+      }
+    }
+    return -1;
+  }
+
+  SystemEnv system_;
+  JumpingClock clock_;
+  Scratch scratch_;
+  prometheus::Registry registry_;
+  Checker checker_;
+  Service::ServiceOptions options_;
+  std::string roots_;
+  std::unique_ptr<Service> service_;
+};
+
+TEST_F(DoorTest, UnknownJobIsNotFoundUntilItIsAdded) {
+  start();
+  const grpc::Status status = join(worker("ns/early/0"), "token of ns/early/0")->end();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), HasSubstr("no job 'ns/early/0'"));
+  ASSERT_EQ(service_->add(token_job("ns/early/0")), absl::OkStatus());
+  EXPECT_TRUE(join(worker("ns/early/0"), "token of ns/early/0")->follow_plan());
+}
+
+TEST_F(DoorTest, ForeignTokenIsRefusedAndDisturbsNobody) {
+  start();
+  ASSERT_EQ(service_->add(token_job("mine")), absl::OkStatus());
+  ASSERT_EQ(service_->add(token_job("theirs")), absl::OkStatus());
+  const auto mine = join(worker("mine"), "token of mine");
+  ASSERT_TRUE(mine->follow_plan());
+  for (int i = 0; i < 3; ++i) {
+    const grpc::Status status = join(worker("mine"), "token of theirs")->end();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+    EXPECT_THAT(status.error_message(), AllOf(HasSubstr("token"), Not(HasSubstr("token of"))));
+  }
+  EXPECT_EQ(join(worker("mine"), "", "a bearer")->end().error_code(), grpc::StatusCode::PERMISSION_DENIED)
+      << "this job's members prove a token";
+  EXPECT_TRUE(eventually([&] { return refused("mine") == 4; }));
+  EXPECT_EQ(refused("theirs"), 0);
+  EXPECT_EQ(service_->state("mine")->phase, JobState::Phase::kRunning);
+  EXPECT_TRUE(mine->heartbeat());
+}
+
+TEST_F(DoorTest, BearerIsCheckedBySomebodyElse) {
+  start_with_bearers();
+  ASSERT_EQ(service_->add(bearer_job("ns/j/0", 2)), absl::OkStatus());
+  const auto member = join(worker("ns/j/0", 1), "", "its token");
+  EXPECT_EQ(member->challenge().authentication(), v1::AUTHENTICATION_BEARER);
+  const auto question = checker_.next();
+  ASSERT_TRUE(question.has_value());
+  EXPECT_EQ(question->job, "ns/j/0");
+  EXPECT_EQ(question->bearer, "its token");
+  EXPECT_EQ(question->identity.role, Role::kWorker);
+  EXPECT_EQ(question->identity.index, 1u);
+  EXPECT_FALSE(service_->state("ns/j/0")->members[1].joined) << "before the answer";
+  std::thread([&] { question->done(absl::OkStatus()); }).join();
+  const auto welcome = member->await_welcome();
+  ASSERT_TRUE(welcome.has_value());
+  EXPECT_EQ(welcome->secret(), std::string(32, 's'));
+  EXPECT_EQ(welcome->proof(), "");
+  EXPECT_NE(welcome->session(), "");
+  EXPECT_TRUE(service_->state("ns/j/0")->members[1].joined);
+}
+
+TEST_F(DoorTest, RefusedBearerIsCountedAndDisturbsNobody) {
+  start_with_bearers();
+  ASSERT_EQ(service_->add(bearer_job("j")), absl::OkStatus());
+  auto foreign = join(worker("j"), "", "a foreign token");
+  checker_.next()->done(absl::PermissionDeniedError("pod other-worker-0 is not worker 0 of this job"));
+  grpc::Status status = foreign->end();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(status.error_message(), "pod other-worker-0 is not worker 0 of this job");
+  status = join(worker("j"), "", "")->end();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << "without a token nobody is asked";
+  status = join(worker("j"), "token of j", "")->end();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << "there is no token to prove";
+  EXPECT_TRUE(eventually([&] { return refused("j") == 3; }));
+
+  const auto rightful = join(worker("j"), "", "the token");
+  checker_.next()->done(absl::OkStatus());
+  EXPECT_TRUE(rightful->follow_plan());
+}
+
+TEST_F(DoorTest, AnswersMayComeTooLate) {
+  start_with_bearers();
+  ASSERT_EQ(service_->add(bearer_job("j")), absl::OkStatus());
+  // The member has gone.
+  auto gone = join(worker("j"), "", "x");
+  const auto first = checker_.next();
+  gone.reset();
+  absl::SleepFor(absl::Milliseconds(100));
+  first->done(absl::OkStatus());
+  // The job has gone, and another of its name is here.
+  const auto member = join(worker("j"), "", "y");
+  const auto second = checker_.next();
+  service_->remove("j", absl::CancelledError("removed"));
+  ASSERT_EQ(service_->add(bearer_job("j")), absl::OkStatus());
+  second->done(absl::OkStatus());
+  EXPECT_EQ(member->end().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_FALSE(service_->state("j")->members[0].joined) << "that answer was about another job";
+  // Nobody answers.
+  const auto waiting = join(worker("j"), "", "z");
+  const auto third = checker_.next();
+  clock_.jump(31);
+  EXPECT_EQ(waiting->end().error_code(), grpc::StatusCode::UNAVAILABLE);
+  third->done(absl::OkStatus());
+  EXPECT_FALSE(service_->state("j")->members[0].joined);
+  // The service has gone.
+  const auto last = join(worker("j"), "", "z");
+  const auto fourth = checker_.next();
+  service_.reset();
+  fourth->done(absl::OkStatus());
+}
+
+TEST_F(DoorTest, BearersNeedTls) {
+  options_.authenticator = &checker_;
+  EXPECT_THAT(std::string(Service::start(system_.env(), options_).status().message()), HasSubstr("TLS"));
+  start_with_bearers();
+  Service::JobOptions job = bearer_job("j");
+  job.data_secret = "short";
+  EXPECT_THAT(std::string(service_->add(job).message()), HasSubstr("32 bytes"));
+  // Jobs with tokens may be beside the others.
+  ASSERT_EQ(service_->add(token_job("k")), absl::OkStatus());
+  EXPECT_TRUE(join(worker("k"), "token of k")->follow_plan());
+}
+
+TEST_F(DoorTest, FirstMessagesAreShort) {
+  start();
+  ASSERT_EQ(service_->add(token_job("j")), absl::OkStatus());
+  RawMember member(service_->address());
+  ASSERT_TRUE(member.read().has_value());
+  v1::MemberMessage message;
+  message.mutable_join()->set_bearer(std::string(100'000, 'x'));
+  member.write(message);
+  EXPECT_EQ(member.end().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // Those who are in may say more.
+  const auto zero = join(worker("j"), "token of j");
+  ASSERT_TRUE(zero->follow_plan());
+  v1::MemberMessage declare;
+  for (int i = 0; i < 10'000; ++i) {
+    proto::encode(plan::Tensor{absl::StrCat("layer", i, ".weight"), 10, DataType::kFloat32, i},
+                  declare.mutable_declare()->add_tensors());
+  }
+  EXPECT_GT(declare.ByteSizeLong(), 100'000u);
+  zero->write(declare);
+  EXPECT_TRUE(zero->follow_plan());
+}
+
+TEST_F(DoorTest, SilentStrangersAreDropped) {
+  start();
+  ASSERT_EQ(service_->add(token_job("j")), absl::OkStatus());
+  RawMember silent(service_->address());
+  ASSERT_TRUE(silent.read().has_value());
+  clock_.jump(11);
+  EXPECT_EQ(silent.end().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(DoorTest, StrangersOfOneHostAreFew) {
+  start();
+  ASSERT_EQ(service_->add(token_job("j")), absl::OkStatus());
+  std::vector<std::unique_ptr<RawMember>> strangers;
+  for (int i = 0; i < 256; ++i) {
+    strangers.push_back(std::make_unique<RawMember>(service_->address()));
+    ASSERT_TRUE(strangers.back()->read().has_value()) << i;
+  }
+  RawMember more(service_->address());
+  EXPECT_FALSE(more.read().has_value());
+  EXPECT_EQ(more.end().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // Who has gone, or shown who it is, makes room.
+  strangers.pop_back();
+  std::unique_ptr<RawMember> member;
+  EXPECT_TRUE(eventually([&] {
+    member = join(worker("j"), "token of j");
+    return member->follow_plan();
+  }));
+  EXPECT_TRUE(eventually([&] { return RawMember(service_->address()).read().has_value(); }));
+}
+
+}  // namespace
+}  // namespace gleaner::coordinator
