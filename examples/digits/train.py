@@ -6,6 +6,9 @@
 Each rank takes its share of every batch. `--reference N` does the same without Gleaner, in one process: it runs the
 shares of N ranks one after the other, adds their gradients in rank order in float32 and divides by N. That is what
 Gleaner promises, so the final parameters, whose SHA-256 is printed, are the same bit for bit.
+
+`--checkpoint DIR` saves model and optimizer there after every epoch, and goes on from what is there: an interrupted
+training ends with the same bits as one that was not. Rank 0 alone reads and writes DIR.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +29,7 @@ from torch.nn import functional
 
 TEST_IMAGES = 360  # of 1,797; the split is the same for everybody
 SEED = 7
+CHECKPOINT = "digits.pt"  # in the folder that --checkpoint names
 
 
 class DigitsNet(nn.Module):
@@ -88,6 +93,27 @@ def make(seed: int, rate: float) -> tuple[DigitsNet, torch.optim.Optimizer]:
     return model, torch.optim.Adam(model.parameters(), lr=rate)
 
 
+def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """The number of epochs that are done; 0 where there is no checkpoint."""
+    if not (folder / CHECKPOINT).exists():
+        return 0
+    saved = torch.load(folder / CHECKPOINT)
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    print(f"resumed after epoch {saved['epochs']} from {folder / CHECKPOINT}", flush=True)
+    return saved["epochs"]
+
+
+def save_checkpoint(folder: Path, epochs: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Whole or not at all, however this process ends."""
+    half = folder / f"{CHECKPOINT}.{os.getpid()}"
+    with half.open("wb") as file:
+        torch.save({"epochs": epochs, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    half.replace(folder / CHECKPOINT)
+
+
 def train_with_gleaner(arguments: argparse.Namespace) -> None:
     import gleaner.torch as gln
 
@@ -96,9 +122,14 @@ def train_with_gleaner(arguments: argparse.Namespace) -> None:
     # Different parameters on every rank, until broadcast_parameters makes them those of rank 0.
     model, optimizer = make(SEED + gln.rank(), arguments.rate)
     optimizer = gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    first = 0
+    if arguments.checkpoint is not None:
+        done = load_checkpoint(arguments.checkpoint, model, optimizer) if gln.rank() == 0 else 0
+        first = gln.broadcast_object(done, root_rank=0)
+        gln.broadcast_optimizer_state(optimizer, root_rank=0)
     gln.broadcast_parameters(model.state_dict(), root_rank=0)
     start = time.monotonic()
-    for epoch in range(arguments.epochs):
+    for epoch in range(first, arguments.epochs):
         losses = []
         for batch in digits.batches(epoch, arguments.batch):
             images, labels = shard(batch, gln.rank(), gln.size())
@@ -109,6 +140,8 @@ def train_with_gleaner(arguments: argparse.Namespace) -> None:
             losses.append(loss.item())
         mean = gln.push_pull(torch.tensor(losses).mean(), name="loss").item()
         if gln.rank() == 0:
+            if arguments.checkpoint is not None:
+                save_checkpoint(arguments.checkpoint, epoch + 1, model, optimizer)
             tell_epoch(epoch, arguments.epochs, mean, model, digits)
     if gln.rank() == 0:
         tell_end(arguments, model, digits, time.monotonic() - start)
@@ -166,6 +199,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=128, help="examples per step, over all ranks")
     parser.add_argument("--rate", type=float, default=0.004, help="learning rate")
     parser.add_argument("--reference", type=int, metavar="N", help="one process, no Gleaner: what N ranks compute")
+    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="resume from there, and save there")
     parser.add_argument("--result", type=Path, metavar="FILE", help="write the outcome as JSON")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the final parameters as .npz")
     return parser.parse_args()
