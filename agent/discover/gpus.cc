@@ -57,6 +57,7 @@ Gpus read_gpus(const Tree& tree, const std::string& nvml_library) {
     }
   }
   for (types::Gpu& gpu : gpus.list) {
+    if (gpu.uuid.empty()) gpu.uuid = gpu.pci_address;
     gpu.numa_node = read_pci_place(tree, absl::StrCat("sys/bus/pci/devices/", gpu.pci_address)).numa_node;
   }
   std::sort(gpus.list.begin(), gpus.list.end(),

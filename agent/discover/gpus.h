@@ -14,10 +14,8 @@ struct Gpus {
   std::string without_nvml;      // why NVML did not tell; empty: it did, or there is no GPU
 };
 
-// `nvml_library` empty: it isn't asked. Without it a GPU has no memory size, and its uuid only if the driver is loaded.
+// `nvml_library` empty: it isn't asked. Without it a GPU has no memory size, and its PCI address stands for its uuid if
+// the driver isn't loaded.
 Gpus read_gpus(const Tree& tree, const std::string& nvml_library);
-
-// How paths name the GPU: by uuid, else by PCI address.
-inline const std::string& gpu_name(const types::Gpu& gpu) { return gpu.uuid.empty() ? gpu.pci_address : gpu.uuid; }
 
 }  // namespace gleaner::discover

@@ -94,7 +94,7 @@ absl::StatusOr<Machine> read_machine(const MachineSource& source) {
     const PciPlace place = read_pci_place(source.tree, absl::StrCat("sys/bus/pci/devices/", gpu.pci_address));
     for (const Placed& placed : nics) {
       if (placed.place.address.empty()) continue;
-      machine.paths.push_back({gpu_name(gpu), placed.nic.name, path_type(place, placed.place)});
+      machine.paths.push_back({gpu.uuid, placed.nic.name, path_type(place, placed.place)});
     }
   }
   for (Placed& placed : nics) machine.nics.push_back(std::move(placed.nic));

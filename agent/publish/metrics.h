@@ -1,0 +1,30 @@
+// What Prometheus sees of the node, from its agent. Set on one thread; scrapes may run at the same time.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "agent/spare/estimator.h"
+#include "operator/types/node_profile.h"
+
+namespace gleaner::publish {
+
+class Metrics {
+ public:
+  // Every metric has the label node.
+  Metrics(prometheus::Registry& registry, const std::string& node);
+
+  void show(const types::NodeProfileStatus& status, const spare::Estimate& estimate);
+  void count_write(const absl::Status& status);
+
+ private:
+  prometheus::Gauge &cpus_, &bits_per_second_, &used_cpus_, &used_bits_per_second_, &pressure_, &spare_cpus_,
+      &spare_memory_bytes_, &spare_bits_per_second_, &summers_cpus_, &summers_bits_per_second_, &speed_known_, &gpus_;
+  prometheus::Counter &writes_, &failed_writes_;
+};
+
+}  // namespace gleaner::publish

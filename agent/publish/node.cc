@@ -1,0 +1,31 @@
+#include "agent/publish/node.h"
+
+#include "common/base/status_macros.h"
+#include "common/kube/object.h"
+#include "operator/types/meta.h"
+
+namespace gleaner::publish {
+
+absl::StatusOr<NodeState> parse_node(const nlohmann::json& object) {
+  NodeState node;
+  node.name = kube::name_of(object);
+  node.uid = kube::uid_of(object);
+  if (node.name.empty() || node.uid.empty()) return absl::InvalidArgumentError("a node without name or uid");
+  node.bandwidth_label = kube::text_at(object, {"metadata", "labels", types::kNodeBandwidthLabel});
+  // A node that has just been made has nothing to give yet.
+  const std::string cpus = kube::text_at(object, {"status", "allocatable", "cpu"});
+  const std::string memory = kube::text_at(object, {"status", "allocatable", "memory"});
+  const std::string summers = kube::text_at(object, {"status", "capacity", types::kSummerResource});
+  if (!cpus.empty()) {
+    GLN_ASSIGN_OR_RETURN(node.allocatable_cpus, types::parse_quantity(cpus));
+  }
+  if (!memory.empty()) {
+    GLN_ASSIGN_OR_RETURN(node.allocatable_memory_bytes, types::parse_quantity(memory));
+  }
+  if (!summers.empty()) {
+    GLN_ASSIGN_OR_RETURN(node.summers_capacity, types::parse_quantity(summers));
+  }
+  return node;
+}
+
+}  // namespace gleaner::publish

@@ -1,0 +1,99 @@
+#include "agent/publish/profile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/units.h"
+
+namespace gleaner::publish {
+namespace {
+
+using types::Condition;
+using types::NodeProfileStatus;
+
+constexpr double kNoticeable = 0.1;  // of what the machine has
+
+Condition ready_condition(const discover::Machine& machine, const spare::Estimate& estimate) {
+  Condition condition{.type = "Ready", .status = estimate.measured};
+  if (!estimate.measured) {
+    condition.reason = "NotMeasured";
+    condition.message = "the use of this machine's CPUs isn't known (yet): nothing is spared";
+  } else if (!machine.without_nvml.empty()) {
+    condition.reason = "WithoutNvml";
+    condition.message = absl::StrCat("GPUs are known by their PCI class only; ", machine.without_nvml);
+  } else {
+    condition.reason = "Measured";
+    condition.message = "the agent measures this machine";
+  }
+  return condition;
+}
+
+Condition speed_condition(const spare::Estimate& estimate, const probe::Speed& speed) {
+  if (estimate.speed.lied) {
+    return {.type = "SpeedKnown",
+            .status = false,
+            .reason = "FasterThanClaimed",
+            .message = absl::StrCat(speed.message, ", but ", format_bits_per_second(estimate.speed.bits_per_second),
+                                    " went through: the claim is not believed until it changes")};
+  }
+  return {.type = "SpeedKnown",
+          .status = estimate.speed.bits_per_second > 0,
+          .reason = speed.reason,
+          .message = speed.message};
+}
+
+bool same_conditions(const std::vector<Condition>& a, const std::vector<Condition>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Condition& x, const Condition& y) {
+    return x.type == y.type && x.status == y.status && x.reason == y.reason;
+  });
+}
+
+bool far_apart(double a, double b, double whole) { return std::abs(a - b) > kNoticeable * whole; }
+
+}  // namespace
+
+NodeProfileStatus make_status(const discover::Machine& machine, const spare::Estimate& estimate,
+                              const probe::Speed& speed, const std::string& version,
+                              const std::vector<Condition>& before, absl::Time now) {
+  NodeProfileStatus status;
+  status.observed_time = now;
+  status.agent_version = version;
+  status.cpus = machine.processors.cpus;
+  status.memory_bytes = machine.processors.memory_bytes;
+  status.numa_nodes = machine.processors.numa_nodes;
+  status.nics = machine.nics;
+  status.gpus = machine.gpus;
+  status.paths = machine.paths;
+  status.bits_per_second = estimate.speed.bits_per_second;
+  status.speed_source = estimate.speed.source;
+  for (types::Nic& nic : status.nics) {
+    if (!nic.default_route) continue;
+    nic.bits_per_second = status.bits_per_second;
+    nic.speed_source = status.speed_source;
+  }
+  status.used_cpus = estimate.used_cpus + estimate.summers_cpus;
+  status.used_bits_per_second = estimate.used_bits_per_second + estimate.summers_bits_per_second;
+  status.cpu_pressure = estimate.cpu_pressure;
+  status.spare = estimate.spare;
+  status.conditions = before;
+  types::set_condition(status.conditions, ready_condition(machine, estimate), now);
+  types::set_condition(status.conditions, speed_condition(estimate, speed), now);
+  return status;
+}
+
+bool differs_noticeably(const NodeProfileStatus& published, const NodeProfileStatus& now) {
+  if (published.agent_version != now.agent_version || published.cpus != now.cpus ||
+      published.memory_bytes != now.memory_bytes || published.numa_nodes != now.numa_nodes ||
+      published.nics != now.nics || published.gpus != now.gpus || published.paths != now.paths ||
+      published.bits_per_second != now.bits_per_second || published.speed_source != now.speed_source ||
+      !same_conditions(published.conditions, now.conditions)) {
+    return true;
+  }
+  return far_apart(published.spare.cpus, now.spare.cpus, now.cpus) ||
+         far_apart(static_cast<double>(published.spare.memory_bytes), static_cast<double>(now.spare.memory_bytes),
+                   static_cast<double>(now.memory_bytes)) ||
+         far_apart(published.spare.bits_per_second, now.spare.bits_per_second, now.bits_per_second);
+}
+
+}  // namespace gleaner::publish
