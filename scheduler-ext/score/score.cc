@@ -1,0 +1,62 @@
+#include "scheduler-ext/score/score.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "operator/placement/topology.h"
+
+namespace gleaner::extender {
+namespace {
+
+using placement::Machine;
+using placement::Verdict;
+
+Scores score_summer(const Picture& picture) {
+  Scores result;
+  result.scores.resize(picture.machines.size());
+  std::vector<Verdict> verdicts(picture.machines.size());
+  const auto better = [&](size_t one, size_t other) {
+    return std::tie(verdicts[one].score, verdicts[one].bits_per_second, picture.machines[other]->name) >
+           std::tie(verdicts[other].score, verdicts[other].bits_per_second, picture.machines[one]->name);
+  };
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    if (picture.machines[i] == nullptr) continue;
+    verdicts[i] = placement::judge_summer(*picture.machines[i], picture.request, picture.now);
+    if (verdicts[i].fits && (!result.best || better(i, *result.best))) result.best = i;
+  }
+  if (!result.best) return result;
+  const double most = std::max(1u, verdicts[*result.best].score);
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    result.scores[i] = static_cast<int>(std::lround((kMaxScore - 1) * verdicts[i].score / most));
+  }
+  result.scores[*result.best] = kMaxScore;
+  result.bits_per_second = verdicts[*result.best].bits_per_second;
+  return result;
+}
+
+Scores score_worker(const Picture& picture, const std::vector<std::string>& topology) {
+  std::vector<const absl::flat_hash_map<std::string, std::string>*> placed;
+  placed.reserve(picture.placed.size());
+  for (const auto& machine : picture.placed) placed.push_back(&machine->labels);
+  placement::Neighbourhood neighbourhood(placed, topology);
+  Scores result;
+  result.scores.reserve(picture.machines.size());
+  for (const auto& machine : picture.machines) {
+    const uint32_t hundredths = machine == nullptr ? 0 : neighbourhood.score(machine->labels);
+    result.scores.push_back(static_cast<int>(std::lround(hundredths * kMaxScore / 100.0)));
+  }
+  return result;
+}
+
+}  // namespace
+
+Scores score(const placement::Pod& pod, const Picture& picture, const std::vector<std::string>& topology) {
+  if (pod.role == "worker") return score_worker(picture, topology);
+  if (pod.role == "summer" && picture.known) return score_summer(picture);
+  Scores nothing;
+  nothing.scores.resize(picture.machines.size());
+  return nothing;
+}
+
+}  // namespace gleaner::extender

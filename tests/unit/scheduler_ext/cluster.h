@@ -1,0 +1,57 @@
+// A cluster for tests of the extender: a state with a clock that stands, machines, and pods of the job team/digits.
+#pragma once
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "scheduler-ext/state/state.h"
+#include "tests/unit/placement/machines.h"
+
+namespace gleaner::extender {
+
+class StandingClock : public Clock {
+ public:
+  absl::Duration since_start() const override { return since_start_; }
+  absl::Time now() const override { return placement::kNow; }
+  void advance(absl::Duration by) { since_start_ += by; }
+
+ private:
+  absl::Duration since_start_ = absl::Hours(1);
+};
+
+inline std::shared_ptr<const placement::Node> ready_node(const std::string& name, const std::string& zone = "") {
+  placement::Node node;
+  node.name = name;
+  node.ready = true;
+  if (!zone.empty()) node.labels["topology.kubernetes.io/zone"] = zone;
+  return std::make_shared<const placement::Node>(std::move(node));
+}
+
+// 25 Gbit/s with `spare_gbit` to spare.
+inline std::shared_ptr<const types::NodeProfile> fast_profile(const std::string& name, double spare_gbit = 20) {
+  types::NodeProfile profile = placement::spare_profile(name);
+  profile.status.spare.bits_per_second = spare_gbit * 1e9;
+  return std::make_shared<const types::NodeProfile>(std::move(profile));
+}
+
+inline placement::Pod pod_of(const std::string& name, const std::string& role, const std::string& node = "",
+                             const std::string& job = "digits") {
+  placement::Pod pod;
+  pod.key = "team/" + name;
+  pod.job = "team/" + job;
+  pod.role = role;
+  pod.node = node;
+  pod.cpus = 0.5;
+  pod.bits_per_second = 2e9;
+  return pod;
+}
+
+inline std::string recorded(const std::string& name) {
+  std::ifstream file(std::string(GLEANER_SOURCE_DIR "/tests/unit/scheduler_ext/recorded/") + name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace gleaner::extender

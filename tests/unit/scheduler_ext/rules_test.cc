@@ -1,0 +1,163 @@
+// Where the extender lets pods go, and which nodes it calls best.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "operator/placement/topology.h"
+#include "scheduler-ext/filter/filter.h"
+#include "scheduler-ext/score/score.h"
+#include "tests/unit/scheduler_ext/cluster.h"
+
+namespace gleaner::extender {
+namespace {
+
+using placement::Pod;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::vector<std::string> kNames = {"n1", "n2", "n3"};
+
+class Rules : public testing::Test {
+ protected:
+  Rules() : state_(clock_, 1e9) {
+    for (const std::string& name : kNames) state_.set_node(ready_node(name));
+  }
+  void set_profiles() {
+    state_.set_profile(fast_profile("n1", 0.5));
+    state_.set_profile(fast_profile("n2", 10));
+    state_.set_profile(fast_profile("n3", 1.5));
+  }
+  void set_pod(Pod pod) { state_.set_pod(std::make_shared<const Pod>(std::move(pod))); }
+  std::vector<std::string> why_not(const Pod& pod) { return filter(pod, state_.look(pod, kNames)); }
+  Scores scores(const Pod& pod) { return score(pod, state_.look(pod, kNames), placement::default_topology()); }
+
+  StandingClock clock_;
+  State state_;
+};
+
+TEST_F(Rules, SummersGoWhereThereIsSomethingToSpare) {
+  set_profiles();
+  const Pod summer = pod_of("digits-summer-0", "summer");
+  EXPECT_THAT(why_not(summer), ElementsAre(HasSubstr("below 1 Gbit/s"), "", ""));
+  const Scores result = scores(summer);
+  EXPECT_THAT(result.scores, ElementsAre(0, 10, 8));
+  EXPECT_EQ(result.best, 1u);
+  EXPECT_EQ(result.bits_per_second, 2e9);  // its limit
+}
+
+TEST_F(Rules, OnlyTheBestHasTen) {
+  for (const std::string& name : kNames) state_.set_profile(fast_profile(name));
+  EXPECT_THAT(scores(pod_of("digits-summer-0", "summer")).scores, ElementsAre(10, 9, 9));
+}
+
+TEST_F(Rules, NoSummersOnTheJobsOwnMachines) {
+  set_profiles();
+  set_pod(pod_of("digits-worker-0", "worker", "n2"));
+  const Pod summer = pod_of("digits-summer-1", "summer");
+  EXPECT_THAT(why_not(summer), ElementsAre(Not(IsEmpty()), HasSubstr("share its link"), ""));
+  set_pod(pod_of("digits-summer-0", "summer", "n3"));
+  EXPECT_THAT(why_not(summer), ElementsAre(Not(IsEmpty()), HasSubstr("share its link"), HasSubstr("there already")));
+  EXPECT_THAT(scores(summer).scores, Each(0));
+  EXPECT_EQ(scores(summer).best, std::nullopt);
+  // Of another job it may be there: there is bandwidth left.
+  EXPECT_THAT(why_not(pod_of("other-summer-0", "summer", "", "other")), ElementsAre(Not(IsEmpty()), "", ""));
+}
+
+TEST_F(Rules, UnknownNodesTakeNoSummers) {
+  state_.set_profile(fast_profile("n2"));
+  state_.remove_node("n3");
+  EXPECT_THAT(why_not(pod_of("digits-summer-0", "summer")),
+              ElementsAre(HasSubstr("no agent has reported"), "", HasSubstr("not known")));
+}
+
+TEST_F(Rules, WithoutAnyProfileEverythingPasses) {
+  const Pod summer = pod_of("digits-summer-0", "summer");
+  EXPECT_THAT(why_not(summer), Each(IsEmpty()));
+  EXPECT_THAT(scores(summer).scores, ElementsAre(0, 0, 0));
+  EXPECT_EQ(scores(summer).best, std::nullopt);
+  set_profiles();
+  state_.remove_profile("n1");
+  EXPECT_THAT(why_not(summer), ElementsAre(Not(IsEmpty()), "", ""));
+  state_.remove_profile("n2");
+  state_.remove_profile("n3");
+  EXPECT_THAT(why_not(summer), Each(IsEmpty()));
+}
+
+TEST_F(Rules, WorkersGoAnywhereAndRatherToEachOther) {
+  state_.set_node(ready_node("n1", "a"));
+  state_.set_node(ready_node("n2", "b"));
+  state_.set_node(ready_node("n3", "a"));
+  state_.set_node(ready_node("n4", "a"));
+  const Pod worker = pod_of("digits-worker-1", "worker");
+  EXPECT_THAT(why_not(worker), Each(IsEmpty()));
+  EXPECT_THAT(scores(worker).scores, Each(0));
+  set_pod(pod_of("digits-worker-0", "worker", "n4"));
+  set_pod(pod_of("other-worker-0", "worker", "n2", "other"));
+  EXPECT_THAT(why_not(worker), Each(IsEmpty()));
+  EXPECT_THAT(scores(worker).scores, ElementsAre(10, 0, 10));
+}
+
+TEST_F(Rules, APromisedNodeIsTaken) {
+  set_profiles();
+  const Pod first = pod_of("digits-summer-0", "summer"), second = pod_of("digits-summer-1", "summer");
+  state_.promise(first, "n2", 2e9);
+  EXPECT_THAT(why_not(second), ElementsAre(Not(IsEmpty()), HasSubstr("there already"), ""));
+  EXPECT_EQ(scores(second).best, 2u);
+  EXPECT_THAT(why_not(first), ElementsAre(Not(IsEmpty()), "", ""));  // asked once more for the same pod
+
+  // Another job finds the bandwidth gone: 10 spare, 9 promised and 5 of them in use, as far as the profile knows.
+  state_.promise(first, "n2", 14.5e9);
+  const Pod other = pod_of("other-summer-0", "summer", "", "other");
+  EXPECT_THAT(why_not(other), ElementsAre(Not(IsEmpty()), HasSubstr("below 1 Gbit/s"), ""));
+}
+
+TEST_F(Rules, APromiseEndsWhenThePodIsBoundOrGoneOrLate) {
+  set_profiles();
+  const Pod first = pod_of("digits-summer-0", "summer"), second = pod_of("digits-summer-1", "summer");
+  const auto taken = [&] { return !why_not(second)[1].empty(); };
+  state_.promise(first, "n2", 2e9);
+  EXPECT_TRUE(taken());
+  set_pod(first);  // still waits
+  EXPECT_TRUE(taken());
+  set_pod(pod_of("digits-summer-0", "summer", "n3"));  // the scheduler chose another
+  EXPECT_FALSE(taken());
+  state_.promise(first, "n2", 2e9);
+  state_.remove_pod(first.key);
+  EXPECT_FALSE(taken());
+  state_.promise(first, "n2", 2e9);
+  clock_.advance(kPromiseLife - absl::Milliseconds(1));
+  EXPECT_TRUE(taken());
+  clock_.advance(absl::Milliseconds(1));
+  EXPECT_FALSE(taken());
+}
+
+// Calls see whole machines while everything changes around them.
+TEST_F(Rules, ManyAtOnce) {
+  set_profiles();
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([this, thread] {
+      for (int i = 0; i < 500; ++i) {
+        const Pod summer = pod_of(absl::StrCat("digits-summer-", thread), "summer");
+        if (thread == 0) state_.set_profile(fast_profile("n2", i % 20 + 1));
+        if (thread == 1) set_pod(pod_of("x-summer-0", "summer", i % 2 ? "n2" : "n3", "x"));
+        if (thread == 2) state_.promise(summer, "n3", 1e9);
+        const Picture picture = state_.look(summer, kNames);
+        const auto reasons = filter(summer, picture);
+        const auto result = score(summer, picture, placement::default_topology());
+        for (size_t node = 0; node < reasons.size(); ++node) {
+          ASSERT_TRUE(reasons[node].empty() || result.scores[node] == 0);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace gleaner::extender
