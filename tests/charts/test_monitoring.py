@@ -177,7 +177,7 @@ CASES: list[Case] = [
     ),
     (
         "GleanerCertificateNearEnd",
-        [series('gleaner_operator_certificate_expiry_seconds{certificate="server"}', "1000000x90")],
+        [series('gleaner_operator_certificate_expiry_seconds{certificate="server"}', "2000000x90")],
         "61m",
         None,
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import Any
 
@@ -123,6 +124,12 @@ def test_the_image_of_the_values_is_in_every_pod_and_given_to_summers() -> None:
             assert [container["image"] for container in pod["spec"]["containers"]] == [image], name
         operator = one(objects, "Deployment", "gleaner-operator")["spec"]["template"]["spec"]["containers"][0]
         assert f"--summer-image={image}" in operator["args"]
+
+
+def test_the_charts_version_is_that_of_the_programs() -> None:
+    version = re.search(r"^project\(gleaner VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+    assert version
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"] == version.group(1)
 
 
 def test_without_the_extender_nothing_of_it_is_left() -> None:

@@ -6,10 +6,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gleaner_chart import CHART, NAMESPACE, Plane
+from gleaner_chart import CHART, NAMESPACE, Plane, Question
 
-# (verb, RESOURCE[.GROUP][/NAME][:SUBRESOURCE], namespace)
-Question = tuple[str, str, str]
 TEAM = "team"
 
 ALLOWED: dict[str, list[Question]] = {
@@ -20,7 +18,7 @@ ALLOWED: dict[str, list[Question]] = {
         ("patch", "reductionplans.gleaner.dev:status", TEAM),
         ("list", "nodeprofiles.gleaner.dev", ""),
         *[(verb, "pods", TEAM) for verb in ("get", "list", "watch", "create", "patch", "delete")],
-        *[(verb, "services", TEAM) for verb in ("create", "patch", "delete")],
+        *[(verb, "services", TEAM) for verb in ("create", "patch")],
         ("create", "configmaps", TEAM),
         ("patch", "configmaps/gleaner-bootstrap", TEAM),
         ("watch", "nodes", ""),
@@ -55,6 +53,8 @@ REFUSED: dict[str, list[Question]] = {
         ("patch", "trainingjobs.gleaner.dev", TEAM),
         ("create", "trainingjobs.gleaner.dev", TEAM),
         ("patch", "nodeprofiles.gleaner.dev", ""),
+        ("delete", "services", TEAM),
+        ("delete", "reductionplans.gleaner.dev", TEAM),
         ("get", "configmaps/other", TEAM),
         ("patch", "configmaps/kube-root-ca.crt", TEAM),
         ("create", "pods:exec", TEAM),
@@ -130,30 +130,43 @@ def installed(plane: Plane) -> Iterator[Plane]:
     plane.must("delete", "crd", "-l", "app.kubernetes.io/part-of=gleaner")
 
 
-def wrong(plane: Plane, who: str, questions: list[Question], expected: bool) -> list[Question]:
-    return [question for question in questions if plane.may(who, *question) != expected]
+def wrong(plane: Plane, user: str, groups: list[str], questions: list[Question], expected: bool) -> list[Question]:
+    answers = plane.may(user, groups, questions)
+    assert len(answers) == len(questions)
+    return [question for question, answer in zip(questions, answers) if answer != expected]
+
+
+def account(part: str) -> tuple[str, list[str]]:
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}"]
+    return f"system:serviceaccount:{NAMESPACE}:gleaner-{part}", groups
 
 
 @pytest.mark.parametrize("part", ALLOWED)
 def test_each_part_may_do_what_it_needs(installed: Plane, part: str) -> None:
-    who = f"system:serviceaccount:{NAMESPACE}:gleaner-{part}"
-    assert wrong(installed, who, ALLOWED[part], expected=True) == []
+    assert wrong(installed, *account(part), ALLOWED[part], expected=True) == []
 
 
 @pytest.mark.parametrize("part", REFUSED)
 def test_no_part_may_do_more(installed: Plane, part: str) -> None:
-    who = f"system:serviceaccount:{NAMESPACE}:gleaner-{part}"
-    assert wrong(installed, who, REFUSED[part], expected=False) == []
+    assert wrong(installed, *account(part), REFUSED[part], expected=False) == []
+
+
+def test_the_questions_are_about_resources_that_there_are(installed: Plane) -> None:
+    known = set(installed.must("api-resources", "-o", "name").split())
+    verbs_without_one = {"users"}  # impersonate
+    everything = [*ALLOWED.values(), *REFUSED.values(), *PEOPLE_ALLOWED.values(), *PEOPLE_REFUSED.values()]
+    asked = {what.partition(":")[0].partition("/")[0] for questions in everything for _, what, _ in questions}
+    assert asked - known - verbs_without_one == set()
 
 
 @pytest.mark.parametrize("role", PEOPLE_ALLOWED)
 def test_people_have_their_roles_over_jobs_too(installed: Plane, role: str) -> None:
     # The controller manager adds our rules to the role shortly after they are there.
     deadline = time.monotonic() + 30
-    while wrong(installed, f"{role}er", PEOPLE_ALLOWED[role], expected=True) and time.monotonic() < deadline:
+    while wrong(installed, f"{role}er", [], PEOPLE_ALLOWED[role], expected=True) and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert wrong(installed, f"{role}er", PEOPLE_ALLOWED[role], expected=True) == []
-    assert wrong(installed, f"{role}er", PEOPLE_REFUSED[role], expected=False) == []
+    assert wrong(installed, f"{role}er", [], PEOPLE_ALLOWED[role], expected=True) == []
+    assert wrong(installed, f"{role}er", [], PEOPLE_REFUSED[role], expected=False) == []
 
 
 @pytest.mark.parametrize("part", ALLOWED)
