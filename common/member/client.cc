@@ -8,7 +8,7 @@
 namespace gleaner::member {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::start(const Env& env, const JoinOptions& options, Listener* listener) {
-  if (options.token.empty()) {
+  if (options.token.empty() && options.token_file.empty()) {
     return absl::InvalidArgumentError("the token is empty; give the contents of the job's token file");
   }
   if (options.coordinator.port == 0) {

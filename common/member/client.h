@@ -2,6 +2,10 @@
 //
 // Workers (every local rank of them) and summers use it alike. The stream is gRPC (common/proto/coordinator.proto); one
 // thread of its own, named "gln-coord", reads it and calls the listener. All calls are thread safe and return at once.
+//
+// A coordinator that can be replaced (it named a session) and is lost is looked for until leave() or stop(), with
+// pauses from 0.2 to 5 s; before the first commit until the join's timeout. Whoever answers then takes the job up from
+// what the members hold (docs/protocol.md, Re-attachment).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +29,9 @@ enum class Role { kWorker, kSummer };
 struct JoinOptions {
   Address coordinator;
   std::string job = "default";
-  std::string token;  // contents of the token file, whitespace trimmed; never sent
+  std::string token;       // contents of the token file, whitespace trimmed
+  std::string token_file;  // read anew for each connection that asks for a bearer token; empty: `token` is it
+  std::string ca_file;     // PEM, read anew for each connection: speak TLS to whom these vouch for; empty: no TLS
   Role role = Role::kWorker;
   std::optional<uint32_t> index;  // worker index, or summer index; a summer without one is given the next
   uint32_t local_rank = 0;        // workers
@@ -33,6 +39,8 @@ struct JoinOptions {
   std::string address;                         // where this member's summer listens; empty for local ranks > 0
   double bits_per_second = 0;                  // 0: not known, the coordinator's --bandwidth counts
   absl::Duration timeout = absl::Seconds(60);  // until everybody has joined
+  // That a tensor which no plan has yet waits for a coordinator that is out of reach, before the job fails.
+  absl::Duration plan_timeout = absl::Minutes(10);
 };
 
 // What the coordinator tells a member that it let in.
@@ -43,6 +51,8 @@ struct Welcome {
   uint32_t summers = 0;
   wire::Secret secret{};    // for data connections
   absl::Duration deadline;  // how long a silent peer is tolerated
+
+  friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
 // Cumulative since the start of the job, by local rank 0 of each worker.
@@ -55,8 +65,10 @@ struct Report {
 class Listener {
  public:
   virtual ~Listener() = default;
+  // Again, with other contents, when the job turns out otherwise before the first commit: forget what was prepared.
   virtual void on_welcome(const Welcome& welcome) = 0;
-  // A validated plan to get ready for; answer by Client::acknowledge(epoch) or refuse(epoch, why).
+  // A validated plan to get ready for; answer by Client::acknowledge(epoch) or refuse(epoch, why). It takes the place
+  // of one that was prepared before, and may be the same once more.
   virtual void on_prepare(std::shared_ptr<const plan::Plan> plan) = 0;
   virtual void on_commit(uint32_t epoch) = 0;
   // The job can't go on (a member is lost, declarations differ, a start did not complete ...): the status names who and
@@ -64,9 +76,11 @@ class Listener {
   virtual void on_failed(const absl::Status& status) = 0;
   // Every worker left: summers may go. Last callback.
   virtual void on_finished() = 0;
-  // The coordinator is out of reach after the first commit. What is planned goes on; on_failed() follows if a declared
-  // tensor is in no plan. Nothing else will be heard: a summer goes when its workers have gone.
+  // The coordinator is out of reach after the first commit. What is planned goes on. Tensors that no plan has yet wait:
+  // on_failed() follows if it does not come back within plan_timeout, or at once if it can't.
   virtual void on_coordinator_lost() {}
+  // It is back, or another in its place.
+  virtual void on_coordinator_found() {}
 };
 
 class Client {
@@ -84,7 +98,8 @@ class Client {
   virtual void report(const Report& report) = 0;
   // This member can't go on with `member` (a plan index): the coordinator fails the job and tells everyone.
   virtual void fault(uint32_t member, const absl::Status& why) = 0;
-  // Says good-bye and waits up to `timeout` for the coordinator to have heard it. `status` not OK: this rank failed.
+  // Says good-bye and waits up to `timeout` for the coordinator to have heard it, or to come back and hear it. `status`
+  // not OK: this rank failed.
   virtual void leave(const absl::Status& status, absl::Duration timeout) = 0;
   // No callback runs after this returned.
   virtual void stop() = 0;

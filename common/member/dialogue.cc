@@ -1,9 +1,11 @@
 #include "common/member/dialogue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/thread.h"
+#include "common/member/credentials.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
 
@@ -11,21 +13,9 @@ namespace gleaner::member {
 namespace {
 
 constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
-constexpr absl::Duration kRetryEvery = absl::Milliseconds(100);
+constexpr absl::Duration kLookEvery = absl::Milliseconds(100);  // while there is no connection
 // The coordinator, which knows who is missing, gives up first.
 constexpr absl::Duration kGrace = absl::Seconds(3);
-
-v1::Identity identity_of(const JoinOptions& options) {
-  v1::Identity identity;
-  identity.set_job(options.job);
-  identity.set_role(options.role == Role::kWorker ? v1::ROLE_WORKER : v1::ROLE_SUMMER);
-  if (options.index.has_value()) identity.set_index(*options.index);
-  identity.set_local_rank(options.local_rank);
-  identity.set_local_size(options.local_size);
-  identity.set_address(options.address);
-  identity.set_bits_per_second(options.bits_per_second);
-  return identity;
-}
 
 }  // namespace
 
@@ -39,21 +29,23 @@ Dialogue::~Dialogue() { stop(); }
 absl::Status Dialogue::begin() {
   nonce_.resize(proto::kNonceBytes);
   absl::Status status = env_.random->fill({reinterpret_cast<uint8_t*>(nonce_.data()), nonce_.size()});
+  if (status.ok()) status = channel_credentials(options_).status();  // what is wrong from the start is said at once
   if (status.ok()) thread_ = std::thread([this] { run(); });
   return status;
 }
 
 void Dialogue::declare(const std::vector<plan::Tensor>& tensors) {
   mailbox_.post([this, tensors] {
-    v1::MemberMessage message;
-    for (const plan::Tensor& tensor : tensors) proto::encode(tensor, message.mutable_declare()->add_tensors());
-    send(std::move(message));
+    // Who is not in sends all it has declared when it is.
+    if (phase_ == Phase::kIn) send_declared(tensors);
     note_declared(tensors);
   });
 }
 
 void Dialogue::acknowledge(uint32_t epoch) {
   mailbox_.post([this, epoch] {
+    // A coordinator that comes back asks once more.
+    if (phase_ != Phase::kIn) return;
     v1::MemberMessage message;
     message.mutable_acknowledge()->set_epoch(epoch);
     send(std::move(message));
@@ -62,6 +54,7 @@ void Dialogue::acknowledge(uint32_t epoch) {
 
 void Dialogue::refuse(uint32_t epoch, const absl::Status& why) {
   mailbox_.post([this, epoch, why] {
+    if (phase_ != Phase::kIn) return;
     v1::MemberMessage message;
     message.mutable_refuse()->set_epoch(epoch);
     proto::encode(why, message.mutable_refuse()->mutable_why());
@@ -87,12 +80,12 @@ void Dialogue::fault(uint32_t member, const absl::Status& why) {
 
 void Dialogue::leave(const absl::Status& status, absl::Duration timeout) {
   mailbox_.post([this, status] {
-    if (phase_ != Phase::kJoined && phase_ != Phase::kStarted) return over();
     leaving_ = true;
-    if (report_due_) send_report();
-    v1::MemberMessage message;
-    proto::encode(status, message.mutable_leave()->mutable_status());
-    send(std::move(message));
+    leave_status_ = status;
+    if (phase_ == Phase::kIn) return send_leave();
+    if (phase_ == Phase::kAlone || phase_ == Phase::kOver || !has_begun()) return over();
+    pause_ = absl::ZeroDuration();
+    retry_at_ = env_.clock->since_start();
   });
   absl::MutexLock lock(&mutex_);
   mutex_.AwaitWithTimeout(absl::Condition(&left_), timeout);
@@ -110,7 +103,7 @@ void Dialogue::stop() {
 void Dialogue::run() {
   name_this_thread("gln-coord");
   started_ = last_heard_ = last_sent_ = env_.clock->since_start();
-  stream_.open();
+  connect();
   while (!stopping_) {
     const Stream::Event event = stream_.wait(patience());
     mailbox_.drain();
@@ -124,9 +117,8 @@ absl::Duration Dialogue::patience() const {
   switch (phase_) {
     case Phase::kConnecting:
     case Phase::kJoining:
-      return kRetryEvery;
-    case Phase::kJoined:
-    case Phase::kStarted:
+      return kLookEvery;
+    case Phase::kIn:
       return kHeartbeatEvery / 2;
     case Phase::kAlone:
     case Phase::kOver:
@@ -150,8 +142,29 @@ void Dialogue::send_report() {
   send(std::move(message));
 }
 
+void Dialogue::send_declared(const std::vector<plan::Tensor>& tensors) {
+  if (tensors.empty()) return;
+  v1::MemberMessage message;
+  for (const plan::Tensor& tensor : tensors) proto::encode(tensor, message.mutable_declare()->add_tensors());
+  send(std::move(message));
+}
+
+void Dialogue::send_leave() {
+  if (report_due_) send_report();
+  v1::MemberMessage message;
+  proto::encode(leave_status_, message.mutable_leave()->mutable_status());
+  send(std::move(message));
+}
+
+void Dialogue::send_recalled() {
+  if (!has_begun()) return;
+  v1::MemberMessage message;
+  proto::encode(*committed_, message.mutable_recalled()->mutable_plan());
+  send(std::move(message));
+}
+
 void Dialogue::on_message(const v1::CoordinatorMessage& message) {
-  if (phase_ == Phase::kAlone || phase_ == Phase::kOver) return;
+  if (dropped_ || phase_ == Phase::kAlone || phase_ == Phase::kOver) return;
   last_heard_ = env_.clock->since_start();
   using Kind = v1::CoordinatorMessage::KindCase;
   switch (message.kind_case()) {
@@ -159,6 +172,8 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
       return on_challenge(message.challenge());
     case Kind::kWelcome:
       return on_welcome(message.welcome());
+    case Kind::kRecall:
+      return send_recalled();
     case Kind::kPrepare:
       return on_prepare(message.prepare().plan());
     case Kind::kCommit:
@@ -171,51 +186,10 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
       return;
     case Kind::kGoodbye:
       return over();
-    case Kind::kRecall:
     case Kind::kHeartbeat:
     case Kind::KIND_NOT_SET:  // of a later version, and meant to be harmless to this one
       return;
   }
-}
-
-void Dialogue::on_challenge(const v1::Challenge& challenge) {
-  if (phase_ != Phase::kConnecting) return;
-  if (challenge.protocol() != proto::kProtocol) {
-    return fail(absl::FailedPreconditionError(
-        absl::StrCat("the coordinator at ", options_.coordinator.to_string(), " speaks protocol ", challenge.protocol(),
-                     ", this member protocol ", proto::kProtocol, "; install the same version of gleaner on both")));
-  }
-  phase_ = Phase::kJoining;
-  challenge_ = challenge.nonce();
-  v1::MemberMessage message;
-  v1::Join* join = message.mutable_join();
-  join->set_protocol(proto::kProtocol);
-  identity_of(options_).SerializeToString(join->mutable_identity());
-  join->set_nonce(nonce_);
-  join->set_proof(proto::make_proof(options_.token, proto::Prover::kMember, challenge_, nonce_, join->identity()));
-  stream_.write(std::move(message));
-}
-
-void Dialogue::on_welcome(const v1::Welcome& welcome) {
-  if (phase_ != Phase::kJoining) return;
-  if (!proto::check_proof(welcome.proof(), options_.token, proto::Prover::kCoordinator, challenge_, nonce_,
-                          welcome.job_nonce())) {
-    return fail(absl::PermissionDeniedError(absl::StrCat("whoever answers at ", options_.coordinator.to_string(),
-                                                         " does not hold this job's token; check the address")));
-  }
-  phase_ = Phase::kJoined;
-  deadline_ = absl::Seconds(welcome.deadline_seconds());
-  Welcome told;
-  told.member = welcome.member();
-  told.workers = welcome.workers();
-  told.local_ranks = welcome.local_ranks();
-  told.summers = welcome.summers();
-  told.secret = wire::derive_secret(
-      options_.token, options_.job,
-      ConstBytes(reinterpret_cast<const std::byte*>(welcome.job_nonce().data()), welcome.job_nonce().size()));
-  told.deadline = deadline_;
-  for (v1::MemberMessage& message : std::exchange(held_back_, {})) send(std::move(message));
-  if (!leaving_) listener_->on_welcome(told);
 }
 
 void Dialogue::on_prepare(const v1::Plan& message) {
@@ -230,100 +204,51 @@ void Dialogue::on_commit(uint32_t epoch) {
     return fail(absl::InternalError(
         absl::StrCat("the coordinator commits a plan of epoch ", epoch, " that it did not prepare")));
   }
-  phase_ = Phase::kStarted;
-  for (const plan::Tensor& tensor : prepared_->tensors) {
-    const auto found = declared_.find(tensor.name);
-    if (found != declared_.end() && !std::exchange(found->second, true)) --unplanned_;
+  committed_ = std::exchange(prepared_, nullptr);
+  for (const plan::Tensor& tensor : committed_->tensors) {
+    if (const auto found = declared_.find(tensor.name); found != declared_.end()) found->second = true;
   }
-  prepared_.reset();
+  unplanned_.erase(std::remove_if(unplanned_.begin(), unplanned_.end(),
+                                  [this](const plan::Tensor& tensor) { return declared_.at(tensor.name); }),
+                   unplanned_.end());
   if (!leaving_) listener_->on_commit(epoch);
 }
 
 void Dialogue::note_declared(const std::vector<plan::Tensor>& tensors) {
+  if (unplanned_.empty()) unplanned_since_ = env_.clock->since_start();
   for (const plan::Tensor& tensor : tensors) {
-    if (declared_.try_emplace(tensor.name, false).second) ++unplanned_;
+    if (declared_.try_emplace(tensor.name, false).second) unplanned_.push_back(tensor);
   }
   check_alone();
 }
 
 void Dialogue::check_alone() {
-  if (phase_ != Phase::kAlone || unplanned_ == 0) return;
-  for (const auto& [name, planned] : declared_) {
-    if (planned) continue;
-    return fail(absl::UnavailableError(absl::StrCat("the coordinator at ", options_.coordinator.to_string(),
-                                                    " is lost, and nobody else can plan tensor '", name, "'")));
-  }
-}
-
-void Dialogue::on_closed(const absl::Status& status) {
-  const std::string where = options_.coordinator.to_string();
-  switch (phase_) {
-    case Phase::kConnecting:
-      if (absl::IsUnimplemented(status)) {
-        return fail(absl::FailedPreconditionError(
-            absl::StrCat("what answers at ", where, " is no coordinator of gleaner (", status.message(), ")")));
-      }
-      last_failure_ = status;
-      retry_at_ = env_.clock->since_start() + kRetryEvery;
-      return;
-    case Phase::kJoining:
-      if (status.ok() || absl::IsUnavailable(status)) {
-        return fail(absl::UnavailableError(
-            absl::StrCat("the coordinator at ", where, " went away while this member joined: ", status.message())));
-      }
-      return fail(status);
-    case Phase::kJoined:
-    case Phase::kStarted:
-      return on_lost(absl::UnavailableError(status.ok() ? "it ended the stream" : status.message()));
-    case Phase::kAlone:
-    case Phase::kOver:
-      return;
-  }
-}
-
-void Dialogue::on_lost(const absl::Status& why) {
-  if (leaving_) return over();
-  const std::string where = options_.coordinator.to_string();
-  if (phase_ != Phase::kStarted) {
-    return fail(absl::UnavailableError(
-        absl::StrCat("the coordinator at ", where, " was lost before the job had begun: ", why.message())));
-  }
-  phase_ = Phase::kAlone;
-  stream_.cancel();
-  env_.log->warning("the coordinator is lost; the job goes on without it", "address", where, "reason", why.message());
-  listener_->on_coordinator_lost();
-  check_alone();
+  if (phase_ != Phase::kAlone || unplanned_.empty()) return;
+  fail(absl::UnavailableError(absl::StrCat("the coordinator at ", options_.coordinator.to_string(),
+                                           " is lost, and nobody else can plan tensor '", unplanned_[0].name, "'",
+                                           last_failure_.ok() ? "" : ": ", last_failure_.message())));
 }
 
 void Dialogue::tick() {
   const absl::Duration now = env_.clock->since_start();
-  const std::string where = options_.coordinator.to_string();
   switch (phase_) {
     case Phase::kConnecting:
     case Phase::kJoining:
-      if (now - started_ > options_.timeout) {
-        return fail(absl::UnavailableError(
-            absl::StrCat("can't reach the coordinator at ", where, " within ", absl::FormatDuration(options_.timeout),
-                         ": ", last_failure_.ok() ? "nobody answers" : last_failure_.message(),
-                         "; is it running there, and is the address right (GLEANER_COORDINATOR, --coordinator)?")));
-      }
-      if (!stream_.is_open() && now >= retry_at_) stream_.open();
-      return;
-    case Phase::kJoined:
-      if (now - started_ > options_.timeout + kGrace) {
-        return fail(absl::DeadlineExceededError(absl::StrCat("the job did not begin within ",
-                                                             absl::FormatDuration(options_.timeout + kGrace),
-                                                             "; the coordinator at ", where, " knows who is missing")));
-      }
-      break;
-    case Phase::kStarted:
+      return tick_connecting(now);
+    case Phase::kIn:
       break;
     case Phase::kAlone:
     case Phase::kOver:
       return;
   }
-  if (now - last_heard_ > deadline_) {
-    return on_lost(absl::UnavailableError(absl::StrCat("it has said nothing for ", absl::FormatDuration(deadline_))));
+  if (!has_begun() && now - started_ > options_.timeout + kGrace) {
+    return fail(absl::DeadlineExceededError(
+        absl::StrCat("the job did not begin within ", absl::FormatDuration(options_.timeout + kGrace),
+                     "; the coordinator at ", options_.coordinator.to_string(), " knows who is missing")));
+  }
+  if (now - last_heard_ > told_->deadline) {
+    return on_lost(
+        absl::UnavailableError(absl::StrCat("it has said nothing for ", absl::FormatDuration(told_->deadline))));
   }
   if (now - last_sent_ < kHeartbeatEvery || !stream_.written()) return;
   if (report_due_) return send_report();

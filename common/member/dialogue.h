@@ -1,11 +1,12 @@
 // The member's side of the stream: what Client promises, on a thread of its own ("gln-coord").
 //
-// A coordinator that is not there yet is tried again until the timeout. Once the first plan is committed, losing the
-// coordinator does not end the job: what is planned goes on, and only tensors that no plan has yet make it fail.
+// A coordinator that is not there, yet or any more, is tried again: until the timeout before the first plan is
+// committed, for as long as it takes afterwards. Meanwhile what is planned goes on; tensors that no plan has yet wait.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,28 +37,42 @@ class Dialogue final : public Client {
 
  private:
   enum class Phase {
-    kConnecting,  // no word from the coordinator yet
+    kConnecting,  // no word from the coordinator yet, or any more
     kJoining,     // it has our Join
-    kJoined,      // it let us in
-    kStarted,     // the first plan is committed
-    kAlone,       // the coordinator was lost after that
+    kIn,          // it let us in
+    kAlone,       // after the first commit: it is lost, and none will take its place
     kOver,        // the last callback was made, or we left
   };
 
   void run();
   absl::Duration patience() const;
-  void on_message(const v1::CoordinatorMessage& message);
+  bool has_begun() const { return committed_ != nullptr; }
+
+  // Finding the coordinator, and finding it again.
+  void connect();
+  void retry_later();
+  void drop_connection();
+  void on_closed(const absl::Status& status);
+  void on_attempt_failed(const absl::Status& status);
+  void on_lost(const absl::Status& why);
+  void be_alone(const absl::Status& why);
   void on_challenge(const v1::Challenge& challenge);
   void on_welcome(const v1::Welcome& welcome);
+  absl::Status check_welcome(const v1::Welcome& welcome, Welcome* told) const;
+  void come_in(const v1::Welcome& welcome, const Welcome& told);
+  void tick_connecting(absl::Duration now);
+
+  void on_message(const v1::CoordinatorMessage& message);
   void on_prepare(const v1::Plan& message);
   void on_commit(uint32_t epoch);
-  void on_closed(const absl::Status& status);
   void tick();
-  void on_lost(const absl::Status& why);
   void fail(const absl::Status& status);
   void over() ABSL_LOCKS_EXCLUDED(mutex_);
   void send(v1::MemberMessage message);
   void send_report();
+  void send_declared(const std::vector<plan::Tensor>& tensors);
+  void send_leave();
+  void send_recalled();
   void note_declared(const std::vector<plan::Tensor>& tensors);
   void check_alone();
 
@@ -71,18 +86,27 @@ class Dialogue final : public Client {
   Phase phase_ = Phase::kConnecting;
   absl::Duration started_;
   absl::Duration retry_at_;
+  absl::Duration pause_;
+  absl::Duration attempted_;  // when the connection was begun
   absl::Duration last_heard_;
   absl::Duration last_sent_;
+  bool dropped_ = false;                      // the open call is cancelled; what still comes from it does not count
   absl::Status last_failure_;                 // of connecting
-  absl::Duration deadline_;                   // Welcome's
+  std::optional<absl::Duration> away_since_;  // after the first commit
   std::string challenge_;                     // the coordinator's nonce
+  bool shows_bearer_ = false;                 // in place of a proof
+  std::optional<Welcome> told_;               // what the listener was
+  std::string session_;
   std::vector<v1::MemberMessage> held_back_;  // until we are in
   std::shared_ptr<const plan::Plan> prepared_;
+  std::shared_ptr<const plan::Plan> committed_;
   absl::flat_hash_map<std::string, bool> declared_;  // by name; true: in a committed plan
-  size_t unplanned_ = 0;                             // of those
+  std::vector<plan::Tensor> unplanned_;              // those that are not, in order
+  absl::Duration unplanned_since_;
   Report report_;
   bool report_due_ = false;
   bool leaving_ = false;
+  absl::Status leave_status_;
 
   absl::Mutex mutex_;
   bool left_ ABSL_GUARDED_BY(mutex_) = false;

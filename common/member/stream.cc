@@ -28,11 +28,6 @@ gpr_timespec after(absl::Duration timeout) {
 
 }  // namespace
 
-Stream::Stream(const Address& coordinator)
-    : channel_(
-          grpc::CreateCustomChannel(coordinator.to_string(), grpc::InsecureChannelCredentials(), channel_arguments())),
-      stub_(v1::Coordinator::NewStub(channel_)) {}
-
 Stream::~Stream() {
   cancel();
   while (call_ != nullptr) wait(absl::InfiniteDuration());
@@ -43,7 +38,9 @@ Stream::~Stream() {
   while (queue_.Next(&tag, &ok)) continue;
 }
 
-void Stream::open() {
+void Stream::open(const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  stub_ =
+      v1::Coordinator::NewStub(grpc::CreateCustomChannel(coordinator_.to_string(), credentials, channel_arguments()));
   context_ = std::make_unique<grpc::ClientContext>();
   started_ = writing_ = read_next_ = finishing_ = finished_ = false;
   writes_.clear();

@@ -25,12 +25,12 @@ class Stream {
     kClosed,   // the call ended with status(); open() may begin another
   };
 
-  explicit Stream(const Address& coordinator);
+  explicit Stream(const Address& coordinator) : coordinator_(coordinator) {}
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  void open();
+  void open(const std::shared_ptr<grpc::ChannelCredentials>& credentials);  // on a connection of its own
   bool is_open() const { return call_ != nullptr; }
   void write(v1::MemberMessage message);  // in order; dropped when no call is open
   bool written() const { return writes_.empty(); }
@@ -50,7 +50,7 @@ class Stream {
   void write_next();
   void finish();
 
-  std::shared_ptr<grpc::Channel> channel_;
+  const Address coordinator_;
   std::unique_ptr<v1::Coordinator::Stub> stub_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::ClientContext> context_;

@@ -1,0 +1,254 @@
+// How a Dialogue finds its coordinator, is let in, and finds it again.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/member/credentials.h"
+#include "common/member/dialogue.h"
+#include "common/proto/plan_codec.h"
+#include "common/proto/proof.h"
+
+namespace gleaner::member {
+namespace {
+
+// Pauses between attempts, doubled from the first to the longest.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
+constexpr absl::Duration kLongestPause = absl::Seconds(1);  // until the job has begun
+constexpr absl::Duration kFirstPauseAway = absl::Milliseconds(200);
+constexpr absl::Duration kLongestPauseAway = absl::Seconds(5);
+constexpr absl::Duration kAttempt = absl::Seconds(20);  // for an answer of any kind
+
+v1::Identity identity_of(const JoinOptions& options) {
+  v1::Identity identity;
+  identity.set_job(options.job);
+  identity.set_role(options.role == Role::kWorker ? v1::ROLE_WORKER : v1::ROLE_SUMMER);
+  if (options.index.has_value()) identity.set_index(*options.index);
+  identity.set_local_rank(options.local_rank);
+  identity.set_local_size(options.local_size);
+  identity.set_address(options.address);
+  identity.set_bits_per_second(options.bits_per_second);
+  return identity;
+}
+
+// Whether somebody who wants in may be let in later.
+bool may_pass(const absl::Status& status) {
+  return status.ok() || absl::IsUnavailable(status) || absl::IsNotFound(status) || absl::IsCancelled(status) ||
+         absl::IsDeadlineExceeded(status);
+}
+
+}  // namespace
+
+void Dialogue::connect() {
+  phase_ = Phase::kConnecting;
+  attempted_ = env_.clock->since_start();
+  const auto credentials = channel_credentials(options_);
+  if (credentials.ok()) return stream_.open(*credentials);
+  last_failure_ = credentials.status();
+  retry_later();
+}
+
+void Dialogue::retry_later() {
+  phase_ = Phase::kConnecting;
+  const absl::Duration first = has_begun() ? kFirstPauseAway : kFirstPause;
+  // Who leaves has no time to lose.
+  const absl::Duration longest = leaving_ ? first : has_begun() ? kLongestPauseAway : kLongestPause;
+  pause_ = std::clamp(pause_ * 2, first, longest);
+  // Members that lost it at the same moment shall not all come back at the same moment.
+  uint8_t dice = 0;
+  if (!env_.random->fill({&dice, 1}).ok()) dice = 0;
+  retry_at_ = env_.clock->since_start() + pause_ * (0.5 + dice / 510.0);
+}
+
+void Dialogue::drop_connection() {
+  if (!stream_.is_open()) return;
+  dropped_ = true;
+  stream_.cancel();
+}
+
+void Dialogue::tick_connecting(absl::Duration now) {
+  const std::string where = options_.coordinator.to_string();
+  const std::string last = last_failure_.ok() ? "nobody answers" : std::string(last_failure_.message());
+  if (!has_begun() && now - started_ > options_.timeout) {
+    return fail(absl::UnavailableError(
+        told_.has_value()
+            ? absl::StrCat("the coordinator at ", where,
+                           " was lost before the job had begun, and did not come back: ", last)
+            : absl::StrCat("can't reach the coordinator at ", where, " within ", absl::FormatDuration(options_.timeout),
+                           ": ", last,
+                           "; is it running there, and is the address right (GLEANER_COORDINATOR, --coordinator)?")));
+  }
+  if (has_begun() && !unplanned_.empty() &&
+      now - std::max(unplanned_since_, away_since_.value_or(now)) > options_.plan_timeout) {
+    return fail(absl::UnavailableError(absl::StrCat(
+        "tensor '", unplanned_[0].name, "' has waited for a plan for ", absl::FormatDuration(options_.plan_timeout),
+        ", and the coordinator at ", where, " is out of reach: ", last,
+        "; bring it back (in Kubernetes it is part of gleaner-operator), or allow more (GLEANER_PLAN_TIMEOUT)")));
+  }
+  if (stream_.is_open()) {
+    if (!dropped_ && now - attempted_ > kAttempt) {
+      last_failure_ = absl::DeadlineExceededError(absl::StrCat("no answer within ", absl::FormatDuration(kAttempt)));
+      drop_connection();
+      retry_later();
+    }
+  } else if (now >= retry_at_) {
+    connect();
+  }
+}
+
+void Dialogue::on_challenge(const v1::Challenge& challenge) {
+  if (phase_ != Phase::kConnecting) return;
+  if (challenge.protocol() != proto::kProtocol) {
+    return on_attempt_failed(absl::FailedPreconditionError(
+        absl::StrCat("the coordinator at ", options_.coordinator.to_string(), " speaks protocol ", challenge.protocol(),
+                     ", this member protocol ", proto::kProtocol, "; install the same version of gleaner on both")));
+  }
+  phase_ = Phase::kJoining;
+  challenge_ = challenge.nonce();
+  shows_bearer_ = challenge.authentication() == v1::AUTHENTICATION_BEARER;
+  v1::MemberMessage message;
+  v1::Join* join = message.mutable_join();
+  join->set_protocol(proto::kProtocol);
+  identity_of(options_).SerializeToString(join->mutable_identity());
+  join->set_nonce(nonce_);
+  if (shows_bearer_) {
+    auto token = bearer_token(options_);
+    if (!token.ok()) return on_attempt_failed(token.status());
+    join->set_bearer(*std::move(token));
+  } else {
+    join->set_proof(proto::make_proof(options_.token, proto::Prover::kMember, challenge_, nonce_, join->identity()));
+  }
+  if (!session_.empty() && (committed_ != nullptr || prepared_ != nullptr)) {
+    v1::Resume* resume = join->mutable_resume();
+    resume->set_session(session_);
+    resume->set_member(told_->member);
+    if (prepared_ != nullptr) resume->set_prepared(prepared_->epoch);
+    if (committed_ != nullptr) {
+      resume->set_committed(committed_->epoch);
+      resume->set_plan_digest(proto::digest(*committed_));
+    }
+  }
+  stream_.write(std::move(message));
+}
+
+absl::Status Dialogue::check_welcome(const v1::Welcome& welcome, Welcome* told) const {
+  told->member = welcome.member();
+  told->workers = welcome.workers();
+  told->local_ranks = welcome.local_ranks();
+  told->summers = welcome.summers();
+  told->deadline = absl::Seconds(welcome.deadline_seconds());
+  const std::string where = options_.coordinator.to_string();
+  if (shows_bearer_) {
+    if (welcome.secret().size() != told->secret.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("the coordinator at ", where, " told a secret of ",
+                                                     welcome.secret().size(), " bytes; expected ",
+                                                     told->secret.size()));
+    }
+    std::copy(welcome.secret().begin(), welcome.secret().end(), told->secret.begin());
+    return absl::OkStatus();
+  }
+  if (!proto::check_proof(welcome.proof(), options_.token, proto::Prover::kCoordinator, challenge_, nonce_,
+                          welcome.job_nonce())) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("whoever answers at ", where, " does not hold this job's token; check the address"));
+  }
+  told->secret = wire::derive_secret(
+      options_.token, options_.job,
+      ConstBytes(reinterpret_cast<const std::byte*>(welcome.job_nonce().data()), welcome.job_nonce().size()));
+  return absl::OkStatus();
+}
+
+void Dialogue::on_welcome(const v1::Welcome& welcome) {
+  // Before the job begins it may be said again, with another place or session.
+  const bool expected = phase_ == Phase::kJoining || (phase_ == Phase::kIn && !has_begun());
+  if (!expected) return;
+  Welcome told;
+  if (const absl::Status status = check_welcome(welcome, &told); !status.ok()) return on_attempt_failed(status);
+  if (has_begun() && (welcome.session() != session_ || told.member != told_->member)) {
+    return be_alone(absl::FailedPreconditionError("the coordinator has begun another job"));
+  }
+  come_in(welcome, told);
+}
+
+void Dialogue::come_in(const v1::Welcome& welcome, const Welcome& told) {
+  phase_ = Phase::kIn;
+  pause_ = absl::ZeroDuration();
+  last_failure_ = absl::OkStatus();
+  session_ = welcome.session();
+  for (v1::MemberMessage& message : std::exchange(held_back_, {})) send(std::move(message));
+  send_declared(unplanned_);
+  if (leaving_) send_leave();
+  if (has_begun()) {
+    report_due_ = true;
+    env_.log->info("the coordinator is back", "address", options_.coordinator.to_string());
+    away_since_ = std::nullopt;
+    listener_->on_coordinator_found();
+  } else if (told_ != told) {
+    prepared_ = nullptr;
+    told_ = told;
+    if (!leaving_) listener_->on_welcome(told);
+  }
+}
+
+void Dialogue::on_closed(const absl::Status& status) {
+  if (std::exchange(dropped_, false)) return;
+  switch (phase_) {
+    case Phase::kConnecting:
+    case Phase::kJoining:
+      return on_attempt_failed(status);
+    case Phase::kIn:
+      return on_lost(absl::UnavailableError(status.ok() ? "it ended the stream" : status.message()));
+    case Phase::kAlone:
+    case Phase::kOver:
+      return;
+  }
+}
+
+// By what came from there, or did not.
+void Dialogue::on_attempt_failed(const absl::Status& status) {
+  const std::string where = options_.coordinator.to_string();
+  last_failure_ = status.ok() ? absl::UnavailableError("it ended the stream") : status;
+  if (has_begun()) {
+    // No coordinator there will ever take this member back.
+    if (absl::IsFailedPrecondition(status)) return be_alone(status);
+    env_.log->debug("the coordinator is still out of reach", "address", where, "reason", last_failure_.message());
+  } else if (absl::IsUnimplemented(status)) {
+    return fail(absl::FailedPreconditionError(
+        absl::StrCat("what answers at ", where, " is no coordinator of gleaner (", status.message(), ")")));
+  } else if (!may_pass(status) && !(told_.has_value() && absl::IsAlreadyExists(status))) {
+    // It may have noticed only our new connection yet: then we are the one who has joined already.
+    const bool answered = phase_ != Phase::kConnecting || absl::IsFailedPrecondition(status);
+    if (answered) return fail(status);
+  }
+  drop_connection();
+  retry_later();
+}
+
+void Dialogue::on_lost(const absl::Status& why) {
+  const std::string where = options_.coordinator.to_string();
+  last_failure_ = why;
+  if (!has_begun() && session_.empty()) {
+    return fail(absl::UnavailableError(
+        absl::StrCat("the coordinator at ", where, " was lost before the job had begun: ", why.message())));
+  }
+  if (session_.empty()) return be_alone(why);
+  drop_connection();
+  retry_later();
+  if (!has_begun()) return;
+  away_since_ = env_.clock->since_start();
+  env_.log->warning("the coordinator is out of reach; the job goes on, and looks for it", "address", where, "reason",
+                    why.message());
+  listener_->on_coordinator_lost();
+}
+
+void Dialogue::be_alone(const absl::Status& why) {
+  phase_ = Phase::kAlone;
+  last_failure_ = why;
+  drop_connection();
+  env_.log->warning("the coordinator is lost; the job goes on without it", "address", options_.coordinator.to_string(),
+                    "reason", why.message());
+  if (!away_since_.has_value()) listener_->on_coordinator_lost();
+  if (leaving_) over();
+  check_alone();
+}
+
+}  // namespace gleaner::member
