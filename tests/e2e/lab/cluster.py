@@ -35,6 +35,7 @@ class Cluster:
         self.name = name
         self.folder = Path(f"/dev/shm/gleaner-cluster-{name}")
         self._disk = WORKPLACE / f"cluster-{name}"
+        self._programs = binaries("kube", "coredns", "helm")
 
     @property
     def kubeconfig(self) -> Path:
@@ -60,7 +61,6 @@ class Cluster:
             raise LabError("expected to be root: a cluster needs namespaces, mounts and cgroups")
         require_commands(*COMMANDS)
         cgroups.hierarchies()
-        binaries("kube", "coredns", "helm")
         with self._alone():
             if self.alive():
                 raise LabError(f"the cluster {self.name} is up already; take it down, or choose another --name")
@@ -113,7 +113,7 @@ class Cluster:
 
     def environment(self) -> dict[str, str]:
         """For what runs in the lab: kubectl and helm are found, and know the cluster."""
-        path = f"{binaries('kube', 'helm')}:{os.environ.get('PATH', '/usr/bin:/bin')}"
+        path = f"{self._programs}:{os.environ.get('PATH', '/usr/bin:/bin')}"
         return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), INSIDE: self.name}
 
     def run(
