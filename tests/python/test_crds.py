@@ -17,8 +17,8 @@ KINDS = ("TrainingJob", "NodeProfile", "ReductionPlan")
 LOCKED = "only while the job is suspended"
 CONTAINERS = "spec.workers.template.spec.containers"
 OPERATORS = (
-    "GLEANER_COORDINATOR GLEANER_JOB GLEANER_WORKER GLEANER_LOCAL_SIZE GLEANER_ADDRESS GLEANER_TOKEN_FILE "
-    "GLEANER_CA_FILE GLEANER_METRICS GLEANER_BANDWIDTH"
+    "GLEANER_COORDINATOR GLEANER_JOB GLEANER_ATTEMPT GLEANER_WORKER GLEANER_WORKERS GLEANER_LOCAL_SIZE GLEANER_POD_IP "
+    "GLEANER_ADDRESS GLEANER_TOKEN_FILE GLEANER_CA_FILE GLEANER_METRICS GLEANER_BANDWIDTH"
 ).split()
 
 
@@ -134,6 +134,9 @@ REFUSED = [
         (f"{CONTAINERS}.0.env", [{"name": "A", "value": "1"}, {"name": name, "value": "1"}], f"{CONTAINERS}[0].env")
         for name in OPERATORS
     ],
+    (f"{CONTAINERS}.0.ports", [{"containerPort": 80, "name": "metrics"}], CONTAINERS + ": "),
+    (f"{CONTAINERS}.0.ports", [{"containerPort": 80}, {"containerPort": 81, "name": "gleaner"}], CONTAINERS + ": "),
+    ("spec.workers.template.spec.volumes", [{"name": "gleaner-bootstrap"}], "spec.workers.template.spec.volumes: "),
     ("spec.communication.strategy", "Ring", "spec.communication.strategy"),
     ("spec.communication", {"strategy": "Colocated", "summers": {"max": 1}}, "spec.communication.summers.max"),
     ("spec.communication.transport", "RDMA", "spec.communication.transport"),
@@ -183,6 +186,8 @@ TAKEN = [
     ("spec.communication.summers.resources", {"requests": {"cpu": 1}, "limits": {"cpu": "1000m", "memory": "1Gi"}}),
     ("spec.communication.summers.resources", {}),
     ("spec.runPolicy", {"backoffLimit": 0, "activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 0, "suspend": True}),
+    (f"{CONTAINERS}.0.ports", [{"containerPort": 80}, {"containerPort": 81, "name": "web"}]),
+    ("spec.workers.template.spec.volumes", [{"name": "data", "emptyDir": {}}]),
     ("spec.workers.template.spec.affinity", {"podAntiAffinity": {"anything": [1]}}),
 ]
 

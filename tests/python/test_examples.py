@@ -1,0 +1,88 @@
+"""examples/*.yaml before a real API server: admitted without a warning, with pods that strict namespaces take."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import BUILD, ROOT
+from real_api import Api, real_api
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+SAMPLE = BUILD / "tests" / "types_sample"
+# The strictest of the pod security standards.
+STRICT = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "strict", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+}
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    with real_api() as api:
+        api.install()
+        assert api.ask("POST", "/api/v1/namespaces", STRICT).ok
+        yield api
+
+
+def jobs_of(path: Path) -> list[dict[str, Any]]:
+    return [manifest for manifest in yaml.safe_load_all(path.read_text()) if manifest["kind"] == "TrainingJob"]
+
+
+JOBS = [pytest.param(job, id=f"{path.name}") for path in EXAMPLES for job in jobs_of(path)]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_is_admitted_without_a_warning(api: Api, path: Path) -> None:
+    done = api.kubectl("apply", "--validate=strict", "-f", str(path))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_its_pods_are_taken_where_security_is_strict(api: Api, job: dict[str, Any]) -> None:
+    template = job["spec"]["workers"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "worker", **template.get("metadata", {})}}
+    pod["spec"] = {"restartPolicy": "Never", **template["spec"]}
+    path = "/api/v1/namespaces/strict/pods?dryRun=All&fieldValidation=Strict"
+    answer = api.ask("POST", path, pod)
+    assert answer.ok, answer.message
+    assert answer.warnings == []
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_names_what_is_there(job: dict[str, Any]) -> None:
+    version = re.search(r"project\(gleaner VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
+    pod = job["spec"]["workers"]["template"]["spec"]
+    container = pod["containers"][0]
+    assert container["image"] == f"gleaner-example:{version[1]}"
+    assert container["command"][0] == "python3"
+    script = ROOT / container["command"][1].lstrip("/")
+    for flag in container["command"][2:]:
+        assert not flag.startswith("--") or f'add_argument("{flag}"' in script.read_text(), flag
+    term = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
+    assert term["labelSelector"]["matchLabels"]["gleaner.dev/job"] == job["metadata"]["name"]
+    mounted = {mount["name"] for mount in container.get("volumeMounts", [])}
+    assert mounted == {volume["name"] for volume in pod.get("volumes", [])}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_cpp_reads_it(job: dict[str, Any]) -> None:
+    done = subprocess.run([str(SAMPLE)], input=json.dumps(job), capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["spec"]["workers"] == {"localRanks": 1, **job["spec"]["workers"]}
+
+
+def test_there_are_the_jobs_that_the_documents_name() -> None:
+    named = {path.stem: jobs_of(path)[0]["spec"]["communication"] for path in EXAMPLES if jobs_of(path)}
+    assert named["digits"]["summers"] == {"min": 0, "max": 2, "bandwidth": "100Mbit"}
+    assert named["digits-elastic"]["summers"]["max"] == 4
+    assert named["digits-k0"] == {"strategy": "Colocated"}
+    assert {"suspend-resume", "quota"} <= set(named)
