@@ -95,7 +95,7 @@ class HttpClient : public Client {
         call({"DELETE", object_path(resource, ns, name, ""), kJson, to_text(delete_options(options))}).status();
     if (absl::IsNotFound(status)) return absl::OkStatus();
     // Of that name there is another one now: the one with our uid is gone.
-    const bool other_uid = absl::IsAborted(status) && absl::StrContains(status.message(), "UID in precondition");
+    const bool other_uid = absl::IsAborted(status) && absl::StrContains(status.message(), "UID in the precondition");
     return !options.uid.empty() && other_uid ? absl::OkStatus() : status;
   }
 

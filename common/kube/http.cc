@@ -20,6 +20,7 @@ namespace gleaner::kube {
 namespace {
 
 constexpr size_t kMaxErrorBody = size_t{64} << 10;
+constexpr absl::Duration kAtOnce = absl::Seconds(1);  // how soon a broken connection shows
 
 using web::http::http_request;
 using web::http::http_response;
@@ -51,13 +52,20 @@ class Exchange {
   absl::StatusOr<Http::Response> outcome_ ABSL_GUARDED_BY(mutex_) = absl::UnknownError("");
 };
 
-// cpprestsdk's codes and categories can't be told apart reliably; its words go to people only.
-absl::Status transport_error(const Http::Request& request, const std::string& server, absl::string_view what) {
-  std::string message = absl::StrCat(request.method, " ", server, ": ", what);
-  if (absl::StrContains(what, "SSL handshake")) {
+// cpprestsdk's codes and categories can't be told apart reliably. Its words can, where no connection was made.
+constexpr char kNoConnection[] = "Failed to connect";
+constexpr char kNoHandshake[] = "SSL handshake";
+
+absl::Status transport_error(const std::string& method, const std::string& server, absl::string_view what) {
+  std::string message = absl::StrCat(method, " ", server, ": ", what);
+  if (absl::StrContains(what, kNoHandshake)) {
     absl::StrAppend(&message, " (is the CA the one of this server, and the name in its certificate?)");
   }
   return absl::UnavailableError(message);
+}
+
+bool never_connected(const absl::Status& status) {
+  return absl::StrContains(status.message(), kNoConnection) || absl::StrContains(status.message(), kNoHandshake);
 }
 
 http_client_config make_config(const Credentials& credentials, absl::Duration timeout) {
@@ -100,6 +108,8 @@ struct Http::Parts {
         streams(options.credentials.server, make_config(options.credentials, options.stall_timeout)) {}
 
   absl::StatusOr<http_request> make_request(const Request& request);
+  // One request and its answer; DeadlineExceeded without words.
+  absl::StatusOr<Response> exchange(const Request& request, absl::Duration timeout, Cancellation* cancel);
   absl::Status enter(absl::Duration timeout, Cancellation* cancel) ABSL_LOCKS_EXCLUDED(mutex);
   void leave() ABSL_LOCKS_EXCLUDED(mutex);
   bool has_room() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return running < options.in_flight; }
@@ -163,10 +173,27 @@ absl::StatusOr<std::unique_ptr<Http>> Http::create(const Clock& clock, Options o
 }
 
 absl::StatusOr<Http::Response> Http::call(const Request& request, absl::Duration timeout, Cancellation* cancel) {
-  const absl::Duration start = parts_->clock.since_start();
+  const absl::Duration deadline = parts_->clock.since_start() + timeout;
   if (absl::Status entered = parts_->enter(timeout, cancel); !entered.ok()) return entered;
   const absl::Cleanup leave = [this] { parts_->leave(); };
+  // When the server has gone and come back, every connection kept alive is broken, and a call finds that out: then it
+  // takes the next one. There are no more of them than calls in flight. That something is done twice is no harm here.
+  absl::StatusOr<Response> response = absl::UnknownError("");
+  for (uint32_t attempt = 0; attempt <= parts_->options.in_flight; ++attempt) {
+    const absl::Duration start = parts_->clock.since_start();
+    response = parts_->exchange(request, deadline - start, cancel);
+    const bool at_once = parts_->clock.since_start() - start < kAtOnce;
+    if (!absl::IsUnavailable(response.status()) || !at_once || never_connected(response.status())) break;
+  }
+  if (absl::IsDeadlineExceeded(response.status())) {
+    return absl::DeadlineExceededError(absl::StrCat(request.method, " ", parts_->options.credentials.server,
+                                                    ": no answer within ", absl::FormatDuration(timeout)));
+  }
+  return response;
+}
 
+absl::StatusOr<Http::Response> Http::Parts::exchange(const Request& request, absl::Duration timeout,
+                                                     Cancellation* cancel) {
   auto exchange = std::make_shared<Exchange>();
   pplx::cancellation_token_source source;
   const Cancellation::Registration registration(cancel, [exchange, source] {
@@ -174,29 +201,28 @@ absl::StatusOr<Http::Response> Http::call(const Request& request, absl::Duration
     source.cancel();
   });
   try {
-    auto made = parts_->make_request(request);
+    auto made = make_request(request);
     if (!made.ok()) return made.status();
     auto response = std::make_shared<Response>();
-    parts_->calls.request(*made, source.get_token())
+    calls.request(*made, source.get_token())
         .then([response](http_response answer) {
           response->status = answer.status_code();
           return answer.extract_utf8string(/*ignore_content_type=*/true);
         })
-        .then([exchange, response, request,
-               server = parts_->options.credentials.server](const pplx::task<std::string>& body) {
+        .then([exchange, response, method = request.method,
+               server = options.credentials.server](const pplx::task<std::string>& body) {
           try {
             response->body = body.get();
             exchange->finish(std::move(*response));
           } catch (const std::exception& error) {
-            exchange->finish(transport_error(request, server, error.what()));
+            exchange->finish(transport_error(method, server, error.what()));
           }
         });
   } catch (const std::exception& error) {
-    return transport_error(request, parts_->options.credentials.server, error.what());
+    return transport_error(request.method, options.credentials.server, error.what());
   }
-  if (!exchange->wait(timeout - (parts_->clock.since_start() - start))) {
-    exchange->finish(absl::DeadlineExceededError(absl::StrCat(request.method, " ", parts_->options.credentials.server,
-                                                              ": no answer within ", absl::FormatDuration(timeout))));
+  if (!exchange->wait(timeout)) {
+    exchange->finish(absl::DeadlineExceededError(""));
     source.cancel();
   }
   return exchange->take();
@@ -238,7 +264,7 @@ absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation
       return absl::DeadlineExceededError(
           absl::StrCat(request.method, " ", server, ": silent for ", absl::FormatDuration(silence)));
     }
-    return transport_error(request, server, error.what());
+    return transport_error(request.method, server, error.what());
   }
 }
 

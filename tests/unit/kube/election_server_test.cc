@@ -1,0 +1,146 @@
+// Leader election on a real Lease: one at a time, takeover from a frozen holder, release.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/kube/leader.h"
+#include "common/kube/object.h"
+#include "tests/unit/kube/api_server.h"
+#include "tests/unit/kube/elector.h"
+
+extern char** environ;
+
+namespace gleaner::kube {
+namespace {
+
+class ElectionTest : public ServerTest {
+ protected:
+  LeaderElection::Options options(const std::string& identity, std::atomic<int>* lost = nullptr) const {
+    LeaderElection::Options options = quick_election(ns_, identity);
+    if (lost != nullptr) options.on_lost = [lost] { ++*lost; };
+    return options;
+  }
+  std::string holder() {
+    const auto lease = client().get(leases(), ns_, "leader");
+    return lease.ok() ? text_at(*lease, {"spec", "holderIdentity"}) : lease.status().ToString();
+  }
+};
+
+TEST_F(ElectionTest, OneLeadsAndItsReleaseHandsOverAtOnce) {
+  std::atomic<int> lost = 0;
+  auto first = LeaderElection::start(env(), client(), options("first", &lost));
+  ASSERT_TRUE(eventually([&] { return first->is_leader(); }));
+  EXPECT_EQ(holder(), "first");
+  auto second = LeaderElection::start(env(), client(), options("second"));
+  absl::SleepFor(absl::Seconds(3));  // longer than the lease: it is renewed
+  EXPECT_TRUE(first->is_leader());
+  EXPECT_FALSE(second->is_leader());
+  first->release();
+  EXPECT_FALSE(first->is_leader());
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(eventually([&] { return second->is_leader(); }));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(1.5)) << "it should not wait for the lease to run out";
+  first->release();
+  first.reset();
+  EXPECT_EQ(holder(), "second") << "a second release should not take the lease from others";
+  EXPECT_EQ(lost, 0) << "giving up is not losing";
+  second.reset();
+  EXPECT_EQ(holder(), "");
+}
+
+TEST_F(ElectionTest, WhoCannotRenewGivesUpBeforeAnotherTakesOver) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/", ns_, ".token");
+  const absl::Cleanup remove = [&] { std::filesystem::remove(path); };
+  std::ofstream(path) << kBobToken;
+  Client::Options of_first{.credentials = server().admin()};
+  of_first.credentials.token.clear();
+  of_first.credentials.token_file = path;
+  const auto first_client = client_with(of_first);
+  std::atomic<int> lost = 0;
+  auto first = LeaderElection::start(env(), *first_client, options("first", &lost));
+  ASSERT_TRUE(eventually([&] { return first->is_leader(); }));
+  auto second = LeaderElection::start(env(), client(), options("second"));
+  std::ofstream(path) << "refused";
+  bool both = false;
+  EXPECT_TRUE(eventually([&] {
+    const bool second_leads = second->is_leader();
+    both = both || (second_leads && first->is_leader());
+    return second_leads;
+  }));
+  EXPECT_FALSE(both);
+  EXPECT_EQ(lost, 1);
+  std::ofstream(path) << kBobToken;
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_FALSE(first->is_leader()) << "what is lost stays lost";
+  EXPECT_TRUE(second->is_leader());
+}
+
+// A process of its own (elector_main), since only a process can be frozen.
+class ElectorProcess {
+ public:
+  ElectorProcess(const std::string& kubeconfig, const std::string& ns) {
+    std::array<int, 2> out{};
+    if (pipe2(out.data(), O_CLOEXEC) != 0) return;
+    posix_spawn_file_actions_t files{};
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
+    std::array<std::string, 4> words = {"/proc/self/exe", kElectorMode, kubeconfig, ns};
+    std::array<char*, 5> arguments = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), nullptr};
+    posix_spawn(&pid_, words[0].c_str(), &files, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(out[1]);
+    output_ = out[0];
+    fcntl(output_, F_SETFL, O_NONBLOCK);
+  }
+  ~ElectorProcess() {
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+    close(output_);
+  }
+  bool has_said(absl::string_view word) {
+    std::array<char, 256> bytes{};
+    const ssize_t size = read(output_, bytes.data(), bytes.size());
+    if (size > 0) said_.append(bytes.data(), static_cast<size_t>(size));
+    return absl::StrContains(said_, word);
+  }
+  void signal(int number) const { kill(pid_, number); }
+
+ private:
+  pid_t pid_ = 0;
+  int output_ = -1;
+  std::string said_;
+};
+
+TEST_F(ElectionTest, AFrozenHolderIsReplacedAndKnowsItWhenItWakes) {
+  ElectorProcess frozen(server().kubeconfig(), ns_);
+  ASSERT_TRUE(eventually([&] { return frozen.has_said("leading"); }));
+  auto second = LeaderElection::start(env(), client(), options("second"));
+  absl::SleepFor(absl::Milliseconds(500));
+  ASSERT_FALSE(second->is_leader());
+  frozen.signal(SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return second->is_leader(); }));
+  frozen.signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return frozen.has_said("lost"); }));
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_TRUE(second->is_leader());
+  EXPECT_EQ(holder(), "second");
+  EXPECT_FALSE(frozen.has_said("wrong")) << "it took itself for the leader after it woke";
+}
+
+}  // namespace
+}  // namespace gleaner::kube

@@ -1,0 +1,63 @@
+// Starts the API server once for all tests of this program.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "common/kube/process.h"
+#include "tests/unit/kube/api_server.h"
+#include "tests/unit/kube/elector.h"
+
+namespace gleaner::kube {
+namespace {
+
+class ServerEnvironment : public testing::Environment {
+ public:
+  void SetUp() override {
+    std::string why;
+    auto server = ApiServer::start(&why);
+    set_shared_server(std::move(server), why);
+  }
+  void TearDown() override { set_shared_server(nullptr, ""); }
+};
+
+void say(absl::string_view word) {
+  if (write(STDOUT_FILENO, word.data(), word.size()) < 0) _exit(1);
+}
+
+}  // namespace
+
+int run_elector(const std::string& kubeconfig, const std::string& ns) {
+  const SystemEnv env({.component = "elector", .level = LogLevel::kOff});
+  auto credentials = kubeconfig_credentials(kubeconfig, "");
+  if (!credentials.ok()) return 1;
+  auto client = Client::create(env.env(), {.credentials = *credentials});
+  if (!client.ok()) return 1;
+  LeaderElection::Options options = quick_election(ns, "process");
+  options.on_acquired = [] { say("leading\n"); };
+  options.on_lost = [] { say("lost\n"); };
+  const auto election = LeaderElection::start(env.env(), **client, options);
+  absl::Duration last = env.env().clock->since_start();
+  while (getppid() != 1) {
+    absl::SleepFor(absl::Milliseconds(5));
+    const absl::Duration now = env.env().clock->since_start();
+    if (now - last > options.lease_duration && election->is_leader()) say("wrong\n");
+    last = now;
+  }
+  return 0;
+}
+
+}  // namespace gleaner::kube
+
+int main(int argc, char** argv) {
+  gleaner::kube::prepare_process();
+  if (argc == 4 && absl::string_view(argv[1]) == gleaner::kube::kElectorMode) {
+    return gleaner::kube::run_elector(argv[2], argv[3]);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  testing::AddGlobalTestEnvironment(new gleaner::kube::ServerEnvironment);  // GoogleTest owns it
+  return RUN_ALL_TESTS();
+}
