@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import BUILD
+from conftest import BUILD, ROOT
 from real_api import CRD_PATH, CRDS, Answer, Api, changed, real_api, small_job
 
 SAMPLE = BUILD / "tests" / "types_sample"
@@ -368,3 +368,8 @@ def test_a_large_template_stays_within_the_rules_cost(api: Api) -> None:
     touched = api.patch(manifest, {"metadata": {"labels": {"a": "b"}}})
     assert touched.ok, touched.message
     api.delete(manifest)
+
+
+def test_the_tables_of_docs_are_those_of_the_crds() -> None:
+    done = subprocess.run([str(ROOT / "docs" / "generate-crds"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
