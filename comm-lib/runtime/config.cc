@@ -22,8 +22,13 @@ absl::Status wrong(const char* variable, absl::string_view value, absl::string_v
   return absl::InvalidArgumentError(absl::StrCat(variable, "='", value, "': expected ", expected));
 }
 
-absl::Status read_number(const char* option, const char* variable, uint32_t* target) {
-  const std::string value = value_of(option, variable);
+// `fallback`: a variable of somebody else's that says the same; null: there is none.
+absl::Status read_number(const char* option, const char* variable, const char* fallback, uint32_t* target) {
+  std::string value = value_of(option, variable);
+  if (value.empty() && fallback != nullptr) {
+    value = value_of(nullptr, fallback);
+    variable = fallback;
+  }
   if (value.empty()) return absl::OkStatus();
   if (!absl::SimpleAtoi(value, target)) return wrong(variable, value, "a whole number from 0 on");
   return absl::OkStatus();
@@ -38,6 +43,15 @@ absl::Status read_size(const char* variable, uint64_t* target) {
   return absl::OkStatus();
 }
 
+absl::Status read_seconds(const char* variable, absl::Duration* target) {
+  const std::string text = value_of(nullptr, variable);
+  double seconds = 0;
+  if (text.empty()) return absl::OkStatus();
+  if (!absl::SimpleAtod(text, &seconds) || !(seconds > 0)) return wrong(variable, text, "a number of seconds above 0");
+  *target = absl::Seconds(seconds);
+  return absl::OkStatus();
+}
+
 absl::Status read_identity(const gln_options& options, Config& config) {
   const std::string job = value_of(options.job, "GLEANER_JOB");
   if (!job.empty()) config.job = job;
@@ -46,9 +60,9 @@ absl::Status read_identity(const gln_options& options, Config& config) {
         "GLEANER_WORKER is not set: this process does not know which worker it is; start it with `gleaner run`, or set "
         "GLEANER_COORDINATOR, GLEANER_WORKER and GLEANER_TOKEN_FILE");
   }
-  GLN_RETURN_IF_ERROR(read_number(options.worker, "GLEANER_WORKER", &config.worker));
-  GLN_RETURN_IF_ERROR(read_number(options.local_rank, "GLEANER_LOCAL_RANK", &config.local_rank));
-  GLN_RETURN_IF_ERROR(read_number(options.local_size, "GLEANER_LOCAL_SIZE", &config.local_size));
+  GLN_RETURN_IF_ERROR(read_number(options.worker, "GLEANER_WORKER", nullptr, &config.worker));
+  GLN_RETURN_IF_ERROR(read_number(options.local_rank, "GLEANER_LOCAL_RANK", "LOCAL_RANK", &config.local_rank));
+  GLN_RETURN_IF_ERROR(read_number(options.local_size, "GLEANER_LOCAL_SIZE", "LOCAL_WORLD_SIZE", &config.local_size));
   if (config.local_size == 0 || config.local_rank >= config.local_size) {
     return absl::InvalidArgumentError(absl::StrCat("GLEANER_LOCAL_RANK=", config.local_rank,
                                                    " with GLEANER_LOCAL_SIZE=", config.local_size,
@@ -72,12 +86,13 @@ absl::Status read_addresses(const gln_options& options, Config& config) {
   if (!metrics.empty()) {
     GLN_ASSIGN_OR_RETURN(config.metrics, Address::parse(metrics));
   }
-  const std::string token_file = value_of(options.token_file, "GLEANER_TOKEN_FILE");
-  if (token_file.empty()) {
+  config.ca_file = value_of(nullptr, "GLEANER_CA_FILE");
+  config.token_file = value_of(options.token_file, "GLEANER_TOKEN_FILE");
+  if (config.token_file.empty()) {
     return absl::InvalidArgumentError(
         "GLEANER_TOKEN_FILE is not set: expected the path of the file with the job's token");
   }
-  GLN_ASSIGN_OR_RETURN(config.token, read_secret_file(token_file));
+  GLN_ASSIGN_OR_RETURN(config.token, read_secret_file(config.token_file));
   return absl::OkStatus();
 }
 
@@ -89,12 +104,12 @@ absl::Status read_tuning(const gln_options& options, Config& config) {
   GLN_RETURN_IF_ERROR(read_size("GLEANER_WINDOW", &config.window_bytes));
   GLN_RETURN_IF_ERROR(read_size("GLEANER_SUMMER_MEMORY", &config.summer_memory_bytes));
   config.kernel = value_of(nullptr, "GLEANER_KERNEL");
-  double timeout = options.open_timeout_seconds;
-  const std::string text = value_of(nullptr, "GLEANER_OPEN_TIMEOUT");
-  if (timeout == 0 && !text.empty() && (!absl::SimpleAtod(text, &timeout) || !(timeout > 0))) {
-    return wrong("GLEANER_OPEN_TIMEOUT", text, "a number of seconds above 0");
+  if (options.open_timeout_seconds > 0) {
+    config.open_timeout = absl::Seconds(options.open_timeout_seconds);
+  } else {
+    GLN_RETURN_IF_ERROR(read_seconds("GLEANER_OPEN_TIMEOUT", &config.open_timeout));
   }
-  if (timeout > 0) config.open_timeout = absl::Seconds(timeout);
+  GLN_RETURN_IF_ERROR(read_seconds("GLEANER_PLAN_TIMEOUT", &config.plan_timeout));
   const std::string level = value_of(nullptr, "GLEANER_LOG_LEVEL");
   if (!level.empty()) {
     const auto parsed = parse_log_level(level);

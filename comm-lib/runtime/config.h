@@ -18,11 +18,14 @@ struct Config {
   Address coordinator;                               // GLEANER_COORDINATOR
   std::string job = "default";                       // GLEANER_JOB
   uint32_t worker = 0;                               // GLEANER_WORKER
-  uint32_t local_rank = 0;                           // GLEANER_LOCAL_RANK
-  uint32_t local_size = 1;                           // GLEANER_LOCAL_SIZE
+  uint32_t local_rank = 0;                           // GLEANER_LOCAL_RANK, else torchrun's LOCAL_RANK
+  uint32_t local_size = 1;                           // GLEANER_LOCAL_SIZE, else torchrun's LOCAL_WORLD_SIZE
   Address address{"127.0.0.1", 0};                   // GLEANER_ADDRESS: where this worker's summer listens
-  std::string token;                                 // contents of GLEANER_TOKEN_FILE
+  std::string token_file;                            // GLEANER_TOKEN_FILE
+  std::string token;                                 // its contents
+  std::string ca_file;                               // GLEANER_CA_FILE; empty: no TLS
   absl::Duration open_timeout = absl::Seconds(60);   // GLEANER_OPEN_TIMEOUT, seconds
+  absl::Duration plan_timeout = absl::Minutes(10);   // GLEANER_PLAN_TIMEOUT, seconds
   double bits_per_second = 0;                        // GLEANER_BANDWIDTH; 0: the coordinator's word counts
   uint64_t window_bytes = 0;                         // GLEANER_WINDOW; 0: about 10 ms of link time
   uint64_t summer_memory_bytes = uint64_t{1} << 30;  // GLEANER_SUMMER_MEMORY: cap of the colocated summer

@@ -49,6 +49,7 @@ const wire::Secret* Network::find(uint64_t job) const { return welcomed_ && job 
 void Network::on_welcome(const member::Welcome& welcome) {
   welcome_ = welcome;
   welcomed_ = true;
+  prepared_ = nullptr;
   summer_ = std::make_unique<service::Summer>(env_, engine::Options{job_, welcome.member, options_.summer_memory_bytes},
                                               kernels_, &pool_);
 }

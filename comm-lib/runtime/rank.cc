@@ -47,13 +47,16 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::open(const Config& config) {
 
 absl::Status Rank::join() {
   GLN_ASSIGN_OR_RETURN(stages_, Stages::create(env_, config_, &*kernels_, this));
-  if (config_.metrics.has_value()) {
+  // One for the worker: its local ranks share an environment where torchrun starts them.
+  if (config_.metrics.has_value() && config_.local_rank == 0) {
     GLN_ASSIGN_OR_RETURN(metrics_, RankMetrics::serve(*config_.metrics, config_));
   }
   member::JoinOptions join;
   join.coordinator = config_.coordinator;
   join.job = config_.job;
   join.token = config_.token;
+  join.token_file = config_.token_file;
+  join.ca_file = config_.ca_file;
   join.role = member::Role::kWorker;
   join.index = config_.worker;
   join.local_rank = config_.local_rank;
@@ -61,6 +64,7 @@ absl::Status Rank::join() {
   join.address = stages_->address();
   join.bits_per_second = config_.bits_per_second;
   join.timeout = config_.open_timeout;
+  join.plan_timeout = config_.plan_timeout;
   GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, this));
   thread_ = std::thread([this] { run(); });
   return absl::OkStatus();
@@ -255,6 +259,10 @@ void Rank::prepare(std::shared_ptr<const plan::Plan> plan) {
 void Rank::commit(uint32_t epoch) {
   if (const absl::Status status = stages_->commit(epoch); !status.ok()) return fail(status);
   plan_ = std::move(prepared_);
+  {
+    absl::MutexLock lock(&mutex_);
+    welcome_.summers = plan_->summers();  // which may be fewer than were to come
+  }
   for (auto id = static_cast<uint32_t>(planned_.size()); id < plan_->tensors.size(); ++id) {
     planned_.emplace(plan_->tensors[id].name, id);
   }

@@ -35,7 +35,12 @@ void Stages::wake() {
 
 absl::Status Stages::on_welcome(const member::Welcome& welcome) {
   if (leads()) network_->on_welcome(welcome);
-  if (config_.local_size == 1) return absl::OkStatus();
+  prepared_ = nullptr;
+  const bool is_same = group_ != nullptr && secret_ == welcome.secret;
+  if (config_.local_size == 1 || is_same) return absl::OkStatus();
+  group_ = nullptr;
+  group_connected_ = false;
+  secret_ = welcome.secret;
   local::Options options;
   options.job = wire::job_number(config_.job);
   options.worker = config_.worker;

@@ -80,6 +80,7 @@ class Stages : private Network::Events, private local::Events {
   std::shared_ptr<const plan::Plan> prepared_;
   std::vector<uint64_t> handles_;  // by tensor, of the exchange in flight; g > 1
   bool group_connected_ = false;
+  wire::Secret secret_{};  // that the group was made with
 };
 
 }  // namespace gleaner::runtime

@@ -17,8 +17,8 @@ namespace {
 
 // The command line as it was typed; parsed by to_options().
 struct Flags {
-  std::string coordinator, listen = "0.0.0.0:0", advertise, token_file, job = "default", bandwidth, memory = "0",
-                           kernel, metrics, log_level = "info";
+  std::string coordinator, listen = "0.0.0.0:0", advertise, token_file, ca_file, job = "default", bandwidth,
+                           memory = "0", kernel, metrics, log_level = "info";
   int index = -1;
   double join_timeout = 60;
 };
@@ -33,6 +33,9 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--token-file", flags.token_file, "File with the job's token")
       ->required()
       ->envname("GLEANER_TOKEN_FILE");
+  app.add_option("--ca-file", flags.ca_file,
+                 "PEM file of whom the coordinator's certificate must come from; default: no TLS")
+      ->envname("GLEANER_CA_FILE");
   app.add_option("--job", flags.job, "Name of the job")->capture_default_str()->envname("GLEANER_JOB");
   app.add_option("--index", flags.index, "Which summer of the job this is; default: the next free one")
       ->check(CLI::NonNegativeNumber);
@@ -71,6 +74,8 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
   }
   options.join_timeout = absl::Seconds(flags.join_timeout);
+  options.token_file = flags.token_file;
+  options.ca_file = flags.ca_file;
   GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(flags.token_file));
   return options;
 }

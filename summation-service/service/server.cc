@@ -40,6 +40,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
   join.coordinator = options.coordinator;
   join.job = options.job;
   join.token = options.token;
+  join.token_file = options.token_file;
+  join.ca_file = options.ca_file;
   join.role = member::Role::kSummer;
   join.index = options.index;
   join.address = address.to_string();
@@ -56,7 +58,7 @@ absl::Status Server::run() {
   while (!ended_.has_value()) {
     transport_->poll(kObserveEvery);
     mailbox_.drain();
-    if (coordinator_lost_ && summer_->connected_workers() == 0) end(absl::OkStatus());
+    end_if_abandoned();
     const absl::Duration now = env_.clock->since_start();
     if (metrics_.has_value() && summer_ != nullptr && now - observed >= kObserveEvery) {
       observed = now;
@@ -74,6 +76,13 @@ void Server::stop(const absl::Status& why) {
     leaving_ = true;
     end(why);
   });
+}
+
+// Workers may connect again: their absence counts when it lasts.
+void Server::end_if_abandoned() {
+  const absl::Duration now = env_.clock->since_start();
+  if (!coordinator_lost_ || summer_->connected_workers() > 0) last_company_ = now;
+  if (coordinator_lost_ && now - last_company_ > welcome_->deadline) end(absl::OkStatus());
 }
 
 void Server::end(const absl::Status& status) {
@@ -119,6 +128,10 @@ void Server::on_finished() {
 
 void Server::on_coordinator_lost() {
   mailbox_.post([this] { coordinator_lost_ = true; });
+}
+
+void Server::on_coordinator_found() {
+  mailbox_.post([this] { coordinator_lost_ = false; });
 }
 
 const wire::Secret* Server::find(uint64_t job) const {

@@ -23,6 +23,8 @@ struct ServerOptions {
   Address listen;
   std::string advertise;  // HOST that workers shall connect to; empty: the one of `listen`
   std::string token;
+  std::string token_file;  // of which `token` is the contents
+  std::string ca_file;     // whom the coordinator's certificate must come from; empty: no TLS
   std::string job = "default";
   std::optional<uint32_t> index;   // none: the next free one
   double bits_per_second = 0;      // 0: the coordinator's word counts
@@ -54,6 +56,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   void on_failed(const absl::Status& status) override;
   void on_finished() override;
   void on_coordinator_lost() override;
+  void on_coordinator_found() override;
 
   // Handshakes need the secret that comes with the welcome, which also makes the summer: no frame comes before it.
   const wire::Secret* find(uint64_t job) const override;
@@ -67,6 +70,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   void on_closed(transport::Connection& connection, const absl::Status& status) override;
 
   void end(const absl::Status& status);
+  void end_if_abandoned();
 
   const Env env_;
   const ServerOptions options_;
@@ -84,6 +88,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   std::optional<absl::Status> ended_;
   bool leaving_ = false;           // by our own wish: the coordinator is to be told
   bool coordinator_lost_ = false;  // the job goes on; its end shows when the workers have gone
+  absl::Duration last_company_;    // when there was a worker, or a coordinator
 };
 
 }  // namespace gleaner::service
