@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from gleaner_chart import NAMESPACE, Plane, program
+
+from charts.gleaner_chart import NAMESPACE, Plane, program
 
 
 @pytest.fixture(scope="session")

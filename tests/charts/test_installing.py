@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from gleaner_chart import CHART, EVERYTHING, NAMESPACE, Plane, flags_of, go_module, pod_templates, rendered
+
+from charts.gleaner_chart import CHART, EVERYTHING, NAMESPACE, Plane, flags_of, go_module, pod_templates, rendered
 
 MONITORING = "monitoring.coreos.com"
 LISTED = (

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from gleaner_chart import (
+
+from charts.gleaner_chart import (
     CHART,
     EVERYTHING,
     alert_rules,
@@ -211,13 +212,13 @@ CASES: list[Case] = [
     ),
     (
         "GleanerAgentCannotPublish",
-        [series('gleaner_agent_published_timestamp_seconds{node="n1"}', "0x60")],
+        [series('gleaner_node_profile_writes_total{node="n1", result="ok"}', "7x60")],
         "11m",
         {"node": "n1"},
     ),
     (
         "GleanerAgentCannotPublish",
-        [series('gleaner_agent_published_timestamp_seconds{node="n1"}', "0+60x60")],
+        [series('gleaner_node_profile_writes_total{node="n1", result="ok"}', "0+6x60")],
         "30m",
         None,
     ),
@@ -227,8 +228,8 @@ CASES: list[Case] = [
         "11m",
         {"state": "stale"},
     ),
-    ("GleanerNodeSpeedUnknown", [series('gleaner_node_bits_per_second{node="n1"}', "0x60")], "11m", {"node": "n1"}),
-    ("GleanerNodeSpeedUnknown", [series('gleaner_node_bits_per_second{node="n1"}', "1e9x60")], "30m", None),
+    ("GleanerNodeSpeedUnknown", [series('gleaner_node_speed_known{node="n1"}', "0x60")], "11m", {"node": "n1"}),
+    ("GleanerNodeSpeedUnknown", [series('gleaner_node_speed_known{node="n1"}', "1x60")], "30m", None),
 ]
 
 

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gleaner_chart import CHART, NAMESPACE, Plane, Question
+
+from charts.gleaner_chart import CHART, NAMESPACE, Plane, Question
 
 TEAM = "team"
 
@@ -40,7 +41,7 @@ ALLOWED: dict[str, list[Question]] = {
     ],
     "scheduler-ext": [
         *[(verb, what, "") for verb in ("list", "watch") for what in ("nodes", "nodeprofiles.gleaner.dev")],
-        *[(verb, what, TEAM) for verb in ("list", "watch") for what in ("pods", "trainingjobs.gleaner.dev")],
+        *[(verb, "pods", TEAM) for verb in ("list", "watch")],
     ],
 }
 
@@ -75,6 +76,7 @@ REFUSED: dict[str, list[Question]] = {
         ("patch", "nodes", ""),
         ("delete", "nodes", ""),
         ("delete", "nodeprofiles.gleaner.dev", ""),
+        ("list", "nodeprofiles.gleaner.dev", ""),
         ("create", "pods", TEAM),
         ("delete", "pods", TEAM),
         ("patch", "pods:status", TEAM),
@@ -88,7 +90,7 @@ REFUSED: dict[str, list[Question]] = {
         ("patch", "pods", TEAM),
         ("create", "pods:binding", TEAM),
         ("patch", "nodeprofiles.gleaner.dev", ""),
-        ("patch", "trainingjobs.gleaner.dev", TEAM),
+        ("get", "trainingjobs.gleaner.dev", TEAM),
         ("get", "secrets/gleaner-operator", NAMESPACE),
         ("list", "configmaps", NAMESPACE),
     ],
