@@ -16,8 +16,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from lab.cluster import INSIDE, WORKPLACE, Cluster
+from product import install
 
-NODES = 4
+NODES = 6
 
 
 def missing() -> str:
@@ -48,7 +49,7 @@ def stop_cluster(process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Four nodes, n1 to n4, of 8 CPUs and 16 GiB each as they claim."""
+    """Six nodes, n1 to n6, of 8 CPUs and 16 GiB each as they claim."""
     given = os.environ.get(INSIDE)
     if given:
         yield Cluster(given)
@@ -92,3 +93,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     for log in [*used.folder.glob("*.log"), *used.folder.glob("*/*.log"), *used.folder.glob("nodes/*/*.log")]:
         shutil.copyfile(log, kept / "-".join(log.relative_to(used.folder).parts))
     report.sections.append(("cluster", f"events, pods, nodes and logs are in {kept}"))
+
+
+@pytest.fixture(scope="session")
+def gleaner(cluster: Cluster) -> Cluster:
+    """The cluster with Gleaner installed by its chart."""
+    install(cluster)
+    return cluster

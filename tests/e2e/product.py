@@ -1,0 +1,173 @@
+"""Gleaner in the cluster: installed by its chart, and TrainingJobs as users write them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Optional
+
+from lab.cluster import Cluster
+from lab.spec import SCHEDULER_EXTENDER
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "gleaner"
+SYSTEM = "gleaner-system"
+NIC = "1Gbit"  # what the agents are told of NICs whose speed can't be read here
+VALUES = {"schedulerExtender.service.clusterIP": SCHEDULER_EXTENDER, "agent.bandwidth": NIC}
+PATIENCE = 90.0
+
+
+class Timeout(AssertionError):
+    """What was waited for did not come."""
+
+
+def wait_until(what: str, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Timeout(f"waited {seconds:.0f} s in vain: {what}")
+        time.sleep(0.3)
+
+
+def install(cluster: Cluster, values: Optional[dict[str, str]] = None) -> None:
+    """Installs the chart, or brings what is installed to these values; returns when everything is ready."""
+    settings = [f"--set={name}={value}" for name, value in {**VALUES, **(values or {})}.items()]
+    cluster.run(
+        "helm",
+        "upgrade",
+        "--install",
+        "gleaner",
+        str(CHART),
+        "-n",
+        SYSTEM,
+        "--create-namespace",
+        *settings,
+        "--wait",
+        "--timeout",
+        "120s",
+        timeout=150,
+    )
+    wait_until("every node has a profile with bandwidth to spare", lambda: profiles_ready(cluster))
+
+
+def profiles_ready(cluster: Cluster) -> bool:
+    profiles = json.loads(cluster.kubectl("get", "nodeprofiles", "-o", "json"))["items"]
+    spare = [profile.get("status", {}).get("spare", {}).get("bitsPerSecond", 0) for profile in profiles]
+    nodes = cluster.kubectl("get", "nodes", "-o", "name").split()
+    return len(spare) == len(nodes) and all(bits > 0 for bits in spare)
+
+
+def leader(cluster: Cluster) -> str:
+    """The name of the operator's pod that leads."""
+    lease = cluster.get("lease", "gleaner-operator", SYSTEM)
+    return str(lease["spec"].get("holderIdentity") or "").split("_")[0]
+
+
+class Job:
+    """A TrainingJob in the cluster."""
+
+    def __init__(self, cluster: Cluster, name: str, namespace: str) -> None:
+        self.cluster, self.name, self.namespace = cluster, name, namespace
+
+    def kubectl(self, *arguments: str, timeout: float = 120) -> str:
+        return self.cluster.kubectl("-n", self.namespace, *arguments, timeout=timeout)
+
+    def object(self) -> dict[str, Any]:
+        return self.cluster.get("trainingjob", self.name, self.namespace)
+
+    def status(self) -> dict[str, Any]:
+        return dict(self.object().get("status", {}))
+
+    def phase(self) -> str:
+        return str(self.status().get("phase", ""))
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        found = [c for c in self.status().get("conditions", []) if c["type"] == kind]
+        return dict(found[0]) if found else {}
+
+    def wait_phase(self, *phases: str, seconds: float = PATIENCE) -> None:
+        """Until the phase is one of these; at once an error if it is a last one and none of these."""
+        seen = ""
+
+        def there() -> bool:
+            nonlocal seen
+            seen = self.phase()
+            if seen in ("Succeeded", "Failed") and seen not in phases:
+                raise AssertionError(f"{self.name} is {seen}: {self.status().get('conditions')}\n{self.events()}")
+            return seen in phases
+
+        try:
+            wait_until(f"{self.name} becomes {' or '.join(phases)}", there, seconds)
+        except Timeout as error:
+            raise Timeout(f"{error}; it is {seen}: {self.status()}\n{self.events()}") from None
+
+    def events(self) -> str:
+        return self.kubectl(
+            "get",
+            "events",
+            "--field-selector",
+            f"involvedObject.name={self.name}",
+            "-o",
+            "custom-columns=R:.reason,M:.message",
+        )
+
+    def pods(self, role: str = "worker") -> dict[str, dict[str, Any]]:
+        selector = f"gleaner.dev/job={self.name},gleaner.dev/role={role}"
+        listed = json.loads(self.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
+        return {pod["metadata"]["name"]: pod for pod in listed}
+
+    def log(self, pod: str) -> str:
+        return self.kubectl("logs", pod)
+
+    def wait_log(self, pod: str, text: str, seconds: float = PATIENCE) -> None:
+        def there() -> bool:
+            return text in self.cluster.run("kubectl", "-n", self.namespace, "logs", pod, check=False).stdout
+
+        wait_until(f"{pod} prints {text!r}", there, seconds)
+
+    def patch(self, patch: dict[str, Any]) -> None:
+        self.kubectl("patch", "trainingjob", self.name, "--type=merge", "-p", json.dumps(patch))
+
+    def delete(self) -> None:
+        self.kubectl("delete", "trainingjob", self.name, "--wait=true", timeout=60)
+
+
+def apply_file(cluster: Cluster, path: Path, namespace: str, name: str) -> Job:
+    """The file as a user would apply it."""
+    cluster.kubectl("apply", "-n", namespace, "-f", str(path))
+    return Job(cluster, name, namespace)
+
+
+def submit(
+    cluster: Cluster,
+    namespace: str,
+    name: str,
+    command: list[str],
+    replicas: int = 1,
+    communication: Optional[dict[str, Any]] = None,
+    run_policy: Optional[dict[str, Any]] = None,
+    container: Optional[dict[str, Any]] = None,
+    pod: Optional[dict[str, Any]] = None,
+) -> Job:
+    """A job of one's own, in the example image."""
+    main = {
+        "name": "main",
+        "image": "gleaner-example:0.1.0",
+        "command": command,
+        "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}},
+        **(container or {}),
+    }
+    spec: dict[str, Any] = {"terminationGracePeriodSeconds": 1, "containers": [main], **(pod or {})}
+    cluster.apply({
+        "apiVersion": "gleaner.dev/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "workers": {"replicas": replicas, "template": {"spec": spec}},
+            "communication": communication or {},
+            "runPolicy": run_policy or {},
+        },
+    })  # fmt: skip
+    return Job(cluster, name, namespace)

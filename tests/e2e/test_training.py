@@ -1,0 +1,171 @@
+"""Training on a real cluster: examples/digits.yaml as users apply it, and what may happen to it on its way."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lab.cluster import Cluster
+from product import ROOT, SYSTEM, Job, apply_file, leader, submit, wait_until
+
+EXAMPLES = ROOT / "examples"
+EPOCHS = 10
+TRAIN = ["python3", "/examples/digits/train.py", "--epochs", str(EPOCHS)]
+SHAPED = {"kubernetes.io/ingress-bandwidth": "100M", "kubernetes.io/egress-bandwidth": "100M"}
+LONG = 180.0  # for a training on a machine that is busy with other things
+
+
+@pytest.fixture(scope="session")
+def reference(gleaner: Cluster) -> tuple[str, float]:
+    """SHA-256 of the parameters that four ranks must come to, and the accuracy: computed in one process, in one pod."""
+    job = submit(gleaner, "default", "reference", [*TRAIN, "--reference", "4"])
+    job.wait_phase("Succeeded", seconds=LONG)
+    found = result(job, "reference-worker-0")
+    job.delete()
+    return found
+
+
+def result(job: Job, pod: str) -> tuple[str, float]:
+    log = job.log(pod)
+    found = re.search(r"SHA-256 ([0-9a-f]{64})\s+test accuracy ([0-9.]+)%", log)
+    assert found, f"{pod} printed no result:\n{log}"
+    return found[1], float(found[2])
+
+
+def in_epoch(job: Job, epoch: int, attempt: int = 0) -> None:
+    """Returns when the training has come to this epoch."""
+    suffix = f"-r{attempt}" if attempt else ""
+    job.wait_log(f"{job.name}-worker-0{suffix}", f"epoch {epoch:2d}/", LONG)
+
+
+def process_of(cluster: Cluster, pod: dict[str, object], program: str) -> int:
+    """A process of this pod, by its cgroup, as the lab numbers it."""
+    uid = str(pod["metadata"]["uid"])  # type: ignore[index]
+    find = (
+        f"for p in /proc/[0-9]*; do grep -qs pod{uid} $p/cgroup && tr '\\0' ' ' <$p/cmdline | grep -q '{program}' "
+        "&& ! grep -qs 'State:.Z' $p/status && basename $p; done; true"
+    )
+    found = cluster.run("bash", "-c", find).stdout.split()
+    assert found, f"no process {program} in pod {uid}"
+    return int(found[-1])
+
+
+def kill(cluster: Cluster, pod: dict[str, object], program: str) -> None:
+    cluster.run("kill", "-KILL", str(process_of(cluster, pod, program)))
+
+
+def test_digits_through_summers(gleaner: Cluster, namespace: str, reference: tuple[str, float]) -> None:
+    job = apply_file(gleaner, EXAMPLES / "digits.yaml", namespace, "digits")
+    in_epoch(job, 3)
+    workers, summers = job.pods(), job.pods("summer")
+    assert len(workers) == 4 and len(summers) == 2
+    nodes = [pod["spec"]["nodeName"] for pod in [*workers.values(), *summers.values()]]
+    assert len(set(nodes)) == 6, "four workers' machines and two others"
+    assert {pod["metadata"]["annotations"]["kubernetes.io/egress-bandwidth"] for pod in summers.values()} == {
+        "100000000"
+    }
+    wait_until("goodput and efficiency are known", lambda: bool(job.status().get("efficiency")))
+    plan = gleaner.get("reductionplan", "digits", namespace)
+    assert [member["name"] for member in plan["spec"]["members"]] == [
+        *(f"worker-{i}" for i in range(4)),
+        "summer-0",
+        "summer-1",
+    ]
+    assert sum(member["ownedBytes"] for member in plan["spec"]["members"]) == plan["spec"]["bytesPerStep"]
+    assert plan["status"]["committedEpoch"] >= 2 and plan["status"]["acknowledged"] == 6
+    shown = job.kubectl("get", "tj", "digits")
+    assert re.search(r"digits\s+Running\s+4/4\s+2\s+\d+\s+[0-9.]+ MB/s\s+[0-9.]+ %", shown), shown
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert result(job, "digits-worker-0") == reference
+    wait_until("summers give their machines back", lambda: not job.pods("summer"))
+
+
+def test_digits_without_summers(gleaner: Cluster, namespace: str, reference: tuple[str, float]) -> None:
+    job = apply_file(gleaner, EXAMPLES / "digits-k0.yaml", namespace, "digits-k0")
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert not job.pods("summer")
+    assert result(job, "digits-k0-worker-0") == reference
+
+
+def kill_operator(cluster: Cluster, job: Job) -> None:
+    before = leader(cluster)
+    kill(cluster, cluster.get("pod", before, SYSTEM), "gleaner-operator")
+    wait_until("another operator leads", lambda: leader(cluster) not in ("", before))
+
+
+def kill_apiserver(cluster: Cluster, job: Job) -> None:
+    cluster.ask("kill-apiserver")
+    time.sleep(5)
+    cluster.ask("start-apiserver")
+    wait_until("it answers", lambda: cluster.run("kubectl", "get", "--raw", "/readyz", check=False).returncode == 0)
+
+
+@pytest.mark.parametrize("accident", [kill_operator, kill_apiserver])
+def test_training_goes_on_without(
+    gleaner: Cluster, namespace: str, reference: tuple[str, float], accident: Callable[[Cluster, Job], None]
+) -> None:
+    job = apply_file(gleaner, EXAMPLES / "digits.yaml", namespace, "digits")
+    in_epoch(job, 3)
+    before = {name: pod["metadata"]["uid"] for name, pod in {**job.pods(), **job.pods("summer")}.items()}
+    accident(gleaner, job)
+    after = {name: pod["metadata"]["uid"] for name, pod in {**job.pods(), **job.pods("summer")}.items()}
+    assert after == before or job.phase() == "Succeeded", "no pod is lost or made twice"
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert sorted(job.pods()) == [f"digits-worker-{i}" for i in range(4)]
+    assert job.status()["attempt"] == 0
+    assert result(job, "digits-worker-0") == reference
+
+
+def test_a_killed_worker_starts_again_from_the_checkpoint(
+    gleaner: Cluster, namespace: str, reference: tuple[str, float]
+) -> None:
+    # Worker 0 alone reads and writes it: a folder of its node stands in for shared storage.
+    node = "n1"
+    folder = f"/tmp/checkpoint-{namespace}"
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": node},
+        "initContainers": [{"name": "open", "image": "gleaner-example:0.1.0", "securityContext": {"runAsUser": 0},
+                            "command": ["chmod", "0777", "/checkpoint"],
+                            "volumeMounts": [{"name": "checkpoint", "mountPath": "/checkpoint"}]}],
+        "volumes": [{"name": "checkpoint", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}],
+    }  # fmt: skip
+    mount = {"volumeMounts": [{"name": "checkpoint", "mountPath": "/checkpoint"}]}
+    job = submit(gleaner, namespace, "killed", [*TRAIN, "--checkpoint", "/checkpoint"], replicas=4, pod=spec,
+                 container=mount)  # fmt: skip
+    in_epoch(job, 3)
+    kill(gleaner, job.pods()["killed-worker-2"], "train.py")
+    wait_until("the job says so", lambda: job.status().get("restarts") == 1)
+    assert "killed-worker-2" in job.condition("Restarting")["message"]
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert "resumed after epoch" in job.log("killed-worker-0-r1")
+    assert result(job, "killed-worker-0-r1") == reference
+
+
+def test_a_foreign_jobs_token_is_refused(gleaner: Cluster, namespace: str) -> None:
+    victim = submit(gleaner, namespace, "victim", TRAIN, replicas=2)
+    victim.wait_phase("Running")
+    # Shows its own token, and says that it is worker 1 of the other job.
+    environment = {
+        "env": [{"name": "GLEANER_JOB", "value": f"{namespace}/victim/0"}, {"name": "GLEANER_WORKER", "value": "1"}]
+    }
+    thief = submit(gleaner, namespace, "thief", TRAIN, container=environment)
+    thief.wait_phase("Failed", seconds=LONG)
+    assert "is not that of this member" in thief.log("thief-worker-0")
+    victim.wait_phase("Succeeded", seconds=LONG)
+
+
+def test_the_command_line_tells_what_a_job_does(gleaner: Cluster, namespace: str) -> None:
+    job = apply_file(gleaner, EXAMPLES / "digits.yaml", namespace, "digits")
+    in_epoch(job, 2)
+    wait_until(
+        "the plan has tensors", lambda: job.status().get("epoch", 0) >= 2 and bool(job.status().get("efficiency"))
+    )
+    program = str(Path(ROOT) / "build" / "release" / "bin" / "gleaner")
+    shown = gleaner.run(program, "explain", "digits", "-n", namespace).stdout
+    assert "summer-1" in shown and "worker-3" in shown
+    listed = json.loads(gleaner.run(program, "status", "-n", namespace, "-o", "json").stdout)
+    assert "digits" in json.dumps(listed)
