@@ -2,11 +2,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "agent/agent.h"
+#include "agent/discover/use.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -20,7 +24,7 @@ namespace {
 
 // The command line as it was typed; parsed by to_options().
 struct Flags {
-  std::string node, root = "/", cgroup_root = "/", bandwidth, nvml = "libnvidia-ml.so.1", kubeconfig, context, metrics,
+  std::string node, root = "/", cgroup_root, bandwidth, nvml = "libnvidia-ml.so.1", kubeconfig, context, metrics,
                     health, log_level = "info";
   double margin = 0.1;
   uint32_t summers_per_node = 4;
@@ -33,8 +37,9 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--root", flags.root, "Folder under which the machine's /proc and /sys are")
       ->capture_default_str()
       ->envname("GLEANER_ROOT");
-  app.add_option("--cgroup-root", flags.cgroup_root, "The kubelet's --cgroup-root, whose use counts as the machine's")
-      ->capture_default_str();
+  app.add_option(
+      "--cgroup-root", flags.cgroup_root,
+      "The kubelet's --cgroup-root, whose use counts as the machine's; default: as this pod's own cgroup tells");
   app.add_option("--bandwidth", flags.bandwidth,
                  "This machine's bandwidth each way, for example 25Gbit, if it can't be read")
       ->envname("GLEANER_BANDWIDTH");
@@ -59,6 +64,22 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("GLEANER_LOG_LEVEL");
 }
 
+// CLI11 takes the next argument for the value of "--flag="; here it has an empty one. In the order that CLI11 wants.
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument.starts_with("--") && argument.ends_with("=")) {
+      arguments.push_back(argument.substr(0, argument.size() - 1));
+      arguments.emplace_back();
+    } else {
+      arguments.push_back(argument);
+    }
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
 absl::StatusOr<AgentOptions> to_options(const Flags& flags) {
   if (flags.once != flags.print) return absl::InvalidArgumentError("--once and --print go together");
   AgentOptions options;
@@ -73,7 +94,9 @@ absl::StatusOr<AgentOptions> to_options(const Flags& flags) {
   options.version = GLEANER_VERSION;
   options.source.tree = discover::Tree(flags.root);
   options.source.nvml_library = flags.nvml;
-  options.cgroup_root = flags.cgroup_root;
+  options.cgroup_root = flags.cgroup_root.empty()
+                            ? discover::cgroup_root_of(discover::Tree("/").read("proc/self/cgroup").value_or(""))
+                            : flags.cgroup_root;
   if (!flags.bandwidth.empty()) {
     GLN_ASSIGN_OR_RETURN(options.bits_per_second, parse_bits_per_second(flags.bandwidth));
   }
@@ -135,7 +158,7 @@ int main(int argc, char** argv) {
   agent::Flags flags;
   agent::add_flags(app, flags);
   try {
-    app.parse(argc, argv);
+    app.parse(agent::arguments_of(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

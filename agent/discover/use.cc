@@ -111,6 +111,17 @@ std::optional<Traffic> read_process_traffic(const Tree& tree, const std::string&
 
 }  // namespace
 
+std::string cgroup_root_of(absl::string_view cgroups) {
+  for (const absl::string_view line : absl::StrSplit(cgroups, '\n')) {
+    // 4:memory:/nodes/n1/kubepods/burstable/pod.../...
+    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3 || absl::StrContains(parts[2], "/..")) continue;
+    const size_t end = std::min(parts[2].find("/kubepods"), parts[2].find("/kubelet"));
+    if (end != absl::string_view::npos && end > 0) return std::string(parts[2].substr(0, end));
+  }
+  return "/";
+}
+
 std::optional<double> read_cpu_seconds(const Tree& tree, absl::string_view cgroup_root) {
   absl::ConsumePrefix(&cgroup_root, "/");
   const std::string folder = absl::StrCat(hierarchy(tree, "cpuacct"), cgroup_root.empty() ? "" : "/", cgroup_root);

@@ -15,6 +15,10 @@
 
 namespace gleaner::discover {
 
+// The kubelet's cgroup root as the cgroup of one of its pods' processes shows it (proc/PID/cgroup): what is before
+// "/kubepods". "/" where nothing is, or where the process sees no cgroups but its own.
+std::string cgroup_root_of(absl::string_view cgroups);
+
 // CPU seconds used so far: of cgroup_root (v1: cpuacct.usage, v2: cpu.stat), else of /proc/stat. None: neither is
 // there.
 std::optional<double> read_cpu_seconds(const Tree& tree, absl::string_view cgroup_root);

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "agent/discover/gpus.h"
 #include "tests/unit/agent/machine_tree.h"
 
 namespace gleaner::discover {
@@ -39,7 +38,7 @@ std::vector<std::string> matrix(const Machine& machine) {
   for (const types::Gpu& gpu : machine.gpus) {
     std::vector<std::string> row;
     for (const types::Path& path : machine.paths) {
-      if (path.gpu == gpu_name(gpu)) row.emplace_back(types::name_of(path.type));
+      if (path.gpu == gpu.uuid) row.emplace_back(types::name_of(path.type));
     }
     lines.push_back(absl::StrJoin(row, " "));
   }
@@ -86,8 +85,8 @@ TEST(Machine, AzureNdv2) {
   ASSERT_EQ(machine.gpus.size(), 8u);
   EXPECT_EQ(machine.gpus[0].uuid, "GPU-00000001-0000-0000-0000-000000000000") << "by the driver, without NVML";
   EXPECT_EQ(machine.gpus[0].model, "Tesla V100-SXM2-32GB");
-  EXPECT_EQ(machine.gpus[1].uuid, "") << "a driver that doesn't know the uuid yet writes question marks";
-  EXPECT_EQ(machine.paths[1].gpu, "0002:00:00.0") << "so that its paths go by PCI address";
+  EXPECT_EQ(machine.gpus[1].uuid, "0002:00:00.0") << "a driver that doesn't know the uuid yet writes question marks";
+  EXPECT_EQ(machine.paths[1].gpu, "0002:00:00.0");
 }
 
 TEST(Machine, Workstation) {

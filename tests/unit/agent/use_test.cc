@@ -46,6 +46,15 @@ TEST(CpuSeconds, WithoutCgroupsComeFromProcStat) {
               Optional(DoubleEq(ticks / static_cast<double>(sysconf(_SC_CLK_TCK)))));
 }
 
+TEST(CgroupRoot, IsBeforeWhatTheKubeletMakes) {
+  EXPECT_EQ(cgroup_root_of("9:name=systemd:/nodes/n1/kubepods/burstable/pod1/c\n0::/"), "/nodes/n1");
+  EXPECT_EQ(cgroup_root_of("0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/c"), "/");
+  EXPECT_EQ(cgroup_root_of("0::/site.slice/kubelet-kubepods.slice/pod1"), "/site.slice");
+  EXPECT_EQ(cgroup_root_of("0::/"), "/");
+  EXPECT_EQ(cgroup_root_of("0::/../../kubepods/pod1"), "/") << "another cgroup namespace: not the whole path";
+  EXPECT_EQ(cgroup_root_of(""), "/");
+}
+
 TEST(CpuPressure, IsSomeAvg10) {
   MachineTree tree;
   EXPECT_EQ(read_cpu_pressure(tree.tree()), std::nullopt);
