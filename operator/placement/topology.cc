@@ -48,10 +48,17 @@ Neighbourhood::Neighbourhood(const std::vector<const absl::flat_hash_map<std::st
 
 uint32_t Neighbourhood::score(const absl::flat_hash_map<std::string, std::string>& labels) {
   if (placed_ == 0) return 0;
-  const auto [entry, added] = scores_.try_emplace(topology_path(labels, topology_), 0);
+  key_.clear();
+  for (const std::string& level : topology_) {
+    const auto label = labels.find(level);
+    if (label != labels.end()) key_ += label->second;
+    key_ += '\0';  // in no label
+  }
+  const auto [entry, added] = scores_.try_emplace(key_, 0);
   if (added) {
+    const TopologyPath candidate = topology_path(labels, topology_);
     double sum = 0;
-    for (const auto& [path, count] : paths_) sum += count * nearness(entry->first, path);
+    for (const auto& [path, count] : paths_) sum += count * nearness(candidate, path);
     entry->second = static_cast<uint32_t>(std::lround(100 * sum / static_cast<double>(placed_)));
   }
   return entry->second;

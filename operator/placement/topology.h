@@ -35,7 +35,8 @@ class Neighbourhood {
   const std::vector<std::string> topology_;
   uint64_t placed_ = 0;
   std::vector<std::pair<TopologyPath, uint32_t>> paths_;  // of those placed, and how many are there
-  absl::flat_hash_map<TopologyPath, uint32_t> scores_;    // of paths seen
+  absl::flat_hash_map<std::string, uint32_t> scores_;     // of paths seen, by their values one after the other
+  std::string key_;                                       // kept, so that thousands of machines need no allocation
 };
 
 }  // namespace gleaner::placement
