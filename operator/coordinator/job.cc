@@ -176,14 +176,16 @@ v1::CoordinatorMessage Job::welcome(const Peer& peer, const Welcome& told) const
   welcome->set_workers(options_.options.workers);
   welcome->set_local_ranks(options_.options.local_ranks);
   welcome->set_summers(told.summers);
-  welcome->set_job_nonce(nonce_);
+  // The session outlives this coordinator, and with it the secret that members derive.
+  const std::string& nonce = told.session.empty() ? nonce_ : told.session;
+  welcome->set_job_nonce(nonce);
   welcome->set_deadline_seconds(absl::ToDoubleSeconds(options_.options.deadline));
   welcome->set_session(told.session);
   if (token().empty()) {
     welcome->set_secret(options_.data_secret);
   } else {
     welcome->set_proof(
-        proto::make_proof(token(), proto::Prover::kCoordinator, peer.nonces.coordinator, peer.nonces.member, nonce_));
+        proto::make_proof(token(), proto::Prover::kCoordinator, peer.nonces.coordinator, peer.nonces.member, nonce));
   }
   return message;
 }

@@ -16,9 +16,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "common/proto/coordinator.grpc.pb.h"
 #include "operator/coordinator/server.h"
+#include "tests/unit/member/participant.h"
 
 namespace gleaner {
 namespace {
@@ -26,114 +26,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr char kToken[] = "0123456789abcdef";
-
-// A member that does what it is told, and remembers it.
-class Participant : private member::Listener {
- public:
-  Participant(const Env& env, const member::JoinOptions& options) {
-    auto client = member::Client::start(env, options, this);
-    EXPECT_TRUE(client.ok()) << client.status();
-    absl::MutexLock lock(&mutex_);
-    client_ = *std::move(client);
-  }
-  ~Participant() override { client().stop(); }
-
-  member::Client& client() {
-    absl::MutexLock lock(&mutex_);
-    return *client_;
-  }
-
-  std::optional<member::Welcome> await_welcome() {
-    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcome_.has_value() || failure_.has_value(); });
-    absl::MutexLock lock(&mutex_);
-    return welcome_;
-  }
-  // The plan in force once its epoch is at least this; null when the job failed before.
-  std::shared_ptr<const plan::Plan> await_epoch(uint32_t epoch) {
-    await([this, epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return (committed_ != nullptr && committed_->epoch >= epoch) || failure_.has_value();
-    });
-    absl::MutexLock lock(&mutex_);
-    return committed_ != nullptr && committed_->epoch >= epoch ? committed_ : nullptr;
-  }
-  absl::Status await_failure() {
-    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return failure_.has_value() || finished_; });
-    absl::MutexLock lock(&mutex_);
-    return failure_.value_or(absl::OkStatus());
-  }
-  bool await_finished() {
-    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return failure_.has_value() || finished_; });
-    absl::MutexLock lock(&mutex_);
-    return finished_;
-  }
-  bool await_coordinator_lost() {
-    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return coordinator_lost_ || failure_.has_value(); });
-    absl::MutexLock lock(&mutex_);
-    return coordinator_lost_;
-  }
-  bool failed() {
-    absl::MutexLock lock(&mutex_);
-    return failure_.has_value();
-  }
-  void refuse_plans(absl::Status why) {
-    absl::MutexLock lock(&mutex_);
-    refusal_ = std::move(why);
-  }
-
- private:
-  template <typename Condition>
-  void await(Condition condition) {
-    absl::MutexLock lock(&mutex_);
-    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&condition), kPatience)) << "nothing happened";
-  }
-  void on_welcome(const member::Welcome& welcome) override {
-    absl::MutexLock lock(&mutex_);
-    welcome_ = welcome;
-  }
-  void on_prepare(std::shared_ptr<const plan::Plan> plan) override {
-    absl::Status refusal;
-    {
-      absl::MutexLock lock(&mutex_);
-      prepared_ = plan;
-      refusal = refusal_;
-    }
-    if (refusal.ok()) {
-      client().acknowledge(plan->epoch);
-    } else {
-      client().refuse(plan->epoch, refusal);
-    }
-  }
-  void on_commit(uint32_t epoch) override {
-    absl::MutexLock lock(&mutex_);
-    EXPECT_EQ(prepared_->epoch, epoch);
-    committed_ = prepared_;
-  }
-  void on_failed(const absl::Status& status) override {
-    absl::MutexLock lock(&mutex_);
-    EXPECT_FALSE(failure_.has_value() || finished_) << "on_failed is the last callback";
-    failure_ = status;
-  }
-  void on_finished() override {
-    absl::MutexLock lock(&mutex_);
-    finished_ = true;
-  }
-  void on_coordinator_lost() override {
-    absl::MutexLock lock(&mutex_);
-    coordinator_lost_ = true;
-  }
-
-  absl::Mutex mutex_;
-  std::unique_ptr<member::Client> client_ ABSL_GUARDED_BY(mutex_);
-  std::optional<member::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const plan::Plan> prepared_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<const plan::Plan> committed_ ABSL_GUARDED_BY(mutex_);
-  std::optional<absl::Status> failure_ ABSL_GUARDED_BY(mutex_);
-  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  bool coordinator_lost_ ABSL_GUARDED_BY(mutex_) = false;
-};
 
 // `gleaner coordinator` for one worker, in a process of its own so that it can be killed: gRPC does not live through a
 // fork without an exec.
