@@ -35,7 +35,8 @@ add_custom_target(threaded_tests)
 # How every test runs under the sanitizers.
 set(gleaner_test_environment
     "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan/suppressions.txt:second_deadlock_stack=1"
-    "UBSAN_OPTIONS=print_stacktrace=1")
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/asan/suppressions.txt:print_suppressions=0")
 
 # gleaner_binary(NAME SOURCES... DEPENDS targets...): an executable in bin/.
 function(gleaner_binary name)

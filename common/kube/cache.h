@@ -41,13 +41,16 @@ class Cache : private Reflector::Sink {
     std::function<void(const Pointer& before, const Pointer& after)> on_change;
     // Keys under which by_index() finds an object ("ns/job" of a pod); an empty one is not kept. May be empty.
     std::function<std::string(const T&)> index;
+    absl::Duration longest_delay = absl::Seconds(10);  // between two tries while the server is away
   };
 
   // `client` and `env` outlive the cache. Returns at once; see wait_synced().
   static std::unique_ptr<Cache> start(const Env& env, Client& client, Options options) {
     auto cache = std::unique_ptr<Cache>(new Cache(env, std::move(options)));
     const Options& ours = cache->options_;
-    cache->reflector_ = Reflector::start(env, client, {ours.resource, ours.selector}, *cache);
+    cache->reflector_ = Reflector::start(
+        env, client, {.resource = ours.resource, .selector = ours.selector, .longest_delay = ours.longest_delay},
+        *cache);
     return cache;
   }
   ~Cache() override { reflector_.reset(); }  // stops the thread; no listener runs afterwards

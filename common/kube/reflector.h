@@ -29,7 +29,7 @@ class Reflector {
     Resource resource;
     Selector selector;
     absl::Duration first_delay = absl::Milliseconds(200);
-    absl::Duration longest_delay = absl::Seconds(30);
+    absl::Duration longest_delay = absl::Seconds(10);
   };
   struct Counts {  // since the start
     uint64_t lists = 0;

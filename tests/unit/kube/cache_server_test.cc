@@ -43,7 +43,8 @@ class CacheTest : public ServerTest {
                                 .selector = selector,
                                 .decode = decode,
                                 .on_change = [this](const auto& before, const auto& after) { hear(before, after); },
-                                .index = [](const Value& value) { return value.value; }});
+                                .index = [](const Value& value) { return value.value; },
+                                .longest_delay = absl::Seconds(1)});
   }
   void hear(const Cache<Value>::Pointer& before, const Cache<Value>::Pointer& after) {
     absl::MutexLock lock(&mutex_);

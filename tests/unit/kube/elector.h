@@ -18,8 +18,8 @@ inline LeaderElection::Options quick_election(const std::string& ns, const std::
           .retry_period = absl::Milliseconds(200)};
 }
 
-// Takes part until it is killed. Prints "leading", "lost", and "wrong" if it ever takes itself for the leader after a
-// freeze longer than the lease.
+// Takes part until it is killed, with its parent at the latest; returns only when it can't. Prints "leading", "lost",
+// and "wrong" if it ever takes itself for the leader after a freeze longer than the lease.
 int run_elector(const std::string& kubeconfig, const std::string& ns);
 
 }  // namespace gleaner::kube
