@@ -1,0 +1,170 @@
+// Pods' requests as the scheduler counts them, the node's state, and the profile's status.
+#include <gmock/gmock.h>
+
+#include "agent/publish/node.h"
+#include "agent/publish/pods.h"
+#include "agent/publish/profile.h"
+
+namespace gleaner::publish {
+namespace {
+
+using nlohmann::json;
+
+json container(const std::string& cpu, const std::string& memory, const std::string& restart = "") {
+  json object = {{"name", "c"}, {"resources", {{"requests", {{"cpu", cpu}, {"memory", memory}}}}}};
+  if (!restart.empty()) object["restartPolicy"] = restart;
+  return object;
+}
+
+json pod(json spec) { return {{"metadata", {{"name", "p"}, {"uid", "u"}}}, {"spec", std::move(spec)}}; }
+
+void expect_requests(const json& object, double cpus, double mebibytes) {
+  const absl::StatusOr<PodOnNode> parsed = parse_pod(object);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_NEAR(parsed->cpus, cpus, 1e-9) << object;
+  EXPECT_NEAR(parsed->memory_bytes, mebibytes * 1024 * 1024, 1) << object;
+}
+
+TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
+  expect_requests(pod({{"containers", {container("500m", "1Gi"), container("1", "512Mi")}}}), 1.5, 1536);
+  expect_requests(pod({{"containers", {{{"name", "none"}}}}}), 0, 0);
+  expect_requests(pod({{"containers", {container("1", "1Gi")}}, {"initContainers", {container("4", "64Mi")}}}), 4,
+                  1024);
+  expect_requests(pod({{"containers", {container("1", "100Mi")}},
+                       {"initContainers", {container("500m", "50Mi", "Always"), container("2", "10Mi")}}}),
+                  2.5, 150);
+  expect_requests(pod({{"containers", {container("1", "100Mi")}}, {"overhead", {{"cpu", "250m"}, {"memory", "20Mi"}}}}),
+                  1.25, 120);
+  expect_requests(pod({{"containers", {container("1", "100Mi")}}, {"resources", {{"requests", {{"cpu", "3"}}}}}}), 3,
+                  100);
+}
+
+TEST(Pod, WhatIsNotOfUseIsRefused) {
+  EXPECT_FALSE(parse_pod(pod({{"containers", {container("much", "1Gi")}}})).ok());
+  EXPECT_FALSE(parse_pod({{"metadata", {{"name", "p"}}}}).ok());
+}
+
+TEST(Pods, OwnersRequestsAreThoseOfRunningPodsThatAreNoSummers) {
+  json owner = pod({{"containers", {container("2", "1Gi")}}, {"hostNetwork", true}});
+  json summer = pod({{"containers", {container("100m", "1Gi")}}});
+  summer["metadata"]["labels"]["gleaner.dev/role"] = "summer";
+  json done = pod({{"containers", {container("8", "1Gi")}}});
+  done["status"]["phase"] = "Succeeded";
+  const std::vector<PodOnNode> pods = {*parse_pod(owner), *parse_pod(summer), *parse_pod(done)};
+  EXPECT_TRUE(pods[0].host_network);
+  EXPECT_TRUE(pods[1].summer);
+  EXPECT_TRUE(pods[2].finished);
+  EXPECT_NEAR(owners_requests(pods).cpus, 2, 1e-9);
+  EXPECT_NEAR(owners_requests(pods).memory_bytes, 1024.0 * 1024 * 1024, 1);
+}
+
+TEST(Node, TellsWhatItAllowsAndWhatItAdvertises) {
+  const json object = {{"metadata", {{"name", "n1"}, {"uid", "u"}, {"labels", {{"gleaner.dev/bandwidth", "25Gbit"}}}}},
+                       {"status",
+                        {{"allocatable", {{"cpu", "7500m"}, {"memory", "16Gi"}}},
+                         {"capacity", {{"cpu", "8"}, {"gleaner.dev/summer", "4"}}}}}};
+  const absl::StatusOr<NodeState> node = parse_node(object);
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_EQ(node->allocatable_cpus, 7.5);
+  EXPECT_EQ(node->allocatable_memory_bytes, 16.0 * 1024 * 1024 * 1024);
+  EXPECT_EQ(node->summers_capacity, 4);
+  EXPECT_EQ(node->bandwidth_label, "25Gbit");
+  const absl::StatusOr<NodeState> fresh = parse_node({{"metadata", {{"name", "n1"}, {"uid", "u"}}}});
+  ASSERT_TRUE(fresh.ok());
+  EXPECT_EQ(fresh->summers_capacity, -1) << "nothing is advertised, which is not the same as none";
+  EXPECT_EQ(fresh->allocatable_cpus, 0);
+}
+
+class ProfileTest : public testing::Test {
+ protected:
+  ProfileTest() {
+    machine_.processors = {.cpus = 16, .memory_bytes = uint64_t{64} << 30, .numa_nodes = 2};
+    machine_.nics = {{.name = "eth0", .default_route = true}, {.name = "eth1"}};
+    estimate_.measured = true;
+    estimate_.speed = {10e9, types::SpeedSource::kLabel, false, 10e9};
+    estimate_.spare = {8, uint64_t{32} << 30, 5e9};
+    speed_ = {10e9, types::SpeedSource::kLabel, "Label", "the label says so", false};
+  }
+  types::NodeProfileStatus status() const {
+    return make_status(machine_, estimate_, speed_, "1.0", before_, absl::UnixEpoch());
+  }
+  const types::Condition& condition(const types::NodeProfileStatus& status, const char* type) const {
+    return *types::find_condition(status.conditions, type);
+  }
+
+  discover::Machine machine_;
+  spare::Estimate estimate_;
+  probe::Speed speed_;
+  std::vector<types::Condition> before_;
+};
+
+TEST_F(ProfileTest, SpeedIsThatOfTheDefaultRoutesNic) {
+  const types::NodeProfileStatus made = status();
+  EXPECT_EQ(made.bits_per_second, 10e9);
+  EXPECT_EQ(made.nics[0].bits_per_second, 10e9);
+  EXPECT_EQ(made.nics[0].speed_source, types::SpeedSource::kLabel);
+  EXPECT_EQ(made.nics[1].bits_per_second, 0);
+  EXPECT_EQ(made.numa_nodes, 2u);
+}
+
+TEST_F(ProfileTest, ConditionsSayWhatIsKnown) {
+  EXPECT_TRUE(condition(status(), "Ready").status);
+  EXPECT_TRUE(condition(status(), "SpeedKnown").status);
+  EXPECT_EQ(condition(status(), "SpeedKnown").reason, "Label");
+
+  machine_.without_nvml = "no NVML";
+  EXPECT_EQ(condition(status(), "Ready").reason, "WithoutNvml");
+  EXPECT_TRUE(condition(status(), "Ready").status);
+  estimate_.measured = false;
+  EXPECT_FALSE(condition(status(), "Ready").status);
+
+  estimate_.speed.lied = true;
+  EXPECT_FALSE(condition(status(), "SpeedKnown").status);
+  EXPECT_EQ(condition(status(), "SpeedKnown").reason, "FasterThanClaimed");
+  estimate_.speed = {};
+  speed_ = probe::choose_speed({});
+  EXPECT_FALSE(condition(status(), "SpeedKnown").status);
+  EXPECT_EQ(condition(status(), "SpeedKnown").reason, "Unknown");
+}
+
+TEST_F(ProfileTest, ConditionsKeepTheTimeOfTheirTransition) {
+  before_ = status().conditions;
+  const types::NodeProfileStatus later =
+      make_status(machine_, estimate_, speed_, "1.0", before_, absl::UnixEpoch() + absl::Hours(1));
+  EXPECT_EQ(condition(later, "Ready").last_transition, absl::UnixEpoch());
+  estimate_.measured = false;
+  const types::NodeProfileStatus changed =
+      make_status(machine_, estimate_, speed_, "1.0", before_, absl::UnixEpoch() + absl::Hours(2));
+  EXPECT_EQ(condition(changed, "Ready").last_transition, absl::UnixEpoch() + absl::Hours(2));
+}
+
+TEST_F(ProfileTest, OnlyWhatMattersIsNoticeable) {
+  const types::NodeProfileStatus before = status();
+  EXPECT_FALSE(differs_noticeably(before, status()));
+  estimate_.spare.cpus = 9.5;               // of 16
+  estimate_.spare.bits_per_second = 5.9e9;  // of 10
+  estimate_.used_cpus = 4;
+  estimate_.cpu_pressure = 50;
+  EXPECT_FALSE(differs_noticeably(before, status()));
+  estimate_.spare.cpus = 6.3;
+  EXPECT_TRUE(differs_noticeably(before, status()));
+  estimate_.spare = {8, uint64_t{32} << 30, 3.9e9};
+  EXPECT_TRUE(differs_noticeably(before, status()));
+  estimate_.spare = {8, uint64_t{20} << 30, 5e9};
+  EXPECT_TRUE(differs_noticeably(before, status()));
+}
+
+TEST_F(ProfileTest, AnythingFoundAnewIsNoticeable) {
+  const types::NodeProfileStatus before = status();
+  machine_.nics[1].bits_per_second = 1e9;
+  EXPECT_TRUE(differs_noticeably(before, status()));
+  machine_.nics[1].bits_per_second = 0;
+  machine_.gpus.push_back({.uuid = "g"});
+  EXPECT_TRUE(differs_noticeably(before, status()));
+  machine_.gpus.clear();
+  speed_.reason = "ClaimAboveLink";
+  EXPECT_TRUE(differs_noticeably(before, status()));
+}
+
+}  // namespace
+}  // namespace gleaner::publish
