@@ -1,6 +1,6 @@
 #include "operator/types/text.h"
 
-#include <cctype>
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -11,6 +11,11 @@
 #include "operator/types/meta.h"
 
 namespace gleaner::types {
+namespace {
+
+constexpr int64_t kFirstSecond = -62135596800;  // of year 1: earlier years can't be written
+
+}  // namespace
 
 int64_t whole_number(double value) {
   if (!(value > 0)) return 0;
@@ -24,7 +29,11 @@ std::string cpu_quantity(double cpus) {
 }
 
 std::string decimal_text(double value) {
-  return std::isfinite(value) && value > 0 ? absl::StrFormat("%.6g", value) : "0";
+  constexpr double kMost = 1e15;  // beyond, digits would mean nothing
+  std::string text = absl::StrFormat("%.6f", value > 0 ? std::min(value, kMost) : 0.0);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
 }
 
 std::string bandwidth_text(double bits_per_second) {
@@ -43,8 +52,10 @@ std::string format_time(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:
 absl::StatusOr<absl::Time> parse_time(absl::string_view text) {
   absl::Time time;
   std::string why;
-  const bool dated = !text.empty() && std::isdigit(static_cast<unsigned char>(text.front()));  // no "infinite-future"
-  if (dated && absl::ParseTime(absl::RFC3339_full, text, &time, &why)) return time;
+  const bool dated = text.size() > 4 && text[4] == '-';  // four digits of a year, and no "infinite-future"
+  if (dated && absl::ParseTime(absl::RFC3339_full, text, &time, &why) && absl::ToUnixSeconds(time) >= kFirstSecond) {
+    return time;
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("'", text, "' is no time; expected one such as 2026-01-31T12:00:00Z", why.empty() ? "" : ": ", why));
 }

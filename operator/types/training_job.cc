@@ -100,7 +100,7 @@ json to_json(const Communication& communication) {
   const SummersWanted& wanted = communication.summers;
   json summers = {{"min", wanted.min}, {"max", wanted.max}};
   if (!wanted.resources.is_null()) summers["resources"] = wanted.resources;
-  if (wanted.bits_per_second > 0) summers["bandwidth"] = bandwidth_text(wanted.bits_per_second);
+  if (wanted.bits_per_second >= 1) summers["bandwidth"] = bandwidth_text(wanted.bits_per_second);
   json object = {{"strategy", std::string(name_in<Strategy>(kStrategies, communication.strategy))},
                  {"transport", std::string(name_in<Transport>(kTransports, communication.transport))},
                  {"summers", std::move(summers)}};

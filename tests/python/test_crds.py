@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,10 @@ def sample(*arguments: str, stdin: str = "") -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
+def schema_of(path: Path) -> dict[str, Any]:
+    return yaml.safe_load(path.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
 def test_the_api_server_accepts_the_crds_without_a_warning(installed: tuple[Api, list[Answer]]) -> None:
     api, answers = installed
     for answer in answers:
@@ -85,7 +90,7 @@ def test_every_field_says_what_it_is_and_in_which_unit() -> None:
             check(field.get("items", {}), below + "[]")
 
     for path in CRDS:
-        check(yaml.safe_load(path.read_text())["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "")
+        check(schema_of(path), "")
 
 
 def test_defaults(api: Api) -> None:
@@ -175,6 +180,23 @@ def test_an_invalid_job_is_refused_by_its_field(api: Api, path: str, value: Any,
     assert named in answer.message
 
 
+def rules_in(schema: dict[str, Any]) -> Iterator[str]:
+    """The message of every rule in a schema, except of those for changes."""
+    for rule in schema.get("x-kubernetes-validations", []):
+        if "oldSelf" not in rule["rule"]:
+            yield " ".join(rule["message"].split())
+    for part in [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]:
+        if isinstance(part, dict):
+            yield from rules_in(part)
+
+
+def test_every_rule_refuses_something(api: Api) -> None:
+    said = " ".join(api.create(changed(small_job("bad"), path, value)).message for path, value, _ in REFUSED)
+    rules = [rule for path in CRDS for rule in rules_in(schema_of(path))]
+    assert len(rules) >= 10
+    assert [rule for rule in rules if rule not in said] == []
+
+
 TAKEN = [
     ("metadata.name", "a" * 44),
     ("spec.workers.replicas", 4096),
@@ -216,6 +238,15 @@ LOCKED_FIELDS = [
     ("communication.summers.resources", {"limits": {"cpu": 1}}),
     ("communication.summers.bandwidth", "1Gbit"),
 ]
+
+
+def test_every_locked_field_is_tested() -> None:
+    locked = {
+        rule["fieldPath"].removeprefix(".spec.")
+        for rule in schema_of(CRDS[-1])["x-kubernetes-validations"]
+        if "oldSelf" in rule["rule"]
+    }
+    assert locked == {path for path, _ in LOCKED_FIELDS}
 
 
 def change_of(path: str, value: Any) -> dict[str, Any]:

@@ -34,7 +34,8 @@ TEST(TimeTest, ReadsFractionsAndZones) {
   EXPECT_EQ(*parse_time("2026-01-31T12:00:00Z"), absl::FromUnixSeconds(1769860800));
   EXPECT_EQ(*parse_time("2026-01-31T13:00:00.25+01:00"), absl::FromUnixMillis(1769860800250));
   EXPECT_EQ(format_time(absl::FromUnixMillis(1769860800250)), "2026-01-31T12:00:00Z");
-  for (const char* text : {"", "noon", "infinite-future", "2026-01-31", "2026-01-31 12:00:00"}) {
+  for (const char* text : {"", "noon", "infinite-future", "2026-01-31", "2026-01-31 12:00:00", "0000-06-01T00:00:00Z",
+                           "0001-01-01T00:00:00+01:00", "12026-01-31T12:00:00Z"}) {
     EXPECT_FALSE(parse_time(text).ok()) << text;
   }
 }
@@ -48,6 +49,10 @@ TEST(NumbersTest, AreWholeAndFinite) {
   EXPECT_EQ(cpu_quantity(64), "64");
   EXPECT_EQ(decimal_text(0.972), "0.972");
   EXPECT_EQ(decimal_text(1.0), "1");
+  EXPECT_EQ(decimal_text(59600000), "59600000") << "no exponents: the schema has none";
+  EXPECT_EQ(decimal_text(0.00001), "0.00001");
+  EXPECT_EQ(decimal_text(1e300), "1000000000000000");
+  EXPECT_EQ(decimal_text(std::numeric_limits<double>::quiet_NaN()), "0");
 }
 
 TEST(BandwidthTest, IsWrittenAsItIsRead) {
