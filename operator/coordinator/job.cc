@@ -105,9 +105,9 @@ void Job::refused() {
   stale_ = true;
 }
 
-void Job::remove(const absl::Status& why) {
-  metrics_.reset();  // a job of the same name may have its own in a moment
+std::shared_ptr<Metrics> Job::remove(const absl::Status& why) {
   stop(why);
+  return std::exchange(metrics_, nullptr);
 }
 
 void Job::stop(const absl::Status& why) {

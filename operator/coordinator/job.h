@@ -46,8 +46,8 @@ class Job {
   absl::Status set_summers(uint32_t summers);
   void ended(Role role, uint32_t index, const absl::Status& how);
 
-  // The job is over, here at least: ends with `why` if it goes on. Its metrics go at once, its name is free.
-  void remove(const absl::Status& why);
+  // The job is over, here at least: ends with `why` if it goes on. Gives back its metrics.
+  std::shared_ptr<Metrics> remove(const absl::Status& why);
   // Lets go of all streams; who still listens reads `why`.
   void drop(const absl::Status& why);
   // It has ended, and everyone has heard or had the time to.

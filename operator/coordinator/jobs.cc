@@ -82,6 +82,7 @@ absl::Status Jobs::add(const JobOptions& job, std::shared_ptr<Metrics> metrics) 
     GLN_ASSIGN_OR_RETURN(session, random_bytes(*env_.random, kSessionBytes));
   }
   const std::string& name = job.options.job;
+  absl::MutexLock series(&series_mutex_);
   absl::MutexLock lock(&mutex_);
   if (find(name) != nullptr) return absl::AlreadyExistsError(absl::StrCat("job '", name, "' is here already"));
   // Not before that: series of the same name are the same series, and go with whoever goes first.
@@ -91,12 +92,14 @@ absl::Status Jobs::add(const JobOptions& job, std::shared_ptr<Metrics> metrics) 
 }
 
 void Jobs::remove(const std::string& job, const absl::Status& why) {
+  absl::MutexLock series(&series_mutex_);
+  std::shared_ptr<Metrics> metrics;  // gone before another job of this name may have its own
   absl::MutexLock lock(&mutex_);
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   std::shared_ptr<Job> removed = std::move(found->second);
   jobs_.erase(found);
-  removed->remove(why);
+  metrics = removed->remove(why);
   removed_.push_back(std::move(removed));
 }
 

@@ -32,10 +32,10 @@ class Jobs final : public Service {
   ~Jobs() override;
 
   Address address() const override { return port_->address(); }
-  absl::Status add(const JobOptions& job) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status add(const JobOptions& job) override ABSL_LOCKS_EXCLUDED(series_mutex_, mutex_);
   // With metrics of the caller's. Null: those of the service's registry, if it has one.
-  absl::Status add(const JobOptions& job, std::shared_ptr<Metrics> metrics) ABSL_LOCKS_EXCLUDED(mutex_);
-  void remove(const std::string& job, const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status add(const JobOptions& job, std::shared_ptr<Metrics> metrics) ABSL_LOCKS_EXCLUDED(series_mutex_, mutex_);
+  void remove(const std::string& job, const absl::Status& why) override ABSL_LOCKS_EXCLUDED(series_mutex_, mutex_);
   absl::Status set_summers(const std::string& job, uint32_t summers) override ABSL_LOCKS_EXCLUDED(mutex_);
   void ended(const std::string& job, Role role, uint32_t index, const absl::Status& how) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -86,6 +86,8 @@ class Jobs final : public Service {
   const std::shared_ptr<Events> events_ = std::make_shared<Events>();
   std::unique_ptr<Port> port_;
 
+  // While series come and go, which takes milliseconds where there are thousands of jobs.
+  absl::Mutex series_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;  // before that of events_, and before those of streams
   absl::flat_hash_map<std::string, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Job>> removed_ ABSL_GUARDED_BY(mutex_);  // until their members have heard
