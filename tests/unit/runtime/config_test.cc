@@ -1,0 +1,70 @@
+#include "comm-lib/runtime/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/unit/run/program.h"
+
+namespace gleaner::runtime {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class ConfigTest : public testing::Test {
+ protected:
+  ConfigTest() {
+    for (const char* name : {"GLEANER_LOCAL_RANK", "GLEANER_LOCAL_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                             "GLEANER_CA_FILE", "GLEANER_PLAN_TIMEOUT", "GLEANER_OPEN_TIMEOUT"}) {
+      ::unsetenv(name);
+    }
+    std::ofstream(scratch_ / "token") << "secret\n";
+    ::setenv("GLEANER_COORDINATOR", "127.0.0.1:7070", 1);
+    ::setenv("GLEANER_WORKER", "0", 1);
+    ::setenv("GLEANER_TOKEN_FILE", (scratch_ / "token").c_str(), 1);
+  }
+  static absl::StatusOr<Config> read() {
+    const gln_options options = GLN_OPTIONS_INIT;
+    return read_config(options);
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(ConfigTest, TakesLocalRanksFromTorchrunWhereNobodySaysOtherwise) {
+  EXPECT_EQ(read()->local_rank, 0u);
+  EXPECT_EQ(read()->local_size, 1u);
+  ::setenv("LOCAL_RANK", "2", 1);
+  ::setenv("LOCAL_WORLD_SIZE", "4", 1);
+  EXPECT_EQ(read()->local_rank, 2u);
+  EXPECT_EQ(read()->local_size, 4u);
+  ::setenv("GLEANER_LOCAL_SIZE", "8", 1);
+  EXPECT_EQ(read()->local_rank, 2u);
+  EXPECT_EQ(read()->local_size, 8u);
+  ::setenv("GLEANER_LOCAL_RANK", "7", 1);
+  EXPECT_EQ(read()->local_rank, 7u);
+  ::unsetenv("GLEANER_LOCAL_RANK");
+  ::setenv("LOCAL_RANK", "two", 1);
+  EXPECT_THAT(std::string(read().status().message()), HasSubstr("LOCAL_RANK='two'"));
+}
+
+TEST_F(ConfigTest, ReadsFilesAndTimeouts) {
+  EXPECT_EQ(read()->ca_file, "");
+  EXPECT_EQ(read()->plan_timeout, absl::Minutes(10));
+  ::setenv("GLEANER_CA_FILE", "/ca.crt", 1);
+  ::setenv("GLEANER_PLAN_TIMEOUT", "2.5", 1);
+  ::setenv("GLEANER_OPEN_TIMEOUT", "3", 1);
+  const auto config = read();
+  EXPECT_EQ(config->ca_file, "/ca.crt");
+  EXPECT_EQ(config->token, "secret");
+  EXPECT_EQ(config->token_file, scratch_ / "token");
+  EXPECT_EQ(config->plan_timeout, absl::Seconds(2.5));
+  EXPECT_EQ(config->open_timeout, absl::Seconds(3));
+  ::setenv("GLEANER_PLAN_TIMEOUT", "0", 1);
+  EXPECT_THAT(std::string(read().status().message()), AllOf(HasSubstr("GLEANER_PLAN_TIMEOUT"), HasSubstr("above 0")));
+}
+
+}  // namespace
+}  // namespace gleaner::runtime
