@@ -32,6 +32,8 @@ request = urllib.request.Request(
 print(json.load(urllib.request.urlopen(request, context=context, timeout=10))["status"]["userInfo"]["username"])
 """
 
+FETCH = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=3).read().decode())"
+
 # Takes all that it is sent on port 5000, and says how much came in each second, in Mbit/s.
 RECEIVE = """
 import socket, time
@@ -88,7 +90,7 @@ def test_service_leads_to_a_pod_on_another_node(cluster: Cluster, namespace: str
     )
     wait_for_pod(cluster, namespace, "serves")
     wait_for_pod(cluster, namespace, "asks")
-    fetch = ["exec", "asks", "-n", namespace, "--", "wget", "-qO-", "-T", "3", f"http://files.{namespace}:8000/passwd"]
+    fetch = ["exec", "asks", "-n", namespace, "--", "python3", "-c", FETCH, f"http://files.{namespace}:8000/passwd"]
     answers: list[str] = []
 
     def answered() -> bool:

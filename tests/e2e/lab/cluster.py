@@ -20,7 +20,7 @@ from typing import Any, Optional
 from . import cgroups
 from .processes import HERE, LabError, binaries, require_commands
 from .spec import ClusterSpec, NodeSpec
-from .template import provide_template
+from .template import Images, provide_template
 
 INSIDE = "GLEANER_CLUSTER"  # set for programs that run in a lab, to the name of its cluster
 WORKPLACE = HERE.parents[1] / "build" / "e2e"
@@ -65,17 +65,18 @@ class Cluster:
             if self.alive():
                 raise LabError(f"the cluster {self.name} is up already; take it down, or choose another --name")
             self._clean()
-            images = sorted((WORKPLACE.parent / "images").glob("*.tar"))
-            template = provide_template(WORKPLACE, images)
+            template, used = provide_template(WORKPLACE, Images(WORKPLACE.parent / "images" / "oci"))
             start = time.monotonic()
             self.folder.mkdir(mode=0o700)
             spec = ClusterSpec(self.name, nodes, node_grace_seconds, str(template), str(self.folder), str(self._disk))
             spec.save(self.folder / "spec.json")
             try:
-                self._start_lab()
+                self._start_lab(used)
             except BaseException:
                 self._end()
                 raise
+            finally:
+                os.close(used)
             return time.monotonic() - start
 
     def down(self) -> None:
@@ -144,7 +145,8 @@ class Cluster:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _start_lab(self) -> None:
+    def _start_lab(self, used: int) -> None:
+        """`used` is the file that keeps the template: it stays open in the lab's first process."""
         # bash is the first process: it reaps what is orphaned in the lab, and its end is the end of everything.
         inner = ["bash", "-c", '"$@" & wait $!', "lab", sys.executable, "-m", "lab.main", str(self.folder)]
         spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
@@ -157,6 +159,7 @@ class Cluster:
                 cwd=HERE,
                 env={**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"},
                 start_new_session=True,
+                pass_fds=[used],
             )
         (self.folder / "pid").write_text(str(lab.pid))
         assert lab.stdout is not None

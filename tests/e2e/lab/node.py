@@ -11,7 +11,7 @@ from .machine import write_machine
 from .pki import write_kubeconfig
 from .processes import HERE, Child, LabError, output_of, wait_until
 from .spec import APISERVER_PORT, GATEWAY, ClusterSpec, NodeSpec
-from .template import PAUSE, SNAPSHOTTER, clone_template
+from .template import PAUSE, SNAPSHOTTER, clone_template, snapshots
 
 NAMESPACES = ["--mount", "--pid", "--net", "--uts", "--ipc"]
 DISABLED_PLUGINS = [
@@ -51,6 +51,7 @@ class Node:
         write_kubeconfig(self._folder / "kubelet.conf", server, self._authority, self.spec.token)
         labels = ",".join(f"{key}={value}" for key, value in self.spec.labels.items())
         values = {"NODE": self.spec.name, "NODE_ADDRESS": self.spec.address, "GATEWAY": GATEWAY, "LABELS": labels}
+        values["TEMPLATE"] = str(snapshots(Path(self._cluster.template) / "root"))
         values["KUBELET"] = str(self._programs / "kubelet")
         (self._folder / "node.env").write_text("".join(f"{name}='{value}'\n" for name, value in values.items()))
         others = [node for node in self._cluster.nodes if node.name != self.spec.name]

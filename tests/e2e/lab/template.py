@@ -1,15 +1,19 @@
-"""containerd's root with all images in it, made once and cloned for each node by hard links."""
+"""containerd's root with all images in it: made once, lent to every node."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from .folders import OwnedFolder
 from .processes import Child, LabError, output_of
@@ -17,7 +21,9 @@ from .processes import Child, LabError, output_of
 SNAPSHOTTER = "overlayfs"
 PAUSE = "gleaner.dev/lab/busybox:1"  # what holds a pod's namespaces; a shell for tests as well
 BUSYBOX = Path("/usr/bin/busybox")
-APPLETS = ("sh", "sleep", "cat", "wget", "nc", "nslookup", "ip", "ls", "test", "true", "false", "env", "hostname")
+IMAGE_NAME = "org.opencontainers.image.ref.name"
+BLOBS = "blobs/sha256"
+APPLETS = ("sh", "sleep", "cat", "ip", "ls", "test", "true", "false", "env", "hostname", "kill", "ps")
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> None:
@@ -56,22 +62,54 @@ def write_busybox_image(path: Path) -> None:
         _add(archive, "layer.tar", layer.getvalue())
 
 
+def snapshots(root: Path) -> Path:
+    return root / f"io.containerd.snapshotter.v1.{SNAPSHOTTER}" / "snapshots"
+
+
 def clone_template(template: Path, root: Path) -> None:
-    """Layers are shared, as containerd never writes to one; its databases are copied."""
-    output_of("cp", "-al", str(template / "root"), str(root))
-    for database in (template / "root").rglob("*.db"):
-        copy = root / database.relative_to(template / "root")
-        copy.unlink()
-        shutil.copyfile(database, copy)
+    """A root for a node. Files of layers are left out, for node-init to mount: so their number costs nothing."""
+    source = template / "root"
+    layers = snapshots(source)
+
+    def without_files(folder: str, names: list[str]) -> list[str]:
+        return names if Path(folder).parent.parent == layers else []
+
+    def share(path: str, copy: str) -> str:
+        # containerd writes to its databases; blobs never change.
+        if path.endswith(".db"):
+            return shutil.copyfile(path, copy)
+        os.link(path, copy)
+        return copy
+
+    shutil.copytree(source, root, symlinks=True, ignore=without_files, copy_function=share)
 
 
-def _key(archives: Iterable[Path]) -> str:
-    """Names the content by what says when it changed: hashing gigabytes would take longer than importing them."""
-    stamps = [f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in archives]
-    return hashlib.sha256("\n".join([PAUSE, *APPLETS, *stamps]).encode()).hexdigest()[:16]
+@dataclass(frozen=True)
+class Images:
+    """An OCI image layout, as images/build makes it. One that does not exist has no images."""
+
+    layout: Path
+
+    def entries(self) -> list[dict[str, Any]]:
+        index = self.layout / "index.json"
+        found: list[dict[str, Any]] = json.loads(index.read_text())["manifests"] if index.exists() else []
+        return found
+
+    def stream(self, known: set[str], out: BinaryIO) -> None:
+        """Writes the layout as one archive, without the blobs whose digests are known to who reads it."""
+        entries = [
+            {**entry, "annotations": {"io.containerd.image.name": entry["annotations"][IMAGE_NAME]}}
+            for entry in self.entries()
+        ]
+        with tarfile.open(fileobj=out, mode="w|") as archive:
+            _add(archive, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
+            _add(archive, "index.json", json.dumps({"schemaVersion": 2, "manifests": entries}).encode())
+            for blob in sorted((self.layout / BLOBS).iterdir()):
+                if blob.name not in known:
+                    archive.add(blob, f"{BLOBS}/{blob.name}")
 
 
-def _import(template: Path, archives: Iterable[Path]) -> None:
+def _import(template: Path, images: Images) -> None:
     folder = OwnedFolder("gleaner-template-")  # a socket's path has to be short
     socket, configuration = folder.path / "containerd.sock", folder.path / "containerd.toml"
     configuration.write_text(
@@ -90,29 +128,72 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
     client = ["ctr", "-a", str(socket), "-n", "k8s.io"]
     try:
         daemon.wait_until(lambda: subprocess.run([*client, "version"], capture_output=True).returncode == 0, 20)
-        for archive in archives:
-            output_of(*client, "images", "import", "--snapshotter", SNAPSHOTTER, str(archive))
+        write_busybox_image(folder.path / "busybox.tar")
+        output_of(*client, "images", "import", "--snapshotter", SNAPSHOTTER, str(folder.path / "busybox.tar"))
+        if images.entries():
+            blobs = template / "root" / "io.containerd.content.v1.content" / BLOBS
+            _stream_into([*client, "images", "import", "--snapshotter", SNAPSHOTTER, "-"], images, blobs)
     finally:
         daemon.stop(timeout=10)
         folder.release()
 
 
-def provide_template(parent: Path, archives: list[Path]) -> Path:
-    """The template with these archives, from an earlier time if they did not change. Older ones are removed."""
+def _stream_into(command: list[str], images: Images, blobs: Path) -> None:
+    known = {blob.name for blob in blobs.iterdir()}
+    importer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert importer.stdin is not None and importer.stdout is not None
+    with contextlib.suppress(BrokenPipeError):  # its own words say why
+        images.stream(known, importer.stdin)
+        importer.stdin.close()
+    said = importer.stdout.read().decode(errors="replace")
+    if importer.wait() != 0:
+        raise LabError(f"`{' '.join(command)}` failed: {said.strip()}")
+
+
+def _use(template: Path) -> int:
+    """Keeps others from removing it for as long as this file, or a copy of it in a child, is open."""
+    lock = os.open(template / "in-use", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
+def _remove_unused(parent: Path, current: Path) -> None:
+    for old in parent.glob("template-*"):
+        if old == current:
+            continue
+        lock = _use(old)
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(old, ignore_errors=True)
+        os.close(lock)
+
+
+def provide_template(parent: Path, images: Images) -> tuple[Path, int]:
+    """The template with these images, and a file that is to stay open while it is used.
+
+    It is there from an earlier time if they did not change; if they did, the earlier one lends what it has.
+    """
     if not BUSYBOX.exists():
         raise LabError(f"{BUSYBOX} is missing: scripts/bootstrap e2e installs it (package busybox-static)")
-    template = parent / f"template-{_key([BUSYBOX, *archives])}"
-    if template.is_dir():
-        return template
-    half = template.with_suffix(".half")
-    shutil.rmtree(half, ignore_errors=True)
-    half.mkdir(parents=True)
-    busybox = half / "busybox.tar"
-    write_busybox_image(busybox)
-    _import(half, [busybox, *archives])
-    busybox.unlink()
-    for old in parent.glob("template-*"):
-        if old != half:
-            shutil.rmtree(old, ignore_errors=True)
-    half.rename(template)
-    return template
+    stamp = [BUSYBOX.stat().st_size, BUSYBOX.stat().st_mtime_ns, PAUSE, *APPLETS, images.entries()]
+    key = hashlib.sha256(json.dumps(stamp).encode()).hexdigest()[:16]
+    parent.mkdir(parents=True, exist_ok=True)
+    with (parent / "templates.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        template = parent / f"template-{key}"
+        if not template.is_dir():
+            half = parent / "half-template"
+            shutil.rmtree(half, ignore_errors=True)
+            half.mkdir()
+            earlier = sorted(parent.glob("template-*"), key=lambda path: path.stat().st_mtime)
+            if earlier:
+                output_of("cp", "-al", str(earlier[-1] / "root"), str(half / "root"))
+                for database in (half / "root").rglob("*.db"):
+                    content = database.read_bytes()
+                    database.unlink()
+                    database.write_bytes(content)
+            _import(half, images)
+            half.rename(template)
+        used = _use(template)
+        _remove_unused(parent, template)
+    return template, used
