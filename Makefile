@@ -1,6 +1,6 @@
 # The commands people type; each is a few lines over scripts/ and CMakePresets.json. CONTRIBUTING.md tells more.
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench lint format install test-install clean
+.PHONY: help demo test build bench lint format install test-install test-e2e clean
 
 help:  ## this text
 	@echo 'Gleaner: distributed training with what the cluster leaves lying about.'
@@ -31,6 +31,9 @@ install: build  ## into PREFIX (default /usr/local)
 
 test-install:  ## make demo in a bare Debian 12 chroot (root; downloads 500 MB)
 	@tests/install/fresh_machine
+
+test-e2e:  ## jobs, accidents and the chart on a real Kubernetes cluster of this machine (root; long the first time)
+	@scripts/test e2e
 
 clean:  ## what the build made
 	@rm -rf build/release build/asan build/tsan build/test-logs
