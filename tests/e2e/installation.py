@@ -1,0 +1,66 @@
+"""The chart's release in the cluster, and what there is of Gleaner besides."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from lab.cluster import Cluster
+from product import CHART, SYSTEM, VALUES
+
+RELEASE = "gleaner"
+
+
+def helm(cluster: Cluster, *arguments: str) -> str:
+    return cluster.run("helm", "--namespace", SYSTEM, *arguments, timeout=300).stdout
+
+
+def upgrade(cluster: Cluster, chart: Path, values: dict[str, str]) -> None:
+    """From a chart of one's own. Returns when everything is Ready."""
+    settings = [f"--set={name}={value}" for name, value in {**VALUES, **values}.items()]
+    helm(cluster, "upgrade", RELEASE, str(chart), "--wait", "--timeout=4m", *settings)
+
+
+def installed(cluster: Cluster) -> bool:
+    return RELEASE in helm(cluster, "list", "--short").split()
+
+
+@contextlib.contextmanager
+def as_before(cluster: Cluster, folder: Path) -> Iterator[None]:
+    """Whatever happens to the release meanwhile, afterwards it is there as it was, or not, as it was."""
+    values = folder / "values.yaml"
+    was_there = installed(cluster)
+    if was_there:
+        values.write_text(helm(cluster, "get", "values", RELEASE, "-o", "yaml"))
+    try:
+        yield
+    finally:
+        if was_there:
+            wanted = ("upgrade", "--install", RELEASE, str(CHART), "-f", str(values), "--wait", "--timeout=4m")
+            helm(cluster, *wanted, "--create-namespace")
+        else:
+            helm(cluster, "uninstall", RELEASE, "--ignore-not-found", "--wait")
+
+
+def objects_of_ours(cluster: Cluster) -> set[str]:
+    """Everything in the cluster with our name in it, or in our namespace, but CRDs, what they define, and Events."""
+    kinds = cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+    wanted = [kind for kind in kinds if not kind.startswith("events") and not kind.endswith("gleaner.dev")]
+    columns = "KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name"
+    listing = cluster.kubectl("get", ",".join(wanted), "-A", "--no-headers", "-o", f"custom-columns={columns}")
+    found = set()
+    for kind, namespace, name in (line.split() for line in listing.splitlines()):
+        given = name in ("default", "kube-root-ca.crt") or kind in ("CustomResourceDefinition", "Namespace")
+        if (namespace == SYSTEM or "gleaner" in name) and not given:
+            found.add(f"{kind} {namespace}/{name}")
+    return found
+
+
+def wait_until_gone(cluster: Cluster, seconds: float = 60) -> set[str]:
+    """What is left of ours in the end."""
+    deadline = time.monotonic() + seconds
+    while (left := objects_of_ours(cluster)) and time.monotonic() < deadline:
+        time.sleep(1)
+    return left

@@ -1,0 +1,247 @@
+"""Dashboards and alerts against a real Prometheus that scrapes a running job: no panel is empty, no metric missing."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import yaml
+from lab.cluster import Cluster
+from product import ROOT, Job, wait_until
+
+sys.path.insert(0, str(ROOT / "tests"))
+from charts.gleaner_chart import (
+    CHART,
+    alert_rules,
+    dashboards,
+    documented_metrics,
+    panel_expressions,
+    prometheus_program,
+)
+
+PORT = 9090
+JOB = "digits"
+NAMESPACE = f"watched-{os.getpid()}"
+SETTLING_SECONDS = 120.0
+ATTEMPTS = 3
+
+# Asks Prometheus for each path that it reads, one to a line, and answers with a line of JSON.
+ASK = f"""
+import sys, urllib.error, urllib.request
+for path in sys.stdin:
+    try:
+        print(urllib.request.urlopen("http://127.0.0.1:{PORT}" + path.strip(), timeout=20).read().decode())
+    except urllib.error.HTTPError as error:
+        print(error.read().decode())
+    except OSError as error:
+        print('{{"status": "away"}}')
+"""
+
+
+class Prometheus:
+    """The server, in the cluster's network, and questions to it."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._cluster = cluster
+        (folder / "prometheus.yaml").write_text(yaml.safe_dump(configuration(folder)))
+        discover(cluster, folder)
+        command = [
+            prometheus_program("prometheus"),
+            f"--config.file={folder / 'prometheus.yaml'}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{PORT}",
+        ]
+        with (folder / "prometheus.log").open("w") as log:
+            self._process = subprocess.Popen(
+                cluster.command(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self._folder = folder
+        self._log = folder / "prometheus.log"
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def discover(self) -> None:
+        discover(self._cluster, self._folder)
+
+    def ask(self, paths: list[str]) -> list[dict[str, Any]]:
+        assert self._process.poll() is None, self._log.read_text()[-2000:]
+        done = self._cluster.run("/usr/bin/python3", "-c", ASK, text="\n".join(paths) + "\n")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def ready(self) -> bool:
+        return self.ask(["/api/v1/status/runtimeinfo"])[0]["status"] == "success"
+
+    def values(self, expressions: list[str]) -> list[list[float]]:
+        """What each expression is now: the values of its series that are numbers."""
+        answers = self.ask([f"/api/v1/query?query={quote(expression, safe='')}" for expression in expressions])
+        found = []
+        for expression, answer in zip(expressions, answers):
+            assert answer["status"] == "success", f"{expression}: {answer}"
+            data = answer["data"]
+            points = [data["result"]] if data["resultType"] == "scalar" else [each["value"] for each in data["result"]]
+            found.append([value for value in (float(point[1]) for point in points) if not math.isnan(value)])
+        return found
+
+
+def documented_scrapes() -> list[dict[str, Any]]:
+    text = (ROOT / "docs" / "dashboards.md").read_text()
+    block = re.search(r"```yaml\n(scrape_configs:.*?)```", text, re.DOTALL)
+    assert block, "docs/dashboards.md shows no scrape_configs"
+    return yaml.safe_load(block.group(1))["scrape_configs"]
+
+
+def configuration(folder: Path) -> dict[str, Any]:
+    """That of docs/dashboards.md, but quicker, and with targets from files.
+
+    Debian's Prometheus is built without discovery of Kubernetes' pods: discover() does that in its stead.
+    """
+    scrapes = documented_scrapes()
+    for scrape in scrapes:
+        assert [discovery["role"] for discovery in scrape.pop("kubernetes_sd_configs")] == ["pod"]
+        scrape["file_sd_configs"] = [{"files": [str(folder / f"{scrape['job_name']}.json")]}]
+    return {
+        "global": {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "5s"},
+        "rule_files": [str(path) for path in sorted((CHART / "alerts").glob("*.yaml"))],
+        "scrape_configs": scrapes,
+    }
+
+
+def discover(cluster: Cluster, folder: Path) -> None:
+    """Writes what role pod of Prometheus' Kubernetes discovery finds: one target per declared port of each pod."""
+    pods = json.loads(cluster.kubectl("get", "pods", "-A", "-o", "json"))["items"]
+    for scrape in documented_scrapes():
+        namespaces = scrape["kubernetes_sd_configs"][0].get("namespaces", {}).get("names")
+        targets = [
+            target
+            for pod in pods
+            if namespaces is None or pod["metadata"]["namespace"] in namespaces
+            for target in targets_of(pod)
+        ]
+        half = folder / "half"
+        half.write_text(json.dumps(targets))
+        half.rename(folder / f"{scrape['job_name']}.json")
+
+
+def targets_of(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    address = pod["status"].get("podIP")
+    if not address or pod["status"]["phase"] in ("Succeeded", "Failed"):
+        return
+    labels = {
+        "__meta_kubernetes_namespace": pod["metadata"]["namespace"],
+        "__meta_kubernetes_pod_name": pod["metadata"]["name"],
+    }
+    for name, value in pod["metadata"].get("labels", {}).items():
+        plain = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+        labels[f"__meta_kubernetes_pod_label_{plain}"] = value
+        labels[f"__meta_kubernetes_pod_labelpresent_{plain}"] = "true"
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports", []):
+            named = {"__meta_kubernetes_pod_container_port_name": port.get("name", "")}
+            yield {"targets": [f"{address}:{port['containerPort']}"], "labels": {**labels, **named}}
+
+
+def long_job(namespace: str) -> dict[str, Any]:
+    """The digits example with two workers, a summer, and no end."""
+    job = yaml.safe_load((ROOT / "examples" / "digits.yaml").read_text())
+    job["metadata"] = {"name": JOB, "namespace": namespace}
+    job["spec"]["workers"]["replicas"] = 2
+    container = job["spec"]["workers"]["template"]["spec"]["containers"][0]
+    container["command"] = ["python3", "/examples/digits/train.py", "--epochs", "100000"]
+    container["env"] = [{"name": "OMP_NUM_THREADS", "value": "1"}]
+    job["spec"]["communication"]["summers"].update({"min": 1, "max": 1})
+    return job
+
+
+def start_with_a_summer(cluster: Cluster, namespace: str) -> Job:
+    """On a busy machine a summer may take longer to start than a job waits for it; then the job is started again."""
+    job = Job(cluster, JOB, namespace)
+    for _ in range(ATTEMPTS):
+        cluster.apply(long_job(namespace))
+        job.wait_phase("Running", seconds=SETTLING_SECONDS)
+        if job.status().get("summersReady") == 1:
+            return job
+        job.delete()
+        wait_until("its pods are gone", lambda: not job.pods("worker") and not job.pods("summer"))
+    raise AssertionError(f"the job began without its summer, {ATTEMPTS} times")
+
+
+@pytest.fixture(scope="module")
+def watched(gleaner: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """Prometheus, once it has seen the job's steps for a while."""
+    prometheus_program("prometheus")
+    gleaner.kubectl("create", "namespace", NAMESPACE)
+    prometheus = Prometheus(gleaner, tmp_path_factory.mktemp("prometheus"))
+    try:
+        job = start_with_a_summer(gleaner, NAMESPACE)
+        prometheus.discover()
+        wait_until("Prometheus sees the job's steps", lambda: prometheus.ready() and all(prometheus.values([SEEN])))
+        yield prometheus
+        job.delete()
+    finally:
+        prometheus.stop()
+        gleaner.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+SEEN = f'rate(gleaner_job_steps_total{{trainingjob="{JOB}"}}[20s]) > 0 and gleaner_job_efficiency_ratio > 0'
+
+
+def empty_ones(prometheus: Prometheus, questions: list[tuple[str, str]]) -> list[str]:
+    values = prometheus.values([expression for _, expression in questions])
+    return [f"{title}: {expression}" for (title, expression), found in zip(questions, values) if not found]
+
+
+@pytest.mark.parametrize("name", dashboards())
+def test_no_panel_is_empty(watched: Prometheus, name: str) -> None:
+    questions = list(panel_expressions(dashboards()[name], {"namespace": NAMESPACE, "job": JOB}))
+    assert len(questions) > 10
+    deadline = time.monotonic() + SETTLING_SECONDS
+    while (empty := empty_ones(watched, questions)) and time.monotonic() < deadline:
+        time.sleep(3)
+    assert empty == []
+
+
+def test_variables_of_the_job_dashboard_offer_the_job(watched: Prometheus) -> None:
+    variables = {each["name"]: each for each in dashboards()["job"]["templating"]["list"]}
+    assert variables["namespace"]["definition"] == "label_values(gleaner_job_info, namespace)"
+    answer = watched.ask([f"/api/v1/series?match[]={quote('gleaner_job_info')}"])[0]
+    assert {(NAMESPACE, JOB)} <= {(each["namespace"], each["trainingjob"]) for each in answer["data"]}
+
+
+def test_every_target_is_scraped(watched: Prometheus) -> None:
+    targets = watched.ask(["/api/v1/targets?state=active"])[0]["data"]["activeTargets"]
+    wrong = [f"{target['scrapeUrl']}: {target['lastError']}" for target in targets if target["health"] == "down"]
+    assert wrong == []
+    pools = [target["scrapePool"] for target in targets]
+    assert pools.count("gleaner-members") == 3, "two workers and a summer"
+    assert pools.count("gleaner") >= 2 + 2 + 1, "operators, extenders, agents"
+
+
+def test_alerts_are_evaluated_and_a_healthy_cluster_raises_none_that_is_critical(watched: Prometheus) -> None:
+    groups = watched.ask(["/api/v1/rules?type=alert"])[0]["data"]["groups"]
+    rules = {rule["name"]: rule for group in groups for rule in group["rules"]}
+    assert set(rules) == {rule["alert"] for rule in alert_rules()}
+    assert {name: rule["lastError"] for name, rule in rules.items() if rule.get("lastError")} == {}
+    assert {rule["health"] for rule in rules.values()} == {"ok"}
+    watched.values([rule["expr"] for rule in alert_rules()])
+    firing = {name for name, rule in rules.items() if rule["state"] == "firing"}
+    assert not {name for name in firing if rules[name]["labels"]["severity"] == "critical"}
+
+
+def test_metrics_are_those_of_the_contract(watched: Prometheus) -> None:
+    """docs/metrics.md, both ways: what it promises is served, and what is served is in it."""
+    names = watched.ask(["/api/v1/label/__name__/values"])[0]["data"]
+    served = {re.sub(r"_(bucket|count|sum)$", "", name) for name in names if name.startswith("gleaner_")}
+    assert documented_metrics() - served == set()
+    assert served - documented_metrics() == set()
