@@ -121,7 +121,11 @@ class RunningAgent : public Agent {
     probe::SpeedClaims claims = sampler_.claims();
     claims.flag = options_.bits_per_second;
     claims.label = node->bandwidth_label;
+    if (probe_ != nullptr) claims.measured = probe_->bits_per_second();
     const probe::Speed speed = probe::choose_speed(claims);
+    if (probe_ != nullptr) {
+      probe_->set_needed(speed.source == types::SpeedSource::kUnknown || speed.source == types::SpeedSource::kMeasured);
+    }
     const spare::Estimate estimate = estimator_.update(sampler_.sample(now, *node, pods, speed));
     if (++samples_ < 2) return;  // rates need two
     Latest latest{*node, {}, speed.doubtful};
@@ -201,6 +205,7 @@ class RunningAgent : public Agent {
   spare::Estimator estimator_;
   std::vector<types::Condition> conditions_;
   uint64_t samples_ = 0;
+  std::unique_ptr<probe::PeerProbe> probe_;  // null: it never measures
 
   // The publishing thread's.
   const std::unique_ptr<kube::Client::Cancel> cancel_;

@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "agent/discover/machine.h"
+#include "agent/probe/peer_probe.h"
 #include "common/base/env.h"
 #include "common/kube/client.h"
 
@@ -24,8 +26,9 @@ struct AgentOptions {
   std::string version;
   discover::MachineSource source;
   std::string cgroup_root = "/";
-  double bits_per_second = 0;  // --bandwidth; 0: not said
-  double margin = 0.1;         // of everything, never spared
+  double bits_per_second = 0;                        // --bandwidth; 0: not said
+  std::optional<probe::PeerProbe::Options> measure;  // none: never
+  double margin = 0.1;                               // of everything, never spared
   uint32_t summers_per_node = 4;
   absl::Duration sample_period = absl::Seconds(1);
   absl::Duration discover_period = absl::Minutes(1);

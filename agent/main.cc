@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "agent/discover/use.h"
 #include "common/base/env.h"
+#include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/kube/credentials.h"
@@ -24,8 +25,8 @@ namespace {
 
 // The command line as it was typed; parsed by to_options().
 struct Flags {
-  std::string node, root = "/", cgroup_root, bandwidth, nvml = "libnvidia-ml.so.1", kubeconfig, context, metrics,
-                    health, log_level = "info";
+  std::string node, root = "/", cgroup_root, bandwidth, nvml = "libnvidia-ml.so.1", kubeconfig, context, measure_listen,
+                    measure_peers, measure_secret_file, metrics, health, log_level = "info";
   double margin = 0.1;
   uint32_t summers_per_node = 4;
   bool once = false, print = false;
@@ -53,6 +54,11 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("GLEANER_MARGIN");
   app.add_option("--nvml", flags.nvml, "NVIDIA's management library; empty: GPUs by their PCI class only")
       ->capture_default_str();
+  app.add_option("--measure-listen", flags.measure_listen,
+                 "Serve measurements of bandwidth on HOST:PORT to agents that know the secret");
+  app.add_option("--measure-peers", flags.measure_peers,
+                 "HOST:PORT of all agents, a headless Service: measure with one of them where the speed is not known");
+  app.add_option("--measure-secret-file", flags.measure_secret_file, "File with the secret that all agents share");
   app.add_option("--kubeconfig", flags.kubeconfig, "How to reach the cluster from outside; default: as a pod");
   app.add_option("--context", flags.context, "Context of the kubeconfig");
   app.add_option("--metrics", flags.metrics, "Serve Prometheus metrics on HOST:PORT");
@@ -99,6 +105,16 @@ absl::StatusOr<AgentOptions> to_options(const Flags& flags) {
                             : flags.cgroup_root;
   if (!flags.bandwidth.empty()) {
     GLN_ASSIGN_OR_RETURN(options.bits_per_second, parse_bits_per_second(flags.bandwidth));
+  }
+  const bool measures = !flags.measure_listen.empty();
+  if (measures == flags.measure_peers.empty() || measures == flags.measure_secret_file.empty()) {
+    return absl::InvalidArgumentError("--measure-listen, --measure-peers and --measure-secret-file go together");
+  }
+  if (measures) {
+    probe::PeerProbe::Options& measure = options.measure.emplace();
+    GLN_ASSIGN_OR_RETURN(measure.listen, Address::parse(flags.measure_listen));
+    GLN_ASSIGN_OR_RETURN(measure.peers, Address::parse(flags.measure_peers));
+    GLN_ASSIGN_OR_RETURN(measure.secret, read_secret_file(flags.measure_secret_file));
   }
   options.margin = flags.margin;
   options.summers_per_node = flags.summers_per_node;

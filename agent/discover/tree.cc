@@ -15,7 +15,7 @@
 namespace gleaner::discover {
 namespace {
 
-constexpr size_t kMostBytes = 256 * 1024;
+constexpr size_t kMostBytes = size_t{256} * 1024;
 
 std::string canonical(const std::string& path) {
   std::error_code error;

@@ -145,7 +145,7 @@ std::optional<double> read_available_memory(const Tree& tree) {
   return *kibibytes * 1024;
 }
 
-PodFinder::PodFinder(Tree tree, std::string cgroup_root)
+PodFinder::PodFinder(Tree tree, absl::string_view cgroup_root)
     : tree_(std::move(tree)), cgroup_root_(absl::StripPrefix(cgroup_root, "/")) {}
 
 bool PodFinder::process_is_of(const Place& place, const std::string& uid) const {

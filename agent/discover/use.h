@@ -37,7 +37,7 @@ struct PodUse {
 // Finds pods by their uid, in cgroups and in processes' cgroup files, and remembers where they are. One thread.
 class PodFinder {
  public:
-  PodFinder(Tree tree, std::string cgroup_root);
+  PodFinder(Tree tree, absl::string_view cgroup_root);
 
   // In the order of `uids`. A pod whose cgroup isn't found has an empty use. `own_network` as long as `uids`: false for
   // pods on the host's network, whose traffic can't be told from others'.

@@ -1,0 +1,188 @@
+#include "agent/probe/measure.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/probe/proof.h"
+#include "agent/probe/socket.h"
+#include "common/base/status_macros.h"
+#include "common/base/thread.h"
+
+namespace gleaner::probe {
+namespace {
+
+constexpr size_t kBlockBytes = size_t{64} * 1024;
+constexpr absl::Duration kProofTime = absl::Milliseconds(300);  // for who has not proved anything yet
+// What came in before is not counted: TCP begins slowly.
+constexpr absl::Duration kWarmUp = absl::Milliseconds(50);
+constexpr char kMore = 0, kLast = 1;  // the first byte of a block
+
+using Block = std::vector<char>;
+
+absl::Status send_load(const Socket& socket, const Clock& clock, absl::Duration deadline) {
+  Block block(kBlockBytes, 0);
+  const absl::Duration end = clock.since_start() + kLoadTime;
+  do {
+    block[0] = clock.since_start() < end ? kMore : kLast;
+    GLN_RETURN_IF_ERROR(socket.write(block.data(), block.size(), clock, deadline));
+  } while (block[0] == kMore);
+  return absl::OkStatus();
+}
+
+// Bits per second.
+absl::StatusOr<double> receive_load(const Socket& socket, const Clock& clock, absl::Duration deadline) {
+  Block block(kBlockBytes, 0);
+  GLN_RETURN_IF_ERROR(socket.read(block.data(), block.size(), clock, deadline));
+  const absl::Duration begin = clock.since_start();
+  absl::Duration counted_from = begin, now = begin;
+  double bytes = 0;
+  while (block[0] == kMore) {
+    GLN_RETURN_IF_ERROR(socket.read(block.data(), block.size(), clock, deadline));
+    now = clock.since_start();
+    if (now - begin < kWarmUp) {
+      counted_from = now;
+      bytes = 0;
+    } else {
+      bytes += static_cast<double>(block.size());
+    }
+  }
+  if (bytes == 0 || now <= counted_from) return absl::UnavailableError("too little came through to measure");
+  return 8 * bytes / absl::ToDoubleSeconds(now - counted_from);
+}
+
+absl::Status serve(const Env& env, const Socket& socket, const std::string& secret) {
+  const Clock& clock = *env.clock;
+  const absl::Duration begin = clock.since_start();
+  Hello hello;
+  GLN_RETURN_IF_ERROR(env.random->fill(hello.nonce));
+  GLN_RETURN_IF_ERROR(socket.write(&hello, sizeof(hello), clock, begin + kProofTime));
+  Answer answer;
+  GLN_RETURN_IF_ERROR(socket.read(&answer, sizeof(answer), clock, begin + kProofTime));
+  if (!same_proof(answer.proof, prove("client", hello.nonce, answer.nonce, secret))) {
+    return absl::PermissionDeniedError("who asked for a measurement doesn't know the secret");
+  }
+  const Proof proof = prove("server", hello.nonce, answer.nonce, secret);
+  const absl::Duration deadline = begin + kMostTime;
+  GLN_RETURN_IF_ERROR(socket.write(proof.data(), proof.size(), clock, deadline));
+  GLN_RETURN_IF_ERROR(send_load(socket, clock, deadline));
+  GLN_ASSIGN_OR_RETURN(const double rate, receive_load(socket, clock, deadline));
+  std::array<uint8_t, 8> report{};  // whole bits per second, little endian
+  for (size_t i = 0; i < report.size(); ++i) report[i] = static_cast<uint8_t>(static_cast<uint64_t>(rate) >> (8 * i));
+  return socket.write(report.data(), report.size(), clock, deadline);
+}
+
+class Running : public MeasureServer {
+ public:
+  Running(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest)
+      : env_(env),
+        listener_(std::move(listener)),
+        address_(std::move(address)),
+        secret_(std::move(secret)),
+        rest_(rest),
+        stop_(eventfd(0, EFD_CLOEXEC)),
+        thread_([this] { run(); }) {}
+  ~Running() override {
+    eventfd_write(stop_.fd(), 1);
+    thread_.join();
+  }
+  Address address() const override { return address_; }
+
+ private:
+  // False: it is time to stop. `fd` -1: waits for nothing else.
+  bool wait(int fd, int milliseconds) const {
+    std::array<pollfd, 2> entries = {pollfd{stop_.fd(), POLLIN, 0}, pollfd{fd, POLLIN, 0}};
+    poll(entries.data(), entries.size(), milliseconds);
+    return (entries[0].revents & POLLIN) == 0;
+  }
+
+  void run() {
+    name_this_thread("gln-measure");
+    while (wait(listener_.fd(), -1)) {
+      const absl::StatusOr<Socket> peer = listener_.accept();
+      if (!peer.ok()) continue;
+      const absl::Status served = serve(env_, *peer, secret_);
+      if (absl::IsPermissionDenied(served)) env_.log->warning("a measurement was refused", "why", served.message());
+      if (served.ok() && !wait(-1, static_cast<int>(absl::ToInt64Milliseconds(rest_)))) return;
+    }
+  }
+
+  const Env env_;
+  const Socket listener_;
+  const Address address_;
+  const std::string secret_;
+  const absl::Duration rest_;
+  const Socket stop_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MeasureServer>> MeasureServer::start(const Env& env, const Address& address,
+                                                                    std::string secret, absl::Duration rest) {
+  if (secret.empty()) return absl::InvalidArgumentError("measurements need a secret");
+  GLN_ASSIGN_OR_RETURN(Socket listener, Socket::listen(address));
+  GLN_ASSIGN_OR_RETURN(Address bound, listener.local_address());
+  return std::make_unique<Running>(env, std::move(listener), std::move(bound), std::move(secret), rest);
+}
+
+absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret) {
+  const Clock& clock = *env.clock;
+  const absl::Duration deadline = clock.since_start() + kMostTime;
+  GLN_ASSIGN_OR_RETURN(const Socket socket, Socket::connect(peer, clock, deadline));
+  if (socket.is_to_itself()) return absl::FailedPreconditionError("the peer is this machine itself");
+  Hello hello;
+  GLN_RETURN_IF_ERROR(socket.read(&hello, sizeof(hello), clock, deadline));
+  const Hello ours;
+  if (hello.magic != ours.magic || hello.version != ours.version) {
+    return absl::UnavailableError(absl::StrCat(peer.to_string(), " is no agent, or one of another version"));
+  }
+  Answer answer;
+  GLN_RETURN_IF_ERROR(env.random->fill(answer.nonce));
+  answer.proof = prove("client", hello.nonce, answer.nonce, secret);
+  GLN_RETURN_IF_ERROR(socket.write(&answer, sizeof(answer), clock, deadline));
+  Proof proof{};
+  const absl::Status proved = socket.read(proof.data(), proof.size(), clock, deadline);
+  if (absl::IsUnavailable(proved)) return absl::PermissionDeniedError("the peer has another secret");
+  GLN_RETURN_IF_ERROR(proved);
+  if (!same_proof(proof, prove("server", hello.nonce, answer.nonce, secret))) {
+    return absl::PermissionDeniedError("the peer doesn't know the secret");
+  }
+  GLN_ASSIGN_OR_RETURN(const double received, receive_load(socket, clock, deadline));
+  GLN_RETURN_IF_ERROR(send_load(socket, clock, deadline));
+  std::array<uint8_t, 8> report{};
+  GLN_RETURN_IF_ERROR(socket.read(report.data(), report.size(), clock, deadline));
+  uint64_t sent = 0;
+  for (size_t i = 0; i < report.size(); ++i) sent |= static_cast<uint64_t>(report[i]) << (8 * i);
+  return std::min(received, static_cast<double>(sent));
+}
+
+absl::StatusOr<std::vector<Address>> resolve(const Address& peers) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(peers.host.c_str(), nullptr, &hints, &list);
+  if (error != 0) return absl::UnavailableError(absl::StrCat(peers.host, ": ", gai_strerror(error)));
+  std::vector<Address> addresses;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    std::array<char, NI_MAXHOST> host{};
+    if (getnameinfo(entry->ai_addr, entry->ai_addrlen, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
+      addresses.push_back({host.data(), peers.port});
+    }
+  }
+  freeaddrinfo(list);
+  return addresses;
+}
+
+}  // namespace gleaner::probe

@@ -1,0 +1,148 @@
+// Two agents that measure: on loopback, as in the machine's other tests of sockets.
+#include "agent/probe/measure.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "agent/probe/peer_probe.h"
+#include "agent/probe/proof.h"
+#include "agent/probe/socket.h"
+
+namespace gleaner::probe {
+namespace {
+
+class MeasureTest : public testing::Test {
+ protected:
+  const Env& env() const { return system_.env(); }
+  std::unique_ptr<MeasureServer> serve(const std::string& secret) {
+    auto server = MeasureServer::start(env(), {"127.0.0.1", 0}, secret, absl::Milliseconds(1));
+    EXPECT_TRUE(server.ok()) << server.status();
+    return *std::move(server);
+  }
+  // As measure() from another address of this machine, which counts as another machine.
+  Address from_elsewhere(const MeasureServer& server) const { return {"127.0.0.2", server.address().port}; }
+
+ private:
+  SystemEnv system_{{.component = "test", .level = LogLevel::kOff}};
+};
+
+TEST_F(MeasureTest, FindsABandwidthAndTakesNoLongerThanItMay) {
+  auto server = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1));
+  ASSERT_TRUE(server.ok()) << server.status();
+  for (int i = 0; i < 2; ++i) {
+    absl::StatusOr<double> rate = absl::UnavailableError("not tried");
+    for (int tries = 0; tries < 5 && !rate.ok(); ++tries) {  // a machine under load may be too slow once
+      rate = measure(env(), from_elsewhere(**server), "secret");
+    }
+    ASSERT_TRUE(rate.ok()) << rate.status();
+    EXPECT_GT(*rate, 1e6);
+    EXPECT_LT(*rate, 1e13);
+  }
+}
+
+TEST_F(MeasureTest, WrongSecretIsRefusedByBothSides) {
+  auto server = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1));
+  ASSERT_TRUE(server.ok());
+  EXPECT_EQ(measure(env(), from_elsewhere(**server), "other").status().code(), absl::StatusCode::kPermissionDenied);
+
+  // A server that takes everybody, but can't prove that it knows the secret.
+  absl::StatusOr<Socket> impostor = Socket::listen({"127.0.0.2", 0});
+  ASSERT_TRUE(impostor.ok());
+  std::thread thread([&] {
+    absl::StatusOr<Socket> peer = absl::UnavailableError("");
+    for (int i = 0; i < 500 && !peer.ok(); ++i) {
+      peer = impostor->accept();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    ASSERT_TRUE(peer.ok());
+    const absl::Duration deadline = env().clock->since_start() + absl::Seconds(2);
+    const Hello hello;
+    const Proof proof{};
+    EXPECT_TRUE(peer->write(&hello, sizeof(hello), *env().clock, deadline).ok());
+    EXPECT_TRUE(peer->write(proof.data(), proof.size(), *env().clock, deadline).ok());
+    Answer answer;
+    EXPECT_TRUE(peer->read(&answer, sizeof(answer), *env().clock, deadline).ok());
+  });
+  EXPECT_EQ(measure(env(), *impostor->local_address(), "secret").status().code(), absl::StatusCode::kPermissionDenied);
+  thread.join();
+}
+
+TEST_F(MeasureTest, ServerOutlivesSilentAndTalkativeStrangers) {
+  auto server = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1));
+  ASSERT_TRUE(server.ok());
+  const absl::Duration deadline = env().clock->since_start() + absl::Seconds(10);
+  const absl::StatusOr<Socket> silent = Socket::connect(from_elsewhere(**server), *env().clock, deadline);
+  ASSERT_TRUE(silent.ok()) << silent.status();
+  const absl::StatusOr<Socket> talkative = Socket::connect(from_elsewhere(**server), *env().clock, deadline);
+  ASSERT_TRUE(talkative.ok());
+  const std::string noise(1000, 'x');
+  EXPECT_TRUE(talkative->write(noise.data(), noise.size(), *env().clock, deadline).ok());
+  absl::StatusOr<double> rate = absl::UnavailableError("not tried");
+  for (int tries = 0; tries < 5 && !rate.ok(); ++tries) rate = measure(env(), from_elsewhere(**server), "secret");
+  EXPECT_TRUE(rate.ok()) << rate.status();
+}
+
+TEST_F(MeasureTest, MachineDoesNotMeasureItself) {
+  const auto server = serve("secret");
+  EXPECT_EQ(measure(env(), server->address(), "secret").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(MeasureTest, NobodyThereIsUnavailable) {
+  EXPECT_EQ(measure(env(), {"127.0.0.2", 1}, "secret").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(MeasureTest, ServerNeedsASecretAndAFreePort) {
+  EXPECT_FALSE(MeasureServer::start(env(), {"127.0.0.1", 0}, "").ok());
+  const auto server = serve("secret");
+  EXPECT_EQ(MeasureServer::start(env(), server->address(), "secret").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(MeasureTest, ProbeMeasuresOnlyWhenItIsNeeded) {
+  const auto other = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1));
+  ASSERT_TRUE(other.ok());
+  PeerProbe::Options options{{"127.0.0.1", 0}, from_elsewhere(**other), "secret"};
+  options.first = options.retry = options.period = absl::Milliseconds(20);
+  const auto probe = PeerProbe::start(env(), options);
+  ASSERT_TRUE(probe.ok()) << probe.status();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ((*probe)->bits_per_second(), 0) << "nobody asked";
+  (*probe)->set_needed(true);
+  for (int i = 0; i < 1000 && (*probe)->bits_per_second() == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_GT((*probe)->bits_per_second(), 0);
+}
+
+TEST_F(MeasureTest, ProbeThatFindsOnlyItselfMeasuresNothing) {
+  const auto other = serve("secret");
+  PeerProbe::Options options{{"127.0.0.1", 0}, other->address(), "secret"};
+  options.first = options.retry = absl::Milliseconds(5);
+  const auto probe = PeerProbe::start(env(), options);
+  ASSERT_TRUE(probe.ok());
+  (*probe)->set_needed(true);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ((*probe)->bits_per_second(), 0);
+}
+
+TEST(Proofs, AreOfOneSideOneExchangeAndOneSecret) {
+  Nonce a{}, b{};
+  a[0] = 1, b[31] = 2;
+  const Proof proof = prove("client", a, b, "secret");
+  EXPECT_TRUE(same_proof(proof, prove("client", a, b, "secret")));
+  EXPECT_FALSE(same_proof(proof, prove("server", a, b, "secret")));
+  EXPECT_FALSE(same_proof(proof, prove("client", b, a, "secret")));
+  EXPECT_FALSE(same_proof(proof, prove("client", a, a, "secret")));
+  EXPECT_FALSE(same_proof(proof, prove("client", a, b, "secret2")));
+}
+
+TEST(Resolve, GivesEveryAddressThePort) {
+  const absl::StatusOr<std::vector<Address>> addresses = resolve({"localhost", 7079});
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  ASSERT_FALSE(addresses->empty());
+  EXPECT_EQ(addresses->front().port, 7079);
+  EXPECT_FALSE(resolve({"no-such-name.invalid", 1}).ok());
+}
+
+}  // namespace
+}  // namespace gleaner::probe
