@@ -40,7 +40,8 @@ std::optional<Failure> judge(const PodView& pod) {
     return interrupted("PodLost", absl::StrCat(described(pod), " failed without an exit code"));
   Failure failure{Failure::Kind::kOwn, pod.exit->reason == "OOMKilled" ? "OutOfMemory" : "ContainerFailed",
                   exit_text(pod)};
-  if (pod.exit->code < kFirstSignalCode) failure.kind = Failure::Kind::kPermanent;
+  // The user's program is not to blame for a summer.
+  if (pod.exit->code < kFirstSignalCode && pod.role != kSummer) failure.kind = Failure::Kind::kPermanent;
   return failure;
 }
 

@@ -33,7 +33,9 @@ def wait_until(what: str, condition: Callable[[], bool], seconds: float = PATIEN
 
 def install(cluster: Cluster, values: Optional[dict[str, str]] = None) -> None:
     """Installs the chart, or brings what is installed to these values; returns when everything is ready."""
-    settings = [f"--set={name}={value}" for name, value in {**VALUES, **(values or {})}.items()]
+    # Nodes share the machine's CPUs: what each uses is what its own pods do.
+    use = {"agent.cgroupRoot": f"/gleaner-{cluster.name}/$(NODE_NAME)"}
+    settings = [f"--set={name}={value}" for name, value in {**VALUES, **use, **(values or {})}.items()]
     cluster.run(
         "helm",
         "upgrade",

@@ -127,7 +127,8 @@ TEST(Summers, OneThatFailsBeforeTheFirstPlanEndsTheAttempt) {
   world.exit("digits-summer-0", 1);
   world.now += absl::Seconds(10);
   world.look();
-  EXPECT_EQ(world.phase(), "Failed");
+  EXPECT_EQ(world.phase(), "Restarting");
+  EXPECT_EQ(world.job.status.restarts, 1U) << "counted, so that it does not go on for ever";
 }
 
 TEST(Summers, WhoseEndTheCoordinatorIsTold) {
