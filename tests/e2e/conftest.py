@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from lab.cluster import INSIDE, WORKPLACE, Cluster
+from lab.cluster import NAME, WORKPLACE, Cluster
 from product import install
 
 NODES = 6
@@ -50,7 +50,7 @@ def stop_cluster(process: subprocess.Popen[str]) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Six nodes, n1 to n6, of 8 CPUs and 16 GiB each as they claim."""
-    given = os.environ.get(INSIDE)
+    given = os.environ.get(NAME)
     if given:
         yield Cluster(given)
         return

@@ -14,7 +14,7 @@ from typing import Callable
 
 import pytest
 from conftest import start_cluster, stop_cluster
-from lab.cluster import INSIDE, WORKPLACE, Cluster
+from lab.cluster import WORKPLACE, Cluster
 from lab.control_plane import ControlPlane, User
 from lab.pods import pod, service
 
@@ -153,7 +153,7 @@ def traces(name: str) -> list[str]:
 
 @pytest.mark.parametrize("end", ["down", "killed"])
 def test_nothing_is_left_of_a_cluster(cluster: Cluster, end: str) -> None:
-    if INSIDE in os.environ:
+    if cluster.inside():
         pytest.skip("this needs the machine, and runs in a cluster")
     forwarding = Path("/proc/sys/net/ipv4/ip_forward").read_text()
     process = start_cluster("brief", "--nodes", "2")

@@ -22,7 +22,7 @@ from .processes import HERE, LabError, binaries, require_commands
 from .spec import ClusterSpec, NodeSpec
 from .template import Images, provide_template
 
-INSIDE = "GLEANER_CLUSTER"  # set for programs that run in a lab, to the name of its cluster
+NAME = "GLEANER_CLUSTER"  # tells programs that run in a lab, and tests, the name of their cluster
 WORKPLACE = HERE.parents[1] / "build" / "e2e"
 COMMANDS = tuple("containerd runc ctr nft ip tc conntrack nsenter unshare setpriv etcd openssl".split())
 UP_SECONDS = 300.0  # a machine that is busy with other things still gets there
@@ -102,9 +102,14 @@ class Cluster:
             raise LabError(answer["error"])
         return answer
 
+    def inside(self) -> bool:
+        """Whether this process runs in the lab itself, as those of `cluster run` do."""
+        network = self.folder / "network"
+        return network.exists() and network.read_text() == str(Path("/proc/self/ns/net").readlink())
+
     def command(self, *command: str) -> list[str]:
         """What to execute, from the machine or from within, so that `command` runs in the lab."""
-        if os.environ.get(INSIDE) == self.name:
+        if self.inside():
             return list(command)
         if not self.alive():
             raise LabError(f"the cluster {self.name} is not up")
@@ -115,7 +120,7 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """For what runs in the lab: kubectl and helm are found, and know the cluster."""
         path = f"{self._programs}:{os.environ.get('PATH', '/usr/bin:/bin')}"
-        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), INSIDE: self.name}
+        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), NAME: self.name}
 
     def run(
         self, *command: str, text: Optional[str] = None, timeout: float = 120, check: bool = True

@@ -66,6 +66,7 @@ class Lab:
         self._services: list[Child] = []
 
     def start(self) -> None:
+        (self._folder / "network").write_text(str(Path("/proc/self/ns/net").readlink()))
         self._make_network()
         self._link_plugins()
         self.plane.start()
