@@ -71,7 +71,7 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, c
                        [&queue](const Jobs::Pointer& before, const Jobs::Pointer& after) {
                          queue.add(any_of(before, after).meta.key());
                        },
-                       {}});
+                       [](const types::TrainingJob& job) { return job.meta.ns; }});
   plans_ = Plans::start(env, client,
                         {kube::reduction_plans(),
                          {watch, "", ""},

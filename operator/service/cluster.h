@@ -40,6 +40,7 @@ class Cluster {
 
   std::shared_ptr<const types::TrainingJob> job(const std::string& key) const { return jobs_->get(key); }
   std::vector<std::shared_ptr<const types::TrainingJob>> jobs() const { return jobs_->list(); }
+  bool has_jobs(const std::string& ns) const { return !jobs_->by_index(ns).empty(); }
   std::vector<std::shared_ptr<const types::NodeProfile>> profiles() const { return profiles_->list(); }
   std::shared_ptr<const reconcile::PodView> pod(const std::string& key) const { return pods_->get(key); }
 

@@ -150,6 +150,14 @@ absl::Status IdentityStore::write_bootstrap(const std::string& ns, const std::st
   return absl::OkStatus();
 }
 
+absl::Status IdentityStore::drop_bootstrap(const std::string& ns) {
+  {
+    absl::MutexLock lock(&mutex_);
+    bootstraps_.erase(ns);
+  }
+  return client_.remove(kube::config_maps(), ns, reconcile::kBootstrapConfigMap, {});
+}
+
 std::string IdentityStore::data_secret(const std::string& session, const std::string& job_uid) const {
   const std::string about = absl::StrCat("gleaner job data", session, "\n", job_uid);
   std::string secret(EVP_MAX_MD_SIZE, '\0');

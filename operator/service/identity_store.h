@@ -31,6 +31,9 @@ class IdentityStore {
   // The ConfigMap is there and has today's CA. Cheap when it was made before.
   absl::Status ensure_bootstrap(const std::string& ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The last job of the namespace is gone, and its ConfigMap goes, too.
+  absl::Status drop_bootstrap(const std::string& ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The secret of one job's data connections: the same at every replica.
   std::string data_secret(const std::string& session, const std::string& job_uid) const ABSL_LOCKS_EXCLUDED(mutex_);
 

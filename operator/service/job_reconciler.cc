@@ -53,6 +53,9 @@ kube::Result JobReconciler::reconcile(const std::string& key) {
   if (job == nullptr) {
     end_session(key, "the job is gone");
     parts_.metrics.remove(key);
+    const std::string ns = key.substr(0, key.find('/'));
+    const absl::Status dropped = parts_.cluster.has_jobs(ns) ? absl::OkStatus() : parts_.identities.drop_bootstrap(ns);
+    if (!dropped.ok()) return kube::Retry{dropped};
     return kube::Done{};
   }
   reconcile::Observed observed = parts_.cluster.observe(*job);
