@@ -1,11 +1,17 @@
 // Who is let in, who is not, and what those who are not can do.
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <deque>
+#include <fstream>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/synchronization/mutex.h"
 #include "tests/unit/coordinator_service/raw_member.h"
 
@@ -227,6 +233,81 @@ TEST_F(DoorTest, FirstMessagesAreShort) {
   EXPECT_GT(declare.ByteSizeLong(), 100'000u);
   zero->write(declare);
   EXPECT_TRUE(zero->follow_plan());
+}
+
+// `gleaner coordinator` in a process of its own, whose memory can be looked at.
+class CoordinatorProcess {
+ public:
+  explicit CoordinatorProcess(const Scratch& scratch) {
+    std::ofstream(scratch / "token") << "token of default";
+    int output[2];
+    if (::pipe(output) != 0) return;
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::dup2(output[1], STDOUT_FILENO);
+      ::execl(GLEANER_BIN_DIR "/gleaner", "gleaner", "coordinator", "--listen", "127.0.0.1:0", "--workers", "1",
+              "--token-file", (scratch / "token").c_str(), "--log-level", "off", nullptr);
+      ::_exit(127);
+    }
+    ::close(output[1]);
+    std::string line(128, '\0');
+    const ssize_t size = ::read(output[0], line.data(), line.size());
+    ::close(output[0]);
+    line.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    const auto parsed = Address::parse(absl::StripAsciiWhitespace(line.substr(line.rfind(' ') + 1)));
+    if (parsed.ok()) address_ = *parsed;
+  }
+  ~CoordinatorProcess() {
+    if (child_ <= 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+  const Address& address() const { return address_; }  // port 0: it did not start
+  long most_resident_mib() const {
+    const std::string status = contents(absl::StrCat("/proc/", child_, "/status"));
+    return std::atol(status.c_str() + status.find("VmHWM:") + 6) / 1024;
+  }
+
+ private:
+  pid_t child_ = -1;
+  Address address_;
+};
+
+// A first message of so many MiB, which are the same one over and over: how its stream ended.
+grpc::StatusCode say_at_length(const Address& address, int mib) {
+  const grpc::Slice slice(std::string(1 << 20, 'x'));
+  const std::vector<grpc::Slice> slices(static_cast<size_t>(mib), slice);
+  const grpc::ByteBuffer message(slices.data(), slices.size());
+  grpc::GenericStub stub(grpc::CreateChannel(address.to_string(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoSeconds(kPatience));
+  grpc::CompletionQueue queue;
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+  };
+  const auto call = stub.PrepareCall(&context, "/gleaner.v1.Coordinator/Join", &queue);
+  call->StartCall(nullptr);
+  next();
+  call->Write(message, nullptr);
+  next();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  next();
+  return status.error_code();
+}
+
+TEST_F(DoorTest, StrangersDoNotFillTheMemory) {
+  const CoordinatorProcess coordinator(scratch_);
+  ASSERT_NE(coordinator.address().port, 0);
+  RawMember member(coordinator.address());
+  member.join(worker("default"), "token of default");
+  ASSERT_TRUE(member.follow_plan());
+  const long before = coordinator.most_resident_mib();
+  EXPECT_EQ(say_at_length(coordinator.address(), 1024), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(member.heartbeat()) << "who is in stays";
+  EXPECT_LT(coordinator.most_resident_mib() - before, 512) << "of 1024 that were sent";
 }
 
 TEST_F(DoorTest, SilentStrangersAreDropped) {
