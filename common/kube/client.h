@@ -117,8 +117,9 @@ class Client {
 
   // Changes after `resource_version`, in order, on the calling thread, until `cancel` is cancelled from any
   // thread (Cancelled), the server ends the watch (OK), or it breaks. OutOfRange: list again. Bookmarks are asked for.
-  // Silence for Options::stall_timeout counts as broken (DeadlineExceeded): the server sends bookmarks about once a
-  // minute.
+  // Silence for Options::stall_timeout, after the server has agreed to the watch, ends it, too (DeadlineExceeded). Most
+  // servers send bookmarks about once a minute; those with an old etcd (before 3.4.25) have nothing to say about what
+  // does not change, so that silence need not mean that something is wrong: watch again.
   virtual absl::Status watch(const Resource& resource, const Selector& selector, const std::string& resource_version,
                              Cancel& cancel, const std::function<void(WatchEvent)>& on_event) = 0;
 };

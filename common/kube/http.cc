@@ -2,7 +2,8 @@
 
 #include <utility>  // Boost 1.74 forgets it
 
-#define _TURN_OFF_PLATFORM_STRING  // cpprestsdk's macro U collides with template parameters
+// Else cpprestsdk's macro U collides with template parameters. NOLINTNEXTLINE(bugprone-reserved-identifier)
+#define _TURN_OFF_PLATFORM_STRING
 #include <cpprest/http_client.h>
 #include <openssl/ssl.h>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "common/kube/token.h"
 
 namespace gleaner::kube {
@@ -83,7 +85,21 @@ http_client_config make_config(const Credentials& credentials, absl::Duration ti
   return config;
 }
 
-// Both readers of a stream's buffer: false when on_chunk had enough.
+// False: not done within `timeout`.
+bool wait_for(const pplx::task<http_response>& task, absl::Duration timeout) {
+  auto done = std::make_shared<absl::Notification>();
+  task.then([done](const pplx::task<http_response>& ended) {
+    try {
+      ended.wait();
+    } catch (const std::exception&) {
+      // Whoever takes the result gets it; but if nobody did, cpprestsdk would end the process.
+    }
+    done->Notify();
+  });
+  return done->WaitForNotificationWithTimeout(timeout);
+}
+
+// Hands on what a stream's buffer holds; false when on_chunk had enough.
 template <typename Buffer>
 bool drain(Buffer& buffer, const std::function<bool(absl::string_view)>& on_chunk) {
   while (buffer.in_avail() > 0) {
@@ -205,7 +221,7 @@ absl::StatusOr<Http::Response> Http::Parts::exchange(const Request& request, abs
     if (!made.ok()) return made.status();
     auto response = std::make_shared<Response>();
     calls.request(*made, source.get_token())
-        .then([response](http_response answer) {
+        .then([response](const http_response& answer) {
           response->status = answer.status_code();
           return answer.extract_utf8string(/*ignore_content_type=*/true);
         })
@@ -237,11 +253,17 @@ absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation
   const Cancellation::Registration other_registration(other_cancel, stop);
   const absl::Cleanup abandon = stop;  // else cpprestsdk reads on into memory what nobody wants any more
   Response response;
-  absl::Duration last_sign = parts_->clock.since_start();
+  absl::Duration last_sign = absl::InfiniteDuration();  // for as long as nothing was said at all
   try {
     auto made = parts_->make_request(request);
     if (!made.ok()) return made.status();
-    const http_response answer = parts_->streams.request(*made, source.get_token()).get();
+    const pplx::task<http_response> opening = parts_->streams.request(*made, source.get_token());
+    if (!wait_for(opening, parts_->options.timeout)) {
+      return transport_error(request.method, server,
+                             absl::StrCat("no answer within ", absl::FormatDuration(parts_->options.timeout)));
+    }
+    const http_response answer = opening.get();
+    last_sign = parts_->clock.since_start();
     response.status = answer.status_code();
     const std::function<bool(absl::string_view)> collect = [&response](absl::string_view chunk) {
       absl::StrAppend(&response.body, chunk.substr(0, kMaxErrorBody - response.body.size()));

@@ -1,7 +1,8 @@
 // HTTP to one server, over cpprestsdk, which stays behind this header.
 //
 // Connections are kept alive and shared. Thread safe; calls block the calling thread. Errors: Cancelled;
-// DeadlineExceeded (call: `timeout` from its start to its end; stream: silence for `stall_timeout`); Unavailable for
+// DeadlineExceeded (call: `timeout` from its start to its end; stream: silence for `stall_timeout`
+// after it began); Unavailable for
 // all else that keeps an answer away. An answer of any HTTP status is no error here.
 #pragma once
 

@@ -88,6 +88,10 @@ void ThreadedReflector::run() {
     const absl::Status status = listing ? list() : watch();
     if (status.ok()) continue;
     if (stopped_within(absl::ZeroDuration())) return;
+    if (!listing && absl::IsDeadlineExceeded(status)) {
+      count(&Counts::stalls);
+      continue;
+    }
     count(&Counts::breaks);
     if (absl::IsOutOfRange(status)) {
       count(&Counts::expired);
@@ -104,7 +108,7 @@ absl::Status ThreadedReflector::list() {
   count(&Counts::lists);
   sink_.begin_list();
   auto version =
-      lister_->list_pages(options_.resource, options_.selector, page_size_, [this](std::vector<Object> page) {
+      lister_->list_pages(options_.resource, options_.selector, page_size_, [this](const std::vector<Object>& page) {
         for (const Object& object : page) sink_.put(object);
       });
   if (!version.ok()) return version.status();

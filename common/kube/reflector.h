@@ -36,6 +36,7 @@ class Reflector {
     uint64_t watches = 0;
     uint64_t breaks = 0;   // lists and watches that failed
     uint64_t expired = 0;  // of those, because the resource version was too old
+    uint64_t stalls = 0;   // watches that fell silent; the next one tells whether the server is there
     uint64_t events = 0;
     uint64_t bookmarks = 0;
   };

@@ -119,7 +119,7 @@ std::string ApiServer::read_line(absl::Duration timeout) {
     if (size <= 0) return "";
     unread_.append(bytes.data(), static_cast<size_t>(size));
   }
-  const std::string line = unread_.substr(0, end);
+  std::string line = unread_.substr(0, end);
   unread_.erase(0, end + 1);
   return line;
 }

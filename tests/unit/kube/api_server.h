@@ -51,7 +51,7 @@ std::string why_no_server();  // then
 void set_shared_server(std::unique_ptr<ApiServer> server, std::string why);
 
 // True once `condition` holds; false: not within `timeout`.
-bool eventually(const std::function<bool()>& condition, absl::Duration timeout = absl::Seconds(20));
+bool eventually(const std::function<bool()>& condition, absl::Duration timeout = absl::Seconds(60));
 
 // A test with a client of its own and a namespace of its own.
 class ServerTest : public testing::Test {

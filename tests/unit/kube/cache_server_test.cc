@@ -181,7 +181,7 @@ TEST_F(CacheTest, ConvergesUnderWritesThoughTheServerIsKilledAndFrozen) {
 
   const uint64_t lists_before_freeze = cache->counts().lists;
   server().command("pause-apiserver");
-  EXPECT_TRUE(eventually([&] { return cache->counts().breaks > 0; })) << "silence should count as a break";
+  EXPECT_TRUE(eventually([&] { return cache->counts().stalls > 0; })) << "silence should end a watch";
   server().command("resume-apiserver");
   const uint64_t seen = cache->counts().events;
   EXPECT_TRUE(eventually([&] { return cache->counts().events > seen + 100; }));

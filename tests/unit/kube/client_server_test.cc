@@ -191,14 +191,10 @@ TEST_F(ClientTest, AWatchSeesChangesInOrderAndEndsWhenCancelled) {
 }
 
 TEST_F(ClientTest, AFrozenServerCostsNoMoreThanTheTimeoutAndACancelLess) {
-  Client::Options options{.credentials = server().admin()};
-  options.stall_timeout = absl::Seconds(2);
-  const auto impatient = client_with(options);
-  const auto list = impatient->list(config_maps(), {.ns = ns_});
+  const auto list = client().list(config_maps(), {.ns = ns_});
   ASSERT_TRUE(list.ok());
   server().command("pause-apiserver");
   const absl::Cleanup resume = [this] { server().command("resume-apiserver"); };
-
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       client().bounded(absl::Milliseconds(300), nullptr)->get(config_maps(), ns_, "a").status()));
 
@@ -218,10 +214,25 @@ TEST_F(ClientTest, AFrozenServerCostsNoMoreThanTheTimeoutAndACancelLess) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(1));
   EXPECT_TRUE(absl::IsCancelled(call_ended)) << call_ended;
   EXPECT_TRUE(absl::IsCancelled(watch_ended)) << watch_ended;
+}
 
-  const auto other = client().make_cancel();
-  const absl::Status stalled = impatient->watch(config_maps(), {.ns = ns_}, list->resource_version, *other, nullptr);
-  EXPECT_TRUE(absl::IsDeadlineExceeded(stalled)) << stalled;
+TEST_F(ClientTest, ASilentWatchEndsAndAnotherSaysWhetherTheServerIsThere) {
+  Client::Options options{.credentials = server().admin()};
+  options.timeout = absl::Seconds(1);
+  options.stall_timeout = absl::Seconds(2);
+  const auto impatient = client_with(options);
+  const auto list = client().list(config_maps(), {.ns = ns_});
+  ASSERT_TRUE(list.ok());
+  const auto cancel = client().make_cancel();
+  const auto watch = [&] {
+    return impatient->watch(config_maps(), {.ns = ns_}, list->resource_version, *cancel, [](const WatchEvent&) {});
+  };
+  const absl::Status silent = watch();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(silent)) << silent;
+  server().command("pause-apiserver");
+  const absl::Status frozen = watch();
+  server().command("resume-apiserver");
+  EXPECT_TRUE(absl::IsUnavailable(frozen)) << frozen;
 }
 
 TEST_F(ClientTest, TooManyCallsWaitForEachOther) {
@@ -237,7 +248,7 @@ TEST_F(ClientTest, TooManyCallsWaitForEachOther) {
   hanging.join();
   EXPECT_TRUE(absl::IsDeadlineExceeded(refused)) << refused;
   EXPECT_THAT(refused.message(), HasSubstr("1 others"));
-  EXPECT_TRUE(absl::IsNotFound(quick->get(config_maps(), ns_, "a").status())) << "the place is free again";
+  EXPECT_TRUE(absl::IsNotFound(narrow->get(config_maps(), ns_, "a").status())) << "the place is free again";
 }
 
 TEST_F(ClientTest, ServersThatAreNotOursAreUnavailable) {
