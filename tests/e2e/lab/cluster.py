@@ -28,6 +28,16 @@ COMMANDS = tuple("containerd runc ctr nft ip tc conntrack nsenter unshare setpri
 UP_SECONDS = 300.0  # a machine that is busy with other things still gets there
 
 
+def require_inotify(nodes: int) -> None:
+    limit = int(Path("/proc/sys/fs/inotify/max_user_instances").read_text())
+    needed = 7 * nodes + 8
+    if needed > limit:
+        raise LabError(
+            f"{nodes} nodes need about {needed} inotify instances, and this machine allows {limit} in all; "
+            f"raise it with: sysctl fs.inotify.max_user_instances={4 * needed}"
+        )
+
+
 class Cluster:
     def __init__(self, name: str = "lab") -> None:
         if not name.isalnum() or len(name) > 12:
@@ -55,12 +65,16 @@ class Cluster:
             os.close(lock)
         return False
 
-    def up(self, nodes: list[NodeSpec], node_grace_seconds: int = 6) -> float:
-        """Returns when every node is Ready and Services and DNS work; the seconds that took."""
+    def up(self, nodes: list[NodeSpec], node_grace_seconds: int = 6, bound: bool = False) -> float:
+        """Returns when every node is Ready and Services and DNS work; the seconds that took.
+
+        If it is bound, it is killed with the process that calls this.
+        """
         if os.geteuid() != 0:
             raise LabError("expected to be root: a cluster needs namespaces, mounts and cgroups")
         require_commands(*COMMANDS)
         cgroups.hierarchies()
+        require_inotify(len(nodes))
         with self._alone():
             if self.alive():
                 raise LabError(f"the cluster {self.name} is up already; take it down, or choose another --name")
@@ -71,7 +85,7 @@ class Cluster:
             spec = ClusterSpec(self.name, nodes, node_grace_seconds, str(template), str(self.folder), str(self._disk))
             spec.save(self.folder / "spec.json")
             try:
-                self._start_lab(used)
+                self._start_lab(used, bound)
             except BaseException:
                 self._end()
                 raise
@@ -146,18 +160,19 @@ class Cluster:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """One `up` or `down` of this name at a time."""
-        with Path(f"/run/lock/gleaner-cluster-{self.name}").open("w") as lock:
+        WORKPLACE.mkdir(parents=True, exist_ok=True)
+        with (WORKPLACE / f"{self.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _start_lab(self, used: int) -> None:
+    def _start_lab(self, used: int, bound: bool) -> None:
         """`used` is the file that keeps the template: it stays open in the lab's first process."""
         # bash is the first process: it reaps what is orphaned in the lab, and its end is the end of everything.
         inner = ["bash", "-c", '"$@" & wait $!', "lab", sys.executable, "-m", "lab.main", str(self.folder)]
         spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         with (self.folder / "lab.log").open("w") as log:
             lab = subprocess.Popen(
-                ["unshare", *spaces, "--", *inner],
+                [*(["setpriv", "--pdeathsig", "KILL"] if bound else []), "unshare", *spaces, "--", *inner],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -87,12 +87,17 @@ class Lab:
         wait_until(lambda: self.plane.get(account)[0] == 200, "the default service account", READY_SECONDS)
 
     def obey(self, command: str, *names: str) -> dict[str, Any]:
+        of_the_plane = {
+            "kill-apiserver": self.plane.kill_apiserver,
+            "start-apiserver": self.plane.restart_apiserver,
+            "pause-apiserver": self.plane.pause,
+            "resume-apiserver": self.plane.resume,
+            "compact": self.plane.compact,
+        }
         if command == "status" and not names:
             return self._status()
-        if command == "kill-apiserver" and not names:
-            self.plane.kill_apiserver()
-        elif command == "start-apiserver" and not names:
-            self.plane.restart_apiserver()
+        if command in of_the_plane and not names:
+            of_the_plane[command]()
         elif command in ("node-off", "node-on") and names:
             for name in names:
                 if name not in self.nodes:
