@@ -16,6 +16,7 @@ namespace {
 
 constexpr absl::Duration kSummerPatience =
     absl::Seconds(20);  // for summers to run; the job begins without those that don't
+constexpr absl::Duration kReturnPatience = absl::Seconds(20);  // for a member whose stream broke to be back
 constexpr absl::Duration kReportInterval = absl::Seconds(10);
 
 bool is_of_attempt(const std::optional<types::ReductionPlan>& plan, uint32_t attempt) {
@@ -99,6 +100,7 @@ void Attempt::keep_session() {
   if (options.summers > 0) options.summer_bits_per_second = assumed_bits_per_second(observed_, summers);
   options.partition_bytes = job_.communication.partition_bytes;
   options.start_timeout = job_.run_policy.start_deadline;
+  options.return_timeout = kReturnPatience;
   decision_.session = std::move(options);
   decision_.may_resume = true;
   for (const PodView* pod : workers_) {
