@@ -19,7 +19,7 @@ from typing import Any, Optional
 
 from . import cgroups
 from .processes import HERE, LabError, binaries, require_commands
-from .spec import ClusterSpec, NodeSpec
+from .spec import NODE_GRACE_SECONDS, ClusterSpec, NodeSpec
 from .template import Images, provide_template
 
 NAME = "GLEANER_CLUSTER"  # tells programs that run in a lab, and tests, the name of their cluster
@@ -65,7 +65,7 @@ class Cluster:
             os.close(lock)
         return False
 
-    def up(self, nodes: list[NodeSpec], node_grace_seconds: int = 6, bound: bool = False) -> float:
+    def up(self, nodes: list[NodeSpec], node_grace_seconds: int = NODE_GRACE_SECONDS, bound: bool = False) -> float:
         """Returns when every node is Ready and Services and DNS work; the seconds that took.
 
         If it is bound, it is killed with the process that calls this.

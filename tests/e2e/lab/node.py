@@ -139,7 +139,7 @@ disabled_plugins = {json.dumps(DISABLED_PLUGINS)}
             "resolvConf": str(self._folder / "resolv.conf"),
             "clusterDNS": [GATEWAY],
             "clusterDomain": "cluster.local",
-            "nodeLeaseDurationSeconds": max(2, self._cluster.node_grace_seconds + 2),
+            "nodeLeaseDurationSeconds": max(4, self._cluster.node_grace_seconds * 2 // 3),
             "nodeStatusUpdateFrequency": "5s",
             "nodeStatusReportFrequency": "1m",
             "registryPullQPS": 0,

@@ -11,6 +11,8 @@ APISERVER_PORT = 6443
 SCHEDULER_EXTENDER = "10.96.0.76"  # ClusterIP that the chart's Service gleaner-scheduler-ext has to ask for
 SCHEDULER_EXTENDER_PORT = 7076
 MAX_NODES = 200
+# Enough for a start of the API server, or a busy machine, not to make nodes look lost.
+NODE_GRACE_SECONDS = 12
 
 
 @dataclass
@@ -46,7 +48,7 @@ class ClusterSpec:
     name: str
     nodes: list[NodeSpec]
     # A node counts as lost after this long without a sign of life; its pods are evicted as their tolerations say.
-    node_grace_seconds: int = 6
+    node_grace_seconds: int = NODE_GRACE_SECONDS
     template: str = ""  # containerd's root with the images in it
     folder: str = ""  # in memory: control plane, configurations, logs
     disk: str = ""  # containers of the nodes; on the template's file system, for hard links
