@@ -157,7 +157,7 @@ class Cache : private Reflector::Sink {
     const std::string new_key = after == nullptr ? "" : options_.index(*after);
     if (!old_key.empty()) {
       std::vector<Pointer>& values = index_[old_key];
-      values.erase(std::find(values.begin(), values.end(), before));
+      if (const auto at = std::find(values.begin(), values.end(), before); at != values.end()) values.erase(at);
       if (values.empty()) index_.erase(old_key);
     }
     if (!new_key.empty()) index_[new_key].push_back(after);

@@ -1,7 +1,8 @@
 // Events: what users read in `kubectl describe`. The same (object, type, reason, message) again raises a count instead
 // of making another one, within ten minutes; names are derived from that, so that a write done twice is done once.
 //
-// record() returns at once; a thread of its own writes. When the server is away the newest 1,000 are kept.
+// Calls return at once; a thread of its own ("gln-events") writes, the same Event once a second at most. When the
+// server is away the newest 1,000 are kept. Needs create and patch of events.
 #pragma once
 
 #include <memory>

@@ -2,7 +2,9 @@
 //
 // A holder that can't renew within renew_deadline must be taken for gone by itself before others may take over after
 // lease_duration: on_lost is called then, and the process is expected to end at once. Observed times count, not the
-// clock times written in the lease, so that clock steps and skew do no harm.
+// clock times written in the lease, so that clock steps and skew do no harm. A holder that was frozen knows when it
+// wakes that it is none any more. Single calls to the API server take half of renew_deadline at most. Who may be
+// elected needs get, create and update of the Lease.
 #pragma once
 
 #include <functional>
@@ -29,7 +31,7 @@ class LeaderElection {
   static std::unique_ptr<LeaderElection> start(const Env& env, Client& client, Options options);
   virtual ~LeaderElection() = default;  // as release()
   virtual bool is_leader() const = 0;
-  // Gives the lease up, so that another replica need not wait. Idempotent.
+  // Gives the lease up, so that another replica need not wait. Idempotent. Not from on_acquired or on_lost.
   virtual void release() = 0;
 };
 
