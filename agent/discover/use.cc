@@ -197,7 +197,7 @@ std::vector<PodUse> PodFinder::read(const std::vector<std::string>& uids, const 
           v2.has_value() ? *v2
                          : tree_.read_number(absl::StrCat(place.memory_folder, "/memory.usage_in_bytes")).value_or(0);
     }
-    if (own_network[i] && !place.process.empty()) use.traffic = read_process_traffic(tree_, place.process);
+    if (!place.process.empty()) use.traffic = read_process_traffic(tree_, place.process);
     uses.push_back(use);
   }
   return uses;

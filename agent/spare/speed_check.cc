@@ -24,7 +24,10 @@ CheckedSpeed SpeedCheck::update(const Sample& sample) {
   if (sample.claimed_bits_per_second != claim_ || sample.claimed_by != claimed_by_) {
     claim_ = sample.claimed_bits_per_second;
     claimed_by_ = sample.claimed_by;
+    // Another link, perhaps a slower one: what went through before says nothing about it.
     fastest_ = 0;
+    window_begin_.reset();
+    received_ = sent_ = Rate();
   }
   observe(sample);
   CheckedSpeed speed{claim_, claimed_by_, false, claim_};

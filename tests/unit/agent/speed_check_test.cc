@@ -71,6 +71,15 @@ TEST(SpeedCheck, StaysUntilTheClaimChanges) {
   EXPECT_EQ(speed.bits_per_second, 10e9);
 }
 
+TEST(SpeedCheck, LinkThatBecameSlowerIsNotJudgedByItsPast) {
+  Nic nic(10e9, SpeedSource::kSysfs);
+  nic.run(14, 8e9, 8e9);
+  nic.sample().claimed_bits_per_second = 1e9;  // in the middle of a window
+  const CheckedSpeed speed = nic.run(40, 0.5e9, 0.5e9);
+  EXPECT_FALSE(speed.lied);
+  EXPECT_EQ(speed.bits_per_second, 1e9);
+}
+
 TEST(SpeedCheck, FasterThanWasMeasuredIsNoLie) {
   Nic nic(1e9, SpeedSource::kMeasured);
   const CheckedSpeed speed = nic.run(10, 3e9, 0);
