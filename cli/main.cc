@@ -1,4 +1,4 @@
-// gleaner: plan, run, coordinator, bench.
+// gleaner: plan, run, coordinator, bench, and what reads a cluster; also as the plugin `kubectl gleaner`.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -6,7 +6,11 @@
 
 int main(int argc, char** argv) {
   CLI::App app{"Gleaner: spare machines' CPUs and NICs make distributed training faster"};
-  app.name("gleaner");
+  // kubectl runs a plugin by the name of its file.
+  const absl::string_view program = argc > 0 ? argv[0] : "";
+  const bool plugin = program.substr(program.rfind('/') + 1) == "kubectl-gleaner";
+  const char* name = plugin ? "kubectl gleaner" : "gleaner";
+  app.name(name);
   app.require_subcommand(1);
   app.set_version_flag("--version", GLEANER_VERSION);
   gleaner::cli::Context context;
@@ -14,6 +18,11 @@ int main(int argc, char** argv) {
   gleaner::cli::add_run(app, context);
   gleaner::cli::add_coordinator(app, context);
   gleaner::cli::add_bench(app, context);
+  gleaner::cli::add_status(app, context);
+  gleaner::cli::add_explain_job(app, context);
+  gleaner::cli::add_top(app, context);
+  gleaner::cli::add_logs_hint(app, context);
+  gleaner::cli::add_completion(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -22,6 +31,6 @@ int main(int argc, char** argv) {
   }
   const absl::Status status = context.run();
   if (status.ok()) return context.exit_status;
-  std::cerr << "gleaner " << context.command << ": " << status.message() << "\n";
+  std::cerr << name << " " << context.command << ": " << status.message() << "\n";
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }

@@ -1,13 +1,15 @@
-// gleaner plan: the plan of a job that is not running.
+// gleaner plan: the plan of a job that is not running, from numbers or from what a cluster has to spare.
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/cluster/access.h"
+#include "cli/cluster/job_plan.h"
+#include "cli/cluster/machines.h"
 #include "cli/commands.h"
 #include "cli/tensor_list.h"
 #include "common/base/status_macros.h"
@@ -20,6 +22,8 @@ namespace gleaner::cli {
 namespace {
 
 struct Flags {
+  std::string job;  // of a cluster; empty: by numbers
+  ClusterFlags cluster;
   int64_t workers = -1;  // -1: as many as there are bandwidths
   int64_t summers = -1;
   std::string bandwidth;
@@ -78,13 +82,14 @@ absl::StatusOr<plan::Fleet> fleet_of(const Flags& flags) {
   return fleet;
 }
 
-absl::StatusOr<plan::Plan> plan_of(const Flags& flags) {
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, fleet_of(flags));
+absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const Flags& flags) {
   if (flags.tensors.empty() == flags.bytes.empty()) {
     return absl::InvalidArgumentError("give either --tensors FILE or --bytes N");
   }
-  GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors,
-                       flags.tensors.empty() ? one_tensor(flags.bytes) : read_tensors(flags.tensors));
+  return flags.tensors.empty() ? one_tensor(flags.bytes) : read_tensors(flags.tensors);
+}
+
+absl::StatusOr<plan::Plan> plan_of(const Flags& flags, const plan::Fleet& fleet, std::vector<plan::Tensor> tensors) {
   plan::PartitionOptions options;
   if (!flags.partition_bytes.empty()) {
     const auto bytes = parse_bytes(flags.partition_bytes);
@@ -104,23 +109,30 @@ void append_number(std::string& text, double value) {
   text.append(digits, end);
 }
 
-void append_machines(std::string& text, const plan::Explanation& explanation, size_t begin, size_t end) {
+// `nodes`: of all machines, empty where there is none.
+void append_machines(std::string& text, const plan::Explanation& explanation, const std::vector<std::string>& nodes,
+                     size_t begin, size_t end) {
   for (size_t member = begin; member < end; ++member) {
     const plan::MachineLoad& machine = explanation.machines[member];
     absl::StrAppend(&text, member == begin ? "\n" : ",\n", "    {\"bandwidth\": ");
     append_number(text, machine.bits_per_second);
-    absl::StrAppend(&text, ", \"bytes\": ", machine.owned_bytes, "}");
+    absl::StrAppend(&text, ", \"bytes\": ", machine.owned_bytes);
+    if (member < nodes.size() && !nodes[member].empty()) {
+      absl::StrAppend(&text, ", \"node\": ", nlohmann::json(nodes[member]).dump());
+    }
+    text += "}";
   }
 }
 
 // Written by hand: a plan may have millions of partitions, and a tree of them would take seconds.
-std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation) {
+std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation,
+                    const std::vector<std::string>& nodes) {
   std::string text;
   text.reserve((explanation.machines.size() + plan.partitions.size()) * 128);
   text += "{\n  \"workers\": [";
-  append_machines(text, explanation, 0, explanation.workers);
+  append_machines(text, explanation, nodes, 0, explanation.workers);
   text += "\n  ],\n  \"summers\": [";
-  append_machines(text, explanation, explanation.workers, explanation.machines.size());
+  append_machines(text, explanation, nodes, explanation.workers, explanation.machines.size());
   text += "\n  ],\n  \"partitions\": [";
   absl::string_view separator = "\n";
   for (uint32_t tensor = 0; tensor < plan.tensors.size(); ++tensor) {
@@ -139,17 +151,45 @@ std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation
   return text;
 }
 
-absl::Status run_plan(const Flags& flags) {
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags));
+absl::Status print_plan(const Flags& flags, const plan::Plan& plan, const std::string& head,
+                        const std::vector<std::string>& nodes) {
   const plan::Explanation explanation = plan::explain(plan);
-  std::string text;
-  if (flags.output == "json") text = to_json(plan, explanation);
-  if (flags.output == "table") text = plan::to_table(explanation);
-  if (flags.output == "explain") text = plan::to_text(explanation);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    return absl::UnavailableError("cannot write the plan to standard output");
+  if (flags.output == "json") return print(to_json(plan, explanation, nodes));
+  return print(absl::StrCat(head, flags.output == "table" ? plan::to_table(explanation) : plan::to_text(explanation)));
+}
+
+// What is reduced in a step: as told, or as the job's workers declared it the last time it ran.
+absl::StatusOr<std::vector<plan::Tensor>> tensors_of_job(const Flags& flags, ClusterAccess& access) {
+  if (!flags.tensors.empty() || !flags.bytes.empty()) return tensors_of(flags);
+  GLN_ASSIGN_OR_RETURN(const std::optional<types::ReductionPlan> plan, access.plan(flags.job));
+  if (!plan || plan->spec.bytes_per_step == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("TrainingJob ", access.ns(), "/", flags.job,
+                     " has declared no tensors yet: say what a step reduces, --bytes N or --tensors FILE"));
   }
-  return absl::OkStatus();
+  return one_tensor(absl::StrCat(plan->spec.bytes_per_step));
+}
+
+absl::Status run_job_plan(const Flags& flags) {
+  if (flags.workers >= 0 || flags.summers >= 0 || !flags.bandwidth.empty() || !flags.worker_bandwidths.empty() ||
+      !flags.summer_bandwidths.empty()) {
+    return absl::InvalidArgumentError("give either JOB or numbers: the cluster says what machines JOB would have");
+  }
+  GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags.cluster));
+  GLN_ASSIGN_OR_RETURN(const types::TrainingJob job, access->job(flags.job));
+  GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of_job(flags, *access));
+  GLN_ASSIGN_OR_RETURN(const ReadMachines machines, read_machines(*access));
+  GLN_ASSIGN_OR_RETURN(const JobFleet fleet, fleet_for(job, machines.fleet, machines.pods, access->now()));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet.fleet, std::move(tensors)));
+  return print_plan(flags, plan, to_text(job, fleet), fleet.nodes);
+}
+
+absl::Status run_plan(const Flags& flags) {
+  if (!flags.job.empty()) return run_job_plan(flags);
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, fleet_of(flags));
+  GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of(flags));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet, std::move(tensors)));
+  return print_plan(flags, plan, "", {});
 }
 
 }  // namespace
@@ -157,6 +197,8 @@ absl::Status run_plan(const Flags& flags) {
 void add_plan(CLI::App& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   CLI::App* plan = app.add_subcommand("plan", "Compute who sums what, and how fast a step can be");
+  plan->add_option("JOB", flags->job, "A TrainingJob of a cluster, instead of --workers and what goes with it");
+  add_connection_flags(*plan, flags->cluster, Namespaces::kOne);
   plan->add_option("--workers", flags->workers, "Worker (GPU) machines, 1 or more")
       ->check(CLI::Range(int64_t{1}, int64_t{plan::kMaxMembers}));
   plan->add_option("--summers", flags->summers, "Summers on CPU machines, 0 or more [default: 0]")

@@ -53,6 +53,10 @@ class Api:
         self._port = int(port)
         self._tls = ssl.create_default_context(cafile=str(plane.describe()["ca"]))
 
+    @property
+    def kubeconfig(self) -> Path:
+        return self._plane.kubeconfig
+
     def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Answer:
         connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._tls)
         with contextlib.closing(connection):

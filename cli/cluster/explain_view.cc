@@ -1,0 +1,171 @@
+#include "cli/cluster/explain_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/cluster/table.h"
+#include "common/base/units.h"
+#include "common/plan/model.h"
+
+namespace gleaner::cli {
+namespace {
+
+// Bounds that differ by less are the same.
+constexpr double kSame = 1e-9;
+
+plan::Fleet fleet_of(const types::ReductionPlan& plan) {
+  plan::Fleet fleet;
+  for (const types::PlanMember& member : plan.spec.members) {
+    (member.role == "worker" ? fleet.worker_bits_per_second : fleet.summer_bits_per_second)
+        .push_back(member.bits_per_second);
+  }
+  return fleet;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+JobLimit limit_of(const plan::Fleet& fleet, double bytes, double bound_seconds) {
+  if (bound_seconds <= 0) return JobLimit::kNothingMoves;
+  const double slowest = *std::min_element(fleet.worker_bits_per_second.begin(), fleet.worker_bits_per_second.end());
+  return bound_seconds <= 8 * bytes / slowest * (1 + kSame) ? JobLimit::kSlowestWorker : JobLimit::kAllLinks;
+}
+
+std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
+
+std::string step_lines(const ExplainedJob& job) {
+  if (job.limit == JobLimit::kNothingMoves) return "Step       nothing has to move\n";
+  const types::ReductionPlanSpec& spec = job.plan.spec;
+  std::string text = absl::StrFormat("Step       %s as planned, %.4f of the bound of %s; %s binds\n",
+                                     format_seconds(job.seconds), job.seconds / spec.bound_seconds,
+                                     format_seconds(spec.bound_seconds), job.machines[job.binding].member.name);
+  if (spec.bound_without_summers_seconds > spec.bound_seconds * (1 + kSame)) {
+    absl::StrAppendFormat(&text, "Without    summers the bound is %s, %.2f times as long\n",
+                          format_seconds(spec.bound_without_summers_seconds),
+                          spec.bound_without_summers_seconds / spec.bound_seconds);
+  }
+  const types::ReductionPlanStatus& status = job.plan.status;
+  if (status.steps > 0 && status.step_communication_seconds > 0) {
+    absl::StrAppendFormat(&text, "Measured   %s a step over %d steps: efficiency %.1f %%, goodput %s/s per worker\n",
+                          format_seconds(status.step_communication_seconds), status.steps, status.efficiency * 100,
+                          format_bytes(status.goodput_bytes_per_second));
+  }
+  return text;
+}
+
+std::string limit_lines(const ExplainedJob& job) {
+  if (job.limit == JobLimit::kNothingMoves) return "";
+  std::string text = "Limit      all links together: each is busy from the first byte to the last\n";
+  if (job.limit == JobLimit::kSlowestWorker) {
+    const auto slowest = std::min_element(job.machines.begin(), job.machines.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.member.role != "worker", a.member.bits_per_second) <
+             std::pair(b.member.role != "worker", b.member.bits_per_second);
+    });
+    text = absl::StrFormat("Limit      %s at %s: its own gradient fills its link; only a faster link helps\n",
+                           slowest->member.name, format_bits_per_second(slowest->member.bits_per_second));
+  }
+  const double saved = 1 - job.one_more_bound_seconds / job.plan.spec.bound_seconds;
+  absl::StrAppendFormat(&text, "One more   summer of %s: ", format_bits_per_second(job.one_more_bits_per_second));
+  absl::StrAppend(&text, saved > kSame ? absl::StrFormat("bound %s, %s less\n",
+                                                         format_seconds(job.one_more_bound_seconds), percent(saved))
+                                       : "no gain\n");
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan) {
+  const types::ReductionPlanSpec& spec = plan.spec;
+  if (spec.bytes_per_step == 0) {
+    return absl::FailedPreconditionError(
+        "its plan has no tensors yet: workers declare them with their first push_pull, when all of them run");
+  }
+  const plan::Fleet fleet = fleet_of(plan);
+  if (const absl::Status valid = plan::validate(fleet); !valid.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("its ReductionPlan: ", valid.message()));
+  }
+  const auto bytes = static_cast<double>(spec.bytes_per_step);
+  ExplainedJob job;
+  for (const types::PlanMember& member : spec.members) {
+    job.machines.push_back({member, static_cast<double>(member.owned_bytes) / bytes,
+                            8 * static_cast<double>(member.traffic_bytes) / member.bits_per_second});
+    if (job.machines.back().seconds > job.seconds) {
+      job.seconds = job.machines.back().seconds;
+      job.binding = job.machines.size() - 1;
+    }
+  }
+  job.limit = limit_of(fleet, bytes, spec.bound_seconds);
+  job.one_more_bits_per_second = median(fleet.k() > 0 ? fleet.summer_bits_per_second : fleet.worker_bits_per_second);
+  plan::Fleet larger = fleet;
+  larger.summer_bits_per_second.push_back(job.one_more_bits_per_second);
+  job.one_more_bound_seconds = plan::bound_seconds(larger, bytes);
+  job.plan = std::move(plan);
+  return job;
+}
+
+std::string to_text(const ExplainedJob& job) {
+  const types::ReductionPlanSpec& spec = job.plan.spec;
+  std::vector<std::vector<std::string>> rows = {
+      {"MACHINE", "NODE", "BANDWIDTH", "OWNS", "SHARE", "MOVES EACH WAY", "TAKES", ""}};
+  for (size_t i = 0; i < job.machines.size(); ++i) {
+    const ExplainedMachine& machine = job.machines[i];
+    const bool binds = i == job.binding && job.limit != JobLimit::kNothingMoves;
+    rows.push_back({machine.member.name, or_dash(machine.member.node),
+                    format_bits_per_second(machine.member.bits_per_second),
+                    format_bytes(static_cast<double>(machine.member.owned_bytes)), percent(machine.share),
+                    format_bytes(static_cast<double>(machine.member.traffic_bytes)), format_seconds(machine.seconds),
+                    binds ? "binds" : ""});
+  }
+  return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
+                      format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
+                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", step_lines(job), limit_lines(job));
+}
+
+nlohmann::json to_json(const ExplainedJob& job) {
+  using nlohmann::json;
+  const types::ReductionPlanSpec& spec = job.plan.spec;
+  const types::ReductionPlanStatus& status = job.plan.status;
+  json machines = json::array();
+  for (size_t i = 0; i < job.machines.size(); ++i) {
+    const types::PlanMember& member = job.machines[i].member;
+    machines.push_back({{"name", member.name},
+                        {"role", member.role},
+                        {"pod", member.pod},
+                        {"node", member.node},
+                        {"bandwidth", member.bits_per_second},
+                        {"bytes", member.owned_bytes},
+                        {"share", job.machines[i].share},
+                        {"traffic_bytes", member.traffic_bytes},
+                        {"seconds", job.machines[i].seconds},
+                        {"binds", i == job.binding && job.limit != JobLimit::kNothingMoves}});
+  }
+  const char* limit = job.limit == JobLimit::kAllLinks        ? "all_links"
+                      : job.limit == JobLimit::kSlowestWorker ? "slowest_worker"
+                                                              : "nothing_moves";
+  return {
+      {"namespace", job.plan.meta.ns},
+      {"job", job.plan.meta.name},
+      {"epoch", spec.epoch},
+      {"attempt", spec.attempt},
+      {"bytes_per_step", spec.bytes_per_step},
+      {"tensors", spec.tensors},
+      {"partitions", spec.partitions},
+      {"machines", std::move(machines)},
+      {"seconds", job.seconds},
+      {"bound_seconds", spec.bound_seconds},
+      {"bound_without_summers_seconds", spec.bound_without_summers_seconds},
+      {"limit", limit},
+      {"one_more_summer", {{"bandwidth", job.one_more_bits_per_second}, {"bound_seconds", job.one_more_bound_seconds}}},
+      {"measured",
+       {{"steps", status.steps},
+        {"step_seconds", status.step_communication_seconds},
+        {"efficiency", status.efficiency},
+        {"goodput_bytes_per_second", status.goodput_bytes_per_second}}}};
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,41 @@
+// What each machine of a running job does, what a step waits for, and what one more summer would buy. Pure.
+//
+// The figures are those of the job's ReductionPlan, which the operator keeps, and of the bandwidth model
+// (docs/model.md).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "operator/types/reduction_plan.h"
+
+namespace gleaner::cli {
+
+enum class JobLimit { kNothingMoves, kSlowestWorker, kAllLinks };
+
+struct ExplainedMachine {
+  types::PlanMember member;
+  double share = 0;    // owned, of a step's bytes
+  double seconds = 0;  // traffic over bandwidth
+};
+
+struct ExplainedJob {
+  types::ReductionPlan plan;
+  std::vector<ExplainedMachine> machines;
+  size_t binding = 0;  // the machine that takes longest
+  double seconds = 0;  // of a step, as planned
+  JobLimit limit = JobLimit::kNothingMoves;
+  // One more summer, as fast as the median summer, or worker where there is none.
+  double one_more_bits_per_second = 0, one_more_bound_seconds = 0;
+};
+
+// FailedPrecondition: the plan has no tensors yet. InvalidArgument: it isn't one that an operator wrote.
+absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan);
+
+std::string to_text(const ExplainedJob& job);
+nlohmann::json to_json(const ExplainedJob& job);
+
+}  // namespace gleaner::cli

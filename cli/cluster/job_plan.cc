@@ -1,0 +1,166 @@
+#include "cli/cluster/job_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/units.h"
+#include "operator/reconcile/summers.h"
+#include "operator/types/meta.h"
+
+namespace gleaner::cli {
+namespace {
+
+using placement::Machine;
+using Machines = std::vector<std::shared_ptr<const Machine>>;
+
+constexpr size_t kRefusalsShown = 5;
+
+double speed_of(const Machine* machine) {
+  return machine == nullptr || machine->profile == nullptr ? 0 : machine->profile->status.bits_per_second;
+}
+
+double lower_known(double one, double other) {
+  if (one <= 0) return other;
+  return other <= 0 ? one : std::min(one, other);
+}
+
+// Of machines that take pods; 0: none is known.
+double median_speed(const Machines& machines) {
+  std::vector<double> speeds;
+  for (const auto& machine : machines) {
+    if (machine->schedulable && speed_of(machine.get()) > 0) speeds.push_back(speed_of(machine.get()));
+  }
+  if (speeds.empty()) return 0;
+  const auto middle = speeds.begin() + static_cast<std::ptrdiff_t>(speeds.size() / 2);
+  std::nth_element(speeds.begin(), middle, speeds.end());
+  return *middle;
+}
+
+// The worker pods of the current attempt, by index; their template's limit stands for those that are not there.
+std::vector<const placement::Pod*> workers_of(const types::TrainingJob& job, const std::vector<placement::Pod>& pods) {
+  std::vector<const placement::Pod*> workers(job.workers.replicas);
+  for (const placement::Pod& pod : pods) {
+    if (pod.job != job.meta.key() || pod.role != "worker" || pod.finished) continue;
+    // "digits-worker-3", or "digits-worker-3-r1".
+    const std::string prefix = absl::StrCat(job.meta.key(), "-worker-");
+    if (pod.key.rfind(prefix, 0) != 0) continue;
+    uint32_t index = 0;
+    const std::string rest = pod.key.substr(prefix.size());
+    if (absl::SimpleAtoi(rest.substr(0, rest.find('-')), &index) && index < workers.size()) workers[index] = &pod;
+  }
+  return workers;
+}
+
+double template_limit(const types::TrainingJob& job) {
+  nlohmann::json pod = job.workers.pod_template.is_object() ? job.workers.pod_template : nlohmann::json::object();
+  if (!pod["metadata"].is_object()) pod["metadata"] = nlohmann::json::object();
+  pod["metadata"]["labels"] = {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, "worker"}};
+  const auto parsed = placement::parse_pod(pod);
+  return parsed.ok() ? parsed->bits_per_second : 0;
+}
+
+placement::SummerRequest request_for(const types::TrainingJob& job, const placement::Fleet& cluster) {
+  placement::SummerRequest request;
+  request.job = job.meta.key();
+  request.max_bits_per_second = job.communication.summers.bits_per_second;
+  nlohmann::json pod = {{"metadata",
+                         {{"name", "summer"},
+                          {"namespace", job.meta.ns},
+                          {"labels", {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, "summer"}}}}},
+                        {"spec", {{"containers", {{{"resources", job.communication.summers.resources}}}}}}};
+  if (const auto parsed = placement::parse_pod(pod); parsed.ok()) {
+    if (parsed->cpus > 0) request.cpus = parsed->cpus;
+    request.memory_bytes = parsed->memory_bytes;
+  }
+  for (std::string& node : cluster.worker_nodes(job.meta.key())) request.worker_nodes.insert(std::move(node));
+  return request;
+}
+
+// Its summers are counted again, so what they were given is given back first.
+Machines without_summers_of(const types::TrainingJob& job, const std::vector<placement::Pod>& pods, Machines machines) {
+  for (auto& machine : machines) {
+    auto freed = std::make_shared<Machine>(*machine);
+    for (const placement::Pod& pod : pods) {
+      if (pod.job != job.meta.key() || pod.role != "summer" || pod.node != machine->name || pod.finished) continue;
+      freed->commitment.summers -= std::min(1u, freed->commitment.summers);
+      freed->commitment.summer_cpus = std::max(0.0, freed->commitment.summer_cpus - pod.cpus);
+      freed->commitment.summer_bits_per_second =
+          std::max(0.0, freed->commitment.summer_bits_per_second - pod.bits_per_second);
+    }
+    machine = std::move(freed);
+  }
+  return machines;
+}
+
+}  // namespace
+
+absl::StatusOr<JobFleet> fleet_for(const types::TrainingJob& job, const placement::Fleet& cluster,
+                                   const std::vector<placement::Pod>& pods, absl::Time now) {
+  const Machines machines = without_summers_of(job, pods, cluster.machines());
+  JobFleet result;
+  result.assumed_bits_per_second = lower_known(template_limit(job), median_speed(machines));
+  for (const placement::Pod* worker : workers_of(job, pods)) {
+    double known = 0;
+    if (worker != nullptr && !worker->node.empty()) {
+      known = lower_known(worker->bits_per_second, speed_of(cluster.machine(worker->node).get()));
+    }
+    if (known <= 0) ++result.assumed;
+    result.fleet.worker_bits_per_second.push_back(known > 0 ? known : result.assumed_bits_per_second);
+    result.nodes.push_back(worker == nullptr ? "" : worker->node);
+  }
+  if (result.assumed > 0 && result.assumed_bits_per_second <= 0) {
+    return absl::FailedPreconditionError(
+        "no NodeProfile says how fast a machine's network is: are the agents running? `gleaner top` shows what they "
+        "say");
+  }
+  if (!reconcile::wants_summers(job)) return result;
+  const placement::SummerRequest request = request_for(job, cluster);
+  std::vector<const Machine*> pointers;
+  for (const auto& machine : machines) {
+    pointers.push_back(machine.get());
+    const placement::Verdict verdict = placement::judge_summer(*machine, request, now);
+    if (!verdict.fits) result.refusals.push_back(absl::StrCat(machine->name, ": ", verdict.why_not));
+  }
+  std::sort(result.refusals.begin(), result.refusals.end());
+  for (const placement::Candidate& summer : reconcile::choose_summers(
+           job, result.fleet.worker_bits_per_second, placement::summer_candidates(pointers, request, now))) {
+    result.fleet.summer_bits_per_second.push_back(summer.bits_per_second);
+    result.nodes.push_back(summer.node);
+  }
+  return result;
+}
+
+std::string to_text(const types::TrainingJob& job, const JobFleet& fleet) {
+  std::string text = absl::StrCat("TrainingJob ", job.meta.key(), ", with what the cluster has to spare now\n");
+  const uint32_t n = fleet.fleet.n();
+  for (size_t i = 0; i < fleet.nodes.size(); ++i) {
+    if (fleet.nodes[i].empty()) continue;
+    absl::StrAppend(&text, i < n ? absl::StrCat("worker/", i) : absl::StrCat("summer/", i - n), " on ", fleet.nodes[i],
+                    "\n");
+  }
+  if (fleet.assumed > 0) {
+    absl::StrAppend(&text, "Workers on no machine yet: ", fleet.assumed, ", taken to have ",
+                    format_bits_per_second(fleet.assumed_bits_per_second), " each\n");
+  }
+  if (!reconcile::wants_summers(job)) {
+    absl::StrAppend(&text, "Summers: none; ",
+                    job.workers.replicas < 2                                    ? "one worker needs none"
+                    : job.communication.strategy == types::Strategy::kColocated ? "the strategy is Colocated"
+                                                                                : "communication.summers.max is 0",
+                    "\n");
+  } else if (fleet.fleet.k() < job.communication.summers.max) {
+    absl::StrAppend(&text, "Summers: ", fleet.fleet.k(), " of at most ", job.communication.summers.max,
+                    ": one more would not help, or there is no machine for it\n");
+    for (size_t i = 0; i < std::min(kRefusalsShown, fleet.refusals.size()); ++i) {
+      absl::StrAppend(&text, "  not on ", fleet.refusals[i], "\n");
+    }
+    if (fleet.refusals.size() > kRefusalsShown) {
+      absl::StrAppend(&text, "  and ", fleet.refusals.size() - kRefusalsShown, " more\n");
+    }
+  }
+  return absl::StrCat(text, "\n");
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,144 @@
+#include "cli/cluster/job_view.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/cluster/table.h"
+#include "common/base/units.h"
+
+namespace gleaner::cli {
+namespace {
+
+constexpr size_t kEvents = 10;
+
+using Line = std::vector<std::string>;
+
+std::string text_of(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::string workers(const types::TrainingJobStatus& status, uint32_t replicas) {
+  return absl::StrCat(status.workers_ready + status.workers_succeeded, "/", replicas);
+}
+
+// Since when the job is in its phase: the latest transition of a condition that holds.
+std::string since(const types::TrainingJobStatus& status, absl::Time now) {
+  absl::Time latest = absl::InfinitePast();
+  for (const types::Condition& condition : status.conditions) {
+    if (condition.status) latest = std::max(latest, condition.last_transition);
+  }
+  return latest == absl::InfinitePast() ? "" : absl::StrCat(", since ", age(latest, now));
+}
+
+std::string worker_line(const types::TrainingJob& job) {
+  const types::TrainingJobStatus& status = job.status;
+  std::string text = absl::StrCat(status.workers_ready, " of ", job.workers.replicas, " running");
+  if (status.workers_succeeded > 0) absl::StrAppend(&text, ", ", status.workers_succeeded, " succeeded");
+  if (status.workers_failed > 0) absl::StrAppend(&text, ", ", status.workers_failed, " failed");
+  if (job.workers.local_ranks > 1) absl::StrAppend(&text, ", ", job.workers.local_ranks, " processes each");
+  return text;
+}
+
+std::string summer_line(const types::TrainingJob& job) {
+  if (job.communication.strategy == types::Strategy::kColocated) return "none: the strategy is Colocated";
+  const types::SummersWanted& wanted = job.communication.summers;
+  if (wanted.max == 0) return "none wanted";
+  return absl::StrCat(job.status.summers_ready, " running, ", wanted.min, " to ", wanted.max, " wanted");
+}
+
+void append_plan(std::vector<Line>& lines, const types::ReductionPlan& plan) {
+  lines.push_back({"Plan", absl::StrCat("epoch ", plan.spec.epoch, " of attempt ", plan.spec.attempt, ", ",
+                                        plan.status.acknowledged, " of ", plan.spec.members.size(), " acknowledged")});
+  if (plan.spec.bytes_per_step == 0) return;
+  std::string bound = absl::StrCat(format_seconds(plan.spec.bound_seconds), " a step");
+  if (plan.spec.bound_without_summers_seconds > plan.spec.bound_seconds) {
+    absl::StrAppend(&bound, ", without summers ", format_seconds(plan.spec.bound_without_summers_seconds));
+  }
+  lines.push_back({"Bound", bound});
+  if (plan.status.steps == 0 || plan.status.step_communication_seconds <= 0) return;
+  lines.push_back(
+      {"Measured", absl::StrFormat("%s a step over %d steps, efficiency %.1f %%, goodput %s/s per worker",
+                                   format_seconds(plan.status.step_communication_seconds), plan.status.steps,
+                                   plan.status.efficiency * 100, format_bytes(plan.status.goodput_bytes_per_second))});
+}
+
+std::string conditions_table(const std::vector<types::Condition>& conditions, absl::Time now) {
+  if (conditions.empty()) return "";
+  std::vector<Line> rows = {{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}};
+  for (const types::Condition& condition : conditions) {
+    rows.push_back({condition.type, condition.status ? "True" : "False", age(condition.last_transition, now),
+                    or_dash(condition.reason), condition.message});
+  }
+  return absl::StrCat("\n", table(rows));
+}
+
+std::string events_table(std::vector<JobEvent> events, absl::Time now) {
+  if (events.empty()) return "\nNo recent events.\n";
+  std::stable_sort(events.begin(), events.end(), [](const auto& a, const auto& b) { return a.last < b.last; });
+  std::vector<Line> rows = {{"AGE", "TYPE", "REASON", "COUNT", "MESSAGE"}};
+  const size_t first = events.size() > kEvents ? events.size() - kEvents : 0;
+  for (size_t i = first; i < events.size(); ++i) {
+    const JobEvent& event = events[i];
+    rows.push_back({age(event.last, now), event.type, event.reason, absl::StrCat(event.count), event.message});
+  }
+  return absl::StrCat("\n", table(rows));
+}
+
+}  // namespace
+
+JobEvent parse_event(const nlohmann::json& object) {
+  JobEvent event;
+  event.type = text_of(object, "type");
+  event.reason = text_of(object, "reason");
+  event.message = text_of(object, "message");
+  const auto count = object.find("count");
+  if (count != object.end() && count->is_number_integer()) event.count = count->get<int64_t>();
+  for (const char* field : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
+    const auto time = types::parse_time(text_of(object, field));
+    if (!time.ok()) continue;
+    event.last = *time;
+    break;
+  }
+  return event;
+}
+
+std::string jobs_table(std::vector<types::TrainingJob> jobs, bool with_namespace, absl::Time now) {
+  std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.meta.ns, a.meta.name) < std::tie(b.meta.ns, b.meta.name);
+  });
+  std::vector<Line> rows = {{"NAME", "PHASE", "WORKERS", "SUMMERS", "EPOCH", "GOODPUT", "EFFICIENCY", "AGE"}};
+  for (const types::TrainingJob& job : jobs) {
+    const types::TrainingJobStatus& status = job.status;
+    rows.push_back({job.meta.name, or_dash(status.phase), workers(status, job.workers.replicas),
+                    absl::StrCat(status.summers_ready), status.epoch == 0 ? "-" : absl::StrCat(status.epoch),
+                    or_dash(status.goodput), or_dash(status.efficiency), age(job.meta.creation_time, now)});
+  }
+  if (with_namespace) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      rows[i].insert(rows[i].begin(), i == 0 ? "NAMESPACE" : jobs[i - 1].meta.ns);
+    }
+  }
+  return table(rows);
+}
+
+std::string job_text(const types::TrainingJob& job, const std::optional<types::ReductionPlan>& plan,
+                     std::vector<JobEvent> events, absl::Time now) {
+  std::vector<Line> lines = {
+      {"Name", job.meta.name},
+      {"Namespace", job.meta.ns},
+      {"Phase",
+       absl::StrCat(job.status.phase.empty() ? "not looked at yet: is the operator running?" : job.status.phase,
+                    since(job.status, now))},
+      {"Age", age(job.meta.creation_time, now)},
+      {"Workers", worker_line(job)},
+      {"Summers", summer_line(job)},
+      {"Restarts", absl::StrCat(job.status.restarts, " of ", job.run_policy.backoff_limit)}};
+  if (plan) append_plan(lines, *plan);
+  return absl::StrCat(table(lines), conditions_table(job.status.conditions, now), events_table(std::move(events), now));
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,116 @@
+#include "cli/cluster/top_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/cluster/table.h"
+#include "common/base/units.h"
+
+namespace gleaner::cli {
+namespace {
+
+using placement::Machine;
+
+double spare_of(const Machine& machine) {
+  return machine.profile == nullptr ? -1 : machine.profile->status.spare.bits_per_second;
+}
+
+void sort_by_spare(Machines& machines) {
+  std::sort(machines.begin(), machines.end(), [](const auto& a, const auto& b) {
+    return std::pair(-spare_of(*a), a->name) < std::pair(-spare_of(*b), b->name);
+  });
+}
+
+// Whether any job could have a summer there, with the smallest wishes.
+placement::Verdict judge(const Machine& machine, absl::Time now) { return judge_summer(machine, {}, now); }
+
+std::string machines_table(const Machines& machines, absl::Time now) {
+  std::vector<std::vector<std::string>> rows = {
+      {"NODE", "SPEED", "SPARE BANDWIDTH", "SPARE CPU", "SPARE MEMORY", "SUMMERS", "PROFILE", "FOR A SUMMER"}};
+  for (const auto& machine : machines) {
+    const placement::Verdict verdict = judge(*machine, now);
+    std::vector<std::string> row = {machine->name, "-", "-", "-", "-", absl::StrCat(machine->commitment.summers), "-"};
+    if (machine->profile != nullptr) {
+      const types::NodeProfileStatus& status = machine->profile->status;
+      row[1] = status.bits_per_second > 0 ? format_bits_per_second(status.bits_per_second) : "unknown";
+      row[2] = format_bits_per_second(status.spare.bits_per_second);
+      row[3] = absl::StrFormat("%.1f of %.0f", status.spare.cpus, status.cpus);
+      row[4] = format_bytes(static_cast<double>(status.spare.memory_bytes));
+      row[6] = absl::StrCat(age(status.observed_time, now), status.observed_time == absl::InfinitePast() ? "" : " old");
+    }
+    row.push_back(verdict.fits ? format_bits_per_second(verdict.bits_per_second)
+                               : absl::StrCat("no: ", verdict.why_not));
+    rows.push_back(std::move(row));
+  }
+  return table(rows);
+}
+
+// "12.3 MB/s" as a number, for the order; what isn't one is 0.
+double goodput_of(const types::TrainingJob& job) {
+  const std::string& text = job.status.goodput;
+  const size_t space = text.find(' ');
+  if (space == std::string::npos) return 0;
+  const auto scale = parse_bytes(absl::StrCat(1, text.substr(space + 1, text.find('/') - space - 1)));
+  double number = 0;
+  return scale.ok() && absl::SimpleAtod(text.substr(0, space), &number) ? number * static_cast<double>(*scale) : 0;
+}
+
+std::string jobs_table(const std::vector<types::TrainingJob>& jobs) {
+  std::vector<std::vector<std::string>> rows = {
+      {"JOB", "PHASE", "WORKERS", "SUMMERS", "BOUND", "GOODPUT", "EFFICIENCY"}};
+  for (const types::TrainingJob& job : jobs) {
+    rows.push_back({job.meta.key(), or_dash(job.status.phase),
+                    absl::StrCat(job.status.workers_ready, "/", job.workers.replicas),
+                    absl::StrCat(job.status.summers_ready), or_dash(job.status.bound), or_dash(job.status.goodput),
+                    or_dash(job.status.efficiency)});
+  }
+  return table(rows);
+}
+
+}  // namespace
+
+std::string top_text(Machines machines, std::vector<types::TrainingJob> jobs, absl::Time now) {
+  sort_by_spare(machines);
+  jobs.erase(std::remove_if(jobs.begin(), jobs.end(), [](const auto& job) { return job.status.workers_ready == 0; }),
+             jobs.end());
+  std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
+    return std::pair(-goodput_of(a), a.meta.key()) < std::pair(-goodput_of(b), b.meta.key());
+  });
+  return absl::StrCat(machines.empty() ? "No nodes.\n" : machines_table(machines, now), "\n",
+                      jobs.empty() ? "No job has workers running.\n" : jobs_table(jobs));
+}
+
+nlohmann::json top_json(Machines machines, const std::vector<types::TrainingJob>& jobs, absl::Time now) {
+  using nlohmann::json;
+  sort_by_spare(machines);
+  json nodes = json::array(), running = json::array();
+  for (const auto& machine : machines) {
+    const placement::Verdict verdict = judge(*machine, now);
+    json node = {{"node", machine->name}, {"summers", machine->commitment.summers}, {"fits", verdict.fits}};
+    if (!verdict.fits) node["why_not"] = verdict.why_not;
+    if (machine->profile != nullptr) {
+      const types::NodeProfileStatus& status = machine->profile->status;
+      node["bandwidth"] = status.bits_per_second;
+      node["spare"] = {{"bandwidth", status.spare.bits_per_second},
+                       {"cpus", status.spare.cpus},
+                       {"memory_bytes", status.spare.memory_bytes}};
+      node["profile_age_seconds"] = absl::ToDoubleSeconds(now - status.observed_time);
+    }
+    nodes.push_back(std::move(node));
+  }
+  for (const types::TrainingJob& job : jobs) {
+    running.push_back({{"namespace", job.meta.ns},
+                       {"job", job.meta.name},
+                       {"phase", job.status.phase},
+                       {"workers", job.status.workers_ready},
+                       {"summers", job.status.summers_ready},
+                       {"goodput", job.status.goodput},
+                       {"efficiency", job.status.efficiency}});
+  }
+  return {{"nodes", std::move(nodes)}, {"jobs", std::move(running)}};
+}
+
+}  // namespace gleaner::cli

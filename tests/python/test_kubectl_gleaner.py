@@ -1,0 +1,231 @@
+"""`kubectl gleaner` before a real API server: what it shows, and what it says when there is nothing to show."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import BUILD, GLEANER
+from real_api import Api, binaries, real_api, small_job
+
+PLUGIN = BUILD / "bin" / "kubectl-gleaner"
+MERGE = "application/merge-patch+json"
+STEP_BYTES = 80_000_000
+
+
+def now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def gleaner(api: Api, *arguments: str, program: Path = GLEANER) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "KUBECONFIG": str(api.kubeconfig)}
+    return subprocess.run([str(program), *arguments], capture_output=True, text=True, timeout=120, env=environment)
+
+
+def shown(api: Api, *arguments: str, program: Path = GLEANER) -> str:
+    done = gleaner(api, *arguments, program=program)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refused(api: Api, *arguments: str, program: Path = GLEANER) -> str:
+    done = gleaner(api, *arguments, program=program)
+    assert done.returncode == 1, done.stdout
+    assert done.stdout == ""
+    return done.stderr
+
+
+def member(index: int, role: str, owned: int, traffic: int) -> dict[str, Any]:
+    name = f"{role}-{index}"
+    return {
+        "name": name,
+        "role": role,
+        "pod": f"digits-{name}",
+        "node": f"{role}-node-{index}",
+        "bitsPerSecond": 10_000_000_000,
+        "ownedBytes": owned,
+        "trafficBytes": traffic,
+    }
+
+
+def add_cluster(api: Api) -> None:
+    """Six nodes with profiles, a job of four workers, and its plan with two summers."""
+    for name in [f"worker-node-{i}" for i in range(4)] + [f"summer-node-{i}" for i in range(2)]:
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+        assert api.ask("POST", "/api/v1/nodes", node).ok
+        ready = {"type": "Ready", "status": "True", "reason": "Test", "lastHeartbeatTime": now()}
+        assert api.ask("PATCH", f"/api/v1/nodes/{name}/status", {"status": {"conditions": [ready]}}, MERGE).ok
+        assert api.ask("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}}, MERGE).ok
+        profile = {"apiVersion": "gleaner.dev/v1alpha1", "kind": "NodeProfile", "metadata": {"name": name}}
+        assert api.create(profile).ok
+        status = {
+            "observedTime": now(),
+            "cpus": "8",
+            "memoryBytes": 16 << 30,
+            "bitsPerSecond": 10_000_000_000,
+            "speedSource": "Sysfs",
+            "spare": {"cpus": "6", "memoryBytes": 8 << 30, "bitsPerSecond": 9_000_000_000},
+        }
+        answer = api.patch(profile, {"status": status}, "/status")
+        assert answer.ok, answer.message
+    job = small_job("digits", communication={"summers": {"min": 0, "max": 2}})
+    assert api.create(job).ok
+    conditions = [
+        {"type": "Running", "status": "True", "reason": "AllWorkersRun", "message": "", "lastTransitionTime": now()}
+    ]
+    status = {
+        "phase": "Running",
+        "workersWanted": 4,
+        "workersReady": 4,
+        "goodput": "120 MB/s",
+        "conditions": conditions,
+    }
+    answer = api.patch(job, {"status": status}, "/status")
+    assert answer.ok, answer.message
+    plan = {
+        "apiVersion": "gleaner.dev/v1alpha1",
+        "kind": "ReductionPlan",
+        "metadata": {"name": "digits"},
+        "spec": {
+            "epoch": 2,
+            "attempt": 0,
+            "tensors": 3,
+            "partitions": 40,
+            "bytesPerStep": STEP_BYTES,
+            "boundMicroseconds": 76_800,
+            "boundWithoutSummersMicroseconds": 96_000,
+            "members": [member(i, "worker", STEP_BYTES // 10, 96_000_000) for i in range(4)]
+            + [member(i, "summer", STEP_BYTES * 3 // 10, 96_000_000) for i in range(2)],
+        },
+    }
+    answer = api.create(plan)
+    assert answer.ok, answer.message
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "digits.1"},
+        "involvedObject": {
+            "apiVersion": "gleaner.dev/v1alpha1",
+            "kind": "TrainingJob",
+            "name": "digits",
+            "namespace": "default",
+        },
+        "type": "Normal",
+        "reason": "SummersChosen",
+        "message": "2 summers on machines with bandwidth to spare",
+        "lastTimestamp": now(),
+    }
+    assert api.ask("POST", "/api/v1/namespaces/default/events", event).ok
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[Api]:
+    with real_api() as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Api]:
+    with real_api() as api:
+        api.install()
+        add_cluster(api)
+        yield api
+
+
+def test_without_gleaner_in_the_cluster_it_says_so(bare: Api) -> None:
+    for arguments in (["status"], ["status", "digits"], ["explain", "digits"], ["top"], ["logs", "digits"]):
+        said = refused(bare, *arguments)
+        assert "is Gleaner installed there?" in said
+        assert said.startswith(f"gleaner {arguments[0]}: ")
+
+
+def test_status(cluster: Api) -> None:
+    line = shown(cluster, "status").splitlines()[1].split()
+    assert line[:4] == ["digits", "Running", "4/4", "0"]
+    assert "default" in shown(cluster, "status", "-A")
+    assert "No TrainingJobs in namespace kube-system" in shown(cluster, "status", "-n", "kube-system")
+    assert shown(cluster, "status", "-o", "name") == "digits\n"
+    assert json.loads(shown(cluster, "status", "-o", "json"))["items"][0]["metadata"]["name"] == "digits"
+    text = shown(cluster, "status", "digits")
+    for part in ("AllWorkersRun", "SummersChosen", "epoch 2 of attempt 0", "76.8 ms a step, without summers 96 ms"):
+        assert part in text
+    everything = json.loads(shown(cluster, "status", "digits", "-o", "json"))
+    assert everything["plan"]["spec"]["epoch"] == 2 and len(everything["events"]) == 1
+    assert "there is no TrainingJob 'nothing' in namespace 'default'" in refused(cluster, "status", "nothing")
+
+
+def test_explain(cluster: Api) -> None:
+    text = shown(cluster, "explain", "digits")
+    for part in ("worker-node-3", "summer-1", "30.00 %", "1.25 times as long", "all links together", "9.09 % less"):
+        assert part in text
+    explained = json.loads(shown(cluster, "explain", "digits", "-o", "json"))
+    assert explained["limit"] == "all_links"
+    assert explained["one_more_summer"]["bound_seconds"] == pytest.approx(0.0768 * 20 / 22, rel=1e-3)
+    assert [machine["node"] for machine in explained["machines"]][4:] == ["summer-node-0", "summer-node-1"]
+
+
+def test_plan_of_a_job(cluster: Api) -> None:
+    text = shown(cluster, "plan", "digits")
+    assert "Workers on no machine yet: 4, taken to have 10 Gbit/s each" in text
+    plan = json.loads(shown(cluster, "plan", "digits", "--bytes", "16MiB", "-o", "json"))
+    assert len(plan["workers"]) == 4 and len(plan["summers"]) == 2
+    assert all(summer["node"].endswith(("node-0", "node-1", "node-2", "node-3")) for summer in plan["summers"])
+    assert sum(entry["bytes"] for entry in plan["workers"] + plan["summers"]) == 16 << 20
+    assert "give either JOB or numbers" in gleaner(cluster, "plan", "digits", "--workers", "3").stderr
+
+
+def test_top_and_logs(cluster: Api) -> None:
+    text = shown(cluster, "top")
+    assert "summer-node-1   10 Gbit/s   9 Gbit/s" in text
+    assert "default/digits" in text
+    assert len(json.loads(shown(cluster, "top", "-o", "json"))["nodes"]) == 6
+    assert "kubectl -n default logs -l gleaner.dev/job=digits,gleaner.dev/role=worker" in shown(
+        cluster, "logs", "digits"
+    )
+
+
+def test_as_a_plugin_of_kubectl(cluster: Api) -> None:
+    environment = {**os.environ, "PATH": f"{PLUGIN.parent}:{os.environ['PATH']}"}
+    environment["KUBECONFIG"] = str(cluster.kubeconfig)
+    kubectl = binaries("kube") / "kubectl"
+    done = subprocess.run(
+        [str(kubectl), "gleaner", "status", "digits"], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    assert "AllWorkersRun" in done.stdout
+    assert refused(cluster, "status", "nothing", program=PLUGIN).startswith("kubectl gleaner status: ")
+    assert "kubectl gleaner [OPTIONS]" in gleaner(cluster, "--help", program=PLUGIN).stdout
+
+
+def test_it_only_reads(cluster: Api) -> None:
+    before = cluster.ask("GET", "/apis/gleaner.dev/v1alpha1/namespaces/default/trainingjobs").body["metadata"]
+    for arguments in (["status"], ["explain", "digits"], ["plan", "digits"], ["top"], ["logs", "digits"]):
+        shown(cluster, *arguments)
+    after = cluster.ask("GET", "/apis/gleaner.dev/v1alpha1/namespaces/default/trainingjobs").body["metadata"]
+    assert before["resourceVersion"] == after["resourceVersion"]
+
+
+def test_errors_of_connection(cluster: Api, tmp_path: Path) -> None:
+    assert "there is no kubeconfig" in refused(cluster, "status", "--kubeconfig", str(tmp_path / "none"))
+    closed = tmp_path / "closed"
+    closed.write_text(
+        cluster.kubeconfig.read_text().replace("server: https://127.0.0.1:", "server: https://127.0.0.1:1")
+    )
+    said = refused(cluster, "status", "--kubeconfig", str(closed))
+    assert "can't read trainingjobs" in said
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    done = subprocess.run([str(GLEANER), "completion", shell], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0 and "explain" in done.stdout and "--all-namespaces" in done.stdout
+    if shell == "bash":
+        script = done.stdout + 'COMP_WORDS=(gleaner st); COMP_CWORD=1; _gleaner; echo "${COMPREPLY[@]}"\n'
+        run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=20)
+        assert run.stdout == "status\n", run.stderr

@@ -1,0 +1,240 @@
+// What people see of a cluster, from objects as the API server has them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "cli/cluster/access.h"
+#include "cli/cluster/explain_view.h"
+#include "cli/cluster/job_view.h"
+#include "cli/cluster/logs_view.h"
+#include "cli/cluster/table.h"
+#include "cli/cluster/top_view.h"
+#include "common/kube/resource.h"
+#include "common/plan/model.h"
+#include "tests/unit/placement/machines.h"
+
+namespace gleaner::cli {
+namespace {
+
+using placement::kNow;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+types::TrainingJob job_of(const std::string& name) {
+  types::TrainingJob job;
+  job.meta.name = name;
+  job.meta.ns = "team";
+  job.meta.creation_time = kNow - absl::Minutes(5);
+  job.workers.replicas = 4;
+  job.communication.summers.max = 2;
+  job.status.phase = "Running";
+  job.status.workers_ready = 4;
+  job.status.summers_ready = 2;
+  job.status.epoch = 3;
+  job.status.bound = "59.6 ms";
+  job.status.goodput = "12.3 MB/s";
+  job.status.efficiency = "97.2 %";
+  job.status.conditions = {{"Running", true, "AllWorkersRun", "4 of 4 workers run", kNow - absl::Minutes(3), 1}};
+  return job;
+}
+
+// 4 workers and 2 summers of 10 Gbit/s each, 80 MB a step, split as the model wants.
+types::ReductionPlan plan_of(double worker_bits = 10e9) {
+  types::ReductionPlan plan;
+  plan.meta.name = "digits";
+  plan.meta.ns = "team";
+  plan.spec.epoch = 3;
+  plan.spec.tensors = 5;
+  plan.spec.partitions = 100;
+  plan.spec.bytes_per_step = 80'000'000;
+  plan::Fleet fleet{{worker_bits, 10e9, 10e9, 10e9}, {10e9, 10e9}};
+  plan.spec.bound_seconds = plan::bound_seconds(fleet, 80e6);
+  plan.spec.bound_without_summers_seconds = plan::bound_seconds({fleet.worker_bits_per_second, {}}, 80e6);
+  const std::vector<double> shares = plan::shares(fleet);
+  std::vector<uint64_t> owned;
+  for (const double share : shares) owned.push_back(static_cast<uint64_t>(share * 80e6));
+  const std::vector<double> traffic = plan::traffic_bytes(fleet, owned);
+  for (size_t i = 0; i < shares.size(); ++i) {
+    types::PlanMember member;
+    member.role = i < 4 ? "worker" : "summer";
+    member.name = i < 4 ? absl::StrCat("worker-", i) : absl::StrCat("summer-", i - 4);
+    member.node = absl::StrCat("n", i);
+    member.bits_per_second = i == 0 ? worker_bits : 10e9;
+    member.owned_bytes = owned[i];
+    member.traffic_bytes = static_cast<uint64_t>(traffic[i]);
+    plan.spec.members.push_back(member);
+  }
+  plan.status = {6, 3, 100, 0.0825, 970e6, 0.97};
+  return plan;
+}
+
+TEST(Table, AlignsByCharacters) {
+  EXPECT_EQ(table({{"A", "B", "C"}, {"längst", "x", ""}, {"s", "yy", "z"}}),
+            "A        B    C\nlängst   x\ns        yy   z\n");
+}
+
+TEST(Age, AsKubectlSaysIt) {
+  EXPECT_EQ(age(kNow - absl::Seconds(119), kNow), "119s");
+  EXPECT_EQ(age(kNow - absl::Minutes(119), kNow), "119m");
+  EXPECT_EQ(age(kNow - absl::Hours(47), kNow), "47h");
+  EXPECT_EQ(age(kNow - absl::Hours(49), kNow), "2d");
+  EXPECT_EQ(age(kNow + absl::Seconds(5), kNow), "0s");
+  EXPECT_EQ(age(absl::InfinitePast(), kNow), "-");
+}
+
+TEST(Status, ListsJobsInOrder) {
+  types::TrainingJob fresh;
+  fresh.meta.name = "alpha";
+  fresh.meta.ns = "team";
+  fresh.meta.creation_time = kNow;
+  EXPECT_EQ(jobs_table({job_of("digits"), fresh}, false, kNow),
+            "NAME     PHASE     WORKERS   SUMMERS   EPOCH   GOODPUT     EFFICIENCY   AGE\n"
+            "alpha    -         0/1       0         -       -           -            0s\n"
+            "digits   Running   4/4       2         3       12.3 MB/s   97.2 %       5m\n");
+  EXPECT_THAT(jobs_table({job_of("digits")}, true, kNow),
+              AllOf(testing::StartsWith("NAMESPACE   NAME"), HasSubstr("\nteam ")));
+}
+
+TEST(Status, SaysAllAboutOneJob) {
+  std::vector<JobEvent> events;
+  for (int i = 0; i < 12; ++i) {
+    events.push_back({kNow - absl::Minutes(i), "Normal", absl::StrCat("Reason", i), "what happened", i + 1});
+  }
+  const std::string text = job_text(job_of("digits"), plan_of(), events, kNow);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("Running, since 3m"), HasSubstr("4 of 4 running"), HasSubstr("2 running, 0 to 2 wanted"),
+                    HasSubstr("epoch 3 of attempt 0, 6 of 6 acknowledged"), HasSubstr("without summers"),
+                    HasSubstr("efficiency 97.0 %"), HasSubstr("AllWorkersRun"), HasSubstr("0 of 3")));
+  EXPECT_THAT(text, AllOf(HasSubstr("Reason0 "), HasSubstr("Reason9 "), Not(HasSubstr("Reason10"))));
+  EXPECT_LT(text.find("Reason9"), text.find("Reason0 "));  // oldest first
+}
+
+TEST(Status, SaysWhatIsNotThereYet) {
+  types::TrainingJob fresh;
+  fresh.meta.name = "alpha";
+  const std::string text = job_text(fresh, std::nullopt, {}, kNow);
+  EXPECT_THAT(text, AllOf(HasSubstr("is the operator running?"), HasSubstr("none wanted"),
+                          HasSubstr("No recent events"), Not(HasSubstr("Plan"))));
+}
+
+TEST(Status, ReadsEventsOfBothKinds) {
+  const JobEvent old_kind = parse_event(nlohmann::json::parse(
+      R"({"type": "Warning", "reason": "Failed", "message": "why", "count": 3, "lastTimestamp": "2027-01-15T08:00:00Z",
+          "firstTimestamp": "2027-01-15T07:00:00Z", "eventTime": null})"));
+  EXPECT_EQ(old_kind.count, 3);
+  EXPECT_EQ(old_kind.last, absl::FromUnixSeconds(1'800'000'000));
+  const JobEvent bare = parse_event(nlohmann::json::parse(R"({"count": "many"})"));
+  EXPECT_EQ(bare.count, 1);
+  EXPECT_EQ(bare.last, absl::InfinitePast());
+}
+
+TEST(Explain, SaysWhatEachMachineDoesAndWhatOneMoreWouldBuy) {
+  const auto job = explain_job(plan_of());
+  ASSERT_TRUE(job.ok()) << job.status();
+  // The model's figures for n = 4 equal workers, k = 2: T = 2n(n-1)M / ((n² + kn - 2k) B).
+  const double bound = 8 * 24.0 * 80e6 / 20 / 10e9;
+  EXPECT_NEAR(job->seconds, bound, bound * 1e-6);
+  EXPECT_NEAR(job->plan.spec.bound_seconds, bound, bound * 1e-9);
+  EXPECT_EQ(job->limit, JobLimit::kAllLinks);
+  EXPECT_EQ(job->one_more_bits_per_second, 10e9);
+  EXPECT_NEAR(job->one_more_bound_seconds, 8 * 24.0 * 80e6 / 22 / 10e9, 1e-9);
+  double shares = 0;
+  for (const ExplainedMachine& machine : job->machines) shares += machine.share;
+  EXPECT_NEAR(shares, 1, 1e-6);
+  const std::string text = to_text(*job);
+  EXPECT_THAT(text, AllOf(HasSubstr("TrainingJob team/digits, epoch 3"), HasSubstr("summer-1"), HasSubstr("n5"),
+                          HasSubstr("all links together"), HasSubstr("9.09 % less"), HasSubstr("1.25 times as long"),
+                          HasSubstr("efficiency 97.0 %"), HasSubstr("binds")));
+  const nlohmann::json json = to_json(*job);
+  EXPECT_EQ(json["machines"].size(), 6u);
+  EXPECT_EQ(json["limit"], "all_links");
+  EXPECT_EQ(json["machines"][4]["role"], "summer");
+}
+
+TEST(Explain, NamesAWorkerWhoseLinkIsTooSlow) {
+  const auto job = explain_job(plan_of(2e9));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->limit, JobLimit::kSlowestWorker);
+  EXPECT_EQ(job->machines[job->binding].member.name, "worker-0");
+  EXPECT_THAT(to_text(*job), AllOf(HasSubstr("Limit      worker-0 at 2 Gbit/s"), HasSubstr("no gain")));
+}
+
+TEST(Explain, NeedsAPlanThatIsOne) {
+  types::ReductionPlan empty = plan_of();
+  empty.spec.bytes_per_step = 0;
+  EXPECT_EQ(explain_job(empty).status().code(), absl::StatusCode::kFailedPrecondition);
+  types::ReductionPlan broken = plan_of();
+  broken.spec.members[1].bits_per_second = 0;
+  EXPECT_EQ(explain_job(broken).status().code(), absl::StatusCode::kInvalidArgument);
+  broken.spec.members.clear();
+  EXPECT_EQ(explain_job(broken).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Explain, OneWorkerMovesNothing) {
+  types::ReductionPlan plan = plan_of();
+  plan.spec.members.resize(1);
+  plan.spec.members[0].traffic_bytes = 0;
+  plan.spec.bound_seconds = plan.spec.bound_without_summers_seconds = 0;
+  const auto job = explain_job(plan);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(to_text(*job), AllOf(HasSubstr("nothing has to move"), Not(HasSubstr("binds")), Not(HasSubstr("nan"))));
+}
+
+TEST(Top, MostToSpareFirstAndWhyNot) {
+  types::NodeProfile slow = placement::spare_profile("slow");
+  slow.status.spare.bits_per_second = 2e9;
+  types::NodeProfile stale = placement::spare_profile("stale");
+  stale.status.observed_time = kNow - absl::Minutes(10);
+  placement::Machine bare;
+  bare.name = "bare";
+  Machines machines;
+  for (placement::Machine machine : {bare, placement::machine_of(slow), placement::machine_of(stale)}) {
+    machines.push_back(std::make_shared<const placement::Machine>(std::move(machine)));
+  }
+  types::TrainingJob other = job_of("other"), waits = job_of("waits");
+  other.status.goodput = "1.5 GB/s";
+  waits.status.workers_ready = 0;
+  const std::string text = top_text(machines, {job_of("digits"), waits, other}, kNow);
+  EXPECT_LT(text.find("stale"), text.find("slow"));
+  EXPECT_LT(text.find("slow"), text.find("bare"));
+  EXPECT_THAT(text, AllOf(HasSubstr("no: its profile is 600 s old"), HasSubstr("no: no agent has reported on it"),
+                          HasSubstr("10.0 of 32"), HasSubstr("2 Gbit/s\n"), Not(HasSubstr("waits"))));
+  EXPECT_LT(text.find("team/other"), text.find("team/digits"));
+  EXPECT_THAT(top_text({}, {}, kNow), AllOf(HasSubstr("No nodes"), HasSubstr("No job")));
+  const nlohmann::json json = top_json(machines, {other}, kNow);
+  EXPECT_EQ(json["nodes"][0]["node"], "stale");
+  EXPECT_EQ(json["nodes"][1]["fits"], true);
+  EXPECT_EQ(json["jobs"][0]["goodput"], "1.5 GB/s");
+}
+
+TEST(Logs, SaysHowToReadThem) {
+  placement::Pod worker, foreign;
+  worker.key = "team/digits-worker-0-r1";
+  worker.job = "team/digits";
+  foreign.key = "team/other-worker-0";
+  foreign.job = "team/other";
+  const std::string text = logs_text(job_of("digits"), {worker, foreign});
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("kubectl -n team logs -l gleaner.dev/job=digits,gleaner.dev/role=worker --prefix"),
+                    HasSubstr("logs -f digits-worker-0-r1\n"), HasSubstr("gleaner-operator"), Not(HasSubstr("other"))));
+  EXPECT_THAT(logs_text(job_of("digits"), {}), HasSubstr("no pods now"));
+}
+
+TEST(Failures, SayWhatToDo) {
+  const auto said = [](const absl::Status& status, const std::string& name) {
+    return std::string(explain_failure(status, kube::training_jobs(), "team", name).message());
+  };
+  EXPECT_THAT(said(absl::NotFoundError("trainingjobs.gleaner.dev \"digits\" not found"), "digits"),
+              HasSubstr("there is no TrainingJob 'digits' in namespace 'team'"));
+  EXPECT_THAT(
+      said(absl::NotFoundError("GET /apis/gleaner.dev/v1alpha1/namespaces/team/trainingjobs/digits: 404"), "digits"),
+      HasSubstr("is Gleaner installed"));
+  EXPECT_THAT(said(absl::NotFoundError("404 page not found"), ""), HasSubstr("trainingjobs.gleaner.dev"));
+  EXPECT_THAT(said(absl::PermissionDeniedError("User \"x\" cannot list resource"), ""), HasSubstr("no access: User"));
+  EXPECT_THAT(said(absl::UnauthenticatedError("Unauthorized"), ""), HasSubstr("expired"));
+  EXPECT_THAT(said(absl::UnavailableError("refused"), ""), HasSubstr("can't read trainingjobs: refused"));
+}
+
+}  // namespace
+}  // namespace gleaner::cli
