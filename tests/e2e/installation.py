@@ -11,6 +11,8 @@ from lab.cluster import Cluster
 from product import CHART, SYSTEM, VALUES
 
 RELEASE = "gleaner"
+# What stays with the CRDs, and the namespace, which was not the chart's to make.
+OF_THE_CRDS = ("CustomResourceDefinition", "APIService", "Namespace")
 
 
 def helm(cluster: Cluster, *arguments: str) -> str:
@@ -52,7 +54,11 @@ def objects_of_ours(cluster: Cluster) -> set[str]:
     listing = cluster.kubectl("get", ",".join(wanted), "-A", "--no-headers", "-o", f"custom-columns={columns}")
     found = set()
     for kind, namespace, name in (line.split() for line in listing.splitlines()):
-        given = name in ("default", "kube-root-ca.crt") or kind in ("CustomResourceDefinition", "Namespace")
+        given = name in ("default", "kube-root-ca.crt") or kind in (
+            "CustomResourceDefinition",
+            "APIService",
+            "Namespace",
+        )
         if (namespace == SYSTEM or "gleaner" in name) and not given:
             found.add(f"{kind} {namespace}/{name}")
     return found
