@@ -167,6 +167,9 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
   if (dropped_ || phase_ == Phase::kAlone || phase_ == Phase::kOver) return;
   last_heard_ = env_.clock->since_start();
   using Kind = v1::CoordinatorMessage::KindCase;
+  // Whoever has not shown that it is our coordinator has nothing to tell us.
+  const bool introduces_itself = message.has_challenge() || message.has_welcome();
+  if (phase_ != Phase::kIn && !introduces_itself) return;
   switch (message.kind_case()) {
     case Kind::kChallenge:
       return on_challenge(message.challenge());

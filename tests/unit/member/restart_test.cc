@@ -233,6 +233,56 @@ TEST_F(RestartTest, StreamThatBreaksUnderALivingCoordinatorIsMended) {
   await_all(3);
 }
 
+// Answers in the coordinator's place, without the token.
+class Usurper final : public v1::Coordinator::Service {
+  grpc::Status Join(grpc::ServerContext*,
+                    grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::MemberMessage>* stream) override {
+    v1::CoordinatorMessage message;
+    message.mutable_challenge()->set_protocol(1);
+    message.mutable_challenge()->set_nonce(std::string(32, 'n'));
+    stream->Write(message);
+    v1::MemberMessage answer;
+    stream->Read(&answer);
+    message.mutable_recall();
+    stream->Write(message);
+    message.mutable_failed()->mutable_status()->set_code(1);
+    stream->Write(message);
+    message.mutable_finished();
+    stream->Write(message);
+    message.mutable_welcome()->set_session(answer.join().resume().session());
+    message.mutable_welcome()->set_member(answer.join().resume().member());
+    message.mutable_welcome()->set_proof(answer.join().proof());
+    stream->Write(message);
+    told_more = stream->Read(&answer) || told_more;
+    ++visits;
+    return {grpc::StatusCode::PERMISSION_DENIED, "who are you?"};
+  }
+
+ public:
+  std::atomic<bool> told_more{false};
+  std::atomic<int> visits{0};
+};
+
+TEST_F(RestartTest, NobodyElseCanEndOrTakeOverTheJob) {
+  begin();
+  kill();
+  {
+    Usurper usurper;
+    const auto server = grpc::ServerBuilder()
+                            .AddListeningPort(address_.to_string(), grpc::InsecureServerCredentials())
+                            .RegisterService(&usurper)
+                            .BuildAndStart();
+    ASSERT_NE(server, nullptr);
+    EXPECT_TRUE(eventually([&] { return usurper.visits > 5; }));
+    EXPECT_FALSE(usurper.told_more);
+  }
+  for (const auto& member : members_) EXPECT_FALSE(member->failed());
+  start_job();
+  for (const auto& member : members_) EXPECT_TRUE(member->await_coordinator_found());
+  declare_all("b");
+  await_all(3);
+}
+
 // --- TLS and bearer tokens
 
 // Who shows "right-2", and so on, is worker 2.
