@@ -10,7 +10,7 @@ from .spec import GATEWAY, SCHEDULER_EXTENDER, SCHEDULER_EXTENDER_PORT
 
 
 def scheduler(programs: Path, folder: Path, kubeconfig: Path) -> Child:
-    """kube-scheduler as a user of scheduler-ext configures it (see docs on its installation)."""
+    """kube-scheduler with the extender as docs/install-kubernetes.md has it."""
     extender = {
         "urlPrefix": f"http://{SCHEDULER_EXTENDER}:{SCHEDULER_EXTENDER_PORT}",
         "filterVerb": "filter",
