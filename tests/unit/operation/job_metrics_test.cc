@@ -1,0 +1,68 @@
+// A job's series: they follow it, and go with it.
+#include "operator/service/job_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+namespace gleaner::operation {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class JobMetricsTest : public ::testing::Test {
+ protected:
+  JobMetricsTest() {
+    job_.meta.name = "digits";
+    job_.meta.ns = "team";
+    job_.status.phase = "Running";
+    job_.status.workers_wanted = 4;
+  }
+  std::string text() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
+
+  prometheus::Registry registry_;
+  JobMetrics metrics_{registry_};
+  types::TrainingJob job_;
+};
+
+TEST_F(JobMetricsTest, FollowTheJob) {
+  metrics_.update(job_, job_.status, nullptr);
+  EXPECT_THAT(text(), HasSubstr("gleaner_jobs{phase=\"Running\"} 1"));
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_workers{namespace=\"team\",state=\"wanted\",trainingjob=\"digits\"} 4"));
+  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_efficiency_ratio{"))) << "nothing is known yet";
+  job_.status.phase = "Succeeded";
+  metrics_.update(job_, job_.status, nullptr);
+  EXPECT_THAT(text(), HasSubstr("gleaner_jobs{phase=\"Running\"} 0"));
+  EXPECT_THAT(text(), HasSubstr("gleaner_jobs{phase=\"Succeeded\"} 1"));
+  EXPECT_THAT(text(), Not(HasSubstr("phase=\"Running\",trainingjob")));
+}
+
+TEST_F(JobMetricsTest, StepsCountUpAndBeginAgainWithAnAttempt) {
+  coordinator::JobState session;
+  session.summary.tensors = 3;
+  session.summary.steps = 5;
+  session.summary.efficiency = 0.9;
+  metrics_.update(job_, job_.status, &session);
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 5"));
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_efficiency_ratio{namespace=\"team\",trainingjob=\"digits\"} 0.9"));
+  session.summary.steps = 7;
+  metrics_.update(job_, job_.status, &session);
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 7"));
+  session.summary.steps = 2;
+  metrics_.update(job_, job_.status, &session);
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 2"));
+}
+
+TEST_F(JobMetricsTest, GoWithTheJob) {
+  coordinator::JobState session;
+  session.summary.tensors = 3;
+  session.summary.steps = 5;
+  metrics_.update(job_, job_.status, &session);
+  metrics_.remove("team/digits");
+  EXPECT_THAT(text(), Not(HasSubstr("trainingjob=\"digits\"")));
+  EXPECT_THAT(text(), HasSubstr("gleaner_jobs{phase=\"Running\"} 0"));
+}
+
+}  // namespace
+}  // namespace gleaner::operation
