@@ -97,7 +97,12 @@ def test_install_upgrade_uninstall_leave_nothing_but_crds(clean: Plane) -> None:
 
     # What the operator fills in belongs to the release, too.
     clean.must("patch", "secret", "gleaner-operator", "-n", NAMESPACE, "-p", json.dumps({"data": {"key": "a2V5"}}))
-    install(clean)
+    endpoints = [{"addresses": ["10.244.0.7"], "conditions": {"ready": True}}]
+    ports = [{"name": "grpc", "port": 7070, "protocol": "TCP"}]
+    led = json.dumps({"endpoints": endpoints, "ports": ports})
+    clean.must("patch", "endpointslice", "gleaner-coordinator", "-n", NAMESPACE, "--type=merge", "-p", led)
+    install(clean, **{"operator.logLevel": "debug"})
+    assert clean.get("endpointslice", "gleaner-coordinator", "-n", NAMESPACE)["endpoints"] == endpoints
     assert clean.get("secret", "gleaner-operator", "-n", NAMESPACE)["data"] == {"key": "a2V5"}, "an upgrade lost it"
 
     done = clean.helm("uninstall", "gleaner", "--wait")
