@@ -29,6 +29,7 @@ EVERYTHING = {
     "prometheusRule.enabled": "true",
     "agent.nvidia.enabled": "true",
     "agent.bandwidth": "25Gbit",
+    "agent.measure.enabled": "true",
     "schedulerExtender.service.clusterIP": "10.96.0.76",
     "image.pullSecrets": "{registry}",
     "operator.priorityClassName": "system-cluster-critical",

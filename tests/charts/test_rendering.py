@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -102,7 +103,7 @@ def test_services_and_monitors_select_pods_and_ports_that_there_are(values: dict
         ports = {port["name"]: port["containerPort"] for port in found[0]["spec"]["containers"][0]["ports"]}
         assert all(ports[port["targetPort"]] == port["port"] for port in thing["spec"]["ports"])
         selected += 1
-    assert selected == 3
+    assert selected == (4 if values else 3)
     for monitor in [thing for thing in objects if thing["kind"] == "ServiceMonitor"]:
         wanted = monitor["spec"]["selector"]["matchLabels"].items()
         services = [thing for thing in objects if thing["kind"] == "Service"]
@@ -125,6 +126,17 @@ def test_the_image_of_the_values_is_in_every_pod_and_given_to_summers() -> None:
             assert [container["image"] for container in pod["spec"]["containers"]] == [image], name
         operator = one(objects, "Deployment", "gleaner-operator")["spec"]["template"]["spec"]["containers"][0]
         assert f"--summer-image={image}" in operator["args"]
+
+
+def test_agents_that_measure_share_a_secret() -> None:
+    objects = rendered({"agent.measure.enabled": "true"})
+    assert len(b64decode(one(objects, "Secret", "gleaner-agent-measure")["data"]["secret"])) == 48
+    agent = one(objects, "DaemonSet", "gleaner-agent")["spec"]["template"]["spec"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in agent["containers"][0]["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in agent["volumes"]}
+    assert volumes["measure"]["secret"]["secretName"] == "gleaner-agent-measure"
+    assert f"--measure-secret-file={mounts['measure']}/secret" in agent["containers"][0]["args"]
+    assert not [thing for thing in rendered() if "measure" in thing["metadata"]["name"]]
 
 
 def test_the_charts_version_is_that_of_the_programs() -> None:
