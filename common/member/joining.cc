@@ -33,7 +33,7 @@ v1::Identity identity_of(const JoinOptions& options) {
 // Whether somebody who wants in may be let in later.
 bool may_pass(const absl::Status& status) {
   return status.ok() || absl::IsUnavailable(status) || absl::IsNotFound(status) || absl::IsCancelled(status) ||
-         absl::IsDeadlineExceeded(status);
+         absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
 }
 
 }  // namespace

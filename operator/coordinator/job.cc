@@ -116,7 +116,7 @@ void Job::stop(const absl::Status& why) {
 }
 
 absl::Status Job::set_summers(uint32_t summers) {
-  const absl::Status status = core_.set_summers(summers, now(), actions_);
+  absl::Status status = core_.set_summers(summers, now(), actions_);
   changed_ = true;
   carry_out();
   return status;

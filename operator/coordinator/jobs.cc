@@ -29,8 +29,13 @@ absl::Status validate(const Service::ServiceOptions& options) {
 
 absl::Status validate(const Service::JobOptions& job, const Service::ServiceOptions& options) {
   GLN_RETURN_IF_ERROR(validate(job.options));
-  if (!job.token.empty()) return absl::OkStatus();
-  if (options.authenticator == nullptr) return absl::InvalidArgumentError("the token is empty");
+  if (options.authenticator == nullptr) {
+    return job.token.empty() ? absl::InvalidArgumentError("the token is empty") : absl::OkStatus();
+  }
+  if (!job.token.empty()) {
+    return absl::InvalidArgumentError(
+        "this coordinator asks its members for bearer tokens; a job with a token of its own needs another");
+  }
   if (job.data_secret.size() != kSecretBytes) {
     return absl::InvalidArgumentError(absl::StrCat("a job without a token needs a data secret of ", kSecretBytes,
                                                    " bytes, not ", job.data_secret.size()));
@@ -50,7 +55,15 @@ absl::StatusOr<std::unique_ptr<Jobs>> Jobs::start(const Env& env, ServiceOptions
     const StreamId id = stream->id();
     events->post({id, Opened{std::move(stream)}});
   };
-  GLN_ASSIGN_OR_RETURN(jobs->port_, Port::open(jobs->options_.listen, jobs->options_.tls, jobs->events_, on_opened));
+  GLN_ASSIGN_OR_RETURN(jobs->port_, Port::open(jobs->options_.listen, jobs->options_.tls, jobs->sole_.empty(),
+                                               jobs->events_, on_opened));
+  if (prometheus::Registry* registry = jobs->options_.registry; registry != nullptr) {
+    jobs->turned_away_ = &prometheus::BuildCounter()
+                              .Name("gleaner_coordinator_turned_away_streams_total")
+                              .Help("Streams that were too many among those that had not shown who they are.")
+                              .Register(*registry)
+                              .Add({});
+  }
   jobs->thread_ = std::thread([raw = jobs.get()] { raw->run(); });
   return jobs;
 }
@@ -168,6 +181,9 @@ std::vector<std::string> Jobs::sweep() {
     return job->settled();
   });
   drop_strangers();
+  if (turned_away_ != nullptr) {
+    turned_away_->Increment(static_cast<double>(port_->turned_away()) - turned_away_->Value());
+  }
   return changed;
 }
 

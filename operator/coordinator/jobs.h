@@ -6,6 +6,8 @@
 // latter's answer is taken up later.
 #pragma once
 
+#include <prometheus/counter.h>
+
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -85,6 +87,7 @@ class Jobs final : public Service {
   const std::string sole_;
   const std::shared_ptr<Events> events_ = std::make_shared<Events>();
   std::unique_ptr<Port> port_;
+  prometheus::Counter* turned_away_ = nullptr;  // null without a registry
 
   // While series come and go, which takes milliseconds where there are thousands of jobs.
   absl::Mutex series_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);

@@ -25,8 +25,8 @@ constexpr int kIdleConnectionMs = 60'000;  // without a stream
 constexpr int kHandshakeMs = 10'000;       // of TCP, TLS and HTTP/2
 constexpr int kKeepaliveMs = 20'000;       // connections of machines that are gone do not stay
 // Of all connections together, for what is received and not read yet. gRPC takes in a message as long as it comes
-// before anybody can say that it is too long: this is what keeps strangers from filling the memory. Above it, streams
-// with the most to say are reset.
+// before anybody can say that it is too long: this is what keeps strangers from filling the memory. Above it some
+// stream is reset, and not always the one to blame.
 constexpr size_t kMostBufferedBytes = size_t{256} << 20;
 constexpr int kMostMetadataBytes = 16 << 10;
 constexpr int kFarewellMs = 200;  // for statuses of streams that were ended just now
@@ -72,14 +72,14 @@ Port::Port(std::shared_ptr<Inbox> inbox, OnOpened on_opened)
       strangers_(std::make_shared<Strangers>(kMostStrangers, kMostStrangersPerHost)) {}
 
 absl::StatusOr<std::unique_ptr<Port>> Port::open(const Address& address,
-                                                 const std::optional<coordinator::Service::Tls>& tls,
+                                                 const std::optional<coordinator::Service::Tls>& tls, bool bounded,
                                                  std::shared_ptr<Inbox> inbox, OnOpened on_opened) {
   auto port = std::unique_ptr<Port>(new Port(std::move(inbox), std::move(on_opened)));
-  GLN_RETURN_IF_ERROR(port->listen(address, tls));
+  GLN_RETURN_IF_ERROR(port->listen(address, tls, bounded));
   return port;
 }
 
-absl::Status Port::listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls) {
+absl::Status Port::listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls, bool bounded) {
   GLN_RETURN_IF_ERROR(check_address(address));
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (tls.has_value()) {
@@ -94,7 +94,7 @@ absl::Status Port::listen(const Address& address, const std::optional<coordinato
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadataBytes);
-  builder.SetResourceQuota(grpc::ResourceQuota("members").Resize(kMostBufferedBytes));
+  if (bounded) builder.SetResourceQuota(grpc::ResourceQuota("members").Resize(kMostBufferedBytes));
   builder.SetMaxReceiveMessageSize(proto::kMaxMessageBytes);
   builder.SetMaxSendMessageSize(proto::kMaxMessageBytes);
   builder.RegisterService(this);

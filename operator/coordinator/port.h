@@ -24,8 +24,10 @@ class Port final : private v1::Coordinator::WithRawCallbackMethod_Join<v1::Coord
   using OnOpened = std::function<void(std::shared_ptr<Stream>)>;
 
   // AlreadyExists: the port is in use; InvalidArgument: `address` is none of this machine, or the certificate can't be
-  // used.
-  static absl::StatusOr<std::unique_ptr<Port>> open(const Address& address, const std::optional<coordinator::Service::Tls>& tls,
+  // used. `bounded`: what waits to be read has a limit, above which members may lose their streams: for those that come
+  // back.
+  static absl::StatusOr<std::unique_ptr<Port>> open(const Address& address,
+                                                    const std::optional<coordinator::Service::Tls>& tls, bool bounded,
                                                     std::shared_ptr<Inbox> inbox, OnOpened on_opened);
   // Streams that have not ended by then are cancelled.
   ~Port() override;
@@ -35,7 +37,7 @@ class Port final : private v1::Coordinator::WithRawCallbackMethod_Join<v1::Coord
 
  private:
   Port(std::shared_ptr<Inbox> inbox, OnOpened on_opened);
-  absl::Status listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls);
+  absl::Status listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls, bool bounded);
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Join(grpc::CallbackServerContext* context) override;
 
   const std::shared_ptr<Inbox> inbox_;

@@ -25,8 +25,8 @@ class Registry;
 
 namespace gleaner::coordinator {
 
-// Checks who shows a bearer token. Called on the service's thread; `done` may be called from any thread, once, also at
-// once.
+// Checks who shows a bearer token. Called on the service's thread, and does not call the service; `done` may be called
+// from any thread, once, also at once, also after the end of the service.
 class Authenticator {
  public:
   virtual ~Authenticator() = default;
@@ -72,13 +72,13 @@ class Service {
   struct ServiceOptions {
     Address listen;
     std::optional<Tls> tls;                                  // none: plain text
-    Authenticator* authenticator = nullptr;                  // for jobs without a token; needs TLS
+    Authenticator* authenticator = nullptr;                  // all members show bearer tokens; needs TLS
     std::function<void(const std::string& job)> on_changed;  // state(job) is worth reading; on the service's thread
     prometheus::Registry* registry = nullptr;                // gleaner_coordinator_*{job}; outlives the service
   };
   struct JobOptions {
     Options options;          // options.job names it; unique here
-    std::string token;        // members prove it; empty: members show bearer tokens
+    std::string token;        // members prove it; empty where they show bearer tokens
     std::string data_secret;  // bearer: 32 bytes, the same after a restart of the coordinator
     // The job may have begun under another coordinator: for `options.start_timeout` members come back with what they
     // have (docs/protocol.md, Re-attachment).

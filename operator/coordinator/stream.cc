@@ -60,7 +60,7 @@ void Stream::advance() {
 
 absl::Status Stream::parse(v1::MemberMessage& message) {
   if (incoming_.Length() > max_bytes_) {
-    return absl::ResourceExhaustedError(
+    return absl::InvalidArgumentError(
         absl::StrCat("a message of ", incoming_.Length(), " bytes; at most ", max_bytes_, " are taken here"));
   }
   const grpc::Status parsed = grpc::SerializationTraits<v1::MemberMessage>::Deserialize(&incoming_, &message);
