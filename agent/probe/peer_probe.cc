@@ -56,7 +56,7 @@ class Running : public PeerProbe {
       std::array<uint8_t, 2> dice{};
       GLN_RETURN_IF_ERROR(env_.random->fill(dice));
       const size_t chosen = (dice[0] + 256U * dice[1]) % peers.size();
-      const absl::StatusOr<double> rate = measure(env_, peers[chosen], options_.secret);
+      absl::StatusOr<double> rate = measure(env_, peers[chosen], options_.secret);
       if (!absl::IsFailedPrecondition(rate.status())) return rate;  // that was this machine itself
       last = absl::UnavailableError("there is no other agent");
       peers.erase(peers.begin() + static_cast<std::ptrdiff_t>(chosen));
