@@ -56,7 +56,8 @@ uint16_t free_port(const std::string& host) {
 }
 
 // Reads what the peer still sends, so that cpprestsdk, which can't be told to stop reading, does not keep it in memory.
-void discard(concurrency::streams::streambuf<uint8_t> body) {
+void discard(const concurrency::streams::streambuf<uint8_t>& of) {
+  auto body = of;
   body.getc().then([body](const pplx::task<int>& next) mutable {
     try {
       if (next.get() == concurrency::streams::streambuf<uint8_t>::traits::eof()) return;
@@ -65,7 +66,7 @@ void discard(concurrency::streams::streambuf<uint8_t> body) {
     } catch (const std::exception&) {
       return;  // the connection is gone
     }
-    discard(std::move(body));
+    discard(body);
   });
 }
 
@@ -88,10 +89,11 @@ class Dispatcher {
       return reply_and_close(request, refusal(413, absl::StrCat("expected at most ", max_body_bytes_, " bytes")));
     }
     if (!enter()) return reply_and_close(request, refusal(503, "going away"));
-    request.extract_utf8string(true).then([self, request, handle = &handler->second](pplx::task<std::string> body) {
-      self->on_body(request, *handle, body);
-      self->leave();
-    });
+    request.extract_utf8string(true).then(
+        [self, request, handle = &handler->second](const pplx::task<std::string>& body) {
+          self->on_body(request, *handle, body);
+          self->leave();
+        });
   }
 
   // No handler runs after this.
@@ -176,10 +178,10 @@ absl::StatusOr<std::unique_ptr<http_listener>> open(const Address& address,
                                                     const std::shared_ptr<Dispatcher>& dispatcher) {
   try {
     auto listener = std::make_unique<http_listener>(web::uri(absl::StrCat("http://", address.to_string())));
-    listener->support([dispatcher](http_request request) { dispatcher->on_request(dispatcher, std::move(request)); });
+    listener->support([dispatcher](const http_request& request) { dispatcher->on_request(dispatcher, request); });
     for (const char* method : {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"}) {
       listener->support(method,
-                        [dispatcher](http_request request) { dispatcher->on_request(dispatcher, std::move(request)); });
+                        [dispatcher](const http_request& request) { dispatcher->on_request(dispatcher, request); });
     }
     listener->open().wait();
     return listener;
