@@ -79,6 +79,9 @@ void Attempt::resume() {
 
 void Attempt::begin_next_attempt(const std::string& why) {
   status_.attempt += 1;
+  status_.epoch = 0;
+  status_.goodput.clear();
+  status_.efficiency.clear();
   set("Created", false, "NextAttempt", why);
   decision_.end_session = why;
   remove_pods(/*finished_too=*/false);

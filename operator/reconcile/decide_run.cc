@@ -111,6 +111,12 @@ void Attempt::keep_session() {
 }
 
 void Attempt::report() {
+  // After a failover a session knows nothing until its members are back: what is on record still holds.
+  const bool behind = observed_.session.has_value() && observed_.session->epoch < status_.epoch;
+  if (behind && is_of_attempt(observed_.plan, job_.status.attempt)) {
+    look_again(kReportInterval);
+    return;
+  }
   if (job_.workers.replicas > 1) {
     std::vector<const PodView*> members = workers_;
     const std::vector<const PodView*> summers =

@@ -64,5 +64,21 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   EXPECT_FALSE(world.job.status.bound.empty());
 }
 
+TEST(PlanObject, StaysAsItIsWhileANewOperatorWaitsForItsMembers) {
+  World world = planned();
+  coordinator::JobState session;
+  session.epoch = 3;
+  session.members.resize(3);
+  world.session = session;
+  world.look();
+  ASSERT_EQ(world.plan->spec.epoch, 3U);
+  world.session = coordinator::JobState();
+  world.session->phase = coordinator::JobState::Phase::kRecovering;
+  const Decision decision = world.look();
+  EXPECT_FALSE(decision.plan.has_value());
+  EXPECT_EQ(world.job.status.epoch, 3U);
+  EXPECT_TRUE(decision.session.has_value()) << "for them to come back to";
+}
+
 }  // namespace
 }  // namespace gleaner::reconcile
