@@ -10,6 +10,7 @@
 #include <boost/asio/ssl/context.hpp>
 #include <chrono>
 #include <exception>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -147,7 +148,11 @@ absl::StatusOr<http_request> Http::Parts::make_request(const Request& request) {
   made.headers().add("Accept", "application/json");
   made.headers().add("User-Agent", options.user_agent);
   if (!bearer->empty()) made.headers().add("Authorization", absl::StrCat("Bearer ", *bearer));
-  if (!request.body.empty()) made.set_body(request.body, request.content_type);
+  if (!request.body.empty()) {
+    // As bytes: of text cpprestsdk makes a stream of char, and reads it as one of unsigned char.
+    made.set_body(std::vector<unsigned char>(request.body.begin(), request.body.end()));
+    made.headers().set_content_type(request.content_type);
+  }
   return made;
 }
 
