@@ -73,9 +73,8 @@ double spare_cpus(const Machine& machine) {
 }
 
 double spare_bits_per_second(const Machine& machine, const SummerRequest& request) {
-  const types::NodeProfileStatus& profile = machine.profile->status;
-  const double unseen = std::max(0.0, machine.commitment.summer_bits_per_second - profile.used_bits_per_second);
-  const double spare = std::max(0.0, profile.spare.bits_per_second - unseen);
+  const double spare =
+      std::max(0.0, machine.profile->status.spare.bits_per_second - machine.commitment.summer_bits_per_second);
   return request.max_bits_per_second > 0 ? std::min(spare, request.max_bits_per_second) : spare;
 }
 

