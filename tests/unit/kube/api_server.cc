@@ -154,6 +154,12 @@ std::unique_ptr<Client> ServerTest::client_with(const Client::Options& options) 
   return made.ok() ? *std::move(made) : nullptr;
 }
 
+void ServerTest::freeze_server() {
+  server().command("pause-apiserver");
+  const auto hasty = client().bounded(absl::Milliseconds(100), nullptr);
+  ASSERT_TRUE(eventually([&] { return absl::IsDeadlineExceeded(hasty->get_raw("/version").status()); }));
+}
+
 Object ServerTest::config_map(const std::string& name, const std::string& value) const {
   return {{"apiVersion", "v1"},
           {"kind", "ConfigMap"},

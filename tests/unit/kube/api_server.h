@@ -63,6 +63,8 @@ class ServerTest : public testing::Test {
   Client& client() { return *client_; }
   std::unique_ptr<Client> client_as(const std::string& token);
   std::unique_ptr<Client> client_with(const Client::Options& options);
+  // Pauses it, and returns when it really answers nobody any more: a signal takes a moment. To be resumed by a command.
+  void freeze_server();
   // A ConfigMap in this test's namespace.
   Object config_map(const std::string& name, const std::string& value) const;
 

@@ -180,7 +180,7 @@ TEST_F(CacheTest, ConvergesUnderWritesThoughTheServerIsKilledAndFrozen) {
   ASSERT_TRUE(eventually([&] { return writers.writes() > 300; }));
 
   const uint64_t lists_before_freeze = cache->counts().lists;
-  server().command("pause-apiserver");
+  freeze_server();
   EXPECT_TRUE(eventually([&] { return cache->counts().stalls > 0; })) << "silence should end a watch";
   server().command("resume-apiserver");
   const uint64_t seen = cache->counts().events;
@@ -258,7 +258,7 @@ TEST_F(CacheTest, BookmarksCarryItOverWatchesThatSawNothing) {
 }
 
 TEST_F(CacheTest, EndsAtOnceThoughTheServerIsFrozen) {
-  server().command("pause-apiserver");
+  freeze_server();
   auto cache = start_cache(client());
   EXPECT_FALSE(cache->wait_synced(absl::Milliseconds(200)));
   const absl::Time start = absl::Now();

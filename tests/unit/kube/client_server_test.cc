@@ -193,7 +193,7 @@ TEST_F(ClientTest, AWatchSeesChangesInOrderAndEndsWhenCancelled) {
 TEST_F(ClientTest, AFrozenServerCostsNoMoreThanTheTimeoutAndACancelLess) {
   const auto list = client().list(config_maps(), {.ns = ns_});
   ASSERT_TRUE(list.ok());
-  server().command("pause-apiserver");
+  freeze_server();
   const absl::Cleanup resume = [this] { server().command("resume-apiserver"); };
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       client().bounded(absl::Milliseconds(300), nullptr)->get(config_maps(), ns_, "a").status()));
@@ -229,7 +229,7 @@ TEST_F(ClientTest, ASilentWatchEndsAndAnotherSaysWhetherTheServerIsThere) {
   };
   const absl::Status silent = watch();
   EXPECT_TRUE(absl::IsDeadlineExceeded(silent)) << silent;
-  server().command("pause-apiserver");
+  freeze_server();
   const absl::Status frozen = watch();
   server().command("resume-apiserver");
   EXPECT_TRUE(absl::IsUnavailable(frozen)) << frozen;
@@ -240,7 +240,7 @@ TEST_F(ClientTest, TooManyCallsWaitForEachOther) {
   options.in_flight = 1;
   const auto narrow = client_with(options);
   const auto quick = narrow->bounded(absl::Milliseconds(300), nullptr);
-  server().command("pause-apiserver");
+  freeze_server();
   std::thread hanging([&] { narrow->get(config_maps(), ns_, "a").IgnoreError(); });
   absl::SleepFor(absl::Milliseconds(100));
   const absl::Status refused = quick->get(config_maps(), ns_, "a").status();

@@ -50,13 +50,13 @@ TEST_F(EventsTest, TheSameIsCountedAndTheLastOnesAreWrittenAtTheEnd) {
 
 TEST_F(EventsTest, WaitForAServerThatIsAwayAndEndInTimeWithoutIt) {
   auto recorder = EventRecorder::start(env(), client(), "gleaner-operator", "operator-0");
-  server().command("pause-apiserver");
+  freeze_server();
   recorder->normal(job(), "Suspended", "by its user");
   absl::SleepFor(absl::Milliseconds(200));
   server().command("resume-apiserver");
   EXPECT_TRUE(eventually([&] { return shows("Suspended", 1); }));
 
-  server().command("pause-apiserver");
+  freeze_server();
   recorder->normal(job(), "Resumed", "by its user");
   const absl::Time start = absl::Now();
   recorder.reset();
