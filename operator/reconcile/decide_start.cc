@@ -51,7 +51,13 @@ void Attempt::make_workers() {
   for (uint32_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i] != nullptr) continue;
     ++missing;
-    decision_.create.push_back(worker_pod(job_, i, settings_));
+    absl::StatusOr<nlohmann::json> pod = worker_pod(job_, i, settings_);
+    if (!pod.ok()) {
+      decision_.create.clear();
+      fail("InvalidTemplate", std::string(pod.status().message()));
+      return;
+    }
+    decision_.create.push_back(*std::move(pod));
   }
   decision_.service = missing > 0;
   if (!status_.start_time.has_value()) status_.start_time = now_;

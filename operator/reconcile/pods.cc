@@ -56,7 +56,7 @@ json variable(const char* name, std::string value) { return {{"name", name}, {"v
 json member_environment(const types::TrainingJob& job, const Settings& settings) {
   return json::array({{{"name", "GLEANER_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}},
                       variable("GLEANER_COORDINATOR", settings.coordinator),
-                      variable("GLEANER_JOB", session_of(job)),
+                      variable("GLEANER_JOB", session_name(job.meta.key(), job.status.attempt)),
                       variable("GLEANER_TOKEN_FILE", absl::StrCat(kBootstrapFolder, "/token")),
                       variable("GLEANER_CA_FILE", absl::StrCat(kBootstrapFolder, "/ca.crt"))});
 }
@@ -126,11 +126,30 @@ json summer_resources(const types::TrainingJob& job) {
   return resources;
 }
 
-json prefer_node(const std::string& node) {
+// The candidate's machine if it may be, and no machine with another pod of this job: two summers would share a link,
+// and a worker's link is what they are to relieve.
+json summer_affinity(const types::TrainingJob& job, const std::string& node) {
   const json here = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}};
   return {{"nodeAffinity",
            {{"preferredDuringSchedulingIgnoredDuringExecution",
-             json::array({{{"weight", 100}, {"preference", {{"matchFields", json::array({here})}}}}})}}}};
+             json::array({{{"weight", 100}, {"preference", {{"matchFields", json::array({here})}}}}})}}},
+          {"podAntiAffinity",
+           {{"requiredDuringSchedulingIgnoredDuringExecution",
+             json::array({{{"topologyKey", "kubernetes.io/hostname"},
+                           {"labelSelector", {{"matchLabels", {{types::kJobLabel, job.meta.name}}}}}}})}}}};
+}
+
+// Workers of a job near each other, as far as the zones say and the user has not said otherwise.
+void prefer_near(const types::TrainingJob& job, json& spec) {
+  json& affinity = spec["affinity"];
+  if (!affinity.is_object()) affinity = json::object();
+  json& near = affinity["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
+  if (!near.is_array()) near = json::array();
+  near.push_back(
+      {{"weight", 10},
+       {"podAffinityTerm",
+        {{"topologyKey", "topology.kubernetes.io/zone"},
+         {"labelSelector", {{"matchLabels", {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, kWorker}}}}}}}});
 }
 
 json summer_container(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
@@ -154,11 +173,7 @@ json summer_container(const types::TrainingJob& job, uint32_t index, const Setti
       {"volumeMounts", json::array({bootstrap_mount()})}};
 }
 
-}  // namespace
-
-std::string session_of(const types::TrainingJob& job) { return session_name(job.meta.key(), job.status.attempt); }
-
-json worker_pod(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+json fill_template(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
   json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata(job, kWorker, index)}};
   pod["metadata"]["ownerReferences"] = owner(job);
   if (job.workers.pod_template.contains("metadata")) {
@@ -178,12 +193,25 @@ json worker_pod(const types::TrainingJob& job, uint32_t index, const Settings& s
   spec["hostname"] = pod_name(job.meta.name, kWorker, index, 0);
   spec["subdomain"] = job.meta.name;
   if (job.workers.replicas > 1) {
+    prefer_near(job, spec);
     json& gates = spec["schedulingGates"];
     if (!gates.is_array()) gates = json::array();
     gates.push_back({{"name", kGangGate}});
   }
   pod["spec"] = std::move(spec);
   return pod;
+}
+
+}  // namespace
+
+std::string session_of(const types::TrainingJob& job) { return session_name(job.meta.key(), job.status.attempt); }
+
+absl::StatusOr<json> worker_pod(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+  try {
+    return fill_template(job, index, settings);
+  } catch (const json::exception& error) {  // the schema leaves most of a template to whoever admits pods
+    return absl::InvalidArgumentError(absl::StrCat("spec.workers.template has not the shape of a pod: ", error.what()));
+  }
 }
 
 json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::Candidate& candidate,
@@ -203,7 +231,7 @@ json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::
                    {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
                  {"automountServiceAccountToken", false},
                  {"enableServiceLinks", false},
-                 {"affinity", prefer_node(candidate.node)},
+                 {"affinity", summer_affinity(job, candidate.node)},
                  {"containers", json::array({summer_container(job, index, settings)})},
                  {"volumes", json::array({bootstrap_volume()})}};
   if (!settings.summer_priority_class.empty()) pod["spec"]["priorityClassName"] = settings.summer_priority_class;

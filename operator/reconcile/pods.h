@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "operator/placement/placement.h"
 #include "operator/types/training_job.h"
 
@@ -19,7 +20,7 @@ struct Settings {
 
 // Worker `index` of this attempt: the user's template, with identity, bootstrap and name added. A gang of more than one
 // waits at the scheduling gate kGangGate until all of it is there.
-nlohmann::json worker_pod(const types::TrainingJob& job, uint32_t index, const Settings& settings);
+absl::StatusOr<nlohmann::json> worker_pod(const types::TrainingJob& job, uint32_t index, const Settings& settings);
 
 // Summer `index`, meant for the candidate's machine: the scheduler is asked to prefer it, and may know better. What the
 // summer may use of its link is enforced by the bandwidth annotations where the cluster's network plugin knows them.

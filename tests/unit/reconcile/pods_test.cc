@@ -35,7 +35,7 @@ std::string environment(const json& container, const std::string& name) {
 }
 
 TEST(WorkerPod, KeepsTheTemplateAndAddsIdentity) {
-  const json pod = worker_pod(job(), 1, kSettings);
+  const json pod = *worker_pod(job(), 1, kSettings);
   EXPECT_EQ(pod["metadata"]["name"], "digits-worker-1");
   EXPECT_EQ(pod["metadata"]["labels"]["team"], "vision");
   EXPECT_EQ(pod["metadata"]["labels"]["gleaner.dev/job"], "digits") << "ours win";
@@ -50,6 +50,9 @@ TEST(WorkerPod, KeepsTheTemplateAndAddsIdentity) {
   EXPECT_EQ(spec["tolerations"][0]["key"], "gpu");
   EXPECT_EQ(spec["schedulingGates"][0]["name"], "gleaner.dev/gang");
   EXPECT_EQ(spec["volumes"].size(), 2U);
+  EXPECT_EQ(spec["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
+                ["topologyKey"],
+            "topology.kubernetes.io/zone");
   for (const json& container : spec["containers"]) {
     EXPECT_EQ(environment(container, "GLEANER_COORDINATOR"), "coordinator.gleaner-system.svc:7070");
     EXPECT_EQ(environment(container, "GLEANER_JOB"), "team/digits/0");
@@ -63,7 +66,7 @@ TEST(WorkerPod, KeepsTheTemplateAndAddsIdentity) {
 }
 
 TEST(WorkerPod, ATokenForUsAlone) {
-  const json pod = worker_pod(job(), 0, kSettings);
+  const json pod = *worker_pod(job(), 0, kSettings);
   const json& source = pod["spec"]["volumes"].back()["projected"]["sources"][0]["serviceAccountToken"];
   EXPECT_EQ(source["audience"], "gleaner.dev");
   EXPECT_EQ(source["path"], "token");
@@ -72,11 +75,21 @@ TEST(WorkerPod, ATokenForUsAlone) {
 TEST(WorkerPod, TheAttemptIsInNameLabelAndSession) {
   types::TrainingJob again = job();
   again.status.attempt = 4;
-  const json pod = worker_pod(again, 2, kSettings);
+  const json pod = *worker_pod(again, 2, kSettings);
   EXPECT_EQ(pod["metadata"]["name"], "digits-worker-2-r4");
   EXPECT_EQ(pod["metadata"]["labels"]["gleaner.dev/attempt"], "4");
   EXPECT_EQ(environment(pod["spec"]["containers"][0], "GLEANER_JOB"), "team/digits/4");
   EXPECT_EQ(pod["spec"]["hostname"], "digits-worker-2") << "names that programs use stay";
+}
+
+TEST(WorkerPod, ATemplateOfAnotherShapeIsAnError) {
+  for (const char* spec : {R"({"containers": ["main"]})",
+                           R"({"containers": [{"name": "a", "env": {"x": 1}}], "affinity": {"podAffinity": 3}})",
+                           R"({"containers": [{"name": "a"}], "affinity": {"podAffinity": "near"}})", R"([1, 2])"}) {
+    types::TrainingJob odd = job();
+    odd.workers.pod_template["spec"] = json::parse(spec);
+    EXPECT_TRUE(absl::IsInvalidArgument(worker_pod(odd, 0, kSettings).status())) << spec;
+  }
 }
 
 TEST(SummerPod, IsHarmless) {
@@ -87,6 +100,9 @@ TEST(SummerPod, IsHarmless) {
   EXPECT_EQ(spec["securityContext"]["runAsNonRoot"], true);
   EXPECT_EQ(spec["automountServiceAccountToken"], false);
   const json& container = spec["containers"][0];
+  const json& apart = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+  EXPECT_EQ(apart["labelSelector"]["matchLabels"]["gleaner.dev/job"], "digits");
+  EXPECT_EQ(apart["topologyKey"], "kubernetes.io/hostname");
   EXPECT_EQ(container["resources"]["requests"]["gleaner.dev/summer"], "1");
   EXPECT_EQ(container["resources"]["limits"]["gleaner.dev/summer"], "1");
   EXPECT_EQ(container["securityContext"]["readOnlyRootFilesystem"], true);

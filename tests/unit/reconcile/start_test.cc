@@ -134,6 +134,15 @@ TEST(Start, WaitsForPodsOfTheAttemptBefore) {
   EXPECT_TRUE(world.has("digits-worker-0-r1"));
 }
 
+TEST(Start, ATemplateThatIsNoPodFailsTheJob) {
+  World world(2);
+  world.job.workers.pod_template["spec"]["affinity"] = {{"podAffinity", "near"}};
+  world.settle();
+  EXPECT_EQ(world.phase(), "Failed");
+  EXPECT_EQ(world.condition("Failed")->reason, "InvalidTemplate");
+  EXPECT_THAT(world.names(), IsEmpty());
+}
+
 TEST(Start, AJobWithOneWorkerNeedsNoGate) {
   World world(1);
   world.look();
