@@ -1,7 +1,8 @@
 // The commands of `gleaner`. Each add_*() adds one subcommand with its flags; when the user chose it, main() runs it.
 //
 // Exit status: 0 done; 2 the command line is wrong (the message says how to write it); 1 everything else. Errors go to
-// standard error as "gleaner COMMAND: message" ("kubectl gleaner COMMAND: message"). Only results go to standard output.
+// standard error as "gleaner COMMAND: message" ("kubectl gleaner COMMAND: message"). Only results go to standard
+// output.
 #pragma once
 
 #include <functional>
