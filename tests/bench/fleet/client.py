@@ -20,7 +20,7 @@ Request = tuple[str, str, Any]  # method, path, object
 
 
 class Connection:
-    """For one thread. LabError for an answer that is not 2xx."""
+    """For one thread; an idle one is closed by the API server. LabError for an answer that is not 2xx."""
 
     def __init__(self, plane: ControlPlane, timeout: float = 120) -> None:
         address = urlsplit(plane.server)
@@ -53,6 +53,12 @@ class Connection:
 
     def close(self) -> None:
         self._http.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def send_all(plane: ControlPlane, requests: Iterable[Request], connections: int, per_second: float = 0) -> float:

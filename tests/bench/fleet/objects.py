@@ -12,6 +12,7 @@ from .client import Request
 NAMESPACE = "default"
 PROFILES = "/apis/gleaner.dev/v1alpha1/nodeprofiles"
 JOBS = f"/apis/gleaner.dev/v1alpha1/namespaces/{NAMESPACE}/trainingjobs"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 GBIT = 1_000_000_000
 
 
