@@ -134,7 +134,7 @@ std::optional<Failure> find_failure(const Observed& observed, bool launched) {
     }
   }
   if (const PodView* culprit = find_culprit(observed); culprit != nullptr) consider(judge(*culprit));
-  const std::optional<Failure> session = judge_session(observed);
+  std::optional<Failure> session = judge_session(observed);
   if (!worst.has_value()) return session;
   // The verdict names somebody that the cluster has not yet reported, and the others failed because of it.
   if (session.has_value() && session->kind == Failure::Kind::kInterrupted) return session;
