@@ -96,6 +96,7 @@ absl::Status JobReconciler::carry_out(const types::TrainingJob& job, const recon
   GLN_ASSIGN_OR_RETURN(const bool confirmed, confirm(job, decision));
   if (!confirmed) return absl::AbortedError("the pod cache is behind: a pod that seemed to be gone is there");
   const bool next_attempt = decision.status.attempt != job.status.attempt;
+  const bool first_look = !job.status.start_time.has_value() && !decision.create.empty();
   if (next_attempt) {  // the new number must be on record before anything else happens
     GLN_RETURN_IF_ERROR(write_status(job, decision.status));
   }
@@ -105,7 +106,10 @@ absl::Status JobReconciler::carry_out(const types::TrainingJob& job, const recon
   if (status.ok() && decision.plan.has_value()) status = write_plan(observed, *decision.plan);
   if (status.ok() && decision.session.has_value()) status = keep_session(job, decision);
   keep_first(status, remove_pods(job, decision));
-  if (!next_attempt) keep_first(status, write_status(job, decision.status));
+  // New pods bring the next look within a moment: it says what this one would, and a job costs one write less. A look
+  // that is to be repeated has something to tell already, as that a pod was refused.
+  const bool told_later = first_look && status.ok() && !decision.look_again.has_value();
+  if (!next_attempt && !told_later) keep_first(status, write_status(job, decision.status));
   if (!status.ok()) return status;
   record_events(job, decision);
   if (!decision.remove_job) return absl::OkStatus();
