@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -91,12 +92,11 @@ class Dispatcher {
     if (!enter()) return reply_and_close(request, refusal(503, "going away"));
     request.extract_utf8string(true).then(
         [self, request, handle = &handler->second](const pplx::task<std::string>& body) {
-          self->on_body(request, *handle, body);
-          self->leave();
+          self->on_body(request, *handle, body).then([self] { self->leave(); });
         });
   }
 
-  // No handler runs after this.
+  // No handler runs after this, and what they answered is sent.
   void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
@@ -106,16 +106,16 @@ class Dispatcher {
   }
 
  private:
-  static void reply(const http_request& request, const HttpAnswer& answer, bool close = false) {
+  static pplx::task<void> reply(const http_request& request, const HttpAnswer& answer, bool close = false) {
     http_response response(static_cast<web::http::status_code>(answer.status));
     response.set_body(answer.body, answer.content_type);
     if (close) response.headers().add("Connection", "close");
-    send(request, response);
+    return send(request, response);
   }
 
-  // Whatever becomes of it: the peer may be gone.
-  static void send(const http_request& request, const http_response& response) {
-    request.reply(response).then([](const pplx::task<void>& sent) {
+  // Ends when it is sent, whatever becomes of it: the peer may be gone.
+  static pplx::task<void> send(const http_request& request, const http_response& response) {
+    return request.reply(response).then([](const pplx::task<void>& sent) {
       try {
         sent.get();
       } catch (const std::exception&) {
@@ -140,16 +140,19 @@ class Dispatcher {
     discard(request.body().streambuf());
   }
 
-  void on_body(const http_request& request, const std::function<HttpAnswer(const std::string&)>& handle,
-               const pplx::task<std::string>& body) ABSL_LOCKS_EXCLUDED(mutex_) {
+  pplx::task<void> on_body(const http_request& request, const std::function<HttpAnswer(const std::string&)>& handle,
+                           const pplx::task<std::string>& body) ABSL_LOCKS_EXCLUDED(mutex_) {
     std::string text;
+    std::optional<HttpAnswer> refused;
     try {
       text = body.get();
     } catch (const std::exception& error) {
-      return reply_and_close(request, refusal(400, absl::StrCat("the body did not arrive: ", error.what())));
+      refused = refusal(400, absl::StrCat("the body did not arrive: ", error.what()));
     }
-    if (is_closing()) return reply_and_close(request, refusal(503, "going away"));
-    reply(request, call(handle, text));
+    if (!refused.has_value() && is_closing()) refused = refusal(503, "going away");
+    if (!refused.has_value()) return reply(request, call(handle, text));
+    reply_and_close(request, *refused);
+    return pplx::task_from_result();
   }
 
   bool enter() ABSL_LOCKS_EXCLUDED(mutex_) {

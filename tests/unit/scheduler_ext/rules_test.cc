@@ -64,8 +64,9 @@ TEST_F(Rules, NoSummersOnTheJobsOwnMachines) {
   EXPECT_THAT(why_not(summer), ElementsAre(Not(IsEmpty()), HasSubstr("share its link"), HasSubstr("there already")));
   EXPECT_THAT(scores(summer).scores, Each(0));
   EXPECT_EQ(scores(summer).best, std::nullopt);
-  // Of another job it may be there: there is bandwidth left.
-  EXPECT_THAT(why_not(pod_of("other-summer-0", "summer", "", "other")), ElementsAre(Not(IsEmpty()), "", ""));
+  // Of another job it may be where bandwidth is left: n3 has promised all of its 1.5 Gbit/s.
+  EXPECT_THAT(why_not(pod_of("other-summer-0", "summer", "", "other")),
+              ElementsAre(Not(IsEmpty()), "", HasSubstr("no bandwidth")));
 }
 
 TEST_F(Rules, UnknownNodesTakeNoSummers) {
@@ -110,8 +111,8 @@ TEST_F(Rules, APromisedNodeIsTaken) {
   EXPECT_EQ(scores(second).best, 2u);
   EXPECT_THAT(why_not(first), ElementsAre(Not(IsEmpty()), "", ""));  // asked once more for the same pod
 
-  // Another job finds the bandwidth gone: 10 spare, 9 promised and 5 of them in use, as far as the profile knows.
-  state_.promise(first, "n2", 14.5e9);
+  // Another job finds the bandwidth gone: of 10 to spare 9.5 are promised.
+  state_.promise(first, "n2", 9.5e9);
   const Pod other = pod_of("other-summer-0", "summer", "", "other");
   EXPECT_THAT(why_not(other), ElementsAre(Not(IsEmpty()), HasSubstr("below 1 Gbit/s"), ""));
 }
