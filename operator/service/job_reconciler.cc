@@ -178,7 +178,7 @@ absl::Status JobReconciler::keep_session(const types::TrainingJob& job, const re
   options.options = *decision.session;
   options.data_secret = parts_.identities.data_secret(name, job.meta.uid);
   options.may_resume = decision.may_resume;
-  const absl::Status added = parts_.sessions.add(options);
+  absl::Status added = parts_.sessions.add(options);
   if (!added.ok() && !absl::IsAlreadyExists(added)) return added;
   absl::MutexLock lock(&mutex_);
   Session& session = sessions_[job.meta.key()];
