@@ -38,9 +38,10 @@ std::string age(absl::Time since, absl::Time now) {
   if (since == absl::InfinitePast() || since == absl::UnixEpoch()) return "-";
   const int64_t seconds = std::max(int64_t{0}, absl::ToInt64Seconds(now - since));
   if (seconds < 120) return absl::StrCat(seconds, "s");
-  if (seconds < 120 * 60) return absl::StrCat(seconds / 60, "m");
-  if (seconds < 48 * 3600) return absl::StrCat(seconds / 3600, "h");
-  return absl::StrCat(seconds / 86400, "d");
+  constexpr int64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
+  if (seconds < 2 * kHour) return absl::StrCat(seconds / kMinute, "m");
+  if (seconds < 2 * kDay) return absl::StrCat(seconds / kHour, "h");
+  return absl::StrCat(seconds / kDay, "d");
 }
 
 std::string or_dash(absl::string_view text) { return text.empty() ? "-" : std::string(text); }

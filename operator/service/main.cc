@@ -95,7 +95,7 @@ absl::Status start(const Flags& flags) {
   const int signals = take_signals();
   if (signals < 0) return absl::InternalError("can't wait for signals");
   const SystemEnv system({"operator", *level});
-  const absl::Status status = run(system.env(), options, credentials, signals);
+  absl::Status status = run(system.env(), options, credentials, signals);
   close(signals);
   return status;
 }
