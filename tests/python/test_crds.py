@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -402,5 +403,7 @@ def test_a_large_template_stays_within_the_rules_cost(api: Api) -> None:
 
 
 def test_the_tables_of_docs_are_those_of_the_crds() -> None:
-    done = subprocess.run([str(ROOT / "docs" / "generate-crds"), "--check"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "generate-crds"), "--check"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
