@@ -108,7 +108,9 @@ class Dispatcher {
  private:
   static pplx::task<void> reply(const http_request& request, const HttpAnswer& answer, bool close = false) {
     http_response response(static_cast<web::http::status_code>(answer.status));
-    response.set_body(answer.body, answer.content_type);
+    // As bytes: cpprestsdk's streams of char make casts that UBSan refuses.
+    response.set_body(std::vector<unsigned char>(answer.body.begin(), answer.body.end()));
+    response.headers().set_content_type(answer.content_type);
     if (close) response.headers().add("Connection", "close");
     return send(request, response);
   }
