@@ -124,17 +124,16 @@ def test_training_goes_on_without(
 
 
 def test_a_killed_worker_starts_again_from_the_checkpoint(
-    gleaner: Cluster, namespace: str, reference: tuple[str, float]
+    gleaner: Cluster, namespace: str, reference: tuple[str, float], tmp_path: Path
 ) -> None:
-    # Worker 0 alone reads and writes it: a folder of its node stands in for shared storage.
+    # Worker 0 alone reads and writes it: a folder of its node, which is one of this machine, stands in for shared storage.
     node = "n1"
-    folder = f"/tmp/checkpoint-{namespace}"
     spec = {
         "nodeSelector": {"kubernetes.io/hostname": node},
         "initContainers": [{"name": "open", "image": "gleaner-example:0.1.0", "securityContext": {"runAsUser": 0},
                             "command": ["chmod", "0777", "/checkpoint"],
                             "volumeMounts": [{"name": "checkpoint", "mountPath": "/checkpoint"}]}],
-        "volumes": [{"name": "checkpoint", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}],
+        "volumes": [{"name": "checkpoint", "hostPath": {"path": str(tmp_path), "type": "Directory"}}],
     }  # fmt: skip
     mount = {"volumeMounts": [{"name": "checkpoint", "mountPath": "/checkpoint"}]}
     job = submit(gleaner, namespace, "killed", [*TRAIN, "--checkpoint", "/checkpoint"], replicas=4, pod=spec,
