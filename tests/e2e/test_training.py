@@ -126,7 +126,7 @@ def test_training_goes_on_without(
 def test_a_killed_worker_starts_again_from_the_checkpoint(
     gleaner: Cluster, namespace: str, reference: tuple[str, float], tmp_path: Path
 ) -> None:
-    # Worker 0 alone reads and writes it: a folder of its node, which is one of this machine, stands in for shared storage.
+    # Worker 0 alone reads and writes it: a folder of this machine, which all nodes see, stands in for shared storage.
     node = "n1"
     spec = {
         "nodeSelector": {"kubernetes.io/hostname": node},
