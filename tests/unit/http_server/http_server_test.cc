@@ -117,6 +117,15 @@ TEST_F(Server, RefusesBodiesTooLargeOrOfUnknownLength) {
   EXPECT_THAT(peer.receive(), StartsWith("HTTP/1.1 411"));
 }
 
+// ASan keeps what was freed for a while.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
 size_t resident_bytes() {
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/statm", "r"), &std::fclose);
   unsigned long total = 0, resident = 0;
@@ -132,6 +141,7 @@ TEST_F(Server, KeepsNothingOfABodyItRefused) {
   const std::string piece(size_t{1} << 20, 'x');
   for (size_t sent = 0; sent < kBytes && peer.send(piece);) sent += piece.size();
   EXPECT_THAT(peer.receive(), StartsWith("HTTP/1.1 413"));
+  if (kSanitized) GTEST_SKIP() << "memory in use tells nothing here";
   EXPECT_LT(resident_bytes(), before + kBytes / 2);
 }
 
