@@ -153,7 +153,7 @@ void Core::begin_recovery(const std::string& session, Actions& actions) {
   session_ = session;
   actions.notes.emplace_back("the job goes on from before the coordinator's restart");
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
-    // Who was welcomed with this session already has a plan of it prepared.
+    // Who was already welcomed under `session` has a plan of it prepared.
     if (roster_[seat].state != Seat::State::kPresent || roster_[seat].welcomed_session == session) continue;
     if (!roster_.is_summer(seat)) return lost(seat, kAnew, actions);
     // It may be one that the plan does without.

@@ -127,7 +127,7 @@ GLN_API gln_status gln_poll(gln_session* session, uint64_t handle, int* done);
  * GLN_DEADLINE_EXCEEDED keeps the handle. */
 GLN_API gln_status gln_wait(gln_session* session, uint64_t handle, double timeout_seconds);
 
-/* Waits until any push_pull of this session is done and tells which, for threads that serve callbacks. Does not give
+/* Waits until any push_pull of `session` is done and tells which, for threads that serve callbacks. Does not give
  * the handle back. Each finished push_pull is told once. GLN_DEADLINE_EXCEEDED: none; GLN_FAILED_PRECONDITION: closing.
  */
 GLN_API gln_status gln_next_done(gln_session* session, double timeout_seconds, uint64_t* handle);

@@ -211,7 +211,7 @@ class Session:
             raise FailedPreconditionError("the session is closed; call gleaner.init() to join a job again")
         if self._pid != os.getpid():
             raise FailedPreconditionError(
-                f"this session belongs to process {self._pid}; a forked child must call gleaner.init() itself"
+                f"gleaner was initialised in process {self._pid}; a forked child must call gleaner.init() itself"
             )
         return self._pointer
 
