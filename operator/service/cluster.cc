@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status_macros.h"
 #include "operator/reconcile/names.h"
 
 namespace gleaner::operation {
@@ -41,18 +40,6 @@ placement::SummerRequest request_of(const types::TrainingJob& job) {
 
 }  // namespace
 
-absl::StatusOr<Node> parse_node(const kube::Object& object) {
-  GLN_ASSIGN_OR_RETURN(const types::ObjectMeta meta, types::parse_meta(object));
-  Node node{meta.name, false, false, meta.labels};
-  const json spec = object.value("spec", json::object());
-  node.unschedulable = spec.value("unschedulable", false);
-  const json status = object.value("status", json::object());
-  for (const json& condition : status.value("conditions", json::array())) {
-    if (condition.value("type", "") == "Ready") node.ready = condition.value("status", "") == "True";
-  }
-  return node;
-}
-
 Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, const std::string& watch) : env_(env) {
   using Jobs = kube::Cache<types::TrainingJob>;
   using Pods = kube::Cache<reconcile::PodView>;
@@ -80,7 +67,7 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, c
                            queue.add(any_of(before, after).meta.key());
                          },
                          {}});
-  nodes_ = kube::Cache<Node>::start(env, client, {kube::nodes(), {}, parse_node, {}, {}});
+  nodes_ = kube::Cache<placement::Node>::start(env, client, {kube::nodes(), {}, placement::parse_node, {}, {}});
   profiles_ = kube::Cache<types::NodeProfile>::start(env, client,
                                                      {kube::node_profiles(), {}, types::parse_node_profile, {}, {}});
 }
@@ -113,8 +100,8 @@ std::vector<placement::Candidate> Cluster::candidates(const types::TrainingJob& 
   for (const auto& node : nodes_->list()) {
     placement::Machine machine;
     machine.name = node->name;
-    machine.labels.insert(node->labels.begin(), node->labels.end());
-    machine.schedulable = node->ready && !node->unschedulable;
+    machine.labels = node->labels;
+    machine.schedulable = node->ready && !node->cordoned;
     machine.profile = profiles_->get(node->name);
     machine.commitment = commitments[node->name];
     machines.push_back(std::move(machine));

@@ -13,6 +13,7 @@
 #include "common/base/env.h"
 #include "common/kube/cache.h"
 #include "common/kube/work_queue.h"
+#include "operator/placement/fleet.h"
 #include "operator/placement/placement.h"
 #include "operator/reconcile/decide.h"
 #include "operator/reconcile/pod_view.h"
@@ -21,15 +22,6 @@
 #include "operator/types/training_job.h"
 
 namespace gleaner::operation {
-
-// A node as placement sees it.
-struct Node {
-  std::string name;
-  bool ready = false;
-  bool unschedulable = false;
-  std::map<std::string, std::string> labels;
-};
-absl::StatusOr<Node> parse_node(const kube::Object& object);
 
 class Cluster {
  public:
@@ -55,7 +47,7 @@ class Cluster {
   const Env env_;
   std::unique_ptr<kube::Cache<types::TrainingJob>> jobs_;
   std::unique_ptr<kube::Cache<reconcile::PodView>> pods_;
-  std::unique_ptr<kube::Cache<Node>> nodes_;
+  std::unique_ptr<kube::Cache<placement::Node>> nodes_;
   std::unique_ptr<kube::Cache<types::NodeProfile>> profiles_;
   std::unique_ptr<kube::Cache<types::ReductionPlan>> plans_;
 };
