@@ -4,13 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "agent/agent.h"
 #include "agent/discover/use.h"
+#include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
@@ -127,13 +127,9 @@ absl::Status print_once(const Env& env, const AgentOptions& options) {
   return absl::OkStatus();
 }
 
-// Runs until a signal asks it to end. Signals are blocked in every thread and taken by this one.
+// Runs until a signal asks it to end.
 absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& options) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const EndSignals signals;
 
   kube::Client::Options client_options;
   GLN_ASSIGN_OR_RETURN(client_options.credentials, kube::find_credentials(flags.kubeconfig, flags.context));
@@ -156,9 +152,7 @@ absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& optio
   env.log->info("watching this machine", "node", options.node, "metrics",
                 metrics == nullptr ? "none" : metrics->address().to_string(), "health",
                 health == nullptr ? "none" : health->address().to_string());
-  int signal = 0;
-  sigwait(&signals, &signal);
-  env.log->info("told to end", "signal", signal);
+  env.log->info("told to end", "signal", signals.wait());
   return absl::OkStatus();
 }
 
@@ -180,11 +174,9 @@ int main(int argc, char** argv) {
   }
   const auto level = parse_log_level(flags.log_level);
   const auto options = agent::to_options(flags);
-  if (!options.ok() || !level.has_value()) {
-    std::cerr << "gleaner-agent: "
-              << (options.ok() ? "--log-level: expected debug, info, warning, error or off"
-                               : options.status().message())
-              << "\n";
+  const absl::Status usage = options.ok() ? level.status() : options.status();
+  if (!usage.ok()) {
+    std::cerr << "gleaner-agent: " << usage.message() << "\n";
     return 2;
   }
   const SystemEnv system({"agent", *level});

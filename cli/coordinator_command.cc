@@ -1,18 +1,15 @@
 // gleaner coordinator: one job's coordinator, for members started by hand or by another launcher.
-#include <csignal>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/job_coordinator.h"
 #include "cli/job_flags.h"
 #include "cli/token_file.h"
+#include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
-#include "common/base/thread.h"
 #include "operator/coordinator/server.h"
 
 namespace gleaner::cli {
@@ -24,37 +21,20 @@ struct Flags {
   std::string token_file;
 };
 
-// Blocked in every thread from here on, and taken by one; before any other thread starts.
-sigset_t block_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 // Waits for the job's end; a signal ends it early. Returns the signal, or 0.
-int wait_for_job(coordinator::Server& server, const sigset_t& signals) {
-  int taken = 0;
-  std::thread waiter([&] {
-    name_this_thread("gln-signals");
-    int signal = 0;
-    sigwait(&signals, &signal);
-    if (signal == SIGUSR1) return;  // ours: the job is over
-    taken = signal;
-    server.stop(absl::CancelledError(absl::StrCat("the coordinator was told to stop by signal ", signal)));
-  });
-  server.wait().IgnoreError();  // it is in server.outcome()
-  pthread_kill(waiter.native_handle(), SIGUSR1);
-  waiter.join();
-  return taken;
+int wait_for_job(coordinator::Server& server, const EndSignals& signals) {
+  return signals.during(
+      [&] { server.wait().IgnoreError(); },  // it is in server.outcome()
+      [&](int signal) {
+        server.stop(absl::CancelledError(absl::StrCat("the coordinator was told to stop by signal ", signal)));
+      });
 }
 
 absl::Status run_coordinator(const Flags& flags, Context& context) {
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
-  GLN_ASSIGN_OR_RETURN(const LogLevel level, to_log_level(flags.job));
+  GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
-  const sigset_t signals = block_signals();
+  const EndSignals signals;
   const SystemEnv system({"coordinator", level});
   GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*system.env().random, flags.token_file));
   GLN_ASSIGN_OR_RETURN(const auto coordinator, JobCoordinator::start(system.env(), flags.job, token, listen));

@@ -91,11 +91,4 @@ absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags) {
   return options;
 }
 
-absl::StatusOr<LogLevel> to_log_level(const JobFlags& flags) {
-  const auto level = parse_log_level(flags.log_level);
-  if (level.has_value()) return *level;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--log-level '", flags.log_level, "': expected debug, info, warning, error or off"));
-}
-
 }  // namespace gleaner::cli

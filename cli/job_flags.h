@@ -32,6 +32,5 @@ struct JobFlags {
 void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& default_log_level);
 
 absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags);
-absl::StatusOr<LogLevel> to_log_level(const JobFlags& flags);
 
 }  // namespace gleaner::cli

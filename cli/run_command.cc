@@ -133,7 +133,7 @@ int not_started(const absl::Status& status) {
 }
 
 absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::string& directory) {
-  GLN_ASSIGN_OR_RETURN(const LogLevel level, to_log_level(flags.job));
+  GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
   const SystemEnv system({"coordinator", level});
   const Env& env = system.env();
@@ -164,7 +164,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
 absl::Status run_command(const Flags& flags, Context& context) {
   // All that can be wrong with the command line, before anything is started.
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
-  GLN_RETURN_IF_ERROR(to_log_level(flags.job).status());
+  GLN_RETURN_IF_ERROR(parse_log_level(flags.job.log_level).status());
   Hosts hosts = launcher::this_machine(options.workers, options.summers);
   if (!flags.hosts.empty()) {
     GLN_ASSIGN_OR_RETURN(hosts, launcher::read_hosts(flags.hosts, options.workers, options.summers));

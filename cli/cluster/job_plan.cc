@@ -8,6 +8,7 @@
 #include "common/base/units.h"
 #include "operator/reconcile/summers.h"
 #include "operator/types/meta.h"
+#include "operator/types/pod.h"
 
 namespace gleaner::cli {
 namespace {
@@ -54,28 +55,8 @@ std::vector<const placement::Pod*> workers_of(const types::TrainingJob& job, con
 }
 
 double template_limit(const types::TrainingJob& job) {
-  nlohmann::json pod = job.workers.pod_template.is_object() ? job.workers.pod_template : nlohmann::json::object();
-  if (!pod["metadata"].is_object()) pod["metadata"] = nlohmann::json::object();
-  pod["metadata"]["labels"] = {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, "worker"}};
-  const auto parsed = placement::parse_pod(pod);
-  return parsed.ok() ? parsed->bits_per_second : 0;
-}
-
-placement::SummerRequest request_for(const types::TrainingJob& job, const placement::Fleet& cluster) {
-  placement::SummerRequest request;
-  request.job = job.meta.key();
-  request.max_bits_per_second = job.communication.summers.bits_per_second;
-  nlohmann::json pod = {{"metadata",
-                         {{"name", "summer"},
-                          {"namespace", job.meta.ns},
-                          {"labels", {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, "summer"}}}}},
-                        {"spec", {{"containers", {{{"resources", job.communication.summers.resources}}}}}}};
-  if (const auto parsed = placement::parse_pod(pod); parsed.ok()) {
-    if (parsed->cpus > 0) request.cpus = parsed->cpus;
-    request.memory_bytes = parsed->memory_bytes;
-  }
-  for (std::string& node : cluster.worker_nodes(job.meta.key())) request.worker_nodes.insert(std::move(node));
-  return request;
+  const auto meta = types::parse_meta(job.workers.pod_template);
+  return meta.ok() ? types::bandwidth_limit(*meta) : 0;
 }
 
 // Its summers are counted again, so what they were given is given back first.
@@ -116,7 +97,7 @@ absl::StatusOr<JobFleet> fleet_for(const types::TrainingJob& job, const placemen
         "say");
   }
   if (!reconcile::wants_summers(job)) return result;
-  const placement::SummerRequest request = request_for(job, cluster);
+  const placement::SummerRequest request = reconcile::summer_request(job, cluster.worker_nodes(job.meta.key()));
   std::vector<const Machine*> pointers;
   for (const auto& machine : machines) {
     pointers.push_back(machine.get());

@@ -113,7 +113,7 @@ absl::Status read_tuning(const gln_options& options, Config& config) {
   const std::string level = value_of(nullptr, "GLEANER_LOG_LEVEL");
   if (!level.empty()) {
     const auto parsed = parse_log_level(level);
-    if (!parsed.has_value()) return wrong("GLEANER_LOG_LEVEL", level, "debug, info, warning, error or off");
+    if (!parsed.ok()) return wrong("GLEANER_LOG_LEVEL", level, "debug, info, warning, error or off");
     config.log_level = *parsed;
   }
   return absl::OkStatus();

@@ -25,13 +25,14 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 
 }  // namespace
 
-std::optional<LogLevel> parse_log_level(absl::string_view name) {
+absl::StatusOr<LogLevel> parse_log_level(absl::string_view name) {
   if (name == "debug") return LogLevel::kDebug;
   if (name == "info") return LogLevel::kInfo;
   if (name == "warning") return LogLevel::kWarning;
   if (name == "error") return LogLevel::kError;
   if (name == "off") return LogLevel::kOff;
-  return std::nullopt;
+  return absl::InvalidArgumentError(
+      absl::StrCat("log level '", name, "': expected debug, info, warning, error or off"));
 }
 
 Log::Log(const LogOptions& options)

@@ -7,12 +7,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include "absl/strings/string_view.h"
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace spdlog {
 class logger;
@@ -22,8 +22,8 @@ namespace gleaner {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// The names above: "debug" ... "off".
-std::optional<LogLevel> parse_log_level(absl::string_view name);
+// The names above: "debug" ... "off". InvalidArgument says so.
+absl::StatusOr<LogLevel> parse_log_level(absl::string_view name);
 
 struct LogOptions {
   std::string component;             // first word of every line: "summer", "worker/3"

@@ -59,9 +59,10 @@ void Stream::advance() {
 }
 
 absl::Status Stream::parse(v1::MemberMessage& message) {
-  if (incoming_.Length() > max_bytes_) {
+  const size_t most = max_bytes_;
+  if (incoming_.Length() > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a message of ", incoming_.Length(), " bytes; at most ", max_bytes_, " are taken here"));
+        absl::StrCat("a message of ", incoming_.Length(), " bytes; at most ", most, " are taken here"));
   }
   const grpc::Status parsed = grpc::SerializationTraits<v1::MemberMessage>::Deserialize(&incoming_, &message);
   return parsed.ok() ? absl::OkStatus() : absl::InvalidArgumentError("a message that can't be read");

@@ -9,6 +9,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -63,9 +64,9 @@ class Stream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
   const StreamId id_;
   const std::string peer_;
   const std::shared_ptr<Inbox> inbox_;
-  std::shared_ptr<Stream> self_;  // until OnDone()
-  grpc::ByteBuffer incoming_;     // of the read in progress
-  size_t max_bytes_ = 0;          // of that
+  std::shared_ptr<Stream> self_;       // until OnDone()
+  grpc::ByteBuffer incoming_;          // of the read in progress
+  std::atomic<size_t> max_bytes_ = 0;  // of that; atomic since TSan does not see how gRPC orders a read and its end
 
   absl::Mutex mutex_;
   Strangers::Place place_ ABSL_GUARDED_BY(mutex_);

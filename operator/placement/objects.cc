@@ -8,39 +8,16 @@
 #include "operator/placement/fleet.h"
 #include "operator/types/fields.h"
 #include "operator/types/meta.h"
+#include "operator/types/pod.h"
 
 namespace gleaner::placement {
 namespace {
 
 using types::Fields;
 
-// More than any machine has, and still a whole number in a double.
-constexpr double kMostMemory = 1e18;
-
-struct Requests {
-  double cpus = 0, memory_bytes = 0;
-};
-
 struct NameAndValue {
   std::string name, value;
 };
-
-// The lower of what it may send and receive; 0: neither is limited.
-absl::StatusOr<double> bandwidth(const types::ObjectMeta& meta) {
-  double lowest = 0;
-  for (const char* name : {"kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth"}) {
-    const auto annotation = meta.annotations.find(name);
-    if (annotation == meta.annotations.end()) continue;
-    GLN_ASSIGN_OR_RETURN(const double limit, types::parse_quantity(annotation->second));
-    if (limit > 0 && (lowest == 0 || limit < lowest)) lowest = limit;
-  }
-  return lowest;
-}
-
-std::string label(const types::ObjectMeta& meta, const char* name) {
-  const auto found = meta.labels.find(name);
-  return found == meta.labels.end() ? "" : found->second;
-}
 
 }  // namespace
 
@@ -74,31 +51,23 @@ absl::StatusOr<Pod> parse_pod(const nlohmann::json& object) {
   Pod pod;
   pod.key = meta.key();
   pod.uid = meta.uid;
-  pod.role = label(meta, types::kRoleLabel);
-  const std::string job = label(meta, types::kJobLabel);
+  pod.role = meta.label(types::kRoleLabel);
+  const std::string job = meta.label(types::kJobLabel);
   if (job.empty() || pod.role.empty()) return pod;  // not ours, and so is what else it says
   pod.job = absl::StrCat(meta.ns, "/", job);
   absl::Status status;
   const Fields document(object, "", status);
-  const Fields spec = document.object("spec");
-  spec.text("nodeName", pod.node);
+  document.object("spec").text("nodeName", pod.node);
   std::string phase;
   document.object("status").text("phase", phase);
   pod.finished = phase == "Succeeded" || phase == "Failed";
-  std::vector<Requests> containers;
-  spec.list("containers", containers, [](const Fields& container, Requests& read) {
-    const Fields requests = container.object("resources").object("requests");
-    requests.quantity("cpu", read.cpus);
-    requests.quantity("memory", read.memory_bytes);
-  });
   if (!status.ok()) return status;
-  double memory_bytes = 0;
-  for (const Requests& container : containers) {
-    pod.cpus += container.cpus;
-    memory_bytes += container.memory_bytes;
+  if (const auto* found = document.find("spec"); found != nullptr) {
+    GLN_ASSIGN_OR_RETURN(const types::Requests requests, types::total_requests(*found));
+    pod.cpus = requests.cpus;
+    pod.memory_bytes = requests.memory_bytes;
   }
-  pod.memory_bytes = static_cast<uint64_t>(std::clamp(memory_bytes, 0.0, kMostMemory));
-  GLN_ASSIGN_OR_RETURN(pod.bits_per_second, bandwidth(meta));
+  pod.bits_per_second = types::bandwidth_limit(meta);
   return pod;
 }
 

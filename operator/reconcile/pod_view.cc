@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "operator/reconcile/names.h"
+#include "operator/types/pod.h"
 
 namespace gleaner::reconcile {
 namespace {
@@ -23,26 +24,9 @@ const json& at(const json& object, const char* name) {
 
 std::string text(const json& value) { return value.is_string() ? value.get<std::string>() : std::string(); }
 
-std::string label(const types::ObjectMeta& meta, const char* name) {
-  const auto found = meta.labels.find(name);
-  return found == meta.labels.end() ? std::string() : found->second;
-}
-
 uint32_t number(const std::string& text) {
   uint32_t value = 0;
   return absl::SimpleAtoi(text, &value) ? value : 0;
-}
-
-// kubectl and CNI's bandwidth plugin read these as quantities of bits per second.
-double bandwidth_of(const types::ObjectMeta& meta) {
-  double least = 0;
-  for (const char* name : {"kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth"}) {
-    const auto found = meta.annotations.find(name);
-    if (found == meta.annotations.end()) continue;
-    const auto bits = types::parse_quantity(found->second);
-    if (bits.ok() && *bits > 0) least = least == 0 ? *bits : std::min(least, *bits);
-  }
-  return least;
 }
 
 PodView::Phase parse_phase(const std::string& phase) {
@@ -119,16 +103,20 @@ absl::StatusOr<PodView> parse_pod(const json& object) {
   pod.uid = meta.uid;
   pod.created = meta.creation_time;
   pod.deletion = meta.deletion_time;
-  pod.job = label(meta, types::kJobLabel);
-  pod.role = label(meta, types::kRoleLabel);
-  pod.index = number(label(meta, types::kIndexLabel));
-  pod.attempt = number(label(meta, types::kAttemptLabel));
-  pod.bits_per_second = bandwidth_of(meta);
+  pod.job = meta.label(types::kJobLabel);
+  pod.role = meta.label(types::kRoleLabel);
+  pod.index = number(meta.label(types::kIndexLabel));
+  pod.attempt = number(meta.label(types::kAttemptLabel));
+  pod.bits_per_second = types::bandwidth_limit(meta);
   for (const types::OwnerReference& owner : meta.owners) {
     if (owner.controller && owner.kind == "TrainingJob") pod.owner_uid = owner.uid;
   }
   const json& spec = at(object, "spec");
   pod.node = text(at(spec, "nodeName"));
+  if (pod.role == kSummer) {
+    GLN_ASSIGN_OR_RETURN(const types::Requests requests, types::total_requests(spec));
+    pod.cpus = requests.cpus;
+  }
   read_gates(at(spec, "schedulingGates"), pod);
   const json& status = at(object, "status");
   pod.phase = parse_phase(text(at(status, "phase")));

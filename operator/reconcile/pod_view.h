@@ -39,6 +39,7 @@ struct PodView {
   std::string waiting_message;
   std::optional<Exit> exit;
   double bits_per_second = 0;  // the smaller of its bandwidth annotations; 0: none
+  double cpus = 0;             // a summer's requests
 
   bool finished() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
 };

@@ -6,6 +6,7 @@
 #include "common/plan/model.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/names.h"
+#include "operator/types/pod.h"
 
 namespace gleaner::reconcile {
 namespace {
@@ -17,6 +18,18 @@ constexpr double kWorthIt = 0.01;  // of a step, for one more summer
 bool wants_summers(const types::TrainingJob& job) {
   return job.workers.replicas > 1 && job.communication.strategy != types::Strategy::kColocated &&
          job.communication.summers.max > 0;
+}
+
+placement::SummerRequest summer_request(const types::TrainingJob& job, const std::vector<std::string>& worker_nodes) {
+  placement::SummerRequest request;
+  request.job = job.meta.key();
+  if (const auto asked = types::parse_requests(job.communication.summers.resources); asked.ok()) {
+    request.cpus = asked->cpus;
+    request.memory_bytes = asked->memory_bytes;
+  }  // else the API server refuses the pod, and says why
+  request.max_bits_per_second = job.communication.summers.bits_per_second;
+  request.worker_nodes.insert(worker_nodes.begin(), worker_nodes.end());
+  return request;
 }
 
 std::vector<placement::Candidate> choose_summers(const types::TrainingJob& job, const std::vector<double>& worker_bits,

@@ -15,6 +15,10 @@ std::vector<placement::Candidate> choose_summers(const types::TrainingJob& job, 
 // The summers of this attempt that run, up to the first that does not: seats are numbered without gaps.
 std::vector<const PodView*> running_summers(const Observed& observed);
 
+// What placement is asked for a summer of this job: the requests of summer_pod(), and no machine with one of its
+// workers.
+placement::SummerRequest summer_request(const types::TrainingJob& job, const std::vector<std::string>& worker_nodes);
+
 // True when the job may have summers at all.
 bool wants_summers(const types::TrainingJob& job);
 

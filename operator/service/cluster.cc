@@ -4,11 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/summers.h"
 
 namespace gleaner::operation {
 namespace {
-
-using nlohmann::json;
 
 std::string job_of(const reconcile::PodView& pod) { return absl::StrCat(pod.ns, "/", pod.job); }
 
@@ -17,25 +16,18 @@ const T& any_of(const std::shared_ptr<const T>& before, const std::shared_ptr<co
   return after != nullptr ? *after : *before;
 }
 
-double number_or(const json& object, const char* name, double otherwise) {
-  const auto found = object.find(name);
-  if (found == object.end()) return otherwise;
-  const auto value =
-      found->is_string() ? types::parse_quantity(found->get<std::string>()) : absl::InvalidArgumentError("");
-  if (value.ok()) return *value;
-  return found->is_number() ? found->get<double>() : otherwise;
-}
-
-// What placement is asked for: the requests that summer_pod() makes.
-placement::SummerRequest request_of(const types::TrainingJob& job) {
-  placement::SummerRequest request;
-  request.job = job.meta.key();
-  const json& resources = job.communication.summers.resources;
-  const json requests = resources.is_object() ? resources.value("requests", json::object()) : json::object();
-  request.cpus = number_or(requests, "cpu", request.cpus);
-  request.memory_bytes = static_cast<uint64_t>(number_or(requests, "memory", 0));
-  request.max_bits_per_second = job.communication.summers.bits_per_second;
-  return request;
+// As placement sees it.
+placement::Pod placed(const reconcile::PodView& pod) {
+  placement::Pod placed;
+  placed.key = absl::StrCat(pod.ns, "/", pod.name);
+  placed.uid = pod.uid;
+  placed.job = job_of(pod);
+  placed.role = pod.role;
+  placed.node = pod.node;
+  placed.finished = pod.finished();
+  placed.cpus = pod.cpus;
+  placed.bits_per_second = pod.bits_per_second;
+  return placed;
 }
 
 }  // namespace
@@ -44,13 +36,16 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, c
   using Jobs = kube::Cache<types::TrainingJob>;
   using Pods = kube::Cache<reconcile::PodView>;
   using Plans = kube::Cache<types::ReductionPlan>;
-  pods_ = Pods::start(
-      env, client,
-      {kube::pods(),
-       {watch, types::kJobLabel, ""},
-       reconcile::parse_pod,
-       [&queue](const Pods::Pointer& before, const Pods::Pointer& after) { queue.add(job_of(any_of(before, after))); },
-       job_of});
+  pods_ = Pods::start(env, client,
+                      {kube::pods(),
+                       {watch, types::kJobLabel, ""},
+                       reconcile::parse_pod,
+                       [this, &queue](const Pods::Pointer& before, const Pods::Pointer& after) {
+                         const reconcile::PodView& pod = any_of(before, after);
+                         if (pod.role == reconcile::kSummer) place(pod, after != nullptr);
+                         queue.add(job_of(pod));
+                       },
+                       job_of});
   jobs_ = Jobs::start(env, client,
                       {kube::training_jobs(),
                        {watch, "", ""},
@@ -67,9 +62,38 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, c
                            queue.add(any_of(before, after).meta.key());
                          },
                          {}});
-  nodes_ = kube::Cache<placement::Node>::start(env, client, {kube::nodes(), {}, placement::parse_node, {}, {}});
-  profiles_ = kube::Cache<types::NodeProfile>::start(env, client,
-                                                     {kube::node_profiles(), {}, types::parse_node_profile, {}, {}});
+  using Nodes = kube::Cache<placement::Node>;
+  nodes_ = Nodes::start(env, client,
+                        {kube::nodes(),
+                         {},
+                         placement::parse_node,
+                         [this](const Nodes::Pointer& before, const Nodes::Pointer& after) {
+                           absl::MutexLock lock(&fleet_mutex_);
+                           if (after != nullptr) fleet_.set_node(after);
+                           if (after == nullptr) fleet_.remove_node(before->name);
+                         },
+                         {}});
+  using Profiles = kube::Cache<types::NodeProfile>;
+  profiles_ = Profiles::start(env, client,
+                              {kube::node_profiles(),
+                               {},
+                               types::parse_node_profile,
+                               [this](const Profiles::Pointer& before, const Profiles::Pointer& after) {
+                                 absl::MutexLock lock(&fleet_mutex_);
+                                 if (after != nullptr) fleet_.set_profile(after);
+                                 if (after == nullptr) fleet_.remove_profile(before->meta.name);
+                               },
+                               {}});
+}
+
+void Cluster::place(const reconcile::PodView& summer, bool there) {
+  placement::Pod pod = placed(summer);
+  absl::MutexLock lock(&fleet_mutex_);
+  if (there) {
+    fleet_.set_pod(std::make_shared<const placement::Pod>(std::move(pod)));
+  } else {
+    fleet_.remove_pod(pod.key);
+  }
 }
 
 bool Cluster::wait_synced(absl::Duration timeout) const {
@@ -88,30 +112,15 @@ reconcile::NodeView Cluster::node(const std::string& name) const {
 
 std::vector<placement::Candidate> Cluster::candidates(const types::TrainingJob& job,
                                                       const std::vector<std::string>& worker_nodes) const {
-  absl::flat_hash_map<std::string, placement::Commitment> commitments;
-  for (const auto& pod : pods_->list()) {
-    if (pod->role != reconcile::kSummer || pod->finished() || pod->node.empty()) continue;
-    placement::Commitment& commitment = commitments[pod->node];
-    commitment.summers += 1;
-    commitment.summer_cpus += placement::SummerRequest{}.cpus;
-    commitment.summer_bits_per_second += pod->bits_per_second;
-  }
-  std::vector<placement::Machine> machines;
-  for (const auto& node : nodes_->list()) {
-    placement::Machine machine;
-    machine.name = node->name;
-    machine.labels = node->labels;
-    machine.schedulable = node->ready && !node->cordoned;
-    machine.profile = profiles_->get(node->name);
-    machine.commitment = commitments[node->name];
-    machines.push_back(std::move(machine));
+  std::vector<std::shared_ptr<const placement::Machine>> machines;
+  {
+    absl::MutexLock lock(&fleet_mutex_);
+    machines = fleet_.machines();
   }
   std::vector<const placement::Machine*> pointers;
   pointers.reserve(machines.size());
-  for (const placement::Machine& machine : machines) pointers.push_back(&machine);
-  placement::SummerRequest request = request_of(job);
-  request.worker_nodes.insert(worker_nodes.begin(), worker_nodes.end());
-  return placement::summer_candidates(pointers, request, env_.clock->now());
+  for (const auto& machine : machines) pointers.push_back(machine.get());
+  return placement::summer_candidates(pointers, reconcile::summer_request(job, worker_nodes), env_.clock->now());
 }
 
 reconcile::Observed Cluster::observe(const types::TrainingJob& job) const {

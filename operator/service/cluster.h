@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/env.h"
 #include "common/kube/cache.h"
 #include "common/kube/work_queue.h"
@@ -43,8 +45,12 @@ class Cluster {
   std::vector<placement::Candidate> candidates(const types::TrainingJob& job,
                                                const std::vector<std::string>& worker_nodes) const;
   reconcile::NodeView node(const std::string& name) const;
+  void place(const reconcile::PodView& summer, bool there) ABSL_LOCKS_EXCLUDED(fleet_mutex_);
 
   const Env env_;
+  mutable absl::Mutex fleet_mutex_;
+  // Nodes, profiles and summers; the caches' threads write it.
+  placement::Fleet fleet_ ABSL_GUARDED_BY(fleet_mutex_){placement::Fleet::Taints::kRefuse};
   std::unique_ptr<kube::Cache<types::TrainingJob>> jobs_;
   std::unique_ptr<kube::Cache<reconcile::PodView>> pods_;
   std::unique_ptr<kube::Cache<placement::Node>> nodes_;

@@ -1,12 +1,11 @@
 // gleaner-operator: watches TrainingJobs and runs them.
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/kube/process.h"
@@ -75,29 +74,13 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
   return options;
 }
 
-// Blocked in every thread from here on, and read from a descriptor; before any other thread starts.
-int take_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 absl::Status start(const Flags& flags) {
-  const auto level = parse_log_level(flags.log_level);
-  if (!level.has_value()) {
-    return absl::InvalidArgumentError("--log-level: expected debug, info, warning, error or off");
-  }
+  GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.log_level));
   GLN_ASSIGN_OR_RETURN(const kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));
   GLN_ASSIGN_OR_RETURN(const OperatorOptions options, to_options(flags, credentials));
-  const int signals = take_signals();
-  if (signals < 0) return absl::InternalError("can't wait for signals");
-  const SystemEnv system({"operator", *level});
-  absl::Status status = run(system.env(), options, credentials, signals);
-  close(signals);
-  return status;
+  const EndSignals signals;
+  const SystemEnv system({"operator", level});
+  return run(system.env(), options, credentials, signals);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "operator/service/operator.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -21,7 +20,7 @@ namespace {
 
 constexpr char kLeaseName[] = "gleaner-operator";
 constexpr absl::Duration kFirstSync = absl::Minutes(5);
-constexpr int kPollMilliseconds = 200;
+constexpr absl::Duration kTurn = absl::Milliseconds(200);
 constexpr uint32_t kRequestsInFlight = 32;
 
 // A folder of this process alone, for the key files; gone with it.
@@ -71,11 +70,6 @@ class Office {
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-bool signalled(int descriptor) {
-  pollfd waiting{descriptor, POLLIN, 0};
-  return poll(&waiting, 1, kPollMilliseconds) > 0;
-}
-
 std::unique_ptr<kube::LeaderElection> stand_for_election(const Env& env, kube::Client& client,
                                                          const OperatorOptions& options, Office& office) {
   kube::LeaderElection::Options election;
@@ -94,11 +88,11 @@ std::unique_ptr<kube::LeaderElection> stand_for_election(const Env& env, kube::C
 }
 
 // Leads whenever it may, until a signal or the loss of the lease.
-absl::Status serve(const Leadership::Parts& parts, int signal_descriptor) {
+absl::Status serve(const Leadership::Parts& parts, const EndSignals& signals) {
   Office office;
   const auto election = stand_for_election(parts.env, parts.client, parts.options, office);
   std::unique_ptr<Leadership> leadership;
-  while (!signalled(signal_descriptor)) {
+  while (signals.wait(kTurn) == 0) {
     if (office.lost()) return absl::AbortedError("the lease was lost");
     if (leadership != nullptr || !office.held()) continue;
     parts.env.log->info("this replica leads", "identity", parts.options.identity);
@@ -113,7 +107,7 @@ absl::Status serve(const Leadership::Parts& parts, int signal_descriptor) {
 }  // namespace
 
 absl::Status run(const Env& env, const OperatorOptions& options, const kube::Credentials& credentials,
-                 int signal_descriptor) {
+                 const EndSignals& signals) {
   GLN_ASSIGN_OR_RETURN(const auto folder, PrivateFolder::make());
   const auto registry = std::make_shared<prometheus::Registry>();
   OperatorMetrics metrics(*registry, GLEANER_VERSION);
@@ -132,15 +126,14 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
                               })));
   const absl::Duration give_up = env.clock->since_start() + kFirstSync;
   while (!cluster.wait_synced(absl::ZeroDuration())) {
-    if (signalled(signal_descriptor)) return absl::OkStatus();
+    if (signals.wait(kTurn) != 0) return absl::OkStatus();
     if (env.clock->since_start() > give_up) {
       return absl::DeadlineExceededError(
           "the API server did not list jobs, pods, nodes, profiles and plans within 5 minutes: are the CRDs installed, "
-          "and may "
-          "this service account list them?");
+          "and may this service account list them?");
     }
   }
-  return serve({env, options, *client, cluster, queue, *registry, metrics, folder->path()}, signal_descriptor);
+  return serve({env, options, *client, cluster, queue, *registry, metrics, folder->path()}, signals);
 }
 
 }  // namespace gleaner::operation

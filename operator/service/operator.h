@@ -2,15 +2,16 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/kube/credentials.h"
 #include "operator/service/options.h"
 
 namespace gleaner::operation {
 
-// Runs until `signals` (blocked in every thread) brings SIGTERM or SIGINT: OK. Aborted: the lease was lost; the process
+// Runs until one of `signals` comes: OK. Aborted: the lease was lost; the process
 // must end at once, since another replica leads now. Anything else: it could not start.
 absl::Status run(const Env& env, const OperatorOptions& options, const kube::Credentials& credentials,
-                 int signal_descriptor);
+                 const EndSignals& signals);
 
 }  // namespace gleaner::operation

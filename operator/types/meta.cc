@@ -30,6 +30,11 @@ json to_json(const OwnerReference& owner) {
 
 }  // namespace
 
+std::string ObjectMeta::label(const std::string& key) const {
+  const auto found = labels.find(key);
+  return found == labels.end() ? std::string() : found->second;
+}
+
 absl::StatusOr<ObjectMeta> parse_meta(const json& object) {
   absl::Status status;
   const Fields fields = Fields(object, "", status).object("metadata");

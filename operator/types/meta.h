@@ -44,6 +44,7 @@ struct ObjectMeta {
   std::map<std::string, std::string> labels, annotations;
   std::vector<OwnerReference> owners;
   std::string key() const { return ns.empty() ? name : ns + "/" + name; }
+  std::string label(const std::string& key) const;  // empty: it has none of that key
   bool operator==(const ObjectMeta&) const = default;
 };
 

@@ -1,10 +1,9 @@
 // gleaner-scheduler-ext: tells kube-scheduler which nodes have enough to spare for a summer, and which are best.
-#include <csignal>
-
 #include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "absl/strings/str_split.h"
+#include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -60,20 +59,14 @@ absl::StatusOr<Options> to_options(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(options.min_bits_per_second, parse_bits_per_second(flags.min_bandwidth));
   options.topology = flags.topology.empty() ? placement::default_topology()
                                             : std::vector<std::string>(absl::StrSplit(flags.topology, ','));
-  const std::optional<LogLevel> level = parse_log_level(flags.log_level);
-  if (!level) return absl::InvalidArgumentError("--log-level: expected debug, info, warning, error or off");
-  options.level = *level;
+  GLN_ASSIGN_OR_RETURN(options.level, parse_log_level(flags.log_level));
   return options;
 }
 
 // Until SIGTERM or SIGINT. What was begun is answered.
 absl::Status serve(const Flags& flags, const Options& options) {
   kube::prepare_process();
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const EndSignals signals;
   const SystemEnv system({"scheduler-ext", options.level});
   const Env& env = system.env();
   GLN_ASSIGN_OR_RETURN(kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));
@@ -91,9 +84,7 @@ absl::Status serve(const Flags& flags, const Options& options) {
                                                              .topology = options.topology,
                                                              .why_not_ready = [&feeds] { return feeds->missing(); }}));
   env.log->info("listening", "address", extender->address().to_string());
-  int signal = 0;
-  sigwait(&signals, &signal);
-  env.log->info("going", "signal", signal);
+  env.log->info("told to end", "signal", signals.wait());
   return absl::OkStatus();
 }
 

@@ -1,14 +1,11 @@
 // gleaner-summer: a summation server on a machine with CPU and bandwidth to spare.
-#include <csignal>
-
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <thread>
 
+#include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
-#include "common/base/thread.h"
 #include "common/base/units.h"
 #include "summation-service/service/server.h"
 
@@ -80,26 +77,15 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
   return options;
 }
 
-// Serves until the job ends or a signal asks to leave. Signals are blocked in every thread and taken by one.
+// Serves until the job ends or a signal asks to leave.
 absl::Status serve(const Env& env, const ServerOptions& options) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGUSR1);  // ours: the job is over
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const EndSignals signals;
   GLN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::create(env, options));
-  std::thread waiter([&signals, &server] {
-    name_this_thread("gln-signals");
-    int signal = 0;
-    sigwait(&signals, &signal);
-    if (signal != SIGUSR1) {
-      server->stop(absl::CancelledError(absl::StrCat("this summer was told to stop by signal ", signal)));
-    }
-  });
-  absl::Status status = server->run();
-  pthread_kill(waiter.native_handle(), SIGUSR1);
-  waiter.join();
+  absl::Status status;
+  signals.during([&] { status = server->run(); },
+                 [&](int signal) {
+                   server->stop(absl::CancelledError(absl::StrCat("this summer was told to stop by signal ", signal)));
+                 });
   return status;
 }
 
@@ -120,12 +106,10 @@ int main(int argc, char** argv) {
   }
   const auto options = gleaner::service::to_options(flags);
   const auto level = gleaner::parse_log_level(flags.log_level);
-  if (!options.ok() || !level.has_value()) {
-    std::cerr << "gleaner-summer: "
-              << (options.ok() ? "--log-level: expected debug, info, warning, error or off"
-                               : options.status().message())
-              << "\n";
-    return absl::IsInvalidArgument(options.status()) || options.ok() ? 2 : 1;
+  const absl::Status usage = options.ok() ? level.status() : options.status();
+  if (!usage.ok()) {
+    std::cerr << "gleaner-summer: " << usage.message() << "\n";
+    return absl::IsInvalidArgument(usage) ? 2 : 1;
   }
   const gleaner::SystemEnv system({"summer", *level});
   const absl::Status status = gleaner::service::serve(system.env(), *options);

@@ -263,4 +263,19 @@ class Fleet {
   std::map<uint32_t, plan::Plan> committed_;
 };
 
+inline Options options(uint32_t workers, uint32_t summers, uint32_t local_ranks = 1) {
+  Options result;
+  result.workers = workers;
+  result.summers = summers;
+  result.local_ranks = local_ranks;
+  return result;
+}
+
+// Of the plans that they have committed.
+inline std::vector<uint32_t> epochs(const Fleet& fleet) {
+  std::vector<uint32_t> result;
+  for (uint32_t seat = 0; seat < fleet.members.size(); ++seat) result.push_back(fleet.epoch(seat));
+  return result;
+}
+
 }  // namespace gleaner::coordinator

@@ -50,8 +50,14 @@ Shared& shared() {
 
 ApiServer* shared_server() { return shared().server.get(); }
 std::string why_no_server() { return shared().why; }
-void set_shared_server(std::unique_ptr<ApiServer> server, std::string why) {
-  shared() = {std::move(server), std::move(why)};
+
+testing::Environment* server_environment() {
+  class Environment final : public testing::Environment {
+   public:
+    void SetUp() override { shared().server = ApiServer::start(&shared().why); }
+    void TearDown() override { shared() = {}; }
+  };
+  return new Environment;
 }
 
 std::unique_ptr<ApiServer> ApiServer::start(std::string* why) {

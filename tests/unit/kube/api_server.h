@@ -48,7 +48,8 @@ constexpr char kCarolToken[] = "token-of-carol";  // the same
 
 ApiServer* shared_server();   // null: there is none
 std::string why_no_server();  // then
-void set_shared_server(std::unique_ptr<ApiServer> server, std::string why);
+// Starts it once for all tests of a program. GoogleTest owns it.
+testing::Environment* server_environment();
 
 // True once `condition` holds; false: not within `timeout`.
 bool eventually(const std::function<bool()>& condition, absl::Duration timeout = absl::Seconds(60));

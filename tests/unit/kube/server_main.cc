@@ -1,10 +1,9 @@
-// Starts the API server once for all tests of this program.
+// Tests against an API server, and the process that one of them needs.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <memory>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -15,16 +14,6 @@
 
 namespace gleaner::kube {
 namespace {
-
-class ServerEnvironment : public testing::Environment {
- public:
-  void SetUp() override {
-    std::string why;
-    auto server = ApiServer::start(&why);
-    set_shared_server(std::move(server), why);
-  }
-  void TearDown() override { set_shared_server(nullptr, ""); }
-};
 
 void say(absl::string_view word) {
   if (write(STDOUT_FILENO, word.data(), word.size()) < 0) _exit(1);
@@ -60,6 +49,6 @@ int main(int argc, char** argv) {
     return gleaner::kube::run_elector(argv[2], argv[3]);
   }
   testing::InitGoogleTest(&argc, argv);
-  testing::AddGlobalTestEnvironment(new gleaner::kube::ServerEnvironment);  // GoogleTest owns it
+  testing::AddGlobalTestEnvironment(gleaner::kube::server_environment());
   return RUN_ALL_TESTS();
 }

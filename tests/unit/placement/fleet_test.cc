@@ -214,7 +214,11 @@ TEST(Objects, NeedNotUnderstandPodsOfOthers) {
   const auto ours = parse_pod(json::parse(R"({"metadata": {"name": "x-summer-0", "namespace": "team",
       "labels": {"gleaner.dev/job": "x", "gleaner.dev/role": "summer"},
       "annotations": {"kubernetes.io/egress-bandwidth": "much"}}, "spec": {"containers": []}})"));
-  EXPECT_FALSE(ours.ok());
+  ASSERT_TRUE(ours.ok()) << ours.status();
+  EXPECT_EQ(ours->bits_per_second, 0) << "it won't start: the kubelet says why";
+  EXPECT_FALSE(parse_pod(json::parse(R"({"metadata": {"name": "x-summer-0", "namespace": "team",
+      "labels": {"gleaner.dev/job": "x", "gleaner.dev/role": "summer"}}, "spec": {"containers": "none"}})"))
+                   .ok());
 }
 
 }  // namespace

@@ -1,0 +1,93 @@
+// Members of one job whose coordinator can be killed and started again on the same port.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "operator/coordinator/service.h"
+#include "tests/unit/member/participant.h"
+#include "tests/unit/run/program.h"
+
+namespace gleaner {
+
+inline constexpr char kToken[] = "0123456789abcdef";
+
+inline plan::Tensor tensor(const std::string& name) { return {name, 1000, DataType::kFloat32, 0}; }
+
+class RestartTest : public testing::Test {
+ protected:
+  RestartTest() : system_({"test", LogLevel::kOff}) {
+    job_.options.job = "default";
+    job_.options.workers = 2;
+    job_.options.summers = 1;
+    job_.token = kToken;
+  }
+
+  void start() {
+    coordinator::Service::ServiceOptions options = service_options_;
+    options.listen = {"127.0.0.1", address_.port};
+    auto service = coordinator::Service::start(system_.env(), options);
+    ASSERT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+    address_ = service_->address();
+  }
+  void start_job(bool may_resume = true) {
+    start();
+    job_.may_resume = may_resume;
+    ASSERT_EQ(service_->add(job_), absl::OkStatus());
+  }
+  void kill() { service_.reset(); }
+
+  member::JoinOptions worker_options(uint32_t index) const {
+    member::JoinOptions join;
+    join.coordinator = address_;
+    join.token = kToken;
+    join.index = index;
+    join.address = absl::StrCat("127.0.0.1:", 7000 + index);
+    join.timeout = absl::Seconds(30);
+    return join;
+  }
+  // Workers 0 and 1, and a summer.
+  std::unique_ptr<Participant> join(uint32_t member) const {
+    member::JoinOptions options = worker_options(member);
+    if (member == 2) {
+      options.role = member::Role::kSummer;
+      options.index = 0;
+    }
+    return std::make_unique<Participant>(system_.env(), options);
+  }
+  void join_all() {
+    for (uint32_t member = 0; member < 3; ++member) members_.push_back(join(member));
+  }
+  void begin() {
+    start_job(false);
+    join_all();
+    declare_all("a");
+    await_all(2);
+  }
+  void declare_all(const std::string& name) {
+    for (uint32_t i = 0; i < 2; ++i) members_[i]->client().declare({tensor(name)});
+  }
+  void await_all(uint32_t epoch) {
+    for (const auto& member : members_) ASSERT_NE(member->await_epoch(epoch), nullptr) << member->await_failure();
+  }
+  bool await_outcome(const absl::Status& expected) {
+    return eventually([&] {
+      const auto state = service_->state("default");
+      return state.has_value() && state->outcome == expected;
+    });
+  }
+
+  SystemEnv system_;
+  coordinator::Service::ServiceOptions service_options_;
+  coordinator::Service::JobOptions job_;
+  Address address_;
+  std::unique_ptr<coordinator::Service> service_;
+  std::vector<std::unique_ptr<Participant>> members_;
+};
+
+}  // namespace gleaner
