@@ -1,6 +1,6 @@
 # The commands people type; each is a few lines over scripts/ and CMakePresets.json. CONTRIBUTING.md tells more.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all build bench lint format install test-install test-e2e clean
+.PHONY: help demo test build bench lint format install test-install test-e2e clean
 
 help:  ## this text
 	@echo 'Gleaner: distributed training with what the cluster leaves lying about.'
@@ -11,11 +11,8 @@ demo: build  ## train a small network on this machine through summers, and see w
 	@scripts/bootstrap demo
 	@scripts/demo
 
-test:  ## format, unit, conformance, simulation, Python, the chart
+test:  ## every check: units, simulation, Python, the chart, a Kubernetes cluster, sanitizers, clang-tidy
 	@scripts/test
-
-test-all:  ## every check: those of test, sanitizers, clang-tidy, a Kubernetes cluster (an hour)
-	@scripts/test all
 
 build:  ## gleaner, gleaner-summer and libgleaner.so into build/release
 	@scripts/build

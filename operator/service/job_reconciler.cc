@@ -239,7 +239,8 @@ absl::Status JobReconciler::write_status(const types::TrainingJob& job, const ty
                                  {"uid", job.meta.uid},
                                  {"resourceVersion", job.meta.resource_version}}},
                                {"status", wanted}};
-  return parts_.client.apply(kube::training_jobs(), object, apply_options("status")).status();
+  // All of it is ours, so that nothing needs to be merged: cheaper for the API server than an apply.
+  return parts_.client.replace(kube::training_jobs(), object, "status").status();
 }
 
 void JobReconciler::record_events(const types::TrainingJob& job, const reconcile::Decision& decision) {

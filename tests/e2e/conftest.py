@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from digits import LONG, TRAIN, result
 from lab.cluster import NAME, WORKPLACE, Cluster
-from product import install
+from product import install, submit
 
 NODES = 6
 
@@ -100,3 +101,13 @@ def gleaner(cluster: Cluster) -> Cluster:
     """The cluster with Gleaner installed by its chart."""
     install(cluster)
     return cluster
+
+
+@pytest.fixture(scope="session")
+def reference(gleaner: Cluster) -> tuple[str, float]:
+    """SHA-256 of the parameters that four ranks must come to, and the accuracy: computed in one process, in one pod."""
+    job = submit(gleaner, "default", "reference", [*TRAIN, "--reference", "4"])
+    job.wait_phase("Succeeded", seconds=LONG)
+    found = result(job, "reference-worker-0")
+    job.delete()
+    return found

@@ -10,38 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from digits import EXAMPLES, LONG, TRAIN, in_epoch, result
 from lab.cluster import Cluster
 from product import ROOT, SYSTEM, Job, apply_file, leader, submit, wait_until
 
-EXAMPLES = ROOT / "examples"
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
-EPOCHS = 10
-TRAIN = ["python3", "/examples/digits/train.py", "--epochs", str(EPOCHS)]
-SHAPED = {"kubernetes.io/ingress-bandwidth": "100M", "kubernetes.io/egress-bandwidth": "100M"}
-LONG = 180.0  # for a training on a machine that is busy with other things
-
-
-@pytest.fixture(scope="session")
-def reference(gleaner: Cluster) -> tuple[str, float]:
-    """SHA-256 of the parameters that four ranks must come to, and the accuracy: computed in one process, in one pod."""
-    job = submit(gleaner, "default", "reference", [*TRAIN, "--reference", "4"])
-    job.wait_phase("Succeeded", seconds=LONG)
-    found = result(job, "reference-worker-0")
-    job.delete()
-    return found
-
-
-def result(job: Job, pod: str) -> tuple[str, float]:
-    log = job.log(pod)
-    found = re.search(r"SHA-256 ([0-9a-f]{64})\s+test accuracy ([0-9.]+)%", log)
-    assert found, f"{pod} printed no result:\n{log}"
-    return found[1], float(found[2])
-
-
-def in_epoch(job: Job, epoch: int, attempt: int = 0) -> None:
-    """Returns when the training has come to this epoch."""
-    suffix = f"-r{attempt}" if attempt else ""
-    job.wait_log(f"{job.name}-worker-0{suffix}", f"epoch {epoch:2d}/", LONG)
 
 
 def process_of(cluster: Cluster, pod: dict[str, object], program: str) -> int:
