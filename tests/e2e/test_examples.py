@@ -57,7 +57,7 @@ def shared_volume(gleaner: Cluster, tmp_path: Path) -> Iterator[None]:
 
 
 def test_suspended_it_goes_on_from_its_checkpoint(gleaner: Cluster, namespace: str, shared_volume: None) -> None:
-    train = ["python3", "/examples/digits/train.py", "--epochs", "60", "--reference", "4"]
+    train = ["python3", "/examples/digits/train.py", "--epochs", "30", "--reference", "4"]
     undisturbed = submit(gleaner, namespace, "undisturbed", train)
     job = apply_file(gleaner, EXAMPLES / "suspend-resume.yaml", namespace, "suspend-resume")
     in_epoch(job, 5)
