@@ -33,7 +33,12 @@ struct Flags {
 };
 
 struct Result {
-  std::vector<double> step_seconds;
+  std::vector<double> step_begins, step_ends;  // seconds of CLOCK_MONOTONIC
+  std::vector<double> step_seconds() const {
+    std::vector<double> seconds;
+    for (size_t i = 0; i < step_ends.size(); ++i) seconds.push_back(step_ends[i] - step_begins[i]);
+    return seconds;
+  }
   std::string sha256;  // of the last step's sums
 };
 
@@ -79,8 +84,9 @@ class Bench {
     for (uint64_t i = 0; i < flags_.warmup; ++i) GLN_RETURN_IF_ERROR(step(0, oracle).status());
     Result result;
     for (uint64_t i = 0; i < flags_.steps; ++i) {
-      GLN_ASSIGN_OR_RETURN(const double seconds, step(i, oracle));
-      result.step_seconds.push_back(seconds);
+      GLN_ASSIGN_OR_RETURN(const Span span, step(i, oracle));
+      result.step_begins.push_back(absl::ToDoubleSeconds(span.begin));
+      result.step_ends.push_back(absl::ToDoubleSeconds(span.end));
     }
     GLN_ASSIGN_OR_RETURN(result.sha256, tensors_.output_sha256());
     return result;
@@ -96,18 +102,22 @@ class Bench {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<double> step(uint64_t step, std::optional<BenchOracle>& oracle) {
+  struct Span {
+    absl::Duration begin, end;
+  };
+  absl::StatusOr<Span> step(uint64_t step, std::optional<BenchOracle>& oracle) {
     tensors_.fill_input(flags_.seed, step, session_.topology().rank);
     GLN_RETURN_IF_ERROR(wait_for_all());
-    const absl::Duration begin = clock_.since_start();
+    Span span;
+    span.begin = clock_.since_start();
     for (size_t i = 0; i < tensors_.size(); ++i) {
       GLN_ASSIGN_OR_RETURN(handles_[i],
                            session_.start_sum(ids_[i], tensors_.input(i).data(), tensors_.output(i).data()));
     }
     for (const uint64_t handle : handles_) GLN_RETURN_IF_ERROR(session_.wait(handle));
-    const double seconds = absl::ToDoubleSeconds(clock_.since_start() - begin);
+    span.end = clock_.since_start();
     if (oracle) GLN_RETURN_IF_ERROR(tensors_.check_output(step, *oracle));
-    return seconds;
+    return span;
   }
 
   // Some ranks are still making data: a sum that needs all of them keeps that out of the measurement.
@@ -134,14 +144,16 @@ std::string to_json(const Flags& flags, const gln_topology& topology, uint64_t b
   line["summers"] = topology.summers;
   line["local_ranks"] = topology.local_ranks;
   line["bytes"] = bytes;
-  line["step_seconds"] = result.step_seconds;
+  line["step_seconds"] = result.step_seconds();
+  line["step_begins"] = result.step_begins;
+  line["step_ends"] = result.step_ends;
   line["sha256"] = result.sha256;
   line["verified"] = flags.verify;
   return line.dump();
 }
 
 std::string to_text(const Flags& flags, const gln_topology& topology, uint64_t bytes, const Result& result) {
-  std::vector<double> seconds = result.step_seconds;
+  std::vector<double> seconds = result.step_seconds();
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
   return absl::StrFormat("worker %d of %d, %d summers: %s a step in %s (median of %d; %s to %s), %s/s, sha256 %s%s",

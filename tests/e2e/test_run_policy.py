@@ -84,8 +84,10 @@ def test_an_image_that_is_not_there_is_named(gleaner: Cluster, namespace: str) -
 
 
 def test_a_gang_that_does_not_fit_is_released(gleaner: Cluster, namespace: str) -> None:
-    resources = {"resources": {"requests": {"cpu": "3"}}}
-    job = submit(gleaner, namespace, "wide", SLEEP, replicas=8, container=resources,
+    nodes = json.loads(gleaner.kubectl("get", "nodes", "-o", "json"))["items"]
+    most = max(float(node["status"]["allocatable"]["cpu"]) for node in nodes)
+    resources = {"resources": {"requests": {"cpu": f"{0.6 * most:.1f}"}}}  # one on each node, and one too many
+    job = submit(gleaner, namespace, "wide", SLEEP, replicas=len(nodes) + 1, container=resources,
                  run_policy={"startDeadlineSeconds": 5})  # fmt: skip
     wait_until("it is released", lambda: job.condition("Created").get("reason") == "StartDeadlineExceeded")
     assert "StartDeadlineExceeded" in job.events()

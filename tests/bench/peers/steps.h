@@ -1,0 +1,107 @@
+// What both programs share: their arguments, and steps timed as ours are.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace peers {
+
+// --bytes A,B,... of the tensors of a step, --steps N, --warmup N; the rest is the program's own.
+struct Arguments {
+  std::vector<uint64_t> bytes;
+  uint64_t steps = 10, warmup = 2;
+  std::string algorithm, address, store;
+  int rank = 0, size = 1;
+
+  uint64_t total() const {
+    uint64_t sum = 0;
+    for (const uint64_t one : bytes) sum += one;
+    return sum;
+  }
+};
+
+inline Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i], value = argv[i + 1];
+    if (name == "--bytes") {
+      std::istringstream list(value);
+      for (std::string one; std::getline(list, one, ',');) arguments.bytes.push_back(std::stoull(one));
+    } else if (name == "--bytes-file") {  // a number a line
+      std::ifstream list(value);
+      for (uint64_t one = 0; list >> one;) arguments.bytes.push_back(one);
+    } else if (name == "--steps") {
+      arguments.steps = std::stoull(value);
+    } else if (name == "--warmup") {
+      arguments.warmup = std::stoull(value);
+    } else if (name == "--algorithm") {
+      arguments.algorithm = value;
+    } else if (name == "--address") {
+      arguments.address = value;
+    } else if (name == "--store") {
+      arguments.store = value;
+    } else if (name == "--rank") {
+      arguments.rank = std::stoi(value);
+    } else if (name == "--size") {
+      arguments.size = std::stoi(value);
+    } else {
+      std::fprintf(stderr, "%s: unknown option %s\n", argv[0], name.c_str());
+      std::exit(2);
+    }
+  }
+  if (arguments.bytes.empty()) {
+    std::fprintf(stderr, "%s: --bytes or --bytes-file is missing\n", argv[0]);
+    std::exit(2);
+  }
+  return arguments;
+}
+
+// Seconds of CLOCK_MONOTONIC, which all hosts of a lab share.
+inline double now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// Times `reduce` between barriers, and prints when each step began and ended here.
+inline void run(const Arguments& arguments, std::vector<std::vector<float>>& tensors, int rank,
+                const std::function<void()>& barrier, const std::function<void()>& reduce) {
+  std::vector<double> begins, ends;
+  for (uint64_t step = 0; step < arguments.warmup + arguments.steps; ++step) {
+    for (auto& tensor : tensors) tensor.assign(tensor.size(), 1.0f);
+    barrier();
+    const double begin = now();
+    reduce();
+    if (step < arguments.warmup) continue;
+    begins.push_back(begin);
+    ends.push_back(now());
+  }
+  const auto list = [](const std::vector<double>& values) {
+    std::string text;
+    char number[32];
+    for (const double value : values) {
+      std::snprintf(number, sizeof number, "%s%.9f", text.empty() ? "" : ",", value);
+      text += number;
+    }
+    return text;
+  };
+  const bool right = tensors.back().back() == static_cast<float>(arguments.size);
+  std::printf("{\"rank\":%d,\"right\":%s,\"step_begins\":[%s],\"step_ends\":[%s]}\n", rank, right ? "true" : "false",
+              list(begins).c_str(), list(ends).c_str());
+  std::fflush(stdout);
+}
+
+inline std::vector<std::vector<float>> make_tensors(const Arguments& arguments) {
+  std::vector<std::vector<float>> tensors;
+  for (const uint64_t bytes : arguments.bytes) tensors.emplace_back(std::max<uint64_t>(1, bytes / sizeof(float)));
+  return tensors;
+}
+
+}  // namespace peers
