@@ -1,6 +1,7 @@
 #include "cli/cluster/explain_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,14 @@
 
 namespace gleaner::cli {
 namespace {
+
+// A plan holds every tensor that was ever declared, those too that are moved once, as the parameters that are broadcast
+// at the start: what part of the members' bytes a step moves.
+double step_part(const types::ReductionPlanSpec& spec) {
+  double owned = 0;
+  for (const types::PlanMember& member : spec.members) owned += static_cast<double>(member.owned_bytes);
+  return owned > 0 ? static_cast<double>(spec.bytes_per_step) / owned : 1;
+}
 
 // Bounds that differ by less are the same.
 constexpr double kSame = 1e-9;
@@ -91,9 +100,14 @@ absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan) {
   }
   const auto bytes = static_cast<double>(spec.bytes_per_step);
   ExplainedJob job;
-  for (const types::PlanMember& member : spec.members) {
-    job.machines.push_back({member, static_cast<double>(member.owned_bytes) / bytes,
-                            8 * static_cast<double>(member.traffic_bytes) / member.bits_per_second});
+  const double scale = step_part(spec);
+  for (types::PlanMember member : spec.members) {
+    const double traffic = scale * static_cast<double>(member.traffic_bytes);
+    const double owned = scale * static_cast<double>(member.owned_bytes);
+    member.owned_bytes = static_cast<uint64_t>(std::llround(owned));
+    member.traffic_bytes = static_cast<uint64_t>(std::llround(traffic));
+    const double seconds = 8 * traffic / member.bits_per_second;
+    job.machines.push_back({std::move(member), owned / bytes, seconds});
     if (job.machines.back().seconds > job.seconds) {
       job.seconds = job.machines.back().seconds;
       job.binding = job.machines.size() - 1;

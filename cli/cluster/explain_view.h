@@ -17,9 +17,9 @@ namespace gleaner::cli {
 enum class JobLimit { kNothingMoves, kSlowestWorker, kAllLinks };
 
 struct ExplainedMachine {
-  types::PlanMember member;
-  double share = 0;    // owned, of a step's bytes
-  double seconds = 0;  // traffic over bandwidth
+  types::PlanMember member;  // its bytes are those of a step
+  double share = 0;          // owned, of a step's bytes
+  double seconds = 0;        // traffic over bandwidth
 };
 
 struct ExplainedJob {

@@ -152,6 +152,18 @@ TEST(Explain, SaysWhatEachMachineDoesAndWhatOneMoreWouldBuy) {
   EXPECT_EQ(json["machines"][4]["role"], "summer");
 }
 
+TEST(Explain, TensorsThatAreMovedOnceAreNotAStepsOwn) {
+  types::ReductionPlan plan = plan_of();
+  const auto without = explain_job(plan);
+  for (types::PlanMember& member : plan.spec.members) {  // as many bytes of parameters, broadcast at the start
+    member.owned_bytes *= 2;
+    member.traffic_bytes *= 2;
+  }
+  const auto with = explain_job(plan);
+  ASSERT_TRUE(with.ok() && without.ok());
+  EXPECT_EQ(to_text(*with), to_text(*without));
+}
+
 TEST(Explain, NamesAWorkerWhoseLinkIsTooSlow) {
   const auto job = explain_job(plan_of(2e9));
   ASSERT_TRUE(job.ok()) << job.status();
