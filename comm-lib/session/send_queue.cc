@@ -13,8 +13,20 @@ constexpr uint32_t kMaxDoublings = 6;
 
 }  // namespace
 
-SendQueue::SendQueue(uint64_t window_bytes, absl::Duration stall_after, absl::Duration defer_retry)
-    : window_bytes_(std::min(window_bytes, kMaxWindowBytes)), stall_after_(stall_after), defer_retry_(defer_retry) {}
+SendQueue::SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry)
+    : window_bytes_(std::min(window_bytes, kMaxWindowBytes)),
+      self_(self),
+      stall_after_(stall_after),
+      defer_retry_(defer_retry) {}
+
+bool SendQueue::has_room(uint32_t owner, uint64_t bytes) const {
+  if (owner == self_) return true;
+  return window_used_bytes() + bytes <= window_bytes_ * growth_;
+}
+
+uint64_t SendQueue::window_used_bytes() const {
+  return outstanding_bytes_ - (self_ < owners_.size() ? owners_[self_].outstanding_bytes : 0);
+}
 
 Urgency SendQueue::urgency(uint32_t partition) const {
   return {partitions_[partition].deferrals, plan_->tensors[plan_->partitions[partition].tensor].priority, partition};
@@ -68,7 +80,7 @@ std::optional<uint32_t> SendQueue::next(absl::Duration now) {
   if (tournament_.best() == Tournament::kOut) return std::nullopt;
   const uint32_t partition = tournament_.best().partition;
   const uint64_t bytes = plan_->partitions[partition].bytes;
-  if (outstanding_bytes_ + bytes > window_bytes_ * growth_) return std::nullopt;
+  if (!has_room(tournament_.best_player(), bytes)) return std::nullopt;
   if (outstanding_bytes_ == 0) last_progress_ = now;
   const uint32_t index = tournament_.best_player();
   Owner& owner = owners_[index];

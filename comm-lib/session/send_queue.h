@@ -4,7 +4,8 @@
 // One heap of ready partitions per owner, and a tournament between the heads of owners that may send: each change costs
 // O(log partitions + log owners), however many owners are out of credit.
 //
-// The window bounds the bytes sent without a result; it is at least as large as the largest partition. Of it, each
+// The window bounds the bytes sent without a result, except those to this worker's own summer, which take nothing of
+// its link; it is at least as large as the largest partition. Of it, each
 // owner may hold twice its share of the plan's bytes and always two partitions: twice, because shares hold over the
 // whole stream and not over every few partitions.
 //
@@ -29,7 +30,8 @@ namespace gleaner::session {
 
 class SendQueue {
  public:
-  SendQueue(uint64_t window_bytes, absl::Duration stall_after, absl::Duration defer_retry);
+  // `self`: the owner inside this worker's own process.
+  SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry);
 
   // The first plan, or one that only adds to the last; it outlives its use here.
   void apply(const plan::Plan* plan);
@@ -53,6 +55,7 @@ class SendQueue {
   void clear();
 
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
+  uint64_t window_used_bytes() const;
   uint64_t outstanding_bytes(uint32_t owner) const { return owners_[owner].outstanding_bytes; }
   std::span<const uint32_t> owned_by(uint32_t owner) const { return owners_[owner].owned; }
 
@@ -73,6 +76,7 @@ class SendQueue {
   };
 
   Urgency urgency(uint32_t partition) const;
+  bool has_room(uint32_t owner, uint64_t bytes) const;
   void set_limits();  // of owners and window, from the plan's partitions
   void refresh(uint32_t owner);
   void refresh_all();
@@ -81,6 +85,7 @@ class SendQueue {
   void retry_due(uint32_t owner, absl::Duration now);
 
   uint64_t window_bytes_;
+  const uint32_t self_;
   const absl::Duration stall_after_;
   const absl::Duration defer_retry_;
   const plan::Plan* plan_ = nullptr;

@@ -35,7 +35,7 @@ struct Session::Core {
   Core(const Options& options, BufferPool* pool)
       : options_(options),
         pool_(pool),
-        queue_(options.window_bytes, options.stall_after, options.defer_retry),
+        queue_(options.window_bytes, options.worker, options.stall_after, options.defer_retry),
         acks_(pool) {}
 
   absl::Status apply(std::shared_ptr<const plan::Plan> plan);
@@ -344,6 +344,7 @@ bool Session::idle() const { return core_->active_ == 0 && core_->acks_.empty();
 std::vector<uint32_t> Session::waiting_for() const { return core_->waiting_for(); }
 const Counters& Session::counters() const {
   core_->counters_.outstanding_bytes = core_->queue_.outstanding_bytes();
+  core_->counters_.window_used_bytes = core_->queue_.window_used_bytes();
   return core_->counters_;
 }
 

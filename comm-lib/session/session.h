@@ -76,8 +76,9 @@ struct Counters {
   uint64_t results = 0;
   uint64_t duplicate_results = 0;
   uint64_t deferred = 0;
-  uint64_t stalls = 0;  // times the window grew
-  uint64_t outstanding_bytes = 0;
+  uint64_t stalls = 0;             // times the window grew
+  uint64_t outstanding_bytes = 0;  // pushed without a result yet
+  uint64_t window_used_bytes = 0;  // of those, what does not go to this worker's own summer
 };
 
 class Session {

@@ -51,6 +51,16 @@ TEST(SessionOrder, AnOwnerWithoutCreditIsPassedOver) {
   EXPECT_THAT(narrow.pushed(), ElementsAre(Key{0, 2}));
 }
 
+TEST(SessionOrder, WhatGoesToItsOwnSummerTakesNoRoomOfTheWindow) {
+  SessionRig rig({.tensors = {{.owners = {2, 1, 2, 1, 2, 1}}}}, 16);  // it is worker 1
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}, Key{0, 2}, Key{0, 3}));
+  ASSERT_TRUE(rig.result({0, 1}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 5})) << "and frees none for others";
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 4}));
+}
+
 TEST(SessionOrder, AnOwnerThatIsNotConnectedIsPassedOver) {
   SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}}}});
   rig.session.on_disconnected(2);
