@@ -114,18 +114,6 @@ json bandwidth_annotations(double bits_per_second) {
   return {{"kubernetes.io/ingress-bandwidth", quantity}, {"kubernetes.io/egress-bandwidth", quantity}};
 }
 
-json summer_resources(const types::TrainingJob& job) {
-  json resources = job.communication.summers.resources;
-  if (!resources.is_object()) resources = json::object();
-  json& requests = resources["requests"];
-  if (!requests.is_object()) requests = {{"cpu", "100m"}, {"memory", "64Mi"}};
-  requests[types::kSummerResource] = "1";
-  json& limits = resources["limits"];
-  if (!limits.is_object()) limits = json::object();
-  limits[types::kSummerResource] = "1";
-  return resources;
-}
-
 // The candidate's machine if it may be, and no machine with another pod of this job: two summers would share a link,
 // and a worker's link is what they are to relieve.
 json summer_affinity(const types::TrainingJob& job, const std::string& node) {
@@ -203,6 +191,18 @@ json fill_template(const types::TrainingJob& job, uint32_t index, const Settings
 }
 
 }  // namespace
+
+json summer_resources(const types::TrainingJob& job) {
+  json resources = job.communication.summers.resources;
+  if (!resources.is_object()) resources = json::object();
+  json& requests = resources["requests"];
+  if (!requests.is_object()) requests = {{"cpu", "100m"}, {"memory", "64Mi"}};
+  requests[types::kSummerResource] = "1";
+  json& limits = resources["limits"];
+  if (!limits.is_object()) limits = json::object();
+  limits[types::kSummerResource] = "1";
+  return resources;
+}
 
 std::string session_of(const types::TrainingJob& job) { return session_name(job.meta.key(), job.status.attempt); }
 

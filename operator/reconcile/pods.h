@@ -27,6 +27,9 @@ absl::StatusOr<nlohmann::json> worker_pod(const types::TrainingJob& job, uint32_
 nlohmann::json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::Candidate& candidate,
                           const Settings& settings);
 
+// ResourceRequirements of a summer's container: the job's, filled up.
+nlohmann::json summer_resources(const types::TrainingJob& job);
+
 // The headless Service that gives workers their names: JOB-worker-I.JOB.
 nlohmann::json worker_service(const types::TrainingJob& job);
 

@@ -6,6 +6,7 @@
 #include "common/plan/model.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/pods.h"
 #include "operator/types/pod.h"
 
 namespace gleaner::reconcile {
@@ -23,7 +24,7 @@ bool wants_summers(const types::TrainingJob& job) {
 placement::SummerRequest summer_request(const types::TrainingJob& job, const std::vector<std::string>& worker_nodes) {
   placement::SummerRequest request;
   request.job = job.meta.key();
-  if (const auto asked = types::parse_requests(job.communication.summers.resources); asked.ok()) {
+  if (const auto asked = types::parse_requests(summer_resources(job)); asked.ok()) {
     request.cpus = asked->cpus;
     request.memory_bytes = asked->memory_bytes;
   }  // else the API server refuses the pod, and says why

@@ -9,8 +9,8 @@
 
 namespace gleaner::operation {
 
-// Runs until one of `signals` comes: OK. Aborted: the lease was lost; the process
-// must end at once, since another replica leads now. Anything else: it could not start.
+// Runs until one of `signals` comes: OK. Aborted: the lease was lost; the process must end at once, since another
+// replica leads now. Anything else: it could not start.
 absl::Status run(const Env& env, const OperatorOptions& options, const kube::Credentials& credentials,
                  const EndSignals& signals);
 

@@ -1,4 +1,4 @@
-// One rank of an all-reduce by Gloo: --rank R --size N --address IP --store FOLDER --algorithm NAME --bytes ...
+// One rank of an all-reduce by Gloo: --rank R --size N --address IP --store FOLDER --algorithm NAME --bytes-file FILE
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_bcube.h>
 #include <gloo/allreduce_halving_doubling.h>

@@ -1,4 +1,4 @@
-// One rank of an all-reduce by MPI, started by mpirun, which chooses the algorithm: --bytes ...
+// One rank of an all-reduce by MPI, started by mpirun, which chooses the algorithm: --bytes-file FILE
 #include <mpi.h>
 
 #include "steps.h"

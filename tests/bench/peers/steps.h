@@ -7,34 +7,24 @@
 #include <ctime>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <vector>
 
 namespace peers {
 
-// --bytes A,B,... of the tensors of a step, --steps N, --warmup N; the rest is the program's own.
+// --bytes-file FILE with the tensors of a step, a number a line, --steps N, --warmup N; the rest is the program's own.
 struct Arguments {
   std::vector<uint64_t> bytes;
   uint64_t steps = 10, warmup = 2;
   std::string algorithm, address, store;
   int rank = 0, size = 1;
-
-  uint64_t total() const {
-    uint64_t sum = 0;
-    for (const uint64_t one : bytes) sum += one;
-    return sum;
-  }
 };
 
 inline Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i], value = argv[i + 1];
-    if (name == "--bytes") {
-      std::istringstream list(value);
-      for (std::string one; std::getline(list, one, ',');) arguments.bytes.push_back(std::stoull(one));
-    } else if (name == "--bytes-file") {  // a number a line
+    if (name == "--bytes-file") {
       std::ifstream list(value);
       for (uint64_t one = 0; list >> one;) arguments.bytes.push_back(one);
     } else if (name == "--steps") {
@@ -57,7 +47,7 @@ inline Arguments parse(int argc, char** argv) {
     }
   }
   if (arguments.bytes.empty()) {
-    std::fprintf(stderr, "%s: --bytes or --bytes-file is missing\n", argv[0]);
+    std::fprintf(stderr, "%s: --bytes-file is missing\n", argv[0]);
     std::exit(2);
   }
   return arguments;

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Optional
 
 from wire.lab import ROOT, Lab
 from wire.steps import Steps
@@ -33,19 +32,12 @@ def bound(lab: Lab, tensors: list[str]) -> float:
     return float(json.loads(planned)["bound_seconds"])
 
 
-def measure(
-    lab: Lab,
-    tensors: list[str],
-    steps: int,
-    warmup: int = 2,
-    local_ranks: int = 1,
-    environment: Optional[dict[str, str]] = None,
-) -> Steps:
+def measure(lab: Lab, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
     """`tensors`: --bytes N or --tensors FILE."""
     command = [GLEANER, "run", *links(lab), "--local-ranks", str(local_ranks), "--hosts", str(lab.hosts_file)]
     command += ["--no-prefix", "--", GLEANER, "bench", "push-pull", *tensors, "--json"]
     command += ["--steps", str(steps), "--warmup", str(warmup)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}")
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

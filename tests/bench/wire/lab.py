@@ -75,7 +75,8 @@ class Lab:
         return self._payload
 
     def payload_of(self, host: str) -> float:
-        return self.payload() * bits_per_second(self.rate_of(host)) / bits_per_second(self.rate)
+        rate = self.rate_of(host)
+        return self.payload() * (1 if rate == self.rate else bits_per_second(rate) / bits_per_second(self.rate))
 
     def _all(self) -> list[str]:
         return [f"worker{i}" for i in range(self.workers)] + [f"summer{j}" for j in range(self.summers)]

@@ -44,14 +44,13 @@ def efficiency(
     tensors: Optional[list[str]] = None,
     burst: str = "128kb",
     rates: Optional[dict[str, str]] = None,
-    local_ranks: int = 1,
 ) -> Callable[[int], Measured]:
     """Bound over median step."""
     listed = tensors or ["--bytes", str(STEP)]
 
     def measure(steps: int) -> Measured:
         with Lab(workers, summers, rate, burst, rates) as lab:
-            found = jobs.measure(lab, listed, steps, local_ranks=local_ranks)
+            found = jobs.measure(lab, listed, steps)
             best = jobs.bound(lab, listed)
             figures = {"bound": best, "step": found.median, "payload_bits_per_second": lab.payload()}
             return Measured(best / found.median, found.spread, figures)
@@ -63,22 +62,34 @@ def model(name: str) -> list[str]:
     return ["--tensors", str(ROOT / "examples" / "models" / f"{name}.json")]
 
 
+def every_gloo(lab: Lab, tensors: list[int], steps: int) -> dict[str, Steps]:
+    return {f"gloo {name}": peers.gloo(lab, name, tensors, steps) for name in peers.GLOO}
+
+
 def every_peer(lab: Lab, tensors: list[int], steps: int) -> dict[str, Steps]:
-    found = {f"gloo {name}": peers.gloo(lab, name, tensors, steps) for name in peers.GLOO}
-    found |= {f"mpi {name}": peers.mpi(lab, name, tensors, steps) for name in peers.MPI}
-    return found
+    return every_gloo(lab, tensors, steps) | {f"mpi {name}": peers.mpi(lab, name, tensors, steps) for name in peers.MPI}
 
 
-def beside_peers(summers: int) -> Callable[[int], Measured]:
+def quotient(dividend: Steps, divisor: Steps, figures: dict[str, Any]) -> Measured:
+    return Measured(dividend.median / divisor.median, max(dividend.spread, divisor.spread), figures)
+
+
+def best_of(others: dict[str, Steps], ours: Steps) -> tuple[Steps, dict[str, Any]]:
+    """The fastest of the others, and the figures of all."""
+    name = min(others, key=lambda name: others[name].median)
+    figures = {"ours": ours.median, "best": name, **{other: found.median for other, found in others.items()}}
+    return others[name], figures
+
+
+def beside_peers(workers: int, summers: int, rate: str = RATE) -> Callable[[int], Measured]:
     """The best peer's step over ours, all in one lab."""
 
     def measure(steps: int) -> Measured:
-        with Lab(WORKERS, summers, RATE) as lab:
+        with Lab(workers, summers, rate) as lab:
             others = every_peer(lab, [STEP], max(3, steps // 2))
             ours = jobs.measure(lab, ["--bytes", str(STEP)], steps)
-            best = min(others, key=lambda name: others[name].median)
-            figures = {"ours": ours.median, "best": best, **{name: steps.median for name, steps in others.items()}}
-            return Measured(others[best].median / ours.median, max(ours.spread, others[best].spread), figures)
+            best, figures = best_of(others, ours)
+            return quotient(best, ours, figures)
 
     return measure
 
@@ -91,9 +102,8 @@ def latency(bytes_: int) -> Callable[[int], Measured]:
         with Lab(WORKERS, 0, RATE) as lab:
             others = every_peer(lab, [bytes_], many)
             ours = jobs.measure(lab, ["--bytes", str(bytes_)], many)
-            best = min(others, key=lambda name: others[name].median)
-            figures = {"ours": ours.median, "best": best, **{name: steps.median for name, steps in others.items()}}
-            return Measured(ours.median / others[best].median, max(ours.spread, others[best].spread), figures)
+            best, figures = best_of(others, ours)
+            return quotient(ours, best, figures)
 
     return measure
 
@@ -104,13 +114,10 @@ def many_small(count: int, bytes_: int) -> Callable[[int], Measured]:
     def measure(steps: int) -> Measured:
         with Lab(WORKERS, 0, RATE) as lab:
             path = write_list(lab.folder, count, bytes_)
-            others = {
-                f"gloo {name}": peers.gloo(lab, name, [bytes_] * count, max(3, steps // 2)) for name in peers.GLOO
-            }
+            others = every_gloo(lab, [bytes_] * count, max(3, steps // 2))
             ours = jobs.measure(lab, ["--tensors", str(path)], steps)
-            best = min(others, key=lambda name: others[name].median)
-            figures = {"ours": ours.median, "best": best, **{name: steps.median for name, steps in others.items()}}
-            return Measured(others[best].median / ours.median, max(ours.spread, others[best].spread), figures)
+            best, figures = best_of(others, ours)
+            return quotient(best, ours, figures)
 
     return measure
 
@@ -123,9 +130,7 @@ def fused(count: int, bytes_: int) -> Callable[[int], Measured]:
             path = write_list(lab.folder, count, bytes_)
             many = jobs.measure(lab, ["--tensors", str(path)], steps)
             one = jobs.measure(lab, ["--bytes", str(count * bytes_)], steps)
-            return Measured(
-                one.median / many.median, max(one.spread, many.spread), {"one": one.median, "many": many.median}
-            )
+            return quotient(one, many, {"one": one.median, "many": many.median})
 
     return measure
 
@@ -143,21 +148,9 @@ def local_ranks(ranks: int) -> Callable[[int], Measured]:
         with Lab(WORKERS, WORKERS, RATE) as lab:
             one = jobs.measure(lab, ["--bytes", str(STEP)], steps)
             more = jobs.measure(lab, ["--bytes", str(STEP)], steps, local_ranks=ranks)
-            return Measured(
-                one.median / more.median, max(one.spread, more.spread), {"one": one.median, "more": more.median}
-            )
+            return quotient(one, more, {"one": one.median, "more": more.median})
 
     return measure
-
-
-def unshaped(steps: int) -> Measured:
-    """Two workers and two summers on links without a limit: the best peer's step over ours."""
-    with Lab(2, 2, "none") as lab:
-        others = every_peer(lab, [STEP], steps)
-        ours = jobs.measure(lab, ["--bytes", str(STEP)], steps)
-        best = min(others, key=lambda name: others[name].median)
-        figures = {"ours": ours.median, "best": best, **{name: found.median for name, found in others.items()}}
-        return Measured(others[best].median / ours.median, max(ours.spread, others[best].spread), figures)
 
 
 def half(kind: str, count: int, rate: str) -> dict[str, str]:
@@ -169,8 +162,8 @@ def rows() -> list[Row]:
     for name in ("vgg16", "resnet50"):
         table += [Row(f"n=8 k={k}: {name}", 0.975, efficiency(WORKERS, k, tensors=model(name))) for k in (0, 4, 8)]
     table += [
-        Row("n=8 k=0 beside the best of Gloo and Open MPI", 1.02, beside_peers(0)),
-        Row("n=8 k=8 beside the best of Gloo and Open MPI", 1.75, beside_peers(8)),
+        Row("n=8 k=0 beside the best of Gloo and Open MPI", 1.02, beside_peers(WORKERS, 0)),
+        Row("n=8 k=8 beside the best of Gloo and Open MPI", 1.75, beside_peers(WORKERS, 8)),
         Row("n=8 k=8: half of the summers at half speed", 0.975, efficiency(8, 8, rates=half("summer", 4, "100mbit"))),
         Row("n=8 k=8: one worker at half speed", 0.975, efficiency(8, 8, rates={"worker0": "100mbit"})),
         Row("n=8 k=8: one summer at a tenth", 0.975, efficiency(8, 8, rates={"summer0": "20mbit"})),
@@ -188,6 +181,6 @@ def rows() -> list[Row]:
         Row("n=8 k=0: 1,000 tensors of 16 KiB beside Gloo", 1.0, many_small(1000, 16384)),
         Row("n=8 k=0: 1,000 tensors of 16 KiB beside one of 16 MB", 0.9, fused(1000, 16384)),
         Row("n=8 k=8: two ranks per host beside one", 0.95, local_ranks(2)),
-        Row("n=2 k=2: links without a limit, beside the best peer", 1.5, unshaped),
+        Row("n=2 k=2: links without a limit, beside the best peer", 1.5, beside_peers(2, 2, "none")),
     ]
     return table

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/reconcile/summers.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace gleaner::reconcile {
@@ -41,6 +42,15 @@ TEST(Summers, ComeWhenTheWorkersMachinesAreKnown) {
   ASSERT_TRUE(world.wanted_session.has_value());
   EXPECT_EQ(world.wanted_session->summers, 2U);
   EXPECT_EQ(world.job.status.summers_ready, 2U);
+}
+
+TEST(Summers, AskPlacementForWhatTheirContainersRequest) {
+  types::TrainingJob job = World(2).job;
+  job.communication.summers.resources = nlohmann::json::object();
+  EXPECT_DOUBLE_EQ(summer_request(job, {}).cpus, 0.1) << "the default, as in the pod";
+  job.communication.summers.resources = {{"requests", {{"cpu", "2"}, {"memory", "1Gi"}}}};
+  EXPECT_DOUBLE_EQ(summer_request(job, {}).cpus, 2);
+  EXPECT_EQ(summer_request(job, {}).memory_bytes, uint64_t{1} << 30);
 }
 
 TEST(Summers, NoneToSpareIsFine) {
