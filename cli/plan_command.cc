@@ -210,7 +210,7 @@ void add_plan(CLI::App& app, Context& context) {
                    "JSON file: a list of {\"name\", \"bytes\"} in generation order, with \"dtype\" if wanted");
   plan->add_option("--bytes", flags->bytes, "Instead of --tensors: one tensor of this size, 64MiB or 67108864");
   plan->add_option("--partition-bytes", flags->partition_bytes,
-                   "Largest partition, up to 4MiB [default: about 0.7 ms of the slowest worker's link, less for small "
+                   "Largest partition, up to 4MiB [default: about 1.4 ms of the slowest worker's link, less for small "
                    "models; -o explain says why]");
   plan->add_option("-o,--output", flags->output,
                    "json: every partition; table: a line per kind of machine; explain: a line per machine, which one "

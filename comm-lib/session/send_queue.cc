@@ -14,7 +14,8 @@ constexpr uint32_t kMaxDoublings = 6;
 }  // namespace
 
 SendQueue::SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry)
-    : window_bytes_(std::min(window_bytes, kMaxWindowBytes)),
+    : asked_bytes_(std::clamp<uint64_t>(window_bytes, 1, kMaxWindowBytes)),
+      window_bytes_(asked_bytes_),
       self_(self),
       stall_after_(stall_after),
       defer_retry_(defer_retry) {}
@@ -51,10 +52,12 @@ void SendQueue::apply(const plan::Plan* plan) {
 
 void SendQueue::set_limits() {
   double total = 0;
+  uint64_t largest_of_all = 1;
   for (const plan::Partition& partition : plan_->partitions) {
     total += partition.bytes;
-    window_bytes_ = std::max<uint64_t>(window_bytes_, partition.bytes);
+    largest_of_all = std::max<uint64_t>(largest_of_all, partition.bytes);
   }
+  window_bytes_ = (asked_bytes_ + largest_of_all - 1) / largest_of_all * largest_of_all;
   for (Owner& owner : owners_) {
     double bytes = 0;
     uint64_t largest = 0;

@@ -5,9 +5,9 @@
 // O(log partitions + log owners), however many owners are out of credit.
 //
 // The window bounds the bytes sent without a result, except those to this worker's own summer, which take nothing of
-// its link; it is at least as large as the largest partition. Of it, each
-// owner may hold twice its share of the plan's bytes and always two partitions: twice, because shares hold over the
-// whole stream and not over every few partitions.
+// its link; it is rounded up to whole partitions of the largest size. Of it, each owner may hold twice its share of the
+// plan's bytes and always two partitions: twice, because shares hold over the whole stream and not over every few
+// partitions.
 //
 // A deferred partition leaves the window, since the owner dropped it, and is ready again after a pause that doubles
 // from time to time, or when a result shows that the owner has memory again: one per result, the most urgent first, so
@@ -56,7 +56,6 @@ class SendQueue {
 
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
   uint64_t window_used_bytes() const;
-  uint64_t outstanding_bytes(uint32_t owner) const { return owners_[owner].outstanding_bytes; }
   std::span<const uint32_t> owned_by(uint32_t owner) const { return owners_[owner].owned; }
 
  private:
@@ -84,7 +83,8 @@ class SendQueue {
   void retry_most_urgent(uint32_t owner);
   void retry_due(uint32_t owner, absl::Duration now);
 
-  uint64_t window_bytes_;
+  const uint64_t asked_bytes_;
+  uint64_t window_bytes_;  // that, in whole partitions of the largest size
   const uint32_t self_;
   const absl::Duration stall_after_;
   const absl::Duration defer_retry_;

@@ -174,6 +174,7 @@ void Session::Core::push(uint32_t index, absl::Duration now, Actions& actions) {
     pushed_[index] = true;
   }
   counters_.pushed_bytes += partition.bytes;
+  flush_acks(partition.owner, actions);
   wire::Header header = header_of(wire::FrameType::kPush, payload);
   header.data_type = plan_->tensors[partition.tensor].type;
   header.op = tensor.request.op;
@@ -286,7 +287,6 @@ absl::Status Session::Core::on_frame(uint32_t owner, const wire::Header& header,
     on_result(owner, header, payload, now, actions);
   }
   send_pushes(now, actions);
-  if (queue_.is_connected(owner) && queue_.outstanding_bytes(owner) == 0) flush_acks(owner, actions);
   complete(actions);
   return absl::OkStatus();
 }

@@ -11,9 +11,9 @@
 //
 // A contribution is pushed until its result is here: again on every new connection to its owner, and after a kDefer.
 // The result is copied to the request's output only when whole and checked, so the contribution stays intact till then
-// and output may be the same memory as input. Results are acknowledged in batches, at the latest when nothing is
-// outstanding at that owner or with the next tick; the latest of each partition once more on a new connection, since
-// the last one may have taken acknowledgements with it.
+// and output may be the same memory as input. Results are acknowledged in batches that leave with the next push to that
+// owner, so that they cost no packet of their own, or else with the next tick; the latest of each partition once more
+// on a new connection, since the last one may have taken acknowledgements with it.
 //
 // Results of any epoch from the fence on are taken, even of one above the plan applied here: an owner may be ahead.
 //

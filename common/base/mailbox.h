@@ -1,8 +1,10 @@
 // How other threads hand work to the thread that owns a loop: post() from anywhere, drain() on the owner.
 //
-// One lock per message; for requests and plan changes, not for partitions. After close() messages are dropped.
+// One lock per message, and none to find that there is none; for requests and plan changes, not for partitions. After
+// close() messages are dropped.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -22,15 +24,18 @@ class Mailbox {
       absl::MutexLock lock(&mutex_);
       if (closed_) return;
       messages_.push_back(std::move(message));
+      posted_.store(true, std::memory_order_release);
     }
     wake_();
   }
 
   // Runs what has been posted, in order.
   void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!posted_.load(std::memory_order_acquire)) return;
     {
       absl::MutexLock lock(&mutex_);
       running_.swap(messages_);
+      posted_.store(false, std::memory_order_relaxed);
     }
     for (auto& message : running_) message();
     running_.clear();
@@ -47,6 +52,7 @@ class Mailbox {
   absl::Mutex mutex_;
   std::vector<std::function<void()>> messages_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> posted_ = false;
   std::vector<std::function<void()>> running_;  // the owner's
 };
 

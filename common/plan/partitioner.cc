@@ -11,7 +11,7 @@
 namespace gleaner::plan {
 namespace {
 
-constexpr double kLinkSeconds = 0.7e-3;
+constexpr double kLinkSeconds = 1.4e-3;
 constexpr double kLeastLinkSeconds = 10e-6;
 constexpr double kLeastBytes = 4096;
 constexpr double kStreamFraction = 1.0 / 200;

@@ -21,7 +21,7 @@ inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest 
 // than by_stream: owners wait long for the first result of a step (n pushes) and the total is split coarsely. Smaller
 // than least: the wire waits for the CPU, or headers take more than 2 % of it.
 struct PartitionLimits {
-  double by_link = 0;    // 0.7 ms of the slowest worker's link
+  double by_link = 0;    // 1.4 ms of the slowest worker's link
   double by_stream = 0;  // 1/200 of total / n
   double least = 0;      // 10 us of the slowest worker's link, at least 4 KiB
 };

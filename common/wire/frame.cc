@@ -57,7 +57,7 @@ void seal(Header& header, ConstBytes payload) {
   header.magic = kMagic;
   header.version = kVersion;
   header.payload_bytes = static_cast<uint32_t>(payload.size());
-  header.payload_crc = crc32c(payload);  // 0 without a payload
+  if (header.payload_crc == 0 || payload.empty()) header.payload_crc = crc32c(payload);  // 0 without a payload
   header.header_crc = header_crc_of(header);
 }
 

@@ -75,7 +75,8 @@ inline constexpr size_t kHeaderBytes = sizeof(Header);
 // Of `bytes`, or of them behind others whose checksum is `before`.
 uint32_t crc32c(ConstBytes bytes, uint32_t before = 0);
 
-// Fills magic, version, payload_bytes, payload_crc and header_crc, the fields that follow from the others.
+// Fills magic, version, payload_bytes, payload_crc and header_crc, the fields that follow from the others. A
+// payload_crc that is not 0 is believed: who sends one payload to many computes it once.
 void seal(Header& header, ConstBytes payload);
 
 // Checks magic, version, header_crc, known type, payload size for the type, reserved fields; InvalidArgument (DataLoss

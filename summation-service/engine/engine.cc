@@ -243,7 +243,11 @@ void Engine::Core::make_sum(PartitionState& state, const wire::Header& header, u
   // Every worker has pushed this step, so every worker had the one before: nothing is retained.
   state.retained = std::exchange(state.gathering, nullptr);
   ++state.step;
-  for (uint32_t i = 0; i < plan_->workers; ++i) send(i, wire::FrameType::kResult, header, sum.result, actions);
+  const uint32_t crc = wire::crc32c(sum.result.bytes());
+  for (uint32_t i = 0; i < plan_->workers; ++i) {
+    send(i, wire::FrameType::kResult, header, sum.result, actions);
+    actions.back().header.payload_crc = crc;
+  }
 }
 
 void Engine::Core::acknowledge(uint32_t worker, const wire::PartitionKey& key) {

@@ -126,7 +126,7 @@ void Worker::tick() {
 
 void Worker::carry_out() {
   const session::Counters& counters = session_.counters();
-  const uint64_t most = std::max(world_->scenario.window_bytes, world_->largest_partition());
+  const uint64_t most = world_->scenario.window_bytes + world_->largest_partition() - 1;  // rounded up to whole ones
   if (counters.stalls == 0 && counters.window_used_bytes > most) {
     world_->report->fail("worker ", index_, " has ", counters.window_used_bytes, " bytes on its links, the window is ",
                          world_->scenario.window_bytes);

@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -30,6 +31,22 @@ absl::StatusOr<Socket> open_socket(const Target& target) {
   Socket socket(::socket(target.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.is_open()) return absl::UnavailableError(absl::StrCat("can't open a socket: ", std::strerror(errno)));
   return socket;
+}
+
+// BBR takes what a connection carried for what it can carry, and paces it at that. Ours carry what a window over all of
+// a member's connections lets through, so each is idle most of the time: a frame then leaves over as long as the last
+// ones took, in packets cut small for it. A host that has another default keeps it.
+void avoid_bbr(const Socket& socket) {
+  std::array<char, 16> name{};
+  socklen_t size = name.size() - 1;
+  if (getsockopt(socket.descriptor(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return;
+  if (absl::string_view(name.data()) != "bbr") return;
+  for (const absl::string_view other : {"cubic", "reno"}) {  // cubic may be for root only; reno is everybody's
+    if (setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_CONGESTION, other.data(),
+                   static_cast<socklen_t>(other.size())) == 0) {
+      return;
+    }
+  }
 }
 
 absl::Status listen_error(int error, const Address& address) {
@@ -100,7 +117,7 @@ absl::StatusOr<Socket> listen_on(const Address& address) {
 
 absl::StatusOr<Socket> start_connect(const Target& target, const std::string& address) {
   GLN_ASSIGN_OR_RETURN(Socket socket, open_socket(target));
-  set_no_delay(socket);
+  tune(socket);
   if (connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 &&
       errno != EINPROGRESS) {
     return absl::UnavailableError(absl::StrCat("can't connect to ", address, ": ", std::strerror(errno)));
@@ -133,9 +150,10 @@ std::string peer_address(const Socket& socket) {
   return address.ok() ? address->to_string() : "a peer of unknown address";
 }
 
-void set_no_delay(const Socket& socket) {
+void tune(const Socket& socket) {
   const int one = 1;
   setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  avoid_bbr(socket);
 }
 
 absl::StatusOr<Socket> make_timer(absl::Duration period) {

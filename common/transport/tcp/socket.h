@@ -51,7 +51,8 @@ absl::Status connect_outcome(const Socket& socket, const std::string& address);
 
 absl::StatusOr<Address> local_address(const Socket& socket);
 std::string peer_address(const Socket& socket);  // "a peer that is gone" when it is
-void set_no_delay(const Socket& socket);
+// No waiting for more to send, and no BBR (socket.cc says why).
+void tune(const Socket& socket);
 
 // A timer that is readable once per period from now on.
 absl::StatusOr<Socket> make_timer(absl::Duration period);

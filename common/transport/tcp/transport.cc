@@ -125,7 +125,7 @@ void Transport::accept(Socket socket) {
     return;
   }
   make_room_for_stranger();
-  set_no_delay(socket);
+  tune(socket);
   std::string address = peer_address(socket);
   adopt(std::make_unique<Connection>(this, std::move(socket), std::move(address), wire::ServerHandshake(*jobs_, *nonce),
                                      now() + options_.handshake_timeout));

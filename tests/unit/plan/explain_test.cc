@@ -71,11 +71,11 @@ TEST(Explain, NothingMoves) {
 
 TEST(Explain, PartitionSizesAndWhy) {
   const Explanation e = explained(even_fleet(8, 4, 0.2e9), 16 << 20);
-  EXPECT_EQ(e.largest_partition, 16384u);
-  EXPECT_EQ(e.default_partition_bytes, 16384u);
-  EXPECT_NEAR(e.partition_limits.by_link, 17500, 1e-6);
+  EXPECT_EQ(e.largest_partition, 32768u);
+  EXPECT_EQ(e.default_partition_bytes, 32768u);
+  EXPECT_NEAR(e.partition_limits.by_link, 35000, 1e-6);
   EXPECT_NEAR(e.partition_limits.by_stream, 41943, 1);
-  EXPECT_THAT(to_text(e), HasSubstr("17.09 KiB"));
+  EXPECT_THAT(to_text(e), HasSubstr("34.18 KiB"));
 }
 
 }  // namespace

@@ -213,21 +213,21 @@ TEST(Partitioner, AHundredThousandTensors) {
 }
 
 TEST(Partitioner, DefaultSizes) {
-  // The lab: 200 Mbit/s, 64 MiB, 8 workers. 16 KiB was the best measured.
-  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 0.2 * kGbit), 64 << 20), 16u << 10);
+  // The lab: 200 Mbit/s, 64 MiB, 8 workers. 32 KiB was the best measured.
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 0.2 * kGbit), 64 << 20), 32u << 10);
   // A fast link and a large model: by link time.
-  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 25 * kGbit), uint64_t{100} << 30), 2u << 20);
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 10 * kGbit), uint64_t{100} << 30), 1u << 20);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 400 * kGbit), uint64_t{100} << 30), kMaxPartitionBytes);
   // A small model: every owner gets a few, until the wire would wait for the CPU.
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 0.2 * kGbit), 1 << 20), 4u << 10);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 100 * kGbit), 1 << 20), 64u << 10);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 1), 0), 4u << 10);
   // The slowest worker counts, not the summers.
-  Fleet uneven = even_fleet(8, 4, 25 * kGbit);
+  Fleet uneven = even_fleet(8, 4, 10 * kGbit);
   uneven.summer_bits_per_second[0] = 0.1 * kGbit;
-  EXPECT_EQ(default_partition_bytes(uneven, uint64_t{100} << 30), 2u << 20);
+  EXPECT_EQ(default_partition_bytes(uneven, uint64_t{100} << 30), 1u << 20);
   uneven.worker_bits_per_second[5] = 0.2 * kGbit;
-  EXPECT_EQ(default_partition_bytes(uneven, uint64_t{100} << 30), 16u << 10);
+  EXPECT_EQ(default_partition_bytes(uneven, uint64_t{100} << 30), 32u << 10);
 }
 
 TEST(Partitioner, BadInput) {

@@ -71,14 +71,17 @@ TEST(SessionReconnect, TheLatestResultsAreAcknowledgedAgain) {
 
 // --- acknowledgements
 
-TEST(SessionAcks, LeaveWhenNothingIsOutstandingAtTheOwner) {
-  SessionRig rig(kThree);
+TEST(SessionAcks, LeaveWithTheNextPushToTheOwner) {
+  SessionRig rig({.tensors = {{.owners = {2, 2, 0}}, {.owners = {0, 2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 0}).ok());
-  EXPECT_THAT(rig.acknowledged(2), IsEmpty());
   ASSERT_TRUE(rig.result({0, 1}).ok());
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
+  ASSERT_TRUE(rig.start(1).ok());
   EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{0, 0, 0}, PartitionKey{0, 0, 1}));
-  EXPECT_THAT(rig.actions.sends, SizeIs(1)) << "in one frame";
+  ASSERT_THAT(rig.actions.sends, SizeIs(3)) << "in one frame";
+  EXPECT_EQ(rig.actions.sends[0].header.type, wire::FrameType::kPush) << "to another owner";
+  EXPECT_EQ(rig.actions.sends[1].header.type, wire::FrameType::kAck) << "and before the push, in one piece with it";
 }
 
 TEST(SessionAcks, LeaveWithTheTick) {
@@ -106,7 +109,9 @@ TEST(SessionAcks, ALateCopyIsAcknowledgedAgainAndChangesNothing) {
   SessionRig rig(kThree);
   ASSERT_TRUE(rig.start(0).ok());
   for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(rig.result({0, i}).ok());
+  rig.tick();
   ASSERT_TRUE(rig.result({0, 0}, std::byte{0x99}).ok());
+  rig.tick();
   EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{0, 0, 0}));
   EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11}));
   EXPECT_EQ(rig.session.counters().duplicate_results, 1u);

@@ -54,6 +54,8 @@ TEST(SessionRequests, IsDoneWithItsLastPartitionAndHasTheSumInItsOutput) {
   EXPECT_TRUE(rig.actions.done[0].status.ok());
   EXPECT_THAT(std::span(output).first(8), Each(std::byte{0x11}));
   EXPECT_THAT(std::span(output).last(8), Each(std::byte{0x22}));
+  EXPECT_FALSE(rig.session.idle()) << "before it has acknowledged them";
+  rig.tick();
   EXPECT_TRUE(rig.session.idle());
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 0u);
 }

@@ -51,6 +51,17 @@ TEST(Frame, RoundTrip) {
   EXPECT_TRUE(absl::IsDataLoss(check_payload(*got, bytes_of("payloa"))));
 }
 
+TEST(Frame, AChecksumThatIsThereIsNotTakenAgain) {
+  Header once = sealed_push();
+  Header again = once;
+  seal(again, bytes_of("payload"));
+  EXPECT_EQ(std::memcmp(&once, &again, sizeof(Header)), 0);
+  seal(again, bytes_of("another"));
+  EXPECT_EQ(again.payload_crc, once.payload_crc);
+  seal(again, {});
+  EXPECT_EQ(again.payload_crc, 0u);
+}
+
 // The layout is a contract with other releases: docs/protocol.md.
 TEST(Frame, LayoutOnTheWire) {
   const Header header = sealed_push();
