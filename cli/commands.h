@@ -31,6 +31,7 @@ void add_logs_hint(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);  // after all others
 void add_run(CLI::App& app, Context& context);
 void add_coordinator(CLI::App& app, Context& context);
+void add_trace(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);  // adds the two below
 void add_bench_sum(CLI::App& bench, Context& context);
 void add_bench_push_pull(CLI::App& bench, Context& context);

@@ -15,6 +15,7 @@
 #include "cli/launcher/launcher.h"
 #include "cli/private_directory.h"
 #include "cli/token_file.h"
+#include "cli/trace_capture.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 
@@ -32,6 +33,8 @@ struct Flags {
   std::string token_file;
   bool no_prefix = false;
   double grace = 5;
+  std::string trace;
+  double trace_seconds = 5;
   std::vector<std::string> command;
 };
 
@@ -132,6 +135,24 @@ int not_started(const absl::Status& status) {
   return absl::IsPermissionDenied(status) ? 126 : 1;
 }
 
+std::unique_ptr<BackgroundCapture> start_trace(const Env& env, const Flags& flags, const Address& coordinator,
+                                               const std::string& token) {
+  if (flags.trace.empty()) return nullptr;
+  member::JoinOptions options;
+  options.coordinator = coordinator;
+  options.token = token;
+  options.job = flags.job.job;
+  return std::make_unique<BackgroundCapture>(env, options, CaptureLimits{absl::Seconds(flags.trace_seconds), 0});
+}
+
+// The table to standard error, the merged trace to the file.
+absl::Status report(BackgroundCapture& capture, const std::string& file) {
+  GLN_ASSIGN_OR_RETURN(const JobTrace trace, capture.finish());
+  GLN_ASSIGN_OR_RETURN(const std::string text, report_trace(trace, 0, file, false));
+  std::cerr << text << std::flush;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::string& directory) {
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
@@ -142,6 +163,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
   GLN_ASSIGN_OR_RETURN(const auto coordinator,
                        JobCoordinator::start(env, flags.job, token, {hosts.coordinator.address, 0}));
   const std::string address = coordinator->server().address().to_string();
+  const auto capture = start_trace(env, flags, coordinator->server().address(), token);
   CoordinatedJob job(options, &coordinator->server());
   int exit_status = 0;
   {
@@ -154,7 +176,9 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
   coordinator->server().stop(absl::CancelledError("every process has ended"));
   coordinator->server().wait().IgnoreError();  // job.outcome() has it
   if (const absl::Status outcome = *job.outcome(); !outcome.ok()) complain(outcome);
-  if (const absl::Status reported = coordinator->report(); !reported.ok()) {
+  absl::Status reported = coordinator->report();
+  if (capture != nullptr) reported.Update(report(*capture, flags.trace));
+  if (!reported.ok()) {
     complain(reported);
     if (exit_status == 0) exit_status = 1;
   }
@@ -194,6 +218,12 @@ void add_run(CLI::App& app, Context& context) {
   command->add_flag("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
   command->add_option("--grace", flags->grace, "Seconds from SIGTERM to SIGKILL for what has to end")
       ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command->add_option(
+      "--trace", flags->trace,
+      "Record where the first steps' time goes: a table at the end, and a trace for ui.perfetto.dev here");
+  command->add_option("--trace-seconds", flags->trace_seconds, "How long to record for --trace")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("COMMAND", flags->command, "What each worker runs, with its arguments")->required();
   command->positionals_at_end();

@@ -18,10 +18,21 @@ constexpr absl::Duration kTick = absl::Milliseconds(5);
 constexpr double kWindowSeconds = 0.010;
 constexpr uint64_t kSmallestWindow = 64 << 10;
 
+// A frame's event, as one of `peer`'s.
+void record(trace::Recorder& recorder, trace::Kind kind, const wire::Header& header, uint32_t peer) {
+  recorder.record(kind, header.step, header.tensor, header.partition, peer, header.payload_bytes);
+}
+
 }  // namespace
 
-Network::Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels, Events* events)
-    : env_(env), options_(options), job_(wire::job_number(options.job)), kernels_(kernels), events_(events) {}
+Network::Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels,
+                 trace::Recorder* recorder, Events* events)
+    : env_(env),
+      options_(options),
+      job_(wire::job_number(options.job)),
+      kernels_(kernels),
+      recorder_(recorder),
+      events_(events) {}
 
 Network::~Network() {
   // Transports hold buffers of the pool, and so do session and engine.
@@ -32,8 +43,9 @@ Network::~Network() {
 }
 
 absl::StatusOr<std::unique_ptr<Network>> Network::create(const Env& env, const NetworkOptions& options,
-                                                         const kernels::Kernels* kernels, Events* events) {
-  auto network = std::unique_ptr<Network>(new Network(env, options, kernels, events));
+                                                         const kernels::Kernels* kernels, trace::Recorder* recorder,
+                                                         Events* events) {
+  auto network = std::unique_ptr<Network>(new Network(env, options, kernels, recorder, events));
   transport::Handler* const handler = network.get();
   network->hub_ = std::make_unique<transport::inproc::Hub>();
   network->to_summer_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
@@ -51,7 +63,7 @@ void Network::on_welcome(const member::Welcome& welcome) {
   welcomed_ = true;
   prepared_ = nullptr;
   summer_ = std::make_unique<service::Summer>(env_, engine::Options{job_, welcome.member, options_.summer_memory_bytes},
-                                              kernels_, &pool_);
+                                              kernels_, &pool_, recorder_);
 }
 
 absl::Status Network::prepare(std::shared_ptr<const plan::Plan> plan) {
@@ -127,6 +139,8 @@ void Network::on_frame(transport::Connection& connection, const wire::Header& he
     return summer_->on_frame(connection, header, std::move(payload));
   }
   const auto& owner = *static_cast<Owner*>(connection.context);
+  const bool is_result = header.type == wire::FrameType::kResult;
+  record(*recorder_, is_result ? trace::Kind::kResult : trace::Kind::kDeferred, header, owner.member);
   const absl::Status status = session_->on_frame(owner.member, header, std::move(payload), now(), actions_);
   if (!status.ok()) {
     env_.log->warning("summer broke the protocol", "summer", plan_->member_name(owner.member), "reason",
@@ -155,6 +169,10 @@ void Network::on_closed(transport::Connection& connection, const absl::Status& s
 
 void Network::start(session::Request request) {
   const uint64_t id = request.id;
+  const uint32_t tensor = request.tensor;
+  if (recorder_->is_on() && session_ != nullptr) {
+    recorder_->record(trace::Kind::kReady, session_->step(tensor), tensor);
+  }
   const absl::Status status = session_->start(std::move(request), now(), actions_);
   if (!status.ok()) actions_.done.push_back({id, status});
 }
@@ -223,7 +241,10 @@ void Network::flush() {
     std::swap(actions_, flushing_);
     for (session::Send& send : flushing_.sends) {
       Owner& owner = owners_[send.owner];
-      if (owner.up) owner.connection->send(send.header, std::move(send.payload));
+      if (!owner.up) continue;
+      if (send.header.type == wire::FrameType::kPush)
+        record(*recorder_, trace::Kind::kPushed, send.header, owner.member);
+      owner.connection->send(send.header, std::move(send.payload));
     }
     flushing_.sends.clear();
     for (const session::Done& done : flushing_.done) events_->on_summed(done.id, done.status);

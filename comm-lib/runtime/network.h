@@ -15,6 +15,7 @@
 #include "common/base/env.h"
 #include "common/kernels/kernels.h"
 #include "common/member/client.h"
+#include "common/trace/recorder.h"
 #include "common/transport/inproc/transport.h"
 #include "common/transport/transport.h"
 #include "summation-service/service/summer.h"
@@ -37,9 +38,10 @@ class Network : private transport::Handler, private wire::JobSecrets {
     virtual void on_lost(uint32_t member, const absl::Status& why) = 0;
   };
 
-  // `kernels` and `events` outlive it.
+  // `kernels`, `recorder` and `events` outlive it.
   static absl::StatusOr<std::unique_ptr<Network>> create(const Env& env, const NetworkOptions& options,
-                                                         const kernels::Kernels* kernels, Events* events);
+                                                         const kernels::Kernels* kernels, trace::Recorder* recorder,
+                                                         Events* events);
   ~Network() override;
 
   const Address& address() const { return address_; }  // where it listens
@@ -77,7 +79,8 @@ class Network : private transport::Handler, private wire::JobSecrets {
     absl::Status last = absl::UnavailableError("not connected yet");
   };
 
-  Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels, Events* events);
+  Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels, trace::Recorder* recorder,
+          Events* events);
 
   void on_connected(transport::Connection& connection) override;
   absl::StatusOr<Buffer> on_header(transport::Connection& connection, const wire::Header& header) override;
@@ -97,6 +100,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   const NetworkOptions options_;
   const uint64_t job_;
   const kernels::Kernels* const kernels_;
+  trace::Recorder* const recorder_;
   Events* const events_;
   BufferPool pool_;
   member::Welcome welcome_;

@@ -33,6 +33,7 @@ Rank::Rank(const Config& config)
     : config_(config),
       system_({absl::StrCat("worker/", config.worker), config.log_level}),
       env_(system_.env()),
+      recorder_(env_.clock),
       mailbox_([this] { stages_->wake(); }) {}
 
 Rank::~Rank() { stop(); }
@@ -46,7 +47,7 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::open(const Config& config) {
 }
 
 absl::Status Rank::join() {
-  GLN_ASSIGN_OR_RETURN(stages_, Stages::create(env_, config_, &*kernels_, this));
+  GLN_ASSIGN_OR_RETURN(stages_, Stages::create(env_, config_, &*kernels_, &recorder_, this));
   // One for the worker: its local ranks share an environment where torchrun starts them.
   if (config_.metrics.has_value() && config_.local_rank == 0) {
     GLN_ASSIGN_OR_RETURN(metrics_, RankMetrics::serve(*config_.metrics, config_));
@@ -133,9 +134,8 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
   }
   if (std::vector<plan::Tensor> untold = declarations_.take_untold(); !untold.empty()) client_->declare(untold);
   const uint64_t handle = handles_.open();
-  mailbox_.post([this, handle, flight = Flight{tensor, std::move(what), op, input, output}]() mutable {
-    begin(handle, std::move(flight));
-  });
+  Flight asked{tensor, std::move(what), op, input, output, env_.clock->since_start()};
+  mailbox_.post([this, handle, flight = std::move(asked)]() mutable { begin(handle, std::move(flight)); });
   return handle;
 }
 
@@ -227,6 +227,16 @@ void Rank::on_failed(const absl::Status& status) {
 
 void Rank::on_finished() {}
 
+void Rank::on_coordinator_lost() {
+  mailbox_.post([this] { recorder_.forget(); });  // nobody can ask for it any more
+}
+
+void Rank::on_trace(member::TraceOrder order, uint64_t recording) {
+  mailbox_.post([this, order, recording] {
+    if (auto what = member::obey(order, recorder_)) client_->send_trace(recording, *std::move(what));
+  });
+}
+
 void Rank::run() {
   name_this_thread("gln-io");
   while (!stopping_) {
@@ -259,6 +269,7 @@ void Rank::prepare(std::shared_ptr<const plan::Plan> plan) {
 void Rank::commit(uint32_t epoch) {
   if (const absl::Status status = stages_->commit(epoch); !status.ok()) return fail(status);
   plan_ = std::move(prepared_);
+  steps_.resize(plan_->tensors.size());
   {
     absl::MutexLock lock(&mutex_);
     welcome_.summers = plan_->summers();  // which may be fewer than were to come
@@ -267,7 +278,7 @@ void Rank::commit(uint32_t epoch) {
     planned_.emplace(plan_->tensors[id].name, id);
   }
   for (const uint64_t handle : std::exchange(unplanned_, {})) {
-    const Flight& flight = flights_.at(handle);
+    Flight& flight = flights_.at(handle);
     const auto found = planned_.find(flight.what.name);
     if (found == planned_.end()) {
       unplanned_.push_back(handle);
@@ -280,14 +291,17 @@ void Rank::commit(uint32_t epoch) {
 void Rank::begin(uint64_t handle, Flight flight) {
   const absl::Status status = usable();
   const auto found = planned_.find(flight.what.name);
-  const Flight& kept = flights_.emplace(handle, std::move(flight)).first->second;
+  Flight& kept = flights_.emplace(handle, std::move(flight)).first->second;
   meter_.begin(env_.clock->since_start());
   if (!status.ok()) return finish(handle, status);
   if (found == planned_.end()) return unplanned_.push_back(handle);
   launch(handle, kept, found->second);
 }
 
-void Rank::launch(uint64_t handle, const Flight& flight, uint32_t planned) {
+void Rank::launch(uint64_t handle, Flight& flight, uint32_t planned) {
+  flight.planned = planned;
+  flight.step = steps_[planned]++;
+  record(trace::Kind::kRequested, flight, flight.asked);
   const size_t bytes = flight.what.bytes();
   Exchange exchange;
   exchange.handle = handle;
@@ -298,11 +312,17 @@ void Rank::launch(uint64_t handle, const Flight& flight, uint32_t planned) {
   stages_->start(exchange);
 }
 
+void Rank::record(trace::Kind kind, const Flight& flight, absl::Duration when) {
+  if (!recorder_.is_on()) return;
+  recorder_.record({absl::ToInt64Nanoseconds(when), flight.step, flight.planned, 0, 0, 0, kind});
+}
+
 void Rank::finish(uint64_t handle, const absl::Status& status) {
   const auto found = flights_.find(handle);
   if (found == flights_.end()) return;
   const Flight flight = std::move(found->second);
   flights_.erase(found);
+  if (recorder_.is_on() && status.ok()) record(trace::Kind::kDone, flight, env_.clock->since_start());
   meter_.end(flight.tensor, flight.what.bytes(), status.ok(), env_.clock->since_start());
   declarations_.end(flight.tensor);
   handles_.finish(handle, status);

@@ -52,6 +52,9 @@ class Rank : private member::Listener, private Stages::Events {
     ReduceOp op = ReduceOp::kSum;
     const void* input = nullptr;
     void* output = nullptr;
+    absl::Duration asked;  // when
+    uint32_t planned = 0;  // index in the plan, once launched
+    uint64_t step = 0;
   };
   enum class Phase { kOpening, kOpen, kFailed, kClosed };
 
@@ -68,6 +71,8 @@ class Rank : private member::Listener, private Stages::Events {
   void on_commit(uint32_t epoch) override;
   void on_failed(const absl::Status& status) override;
   void on_finished() override;
+  void on_coordinator_lost() override;
+  void on_trace(member::TraceOrder order, uint64_t recording) override;
 
   // The I/O thread.
   void run();
@@ -76,7 +81,8 @@ class Rank : private member::Listener, private Stages::Events {
   void prepare(std::shared_ptr<const plan::Plan> plan);
   void commit(uint32_t epoch);
   void begin(uint64_t handle, Flight flight);
-  void launch(uint64_t handle, const Flight& flight, uint32_t planned);
+  void launch(uint64_t handle, Flight& flight, uint32_t planned);
+  void record(trace::Kind kind, const Flight& flight, absl::Duration when);
   void finish(uint64_t handle, const absl::Status& status);
   void fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   void observe() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -91,11 +97,13 @@ class Rank : private member::Listener, private Stages::Events {
   Handles handles_;
 
   // The I/O thread's.
+  trace::Recorder recorder_;
   std::unique_ptr<Stages> stages_;
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> plan_;
   std::unordered_map<std::string, uint32_t> planned_;  // name to index in plan_
   std::unordered_map<uint64_t, Flight> flights_;
+  std::vector<uint64_t> steps_;      // that were launched, by index in plan_
   std::vector<uint64_t> unplanned_;  // handles that wait for a plan with their tensor
   Meter meter_;
   std::unique_ptr<RankMetrics> metrics_;  // if asked for

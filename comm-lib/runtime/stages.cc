@@ -15,11 +15,12 @@ Stages::Stages(const Env& env, const Config& config, const kernels::Kernels* ker
 Stages::~Stages() = default;
 
 absl::StatusOr<std::unique_ptr<Stages>> Stages::create(const Env& env, const Config& config,
-                                                       const kernels::Kernels* kernels, Events* events) {
+                                                       const kernels::Kernels* kernels, trace::Recorder* recorder,
+                                                       Events* events) {
   auto stages = std::unique_ptr<Stages>(new Stages(env, config, kernels, events));
   if (stages->leads()) {
     const NetworkOptions options{config.job, config.address, config.window_bytes, config.summer_memory_bytes};
-    GLN_ASSIGN_OR_RETURN(stages->network_, Network::create(env, options, kernels, stages.get()));
+    GLN_ASSIGN_OR_RETURN(stages->network_, Network::create(env, options, kernels, recorder, stages.get()));
   } else {
     GLN_ASSIGN_OR_RETURN(stages->waker_, Waker::create());
   }

@@ -39,7 +39,8 @@ class Stages : private Network::Events, private local::Events {
   };
 
   static absl::StatusOr<std::unique_ptr<Stages>> create(const Env& env, const Config& config,
-                                                        const kernels::Kernels* kernels, Events* events);
+                                                        const kernels::Kernels* kernels, trace::Recorder* recorder,
+                                                        Events* events);
   ~Stages() override;
 
   std::string address() const;  // of the colocated summer; empty on local ranks above 0

@@ -340,6 +340,7 @@ absl::Status Session::on_frame(uint32_t owner, const wire::Header& header, Buffe
 }
 void Session::on_tick(absl::Duration now, Actions& actions) { core_->on_tick(now, actions); }
 void Session::fail(const absl::Status& status, Actions& actions) { core_->fail(status, actions); }
+uint64_t Session::step(uint32_t tensor) const { return core_->tensors_[tensor].step; }
 bool Session::idle() const { return core_->active_ == 0 && core_->acks_.empty(); }
 std::vector<uint32_t> Session::waiting_for() const { return core_->waiting_for(); }
 const Counters& Session::counters() const {

@@ -113,7 +113,8 @@ class Session {
   // process, before it tells anybody that the request is over.
   void fail(const absl::Status& status, Actions& actions);
 
-  bool idle() const;  // nothing in flight and every result acknowledged
+  uint64_t step(uint32_t tensor) const;  // of the request in flight, or else of the next one
+  bool idle() const;                     // nothing in flight and every result acknowledged
   // For messages to people: the owners from whom results are missing, most overdue first.
   std::vector<uint32_t> waiting_for() const;
   const Counters& counters() const;

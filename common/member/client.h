@@ -20,19 +20,20 @@
 #include "common/base/address.h"
 #include "common/base/env.h"
 #include "common/plan/plan.h"
+#include "common/trace/recorder.h"
 #include "common/wire/handshake.h"
 
 namespace gleaner::member {
 
-enum class Role { kWorker, kSummer };
+enum class Role { kWorker, kSummer, kObserver };
 
 struct JoinOptions {
   Address coordinator;
   std::string job = "default";
-  std::string token;       // contents of the token file, whitespace trimmed
-  std::string token_file;  // read anew for each connection that asks for a bearer token; empty: `token` is it
-  std::string ca_file;     // PEM, read anew for each connection: speak TLS to whom these vouch for; empty: no TLS
-  Role role = Role::kWorker;
+  std::string token;          // contents of the token file, whitespace trimmed
+  std::string token_file;     // read anew for each connection that asks for a bearer token; empty: `token` is it
+  std::string ca_file;        // PEM, read anew for each connection: speak TLS to whom these vouch for; empty: no TLS
+  Role role = Role::kWorker;  // Client: not kObserver
   std::optional<uint32_t> index;  // worker index, or summer index; a summer without one is given the next
   uint32_t local_rank = 0;        // workers
   uint32_t local_size = 1;
@@ -62,6 +63,11 @@ struct Report {
   double communication_seconds = 0;  // time with at least one push_pull in flight
 };
 
+enum class TraceOrder { kRecord, kStop, kSend, kForget };  // as in coordinator.proto
+
+// Carries it out; gives back what is to be sent.
+std::optional<trace::Recording> obey(TraceOrder order, trace::Recorder& recorder);
+
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -81,6 +87,8 @@ class Listener {
   virtual void on_coordinator_lost() {}
   // It is back, or another in its place.
   virtual void on_coordinator_found() {}
+  // Somebody traces this job. Answer kSend by Client::send_trace(recording, ...). Comes also while this member leaves.
+  virtual void on_trace(TraceOrder /*order*/, uint64_t /*recording*/) {}
 };
 
 class Client {
@@ -98,6 +106,7 @@ class Client {
   virtual void report(const Report& report) = 0;
   // This member can't go on with `member` (a plan index): the coordinator fails the job and tells everyone.
   virtual void fault(uint32_t member, const absl::Status& why) = 0;
+  virtual void send_trace(uint64_t recording, trace::Recording what) = 0;
   // Says good-bye and waits up to `timeout` for the coordinator to have heard it, or to come back and hear it. `status`
   // not OK: this rank failed.
   virtual void leave(const absl::Status& status, absl::Duration timeout) = 0;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/thread.h"
 #include "common/member/credentials.h"
+#include "common/member/trace_messages.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
 
@@ -20,15 +21,19 @@ constexpr absl::Duration kGrace = absl::Seconds(3);
 }  // namespace
 
 Dialogue::Dialogue(const Env& env, const JoinOptions& options, Listener* listener)
-    : env_(env), options_(options), listener_(listener), stream_(options.coordinator), mailbox_([this] {
-        stream_.wake();
-      }) {}
+    : env_(env),
+      options_(options),
+      listener_(listener),
+      introduction_(options_),
+      stream_(options.coordinator),
+      mailbox_([this] { stream_.wake(); }) {}
 
 Dialogue::~Dialogue() { stop(); }
 
 absl::Status Dialogue::begin() {
-  nonce_.resize(proto::kNonceBytes);
-  absl::Status status = env_.random->fill({reinterpret_cast<uint8_t*>(nonce_.data()), nonce_.size()});
+  std::string nonce(proto::kNonceBytes, '\0');
+  absl::Status status = env_.random->fill({reinterpret_cast<uint8_t*>(nonce.data()), nonce.size()});
+  introduction_.set_nonce(std::move(nonce));
   if (status.ok()) status = channel_credentials(options_).status();  // what is wrong from the start is said at once
   if (status.ok()) thread_ = std::thread([this] { run(); });
   return status;
@@ -75,6 +80,17 @@ void Dialogue::fault(uint32_t member, const absl::Status& why) {
     message.mutable_fault()->set_member(member);
     proto::encode(why, message.mutable_fault()->mutable_why());
     send(std::move(message));
+  });
+}
+
+void Dialogue::send_trace(uint64_t recording, trace::Recording what) {
+  mailbox_.post([this, recording, what = std::move(what)] {
+    if (phase_ != Phase::kIn) return;  // who asked is gone
+    for (v1::Traced& piece : encode(recording, what)) {
+      v1::MemberMessage message;
+      message.mutable_traced()->Swap(&piece);
+      send(std::move(message));
+    }
   });
 }
 
@@ -181,6 +197,8 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
       return on_prepare(message.prepare().plan());
     case Kind::kCommit:
       return on_commit(message.commit().epoch());
+    case Kind::kTrace:
+      return on_trace(message.trace());
     case Kind::kFailed:
       return fail(proto::decode(message.failed().status()));
     case Kind::kFinished:
@@ -189,6 +207,7 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
       return;
     case Kind::kGoodbye:
       return over();
+    case Kind::kObserved:  // for observers
     case Kind::kHeartbeat:
     case Kind::KIND_NOT_SET:  // of a later version, and meant to be harmless to this one
       return;
@@ -215,6 +234,10 @@ void Dialogue::on_commit(uint32_t epoch) {
                                   [this](const plan::Tensor& tensor) { return declared_.at(tensor.name); }),
                    unplanned_.end());
   if (!leaving_) listener_->on_commit(epoch);
+}
+
+void Dialogue::on_trace(const v1::Trace& message) {
+  if (const auto order = decode(message.order()); order.has_value()) listener_->on_trace(*order, message.recording());
 }
 
 void Dialogue::note_declared(const std::vector<plan::Tensor>& tensors) {

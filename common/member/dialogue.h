@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/mailbox.h"
 #include "common/member/client.h"
+#include "common/member/introduction.h"
 #include "common/member/stream.h"
 
 namespace gleaner::member {
@@ -32,6 +33,7 @@ class Dialogue final : public Client {
   void refuse(uint32_t epoch, const absl::Status& why) override;
   void report(const Report& report) override;
   void fault(uint32_t member, const absl::Status& why) override;
+  void send_trace(uint64_t recording, trace::Recording what) override;
   void leave(const absl::Status& status, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
   void stop() override;
 
@@ -58,13 +60,13 @@ class Dialogue final : public Client {
   void be_alone(const absl::Status& why);
   void on_challenge(const v1::Challenge& challenge);
   void on_welcome(const v1::Welcome& welcome);
-  absl::Status check_welcome(const v1::Welcome& welcome, Welcome* told) const;
   void come_in(const v1::Welcome& welcome, const Welcome& told);
   void tick_connecting(absl::Duration now);
 
   void on_message(const v1::CoordinatorMessage& message);
   void on_prepare(const v1::Plan& message);
   void on_commit(uint32_t epoch);
+  void on_trace(const v1::Trace& message);
   void tick();
   void fail(const absl::Status& status);
   void over() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -79,9 +81,9 @@ class Dialogue final : public Client {
   const Env env_;
   const JoinOptions options_;
   Listener* const listener_;
-  std::string nonce_;
 
   // The thread's.
+  Introduction introduction_;
   Stream stream_;
   Phase phase_ = Phase::kConnecting;
   absl::Duration started_;
@@ -93,8 +95,6 @@ class Dialogue final : public Client {
   bool dropped_ = false;                      // the open call is cancelled; what still comes from it does not count
   absl::Status last_failure_;                 // of connecting
   std::optional<absl::Duration> away_since_;  // after the first commit
-  std::string challenge_;                     // the coordinator's nonce
-  bool shows_bearer_ = false;                 // in place of a proof
   std::optional<Welcome> told_;               // what the listener was
   std::string session_;
   std::vector<v1::MemberMessage> held_back_;  // until we are in

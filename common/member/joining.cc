@@ -6,7 +6,6 @@
 #include "common/member/credentials.h"
 #include "common/member/dialogue.h"
 #include "common/proto/plan_codec.h"
-#include "common/proto/proof.h"
 
 namespace gleaner::member {
 namespace {
@@ -17,18 +16,6 @@ constexpr absl::Duration kLongestPause = absl::Seconds(1);  // until the job has
 constexpr absl::Duration kFirstPauseAway = absl::Milliseconds(200);
 constexpr absl::Duration kLongestPauseAway = absl::Seconds(5);
 constexpr absl::Duration kAttempt = absl::Seconds(20);  // for an answer of any kind
-
-v1::Identity identity_of(const JoinOptions& options) {
-  v1::Identity identity;
-  identity.set_job(options.job);
-  identity.set_role(options.role == Role::kWorker ? v1::ROLE_WORKER : v1::ROLE_SUMMER);
-  if (options.index.has_value()) identity.set_index(*options.index);
-  identity.set_local_rank(options.local_rank);
-  identity.set_local_size(options.local_size);
-  identity.set_address(options.address);
-  identity.set_bits_per_second(options.bits_per_second);
-  return identity;
-}
 
 // Whether somebody who wants in may be let in later.
 bool may_pass(const absl::Status& status) {
@@ -97,26 +84,10 @@ void Dialogue::tick_connecting(absl::Duration now) {
 
 void Dialogue::on_challenge(const v1::Challenge& challenge) {
   if (phase_ != Phase::kConnecting) return;
-  if (challenge.protocol() != proto::kProtocol) {
-    return on_attempt_failed(absl::FailedPreconditionError(
-        absl::StrCat("the coordinator at ", options_.coordinator.to_string(), " speaks protocol ", challenge.protocol(),
-                     ", this member protocol ", proto::kProtocol, "; install the same version of gleaner on both")));
-  }
-  phase_ = Phase::kJoining;
-  challenge_ = challenge.nonce();
-  shows_bearer_ = challenge.authentication() == v1::AUTHENTICATION_BEARER;
   v1::MemberMessage message;
   v1::Join* join = message.mutable_join();
-  join->set_protocol(proto::kProtocol);
-  identity_of(options_).SerializeToString(join->mutable_identity());
-  join->set_nonce(nonce_);
-  if (shows_bearer_) {
-    auto token = bearer_token(options_);
-    if (!token.ok()) return on_attempt_failed(token.status());
-    join->set_bearer(*std::move(token));
-  } else {
-    join->set_proof(proto::make_proof(options_.token, proto::Prover::kMember, challenge_, nonce_, join->identity()));
-  }
+  phase_ = Phase::kJoining;
+  if (const absl::Status status = introduction_.answer(challenge, join); !status.ok()) return on_attempt_failed(status);
   if (!session_.empty() && (committed_ != nullptr || prepared_ != nullptr)) {
     v1::Resume* resume = join->mutable_resume();
     resume->set_session(session_);
@@ -130,39 +101,12 @@ void Dialogue::on_challenge(const v1::Challenge& challenge) {
   stream_.write(std::move(message));
 }
 
-absl::Status Dialogue::check_welcome(const v1::Welcome& welcome, Welcome* told) const {
-  told->member = welcome.member();
-  told->workers = welcome.workers();
-  told->local_ranks = welcome.local_ranks();
-  told->summers = welcome.summers();
-  told->deadline = absl::Seconds(welcome.deadline_seconds());
-  const std::string where = options_.coordinator.to_string();
-  if (shows_bearer_) {
-    if (welcome.secret().size() != told->secret.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("the coordinator at ", where, " told a secret of ",
-                                                     welcome.secret().size(), " bytes; expected ",
-                                                     told->secret.size()));
-    }
-    std::copy(welcome.secret().begin(), welcome.secret().end(), told->secret.begin());
-    return absl::OkStatus();
-  }
-  if (!proto::check_proof(welcome.proof(), options_.token, proto::Prover::kCoordinator, challenge_, nonce_,
-                          welcome.job_nonce())) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("whoever answers at ", where, " does not hold this job's token; check the address"));
-  }
-  told->secret = wire::derive_secret(
-      options_.token, options_.job,
-      ConstBytes(reinterpret_cast<const std::byte*>(welcome.job_nonce().data()), welcome.job_nonce().size()));
-  return absl::OkStatus();
-}
-
 void Dialogue::on_welcome(const v1::Welcome& welcome) {
   // Before the job begins it may be said again, with another place or session.
   const bool expected = phase_ == Phase::kJoining || (phase_ == Phase::kIn && !has_begun());
   if (!expected) return;
   Welcome told;
-  if (const absl::Status status = check_welcome(welcome, &told); !status.ok()) return on_attempt_failed(status);
+  if (const absl::Status status = introduction_.check(welcome, &told); !status.ok()) return on_attempt_failed(status);
   if (has_begun() && (welcome.session() != session_ || told.member != told_->member)) {
     return be_alone(absl::FailedPreconditionError("the coordinator has begun another job"));
   }

@@ -30,12 +30,14 @@ void Job::admit(std::shared_ptr<Stream> stream, Nonces nonces, const Identity& i
                 const std::optional<Resume>& resume) {
   const StreamId id = stream->id();
   peers_[id] = {std::move(stream), std::move(nonces)};
+  if (identity.role == Role::kObserver) return admit_observer(id);
   core_.on_joined(id, identity, resume, now(), actions_);
   carry_out();
 }
 
 void Job::hear(StreamId stream, const v1::MemberMessage& message) {
   if (!peers_.contains(stream)) return;  // dropped
+  if (tracing_.observer() == stream) return ask(message.observe());
   stale_ |= !message.has_heartbeat();
   dispatch(stream, message);
   carry_out();
@@ -56,13 +58,18 @@ void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
     case Kind::kReport: {
       const v1::Report& report = message.report();
       reported_ = true;
+      tracing_.on_report(report.steps(), trace_sends_);
       return core_.on_report(stream, {report.steps(), report.bytes(), report.communication_seconds()}, now());
     }
     case Kind::kFault:
       return core_.on_fault(stream, message.fault().member(), proto::decode(message.fault().why()), now(), actions_);
     case Kind::kLeave:
-      changed_ = true;
-      return core_.on_left(stream, proto::decode(message.leave().status()), now(), actions_);
+      return let_leave(stream, proto::decode(message.leave().status()));
+    case Kind::kTraced:
+      core_.on_heartbeat(stream, now());
+      return tracing_.on_traced(stream, message.traced(), trace_sends_);
+    case Kind::kObserve:
+      return core_.on_disconnected(stream, absl::InvalidArgumentError("it is no observer"), actions_);
     case Kind::kRecalled: {
       auto plan = proto::decode(message.recalled().plan());
       if (plan.ok()) return core_.on_recalled(stream, *std::move(plan), now(), actions_);
@@ -79,6 +86,8 @@ void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
 void Job::closed(StreamId stream, const absl::Status& why) {
   if (peers_.erase(stream) == 0) return;
   changed_ = true;
+  if (tracing_.on_closed(stream, trace_sends_)) core_.on_left(stream, absl::OkStatus(), now(), actions_);
+  release_leaving();
   core_.on_disconnected(stream, why, actions_);
   carry_out();
   settled_ = ended_at_.has_value() && peers_.empty();
@@ -93,6 +102,8 @@ void Job::tick() {
   if (time < next_tick_) return;
   next_tick_ = time + (peers_.empty() ? kIdleTickEvery : kTickEvery);
   core_.on_tick(time, actions_);
+  tracing_.on_tick(trace_sends_);
+  release_leaving();
   carry_out();
   if (time < next_slow_tick_) return;
   next_slow_tick_ = time + kSlowTickEvery;
@@ -134,9 +145,15 @@ void Job::carry_out() {
   if (!actions_.notes.empty() || !actions_.warnings.empty()) changed_ = stale_ = true;
   for (const Send& send : actions_.sends) tell(send.stream, send.message);
   actions_ = {};
+  for (const auto& [stream, message] : std::exchange(trace_sends_, {})) {
+    if (const auto peer = peers_.find(stream); peer != peers_.end()) peer->second.stream->send(Stream::encode(message));
+  }
   if (core_.outcome().has_value() && !ended_at_.has_value()) {
     ended_at_ = now();
     changed_ = true;
+    if (const auto observer = tracing_.observer(); observer.has_value()) {
+      peers_[*observer].stream->end(absl::UnavailableError("the job has ended"));
+    }
     if (metrics_ != nullptr) metrics_->update(core_, refused_);
   }
 }
@@ -188,6 +205,39 @@ v1::CoordinatorMessage Job::welcome(const Peer& peer, const Welcome& told) const
         proto::make_proof(token(), proto::Prover::kCoordinator, peer.nonces.coordinator, peer.nonces.member, nonce));
   }
   return message;
+}
+
+// --- traces
+
+void Job::admit_observer(StreamId stream) {
+  const Peer& peer = peers_[stream];
+  if (const absl::Status status = tracing_.enter(stream); !status.ok()) {
+    peer.stream->end(status);
+    peers_.erase(stream);
+    return;
+  }
+  v1::CoordinatorMessage message = welcome(peer, {0, core_.summers(), ""});
+  message.mutable_welcome()->clear_secret();  // it has no data connections
+  peer.stream->send(Stream::encode(message));
+}
+
+void Job::ask(const v1::Observe& what) {
+  const absl::Status status = tracing_.ask(what, trace_sends_);
+  if (!status.ok()) peers_[*tracing_.observer()].stream->end(status);
+  carry_out();
+}
+
+void Job::let_leave(StreamId stream, const absl::Status& status) {
+  if (status.ok() && tracing_.hold_back(stream, now(), trace_sends_)) return;
+  changed_ = true;
+  core_.on_left(stream, status, now(), actions_);
+}
+
+void Job::release_leaving() {
+  for (const StreamId stream : tracing_.release(now())) {
+    changed_ = true;
+    core_.on_left(stream, absl::OkStatus(), now(), actions_);
+  }
 }
 
 void Job::drop(const absl::Status& why) {

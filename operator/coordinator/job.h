@@ -15,6 +15,7 @@
 #include "operator/coordinator/metrics.h"
 #include "operator/coordinator/service.h"
 #include "operator/coordinator/stream.h"
+#include "operator/coordinator/tracing.h"
 
 namespace gleaner::coordinator {
 
@@ -63,6 +64,10 @@ class Job {
     Nonces nonces;
   };
   void dispatch(StreamId stream, const v1::MemberMessage& message);
+  void admit_observer(StreamId stream);
+  void ask(const v1::Observe& what);
+  void let_leave(StreamId stream, const absl::Status& status);
+  void release_leaving();
   void carry_out();
   void tell(StreamId stream, const Message& message);
   Stream::Outgoing encode_for(const Peer& peer, const Message& message);
@@ -76,6 +81,8 @@ class Job {
   std::shared_ptr<Metrics> metrics_;  // null once removed
   Core core_;
   Actions actions_;
+  Tracing tracing_{&core_};
+  Tracing::Sends trace_sends_;
   absl::flat_hash_map<StreamId, Peer> peers_;
   std::shared_ptr<const plan::Plan> encoded_plan_;  // the same bytes for all members
   Stream::Outgoing encoded_prepare_;

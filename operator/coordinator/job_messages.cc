@@ -6,7 +6,9 @@ namespace gleaner::coordinator {
 
 Identity decode(const v1::Identity& message) {
   Identity identity;
-  identity.role = message.role() == v1::ROLE_SUMMER ? Role::kSummer : Role::kWorker;
+  identity.role = message.role() == v1::ROLE_SUMMER     ? Role::kSummer
+                  : message.role() == v1::ROLE_OBSERVER ? Role::kObserver
+                                                        : Role::kWorker;
   if (message.has_index()) identity.index = message.index();
   identity.local_rank = message.local_rank();
   identity.local_size = message.local_size();

@@ -19,7 +19,7 @@ namespace gleaner::coordinator {
 
 using StreamId = uint64_t;  // of one member's connection; never used twice
 
-enum class Role { kWorker, kSummer };
+enum class Role { kWorker, kSummer, kObserver };  // an observer has no seat
 
 // What a member says of itself when it joins.
 struct Identity {

@@ -64,6 +64,7 @@ absl::Status check_member(const std::string& session, const coordinator::Identit
   if (reconcile::session_name(absl::StrCat(pod.ns, "/", pod.job), pod.attempt) != session) {
     return refuse("the pod belongs to another job or attempt");
   }
+  if (identity.role == coordinator::Role::kObserver) return absl::OkStatus();  // any of the job's pods may look
   const bool summer = identity.role == coordinator::Role::kSummer;
   if (pod.role != (summer ? reconcile::kSummer : reconcile::kWorker))
     return refuse(absl::StrCat("the pod is a ", pod.role));

@@ -17,6 +17,7 @@ Server::Server(const Env& env, const ServerOptions& options)
     : env_(env),
       options_(options),
       job_(wire::job_number(options.job)),
+      recorder_(env.clock),
       registry_(std::make_shared<prometheus::Registry>()),
       mailbox_([this] { transport_->wake(); }) {}
 
@@ -93,7 +94,7 @@ void Server::on_welcome(const member::Welcome& welcome) {
   mailbox_.post([this, welcome] {
     welcome_ = welcome;
     summer_ = std::make_unique<Summer>(env_, engine::Options{job_, welcome.member, options_.memory_cap_bytes},
-                                       &*kernels_, &pool_);
+                                       &*kernels_, &pool_, &recorder_);
     env_.log->info("joined", "job", options_.job, "summer", welcome.member - welcome.workers, "workers",
                    welcome.workers);
   });
@@ -127,11 +128,20 @@ void Server::on_finished() {
 }
 
 void Server::on_coordinator_lost() {
-  mailbox_.post([this] { coordinator_lost_ = true; });
+  mailbox_.post([this] {
+    coordinator_lost_ = true;
+    recorder_.forget();  // nobody can ask for it any more
+  });
 }
 
 void Server::on_coordinator_found() {
   mailbox_.post([this] { coordinator_lost_ = false; });
+}
+
+void Server::on_trace(member::TraceOrder order, uint64_t recording) {
+  mailbox_.post([this, order, recording] {
+    if (auto what = member::obey(order, recorder_)) client_->send_trace(recording, *std::move(what));
+  });
 }
 
 const wire::Secret* Server::find(uint64_t job) const {

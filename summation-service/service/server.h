@@ -57,6 +57,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   void on_finished() override;
   void on_coordinator_lost() override;
   void on_coordinator_found() override;
+  void on_trace(member::TraceOrder order, uint64_t recording) override;
 
   // Handshakes need the secret that comes with the welcome, which also makes the summer: no frame comes before it.
   const wire::Secret* find(uint64_t job) const override;
@@ -77,6 +78,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   const uint64_t job_;
   std::optional<kernels::Kernels> kernels_;
   BufferPool pool_;
+  trace::Recorder recorder_;
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<metrics::MetricsServer> metrics_server_;
   std::optional<SummerMetrics> metrics_;

@@ -7,8 +7,9 @@
 
 namespace gleaner::service {
 
-Summer::Summer(const Env& env, const engine::Options& options, const kernels::Kernels* kernels, BufferPool* pool)
-    : env_(env), job_(options.job), pool_(pool), engine_(options, kernels, pool) {}
+Summer::Summer(const Env& env, const engine::Options& options, const kernels::Kernels* kernels, BufferPool* pool,
+               trace::Recorder* recorder)
+    : env_(env), job_(options.job), pool_(pool), recorder_(recorder), engine_(options, kernels, pool) {}
 
 absl::Status Summer::prepare(std::shared_ptr<const plan::Plan> plan) {
   // Told once more after a coordinator's restart, and a frame of it was faster.
@@ -40,18 +41,47 @@ absl::StatusOr<Buffer> Summer::on_header(transport::Connection&, const wire::Hea
 
 void Summer::on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) {
   const uint32_t worker = connection.peer().member;
+  const bool traced = recorder_->is_on() && header.type == wire::FrameType::kPush;
+  const int64_t arrived = traced ? recorder_->now() : 0;
+  const engine::Counters before = traced ? engine_.counters() : engine::Counters();
   const absl::Status status = engine_.on_frame(worker, header, std::move(payload), actions_);
   if (!status.ok()) {
     env_.log->warning("worker broke the protocol", "worker", worker, "reason", status.message());
     connection.close(status);
   }
+  if (traced) record_push(header, worker, arrived, before);
   for (engine::Send& send : actions_) {
     // Without a connection the frame is dropped: the worker pushes again when it is back, and gets it then.
     if (send.worker < workers_.size() && workers_[send.worker] != nullptr) {
+      if (traced && send.header.type == wire::FrameType::kResult) {
+        recorder_->record(trace::Kind::kAnswered, send.header.step, send.header.tensor, send.header.partition,
+                          send.worker, send.header.payload_bytes);
+      }
       workers_[send.worker]->send(send.header, std::move(send.payload));
     }
   }
   actions_.clear();
+}
+
+// What the engine, which knows no clock, made of a push that came at `arrived`: counters tell.
+void Summer::record_push(const wire::Header& header, uint32_t worker, int64_t arrived, const engine::Counters& before) {
+  const engine::Counters& after = engine_.counters();
+  if (after.contributions == before.contributions) return;
+  trace::Event event{arrived,
+                     header.step,
+                     header.tensor,
+                     header.partition,
+                     header.payload_bytes,
+                     static_cast<uint16_t>(worker),
+                     trace::Kind::kContributed};
+  recorder_->record(event);
+  if (after.sums == before.sums) return;
+  event.peer = 0;
+  event.kind = trace::Kind::kSumBegun;
+  recorder_->record(event);
+  event.nanoseconds = recorder_->now();
+  event.kind = trace::Kind::kSumEnded;
+  recorder_->record(event);
 }
 
 void Summer::on_closed(transport::Connection& connection, const absl::Status& status) {

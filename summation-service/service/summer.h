@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/env.h"
+#include "common/trace/recorder.h"
 #include "common/transport/transport.h"
 #include "summation-service/engine/engine.h"
 
@@ -17,7 +18,9 @@ namespace gleaner::service {
 
 class Summer : public transport::Handler {
  public:
-  Summer(const Env& env, const engine::Options& options, const kernels::Kernels* kernels, BufferPool* pool);
+  // All of these outlive it.
+  Summer(const Env& env, const engine::Options& options, const kernels::Kernels* kernels, BufferPool* pool,
+         trace::Recorder* recorder);
 
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch) { return engine_.commit(epoch); }
@@ -34,9 +37,12 @@ class Summer : public transport::Handler {
   void on_closed(transport::Connection& connection, const absl::Status& status) override;
 
  private:
+  void record_push(const wire::Header& header, uint32_t worker, int64_t arrived, const engine::Counters& before);
+
   const Env env_;
   const uint64_t job_;
   BufferPool* const pool_;
+  trace::Recorder* const recorder_;
   engine::Engine engine_;
   engine::Actions actions_;
   std::vector<transport::Connection*> workers_;  // by worker; null: not connected

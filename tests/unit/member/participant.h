@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -72,6 +73,16 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     return failure_.has_value();
   }
+  // What it answers when somebody asks for its trace; without that it is silent.
+  void have_recorded(trace::Recording recording) {
+    absl::MutexLock lock(&mutex_);
+    recording_ = std::move(recording);
+  }
+  bool await_orders(const std::vector<member::TraceOrder>& orders) {
+    await([this, &orders]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return orders_.size() >= orders.size(); });
+    absl::MutexLock lock(&mutex_);
+    return orders_ == orders;
+  }
   void refuse_plans(absl::Status why) {
     absl::MutexLock lock(&mutex_);
     refusal_ = std::move(why);
@@ -124,6 +135,15 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     ++found_;
   }
+  void on_trace(member::TraceOrder order, uint64_t recording) override {
+    std::optional<trace::Recording> answer;
+    {
+      absl::MutexLock lock(&mutex_);
+      orders_.push_back(order);
+      if (order == member::TraceOrder::kSend) answer = recording_;
+    }
+    if (answer.has_value()) client().send_trace(recording, *std::move(answer));
+  }
 
   absl::Mutex mutex_;
   std::unique_ptr<member::Client> client_ ABSL_GUARDED_BY(mutex_);
@@ -135,6 +155,8 @@ class Participant : private member::Listener {
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool coordinator_lost_ ABSL_GUARDED_BY(mutex_) = false;
   int found_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<trace::Recording> recording_ ABSL_GUARDED_BY(mutex_);
+  std::vector<member::TraceOrder> orders_ ABSL_GUARDED_BY(mutex_);
   int welcomes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

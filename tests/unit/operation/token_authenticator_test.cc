@@ -77,6 +77,13 @@ TEST(Member, IsThatPodAndNoOther) {
   EXPECT_FALSE(check_member("team/digits/2", nameless, kHolder, pod()).ok());
 }
 
+TEST(Member, AnyPodOfTheJobMayTraceIt) {
+  coordinator::Identity observer;
+  observer.role = coordinator::Role::kObserver;
+  EXPECT_TRUE(check_member("team/digits/2", observer, kHolder, pod()).ok());
+  EXPECT_THAT(check_member("team/other/2", observer, kHolder, pod()).message(), HasSubstr("another job or attempt"));
+}
+
 TEST(Member, IsNotAnImitationOfOurPods) {
   reconcile::PodView stranger = pod();
   stranger.owner_uid.clear();

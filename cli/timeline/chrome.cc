@@ -1,0 +1,185 @@
+#include "cli/timeline/chrome.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using Write = std::function<void(absl::string_view)>;
+
+struct Slice {
+  Time begin = 0;
+  Time end = 0;
+  std::string name;
+  ordered_json args;
+};
+
+// One process's slices by track.
+class Process {
+ public:
+  // Not there without both ends; clocks are uncertain, so an end may come before its begin.
+  void add(const std::string& track, Time begin, Time end, std::string name, ordered_json args) {
+    if (begin == kNever || end == kNever) return;
+    tracks_[track].push_back({begin, std::max(begin, end), std::move(name), std::move(args)});
+  }
+  std::map<std::string, std::vector<Slice>>& tracks() { return tracks_; }
+
+ private:
+  std::map<std::string, std::vector<Slice>> tracks_;
+};
+
+class Writer {
+ public:
+  explicit Writer(const Write& write) : write_(write) { write_("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"); }
+  ~Writer() { write_("\n]}\n"); }
+
+  void process(uint32_t pid, const std::string& name, Process& process) {
+    event({{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", {{"name", name}}}});
+    event({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", pid}, {"args", {{"sort_index", pid}}}});
+    uint32_t tid = 0;
+    for (auto& [track, slices] : process.tracks()) tid = lay_out(pid, tid, track, slices);
+  }
+
+ private:
+  // On as few tracks as there are slices at a time. Returns the last tid.
+  uint32_t lay_out(uint32_t pid, uint32_t tid, const std::string& track, std::vector<Slice>& slices) {
+    std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
+    std::vector<Time> free_from;  // by lane
+    for (const Slice& slice : slices) {
+      const auto lane =
+          std::find_if(free_from.begin(), free_from.end(), [&slice](Time since) { return since <= slice.begin; });
+      const auto number = static_cast<uint32_t>(lane - free_from.begin());
+      if (lane == free_from.end()) {
+        free_from.push_back(slice.end);
+        name_track(pid, tid + number + 1, track);
+      } else {
+        *lane = slice.end;
+      }
+      event({{"ph", "X"},
+             {"name", slice.name},
+             {"cat", track},
+             {"pid", pid},
+             {"tid", tid + number + 1},
+             {"ts", static_cast<double>(slice.begin) / 1000},
+             {"dur", static_cast<double>(slice.end - slice.begin) / 1000},
+             {"args", slice.args}});
+    }
+    return tid + static_cast<uint32_t>(free_from.size());
+  }
+  void name_track(uint32_t pid, uint32_t tid, const std::string& name) {
+    event({{"ph", "M"}, {"name", "thread_name"}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}});
+    event({{"ph", "M"}, {"name", "thread_sort_index"}, {"pid", pid}, {"tid", tid}, {"args", {{"sort_index", tid}}}});
+  }
+  void event(const ordered_json& event) {
+    write_(absl::StrCat(first_ ? "" : ",\n", event.dump(-1, ' ', false, ordered_json::error_handler_t::replace)));
+    first_ = false;
+  }
+
+  const Write& write_;
+  bool first_ = true;
+};
+
+class Merge {
+ public:
+  explicit Merge(const Timeline& timeline) : timeline_(timeline), processes_(timeline.trace().ranks.size()) {
+    for (const auto& [call, times] : timeline.calls()) {
+      add_requests(call, times);
+      for (uint32_t p = 0; p < times.partitions.size(); ++p) add_partition(call, times, p);
+    }
+  }
+  std::vector<Process>& processes() { return processes_; }
+
+ private:
+  const plan::Plan& plan() const { return timeline_.plan(); }
+  uint32_t rank_of(uint32_t member) const {
+    return member < plan().workers ? timeline_.leader(member)
+                                   : timeline_.leader(plan().workers) + member - plan().workers;
+  }
+  ordered_json args(const Call& call) const {
+    return {{"tensor", plan().tensors[call.tensor].name}, {"step", call.step}};
+  }
+
+  void add_requests(const Call& call, const CallTimes& times) {
+    const std::string& name = plan().tensors[call.tensor].name;
+    for (uint32_t rank = 0; rank < times.ranks.size(); ++rank) {
+      const RequestTimes& request = times.ranks[rank];
+      processes_[rank].add("1 push_pull", request.requested, request.done, name, args(call));
+      const uint32_t member = timeline_.trace().ranks[rank].member;
+      if (request.ready == kNever || member >= plan().workers) continue;
+      Time last = kNever;
+      for (const PartitionTimes& partition : times.partitions) {
+        last = std::max(last, partition.workers[member].pushed);
+      }
+      processes_[rank].add("2 queue", request.ready, last, name, args(call));
+    }
+  }
+  void add_partition(const Call& call, const CallTimes& times, uint32_t p) {
+    const PartitionTimes& partition = times.partitions[p];
+    const uint32_t owner = timeline_.owner(call, p);
+    const std::string name = absl::StrCat(plan().tensors[call.tensor].name, " #", p);
+    const std::string owner_name = member_name(plan(), owner);
+    ordered_json about = args(call);
+    about["partition"] = p;
+    about["owner"] = owner_name;
+    about["bytes"] = plan().partitions_of(call.tensor)[p].bytes;
+    Time first = kNever, last = kNever;
+    uint32_t last_worker = 0;
+    for (uint32_t w = 0; w < partition.workers.size(); ++w) {
+      const PartTimes& part = partition.workers[w];
+      Process& worker = processes_[timeline_.leader(w)];
+      worker.add(absl::StrCat("3 push to ", owner_name), part.pushed, part.contributed, name, about);
+      worker.add(absl::StrCat("4 pull from ", owner_name), part.answered, part.result, name, about);
+      if (part.contributed == kNever) continue;
+      if (first == kNever || part.contributed < first) first = part.contributed;
+      if (part.contributed <= last) continue;
+      last = part.contributed;
+      last_worker = w;
+    }
+    about["last"] = member_name(plan(), last_worker);
+    Process& summer = processes_[rank_of(owner)];
+    summer.add("5 gather", first, last, name, about);
+    summer.add("6 sum", partition.sum_begun, partition.sum_ended, name, about);
+  }
+
+  const Timeline& timeline_;
+  std::vector<Process> processes_;  // by rank
+};
+
+void add_step(const Timeline& timeline, const Step& step, const StepPath& path, Process& process) {
+  const plan::Plan& plan = timeline.plan();
+  process.add("1 steps", step.begin, step.end, absl::StrCat("step ", step.number), {{"step", step.number}});
+  for (const Segment& segment : path.segments) {
+    const std::string where = member_name(plan, segment.member);
+    ordered_json args = {{"member", where}};
+    if (segment.to.has_value()) args["to"] = member_name(plan, *segment.to);
+    if (segment.call.has_value()) args["tensor"] = plan.tensors[segment.call->tensor].name;
+    if (segment.partition.has_value()) args["partition"] = *segment.partition;
+    process.add(
+        "2 where its time went", segment.begin, segment.end,
+        absl::StrCat(std::string(name_of(segment.stage)), segment.stage == Stage::kWait ? " for " : ": ", where),
+        std::move(args));
+  }
+}
+
+}  // namespace
+
+void write_chrome_trace(const Timeline& timeline, const std::vector<Step>& steps, const std::vector<StepPath>& paths,
+                        const Write& write) {
+  Writer writer(write);
+  Process job;
+  for (size_t i = 0; i < steps.size(); ++i) add_step(timeline, steps[i], paths[i], job);
+  writer.process(0, "steps", job);
+  Merge merge(timeline);
+  for (uint32_t rank = 0; rank < merge.processes().size(); ++rank) {
+    writer.process(rank + 1, rank_name(timeline.plan(), timeline.trace().ranks[rank]), merge.processes()[rank]);
+  }
+}
+
+}  // namespace gleaner::cli

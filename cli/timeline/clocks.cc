@@ -1,0 +1,177 @@
+#include "cli/timeline/clocks.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace gleaner::cli {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+constexpr double kWindow = 1e9;  // nanoseconds, of which each gives an offset for the rate
+constexpr int kMostWindows = 32;
+constexpr int kFewestWindows = 4;
+constexpr double kFastest = 500e-6;  // no clock that works drifts more
+
+// A frame between a and b, seen from a: when, by a's clock after its origin, and by how much it came later by the
+// other's clock than it left.
+struct Delay {
+  double at = 0;
+  double nanoseconds = 0;
+};
+struct Edge {
+  std::vector<Delay> there, back;
+};
+
+// What b's clock shows minus what a's shows, each after its origin: offset + rate * (a's).
+struct Relation {
+  double offset = 0;
+  double rate = 0;
+  double uncertainty = kUnknown;
+};
+
+// The least delay in [begin, end), after the rate's part is taken out.
+double least(const std::vector<Delay>& delays, double rate, double begin, double end) {
+  double least = kUnknown;
+  for (const Delay& delay : delays) {
+    if (delay.at >= begin && delay.at < end) least = std::min(least, delay.nanoseconds - rate * delay.at);
+  }
+  return least;
+}
+
+struct Point {
+  double x = 0, y = 0;
+};
+
+// The slope of the line through the points; 0 where it is less than three times its standard error.
+double slope(const std::vector<Point>& points) {
+  const double n = static_cast<double>(points.size());
+  if (points.size() < kFewestWindows) return 0;
+  Point mean;
+  for (const Point& point : points) mean = {mean.x + point.x / n, mean.y + point.y / n};
+  double xx = 0, xy = 0;
+  for (const Point& point : points) {
+    xx += (point.x - mean.x) * (point.x - mean.x);
+    xy += (point.x - mean.x) * (point.y - mean.y);
+  }
+  const double found = xy / xx;
+  double residuals = 0;
+  for (const Point& point : points) {
+    const double residual = point.y - mean.y - found * (point.x - mean.x);
+    residuals += residual * residual;
+  }
+  const double error = std::sqrt(residuals / (n - 2) / xx);
+  return std::abs(found) > 3 * error && std::abs(found) < kFastest ? found : 0;
+}
+
+double find_rate(const Edge& edge) {
+  double first = kUnknown, last = -kUnknown;
+  for (const auto* delays : {&edge.there, &edge.back}) {
+    for (const Delay& delay : *delays) {
+      first = std::min(first, delay.at);
+      last = std::max(last, delay.at);
+    }
+  }
+  const int windows = std::clamp(static_cast<int>((last - first) / kWindow), 1, kMostWindows);
+  const double width = (last - first) / windows + 1;
+  std::vector<Point> offsets;
+  for (int i = 0; i < windows; ++i) {
+    const double begin = first + i * width;
+    const double there = least(edge.there, 0, begin, begin + width);
+    const double back = least(edge.back, 0, begin, begin + width);
+    if (there < kUnknown && back < kUnknown) offsets.push_back({begin + width / 2, (there - back) / 2});
+  }
+  return slope(offsets);
+}
+
+Relation relate(const Edge& edge) {
+  if (edge.there.empty() || edge.back.empty()) return {};
+  Relation relation;
+  relation.rate = find_rate(edge);
+  const double there = least(edge.there, relation.rate, -kUnknown, kUnknown);
+  const double back = least(edge.back, -relation.rate, -kUnknown, kUnknown);
+  relation.offset = (there - back) / 2;
+  relation.uncertainty = std::max(0.0, (there + back) / 2);
+  return relation;
+}
+
+std::vector<int64_t> origins(uint32_t members, std::span<const Crossing> crossings) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> first(members, kNone);
+  for (const Crossing& crossing : crossings) {
+    first[crossing.from] = std::min(first[crossing.from], crossing.departed);
+    first[crossing.to] = std::min(first[crossing.to], crossing.arrived);
+  }
+  return first;
+}
+
+using Edges = std::map<std::pair<uint32_t, uint32_t>, Edge>;  // by members, the smaller first
+
+Edges collect(std::span<const Crossing> crossings, const std::vector<int64_t>& origin) {
+  Edges edges;
+  for (const Crossing& crossing : crossings) {
+    const auto departed = static_cast<double>(crossing.departed - origin[crossing.from]);
+    const auto arrived = static_cast<double>(crossing.arrived - origin[crossing.to]);
+    if (crossing.from < crossing.to) {
+      edges[{crossing.from, crossing.to}].there.push_back({departed, arrived - departed});
+    } else {
+      edges[{crossing.to, crossing.from}].back.push_back({arrived, arrived - departed});
+    }
+  }
+  return edges;
+}
+
+// The fit of `to`, whose relation to a member with a fit is known.
+ClockFit compose(const ClockFit& known, const Relation& relation, bool forward, int64_t origin) {
+  ClockFit fit;
+  fit.origin = origin;
+  fit.uncertainty = known.uncertainty + relation.uncertainty;
+  if (forward) {  // b from a: a = (b - offset) / (1 + rate)
+    fit.rate = known.rate / (1 + relation.rate);
+    fit.base = known.base - fit.rate * relation.offset;
+  } else {  // a from b: b = offset + (1 + rate) * a
+    fit.rate = known.rate * (1 + relation.rate);
+    fit.base = known.base + known.rate * relation.offset;
+  }
+  return fit;
+}
+
+}  // namespace
+
+std::vector<std::optional<ClockFit>> fit_clocks(uint32_t members, std::span<const Crossing> crossings) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  std::vector<std::optional<ClockFit>> fits(members);
+  if (members == 0) return fits;
+  const std::vector<int64_t> origin = origins(members, crossings);
+  const auto first = std::find_if(origin.begin(), origin.end(), [](int64_t time) { return time != kNone; });
+  if (first == origin.end()) {
+    fits[0] = ClockFit();
+    return fits;
+  }
+  std::map<std::pair<uint32_t, uint32_t>, Relation> relations;
+  for (const auto& [pair, edge] : collect(crossings, origin)) relations[pair] = relate(edge);
+  const auto reference = static_cast<uint32_t>(first - origin.begin());
+  fits[reference] = ClockFit{.origin = origin[reference]};
+  // Dijkstra: the member that is known best of those not reached yet, until there is none.
+  while (true) {
+    std::optional<ClockFit> best;
+    uint32_t whose = 0;
+    for (const auto& [pair, relation] : relations) {
+      const auto [a, b] = pair;
+      if (relation.uncertainty == kUnknown || fits[a].has_value() == fits[b].has_value()) continue;
+      const bool forward = fits[a].has_value();
+      const uint32_t next = forward ? b : a;
+      const ClockFit fit = compose(forward ? *fits[a] : *fits[b], relation, forward, origin[next]);
+      if (best.has_value() && best->uncertainty <= fit.uncertainty) continue;
+      best = fit;
+      whose = next;
+    }
+    if (!best.has_value()) return fits;
+    fits[whose] = best;
+  }
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,221 @@
+#include "cli/timeline/critical_path.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace gleaner::cli {
+namespace {
+
+// A time in which a rank had something under way.
+struct Busy {
+  Time begin = kNever;
+  Time end = kNever;
+  Call last;  // that was done
+};
+
+class Walk {
+ public:
+  Walk(const Timeline& timeline, const Step& step)
+      : timeline_(timeline), step_(step), now_(step.end), local_ranks_(timeline.plan().local_ranks) {}
+
+  StepPath run();
+
+ private:
+  // A rank whose call was done last before `now_`.
+  struct Done {
+    uint32_t rank = 0;
+    Call call;
+  };
+  // A rank that asked for something at `now_`.
+  struct Asked {
+    uint32_t rank = 0;
+    Call call;
+  };
+  std::optional<Done> last_done() const;
+  std::optional<Asked> from_done(const Done& done);
+  std::optional<Asked> from_result(const Call& call, uint32_t partition, uint32_t worker);
+  std::optional<Asked> from_arrival(const Call& call, uint32_t partition, uint32_t worker);
+  std::optional<Asked> from_ready(const Call& call, uint32_t worker);
+  std::optional<Done> from_asked(const Asked& asked);
+  const std::vector<Busy>& busy(uint32_t rank);
+  void spend(Stage stage, Time since, Segment where);
+  void give_up();
+
+  const Timeline& timeline_;
+  const Step& step_;
+  Time now_;  // the walk has come back to here
+  const uint32_t local_ranks_;
+  std::map<uint32_t, std::vector<Busy>> busy_;  // by rank
+  StepPath path_;
+};
+
+StepPath Walk::run() {
+  std::optional<Done> done = last_done();
+  while (done.has_value() && now_ > step_.begin) {
+    const std::optional<Asked> asked = from_done(*done);
+    if (!asked.has_value() || now_ <= step_.begin) break;
+    done = from_asked(*asked);
+  }
+  give_up();
+  std::reverse(path_.segments.begin(), path_.segments.end());
+  std::map<uint32_t, Time> waited;
+  for (const Segment& segment : path_.segments) {
+    if (segment.stage == Stage::kWait) waited[segment.member] += segment.end - segment.begin;
+  }
+  for (const auto& [worker, time] : waited) {
+    if (!path_.slowest.has_value() || time > path_.slowest->waited) path_.slowest = {worker, time};
+  }
+  return std::move(path_);
+}
+
+// `where` says all but the times: from `since`, or the step's begin, till now_.
+void Walk::spend(Stage stage, Time since, Segment where) {
+  // Clocks are set beside each other with some uncertainty: what would end before it begins takes no time.
+  where.begin = std::clamp(since, step_.begin, now_);
+  where.end = now_;
+  where.stage = stage;
+  now_ = where.begin;
+  if (where.begin == where.end) return;
+  path_[stage] += where.end - where.begin;
+  path_.segments.push_back(where);
+}
+
+void Walk::give_up() { spend(Stage::kUnknown, step_.begin, {}); }
+
+std::optional<Walk::Done> Walk::last_done() const {
+  std::optional<Done> last;
+  Time latest = kNever;
+  for (const Call& call : step_.calls) {
+    const std::vector<RequestTimes>& ranks = timeline_.call(call).ranks;
+    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      if (ranks[rank].done <= latest) continue;
+      latest = ranks[rank].done;
+      last = Done{rank, call};
+    }
+  }
+  return last;
+}
+
+std::optional<Walk::Asked> Walk::from_done(const Done& done) {
+  const CallTimes& times = timeline_.call(done.call);
+  const uint32_t worker = timeline_.trace().ranks[done.rank].member;
+  Time latest = kNever;
+  uint32_t partition = 0;
+  for (uint32_t p = 0; p < times.partitions.size(); ++p) {
+    const Time result = times.partitions[p].workers[worker].result;
+    if (result == kNever) return std::nullopt;
+    if (result > latest) {
+      latest = result;
+      partition = p;
+    }
+  }
+  if (latest == kNever) {  // a tensor without bytes
+    spend(Stage::kLocal, times.ranks[done.rank].requested, {.member = worker, .call = done.call});
+    return Asked{done.rank, done.call};
+  }
+  spend(Stage::kLocal, latest, {.member = worker, .call = done.call});
+  return from_result(done.call, partition, worker);
+}
+
+std::optional<Walk::Asked> Walk::from_result(const Call& call, uint32_t p, uint32_t worker) {
+  const PartitionTimes& partition = timeline_.call(call).partitions[p];
+  const PartTimes& mine = partition.workers[worker];
+  const uint32_t owner = timeline_.owner(call, p);
+  if (mine.answered == kNever || partition.sum_begun == kNever) {
+    // The owner's events are missing: what it did is not known, but when this worker gave its own part is.
+    if (mine.pushed == kNever) return std::nullopt;
+    spend(Stage::kUnknown, mine.pushed, {.member = owner, .call = call, .partition = p});
+    return from_arrival(call, p, worker);
+  }
+  spend(Stage::kWire, mine.answered, {.member = owner, .to = worker, .call = call, .partition = p});
+  uint32_t last = 0;
+  for (uint32_t w = 1; w < partition.workers.size(); ++w) {
+    if (partition.workers[w].contributed > partition.workers[last].contributed) last = w;
+  }
+  spend(Stage::kSum, partition.workers[last].contributed, {.member = owner, .call = call, .partition = p});
+  return from_arrival(call, p, last);
+}
+
+// From a worker's part at the owner back to its request.
+std::optional<Walk::Asked> Walk::from_arrival(const Call& call, uint32_t p, uint32_t worker) {
+  const CallTimes& times = timeline_.call(call);
+  const PartTimes& part = times.partitions[p].workers[worker];
+  const Time ready = times.ranks[timeline_.leader(worker)].ready;
+  if (part.pushed == kNever || ready == kNever) return std::nullopt;
+  spend(Stage::kWire, part.pushed, {.member = worker, .to = timeline_.owner(call, p), .call = call, .partition = p});
+  spend(Stage::kQueue, ready, {.member = worker, .call = call, .partition = p});
+  return from_ready(call, worker);
+}
+
+std::optional<Walk::Asked> Walk::from_ready(const Call& call, uint32_t worker) {
+  const CallTimes& times = timeline_.call(call);
+  std::vector<std::pair<Time, uint32_t>> ready;
+  for (uint32_t w = 0; w < timeline_.plan().workers; ++w) {
+    const Time time = times.ranks[timeline_.leader(w)].ready;
+    if (time != kNever) ready.emplace_back(time, w);
+  }
+  std::sort(ready.begin(), ready.end());
+  const auto [median, typical] = ready[(ready.size() - 1) / 2];
+  spend(Stage::kWait, median, {.member = worker, .call = call});
+  // Of the typical worker's ranks the one that asked last.
+  const uint32_t first = timeline_.leader(typical);
+  uint32_t last = first;
+  for (uint32_t rank = first; rank < first + local_ranks_; ++rank) {
+    if (times.ranks[rank].requested > times.ranks[last].requested) last = rank;
+  }
+  if (times.ranks[last].requested == kNever) return std::nullopt;
+  spend(Stage::kLocal, times.ranks[last].requested, {.member = typical, .call = call});
+  return Asked{last, call};
+}
+
+std::optional<Walk::Done> Walk::from_asked(const Asked& asked) {
+  const std::vector<Busy>& periods = busy(asked.rank);
+  const auto after =
+      std::partition_point(periods.begin(), periods.end(), [this](const Busy& period) { return period.begin < now_; });
+  // Sums may be under way meanwhile; the gradient was not there yet.
+  Segment where{.member = timeline_.trace().ranks[asked.rank].member, .call = asked.call};
+  auto period = after;
+  while (period != periods.begin() && std::prev(period)->end >= now_) --period;
+  if (period == periods.begin()) {
+    spend(Stage::kCompute, step_.begin, where);
+    return std::nullopt;
+  }
+  const Busy& before = *std::prev(period);
+  spend(Stage::kCompute, before.end, where);
+  return Done{asked.rank, before.last};
+}
+
+const std::vector<Busy>& Walk::busy(uint32_t rank) {
+  const auto [place, added] = busy_.try_emplace(rank);
+  std::vector<Busy>& periods = place->second;
+  if (!added) return periods;
+  std::vector<std::pair<RequestTimes, Call>> requests;
+  for (const Call& call : step_.calls) {
+    const RequestTimes& times = timeline_.call(call).ranks[rank];
+    if (times.requested != kNever && times.done != kNever) requests.emplace_back(times, call);
+  }
+  std::sort(requests.begin(), requests.end(),
+            [](const auto& a, const auto& b) { return a.first.requested < b.first.requested; });
+  for (const auto& [times, call] : requests) {
+    if (periods.empty() || times.requested > periods.back().end) {
+      periods.push_back({times.requested, times.done, call});
+    } else if (times.done > periods.back().end) {
+      periods.back().end = times.done;
+      periods.back().last = call;
+    }
+  }
+  return periods;
+}
+
+}  // namespace
+
+absl::string_view name_of(Stage stage) {
+  constexpr std::array<absl::string_view, kStages> kNames = {"compute", "local", "queue",  "wire",
+                                                             "sum",     "wait",  "unknown"};
+  return kNames[static_cast<size_t>(stage)];
+}
+
+StepPath walk(const Timeline& timeline, const Step& step) { return Walk(timeline, step).run(); }
+
+}  // namespace gleaner::cli

@@ -1,0 +1,86 @@
+#include "common/member/trace_messages.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::member {
+namespace {
+
+constexpr size_t kPieceEvents = 16384;
+
+v1::Traced encode_piece(std::span<const trace::Event> events) {
+  v1::Traced piece;
+  int64_t before = 0;
+  for (const trace::Event& event : events) {
+    piece.add_nanoseconds(event.nanoseconds - before);
+    before = event.nanoseconds;
+    piece.add_kinds(static_cast<uint32_t>(event.kind));
+    piece.add_steps(event.step);
+    piece.add_tensors(event.tensor);
+    piece.add_partitions(event.partition);
+    piece.add_peers(event.peer);
+    piece.add_bytes(event.bytes);
+  }
+  return piece;
+}
+
+}  // namespace
+
+v1::TraceOrder encode(TraceOrder order) {
+  switch (order) {
+    case TraceOrder::kRecord:
+      return v1::TRACE_ORDER_RECORD;
+    case TraceOrder::kStop:
+      return v1::TRACE_ORDER_STOP;
+    case TraceOrder::kSend:
+      return v1::TRACE_ORDER_SEND;
+    case TraceOrder::kForget:
+      return v1::TRACE_ORDER_FORGET;
+  }
+  return v1::TRACE_ORDER_UNSPECIFIED;
+}
+
+std::optional<TraceOrder> decode(v1::TraceOrder order) {
+  for (const TraceOrder known : {TraceOrder::kRecord, TraceOrder::kStop, TraceOrder::kSend, TraceOrder::kForget}) {
+    if (encode(known) == order) return known;
+  }
+  return std::nullopt;
+}
+
+std::vector<v1::Traced> encode(uint64_t recording, const trace::Recording& what) {
+  std::vector<v1::Traced> pieces;
+  for (size_t first = 0; first < what.events.size(); first += kPieceEvents) {
+    const size_t size = std::min(kPieceEvents, what.events.size() - first);
+    pieces.push_back(encode_piece(std::span(what.events).subspan(first, size)));
+  }
+  if (pieces.empty()) pieces.emplace_back();
+  for (v1::Traced& piece : pieces) piece.set_recording(recording);
+  pieces.back().set_dropped(what.dropped);
+  pieces.back().set_last(true);
+  return pieces;
+}
+
+absl::Status append(const v1::Traced& piece, trace::Recording& what) {
+  const int count = piece.nanoseconds_size();
+  if (piece.kinds_size() != count || piece.steps_size() != count || piece.tensors_size() != count ||
+      piece.partitions_size() != count || piece.peers_size() != count || piece.bytes_size() != count) {
+    return absl::InvalidArgumentError("a piece of a trace whose lists differ in length");
+  }
+  uint64_t now = 0;  // wraps, whatever comes
+  for (int i = 0; i < count; ++i) {
+    now += static_cast<uint64_t>(piece.nanoseconds(i));
+    if (piece.kinds(i) > trace::kLastKind) continue;  // of a later version
+    if (piece.kinds(i) == 0 || piece.peers(i) >= plan::kMaxMembers) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a trace event of kind ", piece.kinds(i), " with member ", piece.peers(i)));
+    }
+    what.events.push_back({static_cast<int64_t>(now), piece.steps(i), piece.tensors(i), piece.partitions(i),
+                           piece.bytes(i), static_cast<uint16_t>(piece.peers(i)),
+                           static_cast<trace::Kind>(piece.kinds(i))});
+  }
+  what.dropped += piece.dropped();
+  return absl::OkStatus();
+}
+
+}  // namespace gleaner::member

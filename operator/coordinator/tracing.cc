@@ -1,0 +1,139 @@
+#include "operator/coordinator/tracing.h"
+
+#include <algorithm>
+
+#include "common/proto/plan_codec.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+// Members wait 2 s for their good-bye to be answered.
+constexpr absl::Duration kHoldBack = absl::Milliseconds(1700);
+
+}  // namespace
+
+absl::Status Tracing::enter(StreamId observer) {
+  if (core_.phase() == coordinator::Phase::kEnded) return absl::FailedPreconditionError("this job has ended");
+  if (observer_.has_value()) {
+    return absl::FailedPreconditionError("somebody else is tracing this job; try again when that trace is done");
+  }
+  observer_ = observer;
+  phase_ = Phase::kNone;
+  ++recording_;
+  return absl::OkStatus();
+}
+
+absl::Status Tracing::ask(const v1::Observe& what, Sends& sends) {
+  switch (what.order()) {
+    case v1::TRACE_ORDER_RECORD:
+      phase_ = Phase::kAsked;
+      if (core_.phase() == coordinator::Phase::kRunning) begin(sends);
+      return absl::OkStatus();
+    case v1::TRACE_ORDER_STOP:
+      stop(sends);
+      return absl::OkStatus();
+    case v1::TRACE_ORDER_SEND: {
+      const Roster& roster = core_.roster();
+      if (what.seat() >= roster.size()) return absl::InvalidArgumentError("a trace of a member that is none");
+      const Seat& seat = roster[what.seat()];
+      if (seat.state == Seat::State::kPresent) tell(seat.stream, v1::TRACE_ORDER_SEND, sends);
+      return absl::OkStatus();
+    }
+    default:
+      return absl::InvalidArgumentError("an order about a trace that is not known here");
+  }
+}
+
+void Tracing::begin(Sends& sends) {
+  phase_ = Phase::kRecording;
+  tell_members(v1::TRACE_ORDER_RECORD, sends);
+  v1::Observed observed;
+  observed.set_begun(true);
+  tell_observer(observed, sends);
+}
+
+void Tracing::stop(Sends& sends) {
+  phase_ = Phase::kStopped;
+  tell_members(v1::TRACE_ORDER_STOP, sends);
+  v1::Observed observed;
+  v1::Stopped* stopped = observed.mutable_stopped();
+  proto::encode(core_.plan(), stopped->mutable_plan());
+  const Roster& roster = core_.roster();
+  const uint32_t local_ranks = std::max(1u, core_.plan().local_ranks);
+  for (uint32_t i = 0; i < roster.size(); ++i) {
+    v1::Seat* seat = stopped->add_seats();
+    seat->set_seat(i);
+    seat->set_member(roster.member_of(i));
+    seat->set_local_rank(roster.is_summer(i) ? 0 : i % local_ranks);
+    seat->set_present(roster[i].state == Seat::State::kPresent);
+  }
+  tell_observer(observed, sends);
+}
+
+void Tracing::on_report(uint64_t steps, Sends& sends) {
+  if (phase_ != Phase::kRecording) return;
+  v1::Observed observed;
+  observed.set_steps(steps);
+  tell_observer(observed, sends);
+}
+
+void Tracing::on_traced(StreamId member, const v1::Traced& piece, Sends& sends) const {
+  const std::optional<uint32_t> seat = core_.roster().seat_of(member);
+  if (!observer_.has_value() || !seat.has_value() || piece.recording() != recording_) return;
+  v1::Observed observed;
+  observed.mutable_part()->set_seat(*seat);
+  *observed.mutable_part()->mutable_traced() = piece;
+  tell_observer(observed, sends);
+}
+
+bool Tracing::on_closed(StreamId stream, Sends& sends) {
+  if (observer_ != stream) return std::erase(leaving_, stream) > 0;
+  observer_ = std::nullopt;
+  if (phase_ == Phase::kRecording || phase_ == Phase::kStopped) tell_members(v1::TRACE_ORDER_FORGET, sends);
+  phase_ = Phase::kNone;
+  return false;
+}
+
+void Tracing::on_tick(Sends& sends) {
+  if (phase_ == Phase::kAsked && core_.phase() == coordinator::Phase::kRunning) begin(sends);
+}
+
+bool Tracing::hold_back(StreamId member, absl::Duration now, Sends& sends) {
+  if (phase_ != Phase::kRecording && phase_ != Phase::kStopped) return false;
+  if (leaving_.empty()) {
+    held_since_ = now;
+    v1::Observed observed;
+    observed.set_ending(true);
+    tell_observer(observed, sends);
+  }
+  leaving_.push_back(member);
+  return true;
+}
+
+std::vector<StreamId> Tracing::release(absl::Duration now) {
+  const bool waits = observer_.has_value() && now - held_since_ < kHoldBack;
+  return waits ? std::vector<StreamId>() : std::exchange(leaving_, {});
+}
+
+void Tracing::tell_members(v1::TraceOrder order, Sends& sends) const {
+  const Roster& roster = core_.roster();
+  for (uint32_t i = 0; i < roster.size(); ++i) {
+    if (roster[i].state == Seat::State::kPresent) tell(roster[i].stream, order, sends);
+  }
+}
+
+void Tracing::tell(StreamId member, v1::TraceOrder order, Sends& sends) const {
+  v1::CoordinatorMessage message;
+  message.mutable_trace()->set_order(order);
+  message.mutable_trace()->set_recording(recording_);
+  sends.emplace_back(member, std::move(message));
+}
+
+void Tracing::tell_observer(v1::Observed what, Sends& sends) const {
+  if (!observer_.has_value()) return;
+  v1::CoordinatorMessage message;
+  message.mutable_observed()->Swap(&what);
+  sends.emplace_back(*observer_, std::move(message));
+}
+
+}  // namespace gleaner::coordinator

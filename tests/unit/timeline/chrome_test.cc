@@ -1,0 +1,109 @@
+// The merged trace is what viewers of the Trace Event Format take.
+#include "cli/timeline/chrome.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/unit/timeline/recorded.h"
+
+namespace gleaner::cli {
+namespace {
+
+using nlohmann::json;
+using testing::Contains;
+using testing::IsSupersetOf;
+
+json merged(const Recorded& job) {
+  const Timeline timeline(job.trace);
+  const std::vector<Step> steps = find_steps(timeline);
+  std::vector<StepPath> paths;
+  for (const Step& step : steps) paths.push_back(walk(timeline, step));
+  std::string text;
+  write_chrome_trace(timeline, steps, paths,
+                     [&text](absl::string_view piece) { text.append(piece.data(), piece.size()); });
+  json parsed = json::parse(text, nullptr, false);
+  EXPECT_FALSE(parsed.is_discarded()) << text;
+  return parsed;
+}
+
+Recorded two_steps() {
+  Recorded job(2, 1, {2, 0});
+  for (uint64_t step = 0; step < 2; ++step) {
+    const double begin = 100.0 * static_cast<double>(step) + 50;
+    job.push_pull(0, step, {begin, begin + 1}, 1, 2, 1);
+    job.push_pull(1, step, {begin + 0.5, begin + 1.5}, 1, 2, 1);
+  }
+  return job;
+}
+
+std::vector<json> slices(const json& trace, const std::string& track) {
+  std::vector<json> found;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X" && event["cat"] == track) found.push_back(event);
+  }
+  return found;
+}
+
+TEST(Chrome, ProcessesAndTracksHaveNames) {
+  const json trace = merged(two_steps());
+  std::map<int, std::string> processes;
+  std::set<std::string> tracks;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") processes[event["pid"]] = event["args"]["name"];
+    if (event["name"] == "thread_name") tracks.insert(event["args"]["name"]);
+  }
+  const std::map<int, std::string> expected = {{0, "steps"}, {1, "worker 0"}, {2, "worker 1"}, {3, "summer 0"}};
+  EXPECT_EQ(processes, expected);
+  EXPECT_THAT(tracks, IsSupersetOf({"1 push_pull", "2 queue", "3 push to summer 0", "3 push to worker 0",
+                                    "4 pull from summer 0", "5 gather", "6 sum", "1 steps", "2 where its time went"}));
+}
+
+TEST(Chrome, SlicesOfATrackNeverOverlap) {
+  const json trace = merged(two_steps());
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    EXPECT_GE(event["dur"], 0);
+    tracks[{event["pid"], event["tid"]}].emplace_back(event["ts"], event["dur"]);
+  }
+  EXPECT_GT(tracks.size(), 8u);
+  size_t several = 0;
+  for (auto& [track, intervals] : tracks) {
+    several += intervals.size() > 1;
+    for (size_t i = 1; i < intervals.size(); ++i) {
+      EXPECT_GE(intervals[i].first, intervals[i - 1].first + intervals[i - 1].second - 1e-3);
+    }
+  }
+  EXPECT_GT(several, 0u);
+}
+
+TEST(Chrome, SlicesSayWhatTheyAre) {
+  const json trace = merged(two_steps());
+  const auto pushes = slices(trace, "3 push to summer 0");
+  ASSERT_EQ(pushes.size(), 4u) << "two workers, two steps";
+  EXPECT_EQ(pushes[0]["name"], "tensor 0 #0");
+  EXPECT_EQ(pushes[0]["args"],
+            json::parse(R"({"tensor": "tensor 0", "step": 0, "partition": 0, "owner": "summer 0", "bytes": 1024})"));
+  EXPECT_NEAR(pushes[0]["dur"], 2000, 1);
+  const auto gathers = slices(trace, "5 gather");
+  ASSERT_EQ(gathers.size(), 4u);
+  EXPECT_EQ(gathers[0]["args"]["last"], "worker 1");
+  EXPECT_EQ(slices(trace, "6 sum").size(), 4u);
+  EXPECT_EQ(slices(trace, "1 steps").size(), 2u);
+  std::vector<std::string> path;
+  for (const json& segment : slices(trace, "2 where its time went")) path.push_back(segment["name"]);
+  EXPECT_THAT(path, Contains("wait for worker 1"));
+}
+
+TEST(Chrome, NamesOfAnyBytesMakeValidJson) {
+  Recorded job = two_steps();
+  job.trace.plan.tensors[0].name = "quote \" and \xff";
+  EXPECT_FALSE(merged(job).is_discarded());
+}
+
+}  // namespace
+}  // namespace gleaner::cli
