@@ -102,7 +102,6 @@ void Job::tick() {
   if (time < next_tick_) return;
   next_tick_ = time + (peers_.empty() ? kIdleTickEvery : kTickEvery);
   core_.on_tick(time, actions_);
-  tracing_.on_tick(trace_sends_);
   release_leaving();
   carry_out();
   if (time < next_slow_tick_) return;
@@ -145,6 +144,7 @@ void Job::carry_out() {
   if (!actions_.notes.empty() || !actions_.warnings.empty()) changed_ = stale_ = true;
   for (const Send& send : actions_.sends) tell(send.stream, send.message);
   actions_ = {};
+  tracing_.begin_if_asked(trace_sends_);  // with the first plan: the first step is in the trace
   for (const auto& [stream, message] : std::exchange(trace_sends_, {})) {
     if (const auto peer = peers_.find(stream); peer != peers_.end()) peer->second.stream->send(Stream::encode(message));
   }

@@ -27,7 +27,7 @@ absl::Status Tracing::ask(const v1::Observe& what, Sends& sends) {
   switch (what.order()) {
     case v1::TRACE_ORDER_RECORD:
       phase_ = Phase::kAsked;
-      if (core_.phase() == coordinator::Phase::kRunning) begin(sends);
+      begin_if_asked(sends);
       return absl::OkStatus();
     case v1::TRACE_ORDER_STOP:
       stop(sends);
@@ -94,7 +94,7 @@ bool Tracing::on_closed(StreamId stream, Sends& sends) {
   return false;
 }
 
-void Tracing::on_tick(Sends& sends) {
+void Tracing::begin_if_asked(Sends& sends) {
   if (phase_ == Phase::kAsked && core_.phase() == coordinator::Phase::kRunning) begin(sends);
 }
 

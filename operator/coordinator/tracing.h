@@ -34,7 +34,8 @@ class Tracing {
   void on_traced(StreamId member, const v1::Traced& piece, Sends& sends) const;
   // A stream is gone, perhaps the observer's. Whether it is a member's whose good-bye was held back: that counts.
   bool on_closed(StreamId stream, Sends& sends);
-  void on_tick(Sends& sends);
+  // Once the job has begun.
+  void begin_if_asked(Sends& sends);
 
   // Whether a member's good-bye has to wait; it is kept here then.
   bool hold_back(StreamId member, absl::Duration now, Sends& sends);

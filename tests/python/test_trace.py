@@ -1,0 +1,152 @@
+"""Traces of real jobs: taken while they run, whole, and right about who was slow."""
+
+from __future__ import annotations
+
+import collections
+import json
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import GLEANER, Job, environment, job, require_build, run_job
+
+STAGES = {"compute", "local", "queue", "wire", "sum", "wait", "unknown"}
+
+
+def trace(started: Job, *flags: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """`gleaner trace` of a job."""
+    command = [str(GLEANER), "trace", "--coordinator", started.coordinator_address, "--token-file", str(started.token)]
+    return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=timeout, env=environment())
+
+
+def slices(merged: dict, track: str) -> list[dict]:
+    return [e for e in merged["traceEvents"] if e["ph"] == "X" and re.fullmatch(track, e["cat"])]
+
+
+def processes(merged: dict) -> dict[int, str]:
+    return {e["pid"]: e["args"]["name"] for e in merged["traceEvents"] if e["name"] == "process_name"}
+
+
+def check_steps(report: dict) -> None:
+    """Every step's stages cover it, and so does its path."""
+    assert report["steps"], report
+    for step in report["steps"]:
+        assert set(step["stages"]) == STAGES
+        assert sum(step["stages"].values()) == pytest.approx(step["seconds"], rel=1e-6)
+        assert step["stages"]["unknown"] == 0
+        ends = [step["begin"], *(segment["end"] for segment in step["path"])]
+        assert [segment["begin"] for segment in step["path"]] == pytest.approx(ends[:-1], abs=1e-9)
+        assert ends[-1] == pytest.approx(step["end"], abs=1e-9)
+
+
+def test_a_trace_of_a_bench_has_every_partition_of_every_step(tmp_path: Path) -> None:
+    require_build()
+    file = tmp_path / "trace.json"
+    bench = [str(GLEANER), "bench", "push-pull", "--bytes", "3MiB", "--steps", "12", "--warmup", "0", "--json"]
+    # The whole job: the members wait with their good-byes until the trace is fetched.
+    command = [str(GLEANER), "run", "--workers", "2", "--summers", "1", "--partition-bytes", "256KiB"]
+    command += ["--trace", str(file), "--trace-seconds", "60", "--no-prefix", "--", *bench]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=90, env=environment())
+    assert ended.returncode == 0, ended.stderr
+    assert "2 workers, 1 summers" in ended.stderr
+    assert "left out" not in ended.stderr and "not in this trace" not in ended.stderr
+
+    merged = json.loads(file.read_text())
+    assert processes(merged) == {0: "steps", 1: "worker 0", 2: "worker 1", 3: "summer 0"}
+    sums = [e for e in slices(merged, "6 sum") if not e["args"]["tensor"].startswith("gleaner bench")]
+    by_step = collections.Counter(e["args"]["step"] for e in sums)
+    partitions = {e["args"]["partition"] for e in sums}
+    assert sum(e["args"]["bytes"] for e in sums if e["args"]["step"] == 5) == 3 << 20
+    assert by_step == dict.fromkeys(range(12), len(partitions)), "each partition is summed once in each step"
+    for pid in (1, 2):
+        for track in ("3 push to .*", "4 pull from .*"):
+            seen = collections.Counter(
+                (e["args"]["step"], e["args"]["partition"])
+                for e in slices(merged, track)
+                if e["pid"] == pid and not e["args"]["tensor"].startswith("gleaner bench")
+            )
+            assert seen == {(step, p): 1 for step in range(12) for p in partitions}, (pid, track)
+    # One clock: nothing is summed before all have pushed it, or pulled before it is summed.
+    summed = {(e["args"]["tensor"], e["args"]["step"], e["args"]["partition"]): e for e in slices(merged, "6 sum")}
+    for event in slices(merged, "3 push to .*|4 pull from .*"):
+        of = summed[event["args"]["tensor"], event["args"]["step"], event["args"]["partition"]]
+        if event["cat"].startswith("3"):
+            assert event["ts"] <= of["ts"] + 1000
+        else:
+            assert event["ts"] + event["dur"] >= of["ts"] + of["dur"] - 1000
+
+
+@pytest.mark.parametrize("slow", [0, 2])
+def test_a_slow_worker_is_named(tmp_path: Path, slow: int) -> None:
+    with job(tmp_path, 3, 1) as started:
+        for worker in range(3):
+            started.start_worker(worker, "slow_worker.py", "100000", str(slow), "0.06")
+        file = tmp_path / "trace.json"
+        taken = trace(started, "--seconds", "2", "--json", "-o", str(file))
+        assert taken.returncode == 0, taken.stderr
+        report = json.loads(taken.stdout)
+        again = trace(started, "--steps", "3", "--json")
+        assert again.returncode == 0, again.stderr
+        text = trace(started, "--seconds", "1")
+        assert f"Waited for worker {slow}" in text.stdout, text.stdout + text.stderr
+    assert report["missing"] == [] and report["remarks"] == []
+    check_steps(report)
+    waits = [step["stages"]["wait"] for step in report["steps"]]
+    assert sorted(waits)[len(waits) // 2] > 0.03, waits
+    named = collections.Counter(step["slowest"] and step["slowest"]["worker"] for step in report["steps"])
+    assert named.most_common(1)[0][0] == slow, named
+    assert all(clock["uncertainty_seconds"] < 0.05 for clock in report["clocks"])
+    assert len(json.loads(again.stdout)["steps"]) == 3
+    assert processes(json.loads(file.read_text()))[1 + slow] == f"worker {slow}"
+
+
+def test_local_ranks_are_in_the_trace(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    flags = ("--trace", str(file), "--trace-seconds", "60")
+    ended = run_job("slow_worker.py", "8", "1", "0.02", workers=2, summers=1, local_ranks=2, flags=flags)
+    assert ended.returncode == 0, ended.stderr
+    merged = json.loads(file.read_text())
+    assert list(processes(merged).values()) == [
+        "steps",
+        "worker 0.0",
+        "worker 0.1",
+        "worker 1.0",
+        "worker 1.1",
+        "summer 0",
+    ]
+    for pid in range(1, 5):
+        assert len([e for e in slices(merged, "1 push_pull") if e["pid"] == pid]) == 8 * 3
+
+
+def test_who_does_not_answer_is_named(tmp_path: Path) -> None:
+    with job(tmp_path, 2, 1, "--deadline", "60") as started:
+        workers = [started.start_worker(i, "slow_worker.py", "100000", "0", "0") for i in range(2)]
+        assert trace(started, "--seconds", "1").returncode == 0  # it has begun
+        workers[1].send_signal(signal.SIGSTOP)
+        try:
+            taken = trace(started, "--seconds", "1", "--json")
+        finally:
+            workers[1].send_signal(signal.SIGCONT)
+    assert taken.returncode == 0, taken.stderr
+    report = json.loads(taken.stdout)
+    assert report["missing"] == ["worker 1"]
+    assert any("worker 1 is not in this trace" in remark for remark in report["remarks"])
+
+
+def test_wrong_uses_say_what_to_do(tmp_path: Path) -> None:
+    with job(tmp_path, 2, 0) as started:
+        other = tmp_path / "other"
+        other.write_text("another token\n")
+        command = [str(GLEANER), "trace", "--coordinator", started.coordinator_address]
+        refused = subprocess.run([*command, "--token-file", str(other)], capture_output=True, text=True, timeout=30)
+        assert refused.returncode == 1 and "token" in refused.stderr, refused.stderr
+        wrong = trace(started, "--job", "another")
+        assert wrong.returncode != 0 and "'default'" in wrong.stderr, wrong.stderr
+        both = trace(started, "--seconds", "1", "--steps", "1")
+        assert both.returncode == 2 and "either" in both.stderr, both.stderr
+        started.coordinator.kill()
+        started.coordinator.wait()
+        gone = trace(started, "--seconds", "1")
+        assert gone.returncode == 1 and started.coordinator_address in gone.stderr, gone.stderr
