@@ -151,9 +151,8 @@ void Job::carry_out() {
   if (core_.outcome().has_value() && !ended_at_.has_value()) {
     ended_at_ = now();
     changed_ = true;
-    if (const auto observer = tracing_.observer(); observer.has_value()) {
-      peers_[*observer].stream->end(absl::UnavailableError("the job has ended"));
-    }
+    const auto observer = peers_.find(tracing_.observer().value_or(0));
+    if (observer != peers_.end()) observer->second.stream->end(absl::UnavailableError("the job has ended"));
     if (metrics_ != nullptr) metrics_->update(core_, refused_);
   }
 }

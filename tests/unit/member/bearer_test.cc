@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "common/member/observer.h"
 #include "common/proto/coordinator.grpc.pb.h"
 #include "operator/coordinator/service.h"
 #include "tests/unit/member/restart.h"
@@ -86,6 +87,23 @@ TEST_F(BearerTest, TokensAndAuthoritiesMayBeRenewedMidJob) {
   for (const auto& member : members_) EXPECT_TRUE(member->await_coordinator_found());
   declare_all("a");
   await_all(2);
+}
+
+TEST_F(BearerTest, AnObserverShowsATokenLikeAMember) {
+  renew("right");
+  start_job(false);
+  for (uint32_t i = 0; i < 2; ++i) {
+    members_.push_back(std::make_unique<Participant>(system_.env(), bearer_options(i)));
+  }
+  await_all(1);
+  const auto observer = member::Observer::join(system_.env(), bearer_options(0));
+  ASSERT_TRUE(observer.ok()) << observer.status();
+  EXPECT_EQ((*observer)->record(), absl::OkStatus());
+  EXPECT_TRUE(members_[1]->await_orders({member::TraceOrder::kRecord}));
+
+  member::JoinOptions foreign = bearer_options(0);
+  foreign.token_file = scratch_ / "token-1";
+  EXPECT_TRUE(absl::IsPermissionDenied(member::Observer::join(system_.env(), foreign).status()));
 }
 
 TEST_F(BearerTest, ForeignTokensAndAuthoritiesAreRefused) {
