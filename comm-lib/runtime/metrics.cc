@@ -28,6 +28,8 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
               "Times the window grew because nothing came back."),
       outstanding_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_outstanding_bytes",
                                             "Bytes pushed whose sum is not back yet.")),
+      window_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_window_bytes",
+                                       "Bytes that may be pushed without a sum back, to other machines' summers.")),
       epoch_(metrics::add_gauge(*registry_, labels, "gleaner_worker_epoch", "Epoch of the plan in force.")),
       summer_(*registry_, config.job) {}
 
@@ -44,6 +46,7 @@ void RankMetrics::update(const member::Report& report, uint32_t epoch, const ses
     deferred_.follow(static_cast<double>(session->deferred));
     stalls_.follow(static_cast<double>(session->stalls));
     outstanding_bytes_.Set(static_cast<double>(session->outstanding_bytes));
+    window_bytes_.Set(static_cast<double>(session->window_bytes));
   }
   if (summer != nullptr) summer_.update(*summer);
 }

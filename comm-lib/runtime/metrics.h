@@ -31,6 +31,7 @@ class RankMetrics {
   metrics::FollowingCounter steps_, bytes_, communication_;
   metrics::FollowingCounter pushed_bytes_, repeated_pushes_, results_, deferred_, stalls_;
   prometheus::Gauge& outstanding_bytes_;
+  prometheus::Gauge& window_bytes_;
   prometheus::Gauge& epoch_;
   service::SummerMetrics summer_;  // of the colocated summer
   std::unique_ptr<metrics::MetricsServer> server_;

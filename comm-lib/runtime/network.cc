@@ -14,9 +14,6 @@ namespace {
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kTick = absl::Milliseconds(5);
-// Little shall wait in kernel buffers, so that an urgent partition is soon on the wire: see docs/protocol.md, windows.
-constexpr double kWindowSeconds = 0.010;
-constexpr uint64_t kSmallestWindow = 64 << 10;
 
 // A frame's event, as one of `peer`'s.
 void record(trace::Recorder& recorder, trace::Kind kind, const wire::Header& header, uint32_t peer) {
@@ -85,12 +82,8 @@ absl::Status Network::commit(uint32_t epoch) {
 }
 
 void Network::open_session(const plan::Plan& plan) {
-  uint64_t window = options_.window_bytes;
-  if (window == 0) {
-    const double link = plan.members[welcome_.member].bits_per_second / 8;
-    window = std::max(kSmallestWindow, static_cast<uint64_t>(link * kWindowSeconds));
-  }
-  session_ = std::make_unique<session::Session>(session::Options{job_, welcome_.member, window}, &pool_);
+  const session::Options options{job_, welcome_.member, options_.window_bytes};
+  session_ = std::make_unique<session::Session>(options, &pool_);
   owners_.resize(plan.members.size());
   for (uint32_t member = 0; member < owners_.size(); ++member) {
     owners_[member].member = member;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "common/plan/partitioner.h"
+
 namespace gleaner::session {
 namespace {
 
@@ -14,11 +16,7 @@ constexpr uint32_t kMaxDoublings = 6;
 }  // namespace
 
 SendQueue::SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry)
-    : asked_bytes_(std::clamp<uint64_t>(window_bytes, 1, kMaxWindowBytes)),
-      window_bytes_(asked_bytes_),
-      self_(self),
-      stall_after_(stall_after),
-      defer_retry_(defer_retry) {}
+    : asked_bytes_(window_bytes), self_(self), stall_after_(stall_after), defer_retry_(defer_retry) {}
 
 bool SendQueue::has_room(uint32_t owner, uint64_t bytes) const {
   if (owner == self_) return true;
@@ -57,7 +55,8 @@ void SendQueue::set_limits() {
     total += partition.bytes;
     largest_of_all = std::max<uint64_t>(largest_of_all, partition.bytes);
   }
-  window_bytes_ = (asked_bytes_ + largest_of_all - 1) / largest_of_all * largest_of_all;
+  const uint64_t window = asked_bytes_ > 0 ? asked_bytes_ : plan::default_window_bytes(*plan_, self_);
+  window_bytes_ = (std::min(window, kMaxWindowBytes) + largest_of_all - 1) / largest_of_all * largest_of_all;
   for (Owner& owner : owners_) {
     double bytes = 0;
     uint64_t largest = 0;

@@ -30,7 +30,7 @@ namespace gleaner::session {
 
 class SendQueue {
  public:
-  // `self`: the owner inside this worker's own process.
+  // `window_bytes`: 0 for the plan's default. `self`: the owner inside this worker's own process.
   SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry);
 
   // The first plan, or one that only adds to the last; it outlives its use here.
@@ -56,6 +56,7 @@ class SendQueue {
 
   uint64_t outstanding_bytes() const { return outstanding_bytes_; }
   uint64_t window_used_bytes() const;
+  uint64_t window_bytes() const { return window_bytes_ * growth_; }
   std::span<const uint32_t> owned_by(uint32_t owner) const { return owners_[owner].owned; }
 
  private:
@@ -84,7 +85,7 @@ class SendQueue {
   void retry_due(uint32_t owner, absl::Duration now);
 
   const uint64_t asked_bytes_;
-  uint64_t window_bytes_;  // that, in whole partitions of the largest size
+  uint64_t window_bytes_ = 0;  // in whole partitions of the largest size
   const uint32_t self_;
   const absl::Duration stall_after_;
   const absl::Duration defer_retry_;

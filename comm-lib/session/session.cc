@@ -346,6 +346,7 @@ std::vector<uint32_t> Session::waiting_for() const { return core_->waiting_for()
 const Counters& Session::counters() const {
   core_->counters_.outstanding_bytes = core_->queue_.outstanding_bytes();
   core_->counters_.window_used_bytes = core_->queue_.window_used_bytes();
+  core_->counters_.window_bytes = core_->queue_.window_bytes();
   return core_->counters_;
 }
 

@@ -39,7 +39,7 @@ namespace gleaner::session {
 struct Options {
   uint64_t job = 0;           // job_number()
   uint32_t worker = 0;        // member index of this worker
-  uint64_t window_bytes = 0;  // pushed without a result yet, over all owners; one partition at least
+  uint64_t window_bytes = 0;  // pushed without a result, over all owners; 0: plan::default_window_bytes()
   absl::Duration stall_after = absl::Milliseconds(50);
   absl::Duration defer_retry = absl::Milliseconds(2);  // first pause after a kDefer, doubled up to 64 times that
 };
@@ -79,6 +79,7 @@ struct Counters {
   uint64_t stalls = 0;             // times the window grew
   uint64_t outstanding_bytes = 0;  // pushed without a result yet
   uint64_t window_used_bytes = 0;  // of those, what does not go to this worker's own summer
+  uint64_t window_bytes = 0;       // in force, growth included
 };
 
 class Session {

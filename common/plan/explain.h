@@ -49,6 +49,7 @@ struct Explanation {
   uint32_t largest_partition = 0;
   uint64_t default_partition_bytes = 0;  // for a stream of this size
   PartitionLimits partition_limits;
+  uint64_t window_bytes = 0;  // of the slowest worker
 };
 
 // `plan` must be valid.

@@ -12,6 +12,9 @@ namespace gleaner::plan {
 namespace {
 
 constexpr double kLinkSeconds = 1.4e-3;
+constexpr double kLinkSecondsOfAll = 22.4e-3;  // of a partition of each worker
+constexpr double kLeastWindowSeconds = 10e-3;
+constexpr double kLeastWindowBytes = 64 << 10;
 constexpr double kLeastLinkSeconds = 10e-6;
 constexpr double kLeastBytes = 4096;
 constexpr double kStreamFraction = 1.0 / 200;
@@ -81,7 +84,7 @@ absl::Status check_partition_bytes(uint64_t bytes) {
 
 PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes) {
   const double bytes_per_second = *std::ranges::min_element(fleet.worker_bits_per_second) / 8;
-  return {.by_link = kLinkSeconds * bytes_per_second,
+  return {.by_link = std::min(kLinkSeconds, kLinkSecondsOfAll / fleet.n()) * bytes_per_second,
           .by_stream = kStreamFraction * static_cast<double>(total_bytes) / fleet.n(),
           .least = std::max(kLeastLinkSeconds * bytes_per_second, kLeastBytes)};
 }
@@ -90,6 +93,13 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
   const PartitionLimits limits = partition_limits(fleet, total_bytes);
   const double bytes = std::max(std::min(limits.by_link, limits.by_stream), limits.least);
   return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
+}
+
+uint64_t default_window_bytes(const Plan& plan, uint32_t worker) {
+  uint64_t largest = 0;
+  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  const double least = std::max(kLeastWindowSeconds * plan.members[worker].bits_per_second / 8, kLeastWindowBytes);
+  return std::max(uint64_t{2} * plan.workers * largest, static_cast<uint64_t>(least));
 }
 
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options) {

@@ -21,7 +21,7 @@ inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest 
 // than by_stream: owners wait long for the first result of a step (n pushes) and the total is split coarsely. Smaller
 // than least: the wire waits for the CPU, or headers take more than 2 % of it.
 struct PartitionLimits {
-  double by_link = 0;    // 1.4 ms of the slowest worker's link
+  double by_link = 0;    // 1.4 ms of the slowest worker's link, 22.4 ms / n where n is above 16
   double by_stream = 0;  // 1/200 of total / n
   double least = 0;      // 10 us of the slowest worker's link, at least 4 KiB
 };
@@ -29,6 +29,11 @@ PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes);
 
 // The power of two next below by_link and by_stream, but no less than that of `least`, and at most kMaxPartitionBytes.
 uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes);
+
+// How much a worker pushes before it has results, so that its link is never idle. All workers push a partition at about
+// the same time, so until the last of them has its result n of it go into the owner's link, and n come out: 2n of the
+// largest partition. At least 10 ms of the worker's link and 64 KiB.
+uint64_t default_window_bytes(const Plan& plan, uint32_t worker);
 
 // Builds a plan of epoch 0 for these tensors in generation order. Members get the fleet's bandwidths and no address.
 //

@@ -76,6 +76,8 @@ TEST(Explain, PartitionSizesAndWhy) {
   EXPECT_NEAR(e.partition_limits.by_link, 35000, 1e-6);
   EXPECT_NEAR(e.partition_limits.by_stream, 41943, 1);
   EXPECT_THAT(to_text(e), HasSubstr("34.18 KiB"));
+  EXPECT_EQ(e.window_bytes, 16u * 32768);
+  EXPECT_THAT(to_text(e), HasSubstr("512.0 KiB on the way (21.0 ms"));
 }
 
 }  // namespace

@@ -230,6 +230,22 @@ TEST(Partitioner, DefaultSizes) {
   EXPECT_EQ(default_partition_bytes(uneven, uint64_t{100} << 30), 32u << 10);
 }
 
+TEST(Partitioner, DefaultSizesOfManyWorkers) {
+  // Above 16 workers n partitions take as long as 16 do.
+  EXPECT_EQ(default_partition_bytes(even_fleet(16, 16, 8 * kGbit), uint64_t{100} << 30), 1u << 20);
+  EXPECT_EQ(default_partition_bytes(even_fleet(64, 16, 8 * kGbit), uint64_t{100} << 30), 256u << 10);
+}
+
+TEST(Partitioner, TheWindowCoversTheWayThroughAnOwner) {
+  const auto plan = make_plan(even_fleet(8, 4, 0.2 * kGbit), {{"w", 16 << 20}}, {});  // 64 MiB of fp32
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(default_window_bytes(*plan, 0), 16u * (32 << 10));
+  const auto small = make_plan(even_fleet(8, 4, 0.2 * kGbit), {{"w", 1024}}, {});
+  EXPECT_EQ(default_window_bytes(*small, 0), 250'000u) << "10 ms of the link";
+  const auto slow = make_plan(even_fleet(8, 4, 1e6), {{"w", 1024}}, {});
+  EXPECT_EQ(default_window_bytes(*slow, 0), 64u << 10);
+}
+
 TEST(Partitioner, BadInput) {
   const Fleet fleet = even_fleet(2, 1, kGbit);
   const auto message = [](const absl::StatusOr<Plan>& plan) { return std::string(plan.status().message()); };
