@@ -12,11 +12,13 @@ namespace {
 constexpr uint64_t kMaxWindowBytes = uint64_t{1} << 44;
 constexpr uint64_t kMaxGrowth = uint64_t{1} << 16;
 constexpr uint32_t kMaxDoublings = 6;
+constexpr absl::Duration kShortestStall = absl::Milliseconds(10);
+constexpr absl::Duration kLongestStall = absl::Milliseconds(50);
 
 }  // namespace
 
 SendQueue::SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry)
-    : asked_bytes_(window_bytes), self_(self), stall_after_(stall_after), defer_retry_(defer_retry) {}
+    : asked_bytes_(window_bytes), self_(self), asked_stall_after_(stall_after), defer_retry_(defer_retry) {}
 
 bool SendQueue::has_room(uint32_t owner, uint64_t bytes) const {
   if (owner == self_) return true;
@@ -24,7 +26,7 @@ bool SendQueue::has_room(uint32_t owner, uint64_t bytes) const {
 }
 
 uint64_t SendQueue::window_used_bytes() const {
-  return outstanding_bytes_ - (self_ < owners_.size() ? owners_[self_].outstanding_bytes : 0);
+  return bytes_on_the_way_ - (self_ < owners_.size() ? owners_[self_].bytes_on_the_way : 0);
 }
 
 Urgency SendQueue::urgency(uint32_t partition) const {
@@ -57,6 +59,10 @@ void SendQueue::set_limits() {
   }
   const uint64_t window = asked_bytes_ > 0 ? asked_bytes_ : plan::default_window_bytes(*plan_, self_);
   window_bytes_ = (std::min(window, kMaxWindowBytes) + largest_of_all - 1) / largest_of_all * largest_of_all;
+  const double link = plan_->members[self_].bits_per_second / 8;
+  const absl::Duration twice = absl::Seconds(2 * static_cast<double>(window_bytes_) / link);
+  stall_after_ =
+      asked_stall_after_ > absl::ZeroDuration() ? asked_stall_after_ : std::clamp(twice, kShortestStall, kLongestStall);
   for (Owner& owner : owners_) {
     double bytes = 0;
     uint64_t largest = 0;
@@ -83,13 +89,17 @@ std::optional<uint32_t> SendQueue::next(absl::Duration now) {
   const uint32_t partition = tournament_.best().partition;
   const uint64_t bytes = plan_->partitions[partition].bytes;
   if (!has_room(tournament_.best_player(), bytes)) return std::nullopt;
-  if (outstanding_bytes_ == 0) last_progress_ = now;
+  if (bytes_on_the_way_ == 0) last_progress_ = now;
   const uint32_t index = tournament_.best_player();
   Owner& owner = owners_[index];
   std::pop_heap(owner.ready.begin(), owner.ready.end(), std::greater<>());
   owner.ready.pop_back();
   partitions_[partition].phase = Phase::kSent;
-  owner.outstanding_bytes += bytes;
+  partitions_[partition].next_sent = kNone;
+  (owner.first_sent == kNone ? owner.first_sent : partitions_[owner.last_sent].next_sent) = partition;
+  owner.last_sent = partition;
+  owner.bytes_on_the_way += bytes;
+  bytes_on_the_way_ += bytes;
   outstanding_bytes_ += bytes;
   refresh(index);
   return partition;
@@ -97,7 +107,8 @@ std::optional<uint32_t> SendQueue::next(absl::Duration now) {
 
 bool SendQueue::defer(uint32_t partition, absl::Duration now) {
   PartitionState& state = partitions_[partition];
-  if (state.phase != Phase::kSent) return false;
+  if (state.phase == Phase::kSent) arrive(partition);
+  if (state.phase != Phase::kArrived) return false;
   leave_phase(partition);
   state.phase = Phase::kDeferred;
   state.retry_at = now + defer_retry_ * (1 << std::min(state.deferrals, kMaxDoublings));
@@ -108,7 +119,20 @@ bool SendQueue::defer(uint32_t partition, absl::Duration now) {
   return true;
 }
 
+void SendQueue::arrive(uint32_t partition) {
+  Owner& owner = owners_[plan_->partitions[partition].owner];
+  for (uint32_t arrived = kNone; arrived != partition;) {
+    arrived = owner.first_sent;
+    const uint64_t bytes = plan_->partitions[arrived].bytes;
+    owner.first_sent = partitions_[arrived].next_sent;
+    owner.bytes_on_the_way -= bytes;
+    bytes_on_the_way_ -= bytes;
+    partitions_[arrived].phase = Phase::kArrived;
+  }
+}
+
 void SendQueue::finish(uint32_t partition, absl::Duration now) {
+  if (partitions_[partition].phase == Phase::kSent) arrive(partition);
   leave_phase(partition);
   partitions_[partition] = {};
   last_progress_ = now;
@@ -129,8 +153,9 @@ void SendQueue::connect(uint32_t owner) {
 
 void SendQueue::disconnect(uint32_t owner) {
   owners_[owner].connected = false;
+  if (owners_[owner].first_sent != kNone) arrive(owners_[owner].last_sent);  // or never will
   for (uint32_t partition : owners_[owner].owned) {
-    if (partitions_[partition].phase != Phase::kSent) continue;
+    if (partitions_[partition].phase != Phase::kArrived) continue;
     leave_phase(partition);
     make_ready(partition);
   }
@@ -143,7 +168,7 @@ bool SendQueue::tick(absl::Duration now) {
     if (!owners_[i].deferred.empty()) retry_due(i, now);
     held_back = held_back || (owners_[i].connected && !owners_[i].ready.empty());
   }
-  if (!held_back || outstanding_bytes_ == 0 || now - last_progress_ < stall_after_ || growth_ == kMaxGrowth) {
+  if (!held_back || bytes_on_the_way_ == 0 || now - last_progress_ < stall_after_ || growth_ == kMaxGrowth) {
     return false;
   }
   growth_ *= 2;
@@ -157,8 +182,10 @@ void SendQueue::clear() {
   for (Owner& owner : owners_) {
     owner.ready.clear();
     owner.deferred.clear();
-    owner.outstanding_bytes = 0;
+    owner.first_sent = kNone;
+    owner.bytes_on_the_way = 0;
   }
+  bytes_on_the_way_ = 0;
   outstanding_bytes_ = 0;
   growth_ = 1;
   refresh_all();
@@ -168,7 +195,7 @@ void SendQueue::refresh(uint32_t index) {
   const Owner& owner = owners_[index];
   const bool may_send =
       owner.connected && !owner.ready.empty() &&
-      owner.outstanding_bytes + plan_->partitions[owner.ready.front().partition].bytes <= owner.limit_bytes * growth_;
+      owner.bytes_on_the_way + plan_->partitions[owner.ready.front().partition].bytes <= owner.limit_bytes * growth_;
   tournament_.set(index, may_send ? owner.ready.front() : Tournament::kOut);
 }
 
@@ -180,8 +207,7 @@ void SendQueue::leave_phase(uint32_t partition) {
   const plan::Partition& what = plan_->partitions[partition];
   Owner& owner = owners_[what.owner];
   switch (partitions_[partition].phase) {
-    case Phase::kSent:
-      owner.outstanding_bytes -= what.bytes;
+    case Phase::kArrived:
       outstanding_bytes_ -= what.bytes;
       break;
     case Phase::kReady:  // rare: the answer to what was sent over an earlier connection
@@ -192,6 +218,7 @@ void SendQueue::leave_phase(uint32_t partition) {
       std::erase(owner.deferred, partition);
       break;
     case Phase::kIdle:
+    case Phase::kSent:  // nothing leaves it but by arrive()
       break;
   }
 }

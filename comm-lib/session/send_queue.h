@@ -4,10 +4,13 @@
 // One heap of ready partitions per owner, and a tournament between the heads of owners that may send: each change costs
 // O(log partitions + log owners), however many owners are out of credit.
 //
-// The window bounds the bytes sent without a result, except those to this worker's own summer, which take nothing of
-// its link; it is rounded up to whole partitions of the largest size. Of it, each owner may hold twice its share of the
-// plan's bytes and always two partitions: twice, because shares hold over the whole stream and not over every few
-// partitions.
+// The window bounds the bytes on the way: sent, and neither answered nor known to be at their owner, except those to
+// this worker's own summer, which take nothing of its link; it is rounded up to whole partitions of the largest size.
+// Of it, each owner may hold twice its share of the plan's bytes and always two partitions: twice, because shares hold
+// over the whole stream and not over every few partitions. A connection keeps the order of what is sent, so an answer
+// says that all that was sent to this owner before has arrived, too: it waits there for other workers, and takes
+// nothing of the link. That matters where an urgent tensor overtakes another which some workers have begun and others
+// have not: what they sent of it is not answered before the urgent one is through.
 //
 // A deferred partition leaves the window, since the owner dropped it, and is ready again after a pause that doubles
 // from time to time, or when a result shows that the owner has memory again: one per result, the most urgent first, so
@@ -30,7 +33,8 @@ namespace gleaner::session {
 
 class SendQueue {
  public:
-  // `window_bytes`: 0 for the plan's default. `self`: the owner inside this worker's own process.
+  // `window_bytes`: 0 for the plan's default. `stall_after`: 0 for twice what the window takes on this worker's link,
+  // within 10 and 50 ms. `self`: the owner inside this worker's own process.
   SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry);
 
   // The first plan, or one that only adds to the last; it outlives its use here.
@@ -54,22 +58,26 @@ class SendQueue {
   // Everything is idle; connections stay.
   void clear();
 
-  uint64_t outstanding_bytes() const { return outstanding_bytes_; }
+  uint64_t outstanding_bytes() const { return outstanding_bytes_; }  // without a result, at their owner or not
   uint64_t window_used_bytes() const;
   uint64_t window_bytes() const { return window_bytes_ * growth_; }
   std::span<const uint32_t> owned_by(uint32_t owner) const { return owners_[owner].owned; }
 
  private:
-  enum class Phase : uint8_t { kIdle, kReady, kSent, kDeferred };
+  enum class Phase : uint8_t { kIdle, kReady, kSent, kArrived, kDeferred };
+  static constexpr uint32_t kNone = UINT32_MAX;
   struct PartitionState {
     Phase phase = Phase::kIdle;
-    uint32_t deferrals = 0;  // since it was idle
+    uint32_t deferrals = 0;      // since it was idle
+    uint32_t next_sent = kNone;  // to the same owner, after it
     absl::Duration retry_at;
   };
   struct Owner {
     bool connected = false;
-    uint64_t outstanding_bytes = 0;
-    uint64_t limit_bytes = 0;     // before growth
+    uint64_t bytes_on_the_way = 0;
+    uint64_t limit_bytes = 0;     // of these, before growth
+    uint32_t first_sent = kNone;  // of a list of those on the way, in their order
+    uint32_t last_sent = kNone;
     std::vector<uint32_t> owned;  // its partitions
     std::vector<Urgency> ready;   // a heap, the most urgent first
     std::vector<uint32_t> deferred;
@@ -80,6 +88,7 @@ class SendQueue {
   void set_limits();  // of owners and window, from the plan's partitions
   void refresh(uint32_t owner);
   void refresh_all();
+  void arrive(uint32_t partition);       // it was answered: so it is at its owner, and what was sent before it
   void leave_phase(uint32_t partition);  // takes it out of where its phase has it
   void retry_most_urgent(uint32_t owner);
   void retry_due(uint32_t owner, absl::Duration now);
@@ -87,12 +96,14 @@ class SendQueue {
   const uint64_t asked_bytes_;
   uint64_t window_bytes_ = 0;  // in whole partitions of the largest size
   const uint32_t self_;
-  const absl::Duration stall_after_;
+  const absl::Duration asked_stall_after_;
+  absl::Duration stall_after_;
   const absl::Duration defer_retry_;
   const plan::Plan* plan_ = nullptr;
   std::vector<PartitionState> partitions_;
   std::vector<Owner> owners_;
   Tournament tournament_;
+  uint64_t bytes_on_the_way_ = 0;
   uint64_t outstanding_bytes_ = 0;
   uint64_t growth_ = 1;           // a power of two: the window is this many times window_bytes_
   absl::Duration last_progress_;  // the last result, or the first push after there was nothing outstanding

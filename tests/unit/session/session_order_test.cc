@@ -28,7 +28,7 @@ TEST(SessionOrder, WhatIsUrgentOvertakesWhatTheWindowHoldsBack) {
   ASSERT_TRUE(rig.result({0, 1}).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0}));
   ASSERT_TRUE(rig.result({1, 0}).ok());
-  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}));
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3})) << "{0, 0} is at its owner, too";
 }
 
 TEST(SessionOrder, APartitionLargerThanTheWindowLeavesAlone) {
@@ -47,8 +47,24 @@ TEST(SessionOrder, AnOwnerWithoutCreditIsPassedOver) {
   SessionRig narrow({.tensors = {{.owners = {2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}}}}, 32);
   ASSERT_TRUE(narrow.start(0).ok());
   EXPECT_THAT(narrow.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}, Key{0, 3}, Key{0, 4}));
-  ASSERT_TRUE(narrow.result({0, 1}).ok());
+  ASSERT_TRUE(narrow.result({0, 0}).ok());
   EXPECT_THAT(narrow.pushed(), ElementsAre(Key{0, 2}));
+}
+
+TEST(SessionOrder, WhatHasArrivedTakesNoRoomOfTheWindow) {
+  SessionRig rig({.tensors = {{.owners = {2, 2, 2, 2, 2, 2}}}}, 16);
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}));
+  ASSERT_TRUE(rig.result({0, 1}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3})) << "what was sent before is there, and waits for others";
+  EXPECT_EQ(rig.session.counters().outstanding_bytes, 24u);
+  EXPECT_EQ(rig.session.counters().window_used_bytes, 16u);
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  EXPECT_THAT(rig.pushed(), IsEmpty());
+  ASSERT_TRUE(rig.result({0, 2}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 4}));
+  rig.reconnect(2);
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 3}, Key{0, 4})) << "nothing of it counts any more";
 }
 
 TEST(SessionOrder, WhatGoesToItsOwnSummerTakesNoRoomOfTheWindow) {
