@@ -52,10 +52,11 @@ def resnet(tensors: Tensors) -> Iterator[Work]:
 
 
 def transformer(
-    sequence: int, embeddings: tuple[str, ...], attention: str, tied_head: str = ""
+    sequence: int, embeddings: tuple[str, ...], attention: str, pooler: str = "", tied_head: str = ""
 ) -> Callable[[Tensors], Iterator[Work]]:
     """`attention`: how the names of layers end that follow on an attention, whose scores and sums are theirs.
 
+    `pooler`: the layer that looks at one token alone.
     `tied_head`: the embedding that is also the output's matrix; its gradient is whole when backward is through.
     """
 
@@ -67,7 +68,7 @@ def transformer(
             if module.endswith(attention):
                 width = min(count for _, count in members)  # of the bias
                 operations += 2 * sequence * width
-            yield module, members, float(operations * sequence)
+            yield module, members, float(operations * (1 if module == pooler else sequence))
         if tied_head:
             yield "head", [], float(elements(dict(layers)[tied_head]) * sequence)
 

@@ -90,6 +90,7 @@ PUBLISHED = {
             512,
             ("embeddings.word_embeddings", "embeddings.position_embeddings", "embeddings.token_type_embeddings"),
             "attention.output.dense",
+            pooler="pooler.dense",
         ),
     ),
 }
