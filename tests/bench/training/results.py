@@ -15,10 +15,13 @@ OVER_DDP = {"vgg16": 1.6}
 
 @dataclass
 class Contest:
+    """`in_order` is what a step takes at least if gradients are sent in the order backward makes them."""
+
     contender: str
     summers: int
     steps: Steps
     limit: Limit
+    in_order: float
 
     @property
     def of_limit(self) -> float:
@@ -32,6 +35,7 @@ class Contest:
             "median": self.steps.median,
             "spread": self.steps.spread,
             "limit": asdict(self.limit),
+            "in_order": self.in_order,
             "of_limit": self.of_limit,
         }
 
@@ -84,11 +88,16 @@ class Result:
             f"{self.slower:g} times as long",
             f"  {'':42} {'k':>2} {'step':>8} {'':>7} {'limit':>8} {'limit/step':>11}",
         ]
-        lines += [
-            f"  {each.contender:42} {each.summers:2} {each.steps.median:7.2f}s ±{each.steps.spread:6.1%} "
-            f"{each.limit.step:7.2f}s {each.of_limit:11.3f}"
-            for each in self.contests
-        ]
+        for each in self.contests:
+            lines.append(
+                f"  {each.contender:42} {each.summers:2} {each.steps.median:7.2f}s ±{each.steps.spread:6.1%} "
+                f"{each.limit.step:7.2f}s {each.of_limit:11.3f}"
+            )
+        for summers, each in sorted({each.summers: each for each in self.contests}.items(), reverse=True):
+            lines.append(
+                f"  k = {summers}: compute {each.limit.compute:.2f}s, bound {each.limit.bound:.2f}s, dependency "
+                f"{each.limit.dependency:.2f}s; sent in the order of backward {each.in_order:.2f}s"
+            )
         for name, ratio, aim in self.ratios():
             verdict = "" if aim is None else f"  aim {aim:.2f}{'' if ratio >= aim else '  SHORT'}"
             lines.append(f"  {name:53} {ratio:8.3f}{verdict}")

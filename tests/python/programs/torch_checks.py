@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import gleaner.torch as gln
 import numpy
 import torch
 from checking import data_of, raises, run_checks
 from gleaner import FailedPreconditionError, InvalidArgumentError
+from gleaner.torch.tensors import TORCH, TorchTensors
 from torch import nn
 
 
@@ -117,6 +120,15 @@ def check_strided_tensors() -> None:
     mine = parts[gln.rank()].clone()
     gln.push_pull_inplace(mine.t(), average=False, name="strided in place")
     assert equal(mine, ordered_sum(parts))
+
+
+def check_contiguous_tensors_are_not_copied() -> None:
+    tensor = torch.ones(500, requires_grad=True)
+    assert TORCH.contiguous(tensor) is tensor
+    copied = []
+    with mock.patch.object(TorchTensors, "copy", lambda *_: copied.append(True)):
+        gln.push_pull_inplace(tensor.detach(), name="not copied")
+    assert not copied
 
 
 def check_tensors_may_be_dropped_while_in_flight() -> None:
