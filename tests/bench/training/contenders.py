@@ -25,7 +25,7 @@ OF_OURS = {
 
 
 def ours(name: str) -> Contender:
-    """`cross` waits for parameters layer by layer, `barrier` for all in step(); `unordered` is without priorities."""
+    """`cross` waits for parameters layer by layer, `barrier` for all in step(); `cross-unordered` has no priorities."""
 
     def train(lab: Lab, flags: list[str]) -> Steps:
         return steps_of(jobs.run(lab, [PYTHON, str(WORKER), name, *flags], environment=OF_OURS), lab.workers)

@@ -12,6 +12,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 from unittest import mock
@@ -23,7 +24,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from training import traces
 from training.network import TimedNetwork
 
-Contest = Iterator[tuple[int, Callable[[], None]]]  # yields the rank and what trains a step, then ends what it began
+
+@dataclass
+class Training:
+    """What is called forward, what sums gradients and stands in for updates, and what comes between."""
+
+    rank: int
+    module: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    after_backward: Callable[[], None] = lambda: None
+
+    def forward(self) -> torch.Tensor:
+        return self.module(torch.zeros(1))
+
+    def step(self) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        self.forward().backward()
+        self.after_backward()
+        self.optimizer.step()
 
 
 class Checks(torch.optim.Optimizer):
@@ -42,7 +60,8 @@ class Checks(torch.optim.Optimizer):
                 raise RuntimeError(f"in step {step} an average is {found[0]} ... {found[1]}, not {wanted}")
 
 
-def gleaner(network: TimedNetwork, contender: str) -> Contest:
+@contextlib.contextmanager
+def gleaner(network: TimedNetwork, contender: str) -> Iterator[Training]:
     import gleaner.torch as gln
 
     gln.init()
@@ -52,61 +71,40 @@ def gleaner(network: TimedNetwork, contender: str) -> Contest:
         optimizer = gln.CrossBarrier(checks, network, prioritize=prioritize)
     else:
         optimizer = gln.DistributedOptimizer(checks, network.named_parameters(), prioritize=prioritize)
-    yield gln.rank(), lambda: one_step(network, network, optimizer)
-    optimizer.synchronize()
+    yield Training(gln.rank(), network, optimizer)
     gln.shutdown()
 
 
-def one_step(called: torch.nn.Module, network: TimedNetwork, optimizer: torch.optim.Optimizer) -> None:
-    optimizer.zero_grad(set_to_none=True)
-    called(torch.zeros(1)).backward()
-    optimizer.step()
-    network.gradients.value += 1
+@contextlib.contextmanager
+def gloo(network: TimedNetwork, arguments: argparse.Namespace) -> Iterator[Training]:
+    """DistributedDataParallel, or one all-reduce of everything when backward is through."""
+    rank, ranks = arguments.rank, arguments.ranks
+    torch.distributed.init_process_group("gloo", init_method=f"file://{arguments.meeting}", rank=rank, world_size=ranks)
 
-
-def ddp(network: TimedNetwork, bucket_mib: float) -> Contest:
-    checks = Checks(network, torch.distributed.get_world_size())
-    # Everybody's parameters are nothing; to send them around would only take time.
-    with mock.patch("torch.nn.parallel.distributed._sync_module_states"):
-        wrapped = torch.nn.parallel.DistributedDataParallel(
-            network, bucket_cap_mb=bucket_mib, gradient_as_bucket_view=True, broadcast_buffers=False
-        )
-    yield torch.distributed.get_rank(), lambda: one_step(wrapped, network, checks)
-
-
-def afterwards(network: TimedNetwork) -> Contest:
-    """One all-reduce of everything when backward is through."""
-    ranks = torch.distributed.get_world_size()
-    checks = Checks(network, ranks)
-
-    def train() -> None:
-        checks.zero_grad(set_to_none=True)
-        network(torch.zeros(1)).backward()
+    def reduce_all() -> None:
         torch.distributed.all_reduce(network.gradients.memory)
         network.gradients.memory.div_(ranks)
-        checks.step()
-        network.gradients.value += 1
 
-    yield torch.distributed.get_rank(), train
+    if arguments.contender == "after":
+        yield Training(rank, network, Checks(network, ranks), reduce_all)
+    else:
+        yield Training(rank, in_ddp(network, arguments.bucket_mib), Checks(network, ranks))
 
 
-def contend(network: TimedNetwork, arguments: argparse.Namespace) -> Contest:
-    if arguments.contender.startswith(("cross", "barrier")):
-        return gleaner(network, arguments.contender)
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{arguments.meeting}", rank=arguments.rank, world_size=arguments.ranks
-    )
-    return ddp(network, arguments.bucket_mib) if arguments.contender == "ddp" else afterwards(network)
+def in_ddp(network: TimedNetwork, bucket_mib: float) -> torch.nn.Module:
+    # Everybody's parameters are nothing; to send them around would only take time.
+    with mock.patch("torch.nn.parallel.distributed._sync_module_states"):
+        return torch.nn.parallel.DistributedDataParallel(
+            network, bucket_cap_mb=bucket_mib, gradient_as_bucket_view=True, broadcast_buffers=False
+        )
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "contender", choices=["cross", "cross-unordered", "barrier", "barrier-unordered", "ddp", "after"]
-    )
+    parser.add_argument("contender", choices=["cross", "cross-unordered", "barrier", "ddp", "after"])
     parser.add_argument("--trace", type=Path, required=True)
     parser.add_argument("--slower", type=float, default=1.0, help="by how much, than the trace says")
-    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--bucket-mib", type=float, default=25)
     parser.add_argument("--meeting", type=Path, help="of Gloo: a file that is not there yet")
@@ -119,15 +117,14 @@ def main() -> None:
     arguments = parse_arguments()
     torch.set_num_threads(1)
     network = TimedNetwork(traces.load(arguments.trace).slowed(arguments.slower))
-    with contextlib.closing(contend(network, arguments)) as contest:
-        rank, train = next(contest)
-        network.gradients.value = float(rank)
-        # A step lasts from one forward pass to the next one's begin, so one more is begun.
-        for _ in range(arguments.warmup + arguments.steps + 1):
-            train()
+    ours = arguments.contender.startswith(("cross", "barrier"))
+    with gleaner(network, arguments.contender) if ours else gloo(network, arguments) as training:
+        for step in range(arguments.warmup + arguments.steps):
+            network.gradients.value = float(training.rank + step)
+            training.step()
+        training.forward()  # a step lasts until the next one begins
         begins = network.processor.begins[arguments.warmup :]
-        print(json.dumps({"rank": rank, "step_begins": begins[:-1], "step_ends": begins[1:]}), flush=True)
-        next(contest, None)
+        print(json.dumps({"rank": training.rank, "step_begins": begins[:-1], "step_ends": begins[1:]}), flush=True)
 
 
 if __name__ == "__main__":
