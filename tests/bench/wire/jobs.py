@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any, Optional
 
 from wire.lab import ROOT, Lab
 from wire.steps import Steps
@@ -32,15 +33,22 @@ def bound(lab: Lab, tensors: list[str]) -> float:
     return float(json.loads(planned)["bound_seconds"])
 
 
+def run(
+    lab: Lab, command: list[str], local_ranks: int = 1, environment: Optional[dict[str, str]] = None
+) -> list[dict[str, Any]]:
+    """A job of `command` on the lab's hosts; the objects that its ranks wrote."""
+    launch = [GLEANER, "run", *links(lab), "--local-ranks", str(local_ranks), "--hosts", str(lab.hosts_file)]
+    launch += ["--no-prefix", "--", *command]
+    done = subprocess.run(launch, capture_output=True, text=True, env={**os.environ, **(environment or {})})
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(launch)} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
 def measure(lab: Lab, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
     """`tensors`: --bytes N or --tensors FILE."""
-    command = [GLEANER, "run", *links(lab), "--local-ranks", str(local_ranks), "--hosts", str(lab.hosts_file)]
-    command += ["--no-prefix", "--", GLEANER, "bench", "push-pull", *tensors, "--json"]
-    command += ["--steps", str(steps), "--warmup", str(warmup)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}")
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    command = [GLEANER, "bench", "push-pull", *tensors, "--json", "--steps", str(steps), "--warmup", str(warmup)]
+    lines = run(lab, command, local_ranks)
     if len({line["sha256"] for line in lines}) != 1 or len(lines) != lab.workers:
         raise RuntimeError(f"the workers' sums differ: {[line['sha256'] for line in lines]}")
     return Steps.of_ranks(lines)

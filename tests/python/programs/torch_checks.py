@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import gleaner.torch as gln
 import numpy
 import torch
 from checking import data_of, raises, run_checks
 from gleaner import FailedPreconditionError, InvalidArgumentError
+from gleaner.torch.tensors import TORCH, TorchTensors
 from torch import nn
 
 
@@ -117,6 +120,15 @@ def check_strided_tensors() -> None:
     mine = parts[gln.rank()].clone()
     gln.push_pull_inplace(mine.t(), average=False, name="strided in place")
     assert equal(mine, ordered_sum(parts))
+
+
+def check_contiguous_tensors_are_not_copied() -> None:
+    tensor = torch.ones(500, requires_grad=True)
+    assert TORCH.contiguous(tensor) is tensor
+    copied = []
+    with mock.patch.object(TorchTensors, "copy", lambda *_: copied.append(True)):
+        gln.push_pull_inplace(tensor.detach(), name="not copied")
+    assert not copied
 
 
 def check_tensors_may_be_dropped_while_in_flight() -> None:
@@ -276,6 +288,97 @@ def check_misuse_is_an_error() -> None:
     )
     raises(InvalidArgumentError, lambda: gln.DistributedOptimizer(momentum(model), named, backward_passes_per_step=0))
     raises(FailedPreconditionError, lambda: optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]}))
+
+
+def check_crossing_the_barrier_gives_the_same_parameters() -> None:
+    for make in (momentum, lambda model: torch.optim.Adam(model.parameters(), lr=0.01)):
+        for zero_late in (True, False):
+            model, expected = net(), net()
+            optimizer = gln.CrossBarrier(make(model), model)
+            reference(expected, make(expected), steps=4, detour_rank=0)
+            for step in range(4):
+                if not zero_late:
+                    optimizer.zero_grad()
+                loss = loss_of(model, gln.rank(), step, detour=gln.rank() == 0)
+                if zero_late:
+                    optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            state = model.state_dict()  # which waits
+            for name, parameter in expected.named_parameters():
+                assert equal(state[name], parameter), name
+
+
+def check_crossing_uses_the_learning_rate_of_its_step() -> None:
+    model, expected = net(), net()
+    optimizer = gln.CrossBarrier(torch.optim.SGD(model.parameters(), lr=1.0), model)
+    plain = torch.optim.SGD(expected.parameters(), lr=1.0)
+    reference(expected, plain, steps=1)
+    loss_of(model, gln.rank(), 0).backward()
+    optimizer.step()
+    optimizer.param_groups[0]["lr"] = 0.0
+    optimizer.synchronize()
+    assert_same_parameters(model, expected)
+
+
+def check_crossing_updates_each_layer_before_its_forward() -> None:
+    model = net()
+    optimizer = gln.CrossBarrier(momentum(model), model)
+    loss_of(model, gln.rank(), 0).backward()
+    optimizer.step()
+    late = optimizer._gradients.overdue
+    assert len(late) == 6, "step() waited"
+    model.first(inputs(0, 0))
+    assert late == {*model.second.parameters(), *model.sometimes.parameters()}
+    with torch.no_grad():
+        model(inputs(0, 0))
+    assert not late, "inference takes everything"
+
+
+def check_crossing_allows_clipping() -> None:
+    model, expected = net(), net()
+    crossing = gln.CrossBarrier(momentum(model), model)
+    waiting = gln.DistributedOptimizer(momentum(expected), expected.named_parameters("waiting"))
+    for step in range(3):
+        for trained, optimizer in ((model, crossing), (expected, waiting)):
+            optimizer.zero_grad()
+            loss_of(trained, gln.rank(), step).backward()
+            optimizer.synchronize()
+            nn.utils.clip_grad_norm_(trained.parameters(), 0.01)
+            with optimizer.skip_synchronize():
+                optimizer.step()
+    assert_same_parameters(model, expected)
+
+
+def check_crossing_knows_attention() -> None:
+    torch.manual_seed(1)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)
+    optimizer = gln.CrossBarrier(torch.optim.SGD(layer.parameters(), lr=0.1), layer)
+    for _ in range(3):
+        optimizer.zero_grad()
+        layer(torch.ones(3, 2, 8)).square().sum().backward()
+        optimizer.step()
+    optimizer.synchronize()
+
+
+def check_crossing_past_a_module_is_an_error() -> None:
+    class Past(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, data: torch.Tensor) -> torch.Tensor:
+            return nn.functional.linear(data, self.inner.weight)
+
+    model = Past()
+    optimizer = gln.CrossBarrier(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    message = raises(FailedPreconditionError, lambda: model(torch.ones(2, 4)).sum().backward())
+    assert "inner.weight was used before its last update" in message
+    optimizer.synchronize()
+    raises(InvalidArgumentError, lambda: optimizer.step(lambda: 0))
+    raises(InvalidArgumentError, lambda: gln.CrossBarrier(torch.optim.LBFGS(model.parameters()), model))
 
 
 def check_parameters_are_broadcast() -> None:

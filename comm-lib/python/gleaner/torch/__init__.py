@@ -13,6 +13,7 @@ from __future__ import annotations
 from gleaner.errors import GleanerError
 from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats
 from gleaner.torch.broadcast import broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from gleaner.torch.cross_barrier import CrossBarrier
 from gleaner.torch.ddp import DDPState, ddp_hook
 from gleaner.torch.operations import (
     declare,
@@ -26,6 +27,7 @@ from gleaner.torch.operations import (
 from gleaner.torch.optimizer import DistributedOptimizer
 
 __all__ = [
+    "CrossBarrier",
     "DDPState",
     "DistributedOptimizer",
     "GleanerError",

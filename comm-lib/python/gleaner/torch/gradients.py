@@ -20,21 +20,27 @@ class Gradients:
     """Averages the gradients of parameters over all ranks, in place, during backward.
 
     Declares all parameters at once, in the order backward makes them: the last first. A parameter's priority is its
-    place in the model. Hooks hold parameters, not the other way round; they live as long as the parameters.
+    place in the model; without `prioritize` they leave in the order of the declarations. Hooks hold parameters, not the
+    other way round; they live as long as the parameters.
     """
 
     def __init__(
-        self, session: Session, named_parameters: Iterable[tuple[str, torch.nn.Parameter]], passes_per_step: int
+        self,
+        session: Session,
+        named_parameters: Iterable[tuple[str, torch.nn.Parameter]],
+        passes_per_step: int,
+        prioritize: bool = True,
     ) -> None:
         if passes_per_step < 1:
             raise InvalidArgumentError(f"backward_passes_per_step must be at least 1, not {passes_per_step}")
         self._session = session
         self._passes_per_step = passes_per_step
         self._names = {parameter: name for name, parameter in named_parameters if parameter.requires_grad}
-        self._priorities = {parameter: place for place, parameter in enumerate(self._names)}
+        self._priorities = {parameter: place if prioritize else 0 for place, parameter in enumerate(self._names)}
         self._passes = dict.fromkeys(self._names, 0)
-        self._handles: dict[torch.nn.Parameter, int] = {}
-        self._addresses: set[int] = set()  # of those in flight
+        self._handles: dict[torch.nn.Parameter, tuple[int, int]] = {}  # of those in flight, and where the gradient is
+        self._addresses: set[int] = set()  # the same places
+        self._overdue: set[torch.nn.Parameter] = set()  # in flight although their step has ended
         self._synchronized = False
         self._hooks: list[Any] = []
         for parameter in reversed(list(self._names)):
@@ -48,7 +54,18 @@ class Gradients:
 
     @property
     def in_flight(self) -> bool:
-        return bool(self._handles)
+        """Whether gradients of this step are."""
+        return len(self._handles) > len(self._overdue)
+
+    @property
+    def overdue(self) -> set[torch.nn.Parameter]:
+        """Those whose gradients postpone() left in flight."""
+        return self._overdue
+
+    @property
+    def synchronized(self) -> bool:
+        """Whether all of this step's gradients are averages."""
+        return self._synchronized
 
     def synchronize(self) -> None:
         """Waits until all gradients are averages. Parameters that backward did not reach contribute zeros.
@@ -57,26 +74,48 @@ class Gradients:
         """
         if self._synchronized:
             return
+        self.start_rest()
+        try:
+            self.finish(list(self._handles))
+        finally:
+            for state in (self._handles, self._addresses, self._overdue):
+                state.clear()
+        self._synchronized = True
+
+    def start_rest(self) -> None:
+        """Sends what backward did not reach, as zeros."""
         for parameter in self._names:
             if parameter not in self._handles:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
                 self._start(parameter)
-        handles, self._handles = self._handles, {}
-        try:
-            for handle in handles.values():
-                self._session.synchronize(handle)
-        finally:
-            self._passes = dict.fromkeys(self._names, 0)
-            self._addresses.clear()
-        self._synchronized = True
+        self._passes = dict.fromkeys(self._names, 0)
+
+    def finish(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """Waits until the gradients of these, all of them in flight, are averages."""
+        for parameter in parameters:
+            handle, address = self._handles.pop(parameter)
+            self._addresses.discard(address)
+            self._overdue.discard(parameter)
+            self._session.synchronize(handle)
 
     def end_step(self) -> None:
         """The next backward begins a new step."""
         self._synchronized = False
         self._session.step()
 
+    def postpone(self) -> None:
+        """Ends the step with all gradients in flight; finish() each before the next forward pass needs it."""
+        self.start_rest()
+        self._overdue.update(self._handles)
+        self.end_step()
+
     def _on_gradient(self, parameter: torch.nn.Parameter) -> None:
+        if parameter in self._overdue:
+            raise FailedPreconditionError(
+                f"{self._names[parameter]} was used before its last update, since the module that holds it was not "
+                "called; call optimizer.synchronize() before the forward pass, or use DistributedOptimizer"
+            )
         if parameter in self._handles:
             raise FailedPreconditionError(
                 f"the gradient of {self._names[parameter]} was computed more than {self._passes_per_step} times before "
@@ -91,8 +130,9 @@ class Gradients:
         # Autograd may give two parameters one gradient, each a view of the same memory; each result needs its own.
         if parameter.grad.data_ptr() in self._addresses:
             parameter.grad = parameter.grad.clone()
-        self._addresses.add(parameter.grad.data_ptr())
-        self._handles[parameter] = exchange.push_pull_async(
+        address = parameter.grad.data_ptr()
+        self._addresses.add(address)
+        handle = exchange.push_pull_async(
             self._session,
             TORCH,
             parameter.grad,
@@ -101,6 +141,7 @@ class Gradients:
             priority=self._priorities[parameter],
             in_place=True,
         )
+        self._handles[parameter] = (handle, address)
 
     def _tensor_name(self, parameter: torch.nn.Parameter) -> str:
         return f"gradient.{self._names[parameter]}"

@@ -13,7 +13,7 @@ from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.torch.gradients import Gradients
 
 
-class _AveragesGradients:
+class AveragesGradients:
     """What DistributedOptimizer mixes in before the user's own optimizer class."""
 
     _gradients: Gradients
@@ -68,6 +68,7 @@ def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
     named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]] = None,
     backward_passes_per_step: int = 1,
+    prioritize: bool = True,
 ) -> torch.optim.Optimizer:
     """An optimizer of the same class whose step() uses gradients averaged over all ranks.
 
@@ -75,19 +76,31 @@ def DistributedOptimizer(
     schedulers. Each gradient leaves as soon as backward has made it, after `backward_passes_per_step` passes that
     accumulate (they are added, not averaged). All ranks need the same parameters; one that got no gradient on a rank
     counts as zeros there. Pass model.named_parameters(), in the order forward uses them, as the front layers are sent
-    first; without it parameters are named by place. Use gleaner.torch.broadcast_parameters() before the first step.
+    first; without it parameters are named by place. `prioritize=False` sends gradients in the order they are made.
+    Use gleaner.torch.broadcast_parameters() before the first step.
     """
+    return with_gradients(AveragesGradients, optimizer, named_parameters, backward_passes_per_step, prioritize)
+
+
+def with_gradients(
+    kind: type[AveragesGradients],
+    optimizer: torch.optim.Optimizer,
+    named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]],
+    backward_passes_per_step: int,
+    prioritize: bool,
+) -> torch.optim.Optimizer:
+    """`optimizer` with `kind` mixed in, and Gradients of its parameters."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if named_parameters is None:
         named = [(f"parameter.{place}", parameter) for place, parameter in enumerate(parameters)]
     else:
         named = list(named_parameters)
     _check_names(named, parameters)
-    kind = type(optimizer.__class__.__name__, (_AveragesGradients, optimizer.__class__), {})
-    distributed = kind.__new__(kind)
+    mixed = type(optimizer.__class__.__name__, (kind, optimizer.__class__), {})
+    distributed = mixed.__new__(mixed)
     distributed.__dict__.update(optimizer.__dict__)
     distributed.__dict__.pop("step", None)  # a scheduler's wrapper of the original's, which would go around ours
-    distributed._gradients = Gradients(process.current(), named, backward_passes_per_step)
+    distributed._gradients = Gradients(process.current(), named, backward_passes_per_step, prioritize)
     distributed._should_synchronize = True
     return distributed
 

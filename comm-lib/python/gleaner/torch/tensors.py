@@ -34,7 +34,7 @@ class TorchTensors:
         return tensor.numel()
 
     def contiguous(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.detach().contiguous()
+        return tensor if tensor.is_contiguous() else tensor.detach().contiguous()
 
     def empty_like(self, tensor: torch.Tensor) -> torch.Tensor:
         return torch.empty_like(tensor, memory_format=torch.contiguous_format)

@@ -1,0 +1,133 @@
+"""CrossBarrier: step() does not wait; each layer of the next forward pass waits for its own parameters.
+
+So the sums of the back layers travel while the front layers compute, and a step takes about the longer of computation
+and communication instead of their sum. Source: ByteScheduler §3 ("crossing global barriers"), BytePS §6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Callable, Optional
+
+import torch
+
+from gleaner.errors import InvalidArgumentError
+from gleaner.torch.optimizer import AveragesGradients, with_gradients
+
+
+class _UpdatesInForward(AveragesGradients):
+    """What CrossBarrier mixes in before the user's own optimizer class.
+
+    A parameter is late from step() until its average is there and the wrapped optimizer has updated it, which happens
+    on the caller's thread: before the forward of the module that holds it, or when anything else asks for it.
+    """
+
+    _group_of: dict[torch.nn.Parameter, int]
+    _groups: list[dict[str, Any]]  # as they were when step() was called: schedulers change the optimizer's own
+    _clear: Optional[Callable[[], None]]  # the zero_grad() that late gradients have yet to get
+
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+        """Returns when all gradients are on their way; their averages are used when forward needs the parameters."""
+        if closure is not None:
+            raise InvalidArgumentError(
+                "CrossBarrier takes no closure, which needs all updates at once; use DistributedOptimizer"
+            )
+        self.settle()
+        self._clear = None
+        if self._gradients.synchronized or not self._should_synchronize:
+            return super().step()
+        self._groups = [dict(group) for group in self.param_groups]
+        self._gradients.postpone()
+        return None
+
+    step.hooked = True  # as AveragesGradients.step
+
+    def synchronize(self) -> None:
+        """After step(): waits until every parameter is updated. Before it: until every gradient is an average."""
+        self.settle()
+        if self._gradients.in_flight:
+            super().synchronize()
+
+    def zero_grad(self, *args: Any, **kwargs: Any) -> None:
+        """As ever, but late gradients are cleared once they are used."""
+        on_time = [each for each in self._group_of if each not in self._gradients.overdue]
+        with self._only(self.param_groups, on_time):
+            super().zero_grad(*args, **kwargs)
+        clear = super(AveragesGradients, self).zero_grad
+        self._clear = lambda: clear(*args, **kwargs)
+
+    def state_dict(self) -> dict[str, Any]:
+        self.settle()
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.settle()
+        super().load_state_dict(state_dict)
+
+    def settle(self, parameters: Optional[Iterable[torch.nn.Parameter]] = None) -> None:
+        """Waits for the averages of those of `parameters`, by default of all, that are late, and updates them."""
+        overdue = self._gradients.overdue
+        late = list(overdue) if parameters is None else [each for each in parameters if each in overdue]
+        if not late:
+            return
+        self._gradients.finish(late)
+        with self._only(self._groups, late):
+            super(AveragesGradients, self).step()
+            if self._clear is not None:
+                self._clear()
+
+    @contextmanager
+    def _only(self, groups: list[dict[str, Any]], parameters: Iterable[torch.nn.Parameter]) -> Iterator[None]:
+        """Within it the optimizer has `groups`, and in them no parameters but these."""
+        chosen: dict[int, list[torch.nn.Parameter]] = {}
+        for parameter in parameters:
+            if parameter in self._group_of:
+                chosen.setdefault(self._group_of[parameter], []).append(parameter)
+        kept = self.param_groups
+        self.param_groups = [{**groups[number], "params": members} for number, members in chosen.items()]
+        try:
+            yield
+        finally:
+            self.param_groups = kept
+
+
+def CrossBarrier(
+    optimizer: torch.optim.Optimizer,
+    model: torch.nn.Module,
+    backward_passes_per_step: int = 1,
+    prioritize: bool = True,
+) -> torch.optim.Optimizer:
+    """A DistributedOptimizer of all of the model's parameters whose step() returns before the averages are there.
+
+    Every module of `model` waits, when it is called, for the parameters it holds itself. The parameters are the same,
+    bit for bit, as with DistributedOptimizer. Read them through model.state_dict(), or after synchronize(): until
+    then some are a step old. For optimizers that update each parameter by its own gradient alone: all of
+    torch.optim but LBFGS. A module that uses parameters of one it does not call is told so by an error in backward.
+    """
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise InvalidArgumentError("LBFGS needs all gradients at once; use DistributedOptimizer")
+    crossing = with_gradients(
+        _UpdatesInForward, optimizer, model.named_parameters(), backward_passes_per_step, prioritize
+    )
+    crossing._group_of = {
+        parameter: number for number, group in enumerate(optimizer.param_groups) for parameter in group["params"]
+    }
+    crossing._groups, crossing._clear = [], None
+    for module in model.modules():
+        module.register_forward_pre_hook(_settle_before(crossing))
+    model._register_state_dict_hook(lambda *_: crossing.settle())  # its tensors share memory with the parameters
+    return crossing
+
+
+def _settle_before(optimizer: _UpdatesInForward) -> Callable[[torch.nn.Module, Any], None]:
+    def settle(module: torch.nn.Module, _: Any) -> None:
+        if not optimizer._gradients.overdue:
+            return
+        if not torch.is_grad_enabled():  # inference takes shortcuts past modules
+            optimizer.settle()
+            return
+        # MultiheadAttention uses the parameters of a module that it does not call.
+        optimizer.settle(module.parameters(recurse=isinstance(module, torch.nn.MultiheadAttention)))
+
+    return settle

@@ -1,0 +1,131 @@
+"""One rank of a job that trains a trace; what it measured is a line of JSON.
+
+Under `gleaner run` it uses gleaner.torch, otherwise torch.distributed's Gloo. Updates of parameters take no time for
+anybody: in their place, the first and last element of every average are checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+from unittest import mock
+
+import torch
+import torch.distributed
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from training import traces
+from training.network import TimedNetwork
+
+
+@dataclass
+class Training:
+    """What is called forward, what sums gradients and stands in for updates, and what comes between."""
+
+    rank: int
+    module: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    after_backward: Callable[[], None] = lambda: None
+
+    def forward(self) -> torch.Tensor:
+        return self.module(torch.zeros(1))
+
+    def step(self) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        self.forward().backward()
+        self.after_backward()
+        self.optimizer.step()
+
+
+class Checks(torch.optim.Optimizer):
+    """Stands in for updates: rank r contributed r + step."""
+
+    def __init__(self, network: TimedNetwork, ranks: int) -> None:
+        super().__init__(network.parameters(), {})
+        self._ranks = ranks
+
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> None:
+        for parameter in (parameter for group in self.param_groups for parameter in group["params"]):
+            step = self.state[parameter]["step"] = self.state[parameter].get("step", -1) + 1
+            wanted = step + (self._ranks - 1) / 2
+            found = parameter.grad[[0, -1]].tolist()
+            if not all(math.isclose(each, wanted, rel_tol=1e-5) for each in found):
+                raise RuntimeError(f"in step {step} an average is {found[0]} ... {found[1]}, not {wanted}")
+
+
+@contextlib.contextmanager
+def gleaner(network: TimedNetwork, contender: str) -> Iterator[Training]:
+    import gleaner.torch as gln
+
+    gln.init()
+    prioritize = not contender.endswith("unordered")
+    checks = Checks(network, gln.size())
+    if contender.startswith("cross"):
+        optimizer = gln.CrossBarrier(checks, network, prioritize=prioritize)
+    else:
+        optimizer = gln.DistributedOptimizer(checks, network.named_parameters(), prioritize=prioritize)
+    yield Training(gln.rank(), network, optimizer)
+    gln.shutdown()
+
+
+@contextlib.contextmanager
+def gloo(network: TimedNetwork, arguments: argparse.Namespace) -> Iterator[Training]:
+    """DistributedDataParallel, or one all-reduce of everything when backward is through."""
+    rank, ranks = arguments.rank, arguments.ranks
+    torch.distributed.init_process_group("gloo", init_method=f"file://{arguments.meeting}", rank=rank, world_size=ranks)
+
+    def reduce_all() -> None:
+        torch.distributed.all_reduce(network.gradients.memory)
+        network.gradients.memory.div_(ranks)
+
+    if arguments.contender == "after":
+        yield Training(rank, network, Checks(network, ranks), reduce_all)
+    else:
+        yield Training(rank, in_ddp(network, arguments.bucket_mib), Checks(network, ranks))
+
+
+def in_ddp(network: TimedNetwork, bucket_mib: float) -> torch.nn.Module:
+    # Everybody's parameters are nothing; to send them around would only take time.
+    with mock.patch("torch.nn.parallel.distributed._sync_module_states"):
+        return torch.nn.parallel.DistributedDataParallel(
+            network, bucket_cap_mb=bucket_mib, gradient_as_bucket_view=True, broadcast_buffers=False
+        )
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("contender", choices=["cross", "cross-unordered", "barrier", "ddp", "after"])
+    parser.add_argument("--trace", type=Path, required=True)
+    parser.add_argument("--slower", type=float, default=1.0, help="by how much, than the trace says")
+    parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--warmup", type=int, default=1)
+    parser.add_argument("--bucket-mib", type=float, default=25)
+    parser.add_argument("--meeting", type=Path, help="of Gloo: a file that is not there yet")
+    parser.add_argument("--rank", type=int)
+    parser.add_argument("--ranks", type=int)
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    torch.set_num_threads(1)
+    network = TimedNetwork(traces.load(arguments.trace).slowed(arguments.slower))
+    ours = arguments.contender.startswith(("cross", "barrier"))
+    with gleaner(network, arguments.contender) if ours else gloo(network, arguments) as training:
+        for step in range(arguments.warmup + arguments.steps):
+            network.gradients.value = float(training.rank + step)
+            training.step()
+        training.forward()  # a step lasts until the next one begins
+        begins = network.processor.begins[arguments.warmup :]
+        print(json.dumps({"rank": training.rank, "step_begins": begins[:-1], "step_ends": begins[1:]}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
