@@ -1,4 +1,4 @@
-"""Steps of ours: a job of `gleaner bench push-pull` in a lab, and the bound of its plan."""
+"""Steps of ours: jobs of `gleaner bench push-pull` on hosts, and the bound of their plans."""
 
 from __future__ import annotations
 
@@ -6,41 +6,91 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Optional
 
-from wire.lab import ROOT, Lab
+from wire.lab import ROOT, Part
 from wire.steps import Steps
 
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
 GLEANER = str(BUILD / "bin" / "gleaner")
 
 
-def links(lab: Lab) -> list[str]:
-    def listed(kind: str, count: int) -> str:
-        return ",".join(f"{lab.payload_of(f'{kind}{i}') / 1e6:.3f}Mbit" for i in range(count))
-
-    flags = ["--workers", str(lab.workers), "--summers", str(lab.summers)]
-    flags += ["--worker-bandwidths", listed("worker", lab.workers)]
-    if lab.summers:
-        flags += ["--summer-bandwidths", listed("summer", lab.summers)]
+def links(part: Part) -> list[str]:
+    """What a user would tell of the machines; of the loopback nobody tells anything."""
+    flags = ["--workers", str(part.n), "--summers", str(part.k)]
+    if part.lab.setting.loopback:
+        return flags
+    for kind, hosts in (("worker", part.workers), ("summer", part.summers)):
+        if hosts:
+            rates = ",".join(f"{part.lab.payload_of(host) / 1e6:.3f}Mbit" for host in hosts)
+            flags += [f"--{kind}-bandwidths", rates]
     return flags
 
 
-def bound(lab: Lab, tensors: list[str]) -> float:
+def bound(part: Part, tensors: list[str]) -> float:
     """Seconds that a step takes at best, by the model for these links."""
-    command = [GLEANER, "plan", *links(lab), *tensors, "-o", "json"]
+    command = [GLEANER, "plan", *links(part), *tensors, "-o", "json"]
     planned = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return float(json.loads(planned)["bound_seconds"])
 
 
-def measure(lab: Lab, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
-    """`tensors`: --bytes N or --tensors FILE."""
-    command = [GLEANER, "run", *links(lab), "--local-ranks", str(local_ranks), "--hosts", str(lab.hosts_file)]
-    command += ["--no-prefix", "--", GLEANER, "bench", "push-pull", *tensors, "--json"]
-    command += ["--steps", str(steps), "--warmup", str(warmup)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr[-2000:]}")
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if len({line["sha256"] for line in lines}) != 1 or len(lines) != lab.workers:
-        raise RuntimeError(f"the workers' sums differ: {[line['sha256'] for line in lines]}")
-    return Steps.of_ranks(lines)
+class Job:
+    """`tensors`: --bytes N or --tensors FILE. Ends with the with-statement, whatever happens."""
+
+    def __init__(
+        self, part: Part, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1, name: str = "bench"
+    ) -> None:
+        self.part = part
+        self._command = [GLEANER, "run", *links(part), "--local-ranks", str(local_ranks), "--job", name]
+        if not part.lab.setting.loopback:
+            self._command += ["--hosts", str(part.hosts_file())]
+        self._command += ["--no-prefix", "--", GLEANER, "bench", "push-pull", *tensors, "--json"]
+        self._command += ["--steps", str(steps), "--warmup", str(warmup)]
+        self._process: Optional[subprocess.Popen[str]] = None
+
+    def __enter__(self) -> Job:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process and self._process.poll() is None:
+            self._process.terminate()  # it ends its members, too
+            self._process.communicate()
+
+    def steps(self, timeout: float) -> Steps:
+        """Once it has ended."""
+        assert self._process is not None
+        out, err = self._process.communicate(timeout=timeout)
+        if self._process.returncode != 0:
+            raise RuntimeError(f"{' '.join(self._command)} ended with {self._process.returncode}: {err[-2000:]}")
+        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        if len({line["sha256"] for line in lines}) != 1 or len(lines) != self.part.n:
+            raise RuntimeError(f"the workers' sums differ: {[line['sha256'] for line in lines]}")
+        return Steps.of_ranks(lines)
+
+
+TIMEOUT = 1800.0  # of any single job: it hangs
+
+
+def measure(part: Part, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
+    with Job(part, tensors, steps, warmup, local_ranks) as job:
+        return job.steps(TIMEOUT)
+
+
+def write_list(folder: Path, count: int, bytes_: int) -> list[str]:
+    """A list of `count` tensors, as --tensors has it."""
+    path = folder / f"tensors-{count}-{bytes_}.json"
+    path.write_text(json.dumps([{"name": f"t{i}", "bytes": bytes_} for i in range(count)]))
+    return ["--tensors", str(path)]
+
+
+def model(name: str) -> list[str]:
+    """A real model's list."""
+    return ["--tensors", str(ROOT / "examples" / "models" / f"{name}.json")]
+
+
+def bytes_of(tensors: list[str]) -> int:
+    """Of all tensors of --bytes N or --tensors FILE."""
+    if tensors[0] == "--bytes":
+        return int(tensors[1])
+    return sum(entry["bytes"] for entry in json.loads(Path(tensors[1]).read_text()))
