@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
 from typing import Any
 
-from wire import iperf, jobs
+from wire import iperf, jobs, kernel
 from wire.efficiency import EIGHT, STEP, nominal_bound, one
 from wire.lab import Lab, Part
 from wire.processes import Watch, between
@@ -17,14 +15,6 @@ from wire.steps import Steps, paces, spread
 IPERF_SECONDS = 8
 LONG, SMALL = 10_000, 16384  # steps, and bytes of each, in which memory is to stay as it is
 SAMPLE_BYTES = 16  # that `bench push-pull` itself keeps of each step: when it began and ended
-
-
-def sum_seconds_per_byte(sources: int, bytes_: int) -> float:
-    """Processor time of the bare kernel for each byte that is summed up."""
-    command = [jobs.GLEANER, "bench", "sum", "--dtype", "fp32", "--sources", str(sources), "--bytes", str(bytes_)]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-    rate = json.loads(done.stdout)["sum_bytes_per_second"]  # of what is read and written
-    return float((sources + 1) / sources / rate)
 
 
 def processor(lab: Lab, steps: int) -> Measured:
@@ -40,7 +30,7 @@ def processor(lab: Lab, steps: int) -> Measured:
     bare = {
         "receive": iperf.processor_seconds_per_byte(lab, pairs, IPERF_SECONDS, sends=False),
         "send": iperf.processor_seconds_per_byte(lab, pairs, IPERF_SECONDS, sends=True),
-        "sum": sum_seconds_per_byte(part.n, 16384),
+        "sum": kernel.seconds_per_byte(part.n, 16384),
     }
     figures = {f"{name}_seconds_per_gb": 1e9 * value for name, value in bare.items()}
     figures["summer_seconds_per_gb"] = 1e9 * statistics.mean(ours)

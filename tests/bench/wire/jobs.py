@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 from typing import Optional
 
@@ -34,6 +36,14 @@ def bound(part: Part, tensors: list[str]) -> float:
     return float(json.loads(planned)["bound_seconds"])
 
 
+def lines_of(output: str) -> list[str]:
+    """Each worker's JSON. `gleaner run` cuts lines of more than 64 KiB into pieces, each after the worker's name."""
+    whole: dict[str, str] = defaultdict(str)
+    for name, piece in re.findall(r"^\[(worker [0-9.]+)\] (.*)$", output, re.MULTILINE):
+        whole[name] += piece
+    return list(whole.values())
+
+
 class Job:
     """`tensors`: --bytes N or --tensors FILE. Ends with the with-statement, whatever happens."""
 
@@ -44,7 +54,7 @@ class Job:
         self._command = [GLEANER, "run", *links(part), "--local-ranks", str(local_ranks), "--job", name]
         if not part.lab.setting.loopback:
             self._command += ["--hosts", str(part.hosts_file())]
-        self._command += ["--no-prefix", "--", GLEANER, "bench", "push-pull", *tensors, "--json"]
+        self._command += ["--", GLEANER, "bench", "push-pull", *tensors, "--json"]
         self._command += ["--steps", str(steps), "--warmup", str(warmup)]
         self._process: Optional[subprocess.Popen[str]] = None
 
@@ -63,7 +73,7 @@ class Job:
         out, err = self._process.communicate(timeout=timeout)
         if self._process.returncode != 0:
             raise RuntimeError(f"{' '.join(self._command)} ended with {self._process.returncode}: {err[-2000:]}")
-        lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        lines = [json.loads(line) for line in lines_of(out)]
         if len({line["sha256"] for line in lines}) != 1 or len(lines) != self.part.n:
             raise RuntimeError(f"the workers' sums differ: {[line['sha256'] for line in lines]}")
         return Steps.of_ranks(lines)

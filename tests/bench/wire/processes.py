@@ -32,10 +32,10 @@ def sample(pid: int) -> Sample:
 
 
 class Watch:
-    """Samples, while its with-statement lasts, the process of each host whose command's name starts with `command`."""
+    """Samples, while its with-statement lasts, the process of each host whose name is one of ours."""
 
-    def __init__(self, part: Part, command: str = "gleaner", period: float = 0.25) -> None:
-        self._part, self._command, self._period = part, command, period
+    def __init__(self, part: Part, period: float = 0.25) -> None:
+        self._part, self._period = part, period
         self.samples: dict[str, list[Sample]] = defaultdict(list)
         self._pids: dict[str, int] = {}
         self._end = threading.Event()
@@ -64,7 +64,7 @@ class Watch:
         space = self._part.lab.prefix(host)[-1]
         listed = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True).stdout
         for pid in map(int, listed.split()):
-            if Path(f"/proc/{pid}/comm").read_text().startswith(self._command):
+            if Path(f"/proc/{pid}/comm").read_text().startswith(("gleaner", "gln-")):
                 self._pids[host] = pid
 
 
