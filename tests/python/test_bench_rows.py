@@ -12,7 +12,8 @@ from conftest import GLEANER, ROOT, require_build
 
 BENCH = ROOT / "tests" / "bench"
 sys.path.insert(0, str(BENCH))
-from wire import model, table  # noqa: E402
+from wire import model, record, table  # noqa: E402
+from wire.jobs import lines_of  # noqa: E402
 from wire.lab import Setting, bits_per_second  # noqa: E402
 from wire.processes import Sample, between  # noqa: E402
 from wire.row import Measured, Row, enough, estimate  # noqa: E402
@@ -31,6 +32,11 @@ def test_a_step_takes_from_the_first_begin_to_the_last_end() -> None:
     ])  # fmt: skip
     assert steps.seconds == [3.0, 1.5]
     assert steps.median == 2.25
+
+
+def test_a_long_line_of_a_worker_is_put_together_again() -> None:
+    output = '[worker 0] {"begins":[1,\n[worker 1] {"begins":[3,\n[worker 1] 4]}\n[worker 0] 2]}\nnot ours\n'
+    assert [json.loads(line)["begins"] for line in lines_of(output)] == [[1, 2], [3, 4]]
 
 
 def test_paces_are_those_of_the_time_that_all_jobs_share() -> None:
@@ -138,3 +144,20 @@ def test_tables_say_what_is_met_short_and_failed() -> None:
     assert lines[1] == "| less | ≤ 1 | 1.500 ± 0.100 | short |"
     assert "failed" in lines[2]
     assert table.verdict(entries[2]) == "FAILED: why"
+
+
+def test_a_record_is_kept_with_how_it_was_taken_and_judged_with_a_wide_margin(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    record.write(path, "guard --record", {"processors": 2}, {"a row": 0.91})
+    assert record.read(path) == {"a row": 0.91}
+    assert json.loads(path.read_text())["command"] == "guard --record"
+    assert not record.too_low(0.73, 0.91)
+    assert record.too_low(0.72, 0.91)
+    assert "below 0.8 of the record" in record.judge("a row", 0.5, 0.91)
+    assert record.judge("a row", 2.0, 0.91).endswith("ok")
+
+
+def test_the_record_has_every_row_of_the_guard() -> None:
+    from wire import short
+
+    assert list(record.read(BENCH / "record.json")) == [row.name for row in short.rows()]

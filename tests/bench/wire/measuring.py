@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
-from wire import peers, table
+from wire import table
 from wire.lab import Lab, Setting
 from wire.row import Measured, Row
 
@@ -33,11 +33,6 @@ class Labs:
         lab, self._lab = self._lab, None
         if lab is not None:
             lab.__exit__(None, None, None)
-
-
-def build_peers(rows: list[Row]) -> None:
-    if any(row.peers for row in rows):
-        peers.build()
 
 
 def measure(rows: list[Row], steps: int, tell: Callable[[int, Row], None]) -> Iterator[tuple[Row, dict[str, Any]]]:

@@ -24,11 +24,15 @@ exec ip netns exec "$(sed -n "s/^$host //p" "$GLEANER_LAB_SPACES")" sh -c "$*"
 TIMEOUT = 1800.0
 
 
-def build() -> None:
-    for command in (["cmake", "-S", SOURCE, "-B", PROGRAMS, "-G", "Ninja"], ["ninja", "-C", PROGRAMS]):
+def build(with_mpi: bool = True) -> None:
+    configure = ["cmake", "-S", SOURCE, "-B", PROGRAMS, "-G", "Ninja", f"-DGLEANER_PEERS_MPI={with_mpi}"]
+    for command in (configure, ["ninja", "-C", PROGRAMS]):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            raise RuntimeError(f"the peers can't be built ({SOURCE}): {done.stdout[-1500:]}{done.stderr[-1500:]}")
+            raise RuntimeError(
+                f"the peers can't be built ({SOURCE}); `scripts/bootstrap bench` installs what they need: "
+                f"{done.stdout[-1500:]}{done.stderr[-1500:]}"
+            )
 
 
 def sizes(tensors: list[int], folder: Path) -> list[str]:
