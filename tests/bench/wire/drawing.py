@@ -105,6 +105,11 @@ def latency(rows: list[dict[str, Any]], folder: Path) -> Path | None:
     return save(folder, "latency")
 
 
+def all_of_rows(rows: list[dict[str, Any]], folder: Path) -> list[Path]:
+    drawn = [draw(rows, folder) for draw in (efficiency, bars, latency)]
+    return [path for path in drawn if path]
+
+
 def growth(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
     """A plot for each thing that grows, lines of one unit together; each with a straight line to compare with."""
     paths = []

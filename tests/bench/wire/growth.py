@@ -49,6 +49,19 @@ def exponents(points: list[tuple[float, float]]) -> dict[str, float]:
     return {"exponent": slope, "last_exponent": (y1 - y0) / (x1 - x0)}
 
 
+def markdown(entries: list[dict[str, Any]]) -> str:
+    """As docs show it."""
+    lines = ["| | from | to | exponent | at the end |", "|---|---|---|---|---|"]
+    for entry in entries:
+        if "error" in entry:
+            lines.append(f"| {entry['line']} | failed | | | |")
+            continue
+        ends = [f"{entry['x']} {x:g}: {y:.3g} {entry['unit']}" for x, y in (entry["points"][0], entry["points"][-1])]
+        numbers = f"{entry['exponent']:.2f} | {entry['last_exponent']:.2f}"
+        lines.append(f"| {entry['line']} | {ends[0]} | {ends[1]} | {numbers} |")
+    return "\n".join(lines)
+
+
 def by_workers(lab: Lab, steps: int) -> Points:
     for n in (2, 4, 8, 16, 32):
         yield n, jobs.measure(lab.part(n, 0), one(SMALL), 20 * steps, 20).median
