@@ -15,7 +15,7 @@ from wire import jobs
 from wire.efficiency import one
 from wire.lab import Lab, Setting
 from wire.row import MIB
-from wire.steps import Steps
+from wire.steps import Steps, paces
 
 Points = Iterator[tuple[float, float]]
 SMALL = 4096
@@ -110,19 +110,14 @@ def start_by_tensors(lab: Lab, steps: int) -> Points:
 
 
 def by_jobs(lab: Lab, steps: int) -> Points:
-    """Median step while all of them are at it."""
+    """Of each job, while all of them are at it."""
     for count in (1, 2, 4, 8, 16):
         with ExitStack() as stack:
             part = lab.part(2, 1)
             many = 50_000 // count  # some seconds of each: they do not start at the same moment
             started = [stack.enter_context(jobs.Job(part, one(SMALL), many, 20, name=f"job{i}")) for i in range(count)]
             found = [job.steps(jobs.TIMEOUT) for job in started]
-        begin, end = max(each.begins[0] for each in found), min(each.ends[-1] for each in found)
-        within = [done - begun for each in found for begun, done in zip(each.begins, each.ends)
-                  if begin <= begun and done <= end]  # fmt: skip
-        if not within:
-            raise RuntimeError(f"{count} jobs were never all at it at the same time: they start too far apart")
-        yield count, sorted(within)[len(within) // 2]
+        yield count, count / sum(paces(found))
 
 
 def planned(grows: str, value: str) -> Callable[[Lab, int], Points]:
