@@ -111,7 +111,7 @@ def all_of_rows(rows: list[dict[str, Any]], folder: Path) -> list[Path]:
 
 
 def growth(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
-    """A plot for each thing that grows, lines of one unit together; each with a straight line to compare with."""
+    """A plot for each thing that grows, lines of one unit together, beside straight lines through their last points."""
     paths = []
     usable = [line for line in lines if "error" not in line]
     for x, unit in sorted({(line["x"], line["unit"]) for line in usable}):
@@ -119,8 +119,8 @@ def growth(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
             points = [(at, value) for at, value in line["points"] if value > 0]
             label = f"{line['line']} ({line['exponent']:.2f}, at the end {line['last_exponent']:.2f})"
             (curve,) = pyplot.loglog(*zip(*points), label=label, marker="o", markersize=3, linewidth=1)
-            (x0, y0), (x1, _) = points[0], points[-1]
-            pyplot.loglog([x0, x1], [y0, y0 * x1 / x0], color=curve.get_color(), linewidth=0.6, linestyle=":")
+            (x0, _), (x1, y1) = points[0], points[-1]
+            pyplot.loglog([x0, x1], [y1 * x0 / x1, y1], color=curve.get_color(), linewidth=0.6, linestyle=":")
         pyplot.xlabel(x)
         pyplot.ylabel({"s": "seconds", "bytes": "bytes"}[unit])
         paths.append(save(folder, f"growth-{x}{'-bytes' if unit == 'bytes' else ''}"))
