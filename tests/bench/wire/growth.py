@@ -14,6 +14,7 @@ from typing import Any, Callable
 from wire import jobs
 from wire.efficiency import one
 from wire.lab import Lab, Setting
+from wire.processes import Watch, between
 from wire.row import MIB
 from wire.steps import Steps, paces
 
@@ -62,9 +63,34 @@ def markdown(entries: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+WORKERS = (2, 4, 8, 16, 32)
+
+
+def small_step(lab: Lab, n: int) -> dict[str, float]:
+    """Of n workers: its time, and the processor time that each of them takes for it and for the barrier before it."""
+
+    def measure() -> dict[str, float]:
+        part = lab.part(n, 0)
+        with Watch(part) as watch:
+            found = jobs.measure(part, one(SMALL), 20_000 // n, 20)
+        used = 0.0
+        for samples in watch.samples.values():
+            taken = between(samples, found.begins[0], found.ends[-1])
+            passed = taken[-1].time - taken[0].time
+            used += (taken[-1].processor_seconds - taken[0].processor_seconds) / passed
+        return {"step": found.median, "processor": used / paces([found])[0] / n}
+
+    return dict(lab.once(("small step", n), measure))
+
+
 def by_workers(lab: Lab, steps: int) -> Points:
-    for n in (2, 4, 8, 16, 32):
-        yield n, jobs.measure(lab.part(n, 0), one(SMALL), 20 * steps, 20).median
+    for n in WORKERS:
+        yield n, small_step(lab, n)["step"]
+
+
+def processor_by_workers(lab: Lab, steps: int) -> Points:
+    for n in WORKERS:
+        yield n, small_step(lab, n)["processor"]
 
 
 def by_summers(lab: Lab, steps: int) -> Points:
@@ -151,6 +177,7 @@ def lines() -> list[Line]:
     seconds = "s"
     return [
         Line("step of 4 KiB by workers, k = 0, no limit", "workers", seconds, NO_LIMIT, by_workers),
+        Line("processor time of each worker for it", "workers", seconds, NO_LIMIT, processor_by_workers),
         Line("step of 1 MiB by summers, n = 8, no limit", "summers", seconds, NO_LIMIT, by_summers),
         Line("step of 2 MiB at 20 Mbit/s over its bound by workers, k = 0", "workers", seconds, SLOW, over_bound),
         Line("step of 2 MiB at 20 Mbit/s over its bound by summers, n = 8", "summers", seconds, SLOW,
