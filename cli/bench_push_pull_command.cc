@@ -83,6 +83,10 @@ class Bench {
     // Warming up takes the data of step 0, so that what is measured does not depend on it.
     for (uint64_t i = 0; i < flags_.warmup; ++i) GLN_RETURN_IF_ERROR(step(0, oracle).status());
     Result result;
+    // So that a process that is looked at from outside keeps its size.
+    const uint64_t expected = std::min<uint64_t>(flags_.steps, 1 << 20);
+    result.step_begins.reserve(expected);
+    result.step_ends.reserve(expected);
     for (uint64_t i = 0; i < flags_.steps; ++i) {
       GLN_ASSIGN_OR_RETURN(const Span span, step(i, oracle));
       result.step_begins.push_back(absl::ToDoubleSeconds(span.begin));

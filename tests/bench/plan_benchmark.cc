@@ -1,9 +1,10 @@
-// How long planning takes. Run: build/release/tests/plan_benchmark
+// How long planning takes, and how large what members are sent of it. Run: build/release/tests/plan_benchmark
 #include <benchmark/benchmark.h>
 
 #include <random>
 
 #include "common/plan/partitioner.h"
+#include "common/proto/plan_codec.h"
 #include "tests/unit/plan/fleets.h"
 
 namespace gleaner::plan {
@@ -31,7 +32,7 @@ void make(benchmark::State& state) {
   const Fleet fleet = even_fleet(static_cast<uint32_t>(state.range(0)), static_cast<uint32_t>(state.range(1)),
                                  static_cast<double>(state.range(4)) * 1e9);
   const auto list = tensors(static_cast<size_t>(state.range(2)), static_cast<double>(state.range(3)) * (1 << 20));
-  size_t partitions = 0;
+  size_t partitions = 0, bytes = 0;
   for (auto _ : state) {
     auto copy = list;
     const auto plan = make_plan(fleet, std::move(copy), {});
@@ -39,9 +40,15 @@ void make(benchmark::State& state) {
       state.SkipWithError(std::string(plan.status().message()).c_str());
       return;
     }
+    state.PauseTiming();
     partitions = plan->partitions.size();
+    v1::Plan message;
+    proto::encode(*plan, &message);
+    bytes = message.ByteSizeLong();
+    state.ResumeTiming();
   }
   state.counters["partitions"] = static_cast<double>(partitions);
+  state.counters["bytes"] = static_cast<double>(bytes);
 }
 BENCHMARK(make)
     ->Unit(benchmark::kMillisecond)
@@ -53,6 +60,18 @@ BENCHMARK(make)
     ->Args({1024, 512, 10'000, 10'000, 100})
     ->Args({1024, 512, 10'000, 100'000, 100})
     ->Args({64, 32, 100'000, 10'000, 25});
+
+// What tests/bench/growth draws: one thing grows, the others stay.
+BENCHMARK(make)
+    ->Name("workers")
+    ->Unit(benchmark::kMillisecond)
+    ->ArgNames({"workers", "summers", "tensors", "MiB", "Gbit"})
+    ->ArgsProduct({{8, 16, 32, 64, 128, 256, 512, 1024}, {32}, {400}, {1'000}, {25}});
+BENCHMARK(make)
+    ->Name("tensors")
+    ->Unit(benchmark::kMillisecond)
+    ->ArgNames({"workers", "summers", "tensors", "MiB", "Gbit"})
+    ->ArgsProduct({{32}, {32}, {10, 100, 1'000, 10'000, 100'000}, {1'000}, {25}});
 
 }  // namespace
 }  // namespace gleaner::plan

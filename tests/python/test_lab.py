@@ -74,6 +74,15 @@ def test_rates_are_each_hosts_own_and_change(name: str) -> None:
         assert "rate 20Mbit" in shaper.stdout
 
 
+def test_hosts_know_each_other_without_asking(name: str) -> None:
+    """What they found out themselves would be kept in a table that all namespaces share, and that 32 hosts fill."""
+    assert lab("up", "--name", name, "--workers", "3", "--summers", "1", "--rate", "none").returncode == 0
+    for space in ([], ["-n", f"glab-{name}-worker0"], ["-n", f"glab-{name}-summer0"]):
+        known = subprocess.run(["ip", *space, "-4", "neigh"], capture_output=True, text=True).stdout.splitlines()
+        link = "eth0" if space else f"glab{name}"
+        assert sum(f"dev {link} " in line and "PERMANENT" in line for line in known) == 4, known
+
+
 def test_two_labs_at_once(name: str) -> None:
     other = f"{name}b"
     try:

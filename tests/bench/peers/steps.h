@@ -16,7 +16,7 @@ namespace peers {
 struct Arguments {
   std::vector<uint64_t> bytes;
   uint64_t steps = 10, warmup = 2;
-  std::string algorithm, address, store;
+  std::string algorithm, address, store, results;
   int rank = 0, size = 1;
 };
 
@@ -37,6 +37,8 @@ inline Arguments parse(int argc, char** argv) {
       arguments.address = value;
     } else if (name == "--store") {
       arguments.store = value;
+    } else if (name == "--results") {
+      arguments.results = value;
     } else if (name == "--rank") {
       arguments.rank = std::stoi(value);
     } else if (name == "--size") {
@@ -60,7 +62,29 @@ inline double now() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Times `reduce` between barriers, and prints when each step began and ended here.
+// One line: whether the sums were right, and when each step began and ended here. To --results FOLDER, as a file named
+// after the rank, or to standard output.
+inline void print(const Arguments& arguments, int rank, bool right, const std::vector<double>& begins,
+                  const std::vector<double>& ends) {
+  std::FILE* out = stdout;
+  if (!arguments.results.empty()) out = std::fopen((arguments.results + "/" + std::to_string(rank)).c_str(), "w");
+  if (out == nullptr) {
+    std::perror(arguments.results.c_str());
+    std::exit(1);
+  }
+  const auto list = [out](const char* name, const std::vector<double>& values) {
+    std::fprintf(out, ",\"%s\":[", name);
+    for (size_t i = 0; i < values.size(); ++i) std::fprintf(out, "%s%.9f", i == 0 ? "" : ",", values[i]);
+    std::fprintf(out, "]");
+  };
+  std::fprintf(out, "{\"rank\":%d,\"right\":%s", rank, right ? "true" : "false");
+  list("step_begins", begins);
+  list("step_ends", ends);
+  std::fprintf(out, "}\n");
+  std::fflush(out);
+}
+
+// Times `reduce` between barriers, and prints.
 inline void run(const Arguments& arguments, std::vector<std::vector<float>>& tensors, int rank,
                 const std::function<void()>& barrier, const std::function<void()>& reduce) {
   std::vector<double> begins, ends;
@@ -73,19 +97,7 @@ inline void run(const Arguments& arguments, std::vector<std::vector<float>>& ten
     begins.push_back(begin);
     ends.push_back(now());
   }
-  const auto list = [](const std::vector<double>& values) {
-    std::string text;
-    char number[32];
-    for (const double value : values) {
-      std::snprintf(number, sizeof number, "%s%.9f", text.empty() ? "" : ",", value);
-      text += number;
-    }
-    return text;
-  };
-  const bool right = tensors.back().back() == static_cast<float>(arguments.size);
-  std::printf("{\"rank\":%d,\"right\":%s,\"step_begins\":[%s],\"step_ends\":[%s]}\n", rank, right ? "true" : "false",
-              list(begins).c_str(), list(ends).c_str());
-  std::fflush(stdout);
+  print(arguments, rank, tensors.back().back() == static_cast<float>(arguments.size), begins, ends);
 }
 
 inline std::vector<std::vector<float>> make_tensors(const Arguments& arguments) {

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from wire import jobs
-from wire.lab import ROOT, Lab
+from wire.lab import ROOT, Part
 from wire.steps import Steps
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has torch
 WORKER = ROOT / "tests" / "bench" / "training" / "worker.py"
 
-Contender = Callable[[Lab, list[str]], Steps]  # takes the worker's flags
+Contender = Callable[[Part, list[str]], Steps]  # takes the worker's flags
 
 OF_OURS = {
     "PYTHONPATH": str(ROOT / "comm-lib" / "python"),
@@ -27,8 +27,8 @@ OF_OURS = {
 def ours(name: str) -> Contender:
     """`cross` waits for parameters layer by layer, `barrier` for all in step(); `cross-unordered` has no priorities."""
 
-    def train(lab: Lab, flags: list[str]) -> Steps:
-        return steps_of(jobs.run(lab, [PYTHON, str(WORKER), name, *flags], environment=OF_OURS), lab.workers)
+    def train(part: Part, flags: list[str]) -> Steps:
+        return steps_of(jobs.run(part, [PYTHON, str(WORKER), name, *flags], environment=OF_OURS), part.n)
 
     return train
 
@@ -36,9 +36,9 @@ def ours(name: str) -> Contender:
 def gloos(name: str, *more: str) -> Contender:
     """`ddp`, or one all-reduce `after` backward."""
 
-    def train(lab: Lab, flags: list[str]) -> Steps:
-        prefixes = [[*lab.prefix(f"worker{i}"), "env", "GLOO_SOCKET_IFNAME=eth0"] for i in range(lab.workers)]
-        return steps_of(together(prefixes, [name, *more, *flags]), lab.workers)
+    def train(part: Part, flags: list[str]) -> Steps:
+        prefixes = [[*part.lab.prefix(host), "env", "GLOO_SOCKET_IFNAME=eth0"] for host in part.workers]
+        return steps_of(together(prefixes, [name, *more, *flags]), part.n)
 
     return train
 

@@ -1,54 +1,127 @@
-"""Steps of ours: a job of `gleaner bench push-pull` in a lab, and the bound of its plan."""
+"""Steps of ours: jobs of `gleaner bench push-pull` on hosts, and the bound of their plans."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 from typing import Any, Optional
 
-from wire.lab import ROOT, Lab
+from wire.lab import ROOT, Part
 from wire.steps import Steps
 
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
 GLEANER = str(BUILD / "bin" / "gleaner")
 
 
-def links(lab: Lab) -> list[str]:
-    def listed(kind: str, count: int) -> str:
-        return ",".join(f"{lab.payload_of(f'{kind}{i}') / 1e6:.3f}Mbit" for i in range(count))
-
-    flags = ["--workers", str(lab.workers), "--summers", str(lab.summers)]
-    flags += ["--worker-bandwidths", listed("worker", lab.workers)]
-    if lab.summers:
-        flags += ["--summer-bandwidths", listed("summer", lab.summers)]
+def links(part: Part) -> list[str]:
+    """What a user would tell of the machines; of the loopback nobody tells anything."""
+    flags = ["--workers", str(part.n), "--summers", str(part.k)]
+    if part.lab.setting.loopback:
+        return flags
+    for kind, hosts in (("worker", part.workers), ("summer", part.summers)):
+        if hosts:
+            rates = ",".join(f"{part.lab.payload_of(host) / 1e6:.3f}Mbit" for host in hosts)
+            flags += [f"--{kind}-bandwidths", rates]
     return flags
 
 
-def bound(lab: Lab, tensors: list[str]) -> float:
+def bound(part: Part, tensors: list[str]) -> float:
     """Seconds that a step takes at best, by the model for these links."""
-    command = [GLEANER, "plan", *links(lab), *tensors, "-o", "json"]
+    command = [GLEANER, "plan", *links(part), *tensors, "-o", "json"]
     planned = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return float(json.loads(planned)["bound_seconds"])
 
 
+def lines_of(output: str) -> list[str]:
+    """Each worker's JSON. `gleaner run` cuts lines of more than 64 KiB into pieces, each after the worker's name."""
+    whole: dict[str, str] = defaultdict(str)
+    for name, piece in re.findall(r"^\[(worker [0-9.]+)\] (.*)$", output, re.MULTILINE):
+        whole[name] += piece
+    return list(whole.values())
+
+
+class Job:
+    """`command` as every worker of a job of ours. Ends with the with-statement, whatever happens."""
+
+    def __init__(
+        self,
+        part: Part,
+        command: list[str],
+        local_ranks: int = 1,
+        name: str = "bench",
+        environment: Optional[dict[str, str]] = None,
+    ) -> None:
+        self._command = [GLEANER, "run", *links(part), "--local-ranks", str(local_ranks), "--job", name]
+        if not part.lab.setting.loopback:
+            self._command += ["--hosts", str(part.hosts_file())]
+        self._command += ["--", *command]
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: Optional[subprocess.Popen[str]] = None
+
+    def __enter__(self) -> Job:
+        self._process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._environment
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process and self._process.poll() is None:
+            self._process.terminate()  # it ends its members, too
+            self._process.communicate()
+
+    def lines(self, timeout: float) -> list[dict[str, Any]]:
+        """The object that each worker wrote, once it has ended."""
+        assert self._process is not None
+        out, err = self._process.communicate(timeout=timeout)
+        if self._process.returncode != 0:
+            raise RuntimeError(f"{' '.join(self._command)} ended with {self._process.returncode}: {err[-2000:]}")
+        return [json.loads(line) for line in lines_of(out)]
+
+
+TIMEOUT = 1800.0  # of any single job: it hangs
+
+
 def run(
-    lab: Lab, command: list[str], local_ranks: int = 1, environment: Optional[dict[str, str]] = None
+    part: Part, command: list[str], local_ranks: int = 1, environment: Optional[dict[str, str]] = None
 ) -> list[dict[str, Any]]:
-    """A job of `command` on the lab's hosts; the objects that its ranks wrote."""
-    launch = [GLEANER, "run", *links(lab), "--local-ranks", str(local_ranks), "--hosts", str(lab.hosts_file)]
-    launch += ["--no-prefix", "--", *command]
-    done = subprocess.run(launch, capture_output=True, text=True, env={**os.environ, **(environment or {})})
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(launch)} ended with {done.returncode}: {done.stderr[-2000:]}")
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    with Job(part, command, local_ranks, environment=environment) as job:
+        return job.lines(TIMEOUT)
 
 
-def measure(lab: Lab, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
+def bench(tensors: list[str], steps: int, warmup: int = 2) -> list[str]:
     """`tensors`: --bytes N or --tensors FILE."""
-    command = [GLEANER, "bench", "push-pull", *tensors, "--json", "--steps", str(steps), "--warmup", str(warmup)]
-    lines = run(lab, command, local_ranks)
-    if len({line["sha256"] for line in lines}) != 1 or len(lines) != lab.workers:
+    return [GLEANER, "bench", "push-pull", *tensors, "--json", "--steps", str(steps), "--warmup", str(warmup)]
+
+
+def steps_of(lines: list[dict[str, Any]], workers: int) -> Steps:
+    """Of what `bench` wrote."""
+    if len({line["sha256"] for line in lines}) != 1 or len(lines) != workers:
         raise RuntimeError(f"the workers' sums differ: {[line['sha256'] for line in lines]}")
     return Steps.of_ranks(lines)
+
+
+def measure(part: Part, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
+    return steps_of(run(part, bench(tensors, steps, warmup), local_ranks), part.n)
+
+
+def write_list(folder: Path, count: int, bytes_: int) -> list[str]:
+    """A list of `count` tensors, as --tensors has it."""
+    path = folder / f"tensors-{count}-{bytes_}.json"
+    path.write_text(json.dumps([{"name": f"t{i}", "bytes": bytes_} for i in range(count)]))
+    return ["--tensors", str(path)]
+
+
+def model(name: str) -> list[str]:
+    """A real model's list."""
+    return ["--tensors", str(ROOT / "examples" / "models" / f"{name}.json")]
+
+
+def bytes_of(tensors: list[str]) -> int:
+    """Of all tensors of --bytes N or --tensors FILE."""
+    if tensors[0] == "--bytes":
+        return int(tensors[1])
+    return sum(entry["bytes"] for entry in json.loads(Path(tensors[1]).read_text()))

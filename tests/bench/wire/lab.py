@@ -1,4 +1,4 @@
-"""A lab (tests/lab/lab) for as long as a measurement takes, and what its links carry."""
+"""Hosts for as long as measurements take: a lab with shaped links (tests/lab/lab), or this machine's loopback."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import tempfile
-import time
+from collections.abc import Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any, Callable, Optional
+
+from wire import iperf
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "tests" / "lab" / "lab"
@@ -23,80 +26,128 @@ def bits_per_second(rate: str) -> float:
     raise ValueError(f"a rate is written like 200mbit, not {rate!r}")
 
 
-class Lab:
-    """Hosts worker0 ... and summer0 ...; `rate` is each link's, `rates` single hosts' ({"summer1": "20mbit"})."""
+@dataclass(frozen=True)
+class Setting:
+    """Hosts worker0 ... and summer0 ..., each with a link of `rate`, except for those in `rates`. `rate` none: links
+    without a limit; empty: no links at all, everybody is on the loopback."""
 
-    def __init__(
-        self, workers: int, summers: int, rate: str, burst: str = "128kb", rates: Optional[dict[str, str]] = None
-    ) -> None:
-        self.workers, self.summers, self.rate, self.burst, self.rates = workers, summers, rate, burst, rates or {}
+    workers: int
+    summers: int
+    rate: str = "200mbit"
+    burst: str = "128kb"
+    rates: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def loopback(self) -> bool:
+        return not self.rate
+
+    @property
+    def hosts(self) -> list[str]:
+        return [f"worker{i}" for i in range(self.workers)] + [f"summer{j}" for j in range(self.summers)]
+
+    def rate_of(self, host: str) -> str:
+        return dict(self.rates).get(host, self.rate)
+
+    def flags(self) -> list[str]:
+        """Of `lab up`."""
+        flags = ["--workers", str(self.workers), "--summers", str(self.summers)]
+        flags += ["--rate", self.rate, "--burst", self.burst]
+        for kind, count in (("worker", self.workers), ("summer", self.summers)):
+            if count:
+                flags += [f"--{kind}-rates", ",".join(self.rate_of(f"{kind}{i}") for i in range(count))]
+        return flags
+
+
+class Lab:
+    """The hosts of a setting; as a context manager it makes them and removes them."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
         self.name = f"b{os.getpid() % 10**6}"
         self._folder = tempfile.TemporaryDirectory(prefix="gleaner-lab-")
         self.folder = Path(self._folder.name)
-        self.hosts_file = self.folder / "hosts.json"
-        self.hosts: dict[str, Any] = {}
-        self._payload = 0.0
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._known: dict[Hashable, Any] = {}
 
     def __enter__(self) -> Lab:
-        rates = {
-            kind: ",".join(self.rate_of(f"{kind}{i}") for i in range(count))
-            for kind, count in (("worker", self.workers), ("summer", self.summers))
-        }
-        flags = ["--workers", self.workers, "--summers", self.summers, "--rate", self.rate, "--burst", self.burst]
-        flags += ["--worker-rates", rates["worker"], "--hosts-json", self.hosts_file]
-        if self.summers:
-            flags += ["--summer-rates", rates["summer"]]
-        self._lab("up", *flags)
-        self.hosts = json.loads(self.hosts_file.read_text())
+        if self.setting.loopback:
+            self._entries = {host: {"address": "127.0.0.1", "prefix": []} for host in self.setting.hosts}
+            self.coordinator: dict[str, Any] = {"address": "127.0.0.1", "prefix": []}
+            return self
+        path = self.folder / "hosts.json"
+        self._lab("up", *self.setting.flags(), "--hosts-json", str(path))
+        made = json.loads(path.read_text())
+        self._entries = dict(zip(self.setting.hosts, made["workers"] + made["summers"]))
+        self.coordinator = made["coordinator"]
         return self
 
     def __exit__(
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        # In a session of its own: a second Ctrl-C must not stop the cleaning up.
-        subprocess.run([PROGRAM, "down", "--name", self.name], capture_output=True, start_new_session=True)
+        if not self.setting.loopback:
+            # In a session of its own: a second Ctrl-C must not stop the cleaning up.
+            subprocess.run([PROGRAM, "down", "--name", self.name], capture_output=True, start_new_session=True)
         self._folder.cleanup()
 
-    def rate_of(self, host: str) -> str:
-        return self.rates.get(host, self.rate)
+    def entry(self, host: str) -> dict[str, Any]:
+        return self._entries[host]
 
     def prefix(self, host: str) -> list[str]:
-        kind, number = host[:6] + "s", int(host[6:])
-        return list(self.hosts[kind][number]["prefix"])
+        """What to put before a command to run it there."""
+        return list(self._entries[host]["prefix"])
 
     def address(self, host: str) -> str:
-        return str(self.hosts[host[:6] + "s"][int(host[6:])]["address"])
+        return str(self._entries[host]["address"])
 
-    def payload(self) -> float:
-        """Bits of TCP payload a second that a link of `rate` carries each way while both are in use: iperf3 --bidir."""
-        if self._payload == 0:
-            ends = [host for host in self._all() if self.rate_of(host) == self.rate][:2]
-            self._payload = measure(self, *ends)
-        return self._payload
+    def part(self, workers: int, summers: int, first_worker: int = 0) -> Part:
+        """So many of the hosts, as if there were no others."""
+        chosen = tuple(f"worker{first_worker + i}" for i in range(workers)), tuple(f"summer{j}" for j in range(summers))
+        missing = [host for host in chosen[0] + chosen[1] if host not in self._entries]
+        if missing:
+            raise ValueError(f"the lab has no {', '.join(missing)}: {self.setting}")
+        return Part(self, *chosen)
 
     def payload_of(self, host: str) -> float:
-        rate = self.rate_of(host)
-        return self.payload() * (1 if rate == self.rate else bits_per_second(rate) / bits_per_second(self.rate))
+        """Bits of TCP payload a second that its link carries each way while both are in use."""
+        setting = self.setting
+        if setting.rate in ("", "none"):
+            return self.once("payload", lambda: iperf.both_ways(self, *setting.hosts[:2]))
+        like = [each for each in setting.hosts if setting.rate_of(each) == setting.rate][:2]
+        payload = self.once("payload", lambda: iperf.both_ways(self, *like))
+        return float(payload * bits_per_second(setting.rate_of(host)) / bits_per_second(setting.rate))
 
-    def _all(self) -> list[str]:
-        return [f"worker{i}" for i in range(self.workers)] + [f"summer{j}" for j in range(self.summers)]
+    def once(self, key: Hashable, measure: Callable[[], Any]) -> Any:
+        """What rows have in common is measured by the first of them."""
+        if key not in self._known:
+            self._known[key] = measure()
+        return self._known[key]
 
-    def _lab(self, verb: str, *arguments: object) -> None:
-        command = [str(PROGRAM), verb, "--name", self.name, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True)
+    def _lab(self, verb: str, *arguments: str) -> None:
+        done = subprocess.run([PROGRAM, verb, "--name", self.name, *arguments], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip())
 
 
-def measure(lab: Lab, one: str, other: str, seconds: int = 5) -> float:
-    server = subprocess.Popen([*lab.prefix(one), "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL)
-    try:
-        time.sleep(0.5)
-        command = [*lab.prefix(other), "iperf3", "-c", lab.address(one), "--bidir", "-t", str(seconds), "-O", "1", "-J"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
-        ends = json.loads(done.stdout)["end"]
-        ways = [ends[name]["bits_per_second"] for name in ("sum_received", "sum_received_bidir_reverse")]
-        return float(sum(ways) / 2)
-    finally:
-        server.kill()
-        server.wait()
+@dataclass(frozen=True)
+class Part:
+    """Workers and summers of a lab that a job runs on."""
+
+    lab: Lab
+    workers: tuple[str, ...]
+    summers: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        return len(self.workers)
+
+    @property
+    def k(self) -> int:
+        return len(self.summers)
+
+    def hosts_file(self) -> Path:
+        """For `gleaner run --hosts`."""
+        path = self.lab.folder / f"hosts-{self.workers[0]}-{self.n}-{self.k}.json"
+        hosts = {"workers": [self.lab.entry(host) for host in self.workers]}
+        hosts |= {"summers": [self.lab.entry(host) for host in self.summers]}
+        path.write_text(json.dumps({"coordinator": self.lab.coordinator, **hosts}, indent=1))
+        return path

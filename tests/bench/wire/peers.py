@@ -1,14 +1,15 @@
-"""Steps of others, on the workers of a lab: Gloo's algorithms (that of torch's backend among them) and Open MPI's."""
+"""Steps of others on a part's workers: Gloo's algorithms (torch's backend among them), Open MPI's, bare TCP."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
-from wire.lab import ROOT, Lab
+from wire.lab import ROOT, Part
 from wire.steps import Steps
 
 SOURCE = ROOT / "tests" / "bench" / "peers"
@@ -21,13 +22,18 @@ AGENT = """#!/bin/sh
 host=$1; shift
 exec ip netns exec "$(sed -n "s/^$host //p" "$GLEANER_LAB_SPACES")" sh -c "$*"
 """
+TIMEOUT = 300.0  # of any single run: it hangs
 
 
-def build() -> None:
-    for command in (["cmake", "-S", SOURCE, "-B", PROGRAMS, "-G", "Ninja"], ["ninja", "-C", PROGRAMS]):
+def build(with_mpi: bool = True) -> None:
+    configure = ["cmake", "-S", SOURCE, "-B", PROGRAMS, "-G", "Ninja", f"-DGLEANER_PEERS_MPI={with_mpi}"]
+    for command in (configure, ["ninja", "-C", PROGRAMS]):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            raise RuntimeError(f"the peers can't be built ({SOURCE}): {done.stdout[-1500:]}{done.stderr[-1500:]}")
+            raise RuntimeError(
+                f"the peers can't be built ({SOURCE}); `scripts/bootstrap bench` installs what they need: "
+                f"{done.stdout[-1500:]}{done.stderr[-1500:]}"
+            )
 
 
 def sizes(tensors: list[int], folder: Path) -> list[str]:
@@ -43,57 +49,120 @@ def check(name: str, lines: list[dict[str, object]], workers: int) -> None:
         )
 
 
-def gloo(lab: Lab, algorithm: str, tensors: list[int], steps: int, warmup: int = 2) -> Steps:
+def together(commands: list[list[str]]) -> list[dict[str, object]]:
+    """The JSON line that each prints; all of them run at the same time, and none is left."""
+    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    try:
+        said = [rank.communicate(timeout=TIMEOUT)[0] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+    return [json.loads(line) for line in said if line]
+
+
+def gloo(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int) -> Steps:
     with tempfile.TemporaryDirectory(prefix="gleaner-gloo-") as folder:
         (Path(folder) / "store").mkdir()
-        ranks = []
-        for i in range(lab.workers):
-            command = [*lab.prefix(f"worker{i}"), str(PROGRAMS / "gloo_allreduce"), "--rank", str(i)]
-            command += ["--size", str(lab.workers), "--address", lab.address(f"worker{i}")]
-            command += ["--store", str(Path(folder) / "store"), "--algorithm", algorithm]
-            command += [*sizes(tensors, Path(folder)), "--steps", str(steps), "--warmup", str(warmup)]
-            ranks.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-        try:
-            lines = [json.loads(rank.communicate()[0] or "null") for rank in ranks]
-        finally:
-            for rank in ranks:
-                rank.kill()
-                rank.wait()
-    check(f"gloo {algorithm}", [line for line in lines if line], lab.workers)
+        flags = ["--size", str(part.n), "--store", str(Path(folder) / "store"), "--algorithm", algorithm]
+        flags += [*sizes(tensors, Path(folder)), "--steps", str(steps), "--warmup", str(warmup)]
+        program = str(PROGRAMS / "gloo_allreduce")
+        lines = together([
+            [*part.lab.prefix(host), program, "--rank", str(i), "--address", part.lab.address(host), *flags]
+            for i, host in enumerate(part.workers)
+        ])  # fmt: skip
+    check(f"gloo {algorithm}", lines, part.n)
     return Steps.of_ranks(lines)
 
 
-def mpi(lab: Lab, algorithm: str, tensors: list[int], steps: int, warmup: int = 2) -> Steps:
+def mpi_hosts(part: Part, folder: Path) -> dict[str, str]:
+    """Settings for where ranks are and how they reach each other: by TCP, also on the loopback."""
+    if part.lab.setting.loopback:
+        (folder / "hosts").write_text(f"localhost slots={part.n}\n")
+        return {"btl_tcp_if_include": "lo"}
+    addresses = [part.lab.address(host) for host in part.workers]
+    subnet = addresses[0].rsplit(".", 1)[0] + ".0/24"
+    spaces = [part.lab.prefix(host)[-1] for host in part.workers]
+    (folder / "spaces").write_text("".join(f"{a} {s}\n" for a, s in zip(addresses, spaces)))
+    (folder / "hosts").write_text("".join(f"{address} slots=1\n" for address in addresses))
+    (folder / "agent").write_text(AGENT)
+    (folder / "agent").chmod(0o755)
+    return {
+        "plm_rsh_agent": str(folder / "agent"),
+        "plm_rsh_no_tree_spawn": "1",
+        "oob_tcp_if_include": subnet,
+        "btl_tcp_if_include": subnet,
+    }
+
+
+def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int) -> Steps:
     with tempfile.TemporaryDirectory(prefix="gleaner-mpi-") as name:
         folder = Path(name)
-        addresses = [lab.address(f"worker{i}") for i in range(lab.workers)]
-        subnet = addresses[0].rsplit(".", 1)[0] + ".0/24"
-        spaces = [lab.prefix(f"worker{i}")[-1] for i in range(lab.workers)]
-        (folder / "spaces").write_text("".join(f"{a} {s}\n" for a, s in zip(addresses, spaces)))
-        (folder / "hosts").write_text("".join(f"{address} slots=1\n" for address in addresses))
-        (folder / "agent").write_text(AGENT)
-        (folder / "agent").chmod(0o755)
-        command = ["mpirun", "--allow-run-as-root", "--hostfile", str(folder / "hosts"), "-np", str(lab.workers)]
-        settings = {
-            "plm_rsh_agent": str(folder / "agent"),
-            "plm_rsh_no_tree_spawn": "1",
-            "oob_tcp_if_include": subnet,
+        settings = mpi_hosts(part, folder) | {
             "btl": "tcp,self",
-            "btl_tcp_if_include": subnet,
             "pml": "ob1",
             "mpi_yield_when_idle": "1",  # more ranks than cores: whoever waits does not spin
             "hwloc_base_binding_policy": "none",
         }
         if MPI[algorithm]:
             settings |= {"coll_tuned_use_dynamic_rules": "1", "coll_tuned_allreduce_algorithm": str(MPI[algorithm])}
+        command = ["mpirun", "--allow-run-as-root", "--hostfile", str(folder / "hosts"), "-np", str(part.n)]
         for key, value in settings.items():
             command += ["--mca", key, value]
         command += [str(PROGRAMS / "mpi_allreduce"), *sizes(tensors, folder)]
-        command += ["--steps", str(steps), "--warmup", str(warmup)]
+        # Lines of several ranks would mix on mpirun's output.
+        (folder / "results").mkdir()
+        command += ["--steps", str(steps), "--warmup", str(warmup), "--results", str(folder / "results")]
         environment = {**os.environ, "GLEANER_LAB_SPACES": str(folder / "spaces")}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        if done.returncode != 0:
-            raise RuntimeError(f"mpirun ended with {done.returncode}: {done.stderr[-2000:]}")
-    check(f"mpi {algorithm}", lines, lab.workers)
+        mpirun = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        try:
+            said = mpirun.communicate(timeout=TIMEOUT)[1]
+        finally:
+            if mpirun.poll() is None:
+                mpirun.terminate()  # it ends its ranks, too
+                mpirun.communicate()
+        if mpirun.returncode != 0:
+            raise RuntimeError(f"mpirun ended with {mpirun.returncode}: {said[-2000:]}")
+        lines = [json.loads(path.read_text()) for path in (folder / "results").iterdir()]
+    check(f"mpi {algorithm}", lines, part.n)
+    return Steps.of_ranks(lines)
+
+
+NEAR = 1.25  # times the fastest: who is slower after a few steps is not measured further
+
+
+def fastest(part: Part, tensors: list[int], steps: int, mpi_too: bool = True) -> dict[str, Steps]:
+    """Of each a few steps, and of those near the fastest as many as were asked for. One that fails is left out."""
+    runs = {f"gloo {name}": (gloo, name) for name in GLOO}
+    if mpi_too:
+        runs |= {f"mpi {name}": (mpi, name) for name in MPI}
+    few = max(1, steps // 10)
+    found = {}
+    for name, (run, which) in runs.items():
+        try:
+            found[name] = run(part, which, tensors, few, 1)
+        except (RuntimeError, ValueError, subprocess.TimeoutExpired) as error:
+            print(f"  {name} is left out: {error}", file=sys.stderr, flush=True)
+    if not found:
+        raise RuntimeError("no peer could be measured")
+    near = NEAR * min(each.median for each in found.values())
+    for name in found:
+        if found[name].median <= near:
+            run, which = runs[name]
+            found[name] = run(part, which, tensors, steps, 2)
+    return found
+
+
+def round_trips(part: Part, bytes_: int, steps: int) -> Steps:
+    """A message from every worker to the first and back, twice, with nothing but TCP."""
+    with tempfile.TemporaryDirectory(prefix="gleaner-tcp-") as folder:
+        flags = ["--size", str(part.n), "--address", part.lab.address(part.workers[0])]
+        flags += [*sizes([bytes_], Path(folder)), "--steps", str(steps), "--warmup", str(max(2, steps // 10))]
+        program = str(PROGRAMS / "tcp_round_trips")
+        lines = together([
+            [*part.lab.prefix(host), program, "--rank", str(rank), *flags] for rank, host in enumerate(part.workers)
+        ])  # fmt: skip
+    check("bare TCP", lines, part.n - 1)
     return Steps.of_ranks(lines)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Steps:
-    seconds: list[float]
+    """When each began and ended: seconds of CLOCK_MONOTONIC, which the hosts of a lab share."""
+
+    begins: list[float]
+    ends: list[float]
 
     @classmethod
     def of_ranks(cls, lines: list[dict[str, Any]]) -> Steps:
-        """From each rank's step_begins and step_ends (CLOCK_MONOTONIC, which the hosts of a lab share)."""
+        """From each rank's step_begins and step_ends."""
         begins = zip(*(line["step_begins"] for line in lines))
         ends = zip(*(line["step_ends"] for line in lines))
-        return cls([max(last) - min(first) for first, last in zip(begins, ends)])
+        return cls([min(first) for first in begins], [max(last) for last in ends])
+
+    @property
+    def seconds(self) -> list[float]:
+        return [end - begin for begin, end in zip(self.begins, self.ends)]
 
     @property
     def median(self) -> float:
@@ -24,8 +32,28 @@ class Steps:
 
     @property
     def spread(self) -> float:
-        """Half of the range between the quartiles, as a part of the median."""
-        if len(self.seconds) < 4:
-            return (max(self.seconds) - min(self.seconds)) / 2 / self.median
-        low, _, high = statistics.quantiles(self.seconds, n=4)
-        return (high - low) / 2 / self.median
+        return spread(self.seconds)
+
+    def done_by(self, time: float) -> float:
+        """Steps that had ended by then, and of the one in progress the part of its time that had passed."""
+        marks = [self.begins[0], *self.ends]
+        for number, (before, after) in enumerate(zip(marks, self.ends)):
+            if time < after:
+                return number + max(0.0, (time - before) / (after - before))
+        return float(len(self.ends))
+
+
+def spread(values: Sequence[float]) -> float:
+    """Half of the range between the quartiles (of fewer than four values: of all), as a part of the median."""
+    low, high = min(values), max(values)
+    if len(values) >= 4:
+        low, _, high = statistics.quantiles(values, n=4)
+    return (high - low) / 2 / statistics.median(values)
+
+
+def paces(jobs: list[Steps]) -> list[float]:
+    """Steps a second of each, while all of them were at it."""
+    begin, end = max(job.begins[0] for job in jobs), min(job.ends[-1] for job in jobs)
+    if end <= begin:
+        raise RuntimeError("the jobs did not run at the same time: give them more steps")
+    return [(job.done_by(end) - job.done_by(begin)) / (end - begin) for job in jobs]

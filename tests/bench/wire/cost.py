@@ -1,0 +1,115 @@
+"""Rows of what summing takes beside the time of a step: processor, memory, and the other jobs of a summer's machine."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from wire import iperf, jobs, kernel
+from wire.efficiency import EIGHT, STEP, nominal_bound, one
+from wire.lab import Lab, Part
+from wire.processes import Watch, between
+from wire.row import JOB_SECONDS, Measured, Row
+from wire.steps import Steps, paces, spread
+
+IPERF_SECONDS = 8
+LONG, SMALL = 10_000, 16384  # steps, and bytes of each, in which memory is to stay as it is
+SAMPLE_BYTES = 16  # that `bench push-pull` itself keeps of each step: when it began and ended
+
+
+def processor(lab: Lab, steps: int) -> Measured:
+    part = lab.part(8, 8)
+    with Watch(part) as watch:
+        found = jobs.measure(part, one(STEP), steps)
+    received = STEP / part.k * part.n * len(found.ends)  # by each summer: they own all, in equal parts
+    ours = []
+    for host in part.summers:
+        taken = between(watch.samples[host], found.begins[0], found.ends[-1])
+        ours.append((taken[-1].processor_seconds - taken[0].processor_seconds) / received)
+    pairs = list(zip(part.summers, part.workers))
+    bare = {
+        "receive": iperf.processor_seconds_per_byte(lab, pairs, IPERF_SECONDS, sends=False),
+        "send": iperf.processor_seconds_per_byte(lab, pairs, IPERF_SECONDS, sends=True),
+        "sum": kernel.seconds_per_byte(part.n, 16384),
+    }
+    figures = {f"{name}_seconds_per_gb": 1e9 * value for name, value in bare.items()}
+    figures["summer_seconds_per_gb"] = 1e9 * statistics.mean(ours)
+    return Measured(statistics.mean(ours) / sum(bare.values()), spread(ours), figures)
+
+
+def two_jobs(lab: Lab, steps: int) -> dict[str, Any]:
+    """Four workers each, on the same four summers, whose links are what both wait for; each job has summer processes of
+    its own."""
+    first, second = lab.part(4, 4), lab.part(4, 4, first_worker=4)
+    alone = jobs.measure(first, one(STEP), steps)
+    bench = jobs.bench(one(STEP), steps)
+    with jobs.Job(first, bench, name="one") as a, jobs.Job(second, bench, name="two") as b:
+        both = [jobs.steps_of(job.lines(jobs.TIMEOUT), 4) for job in (a, b)]
+    return {"alone_steps_per_second": paces([alone])[0], "both_steps_per_second": paces(both)}
+
+
+def shared(lab: Lab, steps: int) -> dict[str, Any]:
+    return dict(lab.once(("two jobs", steps), lambda: two_jobs(lab, steps)))
+
+
+def sum_of_jobs(lab: Lab, steps: int) -> Measured:
+    figures = shared(lab, steps)
+    return Measured(sum(figures["both_steps_per_second"]) / figures["alone_steps_per_second"], 0.0, figures)
+
+
+def share_of_jobs(lab: Lab, steps: int) -> Measured:
+    figures = shared(lab, steps)
+    both = figures["both_steps_per_second"]
+    return Measured(min(both) / max(both), 0.0, figures)
+
+
+def long_run(lab: Lab) -> tuple[Watch, Steps, Part]:
+    part = lab.part(2, 2)
+    with Watch(part) as watch:
+        found = jobs.measure(part, one(SMALL), LONG)
+    return watch, found, part
+
+
+def most_memory(lab: Lab) -> dict[str, int]:
+    """Beyond the gradients, in steps as large as in other rows: of a worker, and of a summer."""
+    part = lab.part(8, 8)
+    with Watch(part) as watch:
+        jobs.measure(part, one(STEP), 3)
+    most = {host: max(each.most_resident_bytes for each in watch.samples[host]) for host in watch.samples}
+    return {
+        "worker_bytes_beyond_64_mib_in_and_out": max(most[host] for host in part.workers) - 2 * STEP,
+        "summer_bytes_for_64_mib": max(most[host] for host in part.summers),
+    }
+
+
+def memory(kind: str) -> Row:
+    def measure(lab: Lab, steps: int) -> Measured:
+        watch, found, part = lab.once("long run", lambda: long_run(lab))
+        figures: dict[str, Any] = dict(lab.once("most memory", lambda: most_memory(lab)))
+        ratios = []
+        for host in part.workers if kind == "worker" else part.summers:
+            taken = between(watch.samples[host], found.ends[LONG // 10], found.ends[-1])
+            kept = SAMPLE_BYTES * LONG * 9 // 10 if kind == "worker" else 0
+            grown = taken[-1].resident_bytes - kept - taken[0].resident_bytes
+            ratios.append(1 + grown / taken[0].resident_bytes)
+            figures[f"{host}_bytes_per_1000_steps"] = grown / 9
+            figures[f"{host}_bytes"] = taken[-1].resident_bytes
+        return Measured(max(ratios), 0.0, figures)
+
+    name = f"n=2 k=2: a {kind}'s memory after 10,000 steps over that after 1,000"
+    once = kind == "worker"
+    estimated = 20 + 8 * nominal_bound(EIGHT, 8, 8, STEP) if once else 0
+    return Row(name, 1.02, EIGHT, measure, lambda _: estimated, at_least=False)
+
+
+def rows() -> list[Row]:
+    step, four = nominal_bound(EIGHT, 8, 8, STEP), nominal_bound(EIGHT, 4, 4, STEP)
+    return [
+        Row("n=8 k=8: a summer's processor time over iperf3's and the kernel's", 1.25, EIGHT, processor,
+            lambda steps: JOB_SECONDS + (steps + 2) * step + 2 * IPERF_SECONDS + 4, at_least=False),
+        Row("n=4 k=4: steps of two jobs on the same summers beside one's", 0.95, EIGHT, sum_of_jobs,
+            lambda steps: 2 * JOB_SECONDS + 3 * (steps + 2) * four),
+        Row("n=4 k=4: the slower of two jobs beside the faster", 0.95, EIGHT, share_of_jobs, lambda _: 0),
+        memory("worker"),
+        memory("summer"),
+    ]  # fmt: skip

@@ -1,0 +1,25 @@
+"""Puts what was measured into a document, between <!-- NAME: ... --> and <!-- end of NAME -->."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+
+def fill(document: str, name: str, content: str) -> str:
+    """The document with `content` in place of what was between the marks."""
+    marks = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(<!-- end of {name} -->\n)", re.DOTALL)
+    if len(marks.findall(document)) != 1:
+        raise ValueError(f"expected one place between <!-- {name}: ... --> and <!-- end of {name} -->")
+    return marks.sub(lambda match: f"{match[1]}{content.strip()}\n{match[2]}", document)
+
+
+def section(measured: dict[str, Any], table: str, plots: list[Path], document: Path) -> str:
+    """A table, the plots, and what all of it was measured on."""
+    machine = measured["machine"]
+    taken = f"Up to {measured['steps']} steps each, on {machine['processors']} cores of {machine['model']}, "
+    taken += f"Linux {machine['kernel']}, commit {machine['commit']}."
+    images = [f"![{path.stem}]({os.path.relpath(path, document.parent)})" for path in plots]
+    return "\n\n".join([taken, table, *images])

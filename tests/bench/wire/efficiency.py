@@ -1,0 +1,63 @@
+"""Rows of the bound over the step."""
+
+from __future__ import annotations
+
+from wire import jobs, model
+from wire.lab import Lab, Setting, bits_per_second
+from wire.row import JOB_SECONDS, MIB, Measured, Row, enough
+
+STEP = 64 * MIB  # per worker
+EIGHT = Setting(8, 8)
+# A quarter of the rate and of the bytes: 34 hosts move about as much altogether as the 16 of EIGHT, in steps as long.
+SIXTEEN = Setting(16, 18, "50mbit")
+SIXTEENTH_STEP = 16 * MIB
+PAYLOAD = 0.95  # what TCP leaves of a rate, roughly: for estimates
+
+
+def nominal_bound(setting: Setting, workers: int, summers: int, bytes_: int) -> float:
+    rates = [[PAYLOAD * bits_per_second(setting.rate_of(f"{kind}{i}")) for i in range(count)]
+             for kind, count in (("worker", workers), ("summer", summers))]  # fmt: skip
+    return model.bound(bytes_, *rates)
+
+
+def efficiency(name: str, aim: float, setting: Setting, workers: int, summers: int, tensors: list[str]) -> Row:
+    expected = nominal_bound(setting, workers, summers, jobs.bytes_of(tensors))
+
+    def measure(lab: Lab, steps: int) -> Measured:
+        part = lab.part(workers, summers)
+        found = jobs.measure(part, tensors, *enough(expected, steps))
+        bound = jobs.bound(part, tensors)
+        figures = {"bound": bound, "step": found.median, "steps": found.seconds}
+        figures |= {"workers": workers, "summers": summers, "payload_bits_per_second": lab.payload_of("worker0")}
+        return Measured(bound / found.median, found.spread, figures)
+
+    return Row(name, aim, setting, measure, lambda steps: JOB_SECONDS + sum(enough(expected, steps)) * 1.05 * expected)
+
+
+def one(bytes_: int) -> list[str]:
+    return ["--bytes", str(bytes_)]
+
+
+def even_rows() -> list[Row]:
+    rows = [efficiency(f"n=8 k={k}: 64 MiB", 0.985, EIGHT, 8, k, one(STEP)) for k in range(9)]
+    for name in ("resnet50", "vgg16"):
+        rows += [efficiency(f"n=8 k={k}: {name}", 0.975, EIGHT, 8, k, jobs.model(name)) for k in range(9)]
+    return rows + [efficiency(f"n=4 k={k}: 64 MiB", 0.975, EIGHT, 4, k, one(STEP)) for k in range(7)]
+
+
+def other_rows() -> list[Row]:
+    """Each on links of its own."""
+    uneven = {
+        "half of the summers at half speed": {f"summer{j}": "100mbit" for j in range(4)},
+        "one worker at half speed": {"worker0": "100mbit"},
+        "one summer at a tenth": {"summer0": "20mbit"},
+    }
+    rows = [
+        efficiency(f"n=8 k=8: {name}", 0.975, Setting(8, 8, rates=tuple(rates.items())), 8, 8, one(STEP))
+        for name, rates in uneven.items()
+    ]
+    rows += [
+        efficiency(f"n=8 k=4: bursts of {burst}", 0.975, Setting(8, 4, burst=burst), 8, 4, one(STEP))
+        for burst in ("32kb", "512kb")
+    ]
+    return rows + [efficiency(f"n=16 k={k}: 16 MiB", 0.975, SIXTEEN, 16, k, one(SIXTEENTH_STEP)) for k in range(19)]

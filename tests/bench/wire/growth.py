@@ -1,0 +1,194 @@
+"""How cost grows with one thing at a time: lines of points, and the exponent of the power that lies nearest."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from wire import jobs
+from wire.efficiency import one
+from wire.lab import Lab, Setting
+from wire.processes import Watch, between
+from wire.row import MIB
+from wire.steps import Steps, paces
+
+Points = Iterator[tuple[float, float]]
+SMALL = 4096
+TENSOR = 64  # bytes of each of many
+# All workers share this machine's cores, so that what n of them do takes n times as long, whatever each does.
+NO_LIMIT = Setting(32, 32, "none")
+LOOPBACK = Setting(2, 1, "")
+SLOW = Setting(32, 16, "20mbit")
+SLOW_STEP = 2 * MIB
+
+
+@dataclass(frozen=True)
+class Line:
+    """`measure` gives (x, y) as they come; y is in `unit`."""
+
+    name: str
+    x: str
+    unit: str
+    setting: Setting
+    measure: Callable[[Lab, int], Points]
+
+
+def exponents(points: list[tuple[float, float]]) -> dict[str, float]:
+    """Of y = a x^e: e that lies nearest to all points in logarithms, and e from the last point but one to the last."""
+    logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
+    if len(logs) < 2:
+        raise ValueError("an exponent needs two points above 0")
+    mean_x, mean_y = (sum(each[axis] for each in logs) / len(logs) for axis in (0, 1))
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
+    (x0, y0), (x1, y1) = logs[-2:]
+    return {"exponent": slope, "last_exponent": (y1 - y0) / (x1 - x0)}
+
+
+def markdown(entries: list[dict[str, Any]]) -> str:
+    """As docs show it."""
+    lines = ["| | from | to | exponent | at the end |", "|---|---|---|---|---|"]
+    for entry in entries:
+        if "error" in entry:
+            lines.append(f"| {entry['line']} | failed | | | |")
+            continue
+        ends = [f"{entry['x']} {x:g}: {y:.3g} {entry['unit']}" for x, y in (entry["points"][0], entry["points"][-1])]
+        numbers = f"{entry['exponent']:.2f} | {entry['last_exponent']:.2f}"
+        lines.append(f"| {entry['line']} | {ends[0]} | {ends[1]} | {numbers} |")
+    return "\n".join(lines)
+
+
+WORKERS = (2, 4, 8, 16, 32)
+
+
+def small_step(lab: Lab, n: int) -> dict[str, float]:
+    """Of n workers: its time, and the processor time that each of them takes for it and for the barrier before it."""
+
+    def measure() -> dict[str, float]:
+        part = lab.part(n, 0)
+        with Watch(part) as watch:
+            found = jobs.measure(part, one(SMALL), 20_000 // n, 20)
+        used = 0.0
+        for samples in watch.samples.values():
+            taken = between(samples, found.begins[0], found.ends[-1])
+            passed = taken[-1].time - taken[0].time
+            used += (taken[-1].processor_seconds - taken[0].processor_seconds) / passed
+        return {"step": found.median, "processor": used / paces([found])[0] / n}
+
+    return dict(lab.once(("small step", n), measure))
+
+
+def by_workers(lab: Lab, steps: int) -> Points:
+    for n in WORKERS:
+        yield n, small_step(lab, n)["step"]
+
+
+def processor_by_workers(lab: Lab, steps: int) -> Points:
+    for n in WORKERS:
+        yield n, small_step(lab, n)["processor"]
+
+
+def by_summers(lab: Lab, steps: int) -> Points:
+    for k in (1, 2, 4, 8, 16, 32):
+        yield k, jobs.measure(lab.part(8, k), one(MIB), 5 * steps, 5).median
+
+
+def over_bound(lab: Lab, steps: int) -> Points:
+    for n in (4, 8, 16, 32):
+        part = lab.part(n, 0)
+        yield n, jobs.measure(part, one(SLOW_STEP), steps, 1).median - jobs.bound(part, one(SLOW_STEP))
+
+
+def over_bound_by_summers(lab: Lab, steps: int) -> Points:
+    for k in (1, 2, 4, 8):
+        part = lab.part(8, k)
+        yield k, jobs.measure(part, one(SLOW_STEP), steps, 1).median - jobs.bound(part, one(SLOW_STEP))
+
+
+def counted(lab: Lab, count: int, steps: int) -> dict[str, float]:
+    """A step of so many small tensors, and the time from the job's start to its first step."""
+
+    def measure() -> dict[str, float]:
+        began = time.monotonic()
+        many = max(3, min(5 * steps, 20_000 // count))
+        found = jobs.measure(lab.part(2, 1), jobs.write_list(lab.folder, count, TENSOR), many, 0)
+        return {"step": Steps(found.begins[1:], found.ends[1:]).median, "start": found.begins[0] - began}
+
+    return dict(lab.once(("tensors", count), measure))
+
+
+COUNTS = (10, 100, 1000, 10_000, 100_000)
+
+
+def by_tensors(lab: Lab, steps: int) -> Points:
+    for count in COUNTS:
+        yield count, counted(lab, count, steps)["step"]
+
+
+def start_by_tensors(lab: Lab, steps: int) -> Points:
+    for count in COUNTS:
+        yield count, counted(lab, count, steps)["start"]
+
+
+def by_jobs(lab: Lab, steps: int) -> Points:
+    """Of each job, while all of them are at it."""
+    for count in (1, 2, 4, 8, 16):
+        with ExitStack() as stack:
+            part = lab.part(2, 1)
+            many = 50_000 // count  # some seconds of each: they do not start at the same moment
+            bench = jobs.bench(one(SMALL), many, 20)
+            started = [stack.enter_context(jobs.Job(part, bench, name=f"job{i}")) for i in range(count)]
+            found = [jobs.steps_of(job.lines(jobs.TIMEOUT), part.n) for job in started]
+        yield count, count / sum(paces(found))
+
+
+def planned(grows: str, value: str) -> Callable[[Lab, int], Points]:
+    """Of plan_benchmark: `value` is cpu_time (ms) or the counter bytes."""
+
+    def measure(lab: Lab, steps: int) -> Points:
+        command = [str(jobs.BUILD / "tests" / "plan_benchmark"), f"--benchmark_filter=^{grows}/"]
+        command += ["--benchmark_format=json", "--benchmark_min_time=0.2"]
+
+        def run() -> list[dict[str, Any]]:
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            return list(json.loads(done.stdout)["benchmarks"])
+
+        for each in lab.once(("plan", grows), run):
+            parts = dict(part.split(":") for part in each["name"].split("/")[1:])
+            yield float(parts[grows]), each[value] * (1e-3 if value == "cpu_time" else 1)
+
+    return measure
+
+
+def change_by_sessions(lab: Lab, steps: int) -> Points:
+    """The coordinator's first plan change: from the last rank's Declare until all have the Commit."""
+    for sessions in (8, 32, 128, 512):
+        command = [str(jobs.BUILD / "tests" / "coordinator_scale"), "--sessions", str(sessions), "--changes", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        yield sessions, json.loads(done.stdout)["first_change_seconds"]
+
+
+def lines() -> list[Line]:
+    """Those on the same hosts one after the other."""
+    seconds = "s"
+    return [
+        Line("step of 4 KiB by workers, k = 0, no limit", "workers", seconds, NO_LIMIT, by_workers),
+        Line("processor time of each worker for it", "workers", seconds, NO_LIMIT, processor_by_workers),
+        Line("step of 1 MiB by summers, n = 8, no limit", "summers", seconds, NO_LIMIT, by_summers),
+        Line("step of 2 MiB at 20 Mbit/s over its bound by workers, k = 0", "workers", seconds, SLOW, over_bound),
+        Line("step of 2 MiB at 20 Mbit/s over its bound by summers, n = 8", "summers", seconds, SLOW,
+             over_bound_by_summers),
+        Line("step by tensors of 64 B, n = 2, k = 1", "tensors", seconds, LOOPBACK, by_tensors),
+        Line("start to first step by tensors, n = 2, k = 1", "tensors", seconds, LOOPBACK, start_by_tensors),
+        Line("step of 4 KiB by jobs side by side, n = 2, k = 1", "jobs", seconds, LOOPBACK, by_jobs),
+        Line("planning by workers", "workers", seconds, LOOPBACK, planned("workers", "cpu_time")),
+        Line("plan by workers", "workers", "bytes", LOOPBACK, planned("workers", "bytes")),
+        Line("planning by tensors", "tensors", seconds, LOOPBACK, planned("tensors", "cpu_time")),
+        Line("plan by tensors", "tensors", "bytes", LOOPBACK, planned("tensors", "bytes")),
+        Line("first plan of 160 tensors by ranks", "ranks", seconds, LOOPBACK, change_by_sessions),
+    ]  # fmt: skip

@@ -1,0 +1,65 @@
+"""iperf3 between two hosts: what a link carries, and what carrying it costs the processor."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wire.lab import Lab
+
+
+class Server:
+    """iperf3 -s on a host, for one test."""
+
+    def __init__(self, lab: Lab, host: str) -> None:
+        self._lab, self._host = lab, host
+        command = [*lab.prefix(host), "iperf3", "-s", "-1", "--forceflush"]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def __enter__(self) -> Server:
+        said = ""
+        for line in self._process.stdout or []:
+            if "listening" in line:
+                return self
+            said += line
+        raise RuntimeError(f"iperf3 -s does not listen on {self._host}: {said.strip()}")
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def client(self, host: str, *flags: str) -> subprocess.Popen[str]:
+        command = [*self._lab.prefix(host), "iperf3", "-c", self._lab.address(self._host), "-J", *flags]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def end_of(client: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
+    try:
+        said = json.loads(client.communicate(timeout=seconds + 30)[0] or "{}")
+    finally:
+        client.kill()
+        client.wait()
+    if "error" in said or not said.get("end"):
+        raise RuntimeError(f"iperf3: {said.get('error', 'it said nothing')}")
+    return dict(said["end"])
+
+
+def both_ways(lab: Lab, one: str, other: str, seconds: int = 5) -> float:
+    """Bits of payload a second, each way while both are in use."""
+    with Server(lab, one) as server:
+        end = end_of(server.client(other, "--bidir", "-t", str(seconds), "-O", "1"), seconds)
+    return float(sum(end[name]["bits_per_second"] for name in ("sum_received", "sum_received_bidir_reverse")) / 2)
+
+
+def processor_seconds_per_byte(lab: Lab, pairs: list[tuple[str, str]], seconds: int, sends: bool) -> float:
+    """Of the servers, which send or receive, all pairs (server, client) at the same time."""
+    flags = ["-t", str(seconds), *(["-R"] if sends else [])]
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Server(lab, server)) for server, _ in pairs]
+        clients = [server.client(host, *flags) for server, (_, host) in zip(servers, pairs)]
+        ends = [end_of(client, seconds) for client in clients]
+    used = sum(end["cpu_utilization_percent"]["remote_total"] / 100 * end["sum_received"]["seconds"] for end in ends)
+    return float(used / sum(end["sum_received"]["bytes"] for end in ends))

@@ -1,0 +1,51 @@
+"""Rows of one small tensor: ours over the best peer's, and over what bare TCP takes among as many hosts."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from wire import jobs, peers
+from wire.beside import every_peer
+from wire.efficiency import EIGHT, one
+from wire.lab import Lab
+from wire.row import JOB_SECONDS, Measured, Row, best_of, quotient
+from wire.steps import Steps
+
+SIZES = {4: "4 B", 256: "256 B", 4096: "4 KiB", 16384: "16 KiB", 65536: "64 KiB", 262144: "256 KiB"}
+MORE = 20  # times the steps: they are short and vary
+
+
+def ours(lab: Lab, workers: int, bytes_: int, steps: int) -> Steps:
+    part = lab.part(workers, 0)
+    return lab.once(("small", workers, bytes_, steps), lambda: jobs.measure(part, one(bytes_), steps, 20))
+
+
+def estimate(bytes_: int, runs: int) -> Callable[[int], float]:
+    step = 1.5e-3 + 8 * bytes_ / 100e6
+    return lambda steps: runs * (JOB_SECONDS + MORE * steps * step)
+
+
+def beside_peers(bytes_: int, label: str) -> Row:
+    def measure(lab: Lab, steps: int) -> Measured:
+        others = every_peer(lab, 8, bytes_, MORE * steps)
+        mine = ours(lab, 8, bytes_, MORE * steps)
+        best, figures = best_of(others, mine)
+        return quotient(mine, best, figures | {"bytes": bytes_})
+
+    name = f"n=8 k=0: {label} over the best of Gloo and Open MPI"
+    return Row(name, 1.0, EIGHT, measure, estimate(bytes_, 8), at_least=False, peers=True)
+
+
+def beside_tcp(workers: int, bytes_: int, label: str) -> Row:
+    def measure(lab: Lab, steps: int) -> Measured:
+        bare = peers.round_trips(lab.part(workers, 0), bytes_, MORE * steps)
+        mine = ours(lab, workers, bytes_, MORE * steps)
+        return quotient(mine, bare, {"ours": mine.median, "bare": bare.median, "bytes": bytes_})
+
+    name = f"n={workers} k=0: {label} over two round trips of bare TCP"
+    return Row(name, 1.5, EIGHT, measure, estimate(bytes_, 1), at_least=False, peers=True)
+
+
+def rows() -> list[Row]:
+    sizes = list(SIZES.items())
+    return [beside_peers(*size) for size in sizes] + [beside_tcp(n, *size) for n in (8, 2) for size in sizes]

@@ -1,0 +1,78 @@
+"""What the processes of a part's hosts take of processor and memory while a job runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from wire.lab import Part
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Sample:
+    time: float  # CLOCK_MONOTONIC, as of steps
+    processor_seconds: float  # since the process began
+    resident_bytes: int
+    most_resident_bytes: int
+
+
+def sample(pid: int) -> Sample:
+    # The name in parentheses may hold anything; after it come state, ppid, ...
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    resident, most = (int(status[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
+    return Sample(time.monotonic(), (int(fields[11]) + int(fields[12])) / TICKS, resident, most)
+
+
+class Watch:
+    """Samples, while its with-statement lasts, the process of each host whose name is one of ours."""
+
+    def __init__(self, part: Part, period: float = 0.25) -> None:
+        self._part, self._period = part, period
+        self.samples: dict[str, list[Sample]] = defaultdict(list)
+        self._pids: dict[str, int] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch")
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.wait(self._period):
+            for host in (*self._part.workers, *self._part.summers):
+                try:
+                    if host not in self._pids:
+                        self._find(host)
+                    if host in self._pids:
+                        self.samples[host].append(sample(self._pids[host]))
+                except (OSError, KeyError):  # it has ended
+                    self._pids.pop(host, None)
+
+    def _find(self, host: str) -> None:
+        space = self._part.lab.prefix(host)[-1]
+        listed = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True).stdout
+        for pid in map(int, listed.split()):
+            if Path(f"/proc/{pid}/comm").read_text().startswith(("gleaner", "gln-")):
+                self._pids[host] = pid
+
+
+def between(samples: list[Sample], begin: float, end: float) -> list[Sample]:
+    """Those from the last one before `begin` to the first one after `end`, as far as there are any."""
+    before = [each for each in samples if each.time <= begin][-1:]
+    after = [each for each in samples if each.time >= end][:1]
+    within = before + [each for each in samples if begin < each.time < end] + after
+    if len(within) < 2:
+        raise RuntimeError("too few samples of the processes: the job was too short")
+    return within

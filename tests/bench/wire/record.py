@@ -1,0 +1,28 @@
+"""Ratios as they were recorded, and what is too far from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+MARGIN = 0.8  # of the record; machines of CI differ, and so do their neighbours
+
+
+def read(path: Path) -> dict[str, float]:
+    return {entry["row"]: float(entry["ratio"]) for entry in json.loads(path.read_text())["rows"]}
+
+
+def write(path: Path, command: str, machine: dict[str, Any], ratios: dict[str, float]) -> None:
+    """With how it was taken."""
+    entries = [{"row": row, "ratio": round(ratio, 4)} for row, ratio in ratios.items()]
+    path.write_text(json.dumps({"command": command, "machine": machine, "rows": entries}, indent=1) + "\n")
+
+
+def too_low(ratio: float, recorded: float) -> bool:
+    return ratio < MARGIN * recorded
+
+
+def judge(name: str, ratio: float, recorded: float) -> str:
+    verdict = f"below {MARGIN} of the record" if too_low(ratio, recorded) else "ok"
+    return f"{name:60} {ratio:6.3f}, recorded {recorded:6.3f}: {verdict}"

@@ -1,0 +1,163 @@
+"""What tests/bench/run_all makes of its measurements; measuring itself is not tested."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import GLEANER, ROOT, require_build
+
+BENCH = ROOT / "tests" / "bench"
+sys.path.insert(0, str(BENCH))
+from wire import model, record, table  # noqa: E402
+from wire.jobs import lines_of  # noqa: E402
+from wire.lab import Setting, bits_per_second  # noqa: E402
+from wire.processes import Sample, between  # noqa: E402
+from wire.row import Measured, Row, enough, estimate  # noqa: E402
+from wire.rows import rows  # noqa: E402
+from wire.steps import Steps, paces, spread  # noqa: E402
+
+
+def row(name: str, aim: float = 1.0, setting: Setting = Setting(2, 0), **more: object) -> Row:  # noqa: B008
+    return Row(name, aim, setting, lambda lab, steps: Measured(1.0, 0.0), lambda steps: 10.0 * steps, **more)
+
+
+def test_a_step_takes_from_the_first_begin_to_the_last_end() -> None:
+    steps = Steps.of_ranks([
+        {"step_begins": [10.0, 20.0], "step_ends": [12.0, 21.0]},
+        {"step_begins": [11.0, 19.5], "step_ends": [13.0, 20.5]},
+    ])  # fmt: skip
+    assert steps.seconds == [3.0, 1.5]
+    assert steps.median == 2.25
+
+
+def test_a_long_line_of_a_worker_is_put_together_again() -> None:
+    output = '[worker 0] {"begins":[1,\n[worker 1] {"begins":[3,\n[worker 1] 4]}\n[worker 0] 2]}\nnot ours\n'
+    assert [json.loads(line)["begins"] for line in lines_of(output)] == [[1, 2], [3, 4]]
+
+
+def test_paces_are_those_of_the_time_that_all_jobs_share() -> None:
+    early = Steps([0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
+    late = Steps([2.0, 4.0], [4.0, 6.0])  # half as fast, and only the time from 2 to 4 is shared
+    assert paces([early, late]) == [1.0, 0.5]
+    with pytest.raises(RuntimeError, match="more steps"):
+        paces([Steps([0.0], [1.0]), Steps([2.0], [3.0])])
+
+
+def test_spread_is_half_the_range_of_the_middle_half() -> None:
+    assert spread([10.0, 10.0, 10.0, 10.0]) == 0.0
+    assert spread([9.0, 10.0, 11.0]) == 0.1
+    assert spread([8.0, 9.0, 10.0, 11.0, 12.0, 1000.0]) < 30
+
+
+def test_rates_are_read_as_tc_writes_them() -> None:
+    assert [bits_per_second(rate) for rate in ("20mbit", "1gbit", "64kbit")] == [20e6, 1e9, 64e3]
+    with pytest.raises(ValueError, match="200mbit"):
+        bits_per_second("fast")
+
+
+@pytest.mark.parametrize(
+    ("workers", "summers"),
+    [
+        ([200] * 8, []),
+        ([200] * 8, [200] * 3),
+        ([200] * 8, [200] * 10),
+        ([100] + [200] * 7, [200] * 8),
+        ([200] * 2, [50]),
+    ],
+)
+def test_the_model_of_estimates_is_that_of_plans(workers: list[int], summers: list[int]) -> None:
+    require_build()
+    command = [str(GLEANER), "plan", "--bytes", "64MiB", "-o", "json"]
+    command += ["--worker-bandwidths", ",".join(f"{rate}Mbit" for rate in workers)]
+    if summers:
+        command += ["--summer-bandwidths", ",".join(f"{rate}Mbit" for rate in summers)]
+    planned = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    ours = model.bound(64 << 20, [1e6 * rate for rate in workers], [1e6 * rate for rate in summers])
+    assert ours == pytest.approx(planned["bound_seconds"], rel=1e-6)
+
+
+def test_long_steps_are_fewer() -> None:
+    assert enough(0.001, 10) == (10, 2)
+    assert enough(9.0, 10) == (6, 2)
+    assert enough(60.0, 10) == (3, 1)
+
+
+def test_rows_that_follow_each_other_share_a_lab() -> None:
+    other = Setting(4, 0)
+    apart = [row("a"), row("b", setting=other), row("c")]
+    assert estimate(apart, 1) - estimate([row("a"), row("c"), row("b", setting=other)], 1) == 12.0
+
+
+def test_the_table_has_every_row_once_and_few_labs() -> None:
+    listed = rows()
+    names = [each.name for each in listed]
+    assert len(set(names)) == len(names)
+    settings = [each.setting for each in listed]
+    changes = sum(1 for before, after in zip(settings, settings[1:]) if before != after)
+    assert changes + 1 == len(set(settings))
+
+
+def test_run_all_lists_without_root_or_hosts() -> None:
+    listed = subprocess.run([BENCH / "run_all", "--list", "--rows", "n=16 k=18"], capture_output=True, text=True)
+    assert listed.returncode == 0
+    assert "n=16 k=18" in listed.stdout
+    assert "1 rows, about" in listed.stdout
+    nothing = subprocess.run([BENCH / "run_all", "--rows", "no such"], capture_output=True, text=True)
+    assert nothing.returncode == 2
+    assert "--list" in nothing.stderr
+
+
+def test_samples_are_those_around_the_steps() -> None:
+    samples = [Sample(time, time / 2, 100, 100) for time in (0.0, 1.0, 2.0, 3.0, 4.0)]
+    assert [each.time for each in between(samples, 1.5, 2.5)] == [1.0, 2.0, 3.0]
+    with pytest.raises(RuntimeError, match="too short"):
+        between(samples[:1], 1.5, 2.5)
+
+
+def test_results_are_kept_and_taken_up_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    first = table.Results(path, None, 10)
+    first.add(table.result(row("good"), Measured(1.5, 0.1, {"step": 2.0}), 3.0))
+    first.add(table.failure(row("bad"), RuntimeError("no link"), 1.0))
+    again = table.Results(None, path, 10)
+    assert again.has(row("good"))
+    assert not again.has(row("bad"))  # it is measured again
+    again.add(table.result(row("bad"), Measured(0.5, 0.1), 3.0))
+    kept = json.loads(path.read_text())
+    assert [each["row"] for each in kept["rows"]] == ["good", "bad"]
+    assert kept["machine"]["processors"] >= 1
+    assert [each["row"] for each in again.in_order([row("bad"), row("good"), row("not measured")])] == ["bad", "good"]
+
+
+def test_tables_say_what_is_met_short_and_failed() -> None:
+    entries = [
+        table.result(row("more"), Measured(1.5, 0.1), 1.0),
+        table.result(row("less", at_least=False), Measured(1.5, 0.1), 1.0),
+        table.failure(row("broken"), RuntimeError("why"), 1.0),
+    ]
+    lines = table.markdown(entries).splitlines()[2:]
+    assert lines[0] == "| more | ≥ 1 | 1.500 ± 0.100 | met |"
+    assert lines[1] == "| less | ≤ 1 | 1.500 ± 0.100 | short |"
+    assert "failed" in lines[2]
+    assert table.verdict(entries[2]) == "FAILED: why"
+
+
+def test_a_record_is_kept_with_how_it_was_taken_and_judged_with_a_wide_margin(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    record.write(path, "guard --record", {"processors": 2}, {"a row": 0.91})
+    assert record.read(path) == {"a row": 0.91}
+    assert json.loads(path.read_text())["command"] == "guard --record"
+    assert not record.too_low(0.73, 0.91)
+    assert record.too_low(0.72, 0.91)
+    assert "below 0.8 of the record" in record.judge("a row", 0.5, 0.91)
+    assert record.judge("a row", 2.0, 0.91).endswith("ok")
+
+
+def test_the_record_has_every_row_of_the_guard() -> None:
+    from wire import short
+
+    assert list(record.read(BENCH / "record.json")) == [row.name for row in short.rows()]
