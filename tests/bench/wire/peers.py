@@ -138,20 +138,22 @@ def fastest(part: Part, tensors: list[int], steps: int, mpi_too: bool = True) ->
     runs = {f"gloo {name}": (gloo, name) for name in GLOO}
     if mpi_too:
         runs |= {f"mpi {name}": (mpi, name) for name in MPI}
-    few = max(1, steps // 10)
-    found = {}
-    for name, (run, which) in runs.items():
+    found: dict[str, Steps] = {}
+
+    def measure(name: str, steps: int, warmup: int) -> None:
+        run, which = runs[name]
         try:
-            found[name] = run(part, which, tensors, few, 1)
+            found[name] = run(part, which, tensors, steps, warmup)
         except (RuntimeError, ValueError, subprocess.TimeoutExpired) as error:
-            print(f"  {name} is left out: {error}", file=sys.stderr, flush=True)
+            print(f"  {name}, {steps} steps, is left out: {error}", file=sys.stderr, flush=True)
+
+    for name in runs:
+        measure(name, max(1, steps // 10), 1)
     if not found:
         raise RuntimeError("no peer could be measured")
     near = NEAR * min(each.median for each in found.values())
-    for name in found:
-        if found[name].median <= near:
-            run, which = runs[name]
-            found[name] = run(part, which, tensors, steps, 2)
+    for name in [name for name in found if found[name].median <= near]:
+        measure(name, steps, 2)
     return found
 
 
