@@ -77,7 +77,7 @@ TEST(Explain, PartitionSizesAndWhy) {
   EXPECT_NEAR(e.partition_limits.by_stream, 41943, 1);
   EXPECT_THAT(to_text(e), HasSubstr("34.18 KiB"));
   EXPECT_EQ(e.window_bytes, 16u * 32768);
-  EXPECT_THAT(to_text(e), HasSubstr("512.0 KiB on the way (21.0 ms"));
+  EXPECT_THAT(to_text(e), HasSubstr("512.00 KiB on the way (21 ms"));
 }
 
 }  // namespace
