@@ -102,7 +102,8 @@ class Bench {
       GLN_ASSIGN_OR_RETURN(const uint32_t id, session_.declare(tensors_.tensor(i)));
       ids_.push_back(id);
     }
-    GLN_ASSIGN_OR_RETURN(barrier_, session_.declare({.name = "gleaner bench: all are ready", .elements = 1}));
+    GLN_ASSIGN_OR_RETURN(ready_, session_.declare({.name = "gleaner bench: all are ready", .elements = 1}));
+    GLN_ASSIGN_OR_RETURN(over_, session_.declare({.name = "gleaner bench: all are done", .elements = 1}));
     return absl::OkStatus();
   }
 
@@ -111,7 +112,7 @@ class Bench {
   };
   absl::StatusOr<Span> step(uint64_t step, std::optional<BenchOracle>& oracle) {
     tensors_.fill_input(flags_.seed, step, session_.topology().rank);
-    GLN_RETURN_IF_ERROR(wait_for_all());
+    GLN_RETURN_IF_ERROR(wait_for_all(ready_));
     Span span;
     span.begin = clock_.since_start();
     for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -121,16 +122,16 @@ class Bench {
     for (const uint64_t handle : handles_) GLN_RETURN_IF_ERROR(session_.wait(handle));
     span.end = clock_.since_start();
     // Ranks that share a machine would otherwise slow each other's last sums down by making the next step's data.
-    GLN_RETURN_IF_ERROR(wait_for_all());
+    GLN_RETURN_IF_ERROR(wait_for_all(over_));
     if (oracle) GLN_RETURN_IF_ERROR(tensors_.check_output(step, *oracle));
     return span;
   }
 
   // Some ranks are still making data: a sum that needs all of them keeps that out of the measurement.
-  absl::Status wait_for_all() {
+  absl::Status wait_for_all(uint32_t barrier) {
     const float one = 1;
     float all = 0;
-    GLN_ASSIGN_OR_RETURN(const uint64_t handle, session_.start_sum(barrier_, &one, &all));
+    GLN_ASSIGN_OR_RETURN(const uint64_t handle, session_.start_sum(barrier, &one, &all));
     return session_.wait(handle);
   }
 
@@ -139,7 +140,8 @@ class Bench {
   BenchSession& session_;
   const Clock& clock_;
   std::vector<uint32_t> ids_;
-  uint32_t barrier_ = 0;
+  uint32_t ready_ = 0;  // barriers; two, so that each is one push_pull a step as other tensors are
+  uint32_t over_ = 0;
   std::vector<uint64_t> handles_;
 };
 

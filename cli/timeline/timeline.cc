@@ -85,6 +85,7 @@ void Timeline::note(uint32_t rank, const Event& event, Time time) {
   }
   if (is_request(event.kind)) {
     RequestTimes& times = call.ranks[rank];
+    if (event.kind == Kind::kReady && times.ready != kNever) return;  // of a later piece
     (event.kind == Kind::kRequested ? times.requested : event.kind == Kind::kReady ? times.ready : times.done) = time;
   } else if (event.partition < call.partitions.size()) {
     note_part(trace_.ranks[rank].member, event, time, call.partitions[event.partition]);

@@ -164,7 +164,7 @@ void Network::start(session::Request request) {
   const uint64_t id = request.id;
   const uint32_t tensor = request.tensor;
   if (recorder_->is_on() && session_ != nullptr) {
-    recorder_->record(trace::Kind::kReady, session_->step(tensor), tensor);
+    recorder_->record(trace::Kind::kReady, session_->step(tensor, request.first), tensor, request.first);
   }
   const absl::Status status = session_->start(std::move(request), now(), actions_);
   if (!status.ok()) actions_.done.push_back({id, status});

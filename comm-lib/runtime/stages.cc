@@ -40,6 +40,8 @@ absl::Status Stages::on_welcome(const member::Welcome& welcome) {
   const bool is_same = group_ != nullptr && secret_ == welcome.secret;
   if (config_.local_size == 1 || is_same) return absl::OkStatus();
   group_ = nullptr;
+  pieces_ = {};
+  flights_.clear();
   group_connected_ = false;
   secret_ = welcome.secret;
   local::Options options;
@@ -66,10 +68,11 @@ absl::Status Stages::commit(uint32_t epoch) {
     return absl::FailedPreconditionError(absl::StrCat("told to commit epoch ", epoch, ", which was not prepared"));
   }
   std::vector<local::TensorShape> added;
-  for (size_t i = handles_.size(); i < prepared_->tensors.size(); ++i) {
-    added.push_back({prepared_->tensors[i].elements, prepared_->tensors[i].type});
+  for (const Piece& piece : pieces_.extend(*prepared_)) {
+    const DataType type = prepared_->tensors[piece.tensor].type;
+    added.push_back({piece.bytes / size_of(type), type});
   }
-  handles_.resize(prepared_->tensors.size());
+  flights_.resize(pieces_.tensors());
   return group_->register_tensors(added);
 }
 
@@ -78,12 +81,19 @@ void Stages::start(const Exchange& exchange) {
     return network_->start(
         {exchange.handle, exchange.tensor, exchange.op, Buffer::borrow(exchange.input), exchange.output});
   }
-  const absl::Status status = group_->start(exchange.tensor, exchange.op, exchange.input, exchange.output);
-  if (!status.ok()) return events_->on_done(exchange.handle, status);
-  handles_[exchange.tensor] = exchange.handle;
+  const uint32_t first = pieces_.first_of(exchange.tensor);
+  const uint32_t count = pieces_.count_of(exchange.tensor);
+  for (uint32_t i = first; i < first + count; ++i) {
+    const Piece& piece = pieces_[i];
+    const absl::Status status = group_->start(i, exchange.op, exchange.input.subspan(piece.offset, piece.bytes),
+                                              exchange.output.subspan(piece.offset, piece.bytes));
+    // What is wrong with one is wrong with all, and so with the first.
+    if (!status.ok()) return events_->on_done(exchange.handle, status);
+  }
+  flights_[exchange.tensor] = {exchange.handle, count, absl::OkStatus()};
 }
 
-// Network's requests carry handles where it is the only stage, and tensors where it is the middle one.
+// Network's requests carry handles where it is the only stage, and pieces where it is the middle one.
 void Stages::on_summed(uint64_t request, const absl::Status& status) {
   if (group_ == nullptr) return events_->on_done(request, status);
   group_->publish(static_cast<uint32_t>(request), status);
@@ -93,11 +103,16 @@ void Stages::on_lost(uint32_t member, const absl::Status& why) { events_->on_los
 
 void Stages::on_connected() { group_connected_ = true; }
 
-void Stages::on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum) {
-  network_->start({tensor, tensor, op, Buffer::borrow(sum), sum});
+void Stages::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) {
+  const Piece& what = pieces_[piece];
+  network_->start({piece, what.tensor, op, Buffer::borrow(sum), sum, what.first, what.count});
 }
 
-void Stages::on_done(uint32_t tensor, const absl::Status& status) { events_->on_done(handles_[tensor], status); }
+void Stages::on_done(uint32_t piece, const absl::Status& status) {
+  Flight& flight = flights_[pieces_[piece].tensor];
+  flight.status.Update(status);
+  if (--flight.missing == 0) events_->on_done(flight.handle, std::exchange(flight.status, absl::OkStatus()));
+}
 
 void Stages::on_failed(const absl::Status& status) { events_->on_failed(status); }
 

@@ -1,5 +1,6 @@
 // The stages of a push_pull on one rank: sum over the local ranks, push and pull over the network, hand back to the
-// local ranks. With one local rank only the middle one; on local ranks above 0 only the outer two.
+// local ranks. With one local rank only the middle one; on local ranks above 0 only the outer two. A large tensor goes
+// through them in pieces, each on its own.
 //
 // Belongs to the I/O thread; only wake() may be called by others.
 #pragma once
@@ -13,6 +14,7 @@
 #include "comm-lib/local/group.h"
 #include "comm-lib/runtime/config.h"
 #include "comm-lib/runtime/network.h"
+#include "comm-lib/runtime/pieces.h"
 #include "common/base/waker.h"
 
 namespace gleaner::runtime {
@@ -61,14 +63,22 @@ class Stages : private Network::Events, private local::Events {
 
  private:
   Stages(const Env& env, const Config& config, const kernels::Kernels* kernels, Events* events);
+  // An exchange that local ranks take part in.
+  struct Flight {
+    uint64_t handle = 0;
+    uint32_t missing = 0;  // pieces that are not done
+    absl::Status status;   // the first error
+  };
+
   bool leads() const { return config_.local_rank == 0; }
   void wait(absl::Duration timeout);
 
   void on_summed(uint64_t request, const absl::Status& status) override;
   void on_lost(uint32_t member, const absl::Status& why) override;
   void on_connected() override;
-  void on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum) override;
-  void on_done(uint32_t tensor, const absl::Status& status) override;
+  // Of the group, whose tensors are pieces of ours.
+  void on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) override;
+  void on_done(uint32_t piece, const absl::Status& status) override;
   void on_failed(const absl::Status& status) override;
 
   const Env env_;
@@ -79,7 +89,8 @@ class Stages : private Network::Events, private local::Events {
   std::unique_ptr<local::Group> group_;  // g > 1, from the welcome on; its memory outlives the network's use of it
   std::unique_ptr<Network> network_;     // local rank 0
   std::shared_ptr<const plan::Plan> prepared_;
-  std::vector<uint64_t> handles_;  // by tensor, of the exchange in flight; g > 1
+  Pieces pieces_;                // g > 1
+  std::vector<Flight> flights_;  // by tensor; g > 1
   bool group_connected_ = false;
   wire::Secret secret_{};  // that the group was made with
 };

@@ -1,5 +1,8 @@
 #include "comm-lib/session/checks.h"
 
+#include <algorithm>
+#include <span>
+
 #include "absl/strings/str_cat.h"
 
 namespace gleaner::session {
@@ -17,14 +20,26 @@ std::string describe(const plan::Plan& plan, const wire::Header& header) {
                       header.partition, " step ", header.step);
 }
 
+uint32_t partitions_of(const plan::Plan& plan, const Request& request) {
+  return std::min(request.count, static_cast<uint32_t>(plan.partitions_of(request.tensor).size()) - request.first);
+}
+
 absl::Status check_request(const plan::Plan& plan, const Request& request) {
   if (request.tensor >= plan.tensors.size()) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", request.tensor, " is not in the plan, which has ",
                                                    plan.tensors.size(), " tensors: declare it first"));
   }
   const plan::Tensor& tensor = plan.tensors[request.tensor];
-  if (request.input.size() != tensor.bytes() || request.output.size() != tensor.bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", tensor.bytes(), " bytes, got ",
+  const std::span<const plan::Partition> partitions = plan.partitions_of(request.tensor);
+  if (request.first > partitions.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", partitions.size(),
+                                                   " partitions; there is none from partition ", request.first, " on"));
+  }
+  uint64_t bytes = 0;
+  for (const plan::Partition& each : partitions.subspan(request.first, partitions_of(plan, request)))
+    bytes += each.bytes;
+  if (request.input.size() != bytes || request.output.size() != bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", bytes, " bytes, got ",
                                                    request.input.size(), " bytes of input and ", request.output.size(),
                                                    " of output"));
   }

@@ -16,7 +16,11 @@ namespace gleaner::session {
 // "RESULT of tensor conv1.weight partition 3 step 12".
 std::string describe(const plan::Plan& plan, const wire::Header& header);
 
-// That the tensor exists, has this size and this op, and that the output does not overlap the input in part.
+// How many partitions it is for, once checked.
+uint32_t partitions_of(const plan::Plan& plan, const Request& request);
+
+// That the tensor and the partitions exist, have this size and this op, and that the output does not overlap the input
+// in part.
 absl::Status check_request(const plan::Plan& plan, const Request& request);
 
 // That this is a kResult or kDefer of a partition which `owner` owns, of the size that goes with it.

@@ -45,7 +45,6 @@ class SendQueue {
   std::optional<uint32_t> next(absl::Duration now);     // marks it as sent
   bool defer(uint32_t partition, absl::Duration now);   // false: it is not sent, nothing changes
   void finish(uint32_t partition, absl::Duration now);  // its result is here; idle again, whatever it was
-  bool is_idle(uint32_t partition) const { return partitions_[partition].phase == Phase::kIdle; }
 
   void connect(uint32_t owner);
   void disconnect(uint32_t owner);  // what was sent to it is ready again

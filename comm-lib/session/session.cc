@@ -15,10 +15,20 @@
 namespace gleaner::session {
 namespace {
 
-struct TensorState {
+constexpr uint32_t kNoRequest = UINT32_MAX;
+
+struct PartitionState {
+  uint64_t step = 0;              // steps whose result is here
+  uint32_t request = kNoRequest;  // in flight, that it is part of: index in requests_
+  bool pushed = false;            // in this step, and its result is not here yet
+};
+
+struct RequestState {
   bool active = false;
-  uint64_t step = 0;     // of the request in flight, or else of the next one
-  uint32_t missing = 0;  // partitions without a result
+  uint32_t begin = 0;  // of its partitions in the plan
+  uint32_t end = 0;
+  uint32_t missing = 0;  // of these, without a result
+  uint64_t offset = 0;   // of its memory in the tensor
   Request request;
 };
 
@@ -49,7 +59,7 @@ struct Session::Core {
 
   absl::Status check_answer(const wire::Header& header) const;
 
-  uint64_t finished_steps(uint32_t partition) const;
+  uint32_t open_request(Request&& request);
   void on_result(uint32_t owner, const wire::Header& header, const Buffer& payload, absl::Duration now,
                  Actions& actions);
   void send_pushes(absl::Duration now, Actions& actions);
@@ -64,10 +74,11 @@ struct Session::Core {
   std::shared_ptr<const plan::Plan> plan_;
   SendQueue queue_;
   AckBatches acks_;
-  std::vector<TensorState> tensors_;
-  std::vector<bool> pushed_;  // by partition: in the step in flight
+  std::vector<PartitionState> partitions_;  // as in the plan
+  std::vector<RequestState> requests_;
+  std::vector<uint32_t> free_;  // of requests_
   std::vector<OwnerState> owners_;
-  std::vector<uint32_t> whole_;  // tensors with all results whose input a frame may still refer to
+  std::vector<uint32_t> whole_;  // requests with all results whose input a frame may still refer to
   uint32_t active_ = 0;          // requests in flight
   absl::Status failure_;         // of fail()
   Counters counters_;
@@ -81,9 +92,7 @@ absl::Status Session::Core::apply(std::shared_ptr<const plan::Plan> plan) {
         absl::StrCat("expected a plan above epoch ", plan_->epoch, " that only adds tensors to it, got one of epoch ",
                      plan->epoch, " with ", plan->tensors.size(), " tensors and fence ", plan->fence));
   }
-  tensors_.resize(plan->tensors.size());
-  whole_.reserve(plan->tensors.size());
-  pushed_.resize(plan->partitions.size());
+  partitions_.resize(plan->partitions.size());
   owners_.resize(plan->members.size());
   acks_.resize(plan->members.size());
   queue_.apply(plan.get());
@@ -98,39 +107,53 @@ absl::Status Session::Core::start(Request request, absl::Duration now, Actions& 
   }
   if (plan_ == nullptr) return absl::FailedPreconditionError("a push_pull before the first plan");
   GLN_RETURN_IF_ERROR(check_request(*plan_, request));
-  if (tensors_[request.tensor].active) {
+  const uint32_t index = open_request(std::move(request));
+  if (index == kNoRequest) {
     return absl::FailedPreconditionError(absl::StrCat("tensor ", plan_->tensors[request.tensor].name,
                                                       " is still in flight: wait for its last push_pull first"));
   }
-  const uint32_t index = request.tensor;
-  const uint32_t first = plan_->first_partition[index];
-  const uint32_t end = plan_->first_partition[index + 1];
-  TensorState& tensor = tensors_[index];
-  tensor.active = true;
-  tensor.missing = end - first;
-  tensor.request = std::move(request);
-  ++active_;
-  for (uint32_t i = first; i < end; ++i) {
+  for (uint32_t i = requests_[index].begin; i < requests_[index].end; ++i) {
     OwnerState& owner = owners_[plan_->partitions[i].owner];
     if (owner.missing++ == 0) owner.since = now;
-    pushed_[i] = false;
+    partitions_[i].request = index;
     queue_.make_ready(i);
   }
-  if (tensor.missing == 0) whole_.push_back(index);
+  if (requests_[index].missing == 0) whole_.push_back(index);
   send_pushes(now, actions);
   complete(actions);
   return absl::OkStatus();
 }
 
+// Its index in requests_; kNoRequest, and nothing is moved from, if one of its partitions is in flight.
+uint32_t Session::Core::open_request(Request&& request) {
+  const uint32_t begin = plan_->first_partition[request.tensor] + request.first;
+  const uint32_t end = begin + partitions_of(*plan_, request);
+  for (uint32_t i = begin; i < end; ++i) {
+    if (partitions_[i].request != kNoRequest) return kNoRequest;
+  }
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(requests_.size()));
+    requests_.emplace_back();
+    free_.reserve(requests_.size());
+    whole_.reserve(requests_.size());
+  }
+  const uint32_t index = free_.back();
+  free_.pop_back();
+  const uint64_t offset = begin < end ? plan_->partitions[begin].offset : 0;
+  requests_[index] = {true, begin, end, end - begin, offset, std::move(request)};
+  ++active_;
+  return index;
+}
+
 // Ends the requests that have all results and whose input nobody refers to any more.
 void Session::Core::complete(Actions& actions) {
   std::erase_if(whole_, [&](uint32_t index) {
-    TensorState& tensor = tensors_[index];
-    if (!tensor.request.input.sole_owner()) return false;
-    actions.done.push_back({tensor.request.id, absl::OkStatus()});
-    tensor.request = {};
-    tensor.active = false;
-    ++tensor.step;
+    RequestState& request = requests_[index];
+    if (!request.request.input.sole_owner()) return false;
+    actions.done.push_back({request.request.id, absl::OkStatus()});
+    for (uint32_t i = request.begin; i < request.end; ++i) partitions_[i].request = kNoRequest;
+    request = {};
+    free_.push_back(index);
     --active_;
     return true;
   });
@@ -139,10 +162,10 @@ void Session::Core::complete(Actions& actions) {
 void Session::Core::fail(const absl::Status& status, Actions& actions) {
   if (!failure_.ok()) return;
   failure_ = status;
-  for (TensorState& tensor : tensors_) {
-    if (!tensor.active) continue;
-    actions.done.push_back({tensor.request.id, status});
-    tensor = {};
+  for (RequestState& request : requests_) {
+    if (!request.active) continue;
+    actions.done.push_back({request.request.id, status});
+    request = {};
   }
   active_ = 0;
   whole_.clear();
@@ -159,9 +182,10 @@ void Session::Core::send_pushes(absl::Duration now, Actions& actions) {
 
 void Session::Core::push(uint32_t index, absl::Duration now, Actions& actions) {
   const plan::Partition& partition = plan_->partitions[index];
-  const TensorState& tensor = tensors_[partition.tensor];
-  Buffer payload = tensor.request.input.slice(partition.offset, partition.bytes);
-  if (pushed_[index]) {
+  PartitionState& state = partitions_[index];
+  const RequestState& request = requests_[state.request];
+  Buffer payload = request.request.input.slice(partition.offset - request.offset, partition.bytes);
+  if (state.pushed) {
     // The owner may have the first copy, so the result may come, and be written over an input that is also the output,
     // while this frame still waits to be sent: it carries a copy.
     ++counters_.repeated_pushes;
@@ -171,16 +195,16 @@ void Session::Core::push(uint32_t index, absl::Duration now, Actions& actions) {
   } else {
     OwnerState& owner = owners_[partition.owner];
     if (owner.pushed++ == 0) owner.since = now;
-    pushed_[index] = true;
+    state.pushed = true;
   }
   counters_.pushed_bytes += partition.bytes;
   flush_acks(partition.owner, actions);
   wire::Header header = header_of(wire::FrameType::kPush, payload);
   header.data_type = plan_->tensors[partition.tensor].type;
-  header.op = tensor.request.op;
+  header.op = request.request.op;
   header.tensor = partition.tensor;
   header.partition = index - plan_->first_partition[partition.tensor];
-  header.step = tensor.step;
+  header.step = state.step;
   actions.sends.push_back({partition.owner, header, std::move(payload)});
 }
 
@@ -207,12 +231,6 @@ void Session::Core::flush_acks(uint32_t owner, Actions& actions) {
   actions.sends.push_back({owner, header, std::move(payload)});
 }
 
-// Steps of this partition whose result is here.
-uint64_t Session::Core::finished_steps(uint32_t partition) const {
-  const TensorState& tensor = tensors_[plan_->partitions[partition].tensor];
-  return tensor.step + (tensor.active && queue_.is_idle(partition) ? 1 : 0);
-}
-
 // --- connections and time
 
 void Session::Core::on_connected(uint32_t owner, absl::Duration now, Actions& actions) {
@@ -222,7 +240,7 @@ void Session::Core::on_connected(uint32_t owner, absl::Duration now, Actions& ac
   // Acknowledgements may have been lost with the last connection; so the latest of each partition is said again.
   acks_.take(owner);
   for (uint32_t index : queue_.owned_by(owner)) {
-    const uint64_t steps = finished_steps(index);
+    const uint64_t steps = partitions_[index].step;
     const uint32_t tensor = plan_->partitions[index].tensor;
     if (steps > 0) acknowledge(owner, {steps - 1, tensor, index - plan_->first_partition[tensor]}, actions);
   }
@@ -247,20 +265,19 @@ void Session::Core::on_tick(absl::Duration now, Actions& actions) {
 
 // That a frame which is no late copy answers a push of this worker.
 absl::Status Session::Core::check_answer(const wire::Header& header) const {
-  const TensorState& tensor = tensors_[header.tensor];
-  if (!tensor.active || header.step > tensor.step ||
-      !pushed_[plan_->first_partition[header.tensor] + header.partition]) {
+  const PartitionState& state = partitions_[plan_->first_partition[header.tensor] + header.partition];
+  if (!state.pushed || header.step != state.step) {
     return absl::FailedPreconditionError(absl::StrCat(plan_->member_name(header.sender), " sent ",
                                                       describe(*plan_, header),
                                                       ", to which this worker has not pushed its part"));
   }
+  const ReduceOp op = requests_[state.request].request.op;
   const DataType type = plan_->tensors[header.tensor].type;
   const bool is_result = header.type == wire::FrameType::kResult;
-  if (is_result && (header.data_type != type || header.op != tensor.request.op)) {
-    return absl::InvalidArgumentError(absl::StrCat(plan_->member_name(header.sender), " sent ",
-                                                   describe(*plan_, header), " as ", name_of(header.data_type), " op ",
-                                                   static_cast<int>(header.op), ", expected ", name_of(type), " op ",
-                                                   static_cast<int>(tensor.request.op)));
+  if (is_result && (header.data_type != type || header.op != op)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        plan_->member_name(header.sender), " sent ", describe(*plan_, header), " as ", name_of(header.data_type),
+        " op ", static_cast<int>(header.op), ", expected ", name_of(type), " op ", static_cast<int>(op)));
   }
   return absl::OkStatus();
 }
@@ -273,7 +290,7 @@ absl::Status Session::Core::on_frame(uint32_t owner, const wire::Header& header,
   // An owner may be ahead of this worker by a plan, so there is no upper limit to its epoch.
   if (header.epoch < plan_->fence) return absl::OkStatus();
   const uint32_t index = plan_->first_partition[header.tensor] + header.partition;
-  const bool is_late = header.step < finished_steps(index);
+  const bool is_late = header.step < partitions_[index].step;
   if (!is_late) GLN_RETURN_IF_ERROR(check_answer(header));
   if (header.type == wire::FrameType::kDefer) {
     if (!is_late && queue_.defer(index, now)) {
@@ -295,15 +312,19 @@ void Session::Core::on_result(uint32_t owner, const wire::Header& header, const 
                               Actions& actions) {
   const uint32_t index = plan_->first_partition[header.tensor] + header.partition;
   const plan::Partition& partition = plan_->partitions[index];
-  TensorState& tensor = tensors_[header.tensor];
-  std::memcpy(tensor.request.output.data() + partition.offset, payload.bytes().data(), partition.bytes);
+  PartitionState& state = partitions_[index];
+  RequestState& request = requests_[state.request];
+  std::memcpy(request.request.output.data() + (partition.offset - request.offset), payload.bytes().data(),
+              partition.bytes);
+  ++state.step;
+  state.pushed = false;
   ++counters_.results;
   queue_.finish(index, now);
   owners_[owner].since = now;
   --owners_[owner].missing;
   --owners_[owner].pushed;
   acknowledge(owner, {header.step, header.tensor, header.partition}, actions);
-  if (--tensor.missing == 0) whole_.push_back(header.tensor);
+  if (--request.missing == 0) whole_.push_back(state.request);
 }
 
 // --- for people
@@ -340,7 +361,10 @@ absl::Status Session::on_frame(uint32_t owner, const wire::Header& header, Buffe
 }
 void Session::on_tick(absl::Duration now, Actions& actions) { core_->on_tick(now, actions); }
 void Session::fail(const absl::Status& status, Actions& actions) { core_->fail(status, actions); }
-uint64_t Session::step(uint32_t tensor) const { return core_->tensors_[tensor].step; }
+uint64_t Session::step(uint32_t tensor, uint32_t partition) const {
+  const uint32_t index = core_->plan_->first_partition[tensor] + partition;
+  return index < core_->plan_->first_partition[tensor + 1] ? core_->partitions_[index].step : 0;
+}
 bool Session::idle() const { return core_->active_ == 0 && core_->acks_.empty(); }
 std::vector<uint32_t> Session::waiting_for() const { return core_->waiting_for(); }
 const Counters& Session::counters() const {

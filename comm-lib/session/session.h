@@ -44,13 +44,16 @@ struct Options {
   absl::Duration defer_retry = absl::Milliseconds(2);  // first pause after a kDefer, doubled up to 64 times that
 };
 
-// One push_pull of a tensor.
+// One push_pull of a tensor, or of consecutive partitions of it: whoever has a tensor bit by bit asks for each bit as
+// it comes.
 struct Request {
   uint64_t id = 0;      // the caller's, comes back in Done
   uint32_t tensor = 0;  // index in the plan
   ReduceOp op = ReduceOp::kSum;
-  Buffer input;         // the tensor's bytes (usually borrowed), unchanged until Done
-  MutableBytes output;  // as many bytes; may be the same memory
+  Buffer input;                 // the partitions' bytes (usually borrowed), unchanged until Done
+  MutableBytes output;          // as many bytes; may be the same memory
+  uint32_t first = 0;           // partition within the tensor
+  uint32_t count = UINT32_MAX;  // of partitions, at most
 };
 
 struct Send {
@@ -93,9 +96,9 @@ class Session {
   // FailedPrecondition otherwise.
   absl::Status apply(std::shared_ptr<const plan::Plan> plan);
 
-  // Begins a push_pull. InvalidArgument: unknown tensor, wrong size, an op the type has not, output overlapping input
-  // in part; FailedPrecondition: no plan yet, or this tensor is still in flight. A tensor of zero bytes is done at
-  // once.
+  // Begins a push_pull. InvalidArgument: unknown tensor or partitions, wrong size, an op the type has not, output
+  // overlapping input in part; FailedPrecondition: no plan yet, or one of these partitions is still in flight. What has
+  // zero bytes is done at once.
   absl::Status start(Request request, absl::Duration now, Actions& actions);
 
   // The connection to an owner is up (frames may be sent) or gone.
@@ -114,8 +117,8 @@ class Session {
   // process, before it tells anybody that the request is over.
   void fail(const absl::Status& status, Actions& actions);
 
-  uint64_t step(uint32_t tensor) const;  // of the request in flight, or else of the next one
-  bool idle() const;                     // nothing in flight and every result acknowledged
+  uint64_t step(uint32_t tensor, uint32_t partition) const;  // of its request in flight, or else of the next one
+  bool idle() const;                                         // nothing in flight and every result acknowledged
   // For messages to people: the owners from whom results are missing, most overdue first.
   std::vector<uint32_t> waiting_for() const;
   const Counters& counters() const;

@@ -60,6 +60,37 @@ TEST(SessionRequests, IsDoneWithItsLastPartitionAndHasTheSumInItsOutput) {
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 0u);
 }
 
+TEST(SessionRequests, PartsOfATensorAreRequestsOfTheirOwn) {
+  SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}}}});  // 8 bytes each
+  std::vector<std::byte> head(8, std::byte{1}), tail(24, std::byte{2});
+  const auto part = [&](std::vector<std::byte>& memory, uint64_t id, uint32_t first, uint32_t count) {
+    rig.clear();
+    return rig.session.start({.id = id,
+                              .tensor = 0,
+                              .op = ReduceOp::kSum,
+                              .input = Buffer::borrow(memory),
+                              .output = MutableBytes(memory),
+                              .first = first,
+                              .count = count},
+                             rig.now, rig.actions);
+  };
+  ASSERT_TRUE(part(tail, 7, 1, 3).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}, Key{0, 2}, Key{0, 3}));
+  EXPECT_THAT(rig.actions.sends[1].payload.bytes(), Each(std::byte{2})) << "from its own memory";
+  EXPECT_TRUE(absl::IsFailedPrecondition(part(head, 8, 3, 1))) << "in flight";
+  EXPECT_TRUE(absl::IsInvalidArgument(part(head, 8, 5, 1))) << "no such partition";
+  ASSERT_TRUE(part(head, 9, 0, 1).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
+  ASSERT_TRUE(rig.result({0, 0}, std::byte{3}).ok());
+  EXPECT_THAT(rig.done(), ElementsAre(9));
+  EXPECT_THAT(head, Each(std::byte{3}));
+  ASSERT_TRUE(part(head, 10, 0, 1).ok()) << "its next step, while the other part is at the one before";
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 1}));
+  for (uint32_t i = 1; i < 4; ++i) ASSERT_TRUE(rig.result({0, i}, std::byte{4}).ok());
+  EXPECT_THAT(rig.done(), ElementsAre(7));
+  EXPECT_THAT(tail, Each(std::byte{4}));
+}
+
 TEST(SessionRequests, StepsCountPerTensor) {
   SessionRig rig(kPlan);
   for (uint64_t step = 0; step < 3; ++step) {
