@@ -124,9 +124,9 @@ def test_the_limit_is_what_the_best_order_takes() -> None:
 def test_ratios_are_beside_the_best_of_the_others() -> None:
     limit = limits.Limit(1.0, 2.0, 3.0)
     contests = [
-        Contest("CrossBarrier", 4, Steps([3.2]), limit, 3.5),
-        Contest("DDP, buckets of 25 MiB", 0, Steps([6.0]), limit, 3.5),
-        Contest("DDP, buckets of 5 MiB", 0, Steps([4.8]), limit, 3.5),
+        Contest("CrossBarrier", 4, Steps([0.0], [3.2]), limit, 3.5),
+        Contest("DDP, buckets of 25 MiB", 0, Steps([0.0], [6.0]), limit, 3.5),
+        Contest("DDP, buckets of 5 MiB", 0, Steps([0.0], [4.8]), limit, 3.5),
     ]
     result = Result("vgg16", 4, "400mbit", "20gbit", 50, "made up", contests)
     found = {name: (ratio, aim) for name, ratio, aim in result.ratios()}

@@ -22,6 +22,9 @@ class Steps:
         ends = zip(*(line["step_ends"] for line in lines))
         return cls([min(first) for first in begins], [max(last) for last in ends])
 
+    def __add__(self, later: Steps) -> Steps:
+        return Steps(self.begins + later.begins, self.ends + later.ends)
+
     @property
     def seconds(self) -> list[float]:
         return [end - begin for begin, end in zip(self.begins, self.ends)]
