@@ -80,6 +80,7 @@ std::string waits(const TraceReport& report) {
     }
   }
   std::vector<std::pair<double, uint32_t>> order;
+  order.reserve(waited.size());
   for (const auto& [worker, time] : waited) order.emplace_back(time, worker);
   std::sort(order.rbegin(), order.rend());
   std::string text;

@@ -59,7 +59,8 @@ struct Session::Core {
 
   absl::Status check_answer(const wire::Header& header) const;
 
-  uint32_t open_request(Request&& request);
+  bool in_flight(const Request& request) const;
+  uint32_t open_request(Request request);
   void on_result(uint32_t owner, const wire::Header& header, const Buffer& payload, absl::Duration now,
                  Actions& actions);
   void send_pushes(absl::Duration now, Actions& actions);
@@ -107,11 +108,11 @@ absl::Status Session::Core::start(Request request, absl::Duration now, Actions& 
   }
   if (plan_ == nullptr) return absl::FailedPreconditionError("a push_pull before the first plan");
   GLN_RETURN_IF_ERROR(check_request(*plan_, request));
-  const uint32_t index = open_request(std::move(request));
-  if (index == kNoRequest) {
+  if (in_flight(request)) {
     return absl::FailedPreconditionError(absl::StrCat("tensor ", plan_->tensors[request.tensor].name,
                                                       " is still in flight: wait for its last push_pull first"));
   }
+  const uint32_t index = open_request(std::move(request));
   for (uint32_t i = requests_[index].begin; i < requests_[index].end; ++i) {
     OwnerState& owner = owners_[plan_->partitions[i].owner];
     if (owner.missing++ == 0) owner.since = now;
@@ -124,13 +125,17 @@ absl::Status Session::Core::start(Request request, absl::Duration now, Actions& 
   return absl::OkStatus();
 }
 
-// Its index in requests_; kNoRequest, and nothing is moved from, if one of its partitions is in flight.
-uint32_t Session::Core::open_request(Request&& request) {
+// Whether one of its partitions is.
+bool Session::Core::in_flight(const Request& request) const {
+  const auto begin = partitions_.begin() + plan_->first_partition[request.tensor] + request.first;
+  return std::any_of(begin, begin + partitions_of(*plan_, request),
+                     [](const PartitionState& partition) { return partition.request != kNoRequest; });
+}
+
+// Its index in requests_.
+uint32_t Session::Core::open_request(Request request) {
   const uint32_t begin = plan_->first_partition[request.tensor] + request.first;
   const uint32_t end = begin + partitions_of(*plan_, request);
-  for (uint32_t i = begin; i < end; ++i) {
-    if (partitions_[i].request != kNoRequest) return kNoRequest;
-  }
   if (free_.empty()) {
     free_.push_back(static_cast<uint32_t>(requests_.size()));
     requests_.emplace_back();
