@@ -62,9 +62,9 @@ def profiles_ready(cluster: Cluster) -> bool:
 
 
 def leader(cluster: Cluster) -> str:
-    """The name of the operator's pod that leads."""
+    """Who leads: the operator's pod, "_", and a mark of its process (a pod whose container starts again is another)."""
     lease = cluster.get("lease", "gleaner-operator", SYSTEM)
-    return str(lease["spec"].get("holderIdentity") or "").split("_")[0]
+    return str(lease["spec"].get("holderIdentity") or "")
 
 
 class Job:

@@ -69,7 +69,7 @@ def test_digits_without_summers(gleaner: Cluster, namespace: str, reference: tup
 
 def kill_operator(cluster: Cluster, job: Job) -> None:
     before = leader(cluster)
-    kill(cluster, cluster.get("pod", before, SYSTEM), "gleaner-operator")
+    kill(cluster, cluster.get("pod", before.split("_")[0], SYSTEM), "gleaner-operator")
     wait_until("another operator leads", lambda: leader(cluster) not in ("", before))
 
 
