@@ -104,12 +104,24 @@ void Core::propose(plan::Plan plan, absl::Duration now, Actions& actions) {
   tell_everyone(Prepare{proposed_}, actions);
 }
 
+bool Core::is_awaited(uint32_t seat) const {
+  return roster_[seat].state != Seat::State::kLeft && roster_[seat].acknowledged < proposed_->epoch;
+}
+
+// Goes on at the seat where it stopped last, which may still be awaited: a round of all seats only when nobody is.
+bool Core::is_anybody_awaited() {
+  for (uint32_t looked = 0; looked < roster_.size(); ++looked) {
+    look_first_ %= roster_.size();
+    if (is_awaited(look_first_)) return true;
+    ++look_first_;
+  }
+  return false;
+}
+
 std::vector<uint32_t> Core::unacknowledged() const {
   std::vector<uint32_t> seats;
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
-    if (roster_[seat].state != Seat::State::kLeft && roster_[seat].acknowledged < proposed_->epoch) {
-      seats.push_back(seat);
-    }
+    if (is_awaited(seat)) seats.push_back(seat);
   }
   return seats;
 }
@@ -129,7 +141,7 @@ void Core::on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, 
 }
 
 void Core::commit_if_acknowledged(absl::Duration now, Actions& actions) {
-  if (proposed_ == nullptr || outcome_.has_value() || !unacknowledged().empty()) return;
+  if (proposed_ == nullptr || outcome_.has_value() || is_anybody_awaited()) return;
   committed_ = std::exchange(proposed_, nullptr);
   tell_everyone(Commit{committed_->epoch}, actions);
   actions.notes.push_back(absl::StrCat("plan committed: epoch ", committed_->epoch, ", ", committed_->tensors.size(),
@@ -208,10 +220,7 @@ void Core::after_leaving(absl::Duration now, Actions& actions) {
 }
 
 void Core::finish_if_all_left(Actions& actions) {
-  if (outcome_.has_value()) return;
-  for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
-    if (roster_[rank].state != Seat::State::kLeft) return;
-  }
+  if (outcome_.has_value() || roster_.left_ranks() < roster_.ranks()) return;
   outcome_ = absl::OkStatus();
   tell_everyone(Finished{}, actions);
 }
@@ -290,14 +299,17 @@ void Core::check_declarations(absl::Duration now, Actions& actions) {
     warned_of_declaration_ = false;
     return;
   }
-  const std::vector<uint32_t> missing = declarations_.missing();
+  const bool late = now - *since > options_.declare_timeout;
+  // With every Declare: who is missing is looked up only when it matters.
+  const std::vector<uint32_t> missing =
+      late || roster_.left_ranks() > 0 ? declarations_.missing() : std::vector<uint32_t>();
   for (const uint32_t rank : missing) {
     if (roster_[rank].state != Seat::State::kLeft) continue;
     return fail(absl::FailedPreconditionError(
                     absl::StrCat(declarations_.describe_pending(), "; ", roster_.name(rank), " has left the job")),
                 rank, actions);
   }
-  if (now - *since > options_.declare_timeout) {
+  if (late) {
     return fail(absl::DeadlineExceededError(absl::StrCat(declarations_.describe_pending(), " within ",
                                                          absl::FormatDuration(options_.declare_timeout),
                                                          "; every rank must declare the same tensors")),

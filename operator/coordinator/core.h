@@ -151,6 +151,8 @@ class Core {
   void check_start(absl::Duration now, Actions& actions);
   void check_silence(absl::Duration now, Actions& actions);
   void check_declarations(absl::Duration now, Actions& actions);
+  bool is_awaited(uint32_t seat) const;  // to acknowledge the proposed plan
+  bool is_anybody_awaited();
   std::vector<uint32_t> unacknowledged() const;
   double bandwidth_of(uint32_t member) const;
 
@@ -174,6 +176,7 @@ class Core {
   std::shared_ptr<const plan::Plan> committed_ = std::make_shared<plan::Plan>();
   std::shared_ptr<const plan::Plan> proposed_;  // null: none on its way
   absl::Duration proposed_at_;
+  uint32_t look_first_ = 0;           // seat, for is_anybody_awaited()
   std::vector<plan::Tensor> agreed_;  // for the plan after the proposed one
   bool warned_of_declaration_ = false;
   std::vector<Report> reports_;  // by rank

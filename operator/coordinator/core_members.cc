@@ -137,7 +137,7 @@ absl::Status Core::take_back(StreamId stream, const Identity& identity, const Re
   welcome(seat, session_, actions);
   actions.notes.push_back(
       absl::StrCat(roster_.located(seat), " is back, at epoch ", resume.committed,
-                   recovering_ ? absl::StrCat(": still to come are ", roster_.missing().size()) : ""));
+                   recovering_ ? absl::StrCat(": still to come are ", roster_.still_to_come()) : ""));
   check_digest(seat, actions);
   if (recovering_) {
     ask_for_plan(actions);

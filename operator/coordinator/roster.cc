@@ -166,7 +166,9 @@ void Roster::change(uint32_t seat, Seat::State state) {
   const auto joined = [](Seat::State which) {
     return which == Seat::State::kPresent || which == Seat::State::kLeft ? 1u : 0u;
   };
+  const auto left = [](Seat::State which) { return which == Seat::State::kLeft ? 1u : 0u; };
   (is_summer(seat) ? joined_summers_ : joined_ranks_) += joined(state) - joined(seats_[seat].state);
+  if (!is_summer(seat)) left_ranks_ += left(state) - left(seats_[seat].state);
   seats_[seat].state = state;
 }
 

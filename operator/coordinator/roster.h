@@ -86,7 +86,9 @@ class Roster {
 
   uint32_t joined_ranks() const { return joined_ranks_; }  // present, or left
   uint32_t joined_summers() const { return joined_summers_; }
-  bool complete() const { return joined_ranks_ + joined_summers_ == size(); }
+  uint32_t left_ranks() const { return left_ranks_; }
+  uint32_t still_to_come() const { return size() - joined_ranks_ - joined_summers_; }  // as many as missing()
+  bool complete() const { return still_to_come() == 0; }
   std::vector<uint32_t> missing() const;  // seats that are empty or whose members are away
 
   std::string name(uint32_t seat) const;     // "worker 2 (local rank 1)", "summer 0"
@@ -102,6 +104,7 @@ class Roster {
   const uint32_t local_ranks_;
   uint32_t joined_ranks_ = 0;
   uint32_t joined_summers_ = 0;
+  uint32_t left_ranks_ = 0;
   std::vector<Seat> seats_;
   std::vector<uint32_t> summer_indices_;  // of summer seats
   absl::flat_hash_map<StreamId, uint32_t> by_stream_;

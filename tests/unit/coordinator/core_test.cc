@@ -102,6 +102,21 @@ plan::Tensor tensor(const std::string& name, uint64_t elements = 1000, int32_t p
   return {name, elements, DataType::kFloat32, priority};
 }
 
+TEST(Core, CommitsAfterTheLastAcknowledgementInWhateverOrderTheyCome) {
+  for (const std::vector<uint32_t>& order : {std::vector<uint32_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {
+    Stage stage(options(3, 1));
+    stage.join_all();
+    for (uint32_t epoch = 1; epoch <= 3; ++epoch) {
+      for (const uint32_t seat : order) {
+        EXPECT_EQ(stage.core.plan().epoch, epoch - 1);
+        stage.core.on_acknowledged(stage.stream(seat), epoch, stage.now, stage.actions);
+      }
+      EXPECT_EQ(stage.core.plan().epoch, epoch);
+      for (uint32_t rank = 0; rank < 3; ++rank) stage.declare(rank, {tensor(absl::StrCat("after", epoch))});
+    }
+  }
+}
+
 TEST(Core, PreparesTheFirstPlanWhenAllAreThereAndCommitsWhenAllHaveIt) {
   Stage stage(options(2, 1, 2));
   for (uint32_t seat = 0; seat < 4; ++seat) stage.join(seat);
