@@ -164,4 +164,4 @@ def test_workers_of_gloo_train(small: Path, contender: str) -> None:
     pytest.importorskip("torch")
     from training import contenders
 
-    assert_steps(contenders.together([["env"], ["env"]], [contender, "--trace", str(small), "--steps", "3"]))
+    assert_steps(contenders.meet([["env"], ["env"]], [contender, "--trace", str(small), "--steps", "3"]))

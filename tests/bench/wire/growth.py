@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from wire import jobs
+from wire import jobs, ranks
 from wire.efficiency import one
 from wire.lab import Lab, Setting
-from wire.processes import Watch, between
+from wire.processes import Watch, processor_share
 from wire.row import MIB
 from wire.steps import Steps, paces
 
@@ -75,9 +75,7 @@ def small_step(lab: Lab, n: int) -> dict[str, float]:
             found = jobs.measure(part, one(SMALL), 20_000 // n, 20)
         used = 0.0
         for samples in watch.samples.values():
-            taken = between(samples, found.begins[0], found.ends[-1])
-            passed = taken[-1].time - taken[0].time
-            used += (taken[-1].processor_seconds - taken[0].processor_seconds) / passed
+            used += processor_share(samples, found.begins[0], found.ends[-1])
         return {"step": found.median, "processor": used / paces([found])[0] / n}
 
     return dict(lab.once(("small step", n), measure))
@@ -143,7 +141,7 @@ def by_jobs(lab: Lab, steps: int) -> Points:
             many = 50_000 // count  # some seconds of each: they do not start at the same moment
             bench = jobs.bench(one(SMALL), many, 20)
             started = [stack.enter_context(jobs.Job(part, bench, name=f"job{i}")) for i in range(count)]
-            found = [jobs.steps_of(job.lines(jobs.TIMEOUT), part.n) for job in started]
+            found = [ranks.steps_of(job.lines(jobs.TIMEOUT), part.n) for job in started]
         yield count, count / sum(paces(found))
 
 

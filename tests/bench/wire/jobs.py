@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Optional
 
+from wire import ranks
 from wire.lab import ROOT, Part
 from wire.steps import Steps
 
@@ -97,15 +98,8 @@ def bench(tensors: list[str], steps: int, warmup: int = 2) -> list[str]:
     return [GLEANER, "bench", "push-pull", *tensors, "--json", "--steps", str(steps), "--warmup", str(warmup)]
 
 
-def steps_of(lines: list[dict[str, Any]], workers: int) -> Steps:
-    """Of what `bench` wrote."""
-    if len({line["sha256"] for line in lines}) != 1 or len(lines) != workers:
-        raise RuntimeError(f"the workers' sums differ: {[line['sha256'] for line in lines]}")
-    return Steps.of_ranks(lines)
-
-
 def measure(part: Part, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
-    return steps_of(run(part, bench(tensors, steps, warmup), local_ranks), part.n)
+    return ranks.steps_of(run(part, bench(tensors, steps, warmup), local_ranks), part.n)
 
 
 def write_list(folder: Path, count: int, bytes_: int) -> list[str]:

@@ -16,6 +16,7 @@ from wire import iperf
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "tests" / "lab" / "lab"
+CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 
 
 def bits_per_second(rate: str) -> float:
@@ -29,13 +30,15 @@ def bits_per_second(rate: str) -> float:
 @dataclass(frozen=True)
 class Setting:
     """Hosts worker0 ... and summer0 ..., each with a link of `rate`, except for those in `rates`. `rate` none: links
-    without a limit; empty: no links at all, everybody is on the loopback."""
+    without a limit; empty: no links at all, everybody is on the loopback. `pinned`: every host with a link keeps to one
+    core, host i to core i modulo the number of cores, as hosts of their own would."""
 
     workers: int
     summers: int
     rate: str = "200mbit"
     burst: str = "128kb"
     rates: tuple[tuple[str, str], ...] = ()
+    pinned: bool = False
 
     @property
     def loopback(self) -> bool:
@@ -79,6 +82,14 @@ class Lab:
         made = json.loads(path.read_text())
         self._entries = dict(zip(self.setting.hosts, made["workers"] + made["summers"]))
         self.coordinator = made["coordinator"]
+        try:
+            for host in self.setting.hosts:
+                self._avoid_bbr(host)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        if self.setting.pinned:
+            self._pin()
         return self
 
     def __exit__(
@@ -95,6 +106,10 @@ class Lab:
     def prefix(self, host: str) -> list[str]:
         """What to put before a command to run it there."""
         return list(self._entries[host]["prefix"])
+
+    def space(self, host: str) -> str:
+        """The network namespace that it is; there is none on the loopback."""
+        return str(self._entries[host]["prefix"][-1])
 
     def address(self, host: str) -> str:
         return str(self._entries[host]["address"])
@@ -121,6 +136,17 @@ class Lab:
         if key not in self._known:
             self._known[key] = measure()
         return self._known[key]
+
+    def _avoid_bbr(self, host: str) -> None:
+        """BBR, where it is the machine's default, holds peers back, and ours avoid it by themselves. Reno is what every
+        kernel lets a namespace have, so everybody has it."""
+        command = [*self.prefix(host), "sh", "-c", f"echo reno > {CONGESTION_CONTROL}"]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def _pin(self) -> None:
+        cores = sorted(os.sched_getaffinity(0))
+        for number, entry in enumerate(self._entries.values()):
+            entry["prefix"] = ["taskset", "-c", str(cores[number % len(cores)]), *entry["prefix"]]
 
     def _lab(self, verb: str, *arguments: str) -> None:
         done = subprocess.run([PROGRAM, verb, "--name", self.name, *arguments], capture_output=True, text=True)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from wire import ranks
 from wire.lab import ROOT, Part
 from wire.steps import Steps
 
@@ -17,10 +18,10 @@ PROGRAMS = ROOT / "build" / "bench-peers"
 GLOO = ["ring", "ring_chunked", "halving_doubling", "bcube", "torch"]
 # coll_tuned_allreduce_algorithm; 0 is its own choice by size.
 MPI = {"default": 0, "recursive_doubling": 3, "ring": 4, "segmented_ring": 5, "rabenseifner": 6}
-# What mpirun calls in place of ssh: HOST COMMAND...; a host is a namespace here.
+# What mpirun calls in place of ssh: HOST COMMAND...; a host's line is what goes before a command to run it there.
 AGENT = """#!/bin/sh
 host=$1; shift
-exec ip netns exec "$(sed -n "s/^$host //p" "$GLEANER_LAB_SPACES")" sh -c "$*"
+exec $(sed -n "s/^$host //p" "$GLEANER_LAB_PREFIXES") sh -c "$*"
 """
 TIMEOUT = 300.0  # of any single run: it hangs
 
@@ -42,37 +43,17 @@ def sizes(tensors: list[int], folder: Path) -> list[str]:
     return ["--bytes-file", str(path)]
 
 
-def check(name: str, lines: list[dict[str, object]], workers: int) -> None:
-    if len(lines) != workers or not all(line["right"] for line in lines):
-        raise RuntimeError(
-            f"{name}: {len(lines)} of {workers} ranks ended, and their sums should all be right: {lines}"
-        )
-
-
-def together(commands: list[list[str]]) -> list[dict[str, object]]:
-    """The JSON line that each prints; all of them run at the same time, and none is left."""
-    ranks = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-    try:
-        said = [rank.communicate(timeout=TIMEOUT)[0] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
-    return [json.loads(line) for line in said if line]
-
-
 def gloo(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int) -> Steps:
     with tempfile.TemporaryDirectory(prefix="gleaner-gloo-") as folder:
         (Path(folder) / "store").mkdir()
         flags = ["--size", str(part.n), "--store", str(Path(folder) / "store"), "--algorithm", algorithm]
         flags += [*sizes(tensors, Path(folder)), "--steps", str(steps), "--warmup", str(warmup)]
         program = str(PROGRAMS / "gloo_allreduce")
-        lines = together([
+        commands = [
             [*part.lab.prefix(host), program, "--rank", str(i), "--address", part.lab.address(host), *flags]
             for i, host in enumerate(part.workers)
-        ])  # fmt: skip
-    check(f"gloo {algorithm}", lines, part.n)
-    return Steps.of_ranks(lines)
+        ]
+        return ranks.steps_of(ranks.together(commands, TIMEOUT), part.n)
 
 
 def mpi_hosts(part: Part, folder: Path) -> dict[str, str]:
@@ -82,8 +63,8 @@ def mpi_hosts(part: Part, folder: Path) -> dict[str, str]:
         return {"btl_tcp_if_include": "lo"}
     addresses = [part.lab.address(host) for host in part.workers]
     subnet = addresses[0].rsplit(".", 1)[0] + ".0/24"
-    spaces = [part.lab.prefix(host)[-1] for host in part.workers]
-    (folder / "spaces").write_text("".join(f"{a} {s}\n" for a, s in zip(addresses, spaces)))
+    prefixes = [" ".join(part.lab.prefix(host)) for host in part.workers]
+    (folder / "prefixes").write_text("".join(f"{a} {p}\n" for a, p in zip(addresses, prefixes)))
     (folder / "hosts").write_text("".join(f"{address} slots=1\n" for address in addresses))
     (folder / "agent").write_text(AGENT)
     (folder / "agent").chmod(0o755)
@@ -113,7 +94,7 @@ def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int)
         # Lines of several ranks would mix on mpirun's output.
         (folder / "results").mkdir()
         command += ["--steps", str(steps), "--warmup", str(warmup), "--results", str(folder / "results")]
-        environment = {**os.environ, "GLEANER_LAB_SPACES": str(folder / "spaces")}
+        environment = {**os.environ, "GLEANER_LAB_PREFIXES": str(folder / "prefixes")}
         mpirun = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
         )
@@ -126,8 +107,7 @@ def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int)
         if mpirun.returncode != 0:
             raise RuntimeError(f"mpirun ended with {mpirun.returncode}: {said[-2000:]}")
         lines = [json.loads(path.read_text()) for path in (folder / "results").iterdir()]
-    check(f"mpi {algorithm}", lines, part.n)
-    return Steps.of_ranks(lines)
+    return ranks.steps_of(lines, part.n)
 
 
 NEAR = 1.25  # times the fastest: who is slower after a few steps is not measured further
@@ -163,8 +143,7 @@ def round_trips(part: Part, bytes_: int, steps: int) -> Steps:
         flags = ["--size", str(part.n), "--address", part.lab.address(part.workers[0])]
         flags += [*sizes([bytes_], Path(folder)), "--steps", str(steps), "--warmup", str(max(2, steps // 10))]
         program = str(PROGRAMS / "tcp_round_trips")
-        lines = together([
+        commands = [
             [*part.lab.prefix(host), program, "--rank", str(rank), *flags] for rank, host in enumerate(part.workers)
-        ])  # fmt: skip
-    check("bare TCP", lines, part.n - 1)
-    return Steps.of_ranks(lines)
+        ]
+        return ranks.steps_of(ranks.together(commands, TIMEOUT), part.n - 1)  # the first one only answers

@@ -61,11 +61,17 @@ class Watch:
                     self._pids.pop(host, None)
 
     def _find(self, host: str) -> None:
-        space = self._part.lab.prefix(host)[-1]
+        space = self._part.lab.space(host)
         listed = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True).stdout
         for pid in map(int, listed.split()):
             if Path(f"/proc/{pid}/comm").read_text().startswith(("gleaner", "gln-")):
                 self._pids[host] = pid
+
+
+def processor_share(samples: list[Sample], begin: float, end: float) -> float:
+    """Of one core, from about `begin` to about `end`."""
+    taken = between(samples, begin, end)
+    return (taken[-1].processor_seconds - taken[0].processor_seconds) / (taken[-1].time - taken[0].time)
 
 
 def between(samples: list[Sample], begin: float, end: float) -> list[Sample]:
