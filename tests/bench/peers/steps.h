@@ -84,7 +84,8 @@ inline void print(const Arguments& arguments, int rank, bool right, const std::v
   std::fflush(out);
 }
 
-// Times `reduce` between barriers, and prints.
+// Times `reduce` between barriers, and prints. Nobody makes the next step's data while others still sum: ranks that
+// share a machine would slow each other down. Ours wait likewise (cli/bench_push_pull_command.cc).
 inline void run(const Arguments& arguments, std::vector<std::vector<float>>& tensors, int rank,
                 const std::function<void()>& barrier, const std::function<void()>& reduce) {
   std::vector<double> begins, ends;
@@ -93,9 +94,11 @@ inline void run(const Arguments& arguments, std::vector<std::vector<float>>& ten
     barrier();
     const double begin = now();
     reduce();
+    const double end = now();
+    barrier();
     if (step < arguments.warmup) continue;
     begins.push_back(begin);
-    ends.push_back(now());
+    ends.push_back(end);
   }
   print(arguments, rank, tensors.back().back() == static_cast<float>(arguments.size), begins, ends);
 }

@@ -6,12 +6,14 @@ from typing import Callable
 
 from wire import jobs, peers
 from wire.beside import every_peer
-from wire.efficiency import EIGHT, one
-from wire.lab import Lab
+from wire.efficiency import one
+from wire.lab import Lab, Setting
 from wire.row import JOB_SECONDS, Measured, Row, best_of, quotient
 from wire.steps import Steps
 
 SIZES = {4: "4 B", 256: "256 B", 4096: "4 KiB", 16384: "16 KiB", 65536: "64 KiB", 262144: "256 KiB"}
+# Bare TCP takes a tenth of the time while the kernel has both ends on one core, where it moves them at will.
+PINNED = Setting(8, 0, pinned=True)
 MORE = 20  # times the steps: they are short and vary
 
 
@@ -33,7 +35,7 @@ def beside_peers(bytes_: int, label: str) -> Row:
         return quotient(mine, best, figures | {"bytes": bytes_})
 
     name = f"n=8 k=0: {label} over the best of Gloo and Open MPI"
-    return Row(name, 1.0, EIGHT, measure, estimate(bytes_, 8), at_least=False, peers=True)
+    return Row(name, 1.0, PINNED, measure, estimate(bytes_, 8), at_least=False, peers=True)
 
 
 def beside_tcp(workers: int, bytes_: int, label: str) -> Row:
@@ -43,7 +45,7 @@ def beside_tcp(workers: int, bytes_: int, label: str) -> Row:
         return quotient(mine, bare, {"ours": mine.median, "bare": bare.median, "bytes": bytes_})
 
     name = f"n={workers} k=0: {label} over two round trips of bare TCP"
-    return Row(name, 1.5, EIGHT, measure, estimate(bytes_, 1), at_least=False, peers=True)
+    return Row(name, 1.5, PINNED, measure, estimate(bytes_, 1), at_least=False, peers=True)
 
 
 def rows() -> list[Row]:
