@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,10 +14,10 @@ from conftest import GLEANER, ROOT, require_build
 
 BENCH = ROOT / "tests" / "bench"
 sys.path.insert(0, str(BENCH))
-from wire import model, record, table  # noqa: E402
+from wire import model, peers, ranks, record, sweep, table  # noqa: E402
 from wire.jobs import lines_of  # noqa: E402
-from wire.lab import Setting, bits_per_second  # noqa: E402
-from wire.processes import Sample, between  # noqa: E402
+from wire.lab import Lab, Setting, bits_per_second  # noqa: E402
+from wire.processes import Sample, between, processor_share  # noqa: E402
 from wire.row import Measured, Row, enough, estimate  # noqa: E402
 from wire.rows import rows  # noqa: E402
 from wire.steps import Steps, paces, spread  # noqa: E402
@@ -80,6 +82,29 @@ def test_the_model_of_estimates_is_that_of_plans(workers: list[int], summers: li
     assert ours == pytest.approx(planned["bound_seconds"], rel=1e-6)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_pinned_hosts_keep_to_a_core_each_and_are_found() -> None:
+    """By the prefix that `gleaner run` reads, and behind mpirun's agent."""
+    cores = sorted(os.sched_getaffinity(0))
+    wanted = [{cores[number % len(cores)]} for number in range(3)]
+    tell = ["python3", "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
+    with Lab(Setting(2, 1, "none", pinned=True)) as lab:
+        part = lab.part(2, 1)
+        kept = json.loads(part.hosts_file().read_text())
+        prefixes = [entry["prefix"] for entry in kept["workers"] + kept["summers"]]
+        told = [subprocess.run([*prefix, *tell], capture_output=True, text=True).stdout for prefix in prefixes]
+        assert [set(json.loads(line)) for line in told] == wanted
+        listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.split()
+        assert all(lab.space(host) in listed for host in lab.setting.hosts)
+        control = [*lab.prefix("summer0"), "cat", "/proc/sys/net/ipv4/tcp_congestion_control"]
+        assert subprocess.run(control, capture_output=True, text=True).stdout == "reno\n"
+        agent = peers.mpi_hosts(part, lab.folder)["plm_rsh_agent"]
+        environment = {**os.environ, "GLEANER_LAB_PREFIXES": str(lab.folder / "prefixes")}
+        command = [agent, lab.address("worker1"), "taskset", "-cp", "$$"]
+        said = subprocess.run(command, capture_output=True, text=True, env=environment).stdout
+        assert said.split(":")[-1].strip() == str(cores[1 % len(cores)])
+
+
 def test_long_steps_are_fewer() -> None:
     assert enough(0.001, 10) == (10, 2)
     assert enough(9.0, 10) == (6, 2)
@@ -116,6 +141,49 @@ def test_samples_are_those_around_the_steps() -> None:
     assert [each.time for each in between(samples, 1.5, 2.5)] == [1.0, 2.0, 3.0]
     with pytest.raises(RuntimeError, match="too short"):
         between(samples[:1], 1.5, 2.5)
+
+
+def test_a_share_of_a_core_is_that_of_the_time_between_samples() -> None:
+    samples = [Sample(time, used, 100, 100) for time, used in ((0.0, 9.0), (1.0, 10.0), (2.0, 10.5), (3.0, 11.0))]
+    assert processor_share(samples, 1.5, 2.5) == 0.5
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+def test_ranks_write_as_much_as_they_like_whoever_else_still_runs() -> None:
+    much = python("import sys; sys.stderr.write('e' * 1000000); print(list(range(100000)))")
+    found = ranks.together([python("import time; time.sleep(0.3); print([1])"), much, python("")], 60)
+    assert [len(line) for line in found] == [1, 100000]
+
+
+def test_a_rank_that_fails_is_told_and_ends_the_others() -> None:
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="ended with 3: no link"):
+        ranks.together([["sleep", "100"], python("import sys; sys.stderr.write('no link'); sys.exit(3)")], 60)
+    with pytest.raises(subprocess.TimeoutExpired):
+        ranks.together([["true"], ["sleep", "100"]], 0.2)
+    assert time.monotonic() - began < 30
+
+
+def test_steps_are_those_of_ranks_that_are_all_there_and_right() -> None:
+    line = {"step_begins": [1.0], "step_ends": [2.0]}
+    assert ranks.steps_of([line, line], 2).seconds == [1.0]
+    with pytest.raises(RuntimeError, match="1 of 2 ranks"):
+        ranks.steps_of([line], 2)
+    with pytest.raises(RuntimeError, match="sums differ"):
+        ranks.steps_of([{**line, "sha256": "a"}, {**line, "sha256": "b"}], 2)
+    with pytest.raises(RuntimeError, match="wrong sums"):
+        ranks.steps_of([{**line, "right": True}, {**line, "right": False}], 2)
+
+
+def test_small_steps_may_be_further_from_the_bound() -> None:
+    aims = [row.aim for row in sweep.size_rows()]
+    assert aims == sorted(aims)
+    assert aims[-1] == 0.975
+    assert sweep.reachable(1.0) == pytest.approx(0.9, abs=0.005)
+    assert sweep.reachable(3.8e-3) == pytest.approx(0.45)
 
 
 def test_results_are_kept_and_taken_up_again(tmp_path: Path) -> None:

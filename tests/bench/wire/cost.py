@@ -2,39 +2,60 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from typing import Any
+from typing import Any, Callable
 
-from wire import iperf, jobs, kernel
-from wire.efficiency import EIGHT, STEP, nominal_bound, one
-from wire.lab import Lab, Part
-from wire.processes import Watch, between
+from wire import iperf, jobs, kernel, ranks
+from wire.efficiency import EIGHT, GIGABIT, STEP, nominal_bound, one
+from wire.lab import Lab, Part, Setting
+from wire.processes import Watch, between, processor_share
 from wire.row import JOB_SECONDS, Measured, Row
 from wire.steps import Steps, paces, spread
 
+NO_LIMIT = Setting(2, 2, "none")
+NO_LIMIT_STEP_SECONDS = 0.15  # of STEP, about; measured
 IPERF_SECONDS = 8
+WATCHED_SECONDS = 6.0
 LONG, SMALL = 10_000, 16384  # steps, and bytes of each, in which memory is to stay as it is
 SAMPLE_BYTES = 16  # that `bench push-pull` itself keeps of each step: when it began and ended
 
 
-def processor(lab: Lab, steps: int) -> Measured:
-    part = lab.part(8, 8)
-    with Watch(part) as watch:
-        found = jobs.measure(part, one(STEP), steps)
-    received = STEP / part.k * part.n * len(found.ends)  # by each summer: they own all, in equal parts
-    ours = []
-    for host in part.summers:
-        taken = between(watch.samples[host], found.begins[0], found.ends[-1])
-        ours.append((taken[-1].processor_seconds - taken[0].processor_seconds) / received)
-    pairs = list(zip(part.summers, part.workers))
-    bare = {
-        "receive": iperf.processor_seconds_per_byte(lab, pairs, IPERF_SECONDS, sends=False),
-        "send": iperf.processor_seconds_per_byte(lab, pairs, IPERF_SECONDS, sends=True),
-        "sum": kernel.seconds_per_byte(part.n, 16384),
-    }
-    figures = {f"{name}_seconds_per_gb": 1e9 * value for name, value in bare.items()}
-    figures["summer_seconds_per_gb"] = 1e9 * statistics.mean(ours)
-    return Measured(statistics.mean(ours) / sum(bare.values()), spread(ours), figures)
+def processor(setting: Setting, step_seconds: float) -> Callable[[Lab, int], Measured]:
+    """With all hosts of `setting`, whose summers own everything in equal parts. Of steps as long as `step_seconds` as
+    many as Watch needs."""
+
+    def measure(lab: Lab, steps: int) -> Measured:
+        part = lab.part(setting.workers, setting.summers)
+        with Watch(part) as watch:
+            found = jobs.measure(part, one(STEP), enough_to_watch(step_seconds, steps))
+        begin, end = found.begins[0], found.ends[-1]
+        received = STEP / part.k * part.n * len(found.ends)  # by each summer
+        ours = [processor_share(watch.samples[host], begin, end) * (end - begin) / received for host in part.summers]
+        pairs = list(zip(part.summers, part.workers))
+        bare = {
+            "receive": iperf.processor_seconds_per_byte(lab, pairs, IPERF_SECONDS, sends=False),
+            "send": iperf.processor_seconds_per_byte(lab, pairs, IPERF_SECONDS, sends=True),
+            "sum": kernel.seconds_per_byte(part.n, 16384),
+        }
+        figures = {f"{name}_seconds_per_gb": 1e9 * value for name, value in bare.items()}
+        figures["summer_seconds_per_gb"] = 1e9 * statistics.mean(ours)
+        return Measured(statistics.mean(ours) / sum(bare.values()), spread(ours), figures)
+
+    return measure
+
+
+def enough_to_watch(step_seconds: float, steps: int) -> int:
+    """Processor time is counted in ticks of 10 ms, and looked at four times a second."""
+    return max(steps, math.ceil(WATCHED_SECONDS / step_seconds))
+
+
+def processor_row(hosts: str, setting: Setting, step_seconds: float) -> Row:
+    def seconds(steps: int) -> float:
+        return JOB_SECONDS + (enough_to_watch(step_seconds, steps) + 2) * step_seconds + 2 * IPERF_SECONDS + 4
+
+    name = f"{hosts}: a summer's processor time over iperf3's and the kernel's"
+    return Row(name, 1.25, setting, processor(setting, step_seconds), seconds, at_least=False)
 
 
 def two_jobs(lab: Lab, steps: int) -> dict[str, Any]:
@@ -44,7 +65,7 @@ def two_jobs(lab: Lab, steps: int) -> dict[str, Any]:
     alone = jobs.measure(first, one(STEP), steps)
     bench = jobs.bench(one(STEP), steps)
     with jobs.Job(first, bench, name="one") as a, jobs.Job(second, bench, name="two") as b:
-        both = [jobs.steps_of(job.lines(jobs.TIMEOUT), 4) for job in (a, b)]
+        both = [ranks.steps_of(job.lines(jobs.TIMEOUT), 4) for job in (a, b)]
     return {"alone_steps_per_second": paces([alone])[0], "both_steps_per_second": paces(both)}
 
 
@@ -105,11 +126,18 @@ def memory(kind: str) -> Row:
 def rows() -> list[Row]:
     step, four = nominal_bound(EIGHT, 8, 8, STEP), nominal_bound(EIGHT, 4, 4, STEP)
     return [
-        Row("n=8 k=8: a summer's processor time over iperf3's and the kernel's", 1.25, EIGHT, processor,
-            lambda steps: JOB_SECONDS + (steps + 2) * step + 2 * IPERF_SECONDS + 4, at_least=False),
+        processor_row("n=8 k=8", EIGHT, step),
         Row("n=4 k=4: steps of two jobs on the same summers beside one's", 0.95, EIGHT, sum_of_jobs,
             lambda steps: 2 * JOB_SECONDS + 3 * (steps + 2) * four),
         Row("n=4 k=4: the slower of two jobs beside the faster", 0.95, EIGHT, share_of_jobs, lambda _: 0),
         memory("worker"),
         memory("summer"),
     ]  # fmt: skip
+
+
+def fast_rows() -> list[Row]:
+    """The faster the links, the more bytes a summer finds each time it wakes up."""
+    return [
+        processor_row("n=2 k=2 at 1 Gbit/s", GIGABIT, nominal_bound(GIGABIT, 2, 2, STEP)),
+        processor_row("n=2 k=2 without limit", NO_LIMIT, NO_LIMIT_STEP_SECONDS),
+    ]

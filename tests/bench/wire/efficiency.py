@@ -11,6 +11,7 @@ EIGHT = Setting(8, 8)
 # A quarter of the rate and of the bytes: 34 hosts move about as much altogether as the 16 of EIGHT, in steps as long.
 SIXTEEN = Setting(16, 18, "50mbit")
 SIXTEENTH_STEP = 16 * MIB
+GIGABIT = Setting(2, 2, "1gbit", "625kb")
 PAYLOAD = 0.95  # what TCP leaves of a rate, roughly: for estimates
 
 
@@ -20,18 +21,24 @@ def nominal_bound(setting: Setting, workers: int, summers: int, bytes_: int) -> 
     return model.bound(bytes_, *rates)
 
 
-def efficiency(name: str, aim: float, setting: Setting, workers: int, summers: int, tensors: list[str]) -> Row:
+def efficiency(
+    name: str, aim: float, setting: Setting, workers: int, summers: int, tensors: list[str], more: int = 1
+) -> Row:
+    """`more`: times the steps, where they are short."""
     expected = nominal_bound(setting, workers, summers, jobs.bytes_of(tensors))
 
     def measure(lab: Lab, steps: int) -> Measured:
         part = lab.part(workers, summers)
-        found = jobs.measure(part, tensors, *enough(expected, steps))
+        found = jobs.measure(part, tensors, *enough(expected, more * steps))
         bound = jobs.bound(part, tensors)
         figures = {"bound": bound, "step": found.median, "steps": found.seconds}
         figures |= {"workers": workers, "summers": summers, "payload_bits_per_second": lab.payload_of("worker0")}
         return Measured(bound / found.median, found.spread, figures)
 
-    return Row(name, aim, setting, measure, lambda steps: JOB_SECONDS + sum(enough(expected, steps)) * 1.05 * expected)
+    def seconds(steps: int) -> float:
+        return JOB_SECONDS + sum(enough(expected, more * steps)) * 1.05 * expected
+
+    return Row(name, aim, setting, measure, seconds)
 
 
 def one(bytes_: int) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from wire import beside, cost, efficiency, latency
+from wire import beside, cost, efficiency, latency, sweep
 from wire.row import Row
 
 
 def rows() -> list[Row]:
-    eight = efficiency.even_rows() + beside.shaped_rows() + latency.rows() + cost.rows()
-    return eight + efficiency.other_rows() + beside.loopback_rows()
+    eight = efficiency.even_rows() + sweep.size_rows() + beside.shaped_rows() + cost.rows()
+    fast = sweep.rate_rows() + cost.fast_rows()
+    loopback = beside.loopback_rows() + sweep.loopback_rows()
+    return eight + latency.rows() + efficiency.other_rows() + fast + loopback
