@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,21 @@ def test_points_at_or_below_zero_have_no_power() -> None:
 def test_lines_have_names_of_their_own() -> None:
     names = [line.name for line in growth.lines()]
     assert len(set(names)) == len(names)
+
+
+def test_processors_are_a_mean_over_the_time_asked_for() -> None:
+    samples = [(0.0, 100.0), (1.0, 100.5), (2.0, 102.5), (3.0, 104.5), (4.0, 104.5)]
+    assert growth.processors(samples, 0.9, 3.1) == pytest.approx(2.0)
+    with pytest.raises(RuntimeError, match="too short"):
+        growth.processors(samples, 1.1, 1.9)
+
+
+def test_a_spinning_process_keeps_a_processor_busy() -> None:
+    with growth.Busy(period=0.05) as busy:
+        began = time.monotonic()
+        while time.monotonic() < began + 0.5:
+            pass
+    assert growth.processors(busy.samples, began, began + 0.5) > 0.5
 
 
 MACHINE = {"machine": {"processors": 2, "model": "a Xeon", "kernel": "6.1", "commit": "abc"}, "steps": 5}

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import resource
+import statistics
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Callable
 
 from wire import jobs, ranks
 from wire.efficiency import one
 from wire.lab import Lab, Setting
-from wire.processes import Watch, processor_share
+from wire.processes import TICKS, Watch, processor_share
 from wire.row import MIB
 from wire.steps import Steps, paces
 
@@ -133,16 +137,73 @@ def start_by_tensors(lab: Lab, steps: int) -> Points:
         yield count, counted(lab, count, steps)["start"]
 
 
-def by_jobs(lab: Lab, steps: int) -> Points:
-    """Of each job, while all of them are at it."""
-    for count in (1, 2, 4, 8, 16):
+def busy_seconds() -> float:
+    """Of all processors together since the machine was started, with what interrupts took."""
+    user, nice, system, _, _, interrupts, soft = Path("/proc/stat").read_text().split(maxsplit=8)[1:8]
+    return sum(map(int, (user, nice, system, interrupts, soft))) / TICKS
+
+
+class Busy:
+    """Samples, while its with-statement lasts, how long this machine's processors have been busy."""
+
+    def __init__(self, period: float = 0.1) -> None:
+        self._period = period
+        self.samples: list[tuple[float, float]] = []  # when, and busy_seconds() then
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="busy")
+
+    def __enter__(self) -> Busy:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._end.wait(self._period):
+            self.samples.append((time.monotonic(), busy_seconds()))
+
+
+def processors(samples: list[tuple[float, float]], begin: float, end: float) -> float:
+    """That were busy from `begin` to `end`, as a mean."""
+    within = [sample for sample in samples if begin <= sample[0] <= end]
+    if len(within) < 2:
+        raise RuntimeError("too few samples of the processors: it was too short")
+    (first, before), (last, after) = within[0], within[-1]
+    return (after - before) / (last - first)
+
+
+def side_by_side(lab: Lab, count: int) -> dict[str, float]:
+    """So many jobs: the mean time of a step while all of them are at it, and the processor time that goes into it and
+    the barrier before it."""
+
+    def measure() -> dict[str, float]:
+        part = lab.part(2, 1)
+        many = max(4000, 50_000 // count)  # some seconds of each: they do not start at the same moment
+        bench = jobs.bench(one(SMALL), many, 20)
         with ExitStack() as stack:
-            part = lab.part(2, 1)
-            many = 50_000 // count  # some seconds of each: they do not start at the same moment
-            bench = jobs.bench(one(SMALL), many, 20)
+            busy = stack.enter_context(Busy())
             started = [stack.enter_context(jobs.Job(part, bench, name=f"job{i}")) for i in range(count)]
             found = [ranks.steps_of(job.lines(jobs.TIMEOUT), part.n) for job in started]
-        yield count, count / sum(paces(found))
+        pace = sum(paces(found))
+        used = processors(busy.samples, max(each.begins[0] for each in found), min(each.ends[-1] for each in found))
+        return {"step": count / pace, "processor": used / pace}
+
+    return dict(lab.once(("side by side", count), measure))
+
+
+JOBS = (1, 2, 4, 8, 16, 32)
+
+
+def by_jobs(lab: Lab, steps: int) -> Points:
+    for count in JOBS:
+        yield count, side_by_side(lab, count)["step"]
+
+
+def processor_by_jobs(lab: Lab, steps: int) -> Points:
+    for count in JOBS:
+        yield count, side_by_side(lab, count)["processor"]
 
 
 def planned(grows: str, value: str) -> Callable[[Lab, int], Points]:
@@ -163,12 +224,41 @@ def planned(grows: str, value: str) -> Callable[[Lab, int], Points]:
     return measure
 
 
+SESSIONS = (8, 32, 128, 512)
+CHANGES = 11  # one, and ten more whose plans are hardly larger
+
+
+def coordinated(lab: Lab, sessions: int) -> dict[str, float]:
+    """A job's first plan with tensors: from the last rank's Declare until all have the Commit. And the processor time,
+    of the coordinator and of all ranks' ends, that a change of that plan takes for each rank."""
+
+    def run(changes: int) -> tuple[float, float]:
+        command = [str(jobs.BUILD / "tests" / "coordinator_scale"), "--sessions", str(sessions)]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([*command, "--changes", str(changes)], capture_output=True, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        return float(json.loads(done.stdout)["first_change_seconds"]), used
+
+    def measure() -> dict[str, float]:
+        few, many = [run(1) for _ in range(3)], [run(CHANGES) for _ in range(3)]
+        used = statistics.median(each[1] for each in many) - statistics.median(each[1] for each in few)
+        return {
+            "first": statistics.median(each[0] for each in few + many),
+            "processor": used / (CHANGES - 1) / sessions,
+        }
+
+    return dict(lab.once(("coordinated", sessions), measure))
+
+
 def change_by_sessions(lab: Lab, steps: int) -> Points:
-    """The coordinator's first plan change: from the last rank's Declare until all have the Commit."""
-    for sessions in (8, 32, 128, 512):
-        command = [str(jobs.BUILD / "tests" / "coordinator_scale"), "--sessions", str(sessions), "--changes", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        yield sessions, json.loads(done.stdout)["first_change_seconds"]
+    for sessions in SESSIONS:
+        yield sessions, coordinated(lab, sessions)["first"]
+
+
+def processor_by_sessions(lab: Lab, steps: int) -> Points:
+    for sessions in SESSIONS:
+        yield sessions, coordinated(lab, sessions)["processor"]
 
 
 def lines() -> list[Line]:
@@ -184,9 +274,11 @@ def lines() -> list[Line]:
         Line("step by tensors of 64 B, n = 2, k = 1", "tensors", seconds, LOOPBACK, by_tensors),
         Line("start to first step by tensors, n = 2, k = 1", "tensors", seconds, LOOPBACK, start_by_tensors),
         Line("step of 4 KiB by jobs side by side, n = 2, k = 1", "jobs", seconds, LOOPBACK, by_jobs),
+        Line("processor time of a step for it", "jobs", seconds, LOOPBACK, processor_by_jobs),
         Line("planning by workers", "workers", seconds, LOOPBACK, planned("workers", "cpu_time")),
         Line("plan by workers", "workers", "bytes", LOOPBACK, planned("workers", "bytes")),
         Line("planning by tensors", "tensors", seconds, LOOPBACK, planned("tensors", "cpu_time")),
         Line("plan by tensors", "tensors", "bytes", LOOPBACK, planned("tensors", "bytes")),
         Line("first plan of 160 tensors by ranks", "ranks", seconds, LOOPBACK, change_by_sessions),
+        Line("processor time for each rank of a change of it", "ranks", seconds, LOOPBACK, processor_by_sessions),
     ]  # fmt: skip
