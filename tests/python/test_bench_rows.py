@@ -105,6 +105,18 @@ def test_pinned_hosts_keep_to_a_core_each_and_are_found() -> None:
         assert said.split(":")[-1].strip() == str(cores[1 % len(cores)])
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_hosts_on_the_loopback_are_one_and_have_the_congestion_control_of_others() -> None:
+    with Lab(Setting(2, 1, "")) as lab:
+        assert {lab.space(host) for host in lab.setting.hosts} == {lab.starter()[-1]}
+        control = [*lab.starter(), "cat", "/proc/sys/net/ipv4/tcp_congestion_control"]
+        assert subprocess.run(control, capture_output=True, text=True).stdout == "reno\n"
+        talk = "import socket; s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname(), 5)"
+        assert subprocess.run([*lab.prefix("summer0"), "python3", "-c", talk]).returncode == 0
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
+    assert lab.name not in listed
+
+
 def test_long_steps_are_fewer() -> None:
     assert enough(0.001, 10) == (10, 2)
     assert enough(9.0, 10) == (6, 2)

@@ -39,7 +39,7 @@ def processor(setting: Setting, step_seconds: float) -> Callable[[Lab, int], Mea
             "sum": kernel.seconds_per_byte(part.n, 16384),
         }
         figures = {f"{name}_seconds_per_gb": 1e9 * value for name, value in bare.items()}
-        figures["summer_seconds_per_gb"] = 1e9 * statistics.mean(ours)
+        figures |= {"summer_seconds_per_gb": 1e9 * statistics.mean(ours), "step": found.median}
         return Measured(statistics.mean(ours) / sum(bare.values()), spread(ours), figures)
 
     return measure

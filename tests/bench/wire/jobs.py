@@ -56,7 +56,8 @@ class Job:
         name: str = "bench",
         environment: Optional[dict[str, str]] = None,
     ) -> None:
-        self._command = [GLEANER, "run", *links(part), "--local-ranks", str(local_ranks), "--job", name]
+        self._command = [*part.lab.starter(), GLEANER, "run", *links(part)]
+        self._command += ["--local-ranks", str(local_ranks), "--job", name]
         if not part.lab.setting.loopback:
             self._command += ["--hosts", str(part.hosts_file())]
         self._command += ["--", *command]

@@ -1,4 +1,4 @@
-"""Hosts for as long as measurements take: a lab with shaped links (tests/lab/lab), or this machine's loopback."""
+"""Hosts for as long as measurements take: a lab with shaped links (tests/lab/lab), or the loopback of one such host."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def bits_per_second(rate: str) -> float:
 @dataclass(frozen=True)
 class Setting:
     """Hosts worker0 ... and summer0 ..., each with a link of `rate`, except for those in `rates`. `rate` none: links
-    without a limit; empty: no links at all, everybody is on the loopback. `pinned`: every host with a link keeps to one
-    core, host i to core i modulo the number of cores, as hosts of their own would."""
+    without a limit; empty: no links at all, they are one host and meet on its loopback. `pinned`, where there are any:
+    every host keeps to one core, host i to core i modulo the number of cores, as hosts of their own would."""
 
     workers: int
     summers: int
@@ -53,6 +53,8 @@ class Setting:
 
     def flags(self) -> list[str]:
         """Of `lab up`."""
+        if self.loopback:
+            return ["--workers", "1", "--summers", "0", "--rate", "none"]
         flags = ["--workers", str(self.workers), "--summers", str(self.summers)]
         flags += ["--rate", self.rate, "--burst", self.burst]
         for kind, count in (("worker", self.workers), ("summer", self.summers)):
@@ -70,34 +72,34 @@ class Lab:
         self._folder = tempfile.TemporaryDirectory(prefix="gleaner-lab-")
         self.folder = Path(self._folder.name)
         self._entries: dict[str, dict[str, Any]] = {}
+        self.coordinator: dict[str, Any] = {}
         self._known: dict[Hashable, Any] = {}
 
     def __enter__(self) -> Lab:
-        if self.setting.loopback:
-            self._entries = {host: {"address": "127.0.0.1", "prefix": []} for host in self.setting.hosts}
-            self.coordinator: dict[str, Any] = {"address": "127.0.0.1", "prefix": []}
-            return self
         path = self.folder / "hosts.json"
         self._lab("up", *self.setting.flags(), "--hosts-json", str(path))
         made = json.loads(path.read_text())
-        self._entries = dict(zip(self.setting.hosts, made["workers"] + made["summers"]))
-        self.coordinator = made["coordinator"]
+        if self.setting.loopback:
+            self.coordinator = {**made["workers"][0], "address": "127.0.0.1"}
+            self._entries = {host: dict(self.coordinator) for host in self.setting.hosts}
+        else:
+            self.coordinator = made["coordinator"]
+            self._entries = dict(zip(self.setting.hosts, made["workers"] + made["summers"]))
         try:
             for host in self.setting.hosts:
                 self._avoid_bbr(host)
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        if self.setting.pinned:
+        if self.setting.pinned and not self.setting.loopback:
             self._pin()
         return self
 
     def __exit__(
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        if not self.setting.loopback:
-            # In a session of its own: a second Ctrl-C must not stop the cleaning up.
-            subprocess.run([PROGRAM, "down", "--name", self.name], capture_output=True, start_new_session=True)
+        # In a session of its own: a second Ctrl-C must not stop the cleaning up.
+        subprocess.run([PROGRAM, "down", "--name", self.name], capture_output=True, start_new_session=True)
         self._folder.cleanup()
 
     def entry(self, host: str) -> dict[str, Any]:
@@ -107,8 +109,12 @@ class Lab:
         """What to put before a command to run it there."""
         return list(self._entries[host]["prefix"])
 
+    def starter(self) -> list[str]:
+        """What to put before a command that starts a job on all of them."""
+        return list(self.coordinator["prefix"])
+
     def space(self, host: str) -> str:
-        """The network namespace that it is; there is none on the loopback."""
+        """The network namespace that it is."""
         return str(self._entries[host]["prefix"][-1])
 
     def address(self, host: str) -> str:

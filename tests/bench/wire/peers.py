@@ -87,7 +87,8 @@ def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int)
         }
         if MPI[algorithm]:
             settings |= {"coll_tuned_use_dynamic_rules": "1", "coll_tuned_allreduce_algorithm": str(MPI[algorithm])}
-        command = ["mpirun", "--allow-run-as-root", "--hostfile", str(folder / "hosts"), "-np", str(part.n)]
+        command = [*part.lab.starter(), "mpirun", "--allow-run-as-root", "-np", str(part.n)]
+        command += ["--hostfile", str(folder / "hosts")]
         for key, value in settings.items():
             command += ["--mca", key, value]
         command += [str(PROGRAMS / "mpi_allreduce"), *sizes(tensors, folder)]
