@@ -19,8 +19,11 @@ GLOO = ["ring", "ring_chunked", "halving_doubling", "bcube", "torch"]
 # coll_tuned_allreduce_algorithm; 0 is its own choice by size.
 MPI = {"default": 0, "recursive_doubling": 3, "ring": 4, "segmented_ring": 5, "rabenseifner": 6}
 # What mpirun calls in place of ssh: HOST COMMAND...; a host's line is what goes before a command to run it there.
+# Daemons that share a folder for their own files stopped at the start in 7 runs of 95, and mpirun waited for them.
 AGENT = """#!/bin/sh
 host=$1; shift
+export OMPI_MCA_orte_tmpdir_base="$(dirname "$GLEANER_LAB_PREFIXES")/$host"
+mkdir -p "$OMPI_MCA_orte_tmpdir_base"
 exec $(sed -n "s/^$host //p" "$GLEANER_LAB_PREFIXES") sh -c "$*"
 """
 TIMEOUT = 300.0  # of any single run: it hangs
