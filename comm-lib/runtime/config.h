@@ -27,7 +27,7 @@ struct Config {
   absl::Duration open_timeout = absl::Seconds(60);   // GLEANER_OPEN_TIMEOUT, seconds
   absl::Duration plan_timeout = absl::Minutes(10);   // GLEANER_PLAN_TIMEOUT, seconds
   double bits_per_second = 0;                        // GLEANER_BANDWIDTH; 0: the coordinator's word counts
-  uint64_t window_bytes = 0;                         // GLEANER_WINDOW; 0: plan::default_window_bytes()
+  uint64_t window_bytes = 0;                         // GLEANER_WINDOW; 0: plan::window_bytes()'s choice
   uint64_t summer_memory_bytes = uint64_t{1} << 30;  // GLEANER_SUMMER_MEMORY: cap of the colocated summer
   std::string kernel;                                // GLEANER_KERNEL
   std::optional<Address> metrics;                    // GLEANER_METRICS: serve Prometheus text there

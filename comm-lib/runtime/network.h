@@ -25,7 +25,7 @@ namespace gleaner::runtime {
 struct NetworkOptions {
   std::string job;
   Address listen;
-  uint64_t window_bytes = 0;  // 0: plan::default_window_bytes()
+  uint64_t window_bytes = 0;  // 0: plan::window_bytes()'s choice
   uint64_t summer_memory_bytes = 0;
 };
 

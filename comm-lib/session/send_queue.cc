@@ -8,8 +8,6 @@
 namespace gleaner::session {
 namespace {
 
-// Far above any link's worth of bytes, and small enough that no product below overflows.
-constexpr uint64_t kMaxWindowBytes = uint64_t{1} << 44;
 constexpr uint64_t kMaxGrowth = uint64_t{1} << 16;
 constexpr uint32_t kMaxDoublings = 6;
 constexpr absl::Duration kShortestStall = absl::Milliseconds(10);
@@ -46,23 +44,23 @@ void SendQueue::apply(const plan::Plan* plan) {
     owner.ready.reserve(owner.owned.size());
     owner.deferred.reserve(owner.owned.size());
   }
-  set_limits();
+  set_window();
+  set_owner_limits();
   refresh_all();
 }
 
-void SendQueue::set_limits() {
-  double total = 0;
-  uint64_t largest_of_all = 1;
-  for (const plan::Partition& partition : plan_->partitions) {
-    total += partition.bytes;
-    largest_of_all = std::max<uint64_t>(largest_of_all, partition.bytes);
-  }
-  const uint64_t window = asked_bytes_ > 0 ? asked_bytes_ : plan::default_window_bytes(*plan_, self_);
-  window_bytes_ = (std::min(window, kMaxWindowBytes) + largest_of_all - 1) / largest_of_all * largest_of_all;
+void SendQueue::set_window() {
+  window_bytes_ = plan::window_bytes(*plan_, self_, asked_bytes_);
+  stall_after_ = asked_stall_after_;
+  if (stall_after_ > absl::ZeroDuration()) return;
   const double link = plan_->members[self_].bits_per_second / 8;
-  const absl::Duration twice = absl::Seconds(2 * static_cast<double>(window_bytes_) / link);
-  stall_after_ =
-      asked_stall_after_ > absl::ZeroDuration() ? asked_stall_after_ : std::clamp(twice, kShortestStall, kLongestStall);
+  const absl::Duration window = absl::Seconds(static_cast<double>(window_bytes_) / link);
+  stall_after_ = std::max(std::clamp(2 * window, kShortestStall, kLongestStall), 1.5 * window);
+}
+
+void SendQueue::set_owner_limits() {
+  double total = 0;
+  for (const plan::Partition& partition : plan_->partitions) total += partition.bytes;
   for (Owner& owner : owners_) {
     double bytes = 0;
     uint64_t largest = 0;

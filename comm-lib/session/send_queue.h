@@ -34,7 +34,8 @@ namespace gleaner::session {
 class SendQueue {
  public:
   // `window_bytes`: 0 for the plan's default. `stall_after`: 0 for twice what the window takes on this worker's link,
-  // within 10 and 50 ms. `self`: the owner inside this worker's own process.
+  // within 10 and 50 ms, or, where that is less, one and a half times: a result takes the whole window to come even
+  // when all is well. `self`: the owner inside this worker's own process.
   SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry);
 
   // The first plan, or one that only adds to the last; it outlives its use here.
@@ -84,7 +85,8 @@ class SendQueue {
 
   Urgency urgency(uint32_t partition) const;
   bool has_room(uint32_t owner, uint64_t bytes) const;
-  void set_limits();  // of owners and window, from the plan's partitions
+  void set_window();  // and stall_after
+  void set_owner_limits();
   void refresh(uint32_t owner);
   void refresh_all();
   void arrive(uint32_t partition);       // it was answered: so it is at its owner, and what was sent before it

@@ -29,7 +29,7 @@ struct RequestState {
   uint32_t end = 0;
   uint32_t missing = 0;  // of these, without a result
   uint64_t offset = 0;   // of its memory in the tensor
-  Request request;
+  Request asked;
 };
 
 // What is missing from an owner, for waiting_for().
@@ -154,8 +154,8 @@ uint32_t Session::Core::open_request(Request request) {
 void Session::Core::complete(Actions& actions) {
   std::erase_if(whole_, [&](uint32_t index) {
     RequestState& request = requests_[index];
-    if (!request.request.input.sole_owner()) return false;
-    actions.done.push_back({request.request.id, absl::OkStatus()});
+    if (!request.asked.input.sole_owner()) return false;
+    actions.done.push_back({request.asked.id, absl::OkStatus()});
     for (uint32_t i = request.begin; i < request.end; ++i) partitions_[i].request = kNoRequest;
     request = {};
     free_.push_back(index);
@@ -169,7 +169,7 @@ void Session::Core::fail(const absl::Status& status, Actions& actions) {
   failure_ = status;
   for (RequestState& request : requests_) {
     if (!request.active) continue;
-    actions.done.push_back({request.request.id, status});
+    actions.done.push_back({request.asked.id, status});
     request = {};
   }
   active_ = 0;
@@ -189,7 +189,7 @@ void Session::Core::push(uint32_t index, absl::Duration now, Actions& actions) {
   const plan::Partition& partition = plan_->partitions[index];
   PartitionState& state = partitions_[index];
   const RequestState& request = requests_[state.request];
-  Buffer payload = request.request.input.slice(partition.offset - request.offset, partition.bytes);
+  Buffer payload = request.asked.input.slice(partition.offset - request.offset, partition.bytes);
   if (state.pushed) {
     // The owner may have the first copy, so the result may come, and be written over an input that is also the output,
     // while this frame still waits to be sent: it carries a copy.
@@ -206,7 +206,7 @@ void Session::Core::push(uint32_t index, absl::Duration now, Actions& actions) {
   flush_acks(partition.owner, actions);
   wire::Header header = header_of(wire::FrameType::kPush, payload);
   header.data_type = plan_->tensors[partition.tensor].type;
-  header.op = request.request.op;
+  header.op = request.asked.op;
   header.tensor = partition.tensor;
   header.partition = index - plan_->first_partition[partition.tensor];
   header.step = state.step;
@@ -276,7 +276,7 @@ absl::Status Session::Core::check_answer(const wire::Header& header) const {
                                                       describe(*plan_, header),
                                                       ", to which this worker has not pushed its part"));
   }
-  const ReduceOp op = requests_[state.request].request.op;
+  const ReduceOp op = requests_[state.request].asked.op;
   const DataType type = plan_->tensors[header.tensor].type;
   const bool is_result = header.type == wire::FrameType::kResult;
   if (is_result && (header.data_type != type || header.op != op)) {
@@ -319,7 +319,7 @@ void Session::Core::on_result(uint32_t owner, const wire::Header& header, const 
   const plan::Partition& partition = plan_->partitions[index];
   PartitionState& state = partitions_[index];
   RequestState& request = requests_[state.request];
-  std::memcpy(request.request.output.data() + (partition.offset - request.offset), payload.bytes().data(),
+  std::memcpy(request.asked.output.data() + (partition.offset - request.offset), payload.bytes().data(),
               partition.bytes);
   ++state.step;
   state.pushed = false;

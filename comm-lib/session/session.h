@@ -39,8 +39,8 @@ namespace gleaner::session {
 struct Options {
   uint64_t job = 0;            // job_number()
   uint32_t worker = 0;         // member index of this worker
-  uint64_t window_bytes = 0;   // pushed without a result, over all owners; 0: plan::default_window_bytes()
-  absl::Duration stall_after;  // 0: twice what the window takes on this worker's link, within 10 and 50 ms
+  uint64_t window_bytes = 0;   // pushed without a result, over all owners; 0: plan::window_bytes()'s choice
+  absl::Duration stall_after;  // 0: as SendQueue chooses it
   absl::Duration defer_retry = absl::Milliseconds(2);  // first pause after a kDefer, doubled up to 64 times that
 };
 

@@ -7,14 +7,11 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "absl/synchronization/mutex.h"
-
 namespace gleaner::kube {
 
 void prepare_process() {
   setenv("SSL_CERT_FILE", "/dev/null", 1);
   setenv("SSL_CERT_DIR", "/nonexistent", 1);
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   try {
     crossplat::threadpool::initialize_with_threads(4);
   } catch (const std::runtime_error&) {

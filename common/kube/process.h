@@ -8,8 +8,6 @@ namespace gleaner::kube {
 // which
 //   costs 20 ms and 1 MB each, and then trusts them beside the cluster's own CA. Credentials name the CA to be trusted.
 // - cpprestsdk gets 4 threads instead of 40.
-// - Abseil does not look for deadlocks at every lock, which Debian's build does: a tenth of the operator's time under
-//   load. TSan looks for them in the tests.
 void prepare_process();
 
 }  // namespace gleaner::kube

@@ -23,7 +23,7 @@ void explain_partitions(const Plan& plan, const Fleet& fleet, Explanation& resul
   }
   result.default_partition_bytes = default_partition_bytes(fleet, result.stream_bytes);
   result.partition_limits = partition_limits(fleet, result.stream_bytes);
-  result.window_bytes = default_window_bytes(plan, result.slowest_worker);
+  result.window_bytes = window_bytes(plan, result.slowest_worker);
 }
 
 Limit limit_of(const Fleet& fleet, double bound_seconds, double stream_bytes) {

@@ -15,6 +15,8 @@ constexpr double kLinkSeconds = 1.4e-3;
 constexpr double kLinkSecondsOfAll = 22.4e-3;  // of a partition of each worker
 constexpr double kLeastWindowSeconds = 10e-3;
 constexpr double kLeastWindowBytes = 64 << 10;
+// Far above any link's worth of bytes, and small enough that no product of it overflows.
+constexpr uint64_t kMostWindowBytes = uint64_t{1} << 44;
 constexpr double kLeastLinkSeconds = 10e-6;
 constexpr double kLeastBytes = 4096;
 constexpr double kStreamFraction = 1.0 / 200;
@@ -95,11 +97,13 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
   return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
 }
 
-uint64_t default_window_bytes(const Plan& plan, uint32_t worker) {
-  uint64_t largest = 0;
+uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked) {
+  uint64_t largest = 1;
   for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
   const double least = std::max(kLeastWindowSeconds * plan.members[worker].bits_per_second / 8, kLeastWindowBytes);
-  return std::max(uint64_t{2} * plan.workers * largest, static_cast<uint64_t>(least));
+  const uint64_t by_default = std::max(uint64_t{2} * plan.workers * largest, static_cast<uint64_t>(least));
+  const uint64_t window = asked > 0 ? std::min(asked, kMostWindowBytes) : by_default;
+  return (window + largest - 1) / largest * largest;
 }
 
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options) {

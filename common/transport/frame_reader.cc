@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kStagingBytes = 64 << 10;
 // From here on a system call costs less than copying out of the staging area.
 constexpr size_t kLargePayload = 32 << 10;
+// What is read behind a large payload: acknowledgements ahead of the next one, and its header.
+constexpr size_t kBehindLarge = 2 << 10;
 
 }  // namespace
 
@@ -22,13 +24,13 @@ std::array<MutableBytes, 2> FrameReader::space() {
   std::memmove(staging_.data(), staging_.data() + begin_, staged());
   end_ -= std::exchange(begin_, 0);
   const MutableBytes free = MutableBytes(staging_).subspan(end_);
-  if (!large_) {
+  if (small_ >= kAmongSmall) {
     direct_ = 0;
     return {MutableBytes{}, free};
   }
   const MutableBytes payload = in_payload_ ? missing() : MutableBytes{};
   direct_ = payload.size();
-  return {payload, free.first(wire::kHeaderBytes - staged())};
+  return {payload, free.first(kBehindLarge)};
 }
 
 void FrameReader::received(size_t bytes) {
@@ -62,7 +64,7 @@ absl::StatusOr<bool> FrameReader::next(const Allocate& allocate, Frame* frame) {
     }
     filled_ = 0;
     crc_ = 0;
-    large_ = current_.payload.size() >= kLargePayload;
+    small_ = current_.payload.size() >= kLargePayload ? 0 : std::min(small_ + 1, kAmongSmall);
     in_payload_ = true;
   }
   fill_from_staging();

@@ -2,8 +2,9 @@
 //
 // The caller asks where the next bytes shall go (space()), reads some there, and says how many (received()); next()
 // then gives one frame at a time. Among small frames, many are read at once into a staging area; among large ones, each
-// payload is read straight into its buffer, together with the header behind it. Checksums are taken of bytes as they
-// come, while they are in cache. Only making a reader allocates.
+// payload is read straight into its buffer, together with a little of what is behind it: the next header, and small
+// frames before that. Checksums are taken of bytes as they come, while they are in cache. Only making a reader
+// allocates.
 #pragma once
 
 #include <array>
@@ -36,7 +37,11 @@ class FrameReader {
   // ends the stream.
   absl::StatusOr<bool> next(const Allocate& allocate, Frame* frame);
 
+  // Bytes without which next() will not give a frame, as far as is known.
+  size_t awaited() const { return in_payload_ ? missing().size() : wire::kHeaderBytes - staged(); }
+
  private:
+  static constexpr uint32_t kAmongSmall = 8;  // from so many small frames in a row on
   size_t staged() const { return end_ - begin_; }
   MutableBytes missing() const { return current_.payload.bytes().subspan(filled_); }
   void fill(size_t bytes);  // that many more bytes of the payload are in place
@@ -46,8 +51,8 @@ class FrameReader {
   size_t begin_ = 0;
   size_t end_ = 0;
   bool in_payload_ = false;
-  bool large_ = false;  // the frame that is being read, or was read last
-  size_t direct_ = 0;   // of the bytes that space() asked for, those of the payload
+  uint32_t small_ = kAmongSmall;  // frames since the last large one
+  size_t direct_ = 0;             // of the bytes that space() asked for, those of the payload
   Frame current_;
   size_t filled_ = 0;  // of current_.payload
   uint32_t crc_ = 0;   // of what is filled

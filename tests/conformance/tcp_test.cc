@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "absl/time/clock.h"
 #include "tests/conformance/raw_peer.h"
 #include "tests/conformance/rig.h"
 
@@ -163,6 +164,24 @@ TEST_F(Tcp, SilenceBeforeTheHandshake) {
   RawPeer peer(rig_->address);
   expect_closed("no handshake");
   EXPECT_TRUE(absl::IsDeadlineExceeded(rig_->server_end.closed[0])) << rig_->server_end.closed[0];
+}
+
+TEST_F(Tcp, AFrameThatComesBitByBitIsNoSilence) {
+  make({.ping_after = absl::Milliseconds(50), .idle_deadline = absl::Milliseconds(400)});
+  RawPeer peer(rig_->address);
+  greet(peer);
+  wire::Header push = header(wire::FrameType::kPush);
+  wire::seal(push, std::vector<std::byte>(1 << 20));
+  peer.send_as_is(push);
+  const absl::Duration begin = system_.env().clock->since_start();
+  while (system_.env().clock->since_start() - begin < absl::Seconds(1)) {
+    peer.send(std::vector<std::byte>(100));
+    rig_->poll_both();
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_TRUE(rig_->server_end.closed.empty()) << rig_->server_end.closed[0];
+  ASSERT_TRUE(rig_->poll_until([&] { return rig_->server_end.closed.size() == 1; }));
+  EXPECT_THAT(message(rig_->server_end.closed[0]), HasSubstr("has been silent"));
 }
 
 TEST_F(Tcp, AServerThatNeverAnswers) {

@@ -17,6 +17,8 @@ namespace {
 // What one connection may move in a turn; then others have theirs.
 constexpr size_t kReadBytesPerTurn = 4 << 20;
 constexpr size_t kWriteBytesPerTurn = 4 << 20;
+// Of a large frame, how much has to come before its reader is woken: a wake-up costs as much as copying some 50 KB.
+constexpr size_t kWakeBytes = 256 << 10;
 
 }  // namespace
 
@@ -123,7 +125,7 @@ void Connection::on_readable() {
     const std::array<MutableBytes, 2> space = reader_.space();
     iovec pieces[] = {{space[0].data(), space[0].size()}, {space[1].data(), space[1].size()}};
     const ssize_t got = readv(descriptor(), pieces, std::size(pieces));
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
     if (got < 0) return die(broken(errno));
     if (got == 0) {
       return die(absl::UnavailableError(absl::StrCat("connection to ", peer_.address, " was closed by the peer")));
@@ -132,8 +134,17 @@ void Connection::on_readable() {
     total += static_cast<size_t>(got);
     reader_.received(static_cast<size_t>(got));
     read_frames();
-    if (static_cast<size_t>(got) < space[0].size() + space[1].size()) return;  // that was all
+    if (static_cast<size_t>(got) < space[0].size() + space[1].size()) break;  // that was all
   }
+  if (phase_ == Phase::kUp) wake_for(reader_.awaited());
+}
+
+// Without success we are woken for less, too.
+void Connection::wake_for(size_t bytes) {
+  const int wanted = static_cast<int>(std::min(bytes, kWakeBytes));
+  if (wanted == low_water_) return;
+  low_water_ = wanted;
+  setsockopt(descriptor(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof(wanted));
 }
 
 void Connection::read_frames() {
@@ -207,6 +218,8 @@ void Connection::check_time(absl::Duration now, absl::Duration listened) {
   if (phase_ == Phase::kDead) return;
   const Options& options = transport_->options();
   silence_ += listened;
+  if (silence_ >= options.ping_after) on_readable();  // it may have sent less than we are woken for
+  if (phase_ == Phase::kDead) return;
   if (silence_ >= options.idle_deadline) {
     return die(absl::DeadlineExceededError(
         absl::StrCat(peer_.address, " has been silent for ", absl::FormatDuration(silence_))));

@@ -55,6 +55,7 @@ class Connection : public transport::Connection {
   // Where the payload of a frame that begins shall go.
   absl::StatusOr<Buffer> place(const wire::Header& header);
   void read_frames();
+  void wake_for(size_t bytes);  // that are there; fewer are left to gather
   void handle(const wire::Header& header, Buffer payload);
   void on_handshake(const wire::Header& header, ConstBytes payload);
   void send_handshake(const std::vector<wire::HandshakeFrame>& frames);
@@ -79,6 +80,7 @@ class Connection : public transport::Connection {
   FrameReader reader_;
   const FrameReader::Allocate place_;
   Outbox outbox_;
+  int low_water_ = 1;       // of the socket: what wake_for() asked for
   absl::Duration silence_;  // of the peer, as far as we listened
   absl::Duration pinged_;   // silence_ at the last ping
   absl::Status status_;

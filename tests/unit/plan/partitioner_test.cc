@@ -239,11 +239,12 @@ TEST(Partitioner, DefaultSizesOfManyWorkers) {
 TEST(Partitioner, TheWindowCoversTheWayThroughAnOwner) {
   const auto plan = make_plan(even_fleet(8, 4, 0.2 * kGbit), {{"w", 16 << 20}}, {});  // 64 MiB of fp32
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(default_window_bytes(*plan, 0), 16u * (32 << 10));
+  EXPECT_EQ(window_bytes(*plan, 0), 16u * (32 << 10));
+  EXPECT_EQ(window_bytes(*plan, 0, 100'000), 4u * (32 << 10)) << "whole partitions";
   const auto small = make_plan(even_fleet(8, 4, 0.2 * kGbit), {{"w", 1024}}, {});
-  EXPECT_EQ(default_window_bytes(*small, 0), 250'000u) << "10 ms of the link";
+  EXPECT_EQ(window_bytes(*small, 0), 490u * 512) << "10 ms of the link, in slices of 512 bytes";
   const auto slow = make_plan(even_fleet(8, 4, 1e6), {{"w", 1024}}, {});
-  EXPECT_EQ(default_window_bytes(*slow, 0), 64u << 10);
+  EXPECT_EQ(window_bytes(*slow, 0), 64u << 10);
 }
 
 TEST(Partitioner, BadInput) {

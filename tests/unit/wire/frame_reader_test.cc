@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <vector>
 
@@ -26,14 +27,16 @@ std::vector<std::byte> stream_of(const std::vector<size_t>& sizes) {
   return stream;
 }
 
-// Hands over as much of `bytes` as the reader takes at once.
-size_t receive(FrameReader& reader, ConstBytes bytes) {
+// Hands over as much of `bytes` as the reader takes at once; adds to `straight` what went straight into a payload.
+size_t receive(FrameReader& reader, ConstBytes bytes, size_t* straight = nullptr) {
   size_t taken = 0;
-  for (const MutableBytes space : reader.space()) {
+  const std::array<MutableBytes, 2> places = reader.space();
+  for (const MutableBytes space : places) {
     const size_t part = std::min(space.size(), bytes.size() - taken);
     std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(taken), part, space.begin());
     taken += part;
   }
+  if (straight != nullptr) *straight += std::min(taken, places[0].size());
   reader.received(taken);
   return taken;
 }
@@ -69,6 +72,54 @@ TEST(FrameReader, FramesDoNotDependOnHowTheStreamIsCut) {
     }
     EXPECT_EQ(frames, sizes.size()) << "pieces of at most " << most;
   }
+}
+
+// Of a stream's bytes, how many were read straight into payloads: the rest is copied out of the staging area.
+size_t read_straight(const std::vector<size_t>& sizes) {
+  const std::vector<std::byte> stream = stream_of(sizes);
+  BufferPool pool;
+  FrameReader reader;
+  FrameReader::Frame frame;
+  const auto allocate = [&](const wire::Header& header) -> absl::StatusOr<Buffer> {
+    return pool.take(header.payload_bytes);
+  };
+  size_t straight = 0;
+  for (size_t at = 0; at < stream.size();) {
+    at += receive(reader, ConstBytes(stream).subspan(at), &straight);
+    for (absl::StatusOr<bool> whole = true; *whole; whole = reader.next(allocate, &frame)) {
+    }
+  }
+  return straight;
+}
+
+TEST(FrameReader, LargePayloadsAreNotCopiedThoughSmallFramesAreAmongThem) {
+  constexpr size_t kLarge = 33'000;
+  std::vector<size_t> sizes;
+  for (int i = 0; i < 100; ++i) sizes.insert(sizes.end(), {24, kLarge});
+  EXPECT_GT(read_straight(sizes), 90 * kLarge);
+}
+
+TEST(FrameReader, SmallFramesAreReadManyAtOnce) {
+  EXPECT_EQ(read_straight(std::vector<size_t>(1000, 100)), 0u);
+  std::vector<size_t> after_large(1000, 100);
+  after_large.front() = 100'000;
+  EXPECT_LE(read_straight(after_large), 100'000u);
+}
+
+TEST(FrameReader, KnowsWhatItWaitsFor) {
+  const std::vector<std::byte> stream = stream_of({50'000, 10});
+  BufferPool pool;
+  FrameReader reader;
+  FrameReader::Frame frame;
+  const auto allocate = [&](const wire::Header& header) -> absl::StatusOr<Buffer> {
+    return pool.take(header.payload_bytes);
+  };
+  EXPECT_EQ(reader.awaited(), wire::kHeaderBytes);
+  size_t at = receive(reader, ConstBytes(stream).first(wire::kHeaderBytes + 1));
+  ASSERT_FALSE(*reader.next(allocate, &frame));
+  EXPECT_EQ(reader.awaited(), 49'999u);
+  while (!*reader.next(allocate, &frame)) at += receive(reader, ConstBytes(stream).subspan(at));
+  EXPECT_EQ(frame.payload.size(), 50'000u);
 }
 
 TEST(FrameReader, ADamagedPayloadEndsTheStream) {
