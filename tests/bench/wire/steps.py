@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -14,16 +14,20 @@ class Steps:
 
     begins: list[float]
     ends: list[float]
+    # What the ranks' own parts took, from each one's begin to its end, on average: leaves out how far apart the
+    # barrier before the step let them go. What osu_allreduce calls latency.
+    latencies: list[float] = field(default_factory=list)
 
     @classmethod
     def of_ranks(cls, lines: list[dict[str, Any]]) -> Steps:
         """From each rank's step_begins and step_ends."""
-        begins = zip(*(line["step_begins"] for line in lines))
-        ends = zip(*(line["step_ends"] for line in lines))
-        return cls([min(first) for first in begins], [max(last) for last in ends])
+        begins = list(zip(*(line["step_begins"] for line in lines)))
+        ends = list(zip(*(line["step_ends"] for line in lines)))
+        latencies = [statistics.mean(ended) - statistics.mean(begun) for begun, ended in zip(begins, ends)]
+        return cls([min(first) for first in begins], [max(last) for last in ends], latencies)
 
     def __add__(self, later: Steps) -> Steps:
-        return Steps(self.begins + later.begins, self.ends + later.ends)
+        return Steps(self.begins + later.begins, self.ends + later.ends, self.latencies + later.latencies)
 
     @property
     def seconds(self) -> list[float]:
