@@ -233,7 +233,7 @@ void Job::let_leave(StreamId stream, const absl::Status& status) {
 }
 
 void Job::release_leaving() {
-  for (const StreamId stream : tracing_.release(now())) {
+  for (const StreamId stream : tracing_.release(now(), trace_sends_)) {
     changed_ = true;
     core_.on_left(stream, absl::OkStatus(), now(), actions_);
   }

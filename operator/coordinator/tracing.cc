@@ -9,6 +9,8 @@ namespace {
 
 // Members wait 2 s for their good-bye to be answered.
 constexpr absl::Duration kHoldBack = absl::Milliseconds(1700);
+// To end in, after the first has.
+constexpr absl::Duration kOthersHave = absl::Milliseconds(300);
 
 }  // namespace
 
@@ -19,6 +21,7 @@ absl::Status Tracing::enter(StreamId observer) {
   }
   observer_ = observer;
   phase_ = Phase::kNone;
+  announced_ = false;
   ++recording_;
   return absl::OkStatus();
 }
@@ -100,17 +103,25 @@ void Tracing::begin_if_asked(Sends& sends) {
 
 bool Tracing::hold_back(StreamId member, absl::Duration now, Sends& sends) {
   if (phase_ != Phase::kRecording && phase_ != Phase::kStopped) return false;
-  if (leaving_.empty()) {
-    held_since_ = now;
-    v1::Observed observed;
-    observed.set_ending(true);
-    tell_observer(observed, sends);
-  }
+  if (leaving_.empty()) held_since_ = now;
   leaving_.push_back(member);
+  announce_end(now, sends);
   return true;
 }
 
-std::vector<StreamId> Tracing::release(absl::Duration now) {
+// The first to leave has its last sum, others may be about to hear of it.
+void Tracing::announce_end(absl::Duration now, Sends& sends) {
+  const Roster& roster = core_.roster();
+  const bool all = roster.left_ranks() + leaving_.size() >= roster.ranks();
+  if (announced_ || leaving_.empty() || (!all && now - held_since_ < kOthersHave)) return;
+  announced_ = true;
+  v1::Observed observed;
+  observed.set_ending(true);
+  tell_observer(observed, sends);
+}
+
+std::vector<StreamId> Tracing::release(absl::Duration now, Sends& sends) {
+  announce_end(now, sends);
   const bool waits = observer_.has_value() && now - held_since_ < kHoldBack;
   return waits ? std::vector<StreamId>() : std::exchange(leaving_, {});
 }

@@ -40,7 +40,7 @@ class Tracing {
   // Whether a member's good-bye has to wait; it is kept here then.
   bool hold_back(StreamId member, absl::Duration now, Sends& sends);
   // Those that have to wait no longer.
-  std::vector<StreamId> release(absl::Duration now);
+  std::vector<StreamId> release(absl::Duration now, Sends& sends);
 
  private:
   enum class Phase { kNone, kAsked, kRecording, kStopped };
@@ -50,6 +50,7 @@ class Tracing {
   void tell_observer(v1::Observed what, Sends& sends) const;
   void begin(Sends& sends);
   void stop(Sends& sends);
+  void announce_end(absl::Duration now, Sends& sends);
 
   const Core& core_;
   std::optional<StreamId> observer_;
@@ -57,6 +58,7 @@ class Tracing {
   uint64_t recording_ = 0;  // number of the one that is going on
   std::vector<StreamId> leaving_;
   absl::Duration held_since_;
+  bool announced_ = false;  // that the job is ending, to the observer
 };
 
 }  // namespace gleaner::coordinator
