@@ -185,9 +185,9 @@ void Network::fail(const absl::Status& status) {
   flush();
 }
 
-void Network::poll(absl::Duration timeout) {
-  flush();
-  tcp_->poll(has_local_work() ? absl::ZeroDuration() : timeout);
+void Network::wait(absl::Duration timeout) { tcp_->wait(timeout); }
+
+void Network::advance() {
   flush();
   // In process, frames answer frames: a few rounds, and what is left goes on with the next poll.
   for (int round = 0; round < 4 && has_local_work(); ++round) {
@@ -195,11 +195,18 @@ void Network::poll(absl::Duration timeout) {
     to_summer_->poll(absl::ZeroDuration());
     flush();
   }
-  if (session_ == nullptr || now() - last_tick_ < kTick) return;
-  last_tick_ = now();
-  session_->on_tick(last_tick_, actions_);
-  if (!failed_) tend_connections();
+  tcp_->flush();
+}
+
+void Network::poll() {
   flush();
+  tcp_->poll(absl::ZeroDuration());
+  if (session_ != nullptr && now() - last_tick_ >= kTick) {
+    last_tick_ = now();
+    session_->on_tick(last_tick_, actions_);
+    if (!failed_) tend_connections();
+  }
+  advance();
 }
 
 void Network::tend_connections() {

@@ -1,5 +1,6 @@
 // What local rank 0 of a worker does on the network: its session's connections to every summer, and the colocated
-// summer that other workers connect to. One I/O thread owns it all.
+// summer that other workers connect to. The I/O thread owns it all, but for start() and advance(): while the I/O thread
+// is in wait(), another may call these, if it keeps out of the rest.
 //
 // A connection that breaks is made again, with pauses from 20 ms to 1 s. A summer from which results are due and that
 // has been out of reach for the deadline is lost: Events::on_lost, and the caller ends the session with fail().
@@ -55,10 +56,13 @@ class Network : private transport::Handler, private wire::JobSecrets {
   void start(session::Request request);
   void fail(const absl::Status& status);
 
-  // Moves what can be moved, waiting up to `timeout` for something to come.
-  void poll(absl::Duration timeout);
+  // Waits until something comes, up to `timeout`; then poll() moves what can be moved.
+  void wait(absl::Duration timeout);
+  void poll();
+  // What was started leaves, as far as the network takes it; nothing that has come is looked at.
+  void advance();
 
-  bool has_work() const;   // poll() would not wait
+  bool has_work() const;   // for poll(), without a wait
   bool connected() const;  // to every summer of the plan in force
   bool idle() const;       // as a worker and as a summer: others need nothing more of us
   // Names of summers that it has no connection to, or waits for results from: for messages.

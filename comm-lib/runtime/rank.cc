@@ -14,6 +14,10 @@ namespace {
 
 // How often statistics are passed on.
 constexpr absl::Duration kObserveEvery = absl::Milliseconds(250);
+// So long after the last push_pull the I/O thread keeps its pace: whoever begins the next one need not wake it.
+constexpr absl::Duration kWakefulFor = absl::Milliseconds(50);
+// What the caller's thread sends itself: that takes it some microseconds.
+constexpr size_t kBeginHereBytes = 64 << 10;
 // The coordinator, which knows who is missing, gives up first.
 constexpr absl::Duration kGrace = absl::Seconds(5);
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
@@ -135,8 +139,26 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
   if (std::vector<plan::Tensor> untold = declarations_.take_untold(); !untold.empty()) client_->declare(untold);
   const uint64_t handle = handles_.open();
   Flight asked{tensor, std::move(what), op, input, output, env_.clock->since_start()};
+  if (begin_here(handle, asked)) return handle;
   mailbox_.post([this, handle, flight = std::move(asked)]() mutable { begin(handle, std::move(flight)); });
   return handle;
+}
+
+// Only the first of several: the I/O thread sends the others together.
+bool Rank::begin_here(uint64_t handle, Flight& flight) {
+  if (flight.what.bytes() > kBeginHereBytes || config_.local_size > 1 || !turn_.TryLock()) return false;
+  const bool first = flights_.empty() && mailbox_.empty();
+  bool wanted = false;
+  if (first) {
+    begin(handle, std::move(flight));
+    stages_->advance();
+    wanted = asleep_ || stages_->has_work();
+  }
+  std::vector<Outcome> outcomes = std::exchange(outcomes_, {});
+  turn_.Unlock();
+  tell(outcomes);
+  if (wanted) stages_->wake();
+  return first;
 }
 
 // Bits survive a sum of int32 in which all ranks but one give zeros.
@@ -239,18 +261,35 @@ void Rank::on_trace(member::TraceOrder order, uint64_t recording) {
 
 void Rank::run() {
   name_this_thread("gln-io");
+  std::vector<Outcome> outcomes;
   while (!stopping_) {
-    stages_->poll(patience());
-    mailbox_.drain();
-    observe();
+    absl::Duration patience;
+    {
+      absl::MutexLock lock(&turn_);
+      stages_->poll();
+      mailbox_.drain();
+      stages_->advance();
+      observe();
+      patience = this->patience();
+      outcomes.swap(outcomes_);
+    }
+    // A user who hears of it may ask for the next push_pull at once, and finds nobody at work.
+    tell(outcomes);
+    stages_->wait(patience);
   }
   // What was posted before the stop still counts: the last report, failures.
+  absl::MutexLock lock(&turn_);
   mailbox_.drain();
 }
 
-absl::Duration Rank::patience() const {
-  const bool calm = !meter_.busy() && stages_->connected() && stages_->idle();
-  return calm ? kObserveEvery : absl::Milliseconds(5);
+// For how long it may wait.
+absl::Duration Rank::patience() {
+  asleep_ = false;
+  if (stages_->has_work()) return absl::ZeroDuration();
+  const absl::Duration now = env_.clock->since_start();
+  if (meter_.busy() || !stages_->connected() || !stages_->idle()) last_busy_ = now;
+  asleep_ = now - last_busy_ > kWakefulFor;
+  return asleep_ ? kObserveEvery : absl::Milliseconds(5);
 }
 
 void Rank::welcome(const member::Welcome& welcome) {
@@ -325,7 +364,12 @@ void Rank::finish(uint64_t handle, const absl::Status& status) {
   if (recorder_.is_on() && status.ok()) record(trace::Kind::kDone, flight, env_.clock->since_start());
   meter_.end(flight.tensor, flight.what.bytes(), status.ok(), env_.clock->since_start());
   declarations_.end(flight.tensor);
-  handles_.finish(handle, status);
+  outcomes_.push_back({handle, status});
+}
+
+void Rank::tell(std::vector<Outcome>& outcomes) {
+  for (const Outcome& outcome : outcomes) handles_.finish(outcome.handle, outcome.status);
+  outcomes.clear();
 }
 
 void Rank::on_done(uint64_t handle, const absl::Status& status) { finish(handle, status); }
@@ -348,6 +392,7 @@ void Rank::fail(absl::Status status) {
   stages_->fail(status);
   unplanned_.clear();
   while (!flights_.empty()) finish(flights_.begin()->first, status);
+  tell(outcomes_);
   handles_.close(status);
 }
 

@@ -2,7 +2,8 @@
 //
 // Threads: users' threads call the public functions; they check, note, and post to the I/O thread ("gln-io"), which
 // owns the network (local rank 0) and the sums over local ranks (g > 1); the coordinator's thread ("gln-coord") posts
-// what it hears. Lock order: none nest.
+// what it hears. The I/O thread lets go of what it owns while it waits: then the thread that asks for a small push_pull
+// begins it itself, so that it leaves without a hand-over between threads. Lock order: turn_, then any other.
 #pragma once
 
 #include <atomic>
@@ -56,6 +57,10 @@ class Rank : private member::Listener, private Stages::Events {
     uint32_t planned = 0;  // index in the plan, once launched
     uint64_t step = 0;
   };
+  struct Outcome {
+    uint64_t handle = 0;
+    absl::Status status;
+  };
   enum class Phase { kOpening, kOpen, kFailed, kClosed };
 
   explicit Rank(const Config& config);
@@ -74,9 +79,10 @@ class Rank : private member::Listener, private Stages::Events {
   void on_coordinator_lost() override;
   void on_trace(member::TraceOrder order, uint64_t recording) override;
 
-  // The I/O thread.
+  // The I/O thread, or whoever has the turn.
   void run();
-  absl::Duration patience() const;
+  absl::Duration patience();
+  bool begin_here(uint64_t handle, Flight& flight) ABSL_LOCKS_EXCLUDED(turn_);
   void welcome(const member::Welcome& welcome);
   void prepare(std::shared_ptr<const plan::Plan> plan);
   void commit(uint32_t epoch);
@@ -84,6 +90,7 @@ class Rank : private member::Listener, private Stages::Events {
   void launch(uint64_t handle, Flight& flight, uint32_t planned);
   void record(trace::Kind kind, const Flight& flight, absl::Duration when);
   void finish(uint64_t handle, const absl::Status& status);
+  void tell(std::vector<Outcome>& outcomes);  // empties it
   void fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   void observe() ABSL_LOCKS_EXCLUDED(mutex_);
   void on_done(uint64_t handle, const absl::Status& status) override;
@@ -96,7 +103,8 @@ class Rank : private member::Listener, private Stages::Events {
   Declarations declarations_;
   Handles handles_;
 
-  // The I/O thread's.
+  // Held by who works on what follows: the I/O thread but for its waits.
+  absl::Mutex turn_;
   trace::Recorder recorder_;
   std::unique_ptr<Stages> stages_;
   std::shared_ptr<const plan::Plan> prepared_;
@@ -110,6 +118,9 @@ class Rank : private member::Listener, private Stages::Events {
   absl::Duration last_observation_;
   bool seen_quiet_ = false;
   bool seen_connected_ = false;
+  absl::Duration last_busy_;
+  bool asleep_ = false;            // the I/O thread waits for longer than pushes on their way may
+  std::vector<Outcome> outcomes_;  // told when the turn is over
 
   Mailbox mailbox_;
   std::unique_ptr<member::Client> client_;

@@ -122,19 +122,23 @@ void Stages::fail(const absl::Status& status) {
 }
 
 void Stages::wait(absl::Duration timeout) {
+  if (config_.local_size == 1) return network_->wait(timeout);
   pollfd descriptors[2] = {{leads() ? network_->descriptor() : waker_->descriptor(), POLLIN, 0}, {-1, POLLIN, 0}};
   if (group_ != nullptr) descriptors[1].fd = group_->descriptor();
   ::poll(descriptors, 2, static_cast<int>(absl::ToInt64Milliseconds(timeout)));
   if (waker_ != nullptr) waker_->clear();
 }
 
-void Stages::poll(absl::Duration timeout) {
-  if (config_.local_size == 1) return network_->poll(timeout);
-  const bool work = (group_ != nullptr && group_->has_work()) || (leads() && network_->has_work());
-  wait(work ? absl::ZeroDuration() : timeout);
-  if (leads()) network_->poll(absl::ZeroDuration());
+void Stages::poll() {
+  if (leads()) network_->poll();
   if (group_ != nullptr) group_->poll();
 }
+
+void Stages::advance() {
+  if (leads()) network_->advance();
+}
+
+bool Stages::has_work() const { return (group_ != nullptr && group_->has_work()) || (leads() && network_->has_work()); }
 
 bool Stages::connected() const {
   return (!leads() || network_->connected()) && (config_.local_size == 1 || group_connected_);

@@ -2,7 +2,8 @@
 // local ranks. With one local rank only the middle one; on local ranks above 0 only the outer two. A large tensor goes
 // through them in pieces, each on its own.
 //
-// Belongs to the I/O thread; only wake() may be called by others.
+// Belongs to the I/O thread. Others may call wake(), and, while that thread is in wait() and they keep out of each
+// other's way, start() and advance() where there is one local rank.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +54,12 @@ class Stages : private Network::Events, private local::Events {
   absl::Status commit(uint32_t epoch);
   void start(const Exchange& exchange);
   void fail(const absl::Status& status);
-  void poll(absl::Duration timeout);
+  // Waits until there is something for poll(), up to `timeout`.
+  void wait(absl::Duration timeout);
+  void poll();
+  void advance();
 
+  bool has_work() const;  // for poll(), without a wait
   bool connected() const;
   bool idle() const;  // nobody needs anything more of this rank
   std::string describe_waiting() const;
@@ -71,7 +76,6 @@ class Stages : private Network::Events, private local::Events {
   };
 
   bool leads() const { return config_.local_rank == 0; }
-  void wait(absl::Duration timeout);
 
   void on_summed(uint64_t request, const absl::Status& status) override;
   void on_lost(uint32_t member, const absl::Status& why) override;

@@ -29,9 +29,12 @@ class Mailbox {
     wake_();
   }
 
+  // The owner asks: there is nothing to drain.
+  bool empty() const { return !posted_.load(std::memory_order_acquire); }
+
   // Runs what has been posted, in order.
   void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
-    if (!posted_.load(std::memory_order_acquire)) return;
+    if (empty()) return;
     {
       absl::MutexLock lock(&mutex_);
       running_.swap(messages_);

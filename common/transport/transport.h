@@ -100,6 +100,13 @@ class Transport {
   // whose peer has said nothing for the idle deadline.
   virtual void poll(absl::Duration timeout) = 0;
 
+  // The first half of poll(), by the same thread: only waits. Meanwhile another thread may send() and flush(), if it
+  // keeps out of the rest of poll().
+  virtual void wait(absl::Duration timeout) = 0;
+  // What was sent leaves, as far as the network takes it, without poll(). What that may bring about, such as a broken
+  // connection, is then pending().
+  virtual void flush() = 0;
+
   // For loops that wait for other things too: readable (epoll, poll) when something has happened that poll() shall
   // handle; -1: there is none. It does not show what our own calls left to do, as send() does: that is pending(), and
   // then poll() comes before any wait.

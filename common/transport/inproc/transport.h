@@ -33,6 +33,8 @@ class Transport : public transport::Transport {
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
   // Handles what was pending when it was called; what that brings about is for the next call.
   void poll(absl::Duration timeout) override;
+  void wait(absl::Duration) override {}
+  void flush() override {}
   int descriptor() const override { return -1; }
   bool pending() const override { return !inbox_.empty(); }
   void wake() override {}  // poll() never waits

@@ -1,11 +1,9 @@
 #include "common/transport/tcp/transport.h"
 
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -17,7 +15,6 @@ namespace gleaner::transport::tcp {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(50);
-constexpr size_t kEventsPerPoll = 64;
 constexpr int kAcceptsPerPoll = 64;
 
 absl::StatusOr<wire::Nonce> draw_nonce(const Env& env) {
@@ -163,7 +160,7 @@ void Transport::arm(Connection& connection) {
   if (!status.ok()) connection.close(status);
 }
 
-void Transport::flush_dirty() {
+void Transport::flush() {
   for (size_t i = 0; i < dirty_.size(); ++i) {
     dirty_[i]->dirty = false;
     dirty_[i]->flush();
@@ -172,20 +169,23 @@ void Transport::flush_dirty() {
   dirty_.clear();
 }
 
+void Transport::wait(absl::Duration timeout) {
+  const int count = epoll_wait(descriptor(), events_.data(), kEventsPerPoll, to_milliseconds(timeout));
+  ready_ = static_cast<size_t>(std::max(count, 0));  // interrupted: nothing
+}
+
 void Transport::poll(absl::Duration timeout) {
-  flush_dirty();
-  std::array<epoll_event, kEventsPerPoll> events;
-  const int count =
-      epoll_wait(descriptor(), events.data(), kEventsPerPoll, dead_.empty() ? to_milliseconds(timeout) : 0);
+  flush();
+  if (ready_ == 0) wait(dead_.empty() ? timeout : absl::ZeroDuration());
   bool tick = false;
-  for (int i = 0; i < count; ++i) {
-    const epoll_event& event = events[static_cast<size_t>(i)];
+  for (size_t i = 0; i < ready_; ++i) {
     // After all else: who has said something by now has not been silent.
-    tick = tick || event.data.ptr == &timer_;
-    handle(event.data.ptr, event.events);
+    tick = tick || events_[i].data.ptr == &timer_;
+    handle(events_[i].data.ptr, events_[i].events);
   }
+  ready_ = 0;
   if (tick) on_tick();
-  flush_dirty();
+  flush();
   remove_dead();
 }
 

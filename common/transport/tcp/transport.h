@@ -1,9 +1,12 @@
 // Frames over TCP: one epoll, non-blocking sockets, many frames per system call, CRC-32C on all of them.
 //
-// Frames leave with the next poll(), those that wait for one connection together. Destroying the transport closes
-// everything without callbacks. Times are kept to within 50 ms.
+// Frames leave with the next poll() or flush(), those that wait for one connection together. Destroying the transport
+// closes everything without callbacks. Times are kept to within 50 ms.
 #pragma once
 
+#include <sys/epoll.h>
+
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -34,6 +37,8 @@ class Transport : public transport::Transport {
   // A host name is looked up here, which may block; numeric addresses are not. All its addresses are tried in turn.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
   void poll(absl::Duration timeout) override;
+  void wait(absl::Duration timeout) override;
+  void flush() override;
   int descriptor() const override { return epoll_.descriptor(); }
   bool pending() const override { return !dirty_.empty() || !dead_.empty(); }
   void wake() override { waker_->wake(); }
@@ -57,7 +62,6 @@ class Transport : public transport::Transport {
   void listen_again();
   void handle(void* tag, uint32_t events);
   void arm(Connection& connection);
-  void flush_dirty();
   void on_tick();
   void remove_dead();
 
@@ -66,7 +70,10 @@ class Transport : public transport::Transport {
   Handler* const handler_;
   const wire::JobSecrets* const jobs_;
   BufferPool handshake_pool_;  // outlives the connections
+  static constexpr size_t kEventsPerPoll = 64;
   Socket epoll_;
+  std::array<epoll_event, kEventsPerPoll> events_;
+  size_t ready_ = 0;  // of events_, to be handled; connections outlive them, as they go in poll() only
   std::unique_ptr<Waker> waker_;
   Socket timer_;
   Socket listener_;
