@@ -41,6 +41,10 @@ class Steps:
     def spread(self) -> float:
         return spread(self.seconds)
 
+    @property
+    def latency(self) -> float:
+        return statistics.median(self.latencies)
+
     def done_by(self, time: float) -> float:
         """Steps that had ended by then, and of the one in progress the part of its time that had passed."""
         marks = [self.begins[0], *self.ends]
