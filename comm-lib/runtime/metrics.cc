@@ -30,16 +30,19 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
                                             "Bytes pushed whose sum is not back yet.")),
       window_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_window_bytes",
                                        "Bytes that may be pushed without a sum back, to other machines' summers.")),
+      round_trip_(metrics::add_gauge(*registry_, labels, "gleaner_worker_round_trip_seconds",
+                                     "Least round trip of late to the farthest summer; the window covers it.")),
       epoch_(metrics::add_gauge(*registry_, labels, "gleaner_worker_epoch", "Epoch of the plan in force.")),
       summer_(*registry_, config.job) {}
 
-void RankMetrics::update(const member::Report& report, uint32_t epoch, const session::Counters* session,
-                         const service::Summer* summer) {
+void RankMetrics::update(const member::Report& report, uint32_t epoch, const Network* network) {
   steps_.follow(static_cast<double>(report.steps));
   bytes_.follow(static_cast<double>(report.bytes));
   communication_.follow(report.communication_seconds);
   epoch_.Set(epoch);
-  if (session != nullptr) {
+  if (network == nullptr) return;
+  round_trip_.Set(absl::ToDoubleSeconds(network->round_trip()));
+  if (const session::Counters* const session = network->session_counters(); session != nullptr) {
     pushed_bytes_.follow(static_cast<double>(session->pushed_bytes));
     repeated_pushes_.follow(static_cast<double>(session->repeated_pushes));
     results_.follow(static_cast<double>(session->results));
@@ -48,7 +51,7 @@ void RankMetrics::update(const member::Report& report, uint32_t epoch, const ses
     outstanding_bytes_.Set(static_cast<double>(session->outstanding_bytes));
     window_bytes_.Set(static_cast<double>(session->window_bytes));
   }
-  if (summer != nullptr) summer_.update(*summer);
+  if (network->summer() != nullptr) summer_.update(*network->summer());
 }
 
 }  // namespace gleaner::runtime

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "comm-lib/runtime/config.h"
-#include "comm-lib/session/session.h"
+#include "comm-lib/runtime/network.h"
 #include "common/member/client.h"
 #include "common/metrics/following.h"
 #include "common/metrics/server.h"
@@ -20,9 +20,8 @@ class RankMetrics {
   // Serves at once. Unavailable: the port is in use.
   static absl::StatusOr<std::unique_ptr<RankMetrics>> serve(const Address& address, const Config& config);
 
-  // `session` and `summer` are null before the first plan, and on local ranks above 0.
-  void update(const member::Report& report, uint32_t epoch, const session::Counters* session,
-              const service::Summer* summer);
+  // `network` is null on local ranks above 0.
+  void update(const member::Report& report, uint32_t epoch, const Network* network);
 
  private:
   RankMetrics(const Config& config, const prometheus::Labels& labels);
@@ -32,6 +31,7 @@ class RankMetrics {
   metrics::FollowingCounter pushed_bytes_, repeated_pushes_, results_, deferred_, stalls_;
   prometheus::Gauge& outstanding_bytes_;
   prometheus::Gauge& window_bytes_;
+  prometheus::Gauge& round_trip_;
   prometheus::Gauge& epoch_;
   service::SummerMetrics summer_;  // of the colocated summer
   std::unique_ptr<metrics::MetricsServer> server_;

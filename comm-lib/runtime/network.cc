@@ -14,6 +14,7 @@ namespace {
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kTick = absl::Milliseconds(5);
+constexpr absl::Duration kMeasureEvery = absl::Seconds(1);
 
 // A frame's event, as one of `peer`'s.
 void record(trace::Recorder& recorder, trace::Kind kind, const wire::Header& header, uint32_t peer) {
@@ -214,6 +215,16 @@ void Network::tend_connections() {
     if (owner.connection == nullptr && now() >= owner.retry_at) connect(owner);
   }
   check_deadlines();
+  if (now() >= measure_at_) measure_round_trip();
+}
+
+void Network::measure_round_trip() {
+  measure_at_ = now() + kMeasureEvery;
+  round_trip_ = absl::ZeroDuration();
+  for (const Owner& owner : owners_) {
+    if (owner.up) round_trip_ = std::max(round_trip_, owner.connection->round_trip());
+  }
+  session_->set_round_trip(round_trip_);
 }
 
 void Network::check_deadlines() {

@@ -68,6 +68,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   // Names of summers that it has no connection to, or waits for results from: for messages.
   std::string describe_waiting() const;
 
+  absl::Duration round_trip() const { return round_trip_; }  // to the farthest summer, at best; measured
   const session::Counters* session_counters() const { return session_ ? &session_->counters() : nullptr; }
   const service::Summer* summer() const { return summer_.get(); }
 
@@ -96,6 +97,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   void open_session(const plan::Plan& plan);
   void connect(Owner& owner);
   void tend_connections();
+  void measure_round_trip();
   void check_deadlines();
   bool has_local_work() const;  // in this process
   void flush();
@@ -117,6 +119,8 @@ class Network : private transport::Handler, private wire::JobSecrets {
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> plan_;
   absl::Duration last_tick_;
+  absl::Duration round_trip_;
+  absl::Duration measure_at_;
   bool failed_ = false;
   Address address_;
   std::unique_ptr<transport::inproc::Hub> hub_;

@@ -424,10 +424,7 @@ void Rank::observe() {
   const member::Report report = meter_.report(now);
   client_->report(report);
   if (metrics_ == nullptr) return;
-  const Network* const network = stages_->network();
-  metrics_->update(report, plan_ == nullptr ? 0 : plan_->epoch,
-                   network == nullptr ? nullptr : network->session_counters(),
-                   network == nullptr ? nullptr : network->summer());
+  metrics_->update(report, plan_ == nullptr ? 0 : plan_->epoch, stages_->network());
 }
 
 }  // namespace gleaner::runtime

@@ -49,8 +49,18 @@ void SendQueue::apply(const plan::Plan* plan) {
   refresh_all();
 }
 
+void SendQueue::set_round_trip(absl::Duration round_trip) {
+  const double link = plan_->members[self_].bits_per_second / 8;
+  const absl::Duration window = absl::Seconds(static_cast<double>(window_bytes_) / link);
+  if (absl::AbsDuration(round_trip - round_trip_) < window / 8) return;
+  round_trip_ = round_trip;
+  set_window();
+  set_owner_limits();
+  refresh_all();
+}
+
 void SendQueue::set_window() {
-  window_bytes_ = plan::window_bytes(*plan_, self_, asked_bytes_);
+  window_bytes_ = plan::window_bytes(*plan_, self_, asked_bytes_, absl::ToDoubleSeconds(round_trip_));
   stall_after_ = asked_stall_after_;
   if (stall_after_ > absl::ZeroDuration()) return;
   const double link = plan_->members[self_].bits_per_second / 8;

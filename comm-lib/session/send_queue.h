@@ -41,6 +41,9 @@ class SendQueue {
   // The first plan, or one that only adds to the last; it outlives its use here.
   void apply(const plan::Plan* plan);
 
+  // Of the path to the farthest owner: the window follows it. What makes less than an eighth of it is let be.
+  void set_round_trip(absl::Duration round_trip);
+
   // Partitions are named by their index in the plan.
   void make_ready(uint32_t partition);                  // was idle
   std::optional<uint32_t> next(absl::Duration now);     // marks it as sent
@@ -99,6 +102,7 @@ class SendQueue {
   const uint32_t self_;
   const absl::Duration asked_stall_after_;
   absl::Duration stall_after_;
+  absl::Duration round_trip_;
   const absl::Duration defer_retry_;
   const plan::Plan* plan_ = nullptr;
   std::vector<PartitionState> partitions_;

@@ -364,6 +364,7 @@ absl::Status Session::on_frame(uint32_t owner, const wire::Header& header, Buffe
                                Actions& actions) {
   return core_->on_frame(owner, header, payload, now, actions);
 }
+void Session::set_round_trip(absl::Duration round_trip) { core_->queue_.set_round_trip(round_trip); }
 void Session::on_tick(absl::Duration now, Actions& actions) { core_->on_tick(now, actions); }
 void Session::fail(const absl::Status& status, Actions& actions) { core_->fail(status, actions); }
 uint64_t Session::step(uint32_t tensor, uint32_t partition) const {

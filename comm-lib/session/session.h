@@ -109,6 +109,9 @@ class Session {
   absl::Status on_frame(uint32_t owner, const wire::Header& header, Buffer payload, absl::Duration now,
                         Actions& actions);
 
+  // What connections have seen of the path to the farthest owner, from time to time; after the first apply().
+  void set_round_trip(absl::Duration round_trip);
+
   // Call every few milliseconds while anything is in flight.
   void on_tick(absl::Duration now, Actions& actions);
 

@@ -88,11 +88,12 @@ std::string partition_lines(const Explanation& e) {
                         format_bytes(static_cast<double>(e.default_partition_bytes)), format_bytes(limits.by_link),
                         format_bytes(limits.by_stream), format_bytes(limits.least));
   const double link = e.machines[e.slowest_worker].bits_per_second / 8;
-  absl::StrAppendFormat(&text,
-                        "Window      %s on the way (%s of the slowest worker's link): 2n of the largest partition, or\n"
-                        "            10 ms of the link or 64 KiB where that is more\n",
-                        format_bytes(static_cast<double>(e.window_bytes)),
-                        format_seconds(static_cast<double>(e.window_bytes) / link));
+  absl::StrAppendFormat(
+      &text,
+      "Window      %s on the way (%s of the slowest worker's link): 2n of the largest partition, or\n"
+      "            10 ms of the link or 64 KiB where that is more; in a job also what the link carries\n"
+      "            in a round trip to the farthest summer\n",
+      format_bytes(static_cast<double>(e.window_bytes)), format_seconds(static_cast<double>(e.window_bytes) / link));
   return text;
 }
 

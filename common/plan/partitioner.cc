@@ -97,11 +97,13 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
   return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
 }
 
-uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked) {
+uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double round_trip) {
   uint64_t largest = 1;
   for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
-  const double least = std::max(kLeastWindowSeconds * plan.members[worker].bits_per_second / 8, kLeastWindowBytes);
-  const uint64_t by_default = std::max(uint64_t{2} * plan.workers * largest, static_cast<uint64_t>(least));
+  const double link = plan.members[worker].bits_per_second / 8;
+  const uint64_t least = static_cast<uint64_t>(std::max(kLeastWindowSeconds * link, kLeastWindowBytes));
+  const uint64_t by_default =
+      std::max(uint64_t{2} * plan.workers * largest, least) + static_cast<uint64_t>(round_trip * link);
   const uint64_t window = asked > 0 ? std::min(asked, kMostWindowBytes) : by_default;
   return (window + largest - 1) / largest * largest;
 }

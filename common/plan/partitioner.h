@@ -32,9 +32,10 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes);
 
 // How much a worker pushes before it has results, so that its link is never idle. All workers push a partition at about
 // the same time, so until the last of them has its result n of it go into the owner's link, and n come out: 2n of the
-// largest partition. At least 10 ms of the worker's link and 64 KiB. `asked` above 0 takes the place of all this.
-// Rounded up to whole partitions of the largest size.
-uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0);
+// largest partition. At least 10 ms of the worker's link and 64 KiB; and what the link carries in a `round_trip` in
+// seconds, of the path to the farthest owner. `asked` above 0 takes the place of all this. Rounded up to whole
+// partitions of the largest size.
+uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, double round_trip = 0);
 
 // Builds a plan of epoch 0 for these tensors in generation order. Members get the fleet's bandwidths and no address.
 //

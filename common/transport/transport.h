@@ -55,6 +55,9 @@ class Connection {
   virtual const Peer& peer() const = 0;
   virtual Capabilities capabilities() const = 0;
 
+  // The least time that the path there and back has taken of late; zero where it takes none or nobody knows.
+  virtual absl::Duration round_trip() const { return absl::ZeroDuration(); }
+
   // For the handler's own use: which of its peers this is.
   void* context = nullptr;
 };

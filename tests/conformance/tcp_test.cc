@@ -223,6 +223,13 @@ TEST_F(Tcp, WithoutDescriptorsLeftItGoesOnAndAcceptsLater) {
   EXPECT_NE(rig_->connected().first, nullptr);
 }
 
+TEST_F(Tcp, TheRoundTripIsKnown) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  EXPECT_GT(client->round_trip(), absl::ZeroDuration());
+  EXPECT_LT(client->round_trip(), absl::Seconds(1)) << "on this machine";
+}
+
 TEST_F(Tcp, AllAddressesOfANameAreTried) {
   // The server listens on 127.0.0.1 only; localhost may be ::1 first.
   rig_->address.host = "localhost";

@@ -29,6 +29,7 @@ class Connection : public transport::Connection {
   void close(absl::Status status) override;
   const Peer& peer() const override { return peer_; }
   Capabilities capabilities() const override { return {}; }
+  absl::Duration round_trip() const override { return least_round_trip(socket_); }
 
   // What follows is for the transport.
   int descriptor() const { return socket_.descriptor(); }

@@ -243,6 +243,8 @@ TEST(Partitioner, TheWindowCoversTheWayThroughAnOwner) {
   EXPECT_EQ(window_bytes(*plan, 0, 100'000), 4u * (32 << 10)) << "whole partitions";
   const auto small = make_plan(even_fleet(8, 4, 0.2 * kGbit), {{"w", 1024}}, {});
   EXPECT_EQ(window_bytes(*small, 0), 490u * 512) << "10 ms of the link, in slices of 512 bytes";
+  EXPECT_EQ(window_bytes(*plan, 0, 0, 20e-3), (16u + 16) * (32 << 10)) << "500,000 bytes more: 20 ms of the link";
+  EXPECT_EQ(window_bytes(*plan, 0, 100'000, 20e-3), 4u * (32 << 10)) << "what was asked for";
   const auto slow = make_plan(even_fleet(8, 4, 1e6), {{"w", 1024}}, {});
   EXPECT_EQ(window_bytes(*slow, 0), 64u << 10);
 }

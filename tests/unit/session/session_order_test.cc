@@ -86,6 +86,22 @@ TEST(SessionOrder, AnOwnerThatIsNotConnectedIsPassedOver) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 2}));
 }
 
+TEST(SessionWindow, FollowsTheRoundTrip) {
+  SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(20, 2)}}}, 0);
+  const auto window = [&] { return static_cast<double>(rig.session.counters().window_bytes); };
+  const double link = rig.plan->members[1].bits_per_second / 8;
+  const double by_default = window();
+  rig.session.set_round_trip(absl::Seconds(0.1 * by_default / link));
+  EXPECT_EQ(window(), by_default) << "too little to matter";
+  rig.session.set_round_trip(absl::Seconds(3 * by_default / link));
+  EXPECT_NEAR(window(), 4 * by_default, 64);
+  rig.session.set_round_trip(absl::ZeroDuration());
+  EXPECT_EQ(window(), by_default);
+  SessionRig asked({.tensors = {{.owners = {2}}}}, 1 << 20);
+  asked.session.set_round_trip(absl::Seconds(10));
+  EXPECT_EQ(asked.session.counters().window_bytes, 1u << 20);
+}
+
 TEST(SessionStall, TheWindowDoublesUntilAResultComes) {
   SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(20, 2)}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
