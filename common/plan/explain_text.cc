@@ -84,7 +84,8 @@ std::string partition_lines(const Explanation& e) {
                         "By default  at most %s: the power of two below\n"
                         "            1.4 ms of the slowest worker's link, 22.4 ms / n above 16 workers (%s),\n"
                         "            and 1/200 of a worker's n-th (%s),\n"
-                        "            but not below 10 us of that link or 4 KiB (%s), nor above 4 MiB\n",
+                        "            but not below 100 us of that link or 64 KiB, whichever is less, nor 10 us of it\n"
+                        "            or 4 KiB (%s), nor above 4 MiB\n",
                         format_bytes(static_cast<double>(e.default_partition_bytes)), format_bytes(limits.by_link),
                         format_bytes(limits.by_stream), format_bytes(limits.least));
   const double link = e.machines[e.slowest_worker].bits_per_second / 8;

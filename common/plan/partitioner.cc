@@ -17,7 +17,10 @@ constexpr double kLeastWindowSeconds = 10e-3;
 constexpr double kLeastWindowBytes = 64 << 10;
 // Far above any link's worth of bytes, and small enough that no product of it overflows.
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 44;
-constexpr double kLeastLinkSeconds = 10e-6;
+// A partition costs a processor some 10 us beside its bytes.
+constexpr double kLeastLinkSeconds = 100e-6;
+constexpr double kEnoughBytes = 64 << 10;
+constexpr double kFastestLinkSeconds = 10e-6;
 constexpr double kLeastBytes = 4096;
 constexpr double kStreamFraction = 1.0 / 200;
 constexpr uint64_t kFinestFraction = 32;  // costs no more than a slice per owner
@@ -88,7 +91,8 @@ PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes) {
   const double bytes_per_second = *std::ranges::min_element(fleet.worker_bits_per_second) / 8;
   return {.by_link = std::min(kLinkSeconds, kLinkSecondsOfAll / fleet.n()) * bytes_per_second,
           .by_stream = kStreamFraction * static_cast<double>(total_bytes) / fleet.n(),
-          .least = std::max(kLeastLinkSeconds * bytes_per_second, kLeastBytes)};
+          .least = std::max({std::min(kLeastLinkSeconds * bytes_per_second, kEnoughBytes),
+                             kFastestLinkSeconds * bytes_per_second, kLeastBytes})};
 }
 
 uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {

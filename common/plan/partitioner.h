@@ -23,7 +23,7 @@ inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest 
 struct PartitionLimits {
   double by_link = 0;    // 1.4 ms of the slowest worker's link, 22.4 ms / n where n is above 16
   double by_stream = 0;  // 1/200 of total / n
-  double least = 0;      // 10 us of the slowest worker's link, at least 4 KiB
+  double least = 0;      // 100 us of the slowest worker's link or 64 KiB if that is less; 10 us of it, 4 KiB
 };
 PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes);
 

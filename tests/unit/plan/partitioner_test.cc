@@ -220,6 +220,8 @@ TEST(Partitioner, DefaultSizes) {
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 400 * kGbit), uint64_t{100} << 30), kMaxPartitionBytes);
   // A small model: every owner gets a few, until the wire would wait for the CPU.
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 0.2 * kGbit), 1 << 20), 4u << 10);
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 10 * kGbit), 1 << 20), 64u << 10);
+  EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 1 * kGbit), 1 << 20), 8u << 10);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 100 * kGbit), 1 << 20), 64u << 10);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 1), 0), 4u << 10);
   // The slowest worker counts, not the summers.
