@@ -16,7 +16,8 @@ namespace gleaner {
 
 class Mailbox {
  public:
-  // `wake` makes the owner call drain() soon; it is called without the lock held, by the posting thread.
+  // `wake` makes the owner call drain() soon; it is called without the lock held, by the thread that posts the first
+  // message since the last drain().
   explicit Mailbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void post(std::function<void()> message) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -24,6 +25,7 @@ class Mailbox {
       absl::MutexLock lock(&mutex_);
       if (closed_) return;
       messages_.push_back(std::move(message));
+      if (messages_.size() > 1) return;  // the owner is awake, or about to be
       posted_.store(true, std::memory_order_release);
     }
     wake_();
