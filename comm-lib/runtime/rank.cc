@@ -149,12 +149,13 @@ bool Rank::begin_here(uint64_t handle, Flight& flight) {
   if (flight.what.bytes() > kBeginHereBytes || config_.local_size > 1 || !turn_.TryLock()) return false;
   const bool first = flights_.empty() && mailbox_.empty();
   bool wanted = false;
+  std::vector<Outcome> outcomes;
   if (first) {
     begin(handle, std::move(flight));
     stages_->advance();
     wanted = asleep_ || stages_->has_work();
+    outcomes.swap(outcomes_);
   }
-  std::vector<Outcome> outcomes = std::exchange(outcomes_, {});
   turn_.Unlock();
   tell(outcomes);
   if (wanted) stages_->wake();

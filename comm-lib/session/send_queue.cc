@@ -50,9 +50,7 @@ void SendQueue::apply(const plan::Plan* plan) {
 }
 
 void SendQueue::set_round_trip(absl::Duration round_trip) {
-  const double link = plan_->members[self_].bits_per_second / 8;
-  const absl::Duration window = absl::Seconds(static_cast<double>(window_bytes_) / link);
-  if (absl::AbsDuration(round_trip - round_trip_) < window / 8) return;
+  if (absl::AbsDuration(round_trip - round_trip_) < window_time() / 8) return;
   round_trip_ = round_trip;
   set_window();
   set_owner_limits();
@@ -63,9 +61,11 @@ void SendQueue::set_window() {
   window_bytes_ = plan::window_bytes(*plan_, self_, asked_bytes_, absl::ToDoubleSeconds(round_trip_));
   stall_after_ = asked_stall_after_;
   if (stall_after_ > absl::ZeroDuration()) return;
-  const double link = plan_->members[self_].bits_per_second / 8;
-  const absl::Duration window = absl::Seconds(static_cast<double>(window_bytes_) / link);
-  stall_after_ = std::max(std::clamp(2 * window, kShortestStall, kLongestStall), 1.5 * window);
+  stall_after_ = std::max(std::clamp(2 * window_time(), kShortestStall, kLongestStall), 1.5 * window_time());
+}
+
+absl::Duration SendQueue::window_time() const {
+  return absl::Seconds(static_cast<double>(window_bytes_) * 8 / plan_->members[self_].bits_per_second);
 }
 
 void SendQueue::set_owner_limits() {

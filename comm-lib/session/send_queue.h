@@ -88,7 +88,8 @@ class SendQueue {
 
   Urgency urgency(uint32_t partition) const;
   bool has_room(uint32_t owner, uint64_t bytes) const;
-  void set_window();  // and stall_after
+  void set_window();                   // and stall_after
+  absl::Duration window_time() const;  // that it takes on this worker's link
   void set_owner_limits();
   void refresh(uint32_t owner);
   void refresh_all();

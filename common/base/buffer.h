@@ -4,7 +4,7 @@
 // to their pool when the last handle goes: once warm, nothing is allocated. A borrowed block wraps memory that somebody
 // else owns; its owner keeps one handle and may reuse the memory when sole_owner() is true again.
 //
-// Threads: a pool and all handles to its blocks belong to one thread. The pool must outlive its blocks.
+// Threads: a pool and all handles to its blocks belong to one thread at a time. The pool must outlive its blocks.
 #pragma once
 
 #include <array>

@@ -4,9 +4,8 @@
 namespace gleaner::kube {
 
 // To be called first in main(), before there is another thread:
-// - SSL_CERT_FILE and SSL_CERT_DIR are pointed at nothing. cpprestsdk loads the system's CAs for every connection,
-// which
-//   costs 20 ms and 1 MB each, and then trusts them beside the cluster's own CA. Credentials name the CA to be trusted.
+// - SSL_CERT_FILE and SSL_CERT_DIR are pointed at nothing. cpprestsdk loads the system's CAs for every connection, at
+//   20 ms and 1 MB each, and then trusts them beside the cluster's own CA. Credentials name the CA to be trusted.
 // - cpprestsdk gets 4 threads instead of 40.
 void prepare_process();
 

@@ -1,9 +1,10 @@
 // What moves frames between members. tcp/, inproc/ (and later shm/ and rdma/) offer the same interface and pass the
 // same conformance suite (tests/conformance); what one of them can do is asked through capabilities(), never assumed.
 //
-// Threads: a Transport, its connections and its handler belong to one thread, which calls poll(). Only wake() may be
-// called from another thread. No callback runs inside send(), connect() or close(): all come from poll().
-// Per frame, once warm: no allocation, no lock; frames that are queued together share one system call.
+// Threads: a Transport, its connections and its handler belong to one thread, which calls poll(). Others may call
+// wake(), and send() and flush() while that thread is in wait(). No callback runs inside send(), connect() or close():
+// all come from poll(). Per frame, once warm: no allocation, no lock; frames that are queued together share one system
+// call.
 #pragma once
 
 #include <cstddef>
