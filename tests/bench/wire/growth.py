@@ -7,7 +7,6 @@ import math
 import resource
 import statistics
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from typing import Any, Callable
 from wire import jobs, ranks
 from wire.efficiency import one
 from wire.lab import Lab, Setting
-from wire.processes import TICKS, Watch, processor_share
+from wire.processes import TICKS, Sampler, Watch, processor_share
 from wire.row import MIB
 from wire.steps import Steps, paces
 
@@ -70,6 +69,18 @@ def markdown(entries: list[dict[str, Any]]) -> str:
 WORKERS = (2, 4, 8, 16, 32)
 
 
+def each_of(
+    counts: tuple[int, ...], measure: Callable[[Lab, int], dict[str, float]], value: str
+) -> Callable[[Lab, int], Points]:
+    """One of the values that are measured together."""
+
+    def points(lab: Lab, steps: int) -> Points:
+        for count in counts:
+            yield count, measure(lab, count)[value]
+
+    return points
+
+
 def small_step(lab: Lab, n: int) -> dict[str, float]:
     """Of n workers: its time, and the processor time that each of them takes for it and for the barrier before it."""
 
@@ -83,16 +94,6 @@ def small_step(lab: Lab, n: int) -> dict[str, float]:
         return {"step": found.median, "processor": used / paces([found])[0] / n}
 
     return dict(lab.once(("small step", n), measure))
-
-
-def by_workers(lab: Lab, steps: int) -> Points:
-    for n in WORKERS:
-        yield n, small_step(lab, n)["step"]
-
-
-def processor_by_workers(lab: Lab, steps: int) -> Points:
-    for n in WORKERS:
-        yield n, small_step(lab, n)["processor"]
 
 
 def by_summers(lab: Lab, steps: int) -> Points:
@@ -143,26 +144,15 @@ def busy_seconds() -> float:
     return sum(map(int, (user, nice, system, interrupts, soft))) / TICKS
 
 
-class Busy:
-    """Samples, while its with-statement lasts, how long this machine's processors have been busy."""
+class Busy(Sampler):
+    """Samples how long this machine's processors have been busy."""
 
     def __init__(self, period: float = 0.1) -> None:
-        self._period = period
+        super().__init__(period)
         self.samples: list[tuple[float, float]] = []  # when, and busy_seconds() then
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="busy")
 
-    def __enter__(self) -> Busy:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(self._period):
-            self.samples.append((time.monotonic(), busy_seconds()))
+    def look(self) -> None:
+        self.samples.append((time.monotonic(), busy_seconds()))
 
 
 def processors(samples: list[tuple[float, float]], begin: float, end: float) -> float:
@@ -194,16 +184,6 @@ def side_by_side(lab: Lab, count: int) -> dict[str, float]:
 
 
 JOBS = (1, 2, 4, 8, 16, 32)
-
-
-def by_jobs(lab: Lab, steps: int) -> Points:
-    for count in JOBS:
-        yield count, side_by_side(lab, count)["step"]
-
-
-def processor_by_jobs(lab: Lab, steps: int) -> Points:
-    for count in JOBS:
-        yield count, side_by_side(lab, count)["processor"]
 
 
 def planned(grows: str, value: str) -> Callable[[Lab, int], Points]:
@@ -251,34 +231,28 @@ def coordinated(lab: Lab, sessions: int) -> dict[str, float]:
     return dict(lab.once(("coordinated", sessions), measure))
 
 
-def change_by_sessions(lab: Lab, steps: int) -> Points:
-    for sessions in SESSIONS:
-        yield sessions, coordinated(lab, sessions)["first"]
-
-
-def processor_by_sessions(lab: Lab, steps: int) -> Points:
-    for sessions in SESSIONS:
-        yield sessions, coordinated(lab, sessions)["processor"]
-
-
 def lines() -> list[Line]:
     """Those on the same hosts one after the other."""
     seconds = "s"
     return [
-        Line("step of 4 KiB by workers, k = 0, no limit", "workers", seconds, NO_LIMIT, by_workers),
-        Line("processor time of each worker for it", "workers", seconds, NO_LIMIT, processor_by_workers),
+        Line("step of 4 KiB by workers, k = 0, no limit", "workers", seconds, NO_LIMIT,
+             each_of(WORKERS, small_step, "step")),
+        Line("processor time of each worker for it", "workers", seconds, NO_LIMIT,
+             each_of(WORKERS, small_step, "processor")),
         Line("step of 1 MiB by summers, n = 8, no limit", "summers", seconds, NO_LIMIT, by_summers),
         Line("step of 2 MiB at 20 Mbit/s over its bound by workers, k = 0", "workers", seconds, SLOW, over_bound),
         Line("step of 2 MiB at 20 Mbit/s over its bound by summers, n = 8", "summers", seconds, SLOW,
              over_bound_by_summers),
         Line("step by tensors of 64 B, n = 2, k = 1", "tensors", seconds, LOOPBACK, by_tensors),
         Line("start to first step by tensors, n = 2, k = 1", "tensors", seconds, LOOPBACK, start_by_tensors),
-        Line("step of 4 KiB by jobs side by side, n = 2, k = 1", "jobs", seconds, LOOPBACK, by_jobs),
-        Line("processor time of a step for it", "jobs", seconds, LOOPBACK, processor_by_jobs),
+        Line("step of 4 KiB by jobs side by side, n = 2, k = 1", "jobs", seconds, LOOPBACK,
+             each_of(JOBS, side_by_side, "step")),
+        Line("processor time of a step for it", "jobs", seconds, LOOPBACK, each_of(JOBS, side_by_side, "processor")),
         Line("planning by workers", "workers", seconds, LOOPBACK, planned("workers", "cpu_time")),
         Line("plan by workers", "workers", "bytes", LOOPBACK, planned("workers", "bytes")),
         Line("planning by tensors", "tensors", seconds, LOOPBACK, planned("tensors", "cpu_time")),
         Line("plan by tensors", "tensors", "bytes", LOOPBACK, planned("tensors", "bytes")),
-        Line("first plan of 160 tensors by ranks", "ranks", seconds, LOOPBACK, change_by_sessions),
-        Line("processor time for each rank of a change of it", "ranks", seconds, LOOPBACK, processor_by_sessions),
+        Line("first plan of 160 tensors by ranks", "ranks", seconds, LOOPBACK, each_of(SESSIONS, coordinated, "first")),
+        Line("processor time for each rank of a change of it", "ranks", seconds, LOOPBACK,
+             each_of(SESSIONS, coordinated, "processor")),
     ]  # fmt: skip

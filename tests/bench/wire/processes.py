@@ -6,9 +6,11 @@ import os
 import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from wire.lab import Part
 
@@ -31,17 +33,15 @@ def sample(pid: int) -> Sample:
     return Sample(time.monotonic(), (int(fields[11]) + int(fields[12])) / TICKS, resident, most)
 
 
-class Watch:
-    """Samples, while its with-statement lasts, the process of each host whose name is one of ours."""
+class Sampler(ABC):
+    """Calls look() every `period` seconds, in a thread of its own, while its with-statement lasts."""
 
-    def __init__(self, part: Part, period: float = 0.25) -> None:
-        self._part, self._period = part, period
-        self.samples: dict[str, list[Sample]] = defaultdict(list)
-        self._pids: dict[str, int] = {}
+    def __init__(self, period: float) -> None:
+        self._period = period
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch")
+        self._thread = threading.Thread(target=self._run, name="sampler")
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -51,14 +51,31 @@ class Watch:
 
     def _run(self) -> None:
         while not self._end.wait(self._period):
-            for host in (*self._part.workers, *self._part.summers):
-                try:
-                    if host not in self._pids:
-                        self._find(host)
-                    if host in self._pids:
-                        self.samples[host].append(sample(self._pids[host]))
-                except (OSError, KeyError):  # it has ended
-                    self._pids.pop(host, None)
+            self.look()
+
+    @abstractmethod
+    def look(self) -> None:
+        """Takes a sample."""
+
+
+class Watch(Sampler):
+    """Samples the process of each host whose name is one of ours."""
+
+    def __init__(self, part: Part, period: float = 0.25) -> None:
+        super().__init__(period)
+        self._part = part
+        self.samples: dict[str, list[Sample]] = defaultdict(list)
+        self._pids: dict[str, int] = {}
+
+    def look(self) -> None:
+        for host in (*self._part.workers, *self._part.summers):
+            try:
+                if host not in self._pids:
+                    self._find(host)
+                if host in self._pids:
+                    self.samples[host].append(sample(self._pids[host]))
+            except (OSError, KeyError):  # it has ended
+                self._pids.pop(host, None)
 
     def _find(self, host: str) -> None:
         space = self._part.lab.space(host)

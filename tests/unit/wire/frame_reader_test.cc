@@ -41,6 +41,10 @@ size_t receive(FrameReader& reader, ConstBytes bytes, size_t* straight = nullptr
   return taken;
 }
 
+FrameReader::Allocate allocate_from(BufferPool& pool) {
+  return [&pool](const wire::Header& header) -> absl::StatusOr<Buffer> { return pool.take(header.payload_bytes); };
+}
+
 TEST(FrameReader, FramesDoNotDependOnHowTheStreamIsCut) {
   const std::vector<size_t> sizes = {0, 1, 100, 8191, 8192, 65'536, 200'000, 0, 3};
   const std::vector<std::byte> stream = stream_of(sizes);
@@ -48,9 +52,7 @@ TEST(FrameReader, FramesDoNotDependOnHowTheStreamIsCut) {
     BufferPool pool;
     FrameReader reader;
     FrameReader::Frame frame;
-    const auto allocate = [&](const wire::Header& header) -> absl::StatusOr<Buffer> {
-      return pool.take(header.payload_bytes);
-    };
+    const FrameReader::Allocate allocate = allocate_from(pool);
     size_t frames = 0;
     std::mt19937 random(static_cast<unsigned>(most));
     for (size_t at = 0; at < stream.size();) {
@@ -80,9 +82,7 @@ size_t read_straight(const std::vector<size_t>& sizes) {
   BufferPool pool;
   FrameReader reader;
   FrameReader::Frame frame;
-  const auto allocate = [&](const wire::Header& header) -> absl::StatusOr<Buffer> {
-    return pool.take(header.payload_bytes);
-  };
+  const FrameReader::Allocate allocate = allocate_from(pool);
   size_t straight = 0;
   for (size_t at = 0; at < stream.size();) {
     at += receive(reader, ConstBytes(stream).subspan(at), &straight);
@@ -111,9 +111,7 @@ TEST(FrameReader, KnowsWhatItWaitsFor) {
   BufferPool pool;
   FrameReader reader;
   FrameReader::Frame frame;
-  const auto allocate = [&](const wire::Header& header) -> absl::StatusOr<Buffer> {
-    return pool.take(header.payload_bytes);
-  };
+  const FrameReader::Allocate allocate = allocate_from(pool);
   EXPECT_EQ(reader.awaited(), wire::kHeaderBytes);
   size_t at = receive(reader, ConstBytes(stream).first(wire::kHeaderBytes + 1));
   ASSERT_FALSE(*reader.next(allocate, &frame));
@@ -129,8 +127,7 @@ TEST(FrameReader, ADamagedPayloadEndsTheStream) {
   FrameReader reader;
   FrameReader::Frame frame;
   ASSERT_EQ(receive(reader, stream), stream.size());
-  const auto whole = reader.next(
-      [&](const wire::Header& header) -> absl::StatusOr<Buffer> { return pool.take(header.payload_bytes); }, &frame);
+  const auto whole = reader.next(allocate_from(pool), &frame);
   EXPECT_TRUE(absl::IsDataLoss(whole.status())) << whole.status();
 }
 
