@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "common/kube/process.h"
 #include "common/kube/token.h"
 
 namespace gleaner::kube {
@@ -24,6 +25,7 @@ namespace {
 
 constexpr size_t kMaxErrorBody = size_t{64} << 10;
 constexpr absl::Duration kAtOnce = absl::Seconds(1);  // how soon a broken connection shows
+constexpr absl::Duration kSettle = absl::Seconds(2);  // how long the end of requests that were given up is waited for
 
 using web::http::http_request;
 using web::http::http_response;
@@ -100,6 +102,50 @@ bool wait_for(const pplx::task<http_response>& task, absl::Duration timeout) {
   return done->WaitForNotificationWithTimeout(timeout);
 }
 
+// Requests that cpprestsdk still has, also such as their callers gave up: the process is not to end over their heads.
+class Running {
+ public:
+  // The request runs until the last copy is gone.
+  std::shared_ptr<void> begin() {
+    absl::MutexLock lock(&state_->mutex);
+    ++state_->requests;
+    return {nullptr, [state = state_](std::nullptr_t) {
+              absl::MutexLock lock(&state->mutex);
+              --state->requests;
+            }};
+  }
+  // Until none runs; for `timeout` at most.
+  void wait(absl::Duration timeout) {
+    const auto none = [this] { return state_->requests == 0; };
+    absl::MutexLock lock(&state_->mutex);
+    state_->mutex.AwaitWithTimeout(absl::Condition(&none), timeout);
+  }
+
+ private:
+  struct State {
+    absl::Mutex mutex;
+    uint32_t requests = 0;
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+// Keeps `running` until the answer's body has ended, however.
+void keep_until_ended(const pplx::task<http_response>& opening, const std::shared_ptr<void>& running) {
+  opening.then([running](const pplx::task<http_response>& opened) {
+    try {
+      opened.get().content_ready().then([running](const pplx::task<http_response>& ended) {
+        try {
+          ended.wait();
+        } catch (const std::exception&) {
+          // Whoever reads the body sees it.
+        }
+      });
+    } catch (const std::exception&) {
+      // Whoever takes the answer sees it.
+    }
+  });
+}
+
 // Hands on what a stream's buffer holds; false when on_chunk had enough.
 template <typename Buffer>
 bool drain(Buffer& buffer, const std::function<bool(absl::string_view)>& on_chunk) {
@@ -123,6 +169,10 @@ struct Http::Parts {
         token(options.credentials.token, options.credentials.token_file),
         calls(options.credentials.server, make_config(options.credentials, options.timeout)),
         streams(options.credentials.server, make_config(options.credentials, options.stall_timeout)) {}
+  ~Parts() {
+    requests.wait(kSettle);
+    finish_started_work(kSettle);
+  }
 
   absl::StatusOr<http_request> make_request(const Request& request);
   // One request and its answer; DeadlineExceeded without words.
@@ -136,6 +186,7 @@ struct Http::Parts {
   TokenSource token;
   http_client calls;
   http_client streams;
+  Running requests;
   absl::Mutex mutex;
   uint32_t running ABSL_GUARDED_BY(mutex) = 0;
 };
@@ -230,7 +281,7 @@ absl::StatusOr<Http::Response> Http::Parts::exchange(const Request& request, abs
           response->status = answer.status_code();
           return answer.extract_utf8string(/*ignore_content_type=*/true);
         })
-        .then([exchange, response, method = request.method,
+        .then([exchange, response, running = requests.begin(), method = request.method,
                server = options.credentials.server](const pplx::task<std::string>& body) {
           try {
             response->body = body.get();
@@ -263,6 +314,7 @@ absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation
     auto made = parts_->make_request(request);
     if (!made.ok()) return made.status();
     const pplx::task<http_response> opening = parts_->streams.request(*made, source.get_token());
+    keep_until_ended(opening, parts_->requests.begin());
     if (!wait_for(opening, parts_->options.timeout)) {
       return transport_error(request.method, server,
                              absl::StrCat("no answer within ", absl::FormatDuration(parts_->options.timeout)));

@@ -5,18 +5,50 @@
 #include <pplx/threadpool.h>
 
 #include <cstdlib>
+#include <memory>
 #include <stdexcept>
 
+#include "absl/synchronization/mutex.h"
+
 namespace gleaner::kube {
+namespace {
+
+constexpr uint32_t kThreads = 4;
+
+struct Parking {
+  absl::Mutex mutex;
+  uint32_t parked = 0;
+  bool over = false;
+};
+
+}  // namespace
 
 void prepare_process() {
   setenv("SSL_CERT_FILE", "/dev/null", 1);
   setenv("SSL_CERT_DIR", "/nonexistent", 1);
   try {
-    crossplat::threadpool::initialize_with_threads(4);
+    crossplat::threadpool::initialize_with_threads(kThreads);
   } catch (const std::runtime_error&) {
-    // Called twice: the pool is there already, and with 4 threads.
+    // Called twice: the pool is there already, and with as many threads.
   }
+}
+
+void finish_started_work(absl::Duration timeout) {
+  static absl::Mutex one_at_a_time;
+  absl::MutexLock alone(&one_at_a_time);
+  auto& pool = crossplat::threadpool::shared_instance().service();
+  const auto parking = std::make_shared<Parking>();
+  for (uint32_t i = 0; i < kThreads; ++i) {
+    pool.post([parking] {
+      absl::MutexLock lock(&parking->mutex);
+      ++parking->parked;
+      parking->mutex.Await(absl::Condition(&parking->over));
+    });
+  }
+  const auto all_parked = [&parking] { return parking->parked == kThreads; };
+  absl::MutexLock lock(&parking->mutex);
+  if (parking->mutex.AwaitWithTimeout(absl::Condition(&all_parked), timeout)) pool.poll();
+  parking->over = true;
 }
 
 }  // namespace gleaner::kube
