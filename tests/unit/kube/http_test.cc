@@ -103,7 +103,7 @@ TEST_P(GivenUp, WithinTheAnswerLeavesNothingBehind) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Http, GivenUp, testing::Bool(),
-                         [](const auto& info) { return info.param ? "stream" : "call"; });
+                         [](const auto& given) { return given.param ? "stream" : "call"; });
 
 }  // namespace
 }  // namespace gleaner::kube
