@@ -107,12 +107,13 @@ class Running {
  public:
   // The request runs until the last copy is gone.
   std::shared_ptr<void> begin() {
+    const auto end = [state = state_](std::nullptr_t) {
+      absl::MutexLock lock(&state->mutex);
+      --state->requests;
+    };
     absl::MutexLock lock(&state_->mutex);
     ++state_->requests;
-    return {nullptr, [state = state_](std::nullptr_t) {
-              absl::MutexLock lock(&state->mutex);
-              --state->requests;
-            }};
+    return {nullptr, end};
   }
   // Until none runs; for `timeout` at most.
   void wait(absl::Duration timeout) {
