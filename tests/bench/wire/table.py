@@ -23,7 +23,7 @@ def machine() -> dict[str, Any]:
     return {
         "processors": os.cpu_count(),
         "model": models[0] if models else platform.machine(),
-        "kernel": platform.release(),
+        "kernel": platform.release().split("-")[0],
         "commit": commit.stdout.strip(),
     }
 
