@@ -106,6 +106,7 @@ std::optional<uint32_t> SendQueue::next(absl::Duration now) {
   partitions_[partition].next_sent = kNone;
   (owner.first_sent == kNone ? owner.first_sent : partitions_[owner.last_sent].next_sent) = partition;
   owner.last_sent = partition;
+  if (owner.bytes_on_the_way == 0) owner.last_answer = now;
   owner.bytes_on_the_way += bytes;
   bytes_on_the_way_ += bytes;
   outstanding_bytes_ += bytes;
@@ -123,6 +124,7 @@ bool SendQueue::defer(uint32_t partition, absl::Duration now) {
   ++state.deferrals;
   const uint32_t owner = plan_->partitions[partition].owner;
   owners_[owner].deferred.push_back(partition);
+  owners_[owner].last_answer = now;
   refresh(owner);
   return true;
 }
@@ -145,6 +147,8 @@ void SendQueue::finish(uint32_t partition, absl::Duration now) {
   partitions_[partition] = {};
   last_progress_ = now;
   const uint32_t owner = plan_->partitions[partition].owner;
+  owners_[owner].last_answer = now;
+  owners_[owner].growth = 1;
   retry_most_urgent(owner);
   if (growth_ > 1) {
     growth_ = 1;
@@ -171,17 +175,30 @@ void SendQueue::disconnect(uint32_t owner) {
 }
 
 bool SendQueue::tick(absl::Duration now) {
-  bool held_back = false;
+  bool held_back = false, grew = false;
   for (uint32_t i = 0; i < owners_.size(); ++i) {
     if (!owners_[i].deferred.empty()) retry_due(i, now);
     held_back = held_back || (owners_[i].connected && !owners_[i].ready.empty());
+    grew = grow_stalled_owner(i, now) || grew;
   }
   if (!held_back || bytes_on_the_way_ == 0 || now - last_progress_ < stall_after_ || growth_ == kMaxGrowth) {
-    return false;
+    return grew;
   }
   growth_ *= 2;
   last_progress_ = now;
   refresh_all();
+  return true;
+}
+
+// What is there may be what other workers have not begun, and they what this one has not: each has filled an owner's
+// credit with other partitions. Results of other owners say nothing of that.
+bool SendQueue::grow_stalled_owner(uint32_t index, absl::Duration now) {
+  Owner& owner = owners_[index];
+  const bool waits = owner.connected && !owner.ready.empty() && owner.bytes_on_the_way > 0 && !has_credit(owner);
+  if (!waits || now - owner.last_answer < stall_after_ || owner.growth == kMaxGrowth) return false;
+  owner.growth *= 2;
+  owner.last_answer = now;
+  refresh(index);
   return true;
 }
 
@@ -192,6 +209,7 @@ void SendQueue::clear() {
     owner.deferred.clear();
     owner.first_sent = kNone;
     owner.bytes_on_the_way = 0;
+    owner.growth = 1;
   }
   bytes_on_the_way_ = 0;
   outstanding_bytes_ = 0;
@@ -201,10 +219,13 @@ void SendQueue::clear() {
 
 void SendQueue::refresh(uint32_t index) {
   const Owner& owner = owners_[index];
-  const bool may_send =
-      owner.connected && !owner.ready.empty() &&
-      owner.bytes_on_the_way + plan_->partitions[owner.ready.front().partition].bytes <= owner.limit_bytes * growth_;
+  const bool may_send = owner.connected && !owner.ready.empty() && has_credit(owner);
   tournament_.set(index, may_send ? owner.ready.front() : Tournament::kOut);
+}
+
+bool SendQueue::has_credit(const Owner& owner) const {
+  const uint64_t bytes = plan_->partitions[owner.ready.front().partition].bytes;
+  return owner.bytes_on_the_way + bytes <= owner.limit_bytes * std::max(growth_, owner.growth);
 }
 
 void SendQueue::refresh_all() {

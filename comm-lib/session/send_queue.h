@@ -54,8 +54,8 @@ class SendQueue {
   void disconnect(uint32_t owner);  // what was sent to it is ready again
   bool is_connected(uint32_t owner) const { return owners_[owner].connected; }
 
-  // Deferred partitions whose pause is over become ready. True when the window grew, because nothing came for
-  // stall_after and something ready waits for room.
+  // Deferred partitions whose pause is over become ready. True when the window or an owner's part of it grew, because
+  // nothing came for stall_after, from anybody or from that owner, and something ready waits for room.
   bool tick(absl::Duration now);
 
   // Everything is idle; connections stay.
@@ -79,6 +79,8 @@ class SendQueue {
     bool connected = false;
     uint64_t bytes_on_the_way = 0;
     uint64_t limit_bytes = 0;     // of these, before growth
+    uint64_t growth = 1;          // a power of two: so many times limit_bytes
+    absl::Duration last_answer;   // or the first push after there was nothing on the way
     uint32_t first_sent = kNone;  // of a list of those on the way, in their order
     uint32_t last_sent = kNone;
     std::vector<uint32_t> owned;  // its partitions
@@ -88,6 +90,8 @@ class SendQueue {
 
   Urgency urgency(uint32_t partition) const;
   bool has_room(uint32_t owner, uint64_t bytes) const;
+  bool has_credit(const Owner& owner) const;  // for the first of those ready
+  bool grow_stalled_owner(uint32_t owner, absl::Duration now);
   void set_window();                   // and stall_after
   absl::Duration window_time() const;  // that it takes on this worker's link
   void set_owner_limits();

@@ -7,7 +7,8 @@
 // late but urgent partition is soon on the wire. Partitions of owners without credit are passed over, not waited for.
 // The window is soft: workers may push in different orders, and a full window of partitions that other workers have not
 // begun must not stop the job. When nothing has come back for `stall_after`, the window doubles, and again and again
-// until a result comes; then it falls back to its size.
+// until a result comes; then it falls back to its size. So does what a single owner may hold of it, when nothing comes
+// from that one.
 //
 // A contribution is pushed until its result is here: again on every new connection to its owner, and after a kDefer.
 // The result is copied to the request's output only when whole and checked, so the contribution stays intact till then
