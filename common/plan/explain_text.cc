@@ -82,8 +82,9 @@ std::string partition_lines(const Explanation& e) {
   const PartitionLimits& limits = e.partition_limits;
   absl::StrAppendFormat(&text,
                         "By default  at most %s: the power of two below\n"
-                        "            1.4 ms of the slowest worker's link, 22.4 ms / n above 16 workers (%s),\n"
-                        "            and 1/200 of a worker's n-th (%s),\n"
+                        "            1.4 ms of the slowest worker's link, 22.4 ms / n above 16 workers, 8 KiB (%s),\n"
+                        "            and what makes the step shortest: larger ones cost waiting for the first and\n"
+                        "            last sums, smaller ones headers and work (%s),\n"
                         "            but not below 100 us of that link or 64 KiB, whichever is less, nor 10 us of it\n"
                         "            or 4 KiB (%s), nor above 4 MiB\n",
                         format_bytes(static_cast<double>(e.default_partition_bytes)), format_bytes(limits.by_link),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,11 +23,26 @@ constexpr double kLeastLinkSeconds = 100e-6;
 constexpr double kEnoughBytes = 64 << 10;
 constexpr double kFastestLinkSeconds = 10e-6;
 constexpr double kLeastBytes = 4096;
-constexpr double kStreamFraction = 1.0 / 200;
+constexpr double kLeastByLink = 8192;
+// A partition's headers, acknowledgement and last packet that is not full.
+constexpr double kFrameBytes = 160;
+constexpr double kFrameSeconds = 10e-6;
 constexpr uint64_t kFinestFraction = 32;  // costs no more than a slice per owner
 constexpr uint64_t kFinestBytes = 1024;
 
 uint64_t power_of_two_below(double bytes) { return std::bit_floor(static_cast<uint64_t>(std::max(bytes, 1.0))); }
+
+// Bits per second, of those who own something.
+double slowest_owner(const Fleet& fleet) {
+  const std::vector<double> share = shares(fleet);
+  double slowest = kMaxBitsPerSecond;
+  for (size_t i = 0; i < share.size(); ++i) {
+    const double bandwidth =
+        i < fleet.n() ? fleet.worker_bits_per_second[i] : fleet.summer_bits_per_second[i - fleet.n()];
+    if (share[i] > 0) slowest = std::min(slowest, bandwidth);
+  }
+  return slowest;
+}
 
 uint64_t total_bytes(std::span<const Tensor> tensors) {
   uint64_t total = 0;
@@ -89,8 +105,11 @@ absl::Status check_partition_bytes(uint64_t bytes) {
 
 PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes) {
   const double bytes_per_second = *std::ranges::min_element(fleet.worker_bits_per_second) / 8;
-  return {.by_link = std::min(kLinkSeconds, kLinkSecondsOfAll / fleet.n()) * bytes_per_second,
-          .by_stream = kStreamFraction * static_cast<double>(total_bytes) / fleet.n(),
+  const double link = std::min(kLinkSeconds, kLinkSecondsOfAll / fleet.n()) * bytes_per_second;
+  const double step = bound_seconds(fleet, static_cast<double>(total_bytes));
+  const double frame = kFrameBytes + kFrameSeconds * bytes_per_second;
+  return {.by_link = std::max(link, kLeastByLink),
+          .by_stream = std::sqrt(frame * slowest_owner(fleet) / 8 * step / (2.0 * fleet.n())),
           .least = std::max({std::min(kLeastLinkSeconds * bytes_per_second, kEnoughBytes),
                              kFastestLinkSeconds * bytes_per_second, kLeastBytes})};
 }

@@ -18,11 +18,11 @@ struct PartitionOptions {
 inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest type
 
 // What a partition's size weighs, in bytes. Larger than by_link: a late but urgent tensor waits long behind it. Larger
-// than by_stream: owners wait long for the first result of a step (n pushes) and the total is split coarsely. Smaller
-// than least: the wire waits for the CPU, or headers take more than 2 % of it.
+// than by_stream: a step waits longer for its first and last sums, n pushes to the slowest owner, than it gains by
+// fewer headers and less work. Smaller than least: the wire waits for the CPU, or headers take more than 4 % of it.
 struct PartitionLimits {
-  double by_link = 0;    // 1.4 ms of the slowest worker's link, 22.4 ms / n where n is above 16
-  double by_stream = 0;  // 1/200 of total / n
+  double by_link = 0;    // 1.4 ms of the slowest worker's link, 22.4 ms / n where n is above 16; 8 KiB
+  double by_stream = 0;  // sqrt((160 B + 10 us of the link) * what the slowest owner can move in a step / 2n)
   double least = 0;      // 100 us of the slowest worker's link or 64 KiB if that is less; 10 us of it, 4 KiB
 };
 PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes);

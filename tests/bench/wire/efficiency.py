@@ -63,8 +63,10 @@ def other_rows() -> list[Row]:
         efficiency(f"n=8 k=8: {name}", 0.975, Setting(8, 8, rates=tuple(rates.items())), 8, 8, one(STEP))
         for name, rates in uneven.items()
     ]
+    # At half the rate: bursts smaller than a packet with segmentation offloaded make tbf cut it up, which on 2 cores is
+    # more work than the links of 12 hosts at 200 Mbit/s leave time for.
     rows += [
-        efficiency(f"n=8 k=4: bursts of {burst}", 0.975, Setting(8, 4, burst=burst), 8, 4, one(STEP))
-        for burst in ("32kb", "512kb")
+        efficiency(f"n=4 k=4 at 100 Mbit/s: bursts of {burst}", 0.975, setting, 4, 4, one(STEP // 2))
+        for burst, setting in ((burst, Setting(4, 4, "100mbit", burst)) for burst in ("32kb", "512kb"))
     ]
     return rows + [efficiency(f"n=16 k={k}: 16 MiB", 0.975, SIXTEEN, 16, k, one(SIXTEENTH_STEP)) for k in range(19)]
