@@ -28,6 +28,9 @@ class Participant : private member::Listener {
 
   member::Client& client() {
     absl::MutexLock lock(&mutex_);
+    // Callbacks may come before start() has given it back.
+    const auto is_there = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return client_ != nullptr; };
+    mutex_.Await(absl::Condition(&is_there));
     return *client_;
   }
 
