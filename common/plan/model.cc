@@ -101,9 +101,7 @@ double step_seconds(const Fleet& fleet, const std::vector<uint64_t>& owned) {
   const std::vector<double> traffic = traffic_bytes(fleet, owned);
   double slowest = 0;
   for (size_t member = 0; member < traffic.size(); ++member) {
-    const double bandwidth =
-        member < fleet.n() ? fleet.worker_bits_per_second[member] : fleet.summer_bits_per_second[member - fleet.n()];
-    slowest = std::max(slowest, traffic[member] * 8 / bandwidth);
+    slowest = std::max(slowest, traffic[member] * 8 / fleet.bits_per_second(member));
   }
   return slowest;
 }

@@ -23,6 +23,9 @@ struct Fleet {
   std::vector<double> summer_bits_per_second;  // k >= 0, the same; n + k <= kMaxMembers
   uint32_t n() const { return static_cast<uint32_t>(worker_bits_per_second.size()); }
   uint32_t k() const { return static_cast<uint32_t>(summer_bits_per_second.size()); }
+  double bits_per_second(size_t member) const {  // workers first
+    return member < n() ? worker_bits_per_second[member] : summer_bits_per_second[member - n()];
+  }
 };
 
 // Everything below needs a fleet that passes this.

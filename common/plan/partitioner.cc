@@ -37,9 +37,7 @@ double slowest_owner(const Fleet& fleet) {
   const std::vector<double> share = shares(fleet);
   double slowest = kMaxBitsPerSecond;
   for (size_t i = 0; i < share.size(); ++i) {
-    const double bandwidth =
-        i < fleet.n() ? fleet.worker_bits_per_second[i] : fleet.summer_bits_per_second[i - fleet.n()];
-    if (share[i] > 0) slowest = std::min(slowest, bandwidth);
+    if (share[i] > 0) slowest = std::min(slowest, fleet.bits_per_second(i));
   }
   return slowest;
 }

@@ -66,7 +66,9 @@ def other_rows() -> list[Row]:
     # At half the rate: bursts smaller than a packet with segmentation offloaded make tbf cut it up, which on 2 cores is
     # more work than the links of 12 hosts at 200 Mbit/s leave time for.
     rows += [
-        efficiency(f"n=4 k=4 at 100 Mbit/s: bursts of {burst}", 0.975, setting, 4, 4, one(STEP // 2))
-        for burst, setting in ((burst, Setting(4, 4, "100mbit", burst)) for burst in ("32kb", "512kb"))
+        efficiency(
+            f"n=4 k=4 at 100 Mbit/s: bursts of {burst}", 0.975, Setting(4, 4, "100mbit", burst), 4, 4, one(STEP // 2)
+        )
+        for burst in ("32kb", "512kb")
     ]
     return rows + [efficiency(f"n=16 k={k}: 16 MiB", 0.975, SIXTEEN, 16, k, one(SIXTEENTH_STEP)) for k in range(19)]
