@@ -28,6 +28,7 @@ void add_status(CLI::App& app, Context& context);
 void add_explain_job(CLI::App& app, Context& context);
 void add_top(CLI::App& app, Context& context);
 void add_logs_hint(CLI::App& app, Context& context);
+void add_autoscale(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);  // after all others
 void add_run(CLI::App& app, Context& context);
 void add_coordinator(CLI::App& app, Context& context);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "cli/cluster/access.h"
 #include "cli/cluster/explain_view.h"
 #include "cli/commands.h"
@@ -32,7 +33,12 @@ absl::Status run_explain(const Flags& flags) {
     return absl::Status(explained.status().code(),
                         absl::StrCat("TrainingJob ", job.meta.key(), ": ", explained.status().message()));
   }
-  return print(flags.cluster.output == "json" ? absl::StrCat(to_json(*explained).dump(2), "\n") : to_text(*explained));
+  if (flags.cluster.output == "json") {
+    nlohmann::json object = to_json(*explained);
+    object["autoscaler"] = to_json(job.status.summers);
+    return print(absl::StrCat(object.dump(2), "\n"));
+  }
+  return print(absl::StrCat(to_text(*explained), autoscaler_text(job.status.summers, absl::Now())));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "cli/job_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -36,6 +37,19 @@ void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& defaul
   command.add_option("--local-ranks", flags.local_ranks, "Processes (GPUs) of each worker")
       ->check(CLI::Range(int64_t{1}, int64_t{plan::kMaxRanks}))
       ->capture_default_str();
+  command
+      .add_option("--min-workers", flags.min_workers,
+                  "Elastic job: goes on with as few when workers are lost [default: n is fixed]")
+      ->check(CLI::Range(int64_t{1}, most));
+  command
+      .add_option("--max-workers", flags.max_workers,
+                  "Elastic job: takes in as many when workers come [default: --workers, with --min-workers]")
+      ->check(CLI::Range(int64_t{1}, most));
+  command
+      .add_option("--regroup-timeout", flags.regroup_timeout,
+                  "Elastic job: seconds that workers are waited for when one was lost or others have come")
+      ->check(CLI::Range(0.1, 1e6))
+      ->capture_default_str();
   command.add_option("--job", flags.job, "Name of the job")->capture_default_str();
   command.add_option("--bandwidth", flags.bandwidth,
                      "Of each machine, each way: 25Gbit, 200Mbit, ... [default: what each says itself, or 10Gbit]");
@@ -67,6 +81,10 @@ absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags) {
   options.workers = static_cast<uint32_t>(flags.workers);
   options.summers = static_cast<uint32_t>(flags.summers);
   options.local_ranks = static_cast<uint32_t>(flags.local_ranks);
+  if (flags.min_workers > 0 || flags.max_workers > 0) {
+    options.min_workers = static_cast<uint32_t>(std::max(flags.min_workers, int64_t{1}));
+    options.max_workers = static_cast<uint32_t>(flags.max_workers > 0 ? flags.max_workers : flags.workers);
+  }
   if (!flags.bandwidth.empty()) {
     const auto bandwidth = parse_bits_per_second(flags.bandwidth);
     if (!bandwidth.ok()) return absl::InvalidArgumentError(absl::StrCat("--bandwidth: ", bandwidth.status().message()));
@@ -84,6 +102,7 @@ absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags) {
     }
     options.partition_bytes = *bytes;
   }
+  options.regroup_timeout = absl::Seconds(flags.regroup_timeout);
   options.start_timeout = absl::Seconds(flags.start_timeout);
   options.deadline = absl::Seconds(flags.deadline);
   options.declare_timeout = absl::Seconds(flags.declare_timeout);

@@ -21,6 +21,9 @@ struct JobFlags {
   int64_t local_ranks = 1;
   std::string job = "default";
   std::string bandwidth, worker_bandwidths, summer_bandwidths, partition_bytes;
+  int64_t min_workers = 0;  // 0: not given, and so for the next
+  int64_t max_workers = 0;
+  double regroup_timeout = 30;
   double start_timeout = 60;
   double deadline = 10;
   double declare_timeout = 60;

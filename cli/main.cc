@@ -1,4 +1,5 @@
-// gleaner: plan, run, coordinator, trace, bench, and what reads a cluster; also as the plugin `kubectl gleaner`.
+// gleaner: plan, run, coordinator, trace, bench, autoscale, and what reads a cluster; also as the plugin `kubectl
+// gleaner`.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   gleaner::cli::add_coordinator(app, context);
   gleaner::cli::add_trace(app, context);
   gleaner::cli::add_bench(app, context);
+  gleaner::cli::add_autoscale(app, context);
   gleaner::cli::add_status(app, context);
   gleaner::cli::add_explain_job(app, context);
   gleaner::cli::add_top(app, context);

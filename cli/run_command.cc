@@ -22,6 +22,9 @@
 namespace gleaner::cli {
 namespace {
 
+// Seconds. A worker that comes later waits for a commit of the others; how long is theirs, and the coordinator is here.
+constexpr double kElasticOpenTimeout = 86400;
+
 using launcher::Host;
 using launcher::Hosts;
 using launcher::Kind;
@@ -33,6 +36,7 @@ struct Flags {
   std::string token_file;
   bool no_prefix = false;
   double grace = 5;
+  uint32_t restarts = 0;
   std::string trace;
   double trace_seconds = 5;
   std::vector<std::string> command;
@@ -57,6 +61,14 @@ class CoordinatedJob : public launcher::Job {
     if (culprit->member >= options_.workers) return ranks + culprit->member - options_.workers;
     return size_t{culprit->member} * options_.local_ranks + culprit->local_rank;
   }
+  bool goes_on_without_worker(size_t index, int exit_status) override {
+    if (!options_.is_elastic()) return false;
+    if (const auto outcome = server_.outcome(); outcome.has_value()) return outcome->ok();
+    const auto worker = static_cast<uint32_t>(index / options_.local_ranks);
+    server_.worker_ended(worker, absl::UnavailableError(absl::StrCat("its process has ended with ", exit_status)));
+    return true;
+  }
+  bool goes_on_without_summers() const override { return options_.is_elastic() || server_.is_running(); }
   void end() override {
     ended_ = true;
     server_.stop(absl::CancelledError("every worker has ended"));
@@ -80,6 +92,8 @@ std::string any_port(const Host& host) { return Address{host.address, 0}.to_stri
 
 absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::string& coordinator,
                            const std::string& token_file, Launcher& processes) {
+  const bool elastic = flags.job.min_workers > 0 || flags.job.max_workers > 0;
+  const double open_timeout = elastic ? kElasticOpenTimeout : flags.job.start_timeout;
   for (int64_t worker = 0; worker < flags.job.workers; ++worker) {
     for (int64_t local_rank = 0; local_rank < flags.job.local_ranks; ++local_rank) {
       const Host& host = hosts.workers[static_cast<size_t>(worker)];
@@ -90,7 +104,7 @@ absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::st
                                             absl::StrCat("GLEANER_JOB=", flags.job.job),
                                             absl::StrCat("GLEANER_LOCAL_RANK=", local_rank),
                                             absl::StrCat("GLEANER_LOCAL_SIZE=", flags.job.local_ranks),
-                                            absl::StrCat("GLEANER_OPEN_TIMEOUT=", flags.job.start_timeout)};
+                                            absl::StrCat("GLEANER_OPEN_TIMEOUT=", open_timeout)};
       const std::string rank = flags.job.local_ranks == 1 ? "" : absl::StrCat(".", local_rank);
       std::vector<std::string> arguments = launcher::on_host(host, variables, flags.command);
       GLN_RETURN_IF_ERROR(processes.start(Kind::kWorker, absl::StrCat("worker ", worker, rank),
@@ -167,7 +181,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
   CoordinatedJob job(options, &coordinator->server());
   int exit_status = 0;
   {
-    Launcher processes(env, {!flags.no_prefix, absl::Seconds(flags.grace)}, &job);
+    Launcher processes(env, {!flags.no_prefix, absl::Seconds(flags.grace), flags.restarts}, &job);
     absl::Status started = start_workers(flags, hosts, address, token_file, processes);
     if (started.ok()) started = start_summers(flags, hosts, address, token_file, processes);
     if (!started.ok()) return not_started(started);
@@ -189,6 +203,9 @@ absl::Status run_command(const Flags& flags, Context& context) {
   // All that can be wrong with the command line, before anything is started.
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
   GLN_RETURN_IF_ERROR(parse_log_level(flags.job.log_level).status());
+  if (flags.restarts > 0 && !options.is_elastic()) {
+    return absl::InvalidArgumentError("--restarts is for elastic jobs: give --min-workers, too");
+  }
   Hosts hosts = launcher::this_machine(options.workers, options.summers);
   if (!flags.hosts.empty()) {
     GLN_ASSIGN_OR_RETURN(hosts, launcher::read_hosts(flags.hosts, options.workers, options.summers));
@@ -216,6 +233,8 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("--token-file", flags->token_file,
                       "Where the hosts find the job's token [default: a private directory of this machine]");
   command->add_flag("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
+  command->add_option("--restarts", flags->restarts, "Elastic job: times that each worker that fails is started again")
+      ->capture_default_str();
   command->add_option("--grace", flags->grace, "Seconds from SIGTERM to SIGKILL for what has to end")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();

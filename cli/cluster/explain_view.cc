@@ -182,4 +182,26 @@ nlohmann::json to_json(const ExplainedJob& job) {
         {"goodput_bytes_per_second", status.goodput_bytes_per_second}}}};
 }
 
+std::string autoscaler_text(const types::SummersStatus& summers, absl::Time now) {
+  if (summers.reason.empty()) return "";
+  std::string text =
+      absl::StrCat("Autoscaler ", summers.wanted, " summers wanted, ", summers.had, " in the plan: ", summers.reason,
+                   summers.message.empty() ? "" : ", ", summers.message, "\n");
+  if (!summers.last_change.empty() && summers.last_change_time.has_value()) {
+    absl::StrAppend(&text, "Last       change, ", age(*summers.last_change_time, now), " ago: ", summers.last_change,
+                    "\n");
+  }
+  return text;
+}
+
+nlohmann::json to_json(const types::SummersStatus& summers) {
+  nlohmann::json object = {{"wanted", summers.wanted},
+                           {"had", summers.had},
+                           {"reason", summers.reason},
+                           {"message", summers.message},
+                           {"last_change", summers.last_change}};
+  if (summers.last_change_time.has_value()) object["last_change_time"] = types::format_time(*summers.last_change_time);
+  return object;
+}
+
 }  // namespace gleaner::cli

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "operator/types/reduction_plan.h"
+#include "operator/types/training_job.h"
 
 namespace gleaner::cli {
 
@@ -37,5 +39,9 @@ absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan);
 
 std::string to_text(const ExplainedJob& job);
 nlohmann::json to_json(const ExplainedJob& job);
+
+// What the autoscaler wants of this job, and why; empty before it has looked.
+std::string autoscaler_text(const types::SummersStatus& summers, absl::Time now);
+nlohmann::json to_json(const types::SummersStatus& summers);
 
 }  // namespace gleaner::cli

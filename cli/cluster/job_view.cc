@@ -47,7 +47,9 @@ std::string summer_line(const types::TrainingJob& job) {
   if (job.communication.strategy == types::Strategy::kColocated) return "none: the strategy is Colocated";
   const types::SummersWanted& wanted = job.communication.summers;
   if (wanted.max == 0) return "none wanted";
-  return absl::StrCat(job.status.summers_ready, " running, ", wanted.min, " to ", wanted.max, " wanted");
+  std::string text = absl::StrCat(job.status.summers_ready, " running, ", wanted.min, " to ", wanted.max, " wanted");
+  if (job.status.summers.reason.empty()) return text;
+  return absl::StrCat(text, "; the autoscaler wants ", job.status.summers.wanted, ": ", job.status.summers.reason);
 }
 
 void append_plan(std::vector<Line>& lines, const types::ReductionPlan& plan) {

@@ -45,8 +45,8 @@ absl::Status Launcher::start(Kind kind, const std::string& name, const Command& 
   auto process = Process::spawn(command);
   if (!process.ok()) return process.status();
   const std::string prefix = options_.prefix_lines ? absl::StrCat("[", name, "] ") : "";
-  children_.push_back({kind, name, *process, LineWriter(STDOUT_FILENO, prefix), LineWriter(STDERR_FILENO, prefix),
-                       process->output(), process->errors()});
+  children_.push_back({kind, name, command, *process, LineWriter(STDOUT_FILENO, prefix),
+                       LineWriter(STDERR_FILENO, prefix), process->output(), process->errors()});
   return absl::OkStatus();
 }
 
@@ -55,19 +55,29 @@ int Launcher::run() {
     wait_for_something();
     take_signals();
     for (Child& child : children_) pass_on_output(child);
-    for (size_t index = 0; index < children_.size(); ++index) collect(index);
+    for (size_t index = 0; index < children_.size(); ++index) {
+      collect(index);
+      if (children_[index].restart && children_[index].gone) start_again(index);
+    }
     decide();
   }
   return exit_status();
 }
 
 bool Launcher::all_gone() const {
-  return std::all_of(children_.begin(), children_.end(), [](const Child& child) { return child.gone; });
+  return std::all_of(children_.begin(), children_.end(),
+                     [](const Child& child) { return child.gone && !child.restart; });
 }
 
 bool Launcher::workers_ended() const {
-  return std::all_of(children_.begin(), children_.end(),
-                     [](const Child& child) { return child.kind != Kind::kWorker || child.ended_at.has_value(); });
+  return std::all_of(children_.begin(), children_.end(), [](const Child& child) {
+    return child.kind != Kind::kWorker || (child.ended_at.has_value() && !child.restart);
+  });
+}
+
+bool Launcher::nobody_ended_well() const {
+  return std::none_of(children_.begin(), children_.end(),
+                      [](const Child& child) { return child.kind == Kind::kWorker && child.exit_status == 0; });
 }
 
 void Launcher::wait_for_something() {
@@ -133,9 +143,39 @@ void Launcher::collect(size_t index) {
   if (!status.has_value()) return;
   child.ended_at = now();
   child.exit_status = *status;
+  if (*status == 0 || child.terminated) return;
   // Once the workers are done it does not matter how summers end.
   const bool matters = child.kind == Kind::kWorker || !finished_at_.has_value();
-  if (*status != 0 && !child.terminated && matters) failures_.push_back(index);
+  if (!matters) return;
+  if (child.kind == Kind::kWorker && job_->goes_on_without_worker(index, *status)) {
+    const bool over = terminated_at_.has_value() || job_->outcome().has_value();
+    child.restart = child.restarts < options_.restarts && !over;
+    if (!child.restart) losses_.push_back(index);
+    env_.log->warning(
+        child.restart ? "a worker has ended; it is started again" : "a worker has ended; the job goes on without it",
+        "worker", child.name, "status", *status);
+    return;
+  }
+  if (child.kind == Kind::kWorker || !job_->goes_on_without_summers()) return failures_.push_back(index);
+  env_.log->warning("a summer has ended; the job goes on without it", "summer", child.name, "status", *status);
+}
+
+void Launcher::start_again(size_t index) {
+  Child& child = children_[index];
+  child.restart = false;
+  if (terminated_at_.has_value()) return losses_.push_back(index);
+  auto process = Process::spawn(child.command);
+  if (!process.ok()) {
+    env_.log->warning("a worker can't be started again", "worker", child.name, "reason", process.status().message());
+    return losses_.push_back(index);
+  }
+  ++child.restarts;
+  child.process = *process;
+  child.output_pipe = process->output();
+  child.errors_pipe = process->errors();
+  child.ended_at.reset();
+  child.exit_status = 0;
+  child.gone = false;
 }
 
 // Enough is known to end the others without hiding who was the cause.
@@ -186,7 +226,9 @@ int Launcher::exit_status() const {
   if (!failures_.empty()) return children_[failures_.front()].exit_status;
   if (output_closed_) return 128 + SIGPIPE;
   const std::optional<absl::Status> outcome = job_->outcome();
-  return outcome.has_value() && !outcome->ok() ? 1 : 0;
+  const bool failed = outcome.has_value() && !outcome->ok();
+  if (!losses_.empty() && (failed || nobody_ended_well())) return children_[losses_.front()].exit_status;
+  return failed ? 1 : 0;
 }
 
 }  // namespace gleaner::launcher

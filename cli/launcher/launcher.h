@@ -1,7 +1,9 @@
 // Starts a job's processes, passes on their output and signals, and sees to it that all of them end.
 //
 // The first process that fails (or the one that the job's coordinator says it failed by) ends the others: SIGTERM, and
-// SIGKILL after a grace. Signals are taken from a signalfd; guard.h has them blocked. One thread.
+// SIGKILL after a grace. Summers that end
+// while the job goes on are no failure: it goes on without them; nor are workers, if the job can do without. Signals
+// are taken from a signalfd; guard.h has them blocked. One thread.
 #pragma once
 
 #include <deque>
@@ -28,6 +30,10 @@ class Job {
   virtual std::optional<absl::Status> outcome() const = 0;
   // Which process it failed by: an index in order of start(), as far as one is known.
   virtual std::optional<size_t> culprit() const = 0;
+  // It has begun, and no summer is needed for it to go on.
+  virtual bool goes_on_without_summers() const = 0;
+  // A worker has ended in error. Whether the job goes on without it, or has ended well already.
+  virtual bool goes_on_without_worker(size_t index, int exit_status) = 0;
   // No worker is left.
   virtual void end() = 0;
 };
@@ -35,6 +41,7 @@ class Job {
 struct Options {
   bool prefix_lines = true;
   absl::Duration grace = absl::Seconds(5);  // from SIGTERM to SIGKILL
+  uint32_t restarts = 0;                    // of each worker that the job could go on without
 };
 
 class Launcher {
@@ -52,6 +59,7 @@ class Launcher {
   struct Child {
     Kind kind;
     std::string name;
+    Command command;
     Process process;
     LineWriter output, errors;
     int output_pipe, errors_pipe;            // -1: closed
@@ -59,15 +67,19 @@ class Launcher {
     int exit_status = 0;
     bool terminated = false;  // we asked it to end
     bool gone = false;        // reaped
+    uint32_t restarts = 0;
+    bool restart = false;  // to be started again once it is gone
   };
 
   bool all_gone() const;
   bool workers_ended() const;
+  bool nobody_ended_well() const;
   void wait_for_something();
   void take_signals();
   void pass_on_output(Child& child);
   bool drain(int& pipe, LineWriter& writer);
   void collect(size_t index);
+  void start_again(size_t index);
   void decide();
   bool blame_is_settled() const;
   void terminate();
@@ -81,6 +93,7 @@ class Launcher {
   int signals_ = -1;  // signalfd
   std::deque<Child> children_;
   std::vector<size_t> failures_;               // in the order they were seen
+  std::vector<size_t> losses_;                 // workers that the job goes on without, in that order
   std::optional<absl::Duration> trouble_at_;   // the first failure
   std::optional<absl::Duration> finished_at_;  // every worker has ended well
   std::optional<absl::Duration> terminated_at_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "comm-lib/include/gleaner/gleaner.h"
 #include "comm-lib/runtime/rank.h"
+#include "comm-lib/runtime/workers_changed.h"
 
 struct gln_session {
   std::unique_ptr<gleaner::runtime::Rank> rank;
@@ -49,7 +50,7 @@ gln_status to_c(absl::StatusCode code) {
 
 gln_status report(const absl::Status& status) {
   last_error.assign(status.message().data(), status.message().size());
-  return to_c(status.code());
+  return gleaner::runtime::is_workers_changed(status) ? GLN_WORKERS_CHANGED : to_c(status.code());
 }
 
 // Runs `call`, which gives a Status; whatever it throws becomes one.
@@ -98,6 +99,14 @@ Enum narrow(int value) {
 
 absl::Duration timeout_of(double seconds) { return seconds < 0 ? absl::InfiniteDuration() : absl::Seconds(seconds); }
 
+gln_status close(gln_session* session, gleaner::runtime::Rank::Leave how) {
+  if (session == nullptr) return GLN_OK;
+  return guarded([&] {
+    const std::unique_ptr<gln_session> owned(session);
+    return owned->rank->close(how);
+  });
+}
+
 }  // namespace
 
 const char* gln_version(void) { return GLEANER_VERSION; }
@@ -120,6 +129,8 @@ const char* gln_status_name(int status) {
       return "RESOURCE_EXHAUSTED";
     case GLN_INTERNAL:
       return "INTERNAL";
+    case GLN_WORKERS_CHANGED:
+      return "WORKERS_CHANGED";
   }
   return "unknown status";
 }
@@ -147,10 +158,17 @@ gln_status gln_open(const gln_options* options, gln_session** session) {
 }
 
 gln_status gln_close(gln_session* session, int failed) {
-  if (session == nullptr) return GLN_OK;
-  return guarded([&] {
-    const std::unique_ptr<gln_session> owned(session);
-    return owned->rank->close(failed != 0);
+  using Leave = gleaner::runtime::Rank::Leave;
+  return close(session, failed != 0 ? Leave::kFailed : Leave::kWell);
+}
+
+gln_status gln_close_to_return(gln_session* session) { return close(session, gleaner::runtime::Rank::Leave::kAgain); }
+
+gln_status gln_get_newcomers(gln_session* session, uint32_t* workers) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (workers == nullptr) return null_argument("workers");
+    *workers = rank.newcomers();
+    return absl::OkStatus();
   });
 }
 
@@ -168,6 +186,20 @@ gln_status gln_declare(gln_session* session, const char* name, uint64_t elements
     if (name == nullptr) return null_argument("name");
     if (tensor == nullptr) return null_argument("tensor");
     auto id = rank.declare({name, elements, narrow<gleaner::DataType>(type), priority});
+    if (id.ok()) *tensor = *id;
+    return id.status();
+  });
+}
+
+gln_status gln_declare_accumulated(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
+                                   int32_t priority, uint32_t staleness, uint32_t* tensor) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (name == nullptr) return null_argument("name");
+    if (tensor == nullptr) return null_argument("tensor");
+    gleaner::plan::Tensor what{name, elements, narrow<gleaner::DataType>(type), priority};
+    what.accumulates = true;
+    what.staleness = staleness;
+    auto id = rank.declare(std::move(what));
     if (id.ok()) *tensor = *id;
     return id.status();
   });
@@ -195,7 +227,7 @@ gln_status gln_poll(gln_session* session, uint64_t handle, int* done) {
 gln_status gln_wait(gln_session* session, uint64_t handle, double timeout_seconds) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     absl::Status outcome;
-    const absl::Status waited = rank.handles().wait(handle, timeout_of(timeout_seconds), &outcome);
+    const absl::Status waited = rank.wait(handle, timeout_of(timeout_seconds), &outcome);
     return waited.ok() ? outcome : waited;
   });
 }

@@ -10,7 +10,11 @@ namespace {
 constexpr uint64_t kMaxTensorBytes = uint64_t{1} << 40;
 
 std::string describe(const plan::Tensor& tensor) {
-  return absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type), ", priority ", tensor.priority);
+  std::string text =
+      absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type), ", priority ", tensor.priority);
+  if (tensor.accumulates) absl::StrAppend(&text, ", accumulated");
+  if (tensor.staleness != plan::kUnbounded) absl::StrAppend(&text, " with a staleness of ", tensor.staleness);
+  return text;
 }
 
 absl::Status check(const plan::Tensor& tensor) {
@@ -19,6 +23,10 @@ absl::Status check(const plan::Tensor& tensor) {
   if (!is_valid(tensor.type)) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ",
                                                    static_cast<int>(tensor.type), ", which is none of gln_data_type"));
+  }
+  if (tensor.accumulates && tensor.type != DataType::kFloat32 && tensor.type != DataType::kInt32) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is ", name_of(tensor.type),
+                                                   ", which can't be accumulated: fp32 and int32 can"));
   }
   if (tensor.elements > kMaxTensorBytes / size_of(tensor.type)) {
     return absl::InvalidArgumentError(

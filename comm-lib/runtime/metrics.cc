@@ -18,6 +18,8 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       bytes_(*registry_, labels, "gleaner_worker_reduced_bytes_total", "Bytes of gradient summed over all ranks."),
       communication_(*registry_, labels, "gleaner_worker_communication_seconds_total",
                      "Time with at least one push_pull in flight."),
+      waited_(*registry_, labels, "gleaner_worker_wait_seconds_total",
+              "Time that callers of gln_wait waited for push_pulls that were not done: exposed communication."),
       pushed_bytes_(*registry_, labels, "gleaner_worker_pushed_bytes_total",
                     "Payload pushed to summers, repeats included."),
       repeated_pushes_(*registry_, labels, "gleaner_worker_repeated_pushes_total",
@@ -26,6 +28,12 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       deferred_(*registry_, labels, "gleaner_worker_deferred_pushes_total", "Pushes that a summer put off."),
       stalls_(*registry_, labels, "gleaner_worker_window_stalls_total",
               "Times the window grew because nothing came back."),
+      moved_(*registry_, labels, "gleaner_worker_moved_partitions_total",
+             "Partitions that a plan change gave to another summer while they were in flight."),
+      handed_(*registry_, labels, "gleaner_worker_handed_results_total",
+              "Sums handed on for other workers, because the summer that made them was lost or replaced."),
+      retained_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_retained_bytes",
+                                         "Bytes of sums kept until every worker has them.")),
       outstanding_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_outstanding_bytes",
                                             "Bytes pushed whose sum is not back yet.")),
       window_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_window_bytes",
@@ -35,10 +43,11 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       epoch_(metrics::add_gauge(*registry_, labels, "gleaner_worker_epoch", "Epoch of the plan in force.")),
       summer_(*registry_, config.job) {}
 
-void RankMetrics::update(const member::Report& report, uint32_t epoch, const Network* network) {
+void RankMetrics::update(const member::Report& report, absl::Duration waited, uint32_t epoch, const Network* network) {
   steps_.follow(static_cast<double>(report.steps));
   bytes_.follow(static_cast<double>(report.bytes));
   communication_.follow(report.communication_seconds);
+  waited_.follow(absl::ToDoubleSeconds(waited));
   epoch_.Set(epoch);
   if (network == nullptr) return;
   round_trip_.Set(absl::ToDoubleSeconds(network->round_trip()));
@@ -48,6 +57,9 @@ void RankMetrics::update(const member::Report& report, uint32_t epoch, const Net
     results_.follow(static_cast<double>(session->results));
     deferred_.follow(static_cast<double>(session->deferred));
     stalls_.follow(static_cast<double>(session->stalls));
+    moved_.follow(static_cast<double>(session->moved));
+    handed_.follow(static_cast<double>(session->handed));
+    retained_bytes_.Set(static_cast<double>(session->retained_bytes));
     outstanding_bytes_.Set(static_cast<double>(session->outstanding_bytes));
     window_bytes_.Set(static_cast<double>(session->window_bytes));
   }

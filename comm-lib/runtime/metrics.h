@@ -21,14 +21,15 @@ class RankMetrics {
   static absl::StatusOr<std::unique_ptr<RankMetrics>> serve(const Address& address, const Config& config);
 
   // `network` is null on local ranks above 0.
-  void update(const member::Report& report, uint32_t epoch, const Network* network);
+  void update(const member::Report& report, absl::Duration waited, uint32_t epoch, const Network* network);
 
  private:
   RankMetrics(const Config& config, const prometheus::Labels& labels);
 
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
-  metrics::FollowingCounter steps_, bytes_, communication_;
-  metrics::FollowingCounter pushed_bytes_, repeated_pushes_, results_, deferred_, stalls_;
+  metrics::FollowingCounter steps_, bytes_, communication_, waited_;
+  metrics::FollowingCounter pushed_bytes_, repeated_pushes_, results_, deferred_, stalls_, moved_, handed_;
+  prometheus::Gauge& retained_bytes_;
   prometheus::Gauge& outstanding_bytes_;
   prometheus::Gauge& window_bytes_;
   prometheus::Gauge& round_trip_;

@@ -15,6 +15,9 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kTick = absl::Milliseconds(5);
 constexpr absl::Duration kMeasureEvery = absl::Seconds(1);
+// A CPU summer's silence shows within a second, and so does that it can't be reached.
+constexpr transport::Patience kSummerPatience{absl::Milliseconds(200), absl::Milliseconds(850)};
+constexpr absl::Duration kSummerTimeout = absl::Milliseconds(500);
 
 // A frame's event, as one of `peer`'s.
 void record(trace::Recorder& recorder, trace::Kind kind, const wire::Header& header, uint32_t peer) {
@@ -76,24 +79,46 @@ absl::Status Network::commit(uint32_t epoch) {
     return absl::FailedPreconditionError(absl::StrCat("told to commit epoch ", epoch, ", which was not prepared"));
   }
   GLN_RETURN_IF_ERROR(summer_->commit(epoch));
-  if (session_ == nullptr) open_session(*prepared_);
-  GLN_RETURN_IF_ERROR(session_->apply(prepared_));
+  if (session_ == nullptr) open_session();
+  follow(*prepared_);
+  GLN_RETURN_IF_ERROR(session_->apply(prepared_, now(), actions_));
   plan_ = std::move(prepared_);
   return absl::OkStatus();
 }
 
-void Network::open_session(const plan::Plan& plan) {
+void Network::open_session() {
   const session::Options options{job_, welcome_.member, options_.window_bytes};
   session_ = std::make_unique<session::Session>(options, &pool_);
-  owners_.resize(plan.members.size());
-  for (uint32_t member = 0; member < owners_.size(); ++member) {
-    owners_[member].member = member;
-    owners_[member].pause = kFirstPause;
-    owners_[member].down_since = now();
-    owners_[member].retry_at = now();
+}
+
+// Who has which place under this plan. Connections are made in poll().
+void Network::follow(const plan::Plan& plan) {
+  for (uint32_t member = 0; member < plan.members.size(); ++member) {
+    const plan::Member& what = plan.members[member];
+    const bool is_new = member == owners_.size();
+    if (is_new) owners_.emplace_back().member = member;
+    Owner& owner = owners_[member];
+    if (!is_new && owner.since == what.since && owner.here == what.is_here()) continue;
+    if (!is_new) part(owner);
+    owner.here = what.is_here();
+    owner.since = what.since;
+    owner.reported = false;
+    owner.pause = kFirstPause;
+    owner.last = absl::UnavailableError("not connected yet");
+    owner.down_since = owner.retry_at = now();
   }
-  // Addresses are the plan's; connections follow in poll().
-  plan_ = prepared_;
+}
+
+// Whoever had this place is no member any more.
+void Network::part(Owner& owner) {
+  if (transport::Connection* const connection = std::exchange(owner.connection, nullptr); connection != nullptr) {
+    connection->close(absl::OkStatus());
+  }
+  if (std::exchange(owner.up, false)) session_->on_disconnected(owner.member);
+}
+
+void Network::set_ending() {
+  if (session_ != nullptr) session_->set_ending();
 }
 
 void Network::connect(Owner& owner) {
@@ -102,6 +127,7 @@ void Network::connect(Owner& owner) {
   const auto address = own ? absl::StatusOr<Address>(address_) : Address::parse(plan_->members[owner.member].address);
   transport::ConnectOptions options{job_, welcome_.member, welcome_.secret};
   options.context = &owner;
+  if (is_cpu_summer(owner)) options.patience = kSummerPatience;
   auto connection = address.ok() ? transport.connect(*address, options) : address.status();
   if (connection.ok()) {
     owner.connection = *connection;
@@ -118,7 +144,9 @@ void Network::on_connected(transport::Connection& connection) {
     return summer_->on_connected(connection);
   }
   auto& owner = *static_cast<Owner*>(connection.context);
+  if (owner.connection != &connection) return;  // of somebody who had this place
   owner.up = true;
+  owner.reported = false;
   owner.pause = kFirstPause;
   session_->on_connected(owner.member, now(), actions_);
 }
@@ -133,6 +161,7 @@ void Network::on_frame(transport::Connection& connection, const wire::Header& he
     return summer_->on_frame(connection, header, std::move(payload));
   }
   const auto& owner = *static_cast<Owner*>(connection.context);
+  if (owner.connection != &connection) return;  // of somebody who had this place
   const bool is_result = header.type == wire::FrameType::kResult;
   record(*recorder_, is_result ? trace::Kind::kResult : trace::Kind::kDeferred, header, owner.member);
   const absl::Status status = session_->on_frame(owner.member, header, std::move(payload), now(), actions_);
@@ -149,12 +178,15 @@ void Network::on_closed(transport::Connection& connection, const absl::Status& s
     return;
   }
   auto& owner = *static_cast<Owner*>(connection.context);
+  if (owner.connection != &connection) return;
   owner.connection = nullptr;
   owner.last = status;
   owner.retry_at = now() + owner.pause;
   owner.pause = std::min(owner.pause * 2, kLongestPause);
   if (std::exchange(owner.up, false)) {
-    owner.down_since = now();
+    // Its silence was time enough.
+    const bool was_silent = is_cpu_summer(owner) && absl::IsDeadlineExceeded(status);
+    owner.down_since = was_silent ? now() - kSummerTimeout : now();
     session_->on_disconnected(owner.member);
     env_.log->debug("connection to a summer broke", "summer", plan_->member_name(owner.member), "reason",
                     status.message());
@@ -212,7 +244,7 @@ void Network::poll() {
 
 void Network::tend_connections() {
   for (Owner& owner : owners_) {
-    if (owner.connection == nullptr && now() >= owner.retry_at) connect(owner);
+    if (owner.here && owner.connection == nullptr && now() >= owner.retry_at) connect(owner);
   }
   check_deadlines();
   if (now() >= measure_at_) measure_round_trip();
@@ -228,22 +260,31 @@ void Network::measure_round_trip() {
 }
 
 void Network::check_deadlines() {
-  const bool all_up = std::all_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.up; });
+  const bool all_up =
+      std::all_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.up || !owner.here; });
   if (all_up) return;
   const std::vector<uint32_t> waiting = session_->waiting_for();
   for (Owner& owner : owners_) {
-    if (owner.up) continue;
+    if (owner.up || !owner.here) continue;
     if (std::find(waiting.begin(), waiting.end(), owner.member) == waiting.end()) {
       // Nothing is due from it: whoever has done its part may leave before us.
       owner.down_since = now();
-    } else if (now() - owner.down_since > welcome_.deadline) {
-      events_->on_lost(owner.member, absl::UnavailableError(absl::StrCat(
-                                         plan_->member_name(owner.member), " at ", plan_->members[owner.member].address,
-                                         " is lost: out of reach for ", absl::FormatDuration(welcome_.deadline),
-                                         " while sums are due from it; last: ", owner.last.message())));
-      return;
+      continue;
     }
+    const bool replaceable = is_cpu_summer(owner);
+    const absl::Duration limit = replaceable ? kSummerTimeout : welcome_.deadline;
+    if (owner.reported || now() - owner.down_since <= limit) continue;
+    owner.reported = true;
+    events_->on_lost(owner.member, !replaceable, absl::UnavailableError(describe_loss(owner, limit)));
+    if (!replaceable) return;
   }
+}
+
+std::string Network::describe_loss(const Owner& owner, absl::Duration limit) const {
+  const std::string last = absl::StrCat("while sums are due from it; last: ", owner.last.message());
+  if (is_cpu_summer(owner)) return absl::StrCat("out of reach ", last);
+  return absl::StrCat(plan_->member_name(owner.member), " at ", plan_->members[owner.member].address,
+                      " is lost: out of reach for ", absl::FormatDuration(limit), " ", last);
 }
 
 void Network::flush() {
@@ -271,7 +312,7 @@ bool Network::has_local_work() const {
 
 bool Network::connected() const {
   return session_ != nullptr &&
-         std::all_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.up; });
+         std::all_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.up || !owner.here; });
 }
 
 bool Network::idle() const {
@@ -281,7 +322,7 @@ bool Network::idle() const {
 std::string Network::describe_waiting() const {
   std::vector<std::string> names;
   for (const Owner& owner : owners_) {
-    if (!owner.up) {
+    if (!owner.up && owner.here) {
       names.push_back(absl::StrCat(plan_->member_name(owner.member), " at ", plan_->members[owner.member].address, " (",
                                    owner.last.message(), ")"));
     }

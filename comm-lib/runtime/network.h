@@ -3,10 +3,12 @@
 // is in wait(), another may call these, if it keeps out of the rest.
 //
 // A connection that breaks is made again, with pauses from 20 ms to 1 s. A summer from which results are due and that
-// has been out of reach for the deadline is lost: Events::on_lost, and the caller ends the session with fail().
+// has been out of reach for too long is lost: Events::on_lost. A CPU summer is given a second, and the next plan does
+// without it; another worker's gets the deadline, and the caller ends the session with fail().
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,7 +38,8 @@ class Network : private transport::Handler, private wire::JobSecrets {
    public:
     virtual ~Events() = default;
     virtual void on_summed(uint64_t request, const absl::Status& status) = 0;
-    virtual void on_lost(uint32_t member, const absl::Status& why) = 0;
+    // Once while it lasts. `ends_job`: nobody can take over what it sums.
+    virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
   };
 
   // `kernels`, `recorder` and `events` outlive it.
@@ -53,6 +56,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
 
+  void set_ending();  // a worker has left well
   void start(session::Request request);
   void fail(const absl::Status& status);
 
@@ -76,6 +80,9 @@ class Network : private transport::Handler, private wire::JobSecrets {
   // This worker's connection to one summer.
   struct Owner {
     uint32_t member = 0;
+    bool here = false;                            // the plan has somebody in this place
+    uint32_t since = 0;                           // who it is
+    bool reported = false;                        // as lost
     transport::Connection* connection = nullptr;  // also while it is being made
     bool up = false;
     absl::Duration down_since;  // or needed since, when that is later
@@ -93,8 +100,12 @@ class Network : private transport::Handler, private wire::JobSecrets {
   void on_closed(transport::Connection& connection, const absl::Status& status) override;
   const wire::Secret* find(uint64_t job) const override;
 
+  std::string describe_loss(const Owner& owner, absl::Duration limit) const;
   absl::Duration now() const { return env_.clock->since_start(); }
-  void open_session(const plan::Plan& plan);
+  void open_session();
+  void follow(const plan::Plan& plan);
+  void part(Owner& owner);
+  bool is_cpu_summer(const Owner& owner) const { return owner.member >= plan_->workers; }
   void connect(Owner& owner);
   void tend_connections();
   void measure_round_trip();
@@ -113,7 +124,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   bool welcomed_ = false;
   std::unique_ptr<service::Summer> summer_;
   std::unique_ptr<session::Session> session_;
-  std::vector<Owner> owners_;  // by member; sized once, connections point into it
+  std::deque<Owner> owners_;  // by member; connections point into it
   session::Actions actions_;
   session::Actions flushing_;
   std::shared_ptr<const plan::Plan> prepared_;

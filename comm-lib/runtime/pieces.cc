@@ -10,11 +10,15 @@ constexpr uint64_t kPieceBytes = 1 << 20;
 std::span<const Piece> Pieces::extend(const plan::Plan& plan) {
   const size_t before = pieces_.size();
   for (auto tensor = static_cast<uint32_t>(tensors()); tensor < plan.tensors.size(); ++tensor) {
-    pieces_.push_back({.tensor = tensor});
+    const bool accumulates = plan.tensors[tensor].accumulates;
+    pieces_.push_back({.tensor = tensor, .accumulates = accumulates});
     for (const plan::Partition& partition : plan.partitions_of(tensor)) {
       if (pieces_.back().bytes >= kPieceBytes) {
         const Piece& last = pieces_.back();
-        pieces_.push_back({.tensor = tensor, .first = last.first + last.count, .offset = last.offset + last.bytes});
+        pieces_.push_back({.tensor = tensor,
+                           .first = last.first + last.count,
+                           .offset = last.offset + last.bytes,
+                           .accumulates = accumulates});
       }
       ++pieces_.back().count;
       pieces_.back().bytes += partition.bytes;

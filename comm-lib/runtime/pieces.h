@@ -19,6 +19,7 @@ struct Piece {
   uint32_t count = 0;   // of partitions; 0 for a tensor of zero bytes
   uint64_t offset = 0;  // in the tensor
   uint64_t bytes = 0;
+  bool accumulates = false;  // its tensor
 };
 
 class Pieces {

@@ -36,14 +36,21 @@ class Rank : private member::Listener, private Stages::Events {
 
   gln_topology topology() const;
   gln_stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<uint32_t> declare(plan::Tensor tensor) { return declarations_.declare(std::move(tensor)); }
+  absl::StatusOr<uint32_t> declare(plan::Tensor tensor);
   absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op);
   absl::Status broadcast(const std::string& name, MutableBytes data, uint32_t root);
   void step();
   Handles& handles() { return handles_; }
+  // Handles::wait(), with its time counted where the push_pull was not done already.
+  absl::Status wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome);
 
-  // Ends the session: nothing but the destructor may follow.
-  absl::Status close(bool failed) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Workers that wait for the next round of an elastic job.
+  uint32_t newcomers() const { return newcomers_; }
+
+  // Ends the session: nothing but the destructor may follow. kAgain: this process is going to join the job's next
+  // round.
+  enum class Leave { kWell, kFailed, kAgain };
+  absl::Status close(Leave how) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // A push_pull on its way, by handle.
@@ -67,6 +74,9 @@ class Rank : private member::Listener, private Stages::Events {
   absl::Status join();
   absl::Status wait_until_open() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status usable() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status meet() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status await_quiet() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool is_elastic() const ABSL_LOCKS_EXCLUDED(mutex_);
   void report_now();
   void stop();
 
@@ -75,7 +85,10 @@ class Rank : private member::Listener, private Stages::Events {
   void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(uint32_t epoch) override;
   void on_failed(const absl::Status& status) override;
+  void on_regroup(const absl::Status& status) override;
+  void on_newcomers(uint32_t workers) override { newcomers_ = workers; }
   void on_finished() override;
+  void on_ending() override;
   void on_coordinator_lost() override;
   void on_trace(member::TraceOrder order, uint64_t recording) override;
 
@@ -94,7 +107,7 @@ class Rank : private member::Listener, private Stages::Events {
   void fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   void observe() ABSL_LOCKS_EXCLUDED(mutex_);
   void on_done(uint64_t handle, const absl::Status& status) override;
-  void on_lost(uint32_t member, const absl::Status& why) override;
+  void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
 
   const Config config_;
   SystemEnv system_;
@@ -102,6 +115,7 @@ class Rank : private member::Listener, private Stages::Events {
   std::optional<kernels::Kernels> kernels_;
   Declarations declarations_;
   Handles handles_;
+  std::atomic<int64_t> waited_nanoseconds_ = 0;  // of all callers, in wait()
 
   // Held by who works on what follows: the I/O thread but for its waits.
   absl::Mutex turn_;
@@ -133,7 +147,9 @@ class Rank : private member::Listener, private Stages::Events {
   std::string waiting_for_ ABSL_GUARDED_BY(mutex_) = "the coordinator";
   member::Welcome welcome_ ABSL_GUARDED_BY(mutex_);  // set once, before kOpen
   gln_stats stats_ ABSL_GUARDED_BY(mutex_) = GLN_STATS_INIT;
+  std::atomic<uint32_t> newcomers_{0};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> accumulates_{false};  // some tensor does
 };
 
 }  // namespace gleaner::runtime

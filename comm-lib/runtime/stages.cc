@@ -99,12 +99,19 @@ void Stages::on_summed(uint64_t request, const absl::Status& status) {
   group_->publish(static_cast<uint32_t>(request), status);
 }
 
-void Stages::on_lost(uint32_t member, const absl::Status& why) { events_->on_lost(member, why); }
+void Stages::on_lost(uint32_t member, bool ends_job, const absl::Status& why) {
+  events_->on_lost(member, ends_job, why);
+}
+
+void Stages::set_ending() {
+  if (leads()) network_->set_ending();
+}
 
 void Stages::on_connected() { group_connected_ = true; }
 
 void Stages::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) {
   const Piece& what = pieces_[piece];
+  if (what.accumulates) op = ReduceOp::kAccumulate;  // here they were summed
   network_->start({piece, what.tensor, op, Buffer::borrow(sum), sum, what.first, what.count});
 }
 

@@ -35,8 +35,8 @@ class Stages : private Network::Events, private local::Events {
    public:
     virtual ~Events() = default;
     virtual void on_done(uint64_t handle, const absl::Status& status) = 0;
-    // A summer is out of reach; the caller tells the coordinator and calls fail().
-    virtual void on_lost(uint32_t member, const absl::Status& why) = 0;
+    // A summer is out of reach; the caller tells the coordinator and, if that ends the job, calls fail().
+    virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
     // A local rank is lost; the caller calls fail().
     virtual void on_failed(const absl::Status& status) = 0;
   };
@@ -52,6 +52,7 @@ class Stages : private Network::Events, private local::Events {
   absl::Status on_welcome(const member::Welcome& welcome);
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
+  void set_ending();
   void start(const Exchange& exchange);
   void fail(const absl::Status& status);
   // Waits until there is something for poll(), up to `timeout`.
@@ -78,7 +79,7 @@ class Stages : private Network::Events, private local::Events {
   bool leads() const { return config_.local_rank == 0; }
 
   void on_summed(uint64_t request, const absl::Status& status) override;
-  void on_lost(uint32_t member, const absl::Status& why) override;
+  void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
   void on_connected() override;
   // Of the group, whose tensors are pieces of ours.
   void on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) override;

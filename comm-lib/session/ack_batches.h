@@ -39,6 +39,7 @@ class AckBatches {
   }
 
   bool empty() const { return keys_ == 0; }
+  bool empty(uint32_t owner) const { return batches_[owner].keys == 0; }
   size_t owners() const { return batches_.size(); }
 
  private:

@@ -1,6 +1,7 @@
 #include "comm-lib/session/checks.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "absl/strings/str_cat.h"
@@ -48,6 +49,11 @@ absl::Status check_request(const plan::Plan& plan, const Request& request) {
         absl::StrCat("input and output of tensor ", tensor.name,
                      " overlap in part: they must be the same memory or apart from each other"));
   }
+  if (tensor.accumulates != (request.op == ReduceOp::kAccumulate)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor ", tensor.name, tensor.accumulates ? " is accumulated, and has no op " : " is not accumulated: op ",
+        static_cast<int>(request.op), "; a tensor is declared as one or the other"));
+  }
   if (!is_valid(request.op) || (request.op == ReduceOp::kAverage && tensor.type == DataType::kInt32)) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " is ", name_of(tensor.type),
                                                    ", which has no op ", static_cast<int>(request.op),
@@ -56,29 +62,37 @@ absl::Status check_request(const plan::Plan& plan, const Request& request) {
   return absl::OkStatus();
 }
 
-absl::Status check_frame(const plan::Plan& plan, uint64_t job, uint32_t owner, const wire::Header& header,
-                         const Buffer& payload) {
-  const bool is_result = header.type == wire::FrameType::kResult;
-  if (!is_result && header.type != wire::FrameType::kDefer) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("expected RESULT or DEFER from member ", owner, ", got ", wire::name_of(header.type)));
+absl::Status check_peer(const plan::Plan& plan, uint64_t job, uint32_t owner, const wire::Header& header) {
+  constexpr std::array kAnswers = {wire::FrameType::kResult, wire::FrameType::kDefer, wire::FrameType::kFetch,
+                                   wire::FrameType::kRelease};
+  if (std::ranges::find(kAnswers, header.type) == kAnswers.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("expected RESULT, DEFER, FETCH or RELEASE from member ", owner,
+                                                   ", got ", wire::name_of(header.type)));
   }
   if (owner >= plan.members.size() || header.sender != owner || header.job != job) {
     return absl::InvalidArgumentError(absl::StrCat("expected a frame of job ", job, " from member ", owner, ", one of ",
                                                    plan.members.size(), "; got one of job ", header.job,
                                                    " from member ", header.sender));
   }
+  return absl::OkStatus();
+}
+
+absl::Status check_exists(const plan::Plan& plan, uint32_t owner, const wire::Header& header) {
   if (header.tensor >= plan.tensors.size() || header.partition >= plan.partitions_of(header.tensor).size()) {
     return absl::InvalidArgumentError(absl::StrCat(plan.member_name(owner), " names tensor ", header.tensor,
                                                    " partition ", header.partition, ", which the plan of epoch ",
                                                    plan.epoch, " does not have"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status check_frame(const plan::Plan& plan, uint32_t owner, const wire::Header& header, const Buffer& payload) {
   const plan::Partition& partition = plan.partitions_of(header.tensor)[header.partition];
   if (partition.owner != owner) {
     return absl::InvalidArgumentError(absl::StrCat(plan.member_name(owner), " sent ", describe(plan, header),
                                                    ", whose owner is ", plan.member_name(partition.owner)));
   }
-  const uint32_t expected = is_result ? partition.bytes : 0;
+  const uint32_t expected = header.type == wire::FrameType::kResult ? plan.answer_bytes(partition) : 0;
   if (payload.size() != expected || header.payload_bytes != expected) {
     return absl::InvalidArgumentError(absl::StrCat(plan.member_name(owner), " sent ", describe(plan, header), " with ",
                                                    payload.size(), " bytes (header: ", header.payload_bytes,

@@ -23,8 +23,13 @@ uint32_t partitions_of(const plan::Plan& plan, const Request& request);
 // in part.
 absl::Status check_request(const plan::Plan& plan, const Request& request);
 
-// That this is a kResult or kDefer of a partition which `owner` owns, of the size that goes with it.
-absl::Status check_frame(const plan::Plan& plan, uint64_t job, uint32_t owner, const wire::Header& header,
-                         const Buffer& payload);
+// That this is a frame of this job from `owner`, of a type that owners send.
+absl::Status check_peer(const plan::Plan& plan, uint64_t job, uint32_t owner, const wire::Header& header);
+
+// That it is about a partition that exists.
+absl::Status check_exists(const plan::Plan& plan, uint32_t owner, const wire::Header& header);
+
+// That `owner` owns that partition, and that the payload has the size that goes with it.
+absl::Status check_frame(const plan::Plan& plan, uint32_t owner, const wire::Header& header, const Buffer& payload);
 
 }  // namespace gleaner::session

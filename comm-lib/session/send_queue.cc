@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "common/plan/partitioner.h"
+#include "common/plan/successor.h"
 
 namespace gleaner::session {
 namespace {
@@ -32,21 +34,65 @@ Urgency SendQueue::urgency(uint32_t partition) const {
 }
 
 void SendQueue::apply(const plan::Plan* plan) {
-  const auto known = static_cast<uint32_t>(partitions_.size());
+  std::vector<uint32_t> moved;
+  if (plan_ != nullptr) moved = leave_owners(*plan);
   plan_ = plan;
   partitions_.resize(plan->partitions.size());
-  if (owners_.empty()) {
+  if (owners_.size() != plan->members.size()) {
     owners_.resize(plan->members.size());
     tournament_.reset(owners_.size());
   }
-  for (uint32_t i = known; i < plan->partitions.size(); ++i) owners_[plan->partitions[i].owner].owned.push_back(i);
+  list_owned();
+  set_window();
+  set_owner_limits();
+  for (const uint32_t partition : moved) make_ready(partition);
+  refresh_all();
+}
+
+// Those in flight that have another owner under the later plan, idle now.
+std::vector<uint32_t> SendQueue::leave_owners(const plan::Plan& later) {
+  std::vector<uint32_t> moved;
+  const auto moves = [&](uint32_t partition) { return plan::has_moved(later.partitions[partition], plan_->epoch); };
+  for (uint32_t i = 0; i < partitions_.size(); ++i) {
+    const Phase phase = partitions_[i].phase;
+    if (phase == Phase::kIdle || !moves(i)) continue;
+    moved.push_back(i);
+    const uint64_t bytes = plan_->partitions[i].bytes;
+    if (phase == Phase::kSent || phase == Phase::kArrived) outstanding_bytes_ -= bytes;
+    if (phase == Phase::kSent) {
+      owners_[plan_->partitions[i].owner].bytes_on_the_way -= bytes;
+      bytes_on_the_way_ -= bytes;
+    }
+  }
+  if (moved.empty()) return moved;
+  for (Owner& owner : owners_) {
+    uint32_t next = std::exchange(owner.first_sent, kNone);
+    while (next != kNone) {
+      const uint32_t partition = next;
+      next = partitions_[partition].next_sent;
+      if (!moves(partition)) append_sent(owner, partition);
+    }
+    std::erase_if(owner.ready, [&](const Urgency& waiting) { return moves(waiting.partition); });
+    std::make_heap(owner.ready.begin(), owner.ready.end(), std::greater<>());
+    std::erase_if(owner.deferred, moves);
+  }
+  for (const uint32_t partition : moved) partitions_[partition] = {};
+  return moved;
+}
+
+void SendQueue::list_owned() {
+  for (Owner& owner : owners_) owner.owned.clear();
+  for (uint32_t i = 0; i < plan_->partitions.size(); ++i) owners_[plan_->partitions[i].owner].owned.push_back(i);
   for (Owner& owner : owners_) {
     owner.ready.reserve(owner.owned.size());
     owner.deferred.reserve(owner.owned.size());
   }
-  set_window();
-  set_owner_limits();
-  refresh_all();
+}
+
+void SendQueue::append_sent(Owner& owner, uint32_t partition) {
+  partitions_[partition].next_sent = kNone;
+  (owner.first_sent == kNone ? owner.first_sent : partitions_[owner.last_sent].next_sent) = partition;
+  owner.last_sent = partition;
 }
 
 void SendQueue::set_round_trip(absl::Duration round_trip) {
@@ -103,9 +149,7 @@ std::optional<uint32_t> SendQueue::next(absl::Duration now) {
   std::pop_heap(owner.ready.begin(), owner.ready.end(), std::greater<>());
   owner.ready.pop_back();
   partitions_[partition].phase = Phase::kSent;
-  partitions_[partition].next_sent = kNone;
-  (owner.first_sent == kNone ? owner.first_sent : partitions_[owner.last_sent].next_sent) = partition;
-  owner.last_sent = partition;
+  append_sent(owner, partition);
   if (owner.bytes_on_the_way == 0) owner.last_answer = now;
   owner.bytes_on_the_way += bytes;
   bytes_on_the_way_ += bytes;

@@ -17,6 +17,8 @@
 // that all workers try the same one. What was deferred less often goes first: only so everything is tried in turn, and
 // with it what the owner has begun and waits for, when urgent partitions are deferred again and again.
 //
+// When a partition moves to another owner while it is in flight, it is ready again, for that one.
+//
 // After apply() nothing allocates.
 #pragma once
 
@@ -38,7 +40,7 @@ class SendQueue {
   // when all is well. `self`: the owner inside this worker's own process.
   SendQueue(uint64_t window_bytes, uint32_t self, absl::Duration stall_after, absl::Duration defer_retry);
 
-  // The first plan, or one that only adds to the last; it outlives its use here.
+  // The first plan, or a successor of the last, which is still there; it outlives its use here.
   void apply(const plan::Plan* plan);
 
   // Of the path to the farthest owner: the window follows it. What makes less than an eighth of it is let be.
@@ -88,6 +90,9 @@ class SendQueue {
     std::vector<uint32_t> deferred;
   };
 
+  std::vector<uint32_t> leave_owners(const plan::Plan& later);
+  void list_owned();
+  void append_sent(Owner& owner, uint32_t partition);
   Urgency urgency(uint32_t partition) const;
   bool has_room(uint32_t owner, uint64_t bytes) const;
   bool has_credit(const Owner& owner) const;  // for the first of those ready

@@ -6,99 +6,63 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "comm-lib/session/ack_batches.h"
 #include "comm-lib/session/checks.h"
-#include "comm-lib/session/send_queue.h"
+#include "comm-lib/session/core.h"
+#include "common/base/faults.h"
 #include "common/base/status_macros.h"
-#include "common/plan/extends.h"
+#include "common/plan/successor.h"
 
 namespace gleaner::session {
-namespace {
-
-constexpr uint32_t kNoRequest = UINT32_MAX;
-
-struct PartitionState {
-  uint64_t step = 0;              // steps whose result is here
-  uint32_t request = kNoRequest;  // in flight, that it is part of: index in requests_
-  bool pushed = false;            // in this step, and its result is not here yet
-};
-
-struct RequestState {
-  bool active = false;
-  uint32_t begin = 0;  // of its partitions in the plan
-  uint32_t end = 0;
-  uint32_t missing = 0;  // of these, without a result
-  uint64_t offset = 0;   // of its memory in the tensor
-  Request asked;
-};
-
-// What is missing from an owner, for waiting_for().
-struct OwnerState {
-  uint32_t missing = 0;  // partitions of requests in flight without a result
-  uint32_t pushed = 0;   // of these, pushed at least once
-  absl::Duration since;  // when it last gave something, or when it was first asked after that
-};
-
-}  // namespace
-
-struct Session::Core {
-  Core(const Options& options, BufferPool* pool)
-      : options_(options),
-        pool_(pool),
-        queue_(options.window_bytes, options.worker, options.stall_after, options.defer_retry),
-        acks_(pool) {}
-
-  absl::Status apply(std::shared_ptr<const plan::Plan> plan);
-  absl::Status start(Request request, absl::Duration now, Actions& actions);
-  void on_connected(uint32_t owner, absl::Duration now, Actions& actions);
-  absl::Status on_frame(uint32_t owner, const wire::Header& header, const Buffer& payload, absl::Duration now,
-                        Actions& actions);
-  void on_tick(absl::Duration now, Actions& actions);
-  void fail(const absl::Status& status, Actions& actions);
-  std::vector<uint32_t> waiting_for() const;
-
-  absl::Status check_answer(const wire::Header& header) const;
-
-  bool in_flight(const Request& request) const;
-  uint32_t open_request(Request request);
-  void on_result(uint32_t owner, const wire::Header& header, const Buffer& payload, absl::Duration now,
-                 Actions& actions);
-  void send_pushes(absl::Duration now, Actions& actions);
-  void push(uint32_t partition, absl::Duration now, Actions& actions);
-  void acknowledge(uint32_t owner, const wire::PartitionKey& key, Actions& actions);
-  void flush_acks(uint32_t owner, Actions& actions);
-  void complete(Actions& actions);
-  wire::Header header_of(wire::FrameType type, const Buffer& payload) const;
-
-  const Options options_;
-  BufferPool* const pool_;
-  std::shared_ptr<const plan::Plan> plan_;
-  SendQueue queue_;
-  AckBatches acks_;
-  std::vector<PartitionState> partitions_;  // as in the plan
-  std::vector<RequestState> requests_;
-  std::vector<uint32_t> free_;  // of requests_
-  std::vector<OwnerState> owners_;
-  std::vector<uint32_t> whole_;  // requests with all results whose input a frame may still refer to
-  uint32_t active_ = 0;          // requests in flight
-  absl::Status failure_;         // of fail()
-  Counters counters_;
-};
 
 // --- requests
 
-absl::Status Session::Core::apply(std::shared_ptr<const plan::Plan> plan) {
-  if (plan_ != nullptr && (plan->epoch <= plan_->epoch || !plan::extends(*plan, *plan_))) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("expected a plan above epoch ", plan_->epoch, " that only adds tensors to it, got one of epoch ",
-                     plan->epoch, " with ", plan->tensors.size(), " tensors and fence ", plan->fence));
+absl::Status Session::Core::apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) {
+  const uint32_t before = plan_ == nullptr ? 0 : plan_->epoch;
+  if (plan_ != nullptr) GLN_RETURN_IF_ERROR(plan::check_successor(*plan, *plan_));
+  // Said under the plan to which it belongs. Whoever can't hear it is told all when there is a connection.
+  for (uint32_t i = 0; i < owners_.size(); ++i) {
+    if (queue_.is_connected(i)) {
+      flush_acks(i, actions);
+    } else {
+      acks_.take(i);
+    }
   }
-  partitions_.resize(plan->partitions.size());
   owners_.resize(plan->members.size());
+  if (plan_ != nullptr) move(*plan, now);
+  partitions_.resize(plan->partitions.size());
+  accumulated_.resize(plan->partitions.size());
   acks_.resize(plan->members.size());
+  retention_.resize(plan->partitions.size(), plan->members.size(), plan->workers);
   queue_.apply(plan.get());
   plan_ = std::move(plan);
+  if (!failure_.ok()) return absl::OkStatus();
+  for (uint32_t i = 0; i < owners_.size(); ++i) {
+    if (queue_.is_connected(i)) tell_progress(i, before, actions);
+  }
+  send_pushes(now, actions);
   return absl::OkStatus();
+}
+
+// What the plan in force and the later one see differently.
+void Session::Core::move(const plan::Plan& later, absl::Duration now) {
+  for (uint32_t i = 0; i < partitions_.size(); ++i) {
+    if (!plan::has_moved(later.partitions[i], plan_->epoch)) continue;
+    retention_.detach(i);
+    PartitionState& state = partitions_[i];
+    if (!state.missing) continue;
+    ++counters_.moved;
+    OwnerState& from = owners_[plan_->partitions[i].owner];
+    --from.missing;
+    from.pushed -= state.pushed ? 1 : 0;
+    if (state.moved) GLN_RARE("session: a partition moves twice in a step");
+    state.moved = true;
+    OwnerState& to = owners_[later.partitions[i].owner];
+    if (to.missing++ == 0) to.since = now;
+    to.pushed += state.pushed ? 1 : 0;
+  }
+  for (uint32_t i = 0; i < plan_->members.size(); ++i) {
+    if (later.members[i].since != plan_->members[i].since) retention_.forget(i);
+  }
 }
 
 absl::Status Session::Core::start(Request request, absl::Duration now, Actions& actions) {
@@ -117,6 +81,7 @@ absl::Status Session::Core::start(Request request, absl::Duration now, Actions& 
     OwnerState& owner = owners_[plan_->partitions[i].owner];
     if (owner.missing++ == 0) owner.since = now;
     partitions_[i].request = index;
+    partitions_[i].missing = true;
     queue_.make_ready(i);
   }
   if (requests_[index].missing == 0) whole_.push_back(index);
@@ -145,8 +110,9 @@ uint32_t Session::Core::open_request(Request request) {
   const uint32_t index = free_.back();
   free_.pop_back();
   const uint64_t offset = begin < end ? plan_->partitions[begin].offset : 0;
-  requests_[index] = {true, begin, end, end - begin, offset, std::move(request)};
+  requests_[index] = {true, begin, end, end - begin, offset, std::move(request), {}};
   ++active_;
+  ++started_;
   return index;
 }
 
@@ -155,6 +121,9 @@ void Session::Core::complete(Actions& actions) {
   std::erase_if(whole_, [&](uint32_t index) {
     RequestState& request = requests_[index];
     if (!request.asked.input.sole_owner()) return false;
+    for (const RequestState::Held& held : request.held) {
+      std::memcpy(request.asked.output.data() + held.offset, held.result.bytes().data(), held.result.size());
+    }
     actions.done.push_back({request.asked.id, absl::OkStatus()});
     for (uint32_t i = request.begin; i < request.end; ++i) partitions_[i].request = kNoRequest;
     request = {};
@@ -182,7 +151,11 @@ void Session::Core::fail(const absl::Status& status, Actions& actions) {
 // --- pushes
 
 void Session::Core::send_pushes(absl::Duration now, Actions& actions) {
-  while (const std::optional<uint32_t> partition = queue_.next(now)) push(*partition, now, actions);
+  while (!GLN_INJECT("session: pushes wait for the next tick")) {
+    const std::optional<uint32_t> partition = queue_.next(now);
+    if (!partition.has_value()) return;
+    push(*partition, now, actions);
+  }
 }
 
 void Session::Core::push(uint32_t index, absl::Duration now, Actions& actions) {
@@ -223,33 +196,15 @@ wire::Header Session::Core::header_of(wire::FrameType type, const Buffer& payloa
   return header;
 }
 
-// --- acknowledgements
-
-void Session::Core::acknowledge(uint32_t owner, const wire::PartitionKey& key, Actions& actions) {
-  if (acks_.add(owner, key)) flush_acks(owner, actions);
-}
-
-void Session::Core::flush_acks(uint32_t owner, Actions& actions) {
-  Buffer payload = acks_.take(owner);
-  if (payload.empty()) return;
-  const wire::Header header = header_of(wire::FrameType::kAck, payload);
-  actions.sends.push_back({owner, header, std::move(payload)});
-}
-
 // --- connections and time
 
 void Session::Core::on_connected(uint32_t owner, absl::Duration now, Actions& actions) {
   if (owner >= owners_.size()) return;
   if (queue_.is_connected(owner)) queue_.disconnect(owner);
   queue_.connect(owner);
-  // Acknowledgements may have been lost with the last connection; so the latest of each partition is said again.
+  // What was said may have been lost with the last connection.
   acks_.take(owner);
-  for (uint32_t index : queue_.owned_by(owner)) {
-    const uint64_t steps = partitions_[index].step;
-    const uint32_t tensor = plan_->partitions[index].tensor;
-    if (steps > 0) acknowledge(owner, {steps - 1, tensor, index - plan_->first_partition[tensor]}, actions);
-  }
-  flush_acks(owner, actions);
+  tell_progress(owner, 0, actions);
   send_pushes(now, actions);
   complete(actions);
 }
@@ -263,73 +218,16 @@ void Session::Core::on_tick(absl::Duration now, Actions& actions) {
       if (queue_.is_connected(i)) flush_acks(i, actions);
     }
   }
+  ask_for_release(now, actions);
   complete(actions);
 }
 
-// --- frames
-
-// That a frame which is no late copy answers a push of this worker.
-absl::Status Session::Core::check_answer(const wire::Header& header) const {
-  const PartitionState& state = partitions_[plan_->first_partition[header.tensor] + header.partition];
-  if (!state.pushed || header.step != state.step) {
-    return absl::FailedPreconditionError(absl::StrCat(plan_->member_name(header.sender), " sent ",
-                                                      describe(*plan_, header),
-                                                      ", to which this worker has not pushed its part"));
+// To whom it can tell them: at the end, who is out of reach may have left.
+bool Session::Core::owes_acks() const {
+  for (uint32_t i = 0; i < owners_.size(); ++i) {
+    if (queue_.is_connected(i) && !acks_.empty(i)) return true;
   }
-  const ReduceOp op = requests_[state.request].asked.op;
-  const DataType type = plan_->tensors[header.tensor].type;
-  const bool is_result = header.type == wire::FrameType::kResult;
-  if (is_result && (header.data_type != type || header.op != op)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        plan_->member_name(header.sender), " sent ", describe(*plan_, header), " as ", name_of(header.data_type),
-        " op ", static_cast<int>(header.op), ", expected ", name_of(type), " op ", static_cast<int>(op)));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Session::Core::on_frame(uint32_t owner, const wire::Header& header, const Buffer& payload,
-                                     absl::Duration now, Actions& actions) {
-  if (!failure_.ok()) return absl::OkStatus();
-  if (plan_ == nullptr) return absl::FailedPreconditionError("a frame before the first plan");
-  GLN_RETURN_IF_ERROR(check_frame(*plan_, options_.job, owner, header, payload));
-  // An owner may be ahead of this worker by a plan, so there is no upper limit to its epoch.
-  if (header.epoch < plan_->fence) return absl::OkStatus();
-  const uint32_t index = plan_->first_partition[header.tensor] + header.partition;
-  const bool is_late = header.step < partitions_[index].step;
-  if (!is_late) GLN_RETURN_IF_ERROR(check_answer(header));
-  if (header.type == wire::FrameType::kDefer) {
-    if (!is_late && queue_.defer(index, now)) {
-      ++counters_.deferred;
-      owners_[owner].since = now;
-    }
-  } else if (is_late) {
-    ++counters_.duplicate_results;
-    acknowledge(owner, {header.step, header.tensor, header.partition}, actions);
-  } else {
-    on_result(owner, header, payload, now, actions);
-  }
-  send_pushes(now, actions);
-  complete(actions);
-  return absl::OkStatus();
-}
-
-void Session::Core::on_result(uint32_t owner, const wire::Header& header, const Buffer& payload, absl::Duration now,
-                              Actions& actions) {
-  const uint32_t index = plan_->first_partition[header.tensor] + header.partition;
-  const plan::Partition& partition = plan_->partitions[index];
-  PartitionState& state = partitions_[index];
-  RequestState& request = requests_[state.request];
-  std::memcpy(request.asked.output.data() + (partition.offset - request.offset), payload.bytes().data(),
-              partition.bytes);
-  ++state.step;
-  state.pushed = false;
-  ++counters_.results;
-  queue_.finish(index, now);
-  owners_[owner].since = now;
-  --owners_[owner].missing;
-  --owners_[owner].pushed;
-  acknowledge(owner, {header.step, header.tensor, header.partition}, actions);
-  if (--request.missing == 0) whole_.push_back(state.request);
+  return false;
 }
 
 // --- for people
@@ -350,7 +248,9 @@ std::vector<uint32_t> Session::Core::waiting_for() const {
 Session::Session(const Options& options, BufferPool* pool) : core_(std::make_unique<Core>(options, pool)) {}
 Session::~Session() = default;
 
-absl::Status Session::apply(std::shared_ptr<const plan::Plan> plan) { return core_->apply(std::move(plan)); }
+absl::Status Session::apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) {
+  return core_->apply(std::move(plan), now, actions);
+}
 absl::Status Session::start(Request request, absl::Duration now, Actions& actions) {
   return core_->start(std::move(request), now, actions);
 }
@@ -362,7 +262,7 @@ void Session::on_disconnected(uint32_t owner) {
 }
 absl::Status Session::on_frame(uint32_t owner, const wire::Header& header, Buffer payload, absl::Duration now,
                                Actions& actions) {
-  return core_->on_frame(owner, header, payload, now, actions);
+  return core_->on_frame(owner, header, std::move(payload), now, actions);
 }
 void Session::set_round_trip(absl::Duration round_trip) { core_->queue_.set_round_trip(round_trip); }
 void Session::on_tick(absl::Duration now, Actions& actions) { core_->on_tick(now, actions); }
@@ -371,9 +271,14 @@ uint64_t Session::step(uint32_t tensor, uint32_t partition) const {
   const uint32_t index = core_->plan_->first_partition[tensor] + partition;
   return index < core_->plan_->first_partition[tensor + 1] ? core_->partitions_[index].step : 0;
 }
-bool Session::idle() const { return core_->active_ == 0 && core_->acks_.empty(); }
+bool Session::idle() const {
+  if (core_->active_ > 0 || (!core_->ending_ && core_->retention_.relied_on() > 0)) return false;
+  return core_->acks_.empty() || (core_->ending_ && !core_->owes_acks());
+}
 std::vector<uint32_t> Session::waiting_for() const { return core_->waiting_for(); }
+void Session::set_ending() { core_->ending_ = true; }
 const Counters& Session::counters() const {
+  core_->counters_.retained_bytes = core_->retention_.bytes() + core_->accumulated_bytes_;
   core_->counters_.outstanding_bytes = core_->queue_.outstanding_bytes();
   core_->counters_.window_used_bytes = core_->queue_.window_used_bytes();
   core_->counters_.window_bytes = core_->queue_.window_bytes();

@@ -16,7 +16,15 @@
 // owner, so that they cost no packet of their own, or else with the next tick; the latest of each partition once more
 // on a new connection, since the last one may have taken acknowledgements with it.
 //
-// Results of any epoch from the fence on are taken, even of one above the plan applied here: an owner may be ahead.
+// A plan change may give partitions to other owners while they are in flight. From then on nothing counts that their
+// earlier owners say of them; the new ones are told how far this worker is with each, and what is in flight is pushed
+// once more. Results are retained until every worker has them (retention.h), and handed on if a new owner asks: it
+// lacks what the last one made and not everybody got. Answers of epochs above the plan applied here are taken: an owner
+// may be ahead.
+//
+// A tensor that accumulates is answered with a running sum and what is in it (summation-service/engine/accumulate.h).
+// Of each of its partitions the last answer is kept for good, and its version is what new owners are told instead of a
+// step.
 //
 // A request is done when all its results are here and no frame refers to its input any more: the session keeps one
 // handle to it, the frames it hands out hold slices, and a summer in the same process keeps such a slice until its sum.
@@ -81,6 +89,9 @@ struct Counters {
   uint64_t duplicate_results = 0;
   uint64_t deferred = 0;
   uint64_t stalls = 0;             // times the window grew
+  uint64_t moved = 0;              // partitions that changed their owner while they were in flight
+  uint64_t handed = 0;             // results handed on
+  uint64_t retained_bytes = 0;     // of results, for other workers and later owners
   uint64_t outstanding_bytes = 0;  // pushed without a result yet
   uint64_t window_used_bytes = 0;  // of those, what does not go to this worker's own summer
   uint64_t window_bytes = 0;       // in force, growth included
@@ -93,9 +104,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // A plan that only adds tensors to the one in force, or the first one, which comes before any connection.
-  // FailedPrecondition otherwise.
-  absl::Status apply(std::shared_ptr<const plan::Plan> plan);
+  // The first plan, which comes before any connection, or a successor of the one in force (plan/successor.h), else
+  // FailedPrecondition. Connections to members whose places have changed hands are gone: on_disconnected() comes first.
+  absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions);
 
   // Begins a push_pull. InvalidArgument: unknown tensor or partitions, wrong size, an op the type has not, output
   // overlapping input in part; FailedPrecondition: no plan yet, or one of these partitions is still in flight. What has
@@ -106,7 +117,8 @@ class Session {
   void on_connected(uint32_t owner, absl::Duration now, Actions& actions);
   void on_disconnected(uint32_t owner);
 
-  // A kResult or kDefer from `owner`. An error: this peer broke the protocol, close the connection with it.
+  // A kResult, kDefer, kFetch or kRelease from `owner`. An error: this peer broke the protocol, close the connection
+  // with it.
   absl::Status on_frame(uint32_t owner, const wire::Header& header, Buffer payload, absl::Duration now,
                         Actions& actions);
 
@@ -116,13 +128,17 @@ class Session {
   // Call every few milliseconds while anything is in flight.
   void on_tick(absl::Duration now, Actions& actions);
 
+  // A worker has left the job well: no sum can be made any more, and everybody has those that were.
+  void set_ending();
+
   // Ends every request with `status`, and every later one at once (start() is OK then, Done has the status). It does
   // not wait for frames that refer to inputs: the caller has closed its connections, and stopped a summer in this
   // process, before it tells anybody that the request is over.
   void fail(const absl::Status& status, Actions& actions);
 
   uint64_t step(uint32_t tensor, uint32_t partition) const;  // of its request in flight, or else of the next one
-  bool idle() const;                                         // nothing in flight and every result acknowledged
+  // Nothing in flight, every result acknowledged, and no other worker may need one from here.
+  bool idle() const;
   // For messages to people: the owners from whom results are missing, most overdue first.
   std::vector<uint32_t> waiting_for() const;
   const Counters& counters() const;

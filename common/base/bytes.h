@@ -15,8 +15,9 @@ using MutableBytes = std::span<std::byte>;
 // Values travel in frames (docs/protocol.md) and in the C ABI (gleaner.h): never renumber.
 enum class DataType : uint8_t { kFloat32 = 1, kFloat64 = 2, kFloat16 = 3, kBFloat16 = 4, kInt32 = 5 };
 
-// What a push_pull computes: the sum over all ranks, or that sum divided by their number before the one rounding.
-enum class ReduceOp : uint8_t { kSum = 1, kAverage = 2 };
+// What a push_pull computes: the sum over all ranks, that sum divided by their number before the one rounding, or a
+// running sum of all that was ever pushed, to which each worker adds at its own pace.
+enum class ReduceOp : uint8_t { kSum = 1, kAverage = 2, kAccumulate = 3 };
 
 constexpr size_t size_of(DataType type) {
   switch (type) {
@@ -33,7 +34,7 @@ constexpr size_t size_of(DataType type) {
 }
 
 constexpr bool is_valid(DataType type) { return size_of(type) != 0; }
-constexpr bool is_valid(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kAverage; }
+constexpr bool is_valid(ReduceOp op) { return op >= ReduceOp::kSum && op <= ReduceOp::kAccumulate; }
 
 // "fp32", "fp64", "fp16", "bf16", "int32": the names of the command line.
 absl::string_view name_of(DataType type);

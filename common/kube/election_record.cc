@@ -52,6 +52,18 @@ Object ElectionRecord::claimed(Object lease, const std::string& ns, const std::s
   return lease;
 }
 
+uint64_t ElectionRecord::term(const Object& lease) {
+  constexpr int kTransitionBits = 24;
+  absl::Time created;
+  std::string wrong;
+  const std::string stamp = text_at(lease, {"metadata", "creationTimestamp"});
+  const bool known = absl::ParseTime(absl::RFC3339_full, stamp, &created, &wrong);
+  const int64_t seconds = known ? std::max<int64_t>(absl::ToUnixSeconds(created), 0) : 0;
+  const int64_t transitions =
+      std::clamp<int64_t>(number_at(lease, {"spec", "leaseTransitions"}), 0, (int64_t{1} << kTransitionBits) - 1);
+  return (static_cast<uint64_t>(seconds) << kTransitionBits) + static_cast<uint64_t>(transitions);
+}
+
 Object ElectionRecord::released(Object lease, absl::Time now) {
   Object& spec = lease["spec"];
   spec["holderIdentity"] = "";

@@ -21,6 +21,8 @@ class ElectionRecord {
   // The Lease with `identity` as its holder from now on; keeps what else stands in `lease`, which may be empty.
   static Object claimed(Object lease, const std::string& ns, const std::string& name, const std::string& identity,
                         absl::Duration duration, absl::Time now);
+  // Which holder of its life this Lease has: grows whenever it changes hands, also when it was deleted and made anew.
+  static uint64_t term(const Object& lease);
   // The Lease with nobody as its holder.
   static Object released(Object lease, absl::Time now);
 

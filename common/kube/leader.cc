@@ -34,6 +34,11 @@ class ThreadedElection : public LeaderElection {
     return state_ == State::kLeading && env_.clock->since_start() < renewed_at_ + options_.renew_deadline;
   }
 
+  uint64_t term() const override {
+    absl::MutexLock lock(&mutex_);
+    return term_;
+  }
+
   void release() override;
 
  private:
@@ -62,6 +67,7 @@ class ThreadedElection : public LeaderElection {
   mutable absl::Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kWaiting;
   absl::Duration renewed_at_ ABSL_GUARDED_BY(mutex_);  // when the last write that succeeded was begun
+  uint64_t term_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread renewer_;
   std::thread keeper_;
 };
@@ -134,7 +140,9 @@ void ThreadedElection::attempt() {
   // Frozen between two renewals for too long: whatever the write says now, we have been taken for gone.
   const bool too_late = state_ == State::kLeading && env_.clock->since_start() >= renewed_at_ + options_.renew_deadline;
   state_ = too_late ? State::kLost : State::kLeading;
-  if (!too_late) renewed_at_ = start;
+  if (too_late) return;
+  renewed_at_ = start;
+  term_ = ElectionRecord::term(lease_);
 }
 
 // An empty object when there is no Lease yet.

@@ -31,6 +31,8 @@ class LeaderElection {
   static std::unique_ptr<LeaderElection> start(const Env& env, Client& client, Options options);
   virtual ~LeaderElection() = default;  // as release()
   virtual bool is_leader() const = 0;
+  // Of the last time that it became the leader: above that of every leader before it. 0: it never did.
+  virtual uint64_t term() const = 0;
   // Gives the lease up, so that another replica need not wait. Idempotent. Not from on_acquired or on_lost.
   virtual void release() = 0;
 };

@@ -50,6 +50,7 @@ struct Welcome {
   uint32_t workers = 0;
   uint32_t local_ranks = 1;
   uint32_t summers = 0;
+  bool elastic = false;     // n may change: whoever is told to regroup comes again
   wire::Secret secret{};    // for data connections
   absl::Duration deadline;  // how long a silent peer is tolerated
 
@@ -80,7 +81,14 @@ class Listener {
   // The job can't go on (a member is lost, declarations differ, a start did not complete ...): the status names who and
   // what. Also when the coordinator is out of reach before the first commit. Last callback.
   virtual void on_failed(const absl::Status& status) = 0;
-  // Every worker left: summers may go. Last callback.
+  // The round of an elastic job is over, by a worker that is lost; the status names it. Leave by Client::come_again(),
+  // and begin anew to join. Last callback.
+  virtual void on_regroup(const absl::Status& status) { on_failed(status); }
+  // So many workers wait for the next round of this elastic job.
+  virtual void on_newcomers(uint32_t /*workers*/) {}
+  // A worker has left well: no sum can be made any more, and everybody has those that were.
+  virtual void on_ending() {}
+  // Every worker left, or this summer is not needed any more: summers may go. Last callback.
   virtual void on_finished() = 0;
   // The coordinator is out of reach after the first commit. What is planned goes on. Tensors that no plan has yet wait:
   // on_failed() follows if it does not come back within plan_timeout, or at once if it can't.
@@ -104,12 +112,17 @@ class Client {
   virtual void refuse(uint32_t epoch, const absl::Status& why) = 0;
   // Sent along with heartbeats, and at the latest by leave().
   virtual void report(const Report& report) = 0;
-  // This member can't go on with `member` (a plan index): the coordinator fails the job and tells everyone.
+  // This member can't go on with `member` (a plan index): the coordinator leaves a CPU summer out of the next plan,
+  // else it fails the job and tells everyone.
   virtual void fault(uint32_t member, const absl::Status& why) = 0;
   virtual void send_trace(uint64_t recording, trace::Recording what) = 0;
   // Says good-bye and waits up to `timeout` for the coordinator to have heard it, or to come back and hear it. `status`
-  // not OK: this rank failed.
-  virtual void leave(const absl::Status& status, absl::Duration timeout) = 0;
+  // not OK: this member failed. False: a plan was committed before the coordinator had heard it, so that this worker
+  // may be needed once more; leave again when nothing is in flight under that plan. A summer goes on following plans
+  // until on_finished(): there is one without it by then.
+  virtual bool leave(const absl::Status& status, absl::Duration timeout) = 0;
+  // leave() of a worker that is going to join the next round of an elastic job, whose coordinator waits for that.
+  virtual bool come_again(const absl::Status& status, absl::Duration timeout) = 0;
   // No callback runs after this returned.
   virtual void stop() = 0;
 };

@@ -14,7 +14,8 @@ namespace gleaner::member {
 namespace {
 
 constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
-constexpr absl::Duration kLookEvery = absl::Milliseconds(100);  // while there is no connection
+constexpr absl::Duration kSummersHeartbeatEvery = absl::Milliseconds(250);  // it can be replaced, if one knows soon
+constexpr absl::Duration kLookEvery = absl::Milliseconds(100);              // while there is no connection
 // The coordinator, which knows who is missing, gives up first.
 constexpr absl::Duration kGrace = absl::Seconds(3);
 
@@ -23,6 +24,7 @@ constexpr absl::Duration kGrace = absl::Seconds(3);
 Dialogue::Dialogue(const Env& env, const JoinOptions& options, Listener* listener)
     : env_(env),
       options_(options),
+      heartbeat_every_(options.role == Role::kSummer ? kSummersHeartbeatEvery : kHeartbeatEvery),
       listener_(listener),
       introduction_(options_),
       stream_(options.coordinator),
@@ -94,17 +96,30 @@ void Dialogue::send_trace(uint64_t recording, trace::Recording what) {
   });
 }
 
-void Dialogue::leave(const absl::Status& status, absl::Duration timeout) {
-  mailbox_.post([this, status] {
+bool Dialogue::leave(const absl::Status& status, absl::Duration timeout) { return leave_now(status, false, timeout); }
+
+bool Dialogue::come_again(const absl::Status& status, absl::Duration timeout) {
+  return leave_now(status, true, timeout);
+}
+
+bool Dialogue::leave_now(const absl::Status& status, bool again, absl::Duration timeout) {
+  {
+    absl::MutexLock lock(&mutex_);
+    stays_ = false;
+  }
+  mailbox_.post([this, status, again] {
     leaving_ = true;
+    again_ = again;
     leave_status_ = status;
-    if (phase_ == Phase::kIn) return send_leave();
+    if (phase_ == Phase::kIn || phase_ == Phase::kRegroup) return send_leave();
     if (phase_ == Phase::kAlone || phase_ == Phase::kOver || !has_begun()) return over();
     pause_ = absl::ZeroDuration();
     retry_at_ = env_.clock->since_start();
   });
   absl::MutexLock lock(&mutex_);
-  mutex_.AwaitWithTimeout(absl::Condition(&left_), timeout);
+  const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return left_ || stays_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&over), timeout);
+  return !stays_;
 }
 
 void Dialogue::stop() {
@@ -135,7 +150,8 @@ absl::Duration Dialogue::patience() const {
     case Phase::kJoining:
       return kLookEvery;
     case Phase::kIn:
-      return kHeartbeatEvery / 2;
+      return heartbeat_every_ / 2;
+    case Phase::kRegroup:
     case Phase::kAlone:
     case Phase::kOver:
       break;
@@ -169,6 +185,8 @@ void Dialogue::send_leave() {
   if (report_due_) send_report();
   v1::MemberMessage message;
   proto::encode(leave_status_, message.mutable_leave()->mutable_status());
+  message.mutable_leave()->set_again(again_);
+  if (committed_ != nullptr) message.mutable_leave()->set_epoch(committed_->epoch);
   send(std::move(message));
 }
 
@@ -182,6 +200,10 @@ void Dialogue::send_recalled() {
 void Dialogue::on_message(const v1::CoordinatorMessage& message) {
   if (dropped_ || phase_ == Phase::kAlone || phase_ == Phase::kOver) return;
   last_heard_ = env_.clock->since_start();
+  if (phase_ == Phase::kRegroup) {
+    if (message.has_goodbye()) over();
+    return;
+  }
   using Kind = v1::CoordinatorMessage::KindCase;
   // Whoever has not shown that it is our coordinator has nothing to tell us.
   const bool introduces_itself = message.has_challenge() || message.has_welcome();
@@ -200,13 +222,23 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
     case Kind::kTrace:
       return on_trace(message.trace());
     case Kind::kFailed:
+      if (message.failed().again() && options_.role == Role::kWorker) {
+        return regroup(proto::decode(message.failed().status()));
+      }
       return fail(proto::decode(message.failed().status()));
+    case Kind::kNewcomers:
+      return listener_->on_newcomers(message.newcomers().workers());
     case Kind::kFinished:
       over();
       if (!leaving_) listener_->on_finished();
       return;
     case Kind::kGoodbye:
-      return over();
+      over();
+      if (!leaving_ || options_.role == Role::kSummer) listener_->on_finished();
+      return;
+    case Kind::kEnding:
+      listener_->on_ending();
+      return;
     case Kind::kObserved:  // for observers
     case Kind::kHeartbeat:
     case Kind::KIND_NOT_SET:  // of a later version, and meant to be harmless to this one
@@ -218,7 +250,7 @@ void Dialogue::on_prepare(const v1::Plan& message) {
   auto plan = proto::decode(message);
   if (!plan.ok()) return refuse(message.epoch(), plan.status());
   prepared_ = std::make_shared<const plan::Plan>(*std::move(plan));
-  if (!leaving_) listener_->on_prepare(prepared_);
+  if (follows_plans()) listener_->on_prepare(prepared_);
 }
 
 void Dialogue::on_commit(uint32_t epoch) {
@@ -233,7 +265,10 @@ void Dialogue::on_commit(uint32_t epoch) {
   unplanned_.erase(std::remove_if(unplanned_.begin(), unplanned_.end(),
                                   [this](const plan::Tensor& tensor) { return declared_.at(tensor.name); }),
                    unplanned_.end());
-  if (!leaving_) listener_->on_commit(epoch);
+  if (follows_plans()) listener_->on_commit(epoch);
+  if (options_.role == Role::kSummer || !leave_status_.ok() || !std::exchange(leaving_, false)) return;
+  absl::MutexLock lock(&mutex_);
+  stays_ = true;
 }
 
 void Dialogue::on_trace(const v1::Trace& message) {
@@ -263,6 +298,7 @@ void Dialogue::tick() {
       return tick_connecting(now);
     case Phase::kIn:
       break;
+    case Phase::kRegroup:
     case Phase::kAlone:
     case Phase::kOver:
       return;
@@ -276,7 +312,7 @@ void Dialogue::tick() {
     return on_lost(
         absl::UnavailableError(absl::StrCat("it has said nothing for ", absl::FormatDuration(told_->deadline))));
   }
-  if (now - last_sent_ < kHeartbeatEvery || !stream_.written()) return;
+  if (now - last_sent_ < heartbeat_every_ || !stream_.written()) return;
   if (report_due_) return send_report();
   v1::MemberMessage message;
   message.mutable_heartbeat();
@@ -287,6 +323,12 @@ void Dialogue::fail(const absl::Status& status) {
   const bool silent = leaving_ || phase_ == Phase::kOver;
   over();
   if (!silent) listener_->on_failed(status);
+}
+
+// Who leaves already waits for the coordinator to have heard it.
+void Dialogue::regroup(const absl::Status& status) {
+  phase_ = Phase::kRegroup;
+  if (!leaving_) listener_->on_regroup(status);
 }
 
 void Dialogue::over() {

@@ -34,7 +34,8 @@ class Dialogue final : public Client {
   void report(const Report& report) override;
   void fault(uint32_t member, const absl::Status& why) override;
   void send_trace(uint64_t recording, trace::Recording what) override;
-  void leave(const absl::Status& status, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool leave(const absl::Status& status, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool come_again(const absl::Status& status, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
   void stop() override;
 
  private:
@@ -42,6 +43,7 @@ class Dialogue final : public Client {
     kConnecting,  // no word from the coordinator yet, or any more
     kJoining,     // it has our Join
     kIn,          // it let us in
+    kRegroup,     // the round is over; the stream shows that we are still there, until we leave
     kAlone,       // after the first commit: it is lost, and none will take its place
     kOver,        // the last callback was made, or we left
   };
@@ -49,6 +51,8 @@ class Dialogue final : public Client {
   void run();
   absl::Duration patience() const;
   bool has_begun() const { return committed_ != nullptr; }
+  // Whoever leaves well may be needed until it is gone.
+  bool follows_plans() const { return leave_status_.ok(); }
 
   // Finding the coordinator, and finding it again.
   void connect();
@@ -69,6 +73,8 @@ class Dialogue final : public Client {
   void on_trace(const v1::Trace& message);
   void tick();
   void fail(const absl::Status& status);
+  void regroup(const absl::Status& status);
+  bool leave_now(const absl::Status& status, bool again, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
   void over() ABSL_LOCKS_EXCLUDED(mutex_);
   void send(v1::MemberMessage message);
   void send_report();
@@ -80,6 +86,7 @@ class Dialogue final : public Client {
 
   const Env env_;
   const JoinOptions options_;
+  const absl::Duration heartbeat_every_;
   Listener* const listener_;
 
   // The thread's.
@@ -97,6 +104,7 @@ class Dialogue final : public Client {
   std::optional<absl::Duration> away_since_;  // after the first commit
   std::optional<Welcome> told_;               // what the listener was
   std::string session_;
+  uint64_t term_ = 0;                         // highest of any coordinator that has welcomed us
   std::vector<v1::MemberMessage> held_back_;  // until we are in
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> committed_;
@@ -106,10 +114,12 @@ class Dialogue final : public Client {
   Report report_;
   bool report_due_ = false;
   bool leaving_ = false;
+  bool again_ = false;  // and come again
   absl::Status leave_status_;
 
   absl::Mutex mutex_;
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stays_ ABSL_GUARDED_BY(mutex_) = false;  // a plan came while it was leaving
 
   std::atomic<bool> stopping_{false};
   Mailbox mailbox_;

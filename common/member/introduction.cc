@@ -61,6 +61,7 @@ absl::Status Introduction::check(const v1::Welcome& welcome, Welcome* told) cons
   told->workers = welcome.workers();
   told->local_ranks = welcome.local_ranks();
   told->summers = welcome.summers();
+  told->elastic = welcome.elastic();
   told->deadline = absl::Seconds(welcome.deadline_seconds());
   const std::string where = options_.coordinator.to_string();
   if (shows_bearer_ && options_.role == Role::kObserver) return absl::OkStatus();  // it opens no data connections

@@ -57,9 +57,12 @@ void Dialogue::tick_connecting(absl::Duration now) {
   const std::string last = last_failure_.ok() ? "nobody answers" : std::string(last_failure_.message());
   if (!has_begun() && now - started_ > options_.timeout) {
     return fail(absl::UnavailableError(
-        told_.has_value()
-            ? absl::StrCat("the coordinator at ", where,
-                           " was lost before the job had begun, and did not come back: ", last)
+        told_.has_value() ? absl::StrCat("the coordinator at ", where,
+                                         " was lost before the job had begun, and did not come back: ", last)
+        : phase_ == Phase::kJoining
+            ? absl::StrCat("the coordinator at ", where, " has not let this member in within ",
+                           absl::FormatDuration(options_.timeout),
+                           "; an elastic job takes workers in when those at work commit their state")
             : absl::StrCat("can't reach the coordinator at ", where, " within ", absl::FormatDuration(options_.timeout),
                            ": ", last,
                            "; is it running there, and is the address right (GLEANER_COORDINATOR, --coordinator)?")));
@@ -72,7 +75,7 @@ void Dialogue::tick_connecting(absl::Duration now) {
         "; bring it back (in Kubernetes it is part of gleaner-operator), or allow more (GLEANER_PLAN_TIMEOUT)")));
   }
   if (stream_.is_open()) {
-    if (!dropped_ && now - attempted_ > kAttempt) {
+    if (!dropped_ && now - std::max(attempted_, last_heard_) > kAttempt) {
       last_failure_ = absl::DeadlineExceededError(absl::StrCat("no answer within ", absl::FormatDuration(kAttempt)));
       drop_connection();
       retry_later();
@@ -92,6 +95,7 @@ void Dialogue::on_challenge(const v1::Challenge& challenge) {
     v1::Resume* resume = join->mutable_resume();
     resume->set_session(session_);
     resume->set_member(told_->member);
+    resume->set_term(term_);
     if (prepared_ != nullptr) resume->set_prepared(prepared_->epoch);
     if (committed_ != nullptr) {
       resume->set_committed(committed_->epoch);
@@ -118,6 +122,7 @@ void Dialogue::come_in(const v1::Welcome& welcome, const Welcome& told) {
   pause_ = absl::ZeroDuration();
   last_failure_ = absl::OkStatus();
   session_ = welcome.session();
+  term_ = std::max(term_, welcome.term());
   for (v1::MemberMessage& message : std::exchange(held_back_, {})) send(std::move(message));
   send_declared(unplanned_);
   if (leaving_) send_leave();
@@ -140,7 +145,10 @@ void Dialogue::on_closed(const absl::Status& status) {
     case Phase::kJoining:
       return on_attempt_failed(status);
     case Phase::kIn:
+      if (absl::IsAborted(status) && options_.role == Role::kSummer) return fail(status);  // the job goes on without us
       return on_lost(absl::UnavailableError(status.ok() ? "it ended the stream" : status.message()));
+    case Phase::kRegroup:
+      return over();
     case Phase::kAlone:
     case Phase::kOver:
       return;
@@ -152,6 +160,7 @@ void Dialogue::on_attempt_failed(const absl::Status& status) {
   const std::string where = options_.coordinator.to_string();
   last_failure_ = status.ok() ? absl::UnavailableError("it ended the stream") : status;
   if (has_begun()) {
+    if (absl::IsAborted(status) && options_.role == Role::kSummer) return fail(status);  // the job went on without us
     // No coordinator there will ever take this member back.
     if (absl::IsFailedPrecondition(status)) return be_alone(status);
     env_.log->debug("the coordinator is still out of reach", "address", where, "reason", last_failure_.message());

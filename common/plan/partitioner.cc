@@ -65,6 +65,12 @@ uint64_t largest_slice(std::span<const Tensor> tensors, uint64_t most) {
   return largest;
 }
 
+uint64_t largest_partition(const Plan& plan) {
+  uint64_t largest = 0;
+  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  return largest;
+}
+
 // A slice ends where its owner has all that it should own of the stream, unless that leaves too little on either side.
 uint64_t trim(uint64_t slice, double missing, uint64_t left_of_tensor, uint64_t finest, uint64_t element) {
   const double bytes = std::max(missing, static_cast<double>(finest));
@@ -78,15 +84,17 @@ void cut(Plan& plan, size_t first, uint64_t most, uint64_t finest, Balance balan
   for (size_t id = first; id < plan.tensors.size(); ++id) {
     const uint64_t bytes = plan.tensors[id].bytes();
     const uint64_t element = size_of(plan.tensors[id].type);
+    const uint64_t fits = std::min(most, kMaxPartitionBytes - plan.counts_bytes(plan.tensors[id]));
     for (uint64_t offset = 0; offset < bytes;) {
-      uint64_t slice = first_slice(bytes - offset, most, element);
+      uint64_t slice = first_slice(bytes - offset, fits, element);
       const uint32_t owner = balance.next(slice);
       slice = trim(slice, balance.missing(owner), bytes - offset, finest, element);
       balance.give(slice);
       plan.partitions.push_back({.tensor = static_cast<uint32_t>(id),
                                  .owner = owner,
                                  .offset = offset,
-                                 .bytes = static_cast<uint32_t>(slice)});
+                                 .bytes = static_cast<uint32_t>(slice),
+                                 .since = plan.epoch});
       offset += slice;
     }
     plan.first_partition.push_back(static_cast<uint32_t>(plan.partitions.size()));
@@ -119,8 +127,7 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
 }
 
 uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double round_trip) {
-  uint64_t largest = 1;
-  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  const uint64_t largest = std::max<uint64_t>(1, largest_partition(plan));
   const double link = plan.members[worker].bits_per_second / 8;
   const uint64_t least = static_cast<uint64_t>(std::max(kLeastWindowSeconds * link, kLeastWindowBytes));
   const uint64_t by_default =
@@ -135,15 +142,18 @@ absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, 
   plan.workers = fleet.n();
   plan.first_partition = {0};
   plan.members.reserve(fleet.n() + fleet.k());
-  for (double bandwidth : fleet.worker_bits_per_second) plan.members.push_back({bandwidth, {}});
-  for (double bandwidth : fleet.summer_bits_per_second) plan.members.push_back({bandwidth, {}});
-  return extend_plan(plan, std::move(tensors), options);
+  for (double bandwidth : fleet.worker_bits_per_second) plan.members.push_back({bandwidth, {}, 0});
+  for (double bandwidth : fleet.summer_bits_per_second) plan.members.push_back({bandwidth, {}, 0});
+  return extend_plan(plan, std::move(tensors), options, 0);
 }
 
-absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, const PartitionOptions& options) {
+absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, const PartitionOptions& options,
+                                 uint32_t epoch) {
   GLN_RETURN_IF_ERROR(check_partition_bytes(options.partition_bytes));
   Plan extended = plan;
+  extended.epoch = epoch;
   const size_t first = extended.tensors.size();
+  for (Tensor& tensor : added) tensor.since = epoch;
   std::ranges::move(added, std::back_inserter(extended.tensors));
   GLN_RETURN_IF_ERROR(validate(extended.tensors));
 
@@ -165,11 +175,42 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   }
   extended.partitions.reserve(most_partitions);
   extended.first_partition.reserve(extended.tensors.size() + 1);
-  uint64_t largest = largest_slice(fresh, partition_bytes);
-  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  const uint64_t largest = std::max(largest_slice(fresh, partition_bytes), largest_partition(plan));
   cut(extended, first, partition_bytes, finest,
       Balance(share, owned_bytes(plan), total_bytes(extended.tensors), largest));
   return extended;
+}
+
+Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which) {
+  Plan changed = plan;
+  changed.epoch = epoch;
+  changed.members = std::move(members);
+  const auto is_gone = [&](uint32_t member) {
+    return !changed.members[member].is_here() || !is_same(changed.members[member], plan.members[member]);
+  };
+  const auto give = [&](Partition& partition, uint32_t owner) {
+    if (owner == partition.owner && !is_gone(owner)) return;
+    partition.owner = owner;
+    partition.since = epoch;
+  };
+  const std::vector<double> share = shares(fleet_of(changed));
+  if (which == Reassign::kAll) {
+    Balance balance(share, std::vector<uint64_t>(share.size()), total_bytes(changed.tensors), largest_partition(plan));
+    for (Partition& partition : changed.partitions) {
+      give(partition, balance.next(partition.bytes));
+      balance.give(partition.bytes);
+    }
+    return changed;
+  }
+  std::vector<double> lacks(share.size());  // of what each should own of the stream so far, in bytes
+  for (Partition& partition : changed.partitions) {
+    for (size_t i = 0; i < share.size(); ++i) lacks[i] += share[i] * partition.bytes;
+    if (is_gone(partition.owner)) {
+      give(partition, static_cast<uint32_t>(std::ranges::max_element(lacks) - lacks.begin()));
+    }
+    lacks[partition.owner] -= partition.bytes;
+  }
+  return changed;
 }
 
 Fleet fleet_of(const Plan& plan) {

@@ -46,11 +46,20 @@ uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, dou
 // kMaxPartitions. Cost: O(partitions * log(members)).
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options);
 
-// The same members, the old partitions untouched, `added` tensors cut and assigned so that the whole stream stays
-// balanced. Epoch and fence are the caller's to set. `plan` must be valid.
-absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, const PartitionOptions& options);
+// The plan of `epoch` with the same members, the old partitions untouched, `added` tensors cut and assigned so that the
+// whole stream stays balanced. `plan` must be valid.
+absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, const PartitionOptions& options,
+                                 uint32_t epoch);
 
-// The bandwidths of a plan's members.
+// The plan of `epoch` with these members in place of its own, and owners that go with their bandwidths. Tensors stay
+// cut as they are. `plan` must be valid, and `members` have the same workers.
+enum class Reassign {
+  kAll,   // every prefix of the stream is split in proportion to the shares within one partition
+  kLost,  // only what belongs to members that are gone, to whoever lacks most of its share there: the rest goes on
+};
+Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which);
+
+// The bandwidths of a plan's members, 0 for those that are not here.
 Fleet fleet_of(const Plan& plan);
 
 // Bytes each member's summer owns.

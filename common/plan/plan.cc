@@ -1,5 +1,7 @@
 #include "common/plan/plan.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
@@ -15,7 +17,6 @@ absl::Status invalid(const Parts&... parts) {
 }
 
 absl::Status validate_members(const Plan& plan) {
-  if (plan.fence > plan.epoch) return invalid("fence ", plan.fence, " is above epoch ", plan.epoch);
   if (plan.members.size() > kMaxMembers) {
     return invalid(plan.members.size(), " members; at most ", kMaxMembers, " are possible");
   }
@@ -28,8 +29,13 @@ absl::Status validate_members(const Plan& plan) {
   }
   for (uint32_t i = 0; i < plan.members.size(); ++i) {
     const Member& member = plan.members[i];
+    const bool is_empty_place = i >= plan.workers && member == Member();
+    if (is_empty_place) continue;
     if (!(member.bits_per_second >= kMinBitsPerSecond && member.bits_per_second <= kMaxBitsPerSecond)) {
       return invalid(plan.member_name(i), " has ", member.bits_per_second, " bit/s");
+    }
+    if (member.since > plan.epoch) {
+      return invalid(plan.member_name(i), " came in epoch ", member.since, ", which is above epoch ", plan.epoch);
     }
     if (member.address.empty()) continue;
     const auto address = Address::parse(member.address);
@@ -48,12 +54,20 @@ absl::Status validate_slices(const Plan& plan, uint32_t id) {
       return invalid("tensor '", tensor.name, "': expected its byte ", end, " next; got byte ", partition.offset,
                      " of tensor ", partition.tensor);
     }
-    if (partition.bytes == 0 || partition.bytes > kMaxPartitionBytes || partition.bytes % element != 0) {
+    const uint64_t most = kMaxPartitionBytes - plan.counts_bytes(tensor);
+    if (partition.bytes == 0 || partition.bytes > most || partition.bytes % element != 0) {
       return invalid("tensor '", tensor.name, "': a partition of ", partition.bytes, " bytes; expected whole ",
-                     name_of(tensor.type), " elements, at most ", kMaxPartitionBytes, " bytes");
+                     name_of(tensor.type), " elements, at most ", most, " bytes");
     }
     if (partition.owner >= plan.members.size()) {
       return invalid("tensor '", tensor.name, "': owner ", partition.owner, " of ", plan.members.size(), " members");
+    }
+    if (!plan.members[partition.owner].is_here()) {
+      return invalid("tensor '", tensor.name, "': owner ", plan.member_name(partition.owner), ", which is not here");
+    }
+    if (partition.since > plan.epoch || partition.since < tensor.since) {
+      return invalid("tensor '", tensor.name, "' of epoch ", tensor.since, ": a partition owned since epoch ",
+                     partition.since, " in a plan of epoch ", plan.epoch);
     }
     end += partition.bytes;
   }
@@ -82,6 +96,11 @@ absl::Status validate_partitions(const Plan& plan) {
 
 }  // namespace
 
+uint32_t Plan::summers() const {
+  return static_cast<uint32_t>(
+      std::count_if(members.begin() + workers, members.end(), [](const Member& member) { return member.is_here(); }));
+}
+
 std::string Plan::member_name(uint32_t member) const {
   return member < workers ? absl::StrCat("worker/", member) : absl::StrCat("summer/", member - workers);
 }
@@ -102,6 +121,12 @@ absl::Status validate(std::span<const Tensor> tensors) {
     if (!is_valid(tensor.type)) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor '", tensor.name, "' has unknown data type ", static_cast<int>(tensor.type)));
+    }
+    const bool may_accumulate = tensor.type == DataType::kFloat32 || tensor.type == DataType::kInt32;
+    if (tensor.accumulates ? !may_accumulate : tensor.staleness != kUnbounded) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' of ", name_of(tensor.type),
+                                                     tensor.accumulates ? " can't be accumulated: fp32 and int32 can"
+                                                                        : " has a staleness, but is not accumulated"));
     }
     // Divided, not multiplied: elements comes from outside.
     if (tensor.elements > (kMaxStreamBytes - stream) / size_of(tensor.type)) {

@@ -3,7 +3,7 @@
 // Plain data, shared by planner, coordinator, worker session and summer engine. Members are numbered in one sequence:
 // worker i is member i (0 <= i < n) and so is the summer colocated with it; CPU summer j is member n + j. An owner is
 // the member whose summer sums a partition. Once built a Plan never changes; who needs it holds a shared_ptr<const
-// Plan>.
+// Plan>. What may follow what: successor.h.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ inline constexpr uint32_t kMaxRanks = 1u << 20;                 // n * g
 inline constexpr uint32_t kMaxPartitions = 1u << 24;            // per plan: 64 TiB at most
 inline constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 60;  // all tensors together
 inline constexpr size_t kMaxTensorNameBytes = 4096;
+inline constexpr uint32_t kUnbounded = UINT32_MAX;
 
 // A named gradient. Its index in Plan::tensors is its id on the wire.
 struct Tensor {
@@ -30,6 +31,11 @@ struct Tensor {
   DataType type = DataType::kFloat32;
   // Lower goes first: what the next forward pass needs first. Ties go by generation order.
   int32_t priority = 0;
+  uint32_t since = 0;  // epoch of the first plan with it
+  // Each push adds to a running sum and is answered with it, without waiting for other workers: ReduceOp::kAccumulate,
+  // and never another. For fp32 and int32. An answer waits for workers that are more than `staleness` steps behind.
+  bool accumulates = false;
+  uint32_t staleness = kUnbounded;
 
   uint64_t bytes() const { return elements * size_of(type); }
   friend bool operator==(const Tensor&, const Tensor&) = default;
@@ -40,30 +46,42 @@ struct Partition {
   uint32_t tensor = 0;
   uint32_t owner = 0;   // member index
   uint64_t offset = 0;  // bytes from the start of the tensor, element aligned
-  uint32_t bytes = 0;   // 1 .. kMaxPartitionBytes
+  uint32_t bytes = 0;   // at least 1; an answer has at most kMaxPartitionBytes
+  // The epoch from which this owner has it, the tensor's or a later one, at most the plan's. Frames about it of earlier
+  // epochs are of another owner's time, and mean nothing any more: they are fenced off.
+  uint32_t since = 0;
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
+// A summer that is gone leaves its place empty, so that nobody else's number changes; another may come to take it.
 struct Member {
-  double bits_per_second = 0;  // each way; within the limits of model.h
+  double bits_per_second = 0;  // each way; within the limits of model.h. 0: this summer's place is empty
   std::string address;         // HOST:PORT of its summer; empty in a plan that is only computed
+  uint32_t since = 0;          // epoch in which it came: whoever has this place later is another
+  bool is_here() const { return bits_per_second > 0; }
   friend bool operator==(const Member&, const Member&) = default;
 };
+// Whether it is one and the same member, whatever its bandwidth now.
+inline bool is_same(const Member& a, const Member& b) { return a.since == b.since && a.address == b.address; }
 
 struct Plan {
-  uint32_t epoch = 0;  // version; 0: not agreed by anybody
-  // Frames of epochs in [fence, epoch] are accepted. A plan that only adds tensors keeps the fence of the one before; a
-  // plan that moves partitions raises it to its own epoch. fence <= epoch.
-  uint32_t fence = 0;
+  uint32_t epoch = 0;                     // version; 0: not agreed by anybody
   uint32_t workers = 0;                   // n
   uint32_t local_ranks = 1;               // g; n * g ranks take part in every sum
-  std::vector<Member> members;            // workers, then CPU summers: n + k
+  std::vector<Member> members;            // workers, then CPU summers and their empty places
   std::vector<Tensor> tensors;            // by id, in generation order
   std::vector<Partition> partitions;      // by tensor, then by offset; every byte exactly once
   std::vector<uint32_t> first_partition;  // per tensor, plus one past the end: size tensors.size() + 1
 
-  uint32_t summers() const { return static_cast<uint32_t>(members.size()) - workers; }
+  uint32_t summers() const;  // k: those that are here
   uint32_t ranks() const { return workers * local_ranks; }
+  // Of what an owner answers with: the partition, and where it accumulates a count (8) per worker.
+  uint32_t answer_bytes(const Partition& partition) const {
+    return partition.bytes + counts_bytes(tensors[partition.tensor]);
+  }
+  uint32_t counts_bytes(const Tensor& tensor) const { return tensor.accumulates ? workers * 8 : 0; }
+  // Index in `partitions`.
+  uint32_t index_of(uint32_t tensor, uint32_t partition) const { return first_partition[tensor] + partition; }
   std::span<const Partition> partitions_of(uint32_t tensor) const {
     return std::span(partitions)
         .subspan(first_partition[tensor], first_partition[tensor + 1] - first_partition[tensor]);

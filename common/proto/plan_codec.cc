@@ -17,10 +17,12 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
     return absl::InvalidArgumentError(
         absl::StrCat("tensor '", message.name(), "' has unknown data type ", message.type()));
   }
-  return plan::Tensor{message.name(), message.elements(), type, message.priority()};
+  const uint32_t staleness = message.has_staleness() ? message.staleness() : plan::kUnbounded;
+  return plan::Tensor{message.name(),  message.elements(),    type,     message.priority(),
+                      message.since(), message.accumulates(), staleness};
 }
 
-// The three lists fit together, and nothing larger than them is made of them.
+// The lists fit together, and nothing larger than them is made of them.
 absl::Status check_lists(const v1::Plan& message) {
   if (message.partition_counts_size() != message.tensors_size()) {
     return absl::InvalidArgumentError(absl::StrCat("invalid plan: ", message.partition_counts_size(),
@@ -29,10 +31,11 @@ absl::Status check_lists(const v1::Plan& message) {
   const auto& counts = message.partition_counts();
   const uint64_t total = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
   if (static_cast<uint64_t>(message.partition_bytes_size()) != total ||
-      static_cast<uint64_t>(message.owners_size()) != total) {
+      static_cast<uint64_t>(message.owners_size()) != total ||
+      static_cast<uint64_t>(message.owned_since_size()) != total) {
     return absl::InvalidArgumentError(absl::StrCat("invalid plan: ", total, " partitions by their counts, with ",
-                                                   message.partition_bytes_size(), " sizes and ", message.owners_size(),
-                                                   " owners"));
+                                                   message.partition_bytes_size(), " sizes, ", message.owners_size(),
+                                                   " owners and ", message.owned_since_size(), " epochs since when"));
   }
   return absl::OkStatus();
 }
@@ -44,6 +47,9 @@ void encode(const plan::Tensor& tensor, v1::Tensor* message) {
   message->set_elements(tensor.elements);
   message->set_type(static_cast<uint32_t>(tensor.type));
   message->set_priority(tensor.priority);
+  message->set_since(tensor.since);
+  message->set_accumulates(tensor.accumulates);
+  if (tensor.staleness != plan::kUnbounded) message->set_staleness(tensor.staleness);
 }
 
 absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages) {
@@ -59,13 +65,13 @@ absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::Repeate
 
 void encode(const plan::Plan& plan, v1::Plan* message) {
   message->set_epoch(plan.epoch);
-  message->set_fence(plan.fence);
   message->set_workers(plan.workers);
   message->set_local_ranks(plan.local_ranks);
   for (const plan::Member& member : plan.members) {
     v1::Member* encoded = message->add_members();
     encoded->set_bits_per_second(member.bits_per_second);
     encoded->set_address(member.address);
+    encoded->set_since(member.since);
   }
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());
@@ -73,9 +79,11 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
   }
   message->mutable_partition_bytes()->Reserve(static_cast<int>(plan.partitions.size()));
   message->mutable_owners()->Reserve(static_cast<int>(plan.partitions.size()));
+  message->mutable_owned_since()->Reserve(static_cast<int>(plan.partitions.size()));
   for (const plan::Partition& partition : plan.partitions) {
     message->add_partition_bytes(partition.bytes);
     message->add_owners(partition.owner);
+    message->add_owned_since(partition.since);
   }
 }
 
@@ -83,12 +91,11 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
   GLN_RETURN_IF_ERROR(check_lists(message));
   plan::Plan plan;
   plan.epoch = message.epoch();
-  plan.fence = message.fence();
   plan.workers = message.workers();
   plan.local_ranks = message.local_ranks();
   plan.members.reserve(static_cast<size_t>(message.members_size()));
   for (const v1::Member& member : message.members()) {
-    plan.members.push_back({member.bits_per_second(), member.address()});
+    plan.members.push_back({member.bits_per_second(), member.address(), member.since()});
   }
   GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
   plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));
@@ -99,7 +106,7 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
     uint64_t offset = 0;
     for (uint32_t i = 0; i < message.partition_counts(static_cast<int>(id)); ++i, ++next) {
       const uint32_t bytes = message.partition_bytes(next);
-      plan.partitions.push_back({id, message.owners(next), offset, bytes});
+      plan.partitions.push_back({id, message.owners(next), offset, bytes, message.owned_since(next)});
       offset += bytes;
     }
     plan.first_partition.push_back(static_cast<uint32_t>(plan.partitions.size()));

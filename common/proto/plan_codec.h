@@ -15,7 +15,7 @@
 namespace gleaner::proto {
 
 // The version that both ends of a stream must speak.
-inline constexpr uint32_t kProtocol = 1;
+inline constexpr uint32_t kProtocol = 2;
 
 // A plan of 2^24 partitions has about 100 MB; nothing longer is taken or sent.
 inline constexpr int kMaxMessageBytes = 256 << 20;

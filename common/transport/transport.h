@@ -28,6 +28,12 @@ struct Capabilities {
   bool checksums_payload = true;  // sender fills and receiver checks payload_crc
 };
 
+// How soon a peer that says nothing is asked, and given up.
+struct Patience {
+  absl::Duration ping_after = absl::Seconds(1);      // of silence of an open connection
+  absl::Duration idle_deadline = absl::Seconds(10);  // of silence, pings included: then it is closed
+};
+
 // Who is at the other end, known once the handshake is done.
 struct Peer {
   uint64_t job = 0;
@@ -86,6 +92,7 @@ struct ConnectOptions {
   wire::Secret secret{};
   absl::Duration timeout = absl::Seconds(5);  // for connection and handshake together
   void* context = nullptr;                    // becomes Connection::context at once
+  Patience patience;
 };
 
 class Transport {

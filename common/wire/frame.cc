@@ -17,11 +17,17 @@ uint32_t header_crc_of(const Header& header) {
   return crc32c(std::as_bytes(std::span(&header, 1)).first(kCheckedHeaderBytes));
 }
 
-bool carries_a_sum(FrameType type) { return type == FrameType::kPush || type == FrameType::kResult; }
+bool carries_numbers(FrameType type) {
+  return type == FrameType::kPush || type == FrameType::kResult || type == FrameType::kHand;
+}
+
+bool has_no_payload(FrameType type) {
+  return type == FrameType::kPing || type == FrameType::kPong || type == FrameType::kDefer || type == FrameType::kFetch;
+}
 
 uint32_t most_payload(FrameType type) {
   if (is_handshake(type)) return kMaxHandshakePayload;
-  if (type == FrameType::kPing || type == FrameType::kPong || type == FrameType::kDefer) return 0;
+  if (has_no_payload(type)) return 0;
   return kMaxPayloadBytes;
 }
 
@@ -34,10 +40,12 @@ absl::Status check_fields(const Header& header) {
                                                    " bytes of payload, at most ", most_payload(header.type),
                                                    " are possible"));
   }
-  if (header.reserved != 0 || header.reserved2 != 0) {
+  const bool is_result = header.type == FrameType::kResult;
+  const bool may_release = is_result || header.type == FrameType::kRelease;
+  if (header.reserved != 0 || (!is_result && header.sequence != 0) || (!may_release && header.released != 0)) {
     return absl::InvalidArgumentError("frame with reserved fields that are not zero");
   }
-  if (carries_a_sum(header.type) && (!is_valid(header.data_type) || !is_valid(header.op))) {
+  if (carries_numbers(header.type) && (!is_valid(header.data_type) || !is_valid(header.op))) {
     return absl::InvalidArgumentError(absl::StrCat(name_of(header.type), " frame with data type ",
                                                    static_cast<int>(header.data_type), " and op ",
                                                    static_cast<int>(header.op)));
@@ -118,6 +126,12 @@ absl::string_view name_of(FrameType type) {
       return "ACK";
     case FrameType::kDefer:
       return "DEFER";
+    case FrameType::kFetch:
+      return "FETCH";
+    case FrameType::kHand:
+      return "HAND";
+    case FrameType::kRelease:
+      return "RELEASE";
     case FrameType::kPing:
       return "PING";
     case FrameType::kPong:

@@ -19,7 +19,7 @@ namespace gleaner::wire {
 static_assert(std::endian::native == std::endian::little, "frames are little endian and copied as they are");
 
 inline constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"
-inline constexpr uint8_t kVersion = 1;
+inline constexpr uint8_t kVersion = 2;
 inline constexpr uint32_t kMaxPayloadBytes = uint32_t{4} << 20;
 inline constexpr uint32_t kMaxHandshakePayload = 512;  // of kHello to kReject
 
@@ -33,8 +33,14 @@ enum class FrameType : uint8_t {
   // Sums.
   kPush = 16,    // worker to owner: one worker's part of a partition at a step
   kResult = 17,  // owner to worker: the sum
-  kAck = 18,     // worker to owner: results it has; payload: PartitionKey[]
+  kAck = 18,     // worker to owner: how far it is with partitions; payload: PartitionKey[]
   kDefer = 19,   // owner to worker: no memory for that push now, send it again later; no payload
+  kFetch = 20,   // owner to worker: a result that an earlier owner made and some worker lacks is wanted; no payload
+  kHand = 21,    // worker to owner: that result
+  // Worker to owner: which results does every worker have? payload: PartitionKey[] of what it keeps from earlier
+  // owners,
+  // or none. Owner to worker: those numbered below `released`, and of these keys those in the payload.
+  kRelease = 22,
   // Liveness.
   kPing = 32,
   kPong = 33,
@@ -44,24 +50,25 @@ struct Header {
   uint32_t magic = kMagic;
   uint8_t version = kVersion;
   FrameType type = FrameType::kPing;
-  DataType data_type = DataType::kFloat32;  // kPush, kResult
-  ReduceOp op = ReduceOp::kSum;             // kPush, kResult
+  DataType data_type = DataType::kFloat32;  // kPush, kResult, kHand
+  ReduceOp op = ReduceOp::kSum;             // the same
   uint64_t job = 0;                         // job_number() of the job's name
   uint32_t epoch = 0;
   uint32_t sender = 0;  // member index
   uint32_t tensor = 0;
   uint32_t partition = 0;  // index within the tensor
   uint64_t step = 0;       // how many push_pulls of this tensor came before
-  uint64_t reserved = 0;   // zero; checked
+  uint32_t sequence = 0;   // kResult: of its owner's results; they may wrap around. Else zero; checked
+  uint32_t released = 0;   // kResult, kRelease: every worker has those before this one. Else zero; checked
   uint32_t payload_bytes = 0;
   uint32_t payload_crc = 0;
-  uint32_t reserved2 = 0;  // zero; checked
+  uint32_t reserved = 0;  // zero; checked
   uint32_t header_crc = 0;
 };
 static_assert(sizeof(Header) == 64);
 static_assert(std::has_unique_object_representations_v<Header>);
 
-// One entry of a kAck payload.
+// One entry of a kAck payload: the worker has all results of this partition before `step`.
 struct PartitionKey {
   uint64_t step = 0;
   uint32_t tensor = 0;
@@ -80,8 +87,8 @@ uint32_t crc32c(ConstBytes bytes, uint32_t before = 0);
 void seal(Header& header, ConstBytes payload);
 
 // Checks magic, version, header_crc, known type, payload size for the type, reserved fields; InvalidArgument (DataLoss
-// for the checksum) says what is wrong. A kPush or kResult also has a valid data type and op. Nothing in `bytes` is
-// trusted; never reads past kHeaderBytes.
+// for the checksum) says what is wrong. A kPush, kResult or kHand also has a valid data type and op. Nothing in `bytes`
+// is trusted; never reads past kHeaderBytes.
 absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
 
 // DataLoss when the payload does not match the header's payload_crc.

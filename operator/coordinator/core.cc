@@ -1,17 +1,11 @@
 #include "operator/coordinator/core.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/faults.h"
 #include "common/plan/partitioner.h"
 
 namespace gleaner::coordinator {
-namespace {
-
-constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
-
-}  // namespace
 
 Core::Core(const Options& options, absl::Duration now, Origin origin)
     : options_(options),
@@ -22,6 +16,7 @@ Core::Core(const Options& options, absl::Duration now, Origin origin)
       roster_(options),
       declarations_(&roster_),
       session_(origin_.session),
+      highest_epoch_(origin_.epoch),
       reports_(roster_.ranks()) {}
 
 std::optional<uint32_t> Core::heard(StreamId stream, absl::Duration now) {
@@ -47,7 +42,12 @@ void Core::fail(const absl::Status& status, std::optional<uint32_t> culprit, Act
 }
 
 void Core::lost(uint32_t seat, absl::string_view why, Actions& actions) {
-  fail(absl::UnavailableError(absl::StrCat(roster_.located(seat), " is lost: ", why)), seat, actions);
+  fail_by_loss(absl::UnavailableError(absl::StrCat(roster_.located(seat), " is lost: ", why)), seat, actions);
+}
+
+void Core::fail_by_loss(const absl::Status& status, uint32_t seat, Actions& actions) {
+  if (!outcome_.has_value()) failed_by_loss_ = true;
+  fail(status, seat, actions);
 }
 
 void Core::stop(const absl::Status& why, Actions& actions) { fail(why, std::nullopt, actions); }
@@ -64,6 +64,7 @@ double Core::bandwidth_of(uint32_t member) const {
   const bool worker = member < options_.workers;
   const auto& list = worker ? options_.worker_bits_per_second : options_.summer_bits_per_second;
   const uint32_t seat = roster_.seat_of_member(member);
+  if (roster_[seat].bits_per_second > 0) return roster_[seat].bits_per_second;
   if (const uint32_t index = roster_.index_of(seat); index < list.size()) return list[index];
   if (options_.bits_per_second > 0) return options_.bits_per_second;
   const double own = roster_[seat].identity.bits_per_second;
@@ -79,33 +80,51 @@ void Core::propose_first(absl::Duration now, Actions& actions) {
   }
   auto plan = plan::make_plan(fleet, {}, {options_.partition_bytes});
   if (!plan.ok()) return fail(plan.status(), std::nullopt, actions);
-  for (uint32_t member = 0; member < members; ++member) {
-    plan->members[member].address = roster_[roster_.seat_of_member(member)].identity.address;
-  }
+  plan->epoch = highest_epoch_ + 1;
+  plan->members = members_wanted(plan->epoch);
   plan->local_ranks = options_.local_ranks;
-  plan->epoch = highest_epoch_ + 1;
-  plan->fence = plan->epoch;
-  propose(*std::move(plan), now, actions);
+  propose(*std::move(plan), Why::kNeeded, now, actions);
 }
 
+// The next plan there is a reason for.
 void Core::propose_next(absl::Duration now, Actions& actions) {
-  if (agreed_.empty() || proposed_ != nullptr || committed_->epoch == 0 || outcome_.has_value()) return;
-  auto plan = plan::extend_plan(*committed_, std::exchange(agreed_, {}), {options_.partition_bytes});
-  if (!plan.ok()) return fail(plan.status(), std::nullopt, actions);
-  plan->epoch = highest_epoch_ + 1;
-  plan->fence = committed_->fence;
-  propose(*std::move(plan), now, actions);
+  if (proposed_ != nullptr || recovering_ || committed_->epoch == 0 || outcome_.has_value()) return;
+  if (GLN_INJECT("coordinator: the next plan waits for a tick")) return;
+  const uint32_t epoch = highest_epoch_ + 1;
+  const bool recovers = is_anybody_lost() && !ending_;
+  plan::Plan plan = *committed_;
+  Why why = Why::kNeeded;
+  if (recovers) {
+    why = Why::kRecovery;
+    plan = plan::reassign(*committed_, members_left(), epoch, plan::Reassign::kLost);
+  } else if (agreed_.empty()) {
+    std::vector<plan::Member> wanted = members_wanted(epoch);
+    const bool changes = uneven_ || wanted != committed_->members;
+    if (!changes || ending_ || now < next_change_) return;
+    why = Why::kFaster;
+    plan = plan::reassign(*committed_, std::move(wanted), epoch, plan::Reassign::kAll);
+  }
+  if (!agreed_.empty()) {
+    auto extended = plan::extend_plan(plan, agreed_, {options_.partition_bytes}, epoch);
+    if (!extended.ok()) return fail(extended.status(), std::nullopt, actions);
+    plan = *std::move(extended);
+  }
+  proposed_tensors_ = agreed_.size();
+  propose(std::move(plan), why, now, actions);
 }
 
-void Core::propose(plan::Plan plan, absl::Duration now, Actions& actions) {
+void Core::propose(plan::Plan plan, Why why, absl::Duration now, Actions& actions) {
   proposed_ = std::make_shared<const plan::Plan>(std::move(plan));
   proposed_at_ = now;
+  proposed_why_ = why;
   highest_epoch_ = proposed_->epoch;
-  tell_everyone(Prepare{proposed_}, actions);
+  tell_part_of(*proposed_, Prepare{proposed_}, actions);
 }
 
 bool Core::is_awaited(uint32_t seat) const {
-  return roster_[seat].state != Seat::State::kLeft && roster_[seat].acknowledged < proposed_->epoch;
+  if (seat == 0 && GLN_MUTATION("a plan is committed without a worker's word")) return false;
+  return roster_[seat].state != Seat::State::kLeft && roster_[seat].acknowledged < proposed_->epoch &&
+         is_part_of(*proposed_, seat);
 }
 
 // Goes on at the seat where it stopped last, which may still be awaited: a round of all seats only when nobody is.
@@ -130,7 +149,10 @@ void Core::on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, 
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
   if (proposed_ == nullptr || epoch != proposed_->epoch) {
-    if (epoch <= highest_epoch_) return;  // said once more, or of a plan that another coordinator gave up
+    if (epoch <= highest_epoch_) {  // said once more, or of a plan that was given up, perhaps by another coordinator
+      GLN_RARE("coordinator: an acknowledgement comes too late");
+      return;
+    }
     return fail(absl::InternalError(absl::StrCat(roster_.located(*seat), " acknowledged the plan of epoch ", epoch,
                                                  ", which nobody proposed")),
                 *seat, actions);
@@ -142,16 +164,24 @@ void Core::on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, 
 
 void Core::commit_if_acknowledged(absl::Duration now, Actions& actions) {
   if (proposed_ == nullptr || outcome_.has_value() || is_anybody_awaited()) return;
-  committed_ = std::exchange(proposed_, nullptr);
-  tell_everyone(Commit{committed_->epoch}, actions);
-  actions.notes.push_back(absl::StrCat("plan committed: epoch ", committed_->epoch, ", ", committed_->tensors.size(),
-                                       " tensors in ", committed_->partitions.size(), " partitions"));
+  const std::shared_ptr<const plan::Plan> before = std::exchange(committed_, std::exchange(proposed_, nullptr));
+  tell_part_of(*committed_, Commit{committed_->epoch}, actions);
+  actions.notes.push_back(absl::StrCat("plan committed: epoch ", committed_->epoch, ", ", committed_->summers(),
+                                       " summers, ", committed_->tensors.size(), " tensors in ",
+                                       committed_->partitions.size(), " partitions"));
+  agreed_.erase(agreed_.begin(), agreed_.begin() + static_cast<ptrdiff_t>(std::exchange(proposed_tensors_, 0)));
+  after_commit(*before, now, actions);
   propose_next(now, actions);
 }
 
 void Core::on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
+  const std::string reason = absl::StrCat("it can't follow the plan of epoch ", epoch, ": ", why.message());
+  if (roster_.is_summer(*seat)) return remove_summer(*seat, reason, now, actions);
+  if (proposed_ != nullptr && epoch == proposed_->epoch && proposed_why_ == Why::kFaster) {
+    return give_up_change(absl::StrCat(roster_.located(*seat), ": ", reason), now, actions);
+  }
   fail({why.ok() ? absl::StatusCode::kUnknown : why.code(),
         absl::StrCat(roster_.located(*seat), " can't follow the plan of epoch ", epoch, ": ", why.message())},
        *seat, actions);
@@ -185,33 +215,68 @@ void Core::on_report(StreamId stream, const Report& report, absl::Duration now) 
 void Core::on_fault(StreamId stream, uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
+  if (recovering_ && member >= options_.workers && member < plan::kMaxMembers) {
+    GLN_RARE("coordinator: a summer is out of reach while the job is being taken up");
+    accused_.emplace(member, absl::StrCat(roster_.name(*seat), " reports: ", why.message()));
+    return;
+  }
   if (member >= options_.workers + summers()) {
     return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " can't go on: ", why.message())), *seat,
                 actions);
   }
   const uint32_t accused = roster_.seat_of_member(member);
+  if (roster_.is_summer(accused)) {
+    return remove_summer(accused, absl::StrCat(roster_.name(*seat), " reports: ", why.message()), now, actions);
+  }
   lost(accused, absl::StrCat(roster_.name(*seat), " reports: ", why.message()), actions);
 }
 
-void Core::on_left(StreamId stream, const absl::Status& status, absl::Duration now, Actions& actions) {
+void Core::on_left(StreamId stream, const absl::Status& status, uint32_t epoch, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
+  if (roster_.is_summer(*seat) && !status.ok()) {
+    return remove_summer(*seat, absl::StrCat("it ends: ", status.message()), now, actions);
+  }
+  if (roster_.is_summer(*seat) && has_begun()) {
+    roster_[*seat].leaving = true;
+    actions.notes.push_back(absl::StrCat(roster_.located(*seat), " wants to leave"));
+    next_change_ = now;
+    if (ending_ || !is_part_of(*committed_, *seat)) return let_go(*seat, actions);
+    return propose_next(now, actions);
+  }
+  if (roster_.is_summer(*seat)) {
+    let_go(*seat, actions);
+    return begin_if_all_here(now, actions);
+  }
+  if (status.ok() && recovering_) {
+    GLN_RARE("coordinator: a worker leaves while the job is being taken up");
+    roster_[*seat].leaving = true;
+    roster_[*seat].leaves_at = epoch;
+    return;
+  }
+  if (status.ok() && epoch < committed_->epoch && !GLN_MUTATION("a worker leaves though it is behind")) {
+    GLN_RARE("coordinator: a worker leaves before it has heard of a plan");
+    return;
+  }
+  if (status.ok() && has_begun()) return leave_well(*seat, now, actions);
   roster_.vacate(*seat, Seat::State::kLeft, now);
   actions.sends.push_back({stream, Goodbye{}});
-  if (!status.ok()) {
-    return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " left with an error: ", status.message())),
-                *seat, actions);
-  }
-  if (roster_.is_summer(*seat) || !has_begun()) {
-    return fail(absl::UnavailableError(absl::StrCat(roster_.located(*seat), " left before the job ",
-                                                    has_begun() ? "was over" : "had begun")),
-                *seat, actions);
-  }
-  actions.notes.push_back(absl::StrCat(roster_.name(*seat), " left"));
+  fail_by_loss(absl::UnavailableError(
+                   status.ok() ? absl::StrCat(roster_.located(*seat), " left before the job had begun")
+                               : absl::StrCat(roster_.located(*seat), " left with an error: ", status.message())),
+               *seat, actions);
+}
+
+void Core::leave_well(uint32_t seat, absl::Duration now, Actions& actions) {
+  tell(seat, Goodbye{}, actions);
+  roster_.vacate(seat, Seat::State::kLeft, now);
+  actions.notes.push_back(absl::StrCat(roster_.name(seat), " left"));
   after_leaving(now, actions);
 }
 
 void Core::after_leaving(absl::Duration now, Actions& actions) {
+  if (!std::exchange(ending_, true)) tell_everyone(Ending{}, actions);
+  if (proposed_ != nullptr && proposed_why_ != Why::kNeeded) withdraw_proposal();
   check_declarations(now, actions);
   commit_if_acknowledged(now, actions);
   finish_if_all_left(actions);
@@ -228,103 +293,16 @@ void Core::finish_if_all_left(Actions& actions) {
 void Core::on_disconnected(StreamId stream, const absl::Status& why, Actions& actions) {
   const std::optional<uint32_t> seat = roster_.seat_of(stream);
   if (!seat.has_value() || outcome_.has_value() || roster_[*seat].state != Seat::State::kPresent) return;
+  if (recovering_ && !roster_.is_summer(*seat) && roster_[*seat].leaving) return leave_well(*seat, last_tick_, actions);
   if (absl::IsUnavailable(why) && away(*seat, why.message(), last_tick_, actions)) return;
+  if (roster_.is_summer(*seat)) return remove_summer(*seat, why.message(), last_tick_, actions);
   lost(*seat, why.message(), actions);
-}
-
-void Core::on_tick(absl::Duration now, Actions& actions) {
-  if (outcome_.has_value()) return;
-  if (now - last_tick_ > options_.deadline / 2) {
-    // It was the coordinator that slept; what the members said meanwhile is still to be read.
-    for (uint32_t seat = 0; seat < roster_.size(); ++seat) roster_[seat].last_heard = roster_[seat].away_since = now;
-  }
-  last_tick_ = now;
-  check_start(now, actions);
-  check_silence(now, actions);
-  check_declarations(now, actions);
-  if (now - last_heartbeat_ >= kHeartbeatEvery && !outcome_.has_value()) {
-    last_heartbeat_ = now;
-    tell_everyone(Heartbeat{}, actions);
-  }
-}
-
-void Core::check_start(absl::Duration now, Actions& actions) {
-  if (committed_->epoch == 0 && proposed_ == nullptr) {
-    if (now - started_ <= options_.start_timeout) return;
-    const std::string within = absl::StrCat(" within ", absl::FormatDuration(options_.start_timeout));
-    const std::vector<uint32_t> missing = roster_.missing();
-    if (missing.empty()) {
-      return fail(absl::DeadlineExceededError(absl::StrCat("nobody who came back told the plan in force", within)),
-                  asked_, actions);
-    }
-    return fail(
-        absl::DeadlineExceededError(
-            recovering_
-                ? absl::StrCat(roster_.names(missing), " did not come back", within, " of the coordinator's restart")
-                : absl::StrCat(roster_.names(missing), " did not join", within,
-                               "; are they running, with this coordinator's address and the job's token?")),
-        missing.front(), actions);
-  }
-  if (proposed_ == nullptr || now - proposed_at_ <= options_.deadline) return;
-  const std::vector<uint32_t> silent = unacknowledged();
-  fail(absl::DeadlineExceededError(absl::StrCat(roster_.names(silent), " did not acknowledge the plan of epoch ",
-                                                proposed_->epoch, " within ", absl::FormatDuration(options_.deadline))),
-       silent.front(), actions);
-}
-
-void Core::check_silence(absl::Duration now, Actions& actions) {
-  for (uint32_t seat = 0; seat < roster_.size() && !outcome_.has_value(); ++seat) {
-    const Seat& member = roster_[seat];
-    if (member.state == Seat::State::kPresent && now - member.last_heard > options_.deadline) {
-      const std::string why = absl::StrCat("it has said nothing for ", absl::FormatDuration(options_.deadline));
-      const StreamId stream = member.stream;
-      if (away(seat, why, now, actions)) {
-        actions.sends.push_back({stream, Rejected{absl::UnavailableError(why)}});
-      } else {
-        lost(seat, why, actions);
-      }
-    } else if (member.state == Seat::State::kAway && !recovering_ &&
-               now - member.away_since > options_.return_timeout) {
-      lost(seat,
-           absl::StrCat("its connection broke, and it did not come back within ",
-                        absl::FormatDuration(options_.return_timeout)),
-           actions);
-    }
-  }
-}
-
-void Core::check_declarations(absl::Duration now, Actions& actions) {
-  const std::optional<absl::Duration> since = declarations_.oldest_pending();
-  if (!since.has_value() || outcome_.has_value()) {
-    warned_of_declaration_ = false;
-    return;
-  }
-  const bool late = now - *since > options_.declare_timeout;
-  // With every Declare: who is missing is looked up only when it matters.
-  const std::vector<uint32_t> missing =
-      late || roster_.left_ranks() > 0 ? declarations_.missing() : std::vector<uint32_t>();
-  for (const uint32_t rank : missing) {
-    if (roster_[rank].state != Seat::State::kLeft) continue;
-    return fail(absl::FailedPreconditionError(
-                    absl::StrCat(declarations_.describe_pending(), "; ", roster_.name(rank), " has left the job")),
-                rank, actions);
-  }
-  if (late) {
-    return fail(absl::DeadlineExceededError(absl::StrCat(declarations_.describe_pending(), " within ",
-                                                         absl::FormatDuration(options_.declare_timeout),
-                                                         "; every rank must declare the same tensors")),
-                missing.front(), actions);
-  }
-  if (now - *since > options_.deadline && !std::exchange(warned_of_declaration_, true)) {
-    actions.warnings.push_back(
-        absl::StrCat(declarations_.describe_pending(), " for ", absl::FormatDuration(options_.deadline)));
-  }
 }
 
 Summary Core::summary() const {
   Summary summary = summarize(*committed_, reports_);
   summary.workers = options_.workers;
-  summary.summers = summers();
+  summary.summers = committed_->epoch > 0 ? committed_->summers() : summers();
   summary.local_ranks = options_.local_ranks;
   summary.succeeded = outcome_.has_value() && outcome_->ok();
   if (outcome_.has_value()) summary.error = std::string(outcome_->message());

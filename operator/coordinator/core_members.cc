@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/faults.h"
 #include "common/base/status_macros.h"
 #include "common/proto/plan_codec.h"
 #include "operator/coordinator/core.h"
@@ -31,7 +32,7 @@ absl::Status Core::tell_outcome(StreamId stream, const std::optional<Resume>& re
   // It may have ended before anybody came back to show a session.
   const bool is_ours = resume.has_value() && (resume->session == session_ || (origin_.may_resume && !has_begun()));
   if (!is_ours) return absl::FailedPreconditionError("this job has ended");
-  actions.sends.push_back({stream, Welcome{resume->member, summers(), resume->session}});
+  actions.sends.push_back({stream, Welcome{resume->member, summers(), resume->session, origin_.term}});
   if (outcome_->ok()) {
     actions.sends.push_back({stream, Finished{}});
   } else {
@@ -43,7 +44,8 @@ absl::Status Core::tell_outcome(StreamId stream, const std::optional<Resume>& re
 void Core::welcome(uint32_t seat, const std::string& session, Actions& actions) {
   roster_[seat].welcomed_member = roster_.member_of(seat);
   roster_[seat].welcomed_session = session;
-  tell(seat, Welcome{roster_[seat].welcomed_member, summers(), session}, actions);
+  tell(seat, Welcome{roster_[seat].welcomed_member, summers(), session, origin_.term}, actions);
+  if (ending_) tell(seat, Ending{}, actions);
 }
 
 absl::Status Core::let_in(StreamId stream, const Identity& identity, const std::string& session, absl::Duration now,
@@ -51,10 +53,18 @@ absl::Status Core::let_in(StreamId stream, const Identity& identity, const std::
   if (recovering_ && recalled_ == nullptr && identity.role == Role::kSummer) {
     return absl::UnavailableError("this job is being taken up by a new coordinator; try again");
   }
+  const bool known = !identity.index.has_value() || roster_.seat_of_index(Role::kSummer, *identity.index).has_value();
+  if (identity.role == Role::kSummer && origin_.may_resume && !has_begun() && !known) {
+    return absl::UnavailableError("this job has not begun, and begins without this summer; try again");
+  }
+  if (identity.role == Role::kSummer && has_begun()) return let_in_late(stream, identity, now, actions);
   GLN_ASSIGN_OR_RETURN(const uint32_t seat, roster_.find(identity));
   const Seat::State state = roster_[seat].state;
   const bool was_expected = state == Seat::State::kEmpty || state == Seat::State::kAway;
   const bool moved = proposed_ != nullptr && identity.address != roster_[seat].identity.address;
+  // One that the first plan, on its way, does without.
+  const bool left_out = moved || (proposed_ != nullptr && state == Seat::State::kVacant);
+  if (roster_.is_summer(seat) && left_out) return let_in_late(stream, identity, now, actions);
   if (was_expected && (has_begun() || moved)) {
     lost(seat, has_begun() ? kAnew : "it came back with another address", actions);
     return *outcome_;
@@ -104,6 +114,10 @@ absl::Status Core::set_summers(uint32_t summers, absl::Duration now, Actions& ac
 
 absl::Status Core::take_back(StreamId stream, const Identity& identity, const Resume& resume, absl::Duration now,
                              Actions& actions) {
+  if (resume.term > origin_.term) {
+    GLN_RARE("coordinator: a member of its successor comes to the one that was replaced");
+    return absl::UnavailableError("another coordinator has taken up this job since");
+  }
   if (!has_begun()) {
     if (resume.committed == 0) {
       // As good as new, unless somebody comes who has a plan in force.
@@ -124,16 +138,24 @@ absl::Status Core::take_back(StreamId stream, const Identity& identity, const Re
     return absl::FailedPreconditionError("this member comes from another run of the job");
   }
   if (!recovering_ && resume.committed > committed_->epoch) {
+    GLN_RARE("coordinator: a member is further than its coordinator");
     return absl::UnavailableError(absl::StrCat("this coordinator is at epoch ", committed_->epoch,
                                                ", the member at epoch ", resume.committed,
                                                ": another coordinator has gone on"));
   }
-  GLN_ASSIGN_OR_RETURN(const uint32_t seat,
-                       roster_.find_again(identity, resume.member, recovering_ && recalled_ == nullptr));
+  GLN_ASSIGN_OR_RETURN(const uint32_t seat, find_again(identity, resume));
   GLN_RETURN_IF_ERROR(roster_.take(seat, stream, identity, now));
+  highest_epoch_ = std::max({highest_epoch_, resume.committed, resume.prepared});
   roster_[seat].committed = resume.committed;
   roster_[seat].digest = resume.plan_digest;
-  highest_epoch_ = std::max({highest_epoch_, resume.committed, resume.prepared});
+  if (roster_.is_summer(seat)) {
+    const plan::Plan* const known = recovering_ ? recalled_.get() : committed_.get();
+    if (known != nullptr && resume.committed > 0 && !fits(seat, *known)) {
+      turn_away(seat, *known, now, actions);
+      go_on_if_all_back(now, actions);
+      return absl::OkStatus();
+    }
+  }
   welcome(seat, session_, actions);
   actions.notes.push_back(
       absl::StrCat(roster_.located(seat), " is back, at epoch ", resume.committed,
@@ -162,104 +184,46 @@ void Core::begin_recovery(const std::string& session, Actions& actions) {
   }
 }
 
-void Core::check_digest(uint32_t seat, Actions& actions) {
-  const Seat& back = roster_[seat];
-  const auto differs = [&](absl::string_view other) {
-    fail(absl::FailedPreconditionError(absl::StrCat(roster_.located(seat), " and ", other,
-                                                    " follow different plans of epoch ", back.committed,
-                                                    "; nobody can say which one is right")),
-         seat, actions);
-  };
-  if (back.committed == 0 || outcome_.has_value()) return;
-  if (!recovering_) {
-    if (back.committed == committed_->epoch && back.digest != proto::digest(*committed_)) differs("the others");
-    return;
+// The seat of a member that has a plan, or was told one. A summer that is no part of the job any more may join as a new
+// one.
+absl::StatusOr<uint32_t> Core::find_again(const Identity& identity, const Resume& resume) {
+  const bool plan_is_unknown = recovering_ && recalled_ == nullptr;
+  absl::StatusOr<uint32_t> seat = roster_.find_again(identity, resume.member, plan_is_unknown);
+  if (identity.role != Role::kSummer) return seat;
+  if (!seat.ok()) {
+    return absl::Status(plan_is_unknown ? absl::StatusCode::kUnavailable : absl::StatusCode::kAborted,
+                        seat.status().message());
   }
-  for (uint32_t other = 0; other < roster_.size(); ++other) {
-    if (roster_[other].state != Seat::State::kPresent || roster_[other].committed != back.committed) continue;
-    if (roster_[other].digest != back.digest) return differs(roster_.located(other));
-    if (other != seat) return;  // which was compared with the rest when it came
-  }
-}
-
-void Core::ask_for_plan(Actions& actions) {
-  if (!recovering_ || outcome_.has_value()) return;
-  std::optional<uint32_t> best;
-  for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
-    if (roster_[seat].state != Seat::State::kPresent) continue;
-    if (!best.has_value() || roster_[seat].committed > roster_[*best].committed) best = seat;
-  }
-  if (asked_.has_value() && roster_[*asked_].state != Seat::State::kPresent) asked_ = std::nullopt;
-  const uint32_t known = recalled_ == nullptr ? 0 : recalled_->epoch;
-  const uint32_t asked = asked_.has_value() ? roster_[*asked_].committed : 0;
-  if (!best.has_value() || roster_[*best].committed <= std::max(known, asked)) return;
-  asked_ = best;
-  tell(*best, Recall{}, actions);
-}
-
-void Core::on_recalled(StreamId stream, plan::Plan plan, absl::Duration now, Actions& actions) {
-  const std::optional<uint32_t> seat = heard(stream, now);
-  if (!seat.has_value() || !recovering_ || (recalled_ != nullptr && plan.epoch <= recalled_->epoch)) return;
-  const bool is_ours = plan.workers == options_.workers && plan.local_ranks == options_.local_ranks;
-  if (plan.epoch != roster_[*seat].committed || proto::digest(plan) != roster_[*seat].digest || !is_ours) {
-    return fail(absl::InternalError(absl::StrCat(roster_.located(*seat), " told a plan of epoch ", plan.epoch, " for ",
-                                                 plan.workers, " workers that is not the one it said it follows")),
-                *seat, actions);
-  }
-  for (uint32_t other = roster_.ranks() + plan.summers(); other < roster_.size(); ++other) {
-    if (roster_[other].state != Seat::State::kPresent) continue;
-    return fail(absl::InternalError(absl::StrCat(roster_.located(other), " is not in the plan of epoch ", plan.epoch,
-                                                 " that ", roster_.located(*seat), " follows")),
-                other, actions);
-  }
-  roster_.fit_summers(plan.summers());
-  recalled_ = std::make_shared<const plan::Plan>(std::move(plan));
-  // Those still missing are named with their addresses.
-  for (uint32_t member = 0; member < recalled_->members.size(); ++member) {
-    std::string& address = roster_[roster_.seat_of_member(member)].identity.address;
-    if (address.empty()) address = recalled_->members[member].address;
-  }
-  asked_ = std::nullopt;
-  go_on_if_all_back(now, actions);
-}
-
-void Core::go_on_if_all_back(absl::Duration now, Actions& actions) {
-  if (!recovering_ || recalled_ == nullptr || outcome_.has_value() || !roster_.complete()) return;
-  for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
-    if (roster_[seat].state == Seat::State::kPresent && roster_[seat].committed > recalled_->epoch) return;
-  }
-  recovering_ = false;
-  committed_ = std::exchange(recalled_, nullptr);
-  actions.notes.push_back(absl::StrCat("everybody is back: plan of epoch ", committed_->epoch, ", ",
-                                       committed_->tensors.size(), " tensors"));
-  for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);
-  declarations_.adopt(committed_->tensors);
-  for (const Declared& early : std::exchange(declared_early_, {})) {
-    if (!outcome_.has_value()) declare(early.seat, early.tensors, now, actions);
-  }
-  propose_next(now, actions);
-  check_declarations(now, actions);
-}
-
-// What it missed. Its acknowledgement of a plan that all others have followed already changes nothing.
-void Core::catch_up(uint32_t seat, Actions& actions) {
-  if (outcome_.has_value()) return;
-  if (roster_[seat].committed < committed_->epoch) {
-    tell(seat, Prepare{committed_}, actions);
-    tell(seat, Commit{committed_->epoch}, actions);
-  }
-  if (proposed_ != nullptr) tell(seat, Prepare{proposed_}, actions);
+  const Seat& found = roster_[*seat];
+  const bool is_its_own = found.identity.address.empty() || found.identity.address == identity.address;
+  if (found.state != Seat::State::kVacant && is_its_own) return seat;
+  GLN_RARE("coordinator: one that was taken for lost is back");
+  if (plan_is_unknown) return absl::UnavailableError("this job is being taken up by a new coordinator; try again");
+  return absl::AbortedError(
+      absl::StrCat(roster_.name(*seat), " was taken for lost, and the job has gone on without it"));
 }
 
 // --- going
 
 // Whether this member may come back.
 bool Core::away(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions) {
-  if (!recovering_ && options_.return_timeout <= absl::ZeroDuration()) return false;
+  const bool comes_back = !session_.empty();  // members without one don't look for the coordinator again
+  if (!recovering_ && (options_.return_timeout <= absl::ZeroDuration() || !comes_back)) return false;
   roster_.vacate(seat, Seat::State::kAway, now);
   actions.warnings.push_back(absl::StrCat(roster_.located(seat), ": ", why, "; waiting for it to come back"));
   ask_for_plan(actions);
   return true;
+}
+
+void Core::summer_ended(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions) {
+  if (roster_[seat].takes_part()) {
+    return remove_summer(seat, why, now, actions);
+  }
+  if (roster_[seat].state != Seat::State::kEmpty) return;
+  GLN_RARE("coordinator: a summer has ended that is waited for");
+  roster_.vacate(seat, Seat::State::kVacant, now);
+  go_on_if_all_back(now, actions);
+  begin_if_all_here(now, actions);
 }
 
 void Core::on_ended(Role role, uint32_t index, const absl::Status& how, absl::Duration now, Actions& actions) {
@@ -270,6 +234,9 @@ void Core::on_ended(Role role, uint32_t index, const absl::Status& how, absl::Du
   for (uint32_t seat = *first; seat < end; ++seat) known = known && roster_[seat].state == Seat::State::kLeft;
   if (known) return;
   const bool may_have_begun = has_begun() || origin_.may_resume;
+  if (role == Role::kSummer && may_have_begun) {
+    return summer_ended(*first, how.ok() ? "it has ended" : how.message(), now, actions);
+  }
   if (!how.ok()) return lost(*first, how.message(), actions);
   if (role == Role::kSummer) return lost(*first, "it ended before the job was over", actions);
   if (!may_have_begun) return lost(*first, "it ended before the job had begun", actions);

@@ -9,7 +9,14 @@ namespace gleaner::coordinator {
 namespace {
 
 std::string shape(const plan::Tensor& tensor) {
-  return absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type));
+  std::string text = absl::StrCat(tensor.elements, " elements of ", name_of(tensor.type));
+  if (tensor.accumulates) absl::StrAppend(&text, ", accumulated");
+  if (tensor.staleness != plan::kUnbounded) absl::StrAppend(&text, " with a staleness of ", tensor.staleness);
+  return text;
+}
+
+bool is_alike(const plan::Tensor& a, const plan::Tensor& b) {
+  return a.elements == b.elements && a.type == b.type && a.accumulates == b.accumulates && a.staleness == b.staleness;
 }
 
 }  // namespace
@@ -32,7 +39,7 @@ absl::Status Declarations::declare(uint32_t rank, const plan::Tensor& tensor, ab
     entry = {tensor, rank, now, 0, 0, std::vector<bool>(roster_.ranks())};
     pending_.push_back(tensor.name);
   }
-  if (entry.tensor.elements != tensor.elements || entry.tensor.type != tensor.type) return differs(entry, rank, tensor);
+  if (!is_alike(entry.tensor, tensor)) return differs(entry, rank, tensor);
   if (entry.by.empty() || entry.by[rank]) return absl::OkStatus();
   entry.by[rank] = true;
   if (rank == 0) {

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
+#include "common/wire/handshake.h"
 #include "operator/coordinator/job_messages.h"
 
 namespace gleaner::coordinator {
@@ -14,16 +16,23 @@ constexpr absl::Duration kIdleTickEvery = absl::Milliseconds(500);  // nobody is
 constexpr absl::Duration kSlowTickEvery = absl::Seconds(1);         // metrics, and what reports changed
 constexpr absl::Duration kLinger = absl::Seconds(2);                // for everyone to hear how it ended
 
+std::string round_secret(const Service::JobOptions& options, const std::string& nonce) {
+  const wire::Secret secret =
+      wire::derive_secret(options.data_secret, options.options.job,
+                          ConstBytes(reinterpret_cast<const std::byte*>(nonce.data()), nonce.size()));
+  return {secret.begin(), secret.end()};
+}
+
 }  // namespace
 
-Job::Job(const Env& env, Service::JobOptions options, std::string nonce, std::string session,
+Job::Job(const Env& env, Service::JobOptions options, std::string nonce, std::string session, uint64_t term,
          std::shared_ptr<Metrics> metrics)
     : env_(env),
       options_(std::move(options)),
       nonce_(std::move(nonce)),
       metrics_(std::move(metrics)),
-      core_(options_.options, now(), {std::move(session), options_.may_resume}) {
-  if (metrics_ != nullptr) metrics_->update(core_);
+      rounds_(options_.options, now(), {std::move(session), options_.may_resume, 0, term}) {
+  update_metrics();
 }
 
 void Job::admit(std::shared_ptr<Stream> stream, Nonces nonces, const Identity& identity,
@@ -31,7 +40,7 @@ void Job::admit(std::shared_ptr<Stream> stream, Nonces nonces, const Identity& i
   const StreamId id = stream->id();
   peers_[id] = {std::move(stream), std::move(nonces)};
   if (identity.role == Role::kObserver) return admit_observer(id);
-  core_.on_joined(id, identity, resume, now(), actions_);
+  rounds_.on_joined(id, identity, resume, now(), actions_);
   carry_out();
 }
 
@@ -48,47 +57,52 @@ void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
   switch (message.kind_case()) {
     case Kind::kDeclare: {
       const auto tensors = proto::decode(message.declare().tensors());
-      if (tensors.ok()) return core_.on_declared(stream, *tensors, now(), actions_);
-      return core_.on_disconnected(stream, tensors.status(), actions_);
+      if (tensors.ok()) return rounds_.core().on_declared(stream, *tensors, now(), actions_);
+      return rounds_.on_disconnected(stream, tensors.status(), actions_);
     }
     case Kind::kAcknowledge:
-      return core_.on_acknowledged(stream, message.acknowledge().epoch(), now(), actions_);
+      return rounds_.core().on_acknowledged(stream, message.acknowledge().epoch(), now(), actions_);
     case Kind::kRefuse:
-      return core_.on_refused(stream, message.refuse().epoch(), proto::decode(message.refuse().why()), now(), actions_);
+      return rounds_.core().on_refused(stream, message.refuse().epoch(), proto::decode(message.refuse().why()), now(),
+                                       actions_);
     case Kind::kReport: {
       const v1::Report& report = message.report();
       reported_ = true;
       tracing_.on_report(report.steps(), trace_sends_);
-      return core_.on_report(stream, {report.steps(), report.bytes(), report.communication_seconds()}, now());
+      return rounds_.core().on_report(stream, {report.steps(), report.bytes(), report.communication_seconds()}, now());
     }
     case Kind::kFault:
-      return core_.on_fault(stream, message.fault().member(), proto::decode(message.fault().why()), now(), actions_);
+      return rounds_.core().on_fault(stream, message.fault().member(), proto::decode(message.fault().why()), now(),
+                                     actions_);
     case Kind::kLeave:
-      return let_leave(stream, proto::decode(message.leave().status()));
+      return let_leave(stream, message.leave());
     case Kind::kTraced:
-      core_.on_heartbeat(stream, now());
+      rounds_.core().on_heartbeat(stream, now());
       return tracing_.on_traced(stream, message.traced(), trace_sends_);
     case Kind::kObserve:
-      return core_.on_disconnected(stream, absl::InvalidArgumentError("it is no observer"), actions_);
+      return rounds_.on_disconnected(stream, absl::InvalidArgumentError("it is no observer"), actions_);
     case Kind::kRecalled: {
       auto plan = proto::decode(message.recalled().plan());
-      if (plan.ok()) return core_.on_recalled(stream, *std::move(plan), now(), actions_);
-      return core_.on_disconnected(stream, plan.status(), actions_);
+      if (plan.ok()) return rounds_.core().on_recalled(stream, *std::move(plan), now(), actions_);
+      return rounds_.on_disconnected(stream, plan.status(), actions_);
     }
     case Kind::kJoin:
-      return core_.on_disconnected(stream, absl::InvalidArgumentError("it joined twice on one stream"), actions_);
+      return rounds_.on_disconnected(stream, absl::InvalidArgumentError("it joined twice on one stream"), actions_);
     case Kind::kHeartbeat:
     case Kind::KIND_NOT_SET:  // of a later version, and meant to be harmless to this one
-      return core_.on_heartbeat(stream, now());
+      return rounds_.core().on_heartbeat(stream, now());
   }
 }
 
 void Job::closed(StreamId stream, const absl::Status& why) {
-  if (peers_.erase(stream) == 0) return;
+  const auto peer = peers_.find(stream);
+  if (peer == peers_.end()) return;
+  const Leaving leaves = peer->second.leaves;
+  peers_.erase(peer);
   changed_ = true;
-  if (tracing_.on_closed(stream, trace_sends_)) core_.on_left(stream, absl::OkStatus(), now(), actions_);
+  if (tracing_.on_closed(stream, trace_sends_)) rounds_.on_left(stream, absl::OkStatus(), leaves, now(), actions_);
   release_leaving();
-  core_.on_disconnected(stream, why, actions_);
+  rounds_.on_disconnected(stream, why, actions_);
   carry_out();
   settled_ = ended_at_.has_value() && peers_.empty();
 }
@@ -101,13 +115,13 @@ void Job::tick() {
   }
   if (time < next_tick_) return;
   next_tick_ = time + (peers_.empty() ? kIdleTickEvery : kTickEvery);
-  core_.on_tick(time, actions_);
+  rounds_.on_tick(time, actions_);
   release_leaving();
   carry_out();
   if (time < next_slow_tick_) return;
   next_slow_tick_ = time + kSlowTickEvery;
   if (std::exchange(reported_, false)) changed_ = true;
-  if (metrics_ != nullptr && std::exchange(stale_, false)) metrics_->update(core_, refused_);
+  if (std::exchange(stale_, false)) update_metrics();
 }
 
 void Job::refused() {
@@ -121,24 +135,38 @@ std::shared_ptr<Metrics> Job::remove(const absl::Status& why) {
 }
 
 void Job::stop(const absl::Status& why) {
-  core_.stop(why, actions_);
+  rounds_.stop(why, actions_);
   carry_out();
 }
 
 absl::Status Job::set_summers(uint32_t summers) {
-  absl::Status status = core_.set_summers(summers, now(), actions_);
+  absl::Status status = rounds_.core().set_summers(summers, now(), actions_);
   changed_ = true;
+  carry_out();
+  return status;
+}
+
+absl::Status Job::release_summer(uint32_t index) {
+  absl::Status status = rounds_.core().release_summer(index, now(), actions_);
+  changed_ = true;
+  carry_out();
+  return status;
+}
+
+absl::Status Job::set_bandwidth(Role role, uint32_t index, double bits_per_second) {
+  absl::Status status = rounds_.core().set_bandwidth(role, index, bits_per_second, now(), actions_);
   carry_out();
   return status;
 }
 
 void Job::ended(Role role, uint32_t index, const absl::Status& how) {
   changed_ = true;
-  core_.on_ended(role, index, how, now(), actions_);
+  rounds_.on_ended(role, index, how, now(), actions_);
   carry_out();
 }
 
 void Job::carry_out() {
+  rounds_.go_on(now(), actions_);
   for (const std::string& note : actions_.notes) env_.log->info(note, "job", name());
   for (const std::string& warning : actions_.warnings) env_.log->warning(warning, "job", name());
   if (!actions_.notes.empty() || !actions_.warnings.empty()) changed_ = stale_ = true;
@@ -148,13 +176,17 @@ void Job::carry_out() {
   for (const auto& [stream, message] : std::exchange(trace_sends_, {})) {
     if (const auto peer = peers_.find(stream); peer != peers_.end()) peer->second.stream->send(Stream::encode(message));
   }
-  if (core_.outcome().has_value() && !ended_at_.has_value()) {
+  if (rounds_.outcome().has_value() && !ended_at_.has_value()) {
     ended_at_ = now();
     changed_ = true;
     const auto observer = peers_.find(tracing_.observer().value_or(0));
     if (observer != peers_.end()) observer->second.stream->end(absl::UnavailableError("the job has ended"));
-    if (metrics_ != nullptr) metrics_->update(core_, refused_);
+    update_metrics();
   }
+}
+
+void Job::update_metrics() {
+  if (metrics_ != nullptr) metrics_->update(rounds_.core(), refused_, rounds_.past());
 }
 
 void Job::tell(StreamId stream, const Message& message) {
@@ -189,16 +221,22 @@ v1::CoordinatorMessage Job::welcome(const Peer& peer, const Welcome& told) const
   v1::CoordinatorMessage message;
   v1::Welcome* welcome = message.mutable_welcome();
   welcome->set_member(told.member);
-  welcome->set_workers(options_.options.workers);
+  welcome->set_workers(rounds_.core().roster().ranks() / options_.options.local_ranks);
   welcome->set_local_ranks(options_.options.local_ranks);
   welcome->set_summers(told.summers);
-  // The session outlives this coordinator, and with it the secret that members derive.
-  const std::string& nonce = told.session.empty() ? nonce_ : told.session;
+  const bool elastic = options_.options.is_elastic();
+  // The session outlives this coordinator, and with it the secret that members derive. No round's member has the secret
+  // of another.
+  const std::string nonce = elastic                ? absl::StrCat(nonce_, "/", rounds_.number())
+                            : told.session.empty() ? nonce_
+                                                   : told.session;
+  welcome->set_elastic(elastic);
   welcome->set_job_nonce(nonce);
   welcome->set_deadline_seconds(absl::ToDoubleSeconds(options_.options.deadline));
   welcome->set_session(told.session);
+  welcome->set_term(told.term);
   if (token().empty()) {
-    welcome->set_secret(options_.data_secret);
+    welcome->set_secret(elastic ? round_secret(options_, nonce) : options_.data_secret);
   } else {
     welcome->set_proof(
         proto::make_proof(token(), proto::Prover::kCoordinator, peer.nonces.coordinator, peer.nonces.member, nonce));
@@ -215,7 +253,7 @@ void Job::admit_observer(StreamId stream) {
     peers_.erase(stream);
     return;
   }
-  v1::CoordinatorMessage message = welcome(peer, {0, core_.summers(), ""});
+  v1::CoordinatorMessage message = welcome(peer, {0, rounds_.core().summers(), ""});
   message.mutable_welcome()->clear_secret();  // it has no data connections
   peer.stream->send(Stream::encode(message));
 }
@@ -226,16 +264,18 @@ void Job::ask(const v1::Observe& what) {
   carry_out();
 }
 
-void Job::let_leave(StreamId stream, const absl::Status& status) {
+void Job::let_leave(StreamId stream, const v1::Leave& leave) {
+  const absl::Status status = proto::decode(leave.status());
+  peers_.at(stream).leaves = {leave.epoch(), leave.again()};
   if (status.ok() && tracing_.hold_back(stream, now(), trace_sends_)) return;
   changed_ = true;
-  core_.on_left(stream, status, now(), actions_);
+  rounds_.on_left(stream, status, {leave.epoch(), leave.again()}, now(), actions_);
 }
 
 void Job::release_leaving() {
   for (const StreamId stream : tracing_.release(now(), trace_sends_)) {
     changed_ = true;
-    core_.on_left(stream, absl::OkStatus(), now(), actions_);
+    rounds_.on_left(stream, absl::OkStatus(), peers_.at(stream).leaves, now(), actions_);
   }
 }
 

@@ -1,4 +1,4 @@
-// One job of a Service: its Core and the streams of its members.
+// One job of a Service: its rounds and the streams of its members.
 //
 // Not thread safe: Jobs calls it under its lock. Streams come here once their members have shown who they are.
 #pragma once
@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/env.h"
-#include "operator/coordinator/core.h"
 #include "operator/coordinator/metrics.h"
+#include "operator/coordinator/rounds.h"
 #include "operator/coordinator/service.h"
 #include "operator/coordinator/stream.h"
 #include "operator/coordinator/tracing.h"
@@ -27,9 +27,9 @@ struct Nonces {
 
 class Job {
  public:
-  // `nonce`: of this job here, for the secret of its data connections. `session`: as Origin says. `metrics` may be
-  // null.
-  Job(const Env& env, Service::JobOptions options, std::string nonce, std::string session,
+  // `nonce`: of this job here, for the secret of its data connections. `session` and `term`: as Origin says. `metrics`
+  // may be null.
+  Job(const Env& env, Service::JobOptions options, std::string nonce, std::string session, uint64_t term,
       std::shared_ptr<Metrics> metrics);
 
   const std::string& name() const { return options_.options.job; }
@@ -45,6 +45,8 @@ class Job {
   void tick();
   void stop(const absl::Status& why);
   absl::Status set_summers(uint32_t summers);
+  absl::Status release_summer(uint32_t index);
+  absl::Status set_bandwidth(Role role, uint32_t index, double bits_per_second);
   void ended(Role role, uint32_t index, const absl::Status& how);
 
   // The job is over, here at least: ends with `why` if it goes on. Gives back its metrics.
@@ -56,17 +58,19 @@ class Job {
   // Whether state() has something new since the last call.
   bool take_changed();
   JobState state() const;
-  const Core& core() const { return core_; }
+  const std::optional<absl::Status>& outcome() const { return rounds_.outcome(); }
 
  private:
   struct Peer {
     std::shared_ptr<Stream> stream;
     Nonces nonces;
+    Leaving leaves;  // once it has said so
   };
   void dispatch(StreamId stream, const v1::MemberMessage& message);
   void admit_observer(StreamId stream);
   void ask(const v1::Observe& what);
-  void let_leave(StreamId stream, const absl::Status& status);
+  void let_leave(StreamId stream, const v1::Leave& leave);
+  void update_metrics();
   void release_leaving();
   void carry_out();
   void tell(StreamId stream, const Message& message);
@@ -79,9 +83,9 @@ class Job {
   const Service::JobOptions options_;
   const std::string nonce_;
   std::shared_ptr<Metrics> metrics_;  // null once removed
-  Core core_;
+  Rounds rounds_;
   Actions actions_;
-  Tracing tracing_{&core_};
+  Tracing tracing_{&rounds_};
   Tracing::Sends trace_sends_;
   absl::flat_hash_map<StreamId, Peer> peers_;
   std::shared_ptr<const plan::Plan> encoded_plan_;  // the same bytes for all members

@@ -20,7 +20,8 @@ Identity decode(const v1::Identity& message) {
 std::optional<Resume> decode_resume(const v1::Join& message) {
   if (!message.has_resume()) return std::nullopt;
   const v1::Resume& resume = message.resume();
-  return Resume{resume.session(), resume.committed(), resume.prepared(), resume.plan_digest(), resume.member()};
+  return Resume{resume.session(),     resume.committed(), resume.prepared(),
+                resume.plan_digest(), resume.member(),    resume.term()};
 }
 
 v1::CoordinatorMessage encode(const Message& message) {
@@ -31,6 +32,13 @@ v1::CoordinatorMessage encode(const Message& message) {
     encoded.mutable_commit()->set_epoch(commit->epoch);
   } else if (const auto* failed = std::get_if<Failed>(&message)) {
     proto::encode(failed->status, encoded.mutable_failed()->mutable_status());
+  } else if (const auto* regroup = std::get_if<Regroup>(&message)) {
+    proto::encode(regroup->why, encoded.mutable_failed()->mutable_status());
+    encoded.mutable_failed()->set_again(true);
+  } else if (const auto* newcomers = std::get_if<Newcomers>(&message)) {
+    encoded.mutable_newcomers()->set_workers(newcomers->workers);
+  } else if (std::holds_alternative<Ending>(message)) {
+    encoded.mutable_ending();
   } else if (std::holds_alternative<Recall>(message)) {
     encoded.mutable_recall();
   } else if (std::holds_alternative<Finished>(message)) {

@@ -6,8 +6,8 @@
 namespace gleaner::coordinator {
 namespace {
 
-JobState::Phase phase_of(const Core& core) {
-  switch (core.phase()) {
+JobState::Phase phase_of(Phase phase) {
+  switch (phase) {
     case Phase::kGathering:
       return JobState::Phase::kGathering;
     case Phase::kRecovering:
@@ -43,23 +43,25 @@ MemberState member_of(const Roster& roster, uint32_t seat, uint32_t ranks) {
 
 JobState Job::state() const {
   JobState state;
-  const Roster& roster = core_.roster();
-  const plan::Plan& plan = core_.plan();
+  const Core& core = rounds_.core();
+  const Roster& roster = core.roster();
+  const plan::Plan& plan = core.plan();
   const uint32_t local_ranks = options_.options.local_ranks;
-  state.phase = phase_of(core_);
+  state.phase = phase_of(rounds_.phase());
   state.epoch = plan.epoch;
-  state.proposed_epoch = core_.proposed_epoch();
-  state.summary = core_.summary();
-  state.outcome = core_.outcome();
-  for (uint32_t seat = 0; seat < roster.size(); seat += roster.is_summer(seat) ? 1 : local_ranks) {
-    state.members.push_back(member_of(roster, seat, roster.is_summer(seat) ? 1 : local_ranks));
-  }
+  state.proposed_epoch = core.proposed_epoch();
+  state.summary = rounds_.summary();
+  state.outcome = rounds_.outcome();
   const std::vector<uint64_t> owned = plan::owned_bytes(plan);
-  for (size_t i = 0; i < state.members.size() && i < plan.members.size(); ++i) {
-    state.members[i].owned_bytes = owned[i];
-    state.members[i].bits_per_second = plan.members[i].bits_per_second;
+  for (uint32_t seat = 0; seat < roster.size(); seat += roster.is_summer(seat) ? 1 : local_ranks) {
+    if (roster[seat].state == Seat::State::kVacant) continue;
+    state.members.push_back(member_of(roster, seat, roster.is_summer(seat) ? 1 : local_ranks));
+    const uint32_t member = roster.member_of(seat);
+    if (!core.is_part_of(plan, seat) || member >= plan.members.size()) continue;
+    state.members.back().owned_bytes = owned[member];
+    state.members.back().bits_per_second = plan.members[member].bits_per_second;
   }
-  if (const std::optional<uint32_t> seat = core_.culprit(); seat.has_value()) {
+  if (const std::optional<uint32_t> seat = core.culprit(); seat.has_value()) {
     const bool summer = roster.is_summer(*seat);
     state.culprit = {summer ? Role::kSummer : Role::kWorker, roster.index_of(*seat), summer ? 0 : *seat % local_ranks};
   }

@@ -43,6 +43,8 @@ absl::Status validate(const Service::JobOptions& job, const Service::ServiceOpti
   return absl::OkStatus();
 }
 
+absl::Status not_here(const std::string& job) { return absl::NotFoundError(absl::StrCat("no job '", job, "' here")); }
+
 }  // namespace
 
 Jobs::Jobs(const Env& env, ServiceOptions options, std::string sole)
@@ -100,7 +102,8 @@ absl::Status Jobs::add(const JobOptions& job, std::shared_ptr<Metrics> metrics) 
   if (find(name) != nullptr) return absl::AlreadyExistsError(absl::StrCat("job '", name, "' is here already"));
   // Not before that: series of the same name are the same series, and go with whoever goes first.
   if (metrics == nullptr && options_.registry != nullptr) metrics = std::make_shared<Metrics>(*options_.registry, name);
-  jobs_[name] = std::make_shared<Job>(env_, job, std::move(nonce), std::move(session), std::move(metrics));
+  jobs_[name] =
+      std::make_shared<Job>(env_, job, std::move(nonce), std::move(session), options_.term, std::move(metrics));
   return absl::OkStatus();
 }
 
@@ -119,7 +122,19 @@ void Jobs::remove(const std::string& job, const absl::Status& why) {
 absl::Status Jobs::set_summers(const std::string& job, uint32_t summers) {
   absl::MutexLock lock(&mutex_);
   const std::shared_ptr<Job> found = find(job);
-  return found == nullptr ? absl::NotFoundError(absl::StrCat("no job '", job, "' here")) : found->set_summers(summers);
+  return found == nullptr ? not_here(job) : found->set_summers(summers);
+}
+
+absl::Status Jobs::release_summer(const std::string& job, uint32_t index) {
+  absl::MutexLock lock(&mutex_);
+  const std::shared_ptr<Job> found = find(job);
+  return found == nullptr ? not_here(job) : found->release_summer(index);
+}
+
+absl::Status Jobs::set_bandwidth(const std::string& job, Role role, uint32_t index, double bits_per_second) {
+  absl::MutexLock lock(&mutex_);
+  const std::shared_ptr<Job> found = find(job);
+  return found == nullptr ? not_here(job) : found->set_bandwidth(role, index, bits_per_second);
 }
 
 void Jobs::ended(const std::string& job, Role role, uint32_t index, const absl::Status& how) {
@@ -136,7 +151,7 @@ std::optional<JobState> Jobs::state(const std::string& job) const {
 std::optional<absl::Status> Jobs::outcome(const std::string& job) const {
   absl::MutexLock lock(&mutex_);
   const std::shared_ptr<Job> found = find(job);
-  return found == nullptr ? std::nullopt : found->core().outcome();
+  return found == nullptr ? std::nullopt : found->outcome();
 }
 
 void Jobs::stop(const std::string& job, const absl::Status& why) {

@@ -39,6 +39,9 @@ class Jobs final : public Service {
   absl::Status add(const JobOptions& job, std::shared_ptr<Metrics> metrics) ABSL_LOCKS_EXCLUDED(series_mutex_, mutex_);
   void remove(const std::string& job, const absl::Status& why) override ABSL_LOCKS_EXCLUDED(series_mutex_, mutex_);
   absl::Status set_summers(const std::string& job, uint32_t summers) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status release_summer(const std::string& job, uint32_t index) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status set_bandwidth(const std::string& job, Role role, uint32_t index, double bits_per_second) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void ended(const std::string& job, Role role, uint32_t index, const absl::Status& how) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<JobState> state(const std::string& job) const override ABSL_LOCKS_EXCLUDED(mutex_);

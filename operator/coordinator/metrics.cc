@@ -35,7 +35,21 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job) {
   goodput_ =
       gauge("gleaner_coordinator_goodput_bytes_per_second", "Gradient bytes reduced per second of communication.");
   steps_ = counter("gleaner_coordinator_steps_total", "Steps of the worker that is furthest.");
+  rounds_ = counter("gleaner_coordinator_ended_rounds_total",
+                    "Rounds of an elastic job that ended since workers were lost or came.");
   rejected_ = counter("gleaner_coordinator_rejected_joins_total", "Members that were not let in.");
+  recovery_seconds_ =
+      counter("gleaner_coordinator_recovery_seconds_total", "Time from the loss of summers to the plan without them.");
+  const auto change = [&](const char* name, const char* help, uint32_t Changes::*count) {
+    changes_.emplace_back(counter(name, help), count);
+  };
+  change("gleaner_coordinator_recoveries_total", "Plans that did without a summer that was lost.", &Changes::recovered);
+  change("gleaner_coordinator_moves_total", "Plans that dealt all owners anew.", &Changes::moved);
+  change("gleaner_coordinator_given_up_changes_total", "Plans meant to make steps faster that somebody did not follow.",
+         &Changes::given_up);
+  change("gleaner_coordinator_lost_summers_total", "Summers that were lost.", &Changes::lost);
+  change("gleaner_coordinator_come_summers_total", "Summers that came while the job went on.", &Changes::came);
+  change("gleaner_coordinator_left_summers_total", "Summers that left well while the job went on.", &Changes::left);
 }
 
 Metrics::~Metrics() {
@@ -43,13 +57,13 @@ Metrics::~Metrics() {
   for (const auto& [family, counter] : counters_) family->Remove(counter);
 }
 
-void Metrics::update(const Core& core, uint32_t refused) {
+void Metrics::update(const Core& core, uint32_t refused, const Past& past) {
   const Roster& roster = core.roster();
   ranks_expected_->Set(roster.ranks());
   ranks_joined_->Set(roster.joined_ranks());
   summers_expected_->Set(roster.size() - roster.ranks());
   summers_joined_->Set(roster.joined_summers());
-  raise_to(*rejected_, core.rejected() + refused);
+  raise_to(*rejected_, core.rejected() + refused + past.rejected);
   const Summary summary = core.summary();
   epoch_->Set(summary.epoch);
   tensors_->Set(static_cast<double>(summary.tensors));
@@ -59,7 +73,10 @@ void Metrics::update(const Core& core, uint32_t refused) {
   bound_->Set(summary.bound_seconds);
   bound_without_summers_->Set(summary.bound_seconds_without_summers);
   goodput_->Set(summary.goodput_bytes_per_second);
-  raise_to(*steps_, static_cast<double>(summary.steps));
+  raise_to(*recovery_seconds_, core.changes().recovery_seconds + past.changes.recovery_seconds);
+  for (const auto& [counter, count] : changes_) raise_to(*counter, core.changes().*count + past.changes.*count);
+  raise_to(*steps_, static_cast<double>(summary.steps + past.steps));
+  raise_to(*rounds_, past.rounds);
 }
 
 }  // namespace gleaner::coordinator

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "operator/coordinator/core.h"
+#include "operator/coordinator/rounds.h"
 
 namespace gleaner::coordinator {
 
@@ -23,8 +23,8 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
 
   // Brings the metrics up to the core's state. On the core's thread; scrapes may run at the same time. `refused`:
-  // members that did not get as far as the core.
-  void update(const Core& core, uint32_t refused = 0);
+  // members that did not get as far as the core. `past`: of an elastic job's ended rounds.
+  void update(const Core& core, uint32_t refused = 0, const Past& past = {});
 
  private:
   prometheus::Gauge* ranks_expected_;
@@ -40,7 +40,10 @@ class Metrics {
   prometheus::Gauge* bound_without_summers_;
   prometheus::Gauge* goodput_;
   prometheus::Counter* steps_;
+  prometheus::Counter* rounds_;
   prometheus::Counter* rejected_;
+  prometheus::Counter* recovery_seconds_;
+  std::vector<std::pair<prometheus::Counter*, uint32_t Changes::*>> changes_;
   std::vector<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> gauges_;
   std::vector<std::pair<prometheus::Family<prometheus::Counter>*, prometheus::Counter*>> counters_;
 };

@@ -22,6 +22,22 @@ absl::Status check_bandwidths(absl::string_view role, uint32_t count, const std:
   return absl::OkStatus();
 }
 
+absl::Status check_elastic(const Options& options) {
+  if (!options.is_elastic() && options.min_workers == 0) return absl::OkStatus();
+  const bool in_order =
+      options.min_workers > 0 && options.min_workers <= options.workers && options.workers <= options.max_workers;
+  if (!in_order || uint64_t{options.max_workers} + options.summers > plan::kMaxMembers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an elastic job with ", options.min_workers, " to ", options.max_workers, " workers that begins with ",
+        options.workers, "; expected 1 <= least <= first <= most, and at most ", plan::kMaxMembers, " members in all"));
+  }
+  if (options.local_ranks > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("an elastic job has one rank per worker, not ", options.local_ranks,
+                                                   "; start each process as a worker of its own"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status validate(const Options& options) {
@@ -37,6 +53,7 @@ absl::Status validate(const Options& options) {
   }
   GLN_RETURN_IF_ERROR(check_bandwidths("worker", options.workers, options.worker_bits_per_second));
   GLN_RETURN_IF_ERROR(check_bandwidths("summer", options.summers, options.summer_bits_per_second));
+  GLN_RETURN_IF_ERROR(check_elastic(options));
   if (options.bits_per_second != 0) {
     GLN_RETURN_IF_ERROR(check_bandwidths("member", 1, {options.bits_per_second}));
   }

@@ -12,6 +12,7 @@ struct Resume {
   uint32_t prepared = 0;    // epoch above it that it was told to prepare; 0: none
   std::string plan_digest;  // SHA-256 of the serialized committed plan
   uint32_t member = 0;      // its place in that plan
+  uint64_t term = 0;        // highest of any coordinator that has welcomed it
 };
 
 }  // namespace gleaner::coordinator

@@ -11,14 +11,24 @@
 #include "common/plan/plan.h"
 
 namespace gleaner::coordinator {
+namespace {
+
+std::vector<uint32_t> indices_of(const std::vector<uint32_t>& given, uint32_t count) {
+  if (!given.empty()) return given;
+  std::vector<uint32_t> indices(count);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+}  // namespace
 
 Roster::Roster(const Options& options)
     : workers_(options.workers),
       local_ranks_(options.local_ranks),
-      seats_(options.workers * options.local_ranks + options.summers),
-      summer_indices_(options.summers) {
-  std::iota(summer_indices_.begin(), summer_indices_.end(), 0);
-}
+      to_come_(options.workers * options.local_ranks + options.summers),
+      seats_(to_come_),
+      worker_indices_(indices_of(options.worker_indices, options.workers)),
+      summer_indices_(indices_of(options.summer_indices, options.summers)) {}
 
 uint32_t Roster::member_of(uint32_t seat) const {
   return is_summer(seat) ? workers_ + seat - ranks() : seat / local_ranks_;
@@ -29,14 +39,15 @@ uint32_t Roster::seat_of_member(uint32_t member) const {
 }
 
 uint32_t Roster::index_of(uint32_t seat) const {
-  return is_summer(seat) ? summer_indices_[seat - ranks()] : seat / local_ranks_;
+  return is_summer(seat) ? summer_indices_[seat - ranks()] : worker_indices_[seat / local_ranks_];
 }
 
 std::optional<uint32_t> Roster::seat_of_index(Role role, uint32_t index) const {
-  if (role == Role::kWorker) return index < workers_ ? std::optional(index * local_ranks_) : std::nullopt;
-  const auto found = std::find(summer_indices_.begin(), summer_indices_.end(), index);
-  if (found == summer_indices_.end()) return std::nullopt;
-  return ranks() + static_cast<uint32_t>(found - summer_indices_.begin());
+  const std::vector<uint32_t>& indices = role == Role::kWorker ? worker_indices_ : summer_indices_;
+  const auto found = std::find(indices.begin(), indices.end(), index);
+  if (found == indices.end()) return std::nullopt;
+  const auto place = static_cast<uint32_t>(found - indices.begin());
+  return role == Role::kWorker ? place * local_ranks_ : ranks() + place;
 }
 
 std::vector<uint32_t> Roster::missing() const {
@@ -49,8 +60,8 @@ std::vector<uint32_t> Roster::missing() const {
 
 std::string Roster::name(uint32_t seat) const {
   if (is_summer(seat)) return absl::StrCat("summer ", index_of(seat));
-  if (local_ranks_ == 1) return absl::StrCat("worker ", seat);
-  return absl::StrCat("worker ", seat / local_ranks_, " (local rank ", seat % local_ranks_, ")");
+  if (local_ranks_ == 1) return absl::StrCat("worker ", index_of(seat));
+  return absl::StrCat("worker ", index_of(seat), " (local rank ", seat % local_ranks_, ")");
 }
 
 std::string Roster::located(uint32_t seat) const {
@@ -80,12 +91,16 @@ absl::StatusOr<uint32_t> Roster::find(const Identity& identity) const {
       return absl::InvalidArgumentError(absl::StrCat("summer ", *identity.index, " is not in this job, which has ",
                                                      summers, " (from ", summers == 0 ? 0 : summer_indices_[0], ")"));
     }
-    for (uint32_t seat = ranks(); seat < size(); ++seat) {
-      if (seats_[seat].state == Seat::State::kEmpty) return seat;
+    for (const Seat::State free : {Seat::State::kEmpty, Seat::State::kVacant}) {
+      for (uint32_t seat = ranks(); seat < size(); ++seat) {
+        if (seats_[seat].state == free) return seat;
+      }
     }
     return absl::AlreadyExistsError(absl::StrCat("this job has ", summers, " summers, and all of them have joined"));
   }
-  if (!identity.index.has_value() || *identity.index >= workers_) {
+  const std::optional<uint32_t> first =
+      identity.index.has_value() ? seat_of_index(Role::kWorker, *identity.index) : std::nullopt;
+  if (!first.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", identity.index.has_value() ? absl::StrCat(*identity.index) : "without an index",
                      " is not in this job, which has ", workers_, " (from 0); check GLEANER_WORKER"));
@@ -95,7 +110,7 @@ absl::StatusOr<uint32_t> Roster::find(const Identity& identity) const {
                                                    " of ", identity.local_size, ", but this job has ", local_ranks_,
                                                    " per worker; check GLEANER_LOCAL_RANK and GLEANER_LOCAL_SIZE"));
   }
-  return *identity.index * local_ranks_ + identity.local_rank;
+  return *first + identity.local_rank;
 }
 
 absl::StatusOr<uint32_t> Roster::find_again(const Identity& identity, uint32_t member, bool may_grow) {
@@ -127,17 +142,17 @@ absl::StatusOr<uint32_t> Roster::find_again(const Identity& identity, uint32_t m
   return seat;
 }
 
-absl::Status Roster::check(uint32_t seat, const Identity& identity) const {
-  const bool has_summer = is_summer(seat) || identity.local_rank == 0;
+absl::Status check(const Identity& identity, const std::string& who) {
+  const bool has_summer = identity.role == Role::kSummer || identity.local_rank == 0;
   if (const auto address = Address::parse(identity.address); has_summer && !address.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(name(seat), ": its summer's address: ", address.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat(who, ": its summer's address: ", address.status().message()));
   } else if (has_summer && address->port == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(name(seat), ": its summer's address ", identity.address,
-                                                   " has port 0, which nobody can connect to"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(who, ": its summer's address ", identity.address, " has port 0, which nobody can connect to"));
   }
   const double bandwidth = identity.bits_per_second;
   if (bandwidth != 0 && !(bandwidth >= plan::kMinBitsPerSecond && bandwidth <= plan::kMaxBitsPerSecond)) {
-    return absl::InvalidArgumentError(absl::StrCat(name(seat), " says it has ", bandwidth, " bit/s"));
+    return absl::InvalidArgumentError(absl::StrCat(who, " says it has ", bandwidth, " bit/s"));
   }
   return absl::OkStatus();
 }
@@ -147,7 +162,7 @@ absl::Status Roster::take(uint32_t seat, StreamId stream, const Identity& identi
     return absl::AlreadyExistsError(
         absl::StrCat(located(seat), " has joined already; is the same one started twice, or left from another run?"));
   }
-  GLN_RETURN_IF_ERROR(check(seat, identity));
+  GLN_RETURN_IF_ERROR(check(identity, name(seat)));
   change(seat, Seat::State::kPresent);
   seats_[seat].stream = stream;
   seats_[seat].identity = identity;
@@ -160,7 +175,17 @@ void Roster::vacate(uint32_t seat, Seat::State state, absl::Duration now) {
   if (seats_[seat].state == Seat::State::kPresent) by_stream_.erase(seats_[seat].stream);
   change(seat, state);
   seats_[seat].away_since = now;
+  if (state != Seat::State::kVacant) return;
+  seats_[seat].since = seats_[seat].came_after = seats_[seat].acknowledged = seats_[seat].committed = 0;
+  seats_[seat].bits_per_second = 0;
+  seats_[seat].leaving = false;
 }
+
+namespace {
+
+uint32_t is_to_come(Seat::State state) { return state == Seat::State::kEmpty || state == Seat::State::kAway ? 1 : 0; }
+
+}  // namespace
 
 void Roster::change(uint32_t seat, Seat::State state) {
   const auto joined = [](Seat::State which) {
@@ -169,12 +194,13 @@ void Roster::change(uint32_t seat, Seat::State state) {
   const auto left = [](Seat::State which) { return which == Seat::State::kLeft ? 1u : 0u; };
   (is_summer(seat) ? joined_summers_ : joined_ranks_) += joined(state) - joined(seats_[seat].state);
   if (!is_summer(seat)) left_ranks_ += left(state) - left(seats_[seat].state);
+  to_come_ += is_to_come(state) - is_to_come(seats_[seat].state);
   seats_[seat].state = state;
 }
 
 void Roster::fit_summers(uint32_t summers) {
   while (summer_indices_.size() > summers) {
-    vacate(size() - 1, Seat::State::kEmpty, absl::ZeroDuration());
+    vacate(size() - 1, Seat::State::kVacant, absl::ZeroDuration());
     seats_.pop_back();
     summer_indices_.pop_back();
   }
@@ -183,7 +209,23 @@ void Roster::fit_summers(uint32_t summers) {
        ++index) {
     summer_indices_.push_back(index);
     seats_.emplace_back();
+    ++to_come_;
   }
+}
+
+uint32_t Roster::place_for(const Identity& identity) {
+  const auto has = [this](uint32_t index) { return seat_of_index(Role::kSummer, index).has_value(); };
+  if (identity.index.has_value() && has(*identity.index)) return *seat_of_index(Role::kSummer, *identity.index);
+  uint32_t place = 0;
+  while (place < summer_indices_.size() && seats_[ranks() + place].state != Seat::State::kVacant) ++place;
+  if (place == summer_indices_.size()) {
+    fit_summers(place + 1);
+    change(ranks() + place, Seat::State::kVacant);
+  }
+  if (identity.index.has_value()) {
+    summer_indices_[place] = *identity.index;
+  }
+  return ranks() + place;
 }
 
 std::vector<StreamId> Roster::set_summers(uint32_t summers) {
@@ -204,7 +246,10 @@ std::vector<StreamId> Roster::set_summers(uint32_t summers) {
   for (auto& [index, entry] : here) {
     summer_indices_.push_back(index);
     seats_.push_back(std::move(entry));
-    if (seats_.back().state != Seat::State::kPresent) continue;
+    if (seats_.back().state != Seat::State::kPresent) {
+      ++to_come_;
+      continue;
+    }
     by_stream_[seats_.back().stream] = size() - 1;
     ++joined_summers_;
   }

@@ -1,8 +1,8 @@
 // Who takes part: a seat for each of the n * g ranks, then for each of the k CPU summers.
 //
-// Seat r < n * g is local rank r mod g of worker r / g; seat n * g + j is plan member n + j. A summer's own index (what
-// its pod is called by) is j too, until set_summers() closes gaps that summers left which never came. Pure; belongs to
-// a Core.
+// Seat r < n * g is local rank r mod g of worker r / g; seat n * g + j is plan member n + j. A worker's or summer's own
+// index (what its pod is called by) is r / g or j too, where the options do not say otherwise, and a summer's until
+// set_summers() closes gaps that summers left which never came. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +35,31 @@ struct Seat {
   enum class State {
     kEmpty,
     kPresent,
-    kAway,  // its stream broke; it may come back
-    kLeft,  // it said good-bye, or is known to have ended well
+    kAway,    // its stream broke; it may come back
+    kLeft,    // it said good-bye, or is known to have ended well
+    kVacant,  // of a summer that is gone: nobody is waited for
   };
   State state = State::kEmpty;
+  bool takes_part() const { return state == State::kPresent || state == State::kAway; }
   StreamId stream = 0;
   Identity identity;
   absl::Duration last_heard;
   absl::Duration away_since;
   uint32_t acknowledged = 0;     // epoch
+  uint32_t since = 0;            // a summer's: epoch of the first committed plan with it; 0: none yet
+  uint32_t came_after = 0;       // a summer's: epoch of the last plan, proposed or not, that can't mean it
+  double bits_per_second = 0;    // that somebody outside says it has; 0: nobody did
+  bool leaving = false;          // a summer that wants to go, or shall: the next plan does without it; a rank that said
+                                 // good-bye while the job was being taken up
+  uint32_t leaves_at = 0;        // a rank's epoch then
   uint32_t committed = 0;        // epoch in force there when it came back
   std::string digest;            // of that plan
   uint32_t welcomed_member = 0;  // what its last Welcome said
   std::string welcomed_session;
 };
+
+// InvalidArgument: an address or a bandwidth that can't be right, of `who`.
+absl::Status check(const Identity& identity, const std::string& who);
 
 class Roster {
  public:
@@ -60,8 +71,10 @@ class Roster {
   // The same for a member that comes back: its place in the plan says which summer it is. With `may_grow` there may be
   // more summers than are known here.
   absl::StatusOr<uint32_t> find_again(const Identity& identity, uint32_t member, bool may_grow);
-  // Takes a seat that is empty or whose member is away. AlreadyExists: somebody has it; InvalidArgument: an identity
-  // that can't be right. Nothing changes then.
+  // The seat for a summer that comes while the job goes on: its own if it had one, else one that is vacant or new.
+  uint32_t place_for(const Identity& identity);
+  // Takes a seat that is empty or vacant, or whose member is away. AlreadyExists: somebody has it; InvalidArgument: an
+  // identity that can't be right. Nothing changes then.
   absl::Status take(uint32_t seat, StreamId stream, const Identity& identity, absl::Duration now);
   // What becomes of a member that took its seat, or never did; its stream means nothing any more.
   void vacate(uint32_t seat, Seat::State state, absl::Duration now);
@@ -87,8 +100,9 @@ class Roster {
   uint32_t joined_ranks() const { return joined_ranks_; }  // present, or left
   uint32_t joined_summers() const { return joined_summers_; }
   uint32_t left_ranks() const { return left_ranks_; }
-  uint32_t still_to_come() const { return size() - joined_ranks_ - joined_summers_; }  // as many as missing()
+  uint32_t still_to_come() const { return to_come_; }  // as many as missing()
   bool complete() const { return still_to_come() == 0; }
+  bool all_ranks_here() const { return joined_ranks_ == ranks(); }
   std::vector<uint32_t> missing() const;  // seats that are empty or whose members are away
 
   std::string name(uint32_t seat) const;     // "worker 2 (local rank 1)", "summer 0"
@@ -97,7 +111,6 @@ class Roster {
   std::string names(const std::vector<uint32_t>& seats) const;
 
  private:
-  absl::Status check(uint32_t seat, const Identity& identity) const;
   void change(uint32_t seat, Seat::State state);
 
   const uint32_t workers_;
@@ -105,7 +118,9 @@ class Roster {
   uint32_t joined_ranks_ = 0;
   uint32_t joined_summers_ = 0;
   uint32_t left_ranks_ = 0;
+  uint32_t to_come_ = 0;
   std::vector<Seat> seats_;
+  std::vector<uint32_t> worker_indices_;
   std::vector<uint32_t> summer_indices_;  // of summer seats
   absl::flat_hash_map<StreamId, uint32_t> by_stream_;
 };

@@ -32,6 +32,11 @@ Address Server::address() const { return jobs_->address(); }
 
 void Server::stop(const absl::Status& why) { jobs_->stop(options_.job, why); }
 
+bool Server::is_running() const {
+  const std::optional<JobState> state = jobs_->state(options_.job);
+  return state.has_value() && state->phase == JobState::Phase::kRunning;
+}
+
 std::optional<absl::Status> Server::outcome() const { return jobs_->outcome(options_.job); }
 
 absl::Status Server::wait() {
@@ -43,9 +48,14 @@ std::optional<Server::Culprit> Server::culprit() const {
   const std::optional<JobState> state = jobs_->state(options_.job);
   if (!state.has_value() || !state->culprit.has_value()) return std::nullopt;
   const JobState::Culprit& culprit = *state->culprit;
+  if (culprit.role == Role::kWorker && culprit.index >= options_.workers) return std::nullopt;  // it came later
   return Culprit{culprit.role == Role::kSummer ? options_.workers + culprit.index : culprit.index, culprit.local_rank};
 }
 
 Summary Server::summary() const { return jobs_->state(options_.job)->summary; }
+
+void Server::worker_ended(uint32_t index, const absl::Status& how) {
+  jobs_->ended(options_.job, Role::kWorker, index, how);
+}
 
 }  // namespace gleaner::coordinator

@@ -33,6 +33,8 @@ class Server final {
   // Ends the job with an error, if it goes on.
   void stop(const absl::Status& why);
 
+  // From the first plan to the end.
+  bool is_running() const;
   // None while the job goes on; OK when every worker left well.
   std::optional<absl::Status> outcome() const;
   // Waits for that, and until everyone has heard it (or 2 s).
@@ -44,6 +46,8 @@ class Server final {
   };
   std::optional<Culprit> culprit() const;
   Summary summary() const;
+  // The process of this worker has ended in error: nobody need wait for it.
+  void worker_ended(uint32_t index, const absl::Status& how);
 
  private:
   Server(const Options& options, std::unique_ptr<Jobs> jobs);

@@ -75,6 +75,7 @@ class Service {
     Authenticator* authenticator = nullptr;                  // all members show bearer tokens; needs TLS
     std::function<void(const std::string& job)> on_changed;  // state(job) is worth reading; on the service's thread
     prometheus::Registry* registry = nullptr;                // gleaner_coordinator_*{job}; outlives the service
+    uint64_t term = 0;                                       // above that of every service whose jobs this one takes up
   };
   struct JobOptions {
     Options options;          // options.job names it; unique here
@@ -92,8 +93,13 @@ class Service {
   virtual absl::Status add(const JobOptions& job) = 0;  // AlreadyExists, InvalidArgument
   // Ends the job, if it goes on, with `why` for all its members, and forgets it.
   virtual void remove(const std::string& job, const absl::Status& why) = 0;
-  // Before the first plan: waits for this many summers and no more. FailedPrecondition afterwards.
+  // Before the first plan: waits for this many summers and no more. FailedPrecondition afterwards: then summers just
+  // come.
   virtual absl::Status set_summers(const std::string& job, uint32_t summers) = 0;
+  // This summer shall go: the next plan does without it, and then it ends. NotFound: no such job or summer.
+  virtual absl::Status release_summer(const std::string& job, uint32_t index) = 0;
+  // What a member has now, each way: owners follow. NotFound, InvalidArgument.
+  virtual absl::Status set_bandwidth(const std::string& job, Role role, uint32_t index, double bits_per_second) = 0;
   // Somebody who can see it says that this member has ended (its pod did): OK: well, and it won't come back; else it is
   // lost.
   virtual void ended(const std::string& job, Role role, uint32_t index, const absl::Status& how) = 0;

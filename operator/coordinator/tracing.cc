@@ -15,7 +15,7 @@ constexpr absl::Duration kOthersHave = absl::Milliseconds(300);
 }  // namespace
 
 absl::Status Tracing::enter(StreamId observer) {
-  if (core_.phase() == coordinator::Phase::kEnded) return absl::FailedPreconditionError("this job has ended");
+  if (rounds_.phase() == coordinator::Phase::kEnded) return absl::FailedPreconditionError("this job has ended");
   if (observer_.has_value()) {
     return absl::FailedPreconditionError("somebody else is tracing this job; try again when that trace is done");
   }
@@ -36,7 +36,7 @@ absl::Status Tracing::ask(const v1::Observe& what, Sends& sends) {
       stop(sends);
       return absl::OkStatus();
     case v1::TRACE_ORDER_SEND: {
-      const Roster& roster = core_.roster();
+      const Roster& roster = core().roster();
       if (what.seat() >= roster.size()) return absl::InvalidArgumentError("a trace of a member that is none");
       const Seat& seat = roster[what.seat()];
       if (seat.state == Seat::State::kPresent) tell(seat.stream, v1::TRACE_ORDER_SEND, sends);
@@ -60,9 +60,9 @@ void Tracing::stop(Sends& sends) {
   tell_members(v1::TRACE_ORDER_STOP, sends);
   v1::Observed observed;
   v1::Stopped* stopped = observed.mutable_stopped();
-  proto::encode(core_.plan(), stopped->mutable_plan());
-  const Roster& roster = core_.roster();
-  const uint32_t local_ranks = std::max(1u, core_.plan().local_ranks);
+  proto::encode(core().plan(), stopped->mutable_plan());
+  const Roster& roster = core().roster();
+  const uint32_t local_ranks = std::max(1u, core().plan().local_ranks);
   for (uint32_t i = 0; i < roster.size(); ++i) {
     v1::Seat* seat = stopped->add_seats();
     seat->set_seat(i);
@@ -81,7 +81,7 @@ void Tracing::on_report(uint64_t steps, Sends& sends) {
 }
 
 void Tracing::on_traced(StreamId member, const v1::Traced& piece, Sends& sends) const {
-  const std::optional<uint32_t> seat = core_.roster().seat_of(member);
+  const std::optional<uint32_t> seat = core().roster().seat_of(member);
   if (!observer_.has_value() || !seat.has_value() || piece.recording() != recording_) return;
   v1::Observed observed;
   observed.mutable_part()->set_seat(*seat);
@@ -98,20 +98,20 @@ bool Tracing::on_closed(StreamId stream, Sends& sends) {
 }
 
 void Tracing::begin_if_asked(Sends& sends) {
-  if (phase_ == Phase::kAsked && core_.phase() == coordinator::Phase::kRunning) begin(sends);
+  if (phase_ == Phase::kAsked && core().phase() == coordinator::Phase::kRunning) begin(sends);
 }
 
 bool Tracing::hold_back(StreamId member, absl::Duration now, Sends& sends) {
   if (phase_ != Phase::kRecording && phase_ != Phase::kStopped) return false;
   if (leaving_.empty()) held_since_ = now;
-  leaving_.push_back(member);
+  if (std::find(leaving_.begin(), leaving_.end(), member) == leaving_.end()) leaving_.push_back(member);
   announce_end(now, sends);
   return true;
 }
 
 // The first to leave has its last sum, others may be about to hear of it.
 void Tracing::announce_end(absl::Duration now, Sends& sends) {
-  const Roster& roster = core_.roster();
+  const Roster& roster = core().roster();
   const bool all = roster.left_ranks() + leaving_.size() >= roster.ranks();
   if (announced_ || leaving_.empty() || (!all && now - held_since_ < kOthersHave)) return;
   announced_ = true;
@@ -127,7 +127,7 @@ std::vector<StreamId> Tracing::release(absl::Duration now, Sends& sends) {
 }
 
 void Tracing::tell_members(v1::TraceOrder order, Sends& sends) const {
-  const Roster& roster = core_.roster();
+  const Roster& roster = core().roster();
   for (uint32_t i = 0; i < roster.size(); ++i) {
     if (roster[i].state == Seat::State::kPresent) tell(roster[i].stream, order, sends);
   }

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/proto/coordinator.pb.h"
-#include "operator/coordinator/core.h"
+#include "operator/coordinator/rounds.h"
 
 namespace gleaner::coordinator {
 
@@ -22,8 +22,8 @@ class Tracing {
  public:
   using Sends = std::vector<std::pair<StreamId, v1::CoordinatorMessage>>;
 
-  // Reads `core`, which outlives it.
-  explicit Tracing(const Core* core) : core_(*core) {}
+  // Reads `rounds`, which outlives it.
+  explicit Tracing(const Rounds* rounds) : rounds_(*rounds) {}
 
   // An observer wants in. FailedPrecondition: there is one already, or the job has ended.
   absl::Status enter(StreamId observer);
@@ -52,7 +52,9 @@ class Tracing {
   void stop(Sends& sends);
   void announce_end(absl::Duration now, Sends& sends);
 
-  const Core& core_;
+  const Core& core() const { return rounds_.core(); }
+
+  const Rounds& rounds_;
   std::optional<StreamId> observer_;
   Phase phase_ = Phase::kNone;
   uint64_t recording_ = 0;  // number of the one that is going on

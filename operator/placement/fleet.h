@@ -36,7 +36,7 @@ struct Pod {
   std::string role;  // worker | summer | empty
   std::string node;  // empty: not bound
   bool finished = false;
-  double cpus = 0;             // requests of all containers
+  double cpus = 0;             // a summer's: requests of all containers, kLeastCpus at least
   uint64_t memory_bytes = 0;   // the same
   double bits_per_second = 0;  // the lower of its bandwidth annotations; 0: not limited
   bool holds_node() const { return !node.empty() && !finished; }

@@ -31,9 +31,13 @@ struct Machine {
   Commitment commitment;
 };
 
+// What a summer needs of the processors, whatever it asks for: requests make its weight, so it asks for as little as
+// can be.
+constexpr double kLeastCpus = 0.1;
+
 struct SummerRequest {
-  std::string job;    // "namespace/name"
-  double cpus = 0.1;  // the container's request
+  std::string job;  // "namespace/name"
+  double cpus = kLeastCpus;
   uint64_t memory_bytes = 0;
   double min_bits_per_second = 0;  // less than this helps nobody
   double max_bits_per_second = 0;  // 0: no limit

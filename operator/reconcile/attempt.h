@@ -21,7 +21,7 @@ class Attempt {
   bool settled();  // already over, being deleted, suspended or out of time
   bool is(const char* condition) const;
   void set(const char* type, bool status, std::string reason, std::string message);
-  void note(bool warning, std::string reason, std::string message);
+  void note(bool warning, std::string reason, std::string message, std::string cause = "");
   void look_again(absl::Duration delay);
   void count_members();
 
@@ -45,9 +45,23 @@ class Attempt {
 
   // decide_run.cc
   void run();
-  bool place_summers();
   void keep_session();
   void report();
+
+  // decide_summers.cc
+  bool place_summers();
+  bool begin_with_summers(const std::vector<const PodView*>& summers);
+  void create_summers(const std::vector<placement::Candidate>& machines, const std::string& cause,
+                      const std::string& why);
+  void wait_for_those_alive();
+  void change_summers();
+  void bury(const PodView& summer);
+  bool was_told(const PodView& summer) const;  // to go
+  void follow_wish(const std::vector<const PodView*>& alive);
+  void remove_summer(const PodView& summer, const autoscale::Removal& removal);
+  void follow_bandwidths();
+  void report_summers();
+  bool has_begun() const;
 
   bool launched() const { return is("Created"); }
   bool all_bound() const;

@@ -42,8 +42,8 @@ void Attempt::set(const char* type, bool status, std::string reason, std::string
                        {type, status, std::move(reason), std::move(message), now_, job_.meta.generation}, now_);
 }
 
-void Attempt::note(bool warning, std::string reason, std::string message) {
-  decision_.events.push_back({warning, std::move(reason), std::move(message)});
+void Attempt::note(bool warning, std::string reason, std::string message, std::string cause) {
+  decision_.events.push_back({warning, std::move(reason), std::move(message), std::move(cause)});
 }
 
 void Attempt::look_again(absl::Duration delay) {

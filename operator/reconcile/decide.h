@@ -16,10 +16,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "operator/autoscale/autoscale.h"
 #include "operator/coordinator/options.h"
 #include "operator/coordinator/service.h"
 #include "operator/placement/placement.h"
@@ -36,11 +38,21 @@ struct NodeView {
   double bits_per_second = 0;  // by its profile; 0: not known
 };
 
+// What the autoscaler wants of a job that has begun.
+struct Wish {
+  autoscale::Verdict verdict;
+  uint32_t attempt = 0;      // that it was made for
+  uint32_t next_summer = 0;  // index for the addition: used once, however often the wish is looked at
+  std::vector<std::pair<uint32_t, double>> spare_bits_per_second;  // by summer: what its machine can spare it now
+  std::vector<uint32_t> overdue;  // of those to be removed: they were told to go long ago
+};
+
 struct Observed {
   types::TrainingJob job;
   std::vector<std::shared_ptr<const PodView>> pods;  // that this job controls, of all attempts
   std::optional<types::ReductionPlan> plan;
   std::optional<coordinator::JobState> session;  // of the job's attempt; none: this operator does not coordinate it yet
+  std::optional<Wish> wish;                      // none: the autoscaler has not looked yet
   absl::Duration session_ended_for;              // how long the session has had an outcome
   std::function<NodeView(const std::string& node)> node;
   // Machines that could take a summer of this job, whose workers are on these nodes, best first.
@@ -60,6 +72,7 @@ struct PodRelease {
 struct EventNote {
   bool warning = false;
   std::string reason, message;
+  std::string cause;  // of a change of summers: one word, for metrics
 };
 
 // An end that the API server shows and the coordinator may not see.
@@ -69,17 +82,33 @@ struct EndedMember {
   absl::Status how;
 };
 
+struct SummerRelease {
+  uint32_t index;
+  EventNote note;  // when it is told
+};
+
+// What a member's link is worth now, where the plan reckons with something else.
+struct MemberBandwidth {
+  coordinator::Role role;
+  uint32_t index;
+  double bits_per_second;
+};
+
 struct Decision {
   // In the order in which they are carried out; whoever carries them out stops at the first that fails and tries again.
   std::vector<std::string> confirm_missing;     // pods: if one of them is there after all, forget the rest
   std::optional<std::string> end_session;       // why: forget the attempt's coordinator session
   bool service = false;                         // worker_service() and the bootstrap ConfigMap are needed
-  std::vector<nlohmann::json> create;           // pods
+  std::vector<nlohmann::json> create;           // workers
+  std::vector<nlohmann::json> create_summers;   // only once status.next_summer is on record
   std::vector<PodRelease> release;              // workers whose scheduling gate opens
   std::optional<types::ReductionPlan> plan;     // to be written
   std::optional<coordinator::Options> session;  // to be there; its job is session_of(job)
   bool may_resume = false;                      // the session may have begun under another operator
+  std::optional<uint32_t> session_summers;      // that it waits for, of fewer than it was opened with
   std::vector<EndedMember> ended;               // for the session
+  std::vector<SummerRelease> release_summers;   // by the session: the next plan does without them
+  std::vector<MemberBandwidth> bandwidths;      // for the session
   std::vector<PodRemoval> remove;               // pods
   bool remove_job = false;
   types::TrainingJobStatus status;  // to be written if it differs

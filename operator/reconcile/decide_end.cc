@@ -80,6 +80,8 @@ void Attempt::resume() {
 void Attempt::begin_next_attempt(const std::string& why) {
   status_.attempt += 1;
   status_.epoch = 0;
+  status_.next_summer = 0;
+  status_.summers = {};
   status_.goodput.clear();
   status_.efficiency.clear();
   set("Created", false, "NextAttempt", why);

@@ -125,14 +125,7 @@ std::optional<Failure> find_failure(const Observed& observed, bool launched) {
       consider(std::move(gone));
     }
   }
-  // Of summers those matter that the session waits for, and the one that it has ended by.
-  if (observed.session.has_value() && observed.session->phase == coordinator::JobState::Phase::kGathering &&
-      observed.plan.has_value() && observed.plan->spec.attempt == observed.job.status.attempt) {
-    for (const auto& pod : observed.pods) {
-      const bool planned = pod->index + workers.size() < observed.plan->spec.members.size();
-      if (pod->role == kSummer && pod->attempt == observed.job.status.attempt && planned) consider(judge(*pod));
-    }
-  }
+  // Of summers only the one that the session has ended by, before the first plan.
   if (const PodView* culprit = find_culprit(observed); culprit != nullptr) consider(judge(*culprit));
   std::optional<Failure> session = judge_session(observed);
   if (!worst.has_value()) return session;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/plan/model.h"
 #include "operator/reconcile/bandwidth.h"
@@ -10,23 +13,29 @@
 namespace gleaner::reconcile {
 namespace {
 
-types::PlanMember describe(const PodView& pod, double bits_per_second) {
+constexpr char kSummerPrefix[] = "summer-";
+
+types::PlanMember describe(const Observed& observed, const char* role, const Seated& seated, double bits_per_second) {
   types::PlanMember member;
-  member.name = absl::StrCat(pod.role, "-", pod.index);
-  member.role = pod.role;
-  member.pod = pod.name;
-  member.node = pod.node;
+  member.name = absl::StrCat(role, "-", seated.index);
+  member.role = role;
+  member.pod = pod_name(observed.job.meta.name, role, seated.index, observed.job.status.attempt);
+  if (seated.pod != nullptr) member.node = seated.pod->node;
   member.bits_per_second = bits_per_second;
   return member;
 }
 
 void take_states(const coordinator::JobState& session, std::vector<types::PlanMember>& members) {
-  for (size_t i = 0; i < std::min(members.size(), session.members.size()); ++i) {
-    const coordinator::MemberState& state = session.members[i];
-    members[i].address = state.address;
-    members[i].owned_bytes = state.owned_bytes;
-    members[i].acknowledged_epoch = state.acknowledged_epoch;
-    if (state.bits_per_second > 0) members[i].bits_per_second = state.bits_per_second;
+  absl::flat_hash_map<std::string, const coordinator::MemberState*> states;
+  for (const coordinator::MemberState& state : session.members) states[state.name] = &state;
+  for (types::PlanMember& member : members) {
+    const auto found = states.find(member.name);
+    if (found == states.end()) continue;
+    const coordinator::MemberState& state = *found->second;
+    member.address = state.address;
+    member.owned_bytes = state.owned_bytes;
+    member.acknowledged_epoch = state.acknowledged_epoch;
+    if (state.bits_per_second > 0) member.bits_per_second = state.bits_per_second;
   }
 }
 
@@ -62,9 +71,61 @@ void take_summary(const coordinator::JobState& session, types::ReductionPlan& pl
   plan.status.efficiency = summary.efficiency;
 }
 
+const PodView* find_summer(const Observed& observed, uint32_t index) {
+  for (const auto& pod : observed.pods) {
+    if (pod->role == kSummer && pod->index == index && pod->attempt == observed.job.status.attempt) return pod.get();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-types::ReductionPlan make_plan_object(const Observed& observed, const std::vector<const PodView*>& members) {
+bool is_settled(const Observed& observed) {
+  return observed.plan.has_value() && observed.plan->spec.attempt == observed.job.status.attempt &&
+         !observed.plan->spec.members.empty();
+}
+
+std::vector<Seated> seated(const std::vector<const PodView*>& summers) {
+  std::vector<Seated> seats;
+  seats.reserve(summers.size());
+  for (const PodView* pod : summers) seats.push_back({pod->index, pod, true});
+  return seats;
+}
+
+std::vector<Seated> planned_summers(const Observed& observed) {
+  std::vector<Seated> summers;
+  if (!observed.plan.has_value()) return summers;
+  for (const types::PlanMember& member : observed.plan->spec.members) {
+    Seated summer;
+    const absl::string_view name = member.name;
+    if (member.role != kSummer || !absl::StartsWith(name, kSummerPrefix)) continue;
+    if (!absl::SimpleAtoi(name.substr(sizeof kSummerPrefix - 1), &summer.index)) continue;
+    summer.pod = find_summer(observed, summer.index);
+    summer.had_pod = !member.node.empty();
+    summers.push_back(summer);
+  }
+  return summers;
+}
+
+std::vector<Seated> seated_summers(const Observed& observed) {
+  std::vector<Seated> summers;
+  for (const coordinator::MemberState& member : observed.session->members) {
+    if (member.role != coordinator::Role::kSummer) continue;
+    const PodView* pod = find_summer(observed, member.index);
+    summers.push_back({member.index, pod, pod != nullptr});
+  }
+  return summers;
+}
+
+std::vector<const PodView*> pods_of(const std::vector<Seated>& summers) {
+  std::vector<const PodView*> pods;
+  pods.reserve(summers.size());
+  for (const Seated& summer : summers) pods.push_back(summer.pod);
+  return pods;
+}
+
+types::ReductionPlan make_plan_object(const Observed& observed, const std::vector<const PodView*>& workers,
+                                      const std::vector<Seated>& summers) {
   const types::TrainingJob& job = observed.job;
   types::ReductionPlan plan;
   plan.meta.name = job.meta.name;
@@ -72,9 +133,13 @@ types::ReductionPlan make_plan_object(const Observed& observed, const std::vecto
   plan.meta.labels = {{types::kJobLabel, job.meta.name}};
   plan.meta.owners = {{types::kApiVersion, "TrainingJob", job.meta.name, job.meta.uid, true}};
   plan.spec.attempt = job.status.attempt;
-  const std::vector<double> bits = assumed_bits_per_second(observed, members);
-  for (size_t i = 0; i < members.size(); ++i) {
-    if (members[i] != nullptr) plan.spec.members.push_back(describe(*members[i], bits[i]));
+  const std::vector<double> worker_bits = assumed_bits_per_second(observed, workers);
+  for (uint32_t i = 0; i < workers.size(); ++i) {
+    plan.spec.members.push_back(describe(observed, kWorker, {i, workers[i], true}, worker_bits[i]));
+  }
+  const std::vector<double> summer_bits = assumed_bits_per_second(observed, pods_of(summers));
+  for (size_t j = 0; j < summers.size(); ++j) {
+    plan.spec.members.push_back(describe(observed, kSummer, summers[j], summer_bits[j]));
   }
   if (!observed.session.has_value()) return plan;
   take_states(*observed.session, plan.spec.members);

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "operator/placement/placement.h"
 #include "operator/reconcile/names.h"
 #include "operator/types/pod.h"
 
@@ -113,9 +114,10 @@ absl::StatusOr<PodView> parse_pod(const json& object) {
   }
   const json& spec = at(object, "spec");
   pod.node = text(at(spec, "nodeName"));
+  if (const json& priority = at(spec, "priority"); priority.is_number_integer()) pod.priority = priority.get<int32_t>();
   if (pod.role == kSummer) {
     GLN_ASSIGN_OR_RETURN(const types::Requests requests, types::total_requests(spec));
-    pod.cpus = requests.cpus;
+    pod.cpus = std::max(placement::kLeastCpus, requests.cpus);
   }
   read_gates(at(spec, "schedulingGates"), pod);
   const json& status = at(object, "status");

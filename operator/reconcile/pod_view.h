@@ -32,6 +32,7 @@ struct PodView {
   Phase phase = Phase::kPending;
   bool gated = false;                    // by kGangGate
   std::vector<std::string> other_gates;  // the user's
+  int32_t priority = 0;
   std::string node, ip;
   std::string evicted_by;      // why the cluster took it: "Evicted", "PreemptionByScheduler"; empty: it did not
   std::string unschedulable;   // the scheduler's message
@@ -39,7 +40,7 @@ struct PodView {
   std::string waiting_message;
   std::optional<Exit> exit;
   double bits_per_second = 0;  // the smaller of its bandwidth annotations; 0: none
-  double cpus = 0;             // a summer's requests
+  double cpus = 0;             // a summer's requests, kLeastCpus at least
 
   bool finished() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
 };

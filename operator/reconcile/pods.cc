@@ -140,10 +140,10 @@ void prefer_near(const types::TrainingJob& job, json& spec) {
          {"labelSelector", {{"matchLabels", {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, kWorker}}}}}}}});
 }
 
-json summer_container(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+json summer_container(const types::TrainingJob& job, uint32_t index, double bits_per_second, const Settings& settings) {
   json environment = member_environment(job, settings);
   environment.push_back(variable("GLEANER_ADDRESS", absl::StrCat("$(GLEANER_POD_IP):", kDataPort)));
-  return {
+  json container = {
       {"name", "summer"},
       {"image", settings.summer_image},
       {"imagePullPolicy", "IfNotPresent"},
@@ -151,7 +151,7 @@ json summer_container(const types::TrainingJob& job, uint32_t index, const Setti
       {"args",
        {"--listen", absl::StrCat("$(GLEANER_POD_IP):", kDataPort), "--index", absl::StrCat(index), "--metrics",
         absl::StrCat("$(GLEANER_POD_IP):", kMetricsPort), "--join-timeout",
-        absl::StrCat(std::ceil(absl::ToDoubleSeconds(job.run_policy.start_deadline)))}},
+        absl::StrCat(std::ceil(absl::ToDoubleSeconds(job.run_policy.start_deadline))), "--background"}},
       {"env", environment},
       {"ports", json::array({{{"name", "gleaner"}, {"containerPort", kDataPort}},
                              {{"name", "metrics"}, {"containerPort", kMetricsPort}}})},
@@ -159,6 +159,17 @@ json summer_container(const types::TrainingJob& job, uint32_t index, const Setti
       {"securityContext",
        {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}},
       {"volumeMounts", json::array({bootstrap_mount()})}};
+  if (bits_per_second >= 1) {  // what the first plan with it reckons with
+    for (const std::string& word : {std::string("--bandwidth"), absl::StrCat(static_cast<int64_t>(bits_per_second)),
+                                    std::string("--pace"), std::string("plan")}) {
+      container["args"].push_back(word);
+    }
+  }
+  if (settings.summer_yield_above > 0) {
+    container["args"].push_back("--yield-above");
+    container["args"].push_back(absl::StrCat(settings.summer_yield_above));
+  }
+  return container;
 }
 
 json fill_template(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
@@ -196,7 +207,7 @@ json summer_resources(const types::TrainingJob& job) {
   json resources = job.communication.summers.resources;
   if (!resources.is_object()) resources = json::object();
   json& requests = resources["requests"];
-  if (!requests.is_object()) requests = {{"cpu", "100m"}, {"memory", "64Mi"}};
+  if (!requests.is_object()) requests = {{"cpu", "2m"}, {"memory", "64Mi"}};
   requests[types::kSummerResource] = "1";
   json& limits = resources["limits"];
   if (!limits.is_object()) limits = json::object();
@@ -232,7 +243,7 @@ json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::
                  {"automountServiceAccountToken", false},
                  {"enableServiceLinks", false},
                  {"affinity", summer_affinity(job, candidate.node)},
-                 {"containers", json::array({summer_container(job, index, settings)})},
+                 {"containers", json::array({summer_container(job, index, candidate.bits_per_second, settings)})},
                  {"volumes", json::array({bootstrap_volume()})}};
   if (!settings.summer_priority_class.empty()) pod["spec"]["priorityClassName"] = settings.summer_priority_class;
   return pod;

@@ -16,6 +16,8 @@ struct Settings {
   std::string coordinator;            // HOST:PORT, as pods reach it
   std::string summer_image;           // has gleaner-summer in it
   std::string summer_priority_class;  // empty: the cluster's default
+  double worth = 0.01;                // share of a step that one more summer must buy, when a job begins
+  double summer_yield_above = 0;      // share of a machine's processors above which its owners have it; 0: never
 };
 
 // Worker `index` of this attempt: the user's template, with identity, bootstrap and name added. A gang of more than one

@@ -10,12 +10,6 @@
 #include "operator/types/pod.h"
 
 namespace gleaner::reconcile {
-namespace {
-
-constexpr double kWorthIt = 0.01;  // of a step, for one more summer
-
-}  // namespace
-
 bool wants_summers(const types::TrainingJob& job) {
   return job.workers.replicas > 1 && job.communication.strategy != types::Strategy::kColocated &&
          job.communication.summers.max > 0;
@@ -25,7 +19,7 @@ placement::SummerRequest summer_request(const types::TrainingJob& job, const std
   placement::SummerRequest request;
   request.job = job.meta.key();
   if (const auto asked = types::parse_requests(summer_resources(job)); asked.ok()) {
-    request.cpus = asked->cpus;
+    request.cpus = std::max(placement::kLeastCpus, asked->cpus);
     request.memory_bytes = asked->memory_bytes;
   }  // else the API server refuses the pod, and says why
   request.max_bits_per_second = job.communication.summers.bits_per_second;
@@ -34,7 +28,7 @@ placement::SummerRequest summer_request(const types::TrainingJob& job, const std
 }
 
 std::vector<placement::Candidate> choose_summers(const types::TrainingJob& job, const std::vector<double>& worker_bits,
-                                                 std::vector<placement::Candidate> candidates) {
+                                                 std::vector<placement::Candidate> candidates, double worth) {
   const types::SummersWanted& wanted = job.communication.summers;
   plan::Fleet fleet{worker_bits, {}};
   double before = plan::bound_seconds(fleet, 1);
@@ -46,11 +40,20 @@ std::vector<placement::Candidate> choose_summers(const types::TrainingJob& job, 
     if (candidate.bits_per_second < plan::kMinBitsPerSecond) continue;
     fleet.summer_bits_per_second.push_back(candidate.bits_per_second);
     const double after = plan::bound_seconds(fleet, 1);
-    if (chosen.size() >= wanted.min && before - after < kWorthIt * before) break;
+    if (chosen.size() >= wanted.min && before - after < worth * before) break;
     before = after;
     chosen.push_back(std::move(candidate));
   }
   return chosen;
+}
+
+std::vector<const PodView*> summers_of_attempt(const Observed& observed) {
+  std::vector<const PodView*> summers;
+  for (const auto& pod : observed.pods) {
+    if (pod->role == kSummer && pod->attempt == observed.job.status.attempt) summers.push_back(pod.get());
+  }
+  std::sort(summers.begin(), summers.end(), [](const auto* a, const auto* b) { return a->index < b->index; });
+  return summers;
 }
 
 std::vector<const PodView*> running_summers(const Observed& observed) {

@@ -110,16 +110,17 @@ reconcile::NodeView Cluster::node(const std::string& name) const {
   return {true, node->ready, profile == nullptr ? 0 : profile->status.bits_per_second};
 }
 
+std::vector<std::shared_ptr<const placement::Machine>> Cluster::machines() const {
+  absl::MutexLock lock(&fleet_mutex_);
+  return fleet_.machines();
+}
+
 std::vector<placement::Candidate> Cluster::candidates(const types::TrainingJob& job,
                                                       const std::vector<std::string>& worker_nodes) const {
-  std::vector<std::shared_ptr<const placement::Machine>> machines;
-  {
-    absl::MutexLock lock(&fleet_mutex_);
-    machines = fleet_.machines();
-  }
+  const auto all = machines();
   std::vector<const placement::Machine*> pointers;
-  pointers.reserve(machines.size());
-  for (const auto& machine : machines) pointers.push_back(machine.get());
+  pointers.reserve(all.size());
+  for (const auto& machine : all) pointers.push_back(machine.get());
   return placement::summer_candidates(pointers, reconcile::summer_request(job, worker_nodes), env_.clock->now());
 }
 

@@ -38,6 +38,8 @@ class Cluster {
   std::vector<std::shared_ptr<const types::NodeProfile>> profiles() const { return profiles_->list(); }
   std::shared_ptr<const reconcile::PodView> pod(const std::string& key) const { return pods_->get(key); }
 
+  std::vector<std::shared_ptr<const placement::Machine>> machines() const ABSL_LOCKS_EXCLUDED(fleet_mutex_);
+
   // Everything but the session's part of what decide() needs.
   reconcile::Observed observe(const types::TrainingJob& job) const;
 

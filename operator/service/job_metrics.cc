@@ -1,5 +1,6 @@
 #include "operator/service/job_metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -25,6 +26,9 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
       phase_(gauges(registry, "gleaner_job_phase", "1 for the phase that the job is in")),
       workers_(gauges(registry, "gleaner_job_workers", "Workers by state")),
       summers_(gauges(registry, "gleaner_job_summers", "Summers on CPU machines that take part")),
+      summers_wanted_(gauges(registry, "gleaner_job_summers_wanted", "Summers that the autoscaler wants (k)")),
+      summers_planned_(gauges(registry, "gleaner_job_summers_planned", "Summers in the plan in force")),
+      summers_reason_(gauges(registry, "gleaner_job_summers_reason", "1 for why so many summers are wanted")),
       epoch_(gauges(registry, "gleaner_job_epoch", "Epoch of the plan in force; 0: none")),
       restarts_(gauges(registry, "gleaner_job_restarts", "Failures so far that backoffLimit counts")),
       step_bytes_(gauges(registry, "gleaner_job_step_bytes", "Gradient bytes that a worker reduces in a step")),
@@ -39,7 +43,11 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
       steps_(&prometheus::BuildCounter()
                   .Name("gleaner_job_steps_total")
                   .Help("Steps of the worker that is furthest; starts again with an attempt")
-                  .Register(registry)) {
+                  .Register(registry)),
+      changes_(&prometheus::BuildCounter()
+                    .Name("gleaner_job_summer_changes_total")
+                    .Help("Summers that were added, removed, lost or refused, and why")
+                    .Register(registry)) {
   for (const char* phase : kPhases) jobs_->Add({{"phase", phase}}).Set(0);
 }
 
@@ -68,6 +76,35 @@ void JobMetrics::enter_phase(Series& series, const std::string& phase) {
   if (phase.empty()) return;
   jobs_->Add({{"phase", phase}}).Increment();
   set(series, phase_, 1, {{"phase", phase}});
+}
+
+void JobMetrics::show_summers(Series& series, const types::SummersStatus& summers) {
+  set(series, summers_planned_, summers.had);
+  if (summers.reason.empty()) return;
+  set(series, summers_wanted_, summers.wanted);
+  if (series.reason == summers.reason) return;
+  if (!series.reason.empty()) {
+    prometheus::Labels labels = series.labels;
+    labels["reason"] = series.reason;
+    prometheus::Gauge& old = summers_reason_->Add(labels);
+    std::erase_if(series.gauges, [&old](const auto& entry) { return entry.second == &old; });
+    summers_reason_->Remove(&old);
+  }
+  series.reason = summers.reason;
+  set(series, summers_reason_, 1, {{"reason", summers.reason}});
+}
+
+void JobMetrics::count_change(const types::TrainingJob& job, const std::string& change, const std::string& cause) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = series_.find(job.meta.key());
+  if (found == series_.end()) return;
+  prometheus::Labels labels = found->second.labels;
+  labels["change"] = change;
+  labels["reason"] = cause;
+  prometheus::Counter& counter = changes_->Add(labels);
+  counter.Increment();
+  auto& counters = found->second.changes;
+  if (std::find(counters.begin(), counters.end(), &counter) == counters.end()) counters.push_back(&counter);
 }
 
 void JobMetrics::follow_session(Series& series, const coordinator::Summary& summary) {
@@ -106,6 +143,7 @@ void JobMetrics::update(const types::TrainingJob& job, const types::TrainingJobS
   set(series, workers_, status.workers_succeeded, {{"state", "succeeded"}});
   set(series, workers_, status.workers_failed, {{"state", "failed"}});
   set(series, summers_, status.summers_ready);
+  show_summers(series, status.summers);
   set(series, epoch_, status.epoch);
   set(series, restarts_, status.restarts);
   if (session != nullptr) follow_session(series, session->summary);
@@ -117,6 +155,7 @@ void JobMetrics::remove(const std::string& key) {
   if (found == series_.end()) return;
   enter_phase(found->second, "");
   for (const auto& [family, gauge] : found->second.gauges) family->Remove(gauge);
+  for (prometheus::Counter* counter : found->second.changes) changes_->Remove(counter);
   if (found->second.steps != nullptr) steps_->Remove(found->second.steps);
   series_.erase(found);
 }

@@ -24,6 +24,9 @@ class JobMetrics {
   // `session` may be null.
   void update(const types::TrainingJob& job, const types::TrainingJobStatus& status,
               const coordinator::JobState* session) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `change`: SummerAdded, SummerRemoved, SummerLost, SummerRefused.
+  void count_change(const types::TrainingJob& job, const std::string& change, const std::string& cause)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void remove(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -33,12 +36,15 @@ class JobMetrics {
     prometheus::Labels labels;
     std::string phase;
     std::vector<std::pair<Gauges*, prometheus::Gauge*>> gauges;
+    std::string reason;  // of the summers wanted
+    std::vector<prometheus::Counter*> changes;
     prometheus::Counter* steps = nullptr;
     double steps_seen = 0;
   };
 
   void set(Series& series, Gauges* family, double value, const prometheus::Labels& more = {});
   void enter_phase(Series& series, const std::string& phase);
+  void show_summers(Series& series, const types::SummersStatus& summers);
   void follow_session(Series& series, const coordinator::Summary& summary);
 
   Gauges* const jobs_;
@@ -46,6 +52,9 @@ class JobMetrics {
   Gauges* const phase_;
   Gauges* const workers_;
   Gauges* const summers_;
+  Gauges* const summers_wanted_;
+  Gauges* const summers_planned_;
+  Gauges* const summers_reason_;
   Gauges* const epoch_;
   Gauges* const restarts_;
   Gauges* const step_bytes_;
@@ -55,6 +64,7 @@ class JobMetrics {
   Gauges* const goodput_;
   Gauges* const efficiency_;
   prometheus::Family<prometheus::Counter>* const steps_;
+  prometheus::Family<prometheus::Counter>* const changes_;
   absl::Mutex mutex_;
   absl::flat_hash_map<std::string, Series> series_ ABSL_GUARDED_BY(mutex_);  // by job key
 };

@@ -14,6 +14,8 @@ using nlohmann::json;
 constexpr char kFieldManager[] = "gleaner-operator";
 // Figures that change with every step are written this often; everything else at once.
 constexpr absl::Duration kFigureInterval = absl::Seconds(10);
+// The least time between two bandwidths told of one member: each is a plan of its own.
+constexpr absl::Duration kBandwidthPause = absl::Seconds(10);
 constexpr absl::Duration kForeignPod = absl::Seconds(5);
 
 kube::ApplyOptions apply_options(const char* subresource = "") {
@@ -27,6 +29,7 @@ kube::ApplyOptions apply_options(const char* subresource = "") {
 std::string lasting_part(types::TrainingJobStatus status) {
   status.goodput.clear();
   status.efficiency.clear();
+  status.summers.message.clear();
   return types::to_json(status).dump();
 }
 
@@ -60,6 +63,7 @@ kube::Result JobReconciler::reconcile(const std::string& key) {
   }
   reconcile::Observed observed = parts_.cluster.observe(*job);
   observe_session(*job, observed);
+  observed.wish = parts_.wishes(key);
   reconcile::Decision decision = reconcile::decide(observed, parts_.settings);
   absl::Status status = carry_out(*job, observed, decision);
   if (absl::IsNotFound(status) && parts_.cluster.job(key) == nullptr) status = absl::OkStatus();  // deleted meanwhile
@@ -97,11 +101,13 @@ absl::Status JobReconciler::carry_out(const types::TrainingJob& job, const recon
   if (!confirmed) return absl::AbortedError("the pod cache is behind: a pod that seemed to be gone is there");
   const bool next_attempt = decision.status.attempt != job.status.attempt;
   const bool first_look = !job.status.start_time.has_value() && !decision.create.empty();
-  if (next_attempt) {  // the new number must be on record before anything else happens
+  const bool next_summer = !decision.create_summers.empty();
+  if (next_attempt || next_summer) {  // the new number must be on record before anything else happens
     GLN_RETURN_IF_ERROR(write_status(job, decision.status));
   }
   if (decision.end_session.has_value()) end_session(job.meta.key(), *decision.end_session);
   absl::Status status = make_pods(job, decision);
+  if (status.ok()) status = make_summers(job, decision);
   if (status.ok()) status = release_pods(job, decision);
   if (status.ok() && decision.plan.has_value()) status = write_plan(observed, *decision.plan);
   if (status.ok() && decision.session.has_value()) status = keep_session(job, decision);
@@ -109,7 +115,7 @@ absl::Status JobReconciler::carry_out(const types::TrainingJob& job, const recon
   // New pods bring the next look within a moment: it says what this one would, and a job costs one write less. A look
   // that is to be repeated has something to tell already, as that a pod was refused.
   const bool told_later = first_look && status.ok() && !decision.look_again.has_value();
-  if (!next_attempt && !told_later) keep_first(status, write_status(job, decision.status));
+  if (!next_attempt && !next_summer && !told_later) keep_first(status, write_status(job, decision.status));
   if (!status.ok()) return status;
   record_events(job, decision);
   if (!decision.remove_job) return absl::OkStatus();
@@ -144,6 +150,20 @@ absl::Status JobReconciler::make_pods(const types::TrainingJob& job, reconcile::
   return absl::OkStatus();
 }
 
+// The job does without those that the API server refuses.
+absl::Status JobReconciler::make_summers(const types::TrainingJob& job, reconcile::Decision& decision) {
+  if (decision.create_summers.empty()) return absl::OkStatus();
+  GLN_RETURN_IF_ERROR(parts_.identities.ensure_bootstrap(job.meta.ns));
+  for (const json& pod : decision.create_summers) {
+    const absl::Status made = parts_.client.create(kube::pods(), pod).status();
+    if (made.ok() || absl::IsAlreadyExists(made)) continue;
+    if (!is_refusal(made)) return made;
+    decision.events.push_back({true, "SummerRefused", absl::StrCat("the API server refuses a summer: ", made.message()),
+                               absl::IsResourceExhausted(made) ? "QuotaExceeded" : "PodRefused"});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status JobReconciler::release_pods(const types::TrainingJob& job, const reconcile::Decision& decision) {
   for (const reconcile::PodRelease& release : decision.release) {
     json gates = json::array();
@@ -171,7 +191,7 @@ absl::Status JobReconciler::write_plan(const reconcile::Observed& observed, cons
   return parts_.client.apply(kube::reduction_plans(), status, apply_options("status")).status();
 }
 
-absl::Status JobReconciler::keep_session(const types::TrainingJob& job, const reconcile::Decision& decision) {
+absl::Status JobReconciler::keep_session(const types::TrainingJob& job, reconcile::Decision& decision) {
   const std::string& name = decision.session->job;
   GLN_RETURN_IF_ERROR(parts_.identities.ensure_bootstrap(job.meta.ns));
   coordinator::Service::JobOptions options;
@@ -184,11 +204,35 @@ absl::Status JobReconciler::keep_session(const types::TrainingJob& job, const re
   Session& session = sessions_[job.meta.key()];
   session.name = name;
   session.job_uid = job.meta.uid;
-  for (const reconcile::EndedMember& member : decision.ended) {
-    if (!session.told.try_emplace(member.index, true).second) continue;
-    parts_.sessions.ended(name, member.role, member.index, member.how);
-  }
+  tell_session(session, decision);
   return absl::OkStatus();
+}
+
+// What is told twice would count twice: each once per session, and bandwidths now and then.
+void JobReconciler::tell_session(Session& session, reconcile::Decision& decision) {
+  const absl::Duration now = parts_.env.clock->since_start();
+  if (decision.session_summers.has_value()) {
+    // Once it has a plan it takes summers as they come.
+    parts_.sessions.set_summers(session.name, *decision.session_summers).IgnoreError();
+  }
+  for (const reconcile::EndedMember& member : decision.ended) {
+    if (!session.told.emplace(member.role, member.index).second) continue;
+    parts_.sessions.ended(session.name, member.role, member.index, member.how);
+  }
+  for (const reconcile::SummerRelease& release : decision.release_summers) {
+    if (session.released.contains(release.index)) continue;
+    if (!parts_.sessions.release_summer(session.name, release.index).ok()) continue;  // it is not there, or not yet
+    session.released.insert(release.index);
+    decision.events.push_back(release.note);
+  }
+  for (const reconcile::MemberBandwidth& member : decision.bandwidths) {
+    const auto [told, is_new] = session.bandwidth_told.try_emplace({member.role, member.index}, now);
+    if (!is_new && now - told->second < kBandwidthPause) continue;
+    told->second = now;
+    const absl::Status set =
+        parts_.sessions.set_bandwidth(session.name, member.role, member.index, member.bits_per_second);
+    if (!set.ok()) parts_.env.log->debug("a bandwidth is not taken", "job", session.name, "why", set.message());
+  }
 }
 
 void JobReconciler::end_session(const std::string& key, const std::string& why) {
@@ -246,6 +290,7 @@ absl::Status JobReconciler::write_status(const types::TrainingJob& job, const ty
 void JobReconciler::record_events(const types::TrainingJob& job, const reconcile::Decision& decision) {
   const kube::ObjectReference about{types::kApiVersion, "TrainingJob", job.meta.ns, job.meta.name, job.meta.uid};
   for (const reconcile::EventNote& note : decision.events) {
+    if (!note.cause.empty()) parts_.metrics.count_change(job, note.reason, note.cause);
     if (note.warning) {
       parts_.events.warning(about, note.reason, note.message);
     } else {

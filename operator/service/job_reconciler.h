@@ -4,11 +4,13 @@
 // job is still as it was observed. It keeps in memory what a new leader can find again: which sessions it coordinates.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/env.h"
 #include "common/kube/client.h"
@@ -33,6 +35,7 @@ class JobReconciler final : public kube::Reconciler {
     IdentityStore& identities;
     kube::EventRecorder& events;
     JobMetrics& metrics;
+    std::function<std::optional<reconcile::Wish>(const std::string& job)> wishes;
     reconcile::Settings settings;
   };
   explicit JobReconciler(Parts parts);
@@ -44,8 +47,11 @@ class JobReconciler final : public kube::Reconciler {
   struct Session {
     std::string name;
     std::string job_uid;
-    std::optional<absl::Duration> ended;       // when its outcome was first seen
-    absl::flat_hash_map<uint32_t, bool> told;  // workers whose end the service knows
+    std::optional<absl::Duration> ended;  // when its outcome was first seen
+    using Member = std::pair<coordinator::Role, uint32_t>;
+    absl::flat_hash_set<Member> told;                            // whose end the service knows
+    absl::flat_hash_set<uint32_t> released;                      // summers
+    absl::flat_hash_map<Member, absl::Duration> bandwidth_told;  // when
     absl::Duration reported = -absl::InfiniteDuration();
     std::string status_written;  // without figures that change all the time
   };
@@ -54,10 +60,12 @@ class JobReconciler final : public kube::Reconciler {
   absl::Status carry_out(const types::TrainingJob& job, const reconcile::Observed& observed,
                          reconcile::Decision& decision);
   absl::StatusOr<bool> confirm(const types::TrainingJob& job, const reconcile::Decision& decision);
+  absl::Status make_summers(const types::TrainingJob& job, reconcile::Decision& decision);
+  void tell_session(Session& session, reconcile::Decision& decision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status make_pods(const types::TrainingJob& job, reconcile::Decision& decision);
   absl::Status release_pods(const types::TrainingJob& job, const reconcile::Decision& decision);
   absl::Status write_plan(const reconcile::Observed& observed, const types::ReductionPlan& plan);
-  absl::Status keep_session(const types::TrainingJob& job, const reconcile::Decision& decision);
+  absl::Status keep_session(const types::TrainingJob& job, reconcile::Decision& decision);
   void end_session(const std::string& key, const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status remove_pods(const types::TrainingJob& job, const reconcile::Decision& decision);
   absl::Status write_status(const types::TrainingJob& job, const types::TrainingJobStatus& status);

@@ -23,14 +23,14 @@ std::string job_key(const std::string& session) { return session.substr(0, sessi
 
 reconcile::Settings settings_of(const OperatorOptions& options) {
   return {absl::StrCat(options.service, ".", options.ns, ".svc:", options.listen.port), options.summer_image,
-          options.summer_priority_class};
+          options.summer_priority_class, options.scaling.settings.worth, options.summer_yield_above};
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Leadership>> Leadership::begin(const Parts& parts) {
+absl::StatusOr<std::unique_ptr<Leadership>> Leadership::begin(const Parts& parts, uint64_t term) {
   auto leadership = std::unique_ptr<Leadership>(new Leadership(parts));
-  GLN_RETURN_IF_ERROR(leadership->start());
+  GLN_RETURN_IF_ERROR(leadership->start(term));
   return leadership;
 }
 
@@ -42,7 +42,7 @@ Leadership::Leadership(const Parts& parts)
       job_metrics_(parts.registry),
       events_(kube::EventRecorder::start(parts.env, parts.client, "gleaner-operator", parts.options.identity)) {}
 
-absl::Status Leadership::start() {
+absl::Status Leadership::start(uint64_t term) {
   GLN_RETURN_IF_ERROR(identities_.refresh());
   coordinator::Service::ServiceOptions options;
   options.listen = parts_.options.listen;
@@ -50,10 +50,13 @@ absl::Status Leadership::start() {
   options.authenticator = &authenticator_;
   options.on_changed = [queue = &parts_.queue](const std::string& session) { queue->add(job_key(session)); };
   options.registry = &parts_.registry;
+  options.term = term;
   GLN_ASSIGN_OR_RETURN(sessions_, coordinator::Service::start(parts_.env, std::move(options)));
-  reconciler_ = std::make_unique<JobReconciler>(JobReconciler::Parts{parts_.env, parts_.client, parts_.cluster,
-                                                                     *sessions_, identities_, *events_, job_metrics_,
-                                                                     settings_of(parts_.options)});
+  GLN_ASSIGN_OR_RETURN(scaler_,
+                       Scaler::start({parts_.env, parts_.cluster, *sessions_, parts_.queue, parts_.options.scaling}));
+  reconciler_ = std::make_unique<JobReconciler>(
+      JobReconciler::Parts{parts_.env, parts_.client, parts_.cluster, *sessions_, identities_, *events_, job_metrics_,
+                           [this](const std::string& job) { return scaler_->wish(job); }, settings_of(parts_.options)});
   for (const auto& job : parts_.cluster.jobs()) parts_.queue.add(job->meta.key());
   controller_ = kube::Controller::start(parts_.env, {"trainingjob", parts_.options.workers}, *reconciler_, parts_.queue,
                                         &parts_.registry);
@@ -71,6 +74,7 @@ Leadership::~Leadership() {
   stopping_.Notify();
   if (freshener_.joinable()) freshener_.join();
   controller_.reset();  // no reconciler runs any more
+  scaler_.reset();
   sessions_.reset();
   parts_.metrics.set_leader(false);
 }

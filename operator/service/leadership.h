@@ -24,6 +24,7 @@
 #include "operator/service/job_reconciler.h"
 #include "operator/service/operator_metrics.h"
 #include "operator/service/options.h"
+#include "operator/service/scaler.h"
 #include "operator/service/token_authenticator.h"
 
 namespace gleaner::operation {
@@ -40,12 +41,13 @@ class Leadership {
     OperatorMetrics& metrics;
     std::string folder;  // private, for key files
   };
-  static absl::StatusOr<std::unique_ptr<Leadership>> begin(const Parts& parts);
+  // `term`: above that of every leadership before it.
+  static absl::StatusOr<std::unique_ptr<Leadership>> begin(const Parts& parts, uint64_t term);
   ~Leadership();
 
  private:
   explicit Leadership(const Parts& parts);
-  absl::Status start();
+  absl::Status start(uint64_t term);
   absl::Status publish_endpoint();
   void keep_fresh();  // its own thread
   absl::StatusOr<reconcile::PodView> find_pod(const std::string& ns, const std::string& name);
@@ -56,6 +58,7 @@ class Leadership {
   JobMetrics job_metrics_;
   std::unique_ptr<kube::EventRecorder> events_;
   std::unique_ptr<coordinator::Service> sessions_;
+  std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<JobReconciler> reconciler_;
   std::unique_ptr<kube::Controller> controller_;
   absl::Notification stopping_;

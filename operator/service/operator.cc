@@ -96,7 +96,7 @@ absl::Status serve(const Leadership::Parts& parts, const EndSignals& signals) {
     if (office.lost()) return absl::AbortedError("the lease was lost");
     if (leadership != nullptr || !office.held()) continue;
     parts.env.log->info("this replica leads", "identity", parts.options.identity);
-    GLN_ASSIGN_OR_RETURN(leadership, Leadership::begin(parts));
+    GLN_ASSIGN_OR_RETURN(leadership, Leadership::begin(parts, election->term()));
   }
   parts.env.log->info("stopping: jobs go on under the next leader");
   leadership.reset();  // before the lease is given up

@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/address.h"
+#include "operator/service/scaler.h"
 
 namespace gleaner::operation {
 
@@ -19,6 +20,8 @@ struct OperatorOptions {
   Address metrics, health;
   std::string summer_image;
   std::string summer_priority_class;
+  double summer_yield_above = 0.8;
+  ScalingOptions scaling;
   uint32_t workers = 8;  // reconcilers at once
   absl::Duration lease_duration = absl::Seconds(15);
 };

@@ -16,7 +16,8 @@ constexpr std::pair<absl::string_view, Transport> kTransports[] = {{"Auto", Tran
 constexpr std::pair<absl::string_view, CleanPodPolicy> kCleanPodPolicies[] = {
     {"None", CleanPodPolicy::kNone}, {"Running", CleanPodPolicy::kRunning}, {"All", CleanPodPolicy::kAll}};
 
-json default_resources() { return {{"requests", {{"cpu", "100m"}, {"memory", "256Mi"}}}}; }
+// The CPU is as little as can be asked for: the kernel's least weight follows from it.
+json default_resources() { return {{"requests", {{"cpu", "2m"}, {"memory", "256Mi"}}}}; }
 
 void read_workers(const Fields& fields, Workers& workers) {
   fields.number("replicas", workers.replicas, 1, kMaxReplicas);
@@ -76,6 +77,24 @@ void read_run_policy(const Fields& fields, RunPolicy& policy) {
   fields.flag("suspend", policy.suspend);
 }
 
+void read_summers_status(const Fields& fields, SummersStatus& summers) {
+  fields.number("wanted", summers.wanted);
+  fields.number("had", summers.had);
+  fields.text("reason", summers.reason);
+  fields.text("message", summers.message);
+  fields.text("lastChange", summers.last_change);
+  fields.time("lastChangeTime", summers.last_change_time);
+}
+
+json to_json(const SummersStatus& summers) {
+  json object = {{"wanted", summers.wanted}, {"had", summers.had}};
+  if (!summers.reason.empty()) object["reason"] = summers.reason;
+  if (!summers.message.empty()) object["message"] = summers.message;
+  if (!summers.last_change.empty()) object["lastChange"] = summers.last_change;
+  if (summers.last_change_time) object["lastChangeTime"] = format_time(*summers.last_change_time);
+  return object;
+}
+
 void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.number("observedGeneration", status.observed_generation);
   fields.text("phase", status.phase);
@@ -85,6 +104,8 @@ void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.number("workersSucceeded", status.workers_succeeded);
   fields.number("workersFailed", status.workers_failed);
   fields.number("summersReady", status.summers_ready);
+  read_summers_status(fields.object("summers"), status.summers);
+  fields.number("nextSummer", status.next_summer);
   fields.text("selector", status.selector);
   fields.number("attempt", status.attempt);
   fields.number("restarts", status.restarts);
@@ -146,6 +167,8 @@ json to_json(const TrainingJobStatus& status) {
                  {"workersSucceeded", status.workers_succeeded},
                  {"workersFailed", status.workers_failed},
                  {"summersReady", status.summers_ready},
+                 {"summers", to_json(status.summers)},
+                 {"nextSummer", status.next_summer},
                  {"attempt", status.attempt},
                  {"restarts", status.restarts},
                  {"epoch", status.epoch}};

@@ -61,6 +61,17 @@ struct RunPolicy {
   bool operator==(const RunPolicy&) const = default;
 };
 
+// How many summers the autoscaler wants, and why.
+struct SummersStatus {
+  uint32_t wanted = 0;
+  uint32_t had = 0;         // in the plan in force
+  std::string reason;       // CamelCase; empty: nothing was said yet
+  std::string message;      // one sentence
+  std::string last_change;  // the last summer that was added or removed, and why
+  std::optional<absl::Time> last_change_time;
+  bool operator==(const SummersStatus&) const = default;
+};
+
 struct TrainingJobStatus {
   int64_t observed_generation = 0;
   std::string phase;  // Pending, Starting, Running, Restarting, Suspended, Succeeded, Failed: from the conditions
@@ -70,13 +81,15 @@ struct TrainingJobStatus {
   uint32_t workers_succeeded = 0;
   uint32_t workers_failed = 0;
   uint32_t summers_ready = 0;
-  std::string selector;    // of the worker pods, for the scale subresource
-  uint32_t attempt = 0;    // which set of pods this is: grows with every restart, resume and release
-  uint32_t restarts = 0;   // failures of the job's own pods so far, compared with backoffLimit
-  uint32_t epoch = 0;      // of the plan in force
-  std::string bound;       // "59.6 ms", a step's communication at best; empty before there is a plan with tensors
-  std::string goodput;     // "12.3 MB/s" of gradient per worker
-  std::string efficiency;  // "97.2 %": bound / measured
+  SummersStatus summers;
+  uint32_t next_summer = 0;  // index of the next summer of this attempt: none is used twice
+  std::string selector;      // of the worker pods, for the scale subresource
+  uint32_t attempt = 0;      // which set of pods this is: grows with every restart, resume and release
+  uint32_t restarts = 0;     // failures of the job's own pods so far, compared with backoffLimit
+  uint32_t epoch = 0;        // of the plan in force
+  std::string bound;         // "59.6 ms", a step's communication at best; empty before there is a plan with tensors
+  std::string goodput;       // "12.3 MB/s" of gradient per worker
+  std::string efficiency;    // "97.2 %": bound / measured
   std::optional<absl::Time> start_time;  // of the first attempt's pods' creation; cleared by suspension
   std::optional<absl::Time> completion_time;
   bool operator==(const TrainingJobStatus&) const = default;

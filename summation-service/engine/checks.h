@@ -15,19 +15,16 @@ namespace gleaner::engine {
 // "tensor conv1.weight partition 3 step 12".
 std::string describe(const plan::Plan& plan, const wire::PartitionKey& key);
 
-// That the key names a partition of this plan which member `self` owns.
-absl::Status check_key(const plan::Plan& plan, uint32_t self, uint32_t worker, const wire::PartitionKey& key);
+// That the key names a partition of this plan.
+absl::Status check_exists(const plan::Plan& plan, uint32_t worker, const wire::PartitionKey& key);
 
-// That a kPush has its partition's size and its tensor's type, and an op that this type has.
-absl::Status check_push(const plan::Plan& plan, uint32_t self, uint32_t worker, const wire::Header& header,
-                        const Buffer& payload);
+// That member `self` owns the partition, which exists.
+absl::Status check_owner(const plan::Plan& plan, uint32_t self, uint32_t worker, const wire::PartitionKey& key);
 
-// That a kAck's payload is a whole number of keys, at least one.
-absl::Status check_ack_size(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);
+// That a kPush or kHand of an existing partition has its size and its tensor's type, and an op that this type has.
+absl::Status check_numbers(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);
 
-// Index in plan.partitions. Needs check_key().
-inline uint32_t partition_index(const plan::Plan& plan, uint32_t tensor, uint32_t partition) {
-  return plan.first_partition[tensor] + partition;
-}
+// That the payload of a kAck or kRelease is a whole number of keys.
+absl::Status check_keys(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);
 
 }  // namespace gleaner::engine

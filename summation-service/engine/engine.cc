@@ -1,86 +1,20 @@
 #include "summation-service/engine/engine.h"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/faults.h"
 #include "common/base/status_macros.h"
-#include "common/plan/extends.h"
-#include "summation-service/engine/checks.h"
-#include "summation-service/engine/sum.h"
+#include "common/plan/successor.h"
+#include "summation-service/engine/core.h"
 
 namespace gleaner::engine {
-namespace {
-
-// A partition's life: results of the steps before `step` are made, the last of them perhaps still retained.
-struct PartitionState {
-  uint64_t step = 0;
-  Sum* gathering = nullptr;  // of `step`, once the first contribution is in
-  Sum* retained = nullptr;   // of `step` - 1, until every worker has it
-};
-
-wire::PartitionKey key_at(const Buffer& payload, size_t index) {
-  wire::PartitionKey key;
-  std::memcpy(&key, payload.bytes().data() + index * sizeof(key), sizeof(key));
-  return key;
-}
-
-const char* verb(ReduceOp op) { return op == ReduceOp::kAverage ? "averages" : "sums"; }
-
-}  // namespace
-
-struct Engine::Core {
-  Core(const Options& options, const kernels::Kernels* kernels, BufferPool* pool)
-      : options_(options), kernels_(kernels), pool_(pool) {}
-
-  absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
-  absl::Status commit(uint32_t epoch);
-  absl::Status on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
-
-  // Checks that change nothing.
-  absl::Status check_follows(const plan::Plan& plan) const;
-  absl::Status check_peer(const plan::Plan& plan, uint32_t worker, const wire::Header& header) const;
-  absl::Status check_turn(const plan::Plan& plan, uint32_t worker, const wire::Header& header) const;
-  absl::Status check_acks(const plan::Plan& plan, uint32_t worker, const wire::Header& header,
-                          const Buffer& payload) const;
-
-  // Steps that can't fail any more.
-  void come_into_force();
-  void push(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
-  void acknowledge(uint32_t worker, const wire::PartitionKey& key);
-  void release_retained(PartitionState& state, uint32_t worker, uint32_t bytes);
-  void make_sum(PartitionState& state, const wire::Header& header, uint32_t bytes, Actions& actions);
-  void send(uint32_t worker, wire::FrameType type, const wire::Header& cause, Buffer payload, Actions& actions) const;
-
-  const Options options_;
-  const kernels::Kernels* const kernels_;
-  BufferPool* const pool_;
-  std::shared_ptr<const plan::Plan> plan_;
-  std::shared_ptr<const plan::Plan> prepared_;
-  std::vector<PartitionState> partitions_;  // as in the plan; those of other owners stay as they are here
-  SumPool sums_;
-  std::vector<const std::byte*> sources_;  // scratch of make_sum()
-  Counters counters_;
-};
 
 // --- plan change
 
-absl::Status Engine::Core::check_follows(const plan::Plan& plan) const {
-  if (plan_ == nullptr || plan::extends(plan, *plan_) || counters_.contributions == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the plan of epoch ", plan.epoch,
-                                                    " does more than add tensors to that of epoch ", plan_->epoch,
-                                                    ", and this summer has begun to sum: it can't follow"));
-}
-
 absl::Status Engine::Core::prepare(std::shared_ptr<const plan::Plan> plan) {
-  const uint32_t in_force = plan_ == nullptr ? 0 : plan_->epoch;
-  if (plan->epoch <= in_force) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("expected a plan above epoch ", in_force, ", which is in force, got epoch ", plan->epoch));
-  }
-  GLN_RETURN_IF_ERROR(check_follows(*plan));
+  if (plan_ != nullptr) GLN_RETURN_IF_ERROR(plan::check_successor(*plan, *plan_));
   uint64_t largest = 0;
   for (const plan::Partition& partition : plan->partitions) {
     if (partition.owner == options_.self) largest = std::max<uint64_t>(largest, partition.bytes);
@@ -91,7 +25,6 @@ absl::Status Engine::Core::prepare(std::shared_ptr<const plan::Plan> plan) {
         "a partition of ", largest, " bytes and ", plan->workers, " workers needs ", needed,
         " bytes, but the memory cap is ", options_.memory_cap_bytes, ": raise the cap or make partitions smaller"));
   }
-  if (partitions_.size() < plan->partitions.size()) partitions_.resize(plan->partitions.size());
   prepared_ = std::move(plan);
   return absl::OkStatus();
 }
@@ -102,121 +35,75 @@ absl::Status Engine::Core::commit(uint32_t epoch) {
     return absl::FailedPreconditionError(absl::StrCat("asked to commit epoch ", epoch, ", but the prepared epoch is ",
                                                       prepared_ == nullptr ? 0 : prepared_->epoch));
   }
-  GLN_RETURN_IF_ERROR(check_follows(*prepared_));
   come_into_force();
   return absl::OkStatus();
 }
 
 void Engine::Core::come_into_force() {
-  if (plan_ == nullptr || plan_->workers != prepared_->workers) {
+  const uint32_t before = plan_ == nullptr ? 0 : plan_->epoch;
+  if (plan_ == nullptr) {
     sums_.reset(prepared_->workers);
     sources_.resize(prepared_->workers);
   }
+  for (uint32_t i = 0; i < partitions_.size(); ++i) {
+    if (!plan::has_moved(prepared_->partitions[i], before)) continue;
+    if (partitions_[i].gathering != nullptr) GLN_RARE("engine: a partition is taken away between contributions");
+    if (partitions_[i].takeover != nullptr) GLN_RARE("engine: a partition is taken away during its takeover");
+    forget(i);
+  }
   plan_ = std::move(prepared_);
   prepared_ = nullptr;
-}
-
-// --- frames
-
-absl::Status Engine::Core::on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
-  const bool commits = prepared_ != nullptr && header.epoch == prepared_->epoch;
-  const plan::Plan* plan = commits ? prepared_.get() : plan_.get();
-  if (plan == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("member ", worker, " sent a frame of epoch ", header.epoch, " before any plan was prepared"));
-  }
-  GLN_RETURN_IF_ERROR(check_peer(*plan, worker, header));
-  if (header.epoch < plan->fence) {
-    ++counters_.fenced;
-    return absl::OkStatus();
-  }
-  if (commits) GLN_RETURN_IF_ERROR(check_follows(*plan));
-  switch (header.type) {
-    case wire::FrameType::kPush:
-      GLN_RETURN_IF_ERROR(check_push(*plan, options_.self, worker, header, payload));
-      GLN_RETURN_IF_ERROR(check_turn(*plan, worker, header));
-      if (commits) come_into_force();
-      push(worker, header, std::move(payload), actions);
-      return absl::OkStatus();
-    case wire::FrameType::kAck:
-      GLN_RETURN_IF_ERROR(check_acks(*plan, worker, header, payload));
-      if (commits) come_into_force();
-      for (size_t i = 0; i < payload.size() / sizeof(wire::PartitionKey); ++i) acknowledge(worker, key_at(payload, i));
-      return absl::OkStatus();
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("expected PUSH or ACK from ", plan->member_name(worker), ", got ", wire::name_of(header.type)));
-  }
-}
-
-absl::Status Engine::Core::check_peer(const plan::Plan& plan, uint32_t worker, const wire::Header& header) const {
-  if (worker >= plan.workers || header.sender != worker || header.job != options_.job) {
-    return absl::InvalidArgumentError(absl::StrCat("expected a frame of job ", options_.job, " from member ", worker,
-                                                   ", one of ", plan.workers, " workers; got one of job ", header.job,
-                                                   " from member ", header.sender));
-  }
-  if (header.epoch > plan.epoch) {
-    return absl::FailedPreconditionError(absl::StrCat(plan.member_name(worker), " sent a frame of epoch ", header.epoch,
-                                                      ", but the latest plan known here is of epoch ", plan.epoch));
-  }
-  return absl::OkStatus();
-}
-
-// That a push comes neither too early nor with another op than what is already here.
-absl::Status Engine::Core::check_turn(const plan::Plan& plan, uint32_t worker, const wire::Header& header) const {
-  const PartitionState& state = partitions_[partition_index(plan, header.tensor, header.partition)];
-  const wire::PartitionKey key{header.step, header.tensor, header.partition};
-  if (header.step > state.step) {
-    return absl::FailedPreconditionError(absl::StrCat(plan.member_name(worker), " pushed ", describe(plan, key),
-                                                      ", but step ", state.step, " is not summed yet"));
-  }
-  const Sum* sum = header.step == state.step ? state.gathering : nullptr;
-  if (sum == nullptr || sum->op == header.op) return absl::OkStatus();
-  uint32_t other = 0;
-  while (!sum->has_contribution(other)) ++other;
-  return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " ", verb(header.op), " ",
-                                                 describe(plan, key), ", but ", plan.member_name(other), " ",
-                                                 verb(sum->op), " it: all workers must use the same op"));
-}
-
-absl::Status Engine::Core::check_acks(const plan::Plan& plan, uint32_t worker, const wire::Header& header,
-                                      const Buffer& payload) const {
-  GLN_RETURN_IF_ERROR(check_ack_size(plan, worker, header, payload));
-  for (size_t i = 0; i < payload.size() / sizeof(wire::PartitionKey); ++i) {
-    const wire::PartitionKey key = key_at(payload, i);
-    GLN_RETURN_IF_ERROR(check_key(plan, options_.self, worker, key));
-    if (key.step >= partitions_[partition_index(plan, key.tensor, key.partition)].step) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(plan.member_name(worker), " acknowledged ", describe(plan, key), ", which is not summed yet"));
+  partitions_.resize(plan_->partitions.size());
+  for (uint32_t i = 0; i < partitions_.size(); ++i) {
+    const plan::Partition& partition = plan_->partitions[i];
+    const bool is_new = partition.since == plan_->tensors[partition.tensor].since;  // everybody is at its first step
+    if (partition.owner != options_.self) continue;
+    if (plan_->tensors[partition.tensor].accumulates) {
+      if (!accumulates(i)) begin_accumulation(i, !is_new);
+      continue;
     }
+    if (is_new || !plan::has_moved(partition, before)) continue;
+    partitions_[i].takeover = std::make_unique<Takeover>(plan_->workers);
   }
-  return absl::OkStatus();
 }
+
+// It goes to another owner, or comes back from one.
+void Engine::Core::forget(uint32_t index) {
+  if (partitions_[index].gathering != nullptr) drop_gathering(index);
+  if (partitions_[index].retained != nullptr) drop_retained(index);
+  if (accumulates(index)) forget_accumulation(index);
+  partitions_[index] = {};
+}
+
+// --- contributions
 
 void Engine::Core::push(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
-  const uint32_t index = partition_index(*plan_, header.tensor, header.partition);
-  const uint32_t bytes = plan_->partitions[index].bytes;
+  const wire::PartitionKey key = key_of(header);
+  const uint32_t index = index_of(key);
   PartitionState& state = partitions_[index];
-  if (header.step < state.step) {
+  // A push says what an acknowledgement does, also one that is deferred below: it may free memory.
+  if (state.takeover == nullptr || !state.takeover->has_heard(worker)) acknowledge(worker, key, actions);
+  if (key.step < state.step) {
     ++counters_.duplicates;
-    const bool lost_its_result =
-        header.step + 1 == state.step && state.retained != nullptr && !state.retained->has_acknowledged(worker);
+    const bool lost_its_result = key.step + 1 == state.step && state.retained != nullptr &&
+                                 !state.retained->result.empty() && !state.retained->has_acknowledged(worker);
     if (!lost_its_result) return;
+    GLN_RARE("engine: a result is sent again");
     ++counters_.resent;
-    send(worker, wire::FrameType::kResult, header, state.retained->result, actions);
+    send_result(worker, index, 0, actions);
     return;
   }
   if (state.gathering != nullptr && state.gathering->has_contribution(worker)) {
+    GLN_RARE("engine: a contribution comes twice");
     ++counters_.duplicates;
-    return;
+    if (!GLN_MUTATION("a contribution counts twice")) return;
   }
-  // Even when this push is deferred below: it says that the worker has the step before, and may free memory.
-  release_retained(state, worker, bytes);
   if (state.gathering == nullptr) {
-    const uint64_t needed = bytes * (plan_->workers + uint64_t{1});
-    if (options_.memory_cap_bytes != 0 && counters_.memory_bytes + needed > options_.memory_cap_bytes) {
+    const uint64_t needed = bytes_of(index) * (plan_->workers + uint64_t{1});
+    const bool full = options_.memory_cap_bytes != 0 && counters_.memory_bytes + needed > options_.memory_cap_bytes;
+    if (full || GLN_INJECT("engine: a push is put off though there is room")) {
       ++counters_.deferred;
-      send(worker, wire::FrameType::kDefer, header, {}, actions);
+      actions.push_back({worker, header_of(wire::FrameType::kDefer, key), {}});
       return;
     }
     counters_.memory_bytes += needed;
@@ -225,11 +112,13 @@ void Engine::Core::push(uint32_t worker, const wire::Header& header, Buffer payl
   }
   ++counters_.contributions;
   state.gathering->contributions[worker] = std::move(payload);
-  if (--state.gathering->pending == 0) make_sum(state, header, bytes, actions);
+  if (--state.gathering->pending == 0) make_sum(index, header, actions);
 }
 
-void Engine::Core::make_sum(PartitionState& state, const wire::Header& header, uint32_t bytes, Actions& actions) {
+void Engine::Core::make_sum(uint32_t index, const wire::Header& header, Actions& actions) {
+  PartitionState& state = partitions_[index];
   Sum& sum = *state.gathering;
+  const uint32_t bytes = bytes_of(index);
   sum.result = pool_->take(bytes);
   for (uint32_t i = 0; i < plan_->workers; ++i) sources_[i] = sum.contributions[i].bytes().data();
   const uint32_t divisor = sum.op == ReduceOp::kAverage ? plan_->ranks() : 1;
@@ -237,6 +126,7 @@ void Engine::Core::make_sum(PartitionState& state, const wire::Header& header, u
   for (Buffer& contribution : sum.contributions) contribution = {};
   std::fill(sum.acknowledged.begin(), sum.acknowledged.end(), 0);
   sum.pending = plan_->workers;
+  sum.number = releases_.add();
   counters_.memory_bytes -= uint64_t{bytes} * plan_->workers;
   ++counters_.sums;
   counters_.summed_bytes += bytes;
@@ -244,40 +134,105 @@ void Engine::Core::make_sum(PartitionState& state, const wire::Header& header, u
   state.retained = std::exchange(state.gathering, nullptr);
   ++state.step;
   const uint32_t crc = wire::crc32c(sum.result.bytes());
-  for (uint32_t i = 0; i < plan_->workers; ++i) {
-    send(i, wire::FrameType::kResult, header, sum.result, actions);
-    actions.back().header.payload_crc = crc;
-  }
+  for (uint32_t i = 0; i < plan_->workers; ++i) send_result(i, index, crc, actions);
 }
 
-void Engine::Core::acknowledge(uint32_t worker, const wire::PartitionKey& key) {
-  const uint32_t index = partition_index(*plan_, key.tensor, key.partition);
+void Engine::Core::drop_gathering(uint32_t index) {
+  Sum& sum = *partitions_[index].gathering;
+  for (Buffer& contribution : sum.contributions) contribution = {};
+  sums_.give_back(std::exchange(partitions_[index].gathering, nullptr));
+  counters_.memory_bytes -= uint64_t{bytes_of(index)} * (plan_->workers + uint64_t{1});
+}
+
+// --- how far workers are
+
+void Engine::Core::acknowledge(uint32_t worker, const wire::PartitionKey& key, Actions& actions) {
+  const uint32_t index = index_of(key);
+  const PartitionState& state = partitions_[index];
+  if (accumulates(index)) return hear_version(worker, index, key.step, actions);
+  if (state.takeover != nullptr) return hear(worker, index, key.step, actions);
+  if (key.step == state.step) release_retained(index, worker);
+}
+
+// During a takeover.
+void Engine::Core::hear(uint32_t worker, uint32_t index, uint64_t next, Actions& actions) {
   PartitionState& state = partitions_[index];
-  if (key.step + 1 == state.step) release_retained(state, worker, plan_->partitions[index].bytes);
+  Takeover& takeover = *state.takeover;
+  if (takeover.has_heard(worker)) {
+    // It has connected again: what it was asked for may be lost.
+    if (takeover.asked() == worker) {
+      GLN_RARE("engine: a result is asked for again");
+      fetch(index, actions);
+    }
+    return;
+  }
+  const bool leads = takeover.hear(worker, next, state.step);
+  if (leads && state.gathering != nullptr) {  // of a step that an earlier owner has done
+    GLN_RARE("engine: contributions to a finished step are dropped");
+    drop_gathering(index);
+  }
+  if (leads) state.step = next;
+  if (!takeover.complete() && !GLN_MUTATION("a takeover does not wait for the last worker")) return;
+  ++counters_.takeovers;
+  if (takeover.behind() == 0) {
+    state.takeover = nullptr;
+    return;
+  }
+  counters_.handed_bytes += bytes_of(index);
+  state.retained = sums_.take();
+  state.retained->handed = true;
+  state.retained->acknowledged = takeover.ahead();
+  state.retained->pending = takeover.behind();
+  fetch(index, actions);
 }
 
-void Engine::Core::release_retained(PartitionState& state, uint32_t worker, uint32_t bytes) {
-  if (state.retained == nullptr || state.retained->has_acknowledged(worker)) return;
-  state.retained->acknowledge(worker);
-  if (state.retained->pending > 0) return;
-  sums_.give_back(std::exchange(state.retained, nullptr));
-  counters_.memory_bytes -= bytes;
+// Asks one of those who have the last result for it.
+void Engine::Core::fetch(uint32_t index, Actions& actions) {
+  Takeover& takeover = *partitions_[index].takeover;
+  takeover.ask(takeover.giver());
+  const wire::PartitionKey key = key_of_step(index, partitions_[index].step - 1);
+  actions.push_back({takeover.asked(), header_of(wire::FrameType::kFetch, key), {}});
 }
 
-void Engine::Core::send(uint32_t worker, wire::FrameType type, const wire::Header& cause, Buffer payload,
-                        Actions& actions) const {
+void Engine::Core::release_retained(uint32_t index, uint32_t worker) {
+  Sum* const sum = partitions_[index].retained;
+  if (sum == nullptr || sum->has_acknowledged(worker)) return;
+  sum->acknowledge(worker);
+  if (sum->pending == 0 || GLN_MUTATION("a result is let go with its first acknowledgement")) drop_retained(index);
+}
+
+void Engine::Core::drop_retained(uint32_t index) {
+  Sum* const sum = std::exchange(partitions_[index].retained, nullptr);
+  if (!sum->result.empty()) releases_.release(sum->number);
+  (sum->handed ? counters_.handed_bytes : counters_.memory_bytes) -= bytes_of(index);
+  sums_.give_back(sum);
+}
+
+// --- answers
+
+// `crc`: of the result, 0 if it is not known yet.
+void Engine::Core::send_result(uint32_t worker, uint32_t index, uint32_t crc, Actions& actions) const {
+  const Sum& sum = *partitions_[index].retained;
+  wire::Header header = header_of(wire::FrameType::kResult, key_of_step(index, partitions_[index].step - 1));
+  header.data_type = plan_->tensors[header.tensor].type;
+  header.op = sum.op;
+  header.sequence = sum.number;
+  header.released = releases_.first_unreleased();
+  header.payload_bytes = static_cast<uint32_t>(sum.result.size());
+  header.payload_crc = crc;
+  actions.push_back({worker, header, sum.result});
+}
+
+wire::Header Engine::Core::header_of(wire::FrameType type, const wire::PartitionKey& key) const {
   wire::Header header;
   header.type = type;
-  header.data_type = cause.data_type;
-  header.op = cause.op;
   header.job = options_.job;
   header.epoch = plan_->epoch;
   header.sender = options_.self;
-  header.tensor = cause.tensor;
-  header.partition = cause.partition;
-  header.step = cause.step;
-  header.payload_bytes = static_cast<uint32_t>(payload.size());
-  actions.push_back({worker, header, std::move(payload)});
+  header.tensor = key.tensor;
+  header.partition = key.partition;
+  header.step = key.step;
+  return header;
 }
 
 // --- public surface

@@ -8,9 +8,14 @@
 // A worker starts step s+1 of a tensor only after it has all of step s, so at most two steps of a partition are alive:
 // contributions for s+1 gather while the result of s is retained. A push more than one step ahead is a protocol error.
 // Retention: a result is kept until every worker has acknowledged it (kAck), or pushed the next step of that partition,
-// which says the same.
-// Fencing: frames of epochs in [fence, epoch] of the plan in force are accepted; of a prepared plan too, which commits
-// it; older ones are dropped and counted; anything else is a protocol error.
+// which says the same. Results are numbered, and carry the first number that some worker may lack: workers keep theirs
+// as long, to hand them on should this summer be lost.
+// Takeover: an owner begins with a partition when all workers have said how far they are (a kAck, or a push). If some
+// have a result that others lack, the last owner made it and lost it or may not tell any more: one of those who have it
+// is asked for it (kFetch), and what it hands on (kHand) is retained like a result made here. See takeover.h.
+// Accumulation: a partition of a tensor that accumulates has a running sum instead; see accumulate.h.
+// Fencing: frames about a partition of epochs before its `since` are dropped and counted; frames of a prepared plan
+// commit it; those of a later one are a protocol error.
 // Memory: the first contribution of a partition reserves what its sum will need (n contributions and a result). When
 // that would exceed the cap, the push is dropped and answered by kDefer; partitions already begun are always let in, so
 // a worker that tries all it has ready always gets on. That holds for workers that run the same program: a cap can't
@@ -48,14 +53,18 @@ struct Send {
 using Actions = std::vector<Send>;
 
 struct Counters {
-  uint64_t contributions = 0;  // accepted
-  uint64_t sums = 0;           // made
-  uint64_t summed_bytes = 0;   // bytes of results made
-  uint64_t duplicates = 0;     // contributions ignored
-  uint64_t resent = 0;         // results sent once more
-  uint64_t fenced = 0;         // frames of epochs gone by
-  uint64_t deferred = 0;       // pushes answered by kDefer
-  uint64_t memory_bytes = 0;   // reserved now
+  uint64_t contributions = 0;      // accepted
+  uint64_t sums = 0;               // made
+  uint64_t summed_bytes = 0;       // bytes of results made
+  uint64_t duplicates = 0;         // contributions ignored
+  uint64_t resent = 0;             // results sent once more
+  uint64_t fenced = 0;             // frames, or keys of an kAck, of another owner's time
+  uint64_t takeovers = 0;          // partitions of which all workers have said how far they are
+  uint64_t handed = 0;             // results that workers handed on
+  uint64_t deferred = 0;           // pushes answered by kDefer
+  uint64_t memory_bytes = 0;       // reserved now, under the cap
+  uint64_t accumulated_bytes = 0;  // of running sums; beside the cap, they are there for as long as the job
+  uint64_t handed_bytes = 0;  // of results that are, or are being, handed on; beside the cap, or nobody could go on
 };
 
 class Engine {
@@ -66,15 +75,15 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Plan change. prepare() checks that this summer can follow: FailedPrecondition when the epoch is not above the one
-  // in force, or when the plan does more than add tensors (plan/extends.h) and a contribution has come already;
-  // ResourceExhausted when the cap can't hold even one of its partitions. A prepared plan comes into force by commit(),
-  // or by the first frame of its epoch; a later prepare() replaces it, discard() forgets it.
+  // Plan change. prepare() checks that this summer can follow: FailedPrecondition when it is no successor of the one in
+  // force (plan/successor.h); ResourceExhausted when the cap can't hold even one of its partitions. A prepared plan
+  // comes into force by commit(), or by the first frame of its epoch; a later prepare() replaces it, discard() forgets
+  // it. What moves to another owner is forgotten here, what comes begins with a takeover.
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
   void discard(uint32_t epoch);
 
-  // A kPush or kAck from `worker`. Appends what is to be sent. An error means that this peer broke the protocol
+  // A kPush, kAck or kHand from `worker`. Appends what is to be sent. An error means that this peer broke the protocol
   // (InvalidArgument, FailedPrecondition): nothing was changed, the connection is to be closed with it.
   absl::Status on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
 

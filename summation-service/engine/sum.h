@@ -18,7 +18,9 @@ struct Sum {
   uint32_t pending = 0;                // workers whose contribution, and once it is made whose ack, is missing
   std::vector<Buffer> contributions;   // by worker; empty: not here. All empty once the sum is made
   std::vector<uint64_t> acknowledged;  // one bit per worker
-  Buffer result;                       // empty until made
+  Buffer result;                       // empty until made, or handed on
+  uint32_t number = 0;                 // of the result (releases.h)
+  bool handed = false;                 // it was not made here
 
   bool has_contribution(uint32_t worker) const { return !contributions[worker].empty(); }
   bool has_acknowledged(uint32_t worker) const { return (acknowledged[worker / 64] >> (worker % 64) & 1) != 0; }
@@ -55,6 +57,7 @@ class SumPool {
 
   void give_back(Sum* sum) {
     sum->result = {};
+    sum->handed = false;
     free_.push_back(sum);
   }
 

@@ -1,13 +1,22 @@
 // gleaner-summer: a summation server on a machine with CPU and bandwidth to spare.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
 #include <iostream>
+#include <optional>
+#include <utility>
 
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "summation-service/service/background.h"
 #include "summation-service/service/server.h"
+#include "summation-service/service/usage.h"
+#include "summation-service/service/watch.h"
 
 namespace gleaner::service {
 namespace {
@@ -15,9 +24,10 @@ namespace {
 // The command line as it was typed; parsed by to_options().
 struct Flags {
   std::string coordinator, listen = "0.0.0.0:0", advertise, token_file, ca_file, job = "default", bandwidth,
-                           memory = "0", kernel, metrics, log_level = "info";
+                           memory = "0", pace, kernel, metrics, log_level = "info";
   int index = -1;
-  double join_timeout = 60;
+  double join_timeout = 60, yield_above = 0;
+  bool background = false;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -39,6 +49,15 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--bandwidth", flags.bandwidth, "This machine's spare bandwidth each way, for example 25Gbit");
   app.add_option("--memory", flags.memory, "Most memory for sums in progress, for example 512MiB; 0: no limit")
       ->capture_default_str();
+  app.add_option(
+      "--pace", flags.pace,
+      "Most that it sends, to all workers together: for example 5Gbit; or 'plan': the bandwidth that the plan "
+      "in force reckons with; default: no limit");
+  app.add_flag("--background", flags.background, "Take the processors only when nobody else wants them");
+  app.add_option("--yield-above", flags.yield_above,
+                 "Leave when others take more than this share of the processors' time and nothing is idle; 0: never")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--kernel", flags.kernel, "Sum kernel: scalar, avx2 or avx512; default: the best here")
       ->envname("GLEANER_KERNEL");
   app.add_option("--metrics", flags.metrics, "Serve Prometheus metrics on HOST:PORT");
@@ -66,6 +85,10 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
     GLN_ASSIGN_OR_RETURN(options.bits_per_second, parse_bits_per_second(flags.bandwidth));
   }
   GLN_ASSIGN_OR_RETURN(options.memory_cap_bytes, parse_bytes(flags.memory));
+  options.pace_by_plan = flags.pace == "plan";
+  if (!flags.pace.empty() && !options.pace_by_plan) {
+    GLN_ASSIGN_OR_RETURN(options.pace_bits_per_second, parse_bits_per_second(flags.pace));
+  }
   options.kernel = flags.kernel;
   if (!flags.metrics.empty()) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
@@ -77,16 +100,54 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
   return options;
 }
 
-// Serves until the job ends or a signal asks to leave.
-absl::Status serve(const Env& env, const ServerOptions& options) {
+// How long a summer that the job went on without stays away: longer each time that the job soon did so again, as it
+// does while some worker can't reach it.
+class TimeAway {
+ public:
+  absl::Duration after(absl::Duration served) {
+    if (served > kLongEnough) pause_ = kLeast;
+    return std::exchange(pause_, std::min(2 * pause_, kMost));
+  }
+
+ private:
+  static constexpr absl::Duration kLeast = absl::Milliseconds(250);
+  static constexpr absl::Duration kMost = absl::Seconds(30);
+  static constexpr absl::Duration kLongEnough = absl::Minutes(1);
+
+  absl::Duration pause_ = kLeast;
+};
+
+// Has the summer leave as SIGTERM does, whatever it is at, and ends the process if that takes too long: its connections
+// close with it, which tells the job as much.
+Watch::Actions giving_way() {
+  return {read_usage, [] { kill(getpid(), SIGTERM); }, [] { _exit(0); }};
+}
+
+// Serves until the job ends, a signal asks to leave or others need the machine. A job that took this summer for lost
+// may have it back.
+absl::Status serve(const Env& env, ServerOptions options, const Flags& flags) {
   const EndSignals signals;
-  GLN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::create(env, options));
+  std::optional<Watch> watch;
+  if (flags.yield_above > 0) options.watch = &watch.emplace(env, flags.yield_above, giving_way());
+  if (flags.background) run_in_background();
+  TimeAway away;
   absl::Status status;
-  signals.during([&] { status = server->run(); },
-                 [&](int signal) {
-                   server->stop(absl::CancelledError(absl::StrCat("this summer was told to stop by signal ", signal)));
-                 });
-  return status;
+  bool told = false;
+  while (true) {
+    const absl::Duration began = env.clock->since_start();
+    GLN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::create(env, options));
+    signals.during([&] { status = server->run(); },
+                   [&](int signal) {
+                     env.log->info("leaving", "signal", signal);
+                     told = true;
+                     server->stop();
+                   });
+    if (!absl::IsAborted(status) || told) return status;
+    const absl::Duration pause = away.after(env.clock->since_start() - began);
+    env.log->warning("the job went on without this summer", "reason", status.message(), "back in",
+                     absl::FormatDuration(pause));
+    if (signals.wait(pause) != 0) return absl::OkStatus();
+  }
 }
 
 }  // namespace
@@ -112,7 +173,7 @@ int main(int argc, char** argv) {
     return absl::IsInvalidArgument(usage) ? 2 : 1;
   }
   const gleaner::SystemEnv system({"summer", *level});
-  const absl::Status status = gleaner::service::serve(system.env(), *options);
+  const absl::Status status = gleaner::service::serve(system.env(), *options, flags);
   if (status.ok()) return 0;
   std::cerr << "gleaner-summer: " << status.message() << "\n";
   return 1;

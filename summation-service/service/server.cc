@@ -3,13 +3,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
-#include "common/transport/tcp/transport.h"
 
 namespace gleaner::service {
 namespace {
 
 constexpr absl::Duration kObserveEvery = absl::Milliseconds(250);
-constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
+constexpr absl::Duration kLeaveTimeout = absl::Milliseconds(1800);
 
 }  // namespace
 
@@ -30,11 +29,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
   auto server = std::unique_ptr<Server>(new Server(env, options));
   GLN_ASSIGN_OR_RETURN(server->kernels_, kernels::Kernels::choose(options.kernel));
   transport::Handler* const handler = server.get();
-  GLN_ASSIGN_OR_RETURN(server->transport_, transport::tcp::Transport::create(env, {}, handler, server.get()));
+  GLN_ASSIGN_OR_RETURN(server->transport_,
+                       transport::tcp::Transport::create(env, transport::tcp::Options(), handler, server.get()));
+  if (options.pace_bits_per_second > 0) server->transport_->pace(options.pace_bits_per_second);
   GLN_ASSIGN_OR_RETURN(Address address, server->transport_->listen(options.listen));
   if (!options.advertise.empty()) address.host = options.advertise;
   if (options.metrics.has_value()) {
     server->metrics_.emplace(*server->registry_, options.job);
+    if (options.watch != nullptr) {
+      server->others_ =
+          &metrics::add_gauge(*server->registry_, {{"job_name", options.job}}, "gleaner_summer_others_processor_share",
+                              "Share of the processors' time that others took of late.");
+    }
     GLN_ASSIGN_OR_RETURN(server->metrics_server_, metrics::MetricsServer::start(*options.metrics, server->registry_));
   }
   member::JoinOptions join;
@@ -60,23 +66,29 @@ absl::Status Server::run() {
     transport_->poll(kObserveEvery);
     mailbox_.drain();
     end_if_abandoned();
+    if (leave_by_.has_value() && env_.clock->since_start() > *leave_by_) end(absl::OkStatus());
     const absl::Duration now = env_.clock->since_start();
     if (metrics_.has_value() && summer_ != nullptr && now - observed >= kObserveEvery) {
       observed = now;
       metrics_->update(*summer_);
+      if (others_ != nullptr) others_->Set(options_.watch->others_share());
     }
   }
   mailbox_.close();
-  if (leaving_) client_->leave(*ended_, kLeaveTimeout);
   client_->stop();
+  // Who wants to go does not mind that the job was faster.
+  if (leave_by_.has_value() && absl::IsAborted(*ended_)) return absl::OkStatus();
   return *ended_;
 }
 
-void Server::stop(const absl::Status& why) {
-  mailbox_.post([this, why] {
-    leaving_ = true;
-    end(why);
-  });
+void Server::stop() {
+  mailbox_.post([this] { leave(); });
+}
+
+void Server::leave() {
+  if (leave_by_.has_value()) return;
+  leave_by_ = env_.clock->since_start() + kLeaveTimeout;
+  client_->leave(absl::OkStatus(), absl::ZeroDuration());
 }
 
 // Workers may connect again: their absence counts when it lasts.
@@ -104,6 +116,7 @@ void Server::on_prepare(std::shared_ptr<const plan::Plan> plan) {
   mailbox_.post([this, plan = std::move(plan)] {
     const absl::Status status = summer_->prepare(plan);
     if (status.ok()) {
+      prepared_ = plan;
       client_->acknowledge(plan->epoch);
     } else {
       client_->refuse(plan->epoch, status);
@@ -114,7 +127,11 @@ void Server::on_prepare(std::shared_ptr<const plan::Plan> plan) {
 void Server::on_commit(uint32_t epoch) {
   mailbox_.post([this, epoch] {
     const absl::Status status = summer_->commit(epoch);
-    if (!status.ok()) return stop(status);
+    if (!status.ok()) {
+      client_->leave(status, absl::ZeroDuration());
+      return end(status);
+    }
+    if (options_.pace_by_plan) transport_->pace(prepared_->members[welcome_->member].bits_per_second);
     env_.log->info("plan committed", "job", options_.job, "epoch", epoch);
   });
 }

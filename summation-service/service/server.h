@@ -12,9 +12,10 @@
 #include "common/base/mailbox.h"
 #include "common/member/client.h"
 #include "common/metrics/server.h"
-#include "common/transport/transport.h"
+#include "common/transport/tcp/transport.h"
 #include "summation-service/service/metrics.h"
 #include "summation-service/service/summer.h"
+#include "summation-service/service/watch.h"
 
 namespace gleaner::service {
 
@@ -32,6 +33,11 @@ struct ServerOptions {
   std::string kernel;              // empty: the best here
   std::optional<Address> metrics;  // serve Prometheus text there
   absl::Duration join_timeout = absl::Seconds(60);
+  // Most that it sends, to all workers together; 0: as much as it can. `pace_by_plan`: what the plan in force reckons
+  // with, which follows what its machine has to spare.
+  double pace_bits_per_second = 0;
+  bool pace_by_plan = false;
+  const Watch* watch = nullptr;  // over this machine, whose figures are served; null: none. Outlives the server
 };
 
 // Threads: run() on the caller's, stop() from any.
@@ -40,11 +46,12 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   static absl::StatusOr<std::unique_ptr<Server>> create(const Env& env, const ServerOptions& options);
   ~Server() override;
 
-  // Serves until the job ends: OK when it finished, otherwise why it failed.
+  // Serves until the job ends, or goes on without this summer: OK when it finished or this summer left well, Aborted
+  // when the job took it for lost, otherwise why it failed.
   absl::Status run();
 
-  // Leaves the job; run() returns `why`.
-  void stop(const absl::Status& why);
+  // Leaves the job: run() returns when nobody needs this summer any more, or after 1.8 s.
+  void stop();
 
  private:
   Server(const Env& env, const ServerOptions& options);
@@ -72,6 +79,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
 
   void end(const absl::Status& status);
   void end_if_abandoned();
+  void leave();
 
   const Env env_;
   const ServerOptions options_;
@@ -84,13 +92,15 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   std::optional<SummerMetrics> metrics_;
   std::optional<member::Welcome> welcome_;
   std::unique_ptr<Summer> summer_;
-  std::unique_ptr<transport::Transport> transport_;
+  std::unique_ptr<transport::tcp::Transport> transport_;
+  std::shared_ptr<const plan::Plan> prepared_;
   Mailbox mailbox_;
   std::unique_ptr<member::Client> client_;
   std::optional<absl::Status> ended_;
-  bool leaving_ = false;           // by our own wish: the coordinator is to be told
-  bool coordinator_lost_ = false;  // the job goes on; its end shows when the workers have gone
-  absl::Duration last_company_;    // when there was a worker, or a coordinator
+  std::optional<absl::Duration> leave_by_;  // once it wants to go
+  prometheus::Gauge* others_ = nullptr;     // what is seen by the watch; null: there is none, or nobody asks
+  bool coordinator_lost_ = false;           // the job goes on; its end shows when the workers have gone
+  absl::Duration last_company_;             // when there was a worker, or a coordinator
 };
 
 }  // namespace gleaner::service

@@ -26,7 +26,7 @@ class Summer : public transport::Handler {
   absl::Status commit(uint32_t epoch) { return engine_.commit(epoch); }
 
   // Nothing is gathered, and every result is with every worker.
-  bool idle() const { return engine_.counters().memory_bytes == 0; }
+  bool idle() const { return engine_.counters().memory_bytes + engine_.counters().handed_bytes == 0; }
   uint32_t epoch() const { return engine_.epoch(); }
   const engine::Counters& counters() const { return engine_.counters(); }
   uint32_t connected_workers() const;

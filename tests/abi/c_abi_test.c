@@ -85,6 +85,34 @@ static void sums(gln_session* session, const gln_topology* where) {
   CHECK(values[0] == expected / (float)where->ranks);
 }
 
+/* Every rank adds 1 three times, at its own pace; after a sum of all ranks everything is in. */
+static void running_sums(gln_session* session, const gln_topology* where) {
+  uint32_t tensor = 0;
+  uint32_t meeting = 0;
+  uint64_t handle = 0;
+  int32_t total = 0;
+  float value = 0;
+  CHECK(gln_declare_accumulated(session, "counter", 1, GLN_INT32, 0, GLN_UNBOUNDED, &tensor) == GLN_OK);
+  for (int i = 1; i <= 3; ++i) {
+    const int32_t one = 1;
+    CHECK(gln_push_pull(session, tensor, &one, &total, GLN_ACCUMULATE, &handle) == GLN_OK);
+    CHECK(gln_wait(session, handle, -1) == GLN_OK);
+    CHECK(total >= i && total <= 3 * (int32_t)where->ranks);
+  }
+  CHECK(gln_declare(session, "all have added", 1, GLN_FLOAT32, 0, &meeting) == GLN_OK);
+  CHECK(gln_push_pull(session, meeting, &value, &value, GLN_SUM, &handle) == GLN_OK);
+  CHECK(gln_wait(session, handle, -1) == GLN_OK);
+  const int32_t none = 0;
+  CHECK(gln_push_pull(session, tensor, &none, &total, GLN_ACCUMULATE, &handle) == GLN_OK);
+  CHECK(gln_wait(session, handle, -1) == GLN_OK);
+  CHECK(total == 3 * (int32_t)where->ranks);
+  check_error(gln_push_pull(session, tensor, &none, &total, GLN_SUM, &handle), GLN_INVALID_ARGUMENT, "nothing else");
+  check_error(gln_push_pull(session, meeting, &value, &value, GLN_ACCUMULATE, &handle), GLN_INVALID_ARGUMENT,
+              "gln_declare_accumulated()");
+  check_error(gln_declare_accumulated(session, "h", 1, GLN_FLOAT16, 0, 0, &tensor), GLN_INVALID_ARGUMENT, "fp16");
+  check_error(gln_declare(session, "counter", 1, GLN_INT32, 0, &tensor), GLN_INVALID_ARGUMENT, "declared twice");
+}
+
 static void wrong_calls(gln_session* session) {
   uint32_t tensor = 0;
   uint64_t handle = 0;
@@ -117,6 +145,7 @@ static void job(void) {
   CHECK(gln_get_topology(session, &where) == GLN_OK);
   CHECK(where.rank == where.worker * where.local_ranks + where.local_rank);
   sums(session, &where);
+  running_sums(session, &where);
   wrong_calls(session);
   broadcasts(session, &where);
   CHECK(gln_step(session) == GLN_OK);

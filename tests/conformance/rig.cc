@@ -11,7 +11,8 @@ namespace {
 class TcpRig : public Rig {
  public:
   TcpRig(const Env& env, const Limits& limits) {
-    const tcp::Options options{limits.ping_after, limits.idle_deadline, limits.handshake_timeout, limits.max_strangers};
+    const tcp::Options options{
+        {limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
     client_ = tcp::Transport::create(env, options, &client_end, &job).value();
     server_ = tcp::Transport::create(env, options, &server_end, &job).value();
     address = server_->listen(address).value();

@@ -8,6 +8,8 @@
 #include <random>
 
 #include "absl/time/clock.h"
+#include "common/transport/tcp/connection.h"
+#include "common/transport/tcp/transport.h"
 #include "tests/conformance/raw_peer.h"
 #include "tests/conformance/rig.h"
 
@@ -72,8 +74,8 @@ TEST_F(Tcp, AnotherVersionIsToldBothVersions) {
   peer.send_as_is(hello);
   const auto [answer, text] = peer.receive([this] { rig_->poll_both(); });
   EXPECT_EQ(answer.type, wire::FrameType::kReject);
-  EXPECT_THAT(text, HasSubstr("version 9, this side version 1"));
-  expect_closed("version 9, this side version 1");
+  EXPECT_THAT(text, HasSubstr("version 9, this side version 2"));
+  expect_closed("version 9, this side version 2");
 }
 
 TEST_F(Tcp, AFlippedBit) {
@@ -221,6 +223,41 @@ TEST_F(Tcp, WithoutDescriptorsLeftItGoesOnAndAcceptsLater) {
   EXPECT_GT(rig_->server_end.received.size(), 0u) << "the open connection goes on";
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_NE(rig_->connected().first, nullptr);
+}
+
+// What the kernel was told for a connection, in bits per second.
+double pace_of(const Connection* connection) {
+  uint64_t bytes_per_second = 0;
+  socklen_t size = sizeof(bytes_per_second);
+  const int descriptor = static_cast<const tcp::Connection*>(connection)->descriptor();
+  EXPECT_EQ(getsockopt(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, &size), 0);
+  return 8.0 * static_cast<double>(bytes_per_second);
+}
+
+TEST_F(Tcp, ItsPaceIsSharedByThoseWhoConnected) {
+  auto& server = static_cast<tcp::Transport&>(rig_->server());
+  server.pace(80e6);
+  const auto [first, first_served] = rig_->connected();
+  EXPECT_DOUBLE_EQ(pace_of(first_served), 80e6);
+  EXPECT_GT(pace_of(first), 1e12) << "what it began itself is not limited";
+  const auto [second, second_served] = rig_->connected();
+  EXPECT_DOUBLE_EQ(pace_of(first_served), 40e6);
+  EXPECT_DOUBLE_EQ(pace_of(second_served), 40e6);
+  second->close(absl::OkStatus());
+  ASSERT_TRUE(rig_->poll_until([&] { return rig_->server_end.connections.size() == 1; }));
+  EXPECT_DOUBLE_EQ(pace_of(first_served), 80e6);
+  server.pace(160e6);
+  EXPECT_DOUBLE_EQ(pace_of(first_served), 160e6);
+  server.pace(80e6);
+
+  const absl::Time begin = absl::Now();
+  Buffer payload = rig_->server_end.pool.take(4 << 20);
+  std::fill(payload.bytes().begin(), payload.bytes().end(), std::byte{7});
+  wire::Header result = header(wire::FrameType::kResult);
+  result.payload_bytes = static_cast<uint32_t>(payload.bytes().size());
+  first_served->send(result, payload);
+  ASSERT_TRUE(rig_->poll_until([&] { return !rig_->client_end.received.empty(); }));
+  EXPECT_GT(absl::Now() - begin, absl::Milliseconds(300)) << "4 MiB take 0.42 s at 10 MB/s";
 }
 
 TEST_F(Tcp, TheRoundTripIsKnown) {

@@ -42,7 +42,8 @@ std::vector<std::byte> make_stream(ConstBytes input) {
     std::memcpy(&header, raw.data(), raw.size());
     if (how & 1) {
       header.reserved = 0;
-      header.reserved2 = 0;
+      if (header.type != wire::FrameType::kResult) header.sequence = 0;
+      if (header.type != wire::FrameType::kResult && header.type != wire::FrameType::kRelease) header.released = 0;
       wire::seal(header, payload);
     }
     const auto bytes = std::as_bytes(std::span(&header, 1));

@@ -105,7 +105,7 @@ def test_defaults(api: Api) -> None:
     assert spec["communication"] == {
         "strategy": "Auto",
         "transport": "Auto",
-        "summers": {"min": 0, "max": 0, "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}}},
+        "summers": {"min": 0, "max": 0, "resources": {"requests": {"cpu": "2m", "memory": "256Mi"}}},
     }
     assert spec["runPolicy"] == {
         "backoffLimit": 3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 
 import pytest
@@ -40,3 +41,45 @@ def test_demo_fails_when_the_model_is_not_good_enough() -> None:
     done = demo("--epochs", "1")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "expected at least 97%" in done.stderr
+
+
+def summers_of(process: int) -> list[int]:
+    """Of those that a process has started, and what these have."""
+    found = []
+    for task in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{task}/children") as children:
+            below = [int(child) for child in children.read().split()]
+        for child in below:
+            with open(f"/proc/{child}/cmdline", "rb") as words:
+                is_one = words.read().split(b"\0")[0].endswith(b"/gleaner-summer")
+            found += [child] if is_one else summers_of(child)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("killed", [1, 2], ids=["one", "all"])
+def test_summers_may_be_killed_meanwhile(killed: int) -> None:
+    """The first training goes on, says so, and ends with the bits of the one-process run, or the demo would fail."""
+    require_build()
+    running = subprocess.Popen(
+        [str(ROOT / "scripts" / "demo"), "--workers", "2", "--summers", "2", "--rate", "1gbit"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "GLEANER_BUILD": str(BUILD)},
+    )
+    seen = ""
+    for line in running.stdout:
+        seen += line
+        if "epoch  2/10" in line:
+            break
+    summers = summers_of(running.pid)
+    assert len(summers) == 2, seen
+    for summer in summers[:killed]:
+        os.kill(summer, signal.SIGKILL)
+    seen += running.communicate(timeout=150)[0]
+    assert running.returncode == 0, seen
+    first_training = seen.split("== 2/4")[0]
+    assert first_training.count("is lost") == killed, seen
+    assert "epoch 10/10" in first_training
+    assert "bit for bit" in seen.split("== 4/4")[1]
+    assert f"{killed} of 2 summers were lost while it trained" in seen

@@ -60,22 +60,6 @@ def test_a_tensor_that_one_rank_never_declares() -> None:
     assert re.search(r"told: .*(weight|odd)", done.stdout)
 
 
-def test_a_summer_killed_mid_step(tmp_path: Path) -> None:
-    with job(tmp_path, 3, 2, "--deadline", str(DEADLINE)) as started:
-        workers = [started.start_worker(index, "loop.py") for index in range(3)]
-        for worker in workers:
-            read_until(worker, "summing")
-        started.summers[1].kill()
-        for worker in workers:
-            _, err = worker.communicate(timeout=DEADLINE + GRACE)
-            assert worker.returncode == 3, err
-            found = re.search(r"error after ([\d.]+): (.*)", err)
-            assert found, err
-            assert float(found[1]) < DEADLINE + GRACE
-            assert re.search(r"summer[ /]\d", found[2]), found[2]
-        assert started.coordinator.wait(timeout=DEADLINE + GRACE) != 0
-
-
 def test_a_worker_killed_mid_step(tmp_path: Path) -> None:
     with job(tmp_path, 3, 1, "--deadline", str(DEADLINE)) as started:
         workers = [started.start_worker(index, "loop.py") for index in range(3)]

@@ -84,6 +84,14 @@ def add_cluster(api: Api) -> None:
         "workersWanted": 4,
         "workersReady": 4,
         "goodput": "120 MB/s",
+        "summers": {
+            "wanted": 2,
+            "had": 1,
+            "reason": "WorthIt",
+            "message": "a summer buys 9.0 % of the step",
+            "lastChange": "summer-1 on n1 added",
+            "lastChangeTime": now(),
+        },
         "conditions": conditions,
     }
     answer = api.patch(job, {"status": status}, "/status")
@@ -167,6 +175,9 @@ def test_explain(cluster: Api) -> None:
     explained = json.loads(shown(cluster, "explain", "digits", "-o", "json"))
     assert explained["limit"] == "all_links"
     assert explained["one_more_summer"]["bound_seconds"] == pytest.approx(0.0768 * 20 / 22, rel=1e-3)
+    assert "Autoscaler 2 summers wanted, 1 in the plan: WorthIt, a summer buys 9.0 % of the step" in text
+    assert "summer-1 on n1 added" in text
+    assert explained["autoscaler"]["reason"] == "WorthIt" and explained["autoscaler"]["wanted"] == 2
     assert [machine["node"] for machine in explained["machines"]][4:] == ["summer-node-0", "summer-node-1"]
 
 

@@ -48,3 +48,5 @@ def test_every_part_serves_well_formed_metrics(tmp_path: Path) -> None:
     assert value(texts["summer"], "gleaner_summer_epoch") >= 2
     assert value(texts["worker"], "gleaner_worker_reduced_bytes_total") > 0
     assert value(texts["worker"], "gleaner_worker_results_total") > 0
+    waited = value(texts["worker"], "gleaner_worker_wait_seconds_total")
+    assert 0 < waited <= value(texts["worker"], "gleaner_worker_communication_seconds_total") + 1

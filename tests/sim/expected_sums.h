@@ -17,13 +17,14 @@ class ExpectedSums {
   const std::vector<std::byte>& of(uint32_t tensor, uint64_t step) {
     auto [entry, is_new] = sums_.try_emplace({tensor, step});
     if (!is_new) return entry->second;
-    const plan::Plan& plan = scenario_->last_plan();
+    const coordinator::Options& job = scenario_->job;
+    const plan::Tensor& what = scenario_->tensors[tensor];
     std::vector<std::vector<std::byte>> contributions;
-    for (uint32_t worker = 0; worker < plan.workers; ++worker) {
-      contributions.push_back(contribution(scenario_->seed, plan.tensors[tensor], tensor, step, worker));
+    for (uint32_t worker = 0; worker < job.workers; ++worker) {
+      contributions.push_back(contribution(scenario_->seed, what, tensor, step, worker));
     }
     const bool average = scenario_->op_of(tensor, step) == ReduceOp::kAverage;
-    entry->second = reduce(plan.tensors[tensor].type, contributions, average ? plan.ranks() : 1);
+    entry->second = reduce(what.type, contributions, average ? job.workers * job.local_ranks : 1);
     return entry->second;
   }
 

@@ -1,5 +1,6 @@
-// sim_test [--seeds N] [--first S]: runs N random jobs through the protocol cores; the first that fails ends it and
-// prints the command that replays it. sim_test --seed S: runs that one and prints every event.
+// sim_test [--seeds N] [--first S] [--mutation-seeds M]: runs N random jobs through the protocol cores; the first that
+// fails ends it and prints the command that replays it. Then breaks the protocol on purpose in one place after the
+// other, and fails if M jobs don't show it. sim_test --seed S: runs that one and prints every event.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -8,14 +9,19 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "common/base/faults.h"
+#include "tests/sim/mutations.h"
 #include "tests/sim/simulation.h"
 
 namespace gleaner::sim {
 namespace {
 
+constexpr uint64_t kEnoughSeeds = 10000;  // to reach every place, and every moment with every fault
+
 struct Arguments {
   uint64_t first = 1;
   uint64_t seeds = 1000;
+  uint64_t mutation_seeds = 0;
   bool trace = false;
 };
 
@@ -28,6 +34,8 @@ bool parse(int argc, char** argv, Arguments& arguments) {
       arguments.seeds = value;
     } else if (flag == "--first") {
       arguments.first = value;
+    } else if (flag == "--mutation-seeds") {
+      arguments.mutation_seeds = value;
     } else if (flag == "--seed") {
       arguments = {.first = value, .seeds = 1, .trace = true};
     } else {
@@ -44,6 +52,7 @@ bool summarize(const Coverage& coverage) {
       {"events", coverage.events},
       {"frames", coverage.frames},
       {"sums", coverage.sums},
+      {"running sums", coverage.accumulated},
       {"duplicates", coverage.duplicates},
       {"disconnects", coverage.disconnects},
       {"lost", coverage.lost},
@@ -53,8 +62,20 @@ bool summarize(const Coverage& coverage) {
       {"late results", coverage.late_results},
       {"defers", coverage.defers},
       {"stalls", coverage.stalls},
-      {"extensions", coverage.extensions},
       {"early commits", coverage.early_commits},
+      {"plans", coverage.plans},
+      {"recovered", coverage.recovered},
+      {"moved plans", coverage.moved_plans},
+      {"given up", coverage.given_up},
+      {"summers lost", coverage.summers_lost},
+      {"came", coverage.summers_came},
+      {"left", coverage.summers_left},
+      {"coordinators lost", coverage.coordinators_lost},
+      {"usurped", coverage.usurped},
+      {"fenced", coverage.fenced},
+      {"takeovers", coverage.takeovers},
+      {"moved in flight", coverage.moved},
+      {"handed on", coverage.handed},
       {"in place", coverage.in_place},
   };
   bool complete = true;
@@ -65,6 +86,37 @@ bool summarize(const Coverage& coverage) {
   }
   line.back() = '\n';
   std::fputs(line.c_str(), stdout);
+  return complete;
+}
+
+// How often each fault met each moment; false when some never did.
+bool summarize_faults(const Coverage& coverage) {
+  bool complete = true;
+  std::printf("%-14s", "");
+  for (const char* const moment : kMomentNames) std::printf("%14s", moment);
+  std::printf("\n");
+  for (uint32_t fault = 0; fault < kFaultKinds; ++fault) {
+    std::printf("%-14s", kFaultNames[fault]);
+    for (const uint64_t count : coverage.faults[fault]) {
+      std::printf("%14llu", static_cast<unsigned long long>(count));
+      complete = complete && count > 0;
+    }
+    std::printf("\n");
+  }
+  return complete;
+}
+
+// The places in the cores where the simulator interferes, and how often it got there; false when some were never
+// reached.
+bool summarize_sites() {
+  bool complete = true;
+  for (const faults::Site* site : faults::sites()) {
+    if (site->kind == faults::Kind::kMutation) continue;
+    const bool injects = site->kind == faults::Kind::kInject;
+    const uint64_t count = injects ? site->taken : site->reached;
+    complete = complete && count > 0;
+    std::printf("%12llu  %s\n", static_cast<unsigned long long>(count), site->name);
+  }
   return complete;
 }
 
@@ -85,8 +137,12 @@ int run(const Arguments& arguments) {
                  static_cast<unsigned long long>(seed));
     return 1;
   }
-  const bool complete = summarize(report.coverage);
-  if (complete || arguments.trace) return 0;
+  const bool counted = summarize(report.coverage);
+  const bool met = summarize_faults(report.coverage);
+  const bool reached = summarize_sites();
+  if (arguments.trace) return 0;
+  if (arguments.mutation_seeds > 0 && !find_mutations(arguments.mutation_seeds)) return 1;
+  if (counted && ((met && reached) || arguments.seeds < kEnoughSeeds)) return 0;
   std::fputs("sim: something above is 0: too few seeds, or the scenarios no longer reach it\n", stderr);
   return 1;
 }
@@ -97,7 +153,7 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   gleaner::sim::Arguments arguments;
   if (!gleaner::sim::parse(argc, argv, arguments)) {
-    std::fputs("usage: sim_test [--seeds N] [--first S] | sim_test --seed S\n", stderr);
+    std::fputs("usage: sim_test [--seeds N] [--first S] [--mutation-seeds M] | sim_test --seed S\n", stderr);
     return 2;
   }
   return gleaner::sim::run(arguments);

@@ -8,8 +8,8 @@
 namespace gleaner::sim {
 namespace {
 
-std::string describe(Direction direction, uint32_t worker, uint32_t owner, const wire::Header& header) {
-  return absl::StrCat("worker ", worker, direction == Direction::kToOwner ? " -> " : " <- ", "member ", owner, " ",
+std::string describe(Direction direction, uint32_t worker, uint32_t summer, const wire::Header& header) {
+  return absl::StrCat("worker ", worker, direction == Direction::kToOwner ? " -> " : " <- ", "process ", summer, " ",
                       wire::name_of(header.type), " tensor ", header.tensor, " partition ", header.partition, " step ",
                       header.step, " epoch ", header.epoch, " (", header.payload_bytes, " bytes)");
 }
@@ -23,39 +23,39 @@ Network::Network(const Scenario& scenario, EventQueue* events, Dice* dice, Repor
       dice_(dice),
       report_(report),
       pool_(pool),
-      deliver_(std::move(deliver)),
-      links_(scenario.last_plan().workers, std::vector<Link>(scenario.last_plan().members.size())) {}
+      deliver_(std::move(deliver)) {}
 
-void Network::connect(uint32_t worker, uint32_t owner) {
-  links_[worker][owner].up = true;
-  ++links_[worker][owner].generation;
+void Network::connect(uint32_t worker, uint32_t summer) {
+  link(worker, summer).up = true;
+  ++link(worker, summer).generation;
 }
 
-void Network::disconnect(uint32_t worker, uint32_t owner) {
-  links_[worker][owner].up = false;
-  ++links_[worker][owner].generation;
+void Network::disconnect(uint32_t worker, uint32_t summer) {
+  link(worker, summer).up = false;
+  ++link(worker, summer).generation;
 }
 
-void Network::send(Direction direction, uint32_t worker, uint32_t owner, wire::Header header, Buffer payload) {
-  Link& link = links_[worker][owner];
-  report_->trace(events_->now(), "send     ", describe(direction, worker, owner, header));
-  if (!link.up) return;
+void Network::send(Direction direction, uint32_t worker, uint32_t summer, wire::Header header, Buffer payload) {
+  Link& way = link(worker, summer);
+  report_->trace(events_->now(), "send     ", describe(direction, worker, summer, header));
+  if (!way.up) return;
   ++report_->coverage.frames;
   ++in_flight_;
   wire::seal(header, payload.bytes());
-  Frame frame{direction, worker, owner, link.generation, header, std::move(payload)};
-  const Nanoseconds wait = delay(link.last_departure[static_cast<size_t>(direction)]);
+  Frame frame{direction, worker, summer, way.generation, header, std::move(payload)};
+  const Nanoseconds wait = delay(way.last_departure[static_cast<size_t>(direction)]);
   events_->after(wait, [this, frame = std::move(frame)]() mutable { depart(std::move(frame)); });
 }
 
 void Network::depart(Frame frame) {
   check_still_held(frame);
   if (link(frame).generation != frame.generation) return lose(frame);
-  const bool in_process = frame.worker == frame.owner;
+  const bool in_process = frame.worker == frame.summer;
+  if (link(frame).cut) return lose(frame);
   if (!in_process) {
     if (!wire::check_payload(frame.header, frame.payload.bytes()).ok()) {
       report_->fail("payload changed while it waited to be sent: ",
-                    describe(frame.direction, frame.worker, frame.owner, frame.header));
+                    describe(frame.direction, frame.worker, frame.summer, frame.header));
     }
     Buffer copy = pool_->take(frame.payload.size());
     std::ranges::copy(frame.payload.bytes(), copy.bytes().begin());
@@ -76,7 +76,7 @@ void Network::check_still_held(const Frame& frame) {
   const auto is_free = [](std::byte byte) { return byte == kFreeMemory; };
   if (frame.payload.size() < 8 || !std::ranges::all_of(frame.payload.bytes(), is_free)) return;
   report_->fail("memory was given back while a frame held it: ",
-                describe(frame.direction, frame.worker, frame.owner, frame.header));
+                describe(frame.direction, frame.worker, frame.summer, frame.header));
 }
 
 void Network::arrive(const Frame& frame) {
@@ -89,12 +89,12 @@ void Network::arrive(const Frame& frame) {
   std::memcpy(bytes.data(), &frame.header, sizeof(frame.header));
   const auto header = wire::decode_header(std::span<const std::byte, wire::kHeaderBytes>(bytes));
   if (!header.ok()) return report_->fail("header does not decode: ", header.status().ToString());
-  report_->trace(events_->now(), "delivered ", describe(frame.direction, frame.worker, frame.owner, *header));
-  deliver_(frame.direction, frame.worker, frame.owner, *header, frame.payload);
+  report_->trace(events_->now(), "delivered ", describe(frame.direction, frame.worker, frame.summer, *header));
+  deliver_(frame.direction, frame.worker, frame.summer, *header, frame.payload);
 }
 
 void Network::lose(const Frame& frame) {
-  report_->trace(events_->now(), "lost     ", describe(frame.direction, frame.worker, frame.owner, frame.header));
+  report_->trace(events_->now(), "lost     ", describe(frame.direction, frame.worker, frame.summer, frame.header));
   ++report_->coverage.lost;
   --in_flight_;
 }

@@ -1,16 +1,18 @@
-// Connections between workers and summers in virtual time.
+// Connections between workers and summers in virtual time. Both are processes: worker i is process i, and so is its
+// colocated summer; every CPU summer that comes is a new one.
 //
 // A frame waits in the sender's transport, which holds its payload's buffer; departs, and is copied; arrives. Within
 // the process of a worker and its colocated summer nothing is copied or lost. On the way the weather delays, reorders
 // and duplicates; a disconnect takes what is under way with it, but for a few frames to summers that were received
-// already.
+// already. Through a cut connection nothing passes, and neither end is told.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "common/base/buffer.h"
 #include "common/wire/frame.h"
@@ -28,33 +30,37 @@ enum class Direction { kToOwner, kToWorker };
 
 class Network {
  public:
-  using Deliver = std::function<void(Direction, uint32_t worker, uint32_t owner, const wire::Header&, Buffer)>;
+  using Deliver = std::function<void(Direction, uint32_t worker, uint32_t summer, const wire::Header&, Buffer)>;
 
   Network(const Scenario& scenario, EventQueue* events, Dice* dice, Report* report, BufferPool* pool, Deliver deliver);
 
-  void connect(uint32_t worker, uint32_t owner);
-  void disconnect(uint32_t worker, uint32_t owner);
-  bool connected(uint32_t worker, uint32_t owner) const { return links_[worker][owner].up; }
+  void connect(uint32_t worker, uint32_t summer);
+  void disconnect(uint32_t worker, uint32_t summer);
+  bool connected(uint32_t worker, uint32_t summer) { return link(worker, summer).up; }
+  void set_cut(uint32_t worker, uint32_t summer, bool cut) { link(worker, summer).cut = cut; }
+  bool is_cut(uint32_t worker, uint32_t summer) { return link(worker, summer).cut; }
 
-  void send(Direction direction, uint32_t worker, uint32_t owner, wire::Header header, Buffer payload);
+  void send(Direction direction, uint32_t worker, uint32_t summer, wire::Header header, Buffer payload);
 
   uint64_t in_flight() const { return in_flight_; }
 
  private:
   struct Link {
     bool up = false;
+    bool cut = false;
     uint64_t generation = 0;  // one more with every connection
     std::array<Nanoseconds, 2> last_departure{}, last_arrival{};
   };
   struct Frame {
     Direction direction;
-    uint32_t worker, owner;
+    uint32_t worker, summer;
     uint64_t generation;
     wire::Header header;
     Buffer payload;
   };
 
-  Link& link(const Frame& frame) { return links_[frame.worker][frame.owner]; }
+  Link& link(uint32_t worker, uint32_t summer) { return links_[{worker, summer}]; }
+  Link& link(const Frame& frame) { return link(frame.worker, frame.summer); }
   void depart(Frame frame);
   void check_still_held(const Frame& frame);
   void arrive(const Frame& frame);
@@ -67,7 +73,7 @@ class Network {
   Report* const report_;
   BufferPool* const pool_;
   const Deliver deliver_;
-  std::vector<std::vector<Link>> links_;  // by worker, owner
+  std::map<std::pair<uint32_t, uint32_t>, Link> links_;  // by worker, summer
   uint64_t in_flight_ = 0;
 };
 

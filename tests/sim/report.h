@@ -1,6 +1,7 @@
 // What a simulated run did, and why it failed, if it did.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/sim/scenario.h"
 
 namespace gleaner::sim {
 
@@ -25,10 +27,22 @@ struct Coverage {
   uint64_t late_results = 0;  // results that the worker had
   uint64_t defers = 0;
   uint64_t stalls = 0;         // times a window grew
-  uint64_t extensions = 0;     // plans that added tensors under way
   uint64_t early_commits = 0;  // plans that a frame committed
-  uint64_t in_place = 0;       // push_pulls whose output was their input
+  uint64_t plans = 0;          // committed, by the last coordinator
+  uint64_t recovered = 0;      // plans without a summer that was lost
+  uint64_t moved_plans = 0;    // plans that dealt all owners anew
+  uint64_t given_up = 0;       // plans that somebody did not follow in time
+  uint64_t summers_lost = 0, summers_came = 0, summers_left = 0;
+  uint64_t coordinators_lost = 0;
+  uint64_t usurped = 0;
+  uint64_t fenced = 0;  // frames, or keys, of another owner's time
+  uint64_t takeovers = 0;
+  uint64_t moved = 0;     // partitions that changed their owner in flight
+  uint64_t handed = 0;    // results that workers handed on
+  uint64_t in_place = 0;  // push_pulls whose output was their input
   uint64_t sums = 0;
+  uint64_t accumulated = 0;                                          // answers with running sums
+  std::array<std::array<uint64_t, kMoments>, kFaultKinds> faults{};  // by kind and moment
 };
 
 class Report {
@@ -36,6 +50,7 @@ class Report {
   explicit Report(bool trace) : trace_(trace) {}
 
   Coverage coverage;
+  std::string mutation;  // of the cores, that is in force; empty: none
 
   // The first failure counts.
   template <typename... Parts>

@@ -10,95 +10,69 @@
 namespace gleaner::sim {
 namespace {
 
-constexpr uint64_t kMostPartitions = 30;  // about, of the tensors that a plan adds
+constexpr uint64_t kMostPartitions = 30;  // about, of the tensors of a program
 
-plan::Fleet draw_fleet(Dice& dice) {
-  plan::Fleet fleet;
-  const auto workers = dice.chance(0.1) ? dice.between(5, 9) : dice.between(1, 4);
-  const auto summers = dice.between(0, 3);
+void draw_fleet(Scenario& scenario, Dice& dice) {
+  coordinator::Options& job = scenario.job;
+  job.workers = static_cast<uint32_t>(dice.chance(0.1) ? dice.between(5, 9) : dice.between(1, 4));
+  job.summers = static_cast<uint32_t>(dice.between(0, 3));
   const bool equal = dice.chance(0.3);
   const auto bandwidth = [&] { return equal ? 1e9 : static_cast<double>(dice.between(1, 100)) * 1e8; };
-  for (int64_t i = 0; i < workers; ++i) fleet.worker_bits_per_second.push_back(bandwidth());
-  for (int64_t i = 0; i < summers; ++i) fleet.summer_bits_per_second.push_back(bandwidth());
-  return fleet;
-}
-
-std::vector<plan::Tensor> draw_tensors(Dice& dice, size_t known, size_t count) {
-  std::vector<plan::Tensor> tensors;
-  for (size_t i = 0; i < count; ++i) {
-    plan::Tensor tensor;
-    tensor.name = absl::StrCat("t", known + i);
-    tensor.type = static_cast<DataType>(dice.between(1, 5));
-    tensor.elements = dice.chance(0.1) ? dice.below(2) : dice.below(dice.chance(0.1) ? 400 : 60);
-    tensor.priority = static_cast<int32_t>(dice.between(-3, 3));
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
+  for (uint32_t i = 0; i < job.workers; ++i) job.worker_bits_per_second.push_back(bandwidth());
+  for (uint32_t i = 0; i < job.summers; ++i) job.summer_bits_per_second.push_back(bandwidth());
+  // Virtual time is short: what takes seconds in a job takes milliseconds here.
+  job.start_timeout = absl::Seconds(10);
+  job.deadline = absl::Seconds(2);
+  job.return_timeout = absl::Seconds(1);
+  job.declare_timeout = absl::Seconds(10);
+  job.summer_timeout = absl::Milliseconds(dice.between(20, 60));
+  job.change_timeout = absl::Milliseconds(dice.between(20, 100));
 }
 
 // Partitions small enough to make many of them, and not so many that a seed takes long.
-plan::PartitionOptions draw_options(Dice& dice, const std::vector<plan::Tensor>& tensors) {
+void draw_tensors(Scenario& scenario, Dice& dice) {
+  const auto count = static_cast<size_t>(dice.between(1, 8));
   uint64_t bytes = 0;
-  for (const plan::Tensor& tensor : tensors) bytes += tensor.bytes();
-  const uint64_t least = std::max<uint64_t>(bytes / kMostPartitions, plan::kMinPartitionBytes);
-  return {.partition_bytes = least * dice.pick<uint64_t>({1, 2, 5, 20})};
-}
-
-void draw_plans(Scenario& scenario, Dice& dice) {
-  const plan::Fleet fleet = draw_fleet(dice);
-  auto tensors = draw_tensors(dice, 0, dice.below(6));
-  plan::Plan plan = *plan::make_plan(fleet, tensors, draw_options(dice, tensors));
-  plan.local_ranks = dice.pick<uint32_t>({1, 1, 2, 3, 8});
-  plan.epoch = static_cast<uint32_t>(dice.between(1, 5));
-  plan.fence = static_cast<uint32_t>(dice.between(1, plan.epoch));
-  scenario.plans.push_back(std::make_shared<plan::Plan>(plan));
-  scenario.plan_times.push_back(0);
-  const size_t extensions = plan.tensors.empty() ? dice.between(1, 2) : dice.pick<size_t>({0, 0, 1, 2});
-  for (size_t i = 0; i < extensions; ++i) {
-    const uint32_t epoch = plan.epoch + static_cast<uint32_t>(dice.between(1, 3));
-    const uint32_t fence = plan.fence;
-    tensors = draw_tensors(dice, plan.tensors.size(), dice.between(1, 3));
-    plan = *plan::extend_plan(plan, tensors, draw_options(dice, tensors));
-    plan.epoch = epoch;
-    plan.fence = fence;
-    scenario.plans.push_back(std::make_shared<plan::Plan>(plan));
-    scenario.plan_times.push_back(dice.between(0, 20 * kMillisecond));
+  for (size_t i = 0; i < count; ++i) {
+    plan::Tensor tensor;
+    tensor.name = absl::StrCat("t", i);
+    tensor.type = static_cast<DataType>(dice.between(1, 5));
+    tensor.elements = dice.chance(0.1) ? dice.below(2) : dice.below(dice.chance(0.1) ? 400 : 60);
+    tensor.priority = static_cast<int32_t>(dice.between(-3, 3));
+    bytes += tensor.bytes();
+    scenario.tensors.push_back(std::move(tensor));
   }
+  const uint64_t least = std::max<uint64_t>(bytes / kMostPartitions, plan::kMinPartitionBytes);
+  scenario.job.partition_bytes = least * dice.pick<uint64_t>({1, 2, 5, 20});
 }
 
-// Per tensor: a round of the program. Tensors that come with a later plan are used from some later round on, the same
-// for all workers, as the same training script would.
+// Tensors that join late are used from some later round on, the same for all workers, as one training script would.
 void draw_program(Scenario& scenario, Dice& dice) {
-  const auto workers = scenario.last_plan().workers;
-  scenario.steps = static_cast<uint32_t>(dice.between(1, 4));
+  scenario.steps = static_cast<uint32_t>(dice.between(1, 6));
   scenario.barrier = dice.chance(0.5);
-  for (const plan::Tensor& tensor : scenario.last_plan().tensors) {
-    const bool from_start = scenario.joins_at.size() < scenario.plans.front()->tensors.size();
-    scenario.joins_at.push_back(from_start ? 0 : static_cast<uint32_t>(dice.below(3)));
+  for (const plan::Tensor& tensor : scenario.tensors) {
+    scenario.joins_at.push_back(dice.chance(0.7) ? 0 : static_cast<uint32_t>(dice.below(3)));
     const bool average = tensor.type != DataType::kInt32 && dice.chance(0.5);
     scenario.ops.push_back(average ? ReduceOp::kAverage : ReduceOp::kSum);
   }
-  const Nanoseconds pace = dice.between(1, 500) * kMicrosecond;
-  for (uint32_t i = 0; i < workers; ++i) {
+  const Nanoseconds pace = dice.between(1, 2000) * kMicrosecond;
+  for (uint32_t i = 0; i < scenario.job.workers; ++i) {
     scenario.paces.push_back(dice.chance(0.15) ? pace + 20 * kMillisecond : pace);
   }
   scenario.in_place_chance = dice.pick({0.0, 0.5, 1.0});
 }
 
 void draw_limits(Scenario& scenario, Dice& dice) {
-  uint64_t largest = 1;
-  for (const plan::Partition& partition : scenario.last_plan().partitions) {
-    largest = std::max<uint64_t>(largest, partition.bytes);
-  }
+  const uint64_t largest = std::min<uint64_t>(scenario.job.partition_bytes, 4096);
   scenario.window_bytes = dice.pick<uint64_t>({1, largest, 3 * largest, 10 * largest, 1 << 20});
-  const uint64_t one_sum = largest * (scenario.last_plan().workers + 1);
+  const uint64_t one_sum = largest * (scenario.job.workers + 1);
   scenario.memory_cap_bytes = dice.pick<uint64_t>({0, one_sum, one_sum + largest, 2 * one_sum, 5 * one_sum});
   scenario.stall_after = dice.between(1, 10) * kMillisecond;
   scenario.defer_retry = dice.between(50, 1000) * kMicrosecond;
   scenario.tick = dice.between(500, 2000) * kMicrosecond;
 }
 
-void draw_faults(Scenario& scenario, Dice& dice) {
+void draw_weather(Scenario& scenario, Dice& dice) {
   Weather& weather = scenario.weather;
   weather.most_delay = dice.pick<Nanoseconds>({20, 200, 1000}) * kMicrosecond;
   weather.late_chance = dice.pick({0.0, 0.01, 0.1});
@@ -106,24 +80,71 @@ void draw_faults(Scenario& scenario, Dice& dice) {
   weather.duplicate_chance = dice.pick({0.0, 0.02, 0.3});
   weather.survive_chance = dice.pick({0.0, 0.5});
   weather.ordered = dice.chance(0.5);
-  if (dice.chance(0.6)) scenario.disconnects = static_cast<uint32_t>(dice.between(1, 12));
-  scenario.fault_time = dice.between(10, 50) * kMillisecond;
+}
+
+void draw_faults(Scenario& scenario, Dice& dice) {
+  scenario.indexed = dice.chance(0.5);
+  scenario.inject_chance = dice.pick({0.0, 0.0, 0.001, 0.02});
+  scenario.inject_until = dice.between(30, 200) * kMillisecond;
+  if (dice.chance(0.1)) return;
+  // Some kinds at a time, so that each also meets none of the others.
+  std::vector<Fault> kinds;
+  for (uint32_t kind = 0; kind < kFaultKinds; ++kind) {
+    if (dice.chance(0.35)) kinds.push_back(static_cast<Fault>(kind));
+  }
+  if (kinds.empty()) kinds.push_back(static_cast<Fault>(dice.below(kFaultKinds)));
+  const Nanoseconds until = dice.between(10, 150) * kMillisecond;
+  const auto count = dice.between(1, 15);
+  for (int64_t i = 0; i < count; ++i) {
+    scenario.faults.push_back({kinds[dice.below(kinds.size())], dice.between(0, until)});
+  }
+}
+
+// In some jobs, with dice of their own.
+void draw_accumulation(Scenario& scenario, Dice& dice) {
+  if (!dice.chance(0.25)) return;
+  for (size_t i = 0; i < scenario.tensors.size(); ++i) {
+    plan::Tensor& tensor = scenario.tensors[i];
+    if (i > 0 && dice.chance(0.5)) continue;
+    tensor.type = DataType::kInt32;  // whose sums are the same in any order
+    tensor.accumulates = true;
+    tensor.staleness = dice.pick<uint32_t>({plan::kUnbounded, 0, 1, 3});
+    scenario.ops[i] = ReduceOp::kAccumulate;
+  }
+  scenario.meets = true;
+  scenario.tensors.push_back({"meeting", 1, DataType::kInt32});
+  scenario.ops.push_back(ReduceOp::kSum);
+  scenario.joins_at.push_back(UINT32_MAX);
+}
+
+// An empty tensor is done at once, also by who alone has heard of its plan; when that one leaves and the coordinator
+// dies, nobody can plan it for the others.
+void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
+  if (!scenario.has(Fault::kForget) && !scenario.has(Fault::kUsurp)) return;
+  for (plan::Tensor& tensor : scenario.tensors) tensor.elements = std::max<uint64_t>(tensor.elements, 1);
 }
 
 }  // namespace
 
+const char* const kFaultNames[] = {"disconnect", "cut",       "crash",  "freeze", "pause",       "arrive",
+                                   "drain",      "bandwidth", "forget", "usurp",  "stream break"};
+const char* const kMomentNames[] = {"idle", "half pushed", "summed", "half pulled", "plan change", "recovery"};
+
 ReduceOp Scenario::op_of(uint32_t tensor, uint64_t step) const {
-  const bool may_average = last_plan().tensors[tensor].type != DataType::kInt32;
+  const bool may_average = tensors[tensor].type != DataType::kInt32;
   const bool alternates = tensor % 3 == 2 && step % 2 == 1;
   return alternates && may_average && ops[tensor] == ReduceOp::kSum ? ReduceOp::kAverage : ops[tensor];
 }
 
+bool Scenario::has(Fault fault) const {
+  return std::ranges::any_of(faults, [fault](const FaultAt& each) { return each.what == fault; });
+}
+
 std::string Scenario::to_string() const {
-  const plan::Plan& plan = last_plan();
-  return absl::StrCat("seed ", seed, ": ", plan.workers, " workers, ", plan.summers(), " summers, ", plan.local_ranks,
-                      " local ranks, ", plan.tensors.size(), " tensors in ", plan.partitions.size(), " partitions, ",
-                      plans.size(), " plans, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ",
-                      window_bytes, ", cap ", memory_cap_bytes, ", ", disconnects, " disconnects, duplicates ",
+  return absl::StrCat("seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ", tensors.size(),
+                      meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
+                      job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ",
+                      window_bytes, ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ",
                       weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered");
 }
 
@@ -131,10 +152,15 @@ Scenario draw_scenario(uint64_t seed) {
   Dice dice(seed);
   Scenario scenario;
   scenario.seed = seed;
-  draw_plans(scenario, dice);
+  draw_fleet(scenario, dice);
+  draw_tensors(scenario, dice);
   draw_program(scenario, dice);
   draw_limits(scenario, dice);
+  draw_weather(scenario, dice);
   draw_faults(scenario, dice);
+  fill_tensors_if_the_coordinator_dies(scenario);
+  Dice more(seed ^ 0xacc);
+  draw_accumulation(scenario, more);
   return scenario;
 }
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/plan/plan.h"
+#include "operator/coordinator/options.h"
 #include "tests/sim/event_queue.h"
 
 namespace gleaner::sim {
@@ -21,13 +21,47 @@ struct Weather {
   bool ordered = true;        // within a connection and direction
 };
 
+enum class Fault {
+  kDisconnect,   // a connection between a worker and a summer breaks, both see it
+  kCut,          // nothing passes between them for a while, nobody is told
+  kCrash,        // a CPU summer
+  kFreeze,       // the same, but its connections stay open
+  kPause,        // a member does nothing for a while
+  kArrive,       // a CPU summer comes
+  kDrain,        // one wants to leave
+  kBandwidth,    // a machine's
+  kForget,       // the coordinator is lost, and another takes its place
+  kUsurp,        // another takes its place, and members go over to it one by one
+  kStreamBreak,  // between a member and the coordinator
+};
+inline constexpr uint32_t kFaultKinds = 11;
+extern const char* const kFaultNames[kFaultKinds];
+
+// What a CPU summer, and its job, were at when something happened. The later ones count before the earlier.
+enum class Moment {
+  kIdle,        // before the first push of a partition, or after everybody has its result
+  kHalfPushed,  // some contributions are there
+  kSummed,      // a result is made, nobody has it yet
+  kHalfPulled,  // somebody has it
+  kChange,      // a plan that makes steps faster is on its way
+  kRecovery,    // a plan without a lost summer is on its way, or a coordinator takes up the job
+};
+inline constexpr uint32_t kMoments = 6;
+extern const char* const kMomentNames[kMoments];
+
+struct FaultAt {
+  Fault what = Fault::kDisconnect;
+  Nanoseconds time = 0;
+};
+
 struct Scenario {
   uint64_t seed = 0;
-  // Each adds tensors to the one before; the first is there from the start.
-  std::vector<std::shared_ptr<const plan::Plan>> plans;
-  std::vector<Nanoseconds> plan_times;
-  std::vector<uint32_t> joins_at;  // per tensor of the last plan: the round in which the program first uses it
-  std::vector<ReduceOp> ops;       // per tensor; may alternate with the step, see op_of()
+  coordinator::Options job;           // workers, summers at the start, bandwidths, timeouts
+  std::vector<plan::Tensor> tensors;  // of the program
+  std::vector<uint32_t> joins_at;     // per tensor: the round in which the program first uses it
+  std::vector<ReduceOp> ops;          // per tensor; may alternate with the step, see op_of()
+  // Some tensors accumulate, and workers end at different times; so the last tensor is a sum in which they meet.
+  bool meets = false;
   uint32_t steps = 1;              // per tensor
   bool barrier = false;            // a worker begins a round when all of the last is done; else tensors run freely
   std::vector<Nanoseconds> paces;  // per worker: most time between two starts
@@ -35,12 +69,15 @@ struct Scenario {
   Nanoseconds stall_after = 0, defer_retry = 0, tick = 0;
   uint64_t memory_cap_bytes = 0;
   Weather weather;
-  uint32_t disconnects = 0;
-  Nanoseconds fault_time = 0;  // disconnects happen before this
+  std::vector<FaultAt> faults;
   double in_place_chance = 0;
+  bool indexed = false;          // summers say which they are, and somebody tells the coordinator when they have ended
+  double inject_chance = 0;      // of each GLN_INJECT that is reached,
+  Nanoseconds inject_until = 0;  // before this time
 
-  const plan::Plan& last_plan() const { return *plans.back(); }
+  uint64_t push_pulls() const { return (tensors.size() - (meets ? 1 : 0)) * steps + (meets ? 1 : 0); }
   ReduceOp op_of(uint32_t tensor, uint64_t step) const;
+  bool has(Fault fault) const;
   std::string to_string() const;
 };
 

@@ -1,10 +1,12 @@
-// Runs one scenario from start to end: members, plan changes, faults, and the checks when all is over.
+// Runs one scenario from start to end: members, their coordinator, faults, and the checks when all is over.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/kernels/kernels.h"
+#include "tests/sim/control.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/summer.h"
 #include "tests/sim/worker.h"
@@ -15,26 +17,41 @@ namespace gleaner::sim {
 class Simulation {
  public:
   Simulation(const Scenario& scenario, const kernels::Kernels* kernels, Report* report);
+  ~Simulation();
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
 
-  // Ends when every worker has all sums and nothing is under way, or with a failure in the report.
+  // Ends when every worker has all sums and has left, or with a failure in the report.
   void run();
 
  private:
-  void prepare_plan(size_t index);
-  void commit_plan(size_t index);
-  void connect(uint32_t worker, uint32_t owner);
-  void disconnect_somebody();
+  void add_summer(double bits_per_second);
+  void happen(Fault fault);
+  void note(Fault fault, const CpuSummer* summer);
+  void disconnect(bool cut);
+  void lose_summer(bool at_once);
+  void pause_somebody();
+  void change_bandwidth();
+  void break_a_stream();
+  void tell_of_ended_workers();
+  void tell_of_ended_summer(uint32_t process);
   void tick(uint32_t worker);
-  bool finished() const;
+  CpuSummer* pick_summer();
+  CpuSummer* summer_of(uint32_t process);
+  bool is_reachable(uint32_t worker, uint32_t process);
+  void all_lose(uint32_t process, Nanoseconds least, Nanoseconds most);
+  // Some time from now, and the job is not over before.
+  void later(Nanoseconds delay, std::function<void()> what);
   std::string who_waits() const;
   void check_end();
-  Nanoseconds soon() { return world_.dice.between(0, 3 * kMillisecond); }
 
   World world_;
+  Control control_;
+  const kernels::Kernels* const kernels_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::unique_ptr<Summer>> summers_;  // by member
-  uint32_t pending_ = 0;                          // plan changes and faults that have not happened yet
-  bool over_ = false;
+  std::vector<std::unique_ptr<CpuSummer>> summers_;  // process number: their index + workers
+  std::vector<bool> told_ended_;                     // of workers, to the coordinator that is there now
+  uint32_t incarnations_ = 1;
 };
 
 }  // namespace gleaner::sim

@@ -1,4 +1,5 @@
-// A simulated summer: a real engine, whose counters are checked after every frame.
+// A simulated summer: a real engine, whose counters are checked after every frame. The one colocated with a worker is
+// told of plans by it; a CPU summer follows the coordinator itself.
 #pragma once
 
 #include <cstdint>
@@ -6,27 +7,67 @@
 
 #include "common/kernels/kernels.h"
 #include "summation-service/engine/engine.h"
+#include "tests/sim/follower.h"
 #include "tests/sim/world.h"
 
 namespace gleaner::sim {
 
 class Summer {
  public:
-  Summer(uint32_t member, const kernels::Kernels* kernels, World* world);
+  // `number`: of its process.
+  Summer(uint32_t number, const kernels::Kernels* kernels, World* world);
 
-  void prepare(std::shared_ptr<const plan::Plan> plan);
+  void be(uint32_t member);  // its place, before the first plan
+  absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   void commit(uint32_t epoch);
   void deliver(uint32_t worker, const wire::Header& header, Buffer payload);
 
-  // After everything has ended: every sum made once, nothing retained.
-  void check_end() const;
-  const engine::Engine& engine() const { return engine_; }
+  bool idle() const;
+  Moment moment() const;
+  void on_pulled() { pulled_ = true; }  // one of its results has arrived
+  void count() const;                   // what it did, into the report
 
  private:
-  const uint32_t member_;
+  const uint32_t number_;
+  const kernels::Kernels* const kernels_;
   World* const world_;
-  engine::Engine engine_;
+  uint32_t member_ = 0;
+  std::unique_ptr<engine::Engine> engine_;
   engine::Actions actions_;
+  bool pulled_ = false;  // since its last sum
 };
+
+class CpuSummer final : private Follower::Events {
+ public:
+  CpuSummer(uint32_t number, double bits_per_second, const kernels::Kernels* kernels, World* world, Control* control);
+
+  void begin() { follower_.begin(); }
+  void deliver(uint32_t worker, const wire::Header& header, const Buffer& payload);
+  void leave() { follower_.leave(); }
+  void crash();
+  void freeze() { process_.crash(); }
+  void pause(Nanoseconds duration) { process_.pause(duration); }
+  void break_stream() { follower_.break_stream(); }
+
+  void on_pulled() { summer_.on_pulled(); }
+  bool is_dead() const { return process_.is_dead(); }
+  bool is_gone() const { return process_.is_dead() || follower_.is_over(); }
+  const Summer& summer() const { return summer_; }
+
+ private:
+  void on_welcome(uint32_t member) override { summer_.be(member); }
+  absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) override { return summer_.prepare(std::move(plan)); }
+  void on_commit(std::shared_ptr<const plan::Plan> plan) override { summer_.commit(plan->epoch); }
+  void on_ending() override {}
+  void on_over(const absl::Status&) override {}
+
+  Process process_;
+  Summer summer_;
+  Follower follower_;
+};
+
+// Where a summer of this process listens, and back.
+std::string address_of(uint32_t number);
+uint32_t number_of(const std::string& address);
 
 }  // namespace gleaner::sim

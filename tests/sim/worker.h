@@ -1,53 +1,91 @@
-// A simulated worker: a real session, and a training script that starts push_pulls in an order and at a pace of its own
-// and checks every sum.
+// A simulated worker: a real session and a real engine in one process, and a training script that starts push_pulls in
+// an order and at a pace of its own and checks every sum.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm-lib/session/session.h"
+#include "tests/sim/follower.h"
+#include "tests/sim/summer.h"
 #include "tests/sim/world.h"
 
 namespace gleaner::sim {
 
-class Worker {
+class Worker final : private Follower::Events {
  public:
-  Worker(uint32_t index, World* world);
+  Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Control* control);
 
-  void apply(std::shared_ptr<const plan::Plan> plan);
-  void connected(uint32_t owner);
-  void disconnected(uint32_t owner);
-  void deliver(uint32_t owner, const wire::Header& header, Buffer payload);
+  void begin();
+  void deliver_answer(uint32_t process, const wire::Header& header, const Buffer& payload);
+  void deliver_to_summer(uint32_t worker, const wire::Header& header, const Buffer& payload);
   void tick();
+  void pause(Nanoseconds duration) { process_.pause(duration); }
+  void break_stream() { follower_.break_stream(); }
+  // The connection to this process broke, as this worker sees it.
+  void lose(uint32_t process);
 
-  bool finished() const { return left_ == 0 && session_.idle(); }
-  const session::Session& session() const { return session_; }
+  bool finished() const { return over_; }
+  bool stop();  // its process is gone; false: it was before
+  std::string describe() const;
+  void check_end() const;
 
  private:
   struct Tensor {
     uint64_t step = 0;    // the next, or the one in flight
     bool wanted = false;  // by the program, as soon as the plan has it
+    bool declared = false;
     std::vector<std::byte> input, output;
     MutableBytes result;  // one of the two
   };
+  // The member in a place, as far as this worker is connected to it.
+  struct Place {
+    uint32_t process = UINT32_MAX;
+    uint32_t since = 0;
+    bool here = false;
+    bool up = false;
+    bool connecting = false;
+    Nanoseconds down_since = 0;
+    bool reported = false;
+  };
 
+  void on_welcome(uint32_t member) override;
+  absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) override;
+  void on_commit(std::shared_ptr<const plan::Plan> plan) override;
+  void on_ending() override { session_.set_ending(); }
+  void on_over(const absl::Status& status) override;
+
+  void follow(const plan::Plan& plan);
+  void connect(uint32_t place);
+  void tend();
   void begin_round();
   void want(uint32_t tensor);
   void start(uint32_t tensor);
   void finish(const session::Done& done);
   void carry_out();
+
   Nanoseconds pause() { return world_->dice.between(0, world_->scenario.paces[index_]); }
 
   const uint32_t index_;
   World* const world_;
+  Process process_;
+  Summer summer_;
   session::Session session_;
+  Follower follower_;
   session::Actions actions_;
-  std::vector<Tensor> tensors_;
-  size_t known_ = 0;       // tensors in the plan applied here
-  uint32_t round_ = 0;     // with barriers
-  uint32_t in_round_ = 0;  // push_pulls of this round that are not done
-  uint64_t left_ = 0;      // push_pulls that are not done
+  std::vector<Place> places_;
+  std::shared_ptr<const plan::Plan> plan_;
+  std::vector<Tensor> tensors_;    // of the program
+  std::vector<uint32_t> planned_;  // by tensor of the program: its index in the plan, or UINT32_MAX
+  std::vector<uint32_t> program_;  // by tensor of the plan: of the program
+  uint32_t round_ = 0;             // with barriers
+  uint32_t in_round_ = 0;          // push_pulls of this round that are not done
+  uint64_t left_ = 0;              // push_pulls that are not done
+  bool leaving_ = false;
+  std::optional<absl::Duration> done_since_;  // nothing of its own is in flight
+  bool over_ = false;
 };
 
 }  // namespace gleaner::sim

@@ -1,10 +1,11 @@
 // What the simulated members of one job share.
 #pragma once
 
-#include <algorithm>
+#include <functional>
 
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
+#include "tests/sim/accumulated_sums.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/expected_sums.h"
@@ -22,17 +23,10 @@ struct World {
         dice(what.seed ^ 0x5eed),
         report(to),
         network(what, &events, &dice, to, &pool, std::move(deliver)),
-        expected(&what) {}
+        expected(&what),
+        accumulated(&what, to) {}
 
   absl::Duration time() const { return absl::Nanoseconds(events.now()); }
-  uint64_t largest_partition() const {
-    uint64_t largest = 0;
-    for (const plan::Partition& partition : scenario.last_plan().partitions) {
-      largest = std::max<uint64_t>(largest, partition.bytes);
-    }
-    return largest;
-  }
-
   const Scenario& scenario;
   Dice dice;
   Report* const report;
@@ -40,6 +34,13 @@ struct World {
   EventQueue events;
   Network network;
   ExpectedSums expected;
+  AccumulatedSums accumulated;
+  uint32_t pending = 0;  // faults that have not happened, or are not over
+  bool over = false;
+  // Whether a worker can connect to a process now.
+  std::function<bool(uint32_t worker, uint32_t process)> reachable;
+  // Closes the connection between them.
+  std::function<void(uint32_t worker, uint32_t process)> close;
 };
 
 }  // namespace gleaner::sim

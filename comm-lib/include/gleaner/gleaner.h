@@ -31,7 +31,8 @@ typedef enum gln_status {
   GLN_UNAVAILABLE = 4,       /* a peer or the coordinator is lost; the session is dead, close it */
   GLN_PERMISSION_DENIED = 5, /* wrong token */
   GLN_RESOURCE_EXHAUSTED = 6, /* memory, file descriptors */
-  GLN_INTERNAL = 7            /* a bug of ours */
+  GLN_INTERNAL = 7,           /* a bug of ours */
+  GLN_WORKERS_CHANGED = 8     /* an elastic job goes on with other workers: gln_close_to_return(), then gln_open() */
 } gln_status;
 
 typedef enum gln_data_type {
@@ -46,6 +47,7 @@ typedef enum gln_data_type {
 typedef enum gln_op {
   GLN_SUM = 1,
   GLN_AVERAGE = 2,           /* over all ranks, divided before the one rounding; not for GLN_INT32 */
+  GLN_ACCUMULATE = 3,        /* of tensors from gln_declare_accumulated(), and only of these */
   GLN_OP_IS_INT = 0x7fffffff /* no op, as above */
 } gln_op;
 
@@ -102,8 +104,17 @@ GLN_API gln_status gln_open(const gln_options* options, gln_session** session);
 
 /* Leaves the job. Outstanding push_pulls are waited for if `failed` is 0, up to the deadline, and given up otherwise;
  * `failed` also tells the coordinator that this rank ended in error. Frees the session whatever is returned. NULL: OK.
+ * Where tensors are accumulated it waits until all ranks close, however long: the others may need what this one has.
  */
 GLN_API gln_status gln_close(gln_session* session, int failed);
+
+/* As gln_close(session, 0), of a process that is going to gln_open() the same elastic job again: its next round waits
+ * for it. OK also when the session has ended with GLN_WORKERS_CHANGED. */
+GLN_API gln_status gln_close_to_return(gln_session* session);
+
+/* How many workers wait for the next round of an elastic job: it begins when all of this one have left to return. Ranks
+ * may hear of it at different times. */
+GLN_API gln_status gln_get_newcomers(gln_session* session, uint32_t* workers);
 
 GLN_API gln_status gln_get_topology(gln_session* session, gln_topology* topology);
 GLN_API gln_status gln_get_stats(gln_session* session, gln_stats* stats);
@@ -114,6 +125,16 @@ GLN_API gln_status gln_get_stats(gln_session* session, gln_stats* stats);
  * GLN_INVALID_ARGUMENT. Declare everything before the first push_pull where you can: one plan is then made for all. */
 GLN_API gln_status gln_declare(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
                                int32_t priority, uint32_t* tensor);
+
+#define GLN_UNBOUNDED UINT32_MAX
+
+/* The same for a tensor whose push_pulls, with GLN_ACCUMULATE, add to a running sum that starts from zero: each gives
+ * the sum of all that was added so far, its own input included, and does not wait for other workers. So workers go at
+ * their own pace, see different sums, and no two runs need be alike. `staleness`: a push_pull waits until no other
+ * worker is more than that many push_pulls of this tensor behind; GLN_UNBOUNDED: for nobody. Local ranks of one worker
+ * keep step with each other. GLN_FLOAT32 and GLN_INT32. */
+GLN_API gln_status gln_declare_accumulated(gln_session* session, const char* name, uint64_t elements,
+                                           gln_data_type type, int32_t priority, uint32_t staleness, uint32_t* tensor);
 
 /* Starts the sum of `tensor` over all ranks. `input` and `output` (which may be the same) hold its elements and stay
  * valid and untouched until the handle is waited for. One push_pull per tensor at a time. */

@@ -26,6 +26,7 @@ from gleaner.errors import (
     PermissionDeniedError,
     ResourceExhaustedError,
     UnavailableError,
+    WorkersChanged,
 )
 from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats
 from gleaner.session import DataType, Op, Session, Stats, Topology
@@ -48,6 +49,29 @@ def push_pull_async(array: numpy.ndarray, name: Optional[str] = None, average: b
         array = numpy.asarray(array)
     return exchange.push_pull_async(
         process.current(), arrays.NUMPY, array, average=average, name=name, priority=priority, in_place=False
+    )
+
+
+def accumulate(array: numpy.ndarray, name: str, staleness: Optional[int] = None, priority: int = 0) -> numpy.ndarray:
+    """Adds `array` to the running sum of this name, which starts from zero, and returns it as it is then. Blocks.
+
+    Waits for no other worker, or with a staleness for those that are more than so many calls behind. float32, int32.
+    """
+    return synchronize(accumulate_async(array, name, staleness, priority))
+
+
+def accumulate_async(array: numpy.ndarray, name: str, staleness: Optional[int] = None, priority: int = 0) -> int:
+    """Starts accumulate(array); leave `array` unchanged until synchronize(handle). Lower priority values go first."""
+    return exchange.push_pull_async(
+        process.current(),
+        arrays.NUMPY,
+        array,
+        average=False,
+        name=name,
+        priority=priority,
+        in_place=False,
+        accumulate=True,
+        staleness=staleness,
     )
 
 
@@ -89,6 +113,9 @@ __all__ = [
     "Stats",
     "Topology",
     "UnavailableError",
+    "WorkersChanged",
+    "accumulate",
+    "accumulate_async",
     "broadcast",
     "broadcast_object",
     "init",

@@ -37,6 +37,10 @@ class Op(enum.IntEnum):
 
     SUM = 1
     AVERAGE = 2
+    ACCUMULATE = 3
+
+
+UNBOUNDED = 2**32 - 1  # GLN_UNBOUNDED
 
 
 class Options(ctypes.Structure):
@@ -90,11 +94,25 @@ _SIGNATURES = {
     "gln_last_error": (ctypes.c_char_p, []),
     "gln_open": (ctypes.c_int, [ctypes.POINTER(Options), ctypes.POINTER(_SESSION)]),
     "gln_close": (ctypes.c_int, [_SESSION, ctypes.c_int]),
+    "gln_close_to_return": (ctypes.c_int, [_SESSION]),
+    "gln_get_newcomers": (ctypes.c_int, [_SESSION, ctypes.POINTER(ctypes.c_uint32)]),
     "gln_get_topology": (ctypes.c_int, [_SESSION, ctypes.POINTER(Topology)]),
     "gln_get_stats": (ctypes.c_int, [_SESSION, ctypes.POINTER(Stats)]),
     "gln_declare": (
         ctypes.c_int,
         [_SESSION, ctypes.c_char_p, _U64, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint32)],
+    ),
+    "gln_declare_accumulated": (
+        ctypes.c_int,
+        [
+            _SESSION,
+            ctypes.c_char_p,
+            _U64,
+            ctypes.c_int,
+            ctypes.c_int32,
+            ctypes.c_uint32,
+            ctypes.POINTER(ctypes.c_uint32),
+        ],
     ),
     "gln_push_pull": (
         ctypes.c_int,

@@ -39,6 +39,10 @@ class InternalError(GleanerError):
     """A bug in Gleaner; please report it."""
 
 
+class WorkersChanged(GleanerError):
+    """A worker of an elastic job is lost, and the others go on without it. gleaner.torch.elastic.run catches this."""
+
+
 _BY_STATUS: dict[int, type[GleanerError]] = {
     1: InvalidArgumentError,
     2: FailedPreconditionError,
@@ -47,6 +51,7 @@ _BY_STATUS: dict[int, type[GleanerError]] = {
     5: PermissionDeniedError,
     6: ResourceExhaustedError,
     7: InternalError,
+    8: WorkersChanged,
 }
 
 

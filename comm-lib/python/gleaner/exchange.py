@@ -10,6 +10,7 @@ from typing import Any, Optional, Protocol, TypeVar
 
 import numpy
 
+from gleaner.errors import InvalidArgumentError
 from gleaner.session import DataType, Op, Session
 
 T = TypeVar("T")
@@ -46,8 +47,12 @@ def push_pull_async(
     name: Optional[str],
     priority: int,
     in_place: bool,
+    accumulate: bool = False,
+    staleness: Optional[int] = None,
 ) -> int:
     """Starts the sum or average of `array` over all ranks; the handle's result has its shape and type.
+
+    With `accumulate` it is added to a running sum of all that was pushed under this name, which is the result.
 
     The memory is kept until the handle is synchronized, and must not be changed till then. Without a name one is made
     from type and size: then all ranks must start their unnamed push_pulls in the same order, from one thread.
@@ -56,6 +61,9 @@ def push_pull_async(
         raise TypeError(f"average must be True or False, not {average!r}; pass a name as name=…")
     data_type = arrays.data_type(array)
     elements = arrays.elements(array)
+    if accumulate and name is None:
+        raise InvalidArgumentError("what is accumulated needs a name: pass name=…")
+    average = average and not accumulate
     if average and data_type is DataType.INT32:
         raise TypeError("an average of int32 is not an integer: pass average=False, or convert to a floating type")
     if name is None:
@@ -68,8 +76,10 @@ def push_pull_async(
             arrays.copy(array, source)
         return array if in_place else output
 
-    tensor = session.declare(name, elements, data_type, priority)
-    op = Op.AVERAGE if average else Op.SUM
+    if accumulate:
+        tensor, op = session.declare_accumulated(name, elements, data_type, priority, staleness), Op.ACCUMULATE
+    else:
+        tensor, op = session.declare(name, elements, data_type, priority), Op.AVERAGE if average else Op.SUM
     return session.push_pull_async(tensor, arrays.address(source), arrays.address(output), op, name, result)
 
 

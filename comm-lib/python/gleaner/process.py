@@ -1,18 +1,20 @@
 """The one session of a process, for those who call gleaner.init() and never see a Session.
 
-`session` is the only state; everything else in the package takes sessions as arguments.
+`session`, and what it was opened with, is the only state; everything else in the package takes sessions as arguments.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import sys
 from typing import Any, Optional
 
-from gleaner.errors import FailedPreconditionError
+from gleaner.errors import FailedPreconditionError, WorkersChanged
 from gleaner.session import Session, Stats
 
 session: Optional[Session] = None
+_options: dict[str, Any] = {}  # of the last init()
 
 
 def init(**options: Any) -> None:
@@ -20,9 +22,25 @@ def init(**options: Any) -> None:
 
     A second call does nothing while the session is open. `gleaner run` sets the environment for you.
     """
-    global session
+    global session, _options
     if session is None or session.closed:
-        session = Session(**options)
+        _options = options
+        session = _open(options)
+
+
+def rejoin() -> None:
+    """Leaves the round of an elastic job and joins the next one, with the options of init()."""
+    global session
+    if session is not None:
+        leaving, session = session, None
+        leaving.close(returning=True)
+    session = _open(_options)
+
+
+def _open(options: dict[str, Any]) -> Session:
+    while True:
+        with contextlib.suppress(WorkersChanged):  # one that was to begin with us was lost: another round follows
+            return Session(**options)
 
 
 def shutdown(failed: bool = False) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Callable, Optional, Protocol, TypeVar
 
 from gleaner import _abi
 from gleaner._abi import DataType, Op
-from gleaner.errors import FailedPreconditionError, GleanerError, error_of
+from gleaner.errors import FailedPreconditionError, GleanerError, InvalidArgumentError, error_of
 
 # Blocking calls go to C for at most this long at a time, so that Python can run signal handlers in between.
 _SLICE_SECONDS = 0.25
@@ -99,10 +99,11 @@ class Session:
     ) -> None:
         self.close(failed=kind is not None)
 
-    def close(self, failed: bool = False) -> None:
+    def close(self, failed: bool = False, returning: bool = False) -> None:
         """Leaves the job; waits for outstanding push_pulls unless `failed`. A second close does nothing.
 
         `failed` tells the job that this rank ended in error; then what close itself meets is no news, and not raised.
+        `returning`: this process joins the next round of an elastic job, which waits for it.
         """
         if self._pointer is None or self._pid != os.getpid():
             return
@@ -110,7 +111,10 @@ class Session:
             attached.close()
         pointer, self._pointer = self._pointer, None
         try:
-            self._call("gln_close", pointer, int(failed))
+            if returning:
+                self._check(*self._aside(lambda: self._library.gln_close_to_return(pointer)))
+            else:
+                self._check(*self._aside(lambda: self._library.gln_close(pointer, int(failed))))
         except GleanerError:
             if not failed:
                 raise
@@ -131,6 +135,21 @@ class Session:
         """Names a tensor and returns its id. All ranks must declare it alike; lower priority values go first."""
         tensor = ctypes.c_uint32()
         self._call("gln_declare", self._open(), name.encode(), elements, int(data_type), priority, ctypes.byref(tensor))
+        return tensor.value
+
+    def declare_accumulated(
+        self, name: str, elements: int, data_type: DataType, priority: int = 0, staleness: Optional[int] = None
+    ) -> int:
+        """Names a tensor whose push_pulls, with Op.ACCUMULATE, add to a running sum and wait for no other worker.
+
+        With a staleness they wait until no worker is more than so many push_pulls of this tensor behind.
+        """
+        if staleness is not None and not 0 <= staleness < _abi.UNBOUNDED:
+            raise InvalidArgumentError(f"staleness must be None or a number of steps from 0 on, not {staleness}")
+        tensor = ctypes.c_uint32()
+        behind = _abi.UNBOUNDED if staleness is None else staleness
+        arguments = (name.encode(), elements, int(data_type), priority, behind, ctypes.byref(tensor))
+        self._call("gln_declare_accumulated", self._open(), *arguments)
         return tensor.value
 
     def push_pull_async(
@@ -191,6 +210,12 @@ class Session:
         self._call("gln_get_stats", self._open(), ctypes.byref(raw))
         return Stats(raw.steps, raw.bytes, raw.communication_seconds, raw.bound_seconds, raw.epoch)
 
+    def newcomers(self) -> int:
+        """Workers that wait for the next round of an elastic job; ranks may hear of them at different times."""
+        workers = ctypes.c_uint32()
+        self._call("gln_get_newcomers", self._open(), ctypes.byref(workers))
+        return workers.value
+
     def unused_name(self, prefix: str) -> str:
         """The first of prefix.0, prefix.1, … that is not in flight: the same on all ranks that run the same program.
 
@@ -248,7 +273,11 @@ class Session:
             answer.append((status, self._last_error(status)))
 
         thread = threading.Thread(target=run, name="gln-python", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter is going down, and has no more threads
+            run()
+            return answer[0]
         while thread.is_alive():
             thread.join(_SLICE_SECONDS)
         return answer[0]

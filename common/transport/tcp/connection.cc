@@ -30,6 +30,7 @@ Connection::Connection(Transport* transport, Socket socket, std::string address,
       peer_{.accepted = true, .address = std::move(address)},
       server_(handshake),
       handshake_deadline_(deadline),
+      patience_(transport->options().patience),
       place_([this](const wire::Header& header) { return place(header); }) {}
 
 Connection::Connection(Transport* transport, std::vector<Target> targets, std::string address,
@@ -40,6 +41,7 @@ Connection::Connection(Transport* transport, std::vector<Target> targets, std::s
       targets_(std::move(targets)),
       client_(std::in_place, options.job, options.member, options.secret, nonce),
       handshake_deadline_(deadline),
+      patience_(options.patience),
       place_([this](const wire::Header& header) { return place(header); }) {
   context = options.context;
   std::reverse(targets_.begin(), targets_.end());
@@ -197,6 +199,7 @@ void Connection::come_up() {
     peer_.member = server_->member();
   }
   phase_ = Phase::kUp;
+  if (peer_.accepted) transport_->share_pace();
   silence_ = pinged_ = absl::ZeroDuration();
   transport_->handler()->on_connected(*this);
 }
@@ -216,15 +219,15 @@ void Connection::check_time(absl::Duration now, absl::Duration listened) {
     return die(absl::DeadlineExceededError(absl::StrCat(what, peer_.address, " in time")));
   }
   if (phase_ == Phase::kDead) return;
-  const Options& options = transport_->options();
-  silence_ += listened;
-  if (silence_ >= options.ping_after) on_readable();  // it may have sent less than we are woken for
+  // While nobody polled, nobody listened: a long pause of ours does not count as a peer's silence.
+  silence_ += std::min(listened, patience_.idle_deadline / 4);
+  if (silence_ >= patience_.ping_after) on_readable();  // it may have sent less than we are woken for
   if (phase_ == Phase::kDead) return;
-  if (silence_ >= options.idle_deadline) {
+  if (silence_ >= patience_.idle_deadline) {
     return die(absl::DeadlineExceededError(
         absl::StrCat(peer_.address, " has been silent for ", absl::FormatDuration(silence_))));
   }
-  if (silence_ - pinged_ < options.ping_after) return;
+  if (silence_ - pinged_ < patience_.ping_after) return;
   pinged_ = silence_;
   enqueue_empty(wire::FrameType::kPing);
 }

@@ -44,6 +44,7 @@ class Connection : public transport::Connection {
   // Gives the kernel what it takes, up to one turn's worth.
   void flush();
   bool wants_write() const { return phase_ == Phase::kConnecting || !outbox_.empty(); }
+  void pace(double bits_per_second) const { transport::tcp::pace(socket_, bits_per_second); }
   // Time keeping: `listened` is how long it could have heard from its peer since the last call.
   void check_time(absl::Duration now, absl::Duration listened);
 
@@ -78,6 +79,7 @@ class Connection : public transport::Connection {
   std::optional<wire::ClientHandshake> client_;
   std::optional<wire::ServerHandshake> server_;
   const absl::Duration handshake_deadline_;
+  const Patience patience_;
   FrameReader reader_;
   const FrameReader::Allocate place_;
   Outbox outbox_;

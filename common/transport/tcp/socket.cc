@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -154,6 +155,11 @@ void tune(const Socket& socket) {
   const int one = 1;
   setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
   avoid_bbr(socket);
+}
+
+void pace(const Socket& socket, double bits_per_second) {
+  const auto bytes_per_second = static_cast<uint64_t>(std::max(1.0, bits_per_second / 8));
+  setsockopt(socket.descriptor(), SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, sizeof(bytes_per_second));
 }
 
 absl::StatusOr<Socket> make_timer(absl::Duration period) {

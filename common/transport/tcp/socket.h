@@ -54,6 +54,9 @@ std::string peer_address(const Socket& socket);  // "a peer that is gone" when i
 // No waiting for more to send, and no BBR (socket.cc says why).
 void tune(const Socket& socket);
 
+// What it sends from now on leaves no faster: the kernel spaces the packets.
+void pace(const Socket& socket, double bits_per_second);
+
 // Of the last minutes, as the kernel has seen it; zero when it does not tell.
 absl::Duration least_round_trip(const Socket& socket);
 

@@ -203,14 +203,28 @@ void Transport::on_tick() {
   uint64_t ticks = 0;
   [[maybe_unused]] const ssize_t got = read(timer_.descriptor(), &ticks, sizeof(ticks));
   const absl::Duration when = now();
-  // While nobody polled, nobody listened: a long pause of ours does not count as a peer's silence.
-  const absl::Duration listened = std::min(when - last_tick_, options_.idle_deadline / 4);
+  const absl::Duration listened = when - last_tick_;
   last_tick_ = when;
   for (size_t i = 0; i < connections_.size(); ++i) connections_[i]->check_time(when, listened);
   if (!accepting_) listen_again();
 }
 
+void Transport::pace(double bits_per_second) {
+  pace_bits_per_second_ = bits_per_second;
+  share_pace();
+}
+
+void Transport::share_pace() {
+  if (pace_bits_per_second_ <= 0) return;
+  const auto has_share = [](const auto& connection) { return connection->peer().accepted && connection->is_up(); };
+  const auto sharers = std::count_if(connections_.begin(), connections_.end(), has_share);
+  for (const auto& connection : connections_) {
+    if (has_share(connection)) connection->pace(pace_bits_per_second_ / static_cast<double>(sharers));
+  }
+}
+
 void Transport::remove_dead() {
+  const bool fewer = !dead_.empty();
   while (!dead_.empty()) {
     burying_.swap(dead_);
     for (Connection* connection : burying_) {
@@ -220,6 +234,7 @@ void Transport::remove_dead() {
     }
     burying_.clear();
   }
+  if (fewer) share_pace();
 }
 
 }  // namespace gleaner::transport::tcp

@@ -20,8 +20,7 @@
 namespace gleaner::transport::tcp {
 
 struct Options {
-  absl::Duration ping_after = absl::Seconds(1);         // of silence of an open connection
-  absl::Duration idle_deadline = absl::Seconds(10);     // of silence, pings included: then it is closed
+  Patience patience;                                    // with those who connect to us
   absl::Duration handshake_timeout = absl::Seconds(5);  // for those who connect to us
   size_t max_strangers = 256;  // who connected and has not done the handshake; one more closes the oldest of them
 };
@@ -43,12 +42,17 @@ class Transport : public transport::Transport {
   bool pending() const override { return !dirty_.empty() || !dead_.empty(); }
   void wake() override { waker_->wake(); }
 
+  // Most that leaves from now on, TCP's headers left out, over the connections that others made to us: each may take an
+  // equal share. More than 0; no limit to begin with.
+  void pace(double bits_per_second);
+
   // What follows is for connections.
   Handler* handler() const { return handler_; }
   const Options& options() const { return options_; }
   BufferPool& handshake_pool() { return handshake_pool_; }
   void mark_dirty(Connection* connection);   // it has frames to write
   void bury(Connection* connection);         // it is dead: on_closed() is due
+  void share_pace();                         // one has come up
   void watch_again(Connection& connection);  // it has another socket
 
  private:
@@ -77,6 +81,7 @@ class Transport : public transport::Transport {
   std::unique_ptr<Waker> waker_;
   Socket timer_;
   Socket listener_;
+  double pace_bits_per_second_ = 0;                       // 0: no limit
   bool accepting_ = true;                                 // false: no descriptors were left, until the next tick
   bool accept_failed_ = false;                            // logged once, until it works again
   std::vector<std::unique_ptr<Connection>> connections_;  // in order of age

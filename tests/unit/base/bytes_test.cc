@@ -36,8 +36,9 @@ TEST(DataTypes, AnythingElseIsInvalid) {
   }
   EXPECT_TRUE(is_valid(ReduceOp::kSum));
   EXPECT_TRUE(is_valid(ReduceOp::kAverage));
+  EXPECT_TRUE(is_valid(ReduceOp::kAccumulate));
   EXPECT_FALSE(is_valid(static_cast<ReduceOp>(0)));
-  EXPECT_FALSE(is_valid(static_cast<ReduceOp>(3)));
+  EXPECT_FALSE(is_valid(static_cast<ReduceOp>(4)));
 }
 
 }  // namespace

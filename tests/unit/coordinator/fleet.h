@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/plan/extends.h"
+#include "common/plan/successor.h"
 #include "common/proto/plan_codec.h"
 #include "operator/coordinator/core.h"
 
@@ -26,6 +27,7 @@ class Fleet {
     StreamId stream = 0;  // 0: not connected
     uint32_t member = 0;
     std::string session;
+    uint64_t term = 0;
     std::shared_ptr<const plan::Plan> prepared, committed;
     std::vector<plan::Tensor> declared;
     bool left = false;       // it said so
@@ -55,7 +57,8 @@ class Fleet {
   // The coordinator dies, and with it what is under way; another begins.
   void restart(bool may_resume = true) {
     for (Member& member : members) disconnect(member);
-    core = std::make_unique<Core>(options_, now, Origin{absl::StrCat("session ", ++sessions_), may_resume});
+    ++sessions_;
+    core = std::make_unique<Core>(options_, now, Origin{absl::StrCat("session ", sessions_), may_resume, 0, sessions_});
   }
   // Its stream breaks: what was under way is lost.
   static void disconnect(Member& member) {
@@ -73,8 +76,12 @@ class Fleet {
   std::optional<Resume> resume_of(const Member& member) const {
     const uint32_t committed = member.committed == nullptr ? 0 : member.committed->epoch;
     if (committed == 0 && member.prepared == nullptr) return std::nullopt;
-    return Resume{member.session, committed, member.prepared == nullptr ? 0 : member.prepared->epoch,
-                  committed == 0 ? "" : proto::digest(*member.committed), member.member};
+    return Resume{member.session,
+                  committed,
+                  member.prepared == nullptr ? 0 : member.prepared->epoch,
+                  committed == 0 ? "" : proto::digest(*member.committed),
+                  member.member,
+                  member.term};
   }
   void connect(uint32_t seat) { connect(seat, resume_of(members[seat])); }
   void connect(uint32_t seat, const std::optional<Resume>& resume) {
@@ -135,8 +142,9 @@ class Fleet {
     Member& member = members[seat];
     member.left = true;
     if (member.stream == 0) return;
-    member.outbox.emplace_back(
-        [this, stream = member.stream] { core->on_left(stream, absl::OkStatus(), now, actions); });
+    member.outbox.emplace_back([this, stream = member.stream, epoch = epoch(seat)] {
+      core->on_left(stream, absl::OkStatus(), epoch, now, actions);
+    });
   }
   void ended(uint32_t seat, const absl::Status& how = absl::OkStatus()) {
     const Identity& who = members[seat].identity;
@@ -202,6 +210,7 @@ class Fleet {
         member.prepared = nullptr;
       }
       member.session = welcome->session;
+      member.term = std::max(member.term, welcome->term);
       member.member = welcome->member;
       std::vector<plan::Tensor> unplanned;
       for (const plan::Tensor& tensor : member.declared) {
@@ -216,8 +225,7 @@ class Fleet {
     } else if (const auto* prepare = std::get_if<Prepare>(&message)) {
       const auto in_force = member.committed;
       if (in_force != nullptr) {
-        EXPECT_GT(prepare->plan->epoch, in_force->epoch);
-        EXPECT_TRUE(plan::extends(*prepare->plan, *in_force));
+        EXPECT_EQ(plan::check_successor(*prepare->plan, *in_force), absl::OkStatus());
       }
       member.prepared = prepare->plan;
       say(member, [this, epoch = prepare->plan->epoch](StreamId stream) {
@@ -228,11 +236,16 @@ class Fleet {
       ASSERT_EQ(member.prepared->epoch, commit->epoch);
       member.committed = std::exchange(member.prepared, nullptr);
       check_commit(*member.committed);
+      if (member.left) leave(static_cast<uint32_t>(&member - members.data()));
     } else if (std::holds_alternative<Recall>(message)) {
       say(member, [this, plan = *member.committed](StreamId stream) { core->on_recalled(stream, plan, now, actions); });
     } else if (const auto* rejected = std::get_if<Rejected>(&message)) {
       member.rejection = rejected->why;
       disconnect(member);
+      if (absl::IsAborted(rejected->why)) {  // it comes as a new one
+        member.session.clear();
+        member.prepared = member.committed = nullptr;
+      }
     } else if (const auto* failed = std::get_if<Failed>(&message)) {
       member.failure = failed->status;
       member.over = true;
@@ -246,11 +259,8 @@ class Fleet {
     const auto [known, is_new] = committed_.emplace(plan.epoch, plan);
     EXPECT_EQ(known->second, plan) << "two plans of epoch " << plan.epoch;
     for (const Member& other : members) {
-      bool takes_part = other.identity.address.empty();
-      for (const plan::Member& member : plan.members) {
-        takes_part = takes_part || member.address == other.identity.address;
-      }
-      if (other.left || other.over || !takes_part) continue;
+      // A summer may have been left out since, and have come again as a new one.
+      if (other.left || other.over || other.identity.role == Role::kSummer) continue;
       const bool follows = other.committed != nullptr && other.committed->epoch >= plan.epoch;
       const bool is_ready = other.prepared != nullptr && *other.prepared == plan;
       EXPECT_TRUE(follows || is_ready) << "epoch " << plan.epoch << " is in force, and " << other.identity.address
@@ -259,7 +269,7 @@ class Fleet {
   }
 
   StreamId streams_ = 0;
-  int sessions_ = 0;
+  uint64_t sessions_ = 0;
   std::map<uint32_t, plan::Plan> committed_;
 };
 

@@ -183,7 +183,7 @@ TEST_F(ServiceTest, TellsOfChangesAndMayBeCalledFromThere) {
   };
   EXPECT_TRUE(seen(JobState::Phase::kRunning));
   v1::MemberMessage leave;
-  leave.mutable_leave()->mutable_status();
+  leave.mutable_leave()->set_epoch(1);
   zero->write(leave);
   EXPECT_TRUE(seen(JobState::Phase::kEnded));
   EXPECT_TRUE(eventually([&] { return !service_->state("j").has_value(); }));
@@ -192,23 +192,52 @@ TEST_F(ServiceTest, TellsOfChangesAndMayBeCalledFromThere) {
   EXPECT_LE(told.size(), 6u);
 }
 
+TEST_F(ServiceTest, NoRoundOfAnElasticJobHasTheSecretOfAnother) {
+  start();
+  auto job = token_job("j", 2);
+  job.options.min_workers = 1;
+  job.options.max_workers = 2;
+  ASSERT_EQ(service_->add(job), absl::OkStatus());
+  auto zero = join(job, worker("j", 0));
+  auto one = join(job, worker("j", 1));
+  std::thread other([&] { EXPECT_TRUE(one->follow_plan()); });
+  ASSERT_TRUE(zero->follow_plan());
+  other.join();
+  EXPECT_TRUE(zero->welcome().elastic());
+  one.reset();  // it is lost
+  std::optional<v1::CoordinatorMessage> told = zero->read();
+  while (told.has_value() && !told->has_failed()) told = zero->read();
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->failed().again());
+  EXPECT_THAT(std::string(told->failed().status().message()), HasSubstr("worker 1"));
+  v1::MemberMessage leave;
+  leave.mutable_leave()->set_again(true);
+  zero->write(leave);
+  EXPECT_TRUE(zero->read()->has_goodbye());
+  const auto again = join(job, worker("j", 0));
+  ASSERT_TRUE(again->follow_plan());
+  EXPECT_EQ(again->welcome().workers(), 1u);
+  EXPECT_NE(again->welcome().job_nonce(), zero->welcome().job_nonce()) << "data secrets are derived from it";
+  EXPECT_GT(again->plan().epoch(), zero->plan().epoch());
+}
+
 TEST_F(ServiceTest, EndsSayHowAndByWhom) {
   start();
-  const auto job = token_job("j", 1, 1);
+  const auto job = token_job("j", 2, 0);
   ASSERT_EQ(service_->add(job), absl::OkStatus());
-  const auto zero = join(job, worker("j"));
-  const auto lost = join(job, summer("j", 0));
+  const auto zero = join(job, worker("j", 0));
+  const auto lost = join(job, worker("j", 1));
   std::thread other([&] { EXPECT_TRUE(lost->follow_plan()); });
   ASSERT_TRUE(zero->follow_plan());
   other.join();
-  service_->ended("j", Role::kSummer, 0, absl::AbortedError("its pod was evicted"));
-  service_->ended("nowhere", Role::kSummer, 0, absl::AbortedError("x"));
+  service_->ended("j", Role::kWorker, 1, absl::AbortedError("its pod was evicted"));
+  service_->ended("nowhere", Role::kWorker, 0, absl::AbortedError("x"));
   const JobState state = *service_->state("j");
   EXPECT_EQ(state.phase, JobState::Phase::kEnded);
-  EXPECT_THAT(std::string(state.outcome->message()), AllOf(HasSubstr("summer 0"), HasSubstr("its pod was evicted")));
+  EXPECT_THAT(std::string(state.outcome->message()), AllOf(HasSubstr("worker 1"), HasSubstr("its pod was evicted")));
   ASSERT_TRUE(state.culprit.has_value());
-  EXPECT_EQ(state.culprit->role, Role::kSummer);
-  EXPECT_EQ(state.culprit->index, 0u);
+  EXPECT_EQ(state.culprit->role, Role::kWorker);
+  EXPECT_EQ(state.culprit->index, 1u);
   const auto message = zero->read();
   ASSERT_TRUE(message.has_value());
   EXPECT_TRUE(message->has_failed());

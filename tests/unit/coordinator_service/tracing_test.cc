@@ -22,7 +22,7 @@ v1::MemberMessage observe(v1::TraceOrder order, uint32_t seat = 0) {
 
 v1::MemberMessage leave() {
   v1::MemberMessage message;
-  message.mutable_leave()->mutable_status();
+  message.mutable_leave()->set_epoch(1);
   return message;
 }
 

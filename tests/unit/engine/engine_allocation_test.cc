@@ -20,7 +20,7 @@ void run_step(EngineRig& rig, uint64_t step) {
   for (uint32_t worker = 0; worker < 2; ++worker) {
     Buffer keys = rig.pool.take(partitions * sizeof(wire::PartitionKey));
     for (uint32_t i = 0; i < partitions; ++i) {
-      const wire::PartitionKey key{.step = step, .tensor = 0, .partition = i};
+      const wire::PartitionKey key{.step = step + 1, .tensor = 0, .partition = i};
       std::memcpy(keys.bytes().data() + i * sizeof(key), &key, sizeof(key));
     }
     ASSERT_TRUE(rig.send(worker, rig.header(wire::FrameType::kAck, worker, {}), std::move(keys)).ok());
@@ -37,6 +37,25 @@ TEST(EngineAllocation, NoneOnceWarm) {
   for (uint64_t step = 2; step < 50; ++step) run_step(rig, step);
   EXPECT_EQ(allocations_so_far().count - before.count, 0u);
   EXPECT_EQ(rig.engine.counters().sums, 200u);
+}
+
+TEST(EngineAllocation, NoneOnceWarmWhereItAccumulates) {
+  EngineRig rig({.workers = 3, .tensors = {{.owners = {3, 3}, .accumulates = true, .staleness = 1}}});
+  ASSERT_TRUE(rig.take_plan().ok());
+  Allocations before;
+  for (uint64_t step = 0; step < 50; ++step) {
+    if (step == 2) before = allocations_so_far();
+    for (uint32_t worker = 0; worker < 3; ++worker) {
+      for (uint32_t i = 0; i < 2; ++i) {
+        wire::Header header = rig.header(wire::FrameType::kPush, worker, {.partition = i, .step = step});
+        header.op = ReduceOp::kAccumulate;
+        ASSERT_TRUE(rig.send(worker, header, rig.pool.take(8)).ok());
+        ASSERT_TRUE(rig.send(worker, header, rig.pool.take(8)).ok());
+      }
+    }
+  }
+  EXPECT_EQ(allocations_so_far().count - before.count, 0u);
+  EXPECT_EQ(rig.engine.counters().sums, 300u);
 }
 
 TEST(EngineAllocation, ALargeJobCostsLittlePerPartition) {

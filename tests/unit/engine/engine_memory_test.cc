@@ -43,8 +43,8 @@ TEST(EngineMemory, ARetainedResultCountsUntilItIsAcknowledged) {
   ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(0, {.tensor = 1}, {1, 2}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kDefer), ElementsAre(0));
-  ASSERT_TRUE(rig.acknowledge(0, {{.step = 0}}).ok());
-  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(0, {{.step = 1}}).ok());
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.push(0, {.tensor = 1}, {1, 2}).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 24u);

@@ -106,7 +106,7 @@ TEST_F(EngineRetention, AResultIsSentAgainToWhoPushesAgain) {
 
 TEST_F(EngineRetention, ButNotToWhoHasAcknowledgedIt) {
   sum(0);
-  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
   EXPECT_EQ(rig.engine.counters().resent, 0u);
@@ -117,19 +117,19 @@ TEST_F(EngineRetention, ItIsKeptUntilEveryWorkerHasAcknowledged) {
   rig.actions.clear();
   EXPECT_GT(rig.pool.bytes_in_use(), 0u);
   EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
-  ASSERT_TRUE(rig.acknowledge(0, {{.step = 0}}).ok());
-  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
-  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(0, {{.step = 1}}).ok());
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   EXPECT_GT(rig.pool.bytes_in_use(), 0u);
-  ASSERT_TRUE(rig.acknowledge(2, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(2, {{.step = 1}}).ok());
   EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
   EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);
 }
 
 TEST_F(EngineRetention, APushOfTheNextStepAcknowledges) {
   sum(0);
-  ASSERT_TRUE(rig.acknowledge(0, {{.step = 0}}).ok());
-  ASSERT_TRUE(rig.acknowledge(1, {{.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(0, {{.step = 1}}).ok());
+  ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
   ASSERT_TRUE(rig.push(2, {.step = 1}, {1, 2}).ok());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 8u * 4);  // the next sum's; the result is gone
@@ -150,7 +150,7 @@ TEST_F(EngineRetention, LateCopiesOfOldStepsAreIgnored) {
   for (uint64_t step = 0; step < 3; ++step) sum(step);
   ASSERT_TRUE(rig.push(0, {.step = 1}, {1, 2}).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
-  ASSERT_TRUE(rig.acknowledge(0, {{.step = 1}, {.step = 0}}).ok());
+  ASSERT_TRUE(rig.acknowledge(0, {{.step = 2}, {.step = 1}}).ok());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
 }
 
@@ -158,13 +158,13 @@ TEST_F(EngineRetention, AStepTooFarIsAnErrorAndChangesNothing) {
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
   const absl::Status status = rig.push(1, {.step = 1}, {1, 2});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("worker/1 pushed tensor t0 partition 0 step 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker/1 is at tensor t0 partition 0 step 1"));
   EXPECT_EQ(rig.engine.counters().contributions, 1u);
 }
 
 TEST_F(EngineRetention, AnAckOfWhatIsNotSummedIsAnErrorAndChangesNothing) {
   sum(0);
-  const absl::Status status = rig.acknowledge(0, {{.step = 0}, {.step = 0, .tensor = 1}});
+  const absl::Status status = rig.acknowledge(0, {{.step = 1}, {.step = 1, .tensor = 1}});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0)) << "the first key of the bad ack must not count";

@@ -64,5 +64,20 @@ TEST(ElectionRecord, ClaimingCountsTransitionsAndKeepsTheRest) {
   EXPECT_EQ(other["metadata"]["labels"]["x"], "y");
 }
 
+TEST(ElectionRecord, TermsGrow) {
+  Object first = lease("a", "7");
+  first["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
+  const Object same = ElectionRecord::claimed(first, "ns", "leader", "a", kLease, absl::UnixEpoch());
+  EXPECT_EQ(ElectionRecord::term(same), ElectionRecord::term(first));
+  const Object next = ElectionRecord::claimed(first, "ns", "leader", "b", kLease, absl::UnixEpoch());
+  EXPECT_EQ(ElectionRecord::term(next), ElectionRecord::term(first) + 1);
+  const Object again = ElectionRecord::claimed(ElectionRecord::released(next, absl::UnixEpoch()), "ns", "leader", "b",
+                                               kLease, absl::UnixEpoch());
+  EXPECT_GT(ElectionRecord::term(again), ElectionRecord::term(next));
+  Object anew = lease("a", "9");
+  anew["metadata"]["creationTimestamp"] = "2026-01-01T00:00:01Z";
+  EXPECT_GT(ElectionRecord::term(anew), ElectionRecord::term(again)) << "somebody deleted the Lease";
+}
+
 }  // namespace
 }  // namespace gleaner::kube

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/member/observer.h"
 #include "common/proto/coordinator.grpc.pb.h"
+#include "common/proto/plan_codec.h"
 #include "operator/coordinator/service.h"
 #include "tests/unit/member/restart.h"
 #include "tests/unit/run/program.h"
@@ -154,7 +155,7 @@ class Thief final : public v1::Coordinator::Service {
   grpc::Status Join(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::MemberMessage>* stream) override {
     v1::CoordinatorMessage message;
-    message.mutable_challenge()->set_protocol(1);
+    message.mutable_challenge()->set_protocol(proto::kProtocol);
     message.mutable_challenge()->set_nonce(std::string(32, 'n'));
     message.mutable_challenge()->set_authentication(v1::AUTHENTICATION_BEARER);
     stream->Write(message);

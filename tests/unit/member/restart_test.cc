@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/proto/coordinator.grpc.pb.h"
+#include "common/proto/plan_codec.h"
 #include "operator/coordinator/service.h"
 #include "tests/unit/member/restart.h"
 #include "tests/unit/run/program.h"
@@ -35,7 +36,7 @@ TEST_F(RestartTest, JobGoesOnUnderTheNextCoordinator) {
   await_all(3);
   const auto plan = members_[2]->await_epoch(3);
   ASSERT_EQ(plan->tensors.size(), 2u);
-  EXPECT_EQ(plan->tensors[0], tensor("a"));
+  EXPECT_EQ(plan->tensors[0].name, "a");
   for (const auto& member : members_) EXPECT_EQ(member->welcomes(), 1) << "it is the same job to them";
   EXPECT_EQ(members_[0]->await_welcome()->secret, secret);
 
@@ -162,7 +163,7 @@ class Usurper final : public v1::Coordinator::Service {
   grpc::Status Join(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::MemberMessage>* stream) override {
     v1::CoordinatorMessage message;
-    message.mutable_challenge()->set_protocol(1);
+    message.mutable_challenge()->set_protocol(proto::kProtocol);
     message.mutable_challenge()->set_nonce(std::string(32, 'n'));
     stream->Write(message);
     v1::MemberMessage answer;

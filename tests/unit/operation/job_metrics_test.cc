@@ -54,11 +54,31 @@ TEST_F(JobMetricsTest, StepsCountUpAndBeginAgainWithAnAttempt) {
   EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 2"));
 }
 
+TEST_F(JobMetricsTest, SummersWantedAndHadAndWhy) {
+  metrics_.update(job_, job_.status, nullptr);
+  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_summers_wanted{"))) << "the autoscaler has not looked";
+  job_.status.summers.wanted = 2;
+  job_.status.summers.had = 1;
+  job_.status.summers.reason = "WorthIt";
+  metrics_.update(job_, job_.status, nullptr);
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_summers_wanted{namespace=\"team\",trainingjob=\"digits\"} 2"));
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_summers_planned{namespace=\"team\",trainingjob=\"digits\"} 1"));
+  job_.status.summers.reason = "AtMaximum";
+  metrics_.update(job_, job_.status, nullptr);
+  EXPECT_THAT(text(), HasSubstr("reason=\"AtMaximum\""));
+  EXPECT_THAT(text(), Not(HasSubstr("reason=\"WorthIt\"")));
+  metrics_.count_change(job_, "SummerLost", "Evicted");
+  metrics_.count_change(job_, "SummerLost", "Evicted");
+  EXPECT_THAT(text(),
+              HasSubstr("change=\"SummerLost\",namespace=\"team\",reason=\"Evicted\",trainingjob=\"digits\"} 2"));
+}
+
 TEST_F(JobMetricsTest, GoWithTheJob) {
   coordinator::JobState session;
   session.summary.tensors = 3;
   session.summary.steps = 5;
   metrics_.update(job_, job_.status, &session);
+  metrics_.count_change(job_, "SummerAdded", "WorthIt");
   metrics_.remove("team/digits");
   EXPECT_THAT(text(), Not(HasSubstr("trainingjob=\"digits\"")));
   EXPECT_THAT(text(), HasSubstr("gleaner_jobs{phase=\"Running\"} 0"));

@@ -205,6 +205,14 @@ TEST(Objects, ReadsPods) {
   EXPECT_TRUE(read->holds_node());
 }
 
+TEST(Objects, ASummerNeedsMoreThanItAsksFor) {
+  const auto read = parse_pod(json::parse(R"({"metadata": {"name": "digits-summer-0", "namespace": "team",
+      "labels": {"gleaner.dev/job": "digits", "gleaner.dev/role": "summer"}},
+    "spec": {"containers": [{"name": "summer", "resources": {"requests": {"cpu": "2m"}}}]}})"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->cpus, kLeastCpus);
+}
+
 TEST(Objects, NeedNotUnderstandPodsOfOthers) {
   const auto foreign = parse_pod(json::parse(R"({"metadata": {"name": "web", "namespace": "team",
       "annotations": {"kubernetes.io/egress-bandwidth": "much"}}, "spec": {"containers": "none"}})"));

@@ -1,6 +1,8 @@
 // Cutting and dealing: every byte once, every prefix in proportion, the total at the bound.
 #include "common/plan/partitioner.h"
 
+#include "common/plan/successor.h"
+
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -68,6 +70,12 @@ double worst_prefix(const Plan& plan) {
 double over_bound(const Plan& plan) {
   const Fleet fleet = fleet_of(plan);
   return step_seconds(fleet, owned_bytes(plan)) / bound_seconds(fleet, static_cast<double>(stream_bytes(plan)));
+}
+
+uint64_t largest_of(const Plan& plan) {
+  uint64_t largest = 0;
+  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  return largest;
 }
 
 TEST(Partitioner, RandomPlansAreValidAndEveryPrefixIsBalanced) {
@@ -157,6 +165,15 @@ TEST(Partitioner, TensorsAreCutEvenly) {
   for (const Partition& slice : slices) EXPECT_NEAR(slice.bytes, 1024001, 4);
 }
 
+TEST(Partitioner, CountsHaveTheirPlaceBesideWhatAccumulates) {
+  Tensor tensor{"w", 3 << 20};
+  tensor.accumulates = true;
+  const auto plan = make_plan(even_fleet(4, 0, kGbit), {tensor}, {kMaxPartitionBytes});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(validate(*plan).ok()) << validate(*plan);
+  for (const Partition& slice : plan->partitions) EXPECT_LE(plan->answer_bytes(slice), kMaxPartitionBytes);
+}
+
 TEST(Partitioner, EmptyAndTinyTensors) {
   const auto plan =
       make_plan(even_fleet(3, 2, kGbit), {{"none", 0}, {"one", 1}, {"half", 1, DataType::kFloat16}, {"void", 0}}, {});
@@ -184,16 +201,14 @@ TEST(Partitioner, ExtensionsKeepWhatWasAndBalanceTheWhole) {
     auto plan = make_plan(random_fleet(random, 12), random_tensors(random, 5, "a"), options);
     ASSERT_TRUE(plan.ok());
     plan->epoch = 7;
-    plan->fence = 2;
     plan->local_ranks = 2;
     plan->members[0].address = "127.0.0.1:7000";
     for (int round = 0; round < 8; ++round) {
-      auto extended = extend_plan(*plan, random_tensors(random, 4, std::to_string(round) + "."), options);
+      auto extended = extend_plan(*plan, random_tensors(random, 4, std::to_string(round) + "."), options, 8);
       ASSERT_TRUE(extended.ok()) << extended.status();
       ASSERT_TRUE(validate(*extended).ok()) << validate(*extended);
       ASSERT_EQ(extended->members, plan->members);
-      ASSERT_EQ(extended->epoch, 7u);
-      ASSERT_EQ(extended->fence, 2u);
+      ASSERT_EQ(extended->epoch, 8u);
       ASSERT_EQ(extended->local_ranks, 2u);
       ASSERT_TRUE(std::equal(plan->partitions.begin(), plan->partitions.end(), extended->partitions.begin()));
       ASSERT_TRUE(std::equal(plan->tensors.begin(), plan->tensors.end(), extended->tensors.begin()));
@@ -202,6 +217,61 @@ TEST(Partitioner, ExtensionsKeepWhatWasAndBalanceTheWhole) {
       plan = std::move(extended);
     }
   }
+}
+
+TEST(Reassign, DealsAllOwnersAnewForOtherMembers) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    auto plan = make_plan(random_fleet(random, 12), random_tensors(random, 20, "a"), {seed % 2 == 0 ? 4096u : 0u});
+    ASSERT_TRUE(plan.ok());
+    plan->epoch = 3;
+    std::vector<Member> members = plan->members;
+    for (size_t i = 0; i < members.size(); ++i) {
+      members[i].bits_per_second *= 1 + static_cast<double>(random() % 8);
+      const bool goes = i >= plan->workers && random() % 3 == 0;
+      if (goes) members[i] = {};
+    }
+    members.push_back({5e9, "10.0.0.1:7", 4});
+    const Plan changed = reassign(*plan, members, 4, Reassign::kAll);
+    ASSERT_TRUE(validate(changed).ok()) << validate(changed);
+    ASSERT_TRUE(check_successor(changed, *plan).ok()) << check_successor(changed, *plan);
+    ASSERT_EQ(changed.members, members);
+    ASSERT_LE(worst_prefix(changed), static_cast<double>(largest_of(changed)) * (1 + 1e-9));
+  }
+}
+
+TEST(Reassign, MovesOnlyWhatBelongsToTheLost) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    auto plan = make_plan(random_fleet(random, 12), random_tensors(random, 20, "a"), {});
+    ASSERT_TRUE(plan.ok());
+    plan->epoch = 3;
+    std::vector<Member> members = plan->members;
+    for (size_t i = plan->workers; i < members.size(); i += 2) members[i] = {};
+    const Plan changed = reassign(*plan, members, 4, Reassign::kLost);
+    ASSERT_TRUE(validate(changed).ok()) << validate(changed);
+    ASSERT_TRUE(check_successor(changed, *plan).ok()) << check_successor(changed, *plan);
+    for (size_t i = 0; i < plan->partitions.size(); ++i) {
+      const uint32_t owner = plan->partitions[i].owner;
+      if (members[owner].is_here()) {
+        ASSERT_EQ(changed.partitions[i], plan->partitions[i]);
+      } else {
+        ASSERT_EQ(changed.partitions[i].since, 4u);
+      }
+    }
+  }
+}
+
+TEST(Reassign, WhoeverComesIntoAPlaceBeginsAnew) {
+  auto plan = make_plan({{1e9, 1e9, 1e9}, {1e9}}, {{"w", 1 << 20}}, {1 << 16});
+  ASSERT_TRUE(plan.ok());
+  plan->epoch = 1;
+  std::vector<Member> members = plan->members;
+  members[3].since = 2;
+  const Plan changed = reassign(*plan, members, 2, Reassign::kAll);
+  for (const Partition& partition : changed.partitions) EXPECT_EQ(partition.since, partition.owner == 3 ? 2u : 0u);
 }
 
 TEST(Partitioner, AHundredThousandTensors) {
@@ -262,7 +332,7 @@ TEST(Partitioner, BadInput) {
   EXPECT_THAT(message(make_plan(fleet, {{"w", uint64_t{1} << 62}}, {})), testing::HasSubstr("'w'"));
   const auto plan = make_plan(fleet, {{"w", 1}}, {});
   ASSERT_TRUE(plan.ok());
-  EXPECT_THAT(message(extend_plan(*plan, {{"w", 1}}, {})), testing::HasSubstr("'w' is there twice"));
+  EXPECT_THAT(message(extend_plan(*plan, {{"w", 1}}, {}, 1)), testing::HasSubstr("'w' is there twice"));
 }
 
 }  // namespace

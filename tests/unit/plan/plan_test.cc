@@ -12,12 +12,11 @@ namespace {
 Plan good() {
   Plan plan;
   plan.epoch = 3;
-  plan.fence = 2;
   plan.workers = 2;
   plan.local_ranks = 4;
   plan.members = {{1e9, "127.0.0.1:7000"}, {1e9, "[::1]:7001"}, {2e9, "host:7002"}};
-  plan.tensors = {{"w", 10}, {"none", 0}, {"b", 3, DataType::kFloat16, -1}};
-  plan.partitions = {{0, 0, 0, 24}, {0, 2, 24, 16}, {2, 1, 0, 6}};
+  plan.tensors = {{"w", 10}, {"none", 0}, {"b", 3, DataType::kFloat16, -1, 2}};
+  plan.partitions = {{0, 0, 0, 24}, {0, 2, 24, 16}, {2, 1, 0, 6, 3}};
   plan.first_partition = {0, 2, 2, 3};
   return plan;
 }
@@ -46,6 +45,13 @@ TEST(Plan, PartitionsOfATensor) {
   EXPECT_EQ(plan.partitions_of(2).front().owner, 1u);
 }
 
+TEST(Plan, PlacesOfSummersMayBeEmpty) {
+  Plan plan = good();
+  plan.members.push_back({});
+  EXPECT_TRUE(validate(plan).ok()) << validate(plan);
+  EXPECT_EQ(plan.summers(), 1u);
+}
+
 struct Broken {
   const char* rule;
   const char* message;
@@ -67,7 +73,11 @@ constexpr uint64_t kHuge = std::numeric_limits<uint64_t>::max();
 INSTANTIATE_TEST_SUITE_P(
     Rules, BrokenPlan,
     testing::ValuesIn(std::vector<Broken>{
-        {"Fence", "fence 4", [](Plan& p) { p.fence = 4; }},
+        {"OwnedSince", "owned since epoch 4", [](Plan& p) { p.partitions[0].since = 4; }},
+        {"OwnedBeforeItWasThere", "owned since epoch 1", [](Plan& p) { p.partitions[2].since = 1; }},
+        {"MemberSince", "worker/1 came in epoch 4", [](Plan& p) { p.members[1].since = 4; }},
+        {"OwnerWhoIsGone", "summer/0, which is not here", [](Plan& p) { p.members[2] = {}; }},
+        {"NoWorkerInAPlace", "worker/1 has 0 bit/s", [](Plan& p) { p.members[1] = {}; }},
         {"NoWorkers", "0 workers", [](Plan& p) { p.workers = 0; }},
         {"MoreWorkersThanMembers", "4 workers among 3", [](Plan& p) { p.workers = 4; }},
         {"TooManyMembers", "at most 65536",
@@ -112,6 +122,15 @@ INSTANTIATE_TEST_SUITE_P(
            p.partitions[0].bytes = kMaxPartitionBytes + 4;
            p.partitions[1].offset = kMaxPartitionBytes + 4;
          }},
+        {"CountsDoNotFit", "at most 4194288",
+         [](Plan& p) {
+           p.tensors[0].accumulates = true;
+           p.tensors[0].elements = kMaxPartitionBytes / 4 + 4;
+           p.partitions[0].bytes = kMaxPartitionBytes;
+           p.partitions[1].offset = kMaxPartitionBytes;
+         }},
+        {"AccumulatesHalves", "'b' of fp16 can't be accumulated", [](Plan& p) { p.tensors[2].accumulates = true; }},
+        {"StalenessOfASum", "is not accumulated", [](Plan& p) { p.tensors[0].staleness = 3; }},
         {"Owner", "owner 3 of 3", [](Plan& p) { p.partitions[2].owner = 3; }},
     }),
     [](const auto& tested) { return tested.param.rule; });

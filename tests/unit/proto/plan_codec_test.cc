@@ -15,12 +15,17 @@ plan::Plan sample() {
   std::vector<plan::Tensor> tensors = {{"conv.weight", 100000, DataType::kFloat32, -3},
                                        {"empty", 0, DataType::kFloat64, 0},
                                        {"one", 1, DataType::kBFloat16, 7},
-                                       {std::string("\xff\x00 any bytes", 12), 33, DataType::kFloat16, 0}};
+                                       {std::string("\xff\x00 any bytes", 12), 33, DataType::kFloat16, 0},
+                                       {"accumulates", 33, DataType::kInt32, 0, 0, true},
+                                       {"not too far apart", 33, DataType::kFloat32, 0, 0, true, 0}};
   plan::Plan plan = *plan::make_plan(fleet, tensors, {4096});
   plan.epoch = 7;
-  plan.fence = 3;
   plan.local_ranks = 2;
   for (size_t i = 0; i < plan.members.size(); ++i) plan.members[i].address = "10.0.0.1:7000";
+  plan.members.push_back({});
+  plan.members[3].since = 5;
+  plan.tensors[0].since = 2;
+  for (plan::Partition& partition : plan.partitions) partition.since = 2 + partition.owner;
   return plan;
 }
 
@@ -44,7 +49,7 @@ TEST(PlanCodec, IsCompact) {
   plan::Plan large = *plan::make_plan({std::vector<double>(64, 1e9), {}}, {{"w", uint64_t{1} << 28}}, {4096});
   v1::Plan message;
   encode(large, &message);
-  EXPECT_LT(message.ByteSizeLong(), large.partitions.size() * 4);
+  EXPECT_LT(message.ByteSizeLong(), large.partitions.size() * 5);
 }
 
 TEST(PlanCodec, WhatDoesNotFitTogetherIsRefused) {
@@ -65,7 +70,8 @@ TEST(PlanCodec, WhatDoesNotFitTogetherIsRefused) {
   EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_tensors(0)->set_type(257); }), HasSubstr("data type 257"));
   EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_tensors(2)->set_name("empty"); }), HasSubstr("twice"));
   EXPECT_THAT(refusal([](v1::Plan& m) { m.set_workers(0); }), HasSubstr("0 workers"));
-  EXPECT_THAT(refusal([](v1::Plan& m) { m.set_fence(8); }), HasSubstr("fence 8"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.set_owned_since(0, 8); }), HasSubstr("owned since epoch 8"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.add_owned_since(1); }), HasSubstr("since when"));
   EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_members(0)->set_bits_per_second(0); }), HasSubstr("bit/s"));
   EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_members(0)->set_address("x"); }), HasSubstr("not an address"));
 }

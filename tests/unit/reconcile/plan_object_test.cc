@@ -22,6 +22,17 @@ World planned() {
   return world;
 }
 
+std::vector<coordinator::MemberState> seats() {
+  std::vector<coordinator::MemberState> members(3);
+  for (auto& member : members) member.joined = true;
+  members[0].name = "worker-0";
+  members[1].name = "worker-1";
+  members[1].index = 1;
+  members[2].name = "summer-0";
+  members[2].role = coordinator::Role::kSummer;
+  return members;
+}
+
 TEST(PlanObject, NamesMembersMachinesAndBandwidths) {
   const World world = planned();
   ASSERT_TRUE(world.plan.has_value());
@@ -40,8 +51,7 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   coordinator::JobState session;
   session.phase = coordinator::JobState::Phase::kRunning;
   session.epoch = 2;
-  session.members.resize(3);
-  for (auto& member : session.members) member.joined = true;
+  session.members = seats();
   session.members[0].acknowledged_epoch = session.members[1].acknowledged_epoch = 2;
   session.members[2].owned_bytes = 1000;
   session.summary.tensors = 4;
@@ -68,7 +78,7 @@ TEST(PlanObject, StaysAsItIsWhileANewOperatorWaitsForItsMembers) {
   World world = planned();
   coordinator::JobState session;
   session.epoch = 3;
-  session.members.resize(3);
+  session.members = seats();
   world.session = session;
   world.look();
   ASSERT_EQ(world.plan->spec.epoch, 3U);

@@ -111,5 +111,22 @@ TEST(SummerPod, IsHarmless) {
             "s7");
 }
 
+TEST(SummerPod, IsToldWhatItMayTake) {
+  Settings settings = kSettings;
+  settings.summer_yield_above = 0.8;
+  const auto option = [](const json& pod, const std::string& name) -> std::string {
+    const std::vector<std::string> words = pod["spec"]["containers"][0]["args"];
+    const auto found = std::find(words.begin(), words.end(), name);
+    return found == words.end() ? "none" : *std::next(found);
+  };
+  const json limited = summer_pod(job(), 0, {"s7", 2.5e9}, settings);
+  EXPECT_EQ(option(limited, "--bandwidth"), "2500000000");
+  EXPECT_EQ(option(limited, "--pace"), "plan");
+  EXPECT_EQ(option(limited, "--yield-above"), "0.8");
+  const json unlimited = summer_pod(job(), 0, {"s7", 0}, kSettings);
+  EXPECT_EQ(option(unlimited, "--pace"), "none");
+  EXPECT_EQ(option(unlimited, "--yield-above"), "none");
+}
+
 }  // namespace
 }  // namespace gleaner::reconcile

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "operator/reconcile/summers.h"
 #include "tests/unit/reconcile/world.h"
 
@@ -20,6 +21,15 @@ World wanting(uint32_t min, uint32_t max, std::vector<placement::Candidate> spar
   world.spare = std::move(spare);
   world.settle();
   return world;
+}
+
+coordinator::MemberState summer_seat(uint32_t index, bool joined) {
+  coordinator::MemberState seat;
+  seat.name = absl::StrCat("summer-", index);
+  seat.role = coordinator::Role::kSummer;
+  seat.index = index;
+  seat.joined = joined;
+  return seat;
 }
 
 size_t summers(const World& world) {
@@ -47,7 +57,7 @@ TEST(Summers, ComeWhenTheWorkersMachinesAreKnown) {
 TEST(Summers, AskPlacementForWhatTheirContainersRequest) {
   types::TrainingJob job = World(2).job;
   job.communication.summers.resources = nlohmann::json::object();
-  EXPECT_DOUBLE_EQ(summer_request(job, {}).cpus, 0.1) << "the default, as in the pod";
+  EXPECT_DOUBLE_EQ(summer_request(job, {}).cpus, 0.1) << "it asks for less";
   job.communication.summers.resources = {{"requests", {{"cpu", "2"}, {"memory", "1Gi"}}}};
   EXPECT_DOUBLE_EQ(summer_request(job, {}).cpus, 2);
   EXPECT_EQ(summer_request(job, {}).memory_bytes, uint64_t{1} << 30);
@@ -127,18 +137,49 @@ TEST(Summers, TheirBandwidthIsTheSmallerOfShareAndMachine) {
   EXPECT_THAT(world.wanted_session->summer_bits_per_second, ElementsAre(8e8));
 }
 
-TEST(Summers, OneThatFailsBeforeTheFirstPlanEndsTheAttempt) {
+TEST(Summers, OneThatFailsBeforeTheFirstPlanIsNotWaitedFor) {
+  World world = wanting(0, 2, {{"s0", 1e9}, {"s1", 1e9}});
+  world.run_workers();
+  world.settle();
+  world.run("digits-summer-0", "s0");
+  world.run("digits-summer-1", "s1");
+  world.settle();
+  world.session.emplace();
+  world.session->members = {summer_seat(0, /*joined=*/false), summer_seat(1, /*joined=*/true)};
+  EXPECT_FALSE(world.look().session_summers.has_value()) << "both are well";
+  world.exit("digits-summer-0", 1);
+  const Decision decision = world.look();
+  ASSERT_TRUE(decision.session_summers.has_value());
+  EXPECT_EQ(*decision.session_summers, 1U);
+  EXPECT_EQ(world.phase(), "Running") << "a job never restarts because of a summer";
+}
+
+TEST(Summers, OneThatDiesAfterItJoinedIsFirstMissedByTheCoordinator) {
   World world = wanting(0, 1, {{"s0", 1e9}});
   world.run_workers();
   world.settle();
   world.run("digits-summer-0", "s0");
   world.settle();
   world.session.emplace();
+  world.session->members = {summer_seat(0, /*joined=*/true)};
   world.exit("digits-summer-0", 1);
-  world.now += absl::Seconds(10);
+  EXPECT_FALSE(world.look().session_summers.has_value());
+  world.session->members[0].joined = false;
+  EXPECT_EQ(world.look().session_summers, std::optional<uint32_t>(0));
+}
+
+TEST(Summers, WhatTheApiServerRefusesIsDoneWithout) {
+  World world = wanting(0, 1, {{"s0", 1e9}});
+  world.run_workers();
   world.look();
-  EXPECT_EQ(world.phase(), "Restarting");
-  EXPECT_EQ(world.job.status.restarts, 1U) << "counted, so that it does not go on for ever";
+  ASSERT_EQ(world.job.status.next_summer, 1U);
+  world.erase("digits-summer-0");
+  world.look();
+  EXPECT_FALSE(world.wanted_session.has_value()) << "it may only be late";
+  world.now += absl::Seconds(6);
+  world.look();
+  EXPECT_TRUE(world.wanted_session.has_value());
+  EXPECT_EQ(world.job.status.next_summer, 1U) << "no number is used twice";
 }
 
 TEST(Summers, WhoseEndTheCoordinatorIsTold) {

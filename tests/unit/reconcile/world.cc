@@ -24,6 +24,7 @@ Decision World::look() {
   observed.pods.assign(pods_.begin(), pods_.end());
   observed.plan = plan;
   observed.session = session;
+  observed.wish = wish;
   observed.session_ended_for = session_ended_for;
   observed.node = [this](const std::string& name) {
     const auto found = nodes.find(name);
@@ -45,7 +46,9 @@ void World::carry_out(const Decision& decision) {
     session.reset();
     session_ended_for = absl::ZeroDuration();
   }
-  for (const nlohmann::json& object : decision.create) {
+  std::vector<nlohmann::json> create = decision.create;
+  create.insert(create.end(), decision.create_summers.begin(), decision.create_summers.end());
+  for (const nlohmann::json& object : create) {
     nlohmann::json made = object;
     made["metadata"]["uid"] = absl::StrCat("uid-", ++uids_);
     made["metadata"]["creationTimestamp"] = types::format_time(now);
@@ -57,6 +60,7 @@ void World::carry_out(const Decision& decision) {
   for (const PodRelease& release : decision.release) pod(release.name).gated = false;
   if (decision.plan.has_value()) plan = decision.plan;
   if (decision.session.has_value()) wanted_session = decision.session;
+  for (const SummerRelease& release : decision.release_summers) released.push_back(release.index);
   for (const PodRemoval& removal : decision.remove) {
     PodView& going = pod(removal.name);
     EXPECT_EQ(going.uid, removal.uid);
@@ -75,7 +79,8 @@ void World::settle() {
   for (int i = 0; i < 10; ++i) {
     const types::TrainingJobStatus before = job.status;
     const Decision decision = look();
-    const bool still = decision.create.empty() && decision.release.empty() && decision.remove.empty();
+    const bool still = decision.create.empty() && decision.create_summers.empty() && decision.release.empty() &&
+                       decision.remove.empty();
     if (still && to_json(before) == to_json(job.status)) return;
   }
   FAIL() << "it does not come to rest";

@@ -36,6 +36,7 @@ class World {
   types::TrainingJob job;
   std::optional<types::ReductionPlan> plan;
   std::optional<coordinator::JobState> session;
+  std::optional<Wish> wish;
   absl::Duration session_ended_for;
   std::map<std::string, NodeView> nodes;
   std::vector<placement::Candidate> spare;
@@ -43,6 +44,7 @@ class World {
   std::vector<std::string> ended_sessions;
   std::vector<EventNote> events;
   std::optional<coordinator::Options> wanted_session;
+  std::vector<uint32_t> released;        // summers, by the session
   std::vector<std::string> asked_nodes;  // workers' nodes that candidates were asked for
   bool job_removed = false;
 

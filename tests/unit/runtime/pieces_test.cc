@@ -52,7 +52,7 @@ TEST(Pieces, OfTensorsThatComeLaterFollow) {
   const plan::Plan first = plan_of({{"a", 1 << 20}}, 1 << 20);
   Pieces pieces;
   EXPECT_EQ(pieces.extend(first).size(), 4u);
-  const auto more = plan::extend_plan(first, {{"b", 1 << 19}}, {1 << 20});
+  const auto more = plan::extend_plan(first, {{"b", 1 << 19}}, {1 << 20}, 2);
   ASSERT_TRUE(more.ok()) << more.status();
   EXPECT_EQ(pieces.extend(*more).size(), 2u);
   EXPECT_EQ(pieces.first_of(1), 4u);

@@ -59,7 +59,7 @@ class Worker {
       (*rank)->step();
       ++steps_;
     }
-    const absl::Status closed = (*rank)->close(!status.ok());
+    const absl::Status closed = (*rank)->close(status.ok() ? Rank::Leave::kWell : Rank::Leave::kFailed);
     return status.ok() ? closed : status;
   }
   absl::Status push_pull(Rank& rank, const std::string& name) {

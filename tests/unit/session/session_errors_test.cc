@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"Step", [](wire::Header& h, Buffer&) { h.step = 1; }, kWrongTime, "step 1"},
         BadFrame{"NeverPushed", [](wire::Header& h, Buffer&) { h.tensor = 1; }, kWrongTime, "has not pushed"},
         BadFrame{"FrameType", [](wire::Header& h, Buffer&) { h.type = FrameType::kPush; }, kInvalid,
-                 "expected RESULT or DEFER"},
+                 "expected RESULT, DEFER, FETCH or RELEASE"},
         BadFrame{"DeferWithPayload", [](wire::Header& h, Buffer&) { h.type = FrameType::kDefer; }, kInvalid,
                  "expected 0"},
         BadFrame{
@@ -83,14 +83,14 @@ TEST(SessionOutOfTurn, AResultOfWhatStillWaitsForTheWindow) {
 }
 
 TEST(SessionEpochs, AnOwnerMayBeAheadOfThisWorker) {
-  SessionRig rig({.epoch = 5, .fence = 4, .tensors = {{.owners = {2}}}});
+  SessionRig rig({.epoch = 5, .tensors = {{.owners = {2}, .since = 4}}});
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_TRUE(rig.result({}, {}, 6).ok());
   EXPECT_THAT(rig.done(), ElementsAre(100));
 }
 
-TEST(SessionEpochs, ResultsFromBeforeTheFenceAreDropped) {
-  SessionRig rig({.epoch = 5, .fence = 4, .tensors = {{.owners = {2}}}});
+TEST(SessionEpochs, ResultsFromAnotherOwnersTimeAreDropped) {
+  SessionRig rig({.epoch = 5, .tensors = {{.owners = {2}, .since = 4}}});
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_TRUE(rig.result({}, {}, 3).ok());
   EXPECT_THAT(rig.done(), IsEmpty());

@@ -65,7 +65,7 @@ TEST(SessionReconnect, TheLatestResultsAreAcknowledgedAgain) {
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 1, 2}).ok());
   rig.reconnect(2);
-  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{1, 0, 0}, PartitionKey{2, 0, 1}));
+  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{2, 0, 0}, PartitionKey{3, 0, 1}));
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 2}));
 }
 
@@ -78,7 +78,7 @@ TEST(SessionAcks, LeaveWithTheNextPushToTheOwner) {
   ASSERT_TRUE(rig.result({0, 1}).ok());
   EXPECT_THAT(rig.actions.sends, IsEmpty());
   ASSERT_TRUE(rig.start(1).ok());
-  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{0, 0, 0}, PartitionKey{0, 0, 1}));
+  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{1, 0, 0}, PartitionKey{1, 0, 1}));
   ASSERT_THAT(rig.actions.sends, SizeIs(3)) << "in one frame";
   EXPECT_EQ(rig.actions.sends[0].header.type, wire::FrameType::kPush) << "to another owner";
   EXPECT_EQ(rig.actions.sends[1].header.type, wire::FrameType::kAck) << "and before the push, in one piece with it";
@@ -89,7 +89,7 @@ TEST(SessionAcks, LeaveWithTheTick) {
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 0}).ok());
   rig.tick();
-  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{0, 0, 0}));
+  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{1, 0, 0}));
   rig.tick();
   EXPECT_THAT(rig.actions.sends, IsEmpty());
 }
@@ -112,7 +112,7 @@ TEST(SessionAcks, ALateCopyIsAcknowledgedAgainAndChangesNothing) {
   rig.tick();
   ASSERT_TRUE(rig.result({0, 0}, std::byte{0x99}).ok());
   rig.tick();
-  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{0, 0, 0}));
+  EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{1, 0, 0}));
   EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11}));
   EXPECT_EQ(rig.session.counters().duplicate_results, 1u);
   ASSERT_TRUE(rig.start(0).ok());
@@ -128,6 +128,23 @@ TEST(SessionAcks, TheSessionIsNotIdleBeforeThey) {
   EXPECT_FALSE(rig.session.idle());
   rig.connect(2);
   EXPECT_THAT(rig.acknowledged(2), SizeIs(1));
+  EXPECT_FALSE(rig.session.idle()) << "another worker may lack the result, and its owner be lost";
+  ASSERT_TRUE(rig.release(2, 1).ok());
+  EXPECT_TRUE(rig.session.idle());
+}
+
+TEST(SessionAcks, AtTheEndThoseToAWorkerThatHasLeftAreNotOwed) {
+  SessionRig rig({.tensors = {{.owners = {0, 2}}}});
+  ASSERT_TRUE(rig.start(0).ok());
+  for (uint32_t i = 0; i < 2; ++i) ASSERT_TRUE(rig.result({0, i}).ok());
+  rig.tick();
+  ASSERT_TRUE(rig.result({0, 0}).ok());  // once more
+  rig.session.on_disconnected(0);
+  rig.session.set_ending();
+  EXPECT_TRUE(rig.session.idle());
+  ASSERT_TRUE(rig.result({0, 1}).ok());
+  EXPECT_FALSE(rig.session.idle()) << "who is there is told";
+  rig.tick();
   EXPECT_TRUE(rig.session.idle());
 }
 

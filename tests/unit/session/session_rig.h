@@ -31,11 +31,18 @@ class SessionRig {
       : plan(build_plan(spec)),
         session({.job = kJob, .worker = 1, .window_bytes = window_bytes, .stall_after = kStall, .defer_retry = kRetry},
                 &pool) {
-    absl::Status status = session.apply(plan);
+    absl::Status status = session.apply(plan, now, actions);
     for (uint32_t owner = 0; connected && owner < plan->members.size(); ++owner) connect(owner);
   }
 
   // What came out before is forgotten with each of these.
+  absl::Status apply(const PlanSpec& spec) {
+    clear();
+    auto next = build_plan(spec);
+    absl::Status status = session.apply(next, now, actions);
+    if (status.ok()) plan = next;
+    return status;
+  }
   void connect(uint32_t owner) {
     clear();
     session.on_connected(owner, now, actions);
@@ -64,6 +71,18 @@ class SessionRig {
     what.epoch = epoch;
     Buffer payload = pool.take(partition(key).bytes);
     std::ranges::fill(payload.bytes(), fill);
+    return deliver(what, std::move(payload));
+  }
+  // Every worker has the owner's results before `below`.
+  absl::Status release(uint32_t owner, uint32_t below, const std::vector<wire::PartitionKey>& keys = {}) {
+    wire::Header what;
+    what.type = wire::FrameType::kRelease;
+    what.job = kJob;
+    what.epoch = plan->epoch;
+    what.sender = owner;
+    what.released = below;
+    Buffer payload = pool.take(keys.size() * sizeof(wire::PartitionKey));
+    if (!keys.empty()) std::memcpy(payload.bytes().data(), keys.data(), payload.size());
     return deliver(what, std::move(payload));
   }
   absl::Status defer(const Key& key) { return deliver(header(wire::FrameType::kDefer, key), {}); }

@@ -22,7 +22,7 @@ class Recorded {
     plan.epoch = 1;
     plan.workers = workers;
     plan.local_ranks = local_ranks;
-    plan.members.resize(workers + summers);
+    plan.members.resize(workers + summers, {.bits_per_second = 1e9, .address = "10.0.0.1:7071", .since = 1});
     for (uint32_t i = 0; i < owners.size(); ++i) {
       plan.tensors.push_back({absl::StrCat("tensor ", i), 256, DataType::kFloat32, 0});
       plan.partitions.push_back({i, owners[i], 0, 1024});

@@ -33,7 +33,7 @@ TEST(TrainingJobTest, TheSmallestHasTheDefaults) {
   EXPECT_EQ(job->run_policy.backoff_limit, 3U);
   EXPECT_EQ(job->run_policy.start_deadline, absl::Minutes(10));
   EXPECT_EQ(job->run_policy.active_deadline, std::nullopt);
-  EXPECT_EQ(job->communication.summers.resources["requests"]["cpu"], "100m");
+  EXPECT_EQ(job->communication.summers.resources["requests"]["cpu"], "2m");
 }
 
 TEST(TrainingJobTest, ReadsUnits) {

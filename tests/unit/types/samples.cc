@@ -55,6 +55,13 @@ TrainingJob filled_job() {
   job.status.workers_succeeded = 1;
   job.status.workers_failed = 8;
   job.status.summers_ready = 3;
+  job.status.summers = {.wanted = 2,
+                        .had = 1,
+                        .reason = "WorthIt",
+                        .message = "one more buys 3.0 % of the step",
+                        .last_change = "summer-4 removed: OwnersNeedIt",
+                        .last_change_time = absl::FromUnixSeconds(1769860815)};
+  job.status.next_summer = 5;
   job.status.selector = "gleaner.dev/job=filled,gleaner.dev/role=worker";
   job.status.attempt = 9;
   job.status.restarts = 10;

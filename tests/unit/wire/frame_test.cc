@@ -67,7 +67,7 @@ TEST(Frame, LayoutOnTheWire) {
   const Header header = sealed_push();
   const auto* raw = reinterpret_cast<const unsigned char*>(&header);
   EXPECT_EQ(std::memcmp(raw, "GLN1", 4), 0);
-  EXPECT_EQ(raw[4], 1);   // version
+  EXPECT_EQ(raw[4], 2);   // version
   EXPECT_EQ(raw[5], 16);  // PUSH
   EXPECT_EQ(raw[6], 4);   // bf16
   EXPECT_EQ(raw[7], 2);   // average
@@ -89,9 +89,9 @@ TEST(Frame, EveryFlippedBitIsNoticed) {
 
 TEST(Frame, RefusesWhatThisReleaseDoesNotKnow) {
   Header version = sealed_push();
-  version.version = 2;
+  version.version = 3;
   reseal(version);
-  EXPECT_THAT(std::string(decode(version).status().message()), HasSubstr("version 2, this side version 1"));
+  EXPECT_THAT(std::string(decode(version).status().message()), HasSubstr("version 3, this side version 2"));
   Header type = sealed_push();
   type.type = static_cast<FrameType>(99);
   reseal(type);
@@ -101,7 +101,7 @@ TEST(Frame, RefusesWhatThisReleaseDoesNotKnow) {
   reseal(data_type);
   EXPECT_FALSE(decode(data_type).ok());
   Header op = sealed_push();
-  op.op = static_cast<ReduceOp>(3);
+  op.op = static_cast<ReduceOp>(4);
   reseal(op);
   EXPECT_FALSE(decode(op).ok());
   Header large = sealed_push();

@@ -10,12 +10,15 @@ Dense CPU tensors of float32, float64, float16, bfloat16 and int32. Errors are g
 
 from __future__ import annotations
 
-from gleaner.errors import GleanerError
+from gleaner.errors import GleanerError, WorkersChanged
 from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats
+from gleaner.torch import elastic
 from gleaner.torch.broadcast import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from gleaner.torch.cross_barrier import CrossBarrier
 from gleaner.torch.ddp import DDPState, ddp_hook
 from gleaner.torch.operations import (
+    accumulate,
+    accumulate_async,
     declare,
     poll,
     push_pull,
@@ -31,11 +34,15 @@ __all__ = [
     "DDPState",
     "DistributedOptimizer",
     "GleanerError",
+    "WorkersChanged",
+    "accumulate",
+    "accumulate_async",
     "broadcast_object",
     "broadcast_optimizer_state",
     "broadcast_parameters",
     "ddp_hook",
     "declare",
+    "elastic",
     "init",
     "is_initialized",
     "local_rank",

@@ -16,7 +16,7 @@ from gleaner.errors import InvalidArgumentError
 from gleaner.torch.optimizer import AveragesGradients, with_gradients
 
 
-class _UpdatesInForward(AveragesGradients):
+class UpdatesInForward(AveragesGradients):
     """What CrossBarrier mixes in before the user's own optimizer class.
 
     A parameter is late from step() until its average is there and the wrapped optimizer has updated it, which happens
@@ -108,7 +108,7 @@ def CrossBarrier(
     if isinstance(optimizer, torch.optim.LBFGS):
         raise InvalidArgumentError("LBFGS needs all gradients at once; use DistributedOptimizer")
     crossing = with_gradients(
-        _UpdatesInForward, optimizer, model.named_parameters(), backward_passes_per_step, prioritize
+        UpdatesInForward, optimizer, model.named_parameters(), backward_passes_per_step, prioritize
     )
     crossing._group_of = {
         parameter: number for number, group in enumerate(optimizer.param_groups) for parameter in group["params"]
@@ -120,7 +120,7 @@ def CrossBarrier(
     return crossing
 
 
-def _settle_before(optimizer: _UpdatesInForward) -> Callable[[torch.nn.Module, Any], None]:
+def _settle_before(optimizer: UpdatesInForward) -> Callable[[torch.nn.Module, Any], None]:
     def settle(module: torch.nn.Module, _: Any) -> None:
         if not optimizer._gradients.overdue:
             return

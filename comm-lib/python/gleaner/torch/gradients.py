@@ -44,13 +44,30 @@ class Gradients:
         self._synchronized = False
         self._hooks: list[Any] = []
         for parameter in reversed(list(self._names)):
-            session.declare(
+            self._hooks.append(_call_when_accumulated(parameter, self._on_gradient))
+        self._declare()
+
+    def _declare(self) -> None:
+        for parameter in reversed(list(self._names)):
+            self._session.declare(
                 self._tensor_name(parameter),
                 TORCH.elements(parameter),
                 TORCH.data_type(parameter),
                 self._priorities[parameter],
             )
-            self._hooks.append(_call_when_accumulated(parameter, self._on_gradient))
+
+    def abandon(self) -> None:
+        """Forgets what is in flight: its session has ended, and the step begins anew."""
+        for state in (self._handles, self._addresses, self._overdue):
+            state.clear()
+        self._passes = dict.fromkeys(self._names, 0)
+        self._synchronized = False
+
+    def move_to(self, session: Session) -> None:
+        """Goes on in another session, of the next round of an elastic job."""
+        self.abandon()
+        self._session = session
+        self._declare()
 
     @property
     def in_flight(self) -> bool:

@@ -49,6 +49,29 @@ def push_pull_async_inplace(
     )
 
 
+def accumulate(tensor: torch.Tensor, name: str, staleness: Optional[int] = None, priority: int = 0) -> torch.Tensor:
+    """Adds `tensor` to the running sum of this name, which starts from zero, and returns it as it is then. Blocks.
+
+    Waits for no other worker, or with a staleness for those that are more than so many calls behind. float32, int32.
+    """
+    return synchronize(accumulate_async(tensor, name, staleness, priority))
+
+
+def accumulate_async(tensor: torch.Tensor, name: str, staleness: Optional[int] = None, priority: int = 0) -> int:
+    """Starts accumulate(tensor); leave `tensor` unchanged until synchronize(handle). Lower priority values go first."""
+    return exchange.push_pull_async(
+        process.current(),
+        TORCH,
+        tensor,
+        average=False,
+        name=name,
+        priority=priority,
+        in_place=False,
+        accumulate=True,
+        staleness=staleness,
+    )
+
+
 def poll(handle: int) -> bool:
     """True when synchronize(handle) would not block."""
     return process.current().poll(handle)

@@ -1,0 +1,43 @@
+// gleaner autoscale FILE: what the operator's autoscaler would have decided over recorded series.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "cli/cluster/access.h"
+#include "cli/commands.h"
+#include "common/base/status_macros.h"
+#include "operator/autoscale/replay.h"
+
+namespace gleaner::cli {
+namespace {
+
+struct Flags {
+  std::string file;
+  bool every = false;
+};
+
+absl::Status run_autoscale(const Flags& flags) {
+  std::ifstream file(flags.file);
+  if (!file) return absl::NotFoundError(absl::StrCat("can't read ", flags.file));
+  const nlohmann::json recording = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (recording.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(flags.file, " is no JSON"));
+  GLN_ASSIGN_OR_RETURN(const auto decisions, autoscale::replay(recording));
+  return print(autoscale::to_text(decisions, flags.every));
+}
+
+}  // namespace
+
+void add_autoscale(CLI::App& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("autoscale", "What the autoscaler would have decided over recorded series");
+  command->add_option("FILE", flags->file, "Recorded series as JSON: docs/autoscaler.md has the format")->required();
+  command->add_flag("--every", flags->every, "Every round, not only those that change something");
+  command->callback([flags, &context] {
+    context.command = "autoscale";
+    context.run = [flags] { return run_autoscale(*flags); };
+  });
+}
+
+}  // namespace gleaner::cli

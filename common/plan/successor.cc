@@ -1,0 +1,57 @@
+#include "common/plan/successor.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::plan {
+namespace {
+
+template <typename... Parts>
+absl::Status differs(const Plan& later, const Plan& earlier, const Parts&... parts) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("the plan of epoch ", later.epoch, " can't follow that of epoch ", earlier.epoch, ": ", parts...));
+}
+
+bool same_cut(const Partition& a, const Partition& b) {
+  return a.tensor == b.tensor && a.offset == b.offset && a.bytes == b.bytes;
+}
+
+}  // namespace
+
+absl::Status check_successor(const Plan& later, const Plan& earlier) {
+  if (later.epoch <= earlier.epoch) return differs(later, earlier, "epochs grow");
+  if (later.workers != earlier.workers || later.local_ranks != earlier.local_ranks) {
+    return differs(later, earlier, later.workers, " workers of ", later.local_ranks, " ranks, not ", earlier.workers,
+                   " of ", earlier.local_ranks);
+  }
+  if (later.members.size() < earlier.members.size()) {
+    return differs(later, earlier, later.members.size(), " places for members, not ", earlier.members.size());
+  }
+  for (uint32_t i = 0; i < later.workers; ++i) {
+    if (is_same(later.members[i], earlier.members[i])) continue;
+    return differs(later, earlier, later.member_name(i), " is at ", later.members[i].address, " since epoch ",
+                   later.members[i].since, ", not at ", earlier.members[i].address, " since epoch ",
+                   earlier.members[i].since);
+  }
+  const bool only_adds =
+      later.tensors.size() >= earlier.tensors.size() && later.partitions.size() >= earlier.partitions.size() &&
+      std::equal(earlier.tensors.begin(), earlier.tensors.end(), later.tensors.begin()) &&
+      std::equal(earlier.partitions.begin(), earlier.partitions.end(), later.partitions.begin(), same_cut);
+  if (!only_adds) return differs(later, earlier, "it does more to tensors and their cuts than add to them");
+  for (size_t i = 0; i < later.partitions.size(); ++i) {
+    const Partition& now = later.partitions[i];
+    if (has_moved(now, earlier.epoch)) continue;
+    if (i >= earlier.partitions.size() || now.owner != earlier.partitions[i].owner ||
+        now.since != earlier.partitions[i].since) {
+      return differs(later, earlier, later.member_name(now.owner), " owns partition ", i, " since epoch ", now.since,
+                     ", of which the earlier plan knows nothing");
+    }
+    if (!is_same(later.members[now.owner], earlier.members[now.owner])) {
+      return differs(later, earlier, later.member_name(now.owner), " is another, and keeps partition ", i);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gleaner::plan

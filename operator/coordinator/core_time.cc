@@ -1,0 +1,131 @@
+// What passes with time alone: the part of Core that gives up waiting.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/faults.h"
+#include "operator/coordinator/core.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
+
+}  // namespace
+
+void Core::on_tick(absl::Duration now, Actions& actions) {
+  if (outcome_.has_value()) return;
+  const absl::Duration pause = now - last_tick_;
+  if (pause > std::min(options_.deadline, options_.summer_timeout) / 2) {
+    // It was the coordinator that slept; what the members said meanwhile is still to be read.
+    for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
+      roster_[seat].last_heard += pause;
+      roster_[seat].away_since += pause;
+    }
+  }
+  last_tick_ = now;
+  check_start(now, actions);
+  check_silence(now, actions);
+  check_declarations(now, actions);
+  go_on_without_summers(now, actions);
+  propose_next(now, actions);  // one that was given up may be due again
+  if (now - last_heartbeat_ >= kHeartbeatEvery && !outcome_.has_value()) {
+    last_heartbeat_ = now;
+    tell_everyone(Heartbeat{}, actions);
+  }
+}
+
+void Core::check_start(absl::Duration now, Actions& actions) {
+  if (committed_->epoch == 0 && proposed_ == nullptr) {
+    if (now - started_ <= options_.start_timeout) return;
+    const std::string within = absl::StrCat(" within ", absl::FormatDuration(options_.start_timeout));
+    const std::vector<uint32_t> missing = roster_.missing();
+    if (missing.empty()) {
+      return fail(absl::DeadlineExceededError(absl::StrCat("nobody who came back told the plan in force", within)),
+                  asked_, actions);
+    }
+    return fail(
+        absl::DeadlineExceededError(
+            recovering_
+                ? absl::StrCat(roster_.names(missing), " did not come back", within, " of the coordinator's restart")
+                : absl::StrCat(roster_.names(missing), " did not join", within,
+                               "; are they running, with this coordinator's address and the job's token?")),
+        missing.front(), actions);
+  }
+  if (proposed_ == nullptr) return;
+  const bool optional = proposed_why_ == Why::kFaster;
+  const bool in_time = now - proposed_at_ <= (optional ? options_.change_timeout : options_.deadline);
+  if (in_time && !(optional && GLN_INJECT("coordinator: a change is given up early"))) return;
+  const std::vector<uint32_t> silent = unacknowledged();
+  if (optional) {
+    return give_up_change(absl::StrCat(roster_.names(silent), " did not acknowledge it within ",
+                                       absl::FormatDuration(options_.change_timeout)),
+                          now, actions);
+  }
+  if (roster_.is_summer(silent.front())) {
+    return remove_summer(silent.front(), "it does not acknowledge a plan", now, actions);
+  }
+  fail_by_loss(
+      absl::DeadlineExceededError(absl::StrCat(roster_.names(silent), " did not acknowledge the plan of epoch ",
+                                               proposed_->epoch, " within ", absl::FormatDuration(options_.deadline))),
+      silent.front(), actions);
+}
+
+void Core::check_silence(absl::Duration now, Actions& actions) {
+  for (uint32_t seat = 0; seat < roster_.size() && !outcome_.has_value(); ++seat) {
+    const Seat& member = roster_[seat];
+    const bool replaceable = roster_.is_summer(seat);
+    const absl::Duration silence = replaceable ? options_.summer_timeout : options_.deadline;
+    const absl::Duration absence = replaceable ? options_.summer_timeout : options_.return_timeout;
+    const bool suspected = replaceable && !recovering_ && GLN_INJECT("coordinator: a summer is taken for lost");
+    if (member.state == Seat::State::kPresent && (suspected || now - member.last_heard > silence)) {
+      const std::string why = absl::StrCat("it has said nothing for ", absl::FormatDuration(silence));
+      const StreamId stream = member.stream;
+      if (replaceable && !recovering_) {
+        remove_summer(seat, why, now, actions);
+      } else if (away(seat, why, now, actions)) {
+        actions.sends.push_back({stream, Rejected{absl::UnavailableError(why)}});
+      } else {
+        lost(seat, why, actions);
+      }
+    } else if (member.state == Seat::State::kAway && !recovering_ && now - member.away_since > absence) {
+      const std::string why =
+          absl::StrCat("its connection broke, and it did not come back within ", absl::FormatDuration(absence));
+      if (replaceable) {
+        remove_summer(seat, why, now, actions);
+      } else {
+        lost(seat, why, actions);
+      }
+    }
+  }
+}
+
+void Core::check_declarations(absl::Duration now, Actions& actions) {
+  const std::optional<absl::Duration> since = declarations_.oldest_pending();
+  if (!since.has_value() || outcome_.has_value()) {
+    warned_of_declaration_ = false;
+    return;
+  }
+  const bool late = now - *since > options_.declare_timeout;
+  // With every Declare: who is missing is looked up only when it matters.
+  const std::vector<uint32_t> missing =
+      late || roster_.left_ranks() > 0 ? declarations_.missing() : std::vector<uint32_t>();
+  for (const uint32_t rank : missing) {
+    if (roster_[rank].state != Seat::State::kLeft) continue;
+    return fail(absl::FailedPreconditionError(
+                    absl::StrCat(declarations_.describe_pending(), "; ", roster_.name(rank), " has left the job")),
+                rank, actions);
+  }
+  if (late) {
+    return fail(absl::DeadlineExceededError(absl::StrCat(declarations_.describe_pending(), " within ",
+                                                         absl::FormatDuration(options_.declare_timeout),
+                                                         "; every rank must declare the same tensors")),
+                missing.front(), actions);
+  }
+  if (now - *since > options_.deadline && !std::exchange(warned_of_declaration_, true)) {
+    actions.warnings.push_back(
+        absl::StrCat(declarations_.describe_pending(), " for ", absl::FormatDuration(options_.deadline)));
+  }
+}
+
+}  // namespace gleaner::coordinator

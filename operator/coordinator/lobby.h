@@ -1,0 +1,74 @@
+// Who waits for the next round of an elastic job, and when it begins. Pure; belongs to Rounds.
+//
+// A round begins with all that are here once those that were in the last one and are to come back are, at most
+// max_workers of them: first those of the last round, in their order, then others by index. Those that do not come back
+// in regroup_timeout are done without. With fewer than min_workers it does not begin, and after start_timeout the job
+// fails. A worker that has ended well counts as one of the least: who is left ends the training alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "operator/coordinator/options.h"
+#include "operator/coordinator/roster.h"
+
+namespace gleaner::coordinator {
+
+class Lobby {
+ public:
+  struct Guest {
+    StreamId stream = 0;
+    Identity identity;
+  };
+  // Who a round begins with, in order; every identity has an index.
+  struct Party {
+    std::vector<Guest> workers, summers;
+  };
+
+  // Waits for the first round from `now` on.
+  Lobby(const Options& options, absl::Duration now);
+
+  // Somebody wants in. InvalidArgument: an identity that can't be right; Unavailable: somebody of that index is here.
+  absl::Status enter(StreamId stream, const Identity& identity);
+  // Whether that stream was somebody's who waits here; then nobody waits for that one.
+  bool leave(StreamId stream);
+
+  // A round has ended: the next waits for these workers, in this order, and for a while for so many summers. `done`: of
+  // its workers, those that ended well.
+  void gather(std::vector<uint32_t> workers, uint32_t summers, uint32_t done, absl::Duration now);
+  // It won't come.
+  void give_up(uint32_t worker);
+
+  // Who the next round begins with, when it is time; they are not here any more.
+  std::optional<Party> take(absl::Duration now);
+  // Why no round can begin any more.
+  absl::Status hopeless(absl::Duration now) const;
+  // All summers that wait, or everybody.
+  std::vector<Guest> take_summers();
+  std::vector<Guest> take_all();
+
+  std::vector<StreamId> streams() const;
+  uint32_t workers() const { return static_cast<uint32_t>(workers_.size()); }
+
+ private:
+  bool is_expected(uint32_t worker) const;
+  uint32_t missing() const;
+  uint32_t least() const;
+
+  const Options options_;
+  absl::flat_hash_map<uint32_t, Guest> workers_;  // by index
+  std::vector<Guest> summers_;
+  std::vector<uint32_t> expected_;  // workers of the last round
+  uint32_t first_ = 0;              // as many as the first round waits for; later 0
+  uint32_t expected_summers_ = 0;
+  uint32_t done_ = 0;
+  absl::Duration since_;
+  std::optional<absl::Duration> workers_here_;  // since when only summers are missing
+};
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,177 @@
+#include "operator/service/scaling_view.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "operator/reconcile/bandwidth.h"
+#include "operator/reconcile/failure.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/summers.h"
+
+namespace gleaner::operation {
+namespace {
+
+using placement::Machine;
+using reconcile::PodView;
+
+// A summer whose machine has less than this left of what it was given may as well go.
+constexpr double kLeastShare = 0.1;
+
+// The machine as it would be without this summer.
+Machine without(const Machine& machine, const PodView& summer) {
+  Machine freed = machine;
+  freed.commitment.summers -= std::min(1U, freed.commitment.summers);
+  freed.commitment.summer_cpus = std::max(0.0, freed.commitment.summer_cpus - summer.cpus);
+  freed.commitment.summer_bits_per_second =
+      std::max(0.0, freed.commitment.summer_bits_per_second - summer.bits_per_second);
+  return freed;
+}
+
+// Whether anything can be said of the machine now.
+bool is_heard_of(const Machine& machine, absl::Time now) {
+  return machine.profile != nullptr && now - machine.profile->status.observed_time <= placement::kProfileLife;
+}
+
+class Views {
+ public:
+  Views(const Machines& machines, const Measurements* measurements, absl::Time now)
+      : machines_(machines), measurements_(measurements), now_(now) {
+    for (const auto& machine : machines) by_name_[machine->name] = machine.get();
+  }
+
+  ScalingView view(const reconcile::Observed& observed) const;
+  void add_contested(const std::vector<reconcile::Observed>& all, const reconcile::Observed& observed,
+                     autoscale::Job& job) const;
+
+ private:
+  placement::SummerRequest request_of(const reconcile::Observed& observed) const;
+  void add_summers(const reconcile::Observed& observed, ScalingView& view) const;
+  autoscale::Candidate measured(const placement::Candidate& candidate) const;
+
+  const Machines& machines_;
+  const Measurements* const measurements_;
+  const absl::Time now_;
+  absl::flat_hash_map<std::string, const Machine*> by_name_;
+};
+
+std::vector<const PodView*> workers_of(const reconcile::Observed& observed) {
+  return members_of_attempt(observed, reconcile::kWorker, observed.job.workers.replicas);
+}
+
+placement::SummerRequest Views::request_of(const reconcile::Observed& observed) const {
+  std::vector<std::string> nodes;
+  for (const PodView* worker : workers_of(observed)) {
+    if (worker != nullptr) nodes.push_back(worker->node);
+  }
+  return reconcile::summer_request(observed.job, nodes);
+}
+
+void Views::add_summers(const reconcile::Observed& observed, ScalingView& view) const {
+  placement::SummerRequest request = request_of(observed);
+  for (const PodView* pod : summers_of_attempt(observed)) {
+    if (pod->finished()) continue;
+    autoscale::Summer summer;
+    summer.index = pod->index;
+    summer.node = pod->node;
+    summer.bits_per_second = reconcile::assumed_bits_per_second(observed, {pod}).front();
+    summer.running = pod->phase == PodView::Phase::kRunning;
+    summer.leaving = pod->deletion.has_value();
+    summer.age = now_ - pod->created;
+    const auto machine = by_name_.find(pod->node);
+    if (machine != by_name_.end() && is_heard_of(*machine->second, now_)) {
+      request.min_bits_per_second = kLeastShare * pod->bits_per_second;
+      const placement::Verdict verdict = judge_summer(without(*machine->second, *pod), request, now_);
+      summer.room = autoscale::Room{verdict.fits, verdict.why_not};
+      if (verdict.fits) {
+        view.spare_bits_per_second.emplace_back(pod->index, verdict.bits_per_second);
+        summer.bits_per_second = std::min(summer.bits_per_second, verdict.bits_per_second);
+      }
+    }
+    view.job.summers.push_back(std::move(summer));
+  }
+}
+
+autoscale::Candidate Views::measured(const placement::Candidate& candidate) const {
+  autoscale::Candidate machine{candidate.node, candidate.bits_per_second, {}, {}};
+  if (measurements_ != nullptr) {
+    Measurements::OfNode node = measurements_->node(candidate.node);
+    machine.spare_cpus = node.spare_cpus;
+    machine.spare_bits_per_second = node.spare_bits_per_second;
+  }
+  return machine;
+}
+
+ScalingView Views::view(const reconcile::Observed& observed) const {
+  ScalingView view;
+  autoscale::Job& job = view.job;
+  const types::SummersWanted& wanted = observed.job.communication.summers;
+  job.key = observed.job.meta.key();
+  job.min = wanted.min;
+  job.max = wanted.max;
+  job.worker_bits_per_second = assumed_bits_per_second(observed, workers_of(observed));
+  job.bytes_per_step = observed.session->summary.bytes_per_step;
+  for (const PodView* worker : workers_of(observed)) {
+    if (worker != nullptr) job.priority = worker->priority;
+  }
+  if (measurements_ != nullptr) {
+    Measurements::OfJob of_job = measurements_->job(job.key);
+    job.step_seconds = of_job.step_seconds;
+    job.exposed_seconds = of_job.exposed_seconds;
+  }
+  add_summers(observed, view);
+  placement::SummerRequest request = request_of(observed);
+  job.summer_cpus = request.cpus;
+  if (job.summers.size() >= job.max) return view;
+  for (const autoscale::Summer& summer : job.summers) {
+    if (!summer.node.empty()) request.summer_nodes.insert(summer.node);
+  }
+  std::vector<const Machine*> pointers;
+  for (const auto& machine : machines_) pointers.push_back(machine.get());
+  for (const placement::Candidate& candidate : summer_candidates(pointers, request, now_)) {
+    job.candidates.push_back(measured(candidate));
+  }
+  return view;
+}
+
+// Machines that only another job's summer keeps this one from.
+void Views::add_contested(const std::vector<reconcile::Observed>& all, const reconcile::Observed& observed,
+                          autoscale::Job& job) const {
+  if (!job.candidates.empty() || job.summers.size() >= job.max) return;
+  placement::SummerRequest request = request_of(observed);
+  for (const autoscale::Summer& summer : job.summers) {
+    if (!summer.node.empty()) request.summer_nodes.insert(summer.node);
+  }
+  for (const reconcile::Observed& other : all) {
+    if (other.job.meta.key() == job.key) continue;
+    for (const PodView* pod : summers_of_attempt(other)) {
+      const auto machine = by_name_.find(pod->node);
+      if (machine == by_name_.end() || pod->finished() || pod->deletion.has_value()) continue;
+      const placement::Verdict verdict = judge_summer(without(*machine->second, *pod), request, now_);
+      if (!verdict.fits) continue;
+      job.contested.push_back({measured({pod->node, verdict.bits_per_second}), other.job.meta.key(), pod->index});
+    }
+  }
+}
+
+}  // namespace
+
+bool may_scale(const types::TrainingJob& job, const coordinator::JobState& session) {
+  using Phase = coordinator::JobState::Phase;
+  return reconcile::wants_summers(job) && session.phase == Phase::kRunning && session.epoch > 0 &&
+         !session.outcome.has_value();
+}
+
+std::vector<ScalingView> scaling_views(const std::vector<reconcile::Observed>& jobs, const Machines& machines,
+                                       const Measurements* measurements, absl::Time now) {
+  const Views views(machines, measurements, now);
+  std::vector<ScalingView> made;
+  made.reserve(jobs.size());
+  for (const reconcile::Observed& observed : jobs) {
+    made.push_back(views.view(observed));
+    views.add_contested(jobs, observed, made.back().job);
+  }
+  return made;
+}
+
+}  // namespace gleaner::operation

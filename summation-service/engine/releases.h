@@ -1,0 +1,41 @@
+// Which of an owner's results every worker has: results are numbered as they are made, acknowledged in any order, and
+// workers are told the first number that somebody may still lack.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace gleaner::engine {
+
+class Releases {
+ public:
+  // The number of a new result. Numbers wrap around.
+  uint32_t add() {
+    if (next_ - first_ == released_.size()) grow();
+    at(next_) = 0;
+    return next_++;
+  }
+
+  // Every worker has this one, or nobody will ask for it here any more.
+  void release(uint32_t number) {
+    at(number) = 1;
+    while (first_ != next_ && at(first_) != 0) ++first_;
+  }
+
+  uint32_t first_unreleased() const { return first_; }
+
+ private:
+  uint8_t& at(uint32_t number) { return released_[number & (released_.size() - 1)]; }
+
+  void grow() {
+    std::vector<uint8_t> larger(2 * released_.size());
+    for (uint32_t number = first_; number != next_; ++number) larger[number & (larger.size() - 1)] = at(number);
+    released_.swap(larger);
+  }
+
+  std::vector<uint8_t> released_ = std::vector<uint8_t>(64);  // a ring; its size is a power of two
+  uint32_t first_ = 0;
+  uint32_t next_ = 0;
+};
+
+}  // namespace gleaner::engine

@@ -1,0 +1,54 @@
+"""Trains asynchronously, rank 0 slower than the others: asynchronous.py STEPS [STALENESS].
+
+Beside the parameters it counts every rank's steps in a running sum. Writes "training" once it works, and at the end a
+line of JSON: the loss, a digest of the parameters, how far this rank was ever ahead of another, and all steps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import time
+from typing import Optional
+
+import gleaner.torch as gln
+import torch
+
+FEATURES = 20
+
+
+def main(steps: int, staleness: Optional[int]) -> None:
+    gln.init()
+    rank, size = gln.rank(), gln.size()
+    wanted = torch.randn(FEATURES, 300, generator=torch.Generator().manual_seed(7))
+    torch.manual_seed(rank)  # rank 0's parameters count
+    model = torch.nn.Linear(FEATURES, 300)
+    optimizer = torch.optim.SGD(model.parameters(), lr=15)  # of a loss that is a mean over all outputs
+    optimizer = gln.DistributedOptimizer(optimizer, model.named_parameters(), asynchronous=True, staleness=staleness)
+    data = torch.Generator().manual_seed(100 + rank)
+    mine = torch.zeros(size, dtype=torch.int32)
+    mine[rank] = 1
+    lead = 0
+    for step in range(steps):
+        time.sleep(0.02 if rank == 0 else 0.004)
+        inputs = torch.randn(16, FEATURES, generator=data)
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(inputs), inputs @ wanted).backward()
+        optimizer.step()
+        counts = gln.accumulate(mine, "steps", staleness)
+        assert counts[rank] == step + 1, f"rank {rank} has {counts} at step {step}"
+        lead = max(lead, step - int(counts.min()))
+        if step == 3:
+            print("training", flush=True)
+    optimizer.synchronize()
+    counts = gln.accumulate(torch.zeros(size, dtype=torch.int32), "steps", staleness)
+    inputs = torch.randn(256, FEATURES, generator=torch.Generator().manual_seed(1))
+    loss = torch.nn.functional.mse_loss(model(inputs), inputs @ wanted)
+    digest = hashlib.sha256(b"".join(each.detach().numpy().tobytes() for each in model.parameters())).hexdigest()
+    print(json.dumps({"loss": float(loss), "sha256": digest, "lead": lead, "counts": counts.tolist()}), flush=True)
+    gln.shutdown()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None)

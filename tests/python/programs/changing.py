@@ -1,0 +1,49 @@
+"""Sums other numbers in each step, and checks each sum, until a file is there: something to take summers away from.
+
+Writes "summing" once it works, "after FILE" with the first step that begins when that file is there, and at the end
+"N steps, the longest took SECONDS". A sum that is not right ends it with exit status 1, an error of Gleaner's with 3.
+After each step it pauses for so many seconds as its second argument says; without one it does not.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import gleaner
+import numpy
+
+ELEMENTS = 1 << 18
+
+
+def main(stop: Path, pause: float) -> None:
+    gleaner.init()
+    rank, size = gleaner.rank(), gleaner.size()
+    places = numpy.arange(ELEMENTS, dtype=numpy.float32) % 1009
+    longest, step, stopping = 0.0, 0, False
+    while not stopping:
+        data = places * (rank + 1) + step % 4096
+        data[0] = stop.exists()
+        start = time.monotonic()
+        total = gleaner.push_pull(data, "changing", average=False)
+        if step > 0:
+            longest = max(longest, time.monotonic() - start)
+        expected = places * (size * (size + 1) // 2) + size * (step % 4096)
+        assert (total[1:] == expected[1:]).all(), f"rank {rank}: the sum of step {step} is wrong"
+        stopping = total[0] > 0  # the same step on every rank
+        step += 1
+        time.sleep(pause)
+        if step == 3:
+            print("summing", flush=True)
+    gleaner.shutdown()
+    print(f"{step} steps, the longest took {longest:.3f} s", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    except gleaner.GleanerError as error:
+        print(error, file=sys.stderr, flush=True)
+        gleaner.shutdown(failed=True)
+        sys.exit(3)

@@ -1,0 +1,95 @@
+"""A worker of an elastic job: trains a small network on data that depends on step, rank and number of ranks alone.
+
+`--reference WORLDS` trains without Gleaner, in one process: WORLDS has the number of ranks of each step, and what they
+would add is added in rank order. Both print the SHA-256 of the final parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+
+def make() -> tuple[nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 10))
+    return model, torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+
+def loss(model: nn.Module, step: int, rank: int, ranks: int) -> torch.Tensor:
+    data = torch.Generator().manual_seed((step * 1000 + ranks) * 1000 + rank)
+    inputs = torch.randn(8, 32, generator=data)
+    return functional.cross_entropy(model(inputs), torch.randint(0, 10, (8,), generator=data))
+
+
+def tell(model: nn.Module, **more: object) -> None:
+    bits = hashlib.sha256(b"".join(each.detach().numpy().tobytes() for each in model.parameters()))
+    print("ended " + json.dumps({"sha256": bits.hexdigest(), **more}), flush=True)
+
+
+def reference(worlds: list[int]) -> None:
+    model, optimizer = make()
+    for step, ranks in enumerate(worlds):
+        sums: list[torch.Tensor] = []
+        for rank in range(ranks):
+            gradients = torch.autograd.grad(loss(model, step, rank, ranks), list(model.parameters()))
+            sums = [a + b for a, b in zip(sums, gradients)] if sums else list(gradients)
+        for parameter, total in zip(model.parameters(), sums):
+            parameter.grad = total / ranks
+        optimizer.step()
+    tell(model)
+
+
+def work(arguments: argparse.Namespace) -> None:
+    import gleaner.torch as gln
+
+    gln.init()
+    model, optimizer = make()
+    with torch.no_grad():  # only what sync() brings counts
+        for parameter in model.parameters():
+            parameter.add_(gln.rank())
+    wrap = gln.CrossBarrier(optimizer, model) if arguments.cross_barrier else None
+    optimizer = wrap or gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    resets: list[int] = []
+    state = gln.elastic.TorchState(model=model, optimizer=optimizer, step=0, worlds=[])
+    state.register_reset_callbacks([lambda: resets.append(gln.size())])
+
+    @gln.elastic.run
+    def train(state: gln.elastic.TorchState) -> None:
+        while state.step < arguments.steps:
+            optimizer.zero_grad()
+            loss(model, state.step, gln.rank(), gln.size()).backward()
+            optimizer.step()
+            state.worlds.append(gln.size())
+            state.step += 1
+            if state.step % arguments.commit_every == 0:
+                state.commit()
+            print(f"step {state.step} of {gln.size()} as {gln.rank()}", flush=True)
+            time.sleep(arguments.pause)
+
+    train(state)
+    if wrap is not None:
+        wrap.synchronize()
+    tell(model, worlds=state.worlds, resets=resets, rank=gln.rank())
+    gln.shutdown()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--commit-every", type=int, default=1)
+    parser.add_argument("--pause", type=float, default=0.03, help="seconds after each step")
+    parser.add_argument("--cross-barrier", action="store_true")
+    parser.add_argument("--reference", type=json.loads, metavar="WORLDS")
+    chosen = parser.parse_args()
+    if chosen.reference is not None:
+        reference(chosen.reference)
+    else:
+        work(chosen)

@@ -1,0 +1,56 @@
+"""A worker of an elastic job without PyTorch: counts steps and adds up ranks. With --fail-at one rank ends in error."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import gleaner
+import numpy
+from gleaner import elastic
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--fail-at", type=int, help="the last rank of the first round does, before this step")
+    parser.add_argument("--once", type=Path, metavar="FILE", help="unless this file is there; it makes it")
+    parser.add_argument("--late", type=float, default=0, help="seconds after which it joins, when the file is there")
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    failed_before = arguments.once is not None and arguments.once.exists()
+    if failed_before:
+        time.sleep(arguments.late)
+    gleaner.init()
+    state = elastic.ObjectState(step=0, total=0.0, worlds=[])
+    resets: list[int] = []
+    state.register_reset_callbacks([lambda: resets.append(gleaner.size())])
+
+    @elastic.run
+    def count(state: elastic.ObjectState) -> None:
+        while state.step < arguments.steps:
+            last = gleaner.rank() == gleaner.size() - 1
+            if state.step == arguments.fail_at and last and not resets and not failed_before:
+                if arguments.once is not None:
+                    arguments.once.touch()
+                raise RuntimeError("on purpose")
+            ones = gleaner.push_pull(numpy.ones(1000, numpy.float32), "ones", average=False)
+            state.total += float(ones[0])
+            state.worlds.append(gleaner.size())
+            state.step += 1
+            state.commit()
+            print(f"step {state.step} of {gleaner.size()} as {gleaner.rank()}", flush=True)
+            time.sleep(0.02)
+
+    count(state)
+    assert state.total == sum(state.worlds), "a sum is of one round's workers, whole"
+    print(f"ended with {state.worlds}", flush=True)
+    gleaner.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Asynchronous training: no rank waits for another, every step counts once, also when a summer is killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import job, read_until, run_job
+
+pytest.importorskip("torch")
+
+WORKERS = 3
+STEPS = 100
+
+
+def ends(output: str) -> list[dict[str, Any]]:
+    return [json.loads(line[line.index("{") :]) for line in output.splitlines() if "{" in line]
+
+
+def assert_trained(ranks: list[dict[str, Any]]) -> None:
+    assert len(ranks) == WORKERS
+    for rank in ranks:
+        assert rank["counts"] == [STEPS] * WORKERS, "each step of each rank once"
+        assert rank["loss"] < 0.01
+    assert len({rank["sha256"] for rank in ranks}) == 1
+
+
+def test_ranks_train_at_their_own_pace() -> None:
+    done = run_job("asynchronous.py", str(STEPS), workers=WORKERS, summers=2)
+    assert done.returncode == 0, done.stderr
+    assert_trained(ends(done.stdout))
+    assert max(rank["lead"] for rank in ends(done.stdout)) > 10, "rank 0 takes five times as long for a step"
+
+
+@pytest.mark.parametrize("staleness", [0, 3])
+def test_no_rank_is_further_ahead_than_it_may(staleness: int) -> None:
+    done = run_job("asynchronous.py", str(STEPS), str(staleness), workers=WORKERS, summers=1)
+    assert done.returncode == 0, done.stderr
+    assert_trained(ends(done.stdout))
+    assert max(rank["lead"] for rank in ends(done.stdout)) == staleness
+
+
+@pytest.mark.parametrize("lost", [1, 2], ids=["one", "all"])
+def test_a_killed_summer_costs_no_step(tmp_path: Path, lost: int) -> None:
+    with job(tmp_path, WORKERS, 2, "--deadline", "10") as started:
+        workers = [started.start_worker(index, "asynchronous.py", str(STEPS)) for index in range(WORKERS)]
+        for worker in workers:
+            read_until(worker, "training")
+        for summer in started.summers[:lost]:
+            summer.kill()
+        ranks = []
+        for worker in workers:
+            out, err = worker.communicate(timeout=60)
+            assert worker.returncode == 0, err
+            ranks += ends(out)
+        assert_trained(ranks)
+        assert started.coordinator.wait(timeout=10) == 0
+        words = started.coordinator.communicate()[1]
+        assert words.count("is lost") == lost, words
+
+
+def test_who_is_done_first_is_there_until_all_are() -> None:
+    done = run_job("apart.py", workers=2, summers=0)
+    assert done.returncode == 0, done.stderr
+    assert "rank done with 25 to 25" in done.stdout, "the last one has everything"
+
+
+def test_local_ranks_keep_step() -> None:
+    done = run_job("local_accumulation.py", workers=2, summers=1, local_ranks=2)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("passed") == 4, done.stdout

@@ -1,0 +1,113 @@
+"""CPU summers are killed, stopped, sent away and added while a job goes on: every sum stays right, no worker ends."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from conftest import Job, job, read_until
+
+WORKERS = 3
+
+
+class Disturbed:
+    """A job whose workers sum until they are told to stop."""
+
+    def __init__(self, started: Job, folder: Path) -> None:
+        self.job = started
+        self._stop = folder / "stop"
+        self._workers = [started.start_worker(index, "changing.py", str(self._stop)) for index in range(WORKERS)]
+        for worker in self._workers:
+            read_until(worker, "summing")
+
+    def finish(self) -> float:
+        """All workers end well, and so does the job. The longest step of all, in seconds."""
+        time.sleep(1)
+        self._stop.touch()
+        longest = 0.0
+        for worker in self._workers:
+            out, err = worker.communicate(timeout=30)
+            assert worker.returncode == 0, err
+            longest = max(longest, float(re.search(r"the longest took ([\d.]+)", out)[1]))
+        assert self.job.coordinator.wait(timeout=10) == 0
+        return longest
+
+    def coordinators_words(self) -> str:
+        return self.job.coordinator.communicate()[1]
+
+
+@contextlib.contextmanager
+def disturbed(folder: Path, summers: int) -> Iterator[Disturbed]:
+    with job(folder, WORKERS, summers, "--deadline", "10") as started:
+        yield Disturbed(started, folder)
+
+
+def kill(summer: subprocess.Popen[str]) -> None:
+    summer.kill()
+
+
+def stop(summer: subprocess.Popen[str]) -> None:
+    summer.send_signal(signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("lose", [kill, stop])
+@pytest.mark.parametrize("lost", [1, 2], ids=["one", "all"])
+def test_lost(tmp_path: Path, lose: Callable[[subprocess.Popen[str]], None], lost: int) -> None:
+    with disturbed(tmp_path, 2) as going:
+        for summer in going.job.summers[:lost]:
+            lose(summer)
+        longest = going.finish()
+        words = going.coordinators_words()
+        assert words.count("is lost") == lost, words
+        # Lost connections show at once, silence within a second.
+        assert longest < (3 if lose is stop else 2), words
+
+
+def test_lost_one_after_the_other(tmp_path: Path) -> None:
+    with disturbed(tmp_path, 3) as going:
+        for summer in going.job.summers:
+            kill(summer)
+            time.sleep(0.05)
+        going.finish()
+
+
+def test_sent_away(tmp_path: Path) -> None:
+    with disturbed(tmp_path, 2) as going:
+        leaver = going.job.summers[0]
+        leaver.terminate()
+        assert leaver.wait(timeout=5) == 0
+        going.finish()
+        assert "is lost" not in going.coordinators_words()
+
+
+def test_one_more_comes(tmp_path: Path) -> None:
+    with disturbed(tmp_path, 0) as going:
+        late = going.job.start_summer()
+        read = going.job.coordinator.stderr
+        seen = ""
+        while "1 summers" not in seen:
+            line = read.readline()
+            assert line, f"the coordinator ended: {seen}"
+            seen += line
+        going.finish()
+        assert late.wait(timeout=10) == 0
+
+
+def test_a_stopped_summer_that_wakes_joins_again(tmp_path: Path) -> None:
+    with disturbed(tmp_path, 1) as going:
+        summer = going.job.summers[0]
+        stop(summer)
+        time.sleep(2)
+        summer.send_signal(signal.SIGCONT)
+        going.finish()
+        words = going.coordinators_words()
+        assert words.count("is lost") == 1, words
+        assert words.count("has come") == 1, words
+        assert summer.wait(timeout=10) == 0

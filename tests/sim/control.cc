@@ -1,0 +1,159 @@
+#include "tests/sim/control.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::sim {
+namespace {
+
+constexpr Nanoseconds kTick = 5 * kMillisecond;
+constexpr Nanoseconds kLongestTrip = 2 * kMillisecond;
+
+}  // namespace
+
+Control::Control(World* world) : world_(world) { begin(); }
+
+void Control::begin() {
+  auto server = std::make_unique<Server>();
+  const bool first = servers_.empty();
+  coordinator::Origin origin{absl::StrCat("session ", servers_.size()), !first, 0, servers_.size() + 1};
+  server->core = std::make_unique<Core>(world_->scenario.job, world_->time(), std::move(origin));
+  servers_.push_back(std::move(server));
+  tick(servers_.size() - 1);
+}
+
+void Control::tick(size_t server) {
+  if (servers_[server]->dead || world_->over) return;
+  act(server, [this](Core& core, coordinator::Actions& actions) { core.on_tick(world_->time(), actions); });
+  world_->events.after(kTick, [this, server] { tick(server); });
+}
+
+void Control::act(size_t server, const std::function<void(Core&, coordinator::Actions&)>& what) {
+  coordinator::Actions actions;
+  Core& core = *servers_[server]->core;
+  what(core, actions);
+  const std::string name = absl::StrCat("coordinator ", server, ": ");
+  for (const std::string& note : actions.notes) world_->report->trace(world_->events.now(), name, note);
+  for (const std::string& warning : actions.warnings) world_->report->trace(world_->events.now(), name, warning);
+  if (core.plan().epoch < servers_[server]->told_epoch) world_->report->fail(name, "its epoch fell");
+  servers_[server]->told_epoch = core.plan().epoch;
+  for (const coordinator::Send& send : actions.sends) tell(send.stream, send.message);
+}
+
+Control::Stream Control::open(End* end) {
+  if (!there_) return 0;
+  // One that was replaced and lives may still be found.
+  const size_t newest = servers_.size() - 1;
+  const bool stale = newest > 0 && !servers_[newest - 1]->dead && world_->dice.chance(0.2);
+  pipes_[next_stream_] = {end, stale ? newest - 1 : newest, false, 0, 0};
+  return next_stream_++;
+}
+
+void Control::close(Stream stream) {
+  const auto found = pipes_.find(stream);
+  if (found == pipes_.end()) return;
+  found->second.end = nullptr;
+  break_stream(stream);
+}
+
+void Control::say(Stream stream, Say what) {
+  const auto found = pipes_.find(stream);
+  if (found == pipes_.end() || found->second.broken) return;
+  world_->events.after(delay(found->second.last_said), [this, stream, what = std::move(what)] {
+    const auto pipe = pipes_.find(stream);
+    if (pipe == pipes_.end() || pipe->second.broken || servers_[pipe->second.server]->dead) return;
+    act(pipe->second.server,
+        [&](Core& core, coordinator::Actions& actions) { what(core, stream, world_->time(), actions); });
+  });
+}
+
+void Control::tell(Stream stream, const coordinator::Message& message) {
+  const auto found = pipes_.find(stream);
+  if (found == pipes_.end() || found->second.broken) return;
+  world_->events.after(delay(found->second.last_told), [this, stream, message] {
+    const auto pipe = pipes_.find(stream);
+    if (pipe == pipes_.end() || pipe->second.broken || pipe->second.end == nullptr) return;
+    End* const end = pipe->second.end;
+    if (const auto* rejected = std::get_if<coordinator::Rejected>(&message)) {
+      pipe->second.end = nullptr;
+      pipe->second.broken = true;
+      return end->on_broken(rejected->why);
+    }
+    end->on_told(message);
+  });
+}
+
+void Control::break_stream(Stream stream) {
+  const auto found = pipes_.find(stream);
+  if (found == pipes_.end() || found->second.broken) return;
+  found->second.broken = true;
+  const absl::Status why = absl::UnavailableError("the stream broke");
+  const size_t server = found->second.server;
+  if (End* const end = std::exchange(found->second.end, nullptr); end != nullptr) {
+    world_->events.after(world_->dice.between(0, kLongestTrip), [end, why] { end->on_broken(why); });
+  }
+  world_->events.after(world_->dice.between(0, kLongestTrip), [this, server, stream, why] {
+    if (servers_[server]->dead) return;
+    act(server, [&](Core& core, coordinator::Actions& actions) { core.on_disconnected(stream, why, actions); });
+  });
+}
+
+void Control::order(const std::function<void(Core&, absl::Duration, coordinator::Actions&)>& what) {
+  if (!there_) return;
+  act(servers_.size() - 1, [&](Core& core, coordinator::Actions& actions) { what(core, world_->time(), actions); });
+}
+
+void Control::forget() {
+  if (!there_) return;
+  ++world_->report->coverage.coordinators_lost;
+  world_->report->trace(world_->events.now(), "the coordinator is lost");
+  there_ = false;
+  servers_.back()->dead = true;
+  for (auto& [stream, pipe] : pipes_) {
+    if (pipe.server == servers_.size() - 1) break_stream(stream);
+  }
+  ++world_->pending;
+  world_->events.after(world_->dice.between(0, 50 * kMillisecond), [this] {
+    --world_->pending;
+    there_ = true;
+    begin();
+  });
+}
+
+void Control::usurp() {
+  if (!there_) return;
+  ++world_->report->coverage.usurped;
+  world_->report->trace(world_->events.now(), "another coordinator takes over");
+  const size_t old = servers_.size() - 1;
+  begin();
+  for (const auto& [stream, pipe] : pipes_) {
+    if (pipe.server != old || pipe.broken) continue;
+    ++world_->pending;
+    world_->events.after(world_->dice.between(0, 40 * kMillisecond), [this, stream = stream] {
+      --world_->pending;
+      break_stream(stream);
+    });
+  }
+  ++world_->pending;
+  world_->events.after(world_->dice.between(60, 300) * kMillisecond, [this, old] {
+    --world_->pending;
+    servers_[old]->dead = true;
+    for (const auto& [stream, pipe] : pipes_) {
+      if (pipe.server == old) break_stream(stream);
+    }
+  });
+}
+
+// Until what is said arrives; never before what was said last.
+Nanoseconds Control::delay(Nanoseconds& last) {
+  Nanoseconds delay = world_->dice.between(0, kLongestTrip);
+  if (world_->dice.chance(0.05)) delay += world_->dice.between(0, 10 * kMillisecond);
+  delay = std::max(delay, last - world_->events.now());
+  last = world_->events.now() + delay;
+  return delay;
+}
+
+}  // namespace gleaner::sim

@@ -1,0 +1,46 @@
+// Something that can be stopped for a while, or for good: what reaches it meanwhile waits, or is lost.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/event_queue.h"
+
+namespace gleaner::sim {
+
+class Process {
+ public:
+  explicit Process(EventQueue* events) : events_(events) {}
+
+  // Now, or when the pause is over; never once it has crashed.
+  void run(std::function<void()> what) {
+    if (dead_) return;
+    if (paused_) return waiting_.push_back(std::move(what));
+    what();
+  }
+
+  void pause(Nanoseconds duration) {
+    if (dead_ || paused_) return;
+    paused_ = true;
+    events_->after(duration, [this] {
+      paused_ = false;
+      for (auto& what : std::exchange(waiting_, {})) run(std::move(what));
+    });
+  }
+
+  void crash() {
+    dead_ = true;
+    waiting_.clear();
+  }
+
+  bool is_dead() const { return dead_; }
+
+ private:
+  EventQueue* const events_;
+  bool dead_ = false;
+  bool paused_ = false;
+  std::vector<std::function<void()>> waiting_;
+};
+
+}  // namespace gleaner::sim

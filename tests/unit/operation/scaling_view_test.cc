@@ -1,0 +1,146 @@
+// What the autoscaler is told of jobs, their summers' machines, and machines that others hold.
+#include "operator/service/scaling_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::operation {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
+
+std::shared_ptr<placement::Machine> machine(const std::string& name, double cpus, double bits) {
+  auto profile = std::make_shared<types::NodeProfile>();
+  profile->meta.name = name;
+  types::NodeProfileStatus& status = profile->status;
+  status.observed_time = kNow - absl::Seconds(1);
+  status.cpus = 8;
+  status.memory_bytes = status.spare.memory_bytes = 1ULL << 33;
+  status.bits_per_second = 10e9;
+  status.speed_source = types::SpeedSource::kLabel;
+  status.spare.cpus = cpus;
+  status.spare.bits_per_second = bits;
+  auto made = std::make_shared<placement::Machine>();
+  made->name = name;
+  made->profile = std::move(profile);
+  return made;
+}
+
+std::shared_ptr<reconcile::PodView> pod(const std::string& role, uint32_t index, const std::string& node) {
+  auto made = std::make_shared<reconcile::PodView>();
+  made->name = absl::StrCat(role, "-", index);
+  made->role = role;
+  made->index = index;
+  made->node = node;
+  made->phase = reconcile::PodView::Phase::kRunning;
+  made->created = kNow - absl::Minutes(5);
+  made->priority = 7;
+  if (role == "summer") {
+    made->cpus = 0.1;
+    made->bits_per_second = 1e9;
+  }
+  return made;
+}
+
+reconcile::Observed job(const std::string& name) {
+  reconcile::Observed observed;
+  observed.job.meta.ns = "team";
+  observed.job.meta.name = name;
+  observed.job.workers.replicas = 2;
+  observed.job.communication.summers.max = 3;
+  observed.pods = {pod("worker", 0, "w0"), pod("worker", 1, "w1"), pod("summer", 0, "s0")};
+  observed.node = [](const std::string&) { return reconcile::NodeView{true, true, 10e9}; };
+  observed.session.emplace();
+  observed.session->phase = coordinator::JobState::Phase::kRunning;
+  observed.session->epoch = 2;
+  observed.session->summary.bytes_per_step = 1e8;
+  return observed;
+}
+
+// s0 with a summer of ours on it.
+Machines machines() {
+  auto taken = machine("s0", 4, 2e9);
+  taken->commitment = {1, 0.1, 1e9};
+  return {machine("w0", 4, 5e9), machine("w1", 4, 5e9), taken, machine("s1", 4, 3e9)};
+}
+
+TEST(ScalingView, TellsWhatCounts) {
+  const auto views = scaling_views({job("a")}, machines(), nullptr, kNow);
+  ASSERT_THAT(views, SizeIs(1));
+  const autoscale::Job& told = views[0].job;
+  EXPECT_EQ(told.key, "team/a");
+  EXPECT_EQ(told.priority, 7);
+  EXPECT_EQ(told.bytes_per_step, 1e8);
+  EXPECT_DOUBLE_EQ(told.summer_cpus, 0.1);
+  ASSERT_THAT(told.summers, SizeIs(1));
+  EXPECT_TRUE(told.summers[0].running);
+  EXPECT_EQ(told.summers[0].age, absl::Minutes(5));
+  EXPECT_TRUE(told.summers[0].room->fits);
+  ASSERT_THAT(told.candidates, SizeIs(1)) << "neither with a worker nor with a summer of this job";
+  EXPECT_EQ(told.candidates[0].node, "s1");
+  EXPECT_FALSE(told.candidates[0].spare_cpus.has_value());
+}
+
+TEST(ScalingView, ASummersOwnShareIsNotHeldAgainstIt) {
+  const auto views = scaling_views({job("a")}, machines(), nullptr, kNow);
+  ASSERT_THAT(views[0].spare_bits_per_second, SizeIs(1));
+  EXPECT_EQ(views[0].spare_bits_per_second[0].second, 2e9) << "1e9 of it is promised to the summer itself";
+}
+
+TEST(ScalingView, OwnersNeedTheMachine) {
+  Machines all = machines();
+  all[2] = machine("s0", 0.05, 2e9);
+  const auto views = scaling_views({job("a")}, all, nullptr, kNow);
+  EXPECT_FALSE(views[0].job.summers[0].room->fits);
+  all[2] = machine("s0", 4, 5e7);
+  EXPECT_FALSE(scaling_views({job("a")}, all, nullptr, kNow)[0].job.summers[0].room->fits)
+      << "less than a tenth of what it was given";
+}
+
+TEST(ScalingView, ASilentAgentSaysNothing) {
+  Machines all = machines();
+  auto silent = machine("s0", 0, 0);
+  auto profile = std::make_shared<types::NodeProfile>(*silent->profile);
+  profile->status.observed_time = kNow - absl::Minutes(3);
+  silent->profile = profile;
+  all[2] = silent;
+  EXPECT_FALSE(scaling_views({job("a")}, all, nullptr, kNow)[0].job.summers[0].room.has_value());
+}
+
+TEST(ScalingView, MachinesThatOthersHold) {
+  reconcile::Observed other = job("b");
+  other.pods = {pod("worker", 0, "w0"), pod("worker", 1, "w1")};
+  Machines all = machines();
+  all.pop_back();
+  auto full = machine("s0", 4, 1e9);
+  full->commitment = {1, 0.1, 1e9};
+  all[2] = full;
+  const auto views = scaling_views({job("a"), other}, all, nullptr, kNow);
+  EXPECT_THAT(views[1].job.candidates, IsEmpty());
+  ASSERT_THAT(views[1].job.contested, SizeIs(1));
+  EXPECT_EQ(views[1].job.contested[0].holder, "team/a");
+  EXPECT_EQ(views[1].job.contested[0].index, 0U);
+  EXPECT_THAT(views[0].job.contested, IsEmpty());
+}
+
+TEST(ScalingView, OnlyJobsThatHaveBegunAreScaled) {
+  const reconcile::Observed observed = job("a");
+  EXPECT_TRUE(may_scale(observed.job, *observed.session));
+  coordinator::JobState session = *observed.session;
+  session.phase = coordinator::JobState::Phase::kRecovering;
+  EXPECT_FALSE(may_scale(observed.job, session));
+  session = *observed.session;
+  session.outcome = absl::OkStatus();
+  EXPECT_FALSE(may_scale(observed.job, session));
+  types::TrainingJob alone = observed.job;
+  alone.communication.summers.max = 0;
+  EXPECT_FALSE(may_scale(alone, *observed.session));
+}
+
+}  // namespace
+}  // namespace gleaner::operation

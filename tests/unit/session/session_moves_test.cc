@@ -1,0 +1,159 @@
+// Partitions that change their owner while they are in flight, and results that are kept and handed on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/session/session_rig.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using wire::FrameType;
+using wire::PartitionKey;
+
+// Worker 1 of two; partition 0 goes from CPU summer 2 to worker 0, partition 1 stays.
+const PlanSpec kBefore{.tensors = {{.owners = {2}}, {.owners = {2}}}};
+const PlanSpec kAfter{.epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {2}}}};
+
+TEST(SessionMoves, WhatIsInFlightIsPushedAgainToItsNewOwner) {
+  SessionRig rig(kBefore);
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.start(1).ok());
+  ASSERT_TRUE(rig.apply(kAfter).ok());
+  EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{0, 0, 0})) << "how far it is";
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 0}));
+  EXPECT_EQ(rig.actions.sends.back().owner, 0u);
+  EXPECT_EQ(rig.actions.sends.back().header.epoch, 2u);
+  EXPECT_EQ(rig.session.counters().moved, 1u);
+  EXPECT_EQ(rig.session.counters().outstanding_bytes, 16u);
+}
+
+TEST(SessionMoves, WhatTheEarlierOwnerSaysDoesNotCount) {
+  SessionRig rig(kBefore);
+  ASSERT_TRUE(rig.start(0).ok());
+  const wire::Header late = rig.header(FrameType::kResult, {});
+  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.deliver(late, rig.pool.take(8)).ok());
+  EXPECT_THAT(rig.done(), IsEmpty());
+  ASSERT_TRUE(rig.result({}, std::byte{0x33}, 2).ok());
+  EXPECT_THAT(rig.done(), ElementsAre(100));
+  EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x33}));
+}
+
+TEST(SessionMoves, AResultMayComeBeforeItsPartWasPushedAgain) {
+  SessionRig rig(kBefore);
+  ASSERT_TRUE(rig.start(0).ok());
+  rig.session.on_disconnected(0);
+  ASSERT_TRUE(rig.apply(kAfter).ok());
+  EXPECT_THAT(rig.pushed(), IsEmpty());
+  ASSERT_TRUE(rig.result({}, {}, 2).ok()) << "another worker had it and handed it on";
+  EXPECT_THAT(rig.done(), ElementsAre(100));
+}
+
+TEST(SessionMoves, AFrameToTheEarlierOwnerKeepsItsBytes) {
+  SessionRig rig(kBefore);
+  std::ranges::fill(rig.memory_of(0), std::byte{0x42});
+  ASSERT_TRUE(rig.start(0).ok());
+  Buffer queued = rig.actions.sends[0].payload;
+  ASSERT_TRUE(rig.apply(kAfter).ok());
+  ASSERT_TRUE(rig.result({}, std::byte{0x33}, 2).ok());
+  EXPECT_THAT(queued.bytes(), Each(std::byte{0x42})) << "in place, and it is still to be sent";
+  EXPECT_THAT(rig.done(), IsEmpty());
+  queued = {};
+  rig.tick();
+  EXPECT_THAT(rig.done(), ElementsAre(100));
+  EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x33}));
+}
+
+TEST(SessionMoves, ASummerThatIsGoneLeavesItsPlaceToAnother) {
+  SessionRig rig(kBefore);
+  ASSERT_TRUE(rig.start(1).ok());
+  rig.session.on_disconnected(2);
+  ASSERT_TRUE(
+      rig.apply({.summers = 0, .epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {1}, .moved = 2}}})
+          .code() == absl::StatusCode::kFailedPrecondition)
+      << "places stay";
+  ASSERT_TRUE(rig.apply({.epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {1}, .moved = 2}}}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0, 0}));
+}
+
+// --- what is kept
+
+class SessionRetention : public ::testing::Test {
+ protected:
+  SessionRetention() {
+    EXPECT_TRUE(rig.start(0).ok());
+    EXPECT_TRUE(rig.result({}, std::byte{0x33}).ok());
+    rig.tick();
+  }
+  absl::Status fetch(uint64_t step) {
+    wire::Header header = rig.header(FrameType::kFetch, {.step = step});
+    return rig.deliver(header, {});
+  }
+  SessionRig rig{kBefore};
+};
+
+TEST_F(SessionRetention, AResultIsHandedOnToANewOwnerThatAsks) {
+  ASSERT_TRUE(rig.apply(kAfter).ok());
+  EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{1, 0, 0}));
+  ASSERT_TRUE(fetch(0).ok());
+  ASSERT_THAT(rig.actions.sends, SizeIs(1));
+  EXPECT_EQ(rig.actions.sends[0].header.type, FrameType::kHand);
+  EXPECT_EQ(rig.actions.sends[0].header.step, 0u);
+  EXPECT_EQ(rig.actions.sends[0].owner, 0u);
+  EXPECT_THAT(rig.actions.sends[0].payload.bytes(), Each(std::byte{0x33}));
+}
+
+TEST_F(SessionRetention, ItIsKeptUntilEveryWorkerHasIt) {
+  EXPECT_EQ(rig.session.counters().retained_bytes, 8u);
+  EXPECT_FALSE(rig.session.idle());
+  ASSERT_TRUE(rig.release(2, 0).ok());
+  EXPECT_EQ(rig.session.counters().retained_bytes, 8u);
+  ASSERT_TRUE(rig.release(2, 1).ok());
+  EXPECT_EQ(rig.session.counters().retained_bytes, 0u);
+  EXPECT_TRUE(rig.session.idle());
+}
+
+TEST_F(SessionRetention, OrUntilTheNextOneIsHere) {
+  ASSERT_TRUE(rig.start(0).ok());
+  ASSERT_TRUE(rig.result({.step = 1}, std::byte{0x44}).ok());
+  EXPECT_EQ(rig.session.counters().retained_bytes, 8u);
+}
+
+TEST_F(SessionRetention, AnOwnerThatIsAheadReleasesNothing) {
+  wire::Header header = rig.header(FrameType::kRelease, {});
+  header = {.type = FrameType::kRelease, .job = kJob, .epoch = 2, .sender = 2, .released = 1};
+  ASSERT_TRUE(rig.deliver(header, {}).ok());
+  EXPECT_EQ(rig.session.counters().retained_bytes, 8u) << "it may have given the partition away";
+}
+
+TEST_F(SessionRetention, WithNothingInFlightItAsksWhatItMayLetGoOf) {
+  rig.tick(absl::Milliseconds(5));
+  ASSERT_THAT(rig.actions.sends, SizeIs(1));
+  EXPECT_EQ(rig.actions.sends[0].header.type, FrameType::kRelease);
+  EXPECT_EQ(rig.actions.sends[0].owner, 2u);
+  EXPECT_TRUE(rig.actions.sends[0].payload.empty()) << "the owner knows";
+  rig.tick(absl::Milliseconds(5));
+  EXPECT_THAT(rig.actions.sends, IsEmpty()) << "not with every tick";
+}
+
+TEST_F(SessionRetention, OfALaterOwnerItAsksByName) {
+  ASSERT_TRUE(rig.apply(kAfter).ok());
+  rig.tick(absl::Milliseconds(5));
+  ASSERT_THAT(rig.actions.sends, SizeIs(1));
+  EXPECT_EQ(rig.actions.sends[0].owner, 0u);
+  EXPECT_EQ(rig.actions.sends[0].payload.size(), sizeof(PartitionKey));
+  ASSERT_TRUE(rig.release(0, 0, {{1, 0, 0}}).ok());
+  EXPECT_TRUE(rig.session.idle());
+}
+
+TEST_F(SessionRetention, NobodyAsksForAnythingWhenAWorkerHasLeft) {
+  rig.session.set_ending();
+  EXPECT_TRUE(rig.session.idle());
+}
+
+}  // namespace
+}  // namespace gleaner::testing
