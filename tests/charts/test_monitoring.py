@@ -107,7 +107,12 @@ def test_alerts_tell_what_to_do() -> None:
 
 
 JOB = '{namespace="team", trainingjob="digits"}'
+CHANGE = '{namespace="team", trainingjob="digits", change="SummerLost", reason="Failed"}'
 RUNNING = {"series": 'gleaner_job_phase{namespace="team", trainingjob="digits", phase="Running"}', "values": "1x120"}
+
+
+def because(reason: str) -> str:
+    return f'{{namespace="team", trainingjob="digits", reason="{reason}"}}'
 
 
 def series(name: str, values: str) -> dict[str, str]:
@@ -155,6 +160,68 @@ CASES: list[Case] = [
         [series('gleaner_coordinator_rejected_joins_total{job_name="team/digits/0"}', "3x60")],
         "30m",
         None,
+    ),
+    (
+        "GleanerSummersLost",
+        [series(f"gleaner_job_summer_changes_total{CHANGE}", "0+1x60")],
+        "31m",
+        {"namespace": "team", "trainingjob": "digits"},
+    ),
+    ("GleanerSummersLost", [series(f"gleaner_job_summer_changes_total{CHANGE}", "2x60")], "31m", None),
+    (
+        "GleanerRecoverySlow",
+        [
+            series('gleaner_coordinator_recovery_seconds_total{job_name="team/digits/0"}', "0x5 8x30"),
+            series('gleaner_coordinator_recoveries_total{job_name="team/digits/0"}', "0x5 1x30"),
+        ],
+        "8m",
+        {"job_name": "team/digits/0"},
+    ),
+    (
+        "GleanerRecoverySlow",
+        [
+            series('gleaner_coordinator_recovery_seconds_total{job_name="team/digits/0"}', "0x5 1x30"),
+            series('gleaner_coordinator_recoveries_total{job_name="team/digits/0"}', "0x5 1x30"),
+        ],
+        "8m",
+        None,
+    ),
+    (
+        "GleanerPlanChangesGivenUp",
+        [series('gleaner_coordinator_given_up_changes_total{job_name="team/digits/0"}', "0+1x60")],
+        "31m",
+        {"job_name": "team/digits/0"},
+    ),
+    (
+        "GleanerSummersMissing",
+        [
+            series(f"gleaner_job_summers_wanted{JOB}", "3x60"),
+            series(f"gleaner_job_summers_planned{JOB}", "2x60"),
+            RUNNING,
+        ],
+        "11m",
+        {"namespace": "team", "trainingjob": "digits"},
+    ),
+    (
+        "GleanerSummersMissing",
+        [
+            series(f"gleaner_job_summers_wanted{JOB}", "3x60"),
+            series(f"gleaner_job_summers_planned{JOB}", "3x60"),
+            RUNNING,
+        ],
+        "30m",
+        None,
+    ),
+    (
+        "GleanerAutoscalerBlind",
+        # From no metrics to old ones: still the same.
+        [
+            series(f"gleaner_job_summers_reason{because('NoMetrics')}", "1x9 stale"),
+            series(f"gleaner_job_summers_reason{because('StaleMetrics')}", "_x9 1x60"),
+            RUNNING,
+        ],
+        "16m",
+        {"namespace": "team", "trainingjob": "digits"},
     ),
     ("GleanerOperatorNoLeader", [], "3m", {}),
     ("GleanerOperatorNoLeader", [series('gleaner_operator_leader{pod="a"}', "0x60")], "3m", {}),
