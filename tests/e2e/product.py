@@ -15,7 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "gleaner"
 SYSTEM = "gleaner-system"
 NIC = "1Gbit"  # what the agents are told of NICs whose speed can't be read here
-VALUES = {"schedulerExtender.service.clusterIP": SCHEDULER_EXTENDER, "agent.bandwidth": NIC}
+VALUES = {
+    "schedulerExtender.service.clusterIP": SCHEDULER_EXTENDER,
+    "agent.bandwidth": NIC,
+    # To a summer all nodes' load is that of one machine.
+    "summers.yieldAbove": "0",
+}
 PATIENCE = 90.0
 
 
@@ -120,6 +125,12 @@ class Job:
         listed = json.loads(self.kubectl("get", "pods", "-l", selector, "-o", "json"))["items"]
         return {pod["metadata"]["name"]: pod for pod in listed}
 
+    def planned_summers(self) -> list[str]:
+        """The summers of the job's plan; none before there is one."""
+        plan = self.cluster.find("reductionplan", self.name, self.namespace)
+        everybody = plan["spec"]["members"] if plan else []
+        return [member["name"] for member in everybody if member["role"] == "summer"]
+
     def log(self, pod: str) -> str:
         return self.kubectl("logs", pod)
 
@@ -134,6 +145,23 @@ class Job:
 
     def delete(self) -> None:
         self.kubectl("delete", "trainingjob", self.name, "--wait=true", timeout=60)
+
+
+def milli(quantity: str) -> int:
+    return int(quantity[:-1]) if quantity.endswith("m") else 1000 * int(quantity)
+
+
+def room_but_for_summers(cluster: Cluster, node: str, namespace: str) -> int:
+    """Thousandths of a processor that pods of a machine leave to others, if this namespace's summers went."""
+    free = milli(cluster.get("node", node)["status"]["allocatable"]["cpu"])
+    selector = f"spec.nodeName={node},status.phase=Running"
+    for each in json.loads(cluster.kubectl("get", "pods", "-A", "--field-selector", selector, "-o", "json"))["items"]:
+        metadata = each["metadata"]
+        if metadata["namespace"] == namespace and metadata["labels"].get("gleaner.dev/role") == "summer":
+            continue
+        asked = [container.get("resources", {}).get("requests", {}) for container in each["spec"]["containers"]]
+        free -= sum(milli(requests.get("cpu", "0")) for requests in asked)
+    return free
 
 
 def apply_file(cluster: Cluster, path: Path, namespace: str, name: str) -> Job:

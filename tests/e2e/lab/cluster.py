@@ -157,6 +157,12 @@ class Cluster:
         found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-n", namespace, "-o", "json"))
         return found
 
+    def find(self, kind: str, name: str, namespace: str = "default") -> Optional[dict[str, Any]]:
+        """As get; None where there is no such object."""
+        text = self.kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
+        found: Optional[dict[str, Any]] = json.loads(text) if text.strip() else None
+        return found
+
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """One `up` or `down` of this name at a time."""

@@ -1,0 +1,143 @@
+"""Summers that come, go and are deleted under a running job, and the autoscaler with a real Prometheus."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from digits import EXAMPLES, LONG, in_epoch, result
+from lab.cluster import Cluster
+from lab.pods import pod
+from product import ROOT, Job, apply_file, install, room_but_for_summers, wait_until
+from prometheus_server import URL, Prometheus
+
+BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
+# Quicker than anybody would want it.
+QUICK = {"autoscaler.growPauseSeconds": "2", "autoscaler.returnPauseSeconds": "5"}
+MEASURED = {
+    **QUICK,
+    "autoscaler.prometheus.url": URL,
+    "autoscaler.prometheus.intervalSeconds": "2",
+    "autoscaler.prometheus.windowSeconds": "20",
+}
+SECONDS_TO_LEAVE = 90.0  # usually ten; an agent tells of less than a tenth of its machine only now and then
+STALE = 30.0  # more than the window and two intervals: what was measured before says nothing any more
+
+
+@pytest.fixture(scope="module")
+def quick(gleaner: Cluster) -> Iterator[Cluster]:
+    install(gleaner, QUICK)
+    yield gleaner
+    install(gleaner)
+
+
+def summer_nodes(job: Job) -> list[str]:
+    found = job.pods("summer").values()
+    return [each["spec"].get("nodeName", "") for each in found if "deletionTimestamp" not in each["metadata"]]
+
+
+def test_a_deleted_summer_is_replaced_and_no_bit_differs(
+    quick: Cluster, namespace: str, reference: tuple[str, float]
+) -> None:
+    job = apply_file(quick, EXAMPLES / "digits.yaml", namespace, "digits")
+    in_epoch(job, 2)
+    workers = {name: each["metadata"]["uid"] for name, each in job.pods().items()}
+    job.kubectl("delete", "pod", "digits-summer-0", "--wait=false")
+    wait_until("another takes part in its place", lambda: "summer-2" in job.planned_summers())
+    assert "digits-summer-0" not in job.pods("summer"), "no name is used twice"
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert {name: each["metadata"]["uid"] for name, each in job.pods().items()} == workers
+    status = job.status()
+    assert (status["attempt"], status["restarts"]) == (0, 0)
+    assert status["nextSummer"] >= 3
+    assert "SummerAdded" in job.events()
+    assert result(job, "digits-worker-0") == reference
+
+
+def test_summers_killed_without_a_word(quick: Cluster, namespace: str, reference: tuple[str, float]) -> None:
+    job = apply_file(quick, EXAMPLES / "digits.yaml", namespace, "digits")
+    in_epoch(job, 2)
+    for name in job.pods("summer"):
+        job.kubectl("delete", "pod", name, "--wait=false", "--grace-period=0", "--force")
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert job.status()["attempt"] == 0
+    assert result(job, "digits-worker-0") == reference
+
+
+def endless(namespace: str) -> dict[str, Any]:
+    """The digits example without end; two of its six machines are free for summers."""
+    job: dict[str, Any] = yaml.safe_load((EXAMPLES / "digits.yaml").read_text())
+    job["metadata"]["namespace"] = namespace
+    container = job["spec"]["workers"]["template"]["spec"]["containers"][0]
+    container["command"] = ["python3", "/examples/digits/train.py", "--epochs", "100000"]
+    return job
+
+
+def load(cluster: Cluster, node: str, namespace: str) -> dict[str, Any]:
+    """Owners who ask for nearly all that a machine has left; there is room for the summer's own request beside them."""
+    asked = room_but_for_summers(cluster, node, namespace) - 10
+    owners = pod("owners", ["sleep", "100000"], namespace=namespace)
+    owners["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+    owners["spec"]["containers"][0]["resources"] = {"requests": {"cpu": f"{asked}m"}}
+    return owners
+
+
+@pytest.fixture(scope="module")
+def measured(gleaner: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    prometheus = Prometheus(gleaner, tmp_path_factory.mktemp("prometheus"))
+    try:
+        install(gleaner, MEASURED)
+        yield prometheus
+        install(gleaner)
+    finally:
+        prometheus.stop()
+
+
+def test_a_summer_leaves_a_loaded_machine_and_returns(gleaner: Cluster, measured: Prometheus, namespace: str) -> None:
+    gleaner.apply(endless(namespace))
+    job = Job(gleaner, "digits", namespace)
+    job.wait_phase("Running")
+
+    def seen(condition: Any) -> Any:
+        def looks() -> bool:
+            measured.discover()  # pods come and go
+            return bool(condition())
+
+        return looks
+
+    both = seen(lambda: len(job.planned_summers()) == 2 and "" not in summer_nodes(job))
+    wait_until("two summers are planned with", both, LONG)
+    wait_until("the autoscaler looks", seen(lambda: job.status()["summers"].get("reason") == "AtMaximum"), LONG)
+    node = summer_nodes(job)[0]
+    began = time.monotonic()
+    gleaner.apply(load(gleaner, node, namespace))
+    wait_until("its summer leaves", lambda: node not in summer_nodes(job), SECONDS_TO_LEAVE)
+    print(f"left {node} after {time.monotonic() - began:.1f} s")
+    assert "OwnersNeedIt" in job.status()["summers"]["lastChange"]
+    assert "SummerRemoved" in job.events()
+    explained = json.loads(
+        gleaner.run(str(BUILD / "bin" / "gleaner"), "explain", "digits", "-n", namespace, "-o", "json").stdout
+    )
+    assert explained["autoscaler"]["wanted"] == 1
+
+    job.kubectl("delete", "pod", "owners", "--grace-period=0", "--force")
+    began = time.monotonic()
+    wait_until("it returns", seen(lambda: node in summer_nodes(job)), LONG)
+    print(f"back on {node} after {time.monotonic() - began:.1f} s")
+    wait_until("and takes part", seen(lambda: len(job.planned_summers()) == 2))
+    status = job.status()
+    assert (status["attempt"], status["restarts"], status["phase"]) == (0, 0, "Running")
+    change = status["summers"]["lastChange"]
+    assert "WorthIt" in change and "of which wait for sums" in change, "by what Prometheus says"
+
+    measured.stop()
+    time.sleep(STALE)
+    assert len(job.planned_summers()) == 2 and job.status()["summers"]["lastChange"] == change, "it holds"
+    assert job.phase() == "Running"
+    job.delete()

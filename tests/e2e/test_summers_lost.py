@@ -1,0 +1,76 @@
+"""Summers that a cluster takes away under a running job: with their machine, and for a pod of higher priority."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from digits import EXAMPLES, LONG, in_epoch, result
+from lab.cluster import Cluster
+from lab.pods import pod
+from product import SYSTEM, Job, apply_file, leader, room_but_for_summers, wait_until
+
+
+def machines(pods: dict[str, Any]) -> dict[str, str]:
+    return {name: each["spec"].get("nodeName", "") for name, each in pods.items()}
+
+
+def in_training(cluster: Cluster, namespace: str) -> Job:
+    """The digits example, in its second epoch, with both of its summers."""
+    job = apply_file(cluster, EXAMPLES / "digits.yaml", namespace, "digits")
+    in_epoch(job, 2)
+    wait_until("both summers take part", lambda: len(job.planned_summers()) == 2, LONG)
+    return job
+
+
+def ends_well(job: Job, workers: dict[str, Any], reference: tuple[str, float]) -> None:
+    """The same workers, in their first attempt, come to the bits that one process comes to."""
+    job.wait_phase("Succeeded", seconds=LONG)
+    assert {name: each["metadata"]["uid"] for name, each in job.pods().items()} == {
+        name: each["metadata"]["uid"] for name, each in workers.items()
+    }
+    assert (job.status()["attempt"], job.status()["restarts"]) == (0, 0)
+    assert result(job, "digits-worker-0") == reference
+
+
+def leading_machine(cluster: Cluster) -> str:
+    return str(cluster.get("pod", leader(cluster).split("_")[0], SYSTEM)["spec"]["nodeName"])
+
+
+def test_a_summers_machine_without_power(gleaner: Cluster, namespace: str, reference: tuple[str, float]) -> None:
+    job = in_training(gleaner, namespace)
+    workers, where = job.pods(), machines(job.pods("summer"))
+    # One without the coordinator, where there is a choice: its loss is another test's.
+    away = leading_machine(gleaner)
+    name, node = sorted(where.items(), key=lambda each: each[1] == away)[0]
+    member = name.removeprefix("digits-")
+    gleaner.ask("node-off", node)
+    try:
+        wait_until("the plan does without it", lambda: member not in job.planned_summers())
+        assert job.phase() == "Running", "while the training goes on"
+        ends_well(job, workers, reference)
+    finally:
+        gleaner.ask("node-on", node)
+        gleaner.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=60s")
+
+
+def test_a_summer_gives_way_to_a_pod_of_higher_priority(
+    gleaner: Cluster, namespace: str, reference: tuple[str, float]
+) -> None:
+    job = in_training(gleaner, namespace)
+    workers = job.pods()
+    name, node = sorted(machines(job.pods("summer")).items())[0]
+    member = name.removeprefix("digits-")
+    owners = pod("owners", ["sleep", "100000"], namespace=namespace)
+    owners["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+    asked = {"cpu": f"{room_but_for_summers(gleaner, node, namespace)}m"}
+    owners["spec"]["containers"][0]["resources"] = {"requests": asked}
+    gleaner.apply(owners)
+    try:
+        wait_until("the plan does without it", lambda: member not in job.planned_summers())
+        of_it = f"involvedObject.name={name}"
+        assert "Preempted" in job.kubectl("get", "events", "--field-selector", of_it, "-o", "jsonpath={..reason}")
+        wait_until("its machine is its owners'", lambda: machines(job.pods("summer")).get(name) is None)
+        job.kubectl("wait", "--for=condition=Ready", "pod/owners", "--timeout=60s")
+        ends_well(job, workers, reference)
+    finally:
+        job.kubectl("delete", "pod", "owners", "--grace-period=0", "--force")
