@@ -12,8 +12,35 @@ constexpr std::align_val_t kPage{4096};
 }  // namespace
 
 Buffer Buffer::borrow(MutableBytes memory) {
-  auto* block = new Block{memory.data(), memory.size(), 0, nullptr};
+  auto* block = new Block{.memory = memory.data(), .capacity = memory.size()};
   return Buffer(block, memory);
+}
+
+Buffer Buffer::borrow_lasting(MutableBytes memory) {
+  Buffer buffer = borrow(memory);
+  buffer.block_->lasting = true;
+  return buffer;
+}
+
+Attachment* Buffer::attachment(uint64_t owner) const {
+  if (block_ == nullptr) return nullptr;
+  Attachment* found = block_->attachments.get();
+  while (found != nullptr && found->owner() != owner) found = found->next_.get();
+  return found;
+}
+
+void Buffer::attach(std::unique_ptr<Attachment> attachment) const {
+  assert(block_ != nullptr && this->attachment(attachment->owner()) == nullptr);
+  attachment->block_ = block_;
+  attachment->next_ = std::move(block_->attachments);
+  block_->attachments = std::move(attachment);
+}
+
+void Attachment::remove() {
+  std::unique_ptr<Attachment>* link = &block_->attachments;
+  while (link->get() != this) link = &(*link)->next_;
+  const std::unique_ptr<Attachment> self = std::move(*link);
+  *link = std::move(self->next_);
 }
 
 Buffer Buffer::slice(size_t offset, size_t size) const {
@@ -37,6 +64,7 @@ BufferPool::~BufferPool() {
   assert(bytes_in_use_ == 0);
   for (auto& blocks : free_) {
     for (Buffer::Block* block : blocks) {
+      block->attachments.reset();  // they may be about the memory
       ::operator delete(block->memory, kPage);
       delete block;
     }
@@ -51,7 +79,7 @@ Buffer BufferPool::take(size_t size) {
   if (blocks.empty()) {
     const size_t capacity = size_t{1} << (size_class + kSmallestClass);
     auto* memory = static_cast<std::byte*>(::operator new(capacity, kPage));
-    blocks.push_back(new Buffer::Block{memory, capacity, 0, this});
+    blocks.push_back(new Buffer::Block{.memory = memory, .capacity = capacity, .pool = this});
     bytes_reserved_ += capacity;
   }
   Buffer::Block* block = blocks.back();

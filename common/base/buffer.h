@@ -19,6 +19,42 @@ namespace gleaner {
 
 class BufferPool;
 
+namespace buffer {
+struct Block;
+}
+
+// What somebody keeps beside a block, and which ends with it, or by remove() before.
+class Attachment {
+ public:
+  // `owner`: whose it is, a number that nobody else uses; a block keeps one of each.
+  explicit Attachment(uint64_t owner) : owner_(owner) {}
+  virtual ~Attachment() = default;
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+
+  void remove();  // deletes this
+  uint64_t owner() const { return owner_; }
+
+ private:
+  friend class Buffer;
+  const uint64_t owner_;
+  buffer::Block* block_ = nullptr;
+  std::unique_ptr<Attachment> next_;
+};
+
+namespace buffer {
+
+struct Block {
+  std::byte* memory = nullptr;
+  size_t capacity = 0;
+  uint32_t references = 0;
+  BufferPool* pool = nullptr;  // null: borrowed
+  bool lasting = false;        // its memory is there for long
+  std::unique_ptr<Attachment> attachments;
+};
+
+}  // namespace buffer
+
 class Buffer {
  public:
   Buffer() = default;
@@ -34,6 +70,9 @@ class Buffer {
 
   // Wraps memory of somebody else, who keeps it alive until sole_owner() of the returned handle. Allocates its block.
   static Buffer borrow(MutableBytes memory);
+  // The same for memory that is there for long, such as a job's: parts of it are slices of this one handle, so that what
+  // is attached to it serves them all.
+  static Buffer borrow_lasting(MutableBytes memory);
 
   MutableBytes bytes() const { return data_; }
   size_t size() const { return data_.size(); }
@@ -45,14 +84,17 @@ class Buffer {
   // True when no other handle shares the block (an empty Buffer: true).
   bool sole_owner() const;
 
+  // All of the block's memory, page aligned where it is of a pool. What is attached to it may use it until it ends.
+  MutableBytes block() const { return block_ == nullptr ? MutableBytes{} : MutableBytes(block_->memory, block_->capacity); }
+  // Whether the block's memory stays for longer than its handles: of a pool, or lasting.
+  bool is_lasting() const { return block_ != nullptr && (block_->pool != nullptr || block_->lasting); }
+  Attachment* attachment(uint64_t owner) const;  // null: none
+  // Needs a block without one of this owner.
+  void attach(std::unique_ptr<Attachment> attachment) const;
+
  private:
   friend class BufferPool;
-  struct Block {
-    std::byte* memory = nullptr;
-    size_t capacity = 0;
-    uint32_t references = 0;
-    BufferPool* pool = nullptr;  // null: borrowed
-  };
+  using Block = buffer::Block;
   Buffer(Block* block, MutableBytes data) : block_(block), data_(data) { retain(); }
   void retain() const {
     if (block_ != nullptr) ++block_->references;
