@@ -13,6 +13,7 @@ find_package(cpprestsdk REQUIRED PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/cm
 find_package(yaml-cpp REQUIRED)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+pkg_check_modules(VERBS REQUIRED IMPORTED_TARGET libibverbs librdmacm)
 if(GLEANER_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include <cstdlib>
+
 #include "common/transport/inproc/transport.h"
+#include "common/transport/rdma/transport.h"
 #include "common/transport/tcp/transport.h"
 
 namespace gleaner::transport {
@@ -47,11 +50,43 @@ class InprocRig : public Rig {
   inproc::Transport server_;
 };
 
+class RdmaRig : public Rig {
+ public:
+  RdmaRig(const Env& env, const Limits& limits, const char* host, bool busy) {
+    rdma::Options options;
+    options.remote = {{limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
+    if (busy) options.busy_poll = absl::Milliseconds(5);
+    client_ = rdma::Transport::create(env, options, &client_end, &job).value();
+    server_ = rdma::Transport::create(env, options, &server_end, &job).value();
+    address = server_->listen({host, 0}).value();
+  }
+  Transport& client() override { return *client_; }
+  Transport& server() override { return *server_; }
+  void poll_both() override {
+    client_->poll(absl::Milliseconds(1));
+    server_->poll(absl::Milliseconds(1));
+  }
+
+ private:
+  std::unique_ptr<rdma::Transport> client_;
+  std::unique_ptr<rdma::Transport> server_;
+};
+
 }  // namespace
 
 std::vector<TransportKind> all_transports() {
-  return {{"tcp", true, [](const Env& env, const Limits& limits) { return std::make_unique<TcpRig>(env, limits); }},
-          {"inproc", false, [](const Env&, const Limits&) { return std::make_unique<InprocRig>(); }}};
+  std::vector<TransportKind> kinds = {
+      {"tcp", true, [](const Env& env, const Limits& limits) { return std::make_unique<TcpRig>(env, limits); }},
+      {"inproc", false, [](const Env&, const Limits&) { return std::make_unique<InprocRig>(); }}};
+  // tests/rdma-lab says what address an RDMA device of its guest has; elsewhere there is none.
+  if (const char* const host = std::getenv("GLEANER_TEST_RDMA_HOST"); host != nullptr) {
+    for (const bool busy : {false, true}) {
+      kinds.push_back({busy ? "rdma_busy" : "rdma", true, [host, busy](const Env& env, const Limits& limits) {
+                         return std::make_unique<RdmaRig>(env, limits, host, busy);
+                       }});
+    }
+  }
+  return kinds;
 }
 
 void End::on_connected(Connection& connection) {

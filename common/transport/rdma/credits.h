@@ -16,7 +16,7 @@ class Credits {
  public:
   // --- Sending.
   bool for_data() const { return free() > kForControl; }
-  bool for_offer() const { return free() > kForControl + 1 && offers_ < kMaxOffers; }
+  bool for_offer() const { return free() > kForControl + 1; }
   bool for_grants() const { return free() > 1; }
   bool for_return() const { return free() > 0; }
   void spend() { --left_; }

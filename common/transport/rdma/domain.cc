@@ -88,6 +88,7 @@ const Region* Domain::region_of(const Buffer& buffer) {
 absl::StatusOr<Buffer> Domain::stage(size_t bytes) {
   Buffer buffer = staging_.take(bytes);
   if (region_of(buffer) == nullptr) {
+    if (Attachment* failed = buffer.attachment(owner_); failed != nullptr) failed->remove();  // later it may work
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory could be registered for a payload of ", bytes, " bytes; see `ulimit -l`"));
   }

@@ -105,7 +105,7 @@ void Transport::flush() {
 }
 
 void Transport::wait(absl::Duration timeout) {
-  const int count = epoll_wait(descriptor(), events_.data(), kEventsPerPoll, to_milliseconds(timeout));
+  const int count = epoll_wait(descriptor(), events_.data(), kEventsPerPoll, to_milliseconds(before_wait(timeout)));
   ready_ = static_cast<size_t>(std::max(count, 0));  // interrupted: nothing
 }
 
@@ -124,6 +124,7 @@ void Transport::poll(absl::Duration timeout) {
     }
   }
   ready_ = 0;
+  take_turn();
   if (ticked) tick();  // after all else: who has said something by now has not been silent
   flush();
   remove_dead();

@@ -33,7 +33,7 @@ class Transport : public transport::Transport {
   void wait(absl::Duration timeout) final;
   void flush() final;
   int descriptor() const final { return epoll_.get(); }
-  bool pending() const final { return !dirty_.empty() || !dead_.empty(); }
+  bool pending() const final { return !dirty_.empty() || !dead_.empty() || has_turn(); }
   void wake() final { waker_->wake(); }
 
   // What follows is for connections, and for what listens.
@@ -62,6 +62,11 @@ class Transport : public transport::Transport {
   Connection* adopt(std::unique_ptr<Connection> connection);
   const std::vector<std::unique_ptr<Connection>>& connections() const { return connections_; }
   virtual void on_tick() {}
+  // For those whose work does not always show as an event. Before each wait: how long it may be, up to `timeout`.
+  virtual absl::Duration before_wait(absl::Duration timeout) { return timeout; }
+  // In each poll(), when events are handled; and whether there is something for it to do.
+  virtual void take_turn() {}
+  virtual bool has_turn() const { return false; }
   // Every connection goes, without callbacks: for destructors of those whose connections need what goes with them.
   void drop_connections();
 

@@ -73,15 +73,6 @@ absl::StatusOr<Descriptor> bind_and_listen(const Target& target, const Address& 
   return socket;
 }
 
-absl::StatusOr<Address> to_address(const sockaddr_storage& storage, socklen_t size) {
-  char host[NI_MAXHOST];
-  char port[NI_MAXSERV];
-  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, host, sizeof(host), port,
-                                sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
-  if (error != 0) return absl::InternalError(gai_strerror(error));
-  return Address{host, static_cast<uint16_t>(std::stoi(port))};
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Target>> resolve(const Address& address) {
@@ -126,6 +117,15 @@ absl::Status connect_outcome(const Descriptor& socket, const std::string& addres
   getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error == 0) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("can't connect to ", address, ": ", std::strerror(error)));
+}
+
+absl::StatusOr<Address> to_address(const sockaddr_storage& storage, socklen_t size) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int error = getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, host, sizeof(host), port,
+                                sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+  if (error != 0) return absl::InternalError(gai_strerror(error));
+  return Address{host, static_cast<uint16_t>(std::stoi(port))};
 }
 
 absl::StatusOr<Address> local_address(const Descriptor& socket) {

@@ -30,6 +30,7 @@ absl::StatusOr<Descriptor> start_connect(const Target& target, const std::string
 // The outcome of start_connect() once the socket is writable.
 absl::Status connect_outcome(const Descriptor& socket, const std::string& address);
 
+absl::StatusOr<Address> to_address(const sockaddr_storage& storage, socklen_t size);
 absl::StatusOr<Address> local_address(const Descriptor& socket);
 std::string peer_address(const Descriptor& socket);  // "a peer that is gone" when it is
 // No waiting for more to send, and no BBR (socket.cc says why).

@@ -1,0 +1,62 @@
+#include "common/transport/rdma/adapter.h"
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/transport/rdma/transport.h"
+
+namespace gleaner::transport::rdma {
+
+Adapter::Adapter(Transport* transport, ibv_context* device, Domain::Allowance* allowance, CompletionChannel channel)
+    : transport_(transport), device_(device), allowance_(allowance), channel_(std::move(channel)) {}
+
+absl::StatusOr<std::unique_ptr<Adapter>> Adapter::create(Transport* transport, ibv_context* device,
+                                                         Domain::Allowance* allowance) {
+  CompletionChannel channel(ibv_create_comp_channel(device));
+  if (channel == nullptr) return verbs_error(errno, "can't make a completion channel");
+  GLN_RETURN_IF_ERROR(set_nonblocking(channel->fd));
+  auto adapter = std::unique_ptr<Adapter>(new Adapter(transport, device, allowance, std::move(channel)));
+  GLN_RETURN_IF_ERROR(transport->watch(EPOLL_CTL_ADD, adapter->channel()->fd, EPOLLIN, adapter.get()));
+  return adapter;
+}
+
+absl::StatusOr<std::shared_ptr<Domain>> Adapter::domain_of(uint64_t job) {
+  std::shared_ptr<Domain>& domain = domains_[job];
+  if (domain == nullptr) {
+    auto made = Domain::create(device_, job, allowance_);
+    if (!made.ok()) {
+      domains_.erase(job);
+      return made.status();
+    }
+    domain = *std::move(made);
+  }
+  return domain;
+}
+
+absl::StatusOr<std::shared_ptr<Domain>> Adapter::nobodys_domain() { return Domain::create(device_, 0, allowance_); }
+
+void Adapter::add_to(uint64_t& registrations, uint64_t& copies) const {
+  for (const auto& [job, domain] : domains_) {
+    registrations += domain->registrations();
+    copies += domain->copies();
+  }
+}
+
+void Adapter::on_events(uint32_t events) {
+  ibv_cq* queue = nullptr;
+  void* link = nullptr;
+  while (ibv_get_cq_event(channel_.get(), &queue, &link) == 0) {
+    ibv_ack_cq_events(queue, 1);
+    transport_->wake_link(static_cast<Link*>(link));
+  }
+  if (errno == EAGAIN && (events & uint32_t{EPOLLERR}) == 0) return;
+  // The device has been taken away: the descriptor would be readable for ever.
+  gone_ = true;
+  transport_->watch(EPOLL_CTL_DEL, channel_->fd, 0, this).IgnoreError();
+  transport_->on_adapter_gone(this);
+}
+
+}  // namespace gleaner::transport::rdma

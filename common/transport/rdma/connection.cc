@@ -1,0 +1,234 @@
+#include "common/transport/rdma/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/transport/rdma/adapter.h"
+#include "common/transport/rdma/transport.h"
+
+namespace gleaner::transport::rdma {
+namespace {
+
+constexpr int kResolveMilliseconds = 2000;  // for each of the two steps of finding the way
+// 4 us times 2^16, and up to as often as the second says: a peer's adapter that does not answer is given up after some
+// seconds. The first is what the adapter makes of it; most wait longer.
+constexpr uint8_t kAckTimeout = 16;
+constexpr uint8_t kRetries = 7;
+// In the connection manager's terms, why it refused.
+constexpr int kNobodyListens = 8;
+constexpr int kByTheUser = 28;
+
+rdma_conn_param parameters_of(const Link& link, const Greeting& greeting) {
+  rdma_conn_param parameters{};
+  parameters.private_data = &greeting;
+  parameters.private_data_len = sizeof(greeting);
+  parameters.retry_count = kRetries;
+  parameters.rnr_retry_count = 1;  // there always is a slot
+  parameters.qp_num = link.number();
+  return parameters;
+}
+
+}  // namespace
+
+Connection::Connection(Transport* transport, CmId id, std::string address, const wire::ServerHandshake& handshake)
+    : remote::Connection(transport, std::move(address), handshake), transport_(transport), id_(std::move(id)) {
+  id_->context = this;
+}
+
+Connection::Connection(Transport* transport, std::vector<tcp::Target> targets, std::string address,
+                       const ConnectOptions& options, const wire::Nonce& nonce)
+    : remote::Connection(transport, std::move(address), options, nonce),
+      transport_(transport),
+      targets_(std::move(targets)) {
+  std::reverse(targets_.begin(), targets_.end());
+}
+
+Connection::~Connection() {
+  if (link_ != nullptr) transport_->forget_link(link_.get());
+}
+
+Capabilities Connection::capabilities() const {
+  return {.in_process = false, .one_sided = true, .checksums_payload = transport_->rdma_options().checksums};
+}
+
+absl::Status Connection::connect_next() {
+  absl::Status status = absl::UnavailableError(absl::StrCat(peer().address, " has no address"));
+  while (!targets_.empty()) {
+    tcp::Target target = targets_.back();
+    targets_.pop_back();
+    GLN_ASSIGN_OR_RETURN(id_, transport_->make_id(this));
+    port_ = transport_->choose_port(target.address.ss_family);
+    sockaddr* const from = port_ < 0 ? nullptr : transport_->address_of(port_);
+    if (rdma_resolve_addr(id_.get(), from, reinterpret_cast<sockaddr*>(&target.address), kResolveMilliseconds) == 0) {
+      return absl::OkStatus();
+    }
+    status = absl::UnavailableError(
+        absl::StrCat("can't connect to ", peer().address, " over RDMA: ", std::strerror(errno)));
+  }
+  return status;
+}
+
+absl::Status Connection::make_link(uint64_t job, bool is_known) {
+  GLN_ASSIGN_OR_RETURN(adapter_, transport_->adapter_of(id_->verbs));
+  GLN_ASSIGN_OR_RETURN(std::shared_ptr<Domain> domain,
+                       is_known ? adapter_->domain_of(job) : adapter_->nobodys_domain());
+  GLN_ASSIGN_OR_RETURN(link_, Link::create(std::move(domain), adapter_->channel(), this,
+                                           transport_->rdma_options().checksums));
+  link_->connection = this;
+  return absl::OkStatus();
+}
+
+absl::Status Connection::accept(const Greeting& theirs) {
+  const Greeting ours{.job = theirs.job};
+  if (std::memcmp(&ours, &theirs, sizeof(ours)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("this side speaks version ", ours.version,
+                                                   " of Gleaner's protocol over RDMA, and the peer another"));
+  }
+  GLN_RETURN_IF_ERROR(make_link(theirs.job, transport_->knows(theirs.job)));
+  GLN_RETURN_IF_ERROR(link_->make_ready(id_.get()));
+  rdma_conn_param parameters = parameters_of(*link_, ours);
+  if (rdma_accept(id_.get(), &parameters) != 0) return verbs_error(errno, "can't accept a connection");
+  transport_->wake_link(link_.get());
+  return absl::OkStatus();
+}
+
+void Connection::on_event(const rdma_cm_event& event) {
+  if (is_dead()) return;
+  if (event.event == RDMA_CM_EVENT_DISCONNECTED || event.event == RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+    while (take()) {
+    }  // what came before
+    return die(closed_by_peer());
+  }
+  if (event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+    return die(absl::UnavailableError(absl::StrCat("connection to ", peer().address,
+                                                   " broke: its RDMA device was taken away")));
+  }
+  if (phase() == Phase::kConnecting) {
+    absl::Status status = on_dial_event(event);
+    if (!status.ok()) status = next_after(std::move(status));
+    if (!status.ok()) die(std::move(status));
+    return;
+  }
+  if (event.event == RDMA_CM_EVENT_CONNECT_ERROR || event.event == RDMA_CM_EVENT_UNREACHABLE) {
+    die(absl::UnavailableError(absl::StrCat("connection to ", peer().address, " could not be made")));
+  }
+}
+
+// To the next of its addresses; without one, `why`.
+absl::Status Connection::next_after(absl::Status why) {
+  if (targets_.empty()) return why;
+  if (link_ != nullptr) transport_->forget_link(link_.get());
+  link_.reset();
+  return connect_next();
+}
+
+absl::Status Connection::on_dial_event(const rdma_cm_event& event) {
+  switch (event.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (rdma_resolve_route(id_.get(), kResolveMilliseconds) == 0) return absl::OkStatus();
+      return verbs_error(errno, absl::StrCat("can't find the way to ", peer().address));
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      return ask();
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      return establish(event);
+    case RDMA_CM_EVENT_ADDR_ERROR:
+      return absl::UnavailableError(
+          absl::StrCat("can't connect to ", peer().address, ": no RDMA device leads there, or nobody answers"));
+    case RDMA_CM_EVENT_REJECTED:
+      return refused(event);
+    default:
+      return absl::UnavailableError(
+          absl::StrCat("can't connect to ", peer().address, " over RDMA: ", rdma_event_str(event.event)));
+  }
+}
+
+absl::Status Connection::ask() {
+  GLN_RETURN_IF_ERROR(make_link(peer().job, true));
+  const uint8_t timeout = kAckTimeout;
+  rdma_set_option(id_.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, const_cast<uint8_t*>(&timeout),
+                  sizeof(timeout));
+  const Greeting greeting{.job = peer().job};
+  rdma_conn_param parameters = parameters_of(*link_, greeting);
+  if (rdma_connect(id_.get(), &parameters) == 0) return absl::OkStatus();
+  return verbs_error(errno, absl::StrCat("can't connect to ", peer().address));
+}
+
+absl::Status Connection::establish(const rdma_cm_event& event) {
+  Greeting theirs;
+  if (event.param.conn.private_data_len < sizeof(theirs)) return absl::InvalidArgumentError("a peer without a greeting");
+  std::memcpy(&theirs, event.param.conn.private_data, sizeof(theirs));
+  const Greeting ours{.job = peer().job};
+  if (std::memcmp(&ours, &theirs, sizeof(ours)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(peer().address, " greets as another protocol or version does"));
+  }
+  GLN_RETURN_IF_ERROR(link_->make_ready(id_.get()));
+  if (rdma_establish(id_.get()) != 0) return verbs_error(errno, absl::StrCat("can't connect to ", peer().address));
+  transport_->wake_link(link_.get());
+  connected();
+  return absl::OkStatus();
+}
+
+absl::Status Connection::refused(const rdma_cm_event& event) const {
+  const std::string what = absl::StrCat("can't connect to ", peer().address, " over RDMA: ");
+  if (event.status == kNobodyListens) return absl::UnavailableError(absl::StrCat(what, "nobody listens there"));
+  if (event.status == kByTheUser && event.param.conn.private_data_len > 0) {
+    const auto* text = static_cast<const char*>(event.param.conn.private_data);
+    const size_t size = strnlen(text, event.param.conn.private_data_len);
+    return absl::UnavailableError(
+        absl::StrCat(what, wire::reject_message(std::as_bytes(std::span(text, size)))));
+  }
+  return absl::UnavailableError(absl::StrCat(what, "refused with status ", event.status));
+}
+
+void Connection::push(const wire::Header& header, Buffer payload) {
+  if (link_ != nullptr) link_->push(header, std::move(payload));
+}
+
+absl::Status Connection::write() {
+  if (link_ == nullptr) return absl::OkStatus();
+  const absl::Status status = link_->write();
+  if (status.ok()) return status;
+  return absl::UnavailableError(absl::StrCat("connection to ", peer().address, " broke: ", status.message()));
+}
+
+bool Connection::take() {
+  if (link_ == nullptr || is_dead()) return false;
+  Link& link = *link_;
+  const absl::StatusOr<bool> more = link.read();
+  if (is_dead()) return false;  // closed by what came
+  if (link.heard()) heard();
+  if (!more.ok()) {
+    if (absl::IsUnavailable(more.status())) {
+      die(absl::UnavailableError(absl::StrCat("connection to ", peer().address, " broke: ", more.status().message())));
+    } else {
+      refuse(more.status());
+    }
+    return false;
+  }
+  transport_->mark_dirty(this);  // there may be room, grants or slots to tell of now
+  return *more;
+}
+
+void Connection::read() { take(); }
+
+void Connection::on_proven() {
+  if (peer().job != link_->domain().job()) {
+    return refuse(absl::PermissionDeniedError("it asked for the connection as a member of another job"));
+  }
+  absl::Status status = link_->trust();
+  if (!status.ok()) return die(std::move(status));
+  come_up();
+}
+
+void Connection::let_go() {
+  if (link_ == nullptr) return;
+  link_->forget_user();
+  link_->connection = nullptr;
+  transport_->linger(std::move(id_), std::move(link_));
+}
+
+}  // namespace gleaner::transport::rdma

@@ -1,0 +1,111 @@
+// Frames over RDMA: reliable connections of InfiniBand or RoCE adapters. docs/rdma.md says how.
+//
+// Connections are made by the connection manager (librdmacm) to the host and port that tcp would use; its ports are a
+// space of their own. Large payloads are written straight from the sender's buffer into the one that the receiver's
+// handler gave, both registered once. Destroying the transport closes everything without callbacks, and gives what was
+// closed before some 100 ms to reach its peer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/transport/rdma/adapter.h"
+#include "common/transport/rdma/connection.h"
+#include "common/transport/rdma/device.h"
+#include "common/transport/remote/transport.h"
+
+namespace gleaner::transport::rdma {
+
+struct Options {
+  remote::Options remote;
+  std::vector<DeviceChoice> devices;  // none: any that is there, as the system routes
+  // So long after the last that came, completions are looked for without sleeping. Takes a whole core meanwhile.
+  absl::Duration busy_poll = absl::ZeroDuration();
+  // Payloads that are written, too, carry a checksum. Adapters check every packet; this adds the way between adapter and
+  // memory.
+  bool checksums = false;
+  size_t registrations_allowed = SIZE_MAX;  // then they fail; for tests
+};
+
+// What its connections did so far.
+struct Counters {
+  uint64_t registrations = 0;  // of memory, as the adapters count it
+  uint64_t copies = 0;         // payloads that had to be copied, since their memory could not be registered
+};
+
+class Transport : public remote::Transport {
+ public:
+  // `handler` and `jobs` outlive it. `jobs` is asked at each handshake. Errors are usable_ports()'s: there is no adapter
+  // that can be used, which the caller may answer by another transport.
+  static absl::StatusOr<std::unique_ptr<Transport>> create(const Env& env, const Options& options, Handler* handler,
+                                                           const wire::JobSecrets* jobs);
+  ~Transport() override;
+
+  // May be called for several addresses.
+  absl::StatusOr<Address> listen(const Address& address) override;
+  absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
+
+  const std::vector<Port>& ports() const { return ports_; }
+  Counters counters() const;
+
+  // What follows is for connections and adapters.
+  const Options& rdma_options() const { return options_; }
+  bool knows(uint64_t job) const { return jobs_ != nullptr && jobs_->find(job) != nullptr; }
+  absl::StatusOr<CmId> make_id(void* context);
+  absl::StatusOr<Adapter*> adapter_of(ibv_context* device);
+  // Which of ports() a connection shall leave by: the one with the least to do for its bandwidth; -1: the system's choice.
+  int choose_port(int family) const;
+  sockaddr* address_of(int port) { return reinterpret_cast<sockaddr*>(&ports_[static_cast<size_t>(port)].address); }
+  void wake_link(Link* link);    // it may have completions
+  void forget_link(Link* link);  // it goes
+  // A connection is over; what it has sent may still be on the way.
+  void linger(CmId id, std::unique_ptr<Link> link);
+  void on_adapter_gone(Adapter* adapter);
+
+ private:
+  struct Lingering {
+    CmId id;
+    std::unique_ptr<Link> link;
+    absl::Duration until;
+  };
+  // Of the connection manager.
+  class Events : public remote::Source {
+   public:
+    explicit Events(Transport* transport) : transport_(transport) {}
+    void on_events(uint32_t events) override;
+
+   private:
+    Transport* const transport_;
+  };
+
+  Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs,
+            std::vector<Port> ports, EventChannel events);
+  absl::Duration before_wait(absl::Duration timeout) override;
+  void take_turn() override;
+  bool has_turn() const override { return !awake_.empty(); }
+  void on_tick() override;
+  void on_event(const rdma_cm_event& event);
+  void on_request(const rdma_cm_event& event);
+  absl::Status check_device(const rdma_cm_id* id) const;
+  void take(Link* link);
+  bool spin(absl::Duration until);
+  void let_sleep(size_t index);
+  void bury_lingering();
+  void drain();
+
+  const Options options_;
+  const wire::JobSecrets* const jobs_;
+  std::vector<Port> ports_;
+  Domain::Allowance allowance_;
+  EventChannel events_;  // outlives all that it tells of
+  Events on_events_{this};
+  std::vector<std::unique_ptr<Adapter>> adapters_;
+  std::vector<CmId> listeners_;
+  std::vector<Lingering> lingering_;
+  std::vector<Link*> awake_;
+  absl::Duration last_came_;
+};
+
+}  // namespace gleaner::transport::rdma
