@@ -1,0 +1,159 @@
+// Frames from one thread to another over tcp or rdma, for some seconds: what tests/bench/rdma/figures compares.
+//   rdma_stream TRANSPORT HOST BYTES SECONDS [echo] [checksums] [busy] [unaligned]
+// Prints, as JSON: frames, seconds, bytes_per_second, machine_seconds (processor time that the whole machine spent, the
+// kernel's threads included), round_trip_us (with echo: the median, one frame at a time).
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <unistd.h>
+
+#include "common/base/env.h"
+#include "common/transport/rdma/transport.h"
+#include "common/transport/tcp/transport.h"
+
+namespace gleaner::transport {
+namespace {
+
+constexpr uint64_t kJob = 7;
+constexpr size_t kWindowBytes = 8 << 20;  // queued at most
+
+struct OneJob : wire::JobSecrets {
+  wire::Secret secret{1};
+  const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
+};
+
+struct End : Handler {
+  void on_connected(Connection& connection) override { up = &connection; }
+  absl::StatusOr<Buffer> on_header(Connection&, const wire::Header& header) override {
+    if (shift == 0) return pool.take(header.payload_bytes);
+    return pool.take(header.payload_bytes + shift).slice(shift, header.payload_bytes);
+  }
+  void on_frame(Connection& connection, const wire::Header& header, Buffer payload) override {
+    if (echo) {
+      wire::Header back = header;
+      back.payload_crc = 0;
+      connection.send(back, std::move(payload));
+    }
+    ++frames;
+  }
+  void on_closed(Connection&, const absl::Status& status) override {
+    std::fprintf(stderr, "closed: %s\n", status.ToString().c_str());
+    std::exit(1);
+  }
+
+  BufferPool pool;
+  bool echo = false;
+  size_t shift = 0;  // of the payload from the page's begin
+  Connection* up = nullptr;
+  std::atomic<uint64_t> frames{0};
+};
+
+// Of all processors, since boot.
+double machine_seconds() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0;
+  file >> name >> user >> nice >> system >> idle >> wait >> irq >> soft;
+  return (user + nice + system + irq + soft) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+struct Wanted {
+  std::string transport;
+  std::string host;
+  size_t bytes = 0;
+  double seconds = 0;
+  std::set<std::string> flags;
+};
+
+std::unique_ptr<Transport> make(const Env& env, const Wanted& wanted, Handler* handler, const wire::JobSecrets* jobs) {
+  if (wanted.transport == "tcp") return tcp::Transport::create(env, {}, handler, jobs).value();
+  rdma::Options options;
+  options.checksums = wanted.flags.contains("checksums");
+  if (wanted.flags.contains("busy")) options.busy_poll = absl::Milliseconds(2);
+  return rdma::Transport::create(env, options, handler, jobs).value();
+}
+
+void run(const Wanted& wanted) {
+  const SystemEnv system(LogOptions{"stream", LogLevel::kWarning});
+  const Clock& clock = *system.env().clock;
+  const bool echo = wanted.flags.contains("echo");
+  OneJob job;
+  End server_end, client_end;
+  server_end.echo = echo;
+  if (wanted.flags.contains("unaligned")) server_end.shift = client_end.shift = 20;
+  const auto server = make(system.env(), wanted, &server_end, &job);
+  const auto client = make(system.env(), wanted, &client_end, &job);
+  const Address address = server->listen({wanted.host, 0}).value();
+  std::atomic<bool> stop{false};
+  std::thread thread([&] {
+    while (!stop) server->poll(absl::Milliseconds(100));
+  });
+  (void)client->connect(address, {.job = kJob, .member = 1, .secret = job.secret}).value();
+  while (client_end.up == nullptr) client->poll(absl::Milliseconds(10));
+
+  wire::Header header;
+  header.type = wire::FrameType::kPush;
+  header.job = kJob;
+  header.payload_bytes = static_cast<uint32_t>(wanted.bytes);
+  const size_t depth = echo ? 1 : std::max<size_t>(2, kWindowBytes / wanted.bytes);
+  std::vector<Buffer> payloads;  // several, as a job has
+  for (size_t i = 0; i < std::min<size_t>(depth, 16); ++i) payloads.push_back(client_end.on_header(*client_end.up, header).value());
+  std::vector<double> trips;
+  uint64_t sent = 0;
+  uint64_t warm_frames = 0;
+  absl::Duration begin;
+  double machine = 0;
+  const auto send_until = [&](absl::Duration until) {
+    while (clock.since_start() < until) {
+      const absl::Duration left = clock.since_start();
+      while (sent - server_end.frames < depth) client_end.up->send(header, payloads[sent++ % payloads.size()]);
+      const uint64_t arrived = client_end.frames;
+      do {
+        client->poll(absl::Milliseconds(1));
+      } while (echo && client_end.frames == arrived);
+      if (echo) trips.push_back(absl::ToDoubleMicroseconds(clock.since_start() - left));
+    }
+  };
+  send_until(clock.since_start() + absl::Milliseconds(700));
+  trips.clear();
+  warm_frames = server_end.frames;
+  begin = clock.since_start();
+  machine = machine_seconds();
+  send_until(begin + absl::Seconds(wanted.seconds));
+  const uint64_t frames = server_end.frames - warm_frames;
+  const double seconds = absl::ToDoubleSeconds(clock.since_start() - begin);
+  machine = machine_seconds() - machine;
+  double median = 0;
+  if (!trips.empty()) {
+    std::nth_element(trips.begin(), trips.begin() + static_cast<ptrdiff_t>(trips.size() / 2), trips.end());
+    median = trips[trips.size() / 2];
+  }
+  std::printf("{\"frames\": %llu, \"seconds\": %.3f, \"bytes_per_second\": %.0f, \"machine_seconds\": %.2f, "
+              "\"round_trip_us\": %.1f}\n",
+              static_cast<unsigned long long>(frames), seconds,
+              static_cast<double>(frames) * static_cast<double>(wanted.bytes) / seconds, machine, median);
+  stop = true;
+  server->wake();
+  thread.join();
+  std::fflush(stdout);
+  std::_Exit(0);  // what is still on the way does not matter
+}
+
+}  // namespace
+}  // namespace gleaner::transport
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    std::fprintf(stderr, "expected: rdma_stream tcp|rdma HOST BYTES SECONDS [echo] [checksums] [busy] [unaligned]\n");
+    return 2;
+  }
+  gleaner::transport::run({argv[1], argv[2], std::strtoull(argv[3], nullptr, 10), std::atof(argv[4]),
+                           std::set<std::string>(argv + 5, argv + argc)});
+}
