@@ -93,5 +93,57 @@ TEST(BufferTest, ABlockOutlivesTheHandleThatTookIt) {
   EXPECT_EQ(pool.bytes_reserved(), uint64_t{100} << 12);
 }
 
+// Counts how many of it there are.
+class Note : public Attachment {
+ public:
+  Note(uint64_t owner, int* count) : Attachment(owner), count_(count) { ++*count_; }
+  ~Note() override { --*count_; }
+
+ private:
+  int* const count_;
+};
+
+TEST(AttachmentTest, StaysWithTheBlockUntilItEnds) {
+  int notes = 0;
+  {
+    BufferPool pool;
+    {
+      const Buffer buffer = pool.take(5000);
+      EXPECT_EQ(buffer.attachment(1), nullptr);
+      buffer.attach(std::make_unique<Note>(1, &notes));
+      buffer.attach(std::make_unique<Note>(2, &notes));
+      EXPECT_EQ(buffer.block().size(), 8192u);
+      EXPECT_TRUE(buffer.is_lasting());
+    }
+    EXPECT_EQ(notes, 2) << "it outlives the handles";
+    const Buffer again = pool.take(7000).slice(100, 10);
+    ASSERT_NE(again.attachment(1), nullptr);
+    EXPECT_EQ(again.attachment(2)->owner(), 2u);
+    again.attachment(1)->remove();
+    EXPECT_EQ(notes, 1);
+    EXPECT_EQ(again.attachment(1), nullptr);
+    ASSERT_NE(again.attachment(2), nullptr);
+    again.attach(std::make_unique<Note>(1, &notes));
+    again.attachment(2)->remove();
+    EXPECT_NE(again.attachment(1), nullptr);
+  }
+  EXPECT_EQ(notes, 0);
+}
+
+TEST(AttachmentTest, BorrowedMemoryLastsOnlyIfItsOwnerSaysSo) {
+  int notes = 0;
+  std::vector<std::byte> memory(100);
+  {
+    const Buffer lasting = Buffer::borrow_lasting(memory);
+    lasting.slice(10, 20).attach(std::make_unique<Note>(1, &notes));
+    EXPECT_TRUE(lasting.slice(50, 1).is_lasting());
+    EXPECT_NE(lasting.attachment(1), nullptr);
+    EXPECT_EQ(lasting.slice(50, 1).block().data(), memory.data());
+    EXPECT_FALSE(Buffer::borrow(memory).is_lasting());
+    EXPECT_FALSE(Buffer().is_lasting());
+  }
+  EXPECT_EQ(notes, 0);
+}
+
 }  // namespace
 }  // namespace gleaner
