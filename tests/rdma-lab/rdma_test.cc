@@ -1,15 +1,19 @@
 // What only RDMA has to withstand: peers that break its rules, memory that can't be registered, keys, late writes.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "common/transport/rdma/device_memory.h"
 #include "tests/rdma-lab/pair.h"
 #include "tests/rdma-lab/raw_peer.h"
 
@@ -172,6 +176,39 @@ TEST_F(Rdma, ALateWriteDoesNotReachABufferThatHasGoneBack) {
   }
 }
 
+// Memory behind a dma-buf that the kernel makes of a memfd, in place of a GPU's; -1: it does not.
+int udmabuf(size_t bytes) {
+  const int memory = memfd_create("device memory", MFD_ALLOW_SEALING);
+  if (ftruncate(memory, static_cast<off_t>(bytes)) != 0 || fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) != 0) return -1;
+  const int maker = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+  udmabuf_create wanted{};
+  wanted.memfd = static_cast<uint32_t>(memory);
+  wanted.size = bytes;
+  const int made = maker < 0 ? -1 : ioctl(maker, UDMABUF_CREATE, &wanted);
+  close(maker);
+  close(memory);
+  return made;
+}
+
+TEST_F(Rdma, DeviceMemoryIsRegisteredOrClearlyNot) {
+  int count = 0;
+  ibv_device** const devices = ibv_get_device_list(&count);
+  ASSERT_GT(count, 0);
+  const Device device(ibv_open_device(devices[0]));
+  ibv_free_device_list(devices);
+  const ProtectionDomain domain(ibv_alloc_pd(device.get()));
+  const int buffer = udmabuf(1 << 20);
+  ASSERT_GE(buffer, 0) << std::strerror(errno);
+  const absl::Status able = check_device_memory(domain.get());
+  const auto region = register_device_memory(domain.get(), {.descriptor = buffer, .bytes = 1 << 20}, IBV_ACCESS_LOCAL_WRITE);
+  close(buffer);
+  EXPECT_EQ(able.ok(), region.ok()) << region.status() << ": what was found out beforehand holds";
+  if (able.ok()) return;
+  EXPECT_TRUE(absl::IsUnimplemented(able)) << able;
+  EXPECT_TRUE(absl::IsUnimplemented(region.status())) << region.status();
+  EXPECT_THAT(message(region.status()), HasSubstr("takes no dma-buf"));
+}
+
 // --- Peers that break the rules. Each is on a thread of its own, while this one polls the server.
 
 class RdmaRaw : public Rdma {
@@ -232,7 +269,9 @@ TEST_F(RdmaRaw, AnUnknownJobIsRefused) {
   other.job = 99;
   with_peer(other, [&](RawPeer& peer) {
     ASSERT_TRUE(peer.connected());
-    peer.send_frame(wire::ClientHandshake(99, 3, {}, wire::Nonce{4}).hello());
+    wire::ClientHandshake client(99, 3, pair_->job.secret, wire::Nonce{4});
+    peer.send_frame(client.hello());
+    for (const wire::HandshakeFrame& frame : answer(client, peer.receive())) peer.send_frame(frame);
     const std::vector<std::byte> got = peer.receive();
     ASSERT_GE(got.size(), wire::kHeaderBytes);
     EXPECT_EQ(wire::decode_header(ConstBytes(got).first<wire::kHeaderBytes>())->type, wire::FrameType::kReject);
