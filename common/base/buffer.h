@@ -70,8 +70,8 @@ class Buffer {
 
   // Wraps memory of somebody else, who keeps it alive until sole_owner() of the returned handle. Allocates its block.
   static Buffer borrow(MutableBytes memory);
-  // The same for memory that is there for long, such as a job's: parts of it are slices of this one handle, so that what
-  // is attached to it serves them all.
+  // The same for memory that is there for long, such as a job's: parts of it are slices of this one handle, so that
+  // what is attached to it serves them all.
   static Buffer borrow_lasting(MutableBytes memory);
 
   MutableBytes bytes() const { return data_; }
@@ -85,7 +85,9 @@ class Buffer {
   bool sole_owner() const;
 
   // All of the block's memory, page aligned where it is of a pool. What is attached to it may use it until it ends.
-  MutableBytes block() const { return block_ == nullptr ? MutableBytes{} : MutableBytes(block_->memory, block_->capacity); }
+  MutableBytes block() const {
+    return block_ == nullptr ? MutableBytes{} : MutableBytes(block_->memory, block_->capacity);
+  }
   // Whether the block's memory stays for longer than its handles: of a pool, or lasting.
   bool is_lasting() const { return block_ != nullptr && (block_->pool != nullptr || block_->lasting); }
   Attachment* attachment(uint64_t owner) const;  // null: none

@@ -1,7 +1,7 @@
 // What happens to connections over RDMA: killed peers, interfaces that go down, devices that go, packets that get lost.
 // As root of a guest of its own only (tests/rdma-lab/lab).
-#include <gmock/gmock.h>
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -138,7 +138,8 @@ TEST_F(RdmaFault, AReceiverIsKilledWhileItIsWrittenTo) {
   BufferPool pool;
   End end;
   auto client = Transport::create(system_.env(), options_, &end, nullptr).value();
-  ASSERT_TRUE(client->connect({lab_host(), port}, {.job = kJob, .member = 3, .secret = job_.secret, .patience = kShort}).ok());
+  ASSERT_TRUE(
+      client->connect({lab_host(), port}, {.job = kJob, .member = 3, .secret = job_.secret, .patience = kShort}).ok());
   ASSERT_TRUE(poll_until(*client, [&] { return end.connections.size() == 1; }));
   for (uint64_t step = 0; step < 16; ++step) send_next(*end.connections[0], pool, step);
   ASSERT_TRUE(poll_until(*client, [&] { return end.connections[0]->queued_bytes() < 12 * kBytes; }));
@@ -158,7 +159,12 @@ class RdmaLink : public RdmaFault, public ::testing::WithParamInterface<std::str
     auto client = Transport::create(system_.env(), options_, &client_end, nullptr).value();
     auto server = Transport::create(system_.env(), options_, &end, &job_).value();
     const Address address = server->listen({lab_host(), 0}).value();
-    ASSERT_TRUE(client->connect(address, {.job = kJob, .member = 3, .secret = job_.secret, .timeout = absl::Seconds(20), .patience = kShort}).ok());
+    ASSERT_TRUE(
+        client
+            ->connect(
+                address,
+                {.job = kJob, .member = 3, .secret = job_.secret, .timeout = absl::Seconds(20), .patience = kShort})
+            .ok());
     uint64_t step = 0;
     bool done = false;
     const absl::Time begin = absl::Now();
@@ -183,8 +189,7 @@ class RdmaLink : public RdmaFault, public ::testing::WithParamInterface<std::str
 TEST_P(RdmaLink, GoesDownWhileItIsWrittenOver) {
   push_until_closed("ip link set " + GetParam() + " down");
   End end;
-  const auto refused =
-      Transport::create(system_.env(), {.devices = {{.device = "rxe_" + GetParam()}}}, &end, nullptr);
+  const auto refused = Transport::create(system_.env(), {.devices = {{.device = "rxe_" + GetParam()}}}, &end, nullptr);
   EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("port 1 of rxe_" + GetParam())) << "says what is down";
 }
@@ -233,7 +238,8 @@ TEST_F(RdmaFault, NothingOfTheAdapterIsLeftBehind) {
         }
         if (i == 1) {
           client->close(absl::AbortedError("enough"));
-          ASSERT_TRUE(pair.poll_until([&] { return !pair.client_end.closed.empty() && !pair.server_end.closed.empty(); }));
+          ASSERT_TRUE(
+              pair.poll_until([&] { return !pair.client_end.closed.empty() && !pair.server_end.closed.empty(); }));
         }
       }
       pair.job.secret = {9};
@@ -262,7 +268,8 @@ class RdmaNetem : public ::testing::TestWithParam<std::tuple<Weather, std::strin
 
 TEST_P(RdmaNetem, EveryFrameComesWholeAndOnce) {
   const auto& [weather, transport] = GetParam();
-  for (const char* device : {"near", "far"}) run(absl::StrCat("tc qdisc add dev ", device, " root netem ", weather.netem));
+  for (const char* device : {"near", "far"})
+    run(absl::StrCat("tc qdisc add dev ", device, " root netem ", weather.netem));
   const SystemEnv system(LogOptions{"test", LogLevel::kOff});
   OneJob job;
   Checking server_end, client_end;
@@ -274,7 +281,8 @@ TEST_P(RdmaNetem, EveryFrameComesWholeAndOnce) {
   const auto server = make(&server_end);
   const auto client = make(&client_end);
   const Address address = server->listen({lab_host(), 0}).value();
-  ASSERT_TRUE(client->connect(address, {.job = kJob, .member = 3, .secret = job.secret, .timeout = absl::Seconds(20)}).ok());
+  ASSERT_TRUE(
+      client->connect(address, {.job = kJob, .member = 3, .secret = job.secret, .timeout = absl::Seconds(20)}).ok());
   const absl::Time limit = absl::Now() + absl::Seconds(60);
   const auto poll_until = [&](auto done) {
     while (!done() && absl::Now() < limit) {

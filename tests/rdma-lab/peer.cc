@@ -90,6 +90,4 @@ int run(const std::string& what, int count, char** arguments) {
 }  // namespace
 }  // namespace gleaner::transport::rdma
 
-int main(int argc, char** argv) {
-  return gleaner::transport::rdma::run(argc > 1 ? argv[1] : "", argc - 2, argv + 2);
-}
+int main(int argc, char** argv) { return gleaner::transport::rdma::run(argc > 1 ? argv[1] : "", argc - 2, argv + 2); }

@@ -120,7 +120,9 @@ TEST_F(Rdma, ABufferThatCanNotBeRegisteredIsCopiedTo) {
   std::vector<std::byte> elsewhere(300'000);
   class Placing : public End {
    public:
-    absl::StatusOr<Buffer> on_header(transport::Connection&, const wire::Header&) override { return Buffer::borrow(*place); }
+    absl::StatusOr<Buffer> on_header(transport::Connection&, const wire::Header&) override {
+      return Buffer::borrow(*place);
+    }
     std::vector<std::byte>* place = nullptr;
   };
   Placing end;
@@ -200,7 +202,8 @@ TEST_F(Rdma, DeviceMemoryIsRegisteredOrClearlyNot) {
   const int buffer = udmabuf(1 << 20);
   ASSERT_GE(buffer, 0) << std::strerror(errno);
   const absl::Status able = check_device_memory(domain.get());
-  const auto region = register_device_memory(domain.get(), {.descriptor = buffer, .bytes = 1 << 20}, IBV_ACCESS_LOCAL_WRITE);
+  const auto region =
+      register_device_memory(domain.get(), {.descriptor = buffer, .bytes = 1 << 20}, IBV_ACCESS_LOCAL_WRITE);
   close(buffer);
   EXPECT_EQ(able.ok(), region.ok()) << region.status() << ": what was found out beforehand holds";
   if (able.ok()) return;

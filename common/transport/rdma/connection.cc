@@ -49,6 +49,7 @@ Connection::Connection(Transport* transport, std::vector<tcp::Target> targets, s
 
 Connection::~Connection() {
   if (link_ != nullptr) transport_->forget_link(link_.get());
+  if (!failure_.ok()) transport_->forget_failed(this);
 }
 
 Capabilities Connection::capabilities() const {
@@ -66,8 +67,8 @@ absl::Status Connection::connect_next() {
     if (rdma_resolve_addr(id_.get(), from, reinterpret_cast<sockaddr*>(&target.address), kResolveMilliseconds) == 0) {
       return absl::OkStatus();
     }
-    status = absl::UnavailableError(
-        absl::StrCat("can't connect to ", peer().address, " over RDMA: ", std::strerror(errno)));
+    status =
+        absl::UnavailableError(absl::StrCat("can't connect to ", peer().address, " over RDMA: ", std::strerror(errno)));
   }
   return status;
 }
@@ -76,8 +77,8 @@ absl::Status Connection::make_link(uint64_t job, bool is_known) {
   GLN_ASSIGN_OR_RETURN(adapter_, transport_->adapter_of(id_->verbs));
   GLN_ASSIGN_OR_RETURN(std::shared_ptr<Domain> domain,
                        is_known ? adapter_->domain_of(job) : adapter_->nobodys_domain());
-  GLN_ASSIGN_OR_RETURN(link_, Link::create(std::move(domain), adapter_->channel(), this,
-                                           transport_->rdma_options().checksums));
+  GLN_ASSIGN_OR_RETURN(
+      link_, Link::create(std::move(domain), adapter_->channel(), this, transport_->rdma_options().checksums));
   link_->connection = this;
   return absl::OkStatus();
 }
@@ -104,8 +105,8 @@ void Connection::on_event(const rdma_cm_event& event) {
     return die(closed_by_peer());
   }
   if (event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-    return die(absl::UnavailableError(absl::StrCat("connection to ", peer().address,
-                                                   " broke: its RDMA device was taken away")));
+    return die(absl::UnavailableError(
+        absl::StrCat("connection to ", peer().address, " broke: its RDMA device was taken away")));
   }
   if (phase() == Phase::kConnecting) {
     absl::Status status = on_dial_event(event);
@@ -159,7 +160,8 @@ absl::Status Connection::ask() {
 
 absl::Status Connection::establish(const rdma_cm_event& event) {
   Greeting theirs;
-  if (event.param.conn.private_data_len < sizeof(theirs)) return absl::InvalidArgumentError("a peer without a greeting");
+  if (event.param.conn.private_data_len < sizeof(theirs))
+    return absl::InvalidArgumentError("a peer without a greeting");
   std::memcpy(&theirs, event.param.conn.private_data, sizeof(theirs));
   const Greeting ours{.job = peer().job};
   if (std::memcmp(&ours, &theirs, sizeof(ours)) != 0) {
@@ -178,8 +180,7 @@ absl::Status Connection::refused(const rdma_cm_event& event) const {
   if (event.status == kByTheUser && event.param.conn.private_data_len > 0) {
     const auto* text = static_cast<const char*>(event.param.conn.private_data);
     const size_t size = strnlen(text, event.param.conn.private_data_len);
-    return absl::UnavailableError(
-        absl::StrCat(what, wire::reject_message(std::as_bytes(std::span(text, size)))));
+    return absl::UnavailableError(absl::StrCat(what, wire::reject_message(std::as_bytes(std::span(text, size)))));
   }
   return absl::UnavailableError(absl::StrCat(what, "refused with status ", event.status));
 }
@@ -188,11 +189,19 @@ void Connection::push(const wire::Header& header, Buffer payload) {
   if (link_ != nullptr) link_->push(header, std::move(payload));
 }
 
+// It may be another thread that flushes, while ours waits: what goes wrong is dealt with in ours.
 absl::Status Connection::write() {
-  if (link_ == nullptr) return absl::OkStatus();
-  const absl::Status status = link_->write();
-  if (status.ok()) return status;
-  return absl::UnavailableError(absl::StrCat("connection to ", peer().address, " broke: ", status.message()));
+  if (link_ == nullptr || !failure_.ok()) return absl::OkStatus();
+  absl::Status status = link_->write();
+  if (!status.ok()) {
+    failure_ = std::move(status);
+    transport_->note_failed(this);
+  }
+  return absl::OkStatus();
+}
+
+void Connection::give_up() {
+  die(absl::Status(failure_.code(), absl::StrCat("connection to ", peer().address, " broke: ", failure_.message())));
 }
 
 bool Connection::take() {

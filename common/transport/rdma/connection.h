@@ -48,7 +48,7 @@ class Connection : public remote::Connection, private Receiver::User {
   void on_event(const rdma_cm_event& event);
   // Takes what has come. True: there may be more.
   bool take();
-  const Link* link() const { return link_.get(); }
+  void give_up();  // for what went wrong in write()
   const Adapter* adapter() const { return adapter_; }
   int port() const { return port_; }  // of the transport's ports, that it was made from; -1: the system chose
 
@@ -74,6 +74,7 @@ class Connection : public remote::Connection, private Receiver::User {
   std::unique_ptr<Link> link_;
   std::vector<tcp::Target> targets_;  // not tried yet, the next one last
   int port_ = -1;
+  absl::Status failure_;  // of write()
 };
 
 }  // namespace gleaner::transport::rdma

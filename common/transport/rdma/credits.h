@@ -1,9 +1,9 @@
 // How many messages a connection may still send, so that there is always a receive slot for each at the peer. Pure.
 //
-// Each SEND and each WRITE with an immediate takes a slot of the peer's; the peer tells, with whatever it sends, how many
-// it has filled again. The peer keeps a slot while small frames in it wait for a large one before them, so what makes
-// large ones come has slots of its own: an offer reserves the one that its WRITE will take, and grants and plain returns
-// of credits have a few that no frame gets.
+// Each SEND and each WRITE with an immediate takes a slot of the peer's; the peer tells, with whatever it sends, how
+// many it has filled again. The peer keeps a slot while small frames in it wait for a large one before them, so what
+// makes large ones come has slots of its own: an offer reserves the one that its WRITE will take, and grants and plain
+// returns of credits have a few that no frame gets.
 #pragma once
 
 #include <cstdint>

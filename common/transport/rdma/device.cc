@@ -27,20 +27,20 @@ constexpr int kLeastObjects = 16;
 
 struct DeviceList {
   int count = 0;
-  std::unique_ptr<ibv_device*[], Ends<ibv_free_device_list>> devices{ibv_get_device_list(&count)};
+  std::unique_ptr<ibv_device* [], Ends<ibv_free_device_list>> devices { ibv_get_device_list(&count) };
 };
 
 // Lanes times the rate of one, as ibv_port_attr has them.
 uint64_t rate_of(const ibv_port_attr& port) {
   constexpr std::array<std::pair<int, uint64_t>, 4> kWidths = {{{1, 1}, {2, 4}, {4, 8}, {8, 12}}};
   constexpr std::array<std::pair<int, uint64_t>, 8> kSpeeds = {{{1, 2'500'000'000},
-                                                               {2, 5'000'000'000},
-                                                               {4, 10'000'000'000},
-                                                               {8, 10'000'000'000},
-                                                               {16, 14'062'500'000},
-                                                               {32, 25'781'250'000},
-                                                               {64, 53'125'000'000},
-                                                               {128, 106'250'000'000}}};
+                                                                {2, 5'000'000'000},
+                                                                {4, 10'000'000'000},
+                                                                {8, 10'000'000'000},
+                                                                {16, 14'062'500'000},
+                                                                {32, 25'781'250'000},
+                                                                {64, 53'125'000'000},
+                                                                {128, 106'250'000'000}}};
   const auto find = [](const auto& table, int key) {
     const auto found = std::find_if(table.begin(), table.end(), [key](const auto& row) { return row.first == key; });
     return found == table.end() ? uint64_t{1} : found->second;
@@ -83,7 +83,8 @@ absl::StatusOr<ibv_gid_entry> choose_gid(ibv_context* device, const std::string&
   int best_rank = 0;
   for (int i = 0; i < entries; ++i) {
     ibv_gid_entry entry{};
-    if ((wanted >= 0 && i != wanted) || ibv_query_gid_ex(device, port, static_cast<uint32_t>(i), &entry, 0) != 0) continue;
+    if ((wanted >= 0 && i != wanted) || ibv_query_gid_ex(device, port, static_cast<uint32_t>(i), &entry, 0) != 0)
+      continue;
     const int family = address_of(entry.gid).ss_family;
     const int rank = !is_routable(entry) && wanted < 0 ? 0 : family == AF_INET ? 3 : family == AF_INET6 ? 2 : 1;
     if (rank <= best_rank) continue;
@@ -96,14 +97,13 @@ absl::StatusOr<ibv_gid_entry> choose_gid(ibv_context* device, const std::string&
                                                "; `rdma link` and /sys/class/infiniband/", name, "/ports/", port,
                                                "/gids show those it has"));
   }
-  return absl::UnavailableError(absl::StrCat("port ", port, " of ", name,
-                                             " has no RoCE v2 or InfiniBand GID; give its network interface an address"));
+  return absl::UnavailableError(absl::StrCat(
+      "port ", port, " of ", name, " has no RoCE v2 or InfiniBand GID; give its network interface an address"));
 }
 
 absl::Status check_port(const std::string& name, uint8_t port, const ibv_port_attr& attributes) {
   if (attributes.state == IBV_PORT_ACTIVE) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("port ", port, " of ", name, " is ",
-                                             ibv_port_state_str(attributes.state),
+  return absl::UnavailableError(absl::StrCat("port ", port, " of ", name, " is ", ibv_port_state_str(attributes.state),
                                              ", not active; `rdma link` shows it, `ip link` its network interface"));
 }
 
@@ -111,9 +111,9 @@ absl::Status check_limits(ibv_context* device, const std::string& name) {
   ibv_device_attr limits{};
   if (ibv_query_device(device, &limits) != 0) return verbs_error(errno, absl::StrCat("can't ask ", name));
   if (limits.max_qp < kLeastObjects || limits.max_mr < kLeastObjects || limits.max_cq < kLeastObjects) {
-    return absl::ResourceExhaustedError(absl::StrCat(name, " has ", limits.max_qp, " queue pairs, ", limits.max_cq,
-                                                     " completion queues and ", limits.max_mr,
-                                                     " memory regions; at least ", kLeastObjects, " of each are needed"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(name, " has ", limits.max_qp, " queue pairs, ", limits.max_cq, " completion queues and ",
+                     limits.max_mr, " memory regions; at least ", kLeastObjects, " of each are needed"));
   }
   const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(4096, kTrialBytes), &std::free);
   const ProtectionDomain domain(ibv_alloc_pd(device));
@@ -123,10 +123,10 @@ absl::Status check_limits(ibv_context* device, const std::string& name) {
   const int error = errno;
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);
-  return verbs_error(error, absl::StrCat("can't register memory with ", name, " (a process may lock ",
-                                         limit.rlim_cur == RLIM_INFINITY ? "any number of"
-                                                                         : absl::StrCat(limit.rlim_cur).c_str(),
-                                         " bytes; raise `ulimit -l`, best to unlimited)"));
+  return verbs_error(
+      error, absl::StrCat("can't register memory with ", name, " (a process may lock ",
+                          limit.rlim_cur == RLIM_INFINITY ? "any number of" : absl::StrCat(limit.rlim_cur).c_str(),
+                          " bytes; raise `ulimit -l`, best to unlimited)"));
 }
 
 absl::StatusOr<Port> try_port(ibv_context* device, const std::string& name, uint8_t number, int gid_index) {
@@ -182,8 +182,8 @@ absl::StatusOr<std::vector<DeviceChoice>> DeviceChoice::parse(absl::string_view 
     if (parts.size() > 3 || parts[0].empty() ||
         (parts.size() > 1 && (!absl::SimpleAtoi(parts[1], &port) || port < 1 || port > 255)) ||
         (parts.size() > 2 && (!absl::SimpleAtoi(parts[2], &gid) || gid < 0))) {
-      return absl::InvalidArgumentError(absl::StrCat("expected DEVICE, DEVICE:PORT or DEVICE:PORT:GID, such as mlx5_0:1:3; got '",
-                                                     one, "'"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected DEVICE, DEVICE:PORT or DEVICE:PORT:GID, such as mlx5_0:1:3; got '", one, "'"));
     }
     choices.push_back({std::string(parts[0]), static_cast<uint8_t>(port), gid});
   }
@@ -207,10 +207,11 @@ absl::StatusOr<std::vector<Port>> usable_ports(const std::vector<DeviceChoice>& 
   for (int i = 0; i < list.count && choices.empty(); ++i) add(list.devices[static_cast<size_t>(i)], {});
   for (const DeviceChoice& choice : choices) {
     ibv_device** const end = list.devices.get() + list.count;
-    ibv_device** const found = std::find_if(list.devices.get(), end, [&](ibv_device* device) {
-      return choice.device == ibv_get_device_name(device);
-    });
-    if (found == end) return absl::NotFoundError(absl::StrCat("there is no RDMA device '", choice.device, "'; `rdma link` shows those there are"));
+    ibv_device** const found = std::find_if(
+        list.devices.get(), end, [&](ibv_device* device) { return choice.device == ibv_get_device_name(device); });
+    if (found == end)
+      return absl::NotFoundError(
+          absl::StrCat("there is no RDMA device '", choice.device, "'; `rdma link` shows those there are"));
     add(*found, choice);
   }
   if (!ports.empty() && (choices.empty() || why.empty())) return ports;

@@ -29,18 +29,18 @@ struct Port {
   std::string device;
   uint8_t port = 1;
   int gid_index = 0;
-  bool is_ethernet = true;           // RoCE; false: InfiniBand
-  sockaddr_storage address{};        // of the GID; family AF_UNSPEC where it tells none
-  uint64_t bits_per_second = 0;      // of its link
+  bool is_ethernet = true;       // RoCE; false: InfiniBand
+  sockaddr_storage address{};    // of the GID; family AF_UNSPEC where it tells none
+  uint64_t bits_per_second = 0;  // of its link
   uint32_t mtu_bytes = 0;
-  int numa_node = -1;                // the adapter's; -1: not known
+  int numa_node = -1;  // the adapter's; -1: not known
 
   std::string to_string() const;
 };
 
-// Those of `choices`, or all without any. Each has been tried: its port is active, it has the GID asked for, or a RoCE v2
-// or InfiniBand one, and a few pages could be registered. NotFound: no adapter at all. Unavailable, ResourceExhausted:
-// the reasons of all that can't be used. With choices, all of them have to be usable.
+// Those of `choices`, or all without any. Each has been tried: its port is active, it has the GID asked for, or a RoCE
+// v2 or InfiniBand one, and a few pages could be registered. NotFound: no adapter at all. Unavailable,
+// ResourceExhausted: the reasons of all that can't be used. With choices, all of them have to be usable.
 absl::StatusOr<std::vector<Port>> usable_ports(const std::vector<DeviceChoice>& choices);
 
 }  // namespace gleaner::transport::rdma

@@ -10,8 +10,8 @@ namespace {
 
 absl::Status not_supported(ibv_pd* domain, int error) {
   return absl::UnimplementedError(absl::StrCat("device memory can't be registered with ",
-                                               ibv_get_device_name(domain->context->device), ": its driver takes no dma-buf (",
-                                               std::strerror(error), ")"));
+                                               ibv_get_device_name(domain->context->device),
+                                               ": its driver takes no dma-buf (", std::strerror(error), ")"));
 }
 
 bool means_unsupported(int error) { return error == EOPNOTSUPP || error == ENOSYS || error == EPROTONOSUPPORT; }

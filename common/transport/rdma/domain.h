@@ -3,8 +3,8 @@
 // Blocks of buffers are registered on first use and stay so until they end (Attachment), so that a step registers
 // nothing. A domain has one job's connections only, and a key works in its domain alone: no peer of another job can use
 // it, and a peer whose connection has ended has no queue pair left to use it with. (Memory windows would bind keys to
-// single connections; they cost a further message per buffer and peer, and members of one job have to trust each other's
-// numbers anyway.)
+// single connections; they cost a further message per buffer and peer, and members of one job have to trust each
+// other's numbers anyway.)
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class Region : public Attachment {
   uint32_t remote_key() const { return memory_->rkey; }
   uint64_t address() const { return reinterpret_cast<uint64_t>(memory_->addr); }
   uint64_t bytes() const { return memory_->length; }
-  uint32_t index() const { return index_; }      // of those of its domain
-  uint64_t number() const { return number_; }    // no other region has ever had it
+  uint32_t index() const { return index_; }    // of those of its domain
+  uint64_t number() const { return number_; }  // no other region has ever had it
 
  private:
   friend class Domain;
@@ -57,7 +57,8 @@ class Domain {
   ibv_context* device() const { return protection_->context; }
   ibv_pd* get() const { return protection_.get(); }
 
-  // The buffer's block, registered now if it was not; null: it can't be, or it does not stay long enough to be worth it.
+  // The buffer's block, registered now if it was not; null: it can't be, or it does not stay long enough to be worth
+  // it.
   const Region* region_of(const Buffer& buffer);
   // A registered buffer to copy to instead. ResourceExhausted: there is none.
   absl::StatusOr<Buffer> stage(size_t bytes);

@@ -62,8 +62,8 @@ absl::StatusOr<PacketReader::Item> PacketReader::next() {
   if (rest_.size() < sizeof(header)) return absl::InvalidArgumentError("a packet that ends within an item's header");
   std::memcpy(&header, rest_.data(), sizeof(header));
   if (header.bytes != body_size(header.kind, header.bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("a packet with an item of kind ", static_cast<int>(header.kind),
-                                                   " and ", header.bytes, " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a packet with an item of kind ", static_cast<int>(header.kind), " and ", header.bytes, " bytes"));
   }
   if (item_size(header.bytes) > rest_.size()) return absl::InvalidArgumentError("a packet that ends within an item");
   const Item item{header.kind, header.number, rest_.subspan(sizeof(header), header.bytes)};

@@ -93,8 +93,8 @@ absl::Status Receiver::on_frame(uint16_t slot, const PacketReader::Item& item) {
   GLN_ASSIGN_OR_RETURN(const wire::Header header, header_of(item));
   const ConstBytes payload = item.body.subspan(wire::kHeaderBytes);
   if (header.payload_bytes != payload.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("a frame with ", payload.size(), " bytes of payload instead of ",
-                                                   header.payload_bytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a frame with ", payload.size(), " bytes of payload instead of ", header.payload_bytes));
   }
   if (first_ == end_) return hand_on_small(header, payload);
   Arrival& arrival = append();

@@ -1,8 +1,9 @@
 // The receiving half of a connection: slots for packets, and the order of frames.
 //
 // Frames are handed on in the order they were sent in, though payloads of large ones come by WRITE after what was sent
-// behind them: small frames then wait in their slots. Several large ones are on their way at a time, each into the buffer
-// that the user gave for it, and are handed on when their WRITE's immediate value has come: the payload is whole then.
+// behind them: small frames then wait in their slots. Several large ones are on their way at a time, each into the
+// buffer that the user gave for it, and are handed on when their WRITE's immediate value has come: the payload is whole
+// then.
 #pragma once
 
 #include <array>
@@ -52,7 +53,8 @@ class Receiver {
   void clear();
 
  private:
-  // A frame that waits for its turn: a small one in its slot, or a large one whose payload is offered, granted or there.
+  // A frame that waits for its turn: a small one in its slot, or a large one whose payload is offered, granted or
+  // there.
   struct Arrival {
     wire::Header header;
     ConstBytes small;  // payload, in the slot

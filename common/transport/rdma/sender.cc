@@ -196,8 +196,8 @@ absl::Status Sender::add_packets() {
     if (with_data || with_controls) GLN_RETURN_IF_ERROR(fill(packet, with_data));
     const size_t size = packet.finish(credits_->take_owed());
     in_flight_[posted_ % in_flight_.size()] = slot;
-    ibv_send_wr& request = next_request({reinterpret_cast<uint64_t>(slots_.data() + slot * kSlotBytes),
-                                         static_cast<uint32_t>(size), slots_key_});
+    ibv_send_wr& request = next_request(
+        {reinterpret_cast<uint64_t>(slots_.data() + slot * kSlotBytes), static_cast<uint32_t>(size), slots_key_});
     request.opcode = IBV_WR_SEND;
   }
   return absl::OkStatus();

@@ -30,8 +30,8 @@ class Sender {
 
   // Queues a frame. Seals its header.
   void push(const wire::Header& header, Buffer payload);
-  // Answers an offer of the peer's: it may write its payload there. Tells of the region first, if the peer does not know
-  // it.
+  // Answers an offer of the peer's: it may write its payload there. Tells of the region first, if the peer does not
+  // know it.
   void grant(uint16_t offer, const Region& region, uint64_t offset);
 
   // What the peer told; InvalidArgument: nonsense.

@@ -23,7 +23,9 @@ std::string text_of(sockaddr* address) {
   sockaddr_storage storage{};
   const size_t size = address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   std::memcpy(&storage, address, size);
-  return tcp::to_address(storage, static_cast<socklen_t>(size)).value_or(Address{"a peer of unknown address", 0}).to_string();
+  return tcp::to_address(storage, static_cast<socklen_t>(size))
+      .value_or(Address{"a peer of unknown address", 0})
+      .to_string();
 }
 
 void reject(rdma_cm_id* id, absl::string_view why) {
@@ -126,7 +128,8 @@ int Transport::choose_port(int family) const {
     const auto uses = std::count_if(connections().begin(), connections().end(), [i](const auto& connection) {
       return static_cast<const Connection&>(*connection).port() == static_cast<int>(i);
     });
-    const double load = static_cast<double>(uses + 1) / static_cast<double>(std::max<uint64_t>(1, ports_[i].bits_per_second));
+    const double load =
+        static_cast<double>(uses + 1) / static_cast<double>(std::max<uint64_t>(1, ports_[i].bits_per_second));
     if (best >= 0 && load >= least) continue;
     best = static_cast<int>(i);
     least = load;
@@ -149,8 +152,8 @@ void Transport::Events::on_events(uint32_t /*events*/) {
     // Its id can't be destroyed while it is not acknowledged, and what it points to goes with that.
     rdma_cm_event copy = *event;
     std::array<std::byte, 256> data{};
-    const bool has_data = event->event == RDMA_CM_EVENT_CONNECT_REQUEST || event->event == RDMA_CM_EVENT_CONNECT_RESPONSE ||
-                          event->event == RDMA_CM_EVENT_REJECTED;
+    const bool has_data = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
+                          event->event == RDMA_CM_EVENT_CONNECT_RESPONSE || event->event == RDMA_CM_EVENT_REJECTED;
     if (has_data && event->param.conn.private_data != nullptr) {
       std::memcpy(data.data(), event->param.conn.private_data, event->param.conn.private_data_len);
       copy.param.conn.private_data = data.data();
@@ -165,8 +168,8 @@ void Transport::Events::on_events(uint32_t /*events*/) {
 void Transport::on_event(const rdma_cm_event& event) {
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) return on_request(event);
   if (event.id->context != nullptr) static_cast<Connection*>(event.id->context)->on_event(event);
-  const bool is_listener = std::any_of(listeners_.begin(), listeners_.end(),
-                                       [&](const CmId& id) { return id.get() == event.id; });
+  const bool is_listener =
+      std::any_of(listeners_.begin(), listeners_.end(), [&](const CmId& id) { return id.get() == event.id; });
   if (is_listener && event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
     env().log->warning("the RDMA device that was listened on was taken away; nobody can connect over it any more");
     std::erase_if(listeners_, [&](const CmId& id) { return id.get() == event.id; });
@@ -222,6 +225,8 @@ void Transport::take(Link* link) {
 }
 
 void Transport::take_turn() {
+  for (size_t i = 0; i < failed_.size(); ++i) failed_[i]->give_up();
+  failed_.clear();
   bool came = false;
   for (size_t i = 0; i < awake_.size(); ++i) {
     take(awake_[i]);
@@ -284,7 +289,9 @@ void Transport::on_tick() {
 void Transport::on_adapter_gone(Adapter* adapter) {
   for (const auto& connection : connections()) {
     auto& ours = static_cast<Connection&>(*connection);
-    if (ours.adapter() == adapter) ours.close(absl::UnavailableError(absl::StrCat("connection to ", ours.peer().address, " broke: its RDMA device was taken away")));
+    if (ours.adapter() == adapter)
+      ours.close(absl::UnavailableError(
+          absl::StrCat("connection to ", ours.peer().address, " broke: its RDMA device was taken away")));
   }
 }
 

@@ -23,8 +23,8 @@ struct Options {
   std::vector<DeviceChoice> devices;  // none: any that is there, as the system routes
   // So long after the last that came, completions are looked for without sleeping. Takes a whole core meanwhile.
   absl::Duration busy_poll = absl::ZeroDuration();
-  // Payloads that are written, too, carry a checksum. Adapters check every packet; this adds the way between adapter and
-  // memory.
+  // Payloads that are written, too, carry a checksum. Adapters check every packet; this adds the way between adapter
+  // and memory.
   bool checksums = false;
   size_t registrations_allowed = SIZE_MAX;  // then they fail; for tests
 };
@@ -37,8 +37,8 @@ struct Counters {
 
 class Transport : public remote::Transport {
  public:
-  // `handler` and `jobs` outlive it. `jobs` is asked at each handshake. Errors are usable_ports()'s: there is no adapter
-  // that can be used, which the caller may answer by another transport.
+  // `handler` and `jobs` outlive it. `jobs` is asked at each handshake. Errors are usable_ports()'s: there is no
+  // adapter that can be used, which the caller may answer by another transport.
   static absl::StatusOr<std::unique_ptr<Transport>> create(const Env& env, const Options& options, Handler* handler,
                                                            const wire::JobSecrets* jobs);
   ~Transport() override;
@@ -55,11 +55,14 @@ class Transport : public remote::Transport {
   bool knows(uint64_t job) const { return jobs_ != nullptr && jobs_->find(job) != nullptr; }
   absl::StatusOr<CmId> make_id(void* context);
   absl::StatusOr<Adapter*> adapter_of(ibv_context* device);
-  // Which of ports() a connection shall leave by: the one with the least to do for its bandwidth; -1: the system's choice.
+  // Which of ports() a connection shall leave by: the one with the least to do for its bandwidth; -1: the system's
+  // choice.
   int choose_port(int family) const;
   sockaddr* address_of(int port) { return reinterpret_cast<sockaddr*>(&ports_[static_cast<size_t>(port)].address); }
-  void wake_link(Link* link);    // it may have completions
-  void forget_link(Link* link);  // it goes
+  void wake_link(Link* link);                                                  // it may have completions
+  void forget_link(Link* link);                                                // it goes
+  void note_failed(Connection* connection) { failed_.push_back(connection); }  // it shall give_up()
+  void forget_failed(Connection* connection) { std::erase(failed_, connection); }
   // A connection is over; what it has sent may still be on the way.
   void linger(CmId id, std::unique_ptr<Link> link);
   void on_adapter_gone(Adapter* adapter);
@@ -84,7 +87,7 @@ class Transport : public remote::Transport {
             std::vector<Port> ports, EventChannel events);
   absl::Duration before_wait(absl::Duration timeout) override;
   void take_turn() override;
-  bool has_turn() const override { return !awake_.empty(); }
+  bool has_turn() const override { return !awake_.empty() || !failed_.empty(); }
   void on_tick() override;
   void on_event(const rdma_cm_event& event);
   void on_request(const rdma_cm_event& event);
@@ -105,6 +108,7 @@ class Transport : public remote::Transport {
   std::vector<CmId> listeners_;
   std::vector<Lingering> lingering_;
   std::vector<Link*> awake_;
+  std::vector<Connection*> failed_;
   absl::Duration last_came_;
 };
 

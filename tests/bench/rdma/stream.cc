@@ -1,7 +1,8 @@
 // Frames from one thread to another over tcp or rdma, for some seconds: what tests/bench/rdma/figures compares.
 //   rdma_stream TRANSPORT HOST BYTES SECONDS [echo] [checksums] [busy] [unaligned]
 // Prints, as JSON: frames, seconds, bytes_per_second, machine_seconds (processor time that the whole machine spent, the
-// kernel's threads included), round_trip_us (with echo: the median, one frame at a time).
+// kernel's threads included), own_seconds (this process's, both ends), round_trip_us (with echo: the median, one frame
+// at a time).
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/base/env.h"
@@ -64,6 +66,16 @@ double machine_seconds() {
   return (user + nice + system + irq + soft) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+// Of this process, sender and receiver.
+double own_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 struct Wanted {
   std::string transport;
   std::string host;
@@ -104,7 +116,8 @@ void run(const Wanted& wanted) {
   header.payload_bytes = static_cast<uint32_t>(wanted.bytes);
   const size_t depth = echo ? 1 : std::max<size_t>(2, kWindowBytes / wanted.bytes);
   std::vector<Buffer> payloads;  // several, as a job has
-  for (size_t i = 0; i < std::min<size_t>(depth, 16); ++i) payloads.push_back(client_end.on_header(*client_end.up, header).value());
+  for (size_t i = 0; i < std::min<size_t>(depth, 16); ++i)
+    payloads.push_back(client_end.on_header(*client_end.up, header).value());
   std::vector<double> trips;
   uint64_t sent = 0;
   uint64_t warm_frames = 0;
@@ -126,19 +139,22 @@ void run(const Wanted& wanted) {
   warm_frames = server_end.frames;
   begin = clock.since_start();
   machine = machine_seconds();
+  double own = own_seconds();
   send_until(begin + absl::Seconds(wanted.seconds));
   const uint64_t frames = server_end.frames - warm_frames;
   const double seconds = absl::ToDoubleSeconds(clock.since_start() - begin);
   machine = machine_seconds() - machine;
+  own = own_seconds() - own;
   double median = 0;
   if (!trips.empty()) {
     std::nth_element(trips.begin(), trips.begin() + static_cast<ptrdiff_t>(trips.size() / 2), trips.end());
     median = trips[trips.size() / 2];
   }
-  std::printf("{\"frames\": %llu, \"seconds\": %.3f, \"bytes_per_second\": %.0f, \"machine_seconds\": %.2f, "
-              "\"round_trip_us\": %.1f}\n",
-              static_cast<unsigned long long>(frames), seconds,
-              static_cast<double>(frames) * static_cast<double>(wanted.bytes) / seconds, machine, median);
+  std::printf(
+      "{\"frames\": %llu, \"seconds\": %.3f, \"bytes_per_second\": %.0f, \"machine_seconds\": %.2f, "
+      "\"own_seconds\": %.2f, \"round_trip_us\": %.1f}\n",
+      static_cast<unsigned long long>(frames), seconds,
+      static_cast<double>(frames) * static_cast<double>(wanted.bytes) / seconds, machine, own, median);
   stop = true;
   server->wake();
   thread.join();

@@ -23,7 +23,8 @@ TEST(DeviceChoice, NamesPortsAndGids) {
 }
 
 TEST(DeviceChoice, WhatIsWrongIsSaid) {
-  for (const char* wrong : {",", "mlx5_0,", ":1", "mlx5_0:0", "mlx5_0:256", "mlx5_0:x", "mlx5_0:1:-1", "mlx5_0:1:2:3"}) {
+  for (const char* wrong :
+       {",", "mlx5_0,", ":1", "mlx5_0:0", "mlx5_0:256", "mlx5_0:x", "mlx5_0:1:-1", "mlx5_0:1:2:3"}) {
     const auto choices = DeviceChoice::parse(wrong);
     EXPECT_TRUE(absl::IsInvalidArgument(choices.status())) << wrong;
     EXPECT_THAT(std::string(choices.status().message()), HasSubstr("mlx5_0:1:3"));
