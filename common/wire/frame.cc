@@ -69,7 +69,7 @@ void seal(Header& header, ConstBytes payload) {
   header.header_crc = header_crc_of(header);
 }
 
-void seal_without_checksum(Header& header, size_t payload_bytes) {
+void seal_unchecked(Header& header, size_t payload_bytes) {
   header.magic = kMagic;
   header.version = kVersion;
   header.payload_bytes = static_cast<uint32_t>(payload_bytes);

@@ -86,7 +86,7 @@ uint32_t crc32c(ConstBytes bytes, uint32_t before = 0);
 // payload_crc that is not 0 is believed: who sends one payload to many computes it once.
 void seal(Header& header, ConstBytes payload);
 // The same without payload_crc, which is 0 then: where the way there checks payloads itself.
-void seal_without_checksum(Header& header, size_t payload_bytes);
+void seal_unchecked(Header& header, size_t payload_bytes);
 
 // Checks magic, version, header_crc, known type, payload size for the type, reserved fields; InvalidArgument (DataLoss
 // for the checksum) says what is wrong. A kPush, kResult or kHand also has a valid data type and op. Nothing in `bytes`

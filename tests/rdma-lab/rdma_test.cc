@@ -349,7 +349,7 @@ TEST_F(RdmaRaw, AnOfferBeforeTheProofGetsNoBuffer) {
   with_peer(greeting_, [&](RawPeer& peer) {
     pair_->server_end.when_header = [&](transport::Connection&, const wire::Header&) { asked = true; };
     wire::Header header = push(0);
-    wire::seal_without_checksum(header, 100'000);
+    wire::seal_unchecked(header, 100'000);
     peer.send_item(ItemKind::kOffer, 0, std::as_bytes(std::span(&header, 1)));
     peer.receive();
   });
@@ -367,7 +367,7 @@ TEST_F(RdmaRaw, AKeyIsOfNoUseBeforeTheProof) {
   with_peer(greeting_, [&](RawPeer& peer) {
     greet(peer, pair_->job.secret);
     wire::Header header = push(0);
-    wire::seal_without_checksum(header, 100'000);
+    wire::seal_unchecked(header, 100'000);
     peer.send_item(ItemKind::kOffer, 0, std::as_bytes(std::span(&header, 1)));
     const std::vector<std::byte> told = peer.receive();
     ASSERT_EQ(told.size(), sizeof(RegionItem));
@@ -398,7 +398,7 @@ TEST_F(RdmaRaw, AnOfferTwice) {
   with_peer(greeting_, [&](RawPeer& peer) {
     greet(peer, pair_->job.secret);
     wire::Header header = push(0);
-    wire::seal_without_checksum(header, 100'000);
+    wire::seal_unchecked(header, 100'000);
     for (int i = 0; i < 2; ++i) peer.send_item(ItemKind::kOffer, 0, std::as_bytes(std::span(&header, 1)));
     peer.receive();
     peer.receive();

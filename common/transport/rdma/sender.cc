@@ -33,7 +33,7 @@ void Sender::push(const wire::Header& header, Buffer payload) {
   if (is_small(frame.payload) || checksums_) {
     wire::seal(frame.header, frame.payload.bytes());
   } else {
-    wire::seal_without_checksum(frame.header, frame.payload.size());
+    wire::seal_unchecked(frame.header, frame.payload.size());
   }
   queued_bytes_ += wire::kHeaderBytes + frame.payload.size();
 }

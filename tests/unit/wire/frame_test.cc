@@ -119,5 +119,19 @@ TEST(Frame, JobNumbersDiffer) {
   EXPECT_NE(job_number("digits"), job_number("digitS"));
 }
 
+TEST(Frame, WithoutAChecksumOfThePayloadTheHeaderStillHasItsOwn) {
+  Header header;
+  header.type = FrameType::kPush;
+  header.payload_crc = 7;  // of an earlier way
+  seal_unchecked(header, 100'000);
+  const auto bytes = std::as_writable_bytes(std::span<Header, 1>(&header, 1));
+  const auto decoded = decode_header(bytes);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->payload_bytes, 100'000u);
+  EXPECT_EQ(decoded->payload_crc, 0u);
+  bytes[20] ^= std::byte{1};
+  EXPECT_TRUE(absl::IsDataLoss(decode_header(bytes).status()));
+}
+
 }  // namespace
 }  // namespace gleaner::wire
