@@ -126,6 +126,10 @@ class Transport {
 
   // Makes a poll() in progress, or the next one, return at once. Any thread.
   virtual void wake() = 0;
+
+  // Most that leaves by the machine's network from now on, over the connections that others made to us: each may take
+  // an equal share. More than 0; no limit to begin with. Nothing to those that take nothing from the network.
+  virtual void pace(double /*bits_per_second*/) {}
 };
 
 }  // namespace gleaner::transport

@@ -4,6 +4,7 @@
 
 #include "common/transport/inproc/transport.h"
 #include "common/transport/tcp/transport.h"
+#include "tests/conformance/stand_in.h"
 
 namespace gleaner::transport {
 namespace {
@@ -29,6 +30,29 @@ class TcpRig : public Rig {
   std::unique_ptr<tcp::Transport> server_;
 };
 
+// Two transports behind one: what it adds must not show.
+class AnyRig : public Rig {
+ public:
+  AnyRig(const Env& env, const Limits& limits) {
+    const tcp::Options options{
+        {limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
+    const std::vector<any::Option> both = {tcp_option(env, options, &job), stand_in(env, Kind::kRdma, options, &job)};
+    client_ = any::Transport::create(env, both, Preferences(), &client_end).value();
+    server_ = any::Transport::create(env, both, Preferences(), &server_end).value();
+    address = server_->listen(address).value();
+  }
+  Transport& client() override { return *client_; }
+  Transport& server() override { return *server_; }
+  void poll_both() override {
+    client_->poll(absl::Milliseconds(1));
+    server_->poll(absl::Milliseconds(1));
+  }
+
+ private:
+  std::unique_ptr<any::Transport> client_;
+  std::unique_ptr<any::Transport> server_;
+};
+
 class InprocRig : public Rig {
  public:
   InprocRig() : client_(&hub_, &client_end), server_(&hub_, &server_end) {
@@ -51,6 +75,7 @@ class InprocRig : public Rig {
 
 std::vector<TransportKind> all_transports() {
   return {{"tcp", true, [](const Env& env, const Limits& limits) { return std::make_unique<TcpRig>(env, limits); }},
+          {"any", true, [](const Env& env, const Limits& limits) { return std::make_unique<AnyRig>(env, limits); }},
           {"inproc", false, [](const Env&, const Limits&) { return std::make_unique<InprocRig>(); }}};
 }
 

@@ -42,9 +42,7 @@ class Transport : public transport::Transport {
   bool pending() const override { return !dirty_.empty() || !dead_.empty(); }
   void wake() override { waker_->wake(); }
 
-  // Most that leaves from now on, TCP's headers left out, over the connections that others made to us: each may take an
-  // equal share. More than 0; no limit to begin with.
-  void pace(double bits_per_second);
+  void pace(double bits_per_second) override;  // TCP's headers left out
 
   // What follows is for connections.
   Handler* handler() const { return handler_; }
