@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm-lib/local/descriptor.h"
 #include "comm-lib/local/message.h"
+#include "common/base/descriptor.h"
 
 namespace gleaner::local {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "comm-lib/local/channel.h"
-#include "comm-lib/local/descriptor.h"
 #include "comm-lib/local/group.h"
 #include "comm-lib/local/layout.h"
 #include "comm-lib/local/push_pulls.h"
+#include "common/base/descriptor.h"
 
 namespace gleaner::local {
 

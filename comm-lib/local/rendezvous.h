@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "comm-lib/local/descriptor.h"
 #include "comm-lib/local/group.h"
 #include "comm-lib/local/message.h"
+#include "common/base/descriptor.h"
 
 namespace gleaner::local {
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "comm-lib/local/descriptor.h"
 #include "common/base/bytes.h"
+#include "common/base/descriptor.h"
 
 namespace gleaner::local {
 

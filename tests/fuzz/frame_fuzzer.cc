@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "common/transport/frame_reader.h"
+#include "common/transport/remote/frame_reader.h"
 #include "common/wire/handshake.h"
 
 namespace {
@@ -15,7 +15,7 @@ using gleaner::Buffer;
 using gleaner::BufferPool;
 using gleaner::ConstBytes;
 using gleaner::MutableBytes;
-using gleaner::transport::FrameReader;
+using gleaner::transport::remote::FrameReader;
 namespace wire = gleaner::wire;
 
 struct Jobs : wire::JobSecrets {

@@ -1,7 +1,5 @@
 #include "common/transport/any/transport.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -42,11 +40,6 @@ absl::string_view name_of(Reason reason) {
 Transport::Transport(const Env& env, Preferences preferences, Handler* handler)
     : env_(env), preferences_(std::move(preferences)), handler_(handler) {}
 
-Transport::~Transport() {
-  inners_.clear();
-  if (epoll_ >= 0) close(epoll_);
-}
-
 absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, const std::vector<Option>& options,
                                                              const Preferences& preferences, Handler* handler) {
   auto transport = std::unique_ptr<Transport>(new Transport(env, preferences, handler));
@@ -55,10 +48,10 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, con
 }
 
 absl::Status Transport::open(const std::vector<Option>& options) {
-  epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_ < 0) return absl::ErrnoToStatus(errno, "can't make an epoll descriptor");
+  epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.valid()) return absl::ErrnoToStatus(errno, "can't make an epoll descriptor");
   GLN_ASSIGN_OR_RETURN(waker_, Waker::create());
-  GLN_RETURN_IF_ERROR(watch(epoll_, waker_->descriptor(), nullptr));
+  GLN_RETURN_IF_ERROR(watch(epoll_.get(), waker_->descriptor(), nullptr));
   const auto option_of = [&](Kind kind) {
     const auto found =
         std::find_if(options.begin(), options.end(), [kind](const Option& option) { return option.kind == kind; });
@@ -79,7 +72,7 @@ absl::Status Transport::add(const Option& option) {
   if (!made.ok()) return do_without(inner, made.status());
   inner.transport = *std::move(made);
   const int descriptor = inner.transport->descriptor();
-  return descriptor < 0 ? absl::OkStatus() : watch(epoll_, descriptor, &inner);
+  return descriptor < 0 ? absl::OkStatus() : watch(epoll_.get(), descriptor, &inner);
 }
 
 absl::Status Transport::do_without(Inner& inner, const absl::Status& why) {
@@ -178,7 +171,7 @@ bool Transport::pending() const {
 
 void Transport::wait(absl::Duration timeout) {
   if (only_ != nullptr) return only_->wait(timeout);
-  const int count = epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), to_milliseconds(timeout));
+  const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), to_milliseconds(timeout));
   for (int i = 0; i < count; ++i) {
     if (events_[static_cast<size_t>(i)].data.ptr == nullptr) {
       waker_->clear();

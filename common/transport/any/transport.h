@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/descriptor.h"
 #include "common/base/env.h"
 #include "common/base/waker.h"
 #include "common/transport/any/connection.h"
@@ -54,7 +55,7 @@ class Transport : public transport::Transport {
   // outlives it. An error names the transport that can't be had, although nothing may take its place.
   static absl::StatusOr<std::unique_ptr<Transport>> create(const Env& env, const std::vector<Option>& options,
                                                            const Preferences& preferences, Handler* handler);
-  ~Transport() override;
+  ~Transport() override = default;
 
   // Of tcp, which always listens: it is what a member is known by. What else can't listen is done without. Once.
   absl::StatusOr<Address> listen(const Address& address) override;
@@ -70,7 +71,7 @@ class Transport : public transport::Transport {
   void poll(absl::Duration timeout) override;
   void wait(absl::Duration timeout) override;
   void flush() override;
-  int descriptor() const override { return only_ != nullptr ? only_->descriptor() : epoll_; }
+  int descriptor() const override { return only_ != nullptr ? only_->descriptor() : epoll_.get(); }
   bool pending() const override;
   void wake() override { only_ != nullptr ? only_->wake() : waker_->wake(); }
   void pace(double bits_per_second) override;
@@ -131,7 +132,7 @@ class Transport : public transport::Transport {
   const Env env_;
   const Preferences preferences_;
   Handler* const handler_;
-  int epoll_ = -1;
+  Descriptor epoll_;
   std::unique_ptr<Waker> waker_;
   std::array<epoll_event, kKinds + 1> events_;
   History history_;

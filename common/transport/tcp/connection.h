@@ -1,92 +1,61 @@
-// One TCP connection: its socket, its handshake, frames in and frames out. Driven by tcp::Transport.
+// One TCP connection: its socket, frames in and frames out as a stream of bytes. Driven by tcp::Transport.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/transport/frame_reader.h"
-#include "common/transport/tcp/outbox.h"
+#include "common/transport/remote/connection.h"
+#include "common/transport/remote/frame_reader.h"
+#include "common/transport/remote/outbox.h"
+#include "common/transport/remote/source.h"
 #include "common/transport/tcp/socket.h"
-#include "common/transport/transport.h"
 
 namespace gleaner::transport::tcp {
 
 class Transport;
 
-class Connection : public transport::Connection {
+class Connection : public remote::Connection, private remote::Source {
  public:
-  // Accepted: the other side begins the handshake.
-  Connection(Transport* transport, Socket socket, std::string address, const wire::ServerHandshake& handshake,
-             absl::Duration deadline);
+  // Accepted.
+  Connection(Transport* transport, Descriptor socket, std::string address, const wire::ServerHandshake& handshake);
   // To be made to one of `targets`, all of which are `address`, as people wrote it.
   Connection(Transport* transport, std::vector<Target> targets, std::string address, const ConnectOptions& options,
-             const wire::Nonce& nonce, absl::Duration deadline);
+             const wire::Nonce& nonce);
 
-  void send(const wire::Header& header, Buffer payload) override;
   size_t queued_bytes() const override { return outbox_.bytes(); }
-  void close(absl::Status status) override;
-  const Peer& peer() const override { return peer_; }
   Capabilities capabilities() const override { return {}; }
   absl::Duration round_trip() const override { return least_round_trip(socket_); }
 
   // What follows is for the transport.
-  int descriptor() const { return socket_.descriptor(); }
-  bool is_up() const { return phase_ == Phase::kUp; }
-  bool is_dead() const { return phase_ == Phase::kDead; }
-  const absl::Status& status() const { return status_; }  // why it is dead
-
+  int descriptor() const { return socket_.get(); }
   // Starts to connect to the next target; when none is left, the error of the last.
   absl::Status connect_next();
-  void on_readable();
-  void on_writable();
-  // Gives the kernel what it takes, up to one turn's worth.
-  void flush();
-  bool wants_write() const { return phase_ == Phase::kConnecting || !outbox_.empty(); }
+  // From here on its transport wakes it.
+  absl::Status watch();
   void pace(double bits_per_second) const { transport::tcp::pace(socket_, bits_per_second); }
-  // Time keeping: `listened` is how long it could have heard from its peer since the last call.
-  void check_time(absl::Duration now, absl::Duration listened);
-
-  uint32_t armed = 0;  // what the transport asked epoll for
-  bool dirty = false;  // in the transport's list of connections with frames to write
 
  private:
-  enum class Phase { kConnecting, kHandshake, kUp, kDead };
+  void push(const wire::Header& header, Buffer payload) override { outbox_.push(header, std::move(payload)); }
+  absl::Status write() override;
+  void read() override;
+  void let_go() override { outbox_.clear(); }
 
-  // Where the payload of a frame that begins shall go.
-  absl::StatusOr<Buffer> place(const wire::Header& header);
+  void on_events(uint32_t events) override;
+  void on_connect_outcome();
+  absl::Status connect_another();
+  uint32_t events_wanted() const;
   void read_frames();
   void wake_for(size_t bytes);  // that are there; fewer are left to gather
-  void handle(const wire::Header& header, Buffer payload);
-  void on_handshake(const wire::Header& header, ConstBytes payload);
-  void send_handshake(const std::vector<wire::HandshakeFrame>& frames);
-  void come_up();
-  void enqueue(const wire::Header& header, Buffer payload);
-  void enqueue_empty(wire::FrameType type);
-  // Closes for what the peer sent, with its address before the message.
-  void refuse(const absl::Status& status, bool tell = true);
-  // Writes what the kernel still takes, an error as a REJECT last.
-  void say_goodbye(const absl::Status& status);
-  void die(absl::Status status);
-  absl::Status broken(int error) const;
 
   Transport* const transport_;
-  Socket socket_;
-  Phase phase_;
-  Peer peer_;
+  Descriptor socket_;
   std::vector<Target> targets_;  // not tried yet, the next one last
-  std::optional<wire::ClientHandshake> client_;
-  std::optional<wire::ServerHandshake> server_;
-  const absl::Duration handshake_deadline_;
-  const Patience patience_;
-  FrameReader reader_;
-  const FrameReader::Allocate place_;
-  Outbox outbox_;
-  int low_water_ = 1;       // of the socket: what wake_for() asked for
-  absl::Duration silence_;  // of the peer, as far as we listened
-  absl::Duration pinged_;   // silence_ at the last ping
-  absl::Status status_;
+  uint32_t armed_ = 0;           // what epoll was asked for
+  remote::FrameReader reader_;
+  const remote::FrameReader::Allocate place_;
+  remote::Outbox outbox_;
+  int low_water_ = 1;  // of the socket: what wake_for() asked for
 };
 
 }  // namespace gleaner::transport::tcp

@@ -3,8 +3,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,23 +26,23 @@ absl::Status lookup_error(int error, const std::string& host) {
   return absl::InvalidArgumentError(message);
 }
 
-absl::StatusOr<Socket> open_socket(const Target& target) {
-  Socket socket(::socket(target.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.is_open()) return absl::UnavailableError(absl::StrCat("can't open a socket: ", std::strerror(errno)));
+absl::StatusOr<Descriptor> open_socket(const Target& target) {
+  Descriptor socket(::socket(target.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return absl::UnavailableError(absl::StrCat("can't open a socket: ", std::strerror(errno)));
   return socket;
 }
 
 // BBR takes what a connection carried for what it can carry, and paces it at that. Ours carry what a window over all of
 // a member's connections lets through, so each is idle most of the time: a frame then leaves over as long as the last
 // ones took, in packets cut small for it. A host that has another default keeps it.
-void avoid_bbr(const Socket& socket) {
+void avoid_bbr(const Descriptor& socket) {
   std::array<char, 16> name{};
   socklen_t size = name.size() - 1;
-  if (getsockopt(socket.descriptor(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return;
+  if (getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return;
   if (absl::string_view(name.data()) != "bbr") return;
   for (const absl::string_view other : {"cubic", "reno"}) {  // cubic may be for root only; reno is everybody's
-    if (setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_CONGESTION, other.data(),
-                   static_cast<socklen_t>(other.size())) == 0) {
+    if (setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, other.data(), static_cast<socklen_t>(other.size())) ==
+        0) {
       return;
     }
   }
@@ -64,12 +62,12 @@ absl::Status listen_error(int error, const Address& address) {
   }
 }
 
-absl::StatusOr<Socket> bind_and_listen(const Target& target, const Address& address) {
-  GLN_ASSIGN_OR_RETURN(Socket socket, open_socket(target));
+absl::StatusOr<Descriptor> bind_and_listen(const Target& target, const Address& address) {
+  GLN_ASSIGN_OR_RETURN(Descriptor socket, open_socket(target));
   const int one = 1;
-  setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  if (bind(socket.descriptor(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 ||
-      listen(socket.descriptor(), SOMAXCONN) != 0) {
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 ||
+      listen(socket.get(), SOMAXCONN) != 0) {
     return listen_error(errno, address);
   }
   return socket;
@@ -85,10 +83,6 @@ absl::StatusOr<Address> to_address(const sockaddr_storage& storage, socklen_t si
 }
 
 }  // namespace
-
-Socket::~Socket() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
 
 absl::StatusOr<std::vector<Target>> resolve(const Address& address) {
   addrinfo hints{};
@@ -106,9 +100,9 @@ absl::StatusOr<std::vector<Target>> resolve(const Address& address) {
   return targets;
 }
 
-absl::StatusOr<Socket> listen_on(const Address& address) {
+absl::StatusOr<Descriptor> listen_on(const Address& address) {
   GLN_ASSIGN_OR_RETURN(const std::vector<Target> targets, resolve(address));
-  absl::StatusOr<Socket> socket = absl::InvalidArgumentError(absl::StrCat("'", address.host, "' has no address"));
+  absl::StatusOr<Descriptor> socket = absl::InvalidArgumentError(absl::StrCat("'", address.host, "' has no address"));
   for (const Target& target : targets) {
     socket = bind_and_listen(target, address);
     if (socket.ok() || absl::IsAlreadyExists(socket.status())) break;
@@ -116,61 +110,50 @@ absl::StatusOr<Socket> listen_on(const Address& address) {
   return socket;
 }
 
-absl::StatusOr<Socket> start_connect(const Target& target, const std::string& address) {
-  GLN_ASSIGN_OR_RETURN(Socket socket, open_socket(target));
+absl::StatusOr<Descriptor> start_connect(const Target& target, const std::string& address) {
+  GLN_ASSIGN_OR_RETURN(Descriptor socket, open_socket(target));
   tune(socket);
-  if (connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 &&
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 &&
       errno != EINPROGRESS) {
     return absl::UnavailableError(absl::StrCat("can't connect to ", address, ": ", std::strerror(errno)));
   }
   return socket;
 }
 
-absl::Status connect_outcome(const Socket& socket, const std::string& address) {
+absl::Status connect_outcome(const Descriptor& socket, const std::string& address) {
   int error = 0;
   socklen_t size = sizeof(error);
-  getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+  getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error == 0) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("can't connect to ", address, ": ", std::strerror(error)));
 }
 
-absl::StatusOr<Address> local_address(const Socket& socket) {
+absl::StatusOr<Address> local_address(const Descriptor& socket) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);
-  if (getsockname(socket.descriptor(), reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&storage), &size) != 0) {
     return absl::ErrnoToStatus(errno, "getsockname");
   }
   return to_address(storage, size);
 }
 
-std::string peer_address(const Socket& socket) {
+std::string peer_address(const Descriptor& socket) {
   sockaddr_storage storage{};
   socklen_t size = sizeof(storage);
-  if (getpeername(socket.descriptor(), reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "a peer that is gone";
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "a peer that is gone";
   const auto address = to_address(storage, size);
   return address.ok() ? address->to_string() : "a peer of unknown address";
 }
 
-void tune(const Socket& socket) {
+void tune(const Descriptor& socket) {
   const int one = 1;
-  setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
   avoid_bbr(socket);
 }
 
-void pace(const Socket& socket, double bits_per_second) {
+void pace(const Descriptor& socket, double bits_per_second) {
   const auto bytes_per_second = static_cast<uint64_t>(std::max(1.0, bits_per_second / 8));
-  setsockopt(socket.descriptor(), SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, sizeof(bytes_per_second));
-}
-
-absl::StatusOr<Socket> make_timer(absl::Duration period) {
-  Socket timer(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  itimerspec ticks{};
-  ticks.it_interval = absl::ToTimespec(period);
-  ticks.it_value = ticks.it_interval;
-  if (!timer.is_open() || timerfd_settime(timer.descriptor(), 0, &ticks, nullptr) != 0) {
-    return absl::ErrnoToStatus(errno, "can't make a timer");
-  }
-  return timer;
+  setsockopt(socket.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, sizeof(bytes_per_second));
 }
 
 }  // namespace gleaner::transport::tcp

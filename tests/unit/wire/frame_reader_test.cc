@@ -1,4 +1,4 @@
-#include "common/transport/frame_reader.h"
+#include "common/transport/remote/frame_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace gleaner::transport {
+namespace gleaner::transport::remote {
 namespace {
 
 // A stream of frames with payloads of these sizes; payload byte i of frame f is f + i.
@@ -132,4 +132,4 @@ TEST(FrameReader, ADamagedPayloadEndsTheStream) {
 }
 
 }  // namespace
-}  // namespace gleaner::transport
+}  // namespace gleaner::transport::remote

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace gleaner::local {
+namespace gleaner {
 
 class Descriptor {
  public:
@@ -29,4 +29,4 @@ class Descriptor {
   int fd_ = -1;
 };
 
-}  // namespace gleaner::local
+}  // namespace gleaner

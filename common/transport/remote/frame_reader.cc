@@ -1,4 +1,4 @@
-#include "common/transport/frame_reader.h"
+#include "common/transport/remote/frame_reader.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include "common/base/status_macros.h"
 
-namespace gleaner::transport {
+namespace gleaner::transport::remote {
 namespace {
 
 constexpr size_t kStagingBytes = 64 << 10;
@@ -75,4 +75,4 @@ absl::StatusOr<bool> FrameReader::next(const Allocate& allocate, Frame* frame) {
   return true;
 }
 
-}  // namespace gleaner::transport
+}  // namespace gleaner::transport::remote

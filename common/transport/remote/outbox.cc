@@ -1,4 +1,4 @@
-#include "common/transport/tcp/outbox.h"
+#include "common/transport/remote/outbox.h"
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace gleaner::transport::tcp {
+namespace gleaner::transport::remote {
 namespace {
 
 constexpr size_t kMaxPieces = 128;  // of one system call
@@ -82,4 +82,4 @@ void Outbox::clear() {
   head_ = count_ = head_written_ = bytes_ = 0;
 }
 
-}  // namespace gleaner::transport::tcp
+}  // namespace gleaner::transport::remote

@@ -10,7 +10,7 @@
 #include "common/base/buffer.h"
 #include "common/wire/frame.h"
 
-namespace gleaner::transport::tcp {
+namespace gleaner::transport::remote {
 
 class Outbox {
  public:
@@ -41,4 +41,4 @@ class Outbox {
   size_t bytes_ = 0;
 };
 
-}  // namespace gleaner::transport::tcp
+}  // namespace gleaner::transport::remote

@@ -16,7 +16,7 @@
 #include "common/base/buffer.h"
 #include "common/wire/frame.h"
 
-namespace gleaner::transport {
+namespace gleaner::transport::remote {
 
 class FrameReader {
  public:
@@ -58,4 +58,4 @@ class FrameReader {
   uint32_t crc_ = 0;   // of what is filled
 };
 
-}  // namespace gleaner::transport
+}  // namespace gleaner::transport::remote

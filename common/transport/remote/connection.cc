@@ -1,0 +1,171 @@
+#include "common/transport/remote/connection.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/transport/remote/transport.h"
+
+namespace gleaner::transport::remote {
+namespace {
+
+absl::Status too_early(wire::FrameType type) {
+  return absl::InvalidArgumentError(absl::StrCat(wire::name_of(type), " frame before the handshake is done"));
+}
+
+}  // namespace
+
+Connection::Connection(Transport* transport, std::string address, const wire::ServerHandshake& handshake)
+    : transport_(transport),
+      phase_(Phase::kHandshake),
+      peer_{.accepted = true, .address = std::move(address)},
+      server_(handshake),
+      handshake_deadline_(transport->now() + transport->options().handshake_timeout),
+      patience_(transport->options().patience) {}
+
+Connection::Connection(Transport* transport, std::string address, const ConnectOptions& options,
+                       const wire::Nonce& nonce)
+    : transport_(transport),
+      phase_(Phase::kConnecting),
+      peer_{.job = options.job, .address = std::move(address)},
+      client_(std::in_place, options.job, options.member, options.secret, nonce),
+      handshake_deadline_(transport->now() + options.timeout),
+      patience_(options.patience) {
+  context = options.context;
+}
+
+void Connection::send(const wire::Header& header, Buffer payload) {
+  if (phase_ == Phase::kUp) enqueue(header, std::move(payload));
+}
+
+void Connection::enqueue(const wire::Header& header, Buffer payload) {
+  push(header, std::move(payload));
+  transport_->mark_dirty(this);
+}
+
+void Connection::enqueue_empty(wire::FrameType type) {
+  wire::Header header;
+  header.type = type;
+  enqueue(header, {});
+}
+
+void Connection::flush() {
+  if (phase_ == Phase::kDead || phase_ == Phase::kConnecting) return;
+  absl::Status status = write();
+  if (!status.ok()) die(std::move(status));
+}
+
+void Connection::close(absl::Status status) {
+  if (phase_ == Phase::kUp) say_goodbye(status);
+  die(std::move(status));
+}
+
+void Connection::refuse(const absl::Status& status, bool tell) {
+  if (phase_ == Phase::kDead) return;
+  if (tell) say_goodbye(status);
+  die(absl::Status(status.code(), absl::StrCat(peer_.address, ": ", status.message())));
+}
+
+void Connection::say_goodbye(const absl::Status& status) {
+  if (!status.ok()) send_handshake({wire::ServerHandshake::reject(status)});
+  write().IgnoreError();  // it ends anyway
+}
+
+void Connection::die(absl::Status status) {
+  if (std::exchange(phase_, Phase::kDead) == Phase::kDead) return;
+  status_ = std::move(status);
+  let_go();
+  transport_->bury(this);
+}
+
+absl::Status Connection::broken(int error) const {
+  return absl::UnavailableError(absl::StrCat("connection to ", peer_.address, " broke: ", std::strerror(error)));
+}
+
+absl::Status Connection::closed_by_peer(absl::string_view why) const {
+  return absl::UnavailableError(
+      absl::StrCat("connection to ", peer_.address, " was closed by the peer", why.empty() ? "" : ": ", why));
+}
+
+void Connection::connected() {
+  phase_ = Phase::kHandshake;
+  send_handshake({client_->hello()});
+}
+
+absl::StatusOr<Buffer> Connection::place(const wire::Header& header) {
+  if (wire::is_handshake(header.type)) return transport_->handshake_pool().take(header.payload_bytes);
+  if (phase_ == Phase::kUp) return transport_->handler()->on_header(*this, header);
+  return too_early(header.type);
+}
+
+void Connection::handle(const wire::Header& header, Buffer payload) {
+  if (phase_ == Phase::kHandshake) return on_handshake(header, payload.bytes());
+  if (phase_ == Phase::kSettling && !wire::is_handshake(header.type)) return refuse(too_early(header.type));
+  switch (header.type) {
+    case wire::FrameType::kPong:
+      return;
+    case wire::FrameType::kPing:
+      // Frames that are queued tell the peer as much, and a peer that does not read can't pile up answers.
+      if (queued_bytes() == 0) enqueue_empty(wire::FrameType::kPong);
+      return;
+    case wire::FrameType::kReject:
+      return die(closed_by_peer(wire::reject_message(payload.bytes())));
+    default:
+      if (wire::is_handshake(header.type)) {
+        return refuse(
+            absl::InvalidArgumentError(absl::StrCat(wire::name_of(header.type), " frame after the handshake is done")));
+      }
+      transport_->handler()->on_frame(*this, header, std::move(payload));
+  }
+}
+
+void Connection::on_handshake(const wire::Header& header, ConstBytes payload) {
+  const auto answer = client_.has_value() ? client_->on_frame(header, payload) : server_->on_frame(header, payload);
+  if (!answer.ok()) return refuse(answer.status(), header.type != wire::FrameType::kReject);
+  send_handshake(*answer);
+  if (!(client_.has_value() ? client_->done() : server_->done())) return;
+  if (server_.has_value()) {
+    peer_.job = server_->job();
+    peer_.member = server_->member();
+  }
+  phase_ = Phase::kSettling;
+  on_proven();
+}
+
+void Connection::come_up() {
+  phase_ = Phase::kUp;
+  transport_->on_connections_changed();
+  heard();
+  transport_->handler()->on_connected(*this);
+}
+
+void Connection::send_handshake(const std::vector<wire::HandshakeFrame>& frames) {
+  for (const wire::HandshakeFrame& frame : frames) {
+    Buffer payload = transport_->handshake_pool().take(frame.payload.size());
+    std::copy(frame.payload.begin(), frame.payload.end(), payload.bytes().begin());
+    enqueue(frame.header, std::move(payload));
+  }
+}
+
+void Connection::check_time(absl::Duration now, absl::Duration listened) {
+  if (phase_ == Phase::kDead) return;
+  if (phase_ != Phase::kUp) {
+    if (now < handshake_deadline_) return;
+    const char* const what = phase_ == Phase::kConnecting ? "no connection to " : "no handshake with ";
+    return die(absl::DeadlineExceededError(absl::StrCat(what, peer_.address, " in time")));
+  }
+  // While nobody polled, nobody listened: a long pause of ours does not count as a peer's silence.
+  silence_ += std::min(listened, patience_.idle_deadline / 4);
+  if (silence_ >= patience_.ping_after) read();
+  if (phase_ == Phase::kDead) return;
+  if (silence_ >= patience_.idle_deadline) {
+    return die(absl::DeadlineExceededError(
+        absl::StrCat(peer_.address, " has been silent for ", absl::FormatDuration(silence_))));
+  }
+  if (silence_ - pinged_ < patience_.ping_after) return;
+  pinged_ = silence_;
+  enqueue_empty(wire::FrameType::kPing);
+}
+
+}  // namespace gleaner::transport::remote
