@@ -61,7 +61,7 @@ std::vector<plan::Member> Core::members_wanted(uint32_t epoch) const {
     if (!is_worker && (!seat.takes_part() || seat.leaving)) continue;
     const bool in_plan = is_worker && committed_->epoch > 0;
     const uint32_t since = in_plan ? committed_->members[member].since : seat.since;
-    members[member] = {bandwidth_of(member), seat.identity.address, since > 0 ? since : epoch};
+    members[member] = {bandwidth_of(member), seat.identity.address, since > 0 ? since : epoch, seat.identity.endpoints};
   }
   while (members.size() > std::max<size_t>(options_.workers, committed_->members.size()) && !members.back().is_here()) {
     members.pop_back();

@@ -23,7 +23,8 @@ std::string job_key(const std::string& session) { return session.substr(0, sessi
 
 reconcile::Settings settings_of(const OperatorOptions& options) {
   return {absl::StrCat(options.service, ".", options.ns, ".svc:", options.listen.port), options.summer_image,
-          options.summer_priority_class, options.scaling.settings.worth, options.summer_yield_above};
+          options.summer_priority_class, options.scaling.settings.worth, options.shm_host_path,
+          options.rdma_resource, options.summer_yield_above};
 }
 
 }  // namespace

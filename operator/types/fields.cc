@@ -1,5 +1,6 @@
 #include "operator/types/fields.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/numbers.h"
@@ -78,6 +79,14 @@ void Fields::json_object(absl::string_view name, json& value) const {
   if (found == nullptr) return;
   if (!found->is_object()) return wrong(name, "an object");
   value = *found;
+}
+
+void Fields::texts(absl::string_view name, std::vector<std::string>& values) const {
+  const json* found = find_list(name);
+  if (found == nullptr) return;
+  const auto is_text = [](const json& element) { return element.is_string(); };
+  if (!std::all_of(found->begin(), found->end(), is_text)) return wrong(name, "a list of strings");
+  values = found->get<std::vector<std::string>>();
 }
 
 void Fields::text_map(absl::string_view name, std::map<std::string, std::string>& value) const {

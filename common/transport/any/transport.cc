@@ -171,6 +171,7 @@ bool Transport::pending() const {
 
 void Transport::wait(absl::Duration timeout) {
   if (only_ != nullptr) return only_->wait(timeout);
+  if (timeout > absl::ZeroDuration() && linger()) return;
   const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), to_milliseconds(timeout));
   for (int i = 0; i < count; ++i) {
     if (events_[static_cast<size_t>(i)].data.ptr == nullptr) {
@@ -179,6 +180,11 @@ void Transport::wait(absl::Duration timeout) {
       static_cast<Inner*>(events_[static_cast<size_t>(i)].data.ptr)->ready = true;
     }
   }
+}
+
+bool Transport::linger() {
+  for (const auto& inner : inners_) inner->ready |= inner->transport != nullptr && inner->transport->linger();
+  return is_ready();
 }
 
 void Transport::poll(absl::Duration timeout) {

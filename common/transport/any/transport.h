@@ -73,6 +73,7 @@ class Transport : public transport::Transport {
   void flush() override;
   int descriptor() const override { return only_ != nullptr ? only_->descriptor() : epoll_.get(); }
   bool pending() const override;
+  bool linger() override;
   void wake() override { only_ != nullptr ? only_->wake() : waker_->wake(); }
   void pace(double bits_per_second) override;
 

@@ -423,6 +423,18 @@ TEST(Recovery, PlanThatIsNotTheOneSaidFailsTheJob) {
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 0"), HasSubstr("not the one it said")));
 }
 
+TEST(Recovery, EndpointsStayAsTheyWere) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  const std::vector<plan::Member> before = fleet.members[0].committed->members;
+  EXPECT_THAT(before[2].endpoints, testing::ElementsAre("shm://host.1/shm/2"));
+  fleet.restart();
+  fleet.connect_all();
+  fleet.settle();
+  EXPECT_EQ(fleet.core->plan().members, before);
+  EXPECT_EQ(fleet.core->proposed_epoch(), 0u) << "nothing to change";
+}
+
 TEST(Recovery, SummersAreThoseOfThePlanWhateverTheOptionsSay) {
   for (const uint32_t believed : {0u, 3u}) {
     Fleet fleet(options(1, 2));
