@@ -69,6 +69,14 @@ void seal(Header& header, ConstBytes payload) {
   header.header_crc = header_crc_of(header);
 }
 
+void seal_unchecked(Header& header, size_t payload_bytes) {
+  header.magic = kMagic;
+  header.version = kVersion;
+  header.payload_bytes = static_cast<uint32_t>(payload_bytes);
+  header.payload_crc = 0;
+  header.header_crc = header_crc_of(header);
+}
+
 absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> bytes) {
   Header header;
   std::memcpy(&header, bytes.data(), kHeaderBytes);

@@ -85,6 +85,8 @@ uint32_t crc32c(ConstBytes bytes, uint32_t before = 0);
 // Fills magic, version, payload_bytes, payload_crc and header_crc, the fields that follow from the others. A
 // payload_crc that is not 0 is believed: who sends one payload to many computes it once.
 void seal(Header& header, ConstBytes payload);
+// The same for a payload that nobody checks, since it does not leave the host's memory: its payload_crc is 0.
+void seal_unchecked(Header& header, size_t payload_bytes);
 
 // Checks magic, version, header_crc, known type, payload size for the type, reserved fields; InvalidArgument (DataLoss
 // for the checksum) says what is wrong. A kPush, kResult or kHand also has a valid data type and op. Nothing in `bytes`

@@ -1,8 +1,11 @@
 #include "tests/conformance/rig.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "common/transport/inproc/transport.h"
+#include "common/transport/shm/transport.h"
 #include "common/transport/tcp/transport.h"
 #include "tests/conformance/stand_in.h"
 
@@ -53,6 +56,28 @@ class AnyRig : public Rig {
   std::unique_ptr<any::Transport> server_;
 };
 
+class ShmRig : public Rig {
+ public:
+  ShmRig(const Env& env, const Limits& limits) {
+    const shm::Options options{
+        {{limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers}};
+    client_ = shm::Transport::create(env, options, &client_end, &job).value();
+    server_ = shm::Transport::create(env, options, &server_end, &job).value();
+    address = server_->listen({::testing::TempDir(), 0}).value();
+  }
+  Transport& client() override { return *client_; }
+  Transport& server() override { return *server_; }
+  Address nobody() const override { return {::testing::TempDir() + "/nobody.sock", 0}; }
+  void poll_both() override {
+    client_->poll(absl::Milliseconds(1));
+    server_->poll(absl::Milliseconds(1));
+  }
+
+ private:
+  std::unique_ptr<shm::Transport> client_;
+  std::unique_ptr<shm::Transport> server_;
+};
+
 class InprocRig : public Rig {
  public:
   InprocRig() : client_(&hub_, &client_end), server_(&hub_, &server_end) {
@@ -60,6 +85,7 @@ class InprocRig : public Rig {
   }
   Transport& client() override { return client_; }
   Transport& server() override { return server_; }
+  Address nobody() const override { return {"127.0.0.1", 2}; }
   void poll_both() override {
     client_.poll(absl::ZeroDuration());
     server_.poll(absl::ZeroDuration());
@@ -76,6 +102,7 @@ class InprocRig : public Rig {
 std::vector<TransportKind> all_transports() {
   return {{"tcp", true, [](const Env& env, const Limits& limits) { return std::make_unique<TcpRig>(env, limits); }},
           {"any", true, [](const Env& env, const Limits& limits) { return std::make_unique<AnyRig>(env, limits); }},
+          {"shm", true, [](const Env& env, const Limits& limits) { return std::make_unique<ShmRig>(env, limits); }},
           {"inproc", false, [](const Env&, const Limits&) { return std::make_unique<InprocRig>(); }}};
 }
 

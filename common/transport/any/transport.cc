@@ -172,7 +172,8 @@ bool Transport::pending() const {
 void Transport::wait(absl::Duration timeout) {
   if (only_ != nullptr) return only_->wait(timeout);
   if (timeout > absl::ZeroDuration() && linger()) return;
-  const int count = epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), to_milliseconds(timeout));
+  const int count =
+      epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), to_milliseconds(timeout));
   for (int i = 0; i < count; ++i) {
     if (events_[static_cast<size_t>(i)].data.ptr == nullptr) {
       waker_->clear();

@@ -104,14 +104,26 @@ void Transport::flush() {
   dirty_.clear();
 }
 
-void Transport::wait(absl::Duration timeout) {
-  const int count = epoll_wait(descriptor(), events_.data(), kEventsPerPoll, to_milliseconds(timeout));
+void Transport::look_again(Connection* connection) {
+  if (!std::exchange(connection->again, true)) again_.push_back(connection);
+}
+
+void Transport::wait_for_events(absl::Duration timeout) {
+  if (ready_ > 0) return;
+  const int count = epoll_wait(epoll_.get(), events_.data(), kEventsPerPoll, to_milliseconds(timeout));
   ready_ = static_cast<size_t>(std::max(count, 0));  // interrupted: nothing
 }
 
 void Transport::poll(absl::Duration timeout) {
   flush();
-  if (ready_ == 0) wait(dead_.empty() ? timeout : absl::ZeroDuration());
+  if (ready_ == 0) wait(dead_.empty() && again_.empty() ? timeout : absl::ZeroDuration());
+  handle_events();
+  flush();
+  remove_dead();
+  on_polled();
+}
+
+void Transport::handle_events() {
   bool ticked = false;
   for (size_t i = 0; i < ready_; ++i) {
     void* const tag = events_[i].data.ptr;
@@ -124,9 +136,13 @@ void Transport::poll(absl::Duration timeout) {
     }
   }
   ready_ = 0;
+  looking_.swap(again_);
+  for (Connection* connection : looking_) {
+    connection->again = false;
+    connection->look();
+  }
+  looking_.clear();
   if (ticked) tick();  // after all else: who has said something by now has not been silent
-  flush();
-  remove_dead();
 }
 
 void Transport::tick() {
@@ -146,6 +162,7 @@ void Transport::remove_dead() {
     for (Connection* connection : burying_) {
       handler_->on_closed(*connection, connection->status());
       std::erase(dirty_, connection);
+      std::erase(again_, connection);
       std::erase_if(connections_, [connection](const auto& owned) { return owned.get() == connection; });
     }
     burying_.clear();
@@ -156,6 +173,7 @@ void Transport::remove_dead() {
 void Transport::drop_connections() {
   dirty_.clear();
   dead_.clear();
+  again_.clear();
   connections_.clear();
 }
 

@@ -30,10 +30,10 @@ struct Options {
 class Transport : public transport::Transport {
  public:
   void poll(absl::Duration timeout) final;
-  void wait(absl::Duration timeout) final;
+  void wait(absl::Duration timeout) override { wait_for_events(timeout); }
   void flush() final;
-  int descriptor() const final { return epoll_.get(); }
-  bool pending() const final { return !dirty_.empty() || !dead_.empty(); }
+  int descriptor() const override { return epoll_.get(); }
+  bool pending() const final { return !dirty_.empty() || !dead_.empty() || !again_.empty(); }
   void wake() final { waker_->wake(); }
 
   // What follows is for connections, and for what listens.
@@ -44,6 +44,8 @@ class Transport : public transport::Transport {
   BufferPool& handshake_pool() { return handshake_pool_; }
   void mark_dirty(Connection* connection);  // it has frames to write
   void bury(Connection* connection);        // it is dead: on_closed() is due
+  // It has more to read than a turn allows, or something that epoll does not know of: poll() goes on with it.
+  void look_again(Connection* connection);
   // `operation` and `events` as epoll_ctl(2) has them. Closing the descriptor ends it.
   absl::Status watch(int operation, int descriptor, uint32_t events, Source* source);
   // For one who connects to us: its side of the handshake, or none where that can't be, which has been logged. Closes
@@ -62,10 +64,15 @@ class Transport : public transport::Transport {
   Connection* adopt(std::unique_ptr<Connection> connection);
   const std::vector<std::unique_ptr<Connection>>& connections() const { return connections_; }
   virtual void on_tick() {}
+  // At the end of poll().
+  virtual void on_polled() {}
+  void wait_for_events(absl::Duration timeout);  // unless there are some that poll() has not handled
+  bool has_events() const { return ready_ > 0; }
   // Every connection goes, without callbacks: for destructors of those whose connections need what goes with them.
   void drop_connections();
 
  private:
+  void handle_events();
   void tick();
   void remove_dead();
 
@@ -84,6 +91,8 @@ class Transport : public transport::Transport {
   std::vector<Connection*> dirty_;
   std::vector<Connection*> dead_;
   std::vector<Connection*> burying_;
+  std::vector<Connection*> again_;
+  std::vector<Connection*> looking_;
   absl::Duration last_tick_;
 };
 
