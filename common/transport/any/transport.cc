@@ -62,6 +62,7 @@ absl::Status Transport::open(const std::vector<Option>& options) {
     GLN_RETURN_IF_ERROR(add(option_of(Kind::kTcp)));
     inners_.back()->wanted = false;
   }
+  tell_missing();
   see_whether_alone();
   return absl::OkStatus();
 }
@@ -85,15 +86,23 @@ absl::Status Transport::do_without(Inner& inner, const absl::Status& why) {
   const bool is_last = place + 1 == preferences_.kinds.size();
   if (kind == Kind::kTcp || (is_last && preferences_.forced())) return failure;
   const bool is_nothing_new = absl::IsNotFound(why) || absl::IsUnimplemented(why);
-  if (is_nothing_new && !preferences_.named) {
-    env_.log->debug("transport not there", "transport", name_of(kind), "reason", why.message());
-    return absl::OkStatus();
-  }
-  const Kind next = is_last ? preferences_.kinds.front() : preferences_.kinds[place + 1];
-  env_.log->warning("transport can't be used; going on without it", "transport", name_of(kind), "next", name_of(next),
-                    "reason", why.message());
-  count(kind, next, Reason::kStart);
+  inner.missed = !is_nothing_new || preferences_.named;
   return absl::OkStatus();
+}
+
+// Of those that are missed, once it is known what takes their place.
+void Transport::tell_missing() {
+  for (auto inner = inners_.begin(); inner != inners_.end(); ++inner) {
+    if (!std::exchange((*inner)->missed, false)) continue;
+    const auto is_usable = [](const auto& other) { return other->wanted && other->transport != nullptr; };
+    auto next = std::find_if(inner, inners_.end(), is_usable);
+    if (next == inners_.end()) next = std::find_if(inners_.begin(), inner, is_usable);
+    if (next == inner) continue;
+    const Kind from = (*inner)->option.kind, to = (*next)->option.kind;
+    env_.log->warning("transport can't be used; going on without it", "transport", name_of(from), "next", name_of(to),
+                      "reason", (*inner)->unusable.message());
+    count(from, to, Reason::kStart);
+  }
 }
 
 void Transport::count(Kind from, Kind to, Reason why) {
@@ -135,6 +144,7 @@ absl::StatusOr<Address> Transport::listen(const Address& address) {
       GLN_RETURN_IF_ERROR(do_without(*inner, where.status()));
     }
   }
+  tell_missing();
   see_whether_alone();
   return tcp.address;
 }

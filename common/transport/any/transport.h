@@ -99,6 +99,7 @@ class Transport : public transport::Transport {
 
     const Option option;
     bool wanted = true;     // tcp may only be there to listen
+    bool missed = false;    // there is none, and somebody should hear of it
     absl::Status unusable;  // why there is none
     Address address;        // where it listens; host empty: it does not
     bool ready = false;     // its descriptor is readable
@@ -113,6 +114,7 @@ class Transport : public transport::Transport {
   absl::Status open(const std::vector<Option>& options);
   absl::Status add(const Option& option);
   absl::Status do_without(Inner& inner, const absl::Status& why);
+  void tell_missing();
   bool is_ready() const;
   void poll_inners();
   void see_whether_alone();
