@@ -11,7 +11,7 @@
 #include "comm-lib/include/gleaner/gleaner.h"
 #include "common/base/address.h"
 #include "common/base/log.h"
-#include "common/transport/all/settings.h"
+#include "common/transports/settings.h"
 
 namespace gleaner::runtime {
 

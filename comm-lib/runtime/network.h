@@ -19,7 +19,7 @@
 #include "common/kernels/kernels.h"
 #include "common/member/client.h"
 #include "common/trace/recorder.h"
-#include "common/transport/all/settings.h"
+#include "common/transports/settings.h"
 #include "common/transport/inproc/transport.h"
 #include "common/transport/transport.h"
 #include "summation-service/service/summer.h"

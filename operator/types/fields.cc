@@ -1,6 +1,5 @@
 #include "operator/types/fields.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/numbers.h"
@@ -84,9 +83,14 @@ void Fields::json_object(absl::string_view name, json& value) const {
 void Fields::texts(absl::string_view name, std::vector<std::string>& values) const {
   const json* found = find_list(name);
   if (found == nullptr) return;
-  const auto is_text = [](const json& element) { return element.is_string(); };
-  if (!std::all_of(found->begin(), found->end(), is_text)) return wrong(name, "a list of strings");
-  values = found->get<std::vector<std::string>>();
+  values.clear();
+  for (size_t i = 0; i < found->size(); ++i) {
+    const json& element = (*found)[i];
+    if (!element.is_string()) {
+      return fail(absl::StrCat(name, "[", i, "]"), absl::StrCat("expected a string, got ", quoted(element)));
+    }
+    values.push_back(element.get<std::string>());
+  }
 }
 
 void Fields::text_map(absl::string_view name, std::map<std::string, std::string>& value) const {

@@ -12,7 +12,7 @@
 #include "common/base/mailbox.h"
 #include "common/member/client.h"
 #include "common/metrics/server.h"
-#include "common/transport/all/settings.h"
+#include "common/transports/settings.h"
 #include "summation-service/service/metrics.h"
 #include "summation-service/service/summer.h"
 #include "summation-service/service/transport_metrics.h"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "common/transport/all/settings.h"
+#include "common/transports/settings.h"
 #include "tests/conformance/rig.h"
 
 namespace gleaner::transport {

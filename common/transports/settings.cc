@@ -1,4 +1,4 @@
-#include "common/transport/all/settings.h"
+#include "common/transports/settings.h"
 
 #include <vector>
 
