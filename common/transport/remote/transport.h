@@ -68,6 +68,7 @@ class Transport : public transport::Transport {
   virtual void on_polled() {}
   void wait_for_events(absl::Duration timeout);  // unless there are some that poll() has not handled
   bool has_events() const { return ready_ > 0; }
+  bool looks_again() const { return !again_.empty(); }
   // Every connection goes, without callbacks: for destructors of those whose connections need what goes with them.
   void drop_connections();
 

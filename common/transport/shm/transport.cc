@@ -19,7 +19,9 @@ namespace {
 
 // Of rings, between two looks at the clock and at epoll.
 constexpr int kLooks = 64;
-constexpr uint32_t kMostSpinsInVain = 8;  // 255 waits without one
+constexpr uint32_t kMostSpinsInVain = 6;  // 63 waits without one
+// While rings have news at every look, epoll is asked now and then only: it costs as much as a small frame.
+constexpr uint32_t kWaitsPerAsking = 8;
 
 bool has_one_processor() {
   cpu_set_t processors;
@@ -128,7 +130,8 @@ void Transport::wait(absl::Duration timeout) {
   if (has_events()) return;
   wake_up();
   const bool sleeps = !find_news() && timeout > absl::ZeroDuration() && !linger() && fall_asleep();
-  wait_for_events(sleeps ? timeout : absl::ZeroDuration());
+  const bool asks = sleeps || !looks_again() || ++waits_unasked_ % kWaitsPerAsking == 0;
+  if (asks) wait_for_events(sleeps ? timeout : absl::ZeroDuration());
   wake_up();
 }
 

@@ -25,7 +25,7 @@ struct Options : remote::Options {
   size_t ring_bytes = size_t{1} << 20;           // one way, of one connection; from 60 KiB to 128 MiB
   size_t most_memory = size_t{1} << 30;          // of the segments that this side makes; ResourceExhausted beyond
   bool huge_pages = true;                        // where there are free ones
-  absl::Duration spin = absl::Microseconds(10);  // before a thread sleeps; zero: never. Never with one processor
+  absl::Duration spin = absl::Microseconds(50);  // before a thread sleeps; zero: never. Never with one processor
 };
 
 class Transport : public remote::Transport {
@@ -73,6 +73,7 @@ class Transport : public remote::Transport {
   // A spin in vain is not tried again for the next waits, each time for longer.
   uint32_t waits_without_spin_ = 0;
   uint32_t spins_in_vain_ = 0;
+  uint32_t waits_unasked_ = 0;
 };
 
 }  // namespace gleaner::transport::shm
