@@ -1,4 +1,4 @@
-// What moves frames between members. tcp/, inproc/ (and later shm/ and rdma/) offer the same interface and pass the
+// What moves frames between members. tcp/, shm/, inproc/ (and later rdma/) offer the same interface and pass the
 // same conformance suite (tests/conformance); what one of them can do is asked through capabilities(), never assumed.
 //
 // Threads: a Transport, its connections and its handler belong to one thread, which calls poll(). Others may call

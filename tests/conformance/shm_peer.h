@@ -54,6 +54,7 @@ class ShmPeer {
   MutableBytes memory() const { return own_->memory(); }
   shm::Control& control() const { return *reinterpret_cast<shm::Control*>(own_->memory().data()); }
   shm::Writer& writer() { return *writer_; }
+  void leave() { socket_.reset(); }
   void write(const wire::Header& header, ConstBytes payload);  // header and payload as they are
 
  private:

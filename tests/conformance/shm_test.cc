@@ -384,6 +384,17 @@ TEST_F(Shm, AClientsDeathWithinAFrame) {
   EXPECT_EQ(server_->memory_bytes(), 0u);
 }
 
+TEST_F(Shm, WhatAPeerWroteBeforeItWentIsRead) {
+  const auto peer = greeted();
+  peer->offer(size_t{48} << 20);
+  ASSERT_TRUE(poll_until([&] { return server_end_.connections.size() == 1; }));
+  const std::vector<std::byte> payload(1 << 20);
+  for (int i = 0; i < 40; ++i) peer->write(push(payload.size()), payload);  // more than many turns read
+  peer->leave();
+  ASSERT_TRUE(poll_until([&] { return server_end_.closed.size() == 1; }));
+  EXPECT_EQ(server_end_.received.size(), 40u);
+}
+
 // --- wake-ups and order, between threads that sleep
 
 void exchange(const shm::Options& options, const std::string& directory, int rounds, size_t most) {

@@ -105,7 +105,9 @@ void Transport::flush() {
 }
 
 void Transport::look_again(Connection* connection) {
-  if (!std::exchange(connection->again, true)) again_.push_back(connection);
+  if (std::exchange(connection->again, true)) return;
+  again_.push_back(connection);
+  has_again_.store(true, std::memory_order_relaxed);
 }
 
 void Transport::wait_for_events(absl::Duration timeout) {
@@ -137,6 +139,7 @@ void Transport::handle_events() {
   }
   ready_ = 0;
   looking_.swap(again_);
+  has_again_.store(false, std::memory_order_relaxed);
   for (Connection* connection : looking_) {
     connection->again = false;
     connection->look();
@@ -167,6 +170,7 @@ void Transport::remove_dead() {
     }
     burying_.clear();
   }
+  has_again_.store(!again_.empty(), std::memory_order_relaxed);
   if (fewer) on_connections_changed();
 }
 
@@ -174,6 +178,7 @@ void Transport::drop_connections() {
   dirty_.clear();
   dead_.clear();
   again_.clear();
+  has_again_.store(false, std::memory_order_relaxed);
   connections_.clear();
 }
 

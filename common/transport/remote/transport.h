@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -33,7 +34,7 @@ class Transport : public transport::Transport {
   void wait(absl::Duration timeout) override { wait_for_events(timeout); }
   void flush() final;
   int descriptor() const override { return epoll_.get(); }
-  bool pending() const final { return !dirty_.empty() || !dead_.empty() || !again_.empty(); }
+  bool pending() const final { return !dirty_.empty() || !dead_.empty() || has_again_.load(std::memory_order_relaxed); }
   void wake() final { waker_->wake(); }
 
   // What follows is for connections, and for what listens.
@@ -93,6 +94,7 @@ class Transport : public transport::Transport {
   std::vector<Connection*> dead_;
   std::vector<Connection*> burying_;
   std::vector<Connection*> again_;
+  std::atomic<bool> has_again_ = false;  // whether it holds any, for pending() while another thread is in wait()
   std::vector<Connection*> looking_;
   absl::Duration last_tick_;
 };
