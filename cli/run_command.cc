@@ -239,9 +239,10 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("--hosts", flags->hosts, "JSON file: where to start what (docs/cli.md) [default: this machine]");
   command->add_option("--token-file", flags->token_file,
                       "Where the hosts find the job's token [default: a private directory of this machine]");
-  command->add_option("--transports", flags->transports,
-                      "What connections may go by: auto, or a list of shm, rdma and tcp from best to worst, of which one "
-                      "without tcp allows nothing else [default: GLEANER_TRANSPORTS, or auto]");
+  command->add_option(
+      "--transports", flags->transports,
+      "What connections may go by: auto, or a list of shm, rdma and tcp from best to worst, of which one "
+      "without tcp allows nothing else [default: GLEANER_TRANSPORTS, or auto]");
   command->add_flag("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
   command->add_option("--restarts", flags->restarts, "Elastic job: times that each worker that fails is started again")
       ->capture_default_str();

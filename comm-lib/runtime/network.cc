@@ -51,8 +51,7 @@ absl::StatusOr<std::unique_ptr<Network>> Network::create(const Env& env, const N
   network->hub_ = std::make_unique<transport::inproc::Hub>();
   network->to_summer_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
   network->from_session_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
-  GLN_ASSIGN_OR_RETURN(network->transport_,
-                       transport::make_transport(env, options.transports, handler, network.get()));
+  GLN_ASSIGN_OR_RETURN(network->transport_, transport::make_transport(env, options.transports, handler, network.get()));
   GLN_ASSIGN_OR_RETURN(network->address_, network->transport_->listen(options.listen));
   GLN_RETURN_IF_ERROR(network->from_session_->listen(network->address_).status());
   return network;

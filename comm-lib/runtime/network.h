@@ -19,9 +19,9 @@
 #include "common/kernels/kernels.h"
 #include "common/member/client.h"
 #include "common/trace/recorder.h"
-#include "common/transports/settings.h"
 #include "common/transport/inproc/transport.h"
 #include "common/transport/transport.h"
+#include "common/transports/settings.h"
 #include "summation-service/service/summer.h"
 
 namespace gleaner::runtime {
@@ -50,9 +50,9 @@ class Network : private transport::Handler, private wire::JobSecrets {
                                                          Events* events);
   ~Network() override;
 
-  const Address& address() const { return address_; }  // where it listens
+  const Address& address() const { return address_; }                                       // where it listens
   std::vector<std::string> endpoints() const { return to_texts(transport_->endpoints()); }  // and by what
-  void wake() { transport_->wake(); }  // any thread
+  void wake() { transport_->wake(); }                                                       // any thread
   int descriptor() const { return transport_->descriptor(); }
 
   void on_welcome(const member::Welcome& welcome);

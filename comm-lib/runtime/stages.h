@@ -48,7 +48,7 @@ class Stages : private Network::Events, private local::Events {
 
   std::string address() const;  // of the colocated summer; empty on local ranks above 0
   std::vector<std::string> endpoints() const;
-  void wake();                  // any thread
+  void wake();  // any thread
 
   absl::Status on_welcome(const member::Welcome& welcome);
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);

@@ -152,9 +152,9 @@ absl::Status validate_endpoints(const std::vector<std::string>& endpoints) {
     const bool is_printable = std::all_of(endpoint.begin(), endpoint.end(),
                                           [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
     if (endpoint.empty() || endpoint.size() > kMaxEndpointBytes || !is_printable) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("an endpoint of ", endpoint.size(), " bytes; expected 1 to ", kMaxEndpointBytes,
-                       " that are printable, such as tcp://10.0.0.1:7000"));
+      return absl::InvalidArgumentError(absl::StrCat("an endpoint of ", endpoint.size(), " bytes; expected 1 to ",
+                                                     kMaxEndpointBytes,
+                                                     " that are printable, such as tcp://10.0.0.1:7000"));
     }
   }
   return absl::OkStatus();

@@ -124,8 +124,8 @@ class Transport {
   virtual int descriptor() const = 0;
   virtual bool pending() const = 0;
 
-  // Before a wait elsewhere, on descriptor(): looks for some microseconds, where that pays, whether something comes. True:
-  // poll() has something to handle.
+  // Before a wait elsewhere, on descriptor(): looks for some microseconds, where that pays, whether something comes.
+  // True: poll() has something to handle.
   virtual bool linger() { return false; }
 
   // Makes a poll() in progress, or the next one, return at once. Any thread.

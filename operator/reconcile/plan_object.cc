@@ -28,8 +28,7 @@ types::PlanMember describe(const Observed& observed, const char* role, const Sea
 
 // "tcp" of tcp://10.0.0.1:7000; of shm://HOST/PATH what tells hosts apart, and is short: an object holds thousands.
 std::string transport_of(const std::string& endpoint) {
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(endpoint, absl::MaxSplits("://", 1));
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(endpoint, absl::MaxSplits("://", 1));
   if (parts.first != "shm") return std::string(parts.first.substr(0, 32));
   uint32_t hash = 2166136261;  // FNV-1a: the same for every operator
   for (const char c : parts.second.substr(0, parts.second.find('/'))) {

@@ -115,10 +115,12 @@ void add_flags(CLI::App& app, Flags& flags) {
          "idle; 0: never")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--shm-host-path", flags.shm_host_path,
-                 "Directory of every machine, with mode 1777, that pods of a job share for shared memory; default: none");
-  app.add_option("--rdma-resource", flags.rdma_resource,
-                 "Extended resource that stands for an RDMA device, such as rdma/hca, for pods to ask for; default: none");
+  app.add_option(
+      "--shm-host-path", flags.shm_host_path,
+      "Directory of every machine, with mode 1777, that pods of a job share for shared memory; default: none");
+  app.add_option(
+      "--rdma-resource", flags.rdma_resource,
+      "Extended resource that stands for an RDMA device, such as rdma/hca, for pods to ask for; default: none");
   app.add_option("--workers", flags.workers, "Jobs looked at at once")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--lease-seconds", flags.lease_seconds, "Silence after which another replica takes over")
       ->capture_default_str()

@@ -37,8 +37,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
   auto server = std::unique_ptr<Server>(new Server(env, options));
   GLN_ASSIGN_OR_RETURN(server->kernels_, kernels::Kernels::choose(options.kernel));
   transport::Handler* const handler = server.get();
-  GLN_ASSIGN_OR_RETURN(server->transport_,
-                       transport::make_transport(env, options.transports, handler, server.get()));
+  GLN_ASSIGN_OR_RETURN(server->transport_, transport::make_transport(env, options.transports, handler, server.get()));
   if (options.pace_bits_per_second > 0) server->transport_->pace(options.pace_bits_per_second);
   GLN_ASSIGN_OR_RETURN(Address address, server->transport_->listen(options.listen));
   if (!options.advertise.empty()) address.host = options.advertise;

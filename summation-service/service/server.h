@@ -35,8 +35,8 @@ struct ServerOptions {
   std::optional<Address> metrics;  // serve Prometheus text there
   absl::Duration join_timeout = absl::Seconds(60);
   transport::Settings transports;
-  // Most that it sends by the network, to all workers together; 0: as much as it can. `pace_by_plan`: what the plan in force reckons
-  // with, which follows what its machine has to spare.
+  // Most that it sends by the network, to all workers together; 0: as much as it can. `pace_by_plan`: what the plan in
+  // force reckons with, which follows what its machine has to spare.
   double pace_bits_per_second = 0;
   bool pace_by_plan = false;
   const Watch* watch = nullptr;  // over this machine, whose figures are served; null: none. Outlives the server

@@ -143,9 +143,9 @@ TEST(Explain, SaysByWhatMembersReachEachOther) {
   plan.spec.members[1].transports = {"tcp", "rdma"};
   plan.spec.members[2].transports = {"rdma", "tcp"};
   plan.spec.members[3].transports = {"rdma"};
-  EXPECT_THAT(to_text(explain_job(plan).value()),
-              AllOf(HasSubstr("; rdma: worker-2 → worker-1, "), HasSubstr("worker-1 – worker-3, worker-2 – worker-3; tcp"),
-                    HasSubstr("none in common: worker-0 – worker-3, ")))
+  EXPECT_THAT(to_text(explain_job(plan).value()), AllOf(HasSubstr("; rdma: worker-2 → worker-1, "),
+                                                        HasSubstr("worker-1 – worker-3, worker-2 – worker-3; tcp"),
+                                                        HasSubstr("none in common: worker-0 – worker-3, ")))
       << "who connects goes by its own order";
 }
 

@@ -155,9 +155,8 @@ TEST(Transports, AJobSaysWhichItAllows) {
   Settings settings = kSettings;
   settings.shm_host_path = "/dev/shm";
   settings.rdma_resource = "rdma/hca";
-  const std::vector<std::pair<types::Transport, std::string>> expected = {{types::Transport::kTcp, "tcp"},
-                                                                          {types::Transport::kShm, "shm"},
-                                                                          {types::Transport::kRdma, "shm,rdma"}};
+  const std::vector<std::pair<types::Transport, std::string>> expected = {
+      {types::Transport::kTcp, "tcp"}, {types::Transport::kShm, "shm"}, {types::Transport::kRdma, "shm,rdma"}};
   for (const auto& [transport, variable] : expected) {
     types::TrainingJob wanted = job();
     wanted.communication.transport = transport;
