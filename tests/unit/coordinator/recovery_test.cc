@@ -333,6 +333,22 @@ TEST(Recovery, CoordinatorThatWasReplacedIsNotFollowedAnyMore) {
   EXPECT_TRUE(absl::IsUnavailable(std::get<Rejected>(actions.sends[0].message).why)) << "so that it looks for that one";
 }
 
+// Terms tell coordinators apart; where they do not, what a member has heard of does.
+TEST(Recovery, MemberThatIsFurtherThanItsCoordinatorIsNotTakenBack) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.declare_all("a");
+  fleet.settle();
+  std::optional<Resume> resume = fleet.resume_of(fleet.members[0]);
+  resume->committed = fleet.core->plan().epoch + 1;
+  fleet.cut(0);
+  fleet.connect(0, resume);
+  fleet.deliver_to(0);
+  EXPECT_TRUE(absl::IsUnavailable(fleet.members[0].rejection)) << "so that it looks for another";
+  EXPECT_THAT(std::string(fleet.members[0].rejection.message()), HasSubstr("another coordinator has gone on"));
+  EXPECT_EQ(fleet.outcome(), "none");
+}
+
 TEST(Recovery, WorkerThatWasStartedAnewFailsTheJob) {
   for (const bool comes_first : {true, false}) {
     Fleet fleet(options(2, 1));
