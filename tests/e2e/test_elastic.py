@@ -25,7 +25,7 @@ MEASURED = {
     "autoscaler.prometheus.intervalSeconds": "2",
     "autoscaler.prometheus.windowSeconds": "20",
 }
-SECONDS_TO_LEAVE = 90.0  # usually ten; an agent tells of less than a tenth of its machine only now and then
+SECONDS_TO_LEAVE = 60.0  # usually ten
 STALE = 30.0  # more than the window and two intervals: what was measured before says nothing any more
 
 
