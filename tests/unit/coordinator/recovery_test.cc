@@ -337,15 +337,15 @@ TEST(Recovery, CoordinatorThatWasReplacedIsNotFollowedAnyMore) {
 TEST(Recovery, MemberThatIsFurtherThanItsCoordinatorIsNotTakenBack) {
   Fleet fleet(options(2, 1));
   fleet.start();
-  fleet.declare_all("a");
-  fleet.settle();
   std::optional<Resume> resume = fleet.resume_of(fleet.members[0]);
   resume->committed = fleet.core->plan().epoch + 1;
-  fleet.cut(0);
-  fleet.connect(0, resume);
-  fleet.deliver_to(0);
-  EXPECT_TRUE(absl::IsUnavailable(fleet.members[0].rejection)) << "so that it looks for another";
-  EXPECT_THAT(std::string(fleet.members[0].rejection.message()), HasSubstr("another coordinator has gone on"));
+  Actions actions;
+  fleet.core->on_joined(900, fleet.members[0].identity, resume, fleet.now, actions);
+  ASSERT_EQ(actions.sends.size(), 1u);
+  ASSERT_TRUE(std::holds_alternative<Rejected>(actions.sends[0].message));
+  const absl::Status& why = std::get<Rejected>(actions.sends[0].message).why;
+  EXPECT_TRUE(absl::IsUnavailable(why)) << "so that it looks for another";
+  EXPECT_THAT(std::string(why.message()), HasSubstr("another coordinator has gone on"));
   EXPECT_EQ(fleet.outcome(), "none");
 }
 
