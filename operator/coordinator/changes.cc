@@ -134,8 +134,9 @@ void Core::remove_summer(uint32_t seat, absl::string_view why, absl::Duration no
 
 absl::Status Core::release_summer(uint32_t index, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = roster_.seat_of_index(Role::kSummer, index);
-  if (!seat.has_value() || !roster_[*seat].takes_part() || !has_begun())
+  if (!seat.has_value() || !roster_[*seat].takes_part() || !has_begun()) {
     return absl::NotFoundError(absl::StrCat("no summer ", index, " takes part"));
+  }
   roster_[*seat].leaving = true;
   next_change_ = now;
   if (!recovering_ && !is_part_of(*committed_, *seat)) {

@@ -94,13 +94,11 @@ absl::Status Server::run() {
 }
 
 void Server::stop() {
-  mailbox_.post([this] { leave(); });
-}
-
-void Server::leave() {
-  if (leave_by_.has_value()) return;
-  leave_by_ = env_.clock->since_start() + kLeaveTimeout;
-  client_->leave(absl::OkStatus(), absl::ZeroDuration());
+  mailbox_.post([this] {
+    if (leave_by_.has_value()) return;
+    leave_by_ = env_.clock->since_start() + kLeaveTimeout;
+    client_->leave(absl::OkStatus(), absl::ZeroDuration());
+  });
 }
 
 // Workers may connect again: their absence counts when it lasts.

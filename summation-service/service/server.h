@@ -81,7 +81,6 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
 
   void end(const absl::Status& status);
   void end_if_abandoned();
-  void leave();
 
   const Env env_;
   const ServerOptions options_;

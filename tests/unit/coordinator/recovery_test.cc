@@ -333,6 +333,22 @@ TEST(Recovery, CoordinatorThatWasReplacedIsNotFollowedAnyMore) {
   EXPECT_TRUE(absl::IsUnavailable(std::get<Rejected>(actions.sends[0].message).why)) << "so that it looks for that one";
 }
 
+// Terms tell coordinators apart; where they do not, what a member has heard of does.
+TEST(Recovery, MemberThatIsFurtherThanItsCoordinatorIsNotTakenBack) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  std::optional<Resume> resume = fleet.resume_of(fleet.members[0]);
+  resume->committed = fleet.core->plan().epoch + 1;
+  Actions actions;
+  fleet.core->on_joined(900, fleet.members[0].identity, resume, fleet.now, actions);
+  ASSERT_EQ(actions.sends.size(), 1u);
+  ASSERT_TRUE(std::holds_alternative<Rejected>(actions.sends[0].message));
+  const absl::Status& why = std::get<Rejected>(actions.sends[0].message).why;
+  EXPECT_TRUE(absl::IsUnavailable(why)) << "so that it looks for another";
+  EXPECT_THAT(std::string(why.message()), HasSubstr("another coordinator has gone on"));
+  EXPECT_EQ(fleet.outcome(), "none");
+}
+
 TEST(Recovery, WorkerThatWasStartedAnewFailsTheJob) {
   for (const bool comes_first : {true, false}) {
     Fleet fleet(options(2, 1));
