@@ -28,6 +28,7 @@ struct Flags {
   uint64_t steps = 10;
   uint64_t warmup = 1;
   uint64_t seed = 1;
+  std::string transport;
   bool verify = false;
   bool json = false;
 };
@@ -39,7 +40,8 @@ struct Result {
     for (size_t i = 0; i < step_ends.size(); ++i) seconds.push_back(step_ends[i] - step_begins[i]);
     return seconds;
   }
-  std::string sha256;  // of the last step's sums
+  std::string sha256;      // of the last step's sums
+  std::string transports;  // by what each summer was reached
 };
 
 absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const Flags& flags) {
@@ -156,6 +158,7 @@ std::string to_json(const Flags& flags, const gln_topology& topology, uint64_t b
   line["step_begins"] = result.step_begins;
   line["step_ends"] = result.step_ends;
   line["sha256"] = result.sha256;
+  line["transports"] = result.transports;
   line["verified"] = flags.verify;
   return line.dump();
 }
@@ -168,7 +171,8 @@ std::string to_text(const Flags& flags, const gln_topology& topology, uint64_t b
                          topology.worker, topology.workers, topology.summers, format_bytes(static_cast<double>(bytes)),
                          format_seconds(median), seconds.size(), format_seconds(seconds.front()),
                          format_seconds(seconds.back()), format_bytes(static_cast<double>(bytes) / median),
-                         result.sha256, flags.verify ? ", every bit as expected" : "");
+                         result.sha256, flags.verify ? ", every bit as expected" : "") +
+         absl::StrFormat("\n  worker %d reached %s", topology.worker, result.transports);
 }
 
 absl::Status run_bench(const Flags& flags) {
@@ -176,9 +180,10 @@ absl::Status run_bench(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(BenchTensors tensors, BenchTensors::make(std::move(list)));
   const SystemEnv system{LogOptions{}};
   // After the tensors: when it goes, nobody touches their memory any more.
-  GLN_ASSIGN_OR_RETURN(BenchSession session, BenchSession::open());
+  GLN_ASSIGN_OR_RETURN(BenchSession session, BenchSession::open(flags.transport));
   Bench bench(flags, tensors, session, *system.env().clock);
-  GLN_ASSIGN_OR_RETURN(const Result result, bench.run());
+  GLN_ASSIGN_OR_RETURN(Result result, bench.run());
+  GLN_ASSIGN_OR_RETURN(result.transports, session.transports());
   const gln_topology topology = session.topology();
   GLN_RETURN_IF_ERROR(session.close());
   if (topology.local_rank != 0) return absl::OkStatus();
@@ -208,6 +213,9 @@ void add_bench_push_pull(CLI::App& bench, Context& context) {
   command->add_option("--dtype", flags->dtype, "Of all tensors [default: as the file says, or fp32]")
       ->check(CLI::IsMember({"fp32", "fp64", "fp16", "bf16", "int32"}));
   command->add_option("--seed", flags->seed, "Of the data; the same for all ranks")->capture_default_str();
+  command->add_option("--transport", flags->transport,
+                      "What connections may go by: auto, shm, rdma, tcp or a list from best to worst, of which one "
+                      "without tcp allows nothing else [default: GLEANER_TRANSPORTS, or auto]");
   command->add_flag("--verify", flags->verify, "Compute every sum here too, and compare every bit");
   command->add_flag("--json", flags->json, "One JSON line per worker");
   command->callback([flags, &context] {

@@ -1,5 +1,7 @@
 #include "cli/bench_session.h"
 
+#include <array>
+
 #include "common/base/status_macros.h"
 
 namespace gleaner::cli {
@@ -32,10 +34,12 @@ absl::Status to_status(gln_status status) {
 
 }  // namespace
 
-absl::StatusOr<BenchSession> BenchSession::open() {
+absl::StatusOr<BenchSession> BenchSession::open(const std::string& transports) {
   BenchSession session;
   gln_session* opened = nullptr;
-  GLN_RETURN_IF_ERROR(to_status(gln_open(nullptr, &opened)));
+  gln_options options = GLN_OPTIONS_INIT;
+  if (!transports.empty()) options.transports = transports.c_str();
+  GLN_RETURN_IF_ERROR(to_status(gln_open(&options, &opened)));
   session.session_.reset(opened);
   GLN_RETURN_IF_ERROR(to_status(gln_get_topology(opened, &session.topology_)));
   return session;
@@ -55,6 +59,12 @@ absl::StatusOr<uint64_t> BenchSession::start_sum(uint32_t tensor, const void* in
 }
 
 absl::Status BenchSession::wait(uint64_t handle) { return to_status(gln_wait(session_.get(), handle, -1)); }
+
+absl::StatusOr<std::string> BenchSession::transports() {
+  std::array<char, 4096> text;
+  GLN_RETURN_IF_ERROR(to_status(gln_get_transports(session_.get(), text.data(), text.size())));
+  return std::string(text.data());
+}
 
 absl::Status BenchSession::close() { return to_status(gln_close(session_.release(), 0)); }
 

@@ -15,13 +15,16 @@ namespace gleaner::cli {
 class BenchSession {
  public:
   // Who this rank is comes from the environment. Returns when the job is complete.
-  static absl::StatusOr<BenchSession> open();
+  // `transports`: as GLEANER_TRANSPORTS; empty: what that says.
+  static absl::StatusOr<BenchSession> open(const std::string& transports);
 
   const gln_topology& topology() const { return topology_; }
 
   absl::StatusOr<uint32_t> declare(const plan::Tensor& tensor);
   absl::StatusOr<uint64_t> start_sum(uint32_t tensor, const void* input, void* output);
   absl::Status wait(uint64_t handle);
+  // By what it reaches each summer: "inproc: worker/0; shm: worker/1".
+  absl::StatusOr<std::string> transports();
 
   // Leaves the job in order; without it, the job hears that this rank failed.
   absl::Status close();

@@ -18,6 +18,7 @@
 #include "cli/trace_capture.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
+#include "common/transport/choose.h"
 
 namespace gleaner::cli {
 namespace {
@@ -34,6 +35,7 @@ struct Flags {
   JobFlags job;
   std::string hosts;
   std::string token_file;
+  std::string transports;
   bool no_prefix = false;
   double grace = 5;
   uint32_t restarts = 0;
@@ -105,6 +107,7 @@ absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::st
                                             absl::StrCat("GLEANER_LOCAL_RANK=", local_rank),
                                             absl::StrCat("GLEANER_LOCAL_SIZE=", flags.job.local_ranks),
                                             absl::StrCat("GLEANER_OPEN_TIMEOUT=", open_timeout)};
+      if (!flags.transports.empty()) variables.push_back(absl::StrCat("GLEANER_TRANSPORTS=", flags.transports));
       const std::string rank = flags.job.local_ranks == 1 ? "" : absl::StrCat(".", local_rank);
       std::vector<std::string> arguments = launcher::on_host(host, variables, flags.command);
       GLN_RETURN_IF_ERROR(processes.start(Kind::kWorker, absl::StrCat("worker ", worker, rank),
@@ -134,6 +137,7 @@ absl::Status start_summers(const Flags& flags, const Hosts& hosts, const std::st
                                           absl::StrCat(flags.job.start_timeout),
                                           "--log-level",
                                           flags.job.log_level};
+    if (!flags.transports.empty()) arguments.insert(arguments.end(), {"--transports", flags.transports});
     GLN_RETURN_IF_ERROR(
         processes.start(Kind::kSummer, absl::StrCat("summer ", summer), {launcher::on_host(host, {}, arguments), {}}));
   }
@@ -203,6 +207,9 @@ absl::Status run_command(const Flags& flags, Context& context) {
   // All that can be wrong with the command line, before anything is started.
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
   GLN_RETURN_IF_ERROR(parse_log_level(flags.job.log_level).status());
+  if (const auto transports = transport::parse_preferences(flags.transports); !transports.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--transports ", transports.status().message()));
+  }
   if (flags.restarts > 0 && !options.is_elastic()) {
     return absl::InvalidArgumentError("--restarts is for elastic jobs: give --min-workers, too");
   }
@@ -232,6 +239,10 @@ void add_run(CLI::App& app, Context& context) {
   command->add_option("--hosts", flags->hosts, "JSON file: where to start what (docs/cli.md) [default: this machine]");
   command->add_option("--token-file", flags->token_file,
                       "Where the hosts find the job's token [default: a private directory of this machine]");
+  command->add_option(
+      "--transports", flags->transports,
+      "What connections may go by: auto, or a list of shm, rdma and tcp from best to worst, of which one "
+      "without tcp allows nothing else [default: GLEANER_TRANSPORTS, or auto]");
   command->add_flag("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
   command->add_option("--restarts", flags->restarts, "Elastic job: times that each worker that fails is started again")
       ->capture_default_str();

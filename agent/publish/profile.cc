@@ -12,7 +12,9 @@ namespace {
 using types::Condition;
 using types::NodeProfileStatus;
 
-constexpr double kNoticeable = 0.1;  // of what the machine has
+// Of what the machine has. Where little is left, less than the first matters: whether a summer still finds its share.
+constexpr double kNoticeable = 0.1;
+constexpr double kNoise = 0.01;
 
 Condition ready_condition(const discover::Machine& machine, const spare::Estimate& estimate) {
   Condition condition{.type = "Ready", .status = estimate.measured};
@@ -49,7 +51,10 @@ bool same_conditions(const std::vector<Condition>& a, const std::vector<Conditio
   });
 }
 
-bool far_apart(double a, double b, double whole) { return std::abs(a - b) > kNoticeable * whole; }
+bool far_apart(double a, double b, double whole) {
+  const double apart = std::abs(a - b);
+  return apart > kNoticeable * whole || (apart > kNoise * whole && 2 * std::min(a, b) < std::max(a, b));
+}
 
 }  // namespace
 

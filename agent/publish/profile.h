@@ -17,7 +17,8 @@ types::NodeProfileStatus make_status(const discover::Machine& machine, const spa
                                      const probe::Speed& speed, const std::string& version,
                                      const std::vector<types::Condition>& before, absl::Time now);
 
-// Anything but the use of the moment has changed, or what can be spared has by a tenth of what the machine has.
+// Anything but the use of the moment has changed, or what can be spared has by a tenth of what the machine has, or to
+// less than half, or more than twice, of what it was.
 bool differs_noticeably(const types::NodeProfileStatus& published, const types::NodeProfileStatus& now);
 
 }  // namespace gleaner::publish

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/cluster/table.h"
+#include "cli/cluster/transports_view.h"
 #include "common/base/units.h"
 #include "common/plan/model.h"
 
@@ -137,7 +138,8 @@ std::string to_text(const ExplainedJob& job) {
   }
   return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
-                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", step_lines(job), limit_lines(job));
+                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", step_lines(job), limit_lines(job),
+                      transports_text(transports_of(spec.members)));
 }
 
 nlohmann::json to_json(const ExplainedJob& job) {
@@ -170,6 +172,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
       {"tensors", spec.tensors},
       {"partitions", spec.partitions},
       {"machines", std::move(machines)},
+      {"transports", transports_json(transports_of(spec.members))},
       {"seconds", job.seconds},
       {"bound_seconds", spec.bound_seconds},
       {"bound_without_summers_seconds", spec.bound_without_summers_seconds},

@@ -1,4 +1,5 @@
 // The C ABI (include/gleaner/gleaner.h) over Rank: arguments checked, statuses mapped, nothing thrown across.
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -178,6 +179,16 @@ gln_status gln_get_topology(gln_session* session, gln_topology* topology) {
 
 gln_status gln_get_stats(gln_session* session, gln_stats* stats) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) { return fill(rank.stats(), stats, "stats"); });
+}
+
+gln_status gln_get_transports(gln_session* session, char* text, size_t size) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (text == nullptr || size == 0) return null_argument("text");
+    const std::string used = rank.transports().substr(0, size - 1);
+    std::copy(used.begin(), used.end(), text);
+    text[used.size()] = '\0';
+    return absl::OkStatus();
+  });
 }
 
 gln_status gln_declare(gln_session* session, const char* name, uint64_t elements, gln_data_type type, int32_t priority,

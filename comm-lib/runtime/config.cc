@@ -96,6 +96,20 @@ absl::Status read_addresses(const gln_options& options, Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status read_transports(const gln_options& options, transport::Settings& settings) {
+  const std::string wanted = value_of(options.transports, "GLEANER_TRANSPORTS");
+  auto preferences = transport::parse_preferences(wanted);
+  if (!preferences.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("GLEANER_TRANSPORTS=", preferences.status().message()));
+  }
+  settings.preferences = *std::move(preferences);
+  const std::string directory = value_of(nullptr, "GLEANER_SHM_DIR");
+  if (!directory.empty()) settings.shm_directory = directory;
+  if (settings.shm_directory.front() != '/') return wrong("GLEANER_SHM_DIR", directory, "an absolute path");
+  settings.rdma_device = value_of(nullptr, "GLEANER_RDMA_DEVICE");
+  return absl::OkStatus();
+}
+
 absl::Status read_tuning(const gln_options& options, Config& config) {
   const std::string bandwidth = value_of(nullptr, "GLEANER_BANDWIDTH");
   if (!bandwidth.empty()) {
@@ -126,6 +140,7 @@ absl::StatusOr<Config> read_config(const gln_options& options) {
   GLN_RETURN_IF_ERROR(read_identity(options, config));
   GLN_RETURN_IF_ERROR(read_addresses(options, config));
   GLN_RETURN_IF_ERROR(read_tuning(options, config));
+  GLN_RETURN_IF_ERROR(read_transports(options, config.transports));
   return config;
 }
 

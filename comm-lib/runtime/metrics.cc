@@ -41,7 +41,8 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       round_trip_(metrics::add_gauge(*registry_, labels, "gleaner_worker_round_trip_seconds",
                                      "Least round trip of late to the farthest summer; the window covers it.")),
       epoch_(metrics::add_gauge(*registry_, labels, "gleaner_worker_epoch", "Epoch of the plan in force.")),
-      summer_(*registry_, config.job) {}
+      summer_(*registry_, config.job),
+      transports_(*registry_, labels, config.transports.preferences) {}
 
 void RankMetrics::update(const member::Report& report, absl::Duration waited, uint32_t epoch, const Network* network) {
   steps_.follow(static_cast<double>(report.steps));
@@ -64,6 +65,7 @@ void RankMetrics::update(const member::Report& report, absl::Duration waited, ui
     window_bytes_.Set(static_cast<double>(session->window_bytes));
   }
   if (network->summer() != nullptr) summer_.update(*network->summer());
+  transports_.update(network->transport_counters());
 }
 
 }  // namespace gleaner::runtime

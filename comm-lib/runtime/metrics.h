@@ -12,6 +12,7 @@
 #include "common/metrics/following.h"
 #include "common/metrics/server.h"
 #include "summation-service/service/metrics.h"
+#include "summation-service/service/transport_metrics.h"
 
 namespace gleaner::runtime {
 
@@ -35,6 +36,7 @@ class RankMetrics {
   prometheus::Gauge& round_trip_;
   prometheus::Gauge& epoch_;
   service::SummerMetrics summer_;  // of the colocated summer
+  service::TransportMetrics transports_;
   std::unique_ptr<metrics::MetricsServer> server_;
 };
 

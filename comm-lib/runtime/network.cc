@@ -1,12 +1,12 @@
 #include "comm-lib/runtime/network.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
-#include "common/transport/tcp/transport.h"
 
 namespace gleaner::runtime {
 namespace {
@@ -37,7 +37,7 @@ Network::Network(const Env& env, const NetworkOptions& options, const kernels::K
 
 Network::~Network() {
   // Transports hold buffers of the pool, and so do session and engine.
-  tcp_.reset();
+  transport_.reset();
   to_summer_.reset();
   from_session_.reset();
   hub_.reset();
@@ -51,8 +51,8 @@ absl::StatusOr<std::unique_ptr<Network>> Network::create(const Env& env, const N
   network->hub_ = std::make_unique<transport::inproc::Hub>();
   network->to_summer_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
   network->from_session_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
-  GLN_ASSIGN_OR_RETURN(network->tcp_, transport::tcp::Transport::create(env, {}, handler, network.get()));
-  GLN_ASSIGN_OR_RETURN(network->address_, network->tcp_->listen(options.listen));
+  GLN_ASSIGN_OR_RETURN(network->transport_, transport::make_transport(env, options.transports, handler, network.get()));
+  GLN_ASSIGN_OR_RETURN(network->address_, network->transport_->listen(options.listen));
   GLN_RETURN_IF_ERROR(network->from_session_->listen(network->address_).status());
   return network;
 }
@@ -122,13 +122,7 @@ void Network::set_ending() {
 }
 
 void Network::connect(Owner& owner) {
-  const bool own = owner.member == welcome_.member;
-  transport::Transport& transport = own ? *to_summer_ : *tcp_;
-  const auto address = own ? absl::StatusOr<Address>(address_) : Address::parse(plan_->members[owner.member].address);
-  transport::ConnectOptions options{job_, welcome_.member, welcome_.secret};
-  options.context = &owner;
-  if (is_cpu_summer(owner)) options.patience = kSummerPatience;
-  auto connection = address.ok() ? transport.connect(*address, options) : address.status();
+  auto connection = dial(owner);
   if (connection.ok()) {
     owner.connection = *connection;
     return;
@@ -136,6 +130,23 @@ void Network::connect(Owner& owner) {
   owner.last = connection.status();
   owner.retry_at = now() + owner.pause;
   owner.pause = std::min(owner.pause * 2, kLongestPause);
+  // Time does not mend that there is no transport in common.
+  if (absl::IsFailedPrecondition(owner.last) && !owner.reported) report_lost(owner, owner.last);
+}
+
+absl::StatusOr<transport::Connection*> Network::dial(Owner& owner) {
+  transport::ConnectOptions options{job_, welcome_.member, welcome_.secret};
+  options.context = &owner;
+  if (is_own(owner)) return to_summer_->connect(address_, options);
+  if (is_cpu_summer(owner)) options.patience = kSummerPatience;
+  const plan::Member& member = plan_->members[owner.member];
+  std::vector<transport::Endpoint> endpoints = transport::parse_endpoints(member.endpoints);
+  if (member.endpoints.empty()) {
+    GLN_ASSIGN_OR_RETURN(Address address, Address::parse(member.address));
+    endpoints.push_back({transport::Kind::kTcp, "", std::move(address)});
+  }
+  return transport_->connect(absl::StrCat(plan_->member_name(owner.member), " at ", member.address), endpoints,
+                             options);
 }
 
 void Network::on_connected(transport::Connection& connection) {
@@ -210,7 +221,7 @@ void Network::fail(const absl::Status& status) {
   for (Owner& owner : owners_) {
     if (owner.connection != nullptr) owner.connection->close(status);
   }
-  tcp_->poll(absl::ZeroDuration());
+  transport_->poll(absl::ZeroDuration());
   to_summer_->poll(absl::ZeroDuration());
   from_session_->poll(absl::ZeroDuration());
   summer_.reset();
@@ -218,7 +229,7 @@ void Network::fail(const absl::Status& status) {
   flush();
 }
 
-void Network::wait(absl::Duration timeout) { tcp_->wait(timeout); }
+void Network::wait(absl::Duration timeout) { transport_->wait(timeout); }
 
 void Network::advance() {
   flush();
@@ -228,12 +239,12 @@ void Network::advance() {
     to_summer_->poll(absl::ZeroDuration());
     flush();
   }
-  tcp_->flush();
+  transport_->flush();
 }
 
 void Network::poll() {
   flush();
-  tcp_->poll(absl::ZeroDuration());
+  transport_->poll(absl::ZeroDuration());
   if (session_ != nullptr && now() - last_tick_ >= kTick) {
     last_tick_ = now();
     session_->on_tick(last_tick_, actions_);
@@ -245,6 +256,7 @@ void Network::poll() {
 void Network::tend_connections() {
   for (Owner& owner : owners_) {
     if (owner.here && owner.connection == nullptr && now() >= owner.retry_at) connect(owner);
+    if (failed_) return;
   }
   check_deadlines();
   if (now() >= measure_at_) measure_round_trip();
@@ -252,6 +264,7 @@ void Network::tend_connections() {
 
 void Network::measure_round_trip() {
   measure_at_ = now() + kMeasureEvery;
+  note_transports();
   round_trip_ = absl::ZeroDuration();
   for (const Owner& owner : owners_) {
     if (owner.up) round_trip_ = std::max(round_trip_, owner.connection->round_trip());
@@ -271,13 +284,17 @@ void Network::check_deadlines() {
       owner.down_since = now();
       continue;
     }
-    const bool replaceable = is_cpu_summer(owner);
-    const absl::Duration limit = replaceable ? kSummerTimeout : welcome_.deadline;
+    const absl::Duration limit = is_cpu_summer(owner) ? kSummerTimeout : welcome_.deadline;
     if (owner.reported || now() - owner.down_since <= limit) continue;
-    owner.reported = true;
-    events_->on_lost(owner.member, !replaceable, absl::UnavailableError(describe_loss(owner, limit)));
-    if (!replaceable) return;
+    report_lost(owner, absl::UnavailableError(describe_loss(owner, limit)));
+    if (failed_) return;
   }
+}
+
+// Another worker's can't be replaced: that ends the job.
+void Network::report_lost(Owner& owner, const absl::Status& why) {
+  owner.reported = true;
+  events_->on_lost(owner.member, !is_cpu_summer(owner), why);
 }
 
 std::string Network::describe_loss(const Owner& owner, absl::Duration limit) const {
@@ -304,10 +321,47 @@ void Network::flush() {
   }
 }
 
-bool Network::has_work() const { return tcp_->pending() || has_local_work(); }
+bool Network::has_work() const { return transport_->pending() || has_local_work(); }
 
 bool Network::has_local_work() const {
   return to_summer_->pending() || from_session_->pending() || !actions_.sends.empty() || !actions_.done.empty();
+}
+
+std::string Network::describe_transports() const {
+  constexpr size_t kMost = 8;
+  std::array<std::vector<std::string>, transport::kKinds> by_kind;
+  for (const Owner& owner : owners_) {
+    if (!owner.up) continue;
+    const auto kind = is_own(owner) ? transport::Kind::kInproc
+                                    : static_cast<const transport::any::Connection*>(owner.connection)->kind();
+    by_kind[static_cast<size_t>(kind)].push_back(plan_->member_name(owner.member));
+  }
+  std::vector<std::string> parts;
+  for (size_t kind = 0; kind < by_kind.size(); ++kind) {
+    std::vector<std::string>& names = by_kind[kind];
+    if (names.empty()) continue;
+    const size_t more = names.size() - std::min(names.size(), kMost);
+    names.resize(names.size() - more);
+    parts.push_back(absl::StrCat(transport::name_of(static_cast<transport::Kind>(kind)), ": ",
+                                 absl::StrJoin(names, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : ""));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+void Network::note_transports() {
+  if (!connected()) return;
+  std::string now_used = describe_transports();
+  if (now_used == noted_transports_) return;
+  noted_transports_ = std::move(now_used);
+  env_.log->info("connected", "transports", noted_transports_);
+}
+
+transport::any::Counters Network::transport_counters() const {
+  transport::any::Counters counters = transport_->counters();
+  for (const Owner& owner : owners_) {
+    if (owner.up && is_own(owner)) ++counters.connections[static_cast<size_t>(transport::Kind::kInproc)];
+  }
+  return counters;
 }
 
 bool Network::connected() const {

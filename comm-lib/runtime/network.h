@@ -21,6 +21,7 @@
 #include "common/trace/recorder.h"
 #include "common/transport/inproc/transport.h"
 #include "common/transport/transport.h"
+#include "common/transports/settings.h"
 #include "summation-service/service/summer.h"
 
 namespace gleaner::runtime {
@@ -30,6 +31,7 @@ struct NetworkOptions {
   Address listen;
   uint64_t window_bytes = 0;  // 0: plan::window_bytes()'s choice
   uint64_t summer_memory_bytes = 0;
+  transport::Settings transports;
 };
 
 class Network : private transport::Handler, private wire::JobSecrets {
@@ -48,9 +50,10 @@ class Network : private transport::Handler, private wire::JobSecrets {
                                                          Events* events);
   ~Network() override;
 
-  const Address& address() const { return address_; }  // where it listens
-  void wake() { tcp_->wake(); }                        // any thread
-  int descriptor() const { return tcp_->descriptor(); }
+  const Address& address() const { return address_; }                                       // where it listens
+  std::vector<std::string> endpoints() const { return to_texts(transport_->endpoints()); }  // and by what
+  void wake() { transport_->wake(); }                                                       // any thread
+  int descriptor() const { return transport_->descriptor(); }
 
   void on_welcome(const member::Welcome& welcome);
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
@@ -71,10 +74,14 @@ class Network : private transport::Handler, private wire::JobSecrets {
   bool idle() const;       // as a worker and as a summer: others need nothing more of us
   // Names of summers that it has no connection to, or waits for results from: for messages.
   std::string describe_waiting() const;
+  // By what it reaches each summer: "inproc: worker/0; shm: worker/1; tcp: summer/0".
+  std::string describe_transports() const;
 
   absl::Duration round_trip() const { return round_trip_; }  // to the farthest summer, at best; measured
   const session::Counters* session_counters() const { return session_ ? &session_->counters() : nullptr; }
   const service::Summer* summer() const { return summer_.get(); }
+  transport::any::Counters transport_counters() const;
+  const transport::Preferences& transport_preferences() const { return transport_->preferences(); }
 
  private:
   // This worker's connection to one summer.
@@ -106,7 +113,11 @@ class Network : private transport::Handler, private wire::JobSecrets {
   void follow(const plan::Plan& plan);
   void part(Owner& owner);
   bool is_cpu_summer(const Owner& owner) const { return owner.member >= plan_->workers; }
+  bool is_own(const Owner& owner) const { return owner.member == welcome_.member; }
   void connect(Owner& owner);
+  absl::StatusOr<transport::Connection*> dial(Owner& owner);
+  void report_lost(Owner& owner, const absl::Status& why);
+  void note_transports();
   void tend_connections();
   void measure_round_trip();
   void check_deadlines();
@@ -137,7 +148,8 @@ class Network : private transport::Handler, private wire::JobSecrets {
   std::unique_ptr<transport::inproc::Hub> hub_;
   std::unique_ptr<transport::inproc::Transport> to_summer_;     // in process: the session's side
   std::unique_ptr<transport::inproc::Transport> from_session_;  // in process: the summer's side
-  std::unique_ptr<transport::Transport> tcp_;
+  std::unique_ptr<transport::any::Transport> transport_;        // to other processes
+  std::string noted_transports_;
 };
 
 }  // namespace gleaner::runtime

@@ -59,6 +59,7 @@ absl::Status Rank::join() {
   join.local_rank = config_.local_rank;
   join.local_size = config_.local_size;
   join.address = stages_->address();
+  join.endpoints = stages_->endpoints();
   join.bits_per_second = config_.bits_per_second;
   join.timeout = config_.open_timeout;
   join.plan_timeout = config_.plan_timeout;
@@ -109,6 +110,11 @@ gln_topology Rank::topology() const {
 gln_stats Rank::stats() const {
   absl::MutexLock lock(&mutex_);
   return stats_;
+}
+
+std::string Rank::transports() const {
+  absl::MutexLock lock(&mutex_);
+  return transports_;
 }
 
 absl::StatusOr<uint32_t> Rank::declare(plan::Tensor tensor) {

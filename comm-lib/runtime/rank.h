@@ -36,6 +36,8 @@ class Rank : private member::Listener, private Stages::Events {
 
   gln_topology topology() const;
   gln_stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Network::describe_transports(), some 250 ms old; empty on local ranks above 0.
+  std::string transports() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<uint32_t> declare(plan::Tensor tensor);
   absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op);
   absl::Status broadcast(const std::string& name, MutableBytes data, uint32_t root);
@@ -147,6 +149,7 @@ class Rank : private member::Listener, private Stages::Events {
   std::string waiting_for_ ABSL_GUARDED_BY(mutex_) = "the coordinator";
   member::Welcome welcome_ ABSL_GUARDED_BY(mutex_);  // set once, before kOpen
   gln_stats stats_ ABSL_GUARDED_BY(mutex_) = GLN_STATS_INIT;
+  std::string transports_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint32_t> newcomers_{0};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> accumulates_{false};  // some tensor does

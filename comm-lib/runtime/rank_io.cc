@@ -211,6 +211,7 @@ void Rank::observe() {
     absl::MutexLock lock(&mutex_);
     quiet_ = quiet;
     if (phase_ == Phase::kOpening && connected) phase_ = Phase::kOpen;
+    if (connected) transports_ = stages_->describe_transports();
     if (!due) return;
     if (phase_ == Phase::kOpening && plan_ != nullptr) waiting_for_ = stages_->describe_waiting();
     const member::Report report = meter_.report(now);

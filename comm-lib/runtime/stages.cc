@@ -19,7 +19,8 @@ absl::StatusOr<std::unique_ptr<Stages>> Stages::create(const Env& env, const Con
                                                        Events* events) {
   auto stages = std::unique_ptr<Stages>(new Stages(env, config, kernels, events));
   if (stages->leads()) {
-    const NetworkOptions options{config.job, config.address, config.window_bytes, config.summer_memory_bytes};
+    const NetworkOptions options{config.job, config.address, config.window_bytes, config.summer_memory_bytes,
+                                 config.transports};
     GLN_ASSIGN_OR_RETURN(stages->network_, Network::create(env, options, kernels, recorder, stages.get()));
   } else {
     GLN_ASSIGN_OR_RETURN(stages->waker_, Waker::create());
@@ -28,6 +29,12 @@ absl::StatusOr<std::unique_ptr<Stages>> Stages::create(const Env& env, const Con
 }
 
 std::string Stages::address() const { return leads() ? network_->address().to_string() : ""; }
+
+std::vector<std::string> Stages::endpoints() const {
+  return leads() ? network_->endpoints() : std::vector<std::string>();
+}
+
+std::string Stages::describe_transports() const { return leads() ? network_->describe_transports() : ""; }
 
 void Stages::wake() {
   if (leads()) return network_->wake();

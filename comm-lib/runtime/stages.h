@@ -47,7 +47,8 @@ class Stages : private Network::Events, private local::Events {
   ~Stages() override;
 
   std::string address() const;  // of the colocated summer; empty on local ranks above 0
-  void wake();                  // any thread
+  std::vector<std::string> endpoints() const;
+  void wake();  // any thread
 
   absl::Status on_welcome(const member::Welcome& welcome);
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
@@ -64,6 +65,7 @@ class Stages : private Network::Events, private local::Events {
   bool connected() const;
   bool idle() const;  // nobody needs anything more of this rank
   std::string describe_waiting() const;
+  std::string describe_transports() const;
 
   const Network* network() const { return network_.get(); }  // null on local ranks above 0
 

@@ -272,8 +272,9 @@ uint64_t Session::step(uint32_t tensor, uint32_t partition) const {
   return index < core_->plan_->first_partition[tensor + 1] ? core_->partitions_[index].step : 0;
 }
 bool Session::idle() const {
-  if (core_->active_ > 0 || (!core_->ending_ && core_->retention_.relied_on() > 0)) return false;
-  return core_->acks_.empty() || (core_->ending_ && !core_->owes_acks());
+  if (core_->active_ > 0) return false;
+  if (core_->ending_) return !core_->owes_acks();
+  return core_->acks_.empty() && core_->retention_.relied_on() == 0;
 }
 std::vector<uint32_t> Session::waiting_for() const { return core_->waiting_for(); }
 void Session::set_ending() { core_->ending_ = true; }

@@ -38,6 +38,7 @@ struct JoinOptions {
   uint32_t local_rank = 0;        // workers
   uint32_t local_size = 1;
   std::string address;                         // where this member's summer listens; empty for local ranks > 0
+  std::vector<std::string> endpoints;          // and by which transports (common/transport/endpoint.h)
   double bits_per_second = 0;                  // 0: not known, the coordinator's --bandwidth counts
   absl::Duration timeout = absl::Seconds(60);  // until everybody has joined
   // That a tensor which no plan has yet waits for a coordinator that is out of reach, before the job fails.

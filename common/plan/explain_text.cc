@@ -73,6 +73,11 @@ std::string limit_lines(const Explanation& e) {
   return text;
 }
 
+// Who reaches whom by what shows when they meet.
+constexpr char kTransportLine[] =
+    "Transports  a worker's own summer in its process; others by the best that both have: shm on\n"
+    "            one machine, rdma, tcp\n";
+
 std::string partition_lines(const Explanation& e) {
   std::string text;
   if (e.partitions > 0) {
@@ -114,7 +119,7 @@ std::string to_text(const Explanation& explanation) {
                     format_bytes(machine.traffic_bytes), format_seconds(machine.seconds)});
   }
   return absl::StrCat(head_line(explanation), align(rows), "\n", step_lines(explanation), limit_lines(explanation),
-                      partition_lines(explanation));
+                      partition_lines(explanation), kTransportLine);
 }
 
 std::string to_table(const Explanation& explanation) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
 #include "common/base/status_macros.h"
@@ -36,6 +37,9 @@ absl::Status validate_members(const Plan& plan) {
     }
     if (member.since > plan.epoch) {
       return invalid(plan.member_name(i), " came in epoch ", member.since, ", which is above epoch ", plan.epoch);
+    }
+    if (const absl::Status status = validate_endpoints(member.endpoints); !status.ok()) {
+      return invalid(plan.member_name(i), ": ", status.message());
     }
     if (member.address.empty()) continue;
     const auto address = Address::parse(member.address);
@@ -135,6 +139,23 @@ absl::Status validate(std::span<const Tensor> tensors) {
                        " elements: all tensors together have at most ", kMaxStreamBytes, " bytes"));
     }
     stream += tensor.bytes();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status validate_endpoints(const std::vector<std::string>& endpoints) {
+  if (endpoints.size() > kMaxEndpoints) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(endpoints.size(), " endpoints; at most ", kMaxEndpoints, " are possible"));
+  }
+  for (const std::string& endpoint : endpoints) {
+    const bool is_printable = std::all_of(endpoint.begin(), endpoint.end(),
+                                          [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
+    if (endpoint.empty() || endpoint.size() > kMaxEndpointBytes || !is_printable) {
+      return absl::InvalidArgumentError(absl::StrCat("an endpoint of ", endpoint.size(), " bytes; expected 1 to ",
+                                                     kMaxEndpointBytes,
+                                                     " that are printable, such as tcp://10.0.0.1:7000"));
+    }
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,8 @@ inline constexpr uint32_t kMaxRanks = 1u << 20;                 // n * g
 inline constexpr uint32_t kMaxPartitions = 1u << 24;            // per plan: 64 TiB at most
 inline constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 60;  // all tensors together
 inline constexpr size_t kMaxTensorNameBytes = 4096;
+inline constexpr size_t kMaxEndpoints = 8;  // of a member
+inline constexpr size_t kMaxEndpointBytes = 512;
 inline constexpr uint32_t kUnbounded = UINT32_MAX;
 
 // A named gradient. Its index in Plan::tensors is its id on the wire.
@@ -58,6 +60,9 @@ struct Member {
   double bits_per_second = 0;  // each way; within the limits of model.h. 0: this summer's place is empty
   std::string address;         // HOST:PORT of its summer; empty in a plan that is only computed
   uint32_t since = 0;          // epoch in which it came: whoever has this place later is another
+  // Where others reach it, by what transport, in order of its preference (common/transport/endpoint.h); none: by TCP,
+  // at `address`.
+  std::vector<std::string> endpoints;
   bool is_here() const { return bits_per_second > 0; }
   friend bool operator==(const Member&, const Member&) = default;
 };
@@ -97,5 +102,8 @@ absl::Status validate(const Plan& plan);
 
 // The part of it that concerns tensors alone: names, types, sizes.
 absl::Status validate(std::span<const Tensor> tensors);
+
+// Their number and form; what they mean is for those who connect.
+absl::Status validate_endpoints(const std::vector<std::string>& endpoints);
 
 }  // namespace gleaner::plan

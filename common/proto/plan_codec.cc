@@ -72,6 +72,7 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
     encoded->set_bits_per_second(member.bits_per_second);
     encoded->set_address(member.address);
     encoded->set_since(member.since);
+    for (const std::string& endpoint : member.endpoints) encoded->add_endpoints(endpoint);
   }
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());
@@ -95,7 +96,10 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
   plan.local_ranks = message.local_ranks();
   plan.members.reserve(static_cast<size_t>(message.members_size()));
   for (const v1::Member& member : message.members()) {
-    plan.members.push_back({member.bits_per_second(), member.address(), member.since()});
+    plan.members.push_back({member.bits_per_second(),
+                            member.address(),
+                            member.since(),
+                            {member.endpoints().begin(), member.endpoints().end()}});
   }
   GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
   plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));

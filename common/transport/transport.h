@@ -1,4 +1,4 @@
-// What moves frames between members. tcp/, inproc/ (and later shm/ and rdma/) offer the same interface and pass the
+// What moves frames between members. tcp/, shm/, inproc/ (and later rdma/) offer the same interface and pass the
 // same conformance suite (tests/conformance); what one of them can do is asked through capabilities(), never assumed.
 //
 // Threads: a Transport, its connections and its handler belong to one thread, which calls poll(). Others may call
@@ -124,8 +124,16 @@ class Transport {
   virtual int descriptor() const = 0;
   virtual bool pending() const = 0;
 
+  // Before a wait elsewhere, on descriptor(): looks for some microseconds, where that pays, whether something comes.
+  // True: poll() has something to handle.
+  virtual bool linger() { return false; }
+
   // Makes a poll() in progress, or the next one, return at once. Any thread.
   virtual void wake() = 0;
+
+  // Most that leaves by the machine's network from now on, over the connections that others made to us: each may take
+  // an equal share. More than 0; no limit to begin with. Nothing to those that take nothing from the network.
+  virtual void pace(double /*bits_per_second*/) {}
 };
 
 }  // namespace gleaner::transport

@@ -85,7 +85,7 @@ uint32_t crc32c(ConstBytes bytes, uint32_t before = 0);
 // Fills magic, version, payload_bytes, payload_crc and header_crc, the fields that follow from the others. A
 // payload_crc that is not 0 is believed: who sends one payload to many computes it once.
 void seal(Header& header, ConstBytes payload);
-// The same without payload_crc, which is 0 then: where the way there checks payloads itself.
+// The same for a payload that the way there checks itself, or that does not leave the host: its payload_crc is 0.
 void seal_unchecked(Header& header, size_t payload_bytes);
 
 // Checks magic, version, header_crc, known type, payload size for the type, reserved fields; InvalidArgument (DataLoss

@@ -144,7 +144,7 @@ def train_with_gleaner(arguments: argparse.Namespace) -> None:
                 save_checkpoint(arguments.checkpoint, epoch + 1, model, optimizer)
             tell_epoch(epoch, arguments.epochs, mean, model, digits)
     if gln.rank() == 0:
-        tell_end(arguments, model, digits, time.monotonic() - start)
+        tell_end(arguments, model, digits, time.monotonic() - start, gln.transports())
     gln.shutdown()
 
 
@@ -174,13 +174,16 @@ def tell_epoch(epoch: int, epochs: int, loss: float, model: nn.Module, digits: D
     print(f"epoch {epoch + 1:2d}/{epochs}  loss {loss:.4f}  test accuracy {accuracy(model, digits):.2%}", flush=True)
 
 
-def tell_end(arguments: argparse.Namespace, model: nn.Module, digits: Digits, seconds: float) -> None:
+def tell_end(
+    arguments: argparse.Namespace, model: nn.Module, digits: Digits, seconds: float, transports: str = ""
+) -> None:
     """The outcome for people on standard output, and for programs in the file --result names."""
     result = {
         "accuracy": accuracy(model, digits),
         "sha256": sha256(model),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "seconds": seconds,
+        "transports": transports,
         "tensors": [
             {"name": name, "bytes": parameter.numel() * parameter.element_size()}
             for name, parameter in reversed(list(model.named_parameters()))

@@ -61,7 +61,7 @@ std::vector<plan::Member> Core::members_wanted(uint32_t epoch) const {
     if (!is_worker && (!seat.takes_part() || seat.leaving)) continue;
     const bool in_plan = is_worker && committed_->epoch > 0;
     const uint32_t since = in_plan ? committed_->members[member].since : seat.since;
-    members[member] = {bandwidth_of(member), seat.identity.address, since > 0 ? since : epoch};
+    members[member] = {bandwidth_of(member), seat.identity.address, since > 0 ? since : epoch, seat.identity.endpoints};
   }
   while (members.size() > std::max<size_t>(options_.workers, committed_->members.size()) && !members.back().is_here()) {
     members.pop_back();
@@ -134,8 +134,9 @@ void Core::remove_summer(uint32_t seat, absl::string_view why, absl::Duration no
 
 absl::Status Core::release_summer(uint32_t index, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = roster_.seat_of_index(Role::kSummer, index);
-  if (!seat.has_value() || !roster_[*seat].takes_part() || !has_begun())
+  if (!seat.has_value() || !roster_[*seat].takes_part() || !has_begun()) {
     return absl::NotFoundError(absl::StrCat("no summer ", index, " takes part"));
+  }
   roster_[*seat].leaving = true;
   next_change_ = now;
   if (!recovering_ && !is_part_of(*committed_, *seat)) {

@@ -215,9 +215,10 @@ void Core::on_report(StreamId stream, const Report& report, absl::Duration now) 
 void Core::on_fault(StreamId stream, uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
+  const std::string report = absl::StrCat(roster_.name(*seat), " reports: ", why.message());
   if (recovering_ && member >= options_.workers && member < plan::kMaxMembers) {
     GLN_RARE("coordinator: a summer is out of reach while the job is being taken up");
-    accused_.emplace(member, absl::StrCat(roster_.name(*seat), " reports: ", why.message()));
+    accused_.emplace(member, report);
     return;
   }
   if (member >= options_.workers + summers()) {
@@ -225,10 +226,8 @@ void Core::on_fault(StreamId stream, uint32_t member, const absl::Status& why, a
                 actions);
   }
   const uint32_t accused = roster_.seat_of_member(member);
-  if (roster_.is_summer(accused)) {
-    return remove_summer(accused, absl::StrCat(roster_.name(*seat), " reports: ", why.message()), now, actions);
-  }
-  lost(accused, absl::StrCat(roster_.name(*seat), " reports: ", why.message()), actions);
+  if (roster_.is_summer(accused)) return remove_summer(accused, report, now, actions);
+  lost(accused, report, actions);
 }
 
 void Core::on_left(StreamId stream, const absl::Status& status, uint32_t epoch, absl::Duration now, Actions& actions) {

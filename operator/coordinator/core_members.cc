@@ -138,7 +138,7 @@ absl::Status Core::take_back(StreamId stream, const Identity& identity, const Re
     return absl::FailedPreconditionError("this member comes from another run of the job");
   }
   if (!recovering_ && resume.committed > committed_->epoch) {
-    GLN_RARE("coordinator: a member is further than its coordinator");
+    // Not of a later term: two of the same term are not told apart otherwise.
     return absl::UnavailableError(absl::StrCat("this coordinator is at epoch ", committed_->epoch,
                                                ", the member at epoch ", resume.committed,
                                                ": another coordinator has gone on"));

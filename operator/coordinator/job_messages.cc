@@ -14,6 +14,7 @@ Identity decode(const v1::Identity& message) {
   identity.local_size = message.local_size();
   identity.address = message.address();
   identity.bits_per_second = message.bits_per_second();
+  identity.endpoints = {message.endpoints().begin(), message.endpoints().end()};
   return identity;
 }
 

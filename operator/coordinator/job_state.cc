@@ -28,6 +28,7 @@ MemberState member_of(const Roster& roster, uint32_t seat, uint32_t ranks) {
   member.index = roster.index_of(seat);
   member.name = absl::StrCat(member.role == Role::kSummer ? "summer-" : "worker-", member.index);
   member.address = first.identity.address;
+  member.endpoints = first.identity.endpoints;
   member.bits_per_second = first.identity.bits_per_second;
   member.acknowledged_epoch = first.acknowledged;
   member.joined = member.left = true;

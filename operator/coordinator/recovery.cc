@@ -72,8 +72,9 @@ void Core::on_recalled(StreamId stream, plan::Plan plan, absl::Duration now, Act
   // Those still missing are named, and known again, by their addresses.
   for (uint32_t member = 0; member < recalled_->members.size(); ++member) {
     Seat& seat_of_member = roster_[roster_.seat_of_member(member)];
-    if (seat_of_member.state == Seat::State::kEmpty)
-      seat_of_member.identity.address = recalled_->members[member].address;
+    if (seat_of_member.state != Seat::State::kEmpty) continue;
+    seat_of_member.identity.address = recalled_->members[member].address;
+    seat_of_member.identity.endpoints = recalled_->members[member].endpoints;
   }
   asked_ = std::nullopt;
   go_on_if_all_back(now, actions);

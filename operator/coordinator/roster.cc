@@ -150,6 +150,9 @@ absl::Status check(const Identity& identity, const std::string& who) {
     return absl::InvalidArgumentError(
         absl::StrCat(who, ": its summer's address ", identity.address, " has port 0, which nobody can connect to"));
   }
+  if (const absl::Status status = plan::validate_endpoints(identity.endpoints); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(who, ": ", status.message()));
+  }
   const double bandwidth = identity.bits_per_second;
   if (bandwidth != 0 && !(bandwidth >= plan::kMinBitsPerSecond && bandwidth <= plan::kMaxBitsPerSecond)) {
     return absl::InvalidArgumentError(absl::StrCat(who, " says it has ", bandwidth, " bit/s"));

@@ -29,6 +29,7 @@ struct Identity {
   uint32_t local_size = 1;
   std::string address;  // of its summer; empty for local ranks above 0
   double bits_per_second = 0;
+  std::vector<std::string> endpoints;  // as plan::Member has them
 };
 
 struct Seat {

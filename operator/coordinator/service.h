@@ -43,6 +43,7 @@ struct MemberState {
   bool joined = false;  // all its local ranks, and none has lost us
   bool left = false;
   std::string address;
+  std::vector<std::string> endpoints;  // as plan::Member has them
   double bits_per_second = 0;
   uint64_t owned_bytes = 0;
   uint32_t acknowledged_epoch = 0;

@@ -64,7 +64,7 @@ absl::StatusOr<Pod> parse_pod(const nlohmann::json& object) {
   if (!status.ok()) return status;
   if (const auto* found = document.find("spec"); found != nullptr) {
     GLN_ASSIGN_OR_RETURN(const types::Requests requests, types::total_requests(*found));
-    pod.cpus = std::max(kLeastCpus, requests.cpus);
+    pod.cpus = needed_cpus(requests.cpus);
     pod.memory_bytes = requests.memory_bytes;
   }
   pod.bits_per_second = types::bandwidth_limit(meta);

@@ -3,6 +3,7 @@
 // docs/scheduler.md has the rules and formulas in words.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +35,7 @@ struct Machine {
 // What a summer needs of the processors, whatever it asks for: requests make its weight, so it asks for as little as
 // can be.
 constexpr double kLeastCpus = 0.1;
+constexpr double needed_cpus(double requested) { return std::max(kLeastCpus, requested); }
 
 struct SummerRequest {
   std::string job;  // "namespace/name"

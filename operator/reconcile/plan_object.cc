@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/plan/model.h"
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/names.h"
@@ -25,6 +26,17 @@ types::PlanMember describe(const Observed& observed, const char* role, const Sea
   return member;
 }
 
+// "tcp" of tcp://10.0.0.1:7000; of shm://HOST/PATH what tells hosts apart, and is short: an object holds thousands.
+std::string transport_of(const std::string& endpoint) {
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(endpoint, absl::MaxSplits("://", 1));
+  if (parts.first != "shm") return std::string(parts.first.substr(0, 32));
+  uint32_t hash = 2166136261;  // FNV-1a: the same for every operator
+  for (const char c : parts.second.substr(0, parts.second.find('/'))) {
+    hash = (hash ^ static_cast<uint8_t>(c)) * 16777619;
+  }
+  return absl::StrCat("shm:", absl::Hex(hash, absl::kZeroPad8));
+}
+
 void take_states(const coordinator::JobState& session, std::vector<types::PlanMember>& members) {
   absl::flat_hash_map<std::string, const coordinator::MemberState*> states;
   for (const coordinator::MemberState& state : session.members) states[state.name] = &state;
@@ -33,6 +45,7 @@ void take_states(const coordinator::JobState& session, std::vector<types::PlanMe
     if (found == states.end()) continue;
     const coordinator::MemberState& state = *found->second;
     member.address = state.address;
+    for (const std::string& endpoint : state.endpoints) member.transports.push_back(transport_of(endpoint));
     member.owned_bytes = state.owned_bytes;
     member.acknowledged_epoch = state.acknowledged_epoch;
     if (state.bits_per_second > 0) member.bits_per_second = state.bits_per_second;

@@ -117,7 +117,7 @@ absl::StatusOr<PodView> parse_pod(const json& object) {
   if (const json& priority = at(spec, "priority"); priority.is_number_integer()) pod.priority = priority.get<int32_t>();
   if (pod.role == kSummer) {
     GLN_ASSIGN_OR_RETURN(const types::Requests requests, types::total_requests(spec));
-    pod.cpus = std::max(placement::kLeastCpus, requests.cpus);
+    pod.cpus = placement::needed_cpus(requests.cpus);
   }
   read_gates(at(spec, "schedulingGates"), pod);
   const json& status = at(object, "status");

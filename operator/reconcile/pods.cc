@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "operator/reconcile/names.h"
+#include "operator/reconcile/pod_transports.h"
 
 namespace gleaner::reconcile {
 namespace {
@@ -54,11 +55,14 @@ json variable(const char* name, std::string value) { return {{"name", name}, {"v
 
 // $(POD_IP) is replaced by the kubelet.
 json member_environment(const types::TrainingJob& job, const Settings& settings) {
-  return json::array({{{"name", "GLEANER_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}},
-                      variable("GLEANER_COORDINATOR", settings.coordinator),
-                      variable("GLEANER_JOB", session_name(job.meta.key(), job.status.attempt)),
-                      variable("GLEANER_TOKEN_FILE", absl::StrCat(kBootstrapFolder, "/token")),
-                      variable("GLEANER_CA_FILE", absl::StrCat(kBootstrapFolder, "/ca.crt"))});
+  json environment =
+      json::array({{{"name", "GLEANER_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}},
+                   variable("GLEANER_COORDINATOR", settings.coordinator),
+                   variable("GLEANER_JOB", session_name(job.meta.key(), job.status.attempt)),
+                   variable("GLEANER_TOKEN_FILE", absl::StrCat(kBootstrapFolder, "/token")),
+                   variable("GLEANER_CA_FILE", absl::StrCat(kBootstrapFolder, "/ca.crt"))});
+  add_transport_variables(job, settings, environment);
+  return environment;
 }
 
 // Ours first: the user's own variables may refer to them.
@@ -165,6 +169,8 @@ json summer_container(const types::TrainingJob& job, uint32_t index, double bits
       container["args"].push_back(word);
     }
   }
+  add_shared_directory(job, settings, container);
+  add_rdma(job, settings, container);
   if (settings.summer_yield_above > 0) {
     container["args"].push_back("--yield-above");
     container["args"].push_back(absl::StrCat(settings.summer_yield_above));
@@ -183,11 +189,14 @@ json fill_template(const types::TrainingJob& job, uint32_t index, const Settings
   bool first = true;
   for (json& container : spec["containers"]) {
     add_to_container(container, environment, first);
+    add_shared_directory(job, settings, container);
+    if (first) add_rdma(job, settings, container);
     first = false;
   }
   json& volumes = spec["volumes"];
   if (!volumes.is_array()) volumes = json::array();
   volumes.push_back(bootstrap_volume());
+  add_shared_volume(job, settings, spec);
   spec["restartPolicy"] = "Never";  // what a lost worker means is for the operator to decide
   spec["hostname"] = pod_name(job.meta.name, kWorker, index, 0);
   spec["subdomain"] = job.meta.name;
@@ -245,6 +254,7 @@ json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::
                  {"affinity", summer_affinity(job, candidate.node)},
                  {"containers", json::array({summer_container(job, index, candidate.bits_per_second, settings)})},
                  {"volumes", json::array({bootstrap_volume()})}};
+  add_shared_volume(job, settings, pod["spec"]);
   if (!settings.summer_priority_class.empty()) pod["spec"]["priorityClassName"] = settings.summer_priority_class;
   return pod;
 }

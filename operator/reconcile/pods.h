@@ -17,6 +17,8 @@ struct Settings {
   std::string summer_image;           // has gleaner-summer in it
   std::string summer_priority_class;  // empty: the cluster's default
   double worth = 0.01;                // share of a step that one more summer must buy, when a job begins
+  std::string shm_host_path;          // directory of each machine that pods of one job share; empty: none
+  std::string rdma_resource;          // extended resource that stands for an RDMA device; empty: none
   double summer_yield_above = 0;      // share of a machine's processors above which its owners have it; 0: never
 };
 

@@ -19,7 +19,7 @@ placement::SummerRequest summer_request(const types::TrainingJob& job, const std
   placement::SummerRequest request;
   request.job = job.meta.key();
   if (const auto asked = types::parse_requests(summer_resources(job)); asked.ok()) {
-    request.cpus = std::max(placement::kLeastCpus, asked->cpus);
+    request.cpus = placement::needed_cpus(asked->cpus);
     request.memory_bytes = asked->memory_bytes;
   }  // else the API server refuses the pod, and says why
   request.max_bits_per_second = job.communication.summers.bits_per_second;

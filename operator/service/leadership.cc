@@ -22,8 +22,13 @@ std::vector<std::string> host_names(const OperatorOptions& options) {
 std::string job_key(const std::string& session) { return session.substr(0, session.rfind('/')); }
 
 reconcile::Settings settings_of(const OperatorOptions& options) {
-  return {absl::StrCat(options.service, ".", options.ns, ".svc:", options.listen.port), options.summer_image,
-          options.summer_priority_class, options.scaling.settings.worth, options.summer_yield_above};
+  return {absl::StrCat(options.service, ".", options.ns, ".svc:", options.listen.port),
+          options.summer_image,
+          options.summer_priority_class,
+          options.scaling.settings.worth,
+          options.shm_host_path,
+          options.rdma_resource,
+          options.summer_yield_above};
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ absl::StatusOr<ScalingOptions> scaling_options(const ScalingFlags& flags) {
 struct Flags {
   std::string ns, watch, listen = "0.0.0.0:7070", service = "gleaner-coordinator", pod_ip, identity,
                          metrics = "0.0.0.0:7073", health = "0.0.0.0:7074", summer_image, summer_priority_class,
-                         kubeconfig, context, log_level = "info";
+                         shm_host_path, rdma_resource, kubeconfig, context, log_level = "info";
   uint32_t workers = 8;
   double lease_seconds = 15, summer_yield_above = 0.8;
   ScalingFlags scaling;
@@ -115,6 +115,12 @@ void add_flags(CLI::App& app, Flags& flags) {
          "idle; 0: never")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
+  app.add_option(
+      "--shm-host-path", flags.shm_host_path,
+      "Directory of every machine, with mode 1777, that pods of a job share for shared memory; default: none");
+  app.add_option(
+      "--rdma-resource", flags.rdma_resource,
+      "Extended resource that stands for an RDMA device, such as rdma/hca, for pods to ask for; default: none");
   app.add_option("--workers", flags.workers, "Jobs looked at at once")->capture_default_str()->check(CLI::Range(1, 64));
   app.add_option("--lease-seconds", flags.lease_seconds, "Silence after which another replica takes over")
       ->capture_default_str()
@@ -147,6 +153,12 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
   options.summer_image = flags.summer_image;
   options.summer_priority_class = flags.summer_priority_class;
   options.summer_yield_above = flags.summer_yield_above;
+  if (!flags.shm_host_path.empty() && flags.shm_host_path[0] != '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--shm-host-path ", flags.shm_host_path, ": expected an absolute path"));
+  }
+  options.shm_host_path = flags.shm_host_path;
+  options.rdma_resource = flags.rdma_resource;
   GLN_ASSIGN_OR_RETURN(options.scaling, scaling_options(flags.scaling));
   options.workers = flags.workers;
   options.lease_duration = absl::Seconds(flags.lease_seconds);

@@ -20,6 +20,7 @@ struct OperatorOptions {
   Address metrics, health;
   std::string summer_image;
   std::string summer_priority_class;
+  std::string shm_host_path, rdma_resource;  // as reconcile::Settings has them
   double summer_yield_above = 0.8;
   ScalingOptions scaling;
   uint32_t workers = 8;  // reconcilers at once

@@ -80,6 +80,19 @@ void Fields::json_object(absl::string_view name, json& value) const {
   value = *found;
 }
 
+void Fields::texts(absl::string_view name, std::vector<std::string>& values) const {
+  const json* found = find_list(name);
+  if (found == nullptr) return;
+  values.clear();
+  for (size_t i = 0; i < found->size(); ++i) {
+    const json& element = (*found)[i];
+    if (!element.is_string()) {
+      return fail(absl::StrCat(name, "[", i, "]"), absl::StrCat("expected a string, got ", quoted(element)));
+    }
+    values.push_back(element.get<std::string>());
+  }
+}
+
 void Fields::text_map(absl::string_view name, std::map<std::string, std::string>& value) const {
   const json* found = find(name);
   if (found == nullptr) return;

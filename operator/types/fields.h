@@ -49,6 +49,7 @@ class Fields {
   void text(absl::string_view name, std::string& value) const;
   void flag(absl::string_view name, bool& value) const;
   void json_object(absl::string_view name, nlohmann::json& value) const;
+  void texts(absl::string_view name, std::vector<std::string>& values) const;
   void text_map(absl::string_view name, std::map<std::string, std::string>& value) const;
   void time(absl::string_view name, absl::Time& value) const;
   void time(absl::string_view name, std::optional<absl::Time>& value) const;

@@ -15,6 +15,7 @@ void read_member(const Fields& fields, PlanMember& member) {
   fields.text("pod", member.pod);
   fields.text("node", member.node);
   fields.text("address", member.address);
+  fields.texts("transports", member.transports);
   fields.whole("bitsPerSecond", member.bits_per_second);
   fields.number("ownedBytes", member.owned_bytes);
   fields.number("trafficBytes", member.traffic_bytes);
@@ -33,6 +34,7 @@ json to_json(const PlanMember& member) {
   if (!member.pod.empty()) object["pod"] = member.pod;
   if (!member.node.empty()) object["node"] = member.node;
   if (!member.address.empty()) object["address"] = member.address;
+  if (!member.transports.empty()) object["transports"] = member.transports;
   return object;
 }
 

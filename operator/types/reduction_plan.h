@@ -18,10 +18,11 @@ struct PlanMember {
   std::string name;  // "worker-0", "summer-1"
   std::string role;  // worker | summer
   std::string pod, node, address;
-  double bits_per_second = 0;  // each way, as planned with
-  uint64_t owned_bytes = 0;    // of a step
-  uint64_t traffic_bytes = 0;  // each way and step
-  bool binds = false;          // this machine's link is what a step waits for
+  std::vector<std::string> transports;  // in order of preference: "shm:1f3a9c2b" (the directory it shares), "tcp"
+  double bits_per_second = 0;           // each way, as planned with
+  uint64_t owned_bytes = 0;             // of a step
+  uint64_t traffic_bytes = 0;           // each way and step
+  bool binds = false;                   // this machine's link is what a step waits for
   uint32_t acknowledged_epoch = 0;
   bool operator==(const PlanMember&) const = default;
 };

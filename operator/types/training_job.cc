@@ -11,8 +11,8 @@ using nlohmann::json;
 
 constexpr std::pair<absl::string_view, Strategy> kStrategies[] = {{"Auto", Strategy::kAuto},
                                                                   {"Colocated", Strategy::kColocated}};
-constexpr std::pair<absl::string_view, Transport> kTransports[] = {{"Auto", Transport::kAuto},
-                                                                   {"TCP", Transport::kTcp}};
+constexpr std::pair<absl::string_view, Transport> kTransports[] = {
+    {"Auto", Transport::kAuto}, {"TCP", Transport::kTcp}, {"SHM", Transport::kShm}, {"RDMA", Transport::kRdma}};
 constexpr std::pair<absl::string_view, CleanPodPolicy> kCleanPodPolicies[] = {
     {"None", CleanPodPolicy::kNone}, {"Running", CleanPodPolicy::kRunning}, {"All", CleanPodPolicy::kAll}};
 

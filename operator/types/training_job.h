@@ -25,7 +25,7 @@ inline constexpr int64_t kMaxBackoff = 10000;
 inline constexpr double kMinPartitionBytes = 4096, kMaxPartitionBytes = 4 << 20;
 
 enum class Strategy { kAuto, kColocated };  // Auto: as many summers as help; Colocated: none (k = 0)
-enum class Transport { kAuto, kTcp };
+enum class Transport { kAuto, kTcp, kShm, kRdma };
 enum class CleanPodPolicy { kNone, kRunning, kAll };
 
 struct Workers {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/secret_file.h"
@@ -24,7 +26,8 @@ namespace {
 // The command line as it was typed; parsed by to_options().
 struct Flags {
   std::string coordinator, listen = "0.0.0.0:0", advertise, token_file, ca_file, job = "default", bandwidth,
-                           memory = "0", pace, kernel, metrics, log_level = "info";
+                           memory = "0", pace, kernel, metrics, log_level = "info", transports = "auto",
+                           shm_directory = "/dev/shm", rdma_device;
   int index = -1;
   double join_timeout = 60, yield_above = 0;
   bool background = false;
@@ -51,8 +54,8 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option(
       "--pace", flags.pace,
-      "Most that it sends, to all workers together: for example 5Gbit; or 'plan': the bandwidth that the plan "
-      "in force reckons with; default: no limit");
+      "Most that it sends by TCP, to all workers together: for example 5Gbit; or 'plan': the bandwidth that the plan "
+      "in force reckons with; default: no limit. Shared memory takes nothing from the network");
   app.add_flag("--background", flags.background, "Take the processors only when nobody else wants them");
   app.add_option("--yield-above", flags.yield_above,
                  "Leave when others take more than this share of the processors' time and nothing is idle; 0: never")
@@ -61,6 +64,17 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--kernel", flags.kernel, "Sum kernel: scalar, avx2 or avx512; default: the best here")
       ->envname("GLEANER_KERNEL");
   app.add_option("--metrics", flags.metrics, "Serve Prometheus metrics on HOST:PORT");
+  app.add_option("--transports", flags.transports,
+                 "What connections may go by, from best to worst: auto (shm,rdma,tcp), or a list; one without tcp "
+                 "allows nothing else")
+      ->capture_default_str()
+      ->envname("GLEANER_TRANSPORTS");
+  app.add_option("--shm-dir", flags.shm_directory, "shm: directory where members on one machine find each other")
+      ->capture_default_str()
+      ->envname("GLEANER_SHM_DIR");
+  app.add_option("--rdma-device", flags.rdma_device,
+                 "rdma: device, device:port or device:port:gid, or a list of them; default: any that is up")
+      ->envname("GLEANER_RDMA_DEVICE");
   app.add_option("--join-timeout", flags.join_timeout, "Seconds until every member must have joined")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -90,6 +104,16 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
     GLN_ASSIGN_OR_RETURN(options.pace_bits_per_second, parse_bits_per_second(flags.pace));
   }
   options.kernel = flags.kernel;
+  auto preferences = transport::parse_preferences(flags.transports);
+  if (!preferences.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--transports ", preferences.status().message()));
+  }
+  options.transports.preferences = *std::move(preferences);
+  if (!absl::StartsWith(flags.shm_directory, "/")) {
+    return absl::InvalidArgumentError(absl::StrCat("--shm-dir ", flags.shm_directory, ": expected an absolute path"));
+  }
+  options.transports.shm_directory = flags.shm_directory;
+  options.transports.rdma_device = flags.rdma_device;
   if (!flags.metrics.empty()) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
   }

@@ -1,6 +1,7 @@
 #include "summation-service/service/server.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 
@@ -9,6 +10,13 @@ namespace {
 
 constexpr absl::Duration kObserveEvery = absl::Milliseconds(250);
 constexpr absl::Duration kLeaveTimeout = absl::Milliseconds(1800);
+
+// "shm, tcp"
+std::string describe(const transport::any::Transport& transport) {
+  return absl::StrJoin(transport.endpoints(), ", ", [](std::string* out, const transport::Endpoint& endpoint) {
+    absl::StrAppend(out, name_of(endpoint.kind));
+  });
+}
 
 }  // namespace
 
@@ -29,13 +37,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
   auto server = std::unique_ptr<Server>(new Server(env, options));
   GLN_ASSIGN_OR_RETURN(server->kernels_, kernels::Kernels::choose(options.kernel));
   transport::Handler* const handler = server.get();
-  GLN_ASSIGN_OR_RETURN(server->transport_,
-                       transport::tcp::Transport::create(env, transport::tcp::Options(), handler, server.get()));
+  GLN_ASSIGN_OR_RETURN(server->transport_, transport::make_transport(env, options.transports, handler, server.get()));
   if (options.pace_bits_per_second > 0) server->transport_->pace(options.pace_bits_per_second);
   GLN_ASSIGN_OR_RETURN(Address address, server->transport_->listen(options.listen));
   if (!options.advertise.empty()) address.host = options.advertise;
   if (options.metrics.has_value()) {
     server->metrics_.emplace(*server->registry_, options.job);
+    server->transport_metrics_.emplace(*server->registry_, prometheus::Labels{{"job_name", options.job}},
+                                       options.transports.preferences);
     if (options.watch != nullptr) {
       server->others_ =
           &metrics::add_gauge(*server->registry_, {{"job_name", options.job}}, "gleaner_summer_others_processor_share",
@@ -52,9 +61,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
   join.role = member::Role::kSummer;
   join.index = options.index;
   join.address = address.to_string();
+  join.endpoints = to_texts(server->transport_->endpoints(options.advertise));
   join.bits_per_second = options.bits_per_second;
   join.timeout = options.join_timeout;
-  env.log->info("listening", "address", join.address, "kernel", server->kernels_->name());
+  env.log->info("listening", "address", join.address, "transports", describe(*server->transport_), "kernel",
+                server->kernels_->name());
   GLN_ASSIGN_OR_RETURN(server->client_, member::Client::start(env, join, server.get()));
   return server;
 }
@@ -71,6 +82,7 @@ absl::Status Server::run() {
     if (metrics_.has_value() && summer_ != nullptr && now - observed >= kObserveEvery) {
       observed = now;
       metrics_->update(*summer_);
+      transport_metrics_->update(transport_->counters());
       if (others_ != nullptr) others_->Set(options_.watch->others_share());
     }
   }
@@ -82,13 +94,11 @@ absl::Status Server::run() {
 }
 
 void Server::stop() {
-  mailbox_.post([this] { leave(); });
-}
-
-void Server::leave() {
-  if (leave_by_.has_value()) return;
-  leave_by_ = env_.clock->since_start() + kLeaveTimeout;
-  client_->leave(absl::OkStatus(), absl::ZeroDuration());
+  mailbox_.post([this] {
+    if (leave_by_.has_value()) return;
+    leave_by_ = env_.clock->since_start() + kLeaveTimeout;
+    client_->leave(absl::OkStatus(), absl::ZeroDuration());
+  });
 }
 
 // Workers may connect again: their absence counts when it lasts.

@@ -12,9 +12,10 @@
 #include "common/base/mailbox.h"
 #include "common/member/client.h"
 #include "common/metrics/server.h"
-#include "common/transport/tcp/transport.h"
+#include "common/transports/settings.h"
 #include "summation-service/service/metrics.h"
 #include "summation-service/service/summer.h"
+#include "summation-service/service/transport_metrics.h"
 #include "summation-service/service/watch.h"
 
 namespace gleaner::service {
@@ -33,8 +34,9 @@ struct ServerOptions {
   std::string kernel;              // empty: the best here
   std::optional<Address> metrics;  // serve Prometheus text there
   absl::Duration join_timeout = absl::Seconds(60);
-  // Most that it sends, to all workers together; 0: as much as it can. `pace_by_plan`: what the plan in force reckons
-  // with, which follows what its machine has to spare.
+  transport::Settings transports;
+  // Most that it sends by the network, to all workers together; 0: as much as it can. `pace_by_plan`: what the plan in
+  // force reckons with, which follows what its machine has to spare.
   double pace_bits_per_second = 0;
   bool pace_by_plan = false;
   const Watch* watch = nullptr;  // over this machine, whose figures are served; null: none. Outlives the server
@@ -79,7 +81,6 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
 
   void end(const absl::Status& status);
   void end_if_abandoned();
-  void leave();
 
   const Env env_;
   const ServerOptions options_;
@@ -90,9 +91,10 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<metrics::MetricsServer> metrics_server_;
   std::optional<SummerMetrics> metrics_;
+  std::optional<TransportMetrics> transport_metrics_;
   std::optional<member::Welcome> welcome_;
   std::unique_ptr<Summer> summer_;
-  std::unique_ptr<transport::tcp::Transport> transport_;
+  std::unique_ptr<transport::any::Transport> transport_;
   std::shared_ptr<const plan::Plan> prepared_;
   Mailbox mailbox_;
   std::unique_ptr<member::Client> client_;

@@ -150,6 +150,11 @@ static void job(void) {
   broadcasts(session, &where);
   CHECK(gln_step(session) == GLN_OK);
   CHECK(gln_get_stats(session, &stats) == GLN_OK);
+  char transports[256];
+  CHECK(gln_get_transports(session, transports, sizeof(transports)) == GLN_OK);
+  CHECK(where.local_rank != 0 ? transports[0] == '\0' : strstr(transports, "inproc: worker/") == transports);
+  CHECK(gln_get_transports(session, transports, 3) == GLN_OK && strlen(transports) <= 2);
+  CHECK(gln_get_transports(session, NULL, 0) == GLN_INVALID_ARGUMENT);
   CHECK(gln_close(session, 0) == GLN_OK);
   printf("rank %u of %u done\n", where.rank, where.ranks);
 }

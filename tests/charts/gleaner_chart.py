@@ -33,6 +33,8 @@ EVERYTHING = {
     "schedulerExtender.service.clusterIP": "10.96.0.76",
     "image.pullSecrets": "{registry}",
     "operator.priorityClassName": "system-cluster-critical",
+    "transports.sharedMemory.enabled": "true",
+    "transports.rdma.enabled": "true",
 }
 
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))

@@ -128,6 +128,18 @@ def test_the_image_of_the_values_is_in_every_pod_and_given_to_summers() -> None:
         assert f"--summer-image={image}" in operator["args"]
 
 
+def test_the_operator_is_told_of_transports_that_are_switched_on() -> None:
+    def arguments(values: dict[str, str]) -> list[str]:
+        pod = one(rendered(values), "Deployment", "gleaner-operator")["spec"]["template"]
+        found = pod["spec"]["containers"][0]["args"]
+        return [word for word in found if word.startswith(("--shm", "--rdma"))]
+
+    assert arguments({}) == []
+    assert arguments({"transports.sharedMemory.enabled": "true"}) == ["--shm-host-path=/dev/shm"]
+    named = {"transports.rdma.enabled": "true", "transports.rdma.resource": "nvidia.com/hostdev"}
+    assert arguments(named) == ["--rdma-resource=nvidia.com/hostdev"]
+
+
 def test_agents_that_measure_share_a_secret() -> None:
     objects = rendered({"agent.measure.enabled": "true"})
     assert len(b64decode(one(objects, "Secret", "gleaner-agent-measure")["data"]["secret"])) == 48
@@ -183,6 +195,8 @@ REFUSED = {
     "agent.tolerations[0].effect=NoWay": "/agent/tolerations/0/effect",
     "schedulerExtender.service.clusterIP=extender.local": "/schedulerExtender/service/clusterIP",
     "summers.priorityClass.value=2000000000": "/summers/priorityClass/value",
+    "transports.sharedMemory.hostPath=shm": "/transports/sharedMemory/hostPath",
+    "transports.rdma.resource=hca": "/transports/rdma/resource",
     "serviceMonitor.interval=15": "/serviceMonitor/interval",
     "networkPolicy.schedulerCIDRs={10.0.0.1}": "/networkPolicy/schedulerCIDRs/0",
     "dashboards.labels.a=1": "/dashboards/labels/a",

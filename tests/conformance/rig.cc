@@ -1,12 +1,16 @@
 #include "tests/conformance/rig.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include <cstdlib>
 
 #include "common/transport/inproc/transport.h"
 #include "common/transport/rdma/transport.h"
+#include "common/transport/shm/transport.h"
 #include "common/transport/tcp/transport.h"
+#include "tests/conformance/stand_in.h"
 
 namespace gleaner::transport {
 namespace {
@@ -32,6 +36,51 @@ class TcpRig : public Rig {
   std::unique_ptr<tcp::Transport> server_;
 };
 
+// Two transports behind one: what it adds must not show.
+class AnyRig : public Rig {
+ public:
+  AnyRig(const Env& env, const Limits& limits) {
+    const tcp::Options options{
+        {limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
+    const std::vector<any::Option> both = {tcp_option(env, options, &job), stand_in(env, Kind::kRdma, options, &job)};
+    client_ = any::Transport::create(env, both, Preferences(), &client_end).value();
+    server_ = any::Transport::create(env, both, Preferences(), &server_end).value();
+    address = server_->listen(address).value();
+  }
+  Transport& client() override { return *client_; }
+  Transport& server() override { return *server_; }
+  void poll_both() override {
+    client_->poll(absl::Milliseconds(1));
+    server_->poll(absl::Milliseconds(1));
+  }
+
+ private:
+  std::unique_ptr<any::Transport> client_;
+  std::unique_ptr<any::Transport> server_;
+};
+
+class ShmRig : public Rig {
+ public:
+  ShmRig(const Env& env, const Limits& limits) {
+    const shm::Options options{
+        {{limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers}};
+    client_ = shm::Transport::create(env, options, &client_end, &job).value();
+    server_ = shm::Transport::create(env, options, &server_end, &job).value();
+    address = server_->listen({::testing::TempDir(), 0}).value();
+  }
+  Transport& client() override { return *client_; }
+  Transport& server() override { return *server_; }
+  Address nobody() const override { return {::testing::TempDir() + "/nobody.sock", 0}; }
+  void poll_both() override {
+    client_->poll(absl::Milliseconds(1));
+    server_->poll(absl::Milliseconds(1));
+  }
+
+ private:
+  std::unique_ptr<shm::Transport> client_;
+  std::unique_ptr<shm::Transport> server_;
+};
+
 class InprocRig : public Rig {
  public:
   InprocRig() : client_(&hub_, &client_end), server_(&hub_, &server_end) {
@@ -39,6 +88,7 @@ class InprocRig : public Rig {
   }
   Transport& client() override { return client_; }
   Transport& server() override { return server_; }
+  Address nobody() const override { return {"127.0.0.1", 2}; }
   void poll_both() override {
     client_.poll(absl::ZeroDuration());
     server_.poll(absl::ZeroDuration());
@@ -77,6 +127,8 @@ class RdmaRig : public Rig {
 std::vector<TransportKind> all_transports() {
   std::vector<TransportKind> kinds = {
       {"tcp", true, [](const Env& env, const Limits& limits) { return std::make_unique<TcpRig>(env, limits); }},
+      {"any", true, [](const Env& env, const Limits& limits) { return std::make_unique<AnyRig>(env, limits); }},
+      {"shm", true, [](const Env& env, const Limits& limits) { return std::make_unique<ShmRig>(env, limits); }},
       {"inproc", false, [](const Env&, const Limits&) { return std::make_unique<InprocRig>(); }}};
   // tests/rdma-lab says what address an RDMA device of its guest has; elsewhere there is none.
   if (const char* const host = std::getenv("GLEANER_TEST_RDMA_HOST"); host != nullptr) {

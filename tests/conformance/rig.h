@@ -60,6 +60,8 @@ class Rig {
   virtual Transport& client() = 0;
   virtual Transport& server() = 0;
   virtual void poll_both() = 0;
+  // Where nobody listens.
+  virtual Address nobody() const { return {"127.0.0.1", 1}; }
 
   Address address{"127.0.0.1", 0};
   End client_end;

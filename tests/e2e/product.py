@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from lab.cluster import Cluster
+from lab.pods import pod
 from lab.spec import SCHEDULER_EXTENDER
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,8 +19,8 @@ NIC = "1Gbit"  # what the agents are told of NICs whose speed can't be read here
 VALUES = {
     "schedulerExtender.service.clusterIP": SCHEDULER_EXTENDER,
     "agent.bandwidth": NIC,
-    # To a summer all nodes' load is that of one machine.
-    "summers.yieldAbove": "0",
+    # To a summer all nodes' load is that of one machine: it looks, and never leaves for that.
+    "summers.yieldAbove": "1",
 }
 PATIENCE = 90.0
 
@@ -162,6 +163,15 @@ def room_but_for_summers(cluster: Cluster, node: str, namespace: str) -> int:
         asked = [container.get("resources", {}).get("requests", {}) for container in each["spec"]["containers"]]
         free -= sum(milli(requests.get("cpu", "0")) for requests in asked)
     return free
+
+
+def owners(cluster: Cluster, node: str, namespace: str, spare: int = 0) -> dict[str, Any]:
+    """A pod that asks for what a machine has for others than this namespace's summers, less `spare` thousandths."""
+    asking = pod("owners", ["sleep", "100000"], namespace=namespace)
+    asking["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+    asked = {"cpu": f"{room_but_for_summers(cluster, node, namespace) - spare}m"}
+    asking["spec"]["containers"][0]["resources"] = {"requests": asked}
+    return asking
 
 
 def apply_file(cluster: Cluster, path: Path, namespace: str, name: str) -> Job:

@@ -6,8 +6,7 @@ from typing import Any
 
 from digits import EXAMPLES, LONG, in_epoch, result
 from lab.cluster import Cluster
-from lab.pods import pod
-from product import SYSTEM, Job, apply_file, leader, room_but_for_summers, wait_until
+from product import SYSTEM, Job, apply_file, leader, owners, wait_until
 
 
 def machines(pods: dict[str, Any]) -> dict[str, str]:
@@ -60,11 +59,7 @@ def test_a_summer_gives_way_to_a_pod_of_higher_priority(
     workers = job.pods()
     name, node = sorted(machines(job.pods("summer")).items())[0]
     member = name.removeprefix("digits-")
-    owners = pod("owners", ["sleep", "100000"], namespace=namespace)
-    owners["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
-    asked = {"cpu": f"{room_but_for_summers(gleaner, node, namespace)}m"}
-    owners["spec"]["containers"][0]["resources"] = {"requests": asked}
-    gleaner.apply(owners)
+    gleaner.apply(owners(gleaner, node, namespace))
     try:
         wait_until("the plan does without it", lambda: member not in job.planned_summers())
         of_it = f"involvedObject.name={name}"

@@ -20,7 +20,8 @@ LOCKED = "only while the job is suspended"
 CONTAINERS = "spec.workers.template.spec.containers"
 OPERATORS = (
     "GLEANER_COORDINATOR GLEANER_JOB GLEANER_ATTEMPT GLEANER_WORKER GLEANER_WORKERS GLEANER_LOCAL_SIZE GLEANER_POD_IP "
-    "GLEANER_ADDRESS GLEANER_TOKEN_FILE GLEANER_CA_FILE GLEANER_METRICS GLEANER_BANDWIDTH"
+    "GLEANER_ADDRESS GLEANER_TOKEN_FILE GLEANER_CA_FILE GLEANER_METRICS GLEANER_BANDWIDTH GLEANER_TRANSPORTS "
+    "GLEANER_SHM_DIR"
 ).split()
 
 
@@ -145,7 +146,7 @@ REFUSED = [
     ("spec.workers.template.spec.volumes", [{"name": "gleaner-bootstrap"}], "spec.workers.template.spec.volumes: "),
     ("spec.communication.strategy", "Ring", "spec.communication.strategy"),
     ("spec.communication", {"strategy": "Colocated", "summers": {"max": 1}}, "spec.communication.summers.max"),
-    ("spec.communication.transport", "RDMA", "spec.communication.transport"),
+    ("spec.communication.transport", "rdma", "spec.communication.transport"),
     *[
         ("spec.communication.partitionBytes", value, "spec.communication.partitionBytes")
         for value in (4095, 4194305, "5Mi", "4KiB", "4096500m", "many", "", -1)

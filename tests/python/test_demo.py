@@ -33,6 +33,7 @@ def test_demo_trains_and_compares() -> None:
     done = demo()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "bit for bit" in done.stdout
+    assert "reached inproc: worker/0; " in done.stdout
     for row in ("bytes per step", "step time", "goodput", "k = 1", "k = 0"):
         assert row in done.stdout
 

@@ -60,7 +60,10 @@ def paces(pid: int) -> set[str]:
     return {each.group(1) for each in found if each}
 
 
-def test_is_in_the_background_and_sends_no_faster_than_the_plan_says(tmp_path: Path) -> None:
+def test_is_in_the_background_and_sends_no_faster_than_the_plan_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLEANER_TRANSPORTS", "tcp")  # shared memory takes nothing of the network
     stop = tmp_path / "stop"
     flags = ("--bandwidth", "60Mbit", "--pace", "plan", "--background")
     with job(tmp_path, WORKERS, 1, summer_flags=flags) as started:

@@ -50,6 +50,10 @@ def test_hosts_reach_each_other_and_the_machine(name: str, tmp_path: Path) -> No
     wanted = json.loads(hosts.read_text())
     assert [len(wanted["workers"]), len(wanted["summers"])] == [2, 1]
     assert wanted["coordinator"]["prefix"] == []
+    # Else jobs on them would go through the memory that they share.
+    for command in ([*wanted["workers"][0]["prefix"]], [LAB, "exec", "--name", name, "summer0", "--"]):
+        shown = subprocess.run([*command, "printenv", "GLEANER_TRANSPORTS"], capture_output=True, text=True)
+        assert shown.stdout == "tcp\n", shown.stderr
     talk = "import socket; s = socket.create_server(('', 7000)); print('up', flush=True); print(s.accept()[1][0])"
     listener = subprocess.Popen(
         [*wanted["summers"][0]["prefix"], "python3", "-c", talk], stdout=subprocess.PIPE, text=True

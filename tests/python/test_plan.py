@@ -244,7 +244,7 @@ def test_explain_and_table():
     arguments = (*lists([25e9, 25e9, 10e9], [25e9] * 4), "--bytes", "64MiB")
     explained = run(*arguments, "-o", "explain")
     assert explained.returncode == 0
-    for word in ("worker/0", "worker/2", "summer/3", "worker/2 binds", "One more", "no gain", "1.4 ms"):
+    for word in ("worker/0", "worker/2", "summer/3", "worker/2 binds", "One more", "no gain", "1.4 ms", "Transports"):
         assert word in explained.stdout
     table = run(*arguments)
     assert table.returncode == 0

@@ -58,8 +58,15 @@ def stop(summer: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("lose", [kill, stop])
-@pytest.mark.parametrize("lost", [1, 2], ids=["one", "all"])
-def test_lost(tmp_path: Path, lose: Callable[[subprocess.Popen[str]], None], lost: int) -> None:
+@pytest.mark.parametrize("transports, lost", [("tcp", 1), ("tcp", 2), ("auto", 2)], ids=["one", "all", "all-auto"])
+def test_lost(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lose: Callable[[subprocess.Popen[str]], None],
+    transports: str,
+    lost: int,
+) -> None:
+    monkeypatch.setenv("GLEANER_TRANSPORTS", transports)
     with disturbed(tmp_path, 2) as going:
         for summer in going.job.summers[:lost]:
             lose(summer)

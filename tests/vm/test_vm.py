@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def vm(*command: str, flags: tuple[str, ...] = (), **more) -> subprocess.CompletedProcess[str]:
-    arguments = [str(VM), "--timeout", "60", *flags, "--", *command]
+    arguments = [str(VM), "--timeout", "150", *flags, "--", *command]
     return subprocess.run(arguments, capture_output=True, text=True, timeout=90, **more)
 
 

@@ -65,9 +65,10 @@ typedef struct gln_options {
   const char* address;         /* HOST:PORT where this worker's summer listens; GLEANER_ADDRESS, "127.0.0.1:0" */
   const char* token_file;      /* GLEANER_TOKEN_FILE */
   double open_timeout_seconds; /* until everybody has joined; GLEANER_OPEN_TIMEOUT, 60 */
+  const char* transports;      /* "auto", "shm,tcp", "rdma" ...; GLEANER_TRANSPORTS, "auto" */
 } gln_options;
 #define GLN_OPTIONS_INIT \
-  { sizeof(gln_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0.0 }
+  { sizeof(gln_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0.0, NULL }
 
 typedef struct gln_topology {
   size_t size;
@@ -118,6 +119,10 @@ GLN_API gln_status gln_get_newcomers(gln_session* session, uint32_t* workers);
 
 GLN_API gln_status gln_get_topology(gln_session* session, gln_topology* topology);
 GLN_API gln_status gln_get_stats(gln_session* session, gln_stats* stats);
+
+/* By what this worker reaches each summer now, for people: "inproc: worker/0; shm: worker/1; tcp: summer/0". At most
+ * `size` bytes of it, the terminating NUL included. Empty on local ranks above 0, which reach none. */
+GLN_API gln_status gln_get_transports(gln_session* session, char* text, size_t size);
 
 /* Names a tensor of `elements` elements; sets *tensor to its id on this rank. Every rank must declare it alike, in any
  * order. Lower priority values are served first, ties in order of declaration by rank 0. Returns at once; a mismatch

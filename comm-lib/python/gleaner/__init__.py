@@ -28,7 +28,7 @@ from gleaner.errors import (
     UnavailableError,
     WorkersChanged,
 )
-from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats
+from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats, transports
 from gleaner.session import DataType, Op, Session, Stats, Topology
 
 __version__ = "0.1.0"
@@ -130,4 +130,5 @@ __all__ = [
     "size",
     "stats",
     "synchronize",
+    "transports",
 ]

@@ -98,6 +98,7 @@ _SIGNATURES = {
     "gln_get_newcomers": (ctypes.c_int, [_SESSION, ctypes.POINTER(ctypes.c_uint32)]),
     "gln_get_topology": (ctypes.c_int, [_SESSION, ctypes.POINTER(Topology)]),
     "gln_get_stats": (ctypes.c_int, [_SESSION, ctypes.POINTER(Stats)]),
+    "gln_get_transports": (ctypes.c_int, [_SESSION, ctypes.c_char_p, ctypes.c_size_t]),
     "gln_declare": (
         ctypes.c_int,
         [_SESSION, ctypes.c_char_p, _U64, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint32)],

@@ -90,6 +90,11 @@ def stats() -> Stats:
     return current().stats()
 
 
+def transports() -> str:
+    """By what this worker reaches each summer: "inproc: worker/0; shm: worker/1"; empty on local ranks above 0."""
+    return current().transports()
+
+
 def _leave_at_exit() -> None:
     # sys.last_value is the exception that ended the program, where one did.
     shutdown(failed=getattr(sys, "last_value", None) is not None)

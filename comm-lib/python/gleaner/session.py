@@ -210,6 +210,12 @@ class Session:
         self._call("gln_get_stats", self._open(), ctypes.byref(raw))
         return Stats(raw.steps, raw.bytes, raw.communication_seconds, raw.bound_seconds, raw.epoch)
 
+    def transports(self) -> str:
+        """By what this worker reaches each summer: "inproc: worker/0; shm: worker/1; tcp: summer/0"."""
+        text = ctypes.create_string_buffer(4096)
+        self._call("gln_get_transports", self._open(), text, len(text))
+        return text.value.decode()
+
     def newcomers(self) -> int:
         """Workers that wait for the next round of an elastic job; ranks may hear of them at different times."""
         workers = ctypes.c_uint32()

@@ -237,7 +237,7 @@ void Connection::let_go() {
   if (link_ == nullptr) return;
   link_->forget_user();
   link_->connection = nullptr;
-  transport_->linger(std::move(id_), std::move(link_));
+  transport_->keep(std::move(id_), std::move(link_));
 }
 
 }  // namespace gleaner::transport::rdma

@@ -39,7 +39,7 @@ absl::Status listen_error(int error, const Address& address) {
     return absl::AlreadyExistsError(absl::StrCat(what, ": the port is in use; choose another, or 0 for any free one"));
   }
   if (error == EADDRNOTAVAIL || error == ENODEV) {
-    return absl::InvalidArgumentError(
+    return absl::NotFoundError(
         absl::StrCat(what, ": no RDMA device has this address; give that of one, or 0.0.0.0 for all of them"));
   }
   return verbs_error(error, what);
@@ -209,7 +209,7 @@ void Transport::forget_link(Link* link) {
   if (link->awake) std::erase(awake_, link);
 }
 
-void Transport::linger(CmId id, std::unique_ptr<Link> link) {
+void Transport::keep(CmId id, std::unique_ptr<Link> link) {
   if (id != nullptr) id->context = nullptr;
   if (!link->holds_no_buffers()) link->end();
   wake_link(link.get());

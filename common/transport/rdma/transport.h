@@ -46,6 +46,8 @@ class Transport : public remote::Transport {
   // May be called for several addresses.
   absl::StatusOr<Address> listen(const Address& address) override;
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
+  bool linger() override { return !awake_.empty() && spin(now() + options_.busy_poll); }
+  void wait(absl::Duration timeout) override { wait_for_events(before_wait(timeout)); }
 
   const std::vector<Port>& ports() const { return ports_; }
   Counters counters() const;
@@ -64,7 +66,7 @@ class Transport : public remote::Transport {
   void note_failed(Connection* connection) { failed_.push_back(connection); }  // it shall give_up()
   void forget_failed(Connection* connection) { std::erase(failed_, connection); }
   // A connection is over; what it has sent may still be on the way.
-  void linger(CmId id, std::unique_ptr<Link> link);
+  void keep(CmId id, std::unique_ptr<Link> link);
   void on_adapter_gone(Adapter* adapter);
 
  private:
@@ -85,7 +87,7 @@ class Transport : public remote::Transport {
 
   Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs,
             std::vector<Port> ports, EventChannel events);
-  absl::Duration before_wait(absl::Duration timeout) override;
+  absl::Duration before_wait(absl::Duration timeout);
   void take_turn() override;
   bool has_turn() const override { return !awake_.empty() || !failed_.empty(); }
   void on_tick() override;

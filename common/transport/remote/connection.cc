@@ -56,6 +56,10 @@ void Connection::flush() {
   if (!status.ok()) die(std::move(status));
 }
 
+void Connection::look() {
+  if (phase_ != Phase::kDead) read();
+}
+
 void Connection::close(absl::Status status) {
   if (phase_ == Phase::kUp) say_goodbye(status);
   die(std::move(status));

@@ -28,10 +28,12 @@ class Connection : public transport::Connection {
   bool is_dead() const { return phase_ == Phase::kDead; }
   const absl::Status& status() const { return status_; }  // why it is dead
   void flush();
+  void look();  // read(), while it lives
   // Time keeping: `listened` is how long it could have heard from its peer since the last call.
   void check_time(absl::Duration now, absl::Duration listened);
 
   bool dirty = false;  // in the transport's list of connections with frames to write
+  bool again = false;  // in its list of those to look at again
 
  protected:
   // Accepted: the other side begins the handshake.

@@ -20,7 +20,11 @@ void Outbox::push(const wire::Header& header, Buffer payload) {
   Frame& frame = at(count_++);
   frame.header = header;
   frame.payload = std::move(payload);
-  wire::seal(frame.header, frame.payload.bytes());
+  if (checks_payload_) {
+    wire::seal(frame.header, frame.payload.bytes());
+  } else {
+    wire::seal_unchecked(frame.header, frame.payload.size());
+  }
   bytes_ += frame.size();
 }
 
@@ -66,7 +70,13 @@ int Outbox::write_to(int descriptor, size_t limit) {
   return 0;
 }
 
-void Outbox::drop(size_t bytes) {
+ConstBytes Outbox::next() {
+  Frame& frame = at(0);
+  if (head_written_ < wire::kHeaderBytes) return std::as_bytes(std::span(&frame.header, 1)).subspan(head_written_);
+  return frame.payload.bytes().subspan(head_written_ - wire::kHeaderBytes);
+}
+
+bool Outbox::drop(size_t bytes) {
   bytes_ -= bytes;
   head_written_ += bytes;
   while (count_ > 0 && head_written_ >= at(0).size()) {
@@ -75,6 +85,7 @@ void Outbox::drop(size_t bytes) {
     head_ = (head_ + 1) & (ring_.size() - 1);
     --count_;
   }
+  return head_written_ == 0;
 }
 
 void Outbox::clear() {

@@ -104,14 +104,28 @@ void Transport::flush() {
   dirty_.clear();
 }
 
-void Transport::wait(absl::Duration timeout) {
-  const int count = epoll_wait(descriptor(), events_.data(), kEventsPerPoll, to_milliseconds(before_wait(timeout)));
+void Transport::look_again(Connection* connection) {
+  if (std::exchange(connection->again, true)) return;
+  again_.push_back(connection);
+  has_again_.store(true, std::memory_order_relaxed);
+}
+
+void Transport::wait_for_events(absl::Duration timeout) {
+  if (ready_ > 0) return;
+  const int count = epoll_wait(epoll_.get(), events_.data(), kEventsPerPoll, to_milliseconds(timeout));
   ready_ = static_cast<size_t>(std::max(count, 0));  // interrupted: nothing
 }
 
 void Transport::poll(absl::Duration timeout) {
   flush();
-  if (ready_ == 0) wait(dead_.empty() ? timeout : absl::ZeroDuration());
+  if (ready_ == 0) wait(dead_.empty() && again_.empty() ? timeout : absl::ZeroDuration());
+  handle_events();
+  flush();
+  remove_dead();
+  on_polled();
+}
+
+void Transport::handle_events() {
   bool ticked = false;
   for (size_t i = 0; i < ready_; ++i) {
     void* const tag = events_[i].data.ptr;
@@ -124,10 +138,15 @@ void Transport::poll(absl::Duration timeout) {
     }
   }
   ready_ = 0;
+  looking_.swap(again_);
+  has_again_.store(false, std::memory_order_relaxed);
+  for (Connection* connection : looking_) {
+    connection->again = false;
+    connection->look();
+  }
+  looking_.clear();
   take_turn();
   if (ticked) tick();  // after all else: who has said something by now has not been silent
-  flush();
-  remove_dead();
 }
 
 void Transport::tick() {
@@ -147,16 +166,20 @@ void Transport::remove_dead() {
     for (Connection* connection : burying_) {
       handler_->on_closed(*connection, connection->status());
       std::erase(dirty_, connection);
+      std::erase(again_, connection);
       std::erase_if(connections_, [connection](const auto& owned) { return owned.get() == connection; });
     }
     burying_.clear();
   }
+  has_again_.store(!again_.empty(), std::memory_order_relaxed);
   if (fewer) on_connections_changed();
 }
 
 void Transport::drop_connections() {
   dirty_.clear();
   dead_.clear();
+  again_.clear();
+  has_again_.store(false, std::memory_order_relaxed);
   connections_.clear();
 }
 

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,10 +31,12 @@ struct Options {
 class Transport : public transport::Transport {
  public:
   void poll(absl::Duration timeout) final;
-  void wait(absl::Duration timeout) final;
+  void wait(absl::Duration timeout) override { wait_for_events(timeout); }
   void flush() final;
-  int descriptor() const final { return epoll_.get(); }
-  bool pending() const final { return !dirty_.empty() || !dead_.empty() || has_turn(); }
+  int descriptor() const override { return epoll_.get(); }
+  bool pending() const final {
+    return !dirty_.empty() || !dead_.empty() || has_again_.load(std::memory_order_relaxed) || has_turn();
+  }
   void wake() final { waker_->wake(); }
 
   // What follows is for connections, and for what listens.
@@ -44,6 +47,8 @@ class Transport : public transport::Transport {
   BufferPool& handshake_pool() { return handshake_pool_; }
   void mark_dirty(Connection* connection);  // it has frames to write
   void bury(Connection* connection);        // it is dead: on_closed() is due
+  // It has more to read than a turn allows, or something that epoll does not know of: poll() goes on with it.
+  void look_again(Connection* connection);
   // `operation` and `events` as epoll_ctl(2) has them. Closing the descriptor ends it.
   absl::Status watch(int operation, int descriptor, uint32_t events, Source* source);
   // For one who connects to us: its side of the handshake, or none where that can't be, which has been logged. Closes
@@ -62,15 +67,20 @@ class Transport : public transport::Transport {
   Connection* adopt(std::unique_ptr<Connection> connection);
   const std::vector<std::unique_ptr<Connection>>& connections() const { return connections_; }
   virtual void on_tick() {}
-  // For those whose work does not always show as an event. Before each wait: how long it may be, up to `timeout`.
-  virtual absl::Duration before_wait(absl::Duration timeout) { return timeout; }
-  // In each poll(), when events are handled; and whether there is something for it to do.
+  // At the end of poll().
+  virtual void on_polled() {}
+  void wait_for_events(absl::Duration timeout);  // unless there are some that poll() has not handled
+  bool has_events() const { return ready_ > 0; }
+  bool looks_again() const { return !again_.empty(); }
+  // For those whose work does not always show as an event. In each poll(), when events are handled; and whether there
+  // is something for it to do.
   virtual void take_turn() {}
   virtual bool has_turn() const { return false; }
   // Every connection goes, without callbacks: for destructors of those whose connections need what goes with them.
   void drop_connections();
 
  private:
+  void handle_events();
   void tick();
   void remove_dead();
 
@@ -89,6 +99,9 @@ class Transport : public transport::Transport {
   std::vector<Connection*> dirty_;
   std::vector<Connection*> dead_;
   std::vector<Connection*> burying_;
+  std::vector<Connection*> again_;
+  std::atomic<bool> has_again_ = false;  // whether it holds any, for pending() while another thread is in wait()
+  std::vector<Connection*> looking_;
   absl::Duration last_tick_;
 };
 

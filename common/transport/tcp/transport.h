@@ -27,9 +27,7 @@ class Transport : public remote::Transport {
   // A host name is looked up here, which may block; numeric addresses are not. All its addresses are tried in turn.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
 
-  // Most that leaves from now on, TCP's headers left out, over the connections that others made to us: each may take an
-  // equal share. More than 0; no limit to begin with.
-  void pace(double bits_per_second);
+  void pace(double bits_per_second) override;  // TCP's headers left out
 
  private:
   Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs);

@@ -154,6 +154,20 @@ TEST_F(ProfileTest, OnlyWhatMattersIsNoticeable) {
   EXPECT_TRUE(differs_noticeably(before, status()));
 }
 
+TEST_F(ProfileTest, WhereLittleIsLeftLessIsNoticeable) {
+  estimate_.spare.cpus = 0.5;  // of 16
+  const types::NodeProfileStatus before = status();
+  estimate_.spare.cpus = 0.35;
+  EXPECT_FALSE(differs_noticeably(before, status()));
+  estimate_.spare.cpus = 0.2;
+  EXPECT_TRUE(differs_noticeably(before, status()));
+  EXPECT_TRUE(differs_noticeably(status(), before));
+  estimate_.spare.cpus = 0.05;
+  const types::NodeProfileStatus nothing = status();
+  estimate_.spare.cpus = 0;
+  EXPECT_FALSE(differs_noticeably(nothing, status())) << "that is noise";
+}
+
 TEST_F(ProfileTest, AnythingFoundAnewIsNoticeable) {
   const types::NodeProfileStatus before = status();
   machine_.nics[1].bits_per_second = 1e9;

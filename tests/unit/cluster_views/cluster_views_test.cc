@@ -129,6 +129,26 @@ TEST(Status, ReadsEventsOfBothKinds) {
   EXPECT_EQ(bare.last, absl::InfinitePast());
 }
 
+TEST(Explain, SaysByWhatMembersReachEachOther) {
+  types::ReductionPlan plan = plan_of();
+  EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("Transports"))) << "of an older operator";
+  for (types::PlanMember& member : plan.spec.members) member.transports = {absl::StrCat("shm:", member.node), "tcp"};
+  EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("\nTransports tcp: all\n"));
+  plan.spec.members[5].transports = {"shm:n0", "tcp"};
+  EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("\nTransports shm: worker-0 – summer-1; tcp: the rest\n"));
+  // 6 pairs of workers and 8 of a worker and a summer.
+  const nlohmann::json json = to_json(explain_job(plan).value())["transports"];
+  EXPECT_EQ(json[0].dump(), R"({"first":["worker-0 – summer-1"],"pairs":1,"transport":"shm"})");
+  EXPECT_EQ(json[1]["pairs"], 13);
+  plan.spec.members[1].transports = {"tcp", "rdma"};
+  plan.spec.members[2].transports = {"rdma", "tcp"};
+  plan.spec.members[3].transports = {"rdma"};
+  EXPECT_THAT(to_text(explain_job(plan).value()), AllOf(HasSubstr("; rdma: worker-2 → worker-1, "),
+                                                        HasSubstr("worker-1 – worker-3, worker-2 – worker-3; tcp"),
+                                                        HasSubstr("none in common: worker-0 – worker-3, ")))
+      << "who connects goes by its own order";
+}
+
 TEST(Explain, SaysWhatEachMachineDoesAndWhatOneMoreWouldBuy) {
   const auto job = explain_job(plan_of());
   ASSERT_TRUE(job.ok()) << job.status();

@@ -430,6 +430,7 @@ TEST(Core, IdentitiesThatDoNotFitAreRejectedAndHurtNobody) {
   EXPECT_THAT(rejection([](Identity& who) { who.local_rank = 1; }), HasSubstr("GLEANER_LOCAL_RANK"));
   EXPECT_THAT(rejection([](Identity& who) { who.address = "nowhere"; }), HasSubstr("'nowhere' is not an address"));
   EXPECT_THAT(rejection([](Identity& who) { who.address = "h:0"; }), HasSubstr("port 0"));
+  EXPECT_THAT(rejection([](Identity& who) { who.endpoints.assign(9, "tcp://h:1"); }), HasSubstr("9 endpoints"));
   EXPECT_THAT(rejection([](Identity& who) { who.bits_per_second = -1; }), HasSubstr("-1 bit/s"));
   EXPECT_THAT(rejection([](Identity& who) { who.bits_per_second = NAN; }), HasSubstr("nan bit/s"));
   EXPECT_THAT(rejection([](Identity& who) {

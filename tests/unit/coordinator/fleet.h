@@ -51,6 +51,7 @@ class Fleet {
     identity.local_rank = seat < ranks ? seat % options_.local_ranks : 0;
     identity.local_size = options_.local_ranks;
     if (identity.local_rank == 0) identity.address = absl::StrCat("10.0.0.", seat, ":7000");
+    if (identity.local_rank == 0) identity.endpoints = {absl::StrCat("shm://host.1/shm/", seat)};
     members.push_back({identity});
   }
 

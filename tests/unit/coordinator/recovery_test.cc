@@ -333,6 +333,22 @@ TEST(Recovery, CoordinatorThatWasReplacedIsNotFollowedAnyMore) {
   EXPECT_TRUE(absl::IsUnavailable(std::get<Rejected>(actions.sends[0].message).why)) << "so that it looks for that one";
 }
 
+// Terms tell coordinators apart; where they do not, what a member has heard of does.
+TEST(Recovery, MemberThatIsFurtherThanItsCoordinatorIsNotTakenBack) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  std::optional<Resume> resume = fleet.resume_of(fleet.members[0]);
+  resume->committed = fleet.core->plan().epoch + 1;
+  Actions actions;
+  fleet.core->on_joined(900, fleet.members[0].identity, resume, fleet.now, actions);
+  ASSERT_EQ(actions.sends.size(), 1u);
+  ASSERT_TRUE(std::holds_alternative<Rejected>(actions.sends[0].message));
+  const absl::Status& why = std::get<Rejected>(actions.sends[0].message).why;
+  EXPECT_TRUE(absl::IsUnavailable(why)) << "so that it looks for another";
+  EXPECT_THAT(std::string(why.message()), HasSubstr("another coordinator has gone on"));
+  EXPECT_EQ(fleet.outcome(), "none");
+}
+
 TEST(Recovery, WorkerThatWasStartedAnewFailsTheJob) {
   for (const bool comes_first : {true, false}) {
     Fleet fleet(options(2, 1));
@@ -421,6 +437,18 @@ TEST(Recovery, PlanThatIsNotTheOneSaidFailsTheJob) {
   plan.members[2].address = "10.6.6.6:666";
   fleet.core->on_recalled(fleet.members[0].stream, plan, fleet.now, fleet.actions);
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 0"), HasSubstr("not the one it said")));
+}
+
+TEST(Recovery, EndpointsStayAsTheyWere) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  const std::vector<plan::Member> before = fleet.members[0].committed->members;
+  EXPECT_THAT(before[2].endpoints, testing::ElementsAre("shm://host.1/shm/2"));
+  fleet.restart();
+  fleet.connect_all();
+  fleet.settle();
+  EXPECT_EQ(fleet.core->plan().members, before);
+  EXPECT_EQ(fleet.core->proposed_epoch(), 0u) << "nothing to change";
 }
 
 TEST(Recovery, SummersAreThoseOfThePlanWhateverTheOptionsSay) {

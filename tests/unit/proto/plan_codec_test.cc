@@ -22,6 +22,7 @@ plan::Plan sample() {
   plan.epoch = 7;
   plan.local_ranks = 2;
   for (size_t i = 0; i < plan.members.size(); ++i) plan.members[i].address = "10.0.0.1:7000";
+  plan.members[1].endpoints = {"shm://host.1/dev/shm/a", "tcp://10.0.0.1:7000"};
   plan.members.push_back({});
   plan.members[3].since = 5;
   plan.tensors[0].since = 2;

@@ -54,6 +54,8 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   session.members = seats();
   session.members[0].acknowledged_epoch = session.members[1].acknowledged_epoch = 2;
   session.members[2].owned_bytes = 1000;
+  session.members[1].endpoints = {"shm://boot.1.2/shm/a", "rdma://10.0.0.1:7071", "tcp://10.0.0.1:7071"};
+  session.members[2].endpoints = {"shm://boot.1.2/elsewhere/b", "tcp://10.0.0.2:7071"};
   session.summary.tensors = 4;
   session.summary.steps = 10;
   session.summary.bytes_per_step = 1000;
@@ -68,6 +70,12 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   EXPECT_EQ(world.plan->spec.members[2].traffic_bytes, 2000U) << "n times what it owns";
   EXPECT_TRUE(world.plan->spec.members[1].binds) << "1000 bytes over half the bandwidth";
   EXPECT_FALSE(world.plan->spec.members[0].binds);
+  const auto& members = world.plan->spec.members;
+  EXPECT_TRUE(members[0].transports.empty());
+  ASSERT_EQ(members[1].transports.size(), 3U);
+  EXPECT_EQ(members[1].transports[0].size(), sizeof "shm:1f3a9c2b" - 1) << members[1].transports[0];
+  EXPECT_EQ(members[1].transports[1], "rdma");
+  EXPECT_EQ(members[2].transports, (std::vector<std::string>{members[1].transports[0], "tcp"}));
   EXPECT_EQ(world.job.status.epoch, 2U);
   EXPECT_EQ(world.job.status.goodput, "2.0 MB/s");
   EXPECT_EQ(world.job.status.efficiency, "90.0 %");

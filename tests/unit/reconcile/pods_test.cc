@@ -111,6 +111,64 @@ TEST(SummerPod, IsHarmless) {
             "s7");
 }
 
+TEST(Transports, NothingIsAddedWhereTheInstallationHasNothing) {
+  const json worker = *worker_pod(job(), 0, kSettings);
+  EXPECT_EQ(environment(worker["spec"]["containers"][0], "GLEANER_TRANSPORTS"), "(none)");
+  EXPECT_EQ(environment(worker["spec"]["containers"][0], "GLEANER_SHM_DIR"), "(none)");
+  EXPECT_FALSE(worker["spec"]["containers"][0].contains("resources"));
+  EXPECT_EQ(worker["spec"]["volumes"].size(), 2u);
+}
+
+TEST(Transports, MachinesShareTheirDirectoryAndTheirRdmaDevices) {
+  Settings settings = kSettings;
+  settings.shm_host_path = "/dev/shm";
+  settings.rdma_resource = "rdma/hca";
+  const json worker = *worker_pod(job(), 0, settings);
+  const json summer = summer_pod(job(), 0, {"s7", 0}, settings);
+  for (const json& spec : {worker["spec"], summer["spec"]}) {
+    const json& container = spec["containers"][0];
+    EXPECT_EQ(environment(container, "GLEANER_SHM_DIR"), container["volumeMounts"].back()["mountPath"]);
+    EXPECT_EQ(container["volumeMounts"].back()["name"], spec["volumes"].back()["name"]);
+    EXPECT_EQ(spec["volumes"].back()["hostPath"]["path"], "/dev/shm");
+    EXPECT_EQ(container["resources"]["limits"]["rdma/hca"], "1");
+    EXPECT_EQ(container["resources"]["requests"]["rdma/hca"], "1");
+    EXPECT_EQ(container["securityContext"]["capabilities"]["add"], json::array({"IPC_LOCK"}));
+  }
+  EXPECT_EQ(summer["spec"]["containers"][0]["securityContext"]["capabilities"]["drop"], json::array({"ALL"}));
+  const json& side = worker["spec"]["containers"][1];
+  EXPECT_FALSE(side.contains("resources")) << "only the first container trains";
+}
+
+TEST(Transports, WhatTheTemplateAsksForItselfStays) {
+  Settings settings = kSettings;
+  settings.rdma_resource = "rdma/hca";
+  types::TrainingJob own = job();
+  json& container = own.workers.pod_template["spec"]["containers"][0];
+  container["resources"] = {{"limits", {{"rdma/hca", "4"}, {"nvidia.com/gpu", 8}}}, {"requests", {{"rdma/hca", "4"}}}};
+  container["securityContext"] = {{"capabilities", {{"add", {"IPC_LOCK", "SYS_NICE"}}}}};
+  const json made = (*worker_pod(own, 0, settings))["spec"]["containers"][0];
+  EXPECT_EQ(made["resources"], container["resources"]);
+  EXPECT_EQ(made["securityContext"], container["securityContext"]);
+}
+
+TEST(Transports, AJobSaysWhichItAllows) {
+  Settings settings = kSettings;
+  settings.shm_host_path = "/dev/shm";
+  settings.rdma_resource = "rdma/hca";
+  const std::vector<std::pair<types::Transport, std::string>> expected = {
+      {types::Transport::kTcp, "tcp"}, {types::Transport::kShm, "shm"}, {types::Transport::kRdma, "shm,rdma"}};
+  for (const auto& [transport, variable] : expected) {
+    types::TrainingJob wanted = job();
+    wanted.communication.transport = transport;
+    const json spec = (*worker_pod(wanted, 0, settings))["spec"];
+    EXPECT_EQ(environment(spec["containers"][0], "GLEANER_TRANSPORTS"), variable);
+    EXPECT_EQ(spec["containers"][0].contains("resources"), transport == types::Transport::kRdma);
+    EXPECT_EQ(spec["volumes"].size(), transport == types::Transport::kTcp ? 2u : 3u);
+    const json summer = summer_pod(wanted, 0, {"s7", 0}, settings)["spec"]["containers"][0];
+    EXPECT_EQ(environment(summer, "GLEANER_TRANSPORTS"), variable);
+  }
+}
+
 TEST(SummerPod, IsToldWhatItMayTake) {
   Settings settings = kSettings;
   settings.summer_yield_above = 0.8;

@@ -17,7 +17,8 @@ class ConfigTest : public testing::Test {
  protected:
   ConfigTest() {
     for (const char* name : {"GLEANER_LOCAL_RANK", "GLEANER_LOCAL_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-                             "GLEANER_CA_FILE", "GLEANER_PLAN_TIMEOUT", "GLEANER_OPEN_TIMEOUT"}) {
+                             "GLEANER_CA_FILE", "GLEANER_PLAN_TIMEOUT", "GLEANER_OPEN_TIMEOUT", "GLEANER_TRANSPORTS",
+                             "GLEANER_SHM_DIR", "GLEANER_RDMA_DEVICE"}) {
       ::unsetenv(name);
     }
     std::ofstream(scratch_ / "token") << "secret\n";
@@ -48,6 +49,27 @@ TEST_F(ConfigTest, TakesLocalRanksFromTorchrunWhereNobodySaysOtherwise) {
   ::unsetenv("GLEANER_LOCAL_RANK");
   ::setenv("LOCAL_RANK", "two", 1);
   EXPECT_THAT(std::string(read().status().message()), HasSubstr("LOCAL_RANK='two'"));
+}
+
+TEST_F(ConfigTest, ReadsTransports) {
+  using transport::Kind;
+  EXPECT_EQ(read()->transports.preferences, transport::Preferences());
+  EXPECT_EQ(read()->transports.shm_directory, "/dev/shm");
+  ::setenv("GLEANER_TRANSPORTS", "rdma,tcp", 1);
+  ::setenv("GLEANER_SHM_DIR", "/run/gleaner", 1);
+  ::setenv("GLEANER_RDMA_DEVICE", "mlx5_0:1", 1);
+  EXPECT_THAT(read()->transports.preferences.kinds, testing::ElementsAre(Kind::kRdma, Kind::kTcp));
+  EXPECT_EQ(read()->transports.shm_directory, "/run/gleaner");
+  EXPECT_EQ(read()->transports.rdma_device, "mlx5_0:1");
+  gln_options options = GLN_OPTIONS_INIT;
+  options.transports = "tcp";
+  EXPECT_THAT(read_config(options)->transports.preferences.kinds, testing::ElementsAre(Kind::kTcp));
+  ::setenv("GLEANER_TRANSPORTS", "pigeon", 1);
+  EXPECT_THAT(std::string(read().status().message()),
+              AllOf(HasSubstr("GLEANER_TRANSPORTS='pigeon'"), HasSubstr("expected shm, rdma or tcp")));
+  ::unsetenv("GLEANER_TRANSPORTS");
+  ::setenv("GLEANER_SHM_DIR", "here", 1);
+  EXPECT_THAT(std::string(read().status().message()), HasSubstr("GLEANER_SHM_DIR='here'"));
 }
 
 TEST_F(ConfigTest, ReadsFilesAndTimeouts) {

@@ -119,6 +119,7 @@ ReductionPlan filled_plan() {
                         .pod = "filled-worker-0",
                         .node = "n1",
                         .address = "10.244.1.2:7071",
+                        .transports = {"shm:1f3a9c2b", "tcp"},
                         .bits_per_second = 1e8,
                         .owned_bytes = 51114064,
                         .traffic_bytes = 102228129,

@@ -11,7 +11,7 @@ Dense CPU tensors of float32, float64, float16, bfloat16 and int32. Errors are g
 from __future__ import annotations
 
 from gleaner.errors import GleanerError, WorkersChanged
-from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats
+from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats, transports
 from gleaner.torch import elastic
 from gleaner.torch.broadcast import broadcast_object, broadcast_optimizer_state, broadcast_parameters
 from gleaner.torch.cross_barrier import CrossBarrier
@@ -57,4 +57,5 @@ __all__ = [
     "size",
     "stats",
     "synchronize",
+    "transports",
 ]

@@ -1,0 +1,74 @@
+#include "operator/reconcile/pod_transports.h"
+
+#include <algorithm>
+
+namespace gleaner::reconcile {
+namespace {
+
+using nlohmann::json;
+using types::Transport;
+
+constexpr char kSharedVolume[] = "gleaner-shm";
+constexpr char kSharedFolder[] = "/var/run/gleaner-shm";
+
+bool shares_directory(const types::TrainingJob& job, const Settings& settings) {
+  return !settings.shm_host_path.empty() && job.communication.transport != Transport::kTcp;
+}
+
+bool uses_rdma(const types::TrainingJob& job, const Settings& settings) {
+  const Transport wanted = job.communication.transport;
+  return !settings.rdma_resource.empty() && (wanted == Transport::kAuto || wanted == Transport::kRdma);
+}
+
+// An object or list that is there, and of that kind.
+json& part(json& object, const char* name, json empty) {
+  json& found = object[name];
+  if (found.type() != empty.type()) found = std::move(empty);
+  return found;
+}
+
+}  // namespace
+
+void add_transport_variables(const types::TrainingJob& job, const Settings& settings, json& environment) {
+  const auto add = [&](const char* name, const char* value) {
+    environment.push_back({{"name", name}, {"value", value}});
+  };
+  switch (job.communication.transport) {
+    case Transport::kAuto:
+      break;
+    case Transport::kTcp:
+      add("GLEANER_TRANSPORTS", "tcp");
+      break;
+    case Transport::kShm:
+      add("GLEANER_TRANSPORTS", "shm");
+      break;
+    case Transport::kRdma:
+      add("GLEANER_TRANSPORTS", "shm,rdma");
+      break;
+  }
+  if (shares_directory(job, settings)) add("GLEANER_SHM_DIR", kSharedFolder);
+}
+
+void add_shared_directory(const types::TrainingJob& job, const Settings& settings, json& container) {
+  if (!shares_directory(job, settings)) return;
+  part(container, "volumeMounts", json::array()).push_back({{"name", kSharedVolume}, {"mountPath", kSharedFolder}});
+}
+
+void add_shared_volume(const types::TrainingJob& job, const Settings& settings, json& pod_spec) {
+  if (!shares_directory(job, settings)) return;
+  part(pod_spec, "volumes", json::array())
+      .push_back({{"name", kSharedVolume}, {"hostPath", {{"path", settings.shm_host_path}, {"type", "Directory"}}}});
+}
+
+void add_rdma(const types::TrainingJob& job, const Settings& settings, json& container) {
+  if (!uses_rdma(job, settings)) return;
+  json& resources = part(container, "resources", json::object());
+  for (const char* kind : {"requests", "limits"}) {
+    part(resources, kind, json::object()).emplace(settings.rdma_resource, "1");
+  }
+  json& capabilities = part(part(container, "securityContext", json::object()), "capabilities", json::object());
+  json& added = part(capabilities, "add", json::array());
+  if (std::find(added.begin(), added.end(), "IPC_LOCK") == added.end()) added.push_back("IPC_LOCK");
+}
+
+}  // namespace gleaner::reconcile

@@ -1,0 +1,32 @@
+// By which transports a member is connected, as Prometheus metrics: gleaner_transport_*. The registry is the caller's.
+#pragma once
+
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "common/metrics/following.h"
+#include "common/transport/any/transport.h"
+
+namespace gleaner::service {
+
+class TransportMetrics {
+ public:
+  // Those that can come of `preferences` are there from the start, so that rates of them can be taken.
+  TransportMetrics(prometheus::Registry& registry, prometheus::Labels labels,
+                   const transport::Preferences& preferences);
+
+  // Brings the metrics up to the counts. On the transport's thread; scrapes may run at the same time.
+  void update(const transport::any::Counters& counters);
+
+ private:
+  using Fallback = std::tuple<transport::Kind, transport::Kind, transport::any::Reason>;  // from, to, why
+  metrics::FollowingCounter& fallback(const Fallback& which);
+
+  prometheus::Registry& registry_;
+  const prometheus::Labels labels_;
+  std::array<prometheus::Gauge*, transport::kKinds> connections_;
+  std::map<Fallback, metrics::FollowingCounter> fallbacks_;
+};
+
+}  // namespace gleaner::service

@@ -1,0 +1,191 @@
+// Shared memory beside memcpy and beside TCP on loopback, in one run: frames of 1 MiB from and to sets of buffers of
+// several sizes, and round trips of small frames. A set that is larger than the caches is what tensors of a training
+// step are; one buffer that is sent again and again never leaves the cache, and is the hardest to keep up with.
+// Run: build/release/tests/shm_benchmark [RING_BYTES]; medians over rounds that take turns.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "common/base/env.h"
+#include "common/transport/shm/transport.h"
+#include "common/transport/tcp/transport.h"
+
+namespace gleaner::transport {
+namespace {
+
+constexpr uint64_t kJob = 7;
+constexpr size_t kFrame = 1 << 20;
+constexpr size_t kBytesPerRound = size_t{64} << 20;
+constexpr int kRounds = 41;
+
+struct OneJob : wire::JobSecrets {
+  wire::Secret secret{1};
+  const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
+};
+
+using Buffers = std::vector<Buffer>;
+
+Buffers take(BufferPool& pool, size_t bytes) {
+  Buffers buffers;
+  for (size_t i = 0; i < bytes / kFrame; ++i) {
+    buffers.push_back(pool.take(kFrame));
+    std::memset(buffers.back().bytes().data(), static_cast<int>(i), kFrame);
+  }
+  return buffers;
+}
+
+// Puts payloads into a set of buffers in turn; sends frames back when asked to.
+struct End : Handler {
+  void on_connected(Connection& connection) override { up = &connection; }
+  absl::StatusOr<Buffer> on_header(Connection&, const wire::Header& header) override {
+    if (header.payload_bytes != kFrame) return pool.take(header.payload_bytes);
+    return set[next++ % set.size()];
+  }
+  void on_frame(Connection& connection, const wire::Header& header, Buffer payload) override {
+    if (echo) connection.send(header, std::move(payload));
+    frames.fetch_add(1, std::memory_order_release);
+  }
+  void on_closed(Connection&, const absl::Status&) override { up = nullptr; }
+
+  BufferPool pool;
+  Buffers set;
+  size_t next = 0;
+  std::atomic<bool> echo{false};
+  Connection* up = nullptr;
+  std::atomic<uint64_t> frames{0};
+};
+
+// A client on the caller's thread, a server on its own.
+class Pair {
+ public:
+  template <typename Make>
+  Pair(const Address& address, size_t set, const Make& make) {
+    server_.set = take(server_.pool, set);
+    receiver_ = make(system_.env(), &server_, &job_);
+    sender_ = make(system_.env(), &client_, &job_);
+    const Address at = receiver_->listen(address).value();
+    thread_ = std::thread([this] {
+      while (!stop_) receiver_->poll(absl::Milliseconds(100));
+    });
+    (void)sender_->connect(at, {.job = kJob, .member = 1, .secret = job_.secret}).value();
+    while (client_.up == nullptr) sender_->poll(absl::Milliseconds(10));
+  }
+  ~Pair() {
+    stop_ = true;
+    receiver_->wake();
+    thread_.join();
+  }
+
+  void send_all(const Buffers& buffers, size_t count) {
+    const uint64_t before = server_.frames.load();
+    for (size_t i = 0; i < count; ++i) client_.up->send(push(), buffers[i % buffers.size()]);
+    while (client_.up->queued_bytes() > 0) sender_->poll(absl::Milliseconds(100));
+    while (server_.frames.load(std::memory_order_acquire) < before + count) {
+    }
+  }
+  void round_trips(const Buffer& payload, int count) {
+    server_.echo = true;
+    for (int i = 0; i < count; ++i) {
+      const uint64_t before = client_.frames.load();
+      client_.up->send(push(), payload);
+      while (client_.frames.load() == before) sender_->poll(absl::Milliseconds(100));
+    }
+    server_.echo = false;
+  }
+
+ private:
+  static wire::Header push() {
+    wire::Header header;
+    header.type = wire::FrameType::kPush;
+    header.job = kJob;
+    return header;
+  }
+
+  SystemEnv system_{LogOptions{"bench", LogLevel::kOff}};
+  OneJob job_;
+  End client_;
+  End server_;
+  std::unique_ptr<Transport> sender_;
+  std::unique_ptr<Transport> receiver_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+Pair make_shm(size_t set, size_t ring_bytes) {
+  return Pair({"/dev/shm", 0}, set, [ring_bytes](const Env& env, Handler* handler, const wire::JobSecrets* jobs) {
+    shm::Options options;
+    if (ring_bytes > 0) options.ring_bytes = ring_bytes;
+    return std::unique_ptr<Transport>(shm::Transport::create(env, options, handler, jobs).value());
+  });
+}
+
+Pair make_tcp(size_t set) {
+  return Pair({"127.0.0.1", 0}, set, [](const Env& env, Handler* handler, const wire::JobSecrets* jobs) {
+    return std::unique_ptr<Transport>(tcp::Transport::create(env, {}, handler, jobs).value());
+  });
+}
+
+double seconds(const std::function<void()>& what) {
+  const auto begin = std::chrono::steady_clock::now();
+  what();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void compare_throughput(size_t set, size_t ring_bytes) {
+  BufferPool pool;
+  const Buffers from = take(pool, set);
+  const Buffers to = take(pool, set);
+  Pair shm = make_shm(set, ring_bytes);
+  Pair tcp = make_tcp(set);
+  const size_t count = kBytesPerRound / kFrame;
+  std::vector<double> by_memcpy, by_shm, by_tcp;
+  for (int round = 0; round < kRounds; ++round) {
+    by_memcpy.push_back(seconds([&] {
+      for (size_t i = 0; i < count; ++i) {
+        std::memcpy(to[i % to.size()].bytes().data(), from[i % from.size()].bytes().data(), kFrame);
+      }
+    }));
+    by_shm.push_back(seconds([&] { shm.send_all(from, count); }));
+    by_tcp.push_back(seconds([&] { tcp.send_all(from, count); }));
+  }
+  const auto gigabytes = [](double time) { return static_cast<double>(kBytesPerRound) / time / 1e9; };
+  const double memcpy_time = median(by_memcpy), shm_time = median(by_shm), tcp_time = median(by_tcp);
+  std::printf("%3zu MiB in turn: memcpy %5.2f GB/s, shm %5.2f GB/s, tcp %5.2f GB/s; shm/memcpy %.2f, shm/tcp %.2f\n",
+              set >> 20, gigabytes(memcpy_time), gigabytes(shm_time), gigabytes(tcp_time), memcpy_time / shm_time,
+              tcp_time / shm_time);
+}
+
+void compare_round_trips(size_t bytes, size_t ring_bytes) {
+  constexpr int kCount = 2000;
+  BufferPool pool;
+  const Buffer payload = pool.take(bytes);
+  Pair shm = make_shm(kFrame, ring_bytes);
+  Pair tcp = make_tcp(kFrame);
+  std::vector<double> by_shm, by_tcp;
+  for (int round = 0; round < kRounds; ++round) {
+    by_shm.push_back(seconds([&] { shm.round_trips(payload, kCount); }) / kCount);
+    by_tcp.push_back(seconds([&] { tcp.round_trips(payload, kCount / 4); }) / (kCount / 4));
+  }
+  std::printf("%6zu B there and back: shm %6.2f us, tcp %6.2f us; tcp/shm %.1f\n", bytes, median(by_shm) * 1e6,
+              median(by_tcp) * 1e6, median(by_tcp) / median(by_shm));
+}
+
+}  // namespace
+}  // namespace gleaner::transport
+
+int main(int argc, char** argv) {
+  const size_t ring_bytes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
+  for (const size_t set : {64, 8, 1}) gleaner::transport::compare_throughput(set << 20, ring_bytes);
+  for (const size_t bytes : {4, 4096, 65'536}) gleaner::transport::compare_round_trips(bytes, ring_bytes);
+}

@@ -1,0 +1,70 @@
+// A peer over shared memory that a test moves by hand, for what no transport of ours would do.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/transport/shm/connection.h"
+#include "common/transport/shm/ring.h"
+#include "common/transport/shm/segment.h"
+#include "common/transport/shm/socket.h"
+#include "common/wire/handshake.h"
+#include "tests/conformance/rig.h"
+
+namespace gleaner::transport {
+
+class ShmPeer {
+ public:
+  explicit ShmPeer(const std::string& path);  // connected, or the test fails
+
+  void send(ConstBytes packet, int attached = -1);
+  void send(const wire::HandshakeFrame& frame);
+  // The next packet, while `poll` makes the other side go on; nothing when it has closed.
+  template <typename Poll>
+  std::optional<std::pair<std::string, Descriptor>> receive(Poll poll) {
+    for (int i = 0; i < 20'000; ++i) {
+      std::string bytes(4096, '\0');
+      auto got = shm::receive_packet(socket_, std::as_writable_bytes(std::span(bytes)));
+      if (got.kind == shm::Packet::Kind::kClosed) return std::nullopt;
+      bytes.resize(got.bytes);
+      if (got.kind == shm::Packet::Kind::kPacket) return std::pair(std::move(bytes), std::move(got.attached));
+      poll();
+    }
+    return std::nullopt;
+  }
+  // Does the client's part of the handshake, and returns the server's offer; false: it came to nothing.
+  template <typename Poll>
+  bool greet(const wire::Secret& secret, Poll poll) {
+    wire::ClientHandshake client(kJob, 3, secret, wire::Nonce{4});
+    send(client.hello());
+    while (!client.done()) {
+      const auto packet = receive(poll);
+      if (!packet.has_value() || !answer(client, packet->first)) return false;
+    }
+    auto packet = receive(poll);
+    if (!packet.has_value()) return false;
+    offered_ = std::move(packet->second);
+    return true;
+  }
+  // Offers a segment as it should be, so that both are up.
+  void offer(size_t ring_bytes = size_t{64} << 10);
+
+  const Descriptor& offered() const { return offered_; }  // the server's segment
+  MutableBytes memory() const { return own_->memory(); }
+  shm::Control& control() const { return *reinterpret_cast<shm::Control*>(own_->memory().data()); }
+  shm::Writer& writer() { return *writer_; }
+  void leave() { socket_.reset(); }
+  void write(const wire::Header& header, ConstBytes payload);  // header and payload as they are
+
+ private:
+  bool answer(wire::ClientHandshake& client, const std::string& packet);
+
+  Descriptor socket_;
+  Descriptor offered_;
+  std::optional<shm::Segment> own_;
+  std::optional<shm::Segment> theirs_;
+  std::optional<shm::Writer> writer_;
+};
+
+}  // namespace gleaner::transport

@@ -1,0 +1,223 @@
+#include "common/transport/any/transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <optional>
+
+#include "tests/conformance/rig.h"
+#include "tests/conformance/stand_in.h"
+
+namespace gleaner::transport::any {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A clock that tests may put forward.
+struct Ahead : Clock {
+  explicit Ahead(const Clock* clock) : real(clock) {}
+  absl::Duration since_start() const override { return real->since_start() + ahead; }
+  absl::Time now() const override { return real->now(); }
+  const Clock* real;
+  absl::Duration ahead;
+};
+
+constexpr size_t kRdma = static_cast<size_t>(Kind::kRdma);
+constexpr size_t kTcp = static_cast<size_t>(Kind::kTcp);
+
+class AnyTest : public ::testing::Test {
+ protected:
+  AnyTest() { env_.clock = &clock_; }
+
+  Option tcp() { return tcp_option(env_, {}, &job_); }
+  Option rdma() { return stand_in(env_, Kind::kRdma, {}, &job_); }
+  Option without_rdma(absl::Status why) {
+    return {Kind::kRdma, [why](Handler*) { return why; }, "", ""};
+  }
+  std::unique_ptr<Transport> make(const std::vector<Option>& options, const char* preferences, Handler* handler) {
+    auto made = Transport::create(env_, options, parse_preferences(preferences).value(), handler);
+    EXPECT_TRUE(made.ok()) << made.status();
+    return *std::move(made);
+  }
+  void make_both(const char* preferences = "auto") {
+    client_ = make({tcp(), rdma()}, preferences, &client_end_);
+    server_ = make({tcp(), rdma()}, "auto", &server_end_);
+    ASSERT_TRUE(server_->listen({"127.0.0.1", 0}).ok());
+    theirs_ = server_->endpoints();
+  }
+  absl::StatusOr<transport::Connection*> connect(int* context = nullptr) {
+    ConnectOptions options{kJob, 3, job_.secret};
+    options.context = context;
+    return client_->connect("summer/0", theirs_, options);
+  }
+  bool poll_until(const std::function<bool()>& done) {
+    for (int i = 0; i < 20'000 && !done(); ++i) {
+      client_->poll(absl::Milliseconds(1));
+      if (server_ != nullptr) server_->poll(absl::Milliseconds(1));
+    }
+    return done();
+  }
+  // Connects, and gives back by what; none: it failed.
+  std::optional<Kind> connected() {
+    const size_t before = client_end_.closed.size();
+    if (!connect().ok()) return std::nullopt;
+    EXPECT_TRUE(poll_until([&] { return !client_end_.connections.empty() || client_end_.closed.size() > before; }));
+    if (client_end_.connections.empty()) return std::nullopt;
+    return static_cast<Connection*>(client_end_.connections.back())->kind();
+  }
+  // The server breaks it.
+  void cut() {
+    ASSERT_TRUE(poll_until([&] { return !server_end_.connections.empty(); }));
+    server_end_.connections.back()->close(absl::AbortedError("cut"));
+    ASSERT_TRUE(poll_until([&] { return client_end_.connections.empty() && server_end_.connections.empty(); }));
+  }
+  Endpoint& theirs(Kind kind) {
+    return *std::find_if(theirs_.begin(), theirs_.end(), [kind](const Endpoint& one) { return one.kind == kind; });
+  }
+  uint64_t fallbacks(Reason why) const { return client_->counters().fallbacks[kRdma][kTcp][static_cast<size_t>(why)]; }
+
+  const SystemEnv system_{LogOptions{"test", LogLevel::kError}};
+  Env env_ = system_.env();
+  Ahead clock_{env_.clock};
+  OneJob job_;
+  End client_end_, server_end_;
+  std::unique_ptr<Transport> client_, server_;
+  std::vector<Endpoint> theirs_;
+};
+
+TEST_F(AnyTest, TellsItsEndpointsInOrderOfPreference) {
+  make_both();
+  ASSERT_EQ(theirs_.size(), 2u);
+  EXPECT_EQ(theirs_[0].kind, Kind::kRdma);
+  EXPECT_EQ(theirs_[1].kind, Kind::kTcp);
+  EXPECT_NE(theirs_[0].address.port, 0);
+  EXPECT_THAT(server_->endpoints("gpu-1")[0].to_string(), HasSubstr("rdma://gpu-1:"));
+}
+
+TEST_F(AnyTest, TheBestOfBothCarriesFrames) {
+  make_both();
+  int context = 0;
+  const auto connection = connect(&context);
+  ASSERT_TRUE(connection.ok());
+  EXPECT_EQ((*connection)->context, &context);
+  ASSERT_TRUE(poll_until([&] { return client_end_.connections.size() == 1 && server_end_.connections.size() == 1; }));
+  EXPECT_EQ(client_end_.connections[0], *connection) << "the handler knows the one that connect() gave";
+  EXPECT_EQ(static_cast<Connection*>(server_end_.connections[0])->kind(), Kind::kRdma);
+  EXPECT_EQ(client_->counters().connections[kRdma], 1u);
+  wire::Header header;
+  header.type = wire::FrameType::kPush;
+  BufferPool pool;
+  (*connection)->send(header, pool.take(1000));
+  ASSERT_TRUE(poll_until([&] { return server_end_.received.size() == 1; }));
+  (*connection)->close(absl::OkStatus());
+  ASSERT_TRUE(poll_until([&] { return client_end_.closed.size() == 1 && server_end_.closed.size() == 1; }));
+  EXPECT_EQ(client_->counters().connections[kRdma], 0u);
+  EXPECT_EQ(server_->counters().connections[kRdma], 0u);
+}
+
+TEST_F(AnyTest, PreferencesChangeTheOrder) {
+  make_both("tcp,rdma");
+  EXPECT_EQ(connected(), Kind::kTcp);
+}
+
+TEST_F(AnyTest, AFailedAttemptIsFollowedByTheNext) {
+  make_both();
+  theirs(Kind::kRdma).address.port = 1;
+  EXPECT_EQ(connected(), Kind::kTcp);
+  EXPECT_THAT(client_end_.closed, IsEmpty());
+  EXPECT_EQ(fallbacks(Reason::kConnect), 1u);
+  cut();
+  EXPECT_EQ(connected(), Kind::kTcp);
+  EXPECT_EQ(fallbacks(Reason::kConnect), 1u) << "that it still is so is no news";
+}
+
+TEST_F(AnyTest, WhenNothingIsLeftTheHandlerHearsOfAllAttempts) {
+  make_both();
+  server_.reset();
+  ASSERT_TRUE(connect().ok());
+  ASSERT_TRUE(poll_until([&] { return client_end_.closed.size() == 1; }));
+  EXPECT_TRUE(absl::IsUnavailable(client_end_.closed[0]));
+  EXPECT_THAT(std::string(client_end_.closed[0].message()),
+              ::testing::AllOf(HasSubstr("rdma: can't connect"), HasSubstr("; tcp: can't connect")));
+  EXPECT_EQ(fallbacks(Reason::kConnect), 0u) << "nothing took its place";
+}
+
+TEST_F(AnyTest, ASilentPeerOfOneLeavesTimeForTheNext) {
+  make_both();
+  End silent_end;
+  const auto silent = tcp::Transport::create(env_, {}, &silent_end, &job_).value();
+  theirs(Kind::kRdma).address = silent->listen({"127.0.0.1", 0}).value();  // and is never polled
+  EXPECT_EQ(connected(), Kind::kTcp);
+}
+
+TEST_F(AnyTest, WhatBrokeIsTriedAgainFirst) {
+  make_both();
+  EXPECT_EQ(connected(), Kind::kRdma);
+  clock_.ahead += absl::Seconds(11);
+  cut();
+  ASSERT_EQ(client_end_.closed.size(), 1u) << "a connection that was up is told to have closed";
+  EXPECT_EQ(connected(), Kind::kRdma);
+}
+
+TEST_F(AnyTest, WhatBreaksAgainAndAgainComesLastForAWhile) {
+  make_both();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(connected(), Kind::kRdma) << i;
+    cut();
+  }
+  EXPECT_EQ(connected(), Kind::kTcp);
+  EXPECT_EQ(fallbacks(Reason::kBroke), 1u);
+  cut();
+  clock_.ahead += absl::Seconds(61);
+  EXPECT_EQ(connected(), Kind::kRdma) << "it gets another chance";
+}
+
+TEST_F(AnyTest, ClosingWhileItIsTriedEndsAllAttempts) {
+  make_both();
+  theirs(Kind::kRdma).address.port = 1;
+  const auto connection = connect();
+  ASSERT_TRUE(connection.ok());
+  (*connection)->close(absl::AbortedError("enough"));
+  ASSERT_TRUE(poll_until([&] { return client_end_.closed.size() == 1; }));
+  EXPECT_EQ(client_end_.closed[0].message(), "enough");
+  EXPECT_TRUE(server_end_.connections.empty());
+}
+
+TEST_F(AnyTest, WhatCantBeHadIsDoneWithout) {
+  client_ = make({tcp(), without_rdma(absl::NotFoundError("no device"))}, "auto", &client_end_);
+  EXPECT_EQ(fallbacks(Reason::kStart), 0u) << "nobody asked for it";
+  client_ = make({tcp(), without_rdma(absl::ResourceExhaustedError("memlock is 64 KiB"))}, "auto", &client_end_);
+  EXPECT_EQ(fallbacks(Reason::kStart), 1u) << "it is there, and does not work";
+  client_ = make({tcp(), without_rdma(absl::NotFoundError("no device"))}, "rdma,tcp", &client_end_);
+  EXPECT_EQ(fallbacks(Reason::kStart), 1u) << "it was asked for";
+  server_ = make({tcp(), rdma()}, "auto", &server_end_);
+  ASSERT_TRUE(server_->listen({"127.0.0.1", 0}).ok());
+  theirs_ = server_->endpoints();
+  EXPECT_EQ(connected(), Kind::kTcp);
+}
+
+TEST_F(AnyTest, AForcedTransportThatIsNotThereIsAnError) {
+  const auto made = Transport::create(env_, {tcp(), without_rdma(absl::NotFoundError("no device here"))},
+                                      parse_preferences("rdma").value(), &client_end_);
+  EXPECT_TRUE(absl::IsNotFound(made.status())) << made.status();
+  EXPECT_THAT(std::string(made.status().message()), HasSubstr("transport rdma: no device here"));
+}
+
+TEST_F(AnyTest, ForcedMeansThatNothingElseIsTold) {
+  server_ = make({tcp(), rdma()}, "rdma!", &server_end_);
+  EXPECT_TRUE(server_->listen({"127.0.0.1", 0}).ok());
+  theirs_ = server_->endpoints();
+  ASSERT_EQ(theirs_.size(), 1u);
+  client_ = make({tcp(), without_rdma(absl::NotFoundError("no device"))}, "auto", &client_end_);
+  const auto connection = connect();
+  EXPECT_TRUE(absl::IsFailedPrecondition(connection.status()));
+  EXPECT_THAT(std::string(connection.status().message()),
+              ::testing::AllOf(HasSubstr("no transport in common with summer/0"), HasSubstr("rdma: no device"),
+                               HasSubstr("tcp: the other one does not offer it")));
+}
+
+}  // namespace
+}  // namespace gleaner::transport::any
