@@ -31,7 +31,7 @@ struct Config {
   uint64_t window_bytes = 0;                         // GLEANER_WINDOW; 0: plan::window_bytes()'s choice
   uint64_t summer_memory_bytes = uint64_t{1} << 30;  // GLEANER_SUMMER_MEMORY: cap of the colocated summer
   std::string kernel;                                // GLEANER_KERNEL
-  transport::Settings transports;                    // GLEANER_TRANSPORTS, GLEANER_SHM_DIR, GLEANER_RDMA_DEVICE
+  transport::Settings transports;                    // GLEANER_TRANSPORTS, GLEANER_SHM_DIR, GLEANER_RDMA_*
   std::optional<Address> metrics;                    // GLEANER_METRICS: serve Prometheus text there
   LogLevel log_level = LogLevel::kWarning;           // GLEANER_LOG_LEVEL
 };

@@ -37,12 +37,13 @@ any::Option shm_option(const Env& env, const Settings& settings, const wire::Job
 
 any::Option rdma_option(const Env& env, const Settings& settings, const wire::JobSecrets* jobs) {
   return {Kind::kRdma,
-          [env, jobs, text = settings.rdma_device](Handler* handler) -> absl::StatusOr<std::unique_ptr<Transport>> {
+          [env, jobs, settings](Handler* handler) -> absl::StatusOr<std::unique_ptr<Transport>> {
             rdma::Options options;
-            GLN_ASSIGN_OR_RETURN(options.devices, rdma::DeviceChoice::parse(text));
+            options.busy_poll = settings.rdma_poll;
+            GLN_ASSIGN_OR_RETURN(options.devices, rdma::DeviceChoice::parse(settings.rdma_device));
             auto made = rdma::Transport::create(env, options, handler, jobs);
             // Whoever names a device expects it to be there.
-            if (absl::IsNotFound(made.status()) && !text.empty()) {
+            if (absl::IsNotFound(made.status()) && !settings.rdma_device.empty()) {
               return absl::FailedPreconditionError(absl::StrCat(made.status().message(), "; see GLEANER_RDMA_DEVICE"));
             }
             return made;

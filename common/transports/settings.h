@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/env.h"
 #include "common/transport/any/transport.h"
 
@@ -14,6 +15,7 @@ struct Settings {
   Preferences preferences;
   std::string shm_directory = "/dev/shm";  // where members of this machine find each other
   std::string rdma_device;                 // "mlx5_0", "mlx5_0:1" (port), "mlx5_0:1:3" (GID), or a list; empty: any
+  absl::Duration rdma_poll;                // after the last that came, look without sleeping for so long
 };
 
 // As any::Transport::create(); `jobs` outlives it, too.

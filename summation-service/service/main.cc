@@ -29,7 +29,7 @@ struct Flags {
                            memory = "0", pace, kernel, metrics, log_level = "info", transports = "auto",
                            shm_directory = "/dev/shm", rdma_device;
   int index = -1;
-  double join_timeout = 60, yield_above = 0;
+  double join_timeout = 60, yield_above = 0, rdma_poll = 0;
   bool background = false;
 };
 
@@ -75,6 +75,12 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--rdma-device", flags.rdma_device,
                  "rdma: device, device:port or device:port:gid, or a list of them; default: any that is up")
       ->envname("GLEANER_RDMA_DEVICE");
+  app.add_option("--rdma-poll", flags.rdma_poll,
+                 "rdma: seconds for which more is looked for without sleeping, each time that something came; takes a core "
+                 "meanwhile")
+      ->capture_default_str()
+      ->envname("GLEANER_RDMA_POLL")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--join-timeout", flags.join_timeout, "Seconds until every member must have joined")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -114,6 +120,7 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
   }
   options.transports.shm_directory = flags.shm_directory;
   options.transports.rdma_device = flags.rdma_device;
+  options.transports.rdma_poll = absl::Seconds(flags.rdma_poll);
   if (!flags.metrics.empty()) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
   }
