@@ -46,8 +46,8 @@ void WorkQueue::State::add_at(const std::string& key, absl::Duration due) {
     delayed.erase({known->second, key});
     known->second = due;
   }
-  const bool first = delayed.emplace(due, key).first == delayed.begin();
-  if (first) changed.SignalAll();  // everybody waits for what was due first until now
+  const auto added = delayed.emplace(due, key).first;
+  if (added == delayed.begin()) changed.SignalAll();  // everybody waits for what was due first until now
 }
 
 void WorkQueue::State::move_due() {
