@@ -124,6 +124,12 @@ class Transport {
   virtual int descriptor() const = 0;
   virtual bool pending() const = 0;
 
+  // From now on a wait also ends when this descriptor is readable, and the poll() after it sets `*readable`. Closing
+  // the descriptor ends it. Unimplemented: not here.
+  virtual absl::Status watch_beside(int /*descriptor*/, bool* /*readable*/) {
+    return absl::UnimplementedError("this transport does not wait for others");
+  }
+
   // Before a wait elsewhere, on descriptor(): looks for some microseconds, where that pays, whether something comes.
   // True: poll() has something to handle.
   virtual bool linger() { return false; }

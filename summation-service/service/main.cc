@@ -75,9 +75,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--rdma-device", flags.rdma_device,
                  "rdma: device, device:port or device:port:gid, or a list of them; default: any that is up")
       ->envname("GLEANER_RDMA_DEVICE");
-  app.add_option("--rdma-poll", flags.rdma_poll,
-                 "rdma: seconds for which more is looked for without sleeping, each time that something came; takes a core "
-                 "meanwhile")
+  app.add_option(
+         "--rdma-poll", flags.rdma_poll,
+         "rdma: seconds for which more is looked for without sleeping, each time that something came; takes a core "
+         "meanwhile")
       ->capture_default_str()
       ->envname("GLEANER_RDMA_POLL")
       ->check(CLI::NonNegativeNumber);

@@ -1,7 +1,6 @@
 #include "common/transport/any/transport.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,18 +9,8 @@
 namespace gleaner::transport::any {
 namespace {
 
-absl::Status watch(int epoll, int descriptor, void* tag) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = tag;
-  if (epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, "epoll_ctl");
-}
-
-int to_milliseconds(absl::Duration timeout) {
-  if (timeout > absl::Hours(1)) return 3'600'000;  // returning early is allowed
-  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(timeout, absl::Milliseconds(1))));
-}
+// Of turns in which others have something to do, one in so many also looks for what came by TCP.
+constexpr uint32_t kTurnsWithoutTcp = 8;
 
 }  // namespace
 
@@ -48,10 +37,6 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, con
 }
 
 absl::Status Transport::open(const std::vector<Option>& options) {
-  epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.valid()) return absl::ErrnoToStatus(errno, "can't make an epoll descriptor");
-  GLN_ASSIGN_OR_RETURN(waker_, Waker::create());
-  GLN_RETURN_IF_ERROR(watch(epoll_.get(), waker_->descriptor(), nullptr));
   const auto option_of = [&](Kind kind) {
     const auto found =
         std::find_if(options.begin(), options.end(), [kind](const Option& option) { return option.kind == kind; });
@@ -63,7 +48,11 @@ absl::Status Transport::open(const std::vector<Option>& options) {
     inners_.back()->wanted = false;
   }
   tell_missing();
-  see_whether_alone();
+  tcp_ = find(Kind::kTcp)->transport.get();
+  for (const auto& inner : inners_) {
+    if (inner->transport == nullptr || inner->transport.get() == tcp_ || inner->transport->descriptor() < 0) continue;
+    GLN_RETURN_IF_ERROR(tcp_->watch_beside(inner->transport->descriptor(), &inner->ready));
+  }
   return absl::OkStatus();
 }
 
@@ -72,8 +61,7 @@ absl::Status Transport::add(const Option& option) {
   auto made = option.make ? option.make(&inner) : absl::UnimplementedError("this build of gleaner does not have it");
   if (!made.ok()) return do_without(inner, made.status());
   inner.transport = *std::move(made);
-  const int descriptor = inner.transport->descriptor();
-  return descriptor < 0 ? absl::OkStatus() : watch(epoll_.get(), descriptor, &inner);
+  return absl::OkStatus();
 }
 
 absl::Status Transport::do_without(Inner& inner, const absl::Status& why) {
@@ -109,16 +97,6 @@ void Transport::count(Kind from, Kind to, Reason why) {
   ++counters_.fallbacks[static_cast<size_t>(from)][static_cast<size_t>(to)][static_cast<size_t>(why)];
 }
 
-void Transport::see_whether_alone() {
-  transport::Transport* alone = nullptr;
-  for (const auto& inner : inners_) {
-    if (inner->transport == nullptr) continue;
-    if (alone != nullptr || inner->transport->descriptor() < 0) return;
-    alone = inner->transport.get();
-  }
-  only_ = alone;
-}
-
 Transport::Inner* Transport::find(Kind kind) const {
   for (const auto& inner : inners_) {
     if (inner->option.kind == kind) return inner.get();
@@ -145,7 +123,6 @@ absl::StatusOr<Address> Transport::listen(const Address& address) {
     }
   }
   tell_missing();
-  see_whether_alone();
   return tcp.address;
 }
 
@@ -180,17 +157,8 @@ bool Transport::pending() const {
 }
 
 void Transport::wait(absl::Duration timeout) {
-  if (only_ != nullptr) return only_->wait(timeout);
   if (timeout > absl::ZeroDuration() && linger()) return;
-  const int count =
-      epoll_wait(epoll_.get(), events_.data(), static_cast<int>(events_.size()), to_milliseconds(timeout));
-  for (int i = 0; i < count; ++i) {
-    if (events_[static_cast<size_t>(i)].data.ptr == nullptr) {
-      waker_->clear();
-    } else {
-      static_cast<Inner*>(events_[static_cast<size_t>(i)].data.ptr)->ready = true;
-    }
-  }
+  tcp_->wait(timeout);
 }
 
 bool Transport::linger() {
@@ -199,7 +167,6 @@ bool Transport::linger() {
 }
 
 void Transport::poll(absl::Duration timeout) {
-  if (only_ != nullptr) return only_->poll(timeout);
   flush();
   if (!is_ready()) wait(pending() ? absl::ZeroDuration() : timeout);
   poll_inners();
@@ -207,8 +174,12 @@ void Transport::poll(absl::Duration timeout) {
 }
 
 void Transport::poll_inners() {
+  const bool others_are_ready = is_ready();
+  if (!others_are_ready || tcp_->pending() || ++turns_without_tcp_ % kTurnsWithoutTcp == 0) {
+    tcp_->poll(absl::ZeroDuration());
+  }
   for (const auto& inner : inners_) {
-    if (inner->transport == nullptr) continue;
+    if (inner->transport == nullptr || inner->transport.get() == tcp_) continue;
     if (std::exchange(inner->ready, false) || inner->transport->pending()) inner->transport->poll(absl::ZeroDuration());
   }
 }

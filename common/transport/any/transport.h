@@ -9,8 +9,6 @@
 // before, or than by its best, there is one line in the log, and a fallback is counted where that is worse.
 #pragma once
 
-#include <sys/epoll.h>
-
 #include <array>
 #include <functional>
 #include <memory>
@@ -18,9 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/descriptor.h"
 #include "common/base/env.h"
-#include "common/base/waker.h"
 #include "common/transport/any/connection.h"
 #include "common/transport/any/history.h"
 #include "common/transport/choose.h"
@@ -71,10 +67,10 @@ class Transport : public transport::Transport {
   void poll(absl::Duration timeout) override;
   void wait(absl::Duration timeout) override;
   void flush() override;
-  int descriptor() const override { return only_ != nullptr ? only_->descriptor() : epoll_.get(); }
+  int descriptor() const override { return tcp_->descriptor(); }
   bool pending() const override;
   bool linger() override;
-  void wake() override { only_ != nullptr ? only_->wake() : waker_->wake(); }
+  void wake() override { tcp_->wake(); }
   void pace(double bits_per_second) override;
 
   const Preferences& preferences() const { return preferences_; }
@@ -117,7 +113,6 @@ class Transport : public transport::Transport {
   void tell_missing();
   bool is_ready() const;
   void poll_inners();
-  void see_whether_alone();
   Inner* find(Kind kind) const;
   size_t rank(Kind kind) const;
   std::vector<Endpoint> mine() const;
@@ -135,14 +130,12 @@ class Transport : public transport::Transport {
   const Env env_;
   const Preferences preferences_;
   Handler* const handler_;
-  Descriptor epoll_;
-  std::unique_ptr<Waker> waker_;
-  std::array<epoll_event, kKinds + 1> events_;
   History history_;
   Counters counters_;
   std::vector<std::unique_ptr<Connection>> connections_;  // outlive the transports, which have them as contexts
   std::vector<std::unique_ptr<Inner>> inners_;            // in order of preference
-  transport::Transport* only_ = nullptr;                  // the only one there is: it does its own waiting
+  transport::Transport* tcp_ = nullptr;                   // does the waiting for all: most events are its own
+  uint32_t turns_without_tcp_ = 0;
 };
 
 }  // namespace gleaner::transport::any

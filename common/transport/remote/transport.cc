@@ -59,6 +59,11 @@ absl::Status Transport::watch(int operation, int descriptor, uint32_t events, So
   return absl::ErrnoToStatus(errno, "epoll_ctl");
 }
 
+absl::Status Transport::watch_beside(int descriptor, bool* readable) {
+  beside_.push_back(std::make_unique<Beside>(readable));
+  return watch(EPOLL_CTL_ADD, descriptor, EPOLLIN, beside_.back().get());
+}
+
 absl::StatusOr<wire::Nonce> Transport::draw_nonce() const {
   wire::Nonce nonce;
   GLN_RETURN_IF_ERROR(env_.random->fill(nonce));

@@ -38,6 +38,7 @@ class Transport : public transport::Transport {
     return !dirty_.empty() || !dead_.empty() || has_again_.load(std::memory_order_relaxed) || has_turn();
   }
   void wake() final { waker_->wake(); }
+  absl::Status watch_beside(int descriptor, bool* readable) final;
 
   // What follows is for connections, and for what listens.
   Handler* handler() const { return handler_; }
@@ -80,6 +81,16 @@ class Transport : public transport::Transport {
   void drop_connections();
 
  private:
+  // A descriptor that somebody else looks after.
+  class Beside final : public Source {
+   public:
+    explicit Beside(bool* readable) : readable_(readable) {}
+    void on_events(uint32_t /*events*/) override { *readable_ = true; }
+
+   private:
+    bool* const readable_;
+  };
+
   void handle_events();
   void tick();
   void remove_dead();
@@ -102,6 +113,7 @@ class Transport : public transport::Transport {
   std::vector<Connection*> again_;
   std::atomic<bool> has_again_ = false;  // whether it holds any, for pending() while another thread is in wait()
   std::vector<Connection*> looking_;
+  std::vector<std::unique_ptr<Beside>> beside_;
   absl::Duration last_tick_;
 };
 
