@@ -14,6 +14,9 @@
 namespace gleaner::reconcile {
 namespace {
 
+// An object has to stay below etcd's 1.5 MiB.
+constexpr size_t kMostWithTransports = 2048;
+
 constexpr char kSummerPrefix[] = "summer-";
 
 types::PlanMember describe(const Observed& observed, const char* role, const Seated& seated, double bits_per_second) {
@@ -45,7 +48,9 @@ void take_states(const coordinator::JobState& session, std::vector<types::PlanMe
     if (found == states.end()) continue;
     const coordinator::MemberState& state = *found->second;
     member.address = state.address;
-    for (const std::string& endpoint : state.endpoints) member.transports.push_back(transport_of(endpoint));
+    if (members.size() <= kMostWithTransports) {
+      for (const std::string& endpoint : state.endpoints) member.transports.push_back(transport_of(endpoint));
+    }
     member.owned_bytes = state.owned_bytes;
     member.acknowledged_epoch = state.acknowledged_epoch;
     if (state.bits_per_second > 0) member.bits_per_second = state.bits_per_second;

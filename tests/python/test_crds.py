@@ -377,6 +377,7 @@ def test_the_largest_plan_fits(api: Api) -> None:
     """4,096 workers and 512 summers, with long names."""
     plan = sample("ReductionPlan")
     member = {**plan["spec"]["members"][0], "pod": "p" * 63, "node": "n" * 40, "address": "[2001:db8::1234:5678]:7071"}
+    del member["transports"]  # as of plans this large
     plan["spec"]["members"] = [{**member, "name": f"worker-{index}"} for index in range(4608)]
     created = api.create(plan)
     assert created.ok, created.message

@@ -34,7 +34,8 @@ RawPeer::RawPeer(const Address& address, ConstBytes greeting)
   domain_.reset(ibv_alloc_pd(id->verbs));
   sent_.reset(ibv_create_cq(id->verbs, kSlots, nullptr, nullptr, 0));
   received_.reset(ibv_create_cq(id->verbs, kSlots, nullptr, nullptr, 0));
-  region_.reset(ibv_reg_mr(domain_.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE));
+  constexpr int access = IBV_ACCESS_LOCAL_WRITE;
+  region_.reset(ibv_reg_mr(domain_.get(), memory_.data(), memory_.size(), access));
   ibv_qp_init_attr wanted{};
   wanted.send_cq = sent_.get();
   wanted.recv_cq = received_.get();

@@ -23,6 +23,7 @@ namespace {
 
 // What a few connections need, with payloads: a limit below this would be met at once.
 constexpr size_t kTrialBytes = 16 << 20;
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;  // an int: clang minds the macro that takes it
 constexpr int kLeastObjects = 16;
 
 struct DeviceList {
@@ -118,7 +119,7 @@ absl::Status check_limits(ibv_context* device, const std::string& name) {
   const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(4096, kTrialBytes), &std::free);
   const ProtectionDomain domain(ibv_alloc_pd(device));
   if (domain == nullptr) return verbs_error(errno, absl::StrCat("can't make a protection domain of ", name));
-  const MemoryRegion region(ibv_reg_mr(domain.get(), memory.get(), kTrialBytes, IBV_ACCESS_LOCAL_WRITE));
+  const MemoryRegion region(ibv_reg_mr(domain.get(), memory.get(), kTrialBytes, kAccess));
   if (region != nullptr) return absl::OkStatus();
   const int error = errno;
   rlimit limit{};
