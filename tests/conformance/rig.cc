@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
 #include <cstdlib>
 
 #include "common/transport/inproc/transport.h"
@@ -15,7 +14,23 @@
 namespace gleaner::transport {
 namespace {
 
-class TcpRig : public Rig {
+// Both ends, of the same kind, each with descriptors of its own to wait for.
+template <typename Real>
+class TwoEnds : public Rig {
+ public:
+  Transport& client() override { return *client_; }
+  Transport& server() override { return *server_; }
+  void poll_both() override {
+    client_->poll(absl::Milliseconds(1));
+    server_->poll(absl::Milliseconds(1));
+  }
+
+ protected:
+  std::unique_ptr<Real> client_;
+  std::unique_ptr<Real> server_;
+};
+
+class TcpRig : public TwoEnds<tcp::Transport> {
  public:
   TcpRig(const Env& env, const Limits& limits) {
     const tcp::Options options{
@@ -24,20 +39,10 @@ class TcpRig : public Rig {
     server_ = tcp::Transport::create(env, options, &server_end, &job).value();
     address = server_->listen(address).value();
   }
-  Transport& client() override { return *client_; }
-  Transport& server() override { return *server_; }
-  void poll_both() override {
-    client_->poll(absl::Milliseconds(1));
-    server_->poll(absl::Milliseconds(1));
-  }
-
- private:
-  std::unique_ptr<tcp::Transport> client_;
-  std::unique_ptr<tcp::Transport> server_;
 };
 
 // Two transports behind one: what it adds must not show.
-class AnyRig : public Rig {
+class AnyRig : public TwoEnds<any::Transport> {
  public:
   AnyRig(const Env& env, const Limits& limits) {
     const tcp::Options options{
@@ -47,19 +52,9 @@ class AnyRig : public Rig {
     server_ = any::Transport::create(env, both, Preferences(), &server_end).value();
     address = server_->listen(address).value();
   }
-  Transport& client() override { return *client_; }
-  Transport& server() override { return *server_; }
-  void poll_both() override {
-    client_->poll(absl::Milliseconds(1));
-    server_->poll(absl::Milliseconds(1));
-  }
-
- private:
-  std::unique_ptr<any::Transport> client_;
-  std::unique_ptr<any::Transport> server_;
 };
 
-class ShmRig : public Rig {
+class ShmRig : public TwoEnds<shm::Transport> {
  public:
   ShmRig(const Env& env, const Limits& limits) {
     const shm::Options options{
@@ -68,17 +63,7 @@ class ShmRig : public Rig {
     server_ = shm::Transport::create(env, options, &server_end, &job).value();
     address = server_->listen({::testing::TempDir(), 0}).value();
   }
-  Transport& client() override { return *client_; }
-  Transport& server() override { return *server_; }
   Address nobody() const override { return {::testing::TempDir() + "/nobody.sock", 0}; }
-  void poll_both() override {
-    client_->poll(absl::Milliseconds(1));
-    server_->poll(absl::Milliseconds(1));
-  }
-
- private:
-  std::unique_ptr<shm::Transport> client_;
-  std::unique_ptr<shm::Transport> server_;
 };
 
 class InprocRig : public Rig {
@@ -100,7 +85,7 @@ class InprocRig : public Rig {
   inproc::Transport server_;
 };
 
-class RdmaRig : public Rig {
+class RdmaRig : public TwoEnds<rdma::Transport> {
  public:
   RdmaRig(const Env& env, const Limits& limits, const char* host, bool busy) {
     rdma::Options options;
@@ -110,16 +95,6 @@ class RdmaRig : public Rig {
     server_ = rdma::Transport::create(env, options, &server_end, &job).value();
     address = server_->listen({host, 0}).value();
   }
-  Transport& client() override { return *client_; }
-  Transport& server() override { return *server_; }
-  void poll_both() override {
-    client_->poll(absl::Milliseconds(1));
-    server_->poll(absl::Milliseconds(1));
-  }
-
- private:
-  std::unique_ptr<rdma::Transport> client_;
-  std::unique_ptr<rdma::Transport> server_;
 };
 
 }  // namespace
