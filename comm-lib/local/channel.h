@@ -8,6 +8,7 @@
 
 #include "comm-lib/local/message.h"
 #include "common/base/descriptor.h"
+#include "common/base/packet_socket.h"
 
 namespace gleaner::local {
 
@@ -22,7 +23,7 @@ class Channel {
   void flush();
   bool drained() const { return sent_packets_ == packets_.size(); }
 
-  enum class Receipt { kPacket, kNothing, kClosed };
+  using Receipt = ReceivedPacket::Kind;
   struct Packet {
     ConstBytes bytes;     // until the next receive()
     Descriptor attached;  // what came along, if anything

@@ -53,6 +53,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   const Address& address() const { return address_; }                                       // where it listens
   std::vector<std::string> endpoints() const { return to_texts(transport_->endpoints()); }  // and by what
   void wake() { transport_->wake(); }                                                       // any thread
+  bool linger(absl::Duration timeout) { return transport_->linger(timeout); }
   int descriptor() const { return transport_->descriptor(); }
 
   void on_welcome(const member::Welcome& welcome);

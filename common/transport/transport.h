@@ -119,8 +119,8 @@ class Transport {
   virtual void flush() = 0;
 
   // For loops that wait for other things too: readable (epoll, poll) when something has happened that poll() shall
-  // handle; -1: there is none. It does not show what our own calls left to do, as send() does: that is pending(), and
-  // then poll() comes before any wait.
+  // handle; -1: there is none. To be waited on after linger() has found nothing. It does not show what our own calls
+  // left to do, as send() does: that is pending(), and then poll() comes before any wait.
   virtual int descriptor() const = 0;
   virtual bool pending() const = 0;
 
@@ -130,9 +130,10 @@ class Transport {
     return absl::UnimplementedError("this transport does not wait for others");
   }
 
-  // Before a wait elsewhere, on descriptor(): looks for some microseconds, where that pays, whether something comes.
-  // True: poll() has something to handle.
-  virtual bool linger() { return false; }
+  // Before a wait elsewhere, on descriptor(), of up to `timeout`: looks for some microseconds, where that pays, whether
+  // something comes. True: poll() has something to handle. False: from here to the next poll(), descriptor() shows it;
+  // not so with a timeout of zero, which is a look and no more.
+  virtual bool linger(absl::Duration /*timeout*/) { return false; }
 
   // Makes a poll() in progress, or the next one, return at once. Any thread.
   virtual void wake() = 0;

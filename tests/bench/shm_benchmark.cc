@@ -1,7 +1,8 @@
-// Shared memory beside memcpy and beside TCP on loopback, in one run: frames of 1 MiB from and to sets of buffers of
-// several sizes, and round trips of small frames. A set that is larger than the caches is what tensors of a training
-// step are; one buffer that is sent again and again never leaves the cache, and is the hardest to keep up with.
-// Run: build/release/tests/shm_benchmark [RING_BYTES]; medians over rounds that take turns.
+// Shared memory beside memcpy, beside what two threads can hand on at all, and beside TCP on loopback, in one run:
+// frames of 1 MiB from and to sets of buffers of several sizes, and round trips of small frames. A set that is larger
+// than the caches is what tensors of a training step are; one buffer that is sent again and again never leaves the
+// cache, and is the hardest to keep up with. Run: build/release/tests/shm_benchmark [RING_BYTES]; medians over rounds
+// that take turns.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -117,6 +118,42 @@ class Pair {
   std::thread thread_;
 };
 
+// The same through a bare ring between two threads that only copy and spin: what this machine's processors allow. Not
+// by shm::Writer and shm::Reader, which are measured.
+class BareRing {
+ public:
+  explicit BareRing(size_t bytes) : memory_(bytes) {}
+
+  void send_all(const Buffers& from, const Buffers& to, size_t count) {
+    std::thread reader([&] {
+      for (size_t taken = 0; taken < count * kFrame; taken += kPiece) {
+        while (written_.load(std::memory_order_acquire) == taken) {
+        }
+        std::memcpy(at(to, taken), memory_.data() + taken % memory_.size(), kPiece);
+        taken_.store(taken + kPiece, std::memory_order_release);
+      }
+    });
+    for (size_t written = 0; written < count * kFrame; written += kPiece) {
+      while (written - taken_.load(std::memory_order_acquire) == memory_.size()) {
+      }
+      std::memcpy(memory_.data() + written % memory_.size(), at(from, written), kPiece);
+      written_.store(written + kPiece, std::memory_order_release);
+    }
+    reader.join();
+    written_ = taken_ = 0;
+  }
+
+ private:
+  static constexpr size_t kPiece = 32 << 10;
+  static std::byte* at(const Buffers& buffers, size_t position) {
+    return buffers[position / kFrame % buffers.size()].bytes().data() + position % kFrame;
+  }
+
+  std::vector<std::byte> memory_;
+  alignas(64) std::atomic<size_t> written_{0};
+  alignas(64) std::atomic<size_t> taken_{0};
+};
+
 Pair make_shm(size_t set, size_t ring_bytes) {
   return Pair({"/dev/shm", 0}, set, [ring_bytes](const Env& env, Handler* handler, const wire::JobSecrets* jobs) {
     shm::Options options;
@@ -149,8 +186,10 @@ void compare_throughput(size_t set, size_t ring_bytes) {
   Pair shm = make_shm(set, ring_bytes);
   Pair tcp = make_tcp(set);
   const size_t count = kBytesPerRound / kFrame;
-  std::vector<double> by_memcpy, by_shm, by_tcp;
+  BareRing ring(ring_bytes > 0 ? ring_bytes : shm::Options{}.ring_bytes);
+  std::vector<double> by_memcpy, by_ring, by_shm, by_tcp;
   for (int round = 0; round < kRounds; ++round) {
+    by_ring.push_back(seconds([&] { ring.send_all(from, to, count); }));
     by_memcpy.push_back(seconds([&] {
       for (size_t i = 0; i < count; ++i) {
         std::memcpy(to[i % to.size()].bytes().data(), from[i % from.size()].bytes().data(), kFrame);
@@ -160,10 +199,13 @@ void compare_throughput(size_t set, size_t ring_bytes) {
     by_tcp.push_back(seconds([&] { tcp.send_all(from, count); }));
   }
   const auto gigabytes = [](double time) { return static_cast<double>(kBytesPerRound) / time / 1e9; };
-  const double memcpy_time = median(by_memcpy), shm_time = median(by_shm), tcp_time = median(by_tcp);
-  std::printf("%3zu MiB in turn: memcpy %5.2f GB/s, shm %5.2f GB/s, tcp %5.2f GB/s; shm/memcpy %.2f, shm/tcp %.2f\n",
-              set >> 20, gigabytes(memcpy_time), gigabytes(shm_time), gigabytes(tcp_time), memcpy_time / shm_time,
-              tcp_time / shm_time);
+  const double memcpy_time = median(by_memcpy), ring_time = median(by_ring), shm_time = median(by_shm),
+               tcp_time = median(by_tcp);
+  std::printf(
+      "%3zu MiB in turn: memcpy %5.2f GB/s, bare ring %5.2f GB/s, shm %5.2f GB/s, tcp %5.2f GB/s; shm/memcpy %.2f, "
+      "shm/bare ring %.2f, shm/tcp %.2f\n",
+      set >> 20, gigabytes(memcpy_time), gigabytes(ring_time), gigabytes(shm_time), gigabytes(tcp_time),
+      memcpy_time / shm_time, ring_time / shm_time, tcp_time / shm_time);
 }
 
 void compare_round_trips(size_t bytes, size_t ring_bytes) {

@@ -14,7 +14,7 @@ ShmPeer::ShmPeer(const std::string& path) {
   if (socket.ok()) socket_ = *std::move(socket);
 }
 
-void ShmPeer::send(ConstBytes packet, int attached) { EXPECT_EQ(shm::send_packet(socket_, packet, attached), 0); }
+void ShmPeer::send(ConstBytes packet, int attached) { EXPECT_EQ(send_packet(socket_, packet, attached), 0); }
 
 void ShmPeer::send(const wire::HandshakeFrame& frame) {
   wire::Header header = frame.header;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/packet_socket.h"
 #include "common/transport/shm/connection.h"
 #include "common/transport/shm/ring.h"
 #include "common/transport/shm/segment.h"
@@ -25,10 +26,10 @@ class ShmPeer {
   std::optional<std::pair<std::string, Descriptor>> receive(Poll poll) {
     for (int i = 0; i < 20'000; ++i) {
       std::string bytes(4096, '\0');
-      auto got = shm::receive_packet(socket_, std::as_writable_bytes(std::span(bytes)));
-      if (got.kind == shm::Packet::Kind::kClosed) return std::nullopt;
+      auto got = receive_packet(socket_, std::as_writable_bytes(std::span(bytes)));
+      if (got.kind == ReceivedPacket::Kind::kClosed) return std::nullopt;
       bytes.resize(got.bytes);
-      if (got.kind == shm::Packet::Kind::kPacket) return std::pair(std::move(bytes), std::move(got.attached));
+      if (got.kind == ReceivedPacket::Kind::kPacket) return std::pair(std::move(bytes), std::move(got.attached));
       poll();
     }
     return std::nullopt;

@@ -22,6 +22,7 @@ class StandIn : public Transport {
   void flush() override { real_->flush(); }
   int descriptor() const override { return real_->descriptor(); }
   bool pending() const override { return real_->pending(); }
+  bool linger(absl::Duration timeout) override { return real_->linger(timeout); }
   void wake() override { real_->wake(); }
 
  private:

@@ -157,12 +157,15 @@ bool Transport::pending() const {
 }
 
 void Transport::wait(absl::Duration timeout) {
-  if (timeout > absl::ZeroDuration() && linger()) return;
+  if (linger(timeout)) return;
   tcp_->wait(timeout);
 }
 
-bool Transport::linger() {
-  for (const auto& inner : inners_) inner->ready |= inner->transport != nullptr && inner->transport->linger();
+bool Transport::linger(absl::Duration timeout) {
+  for (const auto& inner : inners_) {
+    if (inner->transport == nullptr) continue;
+    inner->ready |= inner->transport->linger(is_ready() ? absl::ZeroDuration() : timeout);
+  }
   return is_ready();
 }
 

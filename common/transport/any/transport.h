@@ -69,7 +69,7 @@ class Transport : public transport::Transport {
   void flush() override;
   int descriptor() const override { return tcp_->descriptor(); }
   bool pending() const override;
-  bool linger() override;
+  bool linger(absl::Duration timeout) override;
   void wake() override { tcp_->wake(); }
   void pace(double bits_per_second) override;
 

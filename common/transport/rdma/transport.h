@@ -6,6 +6,7 @@
 // closed before some 100 ms to reach its peer.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,7 +47,9 @@ class Transport : public remote::Transport {
   // May be called for several addresses.
   absl::StatusOr<Address> listen(const Address& address) override;
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
-  bool linger() override { return !awake_.empty() && spin(now() + options_.busy_poll); }
+  bool linger(absl::Duration timeout) override {
+    return !awake_.empty() && spin(now() + std::min(timeout, options_.busy_poll));
+  }
   void wait(absl::Duration timeout) override { wait_for_events(before_wait(timeout)); }
 
   const std::vector<Port>& ports() const { return ports_; }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/packet_socket.h"
 #include "common/base/status_macros.h"
 #include "common/transport/shm/socket.h"
 #include "common/transport/shm/transport.h"
@@ -69,9 +70,9 @@ void Connection::send_frame(const wire::Header& header, ConstBytes payload) {
 bool Connection::receive_packets() {
   std::array<std::byte, wire::kHeaderBytes + wire::kMaxHandshakePayload + 1> packet;
   for (int i = 0; i < kPacketsPerTurn && !is_dead(); ++i) {
-    Packet got = receive_packet(socket_, packet);
-    if (got.kind == Packet::Kind::kClosed) return false;
-    if (got.kind == Packet::Kind::kNothing) return true;
+    ReceivedPacket got = receive_packet(socket_, packet);
+    if (got.kind == ReceivedPacket::Kind::kClosed) return false;
+    if (got.kind == ReceivedPacket::Kind::kNothing) return true;
     on_packet(MutableBytes(packet).first(got.bytes), std::move(got.attached));
   }
   return true;
@@ -180,7 +181,10 @@ absl::Status Connection::write() {
   return absl::OkStatus();
 }
 
-void Connection::read() { read_up_to(kReadBytesPerTurn); }
+void Connection::read() {
+  read_up_to(kReadBytesPerTurn);
+  if (!is_dead() && out_.has_value() && out_->has_room()) transport_->mark_dirty(this);
+}
 
 void Connection::read_up_to(size_t most) {
   if (!is_up()) return;

@@ -43,7 +43,7 @@ class Connection : public remote::Connection, private remote::Source {
   absl::Status watch();  // from here on its transport wakes it
   void greet() { connected(); }
   // Of a connection that is up:
-  bool has_news() const { return in_->has_news(); }
+  bool has_news() const { return in_->has_news() || out_->has_room(); }
   [[nodiscard]] bool sleep() { return in_->sleep(); }  // false: there are news by now
   void awake() { in_->awake(); }
 

@@ -9,6 +9,9 @@ namespace {
 
 constexpr uint64_t round_up(uint64_t position) { return (position + kAlignment - 1) / kAlignment * kAlignment; }
 constexpr uint64_t round_down(uint64_t position) { return position / kAlignment * kAlignment; }
+// Of a ring: what has to be free before a writer that looks on goes on.
+constexpr size_t kLeastRoom = 16;
+
 constexpr bool is_odd(uint32_t count) { return count % 2 == 1; }
 
 void start_waiting(std::atomic<uint32_t>& waits) {
@@ -69,6 +72,13 @@ bool Writer::wait_for_room() {
 }
 
 void Writer::wait_no_more() { stop_waiting(own_->crowded); }
+
+// Who waits has published all.
+bool Writer::has_room() const {
+  if (!is_odd(own_->crowded.load(std::memory_order_relaxed))) return false;
+  const uint64_t used = own_->written.load(std::memory_order_relaxed) - peer_->taken.load(std::memory_order_acquire);
+  return used <= ring_.size() - ring_.size() / kLeastRoom;
+}
 
 std::optional<size_t> Reader::available(size_t wanted) {
   if (written_seen_ - taken_ < wanted) written_seen_ = peer_->written.load(std::memory_order_acquire);

@@ -48,6 +48,8 @@ class Writer {
   // From now on the peer wakes us once half the ring is free. False: it is by now.
   [[nodiscard]] bool wait_for_room();
   void wait_no_more();
+  // Of a writer that waits for room: whether there is some, if less than half the ring. Any thread.
+  bool has_room() const;
 
  private:
   const MutableBytes ring_;

@@ -25,12 +25,6 @@ constexpr absl::string_view kSuffix = ".sock";
 // A path that young may be of a process that is about to listen.
 constexpr time_t kYoungSeconds = 10;
 
-// Room for one descriptor, aligned as the kernel wants it.
-union Control {
-  cmsghdr header;
-  char space[CMSG_SPACE(sizeof(int))];
-};
-
 absl::StatusOr<sockaddr_un> to_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -89,14 +83,6 @@ void remove_abandoned(const std::string& directory) {
   }
 }
 
-Descriptor attached_to(msghdr& message) {
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return {};
-  int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(header), sizeof(descriptor));
-  return Descriptor(descriptor);
-}
-
 }  // namespace
 
 absl::StatusOr<Listening> listen_in(const std::string& directory, const Env& env) {
@@ -135,46 +121,6 @@ std::string peer_of(const Descriptor& socket) {
   socklen_t size = sizeof(peer);
   const bool known = getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid != 0;
   return known ? absl::StrCat("process ", peer.pid, " of this host") : "a process of this host";
-}
-
-int send_packet(const Descriptor& socket, ConstBytes bytes, int attached) {
-  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (attached >= 0) {
-    message.msg_control = &control;
-    message.msg_controllen = sizeof(control);
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(attached));
-    std::memcpy(CMSG_DATA(header), &attached, sizeof(attached));
-  }
-  ssize_t sent = 0;
-  do {
-    sent = sendmsg(socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
-  return sent < 0 ? errno : 0;
-}
-
-Packet receive_packet(const Descriptor& socket, MutableBytes into) {
-  iovec part{into.data(), into.size()};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = &control;
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // no room for a second one, which nobody would close
-  ssize_t size = 0;
-  do {
-    size = recvmsg(socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    // A peer that closed without having read all that we sent is reported once, and its last packets come after that.
-  } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (size > 0) return {Packet::Kind::kPacket, static_cast<size_t>(size), attached_to(message)};
-  if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
-  return {Packet::Kind::kClosed, 0, {}};
 }
 
 }  // namespace gleaner::transport::shm

@@ -1,11 +1,10 @@
-// The Unix sockets by which two processes of one host find each other: packets, with a descriptor where need be, all
-// without waiting. Errors say the path, and what to do.
+// The Unix sockets by which two processes of one host find each other; none of it waits. Errors say the path, and what
+// to do.
 #pragma once
 
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/base/bytes.h"
 #include "common/base/descriptor.h"
 #include "common/base/env.h"
 
@@ -23,15 +22,5 @@ absl::StatusOr<Listening> listen_in(const std::string& directory, const Env& env
 absl::StatusOr<Descriptor> connect_to(const std::string& path);
 // Who it is, for people.
 std::string peer_of(const Descriptor& socket);
-
-// Returns 0 or the errno; EAGAIN: the peer has not read what it was sent before.
-int send_packet(const Descriptor& socket, ConstBytes bytes, int attached = -1);
-
-struct Packet {
-  enum class Kind { kPacket, kNothing, kClosed } kind = Kind::kNothing;
-  size_t bytes = 0;     // of `into`; more than its size is cut off
-  Descriptor attached;  // what came along, if anything
-};
-Packet receive_packet(const Descriptor& socket, MutableBytes into);
 
 }  // namespace gleaner::transport::shm

@@ -19,7 +19,7 @@ namespace {
 
 // Of rings, between two looks at the clock and at epoll.
 constexpr int kLooks = 64;
-constexpr uint32_t kMostSpinsInVain = 6;  // 63 waits without one
+constexpr absl::Duration kLeastSpin = absl::Microseconds(10);
 // While rings have news at every look, epoll is asked now and then only: it costs as much as a small frame.
 constexpr uint32_t kWaitsPerAsking = 8;
 
@@ -56,7 +56,8 @@ Options without_needless_spins(Options options) {
 Transport::Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs)
     : remote::Transport(env, options, handler, jobs),
       options_(without_needless_spins(options)),
-      listener_(this, [this](Descriptor socket) { accept(std::move(socket)); }) {}
+      listener_(this, [this](Descriptor socket) { accept(std::move(socket)); }),
+      spin_(options_.spin) {}
 
 absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, const Options& options, Handler* handler,
                                                              const wire::JobSecrets* jobs) {
@@ -121,23 +122,13 @@ void Transport::on_connections_changed() {
 
 // --- waiting
 
-int Transport::descriptor() const {
-  watched_ = true;
-  return remote::Transport::descriptor();
-}
-
 void Transport::wait(absl::Duration timeout) {
   if (has_events()) return;
-  wake_up();
-  const bool sleeps = !find_news() && timeout > absl::ZeroDuration() && !linger() && fall_asleep();
-  const bool asks = sleeps || !looks_again() || ++waits_unasked_ % kWaitsPerAsking == 0;
+  const bool was_asleep = asleep_;  // and may have been woken
+  const bool sleeps = !linger(timeout) && timeout > absl::ZeroDuration();
+  const bool asks = sleeps || was_asleep || !looks_again() || ++waits_unasked_ % kWaitsPerAsking == 0;
   if (asks) wait_for_events(sleeps ? timeout : absl::ZeroDuration());
   wake_up();
-}
-
-void Transport::on_polled() {
-  if (!watched_) return;
-  if (pending() || !fall_asleep()) wake();
 }
 
 bool Transport::find_news() {
@@ -148,6 +139,33 @@ bool Transport::find_news() {
     found = true;
   }
   return found;
+}
+
+bool Transport::linger(absl::Duration timeout) {
+  const absl::Duration begin = now();
+  if (find_news()) {
+    wake_up();
+    return true;
+  }
+  if (timeout <= absl::ZeroDuration() || asleep_) return false;
+  if (!up_.empty() && find_news_for(std::min(timeout, spin_))) return true;
+  nothing_since_ = begin;
+  if (fall_asleep()) return false;
+  wake_up();
+  return true;
+}
+
+// Or something that epoll knows of.
+bool Transport::find_news_for(absl::Duration time) {
+  for (const absl::Duration end = now() + time; now() < end;) {
+    for (int i = 0; i < kLooks; ++i) {
+      pause();
+      if (find_news()) return true;
+    }
+    wait_for_events(absl::ZeroDuration());
+    if (has_events()) return true;
+  }
+  return false;
 }
 
 bool Transport::fall_asleep() {
@@ -164,30 +182,8 @@ bool Transport::fall_asleep() {
 void Transport::wake_up() {
   if (!std::exchange(asleep_, false)) return;
   for (Connection* connection : up_) connection->awake();
-}
-
-bool Transport::linger() {
-  if (options_.spin <= absl::ZeroDuration() || up_.empty()) return false;
-  if (waits_without_spin_ > 0) {
-    --waits_without_spin_;
-    return false;
-  }
-  const absl::Duration end = now() + options_.spin;
-  do {
-    bool found = false;
-    for (int i = 0; i < kLooks && !found; ++i) {
-      pause();
-      found = find_news();
-    }
-    if (!found) wait_for_events(absl::ZeroDuration());
-    if (found || has_events()) {
-      spins_in_vain_ = 0;
-      return true;
-    }
-  } while (now() < end);
-  spins_in_vain_ = std::min(spins_in_vain_ + 1, kMostSpinsInVain);
-  waits_without_spin_ = (1u << spins_in_vain_) - 1;
-  return false;
+  const bool soon = now() - nothing_since_ <= 2 * options_.spin;
+  spin_ = soon ? std::min(std::max(2 * spin_, kLeastSpin), options_.spin) : spin_ / 2;
 }
 
 }  // namespace gleaner::transport::shm

@@ -4,7 +4,9 @@
 // there, which goes with the transport. Payloads are copied once into the ring and once out of it, and have no
 // checksum: they do not leave the host's memory. Headers have theirs.
 //
-// A thread that waits here spins for some microseconds before it sleeps, as long as that pays.
+// A thread that waits here looks on for some microseconds before it sleeps, as long as that pays: as KVM does before it
+// halts a processor (halt_poll_ns; Linux, Documentation/virt/kvm/halt-polling.rst), for longer after each wait that
+// would have ended soon, for less after each that was long.
 #pragma once
 
 #include <memory>
@@ -22,10 +24,10 @@
 namespace gleaner::transport::shm {
 
 struct Options : remote::Options {
-  size_t ring_bytes = size_t{1} << 20;           // one way, of one connection; from 60 KiB to 128 MiB
-  size_t most_memory = size_t{1} << 30;          // of the segments that this side makes; ResourceExhausted beyond
-  bool huge_pages = true;                        // where there are free ones
-  absl::Duration spin = absl::Microseconds(50);  // before a thread sleeps; zero: never. Never with one processor
+  size_t ring_bytes = size_t{1} << 20;            // one way, of one connection; from 60 KiB to 128 MiB
+  size_t most_memory = size_t{1} << 30;           // of the segments that this side makes; ResourceExhausted beyond
+  bool huge_pages = true;                         // where there are free ones
+  absl::Duration spin = absl::Microseconds(100);  // at most, before a thread sleeps. Never with one processor
 };
 
 class Transport : public remote::Transport {
@@ -40,10 +42,7 @@ class Transport : public remote::Transport {
   // Unavailable: nobody listens there.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
   void wait(absl::Duration timeout) override;
-  // Whoever asks for it may sleep on it: from then on, peers wake this side whenever it is not in poll().
-  int descriptor() const override;
-
-  bool linger() override;
+  bool linger(absl::Duration timeout) override;
 
   // Bytes of the segments that this side has made, and that are still there.
   size_t memory_bytes() const { return memory_bytes_; }
@@ -58,8 +57,8 @@ class Transport : public remote::Transport {
   void accept(Descriptor socket);
   void on_connections_changed() override;
   void on_tick() override { listener_.on_tick(); }
-  void on_polled() override;
   bool find_news();
+  bool find_news_for(absl::Duration time);
   bool fall_asleep();  // false: there are news
   void wake_up();
 
@@ -69,10 +68,8 @@ class Transport : public remote::Transport {
   std::vector<Connection*> up_;  // those that have come up
   size_t memory_bytes_ = 0;
   bool asleep_ = false;           // peers wake us
-  mutable bool watched_ = false;  // somebody may sleep on descriptor()
-  // A spin in vain is not tried again for the next waits, each time for longer.
-  uint32_t waits_without_spin_ = 0;
-  uint32_t spins_in_vain_ = 0;
+  absl::Duration nothing_since_;  // while it is asleep: when it began to wait
+  absl::Duration spin_;           // before the next sleep, by what came of the last ones
   uint32_t waits_unasked_ = 0;
 };
 
