@@ -22,7 +22,7 @@ from .pki import write_kubeconfig, write_pki
 from .processes import Child, LabError, binaries, free_ports, require_commands
 
 SERVICES = "10.96.0.0/16"
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from .processes import HERE, Child, LabError, binaries, output_of, wait_until
 from .spec import APISERVER_PORT, GATEWAY, ClusterSpec
 
 PLUGINS = Path("/usr/lib/cni")
-READY_SECONDS = 120.0
+READY_SECONDS = 300.0
 # Of no use here, or in need of a cloud.
 WITHOUT_CONTROLLERS = (
     "cloud-node-lifecycle-controller",
