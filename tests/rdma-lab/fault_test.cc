@@ -258,51 +258,68 @@ struct Weather {
 };
 
 class RdmaNetem : public ::testing::TestWithParam<std::tuple<Weather, std::string>> {
+ protected:
   void SetUp() override {
     if (lab_host() == nullptr) GTEST_SKIP() << "no RDMA device; tests/rdma-lab/lab has some";
+    for (const char* device : {"near", "far"}) {
+      run(absl::StrCat("tc qdisc add dev ", device, " root netem ", std::get<0>(GetParam()).netem));
+    }
   }
   void TearDown() override {
     if (lab_host() != nullptr) std::system("tc qdisc del dev near root; tc qdisc del dev far root");
   }
+
+  std::unique_ptr<transport::Transport> make(Handler* handler) {
+    if (std::get<1>(GetParam()) == "tcp") return tcp::Transport::create(system_.env(), {}, handler, &job_).value();
+    return Transport::create(system_.env(), {}, handler, &job_).value();
+  }
+
+  // Frames both ways over a connection of its own. False: it broke, and said so; what came until then was right.
+  bool exchange() {
+    Checking server_end, client_end;
+    const auto server = make(&server_end);
+    const auto client = make(&client_end);
+    const Address address = server->listen({lab_host(), 0}).value();
+    const auto connection =
+        client->connect(address, {.job = kJob, .member = 3, .secret = job_.secret, .timeout = absl::Seconds(20)});
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    const auto broke = [&] { return !server_end.closed.empty() || !client_end.closed.empty(); };
+    const absl::Time limit = absl::Now() + absl::Seconds(60);
+    const auto poll_until = [&](auto done) {
+      while (!done() && !broke() && absl::Now() < limit) {
+        client->poll(absl::Milliseconds(1));
+        server->poll(absl::Milliseconds(1));
+      }
+    };
+    poll_until([&] { return !client_end.connections.empty() && !server_end.connections.empty(); });
+    if (broke()) return false;
+    BufferPool pool;
+    for (uint64_t step = 0; step < kFrames; ++step) {
+      const size_t bytes = step % 3 == 0 ? 500 : 32 << 10;
+      send_next(*client_end.connections.at(0), pool, step, bytes);
+      send_next(*server_end.connections.at(0), pool, step, bytes);
+    }
+    poll_until([&] { return server_end.frames >= kFrames && client_end.frames >= kFrames; });
+    EXPECT_EQ(server_end.wrong + client_end.wrong, 0u);
+    if (broke()) return false;
+    EXPECT_EQ(server_end.frames, kFrames);
+    EXPECT_EQ(client_end.frames, kFrames);
+    return true;
+  }
+
+  static constexpr uint64_t kFrames = 40;
+  SystemEnv system_{LogOptions{"test", LogLevel::kOff}};
+  OneJob job_;
 };
 
+// An adapter asks for everything behind a packet that is missing once more, and gives its peer up after seven times.
+// Where packets overtake each other Soft-RoCE comes to that now and then; then it is said, and the next connection goes
+// on, as in a job.
 TEST_P(RdmaNetem, EveryFrameComesWholeAndOnce) {
-  const auto& [weather, transport] = GetParam();
-  for (const char* device : {"near", "far"})
-    run(absl::StrCat("tc qdisc add dev ", device, " root netem ", weather.netem));
-  const SystemEnv system(LogOptions{"test", LogLevel::kOff});
-  OneJob job;
-  Checking server_end, client_end;
-  BufferPool pool;
-  const auto make = [&](Handler* handler) -> std::unique_ptr<transport::Transport> {
-    if (transport == "tcp") return tcp::Transport::create(system.env(), {}, handler, &job).value();
-    return Transport::create(system.env(), {}, handler, &job).value();
-  };
-  const auto server = make(&server_end);
-  const auto client = make(&client_end);
-  const Address address = server->listen({lab_host(), 0}).value();
-  ASSERT_TRUE(
-      client->connect(address, {.job = kJob, .member = 3, .secret = job.secret, .timeout = absl::Seconds(20)}).ok());
-  const absl::Time limit = absl::Now() + absl::Seconds(60);
-  const auto poll_until = [&](auto done) {
-    while (!done() && absl::Now() < limit) {
-      client->poll(absl::Milliseconds(1));
-      server->poll(absl::Milliseconds(1));
-    }
-  };
-  poll_until([&] { return !client_end.connections.empty() && !server_end.connections.empty(); });
-  ASSERT_FALSE(server_end.connections.empty()) << "not up in time";
-  constexpr uint64_t kFrames = 40;
-  for (uint64_t step = 0; step < kFrames; ++step) {
-    const size_t bytes = step % 3 == 0 ? 500 : 32 << 10;
-    send_next(*client_end.connections[0], pool, step, bytes);
-    send_next(*server_end.connections[0], pool, step, bytes);
-  }
-  poll_until([&] { return server_end.frames >= kFrames && client_end.frames >= kFrames; });
-  EXPECT_EQ(server_end.frames, kFrames);
-  EXPECT_EQ(client_end.frames, kFrames);
-  EXPECT_EQ(server_end.wrong + client_end.wrong, 0u);
-  EXPECT_TRUE(server_end.closed.empty() && client_end.closed.empty());
+  const int attempts = std::get<1>(GetParam()) == "rdma" ? 3 : 1;
+  bool done = false;
+  for (int i = 0; i < attempts && !done; ++i) done = exchange();
+  EXPECT_TRUE(done) << "it broke " << attempts << " times";
 }
 
 INSTANTIATE_TEST_SUITE_P(Netem, RdmaNetem,
