@@ -17,6 +17,7 @@ class Follower final : public LocalRank {
   ~Follower() override { leave(); }
 
   void publish(uint32_t tensor, const absl::Status& status) override;
+  MutableBytes sums_beside(uint32_t /*tensor*/) const override { return {}; }
   bool idle() const override;
 
  private:

@@ -100,6 +100,10 @@ class Group {
   // (its message may be cut to 400 bytes). Ignored after on_failed().
   virtual void publish(uint32_t tensor, const absl::Status& status) = 0;
 
+  // Leader only, of a tensor that was reduced: the memory that its sum lies in, and others' beside it. It stays until
+  // the Group is destroyed.
+  virtual MutableBytes sums_beside(uint32_t tensor) const = 0;
+
   // Ends the group for a reason of this rank's own (not OK): the others' on_failed() comes with it, naming this rank.
   // There is no callback here.
   virtual void fail(const absl::Status& status) = 0;

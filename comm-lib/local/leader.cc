@@ -1,6 +1,7 @@
 #include "comm-lib/local/leader.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -157,6 +158,14 @@ absl::Status Leader::on_message(Peer& peer, const Message& message, ConstBytes p
 }
 
 // --- tensors
+
+MutableBytes Leader::sums_beside(uint32_t tensor) const {
+  const auto next = std::upper_bound(batches_.begin(), batches_.end(), tensor,
+                                     [](uint32_t id, const Batch& batch) { return id < batch.layout.first; });
+  if (next == batches_.begin()) return {};
+  const Batch& batch = *std::prev(next);
+  return {batch.segment->data() + batch.layout.ranks * batch.layout.area_bytes, batch.layout.area_bytes};
+}
 
 absl::Status Leader::on_registered(Layout layout) {
   GLN_ASSIGN_OR_RETURN(auto segment, Segment::create(layout.total_bytes()));

@@ -19,6 +19,7 @@ class Leader final : public LocalRank {
   ~Leader() override { leave(); }
 
   void publish(uint32_t tensor, const absl::Status& status) override;
+  MutableBytes sums_beside(uint32_t tensor) const override;
   bool idle() const override;
 
  private:

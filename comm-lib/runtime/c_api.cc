@@ -226,6 +226,17 @@ gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* inpu
   });
 }
 
+gln_status gln_register_memory(gln_session* session, void* data, uint64_t bytes) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (data == nullptr) return null_argument("data");
+    return rank.register_memory({static_cast<std::byte*>(data), bytes});
+  });
+}
+
+gln_status gln_unregister_memory(gln_session* session, const void* data) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) { return rank.unregister_memory(data); });
+}
+
 gln_status gln_poll(gln_session* session, uint64_t handle, int* done) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     if (done == nullptr) return null_argument("done");

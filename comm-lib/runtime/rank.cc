@@ -16,6 +16,7 @@ constexpr size_t kBeginHereBytes = 64 << 10;
 // The coordinator, which knows who is missing, gives up first.
 constexpr absl::Duration kGrace = absl::Seconds(5);
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
+constexpr absl::Duration kReturnTimeout = absl::Seconds(2);  // for memory to be given back
 
 // Of workers that accumulate each has its own pace, and may need the others until its last push_pull.
 plan::Tensor meeting() { return {"gleaner/everybody is done", 1, DataType::kInt32}; }
@@ -189,6 +190,25 @@ absl::Status Rank::broadcast(const std::string& name, MutableBytes data, uint32_
   GLN_RETURN_IF_ERROR(outcome);
   if (!data.empty()) std::memcpy(data.data(), words.data(), data.size());
   return absl::OkStatus();
+}
+
+absl::Status Rank::register_memory(MutableBytes memory) {
+  const absl::MutexLock lock(&turn_);
+  return stages_->register_memory(memory);
+}
+
+// What was sent is let go some time after its sum is there.
+absl::Status Rank::unregister_memory(const void* begin) {
+  const absl::Duration until = env_.clock->since_start() + kReturnTimeout;
+  while (true) {
+    {
+      const absl::MutexLock lock(&turn_);
+      const absl::Status status = stages_->unregister_memory(begin);
+      if (!absl::IsUnavailable(status)) return status;
+      if (env_.clock->since_start() > until) return absl::FailedPreconditionError(status.message());
+    }
+    absl::SleepFor(absl::Milliseconds(1));
+  }
 }
 
 absl::Status Rank::wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome) {

@@ -41,6 +41,9 @@ class Rank : private member::Listener, private Stages::Events {
   absl::StatusOr<uint32_t> declare(plan::Tensor tensor);
   absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op);
   absl::Status broadcast(const std::string& name, MutableBytes data, uint32_t root);
+  absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(turn_);
+  // Once nothing refers to it any more. FailedPrecondition: push_pulls of it are in flight.
+  absl::Status unregister_memory(const void* begin) ABSL_LOCKS_EXCLUDED(turn_);
   void step();
   Handles& handles() { return handles_; }
   // Handles::wait(), with its time counted where the push_pull was not done already.

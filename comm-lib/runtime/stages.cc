@@ -48,6 +48,7 @@ absl::Status Stages::on_welcome(const member::Welcome& welcome) {
   if (config_.local_size == 1 || is_same) return absl::OkStatus();
   group_ = nullptr;
   pieces_ = {};
+  group_memory_ = {};
   flights_.clear();
   group_connected_ = false;
   secret_ = welcome.secret;
@@ -86,7 +87,7 @@ absl::Status Stages::commit(uint32_t epoch) {
 void Stages::start(const Exchange& exchange) {
   if (group_ == nullptr) {
     return network_->start(
-        {exchange.handle, exchange.tensor, exchange.op, Buffer::borrow(exchange.input), exchange.output});
+        {exchange.handle, exchange.tensor, exchange.op, lasting_.borrow(exchange.input), exchange.output});
   }
   const uint32_t first = pieces_.first_of(exchange.tensor);
   const uint32_t count = pieces_.count_of(exchange.tensor);
@@ -119,7 +120,9 @@ void Stages::on_connected() { group_connected_ = true; }
 void Stages::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) {
   const Piece& what = pieces_[piece];
   if (what.accumulates) op = ReduceOp::kAccumulate;  // here they were summed
-  network_->start({piece, what.tensor, op, Buffer::borrow(sum), sum, what.first, what.count});
+  // Sums lie beside each other in memory that stays as long as the group.
+  if (!group_memory_.covers(sum)) group_memory_.add(group_->sums_beside(piece)).IgnoreError();  // else it is copied
+  network_->start({piece, what.tensor, op, group_memory_.borrow(sum), sum, what.first, what.count});
 }
 
 void Stages::on_done(uint32_t piece, const absl::Status& status) {
@@ -137,6 +140,7 @@ void Stages::fail(const absl::Status& status) {
 
 void Stages::wait(absl::Duration timeout) {
   if (config_.local_size == 1) return network_->wait(timeout);
+  if (leads() && network_->linger(timeout)) return;
   pollfd descriptors[2] = {{leads() ? network_->descriptor() : waker_->descriptor(), POLLIN, 0}, {-1, POLLIN, 0}};
   if (group_ != nullptr) descriptors[1].fd = group_->descriptor();
   ::poll(descriptors, 2, static_cast<int>(absl::ToInt64Milliseconds(timeout)));

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "comm-lib/local/group.h"
 #include "comm-lib/runtime/config.h"
+#include "comm-lib/runtime/lasting_memory.h"
 #include "comm-lib/runtime/network.h"
 #include "comm-lib/runtime/pieces.h"
 #include "common/base/waker.h"
@@ -55,6 +56,9 @@ class Stages : private Network::Events, private local::Events {
   absl::Status commit(uint32_t epoch);
   void set_ending();
   void start(const Exchange& exchange);
+  // Inputs in this memory are known to lie there again and again. Errors are LastingMemory's.
+  absl::Status register_memory(MutableBytes memory) { return lasting_.add(memory); }
+  absl::Status unregister_memory(const void* begin) { return lasting_.remove(begin); }
   void fail(const absl::Status& status);
   // Waits until there is something for poll(), up to `timeout`.
   void wait(absl::Duration timeout);
@@ -96,6 +100,8 @@ class Stages : private Network::Events, private local::Events {
   std::unique_ptr<local::Group> group_;  // g > 1, from the welcome on; its memory outlives the network's use of it
   std::unique_ptr<Network> network_;     // local rank 0
   std::shared_ptr<const plan::Plan> prepared_;
+  LastingMemory lasting_;        // users'
+  LastingMemory group_memory_;   // the group's sums
   Pieces pieces_;                // g > 1
   std::vector<Flight> flights_;  // by tensor; g > 1
   bool group_connected_ = false;

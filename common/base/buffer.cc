@@ -22,18 +22,26 @@ Buffer Buffer::borrow_lasting(MutableBytes memory) {
   return buffer;
 }
 
+Buffer Buffer::borrow_part(MutableBytes part) const {
+  assert(block_ != nullptr && part.data() >= data_.data() && part.data() + part.size() <= data_.data() + data_.size());
+  Buffer buffer = borrow(part);
+  buffer.block_->whole = whole();
+  ++buffer.block_->whole->references;
+  return buffer;
+}
+
 Attachment* Buffer::attachment(uint64_t owner) const {
   if (block_ == nullptr) return nullptr;
-  Attachment* found = block_->attachments.get();
+  Attachment* found = whole()->attachments.get();
   while (found != nullptr && found->owner() != owner) found = found->next_.get();
   return found;
 }
 
 void Buffer::attach(std::unique_ptr<Attachment> attachment) const {
   assert(block_ != nullptr && this->attachment(attachment->owner()) == nullptr);
-  attachment->block_ = block_;
-  attachment->next_ = std::move(block_->attachments);
-  block_->attachments = std::move(attachment);
+  attachment->block_ = whole();
+  attachment->next_ = std::move(whole()->attachments);
+  whole()->attachments = std::move(attachment);
 }
 
 void Attachment::remove() {
@@ -51,13 +59,14 @@ Buffer Buffer::slice(size_t offset, size_t size) const {
 bool Buffer::sole_owner() const { return block_ == nullptr || block_->references == 1; }
 
 void Buffer::release() {
-  if (block_ == nullptr || --block_->references > 0) return;
-  if (block_->pool != nullptr) {
-    block_->pool->give_back(block_);
-  } else {
-    delete block_;
-  }
-  block_ = nullptr;
+  if (block_ != nullptr) release(std::exchange(block_, nullptr));
+}
+
+void Buffer::release(Block* block) {
+  if (--block->references > 0) return;
+  if (block->pool != nullptr) return block->pool->give_back(block);
+  if (block->whole != nullptr) release(block->whole);
+  delete block;
 }
 
 BufferPool::~BufferPool() {

@@ -50,6 +50,7 @@ struct Block {
   uint32_t references = 0;
   BufferPool* pool = nullptr;  // null: borrowed
   bool lasting = false;        // its memory is there for long
+  Block* whole = nullptr;      // of which this is a part, counted for itself; held
   std::unique_ptr<Attachment> attachments;
 };
 
@@ -70,9 +71,11 @@ class Buffer {
 
   // Wraps memory of somebody else, who keeps it alive until sole_owner() of the returned handle. Allocates its block.
   static Buffer borrow(MutableBytes memory);
-  // The same for memory that is there for long, such as a job's: parts of it are slices of this one handle, so that
-  // what is attached to it serves them all.
+  // The same for memory that is there for long, such as a job's: parts of it are slices of this one handle, or its
+  // borrow_part()s, so that what is attached to it serves them all.
   static Buffer borrow_lasting(MutableBytes memory);
+  // A part of this buffer's memory with a sole_owner() of its own. As long as it has handles, this one is shared.
+  Buffer borrow_part(MutableBytes part) const;
 
   MutableBytes bytes() const { return data_; }
   size_t size() const { return data_.size(); }
@@ -84,12 +87,13 @@ class Buffer {
   // True when no other handle shares the block (an empty Buffer: true).
   bool sole_owner() const;
 
-  // All of the block's memory, page aligned where it is of a pool. What is attached to it may use it until it ends.
+  // All of the block's memory, page aligned where it is of a pool. What is attached to it may use it until it ends. Of
+  // a borrow_part(): the whole's, as for all that is said of blocks from here on.
   MutableBytes block() const {
-    return block_ == nullptr ? MutableBytes{} : MutableBytes(block_->memory, block_->capacity);
+    return block_ == nullptr ? MutableBytes{} : MutableBytes(whole()->memory, whole()->capacity);
   }
   // Whether the block's memory stays for longer than its handles: of a pool, or lasting.
-  bool is_lasting() const { return block_ != nullptr && (block_->pool != nullptr || block_->lasting); }
+  bool is_lasting() const { return block_ != nullptr && (whole()->pool != nullptr || whole()->lasting); }
   Attachment* attachment(uint64_t owner) const;  // null: none
   // Needs a block without one of this owner.
   void attach(std::unique_ptr<Attachment> attachment) const;
@@ -98,10 +102,12 @@ class Buffer {
   friend class BufferPool;
   using Block = buffer::Block;
   Buffer(Block* block, MutableBytes data) : block_(block), data_(data) { retain(); }
+  Block* whole() const { return block_->whole == nullptr ? block_ : block_->whole; }
   void retain() const {
     if (block_ != nullptr) ++block_->references;
   }
   void release();
+  static void release(Block* block);
 
   Block* block_ = nullptr;
   MutableBytes data_;

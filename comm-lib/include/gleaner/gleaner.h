@@ -146,6 +146,15 @@ GLN_API gln_status gln_declare_accumulated(gln_session* session, const char* nam
 GLN_API gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* input, void* output, gln_op op,
                                  uint64_t* handle);
 
+/* Says that these bytes stay where they are until gln_unregister_memory(), so that push_pulls whose input lies there
+ * need no copy of it where RDMA carries them: its adapter gets to know the memory once. Optional, and without effect
+ * elsewhere. GLN_INVALID_ARGUMENT: no bytes, or some of them are registered. */
+GLN_API gln_status gln_register_memory(gln_session* session, void* data, uint64_t bytes);
+
+/* Before the memory goes; gln_close() does it, too. GLN_INVALID_ARGUMENT: nothing was registered at that address;
+ * GLN_FAILED_PRECONDITION: push_pulls of it are in flight, wait for them first. */
+GLN_API gln_status gln_unregister_memory(gln_session* session, const void* data);
+
 /* 1 in *done when gln_wait() would not block. */
 GLN_API gln_status gln_poll(gln_session* session, uint64_t handle, int* done);
 

@@ -75,6 +75,19 @@ def accumulate_async(array: numpy.ndarray, name: str, staleness: Optional[int] =
     )
 
 
+def register_memory(array: numpy.ndarray) -> None:
+    """Says that `array` is pushed from again and again: where RDMA carries it, no copy of it is made.
+
+    It is kept, with its memory, until unregister_memory(array) or shutdown(). Results are the same with and without.
+    """
+    exchange.register_memory(process.current(), arrays.NUMPY, array)
+
+
+def unregister_memory(array: numpy.ndarray) -> None:
+    """Of what register_memory() was given. FailedPreconditionError while push_pulls of it are in flight."""
+    exchange.unregister_memory(process.current(), arrays.NUMPY, array)
+
+
 def poll(handle: int) -> bool:
     """True when synchronize(handle) would not block."""
     return process.current().poll(handle)
@@ -126,9 +139,11 @@ __all__ = [
     "push_pull",
     "push_pull_async",
     "rank",
+    "register_memory",
     "shutdown",
     "size",
     "stats",
     "synchronize",
     "transports",
+    "unregister_memory",
 ]

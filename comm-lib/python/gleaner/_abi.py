@@ -31,6 +31,11 @@ class DataType(enum.IntEnum):
     BFLOAT16 = 4
     INT32 = 5
 
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return {"FLOAT64": 8, "FLOAT16": 2, "BFLOAT16": 2}.get(self.name, 4)
+
 
 class Op(enum.IntEnum):
     """gln_op. AVERAGE divides by the number of ranks before the one rounding; not for INT32."""
@@ -119,6 +124,8 @@ _SIGNATURES = {
         ctypes.c_int,
         [_SESSION, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.POINTER(_U64)],
     ),
+    "gln_register_memory": (ctypes.c_int, [_SESSION, ctypes.c_void_p, _U64]),
+    "gln_unregister_memory": (ctypes.c_int, [_SESSION, ctypes.c_void_p]),
     "gln_poll": (ctypes.c_int, [_SESSION, _U64, ctypes.POINTER(ctypes.c_int)]),
     "gln_wait": (ctypes.c_int, [_SESSION, _U64, ctypes.c_double]),
     "gln_next_done": (ctypes.c_int, [_SESSION, ctypes.c_double, ctypes.POINTER(_U64)]),

@@ -83,6 +83,22 @@ def push_pull_async(
     return session.push_pull_async(tensor, arrays.address(source), arrays.address(output), op, name, result)
 
 
+def register_memory(session: Session, arrays: Arrays[T], array: T) -> None:
+    """Says that `array` is pushed from again and again: where RDMA carries it, no copy of it is made.
+
+    It is kept, with its memory, until unregister_memory(). Has no effect on results, nor without RDMA.
+    """
+    size = arrays.elements(array) * arrays.data_type(array).size
+    if arrays.contiguous(array) is not array:
+        raise InvalidArgumentError("only memory without gaps can be registered; register what contiguous() gives")
+    session.register_memory(arrays.address(array), size, array)
+
+
+def unregister_memory(session: Session, arrays: Arrays[T], array: T) -> None:
+    """Of what register_memory() was given. FailedPreconditionError while push_pulls of it are in flight."""
+    session.unregister_memory(arrays.address(array))
+
+
 def broadcast_bytes(session: Session, data: numpy.ndarray, root: int) -> None:
     """Overwrites `data`, uint8 of the same size on all ranks, with that of rank `root`. Blocks."""
     for start in range(0, data.size, _BROADCAST_BYTES):
@@ -114,4 +130,12 @@ def size_class(size: int) -> int:
     return max(unit, -(-size // unit) * unit)
 
 
-__all__ = ["Arrays", "broadcast_bytes", "broadcast_object", "push_pull_async", "size_class"]
+__all__ = [
+    "Arrays",
+    "broadcast_bytes",
+    "broadcast_object",
+    "push_pull_async",
+    "register_memory",
+    "size_class",
+    "unregister_memory",
+]

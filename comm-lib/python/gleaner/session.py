@@ -77,6 +77,7 @@ class Session:
         self._pid = os.getpid()
         self._results: dict[int, tuple[str, Callable[[], Any]]] = {}
         self._names_in_flight: set[str] = set()
+        self._registered: dict[int, Any] = {}  # owners of memory, by address
         self._attached: dict[Callable[[Session], Any], Any] = {}
         texts = (coordinator, job, worker, local_rank, local_size, address, token_file)
         options = _abi.Options(
@@ -120,6 +121,7 @@ class Session:
                 raise
         finally:
             self._results.clear()
+            self._registered.clear()
 
     @property
     def closed(self) -> bool:
@@ -165,6 +167,19 @@ class Session:
         self._results[handle.value] = (name, result)
         self._names_in_flight.add(name)
         return handle.value
+
+    def register_memory(self, address: int, size: int, owner: Any) -> None:
+        """Says that `size` bytes stay at `address`, so that RDMA needs no copy of inputs that lie there.
+
+        `owner`, whose memory it is, is kept until unregister_memory(address) or close().
+        """
+        self._call("gln_register_memory", self._open(), address, size)
+        self._registered[address] = owner
+
+    def unregister_memory(self, address: int) -> None:
+        """FailedPreconditionError while push_pulls of it are in flight."""
+        self._call("gln_unregister_memory", self._open(), address)
+        self._registered.pop(address, None)
 
     def poll(self, handle: int) -> bool:
         """True when synchronize(handle) would not block."""

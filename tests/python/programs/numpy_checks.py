@@ -103,6 +103,22 @@ def check_steps_repeat() -> None:
         ), f"step {step}"
 
 
+def check_registered_memory_gives_the_same_bits() -> None:
+    array = numpy.zeros(70_001, numpy.float32)
+    gleaner.register_memory(array)
+    message = raises(gleaner.InvalidArgumentError, lambda: gleaner.register_memory(array[5:10]))
+    assert "registered already" in message
+    for step in range(3):
+        parts = [data_of(rank, array.size, step) for rank in range(gleaner.size())]
+        array[:] = parts[gleaner.rank()]
+        assert same_bits(gleaner.push_pull(array, "registered", average=False), rank_order_sum(parts))
+        piece = gleaner.push_pull(array[100:200], "a piece", average=False)
+        assert same_bits(piece, rank_order_sum([part[100:200] for part in parts]))
+    gleaner.unregister_memory(array)
+    assert "no memory" in raises(gleaner.InvalidArgumentError, lambda: gleaner.unregister_memory(array))
+    assert "without gaps" in raises(gleaner.InvalidArgumentError, lambda: gleaner.register_memory(array[::2]))
+
+
 def check_one_push_pull_per_name_at_a_time() -> None:
     # Rank 0 begins; the others only after it has asked twice, so that it is in flight till then.
     big = numpy.ones(1 << 20, numpy.float32)

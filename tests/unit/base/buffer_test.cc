@@ -140,8 +140,36 @@ TEST(AttachmentTest, BorrowedMemoryLastsOnlyIfItsOwnerSaysSo) {
     EXPECT_NE(lasting.attachment(1), nullptr);
     EXPECT_EQ(lasting.slice(50, 1).block().data(), memory.data());
     EXPECT_FALSE(Buffer::borrow(memory).is_lasting());
+    EXPECT_FALSE(Buffer::borrow(memory).borrow_part(memory).is_lasting());
     EXPECT_FALSE(Buffer().is_lasting());
   }
+  EXPECT_EQ(notes, 0);
+}
+
+TEST(AttachmentTest, PartsHaveOwnersOfTheirOwnAndTheWholesAttachments) {
+  int notes = 0;
+  std::vector<std::byte> memory(100);
+  auto whole = std::make_unique<Buffer>(Buffer::borrow_lasting(memory));
+  Buffer part = whole->borrow_part(std::span(memory).subspan(10, 20));
+  part.attach(std::make_unique<Note>(1, &notes));
+  EXPECT_EQ(part.attachment(1), whole->attachment(1));
+  EXPECT_TRUE(part.is_lasting());
+  EXPECT_EQ(part.block().size(), memory.size());
+  EXPECT_EQ(part.bytes().data(), memory.data() + 10);
+  EXPECT_EQ(part.size(), 20u);
+  EXPECT_TRUE(part.sole_owner());
+  EXPECT_FALSE(whole->sole_owner());
+  {
+    const Buffer slice = part.slice(5, 5);
+    EXPECT_FALSE(part.sole_owner());
+    const Buffer part_of_part = part.borrow_part(slice.bytes());
+    EXPECT_FALSE(slice.sole_owner());
+    EXPECT_EQ(part_of_part.attachment(1), whole->attachment(1));
+  }
+  EXPECT_TRUE(part.sole_owner());
+  whole.reset();
+  EXPECT_EQ(notes, 1) << "the whole lasts as long as its parts";
+  part = {};
   EXPECT_EQ(notes, 0);
 }
 

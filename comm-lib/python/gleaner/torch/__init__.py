@@ -25,7 +25,9 @@ from gleaner.torch.operations import (
     push_pull_async,
     push_pull_async_inplace,
     push_pull_inplace,
+    register_memory,
     synchronize,
+    unregister_memory,
 )
 from gleaner.torch.optimizer import DistributedOptimizer
 
@@ -53,9 +55,11 @@ __all__ = [
     "push_pull_async_inplace",
     "push_pull_inplace",
     "rank",
+    "register_memory",
     "shutdown",
     "size",
     "stats",
     "synchronize",
     "transports",
+    "unregister_memory",
 ]

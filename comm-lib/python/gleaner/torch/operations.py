@@ -72,6 +72,19 @@ def accumulate_async(tensor: torch.Tensor, name: str, staleness: Optional[int] =
     )
 
 
+def register_memory(tensor: torch.Tensor) -> None:
+    """Says that `tensor` is pushed from again and again: where RDMA carries it, no copy of it is made.
+
+    It is kept, with its memory, until unregister_memory(tensor) or shutdown(). Results are the same with and without.
+    """
+    exchange.register_memory(process.current(), TORCH, tensor)
+
+
+def unregister_memory(tensor: torch.Tensor) -> None:
+    """Of what register_memory() was given. FailedPreconditionError while push_pulls of it are in flight."""
+    exchange.unregister_memory(process.current(), TORCH, tensor)
+
+
 def poll(handle: int) -> bool:
     """True when synchronize(handle) would not block."""
     return process.current().poll(handle)
