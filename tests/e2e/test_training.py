@@ -36,6 +36,11 @@ def kill(cluster: Cluster, pod: dict[str, object], program: str) -> None:
 def test_digits_through_summers(gleaner: Cluster, namespace: str, reference: tuple[str, float]) -> None:
     job = apply_file(gleaner, EXAMPLES / "digits.yaml", namespace, "digits")
     in_epoch(job, 3)
+    # A machine may come to be spare, or a summer to be back, a little later than another.
+    wait_until(
+        "four workers and two summers are in the plan",
+        lambda: gleaner.get("reductionplan", "digits", namespace)["status"].get("acknowledged") == 6,
+    )
     workers, summers = job.pods(), job.pods("summer")
     assert len(workers) == 4 and len(summers) == 2
     nodes = [pod["spec"]["nodeName"] for pod in [*workers.values(), *summers.values()]]

@@ -82,6 +82,31 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   EXPECT_FALSE(world.job.status.bound.empty());
 }
 
+// An object of etcd's holds 1.5 MB; tests/python/test_crds.py checks the largest plan's size.
+TEST(PlanObject, OfThousandsOfMembersLeavesOutTheirTransports) {
+  for (const uint32_t workers : {2048u, 2049u}) {
+    World world(workers);
+    world.job.communication.summers.max = 0;
+    world.settle();
+    world.run_workers();
+    world.settle();
+    coordinator::JobState session;
+    session.phase = coordinator::JobState::Phase::kRunning;
+    session.epoch = 1;
+    session.members.resize(1);
+    session.members[0].joined = true;
+    session.members[0].name = "worker-0";
+    session.members[0].address = "10.0.0.1:7071";
+    session.members[0].endpoints = {"tcp://10.0.0.1:7071"};
+    world.session = session;
+    world.look();
+    ASSERT_TRUE(world.plan.has_value());
+    ASSERT_EQ(world.plan->spec.members.size(), workers);
+    EXPECT_EQ(world.plan->spec.members[0].address, "10.0.0.1:7071");
+    EXPECT_EQ(world.plan->spec.members[0].transports.empty(), workers > 2048);
+  }
+}
+
 TEST(PlanObject, StaysAsItIsWhileANewOperatorWaitsForItsMembers) {
   World world = planned();
   coordinator::JobState session;

@@ -97,6 +97,28 @@ TEST_F(AnyTest, TellsItsEndpointsInOrderOfPreference) {
   EXPECT_THAT(server_->endpoints("gpu-1")[0].to_string(), HasSubstr("rdma://gpu-1:"));
 }
 
+// Looks as if it always had something to do.
+class Restless : public StandIn {
+ public:
+  using StandIn::StandIn;
+  bool linger(absl::Duration) override { return true; }
+};
+
+TEST_F(AnyTest, TcpIsServedBesideOneThatAlwaysHasSomethingToDo) {
+  const Option restless = {Kind::kRdma,
+                           [this](Handler* handler) -> absl::StatusOr<std::unique_ptr<transport::Transport>> {
+                             auto real = tcp::Transport::create(env_, {}, handler, &job_);
+                             if (!real.ok()) return real.status();
+                             return std::make_unique<Restless>(*std::move(real));
+                           },
+                           "", ""};
+  client_ = make({tcp()}, "tcp", &client_end_);
+  server_ = make({tcp(), restless}, "auto", &server_end_);
+  ASSERT_TRUE(server_->listen({"127.0.0.1", 0}).ok());
+  theirs_ = server_->endpoints();
+  EXPECT_EQ(connected(), Kind::kTcp);
+}
+
 TEST_F(AnyTest, TheBestOfBothCarriesFrames) {
   make_both();
   int context = 0;
