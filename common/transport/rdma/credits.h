@@ -25,6 +25,7 @@ class Credits {
     --offers_;
     --left_;
   }
+  void written_elsewhere() { --offers_; }  // its WRITE took a lane's
   // False: the peer tells of more slots than it has.
   [[nodiscard]] bool got(uint16_t returned) {
     left_ += returned;
