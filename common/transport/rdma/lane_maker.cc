@@ -100,7 +100,6 @@ void LaneMaker::accept(CmId id, const LaneGreeting& greeting) {
   const int port = transport_->port_of(asked);
   auto lane = std::make_unique<Lane>(this, greeting.number, port, greeting.bits_per_second);
   lane->set_id(std::move(id));
-  main_bits_per_second_ = greeting.main_bits_per_second;
   const LaneTable& lanes = connection_->link()->lanes();
   if (port < 0 || greeting.number == 0 || greeting.number > kMostLanes || lanes[greeting.number] != nullptr) {
     transport_->reject(asked, "a lane that can't be");
@@ -156,14 +155,15 @@ absl::Status LaneMaker::on_invitation(const InvitationItem& invitation) {
   }
   std::vector<PathEnd> theirs;
   for (const auto& [end, port] : theirs_) theirs.push_back(end);
-  const std::vector<Path> paths =
-      pair_ports(ours, static_cast<size_t>(main), theirs, *their_main_, size_t{kMostLanes} + 1);
-  main_bits_per_second_ = paths[0].bits_per_second;
-  for (uint16_t i = 1; i < paths.size(); ++i) dial(i, paths[i], static_cast<int>(paths[i].ours));
+  const std::vector<Path> paths = pair_ports(ours, static_cast<size_t>(main), theirs, *their_main_, kMostLanes);
+  for (uint16_t i = 0; i < paths.size() && paths.size() > 1; ++i) {
+    if (paths[i].bits_per_second > 0) dial(i + 1, paths[i]);
+  }
   return absl::OkStatus();
 }
 
-void LaneMaker::dial(uint16_t number, const Path& path, int our_port) {
+void LaneMaker::dial(uint16_t number, const Path& path) {
+  const int our_port = static_cast<int>(path.ours);
   auto lane = std::make_unique<Lane>(this, number, our_port, path.bits_per_second);
   absl::StatusOr<CmId> id = transport_->make_id(nullptr);
   if (!id.ok()) return go_without(*lane, id.status());
@@ -205,10 +205,8 @@ absl::Status LaneMaker::open(Lane& lane) {
 absl::Status LaneMaker::request(Lane& lane) {
   GLN_RETURN_IF_ERROR(open(lane));
   set_ack_timeout(lane.id());
-  const LaneGreeting greeting{.number = lane.number(),
-                              .bits_per_second = lane.bits_per_second(),
-                              .main_bits_per_second = main_bits_per_second_,
-                              .secret = invitation_->request};
+  const LaneGreeting greeting{
+      .number = lane.number(), .bits_per_second = lane.bits_per_second(), .secret = invitation_->request};
   rdma_conn_param parameters = parameters_of(lane.pair_number(), &greeting, sizeof(greeting));
   return rdma_connect(lane.id(), &parameters) == 0 ? absl::OkStatus() : verbs_error(errno, "can't ask for it");
 }
@@ -255,8 +253,8 @@ void LaneMaker::on_lane_event(Lane& lane, const rdma_cm_event& event) {
 
 void LaneMaker::come_up(const Lane& lane) {
   Link* const link = connection_->link();
-  link->open_path(0, main_bits_per_second_);
   link->open_path(lane.number(), lane.bits_per_second());
+  transport_->note_lane();
   transport_->wake_link(link);  // what came before its completions are told of
 }
 

@@ -6,6 +6,9 @@
 //   request of a lane (the invitation's first number) ---> on that port, where it listens for lanes
 //   <---------------- answer (the invitation's second number)
 //
+// The connection's own ports get a lane, too: payloads that wait for their turn there would keep offers and grants
+// waiting behind them, and with these the other lanes.
+//
 // All but the requests goes by the connection itself, so both know by the numbers that it is the proven peer: no queue
 // pair is made for anybody else, and no key of a lane is told before. A lane that can't be made is done without.
 #pragma once
@@ -29,12 +32,11 @@ class Transport;
 struct LaneGreeting {
   uint32_t magic = 0x4c4e4c47;  // "GLNL"
   uint16_t version = 2;
-  uint16_t number = 0;                // of the lane; the asking side counts from 1
-  uint64_t bits_per_second = 0;       // of the lane
-  uint64_t main_bits_per_second = 0;  // of the connection's own link
+  uint16_t number = 0;           // of the lane; the asking side counts from 1
+  uint64_t bits_per_second = 0;  // of the lane
   std::array<uint8_t, 16> secret{};
 };
-static_assert(sizeof(LaneGreeting) == 40);
+static_assert(sizeof(LaneGreeting) == 32);
 
 class LaneMaker : public Lane::User {
  public:
@@ -53,7 +55,7 @@ class LaneMaker : public Lane::User {
   absl::Status invite();
   absl::Status on_port(const PortItem& port);
   absl::Status on_invitation(const InvitationItem& invitation);
-  void dial(uint16_t number, const Path& path, int our_port);
+  void dial(uint16_t number, const Path& path);
   void on_lane_event(Lane& lane, const rdma_cm_event& event) override;
   absl::Status on_dial_event(Lane& lane, const rdma_cm_event& event);
   absl::Status request(Lane& lane);
@@ -69,7 +71,6 @@ class LaneMaker : public Lane::User {
   std::optional<size_t> their_main_;
   std::optional<InvitationItem> invitation_;
   std::vector<std::unique_ptr<Lane>> dialing_;
-  uint64_t main_bits_per_second_ = 0;
 };
 
 }  // namespace gleaner::transport::rdma

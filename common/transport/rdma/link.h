@@ -35,8 +35,9 @@ class Link {
   absl::Status trust();
   // A further path for payloads, which is ready. The peer may name it in grants at once; we do from open_path() on.
   void add_lane(std::unique_ptr<Lane> lane);
-  // Payloads may be asked for by this path (0: our own) from now on, and are reckoned to come with that rate.
-  void open_path(uint16_t path, uint64_t bits_per_second) { receiver_.open_path(path, bits_per_second); }
+  // Payloads may be asked for by this lane from now on, and are reckoned to come with that rate. None is asked for by
+  // the link itself any more.
+  void open_path(uint16_t lane, uint64_t bits_per_second) { receiver_.open_path(lane, bits_per_second); }
   const LaneTable& lanes() const { return lanes_; }
   // By which path the peer could not be reached any more, when read() failed: a lane, or 0; -1: that was not it.
   int failed_path() const { return failed_path_; }

@@ -140,7 +140,7 @@ absl::Status Receiver::grant_more() {
   for (; next_grant_ < end_ && user_ != nullptr; ++next_grant_) {
     Arrival& arrival = at(next_grant_);
     if (arrival.granted) continue;
-    const size_t most = kGrantedBytes * stripe_.open_paths();
+    const size_t most = kGrantedBytes * stripe_.paths();
     if (granted_bytes_ > 0 && granted_bytes_ + arrival.header.payload_bytes > most) break;
     GLN_RETURN_IF_ERROR(grant(arrival));
   }

@@ -51,7 +51,7 @@ class Receiver {
   absl::Status on_written(uint16_t slot, uint32_t immediate, size_t bytes);
   // The payload of an offer has been written by this lane.
   absl::Status on_lane_written(const Lane& lane, uint32_t immediate, size_t bytes);
-  // From now on payloads may come by this path, a lane or 0.
+  // From now on payloads may come by this lane.
   void open_path(uint16_t path, uint64_t bits_per_second) { stripe_.open(path, bits_per_second); }
   // Gives the adapter the slots that are free again.
   absl::Status refill(ibv_qp* pair);

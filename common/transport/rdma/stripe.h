@@ -14,12 +14,10 @@ namespace gleaner::transport::rdma {
 
 class Stripe {
  public:
-  // From now on payloads may come by this path: 0 is the connection's own link, which always is there, the others are
-  // lanes. A rate of 0: only if no other has more.
+  // From now on payloads may come by this lane. 0 is the connection's own link, by which they come while there is none.
   void open(size_t path, uint64_t bits_per_second) {
+    if (paths_[path].bits_per_second == 0 && bits_per_second > 0) ++lanes_;
     paths_[path].bits_per_second = bits_per_second;
-    if (!paths_[path].is_open) ++open_;
-    paths_[path].is_open = true;
     end_ = std::max(end_, path + 1);
   }
 
@@ -27,7 +25,7 @@ class Stripe {
     size_t best = 0;
     double least = 0;
     for (size_t i = 0; i < end_; ++i) {
-      if (!paths_[i].is_open || paths_[i].bits_per_second == 0) continue;
+      if (paths_[i].bits_per_second == 0) continue;
       const double done = static_cast<double>(paths_[i].bytes + bytes) / static_cast<double>(paths_[i].bits_per_second);
       if (least > 0 && done >= least) continue;
       best = i;
@@ -38,17 +36,16 @@ class Stripe {
 
   void started(size_t path, uint64_t bytes) { paths_[path].bytes += bytes; }
   void done(size_t path, uint64_t bytes) { paths_[path].bytes -= bytes; }
-  size_t open_paths() const { return open_; }
+  size_t paths() const { return std::max<size_t>(1, lanes_); }
 
  private:
   struct Path {
     uint64_t bits_per_second = 0;
     uint64_t bytes = 0;  // on the way
-    bool is_open = false;
   };
-  std::array<Path, kMostLanes + 1> paths_{Path{.bits_per_second = 0, .bytes = 0, .is_open = true}};
+  std::array<Path, kMostLanes + 1> paths_;
   size_t end_ = 1;
-  size_t open_ = 1;
+  size_t lanes_ = 0;
 };
 
 }  // namespace gleaner::transport::rdma

@@ -403,7 +403,7 @@ void Transport::drain() {
 }
 
 Counters Transport::counters() const {
-  Counters sum;
+  Counters sum{.lanes = lanes_made_};
   for (const auto& adapter : adapters_) adapter->add_to(sum.registrations, sum.copies);
   return sum;
 }

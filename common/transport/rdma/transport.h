@@ -35,6 +35,7 @@ struct Options {
 struct Counters {
   uint64_t registrations = 0;  // of memory, as the adapters count it
   uint64_t copies = 0;         // payloads that had to be copied, since their memory could not be registered
+  uint64_t lanes = 0;          // that connections have got
 };
 
 class Transport : public remote::Transport {
@@ -71,6 +72,7 @@ class Transport : public remote::Transport {
   uint32_t greeted_ports() const { return static_cast<uint32_t>(ports_.size()); }
   // Where this port takes requests of lanes; 0: it can't.
   uint16_t listen_for_lanes(size_t port);
+  void note_lane() { ++lanes_made_; }  // has come up
   // For a while this peer is not to be reached from there, if there is another way.
   void avoid(int port, const std::string& peer);
   bool is_avoided(int port, const std::string& peer) const;
@@ -137,6 +139,7 @@ class Transport : public remote::Transport {
   std::vector<Lingering> lingering_;
   std::vector<Link*> awake_;
   std::vector<Connection*> failed_;
+  uint64_t lanes_made_ = 0;
   absl::Duration last_came_;
 };
 

@@ -11,9 +11,9 @@ namespace gleaner::transport::rdma {
 namespace {
 
 // 4 us times 2^16, and up to as often as the second says: a peer's adapter that does not answer is given up after some
-// seconds. The first is what the adapter makes of it; most wait longer.
+// seconds. The first is what the adapter makes of it; most wait longer. 7, the most, is for ever with Soft-RoCE.
 constexpr uint8_t kAckTimeout = 16;
-constexpr uint8_t kRetries = 7;
+constexpr uint8_t kRetries = 6;
 
 absl::Status modify(ibv_qp* pair, ibv_qp_attr* attributes, int mask, const char* to) {
   const int error = ibv_modify_qp(pair, attributes, mask);

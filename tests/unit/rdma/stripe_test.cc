@@ -11,32 +11,31 @@ namespace {
 
 TEST(Stripe, WithoutLanesThereIsOneWay) {
   Stripe stripe;
-  EXPECT_EQ(stripe.open_paths(), 1u);
+  EXPECT_EQ(stripe.paths(), 1u);
   EXPECT_EQ(stripe.choose(100), 0u);
-  stripe.open(0, 0);
-  EXPECT_EQ(stripe.choose(100), 0u) << "a rate of 0, and no other";
 }
 
 TEST(Stripe, GoesWhereItIsThereFirst) {
   Stripe stripe;
-  stripe.open(0, 100);
-  stripe.open(2, 300);
-  EXPECT_EQ(stripe.open_paths(), 2u);
-  EXPECT_EQ(stripe.choose(60), 2u);
-  stripe.started(2, 60);
-  EXPECT_EQ(stripe.choose(60), 2u) << "120 / 300 is less than 60 / 100";
-  stripe.started(2, 60);
-  EXPECT_EQ(stripe.choose(60), 0u) << "as soon by either, so by the first";
-  stripe.started(0, 60);
-  EXPECT_EQ(stripe.choose(60), 2u);
-  stripe.done(2, 60);
-  EXPECT_EQ(stripe.choose(1), 2u);
+  stripe.open(1, 100);
+  stripe.open(3, 300);
+  EXPECT_EQ(stripe.paths(), 2u);
+  EXPECT_EQ(stripe.choose(60), 3u);
+  stripe.started(3, 60);
+  EXPECT_EQ(stripe.choose(60), 3u) << "120 / 300 is less than 60 / 100";
+  stripe.started(3, 60);
+  EXPECT_EQ(stripe.choose(60), 1u) << "as soon by either, so by the first";
+  stripe.started(1, 60);
+  EXPECT_EQ(stripe.choose(60), 3u);
+  stripe.done(3, 60);
+  EXPECT_EQ(stripe.choose(1), 3u);
 }
 
-TEST(Stripe, ARateOfNothingIsNotUsedWhereAnotherHasMore) {
+TEST(Stripe, TheConnectionsOwnLinkCarriesNoneWhereThereAreLanes) {
   Stripe stripe;
-  stripe.open(0, 0);
+  stripe.started(0, 10);  // before
   stripe.open(1, 1);
+  stripe.done(0, 10);
   stripe.started(1, 1'000'000);
   EXPECT_EQ(stripe.choose(10), 1u);
 }
@@ -45,7 +44,7 @@ TEST(Stripe, ARateOfNothingIsNotUsedWhereAnotherHasMore) {
 // payloads in order and at its rate.
 std::array<double, 2> run(std::array<uint64_t, 2> said, std::array<double, 2> real, double most) {
   Stripe stripe;
-  for (size_t i = 0; i < 2; ++i) stripe.open(i, said[i]);
+  for (size_t i = 0; i < 2; ++i) stripe.open(i + 1, said[i]);
   std::mt19937 random(5);
   std::array<std::deque<uint64_t>, 2> waiting;
   std::array<double, 2> free_at{};  // when each has handed over all but what it is about to begin
@@ -61,12 +60,12 @@ std::array<double, 2> run(std::array<uint64_t, 2> said, std::array<double, 2> re
       const uint64_t done = waiting[next].front();
       free_at[next] = finish(next);
       waiting[next].pop_front();
-      stripe.done(next, done);
+      stripe.done(next + 1, done);
       sent[next] += static_cast<double>(done);
       on_the_way -= static_cast<double>(done);
     }
-    const size_t path = stripe.choose(bytes);
-    stripe.started(path, bytes);
+    const size_t path = stripe.choose(bytes) - 1;
+    stripe.started(path + 1, bytes);
     waiting[path].push_back(bytes);
     if (waiting[path].size() == 1) free_at[path] = std::max(free_at[path], std::min(free_at[0], free_at[1]));
     on_the_way += static_cast<double>(bytes);
