@@ -49,14 +49,14 @@ absl::Status Lane::refill(size_t count) {
   return error == 0 ? absl::OkStatus() : verbs_error(error, "can't give the adapter more to receive by");
 }
 
-absl::Status Lane::write(uint16_t offer, ibv_sge piece, uint64_t address, uint32_t key) {
+absl::Status Lane::write(uint16_t offer, uint32_t immediate, ibv_sge piece, uint64_t address, uint32_t key) {
   ibv_send_wr request{};
   request.wr_id = offer;
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.send_flags = IBV_SEND_SIGNALED;
-  request.imm_data = htonl(to_immediate(offer, 0));
+  request.imm_data = htonl(immediate);
   request.wr.rdma.remote_addr = address;
   request.wr.rdma.rkey = key;
   ibv_send_wr* bad = nullptr;

@@ -49,8 +49,8 @@ class Lane : public IdUser {
   bool is_open() const { return pair_ != nullptr; }
   std::string name() const;  // of the device
 
-  // The payload at `piece` to there, as the offer's.
-  absl::Status write(uint16_t offer, ibv_sge piece, uint64_t address, uint32_t key);
+  // The payload at `piece` to there, with this immediate value.
+  absl::Status write(uint16_t offer, uint32_t immediate, ibv_sge piece, uint64_t address, uint32_t key);
   bool is_quiet() const { return writes_ == 0; }
   bool is_unreachable() const { return unreachable_; }  // its adapter gave the peer up
 

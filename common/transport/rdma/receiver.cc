@@ -70,10 +70,13 @@ absl::Status Receiver::on_packet(uint16_t slot, size_t bytes) {
   GLN_ASSIGN_OR_RETURN(PacketReader reader, PacketReader::open(slots_.subspan(slot * kSlotBytes, bytes)));
   if (!credits_->got(reader.credits())) return absl::InvalidArgumentError("a peer with more slots than it has");
   ++uses_[slot];
+  bool says_taken = false;
   while (!reader.done() && user_ != nullptr) {
     GLN_ASSIGN_OR_RETURN(const PacketReader::Item item, reader.next());
     GLN_RETURN_IF_ERROR(on_item(slot, item));
+    says_taken = says_taken || item.kind == ItemKind::kTaken;
   }
+  if (says_taken) credits_->owes_for_taken();
   release(slot);
   return absl::OkStatus();
 }
@@ -189,6 +192,7 @@ absl::Status Receiver::on_written(uint16_t slot, uint32_t immediate, size_t byte
 }
 
 absl::Status Receiver::on_lane_written(const Lane& lane, uint32_t immediate, size_t bytes) {
+  if (!credits_->got(credits_of(immediate))) return absl::InvalidArgumentError("a peer with more slots than it has");
   const uint16_t number = offer_of(immediate);
   // Told before the frame is handed on: the number is of use to the peer as soon as the lane can receive again.
   sender_->tell_taken(number);

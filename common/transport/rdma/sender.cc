@@ -153,7 +153,8 @@ absl::Status Sender::write_by_lane(uint16_t number) {
   const Offer& offer = offers_[number];
   const ibv_sge piece{reinterpret_cast<uint64_t>(offer.payload.bytes().data()),
                       static_cast<uint32_t>(offer.payload.size()), offer.local_key};
-  GLN_RETURN_IF_ERROR((*lanes_)[offer.lane]->write(number, piece, offer.address, offer.key));
+  const uint32_t immediate = to_immediate(number, credits_->take_owed());
+  GLN_RETURN_IF_ERROR((*lanes_)[offer.lane]->write(number, immediate, piece, offer.address, offer.key));
   credits_->written_elsewhere();
   ++writes_;
   return absl::OkStatus();
