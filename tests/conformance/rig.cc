@@ -91,9 +91,18 @@ class RdmaRig : public TwoEnds<rdma::Transport> {
     rdma::Options options;
     options.remote = {{limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
     if (busy) options.busy_poll = absl::Milliseconds(5);
+    options.devices = devices("GLEANER_TEST_RDMA_PEER_DEVICE");
     client_ = rdma::Transport::create(env, options, &client_end, &job).value();
+    options.devices = devices("GLEANER_TEST_RDMA_DEVICE");
     server_ = rdma::Transport::create(env, options, &server_end, &job).value();
     address = server_->listen({host, 0}).value();
+  }
+
+ private:
+  // Several: connections have lanes.
+  static std::vector<rdma::DeviceChoice> devices(const char* variable) {
+    const char* const names = std::getenv(variable);
+    return rdma::DeviceChoice::parse(names == nullptr ? "" : names).value();
   }
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/base/env.h"
 #include "common/transport/rdma/transport.h"
@@ -17,9 +18,17 @@ namespace gleaner::transport::rdma {
 // The lab's device and address, to which the other device has the wire; null outside of it.
 inline const char* lab_host() { return std::getenv("GLEANER_TEST_RDMA_HOST"); }
 
+// Of one side of the wire; several where the lab has two wires, and then connections have lanes.
+inline std::vector<DeviceChoice> lab_devices(const char* variable) {
+  const char* const names = std::getenv(variable);
+  return DeviceChoice::parse(names == nullptr ? "" : names).value();
+}
+
 struct Pair {
-  Pair(const Env& env, const Options& client_options, const Options& server_options) {
+  Pair(const Env& env, Options client_options, Options server_options) {
+    client_options.devices = lab_devices("GLEANER_TEST_RDMA_PEER_DEVICE");
     client = Transport::create(env, client_options, &client_end, &job).value();
+    server_options.devices = lab_devices("GLEANER_TEST_RDMA_DEVICE");
     server = Transport::create(env, server_options, &server_end, &job).value();
     address = server->listen({lab_host(), 0}).value();
   }

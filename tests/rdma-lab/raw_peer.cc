@@ -109,15 +109,24 @@ void RawPeer::send_frame(const wire::HandshakeFrame& frame) {
 }
 
 std::vector<std::byte> RawPeer::receive() {
+  const std::vector<std::vector<std::byte>> bodies = receive_all();
+  return bodies.empty() ? std::vector<std::byte>() : bodies[0];
+}
+
+std::vector<std::vector<std::byte>> RawPeer::receive_all() {
   ibv_wc completion{};
   if (!wait_for(received_.get(), &completion) || completion.status != IBV_WC_SUCCESS) return {};
   const ConstBytes packet(&memory_[completion.wr_id * kSlotBytes], completion.byte_len);
   auto reader = PacketReader::open(packet);
   EXPECT_TRUE(reader.ok()) << reader.status();
-  if (!reader.ok() || reader->done()) return {};
-  const auto item = reader->next();
-  EXPECT_TRUE(item.ok()) << item.status();
-  return {item->body.begin(), item->body.end()};
+  std::vector<std::vector<std::byte>> bodies;
+  while (reader.ok() && !reader->done()) {
+    const auto item = reader->next();
+    EXPECT_TRUE(item.ok()) << item.status();
+    if (!item.ok()) break;
+    bodies.emplace_back(item->body.begin(), item->body.end());
+  }
+  return bodies;
 }
 
 ibv_wc_status RawPeer::write(uint64_t address, uint32_t key) {

@@ -32,6 +32,8 @@ class RawPeer {
   void send_frame(const wire::HandshakeFrame& frame);
   // The body of the first item of the next packet; empty: none came within some seconds, or the connection is over.
   std::vector<std::byte> receive();
+  // Those of all of its items.
+  std::vector<std::vector<std::byte>> receive_all();
   // Writes eight bytes there; how that ended.
   ibv_wc_status write(uint64_t address, uint32_t key);
 

@@ -263,7 +263,7 @@ TEST_F(RdmaRaw, AnotherVersionIsRefusedWithAReason) {
     EXPECT_FALSE(peer.connected());
     refusal = peer.refusal();
   });
-  EXPECT_THAT(refusal, HasSubstr("version 1"));
+  EXPECT_THAT(refusal, HasSubstr("version 2"));
   EXPECT_NE(pair_->connected(), nullptr);
 }
 
@@ -404,6 +404,63 @@ TEST_F(RdmaRaw, AnOfferTwice) {
     peer.receive();
   });
   expect_closed("an offer that can't be");
+}
+
+TEST_F(RdmaRaw, ALaneIsForWhoeverWasToldItsNumber) {
+  with_peer(greeting_, [&](RawPeer& peer) {
+    greet(peer, pair_->job.secret);
+    peer.send_item(ItemKind::kAsk, 0, {});
+    const std::vector<std::vector<std::byte>> told = peer.receive_all();
+    ASSERT_EQ(told.size(), 2u) << "a port and the invitation";
+    PortItem port;
+    InvitationItem invitation;
+    ASSERT_EQ(told[0].size(), sizeof(port));
+    ASSERT_EQ(told[1].size(), sizeof(invitation));
+    std::memcpy(&port, told[0].data(), sizeof(port));
+    std::memcpy(&invitation.request, told[1].data(), sizeof(invitation.request));
+    std::memcpy(&invitation.answer, told[1].data() + sizeof(invitation.request), sizeof(invitation.answer));
+    const Address lanes{pair_->address.host, port.port};
+    const auto ask = [&](const LaneGreeting& greeting) {
+      const RawPeer lane(lanes, std::as_bytes(std::span(&greeting, 1)));
+      return lane.connected() ? "connected" : lane.refusal();
+    };
+    EXPECT_THAT(ask({.number = 1, .secret = {}}), HasSubstr("no connection expects"));
+    EXPECT_THAT(ask({.number = 1, .secret = invitation.answer}), HasSubstr("no connection expects"));
+    EXPECT_THAT(ask({.version = 9, .number = 1, .secret = invitation.request}), HasSubstr("no connection expects"));
+    EXPECT_THAT(ask({.number = 0, .secret = invitation.request}), HasSubstr("can't be"));
+    EXPECT_THAT(ask({.number = kMostLanes + 1, .secret = invitation.request}), HasSubstr("can't be"));
+    const LaneGreeting right{.number = 1, .bits_per_second = 1, .secret = invitation.request};
+    const RawPeer lane(lanes, std::as_bytes(std::span(&right, 1)));
+    EXPECT_TRUE(lane.connected());
+    EXPECT_THAT(ask(right), HasSubstr("can't be")) << "once";
+  });
+}
+
+TEST_F(RdmaRaw, NobodyIsToldOfPortsBeforeTheProof) {
+  with_peer(greeting_, [&](RawPeer& peer) {
+    peer.send_item(ItemKind::kAsk, 0, {});
+    peer.receive();
+  });
+  expect_closed("before the handshake");
+}
+
+TEST_F(RdmaRaw, PortsThatNobodyAskedFor) {
+  with_peer(greeting_, [&](RawPeer& peer) {
+    greet(peer, pair_->job.secret);
+    const PortItem port;
+    peer.send_item(ItemKind::kPort, 0, std::as_bytes(std::span(&port, 1)));
+    peer.receive();
+  });
+  expect_closed("nobody asked for");
+}
+
+TEST_F(RdmaRaw, APayloadThatIsSaidToHaveComeAndWasNotSent) {
+  with_peer(greeting_, [&](RawPeer& peer) {
+    greet(peer, pair_->job.secret);
+    peer.send_item(ItemKind::kTaken, 2, {});
+    peer.receive();
+  });
+  expect_closed("was not written");
 }
 
 }  // namespace

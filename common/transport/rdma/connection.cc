@@ -14,37 +14,27 @@ namespace gleaner::transport::rdma {
 namespace {
 
 constexpr int kResolveMilliseconds = 2000;  // for each of the two steps of finding the way
-// 4 us times 2^16, and up to as often as the second says: a peer's adapter that does not answer is given up after some
-// seconds. The first is what the adapter makes of it; most wait longer.
-constexpr uint8_t kAckTimeout = 16;
-constexpr uint8_t kRetries = 7;
 // In the connection manager's terms, why it refused.
 constexpr int kNobodyListens = 8;
 constexpr int kByTheUser = 28;
 
-rdma_conn_param parameters_of(const Link& link, const Greeting& greeting) {
-  rdma_conn_param parameters{};
-  parameters.private_data = &greeting;
-  parameters.private_data_len = sizeof(greeting);
-  parameters.retry_count = kRetries;
-  parameters.rnr_retry_count = 1;  // there always is a slot
-  parameters.qp_num = link.number();
-  return parameters;
-}
-
 }  // namespace
 
 Connection::Connection(Transport* transport, CmId id, std::string address, const wire::ServerHandshake& handshake)
-    : remote::Connection(transport, std::move(address), handshake), transport_(transport), id_(std::move(id)) {
-  id_->context = this;
+    : remote::Connection(transport, std::move(address), handshake),
+      transport_(transport),
+      id_(std::move(id)),
+      lane_maker_(transport, this) {
+  id_->context = static_cast<IdUser*>(this);
 }
 
-Connection::Connection(Transport* transport, std::vector<tcp::Target> targets, std::string address,
-                       const ConnectOptions& options, const wire::Nonce& nonce)
+Connection::Connection(Transport* transport, std::vector<Way> ways, std::string address, const ConnectOptions& options,
+                       const wire::Nonce& nonce)
     : remote::Connection(transport, std::move(address), options, nonce),
       transport_(transport),
-      targets_(std::move(targets)) {
-  std::reverse(targets_.begin(), targets_.end());
+      lane_maker_(transport, this),
+      ways_(std::move(ways)) {
+  std::reverse(ways_.begin(), ways_.end());
 }
 
 Connection::~Connection() {
@@ -58,11 +48,11 @@ Capabilities Connection::capabilities() const {
 
 absl::Status Connection::connect_next() {
   absl::Status status = absl::UnavailableError(absl::StrCat(peer().address, " has no address"));
-  while (!targets_.empty()) {
-    tcp::Target target = targets_.back();
-    targets_.pop_back();
-    GLN_ASSIGN_OR_RETURN(id_, transport_->make_id(this));
-    port_ = transport_->choose_port(target.address.ss_family);
+  while (!ways_.empty()) {
+    tcp::Target target = ways_.back().target;
+    port_ = ways_.back().port;
+    ways_.pop_back();
+    GLN_ASSIGN_OR_RETURN(id_, transport_->make_id(static_cast<IdUser*>(this)));
     sockaddr* const from = port_ < 0 ? nullptr : transport_->address_of(port_);
     if (rdma_resolve_addr(id_.get(), from, reinterpret_cast<sockaddr*>(&target.address), kResolveMilliseconds) == 0) {
       return absl::OkStatus();
@@ -84,14 +74,14 @@ absl::Status Connection::make_link(uint64_t job, bool is_known) {
 }
 
 absl::Status Connection::accept(const Greeting& theirs) {
-  const Greeting ours{.job = theirs.job};
-  if (std::memcmp(&ours, &theirs, sizeof(ours)) != 0) {
+  const Greeting ours{.ports = transport_->greeted_ports(), .job = theirs.job};
+  if (!ours.suits(theirs)) {
     return absl::InvalidArgumentError(absl::StrCat("this side speaks version ", ours.version,
                                                    " of Gleaner's protocol over RDMA, and the peer another"));
   }
   GLN_RETURN_IF_ERROR(make_link(theirs.job, transport_->knows(theirs.job)));
   GLN_RETURN_IF_ERROR(link_->make_ready(id_.get()));
-  rdma_conn_param parameters = parameters_of(*link_, ours);
+  rdma_conn_param parameters = parameters_of(link_->number(), &ours, sizeof(ours));
   if (rdma_accept(id_.get(), &parameters) != 0) return verbs_error(errno, "can't accept a connection");
   transport_->wake_link(link_.get());
   return absl::OkStatus();
@@ -119,9 +109,9 @@ void Connection::on_event(const rdma_cm_event& event) {
   }
 }
 
-// To the next of its addresses; without one, `why`.
+// By the next way; without one, `why`.
 absl::Status Connection::next_after(absl::Status why) {
-  if (targets_.empty()) return why;
+  if (ways_.empty()) return why;
   if (link_ != nullptr) transport_->forget_link(link_.get());
   link_.reset();
   return connect_next();
@@ -149,11 +139,9 @@ absl::Status Connection::on_dial_event(const rdma_cm_event& event) {
 
 absl::Status Connection::ask() {
   GLN_RETURN_IF_ERROR(make_link(peer().job, true));
-  const uint8_t timeout = kAckTimeout;
-  rdma_set_option(id_.get(), RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, const_cast<uint8_t*>(&timeout),
-                  sizeof(timeout));
-  const Greeting greeting{.job = peer().job};
-  rdma_conn_param parameters = parameters_of(*link_, greeting);
+  set_ack_timeout(id_.get());
+  const Greeting greeting{.ports = transport_->greeted_ports(), .job = peer().job};
+  rdma_conn_param parameters = parameters_of(link_->number(), &greeting, sizeof(greeting));
   if (rdma_connect(id_.get(), &parameters) == 0) return absl::OkStatus();
   return verbs_error(errno, absl::StrCat("can't connect to ", peer().address));
 }
@@ -163,10 +151,11 @@ absl::Status Connection::establish(const rdma_cm_event& event) {
   if (event.param.conn.private_data_len < sizeof(theirs))
     return absl::InvalidArgumentError("a peer without a greeting");
   std::memcpy(&theirs, event.param.conn.private_data, sizeof(theirs));
-  const Greeting ours{.job = peer().job};
-  if (std::memcmp(&ours, &theirs, sizeof(ours)) != 0) {
+  const Greeting ours{.ports = transport_->greeted_ports(), .job = peer().job};
+  if (!ours.suits(theirs)) {
     return absl::InvalidArgumentError(absl::StrCat(peer().address, " greets as another protocol or version does"));
   }
+  most_ports_ = std::max(ours.ports, theirs.ports);
   GLN_RETURN_IF_ERROR(link_->make_ready(id_.get()));
   if (rdma_establish(id_.get()) != 0) return verbs_error(errno, absl::StrCat("can't connect to ", peer().address));
   transport_->wake_link(link_.get());
@@ -212,7 +201,7 @@ bool Connection::take() {
   if (link.heard()) heard();
   if (!more.ok()) {
     if (absl::IsUnavailable(more.status())) {
-      die(absl::UnavailableError(absl::StrCat("connection to ", peer().address, " broke: ", more.status().message())));
+      on_broken(more.status());
     } else {
       refuse(more.status());
     }
@@ -222,6 +211,31 @@ bool Connection::take() {
   return *more;
 }
 
+void Connection::on_broken(const absl::Status& why) {
+  const int path = link_->failed_path();
+  if (path >= 0) avoid_port_of(static_cast<uint16_t>(path));
+  absl::Status status =
+      absl::UnavailableError(absl::StrCat("connection to ", peer().address, " broke: ", why.message()));
+  if (path <= 0) return die(std::move(status));
+  link_->sender().tell(ItemKind::kLost, static_cast<uint16_t>(path));
+  close(std::move(status));
+}
+
+void Connection::avoid_port_of(uint16_t path) {
+  const std::unique_ptr<Lane>& lane = link_->lanes()[path];
+  const int port = path == 0 ? own_port() : lane == nullptr ? -1 : lane->port();
+  if (port >= 0 && !peer().accepted) transport_->avoid(port, peer().address);
+}
+
+bool Connection::uses(const Adapter& adapter) const {
+  if (adapter_ == &adapter) return true;
+  if (link_ == nullptr) return false;
+  return std::any_of(link_->lanes().begin(), link_->lanes().end(),
+                     [&](const auto& lane) { return lane != nullptr && lane->domain().device() == adapter.device(); });
+}
+
+int Connection::own_port() const { return transport_->port_of(id_.get()); }
+
 void Connection::read() { take(); }
 
 void Connection::on_proven() {
@@ -230,11 +244,16 @@ void Connection::on_proven() {
   }
   absl::Status status = link_->trust();
   if (!status.ok()) return die(std::move(status));
+  if (!peer().accepted && most_ports_ > 1) {
+    link_->sender().tell(ItemKind::kAsk, 0);
+    transport_->mark_dirty(this);
+  }
   come_up();
 }
 
 void Connection::let_go() {
   if (link_ == nullptr) return;
+  lane_maker_.stop();
   link_->forget_user();
   link_->connection = nullptr;
   transport_->keep(std::move(id_), std::move(link_));

@@ -3,7 +3,7 @@
 // Each SEND and each WRITE with an immediate takes a slot of the peer's; the peer tells, with whatever it sends, how
 // many it has filled again. The peer keeps a slot while small frames in it wait for a large one before them, so what
 // makes large ones come has slots of its own: an offer reserves the one that its WRITE will take, and grants and plain
-// returns of credits have a few that no frame gets.
+// returns of credits have a few that no frame gets. WRITEs by lanes take no slot here; what tells of them does.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ class Credits {
     --offers_;
     --left_;
   }
+  void written_elsewhere() { --offers_; }  // its WRITE took a lane's
   // False: the peer tells of more slots than it has.
   [[nodiscard]] bool got(uint16_t returned) {
     left_ += returned;
@@ -33,13 +34,16 @@ class Credits {
 
   // --- Receiving.
   void refilled() { ++owed_; }
+  // A packet has told that payloads were taken. Unlike grants, that may bring about nothing which would tell of its
+  // slot, and the few that it may have used are those of grants, too.
+  void owes_for_taken() { ++for_taken_; }
   // To be told with what is sent now.
   uint16_t take_owed() {
     const uint16_t owed = owed_;
-    owed_ = 0;
+    owed_ = for_taken_ = 0;
     return owed;
   }
-  bool owes_many() const { return owed_ >= kSlots / 4; }
+  bool owes_many() const { return owed_ >= kSlots / 4 || for_taken_ >= kForControl / 2; }
 
  private:
   static constexpr int32_t kForControl = 4;
@@ -48,6 +52,7 @@ class Credits {
   int32_t left_ = kSlots;
   int32_t offers_ = 0;  // whose WRITE is still to come
   uint16_t owed_ = 0;
+  uint16_t for_taken_ = 0;
 };
 
 }  // namespace gleaner::transport::rdma

@@ -1,15 +1,18 @@
 #include "common/transport/rdma/device.h"
 
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -60,21 +63,28 @@ bool is_routable(const ibv_gid_entry& gid) {
   return gid.gid_type == IBV_GID_TYPE_ROCE_V2 || gid.gid_type == IBV_GID_TYPE_IB;
 }
 
-// An IPv4 address is a GID of ::ffff:a.b.c.d; any other GID is an IPv6 address.
-sockaddr_storage address_of(const ibv_gid& gid) {
-  sockaddr_storage storage{};
-  in6_addr bits;
-  std::memcpy(&bits, gid.raw, sizeof(bits));
-  if (IN6_IS_ADDR_V4MAPPED(&bits)) {
-    auto& four = reinterpret_cast<sockaddr_in&>(storage);
-    four.sin_family = AF_INET;
-    std::memcpy(&four.sin_addr, gid.raw + 12, sizeof(four.sin_addr));
-  } else if (!IN6_IS_ADDR_LINKLOCAL(&bits)) {
-    auto& six = reinterpret_cast<sockaddr_in6&>(storage);
-    six.sin6_family = AF_INET6;
-    six.sin6_addr = bits;
+// Of the interface that has the address.
+int network_bits_of(const sockaddr_storage& address) {
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return 0;
+  const std::unique_ptr<ifaddrs, Ends<freeifaddrs>> all(first);
+  const auto bytes_of = [](const void* at) {
+    const auto* any = static_cast<const sockaddr*>(at);
+    return any->sa_family == AF_INET
+               ? std::span(reinterpret_cast<const uint8_t*>(&static_cast<const sockaddr_in*>(at)->sin_addr), 4)
+               : std::span(static_cast<const sockaddr_in6*>(at)->sin6_addr.s6_addr, 16);
+  };
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_netmask == nullptr || one->ifa_addr->sa_family != address.ss_family)
+      continue;
+    const auto has = bytes_of(one->ifa_addr);
+    const auto wanted = bytes_of(&address);
+    if (!std::equal(has.begin(), has.end(), wanted.begin())) continue;
+    int bits = 0;
+    for (const uint8_t byte : bytes_of(one->ifa_netmask)) bits += std::popcount(byte);
+    return bits;
   }
-  return storage;
+  return 0;
 }
 
 // The one asked for, or the first that is of RoCE v2 (or InfiniBand) and carries an IPv4 address, or any address.
@@ -143,6 +153,7 @@ absl::StatusOr<Port> try_port(ibv_context* device, const std::string& name, uint
   port.gid_index = static_cast<int>(gid.gid_index);
   port.is_ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
   port.address = address_of(gid.gid);
+  if (port.address.ss_family != AF_UNSPEC) port.network_bits = network_bits_of(port.address);
   port.bits_per_second = rate_of(attributes);
   port.mtu_bytes = 128u << attributes.active_mtu;
   port.numa_node = numa_node_of(name);
@@ -172,6 +183,29 @@ absl::Status add_ports(ibv_device* device, const DeviceChoice& choice, std::vect
 }
 
 }  // namespace
+
+// An IPv4 address is a GID of ::ffff:a.b.c.d; any other GID is an IPv6 address.
+sockaddr_storage address_of(const ibv_gid& gid) {
+  sockaddr_storage storage{};
+  in6_addr bits;
+  std::memcpy(&bits, gid.raw, sizeof(bits));
+  if (IN6_IS_ADDR_V4MAPPED(&bits)) {
+    auto& four = reinterpret_cast<sockaddr_in&>(storage);
+    four.sin_family = AF_INET;
+    std::memcpy(&four.sin_addr, gid.raw + 12, sizeof(four.sin_addr));
+  } else if (!IN6_IS_ADDR_LINKLOCAL(&bits)) {
+    auto& six = reinterpret_cast<sockaddr_in6&>(storage);
+    six.sin6_family = AF_INET6;
+    six.sin6_addr = bits;
+  }
+  return storage;
+}
+
+bool is_active(const Port& port) {
+  std::ifstream file(absl::StrCat("/sys/class/infiniband/", port.device, "/ports/", port.port, "/state"));
+  int state = 0;
+  return file >> state && state == IBV_PORT_ACTIVE;
+}
 
 absl::StatusOr<std::vector<DeviceChoice>> DeviceChoice::parse(absl::string_view text) {
   std::vector<DeviceChoice> choices;

@@ -31,12 +31,19 @@ struct Port {
   int gid_index = 0;
   bool is_ethernet = true;       // RoCE; false: InfiniBand
   sockaddr_storage address{};    // of the GID; family AF_UNSPEC where it tells none
+  int network_bits = 0;          // of the address, that name its network; 0: not known
   uint64_t bits_per_second = 0;  // of its link
   uint32_t mtu_bytes = 0;
   int numa_node = -1;  // the adapter's; -1: not known
 
   std::string to_string() const;
 };
+
+// Whether it still is active.
+bool is_active(const Port& port);
+
+// The address that a GID tells; family AF_UNSPEC: none.
+sockaddr_storage address_of(const ibv_gid& gid);
 
 // Those of `choices`, or all without any. Each has been tried: its port is active, it has the GID asked for, or a RoCE
 // v2 or InfiniBand one, and a few pages could be registered. NotFound: no adapter at all. Unavailable,

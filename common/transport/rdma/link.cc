@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -16,35 +17,14 @@ namespace {
 constexpr int kTurns = 4;  // of kCompletionsAtOnce; then others have theirs
 constexpr size_t kPage = 4096;
 
-absl::Status modify(ibv_qp* pair, ibv_qp_attr* attributes, int mask, const char* to) {
-  const int error = ibv_modify_qp(pair, attributes, mask);
-  if (error == 0) return absl::OkStatus();
-  return verbs_error(error, absl::StrCat("can't make a queue pair ", to));
-}
-
-absl::Status move_to(rdma_cm_id* id, ibv_qp* pair, ibv_qp_state state, const char* to) {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = state;
-  int mask = 0;
-  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return verbs_error(errno, "can't learn the way to the peer");
-  attributes.qp_access_flags = 0;  // the connection manager would let the peer write at once
-  return modify(pair, &attributes, mask, to);
-}
-
-// In words, what a completion says that went wrong.
-absl::Status completion_error(const ibv_wc& completion) {
-  if (completion.status == IBV_WC_WR_FLUSH_ERR) return absl::UnavailableError("its queue pair was stopped");
-  return absl::UnavailableError(ibv_wc_status_str(completion.status));
-}
-
 }  // namespace
 
 Link::Link(std::shared_ptr<Domain> domain, Slots slots, Receiver::User* user, bool checksums)
     : domain_(std::move(domain)),
       slots_(std::move(slots)),
-      sender_(domain_.get(), &credits_, MutableBytes(slots_.memory.get(), Sender::kMemory), slots_.region->lkey,
-              checksums),
-      receiver_(user, domain_.get(), &credits_, &sender_,
+      sender_(domain_.get(), &lanes_, &credits_, MutableBytes(slots_.memory.get(), Sender::kMemory),
+              slots_.region->lkey, checksums),
+      receiver_(user, domain_.get(), &lanes_, &credits_, &sender_,
                 MutableBytes(slots_.memory.get() + Sender::kMemory, Receiver::kMemory), slots_.region->lkey) {}
 
 Link::~Link() { end(); }
@@ -63,28 +43,26 @@ absl::Status Link::open(ibv_comp_channel* channel) {
   constexpr int kCompletions = static_cast<int>(Sender::kDepth) + kSlots + 1;
   queue_.reset(ibv_create_cq(domain_->device(), kCompletions, this, channel, 0));
   if (queue_ == nullptr) return verbs_error(errno, "can't make a completion queue");
-  ibv_qp_init_attr wanted{};
-  wanted.send_cq = wanted.recv_cq = queue_.get();
-  wanted.qp_type = IBV_QPT_RC;
-  wanted.cap = {.max_send_wr = Sender::kDepth, .max_recv_wr = kSlots, .max_send_sge = 1, .max_recv_sge = 1};
-  pair_.reset(ibv_create_qp(domain_->get(), &wanted));
-  if (pair_ == nullptr) return verbs_error(errno, "can't make a queue pair");
+  GLN_ASSIGN_OR_RETURN(pair_, make_queue_pair(domain_->get(), queue_.get(), Sender::kDepth, kSlots));
   return absl::OkStatus();
 }
 
 absl::Status Link::make_ready(rdma_cm_id* id) {
-  GLN_RETURN_IF_ERROR(move_to(id, pair_.get(), IBV_QPS_INIT, "initialized"));
+  GLN_RETURN_IF_ERROR(move_to(id, pair_.get(), IBV_QPS_INIT));
   GLN_RETURN_IF_ERROR(receiver_.fill(pair_.get()));
-  GLN_RETURN_IF_ERROR(move_to(id, pair_.get(), IBV_QPS_RTR, "ready to receive"));
-  GLN_RETURN_IF_ERROR(move_to(id, pair_.get(), IBV_QPS_RTS, "ready to send"));
+  GLN_RETURN_IF_ERROR(move_to(id, pair_.get(), IBV_QPS_RTR));
+  GLN_RETURN_IF_ERROR(move_to(id, pair_.get(), IBV_QPS_RTS));
   return arm();
 }
 
 absl::Status Link::trust() {
   receiver_.trust();
-  ibv_qp_attr attributes{};
-  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-  return modify(pair_.get(), &attributes, IBV_QP_ACCESS_FLAGS, "writable");
+  return let_write(pair_.get());
+}
+
+void Link::add_lane(std::unique_ptr<Lane> lane) {
+  const uint16_t number = lane->number();
+  lanes_[number] = std::move(lane);
 }
 
 absl::Status Link::write() { return pair_ == nullptr ? absl::OkStatus() : sender_.post(pair_.get()); }
@@ -92,16 +70,61 @@ absl::Status Link::write() { return pair_ == nullptr ? absl::OkStatus() : sender
 void Link::forget_user() {
   receiver_.forget_user();
   sender_.drop_waiting();
+  for (const auto& lane : lanes_) {
+    if (lane != nullptr) lane->forget_user();
+  }
+}
+
+bool Link::is_quiet() const {
+  return sender_.is_quiet() && std::all_of(lanes_.begin(), lanes_.end(),
+                                           [](const auto& lane) { return lane == nullptr || lane->is_quiet(); });
 }
 
 int Link::take_completions() { return ibv_poll_cq(queue_.get(), kCompletionsAtOnce, taken_.data()); }
 
 bool Link::peek() {
   if (taken_count_ == 0 && pair_ != nullptr) taken_count_ = std::max(0, take_completions());
-  return taken_count_ > 0;
+  bool came = taken_count_ > 0;
+  for (const auto& lane : lanes_) came = (lane != nullptr && lane->peek()) || came;
+  return came;
 }
 
 absl::StatusOr<bool> Link::read() {
+  GLN_ASSIGN_OR_RETURN(const bool more, read_own());
+  GLN_ASSIGN_OR_RETURN(const bool more_by_lanes, read_lanes());
+  return more || more_by_lanes;
+}
+
+absl::StatusOr<bool> Link::read_lanes() {
+  bool more = false;
+  for (uint16_t i = 1; i < lanes_.size() && pair_ != nullptr; ++i) {
+    if (lanes_[i] == nullptr || !lanes_[i]->is_open()) continue;
+    const auto came = lanes_[i]->take();
+    const absl::Status status = came.ok() ? read_lane(*lanes_[i], *came) : came.status();
+    if (!status.ok()) {
+      if (lanes_[i]->is_unreachable()) failed_path_ = i;
+      return absl::Status(status.code(), absl::StrCat("its lane over ", lanes_[i]->name(), ": ", status.message()));
+    }
+    more = more || !came->empty();
+  }
+  return more;
+}
+
+absl::Status Link::read_lane(Lane& lane, std::span<const ibv_wc> completions) {
+  for (const ibv_wc& one : completions) {
+    busy_ = true;
+    if (one.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+      heard_ = true;
+      GLN_RETURN_IF_ERROR(receiver_.on_lane_written(lane, ntohl(one.imm_data), one.byte_len));
+    } else {
+      sender_.on_lane_completed(static_cast<uint16_t>(one.wr_id));
+    }
+    if (pair_ == nullptr) break;  // it was ended in there
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Link::read_own() {
   for (int turn = 0; turn < kTurns; ++turn) {
     if (pair_ == nullptr) return false;
     const int count = taken_count_ > 0 ? std::exchange(taken_count_, 0) : take_completions();
@@ -118,6 +141,7 @@ absl::StatusOr<bool> Link::read() {
 }
 
 absl::Status Link::on_completion(const ibv_wc& completion) {
+  if (completion.status == IBV_WC_RETRY_EXC_ERR) failed_path_ = 0;
   if (completion.status != IBV_WC_SUCCESS) return completion_error(completion);
   switch (completion.opcode) {
     case IBV_WC_RECV:
@@ -134,12 +158,18 @@ absl::Status Link::on_completion(const ibv_wc& completion) {
 }
 
 absl::Status Link::arm() {
+  for (const auto& lane : lanes_) {
+    if (lane != nullptr) GLN_RETURN_IF_ERROR(lane->arm());
+  }
   const int error = ibv_req_notify_cq(queue_.get(), 0);
   return error == 0 ? absl::OkStatus() : verbs_error(error, "can't ask for events of a completion queue");
 }
 
 void Link::end() {
   pair_.reset();
+  for (const auto& lane : lanes_) {
+    if (lane != nullptr) lane->end();
+  }
   sender_.clear();
   receiver_.clear();
 }

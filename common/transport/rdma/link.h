@@ -1,11 +1,13 @@
-// One reliable connection of an adapter's: its queue pair, completions, and both halves of the traffic.
+// One reliable connection of an adapter's: its queue pair, completions, and both halves of the traffic; and its lanes,
+// if it has any over other ports.
 //
-// Buffers that the adapter reads, or that the peer may write to, are let go only after the queue pair is destroyed:
-// nothing of a connection can reach a buffer that has gone back to its pool.
+// Buffers that an adapter reads, or that the peer may write to, are let go only after all queue pairs are destroyed,
+// those of the lanes, too: nothing of a connection can reach a buffer that has gone back to its pool.
 #pragma once
 
 #include <array>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -31,6 +33,16 @@ class Link {
   absl::Status make_ready(rdma_cm_id* id);
   // The peer is proven: it may write where it is granted to.
   absl::Status trust();
+  // A further path for payloads, which is ready. The peer may name it in grants at once; we do from open_path() on.
+  void add_lane(std::unique_ptr<Lane> lane);
+  // Payloads may be asked for by this lane from now on, and are reckoned to come with that rate. None is asked for by
+  // the link itself any more.
+  void open_path(uint16_t lane, uint64_t bits_per_second) { receiver_.open_path(lane, bits_per_second); }
+  const LaneTable& lanes() const { return lanes_; }
+  // By which path the peer could not be reached any more, when read() failed: a lane, or 0; -1: that was not it.
+  int failed_path() const { return failed_path_; }
+  // For what is told about lanes.
+  Sender& sender() { return sender_; }
 
   void push(const wire::Header& header, Buffer payload) { sender_.push(header, std::move(payload)); }
   size_t queued_bytes() const { return sender_.queued_bytes(); }
@@ -49,7 +61,7 @@ class Link {
   // The user is gone: nothing is handed on, and what has not left stays.
   void forget_user();
   // Whether what has been sent is with the peer.
-  bool is_quiet() const { return sender_.is_quiet(); }
+  bool is_quiet() const;
   // Whether nothing but our own slots is in the adapter's or the peer's hands.
   bool holds_no_buffers() const { return !sender_.reads_payloads() && !receiver_.has_granted(); }
   // Ends all traffic, then lets go of buffers. Idempotent.
@@ -67,6 +79,9 @@ class Link {
   };
   Link(std::shared_ptr<Domain> domain, Slots slots, Receiver::User* user, bool checksums);
   absl::Status open(ibv_comp_channel* channel);
+  absl::StatusOr<bool> read_own();
+  absl::StatusOr<bool> read_lanes();
+  absl::Status read_lane(Lane& lane, std::span<const ibv_wc> completions);
   absl::Status on_completion(const ibv_wc& completion);
   int take_completions();
 
@@ -75,6 +90,8 @@ class Link {
   const Slots slots_;
   CompletionQueue queue_;
   QueuePair pair_;
+  LaneTable lanes_;
+  int failed_path_ = -1;
   Credits credits_;
   Sender sender_;
   Receiver receiver_;

@@ -18,6 +18,14 @@ size_t body_size(ItemKind kind, size_t bytes) {
       return sizeof(RegionItem);
     case ItemKind::kGrant:
       return sizeof(GrantItem);
+    case ItemKind::kPort:
+      return sizeof(PortItem);
+    case ItemKind::kInvitation:
+      return sizeof(InvitationItem);
+    case ItemKind::kTaken:
+    case ItemKind::kLost:
+    case ItemKind::kAsk:
+      return 0;
   }
   return SIZE_MAX;
 }
@@ -31,7 +39,7 @@ void PacketWriter::add(ItemKind kind, uint16_t number, ConstBytes first, ConstBy
   std::byte* at = slot_.data() + size_;
   std::memcpy(at, &header, sizeof(header));
   at += sizeof(header);
-  std::memcpy(at, first.data(), first.size());
+  if (!first.empty()) std::memcpy(at, first.data(), first.size());
   if (!second.empty()) std::memcpy(at + first.size(), second.data(), second.size());
   std::memset(at + bytes, 0, item_size(bytes) - sizeof(header) - bytes);
   size_ += item_size(bytes);

@@ -11,7 +11,7 @@ namespace gleaner::transport::rdma {
 namespace {
 
 constexpr size_t kFirstArrivals = 64;
-// Of large payloads that are on their way at a time. A single one may be larger.
+// Of large payloads that are on their way at a time, by each path. A single one may be larger.
 constexpr size_t kGrantedBytes = 8 << 20;
 
 template <typename Item>
@@ -27,9 +27,11 @@ absl::StatusOr<wire::Header> header_of(const PacketReader::Item& item) {
 
 }  // namespace
 
-Receiver::Receiver(User* user, Domain* domain, Credits* credits, Sender* sender, MutableBytes slots, uint32_t slots_key)
+Receiver::Receiver(User* user, Domain* domain, const LaneTable* lanes, Credits* credits, Sender* sender,
+                   MutableBytes slots, uint32_t slots_key)
     : user_(user),
       domain_(domain),
+      lanes_(lanes),
       credits_(credits),
       sender_(sender),
       slots_(slots),
@@ -68,10 +70,13 @@ absl::Status Receiver::on_packet(uint16_t slot, size_t bytes) {
   GLN_ASSIGN_OR_RETURN(PacketReader reader, PacketReader::open(slots_.subspan(slot * kSlotBytes, bytes)));
   if (!credits_->got(reader.credits())) return absl::InvalidArgumentError("a peer with more slots than it has");
   ++uses_[slot];
+  bool says_taken = false;
   while (!reader.done() && user_ != nullptr) {
     GLN_ASSIGN_OR_RETURN(const PacketReader::Item item, reader.next());
     GLN_RETURN_IF_ERROR(on_item(slot, item));
+    says_taken = says_taken || item.kind == ItemKind::kTaken;
   }
+  if (says_taken) credits_->owes_for_taken();
   release(slot);
   return absl::OkStatus();
 }
@@ -83,9 +88,13 @@ absl::Status Receiver::on_item(uint16_t slot, const PacketReader::Item& item) {
     case ItemKind::kOffer:
       return on_offer(item);
     case ItemKind::kRegion:
-      return sender_->on_region(read_as<RegionItem>(item.body));
-    default:
+      return sender_->on_region(item.number, read_as<RegionItem>(item.body));
+    case ItemKind::kGrant:
       return sender_->on_grant(item.number, read_as<GrantItem>(item.body));
+    case ItemKind::kTaken:
+      return sender_->on_taken(item.number);
+    default:
+      return user_->on_lane_item(item);
   }
 }
 
@@ -134,7 +143,8 @@ absl::Status Receiver::grant_more() {
   for (; next_grant_ < end_ && user_ != nullptr; ++next_grant_) {
     Arrival& arrival = at(next_grant_);
     if (arrival.granted) continue;
-    if (granted_bytes_ > 0 && granted_bytes_ + arrival.header.payload_bytes > kGrantedBytes) break;
+    const size_t most = kGrantedBytes * stripe_.paths();
+    if (granted_bytes_ > 0 && granted_bytes_ + arrival.header.payload_bytes > most) break;
     GLN_RETURN_IF_ERROR(grant(arrival));
   }
   return absl::OkStatus();
@@ -143,26 +153,55 @@ absl::Status Receiver::grant_more() {
 absl::Status Receiver::grant(Arrival& arrival) {
   GLN_ASSIGN_OR_RETURN(Buffer buffer, user_->place_payload(arrival.header));
   if (user_ == nullptr) return absl::OkStatus();  // it was closed in there
-  const Region* region = domain_->region_of(buffer);
+  const Region* region = choose_lane(buffer, arrival.lane);
   if (region == nullptr) {
-    GLN_ASSIGN_OR_RETURN(arrival.staged, domain_->stage(arrival.header.payload_bytes));
-    region = domain_->region_of(arrival.staged);
+    Domain& domain = domain_of(arrival.lane);
+    GLN_ASSIGN_OR_RETURN(arrival.staged, domain.stage(arrival.header.payload_bytes));
+    region = domain.region_of(arrival.staged);
   }
   const Buffer& target = arrival.staged.empty() ? buffer : arrival.staged;
   const auto address = reinterpret_cast<uint64_t>(target.bytes().data());
   arrival.payload = std::move(buffer);
   arrival.granted = true;
   granted_bytes_ += arrival.header.payload_bytes;
-  sender_->grant(arrival.number, *region, address - region->address());
+  stripe_.started(arrival.lane, arrival.header.payload_bytes);
+  sender_->grant(arrival.number, arrival.lane, *region, address - region->address());
   return absl::OkStatus();
+}
+
+// The lane that the payload shall come by, and the buffer as its adapter knows it; null: it does not. All adapters are
+// told of the buffer, so that a warm job registers nothing, whichever it is next time.
+const Region* Receiver::choose_lane(const Buffer& buffer, uint16_t& lane) {
+  const Region* const ours = domain_->region_of(buffer);
+  lane = static_cast<uint16_t>(stripe_.choose(buffer.size()));
+  const Region* chosen = nullptr;
+  for (uint16_t i = 1; i < lanes_->size(); ++i) {
+    if ((*lanes_)[i] == nullptr) continue;
+    const Region* const region = (*lanes_)[i]->domain().region_of(buffer);
+    if (i == lane) chosen = region;
+  }
+  if (chosen == nullptr && ours != nullptr) lane = 0;
+  return lane == 0 ? ours : chosen;
 }
 
 absl::Status Receiver::on_written(uint16_t slot, uint32_t immediate, size_t bytes) {
   if (!credits_->got(credits_of(immediate))) return absl::InvalidArgumentError("a peer with more slots than it has");
   ++uses_[slot];
   release(slot);
+  return on_whole(0, offer_of(immediate), bytes);
+}
+
+absl::Status Receiver::on_lane_written(const Lane& lane, uint32_t immediate, size_t bytes) {
+  if (!credits_->got(credits_of(immediate))) return absl::InvalidArgumentError("a peer with more slots than it has");
   const uint16_t number = offer_of(immediate);
-  if (number >= kMaxOffers || offers_[number] == kNone || !at(offers_[number]).granted) {
+  // Told before the frame is handed on: the number is of use to the peer as soon as the lane can receive again.
+  sender_->tell_taken(number);
+  return on_whole(lane.number(), number, bytes);
+}
+
+absl::Status Receiver::on_whole(uint16_t lane, uint16_t number, size_t bytes) {
+  if (number >= kMaxOffers || offers_[number] == kNone || !at(offers_[number]).granted ||
+      at(offers_[number]).lane != lane) {
     return absl::InvalidArgumentError(absl::StrCat("a WRITE for offer ", number, ", which waits for none"));
   }
   Arrival& arrival = at(std::exchange(offers_[number], kNone));
@@ -172,6 +211,7 @@ absl::Status Receiver::on_written(uint16_t slot, uint32_t immediate, size_t byte
   }
   arrival.complete = true;
   granted_bytes_ -= bytes;
+  stripe_.done(lane, bytes);
   GLN_RETURN_IF_ERROR(hand_on_ready());
   return grant_more();
 }

@@ -17,10 +17,11 @@
 #include "common/transport/rdma/domain.h"
 #include "common/transport/rdma/packet.h"
 #include "common/transport/rdma/sender.h"
+#include "common/transport/rdma/stripe.h"
 
 namespace gleaner::transport::rdma {
 
-// Whom frames are handed to; both calls may end the receiver's use of it (forget_user()).
+// Whom frames are handed to; each call may end the receiver's use of it (forget_user()).
 class Receiver {
  public:
   class User {
@@ -28,11 +29,14 @@ class Receiver {
     virtual ~User() = default;
     virtual absl::StatusOr<Buffer> place_payload(const wire::Header& header) = 0;
     virtual void hand_on(const wire::Header& header, Buffer payload) = 0;
+    // Something was told about lanes.
+    virtual absl::Status on_lane_item(const PacketReader::Item& item) = 0;
   };
   static constexpr size_t kMemory = kSlots * kSlotBytes;
 
   // `slots`: kMemory of registered memory. `sender` takes grants.
-  Receiver(User* user, Domain* domain, Credits* credits, Sender* sender, MutableBytes slots, uint32_t slots_key);
+  Receiver(User* user, Domain* domain, const LaneTable* lanes, Credits* credits, Sender* sender, MutableBytes slots,
+           uint32_t slots_key);
 
   // All slots, before the first packet can come.
   absl::Status fill(ibv_qp* pair);
@@ -45,6 +49,10 @@ class Receiver {
   absl::Status on_packet(uint16_t slot, size_t bytes);
   // The payload of an offer has been written; `slot` has been used up for that.
   absl::Status on_written(uint16_t slot, uint32_t immediate, size_t bytes);
+  // The payload of an offer has been written by this lane.
+  absl::Status on_lane_written(const Lane& lane, uint32_t immediate, size_t bytes);
+  // From now on payloads may come by this lane.
+  void open_path(uint16_t path, uint64_t bits_per_second) { stripe_.open(path, bits_per_second); }
   // Gives the adapter the slots that are free again.
   absl::Status refill(ibv_qp* pair);
 
@@ -64,21 +72,26 @@ class Receiver {
     bool granted = false;
     bool complete = false;
     uint16_t number = 0;  // slot or offer
+    uint16_t lane = 0;
   };
   Arrival& at(uint64_t position) { return arrivals_[position & (arrivals_.size() - 1)]; }
   Arrival& append();
   absl::Status on_item(uint16_t slot, const PacketReader::Item& item);
   absl::Status on_frame(uint16_t slot, const PacketReader::Item& item);
   absl::Status on_offer(const PacketReader::Item& item);
+  absl::Status on_whole(uint16_t lane, uint16_t number, size_t bytes);
   absl::Status hand_on_small(const wire::Header& header, ConstBytes payload);
   absl::Status hand_on_large(Arrival arrival);
   absl::Status hand_on_ready();
   absl::Status grant_more();
   absl::Status grant(Arrival& arrival);
+  Domain& domain_of(size_t lane) const { return lane == 0 ? *domain_ : (*lanes_)[lane]->domain(); }
+  const Region* choose_lane(const Buffer& buffer, uint16_t& lane);
   void release(uint16_t slot);
 
   User* user_;
   Domain* const domain_;
+  const LaneTable* const lanes_;
   Credits* const credits_;
   Sender* const sender_;
   const MutableBytes slots_;
@@ -90,6 +103,7 @@ class Receiver {
   uint64_t end_ = 0;
   uint64_t next_grant_ = 0;  // all before it are granted, or small
   size_t granted_bytes_ = 0;
+  Stripe stripe_;
   static constexpr uint64_t kNone = UINT64_MAX;
   std::array<uint64_t, kMaxOffers> offers_;  // where each is in the ring
 

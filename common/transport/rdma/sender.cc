@@ -17,12 +17,20 @@ constexpr uint64_t kSignalEvery = 8;
 
 ConstBytes bytes_of(const wire::Header& header) { return std::as_bytes(std::span(&header, 1)); }
 
+// In memory that the domain's adapter can read.
+absl::StatusOr<Buffer> copy_of(const Buffer& payload, Domain& domain) {
+  GLN_ASSIGN_OR_RETURN(Buffer copy, domain.stage(payload.size()));
+  std::memcpy(copy.bytes().data(), payload.bytes().data(), payload.size());
+  return copy;
+}
+
 }  // namespace
 
-Sender::Sender(Domain* domain, Credits* credits, MutableBytes slots, uint32_t slots_key, bool checksums)
-    : domain_(domain), credits_(credits), slots_(slots), slots_key_(slots_key), checksums_(checksums) {
+Sender::Sender(Domain* domain, const LaneTable* lanes, Credits* credits, MutableBytes slots, uint32_t slots_key,
+               bool checksums)
+    : domain_(domain), lanes_(lanes), credits_(credits), slots_(slots), slots_key_(slots_key), checksums_(checksums) {
   for (size_t i = 0; i < kSendSlots; ++i) free_slots_[i] = static_cast<uint16_t>(i);
-  controls_.reserve(2 * kMaxOffers);
+  controls_.reserve(4 * kMaxOffers);
 }
 
 void Sender::push(const wire::Header& header, Buffer payload) {
@@ -51,27 +59,22 @@ void Sender::pop() {
   ++first_;
 }
 
-void Sender::grant(uint16_t offer, const Region& region, uint64_t offset) {
-  if (told_.size() <= region.index()) told_.resize(region.index() + 1);
-  if (std::exchange(told_[region.index()], region.number()) != region.number()) {
-    add_control(ItemKind::kRegion, 0,
-                RegionItem{region.address(), region.bytes(), region.remote_key(), region.index()});
+void Sender::grant(uint16_t offer, uint16_t lane, const Region& region, uint64_t offset) {
+  std::vector<uint64_t>& told = told_[lane];
+  if (told.size() <= region.index()) told.resize(region.index() + 1);
+  if (std::exchange(told[region.index()], region.number()) != region.number()) {
+    tell(ItemKind::kRegion, lane, RegionItem{region.address(), region.bytes(), region.remote_key(), region.index()});
   }
-  add_control(ItemKind::kGrant, offer, GrantItem{offset, region.index(), 0});
+  tell(ItemKind::kGrant, offer, GrantItem{offset, region.index(), lane});
 }
 
-template <typename Item>
-void Sender::add_control(ItemKind kind, uint16_t number, const Item& item) {
-  controls_.push_back({kind, number, sizeof(item), {}});
-  std::memcpy(controls_.back().body.data(), &item, sizeof(item));
-}
-
-absl::Status Sender::on_region(const RegionItem& region) {
-  if (region.index >= kMaxRegions) {
-    return absl::InvalidArgumentError(absl::StrCat("a region with index ", region.index));
+absl::Status Sender::on_region(uint16_t lane, const RegionItem& region) {
+  if (region.index >= kMaxRegions || lane > kMostLanes) {
+    return absl::InvalidArgumentError(absl::StrCat("a region with index ", region.index, " of lane ", lane));
   }
-  if (remote_.size() <= region.index) remote_.resize(region.index + 1);
-  remote_[region.index] = {region.address, region.bytes, region.key};
+  std::vector<RemoteRegion>& remote = remote_[lane];
+  if (remote.size() <= region.index) remote.resize(region.index + 1);
+  remote[region.index] = {region.address, region.bytes, region.key};
   return absl::OkStatus();
 }
 
@@ -79,17 +82,43 @@ absl::Status Sender::on_grant(uint16_t number, const GrantItem& grant) {
   if (number >= kMaxOffers || offers_[number].bytes == 0 || offers_[number].granted) {
     return absl::InvalidArgumentError(absl::StrCat("a grant for offer ", number, ", which does not wait for one"));
   }
+  if (grant.lane > kMostLanes || (grant.lane > 0 && (*lanes_)[grant.lane] == nullptr)) {
+    return absl::InvalidArgumentError(absl::StrCat("a grant of lane ", grant.lane, ", which is not there"));
+  }
   Offer& offer = offers_[number];
   const size_t size = offer.payload.size();
-  if (grant.region >= remote_.size() || remote_[grant.region].bytes < size ||
-      grant.offset > remote_[grant.region].bytes - size) {
+  const std::vector<RemoteRegion>& remote = remote_[grant.lane];
+  if (grant.region >= remote.size() || remote[grant.region].bytes < size ||
+      grant.offset > remote[grant.region].bytes - size) {
     return absl::InvalidArgumentError(absl::StrCat("a grant of region ", grant.region, " at ", grant.offset,
                                                    ", where there is no room for ", size, " bytes"));
   }
-  offer.address = remote_[grant.region].address + grant.offset;
-  offer.key = remote_[grant.region].key;
+  offer.address = remote[grant.region].address + grant.offset;
+  offer.key = remote[grant.region].key;
+  offer.lane = static_cast<uint16_t>(grant.lane);
   offer.granted = true;
+  if (offer.lane > 0) GLN_RETURN_IF_ERROR(prepare_for(*(*lanes_)[offer.lane], offer));
   granted_[granted_count_++] = number;
+  return absl::OkStatus();
+}
+
+// The payload as the lane's adapter knows it.
+absl::Status Sender::prepare_for(Lane& lane, Offer& offer) {
+  const Region* region = lane.domain().region_of(offer.payload);
+  if (region == nullptr) {
+    GLN_ASSIGN_OR_RETURN(offer.payload, copy_of(offer.payload, lane.domain()));
+    region = lane.domain().region_of(offer.payload);
+  }
+  offer.local_key = region->local_key();
+  return absl::OkStatus();
+}
+
+absl::Status Sender::on_taken(uint16_t number) {
+  if (number >= kMaxOffers || !offers_[number].granted || offers_[number].lane == 0 || offers_[number].taken) {
+    return absl::InvalidArgumentError(absl::StrCat("offer ", number, " is said to have come, and was not written"));
+  }
+  offers_[number].taken = true;
+  if (offers_[number].written) free_number(offers_[number]);
   return absl::OkStatus();
 }
 
@@ -107,21 +136,54 @@ ibv_send_wr& Sender::next_request(ibv_sge sge) {
   return request;
 }
 
+void Sender::add_write(uint16_t number) {
+  const Offer& offer = offers_[number];
+  in_flight_[posted_ % in_flight_.size()] = static_cast<uint16_t>(kSendSlots + number);
+  ibv_send_wr& request = next_request({reinterpret_cast<uint64_t>(offer.payload.bytes().data()),
+                                       static_cast<uint32_t>(offer.payload.size()), offer.local_key});
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htonl(to_immediate(number, credits_->take_owed()));
+  request.wr.rdma.remote_addr = offer.address;
+  request.wr.rdma.rkey = offer.key;
+  credits_->written();
+  ++writes_;
+}
+
+absl::Status Sender::write_by_lane(uint16_t number) {
+  const Offer& offer = offers_[number];
+  const ibv_sge piece{reinterpret_cast<uint64_t>(offer.payload.bytes().data()),
+                      static_cast<uint32_t>(offer.payload.size()), offer.local_key};
+  const uint32_t immediate = to_immediate(number, credits_->take_owed());
+  GLN_RETURN_IF_ERROR((*lanes_)[offer.lane]->write(number, immediate, piece, offer.address, offer.key));
+  credits_->written_elsewhere();
+  ++writes_;
+  return absl::OkStatus();
+}
+
+// Those that go by lanes stay: write_by_lanes() has them.
 void Sender::add_writes() {
+  size_t by_lanes = 0;
   for (size_t i = 0; i < granted_count_; ++i) {
-    const uint16_t number = granted_[i];
-    Offer& offer = offers_[number];
-    in_flight_[posted_ % in_flight_.size()] = static_cast<uint16_t>(kSendSlots + number);
-    ibv_send_wr& request = next_request({reinterpret_cast<uint64_t>(offer.payload.bytes().data()),
-                                         static_cast<uint32_t>(offer.payload.size()), offer.local_key});
-    request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-    request.imm_data = htonl(to_immediate(number, credits_->take_owed()));
-    request.wr.rdma.remote_addr = offer.address;
-    request.wr.rdma.rkey = offer.key;
-    credits_->written();
-    ++writes_;
+    if (offers_[granted_[i]].lane == 0) {
+      add_write(granted_[i]);
+    } else {
+      granted_[by_lanes++] = granted_[i];
+    }
+  }
+  granted_count_ = by_lanes;
+}
+
+absl::Status Sender::write_by_lanes() {
+  for (size_t i = 0; i < granted_count_; ++i) {
+    absl::Status status = write_by_lane(granted_[i]);
+    if (status.ok()) continue;
+    std::copy(granted_.begin() + static_cast<ptrdiff_t>(i), granted_.begin() + static_cast<ptrdiff_t>(granted_count_),
+              granted_.begin());
+    granted_count_ -= i;  // no adapter has these
+    return status;
   }
   granted_count_ = 0;
+  return absl::OkStatus();
 }
 
 bool Sender::can_add_front(const PacketWriter& packet) const {
@@ -144,10 +206,12 @@ absl::Status Sender::offer_front(PacketWriter& packet) {
   while (offers_[number].bytes != 0) ++number;  // one is free: can_add_front()
   const Region* region = domain_->region_of(frame.payload);
   if (region == nullptr) {
-    GLN_ASSIGN_OR_RETURN(Buffer copy, domain_->stage(frame.payload.size()));
-    std::memcpy(copy.bytes().data(), frame.payload.bytes().data(), frame.payload.size());
-    frame.payload = std::move(copy);
+    GLN_ASSIGN_OR_RETURN(frame.payload, copy_of(frame.payload, *domain_));
     region = domain_->region_of(frame.payload);
+  }
+  // Whichever is to take it then has it registered already, and a warm job registers nothing.
+  for (const auto& lane : *lanes_) {
+    if (lane != nullptr) lane->domain().region_of(frame.payload);
   }
   packet.add(ItemKind::kOffer, number, bytes_of(frame.header));
   Offer& offer = offers_[number];
@@ -206,8 +270,8 @@ absl::Status Sender::add_packets() {
 absl::Status Sender::post(ibv_qp* pair) {
   add_writes();
   GLN_RETURN_IF_ERROR(add_packets());
-  if (request_count_ == 0) return absl::OkStatus();
-  return give(pair);
+  if (request_count_ > 0) GLN_RETURN_IF_ERROR(give(pair));
+  return write_by_lanes();
 }
 
 absl::Status Sender::give(ibv_qp* pair) {
@@ -226,11 +290,28 @@ void Sender::on_completed(uint64_t number) {
       continue;
     }
     Offer& offer = offers_[what - kSendSlots];
-    queued_bytes_ -= offer.bytes;
-    offer = {};
-    --offers_in_use_;
-    --writes_;
+    let_go(offer);
+    free_number(offer);
   }
+}
+
+void Sender::on_lane_completed(uint16_t number) {
+  Offer& offer = offers_[number];
+  let_go(offer);
+  offer.written = true;
+  if (offer.taken) free_number(offer);
+}
+
+// The adapter has read the payload.
+void Sender::let_go(Offer& offer) {
+  queued_bytes_ -= offer.bytes;
+  offer.payload = {};
+  --writes_;
+}
+
+void Sender::free_number(Offer& offer) {
+  offer = {};
+  --offers_in_use_;
 }
 
 void Sender::drop_waiting() {

@@ -1,13 +1,15 @@
 // The sending half of a connection: frames that wait, and what the adapter has been given of them.
 //
 // Small frames are copied into slots, many into one, each slot a SEND. A large one is offered by its header; once the
-// peer has granted a place, its payload is one WRITE from the buffer it lies in. Whatever is given to the adapter holds
-// a slot or an offer, and the send queue has room for all of these: it can't overrun. Only the last of what is posted
-// together, and one in a few before it, ask for a completion.
+// peer has granted a place, its payload is one WRITE from the buffer it lies in, by the lane that the grant names.
+// Whatever is given to an adapter holds a slot or an offer, and the send queues have room for all of these: they can't
+// overrun. Only the last of what is posted together, and one in a few before it, ask for a completion; lanes do for
+// each.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "common/base/buffer.h"
 #include "common/transport/rdma/credits.h"
 #include "common/transport/rdma/domain.h"
+#include "common/transport/rdma/lane.h"
 #include "common/transport/rdma/packet.h"
 
 namespace gleaner::transport::rdma {
@@ -26,22 +29,35 @@ class Sender {
   static constexpr size_t kMemory = kSendSlots * kSlotBytes;
 
   // `slots`: kMemory of registered memory. `checksums`: large payloads carry theirs, too.
-  Sender(Domain* domain, Credits* credits, MutableBytes slots, uint32_t slots_key, bool checksums);
+  Sender(Domain* domain, const LaneTable* lanes, Credits* credits, MutableBytes slots, uint32_t slots_key,
+         bool checksums);
 
   // Queues a frame. Seals its header.
   void push(const wire::Header& header, Buffer payload);
-  // Answers an offer of the peer's: it may write its payload there. Tells of the region first, if the peer does not
-  // know it.
-  void grant(uint16_t offer, const Region& region, uint64_t offset);
+  // Answers an offer of the peer's: it may write its payload there, by this lane. Tells of the region first, if the
+  // peer does not know it.
+  void grant(uint16_t offer, uint16_t lane, const Region& region, uint64_t offset);
+  // The payload of the peer's offer has come by a lane.
+  void tell_taken(uint16_t offer) { tell(ItemKind::kTaken, offer); }
+  // Something about lanes, in a packet with others.
+  template <typename Item>
+  void tell(ItemKind kind, uint16_t number, const Item& item) {
+    controls_.push_back({kind, number, sizeof(item), {}});
+    std::memcpy(controls_.back().body.data(), &item, sizeof(item));
+  }
+  void tell(ItemKind kind, uint16_t number) { controls_.push_back({kind, number, 0, {}}); }
 
   // What the peer told; InvalidArgument: nonsense.
-  absl::Status on_region(const RegionItem& region);
+  absl::Status on_region(uint16_t lane, const RegionItem& region);
   absl::Status on_grant(uint16_t offer, const GrantItem& grant);
+  absl::Status on_taken(uint16_t offer);
 
   // Gives the adapter what can leave now.
   absl::Status post(ibv_qp* pair);
   // A completion came: for this and all before it.
   void on_completed(uint64_t number);
+  // A lane has written the offer's payload.
+  void on_lane_completed(uint16_t offer);
 
   size_t queued_bytes() const { return queued_bytes_; }
   bool is_quiet() const { return posted_ == completed_; }  // the adapter has nothing of ours
@@ -62,7 +78,11 @@ class Sender {
     uint64_t address = 0;
     uint32_t key = 0;
     uint32_t local_key = 0;
+    uint16_t lane = 0;
     bool granted = false;
+    // By a lane: the number is free when both have come, and they may in any order.
+    bool written = false;
+    bool taken = false;
   };
   struct RemoteRegion {
     uint64_t address = 0;
@@ -73,15 +93,13 @@ class Sender {
     ItemKind kind;
     uint16_t number;
     size_t size;
-    std::array<std::byte, sizeof(RegionItem)> body;
+    std::array<std::byte, 32> body;
   };
 
   static bool is_small(const Buffer& payload) { return payload.size() <= kMaxSmallPayload; }
   Frame& front() { return frames_[first_ & (frames_.size() - 1)]; }
   void pop();
   void grow();
-  template <typename Item>
-  void add_control(ItemKind kind, uint16_t number, const Item& item);
   bool can_add_front(const PacketWriter& packet) const;
   void add_front(PacketWriter& packet);
   absl::Status offer_front(PacketWriter& packet);
@@ -89,10 +107,17 @@ class Sender {
   absl::Status fill(PacketWriter& packet, bool with_data);
   absl::Status add_packets();
   void add_writes();
+  absl::Status write_by_lanes();
+  void add_write(uint16_t number);
+  absl::Status write_by_lane(uint16_t number);
+  absl::Status prepare_for(Lane& lane, Offer& offer);
+  void let_go(Offer& offer);
+  void free_number(Offer& offer);
   ibv_send_wr& next_request(ibv_sge sge);
   absl::Status give(ibv_qp* pair);
 
   Domain* const domain_;
+  const LaneTable* const lanes_;
   Credits* const credits_;
   const MutableBytes slots_;
   const uint32_t slots_key_;
@@ -105,14 +130,15 @@ class Sender {
 
   std::vector<Control> controls_;
   size_t controls_sent_ = 0;
-  std::vector<uint64_t> told_;  // by index of our region: the number of the one that the peer knows
-  std::vector<RemoteRegion> remote_;
+  // By lane, whose regions are those of its adapter's domain; 0: our own.
+  std::array<std::vector<uint64_t>, kMostLanes + 1> told_;  // by index of our region: the number that the peer knows
+  std::array<std::vector<RemoteRegion>, kMostLanes + 1> remote_;
 
   std::array<Offer, kMaxOffers> offers_;
   size_t offers_in_use_ = 0;
   std::array<uint16_t, kMaxOffers> granted_;  // to be written
   size_t granted_count_ = 0;
-  size_t writes_ = 0;  // that the adapter has
+  size_t writes_ = 0;  // that the adapters have
 
   std::array<uint16_t, kSendSlots> free_slots_;
   size_t free_slot_count_ = kSendSlots;

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/transport/rdma/nearness.h"
 
 namespace gleaner::transport::rdma {
 namespace {
@@ -17,6 +19,7 @@ namespace {
 constexpr int kBacklog = 256;
 constexpr absl::Duration kLinger = absl::Seconds(1);
 constexpr absl::Duration kLingerAtEnd = absl::Milliseconds(250);
+constexpr absl::Duration kAvoidFor = absl::Minutes(1);
 constexpr size_t kMostRejectText = 140;  // that a rejection carries
 
 std::string text_of(sockaddr* address) {
@@ -28,9 +31,9 @@ std::string text_of(sockaddr* address) {
       .to_string();
 }
 
-void reject(rdma_cm_id* id, absl::string_view why) {
-  const std::string text(why.substr(0, kMostRejectText));
-  rdma_reject(id, text.data(), static_cast<uint8_t>(text.size()));
+std::vector<int> nodes_near(int near_node, const Nodes& nodes) {
+  if (near_node >= 0) return {near_node};
+  return nodes.with(own_cores());
 }
 
 absl::Status listen_error(int error, const Address& address) {
@@ -54,7 +57,19 @@ Transport::Transport(const Env& env, const Options& options, Handler* handler, c
       jobs_(jobs),
       ports_(std::move(ports)),
       allowance_{options.registrations_allowed},
-      events_(std::move(events)) {}
+      events_(std::move(events)),
+      lane_listeners_(ports_.size()) {
+  const Nodes nodes = Nodes::read();
+  std::vector<int> port_nodes;
+  std::vector<uint64_t> rates;
+  for (const Port& port : ports_) {
+    port_nodes.push_back(port.numa_node);
+    rates.push_back(std::max<uint64_t>(1, port.bits_per_second));
+  }
+  costs_ = costs_of(port_nodes, nodes_near(options.near_node, nodes), nodes);
+  // Whoever names devices wants them used.
+  worth_ = worth_of(rates, costs_, options.devices.empty());
+}
 
 Transport::~Transport() {
   drop_connections();
@@ -114,27 +129,83 @@ absl::Status Transport::check_device(const rdma_cm_id* id) const {
 absl::StatusOr<transport::Connection*> Transport::connect(const Address& address, const ConnectOptions& options) {
   GLN_ASSIGN_OR_RETURN(const wire::Nonce nonce, draw_nonce());
   GLN_ASSIGN_OR_RETURN(std::vector<tcp::Target> targets, tcp::resolve(address));
-  auto connection = std::make_unique<Connection>(this, std::move(targets), address.to_string(), options, nonce);
+  std::vector<Connection::Way> ways;
+  for (const tcp::Target& target : targets) {
+    for (const int port : ports_to(target.address, address.to_string())) ways.push_back({target, port});
+  }
+  auto connection = std::make_unique<Connection>(this, std::move(ways), address.to_string(), options, nonce);
   GLN_RETURN_IF_ERROR(connection->connect_next());
   return adopt(std::move(connection));
 }
 
-int Transport::choose_port(int family) const {
-  if (options_.devices.empty()) return -1;
-  int best = -1;
-  double least = 0;
+PathEnd Transport::path_end(size_t port) const {
+  const Port& one = ports_[port];
+  return {one.address, one.network_bits, one.is_ethernet, worth_[port]};
+}
+
+// Of the connections that were made from it, by its bandwidth.
+double Transport::load_of(size_t port) const {
+  const auto uses = std::count_if(connections().begin(), connections().end(), [port](const auto& connection) {
+    return static_cast<const Connection&>(*connection).port() == static_cast<int>(port);
+  });
+  return static_cast<double>(uses + 1) / static_cast<double>(std::max<uint64_t>(1, ports_[port].bits_per_second));
+}
+
+// Of those that were named, all, since somebody wants them used. Otherwise the system's routes have the last word, and
+// say only which port comes first in the peer's network, not which of several in it is near.
+std::vector<int> Transport::ports_to(const sockaddr_storage& target, const std::string& peer) const {
+  const bool named = !options_.devices.empty();
+  if (!named && ports_.size() < 2) return {-1};
+  using Rank = std::tuple<bool, int, double, double, size_t>;
+  std::vector<Rank> ranks;
   for (size_t i = 0; i < ports_.size(); ++i) {
-    if (ports_[i].address.ss_family != family) continue;
-    const auto uses = std::count_if(connections().begin(), connections().end(), [i](const auto& connection) {
-      return static_cast<const Connection&>(*connection).port() == static_cast<int>(i);
-    });
-    const double load =
-        static_cast<double>(uses + 1) / static_cast<double>(std::max<uint64_t>(1, ports_[i].bits_per_second));
-    if (best >= 0 && load >= least) continue;
-    best = static_cast<int>(i);
-    least = load;
+    const PathEnd end = path_end(i);
+    const int close = closeness(end, target);
+    if (close < 0 || (!named && !is_in_network(end, target))) continue;
+    ranks.emplace_back(is_avoided(static_cast<int>(i), peer) || !is_usable(i), -close, costs_[i], load_of(i), i);
   }
-  return best;
+  std::sort(ranks.begin(), ranks.end());
+  if (!named && ranks.size() > 1) ranks.resize(1);
+  std::vector<int> ports;
+  for (const Rank& rank : ranks) ports.push_back(static_cast<int>(std::get<size_t>(rank)));
+  if (!named || ports.empty()) ports.push_back(-1);
+  return ports;
+}
+
+int Transport::port_of(const rdma_cm_id* id) const {
+  if (id == nullptr || id->verbs == nullptr) return -1;
+  const std::string name = ibv_get_device_name(id->verbs->device);
+  const auto found = std::find_if(ports_.begin(), ports_.end(),
+                                  [&](const Port& port) { return port.device == name && port.port == id->port_num; });
+  return found == ports_.end() ? -1 : static_cast<int>(found - ports_.begin());
+}
+
+void Transport::avoid(int port, const std::string& peer) {
+  std::erase_if(avoided_, [&](const Avoided& one) { return one.until <= now(); });
+  avoided_.push_back({port, peer, now() + kAvoidFor});
+}
+
+bool Transport::is_avoided(int port, const std::string& peer) const {
+  return std::any_of(avoided_.begin(), avoided_.end(),
+                     [&](const Avoided& one) { return one.port == port && one.peer == peer && one.until > now(); });
+}
+
+uint16_t Transport::listen_for_lanes(size_t port) {
+  CmId& listener = lane_listeners_[port];
+  if (listener == nullptr) {
+    absl::StatusOr<CmId> id = make_id(nullptr);
+    if (!id.ok() || rdma_bind_addr(id->get(), address_of(static_cast<int>(port))) != 0 ||
+        rdma_listen(id->get(), kBacklog) != 0) {
+      return 0;
+    }
+    listener = *std::move(id);
+  }
+  return ntohs(rdma_get_src_port(listener.get()));
+}
+
+void Transport::reject(rdma_cm_id* id, absl::string_view why) {
+  const std::string text(why.substr(0, kMostRejectText));
+  rdma_reject(id, text.data(), static_cast<uint8_t>(text.size()));
 }
 
 absl::StatusOr<Adapter*> Transport::adapter_of(ibv_context* device) {
@@ -166,14 +237,40 @@ void Transport::Events::on_events(uint32_t /*events*/) {
 }
 
 void Transport::on_event(const rdma_cm_event& event) {
-  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) return on_request(event);
-  if (event.id->context != nullptr) static_cast<Connection*>(event.id->context)->on_event(event);
-  const bool is_listener =
-      std::any_of(listeners_.begin(), listeners_.end(), [&](const CmId& id) { return id.get() == event.id; });
-  if (is_listener && event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-    env().log->warning("the RDMA device that was listened on was taken away; nobody can connect over it any more");
-    std::erase_if(listeners_, [&](const CmId& id) { return id.get() == event.id; });
+  const auto is_event_of = [&](const CmId& id) { return id.get() == event.id; };
+  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    const bool is_lane = std::any_of(lane_listeners_.begin(), lane_listeners_.end(),
+                                     [&](const CmId& id) { return id.get() == event.listen_id; });
+    return is_lane ? on_lane_request(event) : on_request(event);
   }
+  if (event.id->context != nullptr) static_cast<IdUser*>(event.id->context)->on_event(event);
+  if (event.event != RDMA_CM_EVENT_DEVICE_REMOVAL) return;
+  const auto lane_listener = std::find_if(lane_listeners_.begin(), lane_listeners_.end(), is_event_of);
+  if (lane_listener != lane_listeners_.end()) lane_listener->reset();
+  if (std::any_of(listeners_.begin(), listeners_.end(), is_event_of)) {
+    env().log->warning("the RDMA device that was listened on was taken away; nobody can connect over it any more");
+    std::erase_if(listeners_, is_event_of);
+  }
+}
+
+// Whoever does not know the number that a connection's peer was told gets nothing made for it.
+void Transport::on_lane_request(const rdma_cm_event& event) {
+  CmId id(event.id);
+  id->context = nullptr;
+  LaneGreeting greeting;
+  const LaneGreeting expected;
+  if (event.param.conn.private_data_len >= sizeof(greeting)) {
+    std::memcpy(&greeting, event.param.conn.private_data, sizeof(greeting));
+  }
+  for (const auto& connection : connections()) {
+    auto& ours = static_cast<Connection&>(*connection);
+    if (event.param.conn.private_data_len < sizeof(greeting) || greeting.magic != expected.magic ||
+        greeting.version != expected.version || !ours.lane_maker().expects(greeting)) {
+      continue;
+    }
+    return ours.lane_maker().accept(std::move(id), greeting);
+  }
+  reject(id.get(), "no connection expects this lane");
 }
 
 void Transport::on_request(const rdma_cm_event& event) {
@@ -289,7 +386,7 @@ void Transport::on_tick() {
 void Transport::on_adapter_gone(Adapter* adapter) {
   for (const auto& connection : connections()) {
     auto& ours = static_cast<Connection&>(*connection);
-    if (ours.adapter() == adapter)
+    if (ours.uses(*adapter))
       ours.close(absl::UnavailableError(
           absl::StrCat("connection to ", ours.peer().address, " broke: its RDMA device was taken away")));
   }
@@ -306,7 +403,7 @@ void Transport::drain() {
 }
 
 Counters Transport::counters() const {
-  Counters sum;
+  Counters sum{.lanes = lanes_made_};
   for (const auto& adapter : adapters_) adapter->add_to(sum.registrations, sum.copies);
   return sum;
 }

@@ -2,8 +2,8 @@
 //
 // Connections are made by the connection manager (librdmacm) to the host and port that tcp would use; its ports are a
 // space of their own. Large payloads are written straight from the sender's buffer into the one that the receiver's
-// handler gave, both registered once. Destroying the transport closes everything without callbacks, and gives what was
-// closed before some 100 ms to reach its peer.
+// handler gave, both registered once. Where both hosts have several ports, a connection uses them all. Destroying the
+// transport closes everything without callbacks, and gives what was closed before some 100 ms to reach its peer.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "common/transport/rdma/adapter.h"
 #include "common/transport/rdma/connection.h"
 #include "common/transport/rdma/device.h"
+#include "common/transport/rdma/paths.h"
 #include "common/transport/remote/transport.h"
 
 namespace gleaner::transport::rdma {
@@ -22,6 +23,7 @@ namespace gleaner::transport::rdma {
 struct Options {
   remote::Options remote;
   std::vector<DeviceChoice> devices;  // none: any that is there, as the system routes
+  int near_node = -1;                 // the NUMA node of what is sent; -1: those of the cores that it may run on
   // So long after the last that came, completions are looked for without sleeping. Takes a whole core meanwhile.
   absl::Duration busy_poll = absl::ZeroDuration();
   // Payloads that are written, too, carry a checksum. Adapters check every packet; this adds the way between adapter
@@ -34,6 +36,7 @@ struct Options {
 struct Counters {
   uint64_t registrations = 0;  // of memory, as the adapters count it
   uint64_t copies = 0;         // payloads that had to be copied, since their memory could not be registered
+  uint64_t lanes = 0;          // that connections have got
 };
 
 class Transport : public remote::Transport {
@@ -60,10 +63,22 @@ class Transport : public remote::Transport {
   bool knows(uint64_t job) const { return jobs_ != nullptr && jobs_->find(job) != nullptr; }
   absl::StatusOr<CmId> make_id(void* context);
   absl::StatusOr<Adapter*> adapter_of(ibv_context* device);
-  // Which of ports() a connection shall leave by: the one with the least to do for its bandwidth; -1: the system's
-  // choice.
-  int choose_port(int family) const;
+  using remote::Transport::draw_nonce;
+  static void reject(rdma_cm_id* id, absl::string_view why);
+  // Of ports(): which an id is over; -1: none of them.
+  int port_of(const rdma_cm_id* id) const;
   sockaddr* address_of(int port) { return reinterpret_cast<sockaddr*>(&ports_[static_cast<size_t>(port)].address); }
+  // Whether connections may be made from it, and with what bandwidth, by how near it is.
+  bool is_usable(size_t port) const { return ports_[port].address.ss_family != AF_UNSPEC && is_active(ports_[port]); }
+  uint64_t worth(size_t port) const { return worth_[port]; }
+  PathEnd path_end(size_t port) const;
+  uint32_t greeted_ports() const { return static_cast<uint32_t>(ports_.size()); }
+  // Where this port takes requests of lanes; 0: it can't.
+  uint16_t listen_for_lanes(size_t port);
+  void note_lane() { ++lanes_made_; }  // has come up
+  // For a while this peer is not to be reached from there, if there is another way.
+  void avoid(int port, const std::string& peer);
+  bool is_avoided(int port, const std::string& peer) const;
   void wake_link(Link* link);                                                  // it may have completions
   void forget_link(Link* link);                                                // it goes
   void note_failed(Connection* connection) { failed_.push_back(connection); }  // it shall give_up()
@@ -96,6 +111,10 @@ class Transport : public remote::Transport {
   void on_tick() override;
   void on_event(const rdma_cm_event& event);
   void on_request(const rdma_cm_event& event);
+  void on_lane_request(const rdma_cm_event& event);
+  // The ports to connect from, the best first; -1: as the system routes.
+  std::vector<int> ports_to(const sockaddr_storage& target, const std::string& peer) const;
+  double load_of(size_t port) const;
   absl::Status check_device(const rdma_cm_id* id) const;
   void take(Link* link);
   bool spin(absl::Duration until);
@@ -106,14 +125,24 @@ class Transport : public remote::Transport {
   const Options options_;
   const wire::JobSecrets* const jobs_;
   std::vector<Port> ports_;
+  std::vector<double> costs_;    // to reach each from where our memory is
+  std::vector<uint64_t> worth_;  // the bandwidth of each, at that cost
+  struct Avoided {
+    int port;
+    std::string peer;
+    absl::Duration until;
+  };
+  std::vector<Avoided> avoided_;
   Domain::Allowance allowance_;
   EventChannel events_;  // outlives all that it tells of
   Events on_events_{this};
   std::vector<std::unique_ptr<Adapter>> adapters_;
   std::vector<CmId> listeners_;
+  std::vector<CmId> lane_listeners_;  // by port; null: none yet
   std::vector<Lingering> lingering_;
   std::vector<Link*> awake_;
   std::vector<Connection*> failed_;
+  uint64_t lanes_made_ = 0;
   absl::Duration last_came_;
 };
 

@@ -8,6 +8,20 @@
 #include "absl/strings/str_cat.h"
 
 namespace gleaner::transport::rdma {
+namespace {
+
+// 4 us times 2^16, and up to as often as the second says: a peer's adapter that does not answer is given up after some
+// seconds. The first is what the adapter makes of it; most wait longer. 7, the most, is for ever with Soft-RoCE.
+constexpr uint8_t kAckTimeout = 16;
+constexpr uint8_t kRetries = 6;
+
+absl::Status modify(ibv_qp* pair, ibv_qp_attr* attributes, int mask, const char* to) {
+  const int error = ibv_modify_qp(pair, attributes, mask);
+  if (error == 0) return absl::OkStatus();
+  return verbs_error(error, absl::StrCat("can't make a queue pair ", to));
+}
+
+}  // namespace
 
 absl::Status verbs_error(int error, absl::string_view what) {
   const std::string message = absl::StrCat(what, ": ", std::strerror(error));
@@ -23,6 +37,54 @@ absl::Status set_nonblocking(int descriptor) {
     return absl::ErrnoToStatus(errno, "can't make a descriptor non-blocking");
   }
   return absl::OkStatus();
+}
+
+absl::Status completion_error(const ibv_wc& completion) {
+  if (completion.status == IBV_WC_WR_FLUSH_ERR) return absl::UnavailableError("its queue pair was stopped");
+  return absl::UnavailableError(ibv_wc_status_str(completion.status));
+}
+
+rdma_conn_param parameters_of(uint32_t pair_number, const void* data, size_t bytes) {
+  rdma_conn_param parameters{};
+  parameters.private_data = data;
+  parameters.private_data_len = static_cast<uint8_t>(bytes);
+  parameters.retry_count = kRetries;
+  parameters.rnr_retry_count = 1;  // there always is a slot
+  parameters.qp_num = pair_number;
+  return parameters;
+}
+
+void set_ack_timeout(rdma_cm_id* id) {
+  uint8_t timeout = kAckTimeout;
+  rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout));
+}
+
+absl::StatusOr<QueuePair> make_queue_pair(ibv_pd* domain, ibv_cq* queue, uint32_t sends, uint32_t receives) {
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = queue;
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap = {.max_send_wr = sends, .max_recv_wr = receives, .max_send_sge = 1, .max_recv_sge = 1};
+  QueuePair pair(ibv_create_qp(domain, &wanted));
+  if (pair == nullptr) return verbs_error(errno, "can't make a queue pair");
+  return pair;
+}
+
+absl::Status move_to(rdma_cm_id* id, ibv_qp* pair, ibv_qp_state state) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = state;
+  int mask = 0;
+  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return verbs_error(errno, "can't learn the way to the peer");
+  attributes.qp_access_flags = 0;  // the connection manager would let the peer write at once
+  const char* const to = state == IBV_QPS_INIT  ? "initialized"
+                         : state == IBV_QPS_RTR ? "ready to receive"
+                                                : "ready to send";
+  return modify(pair, &attributes, mask, to);
+}
+
+absl::Status let_write(ibv_qp* pair) {
+  ibv_qp_attr attributes{};
+  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  return modify(pair, &attributes, IBV_QP_ACCESS_FLAGS, "writable");
 }
 
 }  // namespace gleaner::transport::rdma

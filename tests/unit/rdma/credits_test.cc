@@ -33,6 +33,28 @@ TEST(Credits, AnOfferKeepsASlotForItsWrite) {
   EXPECT_FALSE(credits.got(1));
 }
 
+TEST(Credits, AWriteByALaneGivesItsSlotBack) {
+  Credits credits;
+  int offers = 0;
+  for (; credits.for_offer(); ++offers) credits.offered();
+  for (int i = 0; i < offers; ++i) credits.written_elsewhere();
+  EXPECT_TRUE(credits.for_offer());
+  EXPECT_FALSE(credits.got(1)) << "none was spent";
+}
+
+TEST(Credits, WhatIsSaidOfLanesDoesNotKeepGrantsWaiting) {
+  Credits sender, receiver;
+  while (sender.for_data()) sender.spend();
+  for (int i = 0; i < 100; ++i) {  // no frame comes or goes any more
+    ASSERT_TRUE(sender.for_grants()) << "packet " << i;
+    sender.spend();
+    receiver.refilled();
+    receiver.owes_for_taken();
+    if (!receiver.owes_many()) continue;
+    ASSERT_TRUE(sender.got(receiver.take_owed()));
+  }
+}
+
 // Two ends that send as much as they may, each message taking a slot that is filled again some time later, never send
 // into none, and never come to rest with work left.
 TEST(Credits, TwoEndsNeverOverrunNorStop) {

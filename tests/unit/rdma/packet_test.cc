@@ -64,7 +64,9 @@ TEST(Packet, WhatIsNoPacketIsSaid) {
   };
   EXPECT_TRUE(damaged(10, 5)) << "an offer's number may be any";
   EXPECT_FALSE(damaged(2, 1)) << "reserved";
-  EXPECT_FALSE(damaged(8, 9)) << "no such kind";
+  EXPECT_FALSE(damaged(8, 10)) << "no such kind";
+  EXPECT_FALSE(damaged(8, 5)) << "a kind without a body";
+  EXPECT_FALSE(damaged(8, 6)) << "a kind whose body has another size";
   EXPECT_FALSE(damaged(12, 63)) << "an offer is a header";
   EXPECT_FALSE(damaged(14, 1)) << "longer than the packet";
 }

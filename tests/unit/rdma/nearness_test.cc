@@ -1,0 +1,75 @@
+#include "common/transport/rdma/nearness.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace gleaner::transport::rdma {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Two sockets of two nodes each.
+class NodesTest : public ::testing::Test {
+ protected:
+  NodesTest() {
+    node("node0", "0-1,8", "10 12 32 32");
+    node("node1", "2-3", "12 10 32 32");
+    node("node2", "4-5", "32 32 10 12");
+    node("node3", "6-7", "32 32 12 10");
+    std::ofstream(root_ / "sys/devices/system/node/online") << "0-3\n";
+  }
+  ~NodesTest() override { std::filesystem::remove_all(root_); }
+  void node(const std::string& name, const std::string& cores, const std::string& distances) {
+    const auto folder = root_ / "sys/devices/system/node" / name;
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "cpulist") << cores << "\n";
+    std::ofstream(folder / "distance") << distances << "\n";
+  }
+  Nodes nodes() const { return Nodes::read(root_.string()); }
+  const std::filesystem::path root_ = std::filesystem::path(::testing::TempDir()) / "nearness_test";
+};
+
+TEST(NumbersIn, ListsAndRanges) {
+  EXPECT_THAT(numbers_in("0-3,8\n"), ElementsAre(0, 1, 2, 3, 8));
+  EXPECT_THAT(numbers_in("\n"), IsEmpty());
+  EXPECT_THAT(numbers_in("x,-1,5,7-6,1-99999999"), ElementsAre(5));
+}
+
+TEST_F(NodesTest, CoresHaveNodes) {
+  EXPECT_THAT(nodes().with({8}), ElementsAre(0));
+  EXPECT_THAT(nodes().with({1, 6}), ElementsAre(0, 3));
+  EXPECT_THAT(nodes().with({99}), IsEmpty());
+  EXPECT_THAT(Nodes::read("/nowhere").with({0}), IsEmpty());
+}
+
+TEST_F(NodesTest, CostsAreThoseOfTheKernelsTable) {
+  EXPECT_EQ(nodes().cost(1, 1), 1);
+  EXPECT_EQ(nodes().cost(0, 1), 1.2);
+  EXPECT_EQ(nodes().cost(0, 3), 3.2);
+  EXPECT_EQ(nodes().cost(0, 17), 1) << "not known";
+  EXPECT_EQ(nodes().cost(17, 0), 1);
+}
+
+TEST_F(NodesTest, APortIsAsFarAsFromTheNearestOfOurNodes) {
+  EXPECT_THAT(costs_of({0, 1, 2, -1}, {0}, nodes()), ElementsAre(1, 1.2, 3.2, 1));
+  EXPECT_THAT(costs_of({0, 1, 2, -1}, {1, 2}, nodes()), ElementsAre(1.2, 1, 1, 1));
+  EXPECT_THAT(costs_of({0, 3}, {}, nodes()), ElementsAre(1, 1)) << "not known where we are";
+  EXPECT_THAT(costs_of({0, 3}, {0}, Nodes()), ElementsAre(1, 1));
+}
+
+TEST(Worth, TheNearestAloneOrFarOnesForLess) {
+  EXPECT_THAT(worth_of({100, 100, 400}, {1, 2, 1}, true), ElementsAre(100, 0, 400));
+  EXPECT_THAT(worth_of({100, 100, 400}, {1, 2, 1}, false), ElementsAre(100, 50, 400));
+  EXPECT_THAT(worth_of({100, 100}, {2, 3.2}, true), ElementsAre(100, 0)) << "none is near: the nearest there are";
+  EXPECT_THAT(worth_of({100}, {3.2}, true), ElementsAre(100));
+  EXPECT_THAT(worth_of({}, {}, true), IsEmpty());
+}
+
+TEST(Cores, ThisProcessHasSome) { EXPECT_FALSE(own_cores().empty()); }
+
+}  // namespace
+}  // namespace gleaner::transport::rdma
