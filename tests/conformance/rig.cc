@@ -97,6 +97,8 @@ class RdmaRig : public TwoEnds<rdma::Transport> {
     server_ = rdma::Transport::create(env, options, &server_end, &job).value();
     address = server_->listen({host, 0}).value();
   }
+  // Not of the loopback interface: a chosen device does not lead there.
+  Address nobody() const override { return {address.host, 1}; }
 
  private:
   // Several: connections have lanes.
