@@ -58,8 +58,9 @@ bool shares_files() {
   bool found = false;
   DIR* folder = opendir("/dev/shm");
   if (folder == nullptr) return false;
-  while (const dirent* entry = readdir(folder)) {  // folders are those of clusters that other tests run
-    found |= entry->d_type != DT_DIR && strstr(entry->d_name, "gleaner") != nullptr;
+  // Folders are those of clusters that other tests run, sockets those of jobs.
+  while (const dirent* entry = readdir(folder)) {
+    found |= entry->d_type == DT_REG && strstr(entry->d_name, "gleaner") != nullptr;
   }
   closedir(folder);
   return found;
