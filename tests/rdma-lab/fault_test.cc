@@ -169,9 +169,9 @@ class RdmaLink : public RdmaFault, public ::testing::WithParamInterface<std::str
     bool done = false;
     const absl::Time begin = absl::Now();
     while (client_end.closed.empty() || end.closed.empty()) {
-      ASSERT_LT(absl::Now() - begin, absl::Seconds(60)) << "neither side may hang; " << end.frames << " frames, "
-                                                            << client_end.closed.size() << " and " << end.closed.size()
-                                                            << " closed";
+      ASSERT_LT(absl::Now() - begin, absl::Seconds(60))
+          << "neither side may hang; " << end.frames << " frames, " << client_end.closed.size() << " and "
+          << end.closed.size() << " closed";
       client->poll(absl::Milliseconds(1));
       server->poll(absl::Milliseconds(1));
       if (!client_end.connections.empty() && client_end.connections[0]->queued_bytes() < 4 * kBytes) {

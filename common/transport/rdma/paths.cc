@@ -32,10 +32,6 @@ int common_bits(const sockaddr_storage& one, const sockaddr_storage& other) {
   return i == first.size() ? whole : whole + std::countl_zero(static_cast<uint8_t>(first[i] ^ second[i]));
 }
 
-bool are_the_same(const sockaddr_storage& one, const sockaddr_storage& other) {
-  return common_bits(one, other) == static_cast<int>(bytes_of(one).size()) * 8;
-}
-
 // Takes the bandwidth that the pair has from what is left at both ends.
 Path take(std::vector<PathEnd>& ours, size_t i, std::vector<PathEnd>& theirs, size_t j) {
   const uint64_t rate = std::min(ours[i].bits_per_second, theirs[j].bits_per_second);
@@ -45,6 +41,10 @@ Path take(std::vector<PathEnd>& ours, size_t i, std::vector<PathEnd>& theirs, si
 }
 
 }  // namespace
+
+bool are_the_same(const sockaddr_storage& one, const sockaddr_storage& other) {
+  return common_bits(one, other) == static_cast<int>(bytes_of(one).size()) * 8;
+}
 
 int closeness(const PathEnd& end, const sockaddr_storage& other) {
   const int common = common_bits(end.address, other);

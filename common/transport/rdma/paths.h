@@ -25,6 +25,7 @@ struct Path {
 // The bits that `other` has in common with `end`'s address from its begin on, as far as these name the network: as many
 // for all that is in the same one. -1: of another family.
 int closeness(const PathEnd& end, const sockaddr_storage& other);
+bool are_the_same(const sockaddr_storage& one, const sockaddr_storage& other);
 // Whether it is in the same network, as far as that is known.
 bool is_in_network(const PathEnd& end, const sockaddr_storage& other);
 

@@ -155,7 +155,10 @@ double Transport::load_of(size_t port) const {
 // say only which port comes first in the peer's network, not which of several in it is near.
 std::vector<int> Transport::ports_to(const sockaddr_storage& target, const std::string& peer) const {
   const bool named = !options_.devices.empty();
-  if (!named && ports_.size() < 2) return {-1};
+  // A peer on this very host is the system's matter, too.
+  const bool is_here =
+      std::any_of(ports_.begin(), ports_.end(), [&](const Port& port) { return are_the_same(port.address, target); });
+  if (!named && (ports_.size() < 2 || is_here)) return {-1};
   using Rank = std::tuple<bool, int, double, double, size_t>;
   std::vector<Rank> ranks;
   for (size_t i = 0; i < ports_.size(); ++i) {

@@ -46,6 +46,10 @@ TEST(Closeness, CountsWhatNamesTheNetwork) {
   EXPECT_EQ(closeness(end("fd00::1", 1, 64), address("fd00::2:1")), 64);
   EXPECT_EQ(closeness(end("10.0.1.1"), sockaddr_storage{}), -1);
   EXPECT_EQ(closeness({}, sockaddr_storage{}), -1);
+  EXPECT_TRUE(are_the_same(address("10.0.1.1"), address("10.0.1.1")));
+  EXPECT_FALSE(are_the_same(address("10.0.1.1"), address("10.0.1.3")));
+  EXPECT_FALSE(are_the_same(address("10.0.1.1"), address("fd00::1")));
+  EXPECT_FALSE(are_the_same({}, {}));
   EXPECT_TRUE(is_in_network(end("10.0.1.1"), address("10.0.1.3")));
   EXPECT_FALSE(is_in_network(end("10.0.1.1"), address("10.0.3.1")));
   EXPECT_FALSE(is_in_network(end("10.0.1.1", 1, 0), address("10.0.1.3"))) << "not known";
