@@ -244,9 +244,9 @@ TEST_F(RdmaFault, NothingOfTheAdapterIsLeftBehind) {
               pair.poll_until([&] { return !pair.client_end.closed.empty() && !pair.server_end.closed.empty(); }));
         }
       }
-      pair.job.secret = {9};
-      (void)pair.connect();
-      pair.poll_until([&] { return pair.client_end.closed.size() >= 2; });
+      const size_t closed = pair.client_end.closed.size();
+      ASSERT_TRUE(pair.client->connect(pair.address, {.job = kJob, .member = 3, .secret = {9}}).ok());
+      ASSERT_TRUE(pair.poll_until([&] { return pair.client_end.closed.size() > closed; })) << "it is refused";
       // One is open, with payloads on the way, when the transports go.
     }
     if (round == 0) before = resources();  // the connection manager keeps devices open from its first use on
@@ -271,16 +271,16 @@ class RdmaNetem : public ::testing::TestWithParam<std::tuple<Weather, std::strin
     if (lab_host() != nullptr) std::system("tc qdisc del dev near root; tc qdisc del dev far root");
   }
 
-  std::unique_ptr<transport::Transport> make(Handler* handler) {
+  std::unique_ptr<transport::Transport> make(Handler* handler, const char* devices) {
     if (std::get<1>(GetParam()) == "tcp") return tcp::Transport::create(system_.env(), {}, handler, &job_).value();
-    return Transport::create(system_.env(), {}, handler, &job_).value();
+    return Transport::create(system_.env(), {.devices = lab_devices(devices)}, handler, &job_).value();
   }
 
   // Frames both ways over a connection of its own. False: it broke, and said so; what came until then was right.
   bool exchange() {
     Checking server_end, client_end;
-    const auto server = make(&server_end);
-    const auto client = make(&client_end);
+    const auto server = make(&server_end, "GLEANER_TEST_RDMA_DEVICE");
+    const auto client = make(&client_end, "GLEANER_TEST_RDMA_PEER_DEVICE");
     const Address address = server->listen({lab_host(), 0}).value();
     const auto connection =
         client->connect(address, {.job = kJob, .member = 3, .secret = job_.secret, .timeout = absl::Seconds(20)});
