@@ -229,8 +229,8 @@ TEST_F(RdmaFault, NothingOfTheAdapterIsLeftBehind) {
   std::string before;
   for (int round = 0; round < 4; ++round) {
     {
-      Pair pair(system_.env(), options_);
       BufferPool pool;
+      Pair pair(system_.env(), options_);
       for (int i = 0; i < 3; ++i) {
         transport::Connection* const client = pair.connected();
         ASSERT_NE(client, nullptr);

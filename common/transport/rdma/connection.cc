@@ -117,6 +117,11 @@ absl::Status Connection::next_after(absl::Status why) {
   return connect_next();
 }
 
+// It has answered, and would not answer otherwise by another way.
+void Connection::forget_ways_to(const sockaddr* address) {
+  std::erase_if(ways_, [&](const Way& way) { return std::memcmp(&way.target.address, address, way.target.size) == 0; });
+}
+
 absl::Status Connection::on_dial_event(const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -130,6 +135,7 @@ absl::Status Connection::on_dial_event(const rdma_cm_event& event) {
       return absl::UnavailableError(
           absl::StrCat("can't connect to ", peer().address, ": no RDMA device leads there, or nobody answers"));
     case RDMA_CM_EVENT_REJECTED:
+      forget_ways_to(rdma_get_peer_addr(id_.get()));
       return refused(event);
     default:
       return absl::UnavailableError(

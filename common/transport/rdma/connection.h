@@ -85,6 +85,7 @@ class Connection : public remote::Connection, public IdUser, private Receiver::U
   absl::Status establish(const rdma_cm_event& event);
   absl::Status refused(const rdma_cm_event& event) const;
   absl::Status next_after(absl::Status why);
+  void forget_ways_to(const sockaddr* address);
   void on_broken(const absl::Status& why);
 
   Transport* const transport_;
