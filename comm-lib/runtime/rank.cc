@@ -203,7 +203,7 @@ absl::Status Rank::unregister_memory(const void* begin) {
   while (true) {
     {
       const absl::MutexLock lock(&turn_);
-      const absl::Status status = stages_->unregister_memory(begin);
+      absl::Status status = stages_->unregister_memory(begin);
       if (!absl::IsUnavailable(status)) return status;
       if (env_.clock->since_start() > until) return absl::FailedPreconditionError(status.message());
     }

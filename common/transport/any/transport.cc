@@ -69,7 +69,7 @@ absl::Status Transport::do_without(Inner& inner, const absl::Status& why) {
   inner.transport.reset();  // and its descriptor leaves epoll with it
   inner.ready = false;
   inner.unusable = why;
-  const absl::Status failure(why.code(), absl::StrCat("transport ", name_of(kind), ": ", why.message()));
+  absl::Status failure(why.code(), absl::StrCat("transport ", name_of(kind), ": ", why.message()));
   const size_t place = rank(kind);
   const bool is_last = place + 1 == preferences_.kinds.size();
   if (kind == Kind::kTcp || (is_last && preferences_.forced())) return failure;

@@ -175,7 +175,7 @@ const Region* Receiver::choose_lane(const Buffer& buffer, uint16_t& lane) {
   const Region* const ours = domain_->region_of(buffer);
   lane = static_cast<uint16_t>(stripe_.choose(buffer.size()));
   const Region* chosen = nullptr;
-  for (uint16_t i = 1; i < lanes_->size(); ++i) {
+  for (size_t i = 1; i < lanes_->size(); ++i) {
     if ((*lanes_)[i] == nullptr) continue;
     const Region* const region = (*lanes_)[i]->domain().region_of(buffer);
     if (i == lane) chosen = region;

@@ -30,7 +30,7 @@ Sender::Sender(Domain* domain, const LaneTable* lanes, Credits* credits, Mutable
                bool checksums)
     : domain_(domain), lanes_(lanes), credits_(credits), slots_(slots), slots_key_(slots_key), checksums_(checksums) {
   for (size_t i = 0; i < kSendSlots; ++i) free_slots_[i] = static_cast<uint16_t>(i);
-  controls_.reserve(4 * kMaxOffers);
+  controls_.reserve(size_t{4} * kMaxOffers);
 }
 
 void Sender::push(const wire::Header& header, Buffer payload) {

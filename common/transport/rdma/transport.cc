@@ -170,6 +170,7 @@ std::vector<int> Transport::ports_to(const sockaddr_storage& target, const std::
   std::sort(ranks.begin(), ranks.end());
   if (!named && ranks.size() > 1) ranks.resize(1);
   std::vector<int> ports;
+  ports.reserve(ranks.size() + 1);
   for (const Rank& rank : ranks) ports.push_back(static_cast<int>(std::get<size_t>(rank)));
   if (!named || ports.empty()) ports.push_back(-1);
   return ports;
