@@ -155,7 +155,7 @@ absl::Status JobReconciler::make_summers(const types::TrainingJob& job, reconcil
   if (decision.create_summers.empty()) return absl::OkStatus();
   GLN_RETURN_IF_ERROR(parts_.identities.ensure_bootstrap(job.meta.ns));
   for (const json& pod : decision.create_summers) {
-    const absl::Status made = parts_.client.create(kube::pods(), pod).status();
+    absl::Status made = parts_.client.create(kube::pods(), pod).status();
     if (made.ok() || absl::IsAlreadyExists(made)) continue;
     if (!is_refusal(made)) return made;
     decision.events.push_back({true, "SummerRefused", absl::StrCat("the API server refuses a summer: ", made.message()),
