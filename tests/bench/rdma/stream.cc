@@ -84,9 +84,13 @@ struct Wanted {
   std::set<std::string> flags;
 };
 
-std::unique_ptr<Transport> make(const Env& env, const Wanted& wanted, Handler* handler, const wire::JobSecrets* jobs) {
+// `devices`: the variable that names those of this end of the wire.
+std::unique_ptr<Transport> make(const Env& env, const Wanted& wanted, const char* devices, Handler* handler,
+                                const wire::JobSecrets* jobs) {
   if (wanted.transport == "tcp") return tcp::Transport::create(env, {}, handler, jobs).value();
   rdma::Options options;
+  const char* const names = std::getenv(devices);
+  options.devices = rdma::DeviceChoice::parse(names == nullptr ? "" : names).value();
   options.checksums = wanted.flags.contains("checksums");
   if (wanted.flags.contains("busy")) options.busy_poll = absl::Milliseconds(2);
   return rdma::Transport::create(env, options, handler, jobs).value();
@@ -100,8 +104,8 @@ void run(const Wanted& wanted) {
   End server_end, client_end;
   server_end.echo = echo;
   if (wanted.flags.contains("unaligned")) server_end.shift = client_end.shift = 20;
-  const auto server = make(system.env(), wanted, &server_end, &job);
-  const auto client = make(system.env(), wanted, &client_end, &job);
+  const auto server = make(system.env(), wanted, "GLEANER_TEST_RDMA_DEVICE", &server_end, &job);
+  const auto client = make(system.env(), wanted, "GLEANER_TEST_RDMA_PEER_DEVICE", &client_end, &job);
   const Address address = server->listen({wanted.host, 0}).value();
   std::atomic<bool> stop{false};
   std::thread thread([&] {
