@@ -78,6 +78,7 @@ std::vector<TransportPairs> transports_of(const std::vector<types::PlanMember>& 
     }
   }
   std::vector<TransportPairs> pairs;
+  pairs.reserve(by_name.size());
   for (auto& [name, found] : by_name) pairs.push_back(std::move(found));
   std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.count < b.count; });
   return pairs;
