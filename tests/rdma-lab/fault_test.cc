@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/transport/tcp/transport.h"
+#include "tests/rdma-lab/commands.h"
 #include "tests/rdma-lab/pair.h"
 
 namespace gleaner::transport::rdma {
@@ -25,17 +26,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr size_t kBytes = 1 << 20;
-
-std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
-  std::array<char, 4096> piece;
-  for (size_t got; (got = fread(piece.data(), 1, piece.size(), pipe)) > 0;) text.append(piece.data(), got);
-  pclose(pipe);
-  return text;
-}
-
-void run(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
 
 // A process of tests/rdma-lab/peer.cc, which is killed with this.
 class Process {

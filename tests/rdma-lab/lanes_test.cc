@@ -12,23 +12,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/rdma-lab/commands.h"
 #include "tests/rdma-lab/pair.h"
 
 namespace gleaner::transport::rdma {
 namespace {
 
 constexpr size_t kBytes = 256 << 10;
-
-void run(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
-
-std::string output_of(const std::string& command) {
-  std::string text;
-  FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
-  std::array<char, 4096> piece;
-  for (size_t got; (got = fread(piece.data(), 1, piece.size(), pipe)) > 0;) text.append(piece.data(), got);
-  pclose(pipe);
-  return text;
-}
 
 uint64_t bytes_out_of(const std::string& interface) {
   std::ifstream file("/sys/class/net/" + interface + "/statistics/tx_bytes");
@@ -100,6 +90,17 @@ class RdmaLanes : public ::testing::Test {
     EXPECT_EQ(pool_.bytes_in_use(), 0u);
     EXPECT_EQ(pair.server_end.pool.bytes_in_use(), 0u);
     pair.server_end.received.clear();
+  }
+
+  // After one of two ports has failed: a connection is made by the other, and does not try the first.
+  void expect_the_next_has_no_lane(Pair& pair) {
+    const uint64_t lanes = pair.client->counters().lanes;
+    transport::Connection* const next = pair.connected();
+    ASSERT_NE(next, nullptr) << "by the port that works";
+    for (uint64_t step = 0; step < 20; ++step) send(*next, step);
+    ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 20; }));
+    expect_right(pair.server_end);
+    EXPECT_EQ(pair.client->counters().lanes, lanes) << "the port that failed is left alone";
   }
 
   SystemEnv system_{LogOptions{"test", LogLevel::kOff}};
@@ -187,13 +188,7 @@ TEST_F(RdmaLanes, ALaneThatLosesEverythingEndsTheConnectionAndIsAvoidedByTheNext
   EXPECT_TRUE(absl::IsUnavailable(pair.client_end.closed[0])) << pair.client_end.closed[0];
   EXPECT_THAT(std::string(pair.client_end.closed[0].message()), ::testing::HasSubstr("lane"));
 
-  const uint64_t lanes = pair.client->counters().lanes;
-  transport::Connection* const next = pair.connected();
-  ASSERT_NE(next, nullptr) << "by the port that works";
-  for (uint64_t step = 0; step < 20; ++step) send(*next, step);
-  ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 20; }));
-  expect_right(pair.server_end);
-  EXPECT_EQ(pair.client->counters().lanes, lanes) << "the port that failed is left alone";
+  expect_the_next_has_no_lane(pair);
   EXPECT_EQ(pair.client_end.closed.size(), 1u);
 }
 
@@ -229,13 +224,7 @@ TEST_F(RdmaLanes, ALanesLinkGoesDown) {
   ASSERT_NE(client, nullptr);
   push_until_closed(pair, client, "ip link set near2 down");
   EXPECT_TRUE(absl::IsUnavailable(pair.client_end.closed[0])) << pair.client_end.closed[0];
-  const uint64_t lanes = pair.client->counters().lanes;
-  transport::Connection* const next = pair.connected();
-  ASSERT_NE(next, nullptr);
-  for (uint64_t step = 0; step < 20; ++step) send(*next, step);
-  ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 20; }));
-  expect_right(pair.server_end);
-  EXPECT_EQ(pair.client->counters().lanes, lanes) << "a port that is down is not used";
+  expect_the_next_has_no_lane(pair);
 }
 
 }  // namespace
