@@ -142,12 +142,12 @@ bool Transport::find_news() {
 }
 
 bool Transport::linger(absl::Duration timeout) {
-  const absl::Duration begin = now();
   if (find_news()) {
     wake_up();
     return true;
   }
   if (timeout <= absl::ZeroDuration() || asleep_) return false;
+  const absl::Duration begin = now();
   if (!up_.empty() && find_news_for(std::min(timeout, spin_))) return true;
   nothing_since_ = begin;
   if (fall_asleep()) return false;
