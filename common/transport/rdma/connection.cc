@@ -13,7 +13,6 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-constexpr int kResolveMilliseconds = 2000;  // for each of the two steps of finding the way
 // In the connection manager's terms, why it refused.
 constexpr int kNobodyListens = 8;
 constexpr int kByTheUser = 28;

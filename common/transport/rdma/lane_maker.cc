@@ -15,15 +15,6 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-constexpr int kResolveMilliseconds = 2000;
-
-template <typename Item>
-Item read_as(ConstBytes body) {
-  Item item;
-  std::memcpy(&item, body.data(), sizeof(item));
-  return item;
-}
-
 std::array<uint8_t, 16> to_bytes(const sockaddr_storage& address) {
   std::array<uint8_t, 16> bytes{};
   if (address.ss_family == AF_INET) {

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "absl/status/statusor.h"
@@ -118,6 +119,14 @@ class PacketWriter {
   MutableBytes slot_;
   size_t size_ = sizeof(PacketHeader);
 };
+
+// An item's body, which PacketReader::next() has found to be as long.
+template <typename Item>
+Item read_as(ConstBytes body) {
+  Item item;
+  std::memcpy(&item, body.data(), sizeof(item));
+  return item;
+}
 
 // Reads what a peer wrote: nothing in it is trusted.
 class PacketReader {

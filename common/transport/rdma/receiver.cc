@@ -14,13 +14,6 @@ constexpr size_t kFirstArrivals = 64;
 // Of large payloads that are on their way at a time, by each path. A single one may be larger.
 constexpr size_t kGrantedBytes = 8 << 20;
 
-template <typename Item>
-Item read_as(ConstBytes body) {
-  Item item;
-  std::memcpy(&item, body.data(), sizeof(item));
-  return item;
-}
-
 absl::StatusOr<wire::Header> header_of(const PacketReader::Item& item) {
   return wire::decode_header(item.body.first<wire::kHeaderBytes>());
 }

@@ -13,6 +13,8 @@
 
 namespace gleaner::transport::rdma {
 
+inline constexpr int kResolveMilliseconds = 2000;  // for each of the two steps of finding the way to a peer
+
 template <auto kEnd>
 struct Ends {
   template <typename Resource>
