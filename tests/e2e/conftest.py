@@ -17,7 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from digits import LONG, TRAIN, result
 from lab.cluster import NAME, WORKPLACE, Cluster
-from product import install, submit
+from product import install, machines_rest, submit, wait_until
 
 NODES = 6
 
@@ -101,6 +101,14 @@ def gleaner(cluster: Cluster) -> Cluster:
     """The cluster with Gleaner installed by its chart."""
     install(cluster)
     return cluster
+
+
+@pytest.fixture(autouse=True)
+def rest(request: pytest.FixtureRequest) -> None:
+    """A test with Gleaner begins on six machines that all may have summers, whatever the one before did to them."""
+    if "gleaner" in request.fixturenames:
+        installed: Cluster = request.getfixturevalue("gleaner")
+        wait_until("every machine is as it was at the start", lambda: machines_rest(installed), LONG)
 
 
 @pytest.fixture(scope="session")

@@ -67,6 +67,17 @@ def profiles_ready(cluster: Cluster) -> bool:
     return len(spare) == len(nodes) and all(bits > 0 for bits in spare)
 
 
+def machines_rest(cluster: Cluster) -> bool:
+    """Whether any machine may have a summer, as it is at the start: nothing is left of a test before."""
+    for node in json.loads(cluster.kubectl("get", "nodes", "-o", "json"))["items"]:
+        ready = [each["status"] for each in node["status"]["conditions"] if each["type"] == "Ready"]
+        if ready != ["True"] or node["spec"].get("taints"):
+            return False
+    profiles = json.loads(cluster.kubectl("get", "nodeprofiles", "-o", "json"))["items"]
+    # Idle ones have over one core to spare; one that a pod asked for has none until its agent reports again.
+    return profiles_ready(cluster) and all(milli(each["status"]["spare"]["cpus"]) >= 500 for each in profiles)
+
+
 def leader(cluster: Cluster) -> str:
     """Who leads: the operator's pod, "_", and a mark of its process (a pod whose container starts again is another)."""
     lease = cluster.get("lease", "gleaner-operator", SYSTEM)
