@@ -1,18 +1,21 @@
 # The commands people type; each is a few lines over scripts/ and CMakePresets.json. CONTRIBUTING.md tells more.
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench lint format install test-install test-e2e clean
+.PHONY: help demo test test-long build bench lint format install test-install test-e2e clean
 
 help:  ## this text
 	@echo 'Gleaner: distributed training with what the cluster leaves lying about.'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build  ## train a small network on this machine through summers, and see what they bought
 	@scripts/bootstrap demo
 	@scripts/demo
 
-test:  ## every check: units, simulation, Python, the chart, a Kubernetes cluster, sanitizers, clang-tidy
+test:  ## a share of every check: units, simulation, Python, the chart, a Kubernetes cluster, sanitizers, clang-tidy
 	@scripts/test
+
+test-long:  ## everything there is to check; make test is a share of it
+	@scripts/test --long
 
 build:  ## gleaner, gleaner-summer and libgleaner.so into build/release
 	@scripts/build

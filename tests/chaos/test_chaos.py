@@ -47,6 +47,7 @@ def test_training_through_faults() -> None:
 
 
 @needs_vm
+@pytest.mark.long
 def test_training_through_bad_networks() -> None:
     chaos = [HERE / "chaos", "--rate", "none", "--faults", "all"]
     small = ["--seconds", "40", "--workers", "2", "--summers", "2", "--width", "64", "--start-timeout", "300"]

@@ -59,6 +59,7 @@ def test_a_deleted_summer_is_replaced_and_no_bit_differs(
     assert result(job, "digits-worker-0") == reference
 
 
+@pytest.mark.long
 def test_summers_killed_without_a_word(quick: Cluster, namespace: str, reference: tuple[str, float]) -> None:
     job = apply_file(quick, EXAMPLES / "digits.yaml", namespace, "digits")
     in_epoch(job, 2)
@@ -89,6 +90,7 @@ def measured(gleaner: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         prometheus.stop()
 
 
+@pytest.mark.long
 def test_a_summer_leaves_a_loaded_machine_and_returns(gleaner: Cluster, measured: Prometheus, namespace: str) -> None:
     gleaner.apply(endless(namespace))
     job = Job(gleaner, "digits", namespace)

@@ -11,6 +11,7 @@ from lab.cluster import Cluster
 from product import Job, apply_file, submit, wait_until
 
 
+@pytest.mark.long
 def test_elastic_takes_the_machines_that_there_are(
     gleaner: Cluster, namespace: str, reference: tuple[str, float]
 ) -> None:
@@ -28,6 +29,7 @@ def quota_namespace(gleaner: Cluster) -> Iterator[str]:
     gleaner.kubectl("delete", "namespace", "gleaner-quota", "--ignore-not-found", "--wait=false")
 
 
+@pytest.mark.long
 def test_quota_is_waited_for(gleaner: Cluster, quota_namespace: str, reference: tuple[str, float]) -> None:
     gleaner.kubectl("apply", "-f", str(EXAMPLES / "quota.yaml"))
     job = Job(gleaner, "digits", quota_namespace)
@@ -56,6 +58,7 @@ def shared_volume(gleaner: Cluster, tmp_path: Path) -> Iterator[None]:
     gleaner.kubectl("delete", "persistentvolume", "shared", "--wait=false")
 
 
+@pytest.mark.long
 def test_suspended_it_goes_on_from_its_checkpoint(gleaner: Cluster, namespace: str, shared_volume: None) -> None:
     train = ["python3", "/examples/digits/train.py", "--epochs", "30", "--reference", "4"]
     undisturbed = submit(gleaner, namespace, "undisturbed", train)

@@ -129,6 +129,7 @@ def test_a_drained_node_gives_its_worker_to_another(gleaner: Cluster, namespace:
         gleaner.kubectl("uncordon", node)
 
 
+@pytest.mark.long
 def test_a_node_without_power_does_not_stop_a_job(gleaner: Cluster, namespace: str) -> None:
     quick = [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2}
              for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")]  # fmt: skip

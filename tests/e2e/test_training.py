@@ -65,6 +65,7 @@ def test_digits_through_summers(gleaner: Cluster, namespace: str, reference: tup
     wait_until("summers give their machines back", lambda: not job.pods("summer"))
 
 
+@pytest.mark.long
 def test_digits_without_summers(gleaner: Cluster, namespace: str, reference: tuple[str, float]) -> None:
     job = apply_file(gleaner, EXAMPLES / "digits-k0.yaml", namespace, "digits-k0")
     job.wait_phase("Succeeded", seconds=LONG)

@@ -57,7 +57,7 @@ def summers_of(process: int) -> list[int]:
     return sorted(found)
 
 
-@pytest.mark.parametrize("killed", [1, 2], ids=["one", "all"])
+@pytest.mark.parametrize("killed", [pytest.param(1, marks=pytest.mark.long), 2], ids=["one", "all"])
 def test_summers_may_be_killed_meanwhile(killed: int) -> None:
     """The first training goes on, says so, and ends with the bits of the one-process run, or the demo would fail."""
     require_build()

@@ -124,7 +124,7 @@ def test_gleaner_run_goes_on_without_a_worker_that_fails() -> None:
 def test_gleaner_run_starts_a_failed_worker_again(tmp_path: Path) -> None:
     flags = ("--min-workers", "1", "--restarts", "1")
     failing = ("--fail-at", "10", "--once", str(tmp_path / "failed"), "--late", "0.5")
-    done = run_job("elastic_numpy.py", *failing, "--steps", "150", workers=2, flags=flags)
+    done = run_job("elastic_numpy.py", *failing, "--changes", "2", workers=2, flags=flags)
     assert done.returncode == 0, done.stdout + done.stderr
     ends = re.findall(r"ended with (.*)$", done.stdout, re.MULTILINE)
     assert len(ends) == 2
@@ -142,7 +142,7 @@ def test_one_that_is_started_again_too_late_does_no_harm(tmp_path: Path) -> None
 
 def test_a_worker_taken_for_lost_comes_back(tmp_path: Path) -> None:
     with job(tmp_path, 3, 0, "--min-workers", "2", "--deadline", "3") as started:
-        workers = [started.start_worker(index, "elastic_numpy.py", "--steps", "150") for index in range(3)]
+        workers = [started.start_worker(index, "elastic_numpy.py", "--changes", "2") for index in range(3)]
         read_until(workers[1], "step 10 ")
         workers[1].send_signal(signal.SIGSTOP)
         read_until(workers[0], "of 2 ")

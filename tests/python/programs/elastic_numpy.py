@@ -14,10 +14,15 @@ from gleaner import elastic
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--changes", type=int, default=0, help="of the number of workers, before which it does not end")
     parser.add_argument("--fail-at", type=int, help="the last rank of the first round does, before this step")
     parser.add_argument("--once", type=Path, metavar="FILE", help="unless this file is there; it makes it")
     parser.add_argument("--late", type=float, default=0, help="seconds after which it joins, when the file is there")
     return parser.parse_args()
+
+
+def changes(worlds: list[int]) -> int:
+    return sum(one != other for one, other in zip(worlds, worlds[1:]))
 
 
 def main() -> None:
@@ -32,7 +37,9 @@ def main() -> None:
 
     @elastic.run
     def count(state: elastic.ObjectState) -> None:
-        while state.step < arguments.steps:
+        # All ranks have the same worlds behind them, so all end together.
+        while state.step < arguments.steps or changes(state.worlds) < arguments.changes:
+            assert state.step < 5000, "nobody comes any more"
             last = gleaner.rank() == gleaner.size() - 1
             if state.step == arguments.fail_at and last and not resets and not failed_before:
                 if arguments.once is not None:
