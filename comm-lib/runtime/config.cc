@@ -107,6 +107,7 @@ absl::Status read_transports(const gln_options& options, transport::Settings& se
   if (!directory.empty()) settings.shm_directory = directory;
   if (settings.shm_directory.front() != '/') return wrong("GLEANER_SHM_DIR", directory, "an absolute path");
   settings.rdma_device = value_of(nullptr, "GLEANER_RDMA_DEVICE");
+  settings.rdma_near = value_of(nullptr, "GLEANER_RDMA_NEAR");
   return read_seconds("GLEANER_RDMA_POLL", &settings.rdma_poll);
 }
 

@@ -95,6 +95,20 @@ struct ConnectOptions {
   Patience patience;
 };
 
+// What adapters that move memory by themselves were asked for.
+struct AdapterCounters {
+  uint64_t registrations = 0;  // of memory, as each adapter counts it
+  uint64_t copies = 0;         // payloads that were copied, since their memory was not, or could not be, registered
+  uint64_t lanes = 0;          // that connections have got beside their own link
+
+  AdapterCounters& operator+=(const AdapterCounters& other) {
+    registrations += other.registrations;
+    copies += other.copies;
+    lanes += other.lanes;
+    return *this;
+  }
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -137,6 +151,9 @@ class Transport {
 
   // Makes a poll() in progress, or the next one, return at once. Any thread.
   virtual void wake() = 0;
+
+  // Since it was made.
+  virtual AdapterCounters adapter_counters() const { return {}; }
 
   // Most that leaves by the machine's network from now on, over the connections that others made to us: each may take
   // an equal share. More than 0; no limit to begin with. Nothing to those that take nothing from the network.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/transport/endpoint.h"
+#include "common/transport/rdma/nearness.h"
 #include "common/transport/rdma/transport.h"
 #include "common/transport/shm/transport.h"
 #include "common/transport/tcp/transport.h"
@@ -41,6 +42,14 @@ any::Option rdma_option(const Env& env, const Settings& settings, const wire::Jo
             rdma::Options options;
             options.busy_poll = settings.rdma_poll;
             GLN_ASSIGN_OR_RETURN(options.devices, rdma::DeviceChoice::parse(settings.rdma_device));
+            if (!settings.rdma_near.empty()) {
+              absl::StatusOr<int> node = rdma::node_of(settings.rdma_near);
+              // Whoever says what is near expects that to be there.
+              if (!node.ok()) {
+                return absl::FailedPreconditionError(absl::StrCat("GLEANER_RDMA_NEAR: ", node.status().message()));
+              }
+              options.near_node = *node;
+            }
             auto made = rdma::Transport::create(env, options, handler, jobs);
             // Whoever names a device expects it to be there.
             if (absl::IsNotFound(made.status()) && !settings.rdma_device.empty()) {

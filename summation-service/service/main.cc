@@ -27,7 +27,7 @@ namespace {
 struct Flags {
   std::string coordinator, listen = "0.0.0.0:0", advertise, token_file, ca_file, job = "default", bandwidth,
                            memory = "0", pace, kernel, metrics, log_level = "info", transports = "auto",
-                           shm_directory = "/dev/shm", rdma_device;
+                           shm_directory = "/dev/shm", rdma_device, rdma_near;
   int index = -1;
   double join_timeout = 60, yield_above = 0, rdma_poll = 0;
   bool background = false;
@@ -75,6 +75,10 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--rdma-device", flags.rdma_device,
                  "rdma: device, device:port or device:port:gid, or a list of them; default: any that is up")
       ->envname("GLEANER_RDMA_DEVICE");
+  app.add_option("--rdma-near", flags.rdma_near,
+                 "rdma: use the adapters near this NUMA node, or near the device with this PCI address; default: near "
+                 "the cores it may run on")
+      ->envname("GLEANER_RDMA_NEAR");
   app.add_option(
          "--rdma-poll", flags.rdma_poll,
          "rdma: seconds for which more is looked for without sleeping, each time that something came; takes a core "
@@ -121,6 +125,7 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
   }
   options.transports.shm_directory = flags.shm_directory;
   options.transports.rdma_device = flags.rdma_device;
+  options.transports.rdma_near = flags.rdma_near;
   options.transports.rdma_poll = absl::Seconds(flags.rdma_poll);
   if (!flags.metrics.empty()) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));

@@ -21,7 +21,14 @@ prometheus::Labels with(prometheus::Labels labels, const char* name, absl::strin
 
 TransportMetrics::TransportMetrics(prometheus::Registry& registry, prometheus::Labels labels,
                                    const transport::Preferences& preferences)
-    : registry_(registry), labels_(std::move(labels)) {
+    : registry_(registry),
+      labels_(std::move(labels)),
+      registrations_(registry, labels_, "gleaner_transport_registrations_total",
+                     "Registrations of memory with RDMA adapters. A job that has settled makes none."),
+      copies_(registry, labels_, "gleaner_transport_copies_total",
+              "Payloads copied before RDMA sent them: their memory was not registered, or could not be."),
+      lanes_(registry, labels_, "gleaner_transport_lanes_total",
+             "Further ports that RDMA connections were spread over.") {
   for (const Kind kind : kAll) {
     connections_[static_cast<size_t>(kind)] =
         &metrics::add_gauge(registry, with(labels_, "transport", name_of(kind)), "gleaner_transport_connections",
@@ -49,6 +56,9 @@ metrics::FollowingCounter& TransportMetrics::fallback(const Fallback& which) {
 }
 
 void TransportMetrics::update(const transport::any::Counters& counters) {
+  registrations_.follow(static_cast<double>(counters.adapters.registrations));
+  copies_.follow(static_cast<double>(counters.adapters.copies));
+  lanes_.follow(static_cast<double>(counters.adapters.lanes));
   for (const Kind kind : kAll) {
     connections_[static_cast<size_t>(kind)]->Set(counters.connections[static_cast<size_t>(kind)]);
   }

@@ -27,6 +27,9 @@ class TransportMetrics {
   const prometheus::Labels labels_;
   std::array<prometheus::Gauge*, transport::kKinds> connections_;
   std::map<Fallback, metrics::FollowingCounter> fallbacks_;
+  metrics::FollowingCounter registrations_;
+  metrics::FollowingCounter copies_;
+  metrics::FollowingCounter lanes_;
 };
 
 }  // namespace gleaner::service

@@ -244,6 +244,32 @@ TEST_F(RdmaFault, NothingOfTheAdapterIsLeftBehind) {
   EXPECT_EQ(resources(), before);
 }
 
+// As PyTorch's DataLoader does while gradients are registered. Pages that both processes have are copied when one of them
+// writes: the adapter has to read what the parent wrote.
+TEST_F(RdmaFault, WhatIsWrittenAfterAForkIsWhatIsSent) {
+  std::vector<std::byte> memory(kBytes, std::byte{1});
+  const Buffer lasting = Buffer::borrow_lasting(memory);
+  Pair pair(system_.env(), options_);
+  transport::Connection* const client = pair.connected();
+  ASSERT_NE(client, nullptr);
+  client->send(push(0), lasting);
+  ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 1 && client->queued_bytes() == 0; }));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  std::fill(memory.begin(), memory.end(), std::byte{2});
+  client->send(push(1), lasting);
+  const bool came = pair.poll_until([&] { return pair.server_end.received.size() == 2; });
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  ASSERT_TRUE(came);
+  EXPECT_EQ(pair.server_end.received[1].payload, memory);
+  EXPECT_EQ(pair.client->adapter_counters().copies, 0u);
+}
+
 struct Weather {
   const char* name;
   const char* netem;

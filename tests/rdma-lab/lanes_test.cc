@@ -41,12 +41,12 @@ class RdmaLanes : public ::testing::Test {
 
   // A connection with its lanes, on both sides.
   transport::Connection* connected(Pair& pair, uint64_t lanes = 2) {
-    const uint64_t before = pair.server->counters().lanes;
-    const uint64_t ours = pair.client->counters().lanes;
+    const uint64_t before = pair.server->adapter_counters().lanes;
+    const uint64_t ours = pair.client->adapter_counters().lanes;
     transport::Connection* const client = pair.connected();
     if (client == nullptr) return nullptr;
     const bool made = pair.poll_until([&] {
-      return pair.server->counters().lanes == before + lanes && pair.client->counters().lanes == ours + lanes;
+      return pair.server->adapter_counters().lanes == before + lanes && pair.client->adapter_counters().lanes == ours + lanes;
     });
     return made ? client : nullptr;
   }
@@ -94,13 +94,13 @@ class RdmaLanes : public ::testing::Test {
 
   // After one of two ports has failed: a connection is made by the other, and does not try the first.
   void expect_the_next_has_no_lane(Pair& pair) {
-    const uint64_t lanes = pair.client->counters().lanes;
+    const uint64_t lanes = pair.client->adapter_counters().lanes;
     transport::Connection* const next = pair.connected();
     ASSERT_NE(next, nullptr) << "by the port that works";
     for (uint64_t step = 0; step < 20; ++step) send(*next, step);
     ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 20; }));
     expect_right(pair.server_end);
-    EXPECT_EQ(pair.client->counters().lanes, lanes) << "the port that failed is left alone";
+    EXPECT_EQ(pair.client->adapter_counters().lanes, lanes) << "the port that failed is left alone";
   }
 
   SystemEnv system_{LogOptions{"test", LogLevel::kOff}};
@@ -173,11 +173,11 @@ TEST_F(RdmaLanes, AWarmJobRegistersNothingWhicheverTheLane) {
   };
   step(8);
   step(16);
-  const uint64_t before = pair.client->counters().registrations;
+  const uint64_t before = pair.client->adapter_counters().registrations;
   EXPECT_EQ(before, 1 + 2 * 8u) << "its own slots, and each payload with both adapters";
   for (size_t i = 3; i <= 8; ++i) step(8 * i);
-  EXPECT_EQ(pair.client->counters().registrations, before);
-  EXPECT_EQ(pair.client->counters().copies + pair.server->counters().copies, 0u);
+  EXPECT_EQ(pair.client->adapter_counters().registrations, before);
+  EXPECT_EQ(pair.client->adapter_counters().copies + pair.server->adapter_counters().copies, 0u);
 }
 
 TEST_F(RdmaLanes, ALaneThatLosesEverythingEndsTheConnectionAndIsAvoidedByTheNext) {

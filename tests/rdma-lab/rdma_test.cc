@@ -51,13 +51,13 @@ TEST_F(Rdma, StepsRegisterNothingOnceWarm) {
     ASSERT_TRUE(pair.poll_until([&] { return seen == until && client->queued_bytes() == 0; }));
   };
   for (size_t i = 1; i <= 3; ++i) step(4 * i);
-  const uint64_t client_before = pair.client->counters().registrations;
-  const uint64_t server_before = pair.server->counters().registrations;
+  const uint64_t client_before = pair.client->adapter_counters().registrations;
+  const uint64_t server_before = pair.server->adapter_counters().registrations;
   EXPECT_GT(client_before, 1u);
   for (size_t i = 4; i <= 10; ++i) step(4 * i);
-  EXPECT_EQ(pair.client->counters().registrations, client_before);
-  EXPECT_EQ(pair.server->counters().registrations, server_before);
-  EXPECT_EQ(pair.client->counters().copies + pair.server->counters().copies, 0u);
+  EXPECT_EQ(pair.client->adapter_counters().registrations, client_before);
+  EXPECT_EQ(pair.server->adapter_counters().registrations, server_before);
+  EXPECT_EQ(pair.client->adapter_counters().copies + pair.server->adapter_counters().copies, 0u);
 }
 
 TEST_F(Rdma, MemoryThatIsBorrowedForLongIsRegisteredOnce) {
@@ -70,12 +70,12 @@ TEST_F(Rdma, MemoryThatIsBorrowedForLongIsRegisteredOnce) {
     client->send(push(0), lasting.slice(1, 300'000));
     client->send(push(1), lasting.borrow_part(std::span(memory).subspan(400'001, 300'000)));
     ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 2 && client->queued_bytes() == 0; }));
-    EXPECT_EQ(pair.client->counters().registrations, 2u) << "the connection's own, and this";
-    EXPECT_EQ(pair.client->counters().copies, 0u);
+    EXPECT_EQ(pair.client->adapter_counters().registrations, 2u) << "the connection's own, and this";
+    EXPECT_EQ(pair.client->adapter_counters().copies, 0u);
   }
   client->send(push(2), Buffer::borrow(memory));
   ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 3; }));
-  EXPECT_EQ(pair.client->counters().copies, 1u) << "what is borrowed once is copied, not registered";
+  EXPECT_EQ(pair.client->adapter_counters().copies, 1u) << "what is borrowed once is copied, not registered";
   EXPECT_EQ(pair.server_end.received[2].payload, memory);
 }
 
@@ -109,7 +109,7 @@ TEST_F(Rdma, WhatCanNotBeRegisteredIsCopiedToWhatIs) {
   client->send(push(2), third);
   ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 3; }));
   EXPECT_TRUE(std::equal(third.bytes().begin(), third.bytes().end(), pair.server_end.received[2].payload.begin()));
-  EXPECT_EQ(pair.client->counters().copies, 2u);
+  EXPECT_EQ(pair.client->adapter_counters().copies, 2u);
 }
 
 TEST_F(Rdma, ABufferThatCanNotBeRegisteredIsCopiedTo) {
@@ -141,7 +141,7 @@ TEST_F(Rdma, ABufferThatCanNotBeRegisteredIsCopiedTo) {
     server->poll(absl::Milliseconds(1));
   }
   EXPECT_TRUE(std::equal(elsewhere.begin(), elsewhere.end(), payload.bytes().begin()));
-  EXPECT_EQ(server->counters().copies, 1u);
+  EXPECT_EQ(server->adapter_counters().copies, 1u);
 }
 
 TEST_F(Rdma, ALateWriteDoesNotReachABufferThatHasGoneBack) {

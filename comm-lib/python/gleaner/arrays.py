@@ -36,6 +36,9 @@ class NumpyArrays:
     def empty_like(self, array: numpy.ndarray) -> numpy.ndarray:
         return numpy.empty(array.shape, dtype=array.dtype)
 
+    def hold(self, array: numpy.ndarray) -> numpy.ndarray:
+        return array
+
     def address(self, array: numpy.ndarray) -> int:
         return array.ctypes.data
 

@@ -33,6 +33,9 @@ class Arrays(Protocol[T]):
     def empty_like(self, array: T) -> T:
         """A new row-major array of its shape and type."""
 
+    def hold(self, array: T) -> object:
+        """What keeps its memory, whatever becomes of the array."""
+
     def address(self, array: T) -> int: ...
 
     def copy(self, target: T, source: T) -> None: ...
@@ -91,7 +94,7 @@ def register_memory(session: Session, arrays: Arrays[T], array: T) -> None:
     size = arrays.elements(array) * arrays.data_type(array).size
     if arrays.contiguous(array) is not array:
         raise InvalidArgumentError("only memory without gaps can be registered; register what contiguous() gives")
-    session.register_memory(arrays.address(array), size, array)
+    session.register_memory(arrays.address(array), size, arrays.hold(array))
 
 
 def unregister_memory(session: Session, arrays: Arrays[T], array: T) -> None:

@@ -199,4 +199,12 @@ void Transport::pace(double bits_per_second) {
   }
 }
 
+AdapterCounters Transport::adapter_counters() const {
+  AdapterCounters sum;
+  for (const auto& inner : inners_) {
+    if (inner->transport != nullptr) sum += inner->transport->adapter_counters();
+  }
+  return sum;
+}
+
 }  // namespace gleaner::transport::any

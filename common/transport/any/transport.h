@@ -43,6 +43,7 @@ absl::string_view name_of(Reason reason);
 struct Counters {
   std::array<uint32_t, kKinds> connections{};                                          // up now, whoever made them
   std::array<std::array<std::array<uint64_t, kReasons>, kKinds>, kKinds> fallbacks{};  // from, to, why
+  AdapterCounters adapters;
 };
 
 class Transport : public transport::Transport {
@@ -72,9 +73,14 @@ class Transport : public transport::Transport {
   bool linger(absl::Duration timeout) override;
   void wake() override { tcp_->wake(); }
   void pace(double bits_per_second) override;
+  AdapterCounters adapter_counters() const override;
 
   const Preferences& preferences() const { return preferences_; }
-  const Counters& counters() const { return counters_; }
+  Counters counters() const {
+    Counters now = counters_;
+    now.adapters = adapter_counters();
+    return now;
+  }
 
  private:
   // One of the transports, and its handler. Its connections have ours as their context: those that we make at once,

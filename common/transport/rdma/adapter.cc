@@ -10,15 +10,15 @@
 
 namespace gleaner::transport::rdma {
 
-Adapter::Adapter(Transport* transport, ibv_context* device, Domain::Allowance* allowance, CompletionChannel channel)
-    : transport_(transport), device_(device), allowance_(allowance), channel_(std::move(channel)) {}
+Adapter::Adapter(Transport* transport, ibv_context* device, Domain::Ledger* ledger, CompletionChannel channel)
+    : transport_(transport), device_(device), ledger_(ledger), channel_(std::move(channel)) {}
 
 absl::StatusOr<std::unique_ptr<Adapter>> Adapter::create(Transport* transport, ibv_context* device,
-                                                         Domain::Allowance* allowance) {
+                                                         Domain::Ledger* ledger) {
   CompletionChannel channel(ibv_create_comp_channel(device));
   if (channel == nullptr) return verbs_error(errno, "can't make a completion channel");
   GLN_RETURN_IF_ERROR(set_nonblocking(channel->fd));
-  auto adapter = std::unique_ptr<Adapter>(new Adapter(transport, device, allowance, std::move(channel)));
+  auto adapter = std::unique_ptr<Adapter>(new Adapter(transport, device, ledger, std::move(channel)));
   GLN_RETURN_IF_ERROR(transport->watch(EPOLL_CTL_ADD, adapter->channel()->fd, EPOLLIN, adapter.get()));
   return adapter;
 }
@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<Adapter>> Adapter::create(Transport* transport, i
 absl::StatusOr<std::shared_ptr<Domain>> Adapter::domain_of(uint64_t job) {
   std::shared_ptr<Domain>& domain = domains_[job];
   if (domain == nullptr) {
-    auto made = Domain::create(device_, job, allowance_);
+    auto made = Domain::create(device_, job, ledger_);
     if (!made.ok()) {
       domains_.erase(job);
       return made.status();
@@ -36,14 +36,7 @@ absl::StatusOr<std::shared_ptr<Domain>> Adapter::domain_of(uint64_t job) {
   return domain;
 }
 
-absl::StatusOr<std::shared_ptr<Domain>> Adapter::nobodys_domain() { return Domain::create(device_, 0, allowance_); }
-
-void Adapter::add_to(uint64_t& registrations, uint64_t& copies) const {
-  for (const auto& [job, domain] : domains_) {
-    registrations += domain->registrations();
-    copies += domain->copies();
-  }
-}
+absl::StatusOr<std::shared_ptr<Domain>> Adapter::nobodys_domain() { return Domain::create(device_, 0, ledger_); }
 
 void Adapter::on_events(uint32_t events) {
   ibv_cq* queue = nullptr;

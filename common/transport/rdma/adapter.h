@@ -18,7 +18,7 @@ class Adapter : public remote::Source {
  public:
   // `device` stays open as long as the process: librdmacm has it. Events come to the transport from then on.
   static absl::StatusOr<std::unique_ptr<Adapter>> create(Transport* transport, ibv_context* device,
-                                                         Domain::Allowance* allowance);
+                                                         Domain::Ledger* ledger);
 
   ibv_context* device() const { return device_; }
   ibv_comp_channel* channel() const { return channel_.get(); }
@@ -32,15 +32,14 @@ class Adapter : public remote::Source {
   void forget_jobs(IsKnown is_known) {
     std::erase_if(domains_, [&](const auto& entry) { return entry.second.use_count() == 1 && !is_known(entry.first); });
   }
-  void add_to(uint64_t& registrations, uint64_t& copies) const;
 
  private:
-  Adapter(Transport* transport, ibv_context* device, Domain::Allowance* allowance, CompletionChannel channel);
+  Adapter(Transport* transport, ibv_context* device, Domain::Ledger* ledger, CompletionChannel channel);
   void on_events(uint32_t events) override;
 
   Transport* const transport_;
   ibv_context* const device_;
-  Domain::Allowance* const allowance_;
+  Domain::Ledger* const ledger_;
   const CompletionChannel channel_;
   std::map<uint64_t, std::shared_ptr<Domain>> domains_;  // by job
   bool gone_ = false;

@@ -32,13 +32,13 @@ Region::~Region() {
   domain_->free_.push_back(index_);
 }
 
-Domain::Domain(uint64_t job, uint64_t owner, Allowance* allowance, ProtectionDomain protection)
-    : job_(job), owner_(owner), allowance_(allowance), protection_(std::move(protection)) {}
+Domain::Domain(uint64_t job, uint64_t owner, Ledger* ledger, ProtectionDomain protection)
+    : job_(job), owner_(owner), ledger_(ledger), protection_(std::move(protection)) {}
 
-absl::StatusOr<std::shared_ptr<Domain>> Domain::create(ibv_context* device, uint64_t job, Allowance* allowance) {
+absl::StatusOr<std::shared_ptr<Domain>> Domain::create(ibv_context* device, uint64_t job, Ledger* ledger) {
   ProtectionDomain protection(ibv_alloc_pd(device));
   if (protection == nullptr) return verbs_error(errno, "can't make a protection domain");
-  return std::shared_ptr<Domain>(new Domain(job, new_owner(), allowance, std::move(protection)));
+  return std::shared_ptr<Domain>(new Domain(job, new_owner(), ledger, std::move(protection)));
 }
 
 Domain::~Domain() {
@@ -48,15 +48,15 @@ Domain::~Domain() {
 }
 
 absl::StatusOr<MemoryRegion> Domain::register_memory(MutableBytes memory, int access) {
-  if (allowance_->left == 0) return absl::ResourceExhaustedError("can't register memory: the test allows no more");
+  if (ledger_->registrations_left == 0) return absl::ResourceExhaustedError("can't register memory: the test allows no more");
   MemoryRegion region(ibv_reg_mr(protection_.get(), memory.data(), memory.size(), access));
   if (region == nullptr) {
     return verbs_error(errno, absl::StrCat("can't register ", memory.size(),
                                            " bytes of memory (see `ulimit -l`, which has to be unlimited or well above "
                                            "what is summed at a time)"));
   }
-  --allowance_->left;
-  ++registrations_;
+  --ledger_->registrations_left;
+  ++ledger_->counters.registrations;
   return region;
 }
 
@@ -92,7 +92,7 @@ absl::StatusOr<Buffer> Domain::stage(size_t bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory could be registered for a payload of ", bytes, " bytes; see `ulimit -l`"));
   }
-  ++copies_;
+  ++ledger_->counters.copies;
   return buffer;
 }
 

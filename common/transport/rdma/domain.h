@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
 #include "common/transport/rdma/verbs.h"
+#include "common/transport/transport.h"
 
 namespace gleaner::transport::rdma {
 
@@ -43,12 +44,13 @@ class Region : public Attachment {
 
 class Domain {
  public:
-  // Registrations that may still succeed; for tests.
-  struct Allowance {
-    size_t left = SIZE_MAX;
+  // What all of a transport's have in common.
+  struct Ledger {
+    size_t registrations_left = SIZE_MAX;  // that may still succeed; for tests
+    AdapterCounters counters;
   };
 
-  static absl::StatusOr<std::shared_ptr<Domain>> create(ibv_context* device, uint64_t job, Allowance* allowance);
+  static absl::StatusOr<std::shared_ptr<Domain>> create(ibv_context* device, uint64_t job, Ledger* ledger);
   ~Domain();
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
@@ -65,23 +67,18 @@ class Domain {
   // Plain memory of our own. ResourceExhausted names the limit.
   absl::StatusOr<MemoryRegion> register_memory(MutableBytes memory, int access);
 
-  uint64_t registrations() const { return registrations_; }  // made so far
-  uint64_t copies() const { return copies_; }                // payloads that stage() was needed for
-
  private:
   friend class Region;
-  Domain(uint64_t job, uint64_t owner, Allowance* allowance, ProtectionDomain protection);
+  Domain(uint64_t job, uint64_t owner, Ledger* ledger, ProtectionDomain protection);
   uint32_t take_index();
 
   const uint64_t job_;
   const uint64_t owner_;  // of attachments
-  Allowance* const allowance_;
+  Ledger* const ledger_;
   const ProtectionDomain protection_;
   std::vector<Region*> regions_;  // by index; null: free
   std::vector<uint32_t> free_;
   uint64_t next_number_ = 1;
-  uint64_t registrations_ = 0;
-  uint64_t copies_ = 0;
   BufferPool staging_;
 };
 

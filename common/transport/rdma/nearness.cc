@@ -7,8 +7,11 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <regex>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -77,6 +80,31 @@ double Nodes::cost(int from, int to) const {
   const size_t here = place(from);
   if (there >= row->second.size() || here >= row->second.size() || row->second[here] <= 0) return 1;
   return static_cast<double>(row->second[there]) / row->second[here];
+}
+
+absl::StatusOr<int> node_of(absl::string_view what, const std::string& root) {
+  namespace fs = std::filesystem;
+  const fs::path system = fs::path(root) / "sys";
+  std::error_code ignored;
+  int node = 0;
+  if (absl::SimpleAtoi(what, &node)) {
+    if (fs::exists(system / absl::StrCat("devices/system/node/node", node), ignored)) return node;
+    return absl::NotFoundError(absl::StrCat("this machine has no NUMA node ", node, "; see `lscpu`"));
+  }
+  static const std::regex address("([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\\.[0-7]");
+  std::string device = absl::AsciiStrToLower(what);
+  if (!std::regex_match(device, address)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", what, "': expected the number of a NUMA node, or a PCI address such as 0000:3b:00.0"));
+  }
+  if (std::count(device.begin(), device.end(), ':') == 1) device = absl::StrCat("0000:", device);
+  // As the kernel writes it: a GPU's own tools put eight digits before the first colon.
+  while (device.find(':') > 4 && device.front() == '0') device.erase(0, 1);
+  const fs::path folder = system / "bus/pci/devices" / device;
+  if (!fs::exists(folder, ignored)) {
+    return absl::NotFoundError(absl::StrCat("this machine has no PCI device ", device, "; see `lspci -D`"));
+  }
+  return absl::SimpleAtoi(absl::StripAsciiWhitespace(text_of(folder / "numa_node")), &node) ? std::max(node, -1) : -1;
 }
 
 std::vector<int> own_cores() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace gleaner::transport::rdma {
@@ -28,6 +29,11 @@ struct Nodes {
   // 1: within one node, or not known; 2: twice as much.
   double cost(int from, int to) const;
 };
+
+// The NUMA node that is meant by its number, or by the PCI address of a device of it, such as a GPU ("0000:3b:00.0", and
+// "3b:00.0" for short); -1 where the machine does not tell, as one with a single node does. NotFound: there is no such
+// node or device; InvalidArgument: neither.
+absl::StatusOr<int> node_of(absl::string_view what, const std::string& root = "/");
 
 // The cores that this process may run on.
 std::vector<int> own_cores();

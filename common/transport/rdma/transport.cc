@@ -56,7 +56,7 @@ Transport::Transport(const Env& env, const Options& options, Handler* handler, c
       options_(options),
       jobs_(jobs),
       ports_(std::move(ports)),
-      allowance_{options.registrations_allowed},
+      ledger_{.registrations_left = options.registrations_allowed, .counters = {}},
       events_(std::move(events)),
       lane_listeners_(ports_.size()) {
   const Nodes nodes = Nodes::read();
@@ -78,6 +78,7 @@ Transport::~Transport() {
 
 absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, const Options& options, Handler* handler,
                                                              const wire::JobSecrets* jobs) {
+  GLN_RETURN_IF_ERROR(prepare_for_fork());
   GLN_ASSIGN_OR_RETURN(std::vector<Port> ports, usable_ports(options.devices));
   EventChannel events(rdma_create_event_channel());
   if (events == nullptr) {
@@ -216,7 +217,7 @@ absl::StatusOr<Adapter*> Transport::adapter_of(ibv_context* device) {
   for (const auto& adapter : adapters_) {
     if (adapter->device() == device && !adapter->is_gone()) return adapter.get();
   }
-  GLN_ASSIGN_OR_RETURN(std::unique_ptr<Adapter> adapter, Adapter::create(this, device, &allowance_));
+  GLN_ASSIGN_OR_RETURN(std::unique_ptr<Adapter> adapter, Adapter::create(this, device, &ledger_));
   adapters_.push_back(std::move(adapter));
   return adapters_.back().get();
 }
@@ -404,12 +405,6 @@ void Transport::drain() {
     bury_lingering();
   }
   lingering_.clear();
-}
-
-Counters Transport::counters() const {
-  Counters sum{.lanes = lanes_made_};
-  for (const auto& adapter : adapters_) adapter->add_to(sum.registrations, sum.copies);
-  return sum;
 }
 
 }  // namespace gleaner::transport::rdma

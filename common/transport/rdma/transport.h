@@ -33,12 +33,6 @@ struct Options {
 };
 
 // What its connections did so far.
-struct Counters {
-  uint64_t registrations = 0;  // of memory, as the adapters count it
-  uint64_t copies = 0;         // payloads that had to be copied, since their memory could not be registered
-  uint64_t lanes = 0;          // that connections have got
-};
-
 class Transport : public remote::Transport {
  public:
   // `handler` and `jobs` outlive it. `jobs` is asked at each handshake. Errors are usable_ports()'s: there is no
@@ -56,7 +50,7 @@ class Transport : public remote::Transport {
   void wait(absl::Duration timeout) override { wait_for_events(before_wait(timeout)); }
 
   const std::vector<Port>& ports() const { return ports_; }
-  Counters counters() const;
+  AdapterCounters adapter_counters() const override { return ledger_.counters; }
 
   // What follows is for connections and adapters.
   const Options& rdma_options() const { return options_; }
@@ -75,7 +69,7 @@ class Transport : public remote::Transport {
   uint32_t greeted_ports() const { return static_cast<uint32_t>(ports_.size()); }
   // Where this port takes requests of lanes; 0: it can't.
   uint16_t listen_for_lanes(size_t port);
-  void note_lane() { ++lanes_made_; }  // has come up
+  void note_lane() { ++ledger_.counters.lanes; }  // has come up
   // For a while this peer is not to be reached from there, if there is another way.
   void avoid(int port, const std::string& peer);
   bool is_avoided(int port, const std::string& peer) const;
@@ -133,7 +127,7 @@ class Transport : public remote::Transport {
     absl::Duration until;
   };
   std::vector<Avoided> avoided_;
-  Domain::Allowance allowance_;
+  Domain::Ledger ledger_;
   EventChannel events_;  // outlives all that it tells of
   Events on_events_{this};
   std::vector<std::unique_ptr<Adapter>> adapters_;
@@ -142,7 +136,6 @@ class Transport : public remote::Transport {
   std::vector<Lingering> lingering_;
   std::vector<Link*> awake_;
   std::vector<Connection*> failed_;
-  uint64_t lanes_made_ = 0;
   absl::Duration last_came_;
 };
 

@@ -23,6 +23,11 @@ absl::Status modify(ibv_qp* pair, ibv_qp_attr* attributes, int mask, const char*
 
 }  // namespace
 
+absl::Status prepare_for_fork() {
+  static const int error = ibv_fork_init();
+  return error == 0 ? absl::OkStatus() : verbs_error(error, "memory can't be kept out of processes that are forked");
+}
+
 absl::Status verbs_error(int error, absl::string_view what) {
   const std::string message = absl::StrCat(what, ": ", std::strerror(error));
   if (error == ENOMEM || error == ENOSPC || error == EMFILE || error == EAGAIN) {

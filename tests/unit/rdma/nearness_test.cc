@@ -46,6 +46,27 @@ TEST_F(NodesTest, CoresHaveNodes) {
   EXPECT_THAT(Nodes::read("/nowhere").with({0}), IsEmpty());
 }
 
+TEST_F(NodesTest, AGpuIsOfItsNode) {
+  const auto device = [&](const std::string& address, const std::string& node) {
+    const auto folder = root_ / "sys/bus/pci/devices" / address;
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "numa_node") << node << "\n";
+  };
+  device("0000:3b:00.0", "2");
+  device("0001:af:00.1", "-1");
+  const auto node = [&](const std::string& what) { return node_of(what, root_.string()); };
+  EXPECT_EQ(node("3").value(), 3);
+  EXPECT_EQ(node("0000:3b:00.0").value(), 2);
+  EXPECT_EQ(node("3B:00.0").value(), 2);
+  EXPECT_EQ(node("00000000:3B:00.0").value(), 2) << "as nvidia-smi writes it";
+  EXPECT_EQ(node("00000001:AF:00.1").value(), -1) << "the machine does not tell";
+  EXPECT_EQ(node("4").status().message(), "this machine has no NUMA node 4; see `lscpu`");
+  EXPECT_TRUE(absl::IsNotFound(node("-1").status()));
+  EXPECT_EQ(node("0000:3c:00.0").status().message(), "this machine has no PCI device 0000:3c:00.0; see `lspci -D`");
+  EXPECT_TRUE(absl::IsInvalidArgument(node("cuda:0").status())) << node("cuda:0").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(node("../3b:00.0").status()));
+}
+
 TEST_F(NodesTest, CostsAreThoseOfTheKernelsTable) {
   EXPECT_EQ(nodes().cost(1, 1), 1);
   EXPECT_EQ(nodes().cost(0, 1), 1.2);

@@ -18,7 +18,7 @@ class ConfigTest : public testing::Test {
   ConfigTest() {
     for (const char* name : {"GLEANER_LOCAL_RANK", "GLEANER_LOCAL_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
                              "GLEANER_CA_FILE", "GLEANER_PLAN_TIMEOUT", "GLEANER_OPEN_TIMEOUT", "GLEANER_TRANSPORTS",
-                             "GLEANER_SHM_DIR", "GLEANER_RDMA_DEVICE", "GLEANER_RDMA_POLL"}) {
+                             "GLEANER_SHM_DIR", "GLEANER_RDMA_DEVICE", "GLEANER_RDMA_NEAR", "GLEANER_RDMA_POLL"}) {
       ::unsetenv(name);
     }
     std::ofstream(scratch_ / "token") << "secret\n";
@@ -58,9 +58,11 @@ TEST_F(ConfigTest, ReadsTransports) {
   ::setenv("GLEANER_TRANSPORTS", "rdma,tcp", 1);
   ::setenv("GLEANER_SHM_DIR", "/run/gleaner", 1);
   ::setenv("GLEANER_RDMA_DEVICE", "mlx5_0:1", 1);
+  ::setenv("GLEANER_RDMA_NEAR", "0000:3b:00.0", 1);
   EXPECT_THAT(read()->transports.preferences.kinds, testing::ElementsAre(Kind::kRdma, Kind::kTcp));
   EXPECT_EQ(read()->transports.shm_directory, "/run/gleaner");
   EXPECT_EQ(read()->transports.rdma_device, "mlx5_0:1");
+  EXPECT_EQ(read()->transports.rdma_near, "0000:3b:00.0");
   EXPECT_EQ(read()->transports.rdma_poll, absl::ZeroDuration());
   ::setenv("GLEANER_RDMA_POLL", "0.002", 1);
   EXPECT_EQ(read()->transports.rdma_poll, absl::Milliseconds(2));

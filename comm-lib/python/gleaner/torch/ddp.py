@@ -16,6 +16,7 @@ import torch.distributed
 from gleaner import exchange, process
 from gleaner.completions import Completions
 from gleaner.errors import GleanerError
+from gleaner.lasting import LastingInputs
 from gleaner.torch.tensors import TORCH
 
 
@@ -37,6 +38,7 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
     session = process.current()
     buffer = bucket.buffer()
     name = f"{(state or _DEFAULT).name}.{bucket.index()}.{buffer.numel()}"
+    session.attached(LastingInputs).look(name, TORCH, buffer)
     outcome: torch.futures.Future[tuple[Optional[torch.Tensor], Optional[GleanerError]]] = torch.futures.Future()
     average = outcome.then(_tensor_or_raise)  # DDP sees errors only if they were raised in a callback
     session.attached(Completions).on_done(

@@ -12,6 +12,7 @@ import torch
 
 from gleaner import exchange
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
+from gleaner.lasting import LastingInputs
 from gleaner.session import Session
 from gleaner.torch.tensors import TORCH
 
@@ -149,6 +150,7 @@ class Gradients:
             parameter.grad = parameter.grad.clone()
         address = parameter.grad.data_ptr()
         self._addresses.add(address)
+        self._session.attached(LastingInputs).look(self._tensor_name(parameter), TORCH, parameter.grad)
         handle = exchange.push_pull_async(
             self._session,
             TORCH,

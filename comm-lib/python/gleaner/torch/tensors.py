@@ -39,6 +39,9 @@ class TorchTensors:
     def empty_like(self, tensor: torch.Tensor) -> torch.Tensor:
         return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
+    def hold(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach()  # tensor.data may come to be another's
+
     def address(self, tensor: torch.Tensor) -> int:
         return tensor.data_ptr()
 
