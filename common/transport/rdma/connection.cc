@@ -241,6 +241,8 @@ bool Connection::uses(const Adapter& adapter) const {
 
 int Connection::own_port() const { return transport_->port_of(id_.get()); }
 
+absl::Duration Connection::now() const { return transport_->now(); }
+
 void Connection::read() { take(); }
 
 void Connection::on_proven() {

@@ -77,6 +77,7 @@ class Connection : public remote::Connection, public IdUser, private Receiver::U
   void on_proven() override;
   absl::StatusOr<Buffer> place_payload(const wire::Header& header) override { return place(header); }
   void hand_on(const wire::Header& header, Buffer payload) override { handle(header, std::move(payload)); }
+  absl::Duration now() const override;
   absl::Status on_lane_item(const PacketReader::Item& item) override { return lane_maker_.on_item(item); }
 
   absl::Status make_link(uint64_t job, bool is_known);

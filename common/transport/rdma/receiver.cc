@@ -204,7 +204,7 @@ absl::Status Receiver::on_whole(uint16_t lane, uint16_t number, size_t bytes) {
   }
   arrival.complete = true;
   granted_bytes_ -= bytes;
-  stripe_.done(lane, bytes);
+  if (user_ != nullptr) stripe_.done(lane, bytes, user_->now());
   GLN_RETURN_IF_ERROR(hand_on_ready());
   return grant_more();
 }

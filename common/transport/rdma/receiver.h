@@ -29,6 +29,7 @@ class Receiver {
     virtual ~User() = default;
     virtual absl::StatusOr<Buffer> place_payload(const wire::Header& header) = 0;
     virtual void hand_on(const wire::Header& header, Buffer payload) = 0;
+    virtual absl::Duration now() const = 0;
     // Something was told about lanes.
     virtual absl::Status on_lane_item(const PacketReader::Item& item) = 0;
   };

@@ -13,7 +13,7 @@ import subprocess
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Optional
 
 from .folders import OwnedFolder
 from .processes import Child, LabError, output_of
@@ -168,6 +168,19 @@ def _remove_unused(parent: Path, current: Path) -> None:
         os.close(lock)
 
 
+def _begin(half: Path, earlier: Optional[Path]) -> None:
+    """An empty template, or one with all that an earlier one has."""
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir()
+    if earlier is None:
+        return
+    output_of("cp", "-al", str(earlier / "root"), str(half / "root"))
+    for database in (half / "root").rglob("*.db"):
+        content = database.read_bytes()
+        database.unlink()
+        database.write_bytes(content)
+
+
 def provide_template(parent: Path, images: Images) -> tuple[Path, int]:
     """The template with these images, and a file that is to stay open while it is used.
 
@@ -183,16 +196,16 @@ def provide_template(parent: Path, images: Images) -> tuple[Path, int]:
         template = parent / f"template-{key}"
         if not template.is_dir():
             half = parent / "half-template"
-            shutil.rmtree(half, ignore_errors=True)
-            half.mkdir()
             earlier = sorted(parent.glob("template-*"), key=lambda path: path.stat().st_mtime)
-            if earlier:
-                output_of("cp", "-al", str(earlier[-1] / "root"), str(half / "root"))
-                for database in (half / "root").rglob("*.db"):
-                    content = database.read_bytes()
-                    database.unlink()
-                    database.write_bytes(content)
-            _import(half, images)
+            try:
+                _begin(half, earlier[-1] if earlier else None)
+                _import(half, images)
+            except LabError:
+                if not earlier:
+                    raise
+                # containerd may collect what it takes for garbage of the earlier images while it builds on it.
+                _begin(half, None)
+                _import(half, images)
             half.rename(template)
         used = _use(template)
         _remove_unused(parent, template)

@@ -27,7 +27,7 @@ TEST(Stripe, GoesWhereItIsThereFirst) {
   EXPECT_EQ(stripe.choose(60), 1u) << "as soon by either, so by the first";
   stripe.started(1, 60);
   EXPECT_EQ(stripe.choose(60), 3u);
-  stripe.done(3, 60);
+  stripe.done(3, 60, absl::ZeroDuration());
   EXPECT_EQ(stripe.choose(1), 3u);
 }
 
@@ -35,52 +35,125 @@ TEST(Stripe, TheConnectionsOwnLinkCarriesNoneWhereThereAreLanes) {
   Stripe stripe;
   stripe.started(0, 10);  // before
   stripe.open(1, 1);
-  stripe.done(0, 10);
+  stripe.done(0, 10, absl::ZeroDuration());
   stripe.started(1, 1'000'000);
   EXPECT_EQ(stripe.choose(10), 1u);
 }
 
-// Bytes by each of two paths after a long time, with as many on the way as are let through, each path handing over its
-// payloads in order and at its rate.
-std::array<double, 2> run(std::array<uint64_t, 2> said, std::array<double, 2> real, double most) {
-  Stripe stripe;
-  for (size_t i = 0; i < 2; ++i) stripe.open(i + 1, said[i]);
-  std::mt19937 random(5);
-  std::array<std::deque<uint64_t>, 2> waiting;
-  std::array<double, 2> free_at{};  // when each has handed over all but what it is about to begin
-  std::array<double, 2> sent{};
-  double on_the_way = 0;
-  for (int i = 0; i < 20'000; ++i) {
-    const uint64_t bytes = 500 + random() % 1000;
-    while (on_the_way + static_cast<double>(bytes) > most) {
-      const auto finish = [&](size_t path) {
-        return waiting[path].empty() ? 1e300 : free_at[path] + static_cast<double>(waiting[path].front()) / real[path];
-      };
-      const size_t next = finish(0) <= finish(1) ? 0 : 1;
-      const uint64_t done = waiting[next].front();
-      free_at[next] = finish(next);
-      waiting[next].pop_front();
-      stripe.done(next + 1, done);
-      sent[next] += static_cast<double>(done);
-      on_the_way -= static_cast<double>(done);
-    }
-    const size_t path = stripe.choose(bytes) - 1;
-    stripe.started(path + 1, bytes);
-    waiting[path].push_back(bytes);
-    if (waiting[path].size() == 1) free_at[path] = std::max(free_at[path], std::min(free_at[0], free_at[1]));
-    on_the_way += static_cast<double>(bytes);
+// Two paths that hand over their payloads in order, each at its own rate in bytes per second.
+class Wires {
+ public:
+  Wires(std::array<uint64_t, 2> said, std::array<double, 2> real) : real_(real) {
+    for (size_t i = 0; i < 2; ++i) stripe_.open(i + 1, said[i]);
   }
-  return sent;
-}
+
+  // As many payloads as may be on the way until the first of them is there: so many are to be kept in order.
+  double seconds_for(size_t payloads, uint64_t bytes, size_t window) {
+    std::deque<bool> there;  // from the first that is not, on
+    size_t begun = 0;
+    const double begin = now_;
+    while (begun < payloads || !there.empty()) {
+      while (begun < payloads && there.size() < window) {
+        send(bytes, base_ + there.size());
+        there.push_back(false);
+        ++begun;
+      }
+      there[receive() - base_] = true;
+      while (!there.empty() && there.front()) {
+        there.pop_front();
+        ++base_;
+      }
+    }
+    return now_ - begin;
+  }
+
+  // As many bytes as are let through, in any order.
+  void keep_busy(size_t payloads, double most) {
+    std::mt19937 random(5);
+    for (size_t i = 0; i < payloads; ++i) {
+      const uint64_t bytes = 500 + random() % 1000;
+      while (on_the_way_ + static_cast<double>(bytes) > most) receive();
+      send(bytes, i);
+    }
+  }
+
+  void pause(double seconds) { now_ += seconds; }
+  void become(size_t wire, double real) { real_[wire] = real; }
+  double ratio() const { return sent_[1] / sent_[0]; }
+
+ private:
+  struct Payload {
+    uint64_t bytes;
+    size_t number;
+    double at;  // when it is there
+  };
+  void send(uint64_t bytes, size_t number) {
+    const size_t path = stripe_.choose(bytes) - 1;
+    stripe_.started(path + 1, bytes);
+    free_at_[path] = std::max(free_at_[path], now_) + static_cast<double>(bytes) / real_[path];
+    waiting_[path].push_back({bytes, number, free_at_[path]});
+    on_the_way_ += static_cast<double>(bytes);
+  }
+  size_t receive() {
+    const auto at = [&](size_t path) { return waiting_[path].empty() ? 1e300 : waiting_[path].front().at; };
+    const size_t path = at(0) <= at(1) ? 0 : 1;
+    const Payload payload = waiting_[path].front();
+    waiting_[path].pop_front();
+    now_ = payload.at;
+    stripe_.done(path + 1, payload.bytes, absl::Seconds(now_));
+    sent_[path] += static_cast<double>(payload.bytes);
+    on_the_way_ -= static_cast<double>(payload.bytes);
+    return payload.number;
+  }
+
+  Stripe stripe_;
+  std::array<double, 2> real_;
+  std::array<std::deque<Payload>, 2> waiting_;
+  std::array<double, 2> free_at_{};
+  std::array<double, 2> sent_{};
+  double on_the_way_ = 0;
+  double now_ = 0;
+  size_t base_ = 0;
+};
 
 TEST(Stripe, SharesByBandwidth) {
-  const auto sent = run({100, 300}, {100, 300}, 20'000);
-  EXPECT_NEAR(sent[1] / sent[0], 3, 0.15);
+  Wires wires({100, 300}, {100, 300});
+  wires.keep_busy(20'000, 20'000);
+  EXPECT_NEAR(wires.ratio(), 3, 0.15);
 }
 
 TEST(Stripe, FollowsWhatPathsReallyHave) {
-  const auto sent = run({100, 100}, {100, 300}, 20'000);
-  EXPECT_NEAR(sent[1] / sent[0], 3, 0.3);
+  Wires wires({100, 100}, {100, 300});
+  wires.keep_busy(20'000, 20'000);
+  EXPECT_NEAR(wires.ratio(), 3, 0.3);
+}
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// With few on the way that are wanted in order, one that takes long by a slow path holds up all that came after it.
+TEST(Stripe, FewPayloadsInOrderDoNotWaitForTheSlowPath) {
+  for (const std::array<double, 2> real : {std::array{10e6, 30e6}, std::array{30e6, 10e6}, std::array{20e6, 20e6}}) {
+    Wires wires({100'000'000'000, 100'000'000'000}, real);
+    (void)wires.seconds_for(20, kMiB, 8);
+    EXPECT_LT(wires.seconds_for(400, kMiB, 8), 1.1 * 400 * kMiB / 40e6) << real[0] << " and " << real[1];
+  }
+}
+
+TEST(Stripe, APathThatGetsFasterIsFoundOut) {
+  Wires wires({100, 100}, {1e6, 30e6});
+  (void)wires.seconds_for(100, kMiB, 8);
+  wires.become(0, 30e6);
+  (void)wires.seconds_for(300, kMiB, 8);
+  EXPECT_LT(wires.seconds_for(400, kMiB, 8), 1.1 * 400 * kMiB / 60e6);
+}
+
+TEST(Stripe, WhatIsSaidCountsAgainAfterAWhile) {
+  Wires wires({300, 100}, {1e6, 30e6});
+  (void)wires.seconds_for(100, kMiB, 8);
+  wires.pause(60);
+  const double before = wires.ratio();
+  (void)wires.seconds_for(2, 1000, 1);
+  EXPECT_LT(wires.ratio(), before) << "by the one that is said to be faster";
 }
 
 }  // namespace
