@@ -10,25 +10,20 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
-#include "common/base/env.h"
 #include "common/transport/shm/transport.h"
 #include "common/transport/tcp/transport.h"
+#include "tests/bench/stream.h"
 
 namespace gleaner::transport {
 namespace {
 
-constexpr uint64_t kJob = 7;
 constexpr size_t kFrame = 1 << 20;
 constexpr size_t kBytesPerRound = size_t{64} << 20;
 constexpr int kRounds = 41;
-
-struct OneJob : wire::JobSecrets {
-  wire::Secret secret{1};
-  const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
-};
 
 using Buffers = std::vector<Buffer>;
 
@@ -41,52 +36,29 @@ Buffers take(BufferPool& pool, size_t bytes) {
   return buffers;
 }
 
-// Puts payloads into a set of buffers in turn; sends frames back when asked to.
-struct End : Handler {
-  void on_connected(Connection& connection) override { up = &connection; }
+// Puts payloads into a set of buffers in turn.
+class PlacingEnd : public CountingEnd {
+ public:
   absl::StatusOr<Buffer> on_header(Connection&, const wire::Header& header) override {
     if (header.payload_bytes != kFrame) return pool.take(header.payload_bytes);
     return set[next++ % set.size()];
   }
-  void on_frame(Connection& connection, const wire::Header& header, Buffer payload) override {
-    if (echo) connection.send(header, std::move(payload));
-    frames.fetch_add(1, std::memory_order_release);
-  }
-  void on_closed(Connection&, const absl::Status&) override { up = nullptr; }
-
-  BufferPool pool;
   Buffers set;
   size_t next = 0;
-  std::atomic<bool> echo{false};
-  Connection* up = nullptr;
-  std::atomic<uint64_t> frames{0};
 };
 
-// A client on the caller's thread, a server on its own.
 class Pair {
  public:
   template <typename Make>
   Pair(const Address& address, size_t set, const Make& make) {
     server_.set = take(server_.pool, set);
-    receiver_ = make(system_.env(), &server_, &job_);
-    sender_ = make(system_.env(), &client_, &job_);
-    const Address at = receiver_->listen(address).value();
-    thread_ = std::thread([this] {
-      while (!stop_) receiver_->poll(absl::Milliseconds(100));
-    });
-    (void)sender_->connect(at, {.job = kJob, .member = 1, .secret = job_.secret}).value();
-    while (client_.up == nullptr) sender_->poll(absl::Milliseconds(10));
-  }
-  ~Pair() {
-    stop_ = true;
-    receiver_->wake();
-    thread_.join();
+    stream_.emplace(address, &client_, &server_, make, make);
   }
 
   void send_all(const Buffers& buffers, size_t count) {
     const uint64_t before = server_.frames.load();
-    for (size_t i = 0; i < count; ++i) client_.up->send(push(), buffers[i % buffers.size()]);
-    while (client_.up->queued_bytes() > 0) sender_->poll(absl::Milliseconds(100));
+    for (size_t i = 0; i < count; ++i) client_.up->send(push_header(), buffers[i % buffers.size()]);
+    while (client_.up->queued_bytes() > 0) stream_->client().poll(absl::Milliseconds(100));
     while (server_.frames.load(std::memory_order_acquire) < before + count) {
     }
   }
@@ -94,28 +66,16 @@ class Pair {
     server_.echo = true;
     for (int i = 0; i < count; ++i) {
       const uint64_t before = client_.frames.load();
-      client_.up->send(push(), payload);
-      while (client_.frames.load() == before) sender_->poll(absl::Milliseconds(100));
+      client_.up->send(push_header(), payload);
+      while (client_.frames.load() == before) stream_->client().poll(absl::Milliseconds(100));
     }
     server_.echo = false;
   }
 
  private:
-  static wire::Header push() {
-    wire::Header header;
-    header.type = wire::FrameType::kPush;
-    header.job = kJob;
-    return header;
-  }
-
-  SystemEnv system_{LogOptions{"bench", LogLevel::kOff}};
-  OneJob job_;
-  End client_;
-  End server_;
-  std::unique_ptr<Transport> sender_;
-  std::unique_ptr<Transport> receiver_;
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
+  PlacingEnd client_;
+  PlacingEnd server_;
+  std::optional<Stream> stream_;
 };
 
 // The same through a bare ring between two threads that only copy and spin: what this machine's processors allow. Not

@@ -11,93 +11,32 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/env.h"
 #include "common/transport/tcp/transport.h"
+#include "tests/bench/stream.h"
 
 namespace gleaner::transport {
 namespace {
 
-constexpr uint64_t kJob = 7;
 constexpr size_t kWindowBytes = 8 << 20;  // queued at most
 
-struct OneJob : wire::JobSecrets {
-  wire::Secret secret{1};
-  const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
-};
-
-// Counts what comes; sends it back when asked to.
-struct End : Handler {
-  void on_connected(Connection& connection) override { up = &connection; }
-  absl::StatusOr<Buffer> on_header(Connection&, const wire::Header& header) override {
-    return pool.take(header.payload_bytes);
-  }
-  void on_frame(Connection& connection, const wire::Header& header, Buffer payload) override {
-    ++frames;
-    if (echo) connection.send(header, std::move(payload));
-  }
-  void on_closed(Connection&, const absl::Status&) override { up = nullptr; }
-
-  BufferPool pool;
-  bool echo = false;
-  Connection* up = nullptr;
-  std::atomic<uint64_t> frames{0};
-};
-
-// A client on the benchmark's thread, a server on its own.
-class Pair {
- public:
-  explicit Pair(bool echo) {
-    server_.echo = echo;
-    receiver_ = tcp::Transport::create(system_.env(), {}, &server_, &job_).value();
-    sender_ = tcp::Transport::create(system_.env(), {}, &client_, &job_).value();
-    const Address address = receiver_->listen({"127.0.0.1", 0}).value();
-    thread_ = std::thread([this] {
-      while (!stop_) receiver_->poll(absl::Milliseconds(100));
-    });
-    (void)sender_->connect(address, {.job = kJob, .member = 1, .secret = job_.secret}).value();
-    while (client_.up == nullptr) sender_->poll(absl::Milliseconds(10));
-  }
-  ~Pair() {
-    stop_ = true;
-    receiver_->wake();
-    thread_.join();
-  }
-  Transport& sender() { return *sender_; }
-  Connection& connection() { return *client_.up; }
-  End& client() { return client_; }
-  End& server() { return server_; }
-
- private:
-  SystemEnv system_{LogOptions{"bench", LogLevel::kOff}};
-  OneJob job_;
-  End client_;
-  End server_;
-  std::unique_ptr<tcp::Transport> sender_;
-  std::unique_ptr<tcp::Transport> receiver_;
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
-};
-
-wire::Header push() {
-  wire::Header header;
-  header.type = wire::FrameType::kPush;
-  header.job = kJob;
-  return header;
+std::unique_ptr<Transport> make(const Env& env, Handler* handler, const wire::JobSecrets* jobs) {
+  return tcp::Transport::create(env, {}, handler, jobs).value();
 }
 
 void frames(benchmark::State& state) {
-  Pair pair(false);
+  CountingEnd client, server;
+  Stream stream({"127.0.0.1", 0}, &client, &server, make, make);
   const auto size = static_cast<size_t>(state.range(0));
-  Buffer payload = pair.client().pool.take(size);
+  Buffer payload = client.pool.take(size);
   uint64_t sent = 0;
   for (auto _ : state) {
     const auto batch = std::max<uint64_t>(1, (4 << 20) / (size + wire::kHeaderBytes));
-    for (uint64_t i = 0; i < batch; ++i) pair.connection().send(push(), payload);
+    for (uint64_t i = 0; i < batch; ++i) client.up->send(push_header(), payload);
     sent += batch;
-    pair.sender().poll(absl::ZeroDuration());
-    while (pair.connection().queued_bytes() > kWindowBytes) pair.sender().poll(absl::Milliseconds(100));
+    stream.client().poll(absl::ZeroDuration());
+    while (client.up->queued_bytes() > kWindowBytes) stream.client().poll(absl::Milliseconds(100));
   }
-  while (pair.server().frames < sent) pair.sender().poll(absl::Milliseconds(1));
+  while (server.frames < sent) stream.client().poll(absl::Milliseconds(1));
   state.SetItemsProcessed(static_cast<int64_t>(sent));
   state.SetBytesProcessed(static_cast<int64_t>(sent * size));
 }
@@ -113,12 +52,14 @@ BENCHMARK(frames)
     ->UseRealTime();
 
 void frames_ping_pong(benchmark::State& state) {
-  Pair pair(true);
-  Buffer payload = pair.client().pool.take(static_cast<size_t>(state.range(0)));
+  CountingEnd client, server;
+  server.echo = true;
+  Stream stream({"127.0.0.1", 0}, &client, &server, make, make);
+  Buffer payload = client.pool.take(static_cast<size_t>(state.range(0)));
   for (auto _ : state) {
-    const uint64_t before = pair.client().frames;
-    pair.connection().send(push(), payload);
-    while (pair.client().frames == before) pair.sender().poll(absl::Milliseconds(100));
+    const uint64_t before = client.frames;
+    client.up->send(push_header(), payload);
+    while (client.frames == before) stream.client().poll(absl::Milliseconds(100));
   }
 }
 BENCHMARK(frames_ping_pong)

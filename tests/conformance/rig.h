@@ -10,16 +10,9 @@
 
 #include "common/base/env.h"
 #include "common/transport/transport.h"
+#include "tests/conformance/one_job.h"
 
 namespace gleaner::transport {
-
-inline constexpr uint64_t kJob = 7;
-
-// A job whose secret both ends know, unless a test changes it.
-struct OneJob : wire::JobSecrets {
-  wire::Secret secret{1, 2, 3};
-  const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
-};
 
 struct Received {
   wire::Header header;

@@ -244,8 +244,8 @@ TEST_F(RdmaFault, NothingOfTheAdapterIsLeftBehind) {
   EXPECT_EQ(resources(), before);
 }
 
-// As PyTorch's DataLoader does while gradients are registered. Pages that both processes have are copied when one of them
-// writes: the adapter has to read what the parent wrote.
+// As PyTorch's DataLoader does while gradients are registered. Pages that both processes have are copied when one of
+// them writes: the adapter has to read what the parent wrote.
 TEST_F(RdmaFault, WhatIsWrittenAfterAForkIsWhatIsSent) {
   std::vector<std::byte> memory(kBytes, std::byte{1});
   const Buffer lasting = Buffer::borrow_lasting(memory);

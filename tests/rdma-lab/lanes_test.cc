@@ -46,7 +46,8 @@ class RdmaLanes : public ::testing::Test {
     transport::Connection* const client = pair.connected();
     if (client == nullptr) return nullptr;
     const bool made = pair.poll_until([&] {
-      return pair.server->adapter_counters().lanes == before + lanes && pair.client->adapter_counters().lanes == ours + lanes;
+      return pair.server->adapter_counters().lanes == before + lanes &&
+             pair.client->adapter_counters().lanes == ours + lanes;
     });
     return made ? client : nullptr;
   }

@@ -65,12 +65,6 @@ struct Pair {
   Address address;
 };
 
-inline wire::Header push(uint64_t step) {
-  wire::Header header;
-  header.type = wire::FrameType::kPush;
-  header.job = kJob;
-  header.step = step;
-  return header;
-}
+inline wire::Header push(uint64_t step) { return push_header(step); }
 
 }  // namespace gleaner::transport::rdma

@@ -13,17 +13,12 @@
 
 #include "common/base/env.h"
 #include "common/transport/rdma/transport.h"
+#include "tests/conformance/one_job.h"
 
 namespace gleaner::transport::rdma {
 namespace {
 
-constexpr uint64_t kJob = 7;
 constexpr size_t kBytes = 1 << 20;
-
-struct OneJob : wire::JobSecrets {
-  wire::Secret secret{1, 2, 3};
-  const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
-};
 
 struct End : Handler {
   void on_connected(transport::Connection& connection) override { up = &connection; }
@@ -56,11 +51,7 @@ int push(const Env& env, const Address& address) {
     while (end.up != nullptr && end.up->queued_bytes() < 8 * kBytes) {
       Buffer payload = end.pool.take(kBytes);
       std::fill(payload.bytes().begin(), payload.bytes().end(), std::byte{static_cast<uint8_t>(step)});
-      wire::Header header;
-      header.type = wire::FrameType::kPush;
-      header.job = kJob;
-      header.step = step++;
-      end.up->send(header, std::move(payload));
+      end.up->send(push_header(step++), std::move(payload));
     }
   }
   return 3;

@@ -58,7 +58,7 @@ def test_the_kernel_loads_what_is_asked_for() -> None:
 
 @pytest.mark.parametrize("end", ["echo b > /proc/sysrq-trigger; sleep 9", "echo c > /proc/sysrq-trigger; sleep 9"])
 def test_a_guest_that_does_not_report_is_no_success(end: str) -> None:
-    done = vm("sh", "-c", f"echo begun; {end}")
+    done = vm("sh", "-c", f"echo begun; sleep 1; {end}")  # time for the console
     assert done.returncode == 125, done.stdout + done.stderr
     assert "begun" in done.stdout
     assert "without having told" in done.stderr

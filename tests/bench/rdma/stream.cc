@@ -16,45 +16,23 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "common/base/env.h"
 #include "common/transport/rdma/transport.h"
 #include "common/transport/tcp/transport.h"
+#include "tests/bench/stream.h"
 
 namespace gleaner::transport {
 namespace {
 
-constexpr uint64_t kJob = 7;
 constexpr size_t kWindowBytes = 8 << 20;  // queued at most
 
-struct OneJob : wire::JobSecrets {
-  wire::Secret secret{1};
-  const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
-};
-
-struct End : Handler {
-  void on_connected(Connection& connection) override { up = &connection; }
+// Places payloads so many bytes from the page's begin.
+class ShiftingEnd : public CountingEnd {
+ public:
   absl::StatusOr<Buffer> on_header(Connection&, const wire::Header& header) override {
     if (shift == 0) return pool.take(header.payload_bytes);
     return pool.take(header.payload_bytes + shift).slice(shift, header.payload_bytes);
   }
-  void on_frame(Connection& connection, const wire::Header& header, Buffer payload) override {
-    if (echo) {
-      wire::Header back = header;
-      back.payload_crc = 0;
-      connection.send(back, std::move(payload));
-    }
-    ++frames;
-  }
-  void on_closed(Connection&, const absl::Status& status) override {
-    std::fprintf(stderr, "closed: %s\n", status.ToString().c_str());
-    std::exit(1);
-  }
-
-  BufferPool pool;
-  bool echo = false;
-  size_t shift = 0;  // of the payload from the page's begin
-  Connection* up = nullptr;
-  std::atomic<uint64_t> frames{0};
+  size_t shift = 0;
 };
 
 // Of all processors, since boot.
@@ -97,26 +75,21 @@ std::unique_ptr<Transport> make(const Env& env, const Wanted& wanted, const char
 }
 
 void run(const Wanted& wanted) {
-  const SystemEnv system(LogOptions{"stream", LogLevel::kWarning});
-  const Clock& clock = *system.env().clock;
   const bool echo = wanted.flags.contains("echo");
-  OneJob job;
-  End server_end, client_end;
+  ShiftingEnd server_end, client_end;
   server_end.echo = echo;
   if (wanted.flags.contains("unaligned")) server_end.shift = client_end.shift = 20;
-  const auto server = make(system.env(), wanted, "GLEANER_TEST_RDMA_DEVICE", &server_end, &job);
-  const auto client = make(system.env(), wanted, "GLEANER_TEST_RDMA_PEER_DEVICE", &client_end, &job);
-  const Address address = server->listen({wanted.host, 0}).value();
-  std::atomic<bool> stop{false};
-  std::thread thread([&] {
-    while (!stop) server->poll(absl::Milliseconds(100));
-  });
-  (void)client->connect(address, {.job = kJob, .member = 1, .secret = job.secret}).value();
-  while (client_end.up == nullptr) client->poll(absl::Milliseconds(10));
+  const auto maker = [&](const char* devices) {
+    return [&wanted, devices](const Env& env, Handler* handler, const wire::JobSecrets* jobs) {
+      return make(env, wanted, devices, handler, jobs);
+    };
+  };
+  Stream stream({wanted.host, 0}, &client_end, &server_end, maker("GLEANER_TEST_RDMA_PEER_DEVICE"),
+                maker("GLEANER_TEST_RDMA_DEVICE"));
+  Transport& client = stream.client();
+  const Clock& clock = stream.clock();
 
-  wire::Header header;
-  header.type = wire::FrameType::kPush;
-  header.job = kJob;
+  wire::Header header = push_header();
   header.payload_bytes = static_cast<uint32_t>(wanted.bytes);
   const size_t depth = echo ? 1 : std::max<size_t>(2, kWindowBytes / wanted.bytes);
   std::vector<Buffer> payloads;  // several, as a job has
@@ -133,7 +106,7 @@ void run(const Wanted& wanted) {
       while (sent - server_end.frames < depth) client_end.up->send(header, payloads[sent++ % payloads.size()]);
       const uint64_t arrived = client_end.frames;
       do {
-        client->poll(absl::Milliseconds(1));
+        client.poll(absl::Milliseconds(1));
       } while (echo && client_end.frames == arrived);
       if (echo) trips.push_back(absl::ToDoubleMicroseconds(clock.since_start() - left));
     }
@@ -159,9 +132,6 @@ void run(const Wanted& wanted) {
       "\"own_seconds\": %.2f, \"round_trip_us\": %.1f}\n",
       static_cast<unsigned long long>(frames), seconds,
       static_cast<double>(frames) * static_cast<double>(wanted.bytes) / seconds, machine, own, median);
-  stop = true;
-  server->wake();
-  thread.join();
   std::fflush(stdout);
   std::_Exit(0);  // what is still on the way does not matter
 }

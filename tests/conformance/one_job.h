@@ -1,0 +1,25 @@
+// The job that tests and benchmarks of transports are members of.
+#pragma once
+
+#include "common/transport/transport.h"
+#include "common/wire/handshake.h"
+
+namespace gleaner::transport {
+
+inline constexpr uint64_t kJob = 7;
+
+// Both ends know its secret, unless a test changes it.
+struct OneJob : wire::JobSecrets {
+  wire::Secret secret{1, 2, 3};
+  const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }
+};
+
+inline wire::Header push_header(uint64_t step = 0) {
+  wire::Header header;
+  header.type = wire::FrameType::kPush;
+  header.job = kJob;
+  header.step = step;
+  return header;
+}
+
+}  // namespace gleaner::transport
