@@ -48,7 +48,8 @@ Domain::~Domain() {
 }
 
 absl::StatusOr<MemoryRegion> Domain::register_memory(MutableBytes memory, int access) {
-  if (ledger_->registrations_left == 0) return absl::ResourceExhaustedError("can't register memory: the test allows no more");
+  if (ledger_->registrations_left == 0)
+    return absl::ResourceExhaustedError("can't register memory: the test allows no more");
   MemoryRegion region(ibv_reg_mr(protection_.get(), memory.data(), memory.size(), access));
   if (region == nullptr) {
     return verbs_error(errno, absl::StrCat("can't register ", memory.size(),

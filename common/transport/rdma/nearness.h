@@ -30,9 +30,9 @@ struct Nodes {
   double cost(int from, int to) const;
 };
 
-// The NUMA node that is meant by its number, or by the PCI address of a device of it, such as a GPU ("0000:3b:00.0", and
-// "3b:00.0" for short); -1 where the machine does not tell, as one with a single node does. NotFound: there is no such
-// node or device; InvalidArgument: neither.
+// The NUMA node that is meant by its number, or by the PCI address of a device of it, such as a GPU ("0000:3b:00.0",
+// and "3b:00.0" for short); -1 where the machine does not tell, as one with a single node does. NotFound: there is no
+// such node or device; InvalidArgument: neither.
 absl::StatusOr<int> node_of(absl::string_view what, const std::string& root = "/");
 
 // The cores that this process may run on.

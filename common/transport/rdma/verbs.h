@@ -40,8 +40,8 @@ class IdUser {
 };
 
 // To be asked before any memory is registered. From here on a process may fork, as PyTorch's DataLoader does, while
-// adapters have its memory: what it writes afterwards is what they read. Kernels from 5.12 on see to that themselves; on
-// others a child does not have the pages that were registered.
+// adapters have its memory: what it writes afterwards is what they read. Kernels from 5.12 on see to that themselves;
+// on others a child does not have the pages that were registered.
 absl::Status prepare_for_fork();
 
 // `what` and errno's text. ResourceExhausted where the system has no more of it: memory that may be pinned, or an
