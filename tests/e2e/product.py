@@ -74,8 +74,8 @@ def machines_rest(cluster: Cluster) -> bool:
         if ready != ["True"] or node["spec"].get("taints"):
             return False
     profiles = json.loads(cluster.kubectl("get", "nodeprofiles", "-o", "json"))["items"]
-    # Idle ones have over one core to spare; one that a pod asked for has none until its agent reports again.
-    return profiles_ready(cluster) and all(milli(each["status"]["spare"]["cpus"]) >= 500 for each in profiles)
+    # Idle ones have over a core to spare; one that a pod asked for has none until its agent reports again.
+    return profiles_ready(cluster) and all(milli(each["status"]["spare"]["cpus"]) >= 250 for each in profiles)
 
 
 def leader(cluster: Cluster) -> str:
