@@ -45,7 +45,9 @@ class Stream {
   template <typename MakeClient, typename MakeServer>
   Stream(const Address& at, CountingEnd* client, CountingEnd* server, const MakeClient& make_client,
          const MakeServer& make_server)
-      : server_(make_server(system_.env(), server, &job_)), client_(make_client(system_.env(), client, &job_)) {
+      : system_(LogOptions{"bench", LogLevel::kWarning}),
+        server_(make_server(system_.env(), server, &job_)),
+        client_(make_client(system_.env(), client, &job_)) {
     const Address address = server_->listen(at).value();
     thread_ = std::thread([this] {
       while (!stop_) server_->poll(absl::Milliseconds(100));
@@ -65,7 +67,7 @@ class Stream {
   const Clock& clock() const { return *system_.env().clock; }
 
  private:
-  SystemEnv system_{LogOptions{"bench", LogLevel::kWarning}};
+  const SystemEnv system_;
   OneJob job_;
   std::unique_ptr<Transport> server_;
   std::unique_ptr<Transport> client_;
