@@ -273,6 +273,7 @@ TEST_F(RdmaFault, WhatIsWrittenAfterAForkIsWhatIsSent) {
 struct Weather {
   const char* name;
   const char* netem;
+  bool may_break = false;  // connections over rdma
 };
 
 class RdmaNetem : public ::testing::TestWithParam<std::tuple<Weather, std::string>> {
@@ -312,42 +313,45 @@ class RdmaNetem : public ::testing::TestWithParam<std::tuple<Weather, std::strin
     };
     poll_until([&] { return !client_end.connections.empty() && !server_end.connections.empty(); });
     if (broke()) return false;
-    for (uint64_t step = 0; step < kFrames; ++step) {
+    for (uint64_t step = 0; step < frames_; ++step) {
       const size_t bytes = step % 3 == 0 ? 500 : 32 << 10;
       send_next(*client_end.connections.at(0), pool, step, bytes);
       send_next(*server_end.connections.at(0), pool, step, bytes);
     }
-    poll_until([&] { return server_end.frames >= kFrames && client_end.frames >= kFrames; });
+    poll_until([&] { return server_end.frames >= frames_ && client_end.frames >= frames_; });
     EXPECT_EQ(server_end.wrong + client_end.wrong, 0u);
     if (broke()) return false;
-    EXPECT_EQ(server_end.frames, kFrames);
-    EXPECT_EQ(client_end.frames, kFrames);
+    EXPECT_EQ(server_end.frames, frames_);
+    EXPECT_EQ(client_end.frames, frames_);
     return true;
   }
 
-  static constexpr uint64_t kFrames = 40;
+  bool may_break() const { return std::get<1>(GetParam()) == "rdma" && std::get<0>(GetParam()).may_break; }
+
+  // Those that break a connection take long, too.
+  const uint64_t frames_ = may_break() ? 10 : 40;
   SystemEnv system_{LogOptions{"test", LogLevel::kOff}};
   OneJob job_;
 };
 
 // An adapter asks for everything behind a packet that is missing once more, and gives its peer up after seven times.
 // Where packets overtake each other Soft-RoCE comes to that now and then; then it is said, and the next connection goes
-// on, as in a job.
+// on, as in a job. Where a fourth of them do, none may come through on a loaded machine: then nothing wrong has come.
 TEST_P(RdmaNetem, EveryFrameComesWholeAndOnce) {
-  const int attempts = std::get<1>(GetParam()) == "rdma" ? 3 : 1;
+  const int attempts = std::get<1>(GetParam()) == "rdma" && !may_break() ? 3 : 1;
   bool done = false;
   for (int i = 0; i < attempts && !done; ++i) done = exchange();
-  EXPECT_TRUE(done) << "it broke " << attempts << " times";
+  EXPECT_TRUE(done || may_break()) << "it broke " << attempts << " times";
 }
 
-INSTANTIATE_TEST_SUITE_P(Netem, RdmaNetem,
-                         ::testing::Combine(::testing::Values(Weather{"loss", "loss 1%"}, Weather{"delay", "delay 5ms"},
-                                                              Weather{"duplication", "duplicate 10%"},
-                                                              Weather{"reordering", "delay 2ms reorder 2%"}),
-                                            ::testing::Values("rdma", "tcp")),
-                         [](const auto& one) {
-                           return std::string(std::get<0>(one.param).name) + "_" + std::get<1>(one.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Netem, RdmaNetem,
+    ::testing::Combine(::testing::Values(Weather{"loss", "loss 1%"}, Weather{"delay", "delay 5ms"},
+                                         Weather{"duplication", "duplicate 10%"},
+                                         Weather{"reordering", "delay 2ms reorder 2%"},
+                                         Weather{"much_reordering", "delay 2ms 1ms reorder 25%", true}),
+                       ::testing::Values("rdma", "tcp")),
+    [](const auto& one) { return std::string(std::get<0>(one.param).name) + "_" + std::get<1>(one.param); });
 
 }  // namespace
 }  // namespace gleaner::transport::rdma
