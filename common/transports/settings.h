@@ -15,8 +15,8 @@ struct Settings {
   Preferences preferences;
   std::string shm_directory = "/dev/shm";  // where members of this machine find each other
   std::string rdma_device;                 // "mlx5_0", "mlx5_0:1" (port), "mlx5_0:1:3" (GID), or a list; empty: any
-  std::string rdma_near;     // NUMA node, or PCI address of a GPU, that what is sent is near; empty: the cores
-  absl::Duration rdma_poll;  // after the last that came, look without sleeping for so long
+  std::string rdma_near;                   // NUMA node or PCI address of a GPU that has what is sent; empty: the cores
+  absl::Duration rdma_poll;                // after the last that came, look without sleeping for so long
 };
 
 // As any::Transport::create(); `jobs` outlives it, too.

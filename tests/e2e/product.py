@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from lab.spec import SCHEDULER_EXTENDER
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "gleaner"
+BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
 SYSTEM = "gleaner-system"
 NIC = "1Gbit"  # what the agents are told of NICs whose speed can't be read here
 VALUES = {
@@ -60,11 +62,14 @@ def install(cluster: Cluster, values: Optional[dict[str, str]] = None) -> None:
     wait_until("every node has a profile with bandwidth to spare", lambda: profiles_ready(cluster))
 
 
-def profiles_ready(cluster: Cluster) -> bool:
+def profiles_ready(cluster: Cluster, least_cpus: int = 0) -> bool:
+    """Whether each node has bandwidth to spare, and so many thousandths of a processor."""
     profiles = json.loads(cluster.kubectl("get", "nodeprofiles", "-o", "json"))["items"]
-    spare = [profile.get("status", {}).get("spare", {}).get("bitsPerSecond", 0) for profile in profiles]
+    spare = [profile.get("status", {}).get("spare", {}) for profile in profiles]
     nodes = cluster.kubectl("get", "nodes", "-o", "name").split()
-    return len(spare) == len(nodes) and all(bits > 0 for bits in spare)
+    return len(spare) == len(nodes) and all(
+        each.get("bitsPerSecond", 0) > 0 and milli(each.get("cpus", "0")) >= least_cpus for each in spare
+    )
 
 
 def machines_rest(cluster: Cluster) -> bool:
@@ -73,9 +78,8 @@ def machines_rest(cluster: Cluster) -> bool:
         ready = [each["status"] for each in node["status"]["conditions"] if each["type"] == "Ready"]
         if ready != ["True"] or node["spec"].get("taints"):
             return False
-    profiles = json.loads(cluster.kubectl("get", "nodeprofiles", "-o", "json"))["items"]
     # Idle ones have over a core to spare; one that a pod asked for has none until its agent reports again.
-    return profiles_ready(cluster) and all(milli(each["status"]["spare"]["cpus"]) >= 250 for each in profiles)
+    return profiles_ready(cluster, least_cpus=250)
 
 
 def leader(cluster: Cluster) -> str:

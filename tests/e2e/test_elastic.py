@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from digits import EXAMPLES, LONG, in_epoch, result
 from lab.cluster import Cluster
-from product import ROOT, Job, apply_file, install, owners, wait_until
+from product import BUILD, Job, apply_file, install, owners, wait_until
 from prometheus_server import URL, Prometheus
 
-BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
 # Quicker than anybody would want it.
 QUICK = {"autoscaler.growPauseSeconds": "2", "autoscaler.returnPauseSeconds": "5"}
 MEASURED = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Callable
@@ -12,9 +11,7 @@ from pathlib import Path
 import pytest
 from digits import EXAMPLES, LONG, TRAIN, in_epoch, result
 from lab.cluster import Cluster
-from product import ROOT, SYSTEM, Job, apply_file, leader, submit, wait_until
-
-BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
+from product import BUILD, SYSTEM, Job, apply_file, leader, submit, wait_until
 
 
 def process_of(cluster: Cluster, pod: dict[str, object], program: str) -> int:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from digits import LONG
 from lab.cluster import Cluster
-from product import ROOT, Job, install, submit, wait_until
+from product import BUILD, Job, install, submit, wait_until
 
-BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
 # Every node of the lab has a /run of its own; /dev/shm is the machine's.
 SHARED = {"transports.sharedMemory.enabled": "true", "transports.sharedMemory.hostPath": "/run/shm"}
 EXCHANGE = """

@@ -1,8 +1,10 @@
-"""gleaner.torch over real jobs: the checks of programs/torch_checks.py and programs/ddp_checks.py."""
+"""gleaner.torch over real jobs: the checks of torch_checks.py, ddp_checks.py and lasting_checks.py in programs."""
 
 from __future__ import annotations
 
+import functools
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from conftest import assert_passed, checks_of, run_job
 pytest.importorskip("torch")
 
 Outcome = tuple[subprocess.CompletedProcess[str], int]
+WITH_DDP = ("ddp_checks.py", "lasting_checks.py")
 
 
 @pytest.fixture(scope="module", params=[(3, 2)], ids=["3workers2summers"])
@@ -25,14 +28,22 @@ def test_torch(operations: Outcome, check: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def ddp(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    meeting: Path = tmp_path_factory.mktemp("gloo") / "meeting"
-    return run_job("ddp_checks.py", str(meeting), workers=2, summers=1)
+def with_ddp(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Runs a program that joins DDP's process group, too; once each."""
+
+    @functools.cache
+    def run(program: str) -> subprocess.CompletedProcess[str]:
+        meeting: Path = tmp_path_factory.mktemp("gloo") / "meeting"
+        return run_job(program, str(meeting), workers=2, summers=1)
+
+    return run
 
 
-@pytest.mark.parametrize("check", checks_of("ddp_checks.py"))
-def test_ddp(ddp: subprocess.CompletedProcess[str], check: str) -> None:
-    assert_passed(ddp, check, ranks=2)
+@pytest.mark.parametrize(
+    ("program", "check"), [(program, check) for program in WITH_DDP for check in checks_of(program)]
+)
+def test_with_ddp(with_ddp: Callable[[str], subprocess.CompletedProcess[str]], program: str, check: str) -> None:
+    assert_passed(with_ddp(program), check, ranks=2)
 
 
 def test_ddp_learns_of_a_lost_rank(tmp_path: Path) -> None:
@@ -41,6 +52,6 @@ def test_ddp_learns_of_a_lost_rank(tmp_path: Path) -> None:
     assert "worker 1" in done.stdout.split("backward said: ")[1]
 
 
-def test_ends_well(operations: Outcome, ddp: subprocess.CompletedProcess[str]) -> None:
-    assert operations[0].returncode == 0, operations[0].stderr
-    assert ddp.returncode == 0, ddp.stderr
+def test_ends_well(operations: Outcome, with_ddp: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
+    for done in (operations[0], *map(with_ddp, WITH_DDP)):
+        assert done.returncode == 0, done.stderr

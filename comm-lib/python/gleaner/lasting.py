@@ -49,12 +49,10 @@ class LastingInputs:
     def _register(self, name: str, arrays: Arrays[T], array: T) -> None:
         if arrays.elements(array) * arrays.data_type(array).size < _LEAST_BYTES:
             return
-        if arrays.contiguous(array) is not array:
-            return  # what is sent is a copy already
         try:
             exchange.register_memory(self._session, arrays, array)
         except InvalidArgumentError:
-            return  # its user has registered it, or a part of it
+            return  # it has gaps, so that what is sent is a copy; or its user has registered it, or a part of it
         self._registered.add(name)
 
 

@@ -100,12 +100,17 @@ def lose_a_rank() -> None:
         print(f"backward said: {error}", flush=True)
 
 
-if __name__ == "__main__":
+def join_both() -> None:
+    """The job, and DDP's process group, which meets at the file that the command line names."""
     torch.set_num_threads(1)
     gln.init()
     torch.distributed.init_process_group(
         "gloo", init_method=f"file://{sys.argv[1]}", rank=gln.rank(), world_size=gln.size()
     )
+
+
+if __name__ == "__main__":
+    join_both()
     if len(sys.argv) > 2:
         lose_a_rank()
     else:

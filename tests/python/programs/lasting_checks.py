@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
 import gleaner.torch as gln
 import torch
-import torch.distributed
 from checking import run_checks
-from ddp_checks import Stack, distributed, train
+from ddp_checks import Stack, distributed, join_both, train
 from gleaner import process
 from gleaner.session import Session
 from torch import nn
@@ -113,16 +111,6 @@ def check_it_keeps_memory_whose_tensor_got_other() -> None:
     process.current().unregister_memory(address)
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    gln.init()
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{sys.argv[1]}", rank=gln.rank(), world_size=gln.size()
-    )
-    run_checks(globals())
-    torch.distributed.destroy_process_group()
-    gln.shutdown()
-
-
 if __name__ == "__main__":
-    main()
+    join_both()
+    run_checks(globals())

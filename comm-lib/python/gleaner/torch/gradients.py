@@ -150,13 +150,14 @@ class Gradients:
             parameter.grad = parameter.grad.clone()
         address = parameter.grad.data_ptr()
         self._addresses.add(address)
-        self._session.attached(LastingInputs).look(self._tensor_name(parameter), TORCH, parameter.grad)
+        name = self._tensor_name(parameter)
+        self._session.attached(LastingInputs).look(name, TORCH, parameter.grad)
         handle = exchange.push_pull_async(
             self._session,
             TORCH,
             parameter.grad,
             average=True,
-            name=self._tensor_name(parameter),
+            name=name,
             priority=self._priorities[parameter],
             in_place=True,
         )
