@@ -259,8 +259,12 @@ void Job::admit_observer(StreamId stream) {
 }
 
 void Job::ask(const v1::Observe& what) {
-  const absl::Status status = tracing_.ask(what, trace_sends_);
-  if (!status.ok()) peers_[*tracing_.observer()].stream->end(status);
+  const StreamId observer = *tracing_.observer();
+  if (const absl::Status status = tracing_.ask(what, trace_sends_); !status.ok()) {
+    peers_[observer].stream->end(status);
+    closed(observer, status);  // now: who hears of its end may send the next observer at once
+    return;
+  }
   carry_out();
 }
 
