@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from unittest import mock
 
 import gleaner.torch as gln
@@ -260,15 +261,31 @@ def check_closures_are_averaged() -> None:
 
 
 def check_gradients_that_share_memory() -> None:
-    a, b = nn.Parameter(torch.zeros(2, 500)), nn.Parameter(torch.zeros(500, 2))
-    optimizer = gln.DistributedOptimizer(torch.optim.SGD([a, b], lr=1.0), [("a", a), ("b", b)])
+    shapes = {"a": (2, 500), "b": (250, 2), "c": (500,)}
+    parameters = {name: nn.Parameter(torch.zeros(shape)) for name, shape in shapes.items()}
+    a, b, c = parameters.values()
     weights = everybodys(1000)
-    ((a.view(1000) + b.view(1000)) * weights[gln.rank()]).sum().backward()
-    optimizer.step()
     expected = -ordered_sum(weights, gln.size())
-    assert a.grad.data_ptr() != b.grad.data_ptr(), "two results in one place"
+    optimizer = gln.DistributedOptimizer(torch.optim.SGD([a, b, c], lr=1.0), list(parameters.items()))
+    if gln.rank() == 0:  # here each gradient comes after the one before it has become an average
+        for parameter in (a, b, c):
+            parameter.register_hook(lambda _: time.sleep(0.2))
+    ((a.view(1000) + torch.cat([b.view(500), c])) * weights[gln.rank()]).sum().backward()
+    optimizer.step()
     assert equal(a, expected.view(2, 500))
-    assert equal(b, expected.view(500, 2))
+    assert equal(b, expected[:500].view(250, 2))
+    assert equal(c, expected[500:])
+
+
+def check_one_memory_for_two_gradients_is_an_error() -> None:
+    low, high = nn.Parameter(torch.zeros(40)), nn.Parameter(torch.zeros(40))
+    optimizer = gln.DistributedOptimizer(torch.optim.SGD([low, high], lr=1.0), [("low", low), ("high", high)])
+    memory = torch.zeros(60)
+    low.grad, high.grad = memory[:40], memory[20:]
+    message = raises(InvalidArgumentError, optimizer.synchronize)
+    assert "high lies in memory that low's is sent from" in message, message
+    high.grad = torch.zeros(40)
+    optimizer.step()
 
 
 def check_misuse_is_an_error() -> None:

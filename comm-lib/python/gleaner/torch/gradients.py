@@ -5,8 +5,9 @@ Source: BytePS §4.1 and §6 (priorities and overlap).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import torch
 
@@ -14,11 +15,18 @@ from gleaner import exchange
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.lasting import LastingInputs
 from gleaner.session import Session
+from gleaner.torch.claims import Claims
+from gleaner.torch.recycled import RecycledTensors
 from gleaner.torch.tensors import TORCH
 
 
+class _Travelling(NamedTuple):
+    handle: int
+    address: int  # of the gradient
+
+
 class Gradients:
-    """Averages the gradients of parameters over all ranks, in place, during backward.
+    """Averages the gradients of parameters over all ranks, during backward: in place, where no other gradient may be.
 
     Declares all parameters at once, in the order backward makes them: the last first. A parameter's priority is its
     place in the model; without `prioritize` they leave in the order of the declarations. Hooks hold parameters, not the
@@ -39,12 +47,15 @@ class Gradients:
         self._names = {parameter: name for name, parameter in named_parameters if parameter.requires_grad}
         self._priorities = {parameter: place if prioritize else 0 for place, parameter in enumerate(self._names)}
         self._passes = dict.fromkeys(self._names, 0)
-        self._handles: dict[torch.nn.Parameter, tuple[int, int]] = {}  # of those in flight, and where the gradient is
-        self._addresses: set[int] = set()  # the same places
+        self._handles: dict[torch.nn.Parameter, _Travelling] = {}  # of those in flight
+        self._claims = Claims()  # what those overwrite that are
+        self._averages = RecycledTensors(self._names)
+        self._views: set[torch.nn.Parameter] = set()  # whose gradient may lie in memory of others' as well
         self._overdue: set[torch.nn.Parameter] = set()  # in flight although their step has ended
         self._synchronized = False
         self._hooks: list[Any] = []
         for parameter in reversed(list(self._names)):
+            self._hooks.append(parameter.register_hook(functools.partial(self._before_gradient, parameter)))
             self._hooks.append(_call_when_accumulated(parameter, self._on_gradient))
         self._declare()
 
@@ -59,8 +70,7 @@ class Gradients:
 
     def abandon(self) -> None:
         """Forgets what is in flight: its session has ended, and the step begins anew."""
-        for state in (self._handles, self._addresses, self._overdue):
-            state.clear()
+        self._forget_in_flight()
         self._passes = dict.fromkeys(self._names, 0)
         self._synchronized = False
 
@@ -96,8 +106,7 @@ class Gradients:
         try:
             self.finish(list(self._handles))
         finally:
-            for state in (self._handles, self._addresses, self._overdue):
-                state.clear()
+            self._forget_in_flight()
         self._synchronized = True
 
     def start_rest(self) -> None:
@@ -112,10 +121,11 @@ class Gradients:
     def finish(self, parameters: Iterable[torch.nn.Parameter]) -> None:
         """Waits until the gradients of these, all of them in flight, are averages."""
         for parameter in parameters:
-            handle, address = self._handles.pop(parameter)
-            self._addresses.discard(address)
+            travelling = self._handles.pop(parameter)
+            self._claims.give_up(travelling.address)
             self._overdue.discard(parameter)
-            self._session.synchronize(handle)
+            parameter.grad = self._session.synchronize(travelling.handle)
+            self._views.discard(parameter)
 
     def end_step(self) -> None:
         """The next backward begins a new step."""
@@ -144,24 +154,40 @@ class Gradients:
         if self._passes[parameter] == self._passes_per_step:
             self._start(parameter)
 
+    def _before_gradient(self, parameter: torch.nn.Parameter, gradient: torch.Tensor) -> None:
+        # Of (a.view(6) + b.view(6)) autograd makes one gradient, and gives a and b a view of it each. It copies what is
+        # no view itself, where others have it, too; and adds to a gradient that is there.
+        if parameter.grad is None and gradient._is_view():
+            self._views.add(parameter)
+
     def _start(self, parameter: torch.nn.Parameter) -> None:
-        # Autograd may give two parameters one gradient, each a view of the same memory; each result needs its own.
-        if parameter.grad.data_ptr() in self._addresses:
-            parameter.grad = parameter.grad.clone()
-        address = parameter.grad.data_ptr()
-        self._addresses.add(address)
-        name = self._tensor_name(parameter)
-        self._session.attached(LastingInputs).look(name, TORCH, parameter.grad)
+        name, gradient = self._tensor_name(parameter), parameter.grad
+        in_place = parameter not in self._views
+        if in_place:
+            self._claim(parameter)
+        self._session.attached(LastingInputs).look(name, TORCH, gradient)
         handle = exchange.push_pull_async(
             self._session,
-            TORCH,
-            parameter.grad,
+            self._averages,
+            gradient,
             average=True,
             name=name,
             priority=self._priorities[parameter],
-            in_place=True,
+            in_place=in_place,
         )
-        self._handles[parameter] = (handle, address)
+        self._handles[parameter] = _Travelling(handle, TORCH.address(gradient))
+
+    def _claim(self, parameter: torch.nn.Parameter) -> None:
+        whose = self._claims.make(parameter.grad, self._names[parameter])
+        if whose is not None:
+            raise InvalidArgumentError(
+                f"the gradient of {self._names[parameter]} lies in memory that {whose}'s is sent from; give each "
+                "parameter a gradient of its own (grad.clone())"
+            )
+
+    def _forget_in_flight(self) -> None:
+        for state in (self._handles, self._claims, self._overdue):
+            state.clear()
 
     def _tensor_name(self, parameter: torch.nn.Parameter) -> str:
         return f"gradient.{self._names[parameter]}"
