@@ -54,6 +54,13 @@ class Groups:
             (folder / self._file).write_text(str(weight))
         self.weight = "{} {} beside {}".format(self._file, *self._ratios[ratio])
 
+    def let_summer_idle(self) -> None:
+        """Has the kernel treat the summer's group as a whole as SCHED_IDLE (cpu.idle, since Linux 5.15)."""
+        if self._top is None:
+            raise SystemExit("harmless: no cgroup can be made here; cpu.idle is a cgroup's")
+        (self._made[0] / "cpu.idle").write_text("1")
+        self.weight = "cpu.idle 1"
+
     def remove(self) -> None:
         for folder in self._made:
             with contextlib.suppress(OSError):
