@@ -11,11 +11,11 @@ from gleaner.torch.tensors import TORCH
 
 
 class Claims:
-    """Disjoint ranges of memory, each with whose it is. Not thread safe."""
+    """Disjoint ranges of memory, each with whose it is; an owner has one at most. Not thread safe."""
 
     def __init__(self) -> None:
-        self._begins: list[int] = []  # in order
-        self._ranges: dict[int, tuple[int, str]] = {}  # by its begin, the end of each and whose it is
+        self._ranges: list[tuple[int, int, str]] = []  # begin, end, owner; in order
+        self._of: dict[str, tuple[int, int, str]] = {}  # the same, by owner
 
     def make(self, tensor: torch.Tensor, owner: str) -> Optional[str]:
         """Claims the memory of `tensor`, which has no gaps; or says whose a part of it is already."""
@@ -23,20 +23,21 @@ class Claims:
         end = begin + TORCH.elements(tensor) * tensor.element_size()
         if begin == end:
             return None
-        place = bisect.bisect_left(self._begins, end)
+        place = bisect.bisect_left(self._ranges, (end,))
         if place > 0:
-            before_end, whose = self._ranges[self._begins[place - 1]]
+            _, before_end, whose = self._ranges[place - 1]
             if before_end > begin:
                 return whose
-        self._begins.insert(place, begin)
-        self._ranges[begin] = (end, owner)
+        self._of[owner] = (begin, end, owner)
+        self._ranges.insert(place, self._of[owner])
         return None
 
-    def give_up(self, begin: int) -> None:
-        """Does nothing where none begins."""
-        if self._ranges.pop(begin, None) is not None:
-            del self._begins[bisect.bisect_left(self._begins, begin)]
+    def give_up(self, owner: str) -> None:
+        """Does nothing where it has none."""
+        claimed = self._of.pop(owner, None)
+        if claimed is not None:
+            del self._ranges[bisect.bisect_left(self._ranges, claimed)]
 
     def clear(self) -> None:
-        self._begins.clear()
         self._ranges.clear()
+        self._of.clear()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 import torch
 
@@ -18,11 +18,6 @@ from gleaner.session import Session
 from gleaner.torch.claims import Claims
 from gleaner.torch.recycled import RecycledTensors
 from gleaner.torch.tensors import TORCH
-
-
-class _Travelling(NamedTuple):
-    handle: int
-    address: int  # of the gradient
 
 
 class Gradients:
@@ -47,7 +42,7 @@ class Gradients:
         self._names = {parameter: name for name, parameter in named_parameters if parameter.requires_grad}
         self._priorities = {parameter: place if prioritize else 0 for place, parameter in enumerate(self._names)}
         self._passes = dict.fromkeys(self._names, 0)
-        self._handles: dict[torch.nn.Parameter, _Travelling] = {}  # of those in flight
+        self._handles: dict[torch.nn.Parameter, int] = {}  # of those in flight
         self._claims = Claims()  # what those overwrite that are
         self._averages = RecycledTensors(self._names)
         self._views: set[torch.nn.Parameter] = set()  # whose gradient may lie in memory of others' as well
@@ -121,10 +116,10 @@ class Gradients:
     def finish(self, parameters: Iterable[torch.nn.Parameter]) -> None:
         """Waits until the gradients of these, all of them in flight, are averages."""
         for parameter in parameters:
-            travelling = self._handles.pop(parameter)
-            self._claims.give_up(travelling.address)
+            handle = self._handles.pop(parameter)
+            self._claims.give_up(self._names[parameter])
             self._overdue.discard(parameter)
-            parameter.grad = self._session.synchronize(travelling.handle)
+            parameter.grad = self._session.synchronize(handle)
             self._views.discard(parameter)
 
     def end_step(self) -> None:
@@ -166,7 +161,7 @@ class Gradients:
         if in_place:
             self._claim(parameter)
         self._session.attached(LastingInputs).look(name, TORCH, gradient)
-        handle = exchange.push_pull_async(
+        self._handles[parameter] = exchange.push_pull_async(
             self._session,
             self._averages,
             gradient,
@@ -175,7 +170,6 @@ class Gradients:
             priority=self._priorities[parameter],
             in_place=in_place,
         )
-        self._handles[parameter] = _Travelling(handle, TORCH.address(gradient))
 
     def _claim(self, parameter: torch.nn.Parameter) -> None:
         whose = self._claims.make(parameter.grad, self._names[parameter])
