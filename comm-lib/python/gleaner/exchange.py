@@ -86,15 +86,19 @@ def push_pull_async(
     return session.push_pull_async(tensor, arrays.address(source), arrays.address(output), op, name, result)
 
 
+def bytes_of(arrays: Arrays[T], array: T) -> int:
+    """How many its elements take; TypeError as data_type()."""
+    return arrays.elements(array) * arrays.data_type(array).size
+
+
 def register_memory(session: Session, arrays: Arrays[T], array: T) -> None:
     """Says that `array` is pushed from again and again: where RDMA carries it, no copy of it is made.
 
     It is kept, with its memory, until unregister_memory(). Has no effect on results, nor without RDMA.
     """
-    size = arrays.elements(array) * arrays.data_type(array).size
     if arrays.contiguous(array) is not array:
         raise InvalidArgumentError("only memory without gaps can be registered; register what contiguous() gives")
-    session.register_memory(arrays.address(array), size, arrays.hold(array))
+    session.register_memory(arrays.address(array), bytes_of(arrays, array), arrays.hold(array))
 
 
 def unregister_memory(session: Session, arrays: Arrays[T], array: T) -> None:
@@ -137,6 +141,7 @@ __all__ = [
     "Arrays",
     "broadcast_bytes",
     "broadcast_object",
+    "bytes_of",
     "push_pull_async",
     "register_memory",
     "size_class",

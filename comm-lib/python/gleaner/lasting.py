@@ -47,7 +47,7 @@ class LastingInputs:
         """The session forgets what was registered when it closes."""
 
     def _register(self, name: str, arrays: Arrays[T], array: T) -> None:
-        if arrays.elements(array) * arrays.data_type(array).size < _LEAST_BYTES:
+        if exchange.bytes_of(arrays, array) < _LEAST_BYTES:
             return
         try:
             exchange.register_memory(self._session, arrays, array)

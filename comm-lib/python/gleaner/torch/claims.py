@@ -7,6 +7,7 @@ from typing import Optional
 
 import torch
 
+from gleaner import exchange
 from gleaner.torch.tensors import TORCH
 
 
@@ -20,7 +21,7 @@ class Claims:
     def make(self, tensor: torch.Tensor, owner: str) -> Optional[str]:
         """Claims the memory of `tensor`, which has no gaps; or says whose a part of it is already."""
         begin = TORCH.address(tensor)
-        end = begin + TORCH.elements(tensor) * tensor.element_size()
+        end = begin + exchange.bytes_of(TORCH, tensor)
         if begin == end:
             return None
         place = bisect.bisect_left(self._ranges, (end,))

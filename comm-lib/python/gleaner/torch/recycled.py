@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy
 import torch
 
+from gleaner import exchange
 from gleaner.torch.tensors import TorchTensors
 
 
@@ -19,11 +20,11 @@ class RecycledTensors(TorchTensors):
     """
 
     def __init__(self, likenesses: Iterable[torch.Tensor]) -> None:
-        self._most = collections.Counter(map(_bytes, likenesses))
+        self._most = collections.Counter(exchange.bytes_of(self, each) for each in likenesses)
         self._blocks: dict[int, list[numpy.ndarray]] = {size: [] for size in self._most}
 
     def empty_like(self, tensor: torch.Tensor) -> torch.Tensor:
-        size = _bytes(tensor)
+        size = exchange.bytes_of(self, tensor)
         if size == 0 or size not in self._most:
             return super().empty_like(tensor)
         try:
@@ -37,7 +38,3 @@ class RecycledTensors(TorchTensors):
     def _bring_back(self, block: numpy.ndarray) -> None:
         if len(self._blocks[block.size]) < self._most[block.size]:
             self._blocks[block.size].append(block)
-
-
-def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
