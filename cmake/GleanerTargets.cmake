@@ -56,9 +56,8 @@ function(gleaner_test name)
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} GTest::gmock GTest::gtest_main gleaner_warnings)
-  target_compile_definitions(${name} PRIVATE GLEANER_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
-                                             GLEANER_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_test_paths GTest::gmock GTest::gtest_main
+                                        gleaner_warnings)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)

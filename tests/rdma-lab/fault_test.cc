@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/transport/tcp/transport.h"
+#include "tests/paths.h"
 #include "tests/rdma-lab/commands.h"
 #include "tests/rdma-lab/pair.h"
 
@@ -36,7 +37,7 @@ class Process {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    std::string program = GLEANER_BIN_DIR "/../tests/rdma_peer";
+    std::string program = bin_dir() + "/../tests/rdma_peer";
     std::vector<char*> pointers{program.data()};
     for (std::string& argument : arguments) pointers.push_back(argument.data());
     pointers.push_back(nullptr);

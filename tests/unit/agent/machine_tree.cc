@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "tests/paths.h"
 
 namespace gleaner::discover {
 namespace {
@@ -23,7 +24,7 @@ std::string file_content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string machines_folder() { return absl::StrCat(GLEANER_SOURCE_DIR, "/tests/unit/agent/machines/"); }
+std::string machines_folder() { return absl::StrCat(source_dir(), "/tests/unit/agent/machines/"); }
 
 }  // namespace
 

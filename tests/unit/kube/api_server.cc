@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/kube/object.h"
+#include "tests/paths.h"
 
 extern char** environ;
 
@@ -70,7 +71,7 @@ std::unique_ptr<ApiServer> ApiServer::start(std::string* why) {
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, in[0], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
-  const std::vector<std::string> command = {GLEANER_SOURCE_DIR "/tests/e2e/control-plane",
+  const std::vector<std::string> command = {source_dir() + "/tests/e2e/control-plane",
                                             "--user",
                                             absl::StrCat("alice=", kAliceToken),
                                             "--user",

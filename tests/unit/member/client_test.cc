@@ -19,6 +19,7 @@
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
 #include "operator/coordinator/server.h"
+#include "tests/paths.h"
 #include "tests/unit/member/participant.h"
 
 namespace gleaner {
@@ -36,13 +37,14 @@ class CoordinatorProcess {
   CoordinatorProcess() {
     const std::string token_file = absl::StrCat(testing::TempDir(), "/token-", ::getpid());
     std::ofstream(token_file) << kToken;
+    const std::string program = bin_dir() + "/gleaner";
     int output[2];
     if (::pipe(output) != 0) return;
     child_ = ::fork();
     if (child_ == 0) {
       ::dup2(output[1], STDOUT_FILENO);
-      ::execl(GLEANER_BIN_DIR "/gleaner", "gleaner", "coordinator", "--listen", "127.0.0.1:0", "--workers", "1",
-              "--summers", "0", "--token-file", token_file.c_str(), nullptr);
+      ::execl(program.c_str(), "gleaner", "coordinator", "--listen", "127.0.0.1:0", "--workers", "1", "--summers", "0",
+              "--token-file", token_file.c_str(), nullptr);
       ::_exit(127);
     }
     ::close(output[1]);

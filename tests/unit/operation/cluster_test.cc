@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/paths.h"
 #include "tests/unit/kube/api_server.h"
 #include "tests/unit/placement/machines.h"
 
@@ -24,8 +25,8 @@ class ClusterTest : public kube::ServerTest {
     ServerTest::SetUp();
     if (IsSkipped()) return;
     const std::string install =
-        absl::StrCat("$(" GLEANER_SOURCE_DIR "/tests/e2e/binaries kube)/kubectl --kubeconfig ", server().kubeconfig(),
-                     " apply --server-side -f " GLEANER_SOURCE_DIR "/crds >/dev/null");
+        absl::StrCat("$(", source_dir(), "/tests/e2e/binaries kube)/kubectl --kubeconfig ", server().kubeconfig(),
+                     " apply --server-side -f ", source_dir(), "/crds >/dev/null");
     ASSERT_EQ(std::system(install.c_str()), 0);
     cluster_ = std::make_unique<Cluster>(env(), client(), queue_, ns_);
     ASSERT_TRUE(cluster_->wait_synced(absl::Seconds(60)));

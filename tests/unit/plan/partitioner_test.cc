@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tests/paths.h"
 #include "tests/unit/plan/fleets.h"
 
 namespace gleaner::plan {
@@ -17,7 +18,7 @@ namespace {
 constexpr double kGbit = 1e9;
 
 std::vector<Tensor> model(const std::string& name) {
-  std::ifstream file(std::string(GLEANER_SOURCE_DIR) + "/examples/models/" + name + ".json");
+  std::ifstream file(source_dir() + "/examples/models/" + name + ".json");
   std::vector<Tensor> tensors;
   for (const auto& entry : nlohmann::json::parse(file)) {
     tensors.push_back({entry.at("name"), entry.at("bytes").get<uint64_t>() / 4});

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "tests/paths.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner {
@@ -46,8 +47,8 @@ TEST(CoordinatorCommand, EndsWithTheJob) {
   const std::string token_file = scratch / "token", summary = scratch / "summary";
   Program program(coordinator("127.0.0.1:0", token_file, {"--workers", "1", "--summers", "1", "--summary", summary}));
   const std::string address = await_address(program);
-  Program summer({GLEANER_BIN_DIR "/gleaner-summer", "--coordinator", address, "--listen", "127.0.0.1:0",
-                  "--token-file", token_file});
+  Program summer(
+      {bin_dir() + "/gleaner-summer", "--coordinator", address, "--listen", "127.0.0.1:0", "--token-file", token_file});
   const Ended worker = run_to_end({"/usr/bin/env", "GLEANER_COORDINATOR=" + address, "GLEANER_WORKER=0",
                                    "GLEANER_TOKEN_FILE=" + token_file, kGleaner, "bench", "push-pull", "--bytes",
                                    "64KiB", "--steps", "2", "--dtype", "fp32", "--json"});

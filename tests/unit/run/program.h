@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/paths.h"
 
 namespace gleaner {
 
@@ -50,7 +51,7 @@ inline bool eventually(const std::function<bool()>& condition) {
   return false;
 }
 
-inline const std::string kGleaner = GLEANER_BIN_DIR "/gleaner";
+inline const std::string kGleaner = bin_dir() + "/gleaner";
 
 class Program {
  public:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "scheduler-ext/state/state.h"
+#include "tests/paths.h"
 #include "tests/unit/placement/machines.h"
 
 namespace gleaner::extender {
@@ -48,7 +49,7 @@ inline placement::Pod pod_of(const std::string& name, const std::string& role, c
 }
 
 inline std::string recorded(const std::string& name) {
-  std::ifstream file(std::string(GLEANER_SOURCE_DIR "/tests/unit/scheduler_ext/recorded/") + name);
+  std::ifstream file(source_dir() + "/tests/unit/scheduler_ext/recorded/" + name);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

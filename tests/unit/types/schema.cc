@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "tests/paths.h"
+
 namespace gleaner::types {
 namespace {
 
@@ -84,7 +86,7 @@ class Walker {
 }  // namespace
 
 Walk walk_schema(const std::string& file, const json& object) {
-  const YAML::Node crd = YAML::LoadFile(std::string(GLEANER_SOURCE_DIR) + "/crds/" + file);
+  const YAML::Node crd = YAML::LoadFile(source_dir() + "/crds/" + file);
   Walker walker;
   walker.visit(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], object, json::json_pointer(), "");
   return walker.walk;
