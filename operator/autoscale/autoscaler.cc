@@ -56,12 +56,7 @@ std::map<std::string, Verdict> Autoscaler::round(const std::vector<Job>& jobs, a
   for (const Job& job : jobs) {
     const auto found = memory_.find(job.key);
     Memory& memory = known[job.key];
-    if (found != memory_.end()) {
-      memory = std::move(found->second);
-    } else {
-      memory.added = now;  // what it begins with, or a predecessor of ours added
-      memory.patience = settings_.idle;
-    }
+    memory = found != memory_.end() ? std::move(found->second) : meet(job, now);
     notice_gone(job, memory, now);
     recall(job, memory, verdicts[job.key]);
     shrink(job, memory, now, verdicts[job.key]);
@@ -81,7 +76,22 @@ std::map<std::string, Verdict> Autoscaler::round(const std::vector<Job>& jobs, a
   }
   deal(bidders, now);
   for (const Bidder& bidder : bidders) contest(bidder, jobs, verdicts, now);
+  for (const Job& job : jobs) {
+    const Verdict& verdict = verdicts[job.key];
+    const bool goes_on = verdict.add.has_value() || verdict.code == Code::kPausing;
+    if (!job.summers.empty() && !goes_on) memory_[job.key].beginning = false;
+  }
   return verdicts;
+}
+
+// A job that this scaler sees for the first time. Its youngest summer tells when the last addition was: also one that
+// the job began with, or that a predecessor of this scaler added.
+Autoscaler::Memory Autoscaler::meet(const Job& job, absl::Duration now) const {
+  Memory memory;
+  memory.patience = settings_.idle;
+  memory.beginning = job.summers.empty();
+  for (const Summer& summer : job.summers) memory.added = std::max(memory.added, now - summer.age);
+  return memory;
 }
 
 // --- fewer
@@ -190,9 +200,12 @@ void Autoscaler::drop_idle(const Job& job, Memory& memory, absl::Duration now, V
 
 // --- more
 
-bool Autoscaler::is_usable(const Job& job, const Memory& memory, const Candidate& machine, absl::Duration now) const {
+bool Autoscaler::is_resting(const Memory& memory, const Candidate& machine, absl::Duration now) {
   const auto resting = memory.resting.find(machine.node);
-  if (resting != memory.resting.end() && now < resting->second.until) return false;
+  return resting != memory.resting.end() && now < resting->second.until;
+}
+
+bool Autoscaler::is_measured_free(const Job& job, const Candidate& machine) const {
   if (!settings_.measured) return true;
   const auto enough = [this](const std::optional<Reading>& reading, double least) {
     return reading.has_value() && reading->age <= settings_.fresh && reading->value >= least;
@@ -200,6 +213,16 @@ bool Autoscaler::is_usable(const Job& job, const Memory& memory, const Candidate
   // Half of what is there now must have been there all the while.
   return enough(machine.spare_cpus, job.summer_cpus) &&
          enough(machine.spare_bits_per_second, machine.bits_per_second / 2);
+}
+
+bool Autoscaler::is_usable(const Job& job, const Memory& memory, const Candidate& machine, absl::Duration now) const {
+  return !is_resting(memory, machine, now) && is_measured_free(job, machine);
+}
+
+bool Autoscaler::is_pausing(const Job& job, const Memory& memory, absl::Duration now) const {
+  if (now - memory.added >= settings_.grow_pause) return false;
+  return !memory.beginning ||
+         std::any_of(job.summers.begin(), job.summers.end(), [](const Summer& summer) { return summer.node.empty(); });
 }
 
 bool Autoscaler::may_grow(const Job& job, const Memory& memory, const Worth& worth, absl::Duration now,
@@ -218,10 +241,7 @@ bool Autoscaler::may_grow(const Job& job, const Memory& memory, const Worth& wor
   for (const Candidate& machine : job.candidates) {
     if (is_usable(job, memory, machine, now)) bidder.machines.push_back(&machine);
   }
-  if (now - memory.added < settings_.grow_pause) {
-    return say(Code::kPausing,
-               absl::StrCat("the last addition is less than ", absl::FormatDuration(settings_.grow_pause), " ago"));
-  }
+  bidder.pausing = is_pausing(job, memory, now);
   return true;
 }
 
@@ -256,6 +276,7 @@ void Autoscaler::deal(std::vector<Bidder>& bidders, absl::Duration now) {
   while (true) {
     std::optional<Offer> best;
     for (const Bidder* bidder : waiting) {
+      if (bidder->pausing) continue;
       const std::optional<Offer> offer = best_offer(*bidder, taken);
       if (!offer.has_value() || !is_worth_it(*offer)) continue;
       if (!best.has_value() || goes_before(*offer, *best)) best = offer;
@@ -265,29 +286,49 @@ void Autoscaler::deal(std::vector<Bidder>& bidders, absl::Duration now) {
     taken.insert(best->machine->node);
     std::erase(waiting, best->bidder);
   }
-  for (const Bidder* bidder : waiting) {
-    Verdict& verdict = *bidder->verdict;
-    const std::optional<Offer> alone = best_offer(*bidder, {});
-    if (!alone.has_value()) {
-      verdict.code = Code::kNoMachine;
-      verdict.why = "no machine has enough to spare for one more summer";
-    } else if (is_worth_it(*alone)) {
-      verdict.code = Code::kOutbid;
-      verdict.why = absl::StrCat("machine ", alone->machine->node, " goes to a job that gains more by it");
-    } else {
-      verdict.code = Code::kNotWorthIt;
-      verdict.why =
-          absl::StrCat(worth_sentence(*bidder, *alone, settings_.measured), ", less than ", percent(settings_.worth));
-    }
-    verdict.share = alone.has_value() ? alone->share : 0;
+  for (const Bidder* bidder : waiting) explain_none(*bidder, now);
+}
+
+// Why the job gets no summer in this round. The pause is named last: only where nothing but the pause is in the way.
+void Autoscaler::explain_none(const Bidder& bidder, absl::Duration now) const {
+  Verdict& verdict = *bidder.verdict;
+  const std::optional<Offer> alone = best_offer(bidder, {});
+  verdict.share = alone.has_value() ? alone->share : 0;
+  if (!alone.has_value()) {
+    verdict.code = Code::kNoMachine;
+    verdict.why = no_machine_sentence(*bidder.job, memory_.at(bidder.job->key), now);
+  } else if (!is_worth_it(*alone)) {
+    verdict.code = Code::kNotWorthIt;
+    verdict.why =
+        absl::StrCat(worth_sentence(bidder, *alone, settings_.measured), ", less than ", percent(settings_.worth));
+  } else if (bidder.pausing) {
+    verdict.code = Code::kPausing;
+    verdict.why =
+        absl::StrCat(worth_sentence(bidder, *alone, settings_.measured), "; the last summer was added less than ",
+                     absl::FormatDuration(settings_.grow_pause), " ago");
+  } else {
+    verdict.code = Code::kOutbid;
+    verdict.why = absl::StrCat("machine ", alone->machine->node, " goes to a job that gains more by it");
   }
+}
+
+std::string Autoscaler::no_machine_sentence(const Job& job, const Memory& memory, absl::Duration now) const {
+  if (job.candidates.empty()) {
+    return "no machine has enough to spare for one more summer; `gleaner top` says what each lacks";
+  }
+  for (const Candidate& machine : job.candidates) {
+    if (!is_resting(memory, machine, now) || !is_measured_free(job, machine)) continue;
+    return absl::StrCat("machine ", machine.node, " is left alone for a while: the last summer there had to leave");
+  }
+  return absl::StrCat("machine ", job.candidates.front().node,
+                      " has enough to spare now, but Prometheus has not seen that it had so for the whole window");
 }
 
 // A summer of another job gives way where this one has no machine: always to a higher priority; among equals only for
 // much more than its job loses.
 void Autoscaler::contest(const Bidder& bidder, const std::vector<Job>& jobs, std::map<std::string, Verdict>& verdicts,
                          absl::Duration now) {
-  if (bidder.verdict->add.has_value()) return;
+  if (bidder.verdict->add.has_value() || bidder.pausing) return;
   for (const Contested& contested : bidder.job->contested) {
     const auto holder =
         std::find_if(jobs.begin(), jobs.end(), [&](const Job& job) { return job.key == contested.holder; });

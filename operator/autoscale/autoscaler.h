@@ -33,7 +33,9 @@ class Autoscaler {
   struct Memory {
     std::map<uint32_t, Removal> going;        // that were to be removed, and are still there
     std::map<uint32_t, std::string> running;  // nodes of those that nobody has told to go
-    absl::Duration added = -absl::InfiniteDuration();
+    // The job has not had its first summers yet: each of those comes as soon as the one before has its machine.
+    bool beginning = false;
+    absl::Duration added = -absl::InfiniteDuration();  // when the youngest summer was
     std::string added_node;
     absl::flat_hash_map<std::string, Rest> resting;            // by node
     absl::flat_hash_map<uint32_t, absl::Duration> idle_since;  // by summer
@@ -41,6 +43,7 @@ class Autoscaler {
     absl::Duration gave_up_idle = -absl::InfiniteDuration();   // when one last went for that
   };
 
+  Memory meet(const Job& job, absl::Duration now) const;
   void shrink(const Job& job, Memory& memory, absl::Duration now, Verdict& verdict) const;
   void notice_gone(const Job& job, Memory& memory, absl::Duration now) const;
   void drop_idle(const Job& job, Memory& memory, absl::Duration now, Verdict& verdict) const;
@@ -48,7 +51,12 @@ class Autoscaler {
   static void remove(Memory& memory, Verdict& verdict, Removal removal);
   void rest(Memory& memory, const std::string& node, absl::Duration now) const;
   bool may_grow(const Job& job, const Memory& memory, const Worth& worth, absl::Duration now, Bidder& bidder) const;
+  static bool is_resting(const Memory& memory, const Candidate& machine, absl::Duration now);
+  bool is_measured_free(const Job& job, const Candidate& machine) const;
   bool is_usable(const Job& job, const Memory& memory, const Candidate& machine, absl::Duration now) const;
+  bool is_pausing(const Job& job, const Memory& memory, absl::Duration now) const;
+  std::string no_machine_sentence(const Job& job, const Memory& memory, absl::Duration now) const;
+  void explain_none(const Bidder& bidder, absl::Duration now) const;
   void deal(std::vector<Bidder>& bidders, absl::Duration now);
   void accept(const Offer& offer, absl::Duration now);
   bool is_worth_it(const Offer& offer) const;

@@ -21,6 +21,7 @@ struct Bidder {
   Verdict* verdict = nullptr;
   std::vector<const Candidate*> machines;  // that it may have, best first
   uint32_t summers = 0;                    // without those that go
+  bool pausing = false;                    // it takes no offer yet: its last addition is too young
   bool below_minimum() const { return summers < job->min; }
 };
 

@@ -49,6 +49,9 @@ class Recording {
   void round(const json& round, std::vector<Decided>& decisions) {
     const double at = round.at("at").get<double>();
     if (at < last_) throw std::invalid_argument("rounds go backwards");
+    for (auto& [key, job] : jobs_) {
+      for (Summer& summer : job.summers) summer.age += absl::Seconds(at - last_);
+    }
     last_ = at;
     take(round);
     std::vector<Job> jobs;

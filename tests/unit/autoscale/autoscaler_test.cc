@@ -52,9 +52,81 @@ TEST(Autoscaler, GrowsSlowly) {
   EXPECT_TRUE(scaler.round({more}, kStart + absl::Seconds(60)).at(job.key).add.has_value());
 }
 
-TEST(Autoscaler, WaitsAfterItsOwnBeginning) {
-  Autoscaler scaler(measured());  // of an operator that has just taken over
-  EXPECT_EQ(scaler.round({growing()}, kStart).at("team/digits").code, Code::kPausing);
+TEST(Autoscaler, AfterAChangeOfLeaderTheYoungestSummerSaysWhenTheLastAdditionWas) {
+  Job job = growing();
+  job.summers[0].age = absl::Seconds(59);
+  Autoscaler young(measured());
+  EXPECT_EQ(young.round({job}, kStart).at(job.key).code, Code::kPausing);
+  job.summers[0].age = absl::Seconds(60);
+  Autoscaler old(measured());
+  EXPECT_EQ(old.round({job}, kStart).at(job.key).code, Code::kWorthIt);
+}
+
+// A job without summers, as the autoscaler sees it for the first time.
+Job beginning() {
+  Job job = job_of("team/digits", 4, 0);
+  measure(job, 2.0, 1.0);
+  return job;
+}
+
+TEST(Autoscaler, AJobWithoutSummersIsNotToldOfAnAdditionThatNeverWas) {
+  Job job = beginning();
+  Autoscaler scaler(measured());
+  for (int second = 0; second < 3; ++second) {
+    const Verdict verdict = scaler.round({job}, kStart + absl::Seconds(second)).at(job.key);
+    EXPECT_EQ(verdict.code, Code::kNoMachine);
+    EXPECT_TRUE(absl::StrContains(verdict.why, "no machine has enough to spare")) << verdict.why;
+  }
+}
+
+TEST(Autoscaler, TheFirstSummersComeWithoutAPause) {
+  Job job = beginning();
+  Autoscaler scaler(measured());
+  scaler.round({job}, kStart);
+  job.candidates = {machine("a"), machine("b")};
+  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(1)).at(job.key).code, Code::kWorthIt);
+  job.summers.push_back({0, "", 1e9, false, false, absl::Seconds(1), {}});
+  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(2)).at(job.key).code, Code::kPausing) << "it has no machine yet";
+  job.summers[0].node = "a";
+  job.candidates = {machine("b")};
+  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(3)).at(job.key).code, Code::kWorthIt);
+  job.summers.push_back({1, "b", 1e9, true, false, absl::Seconds(1), Room{true, ""}});
+  job.candidates.clear();
+  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(4)).at(job.key).code, Code::kNoMachine);
+  job.candidates = {machine("c")};
+  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(5)).at(job.key).code, Code::kPausing) << "it has had its first";
+  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(63)).at(job.key).code, Code::kWorthIt);
+}
+
+TEST(Autoscaler, ThePauseIsTheReasonOnlyWhereNothingElseIs) {
+  Job job = growing();
+  Autoscaler scaler = settled(measured(), {job});
+  ASSERT_TRUE(scaler.round({job}, kStart).at(job.key).add.has_value());
+  Job next = job;
+  next.summers.push_back({1, "a", 1e9, true, false, absl::Seconds(5), Room{true, ""}});
+  next.candidates.clear();
+  EXPECT_EQ(scaler.round({next}, kStart + absl::Seconds(5)).at(job.key).code, Code::kNoMachine);
+  next.candidates = {machine("b")};
+  measure(next, 2.0, 0.001);
+  EXPECT_EQ(scaler.round({next}, kStart + absl::Seconds(6)).at(job.key).code, Code::kNotWorthIt);
+  measure(next, 2.0, 1.0);
+  const Verdict verdict = scaler.round({next}, kStart + absl::Seconds(7)).at(job.key);
+  EXPECT_EQ(verdict.code, Code::kPausing);
+  EXPECT_TRUE(absl::StrContains(verdict.why, "added less than 1m ago")) << verdict.why;
+}
+
+TEST(Autoscaler, SaysWhyAMachineThatIsFreeWillNotDo) {
+  Job job = growing();
+  job.candidates = {machine("a")};
+  job.candidates[0].spare_cpus.reset();
+  EXPECT_TRUE(absl::StrContains(decided(measured(), job).why, "Prometheus has not seen"))
+      << decided(measured(), job).why;
+  const Job there = job_of("team/digits", 4, 1);
+  Job gone = job_of("team/digits", 4, 0);
+  gone.candidates = {machine("s0")};
+  Autoscaler scaler = settled(Settings(), {there});
+  const Verdict verdict = scaler.round({gone}, kStart).at(gone.key);
+  EXPECT_TRUE(absl::StrContains(verdict.why, "s0 is left alone")) << verdict.why;
 }
 
 TEST(Autoscaler, OnlyWhatIsExposedCanBeBought) {
