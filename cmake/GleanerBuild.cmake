@@ -18,7 +18,8 @@ find_program(GLEANER_CCACHE ccache)
 if(GLEANER_CCACHE)
   # Relative paths in the cache key: a second checkout elsewhere reuses what the first one compiled.
   set(ccache_launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-                      CCACHE_SLOPPINESS=pch_defines,time_macros ${GLEANER_CCACHE})
+                      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_INODECACHE=1
+                      ${GLEANER_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${ccache_launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache_launcher})
 endif()

@@ -1,0 +1,54 @@
+# Most of a source's compile time goes into the same headers. They are compiled once for each kind of target: library,
+# program, test. Compiler and flags must be the same for all targets of a kind; a source with flags of its own sets
+# SKIP_PRECOMPILE_HEADERS.
+option(GLEANER_PRECOMPILE "Precompile common headers; OFF finds sources that lack an #include" ON)
+
+set(precompiled_headers
+    <algorithm> <array> <atomic> <cerrno> <cmath> <cstdint> <cstdlib> <cstring> <deque> <fstream> <functional> <map>
+    <memory> <optional> <span> <string> <thread> <utility> <vector>
+    <absl/container/flat_hash_map.h> <absl/status/status.h> <absl/status/statusor.h> <absl/strings/str_cat.h>
+    <absl/strings/str_join.h> <absl/strings/str_split.h> <absl/strings/string_view.h> <absl/synchronization/mutex.h>
+    <absl/time/clock.h> <absl/time/time.h>)
+
+# Some libraries ask for it, and a precompiled header serves either all or none.
+add_compile_options(-pthread)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Without it the compiler cache takes each precompiled header for another one.
+  add_compile_options("SHELL:$<$<COMPILE_LANGUAGE:CXX>:-Xclang -fno-pch-timestamp>")
+endif()
+
+if(GLEANER_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # gcc 12 no longer knows that precompiled std::string is not ours, and reports what cannot happen in it.
+  target_compile_options(gleaner_warnings INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
+                                                    -Wno-stringop-overread)
+endif()
+
+function(gleaner_precompiled_headers kind)
+  if(GLEANER_PRECOMPILE)
+    file(WRITE ${CMAKE_BINARY_DIR}/precompiled/${kind}.cc "")
+    add_library(gleaner_precompiled_${kind} OBJECT ${CMAKE_BINARY_DIR}/precompiled/${kind}.cc)
+    target_precompile_headers(gleaner_precompiled_${kind} PRIVATE ${precompiled_headers} ${ARGN})
+  endif()
+endfunction()
+
+gleaner_precompiled_headers(library)
+gleaner_precompiled_headers(program)
+if(GLEANER_TESTS)
+  gleaner_precompiled_headers(test <gmock/gmock.h> <gtest/gtest.h>)
+endif()
+foreach(kind program test)
+  if(TARGET gleaner_precompiled_${kind})
+    set_target_properties(gleaner_precompiled_${kind} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(gleaner_precompiled_${kind} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})  # as executables are
+  endif()
+endforeach()
+if(TARGET gleaner_precompiled_test)
+  target_link_libraries(gleaner_precompiled_test PRIVATE GTest::gmock)
+endif()
+
+# gleaner_precompile(TARGET KIND): has the target use its kind's precompiled headers.
+function(gleaner_precompile target kind)
+  if(GLEANER_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM gleaner_precompiled_${kind})
+  endif()
+endfunction()
