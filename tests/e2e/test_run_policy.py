@@ -133,9 +133,10 @@ def test_a_drained_node_gives_its_worker_to_another(gleaner: Cluster, namespace:
 def test_a_node_without_power_does_not_stop_a_job(gleaner: Cluster, namespace: str) -> None:
     quick = [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2}
              for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")]  # fmt: skip
-    selector = "app.kubernetes.io/component=operator"
+    selector = "app.kubernetes.io/name=gleaner-operator"
     listed = gleaner.kubectl("-n", "gleaner-system", "get", "pods", "-l", selector, "-o", "json")
     operators = {pod["spec"]["nodeName"] for pod in json.loads(listed)["items"]}
+    assert operators, f"no pod has the label {selector}"
     names = [node["metadata"]["name"] for node in json.loads(gleaner.kubectl("get", "nodes", "-o", "json"))["items"]]
     others = [name for name in names if name not in operators]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [

@@ -198,7 +198,8 @@ int udmabuf(size_t bytes) {
   return made;
 }
 
-TEST_F(Rdma, DeviceMemoryIsRegisteredOrClearlyNot) {
+// Soft-RoCE's driver registers no dma-buf, so both the check and the registration have to say so.
+TEST_F(Rdma, AnAdapterWithoutDmaBufRefusesDeviceMemory) {
   int count = 0;
   ibv_device** const devices = ibv_get_device_list(&count);
   ASSERT_GT(count, 0);
@@ -211,8 +212,6 @@ TEST_F(Rdma, DeviceMemoryIsRegisteredOrClearlyNot) {
   const auto region =
       register_device_memory(domain.get(), {.descriptor = buffer, .bytes = 1 << 20}, IBV_ACCESS_LOCAL_WRITE);
   close(buffer);
-  EXPECT_EQ(able.ok(), region.ok()) << region.status() << ": what was found out beforehand holds";
-  if (able.ok()) return;
   EXPECT_TRUE(absl::IsUnimplemented(able)) << able;
   EXPECT_TRUE(absl::IsUnimplemented(region.status())) << region.status();
   EXPECT_THAT(message(region.status()), HasSubstr("takes no dma-buf"));
