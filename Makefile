@@ -7,8 +7,9 @@ help:  ## this text
 	@echo
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build  ## train a small network on this machine through summers, and see what they bought
+demo:  ## train a small network on this machine through summers, and see what they bought
 	@scripts/bootstrap demo
+	@scripts/build gleaner gleaner-summer gleaner_shared
 	@scripts/demo
 
 test:  ## a share of every check: units, simulation, Python, the chart, a Kubernetes cluster, sanitizers, clang-tidy
