@@ -27,6 +27,15 @@ def test_default_values_need_nothing_that_a_bare_cluster_lacks() -> None:
     assert not [group for group in groups if "." in group and not group.endswith(".k8s.io")], groups
 
 
+@pytest.mark.parametrize("page", ["scheduler.md", "install-kubernetes.md"])
+def test_pages_configure_the_extender_as_the_chart_does(page: str) -> None:
+    [ours] = yaml.safe_load((CHART / "files" / "scheduler-extender.yaml").read_text())
+    blocks = (ROOT / "docs" / page).read_text().split("```")
+    [block] = [block for block in blocks if "kind: KubeSchedulerConfiguration" in block]
+    [told] = yaml.safe_load(block.removeprefix("yaml"))["extenders"]
+    assert {**told, "urlPrefix": ours["urlPrefix"]} == ours
+
+
 def test_every_name_is_there_once() -> None:
     names = [(thing["kind"], thing["metadata"]["name"]) for thing in rendered(EVERYTHING)]
     assert len(names) == len(set(names))

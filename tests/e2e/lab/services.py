@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import yaml
+
 from .processes import Child
 from .spec import GATEWAY, SCHEDULER_EXTENDER, SCHEDULER_EXTENDER_PORT
 
+EXTENDER = Path(__file__).resolve().parents[3] / "charts" / "gleaner" / "files" / "scheduler-extender.yaml"
+
 
 def scheduler(programs: Path, folder: Path, kubeconfig: Path) -> Child:
-    """kube-scheduler with the extender as docs/install-kubernetes.md has it."""
-    extender = {
-        "urlPrefix": f"http://{SCHEDULER_EXTENDER}:{SCHEDULER_EXTENDER_PORT}",
-        "filterVerb": "filter",
-        "prioritizeVerb": "prioritize",
-        "weight": 5,
-        "nodeCacheCapable": True,
-        "ignorable": True,
-        "httpTimeout": "2s",
-        "managedResources": [{"name": "gleaner.dev/summer", "ignoredByScheduler": False}],
-    }
+    """kube-scheduler with the extender as the chart tells users to configure it."""
+    [extender] = yaml.safe_load(EXTENDER.read_text())
+    extender["urlPrefix"] = f"http://{SCHEDULER_EXTENDER}:{SCHEDULER_EXTENDER_PORT}"
     configuration = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
