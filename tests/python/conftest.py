@@ -14,8 +14,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Callable
 
 import pytest
@@ -47,11 +48,19 @@ def run_job(
     local_ranks: int = 1,
     flags: tuple[str, ...] = (),
     timeout: float = 90,
+    python: str = sys.executable,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
-    """`gleaner run` of a program of programs/; its own exit status and all output. Ends everything on a timeout."""
+    """`gleaner run` of a program of programs/; its own exit status and all output. Ends everything on a timeout.
+
+    `variables` are the workers' only.
+    """
     require_build()
     command = [str(GLEANER), "run", "--workers", str(workers), "--summers", str(summers)]
-    command += ["--local-ranks", str(local_ranks), *flags, "--", sys.executable, str(PROGRAMS / program), *arguments]
+    command += ["--local-ranks", str(local_ranks), *flags, "--"]
+    if variables:
+        command += ["env", *(f"{name}={value}" for name, value in variables.items())]
+    command += [python, str(PROGRAMS / program), *arguments]
     job = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), start_new_session=True
     )

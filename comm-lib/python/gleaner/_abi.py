@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
+from gleaner._loading import open_library
 from gleaner.errors import GleanerError
 
 OK = 0
@@ -147,7 +148,7 @@ def load_library() -> ctypes.CDLL:
     named = os.environ.get("GLEANER_LIBRARY")
     found = named or next((str(path) for path in library_candidates() if path.is_file()), LIBRARY_NAME)
     try:
-        library = ctypes.CDLL(found)
+        library = open_library(found)
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments

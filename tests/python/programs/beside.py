@@ -1,0 +1,41 @@
+"""Sums beside other libraries: beside.py before|after NAME...: modules, or files of shared libraries.
+
+They are loaded before or after gleaner.init(), and then once more something is summed. A shared library offers its
+symbols to the whole process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import sys
+
+import numpy
+
+import gleaner
+
+
+def load(name: str) -> None:
+    if name.endswith(".so"):
+        ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+    else:
+        importlib.import_module(name)
+
+
+def main() -> None:
+    when, *names = sys.argv[1:]
+    if when == "before":
+        for name in names:
+            load(name)
+    gleaner.init()
+    if when == "after":
+        for name in names:
+            load(name)
+    for step in range(3):
+        total = gleaner.push_pull(numpy.full(100000, step + 1, numpy.float32), "x", average=False)
+        assert (total == (step + 1) * gleaner.size()).all()
+    gleaner.shutdown()
+    print("summed", flush=True)
+
+
+main()
