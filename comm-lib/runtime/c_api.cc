@@ -1,5 +1,8 @@
 // The C ABI (include/gleaner/gleaner.h) over Rank: arguments checked, statuses mapped, nothing thrown across.
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -20,6 +23,22 @@ struct gln_session {
 namespace {
 
 thread_local std::string last_error;  // for gln_last_error(), which is per thread by contract
+
+// Whether this process was forked from one that had opened a session. Of the process, as what fork() leaves behind is:
+// the threads of sessions, and those of gRPC, which a new session would wait for.
+std::atomic<bool> forked{false};
+
+void watch_forks() {
+  [[maybe_unused]] static const int watched = ::pthread_atfork(nullptr, nullptr, [] { forked = true; });
+}
+
+absl::Status check_not_forked() {
+  if (!forked.load(std::memory_order_relaxed)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this process was forked from one that had opened a session, whose threads and connections stayed there: "
+      "communicate in that process; a process that is a rank of its own must be started anew (multiprocessing's "
+      "'spawn' or 'forkserver', subprocess, gleaner run), or forked before the first session is opened");
+}
 
 gln_status to_c(absl::StatusCode code) {
   switch (code) {
@@ -70,6 +89,7 @@ template <typename Call>
 gln_status with_rank(gln_session* session, Call&& call) {
   return guarded([&]() -> absl::Status {
     if (session == nullptr) return absl::FailedPreconditionError("the session is NULL: call gln_open() first");
+    if (absl::Status status = check_not_forked(); !status.ok()) return status;
     return call(*session->rank);
   });
 }
@@ -102,7 +122,8 @@ absl::Duration timeout_of(double seconds) { return seconds < 0 ? absl::InfiniteD
 
 gln_status close(gln_session* session, gleaner::runtime::Rank::Leave how) {
   if (session == nullptr) return GLN_OK;
-  return guarded([&] {
+  return guarded([&]() -> absl::Status {
+    if (absl::Status status = check_not_forked(); !status.ok()) return status;
     const std::unique_ptr<gln_session> owned(session);
     return owned->rank->close(how);
   });
@@ -142,6 +163,8 @@ gln_status gln_open(const gln_options* options, gln_session** session) {
   return guarded([&]() -> absl::Status {
     if (session == nullptr) return null_argument("session");
     *session = nullptr;
+    if (absl::Status status = check_not_forked(); !status.ok()) return status;
+    watch_forks();
     gln_options known = GLN_OPTIONS_INIT;
     if (options != nullptr) {
       if (options->size < sizeof(size_t) || options->size > sizeof(gln_options)) {

@@ -20,6 +20,11 @@ std::string describe(const plan::Tensor& tensor) {
 absl::Status check(const plan::Tensor& tensor) {
   if (tensor.name.empty())
     return absl::InvalidArgumentError("a tensor's name is empty; expected one that all ranks share");
+  if (tensor.name.size() > plan::kMaxTensorNameBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the tensor's name '", absl::string_view(tensor.name).substr(0, 64),
+                                                   "...' has ", tensor.name.size(), " bytes; at most ",
+                                                   plan::kMaxTensorNameBytes, " are possible"));
+  }
   if (!is_valid(tensor.type)) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ",
                                                    static_cast<int>(tensor.type), ", which is none of gln_data_type"));

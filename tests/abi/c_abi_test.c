@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define CHECK(condition)                                                                                         \
   do {                                                                                                           \
@@ -120,6 +122,15 @@ static void wrong_calls(gln_session* session) {
   check_error(gln_push_pull(session, 12345, &value, &value, GLN_SUM, &handle), GLN_INVALID_ARGUMENT, "not declared");
   check_error(gln_declare(session, "x", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "declared twice");
   check_error(gln_declare(session, "", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "name is empty");
+  char name[GLN_MAX_NAME_BYTES + 2];
+  memset(name, 'n', sizeof name);
+  name[GLN_MAX_NAME_BYTES + 1] = '\0';
+  check_error(gln_declare(session, name, 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "has 4097 bytes");
+  check_error(gln_broadcast(session, name, &value, sizeof value, 0), GLN_INVALID_ARGUMENT, "at most 4096");
+  name[GLN_MAX_NAME_BYTES] = '\0';
+  CHECK(gln_declare(session, name, 1, GLN_FLOAT32, 0, &tensor) == GLN_OK);
+  CHECK(gln_push_pull(session, tensor, &value, &value, GLN_SUM, &handle) == GLN_OK);
+  CHECK(gln_wait(session, handle, -1) == GLN_OK);
   check_error(gln_declare(session, "y", 7, (gln_data_type)77, 0, &tensor), GLN_INVALID_ARGUMENT, "data type 77");
   check_error(gln_declare(session, "z", 7, (gln_data_type)257, 0, &tensor), GLN_INVALID_ARGUMENT, "data type 0");
   CHECK(gln_declare(session, "ints", 1, GLN_INT32, 0, &tensor) == GLN_OK);
@@ -137,6 +148,22 @@ static void broadcasts(gln_session* session, const gln_topology* where) {
   check_error(gln_broadcast(session, "bytes", data, sizeof data, where->ranks), GLN_INVALID_ARGUMENT, "not a rank");
 }
 
+/* A forked child has the session's memory and nothing else: every call says so, and none waits. */
+static void forked_child(gln_session* session) {
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    uint32_t tensor = 0;
+    gln_session* own = NULL;
+    check_error(gln_declare(session, "x", 1, GLN_FLOAT32, 0, &tensor), GLN_FAILED_PRECONDITION, "forked");
+    check_error(gln_open(NULL, &own), GLN_FAILED_PRECONDITION, "forked");
+    check_error(gln_close(session, 0), GLN_FAILED_PRECONDITION, "forked");
+    _exit(0);
+  }
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
 static void job(void) {
   gln_session* session = NULL;
   gln_topology where = GLN_TOPOLOGY_INIT;
@@ -148,6 +175,7 @@ static void job(void) {
   running_sums(session, &where);
   wrong_calls(session);
   broadcasts(session, &where);
+  forked_child(session);
   CHECK(gln_step(session) == GLN_OK);
   CHECK(gln_get_stats(session, &stats) == GLN_OK);
   char transports[256];

@@ -6,7 +6,6 @@ Python package index, and take a while; so the tests that always run have a libr
 
 from __future__ import annotations
 
-
 import subprocess
 import sys
 from pathlib import Path

@@ -5,6 +5,10 @@
  * otherwise. None aborts, prints, installs a signal handler or throws. Every blocking call ends within the session's
  * deadline after a peer is lost, with GLN_UNAVAILABLE and a message that names it.
  *
+ * fork(): a session's threads and connections stay with the process that opened it. A child of that process, or of one
+ * that has ever opened a session, gets GLN_FAILED_PRECONDITION from every function below, gln_open() included; what it
+ * starts by exec may open its own. Forking before the first gln_open() is no matter.
+ *
  * Ranks: worker w with local rank l of g is rank w * g + l, of n * g.
  */
 #ifndef GLEANER_GLEANER_H_
@@ -127,7 +131,11 @@ GLN_API gln_status gln_get_transports(gln_session* session, char* text, size_t s
 /* Names a tensor of `elements` elements; sets *tensor to its id on this rank. Every rank must declare it alike, in any
  * order. Lower priority values are served first, ties in order of declaration by rank 0. Returns at once; a mismatch
  * with other ranks shows at the first push_pull's wait. Declaring a name again alike returns the same id, otherwise
- * GLN_INVALID_ARGUMENT. Declare everything before the first push_pull where you can: one plan is then made for all. */
+ * GLN_INVALID_ARGUMENT. Declare everything before the first push_pull where you can: one plan is then made for all.
+ *
+ * `name` has 1 to GLN_MAX_NAME_BYTES bytes (for gln_broadcast 10 fewer); GLN_INVALID_ARGUMENT fails this call
+ * and not the job. */
+#define GLN_MAX_NAME_BYTES 4096
 GLN_API gln_status gln_declare(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
                                int32_t priority, uint32_t* tensor);
 

@@ -20,10 +20,11 @@ _options: dict[str, Any] = {}  # of the last init()
 def init(**options: Any) -> None:
     """Joins the job; blocks until all its members are there. Options: those of Session, all from the environment.
 
-    A second call does nothing while the session is open. `gleaner run` sets the environment for you.
+    A second call does nothing while the session is open. `gleaner run` sets the environment for you. A process that was
+    forked after init() gets a FailedPreconditionError: it has nothing of its parent's session but the memory.
     """
     global session, _options
-    if session is None or session.closed:
+    if session is None or session.closed or session.inherited:
         _options = options
         session = _open(options)
 
@@ -62,7 +63,7 @@ def current() -> Session:
 
 
 def is_initialized() -> bool:
-    return session is not None and not session.closed
+    return session is not None and not session.closed and not session.inherited
 
 
 def rank() -> int:

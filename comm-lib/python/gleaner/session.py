@@ -4,7 +4,7 @@ Memory is given by address; whoever calls keeps it alive through the `result` cl
 gleaner (numpy) and gleaner.torch wrap this for arrays and tensors.
 
 Threads: all methods may be called from any thread; close() must not overlap with another call. Blocking calls let
-Ctrl-C through. After fork() the child must not use its parent's session, and is told so.
+Ctrl-C through. After fork() the child can use neither its parent's session nor one of its own, and is told so.
 """
 
 from __future__ import annotations
@@ -126,6 +126,11 @@ class Session:
     @property
     def closed(self) -> bool:
         return self._pointer is None
+
+    @property
+    def inherited(self) -> bool:
+        """It was opened by the process that this one was forked from, and is of no use here."""
+        return self._pid != os.getpid()
 
     def attached(self, kind: Callable[[Session], C]) -> C:
         """The session's one kind(session), made at first use and closed before the session is."""
@@ -257,7 +262,8 @@ class Session:
             raise FailedPreconditionError("the session is closed; call gleaner.init() to join a job again")
         if self._pid != os.getpid():
             raise FailedPreconditionError(
-                f"gleaner was initialised in process {self._pid}; a forked child must call gleaner.init() itself"
+                f"gleaner was initialised in process {self._pid}, from which this one was forked: communicate there. "
+                "A process that is a rank of its own must be started anew (multiprocessing's 'spawn' or 'forkserver')"
             )
         return self._pointer
 

@@ -10,9 +10,8 @@ import ctypes
 import importlib
 import sys
 
-import numpy
-
 import gleaner
+import numpy
 
 
 def load(name: str) -> None:

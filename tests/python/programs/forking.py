@@ -1,0 +1,85 @@
+"""Forked children: forking.py WHAT. Each child says what became of it; the parents go on to sum.
+
+init: the child follows no advice and calls init(). push_pull: it uses what it inherited. exit: it ends by sys.exit().
+multiprocessing, loader: forked workers. before: children that are ranks of their own, forked before anybody's init().
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+
+import gleaner
+import numpy
+
+
+def total() -> float:
+    return float(gleaner.push_pull(numpy.ones(1000, numpy.float32), "x", average=False)[0])
+
+
+def in_child(work) -> None:
+    """Runs `work` in a forked child and waits for it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            print("child did it", flush=True)
+        except gleaner.FailedPreconditionError as error:
+            print(f"child was told: {error}", flush=True)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+
+
+def leave_at_exit() -> None:
+    """As a child of os.fork() that runs the interpreter's own end, with its atexit functions."""
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+    print("child ended", flush=True)
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def pool() -> None:
+    with multiprocessing.get_context("fork").Pool(2) as workers:
+        assert workers.map(square, range(10)) == [number * number for number in range(10)]
+    print("pool worked", flush=True)
+
+
+def loader() -> None:
+    import torch
+
+    data = torch.utils.data.TensorDataset(torch.arange(64, dtype=torch.float32))
+    batches = torch.utils.data.DataLoader(data, batch_size=8, num_workers=2, multiprocessing_context="fork")
+    assert sum(float(batch.sum()) for (batch,) in batches) == 2016
+    print("loader worked", flush=True)
+
+
+def main() -> None:
+    what = sys.argv[1]
+    if what == "before":
+        in_child(lambda: (gleaner.init(), total(), gleaner.shutdown()))
+        return
+    gleaner.init()
+    assert total() == gleaner.size()
+    {
+        "init": lambda: in_child(gleaner.init),
+        "push_pull": lambda: in_child(total),
+        "exit": leave_at_exit,
+        "multiprocessing": pool,
+        "loader": loader,
+    }[what]()
+    assert total() == gleaner.size()
+    gleaner.shutdown()
+    if what == "init":
+        in_child(gleaner.init)
+    print("summed", flush=True)
+
+
+main()

@@ -1,0 +1,33 @@
+"""A session does not survive fork(), says so, and does not hang; children that leave it alone are no matter."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import run_job
+
+
+@pytest.mark.parametrize(("what", "said"), [("init", 4), ("push_pull", 2)])
+def test_a_forked_child_is_told(what: str, said: int) -> None:
+    job = run_job("forking.py", what)
+    assert job.returncode == 0, job.stdout + job.stderr
+    told = [line for line in job.stdout.splitlines() if "child was told" in line]
+    assert len(told) == said, job.stdout + job.stderr
+    assert all("'spawn'" in line for line in told), told
+    assert job.stdout.count("summed") == 2
+
+
+@pytest.mark.parametrize(
+    ("what", "said"), [("exit", "child ended"), ("multiprocessing", "pool worked"), ("loader", "loader worked")]
+)
+def test_children_that_leave_it_alone(what: str, said: str) -> None:
+    if what == "loader":
+        pytest.importorskip("torch")
+    job = run_job("forking.py", what)
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert job.stdout.count(said) == 2 and job.stdout.count("summed") == 2, job.stdout + job.stderr
+
+
+def test_ranks_that_are_forked_before_init() -> None:
+    job = run_job("forking.py", "before")
+    assert job.returncode == 0, job.stdout + job.stderr
+    assert job.stdout.count("child did it") == 2, job.stdout + job.stderr
