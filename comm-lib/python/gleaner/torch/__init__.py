@@ -13,7 +13,13 @@ from __future__ import annotations
 from gleaner.errors import GleanerError, WorkersChanged
 from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats, transports
 from gleaner.torch import elastic
-from gleaner.torch.broadcast import broadcast_object, broadcast_optimizer_state, broadcast_parameters
+from gleaner.torch.broadcasts import (
+    broadcast,
+    broadcast_,
+    broadcast_object,
+    broadcast_optimizer_state,
+    broadcast_parameters,
+)
 from gleaner.torch.cross_barrier import CrossBarrier
 from gleaner.torch.ddp import DDPState, ddp_hook
 from gleaner.torch.operations import (
@@ -39,6 +45,8 @@ __all__ = [
     "WorkersChanged",
     "accumulate",
     "accumulate_async",
+    "broadcast",
+    "broadcast_",
     "broadcast_object",
     "broadcast_optimizer_state",
     "broadcast_parameters",

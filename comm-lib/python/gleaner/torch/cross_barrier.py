@@ -6,6 +6,7 @@ and communication instead of their sum. Source: ByteScheduler §3 ("crossing glo
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Callable, Optional
@@ -35,10 +36,11 @@ class UpdatesInForward(AveragesGradients):
             )
         self.settle()
         self._clear = None
-        if self._gradients.synchronized or not self._should_synchronize:
+        if self._gradients.averaged or not self._should_synchronize:
             return super().step()
         self._groups = [dict(group) for group in self.param_groups]
         self._gradients.postpone()
+        self.note_step()
         return None
 
     step.hooked = True  # as AveragesGradients.step
@@ -50,7 +52,7 @@ class UpdatesInForward(AveragesGradients):
             super().synchronize()
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
-        """As ever, but late gradients are cleared once they are used."""
+        """Clears gradients; those that are late are cleared once they are used."""
         on_time = [each for each in self._group_of if each not in self._gradients.overdue]
         with self._only(self.param_groups, on_time):
             super().zero_grad(*args, **kwargs)
@@ -97,8 +99,9 @@ def CrossBarrier(
     model: torch.nn.Module,
     backward_passes_per_step: int = 1,
     prioritize: bool = True,
+    name: Optional[str] = None,
 ) -> torch.optim.Optimizer:
-    """A DistributedOptimizer of all of the model's parameters whose step() returns before the averages are there.
+    """A DistributedOptimizer whose step() returns before the averages are there.
 
     Every module of `model` waits, when it is called, for the parameters it holds itself. The parameters are the same,
     bit for bit, as with DistributedOptimizer. Read them through model.state_dict(), or after synchronize(): until
@@ -108,26 +111,57 @@ def CrossBarrier(
     if isinstance(optimizer, torch.optim.LBFGS):
         raise InvalidArgumentError("LBFGS needs all gradients at once; use DistributedOptimizer")
     crossing = with_gradients(
-        UpdatesInForward, optimizer, model.named_parameters(), backward_passes_per_step, prioritize
+        UpdatesInForward, optimizer, model.named_parameters(), backward_passes_per_step, prioritize, "forward", name
     )
     crossing._group_of = {
         parameter: number for number, group in enumerate(optimizer.param_groups) for parameter in group["params"]
     }
     crossing._groups, crossing._clear = [], None
     for module in model.modules():
-        module.register_forward_pre_hook(_settle_before(crossing))
-    model._register_state_dict_hook(lambda *_: crossing.settle())  # its tensors share memory with the parameters
+        module.register_forward_pre_hook(_SettleBefore(crossing))
+        module.__dict__["__getstate__"] = _SettledState(crossing, module)
+    model._register_state_dict_hook(_SettleAll(crossing))  # its tensors share memory with the parameters
     return crossing
 
 
-def _settle_before(optimizer: UpdatesInForward) -> Callable[[torch.nn.Module, Any], None]:
-    def settle(module: torch.nn.Module, _: Any) -> None:
-        if not optimizer._gradients.overdue:
+class _Settles:
+    """Hooks of ours on modules."""
+
+    def __init__(self, optimizer: UpdatesInForward) -> None:
+        self.optimizer = optimizer
+
+
+class _SettleAll(_Settles):
+    def __call__(self, *_: Any) -> None:
+        self.optimizer.settle()
+
+
+class _SettleBefore(_Settles):
+    def __call__(self, module: torch.nn.Module, _: Any) -> None:
+        if not self.optimizer._gradients.overdue:
             return
         if not torch.is_grad_enabled():  # inference takes shortcuts past modules
-            optimizer.settle()
+            self.optimizer.settle()
             return
         # MultiheadAttention uses the parameters of a module that it does not call.
-        optimizer.settle(module.parameters(recurse=isinstance(module, torch.nn.MultiheadAttention)))
+        self.optimizer.settle(module.parameters(recurse=isinstance(module, torch.nn.MultiheadAttention)))
 
-    return settle
+
+class _SettledState(_Settles):
+    """A module's __getstate__: copies and pickles of it have parameters that are up to date, and none of our hooks."""
+
+    def __init__(self, optimizer: UpdatesInForward, module: torch.nn.Module) -> None:
+        super().__init__(optimizer)
+        self._module = module
+
+    def __call__(self) -> Any:
+        self.optimizer.settle()
+        of_class = getattr(type(self._module), "__getstate__", None)  # every class has one from Python 3.11 on
+        state = self._module.__dict__ if of_class is None else of_class(self._module)
+        if not isinstance(state, dict):
+            return state
+        others = {name: value for name, value in state.items() if name != "__getstate__"}
+        for name in ("_forward_pre_hooks", "_state_dict_hooks"):
+            hooks = others.get(name, {})
+            others[name] = OrderedDict((key, hook) for key, hook in hooks.items() if not isinstance(hook, _Settles))
+        return others

@@ -13,7 +13,8 @@ import torch
 
 from gleaner import exchange
 from gleaner.session import Session
-from gleaner.torch.broadcast import broadcast_parameters
+from gleaner.torch.broadcasts import broadcast_parameters
+from gleaner.torch.passes import Passes
 from gleaner.torch.tensors import TORCH
 
 
@@ -26,15 +27,17 @@ class Deltas:
         named_parameters: Iterable[tuple[str, torch.nn.Parameter]],
         staleness: Optional[int],
         prioritize: bool,
+        name: Optional[str],
     ) -> None:
         self._session = session
+        self._name = name or f"optimizer.{session.attached(Passes).next_number()}"
         self._staleness = staleness
         self._names = {parameter: name for name, parameter in named_parameters if parameter.requires_grad}
         self._priorities = {parameter: place if prioritize else 0 for place, parameter in enumerate(self._names)}
         self._initial: dict[torch.nn.Parameter, torch.Tensor] = {}
-        for parameter, name in self._names.items():
+        for parameter in self._names:
             session.declare_accumulated(
-                f"parameter.{name}",
+                self._tensor_name(parameter),
                 TORCH.elements(parameter),
                 TORCH.data_type(parameter),
                 self._priorities[parameter],
@@ -64,7 +67,7 @@ class Deltas:
             TORCH,
             torch.ones(1, dtype=torch.int32),
             average=False,
-            name="parameters.synchronize",
+            name=f"{self._name}.synchronize",
             priority=0,
             in_place=True,
         )
@@ -72,13 +75,16 @@ class Deltas:
         with self.exchanged():  # adds nothing, and gets what is in
             pass
 
+    def _tensor_name(self, parameter: torch.nn.Parameter) -> str:
+        return f"{self._name}.parameter.{self._names[parameter]}"
+
     def _add(self, parameter: torch.nn.Parameter, delta: torch.Tensor) -> int:
         return exchange.push_pull_async(
             self._session,
             TORCH,
             delta,
             average=False,
-            name=f"parameter.{self._names[parameter]}",
+            name=self._tensor_name(parameter),
             priority=self._priorities[parameter],
             in_place=True,
             accumulate=True,

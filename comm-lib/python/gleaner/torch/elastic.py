@@ -25,7 +25,7 @@ import torch
 
 from gleaner import process
 from gleaner.elastic import HostsUpdatedInterrupt, ObjectState, State, run
-from gleaner.torch.broadcast import broadcast_optimizer_state, broadcast_parameters
+from gleaner.torch.broadcasts import broadcast_optimizer_state, broadcast_parameters
 from gleaner.torch.cross_barrier import UpdatesInForward
 from gleaner.torch.optimizer import AveragesGradients
 

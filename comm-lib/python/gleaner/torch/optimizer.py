@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copyreg
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional
 
@@ -12,18 +14,44 @@ from gleaner import process
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
+from gleaner.torch.state import changed_in_place
 
 
-class AveragesGradients:
+class Wrapper:
+    """What all wrapped optimizers have in common: they share everything with the user's own optimizer."""
+
+    _own: torch.optim.Optimizer
+
+    def note_step(self) -> None:
+        """Tells schedulers made before wrapping, which look at the user's own optimizer, that it has made a step."""
+        self._own._step_count = getattr(self._own, "_step_count", 0) + 1
+        self._own._opt_called = True
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        with changed_in_place(self):
+            super().load_state_dict(state_dict)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        raise FailedPreconditionError(
+            "add all parameter groups before wrapping the optimizer: ranks must agree on them"
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Copies and pickles are of the user's own class, and average nothing: a session has no copy."""
+        return copyreg.__newobj__, (type(self).__bases__[1],), self.__getstate__()
+
+
+class AveragesGradients(Wrapper):
     """What DistributedOptimizer mixes in before the user's own optimizer class."""
 
     _gradients: Gradients
     _should_synchronize: bool
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
-        """Waits for the averages, then lets the wrapped optimizer step. A closure's gradients are averaged as well."""
+        """Steps with averages, also of a closure's gradients; waits for those that are not there yet."""
 
         def averaged_closure() -> Any:
+            self._gradients.begin_step()
             with torch.enable_grad():
                 loss = closure()
             self.synchronize()
@@ -35,17 +63,18 @@ class AveragesGradients:
             return super().step(None if closure is None else averaged_closure)
         finally:
             self._gradients.end_step()
+            self.note_step()
 
     # Optimizer.__setstate__ wraps `step` for its profiler unless this says it did; the wrapped class's step is.
     step.hooked = True
 
     def synchronize(self) -> None:
-        """Waits until every parameter's grad is the average over all ranks: to clip gradients before step()."""
+        """Waits until every parameter's grad is the average over all ranks, where backward() has not done so."""
         self._gradients.synchronize()
 
     @contextlib.contextmanager
     def skip_synchronize(self) -> Iterator[None]:
-        """Within this context step() averages nothing: gradients are taken as they are."""
+        """Within this context step() averages nothing: it takes gradients as they are."""
         self._should_synchronize = False
         try:
             yield
@@ -53,25 +82,23 @@ class AveragesGradients:
             self._should_synchronize = True
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
+        self._gradients.check_pass()
         if self._gradients.in_flight:
             raise FailedPreconditionError(
                 "zero_grad() came after backward() and before step() or synchronize(): gradients are still in flight"
             )
+        self._gradients.restart()
         super().zero_grad(*args, **kwargs)
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        raise FailedPreconditionError(
-            "add all parameter groups before wrapping the optimizer: ranks must agree on them"
-        )
 
-
-class AccumulatesDeltas:
+class AccumulatesDeltas(Wrapper):
     """What DistributedOptimizer mixes in for asynchronous training."""
 
     _deltas: Deltas
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Lets the wrapped optimizer step with this rank's gradients, and takes the others' steps in."""
+        self.note_step()
         with self._deltas.exchanged():
             return super().step(closure)
 
@@ -81,11 +108,6 @@ class AccumulatesDeltas:
         """Waits until every rank calls this, and gives all of them the same parameters, with all steps of all ranks."""
         self._deltas.synchronize()
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        raise FailedPreconditionError(
-            "add all parameter groups before wrapping the optimizer: ranks must agree on them"
-        )
-
 
 def DistributedOptimizer(
     optimizer: torch.optim.Optimizer,
@@ -94,19 +116,29 @@ def DistributedOptimizer(
     prioritize: bool = True,
     asynchronous: bool = False,
     staleness: Optional[int] = None,
+    wait: str = "backward",
+    name: Optional[str] = None,
 ) -> torch.optim.Optimizer:
-    """An optimizer of the same class whose step() uses gradients averaged over all ranks.
+    """An optimizer of the same class whose gradients are averaged over all ranks.
 
-    It shares parameters, hyperparameters and state with `optimizer`; use it in its place, and give it to learning rate
-    schedulers. Each gradient leaves as soon as backward has made it, after `backward_passes_per_step` passes that
-    accumulate (they are added, not averaged). All ranks need the same parameters; one that got no gradient on a rank
-    counts as zeros there. Pass model.named_parameters(), in the order forward uses them, as the front layers are sent
-    first; without it parameters are named by place. `prioritize=False` sends gradients in the order they are made.
-    Use gleaner.torch.broadcast_parameters() before the first step.
+    It shares parameters, hyperparameters and state with `optimizer`; use it in its place. Each gradient leaves as soon
+    as backward has made it, and all averages are in place when backward() returns, or, with
+    `backward_passes_per_step` > 1, when that many passes have returned; their gradients are added, not averaged. So
+    gradients can be clipped, unscaled, logged and zeroed as in a program of one process. `wait="step"`: step() waits,
+    or synchronize(); until then a gradient that is changed is an error.
+
+    All ranks need the same parameters. A gradient that a rank lacks counts as zeros there; one that all ranks lack
+    stays None, so that the parameter does not move. Pass model.named_parameters(), in the order forward uses them, as
+    the front layers are sent first; those that the optimizer does not have are left out. Without it parameters are
+    named by place. `prioritize=False` sends gradients in the order they are made. `name` goes before the names of
+    parameters, by default optimizer.0, optimizer.1, ... in the order of construction, which is to be the same on all
+    ranks. Use gleaner.torch.broadcast_parameters() before the first step.
 
     `asynchronous`: each rank steps by itself, at its own pace, and adds what its step changed to the parameters of all.
     No step waits for another rank, unless one is more than `staleness` steps behind. Results differ from run to run.
     """
+    if wait not in ("backward", "step"):
+        raise InvalidArgumentError(f"wait must be 'backward' or 'step', not {wait!r}")
     if staleness is not None and not asynchronous:
         raise InvalidArgumentError("staleness needs asynchronous=True: otherwise every step waits for all ranks")
     if asynchronous:
@@ -114,9 +146,11 @@ def DistributedOptimizer(
             raise InvalidArgumentError("asynchronous steps take gradients as they are: call step() when you want one")
         named = _named(optimizer, named_parameters)
         distributed = _mixed(AccumulatesDeltas, optimizer)
-        distributed._deltas = Deltas(process.current(), named, staleness, prioritize)
+        distributed._deltas = Deltas(process.current(), named, staleness, prioritize, name)
         return distributed
-    return with_gradients(AveragesGradients, optimizer, named_parameters, backward_passes_per_step, prioritize)
+    return with_gradients(
+        AveragesGradients, optimizer, named_parameters, backward_passes_per_step, prioritize, wait, name
+    )
 
 
 def with_gradients(
@@ -125,11 +159,14 @@ def with_gradients(
     named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]],
     backward_passes_per_step: int,
     prioritize: bool,
+    wait: str,
+    name: Optional[str],
 ) -> torch.optim.Optimizer:
     """`optimizer` with `kind` mixed in, and Gradients of its parameters."""
     named = _named(optimizer, named_parameters)
     distributed = _mixed(kind, optimizer)
-    distributed._gradients = Gradients(process.current(), named, backward_passes_per_step, prioritize)
+    distributed._gradients = Gradients(process.current(), named, backward_passes_per_step, prioritize, wait, name)
+    distributed._gradients.optimizer = weakref.ref(distributed)
     distributed._should_synchronize = True
     return distributed
 
@@ -144,7 +181,8 @@ def _named(
     else:
         named = list(named_parameters)
     _check_names(named, parameters)
-    return named
+    own = set(parameters)
+    return [(name, parameter) for name, parameter in named if parameter in own]
 
 
 def _mixed(kind: type, optimizer: torch.optim.Optimizer) -> Any:
@@ -153,6 +191,7 @@ def _mixed(kind: type, optimizer: torch.optim.Optimizer) -> Any:
     distributed = mixed.__new__(mixed)
     distributed.__dict__.update(optimizer.__dict__)
     distributed.__dict__.pop("step", None)  # a scheduler's wrapper of the original's, which would go around ours
+    distributed._own = optimizer
     return distributed
 
 

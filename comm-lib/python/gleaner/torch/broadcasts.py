@@ -10,8 +10,22 @@ import torch
 
 from gleaner import exchange, process
 from gleaner.errors import InvalidArgumentError
+from gleaner.torch.state import changed_in_place
 
 NamedTensors = Union[Mapping[str, Any], Iterable[tuple[str, torch.Tensor]]]
+
+
+def broadcast(tensor: torch.Tensor, root_rank: int = 0) -> torch.Tensor:
+    """Rank `root_rank`'s `tensor`, dense and of any type, on all ranks, bit for bit, as a new tensor. Blocks."""
+    return broadcast_(tensor.detach().clone(), root_rank)
+
+
+def broadcast_(tensor: torch.Tensor, root_rank: int = 0) -> torch.Tensor:
+    """Overwrites `tensor` with that of rank `root_rank`, and returns it. Blocks. Shapes and types are to be alike."""
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{tensor.layout} tensors are not supported; pass tensor.to_dense()")
+    _broadcast_packed([tensor.detach()], root_rank)
+    return tensor
 
 
 def broadcast_object(value: Any, root_rank: int = 0) -> Any:
@@ -44,7 +58,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int =
     is_root = session.topology.rank == root_rank
     state = exchange.broadcast_object(session, optimizer.state_dict() if is_root else None, root_rank)
     if not is_root:
-        optimizer.load_state_dict(state)
+        with changed_in_place(optimizer):
+            optimizer.load_state_dict(state)
 
 
 def _broadcast_packed(tensors: list[torch.Tensor], root: int) -> None:
