@@ -1,4 +1,4 @@
-// What a Lease says, and the times at which its changes were observed here. Pure; rules of leader_election.h.
+// What a Lease says, and the times at which its changes were observed here. Pure; rules of leader.h.
 #pragma once
 
 #include <cstdint>

@@ -61,10 +61,10 @@ inline constexpr absl::Duration kProfileLife = absl::Minutes(2);
 inline constexpr double kFastestLink = 1e13;
 
 // Whether a summer may run there: every reason against it is a rule of its own, and the first that applies is named.
-//   schedulable; an agent reported within kProfileLife; the profile is Ready and doesn't contradict itself; its speed
-//   is known; no worker and no summer of this job there; spare CPU less the requests of summers bound there >= the
-//   request (a request may count twice once it is used: that errs in favour of the machine's owner); spare memory >=
-//   the request; bandwidth = spare - what is promised to summers bound there (spare leaves their use out), at most
+//   schedulable; no worker and no summer of this job there; an agent reported within kProfileLife; the profile is
+//   Ready, its speed is known, and it doesn't contradict itself; spare CPU less the requests of summers bound there >=
+//   the request (a request may count twice once it is used: that errs in favour of the machine's owner); spare memory
+//   >= the request; bandwidth = spare - what is promised to summers bound there (spare leaves their use out), at most
 //   `max_bits_per_second`, >= the least.
 // Score: 60 for bandwidth: its part of max_bits_per_second; without a maximum b / (b + 25 Gbit/s). 25 for spare CPU, in
 // full from 4 cores. 15 / (1 + summers already there).

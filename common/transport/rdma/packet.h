@@ -7,7 +7,7 @@
 //   grant   where the payload of an offer shall be written: a region's index and an offset, and by which lane
 //   taken   the payload of an offer has come by a lane, and the lane can receive another
 //
-// and, where a host has several ports (lanes.h):
+// and, where a host has several ports (lane_maker.h):
 //
 //   ask     which ports there are
 //   port    one of the sender's, that lanes may be made to
