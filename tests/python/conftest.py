@@ -104,18 +104,27 @@ class Job:
         command = [str(SUMMER), "--coordinator", self.coordinator_address, "--listen", "127.0.0.1:0"]
         return self.start([*command, "--token-file", str(self.token), *flags])
 
-    def start_worker(self, index: int, program: str, *arguments: str, token: Path | None = None, **more: str):
+    def start_worker(
+        self,
+        index: int,
+        program: str,
+        *arguments: str,
+        token: Path | None = None,
+        stdin: int | None = None,
+        **more: str,
+    ) -> subprocess.Popen[str]:
         identity = {
             "GLEANER_COORDINATOR": self.coordinator_address,
             "GLEANER_WORKER": str(index),
             "GLEANER_ADDRESS": "127.0.0.1:0",
             "GLEANER_TOKEN_FILE": str(token or self.token),
         }
-        return self.start([sys.executable, str(PROGRAMS / program), *arguments], **{**identity, **more})
+        command = [sys.executable, str(PROGRAMS / program), *arguments]
+        return self.start(command, stdin=stdin, **{**identity, **more})
 
-    def start(self, command: list[str], **more: str) -> subprocess.Popen[str]:
+    def start(self, command: list[str], stdin: int | None = None, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**more)
+            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**more)
         )
         self._processes.append(process)
         return process

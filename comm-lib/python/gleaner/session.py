@@ -1,17 +1,17 @@
 """A rank's membership in a job: the C session as a Python object.
 
-Memory is given by address; whoever calls keeps it alive through the `result` closure that belongs to each push_pull.
-gleaner (numpy) and gleaner.torch wrap this for arrays and tensors.
+Memory is given by address; the `result` closure that belongs to each push_pull keeps it alive. gleaner (numpy) and
+gleaner.torch wrap this for arrays and tensors.
 
 Threads: all methods may be called from any thread; close() must not overlap with another call. Blocking calls let
-Ctrl-C through. After fork() the child can use neither its parent's session nor one of its own, and is told so.
+Ctrl-C through; memory that C still uses then stays with the session, or with the thread that closes it. After fork()
+the child can use neither its parent's session nor one of its own, and is told so.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
@@ -19,10 +19,8 @@ from typing import Any, Callable, Optional, Protocol, TypeVar
 
 from gleaner import _abi
 from gleaner._abi import DataType, Op
+from gleaner.aside import SLICE_SECONDS, Aside
 from gleaner.errors import FailedPreconditionError, GleanerError, InvalidArgumentError, error_of
-
-# Blocking calls go to C for at most this long at a time, so that Python can run signal handlers in between.
-_SLICE_SECONDS = 0.25
 
 
 class Closable(Protocol):
@@ -75,7 +73,7 @@ class Session:
     ) -> None:
         self._library = _abi.load_library()
         self._pid = os.getpid()
-        self._results: dict[int, tuple[str, Callable[[], Any]]] = {}
+        self._results: dict[object, tuple[str, Callable[[], Any]]] = {}  # by handle, once there is one
         self._names_in_flight: set[str] = set()
         self._registered: dict[int, Any] = {}  # owners of memory, by address
         self._attached: dict[Callable[[Session], Any], Any] = {}
@@ -83,11 +81,25 @@ class Session:
         options = _abi.Options(
             ctypes.sizeof(_abi.Options), *(None if text is None else str(text).encode() for text in texts), open_timeout
         )
-        pointer = ctypes.c_void_p()
         self._pointer: Optional[ctypes.c_void_p] = None
-        self._check(*self._aside(lambda: self._library.gln_open(ctypes.byref(options), ctypes.byref(pointer))))
-        self._pointer = pointer
-        self.topology = self._read_topology()
+        opening = Aside(
+            lambda: _open_session(self._library, options), orphaned=lambda answer: _abandon(self._library, answer)
+        )
+        try:
+            status, message, pointer = opening.wait()
+            self._check(status, message)
+            self._pointer = pointer
+            self.topology = self._read_topology()
+        except BaseException:  # Ctrl-C, above all
+            self._pointer = None
+            opening.abandon()
+            raise
+
+    def __del__(self) -> None:
+        # An interrupt may strike after the session was opened and before anything refers to it.
+        pointer = self.__dict__.get("_pointer")
+        if pointer is not None and self._pid == os.getpid():
+            self._library.gln_close(pointer, 1)
 
     def __enter__(self) -> Session:
         return self
@@ -110,18 +122,20 @@ class Session:
             return
         for attached in self._attached.values():
             attached.close()
+        status, message = Aside(lambda: self._close(failed, returning)).wait()
+        if not failed:
+            self._check(status, message)
+
+    def _close(self, failed: bool, returning: bool) -> tuple[int, str]:
         pointer, self._pointer = self._pointer, None
-        try:
-            if returning:
-                self._check(*self._aside(lambda: self._library.gln_close_to_return(pointer)))
-            else:
-                self._check(*self._aside(lambda: self._library.gln_close(pointer, int(failed))))
-        except GleanerError:
-            if not failed:
-                raise
-        finally:
-            self._results.clear()
-            self._registered.clear()
+        memory = self._results, self._registered  # C uses it until it has closed
+        self._results, self._registered = {}, {}
+        leave = self._library.gln_close_to_return if returning else self._library.gln_close
+        status = leave(pointer) if returning else leave(pointer, int(failed))
+        answer = status, _last_error(self._library, status)
+        for each in memory:
+            each.clear()
+        return answer
 
     @property
     def closed(self) -> bool:
@@ -167,9 +181,16 @@ class Session:
         `result` must own the memory at both addresses: it is kept until the handle is synchronized, and then called
         to give what synchronize() returns.
         """
-        handle = ctypes.c_uint64()
-        self._call("gln_push_pull", self._open(), tensor, input_address, output_address, int(op), ctypes.byref(handle))
-        self._results[handle.value] = (name, result)
+        handle, starting = ctypes.c_uint64(), object()
+        pointer = self._open()
+        self._results[starting] = (name, result)  # before C has the memory: an interrupt may strike in between
+        try:
+            self._call("gln_push_pull", pointer, tensor, input_address, output_address, int(op), ctypes.byref(handle))
+        except GleanerError:
+            del self._results[starting]
+            raise
+        self._results[handle.value] = self._results[starting]
+        del self._results[starting]
         self._names_in_flight.add(name)
         return handle.value
 
@@ -178,8 +199,15 @@ class Session:
 
         `owner`, whose memory it is, is kept until unregister_memory(address) or close().
         """
-        self._call("gln_register_memory", self._open(), address, size)
-        self._registered[address] = owner
+        pointer = self._open()
+        if address in self._registered:
+            raise InvalidArgumentError(f"memory at {address:#x} is registered already; unregister it first")
+        self._registered[address] = owner  # before C has the memory: an interrupt may strike in between
+        try:
+            self._call("gln_register_memory", pointer, address, size)
+        except GleanerError:
+            del self._registered[address]
+            raise
 
     def unregister_memory(self, address: int) -> None:
         """FailedPreconditionError while push_pulls of it are in flight."""
@@ -217,9 +245,20 @@ class Session:
         return handle.value
 
     def broadcast(self, name: str, address: int, size: int, root: int) -> None:
-        """Copies `size` bytes at `address` of rank `root` to all ranks, bit for bit. Blocks; name and size alike."""
-        pointer = self._open()
-        self._check(*self._aside(lambda: self._library.gln_broadcast(pointer, name.encode(), address, size, root)))
+        """Copies `size` bytes at `address` of rank `root` to all ranks, bit for bit. Blocks; name and size alike.
+
+        As gln_broadcast(): bits survive a sum of int32 to which all ranks but one give zeros.
+        """
+        if not 0 <= root < self.topology.size:
+            raise InvalidArgumentError(f"root {root} is not a rank; there are {self.topology.size}")
+        words = -(-size // 4)
+        memory = (ctypes.c_int32 * words)()  # an interrupt leaves the caller's memory to the caller
+        if self.topology.rank == root:
+            ctypes.memmove(memory, address, size)
+        name = f"broadcast/{name}"
+        tensor, here = self.declare(name, words, DataType.INT32), ctypes.addressof(memory)
+        self.synchronize(self.push_pull_async(tensor, here, here, Op.SUM, name, lambda: memory))
+        ctypes.memmove(address, memory, size)
 
     def step(self) -> None:
         """Tells the statistics that an iteration of training ended."""
@@ -276,38 +315,34 @@ class Session:
             raise error_of(status, message)
 
     def _last_error(self, status: int) -> str:
-        """The library's message for this thread's last call; empty when it went well."""
-        return "" if status == _abi.OK else self._library.gln_last_error().decode(errors="replace")
+        return _last_error(self._library, status)
 
     def _in_slices(self, call: Callable[[float], int], timeout: Optional[float]) -> tuple[int, str]:
         """Repeats a call that takes a timeout until it gives anything but DEADLINE_EXCEEDED or `timeout` is over."""
         end = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = _SLICE_SECONDS if end is None else min(_SLICE_SECONDS, max(0.0, end - time.monotonic()))
+            left = SLICE_SECONDS if end is None else min(SLICE_SECONDS, max(0.0, end - time.monotonic()))
             status = call(left)
             if status != _abi.DEADLINE_EXCEEDED or (end is not None and time.monotonic() >= end):
                 return status, self._last_error(status)
 
-    def _aside(self, call: Callable[[], int]) -> tuple[int, str]:
-        """Runs a call that has no timeout of its own on another thread, so that Ctrl-C reaches this one."""
-        if threading.current_thread() is not threading.main_thread():
-            status = call()
-            return status, self._last_error(status)
-        answer: list[tuple[int, str]] = []
 
-        def run() -> None:
-            status = call()
-            answer.append((status, self._last_error(status)))
+def _last_error(library: ctypes.CDLL, status: int) -> str:
+    """The library's message for this thread's last call; empty when it went well."""
+    return "" if status == _abi.OK else library.gln_last_error().decode(errors="replace")
 
-        thread = threading.Thread(target=run, name="gln-python", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # the interpreter is going down, and has no more threads
-            run()
-            return answer[0]
-        while thread.is_alive():
-            thread.join(_SLICE_SECONDS)
-        return answer[0]
+
+def _open_session(library: ctypes.CDLL, options: _abi.Options) -> tuple[int, str, ctypes.c_void_p]:
+    pointer = ctypes.c_void_p()
+    status = library.gln_open(ctypes.byref(options), ctypes.byref(pointer))
+    return status, _last_error(library, status), pointer
+
+
+def _abandon(library: ctypes.CDLL, opened: tuple[int, str, ctypes.c_void_p]) -> None:
+    """Closes what gln_open() gave after the caller was interrupted."""
+    status, _, pointer = opened
+    if status == _abi.OK:
+        library.gln_close(pointer, 1)
 
 
 __all__ = ["DataType", "GleanerError", "Op", "Session", "Stats", "Topology"]
