@@ -38,8 +38,7 @@ enum class FrameType : uint8_t {
   kFetch = 20,   // owner to worker: a result that an earlier owner made and some worker lacks is wanted; no payload
   kHand = 21,    // worker to owner: that result
   // Worker to owner: which results does every worker have? payload: PartitionKey[] of what it keeps from earlier
-  // owners,
-  // or none. Owner to worker: those numbered below `released`, and of these keys those in the payload.
+  // owners, or none. Owner to worker: those numbered below `released`, and of these keys those in the payload.
   kRelease = 22,
   // Liveness.
   kPing = 32,

@@ -223,3 +223,47 @@ def test_ports_are_those_of_the_chart_and_of_members() -> None:
     for document in DOCUMENTS:
         named = set(re.findall(r"\bport (70\d\d)\b|(?<=:)(707\d)\b", document.read_text()))
         assert {port for pair in named for port in pair if port} <= known, document.name
+
+
+def fields_of(table: str) -> set[str]:
+    return {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+
+
+@pytest.mark.parametrize(
+    "document, title, source, variable",
+    [
+        ("docs/cli.md", "The summary", "operator/coordinator/summary.cc", "json"),
+        ("docs/bench-data.md", "`gleaner bench push-pull`", "cli/bench_push_pull_command.cc", "line"),
+        ("docs/bench-data.md", "`gleaner bench sum`", "cli/bench_sum_command.cc", "line"),
+    ],
+)
+def test_tables_of_json_are_whole(document: str, title: str, source: str, variable: str) -> None:
+    written = set(re.findall(rf'\b{variable}\["(\w+)"\] =', (ROOT / source).read_text()))
+    stated = fields_of(section(document, title))
+    assert written <= stated, f"{document}: {title} lacks {sorted(written - stated)}"
+    unknown = {name for name in stated - written if not re.search(rf'"{name}"', code(".cc"))}
+    assert not unknown, f"{document}: {title} has {sorted(unknown)}"
+
+
+def test_types_of_frames_are_those_of_the_header() -> None:
+    enum = re.search(r"enum class FrameType.*?\};", (ROOT / "common/wire/frame.h").read_text(), re.DOTALL)
+    assert enum
+    made = {(number, name.upper()) for name, number in re.findall(r"\bk(\w+) = (\d+),", enum.group())}
+    stated = set()
+    for numbers, names in re.findall(
+        r"^\| ([\d, ]+) \| ([A-Z, ]+) \|", section("docs/protocol.md", "Frame"), re.MULTILINE
+    ):
+        stated |= set(zip(numbers.split(", "), names.split(", ")))
+    assert stated == made
+
+
+def test_stages_and_labels_of_tests_are_those_there_are() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    stages = set(re.findall(r"^stage_(\w+)\(\)", (ROOT / "scripts/test").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^\| `scripts/test (\w+)` \|", text, re.MULTILINE)) == stages
+    files = [ROOT / name for name in tracked() if name.endswith(("CMakeLists.txt", ".cmake"))]
+    cmake = re.sub(r"#.*", "", "\n".join(path.read_text() for path in files))
+    given = re.findall(r"\bLABELS ((?:\"[^\"]+\")|(?:[a-z]+(?: [a-z]+)*))", cmake)
+    labels = {label for each in given for label in re.split(r"[; ]", each.strip('"')) if label.isalpha()}
+    stated = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert set(stated) == labels
