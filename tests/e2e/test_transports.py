@@ -19,7 +19,7 @@ gleaner.init()
 data = numpy.random.default_rng(gleaner.rank()).standard_normal(1_000_000).astype(numpy.float32)
 sums = hashlib.sha256()
 for step in range(100):
-    sums.update(gleaner.push_pull(data * step, "data").tobytes())
+    sums.update(gleaner.push_pull(data * step, name="data").tobytes())
     time.sleep(0.03)
 print("sums", sums.hexdigest(), "by", gleaner.transports(), flush=True)
 gleaner.shutdown()

@@ -23,7 +23,7 @@ def python(code: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_before_init() -> None:
-    done = python("import gleaner, numpy; gleaner.push_pull(numpy.ones(1, 'f4'), 'early')")
+    done = python("import gleaner, numpy; gleaner.push_pull(numpy.ones(1, 'f4'), name='early')")
     assert done.returncode == 1
     assert "call gleaner.init() first" in done.stderr
 

@@ -1,4 +1,4 @@
-"""gleaner.torch over real jobs: the checks of torch_checks.py, ddp_checks.py and lasting_checks.py in programs."""
+"""gleaner.torch over real jobs: every check of the programs named here, which are in programs."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from conftest import assert_passed, checks_of, run_job
 
 pytest.importorskip("torch")
 
-Outcome = tuple[subprocess.CompletedProcess[str], int]
+Run = Callable[[str], subprocess.CompletedProcess[str]]
+WORKERS = 3
+ALONE = ("torch_checks.py", "backward_checks.py", "optimizers_checks.py")
 WITH_DDP = ("ddp_checks.py", "lasting_checks.py")
 
 
-@pytest.fixture(scope="module", params=[(3, 2)], ids=["3workers2summers"])
-def operations(request: pytest.FixtureRequest) -> Outcome:
-    workers, summers = request.param
-    return run_job("torch_checks.py", workers=workers, summers=summers), workers
+@pytest.fixture(scope="module")
+def alone() -> Run:
+    """Runs a program, once each."""
+    return functools.cache(lambda program: run_job(program, workers=WORKERS, summers=2, timeout=200))
 
 
-@pytest.mark.parametrize("check", checks_of("torch_checks.py"))
-def test_torch(operations: Outcome, check: str) -> None:
-    assert_passed(operations[0], check, ranks=operations[1])
+@pytest.mark.parametrize(("program", "check"), [(program, check) for program in ALONE for check in checks_of(program)])
+def test_torch(alone: Run, program: str, check: str) -> None:
+    assert_passed(alone(program), check, ranks=WORKERS)
 
 
 @pytest.fixture(scope="module")
-def with_ddp(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.CompletedProcess[str]]:
+def with_ddp(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs a program that joins DDP's process group, too; once each."""
 
     @functools.cache
@@ -42,7 +44,7 @@ def with_ddp(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subpro
 @pytest.mark.parametrize(
     ("program", "check"), [(program, check) for program in WITH_DDP for check in checks_of(program)]
 )
-def test_with_ddp(with_ddp: Callable[[str], subprocess.CompletedProcess[str]], program: str, check: str) -> None:
+def test_with_ddp(with_ddp: Run, program: str, check: str) -> None:
     assert_passed(with_ddp(program), check, ranks=2)
 
 
@@ -52,6 +54,6 @@ def test_ddp_learns_of_a_lost_rank(tmp_path: Path) -> None:
     assert "worker 1" in done.stdout.split("backward said: ")[1]
 
 
-def test_ends_well(operations: Outcome, with_ddp: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
-    for done in (operations[0], *map(with_ddp, WITH_DDP)):
+def test_ends_well(alone: Run, with_ddp: Run) -> None:
+    for done in (*map(alone, ALONE), *map(with_ddp, WITH_DDP)):
         assert done.returncode == 0, done.stderr

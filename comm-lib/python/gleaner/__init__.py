@@ -2,7 +2,7 @@
 
     import gleaner, numpy
     gleaner.init()                                  # who we are comes from the environment: see `gleaner run`
-    mean = gleaner.push_pull(numpy.ones(10, numpy.float32), "ones")
+    mean = gleaner.push_pull(numpy.ones(10, numpy.float32), name="ones")
     gleaner.shutdown()
 
 float32, float64, float16, int32 and, where ml_dtypes is installed, bfloat16. Sums are in rank order with float32
@@ -34,16 +34,18 @@ from gleaner.session import DataType, Op, Session, Stats, Topology
 __version__ = "0.1.0"
 
 
-def push_pull(array: numpy.ndarray, name: Optional[str] = None, average: bool = True) -> numpy.ndarray:
-    """The sum, or average, of `array` over all ranks, in a new array of its shape and type. Blocks."""
-    return synchronize(push_pull_async(array, name, average))
+def push_pull(
+    array: numpy.ndarray, average: bool = True, name: Optional[str] = None, priority: int = 0
+) -> numpy.ndarray:
+    """The average, or sum, of `array` over all ranks, in a new array of its shape and type. Blocks."""
+    return synchronize(push_pull_async(array, average, name, priority))
 
 
-def push_pull_async(array: numpy.ndarray, name: Optional[str] = None, average: bool = True, priority: int = 0) -> int:
+def push_pull_async(array: numpy.ndarray, average: bool = True, name: Optional[str] = None, priority: int = 0) -> int:
     """Starts push_pull(array); leave `array` unchanged until synchronize(handle). Lower priority values go first.
 
     All ranks use the same name, shape size and type. One push_pull per name at a time. Without a name one is made from
-    type and size; then all ranks must start their unnamed push_pulls in the same order.
+    type and size; then all ranks must start their unnamed push_pulls in the same order, from one thread.
     """
     if isinstance(array, numpy.generic):  # what mean() and sum() give
         array = numpy.asarray(array)

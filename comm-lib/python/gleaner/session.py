@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
@@ -75,6 +76,7 @@ class Session:
         self._pid = os.getpid()
         self._results: dict[object, tuple[str, Callable[[], Any]]] = {}  # by handle, once there is one
         self._names_in_flight: set[str] = set()
+        self._unnamed_by: Optional[threading.Thread] = None  # who started push_pulls without a name
         self._registered: dict[int, Any] = {}  # owners of memory, by address
         self._attached: dict[Callable[[Session], Any], Any] = {}
         texts = (coordinator, job, worker, local_rank, local_size, address, token_file)
@@ -284,8 +286,16 @@ class Session:
     def unused_name(self, prefix: str) -> str:
         """The first of prefix.0, prefix.1, … that is not in flight: the same on all ranks that run the same program.
 
-        Names are free again after synchronize(), so their number stays that of unnamed push_pulls at one time.
+        Names are free again after synchronize(), so their number stays that of unnamed push_pulls at one time. Several
+        threads would ask in an order that differs from rank to rank: FailedPreconditionError.
         """
+        thread = threading.current_thread()
+        if self._unnamed_by is not thread and self._unnamed_by is not None and self._unnamed_by.is_alive():
+            raise FailedPreconditionError(
+                f"thread {self._unnamed_by.name} has started push_pulls without a name, and so thread {thread.name} "
+                "must not: ranks would give the same name to different tensors; pass name=..."
+            )
+        self._unnamed_by = thread
         number = 0
         while f"{prefix}.{number}" in self._names_in_flight:
             number += 1

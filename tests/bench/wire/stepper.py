@@ -24,7 +24,7 @@ def main() -> None:
     stopping = False
     while not stopping:
         data[0] = 2 if stop.exists() else 1
-        total = gleaner.push_pull(data, "step", average=False)
+        total = gleaner.push_pull(data, name="step", average=False)
         ends.append(time.monotonic())
         stopping = total[0] > gleaner.size()  # the same step on every worker
     gleaner.shutdown()

@@ -31,7 +31,7 @@ def main() -> None:
         for name in names:
             load(name)
     for step in range(3):
-        total = gleaner.push_pull(numpy.full(100000, step + 1, numpy.float32), "x", average=False)
+        total = gleaner.push_pull(numpy.full(100000, step + 1, numpy.float32), name="x", average=False)
         assert (total == (step + 1) * gleaner.size()).all()
     gleaner.shutdown()
     print("summed", flush=True)

@@ -26,7 +26,7 @@ def main(stop: Path, pause: float) -> None:
         data = places * (rank + 1) + step % 4096
         data[0] = stop.exists()
         start = time.monotonic()
-        total = gleaner.push_pull(data, "changing", average=False)
+        total = gleaner.push_pull(data, name="changing", average=False)
         if step > 0:
             longest = max(longest, time.monotonic() - start)
         expected = places * (size * (size + 1) // 2) + size * (step % 4096)

@@ -45,7 +45,7 @@ def main() -> None:
                 if arguments.once is not None:
                     arguments.once.touch()
                 raise RuntimeError("on purpose")
-            ones = gleaner.push_pull(numpy.ones(1000, numpy.float32), "ones", average=False)
+            ones = gleaner.push_pull(numpy.ones(1000, numpy.float32), name="ones", average=False)
             state.total += float(ones[0])
             state.worlds.append(gleaner.size())
             state.step += 1

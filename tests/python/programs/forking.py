@@ -15,7 +15,7 @@ import numpy
 
 
 def total() -> float:
-    return float(gleaner.push_pull(numpy.ones(1000, numpy.float32), "x", average=False)[0])
+    return float(gleaner.push_pull(numpy.ones(1000, numpy.float32), name="x", average=False)[0])
 
 
 def in_child(work) -> None:

@@ -18,10 +18,10 @@ if __name__ == "__main__":
         others = total - own * (step + 1)
         assert (others == others[0]).all() or gleaner.size() > gleaner.local_size()
         assert (others >= 0).all()
-    gleaner.push_pull(numpy.ones(1, numpy.float32), "everybody has added all")
+    gleaner.push_pull(numpy.ones(1, numpy.float32), name="everybody has added all")
     total = gleaner.accumulate(numpy.zeros_like(mine), "counter")
     assert (total == 5 * sum(range(gleaner.size() + 1))).all(), total
-    with_other_name = raises(InvalidArgumentError, lambda: gleaner.push_pull(mine, "counter", average=False))
+    with_other_name = raises(InvalidArgumentError, lambda: gleaner.push_pull(mine, name="counter", average=False))
     assert "declared twice" in with_other_name, with_other_name
     with_type = raises(InvalidArgumentError, lambda: gleaner.accumulate(numpy.ones(1, numpy.float64), "wide"))
     assert "fp64" in with_type, with_type

@@ -18,10 +18,10 @@ def check_local_sums_are_rounded_before_they_travel() -> None:
             parts = [data_of(rank, elements).astype(kind) for rank in range(gleaner.size())]
             partial = [rank_order_sum(parts[worker * g : (worker + 1) * g]) for worker in range(n)]
             name = f"{kind}.{elements}"
-            total = gleaner.push_pull(parts[gleaner.rank()], f"sum.{name}", average=False)
+            total = gleaner.push_pull(parts[gleaner.rank()], name=f"sum.{name}", average=False)
             assert same_bits(total, rank_order_sum(partial)), name
             if kind != "int32":
-                mean = gleaner.push_pull(parts[gleaner.rank()], f"mean.{name}")
+                mean = gleaner.push_pull(parts[gleaner.rank()], name=f"mean.{name}")
                 assert same_bits(mean, rank_order_sum(partial, gleaner.size())), name
 
 

@@ -19,7 +19,7 @@ if __name__ == "__main__":
         data = numpy.full(1 << 18, gleaner.rank() + 1, numpy.float32)
         for step in range(steps):
             start = time.monotonic()
-            total = gleaner.push_pull(data, "loop", average=False)
+            total = gleaner.push_pull(data, name="loop", average=False)
             assert (total == sum(range(gleaner.size() + 1))).all()
             if step == 2:
                 print("summing", flush=True)

@@ -12,7 +12,7 @@ if __name__ == "__main__":
     odd = gleaner.rank() == 1
     array = numpy.ones(5 if odd and sys.argv[1] == "size" else 4, "f8" if odd and sys.argv[1] == "type" else "f4")
     try:
-        gleaner.push_pull(array, "odd" if odd and sys.argv[1] == "name" else "weight")
+        gleaner.push_pull(array, name="odd" if odd and sys.argv[1] == "name" else "weight")
     except gleaner.GleanerError as error:
         print(f"told: {error}", flush=True)
         gleaner.shutdown(failed=True)

@@ -20,7 +20,7 @@ def check_who_we_are() -> None:
     assert 0 <= gleaner.rank() < gleaner.size()
     assert gleaner.local_rank() == 0
     assert gleaner.local_size() == 1
-    ranks = gleaner.push_pull(numpy.eye(gleaner.size(), dtype=numpy.int32)[gleaner.rank()], "ranks", average=False)
+    ranks = gleaner.push_pull(numpy.eye(gleaner.size(), dtype=numpy.int32)[gleaner.rank()], name="ranks", average=False)
     assert ranks.tolist() == [1] * gleaner.size()
 
 
@@ -28,42 +28,43 @@ def check_sums_are_exact_for_every_type() -> None:
     for kind in TYPES:
         for elements in (1, 1000, 200_001):
             parts = everybodys(kind, elements)
-            total = gleaner.push_pull(parts[gleaner.rank()], f"sum.{kind}.{elements}", average=False)
+            total = gleaner.push_pull(parts[gleaner.rank()], name=f"sum.{kind}.{elements}", average=False)
             assert same_bits(total, rank_order_sum(parts)), f"{kind}, {elements} elements"
 
 
 def check_averages_are_rounded_once() -> None:
     for kind in ("float32", "float64", "float16"):
         parts = everybodys(kind, 5000)
-        mean = gleaner.push_pull(parts[gleaner.rank()], f"mean.{kind}")
+        mean = gleaner.push_pull(parts[gleaner.rank()], name=f"mean.{kind}")
         assert same_bits(mean, rank_order_sum(parts, gleaner.size())), kind
 
 
 def check_average_of_integers_is_refused() -> None:
-    assert "average=False" in raises(TypeError, lambda: gleaner.push_pull(numpy.ones(3, numpy.int32), "integers"))
+    assert "average=False" in raises(TypeError, lambda: gleaner.push_pull(numpy.ones(3, numpy.int32), name="integers"))
 
 
 def check_other_types_are_refused_by_name() -> None:
     for kind in ("int64", "complex64", "bool", ">f4"):
-        message = raises(TypeError, lambda kind=kind: gleaner.push_pull(numpy.ones(3, kind), "other"))
+        message = raises(TypeError, lambda kind=kind: gleaner.push_pull(numpy.ones(3, kind), name="other"))
         assert "float32, float64, float16, bfloat16, int32" in message
-    assert "list" in raises(TypeError, lambda: gleaner.push_pull([1.0], "other"))
+    assert "name=" in raises(TypeError, lambda: gleaner.push_pull(numpy.ones(3, numpy.float32), "a name"))
+    assert "list" in raises(TypeError, lambda: gleaner.push_pull([1.0], name="other"))
 
 
 def check_shapes_and_strides_are_kept() -> None:
     parts = [data_of(rank, 24).reshape(2, 3, 4) for rank in range(gleaner.size())]
-    total = gleaner.push_pull(parts[gleaner.rank()].transpose(2, 0, 1), "strided", average=False)
+    total = gleaner.push_pull(parts[gleaner.rank()].transpose(2, 0, 1), name="strided", average=False)
     assert same_bits(total, rank_order_sum(parts).transpose(2, 0, 1).copy())
-    assert gleaner.push_pull(numpy.float32(2.0), "scalar").shape == ()
+    assert gleaner.push_pull(numpy.float32(2.0), name="scalar").shape == ()
 
 
 def check_nothing_sums_to_nothing() -> None:
-    assert gleaner.push_pull(numpy.empty((0, 3), numpy.float32), "empty").shape == (0, 3)
+    assert gleaner.push_pull(numpy.empty((0, 3), numpy.float32), name="empty").shape == (0, 3)
 
 
 def check_nan_and_infinity_pass_through() -> None:
     part = numpy.array([numpy.nan, numpy.inf, 1.0], numpy.float32)
-    total = gleaner.push_pull(part, "special", average=False)
+    total = gleaner.push_pull(part, name="special", average=False)
     assert numpy.isnan(total[0])
     assert total[1] == numpy.inf
     assert total[2] == gleaner.size()
@@ -73,7 +74,7 @@ def check_many_at_once_in_any_order() -> None:
     parts = [[data_of(rank, 3000, seed) for seed in range(20)] for rank in range(gleaner.size())]
     mine = parts[gleaner.rank()]
     order = numpy.random.default_rng(gleaner.rank()).permutation(20)  # another on every rank
-    handles = {seed: gleaner.push_pull_async(mine[seed], f"many.{seed}", average=False) for seed in order}
+    handles = {seed: gleaner.push_pull_async(mine[seed], name=f"many.{seed}", average=False) for seed in order}
     for seed in reversed(range(20)):
         assert same_bits(gleaner.synchronize(handles[seed]), rank_order_sum([part[seed] for part in parts]))
 
@@ -88,7 +89,7 @@ def check_unnamed_push_pulls_reuse_names() -> None:
 
 
 def check_poll_becomes_true() -> None:
-    handle = gleaner.push_pull_async(numpy.ones(10, numpy.float32), "polled")
+    handle = gleaner.push_pull_async(numpy.ones(10, numpy.float32), name="polled")
     while not gleaner.poll(handle):
         pass
     assert gleaner.synchronize(handle).tolist() == [1] * 10
@@ -99,7 +100,7 @@ def check_steps_repeat() -> None:
     for step in range(30):
         parts = [data_of(rank, 4000, step) for rank in range(gleaner.size())]
         assert same_bits(
-            gleaner.push_pull(parts[gleaner.rank()], "repeated", average=False), rank_order_sum(parts)
+            gleaner.push_pull(parts[gleaner.rank()], name="repeated", average=False), rank_order_sum(parts)
         ), f"step {step}"
 
 
@@ -111,8 +112,8 @@ def check_registered_memory_gives_the_same_bits() -> None:
     for step in range(3):
         parts = [data_of(rank, array.size, step) for rank in range(gleaner.size())]
         array[:] = parts[gleaner.rank()]
-        assert same_bits(gleaner.push_pull(array, "registered", average=False), rank_order_sum(parts))
-        piece = gleaner.push_pull(array[100:200], "a piece", average=False)
+        assert same_bits(gleaner.push_pull(array, name="registered", average=False), rank_order_sum(parts))
+        piece = gleaner.push_pull(array[100:200], name="a piece", average=False)
         assert same_bits(piece, rank_order_sum([part[100:200] for part in parts]))
     gleaner.unregister_memory(array)
     assert "no memory" in raises(gleaner.InvalidArgumentError, lambda: gleaner.unregister_memory(array))
@@ -122,17 +123,17 @@ def check_registered_memory_gives_the_same_bits() -> None:
 def check_one_push_pull_per_name_at_a_time() -> None:
     # Rank 0 begins; the others only after it has asked twice, so that it is in flight till then.
     big = numpy.ones(1 << 20, numpy.float32)
-    handle = gleaner.push_pull_async(big, "busy") if gleaner.rank() == 0 else None
+    handle = gleaner.push_pull_async(big, name="busy") if gleaner.rank() == 0 else None
     if handle is not None:
-        assert "busy" in raises(gleaner.FailedPreconditionError, lambda: gleaner.push_pull_async(big, "busy"))
-    gleaner.push_pull(numpy.ones(1, numpy.float32), "turn")
-    handle = gleaner.push_pull_async(big, "busy") if handle is None else handle
+        assert "busy" in raises(gleaner.FailedPreconditionError, lambda: gleaner.push_pull_async(big, name="busy"))
+    gleaner.push_pull(numpy.ones(1, numpy.float32), name="turn")
+    handle = gleaner.push_pull_async(big, name="busy") if handle is None else handle
     assert gleaner.synchronize(handle)[0] == 1
 
 
 def check_declared_otherwise_is_refused() -> None:
-    gleaner.push_pull(numpy.ones(4, numpy.float32), "four")
-    message = raises(gleaner.InvalidArgumentError, lambda: gleaner.push_pull(numpy.ones(5, numpy.float32), "four"))
+    gleaner.push_pull(numpy.ones(4, numpy.float32), name="four")
+    message = raises(gleaner.InvalidArgumentError, lambda: gleaner.push_pull(numpy.ones(5, numpy.float32), name="four"))
     assert "four" in message
 
 
@@ -163,7 +164,7 @@ def check_after_shutdown_is_an_error() -> None:
     gleaner.shutdown()
     gleaner.shutdown()
     assert not gleaner.is_initialized()
-    for call in (gleaner.rank, gleaner.stats, lambda: gleaner.push_pull(numpy.ones(1, numpy.float32), "late")):
+    for call in (gleaner.rank, gleaner.stats, lambda: gleaner.push_pull(numpy.ones(1, numpy.float32), name="late")):
         assert "gleaner.init()" in raises(gleaner.FailedPreconditionError, call)
 
 

@@ -16,7 +16,7 @@ if __name__ == "__main__":
     gradients = {name: numpy.full(300_000, gleaner.rank() + 1, numpy.float32) for name in TENSORS}
     for _ in range(steps):
         time.sleep(0.01 + (seconds if gleaner.rank() == slow else 0))
-        handles = [gleaner.push_pull_async(gradient, name) for name, gradient in gradients.items()]
+        handles = [gleaner.push_pull_async(gradient, name=name) for name, gradient in gradients.items()]
         for handle in handles:
             gleaner.synchronize(handle)
     gleaner.shutdown()

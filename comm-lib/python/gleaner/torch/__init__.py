@@ -22,6 +22,7 @@ from gleaner.torch.broadcasts import (
 )
 from gleaner.torch.cross_barrier import CrossBarrier
 from gleaner.torch.ddp import DDPState, ddp_hook
+from gleaner.torch.joining import join
 from gleaner.torch.operations import (
     accumulate,
     accumulate_async,
@@ -55,6 +56,7 @@ __all__ = [
     "elastic",
     "init",
     "is_initialized",
+    "join",
     "local_rank",
     "local_size",
     "poll",

@@ -6,6 +6,7 @@ and communication instead of their sum. Source: ByteScheduler §3 ("crossing glo
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -152,12 +153,13 @@ class _SettledState(_Settles):
 
     def __init__(self, optimizer: UpdatesInForward, module: torch.nn.Module) -> None:
         super().__init__(optimizer)
-        self._module = module
+        self._module = weakref.ref(module)
 
     def __call__(self) -> Any:
         self.optimizer.settle()
-        of_class = getattr(type(self._module), "__getstate__", None)  # every class has one from Python 3.11 on
-        state = self._module.__dict__ if of_class is None else of_class(self._module)
+        module = self._module()
+        of_class = getattr(type(module), "__getstate__", None)  # every class has one from Python 3.11 on
+        state = module.__dict__ if of_class is None else of_class(module)
         if not isinstance(state, dict):
             return state
         others = {name: value for name, value in state.items() if name != "__getstate__"}

@@ -5,7 +5,7 @@ Source: BytePS §4.1 and §6 (priorities and overlap).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -122,6 +122,10 @@ class Gradients:
         for parameter in parameters:
             if parameter in self._hooks:
                 self._hooks.pop(parameter).remove()
+
+    @property
+    def names(self) -> Mapping[torch.nn.Parameter, str]:
+        return self._names
 
     @property
     def parameters(self) -> Iterable[torch.nn.Parameter]:
@@ -289,6 +293,39 @@ class Gradients:
                     parameter.grad = torch.zeros_like(parameter)
                 self._send(parameter)
 
+    def check_can_join(self) -> None:
+        """Raises unless begin_absence() may follow."""
+        self.check_pass()
+        if self._wait == "forward":
+            raise FailedPreconditionError("join() cannot answer for CrossBarrier; use DistributedOptimizer")
+        if self._in_flight or self._unsent:
+            raise FailedPreconditionError(
+                "join() came after backward() and before step(): call step(), or zero_grad() to drop the gradients"
+            )
+
+    def begin_absence(self) -> None:
+        """Answers the next roll call with nothing. The first step after an absence is counted with the others'."""
+        self._roll.start([False] * len(self._names), -(self._steps + 1), 0)
+
+    def roll_is_called(self) -> bool:
+        """Whether answer_absent() need not wait for others to call the roll."""
+        return self._roll.poll()
+
+    def answer_absent(self) -> Roll:
+        """Contributes zeros to a round of the others; when all ranks are absent, ends the absence."""
+        roll = self._roll.finish()
+        if roll.all_joined():
+            self._start_anew()
+            self._steps = int(abs(roll.steps).max()) - 1
+            return roll
+        wanted = [parameter for ranks, parameter in zip(roll.has, self._names) if ranks > 0]
+        handles = [self._push_pull(each, torch.zeros_like(each), in_place=True) for each in wanted]
+        for handle in handles:
+            self._session.synchronize(handle)
+        roll.check()
+        self.begin_absence()
+        return roll
+
     def postpone(self) -> None:
         """Ends the step with all gradients in flight; finish() each before the next forward pass needs it.
 
@@ -348,7 +385,7 @@ class Gradients:
         )
 
     def _send(self, parameter: torch.nn.Parameter) -> None:
-        name, gradient = self._tensor_name(parameter), parameter.grad
+        gradient = parameter.grad
         if gradient.layout is not torch.strided:
             raise InvalidArgumentError(
                 f"the gradient of {self._names[parameter]} is sparse, and only dense ones can be averaged: make its "
@@ -357,18 +394,20 @@ class Gradients:
         in_place = parameter not in self._views
         if in_place:
             self._claim(parameter)
-        self._session.attached(LastingInputs).look(name, TORCH, gradient)
+        self._session.attached(LastingInputs).look(self._tensor_name(parameter), TORCH, gradient)
         seen = self._unsent.pop(parameter, None) or _Seen(gradient, gradient._version)
-        handle = exchange.push_pull_async(
+        self._in_flight[parameter] = _InFlight(self._push_pull(parameter, gradient, in_place), seen)
+
+    def _push_pull(self, parameter: torch.nn.Parameter, gradient: torch.Tensor, in_place: bool) -> int:
+        return exchange.push_pull_async(
             self._session,
             self._averages,
             gradient,
             average=True,
-            name=name,
+            name=self._tensor_name(parameter),
             priority=self._priorities[parameter],
             in_place=in_place,
         )
-        self._in_flight[parameter] = _InFlight(handle, seen)
 
     def _claim(self, parameter: torch.nn.Parameter) -> None:
         whose = self._claims.make(parameter.grad, self._names[parameter])

@@ -33,7 +33,7 @@ def push_pull_async(tensor: torch.Tensor, average: bool = True, name: Optional[s
     """Starts push_pull(tensor); leave `tensor` unchanged until synchronize(handle). Lower priority values go first.
 
     All ranks use the same name, size and type. One push_pull per name at a time. Without a name one is made from type
-    and size; then all ranks must start their unnamed push_pulls in the same order.
+    and size; then all ranks must start their unnamed push_pulls in the same order, from one thread.
     """
     return exchange.push_pull_async(
         process.current(), TORCH, tensor, average=average, name=name, priority=priority, in_place=False

@@ -50,6 +50,10 @@ class Passes:
         self._optimizers.add(gradients)
         return self.next_number()
 
+    def optimizers(self) -> list[Reached]:
+        """In the order of their construction."""
+        return sorted(self._optimizers, key=lambda each: each.number)
+
     def next_number(self) -> int:
         return next(self._numbers)
 

@@ -31,6 +31,10 @@ class Roll:
     def all_joined(self) -> bool:
         return bool((self.steps < 0).all())
 
+    def all_alike(self) -> bool:
+        """Whether all ranks have made equally many steps."""
+        return bool((numpy.abs(self.steps) == abs(self.steps[0])).all())
+
     def last(self) -> int:
         """The rank that made the most steps; of several, the last."""
         steps = numpy.abs(self.steps)
@@ -48,7 +52,7 @@ class Roll:
         )
         raise FailedPreconditionError(
             f"ranks are at different steps: {told}; every rank must call backward() and step() equally often, or "
-            "optimizer.join() when its data ends"
+            "gleaner.torch.join() when its data ends"
         )
 
 

@@ -1,0 +1,260 @@
+"""Checks of several optimizers, schedulers, copies and uneven data, with one rank per worker."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import threading
+import warnings
+
+import gleaner.torch as gln
+import torch
+from checking import raises, run_checks
+from gleaner import FailedPreconditionError, InvalidArgumentError
+from torch import nn
+from torch_checks import (
+    assert_same_parameters,
+    distributed,
+    equal,
+    inputs,
+    loss_of,
+    momentum,
+    net,
+    reference,
+    same_on_all_ranks,
+)
+
+
+def check_two_optimizers_of_one_model() -> None:
+    model, expected = net(), net()
+
+    def optimizers(each: nn.Module) -> list[torch.optim.Optimizer]:
+        back = [*each.second.parameters(), *each.sometimes.parameters()]
+        return [torch.optim.SGD(each.first.parameters(), lr=0.1), torch.optim.Adam(back, lr=0.01)]
+
+    plain = optimizers(expected)
+    # Both are given all names, and each rank makes its gradients in one backward pass.
+    ours = [gln.DistributedOptimizer(each, model.named_parameters()) for each in optimizers(model)]
+    for _ in range(3):
+        for each in (*ours, *plain):
+            each.zero_grad()
+        loss_of(model, gln.rank(), 0, detour=gln.rank() == 0).backward()
+        for each in ours:
+            each.step()
+        reference(expected, Both(plain), steps=1, detour_rank=0)
+    assert_same_parameters(model, expected)
+
+
+class Both:
+    """Several optimizers as one."""
+
+    def __init__(self, optimizers: list[torch.optim.Optimizer]) -> None:
+        self._optimizers = optimizers
+
+    def zero_grad(self, set_to_none: bool) -> None:
+        for each in self._optimizers:
+            each.zero_grad(set_to_none=set_to_none)
+
+    def step(self) -> None:
+        for each in self._optimizers:
+            each.step()
+
+
+def check_adversaries() -> None:
+    """As in the tutorials: two backward passes for the critic, and one of the generator through both."""
+    torch.manual_seed(1)
+    generator, critic = nn.Linear(4, 20), nn.Sequential(nn.Linear(20, 8), nn.Tanh(), nn.Linear(8, 1))
+    makes, judges = distributed(generator), distributed(critic)
+    noise = torch.randn(16, 4, generator=torch.Generator().manual_seed(gln.rank()))
+    for step in range(3):
+        critic.zero_grad()
+        (1 - critic(inputs(gln.rank(), step))).square().mean().backward()
+        made = generator(noise)
+        critic(made.detach()).square().mean().backward()
+        nn.utils.clip_grad_norm_(critic.parameters(), 0.1)
+        judges.step()
+        generator.zero_grad()
+        (1 - critic(made)).square().mean().backward()
+        nn.utils.clip_grad_norm_(generator.parameters(), 0.1)
+        makes.step()
+    assert same_on_all_ranks(nn.ModuleList([generator, critic]))
+
+
+def check_wrapping_again_takes_over() -> None:
+    model, expected = net(), net()
+    earlier = distributed(model)
+    later = gln.DistributedOptimizer(momentum(model), model.named_parameters())
+    reference(expected, momentum(expected), steps=2)
+    for step in range(2):
+        later.zero_grad()
+        loss_of(model, gln.rank(), step).backward()
+        later.step()
+    assert_same_parameters(model, expected)
+    assert not earlier._gradients.in_flight
+
+
+def check_dropped_optimizers_send_nothing() -> None:
+    model = net()
+    distributed(model)
+    loss_of(model, gln.rank(), 0).backward()
+    assert gln.size() == 1 or not same_on_all_ranks(Gradients(model))
+
+
+class Gradients(nn.Module):
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        for number, parameter in enumerate(each for each in model.parameters() if each.grad is not None):
+            self.register_parameter(str(number), nn.Parameter(parameter.grad.clone()))
+
+
+def check_schedulers_made_before_wrapping() -> None:
+    for give_wrapped in (True, False):
+        model = net()
+        plain = momentum(model)
+        scheduler = torch.optim.lr_scheduler.StepLR(plain, step_size=1, gamma=0.5)
+        optimizer = gln.DistributedOptimizer(plain, model.named_parameters())
+        gln.broadcast_optimizer_state(optimizer if give_wrapped else plain)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # that the scheduler's step comes before the optimizer's
+            for step in range(3):
+                assert optimizer.param_groups[0]["lr"] == 0.1 * 0.5**step
+                loss_of(model, gln.rank(), step).backward()
+                optimizer.step()
+                scheduler.step()
+        assert same_on_all_ranks(model)
+
+
+def check_sparse_gradients_are_refused() -> None:
+    model = nn.Embedding(5, 3, sparse=True)
+    optimizer = gln.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    message = raises(InvalidArgumentError, lambda: model(torch.tensor([1])).sum().backward())
+    assert "the gradient of weight is sparse" in message and "sparse=False" in message, message
+    optimizer.zero_grad()
+
+
+def check_optimizers_are_copied_and_pickled() -> None:
+    for wrap in (distributed, lambda model: gln.CrossBarrier(momentum(model), model)):
+        model = net()
+        optimizer = wrap(model)
+        loss_of(model, gln.rank(), 0).backward()
+        optimizer.step()
+        optimizer.synchronize()
+        saved = io.BytesIO()
+        torch.save(optimizer, saved)
+        saved.seek(0)
+        for copied in (pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer), torch.load(saved)):
+            assert type(copied) is torch.optim.SGD
+            theirs = copied.param_groups[0]["params"]
+            assert all(equal(a, b) for a, b in zip(theirs, model.parameters()))
+            assert equal(
+                copied.state[theirs[0]]["momentum_buffer"], optimizer.state[model.first.weight]["momentum_buffer"]
+            )
+        state = io.BytesIO()
+        torch.save(optimizer.state_dict(), state)
+
+
+def check_models_are_copied_and_pickled() -> None:
+    for wrap in (distributed, lambda model: gln.CrossBarrier(momentum(model), model)):
+        model, expected = net(), net()
+        reference(expected, momentum(expected), steps=1)
+        optimizer = wrap(model)
+        loss_of(model, gln.rank(), 0).backward()
+        optimizer.step()
+        saved = io.BytesIO()
+        torch.save(model, saved)
+        assert b"gleaner" not in saved.getvalue(), "it can be loaded where Gleaner is not installed"
+        saved.seek(0)
+        for copied in (copy.deepcopy(model), torch.load(saved)):
+            assert_same_parameters(copied, expected)  # CrossBarrier waits for what is late
+            loss_of(copied, 0, 0).backward()
+        assert_same_parameters(copy.deepcopy(model.first), expected.first)
+        loss_of(model, gln.rank(), 1).backward()
+        optimizer.step()
+        optimizer.synchronize()
+        assert same_on_all_ranks(model)
+
+
+def check_tensors_are_broadcast() -> None:
+    root = gln.size() - 1
+    assert gln.broadcast(torch.tensor(gln.rank()), root).item() == root
+    mine = nn.Parameter(torch.full((3,), float(gln.rank())))
+    assert gln.broadcast(mine, root_rank=root).tolist() == [root] * 3
+    assert mine[0] == gln.rank()
+    assert gln.broadcast_(mine, root) is mine and mine.tolist() == [root] * 3
+    assert "dense" in raises(TypeError, lambda: gln.broadcast(torch.eye(2).to_sparse()))
+
+
+def check_unnamed_push_pulls_come_from_one_thread() -> None:
+    gln.push_pull(torch.ones(3))
+    told = []
+    other = threading.Thread(
+        target=lambda: told.append(raises(FailedPreconditionError, lambda: gln.push_pull(torch.ones(3))))
+    )
+    other.start()
+    other.join()
+    assert "name=" in told[0], told
+    named = threading.Thread(target=lambda: told.append(gln.push_pull(torch.ones(3), name="named").sum().item()))
+    named.start()
+    named.join()
+    assert told[1] == 3
+
+
+def check_ranks_join_when_their_data_ends() -> None:
+    """Rank r has r + 1 batches; a rank without counts as zeros, and in the end all have the same parameters."""
+    for more in ({}, {"wait": "step"}, {"backward_passes_per_step": 2}):
+        model, expected = net(), net()
+        optimizer, plain = distributed(model, **more), momentum(expected)
+        passes = more.get("backward_passes_per_step", 1)
+        for step in range(gln.rank() + 1):
+            optimizer.zero_grad()
+            for _ in range(passes):
+                loss_of(model, gln.rank(), step).backward()
+            optimizer.step()
+        assert gln.join() == gln.size() - 1
+        for step in range(gln.size()):
+            plain.zero_grad(set_to_none=True)
+            for rank in range(step, gln.size()):
+                for _ in range(passes):
+                    (loss_of(expected, rank, step) / gln.size()).backward()
+            plain.step()
+        for ours, wanted in zip(model.parameters(), expected.parameters()):
+            assert torch.allclose(ours, wanted, rtol=1e-5)
+        assert same_on_all_ranks(model)
+        optimizer.zero_grad()
+        loss_of(model, gln.rank(), 9).backward()  # the next epoch, whose momentum is the last rank's everywhere
+        optimizer.step()
+        assert same_on_all_ranks(model)
+        del optimizer
+
+
+def check_adversaries_join() -> None:
+    first, second = net(1), net(2)
+    optimizers = [distributed(first), distributed(second)]
+    for step in range(2 * (gln.size() - gln.rank())):  # here rank 0 has the most
+        for model, optimizer in zip((first, second), optimizers):
+            optimizer.zero_grad()
+            loss_of(model, gln.rank(), step).backward()
+            optimizer.step()
+    assert gln.join() == 0
+    assert same_on_all_ranks(nn.ModuleList([first, second]))
+    assert gln.join() == gln.size() - 1, "all at once: the last rank"
+
+
+def check_what_cannot_join() -> None:
+    assert "DistributedOptimizer" in raises(FailedPreconditionError, gln.join)
+    model = net()
+    optimizer = distributed(model, wait="step")
+    loss_of(model, gln.rank(), 0).backward()
+    assert "step()" in raises(FailedPreconditionError, gln.join)
+    optimizer.step()
+    del optimizer
+    _crossing = gln.CrossBarrier(momentum(model), model)
+    assert "CrossBarrier" in raises(FailedPreconditionError, gln.join)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    gln.init()
+    run_checks(globals())
+    gln.shutdown()
