@@ -43,7 +43,11 @@ foreach(kind program test)
   endif()
 endforeach()
 if(TARGET gleaner_precompiled_test)
+  target_compile_options(gleaner_precompiled_test PRIVATE ${gleaner_test_options})
   target_link_libraries(gleaner_precompiled_test PRIVATE GTest::gmock)
+endif()
+if(TARGET gleaner_precompiled_library)
+  target_compile_options(gleaner_precompiled_library PRIVATE ${gleaner_library_options})
 endif()
 
 # gleaner_precompile(TARGET KIND): has the target use its kind's precompiled headers.
