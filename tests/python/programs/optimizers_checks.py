@@ -143,7 +143,11 @@ def check_optimizers_are_copied_and_pickled() -> None:
         saved = io.BytesIO()
         torch.save(optimizer, saved)
         saved.seek(0)
-        for copied in (pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer), torch.load(saved)):
+        for copied in (
+            pickle.loads(pickle.dumps(optimizer)),
+            copy.deepcopy(optimizer),
+            torch.load(saved, weights_only=False),
+        ):
             assert type(copied) is torch.optim.SGD
             theirs = copied.param_groups[0]["params"]
             assert all(equal(a, b) for a, b in zip(theirs, model.parameters()))
@@ -165,7 +169,7 @@ def check_models_are_copied_and_pickled() -> None:
         torch.save(model, saved)
         assert b"gleaner" not in saved.getvalue(), "it can be loaded where Gleaner is not installed"
         saved.seek(0)
-        for copied in (copy.deepcopy(model), torch.load(saved)):
+        for copied in (copy.deepcopy(model), torch.load(saved, weights_only=False)):
             assert_same_parameters(copied, expected)  # CrossBarrier waits for what is late
             loss_of(copied, 0, 0).backward()
         assert_same_parameters(copy.deepcopy(model.first), expected.first)

@@ -49,7 +49,7 @@ class UpdatesInForward(AveragesGradients):
     def synchronize(self) -> None:
         """After step(): waits until every parameter is updated. Before it: until every gradient is an average."""
         self.settle()
-        if self._gradients.in_flight:
+        if self._gradients.unaveraged:
             super().synchronize()
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:

@@ -9,9 +9,11 @@ import torch
 
 
 class Hooked(Protocol):
-    def before_gradient(self, parameter: torch.nn.Parameter, gradient: torch.Tensor) -> None: ...
+    """What hooks call; `place` is that of the parameter."""
 
-    def on_gradient(self, parameter: torch.nn.Parameter) -> None: ...
+    def before_gradient(self, place: int, gradient: torch.Tensor) -> None: ...
+
+    def on_gradient(self, place: int) -> None: ...
 
 
 class Hooks:
@@ -20,16 +22,18 @@ class Hooks:
     A parameter that requires no gradient now is hooked as well: the hooks stay when requires_grad_() is called.
     """
 
-    def __init__(self, parameter: torch.nn.Parameter, owner: Hooked) -> None:
-        owners, parameters = weakref.ref(owner), weakref.ref(parameter)
+    def __init__(self, parameter: torch.nn.Parameter, owner: Hooked, place: int) -> None:
+        owners = weakref.ref(owner)
 
         def before(gradient: torch.Tensor) -> None:
-            if owners() is not None and parameters() is not None:
-                owners().before_gradient(parameters(), gradient)
+            hooked = owners()
+            if hooked is not None:
+                hooked.before_gradient(place, gradient)
 
         def after(*_: Any) -> None:
-            if owners() is not None and parameters() is not None:
-                owners().on_gradient(parameters())
+            hooked = owners()
+            if hooked is not None:
+                hooked.on_gradient(place)
 
         required = parameter.requires_grad
         parameter.requires_grad_(True)

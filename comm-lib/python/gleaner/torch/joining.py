@@ -36,7 +36,7 @@ def join() -> int:
         if roll.all_alike():
             continue
         last = roll.last()
-        broadcast_parameters([(name, parameter) for parameter, name in each.names.items()], last)
+        broadcast_parameters(each.named, last)
         broadcast_optimizer_state(each.optimizer(), last)
     return last
 
