@@ -54,13 +54,15 @@ def test_an_interrupted_init_is_closed(tmp_path: Path) -> None:
         assert interrupted.returncode == 0, err
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_interrupts_at_any_moment(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("framework", "seed"), [("numpy", seed) for seed in range(6)] + [("torch", 6), ("torch", 7)])
+def test_interrupts_at_any_moment(tmp_path: Path, framework: str, seed: int) -> None:
     """The program ends by KeyboardInterrupt, in training, joining or leaving; never by a crash."""
+    if framework == "torch":
+        pytest.importorskip("torch")
     moment = random.Random(seed)
     with job(tmp_path, 1, 1) as started:
-        worker = started.start_worker(0, "interrupts.py")
-        read_until(worker, "begins")
+        worker = started.start_worker(0, "interrupts.py", framework)
+        read_until(worker, "begins", timeout=60)
         time.sleep(moment.random() * 1.5)
         worker.send_signal(signal.SIGINT)
         out, err = worker.communicate(timeout=60)

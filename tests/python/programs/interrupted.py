@@ -40,10 +40,10 @@ def rank_0(call: str) -> None:
 
 
 def rank_1(call: str) -> None:
-    gleaner.init()
-    if call != "init":
-        sys.stdin.readline()
     try:
+        gleaner.init()
+        if call != "init":
+            sys.stdin.readline()
         wait_in("broadcast" if call == "broadcast" else "synchronize")
         print("took part", flush=True)
     except gleaner.GleanerError as error:

@@ -125,6 +125,23 @@ def check_schedulers_made_before_wrapping() -> None:
         assert same_on_all_ranks(model)
 
 
+def check_parameters_that_come_later_are_told() -> None:
+    for wrap in (gln.DistributedOptimizer, gln.CrossBarrier):
+        model, more = net(), nn.Linear(10, 10)
+        plain = momentum(model)
+        optimizer = wrap(plain, model if wrap is gln.CrossBarrier else model.named_parameters())
+        loss_of(model, gln.rank(), 0).backward()
+        plain.add_param_group({"params": more.parameters()})
+        message = raises(FailedPreconditionError, optimizer.step)
+        assert "has 8 parameters, and had 6" in message and "wrap it again" in message, message
+        again = gln.DistributedOptimizer(plain, [*model.named_parameters(), *more.named_parameters("more")])
+        again.synchronize()
+        again.zero_grad()
+        more(model(inputs(gln.rank(), 0))).square().mean().backward()
+        again.step()
+        assert same_on_all_ranks(nn.ModuleList([model, more]))
+
+
 def check_sparse_gradients_are_refused() -> None:
     model = nn.Embedding(5, 3, sparse=True)
     optimizer = gln.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())

@@ -35,6 +35,7 @@ class UpdatesInForward(AveragesGradients):
             raise InvalidArgumentError(
                 "CrossBarrier takes no closure, which needs all updates at once; use DistributedOptimizer"
             )
+        self.check_parameters()
         self.settle()
         self._clear = None
         if self._gradients.averaged or not self._should_synchronize:

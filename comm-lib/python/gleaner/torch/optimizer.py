@@ -20,6 +20,16 @@ class Wrapper:
     """What all wrapped optimizers have in common: they share everything with the user's own optimizer."""
 
     _own: torch.optim.Optimizer
+    _count: int  # of its parameters, when it was wrapped
+
+    def check_parameters(self) -> None:
+        """Raises when parameters came or went since: nothing would average those that came."""
+        count = _count_of(self)
+        if count != self._count:
+            raise FailedPreconditionError(
+                f"the optimizer has {count} parameters, and had {self._count} when it was wrapped: add all parameter "
+                "groups before DistributedOptimizer() or CrossBarrier(), or wrap it again"
+            )
 
     def note_step(self) -> None:
         """Tells schedulers made before wrapping, which look at the user's own optimizer, that it has made a step."""
@@ -56,6 +66,7 @@ class AveragesGradients(Wrapper):
             self.synchronize()
             return loss
 
+        self.check_parameters()
         if closure is None and self._should_synchronize:
             self.synchronize()
         try:
@@ -97,6 +108,7 @@ class AccumulatesDeltas(Wrapper):
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Lets the wrapped optimizer step with this rank's gradients, and takes the others' steps in."""
+        self.check_parameters()
         self.note_step()
         with self._deltas.exchanged():
             return super().step(closure)
@@ -190,8 +202,12 @@ def _mixed(kind: type, optimizer: torch.optim.Optimizer) -> Any:
     distributed = mixed.__new__(mixed)
     distributed.__dict__.update(optimizer.__dict__)
     distributed.__dict__.pop("step", None)  # a scheduler's wrapper of the original's, which would go around ours
-    distributed._own = optimizer
+    distributed._own, distributed._count = optimizer, _count_of(optimizer)
     return distributed
+
+
+def _count_of(optimizer: torch.optim.Optimizer) -> int:
+    return sum(len(group["params"]) for group in optimizer.param_groups)
 
 
 def _check_names(named: list[tuple[str, torch.nn.Parameter]], parameters: list[torch.nn.Parameter]) -> None:
