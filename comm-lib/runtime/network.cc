@@ -11,13 +11,14 @@
 namespace gleaner::runtime {
 namespace {
 
-constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
-constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kTick = absl::Milliseconds(5);
 constexpr absl::Duration kMeasureEvery = absl::Seconds(1);
-// A CPU summer's silence shows within a second, and so does that it can't be reached.
+// A CPU summer's silence shows within a second, another worker's within the job's deadline.
 constexpr transport::Patience kSummerPatience{absl::Milliseconds(200), absl::Milliseconds(850)};
-constexpr absl::Duration kSummerTimeout = absl::Milliseconds(500);
+
+transport::Patience patience_of(absl::Duration deadline) {
+  return {std::min(transport::Patience().ping_after, deadline / 10), deadline};
+}
 
 // A frame's event, as one of `peer`'s.
 void record(trace::Recorder& recorder, trace::Kind kind, const wire::Header& header, uint32_t peer) {
@@ -59,10 +60,14 @@ absl::StatusOr<std::unique_ptr<Network>> Network::create(const Env& env, const N
 
 const wire::Secret* Network::find(uint64_t job) const { return welcomed_ && job == job_ ? &welcome_.secret : nullptr; }
 
+// A welcome that only says how many summers there are now leaves alone what others have connected to already.
 void Network::on_welcome(const member::Welcome& welcome) {
+  const bool is_same = welcomed_ && welcome.member == welcome_.member && welcome.secret == welcome_.secret;
   welcome_ = welcome;
   welcomed_ = true;
   prepared_ = nullptr;
+  if (is_same && summer_ != nullptr) return;
+  if (summer_ != nullptr) summer_->disconnect(absl::UnavailableError("this worker has another place in the job now"));
   summer_ = std::make_unique<service::Summer>(env_, engine::Options{job_, welcome.member, options_.summer_memory_bytes},
                                               kernels_, &pool_, recorder_);
 }
@@ -80,7 +85,12 @@ absl::Status Network::commit(uint32_t epoch) {
   }
   GLN_RETURN_IF_ERROR(summer_->commit(epoch));
   if (session_ == nullptr) open_session();
-  follow(*prepared_);
+  for (auto member = static_cast<uint32_t>(owners_.size()); member < prepared_->members.size(); ++member) {
+    owners_.push_back({member, nullptr});
+  }
+  supervisor_->follow(prepared_, now(), supervised_);
+  for (const supervision::Drop& drop : std::exchange(supervised_.drops, {})) part(drop);
+  reports_->on_plan(*prepared_);
   GLN_RETURN_IF_ERROR(session_->apply(prepared_, now(), actions_));
   plan_ = std::move(prepared_);
   return absl::OkStatus();
@@ -89,56 +99,49 @@ absl::Status Network::commit(uint32_t epoch) {
 void Network::open_session() {
   const session::Options options{job_, welcome_.member, options_.window_bytes};
   session_ = std::make_unique<session::Session>(options, &pool_);
+  supervisor_.emplace(supervision::Options{.deadline = welcome_.deadline});
+  reports_.emplace(supervision::Reports::Options{.deadline = welcome_.deadline, .plan_timeout = options_.plan_timeout});
 }
 
-// Who has which place under this plan. Connections are made in poll().
-void Network::follow(const plan::Plan& plan) {
-  for (uint32_t member = 0; member < plan.members.size(); ++member) {
-    const plan::Member& what = plan.members[member];
-    const bool is_new = member == owners_.size();
-    if (is_new) owners_.emplace_back().member = member;
-    Owner& owner = owners_[member];
-    if (!is_new && owner.since == what.since && owner.here == what.is_here()) continue;
-    if (!is_new) part(owner);
-    owner.here = what.is_here();
-    owner.since = what.since;
-    owner.reported = false;
-    owner.pause = kFirstPause;
-    owner.last = absl::UnavailableError("not connected yet");
-    owner.down_since = owner.retry_at = now();
-  }
+void Network::on_coordinator_lost() {
+  if (reports_.has_value()) reports_->on_coordinator_lost(now());
 }
 
-// Whoever had this place is no member any more.
-void Network::part(Owner& owner) {
-  if (transport::Connection* const connection = std::exchange(owner.connection, nullptr); connection != nullptr) {
-    connection->close(absl::OkStatus());
-  }
-  if (std::exchange(owner.up, false)) session_->on_disconnected(owner.member);
+void Network::on_coordinator_found() {
+  if (reports_.has_value()) reports_->on_coordinator_found();
+}
+
+void Network::on_coordinator_gone(const absl::Status& why) {
+  if (reports_.has_value()) reports_->on_coordinator_gone(why);
+}
+
+// The member that had this place is no member any more.
+void Network::part(const supervision::Drop& drop) {
+  transport::Connection* const connection = std::exchange(owners_[drop.member].connection, nullptr);
+  if (connection != nullptr) connection->close(absl::OkStatus());
+  if (drop.was_up) session_->on_disconnected(drop.member);
 }
 
 void Network::set_ending() {
-  if (session_ != nullptr) session_->set_ending();
+  if (session_ == nullptr) return;
+  session_->set_ending();
+  supervisor_->set_ending();
 }
 
 void Network::connect(Owner& owner) {
   auto connection = dial(owner);
   if (connection.ok()) {
     owner.connection = *connection;
-    return;
+  } else {
+    supervisor_->on_dial_failed(owner.member, connection.status(), now(), supervised_);
   }
-  owner.last = connection.status();
-  owner.retry_at = now() + owner.pause;
-  owner.pause = std::min(owner.pause * 2, kLongestPause);
-  // Time does not mend that there is no transport in common.
-  if (absl::IsFailedPrecondition(owner.last) && !owner.reported) report_lost(owner, owner.last);
 }
 
 absl::StatusOr<transport::Connection*> Network::dial(Owner& owner) {
   transport::ConnectOptions options{job_, welcome_.member, welcome_.secret};
   options.context = &owner;
   if (is_own(owner)) return to_summer_->connect(address_, options);
-  if (is_cpu_summer(owner)) options.patience = kSummerPatience;
+  options.patience = is_cpu_summer(owner) ? kSummerPatience : patience_of(welcome_.deadline);
   const plan::Member& member = plan_->members[owner.member];
   std::vector<transport::Endpoint> endpoints = transport::parse_endpoints(member.endpoints);
   if (member.endpoints.empty()) {
@@ -156,9 +159,7 @@ void Network::on_connected(transport::Connection& connection) {
   }
   auto& owner = *static_cast<Owner*>(connection.context);
   if (owner.connection != &connection) return;  // of somebody who had this place
-  owner.up = true;
-  owner.reported = false;
-  owner.pause = kFirstPause;
+  supervisor_->on_connected(owner.member);
   session_->on_connected(owner.member, now(), actions_);
 }
 
@@ -174,13 +175,19 @@ void Network::on_frame(transport::Connection& connection, const wire::Header& he
   const auto& owner = *static_cast<Owner*>(connection.context);
   if (owner.connection != &connection) return;  // of somebody who had this place
   const bool is_result = header.type == wire::FrameType::kResult;
-  record(*recorder_, is_result ? trace::Kind::kResult : trace::Kind::kDeferred, header, owner.member);
+  if (is_result || header.type == wire::FrameType::kDefer) {
+    record(*recorder_, is_result ? trace::Kind::kResult : trace::Kind::kDeferred, header, owner.member);
+  }
+  const bool doubted = supervisor_->is_doubted(owner.member);
+  const uint64_t results = doubted ? session_->counters().results : 0;
   const absl::Status status = session_->on_frame(owner.member, header, std::move(payload), now(), actions_);
+  if (doubted && session_->counters().results > results) supervisor_->on_progress(owner.member, supervised_);
   if (!status.ok()) {
     env_.log->warning("summer broke the protocol", "summer", plan_->member_name(owner.member), "reason",
                       status.message());
     connection.close(status);
   }
+  if (!actions_.refused.ok()) events_->on_failed(std::exchange(actions_.refused, absl::OkStatus()));
 }
 
 void Network::on_closed(transport::Connection& connection, const absl::Status& status) {
@@ -191,17 +198,12 @@ void Network::on_closed(transport::Connection& connection, const absl::Status& s
   auto& owner = *static_cast<Owner*>(connection.context);
   if (owner.connection != &connection) return;
   owner.connection = nullptr;
-  owner.last = status;
-  owner.retry_at = now() + owner.pause;
-  owner.pause = std::min(owner.pause * 2, kLongestPause);
-  if (std::exchange(owner.up, false)) {
-    // Its silence was time enough.
-    const bool was_silent = is_cpu_summer(owner) && absl::IsDeadlineExceeded(status);
-    owner.down_since = was_silent ? now() - kSummerTimeout : now();
-    session_->on_disconnected(owner.member);
-    env_.log->debug("connection to a summer broke", "summer", plan_->member_name(owner.member), "reason",
-                    status.message());
-  }
+  const bool was_up = is_up(owner);
+  supervisor_->on_closed(owner.member, status, now(), supervised_);
+  if (!was_up) return;
+  session_->on_disconnected(owner.member);
+  env_.log->debug("connection to a summer broke", "summer", plan_->member_name(owner.member), "reason",
+                  status.message());
 }
 
 void Network::start(session::Request request) {
@@ -248,18 +250,55 @@ void Network::poll() {
   if (session_ != nullptr && now() - last_tick_ >= kTick) {
     last_tick_ = now();
     session_->on_tick(last_tick_, actions_);
-    if (!failed_) tend_connections();
+    if (!failed_) supervise();
   }
   advance();
 }
 
-void Network::tend_connections() {
-  for (Owner& owner : owners_) {
-    if (owner.here && owner.connection == nullptr && now() >= owner.retry_at) connect(owner);
+void Network::supervise() {
+  note_arrivals();
+  const std::vector<uint32_t> due = supervisor_->is_calm() ? std::vector<uint32_t>() : session_->waiting_for();
+  supervisor_->tick(now(), due, supervised_);
+  carry_out();
+  if (!failed_) tell_losses(due);
+  if (!failed_ && now() >= measure_at_) measure_round_trip();
+}
+
+// A peer that has got everything which was sent to it has made progress, though its sums wait for others.
+void Network::note_arrivals() {
+  for (const Owner& owner : owners_) {
+    if (is_up(owner) && supervisor_->is_doubted(owner.member) && owner.connection->all_arrived()) {
+      supervisor_->on_progress(owner.member, supervised_);
+    }
+  }
+}
+
+void Network::carry_out() {
+  for (const uint32_t member : supervised_.dials) connect(owners_[member]);
+  for (const uint32_t member : supervised_.healed) reports_->withdraw(member);
+  for (const supervision::Warning& warning : supervised_.warnings) {
+    env_.log->warning(warning.what, "summer", plan_->member_name(warning.member), "address",
+                      plan_->members[warning.member].address, "last", warning.last.message());
+  }
+  for (const supervision::Loss& loss : std::exchange(supervised_.losses, {})) {
+    if (loss.ends_job) {
+      events_->on_lost(loss.member, true, loss.why);
+    } else {
+      reports_->add(loss.member, loss.since, loss.why, now());
+    }
     if (failed_) return;
   }
-  check_deadlines();
-  if (now() >= measure_at_) measure_round_trip();
+  supervised_.clear();
+}
+
+void Network::tell_losses(const std::vector<uint32_t>& due) {
+  reports_->tick(now(), due, told_);
+  for (const std::string& warning : told_.warnings) env_.log->warning(warning);
+  for (const supervision::Report& report : told_.reports) events_->on_lost(report.member, false, report.why);
+  const absl::Status failure = std::exchange(told_.failure, absl::OkStatus());
+  told_.warnings.clear();
+  told_.reports.clear();
+  if (!failure.ok()) events_->on_failed(failure);
 }
 
 void Network::measure_round_trip() {
@@ -267,41 +306,9 @@ void Network::measure_round_trip() {
   note_transports();
   round_trip_ = absl::ZeroDuration();
   for (const Owner& owner : owners_) {
-    if (owner.up) round_trip_ = std::max(round_trip_, owner.connection->round_trip());
+    if (is_up(owner)) round_trip_ = std::max(round_trip_, owner.connection->round_trip());
   }
   session_->set_round_trip(round_trip_);
-}
-
-void Network::check_deadlines() {
-  const bool all_up =
-      std::all_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.up || !owner.here; });
-  if (all_up) return;
-  const std::vector<uint32_t> waiting = session_->waiting_for();
-  for (Owner& owner : owners_) {
-    if (owner.up || !owner.here) continue;
-    if (std::find(waiting.begin(), waiting.end(), owner.member) == waiting.end()) {
-      // Nothing is due from it: whoever has done its part may leave before us.
-      owner.down_since = now();
-      continue;
-    }
-    const absl::Duration limit = is_cpu_summer(owner) ? kSummerTimeout : welcome_.deadline;
-    if (owner.reported || now() - owner.down_since <= limit) continue;
-    report_lost(owner, absl::UnavailableError(describe_loss(owner, limit)));
-    if (failed_) return;
-  }
-}
-
-// Another worker's can't be replaced: that ends the job.
-void Network::report_lost(Owner& owner, const absl::Status& why) {
-  owner.reported = true;
-  events_->on_lost(owner.member, !is_cpu_summer(owner), why);
-}
-
-std::string Network::describe_loss(const Owner& owner, absl::Duration limit) const {
-  const std::string last = absl::StrCat("while sums are due from it; last: ", owner.last.message());
-  if (is_cpu_summer(owner)) return absl::StrCat("out of reach ", last);
-  return absl::StrCat(plan_->member_name(owner.member), " at ", plan_->members[owner.member].address,
-                      " is lost: out of reach for ", absl::FormatDuration(limit), " ", last);
 }
 
 void Network::flush() {
@@ -310,7 +317,7 @@ void Network::flush() {
     std::swap(actions_, flushing_);
     for (session::Send& send : flushing_.sends) {
       Owner& owner = owners_[send.owner];
-      if (!owner.up) continue;
+      if (!is_up(owner)) continue;
       if (send.header.type == wire::FrameType::kPush)
         record(*recorder_, trace::Kind::kPushed, send.header, owner.member);
       owner.connection->send(send.header, std::move(send.payload));
@@ -331,7 +338,7 @@ std::string Network::describe_transports() const {
   constexpr size_t kMost = 8;
   std::array<std::vector<std::string>, transport::kKinds> by_kind;
   for (const Owner& owner : owners_) {
-    if (!owner.up) continue;
+    if (!is_up(owner)) continue;
     const auto kind = is_own(owner) ? transport::Kind::kInproc
                                     : static_cast<const transport::any::Connection*>(owner.connection)->kind();
     by_kind[static_cast<size_t>(kind)].push_back(plan_->member_name(owner.member));
@@ -359,15 +366,12 @@ void Network::note_transports() {
 transport::any::Counters Network::transport_counters() const {
   transport::any::Counters counters = transport_->counters();
   for (const Owner& owner : owners_) {
-    if (owner.up && is_own(owner)) ++counters.connections[static_cast<size_t>(transport::Kind::kInproc)];
+    if (is_up(owner) && is_own(owner)) ++counters.connections[static_cast<size_t>(transport::Kind::kInproc)];
   }
   return counters;
 }
 
-bool Network::connected() const {
-  return session_ != nullptr &&
-         std::all_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.up || !owner.here; });
-}
+bool Network::connected() const { return supervisor_.has_value() && supervisor_->all_up(); }
 
 bool Network::idle() const {
   return (session_ == nullptr || session_->idle()) && (summer_ == nullptr || summer_->idle());
@@ -376,9 +380,9 @@ bool Network::idle() const {
 std::string Network::describe_waiting() const {
   std::vector<std::string> names;
   for (const Owner& owner : owners_) {
-    if (!owner.up && owner.here) {
+    if (!is_up(owner) && supervisor_->is_here(owner.member)) {
       names.push_back(absl::StrCat(plan_->member_name(owner.member), " at ", plan_->members[owner.member].address, " (",
-                                   owner.last.message(), ")"));
+                                   supervisor_->last(owner.member).message(), ")"));
     }
   }
   if (names.empty() && session_ != nullptr) {

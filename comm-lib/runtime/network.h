@@ -2,19 +2,22 @@
 // summer that other workers connect to. The I/O thread owns it all, but for start() and advance(): while the I/O thread
 // is in wait(), another may call these, if it keeps out of the rest.
 //
-// A connection that breaks is made again, with pauses from 20 ms to 1 s. A summer from which results are due and that
-// has been out of reach for too long is lost: Events::on_lost. A CPU summer is given a second, and the next plan does
-// without it; another worker's gets the deadline, and the caller ends the session with fail().
+// When connections are made, and when an owner counts as lost, is decided by comm-lib/supervision; this class carries
+// it out. A lost CPU summer is reported until a plan without it is in force; the loss of another worker's ends the
+// session.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "comm-lib/session/session.h"
+#include "comm-lib/supervision/reports.h"
+#include "comm-lib/supervision/supervisor.h"
 #include "common/base/env.h"
 #include "common/kernels/kernels.h"
 #include "common/member/client.h"
@@ -32,6 +35,7 @@ struct NetworkOptions {
   uint64_t window_bytes = 0;  // 0: plan::window_bytes()'s choice
   uint64_t summer_memory_bytes = 0;
   transport::Settings transports;
+  absl::Duration plan_timeout = absl::Minutes(10);  // that a lost coordinator which may come back is waited for
 };
 
 class Network : private transport::Handler, private wire::JobSecrets {
@@ -40,8 +44,11 @@ class Network : private transport::Handler, private wire::JobSecrets {
    public:
     virtual ~Events() = default;
     virtual void on_summed(uint64_t request, const absl::Status& status) = 0;
-    // Once while it lasts. `ends_job`: nobody can take over what it sums.
+    // To be reported to the coordinator; again and again while it lasts. `ends_job`: nobody can take over what it sums,
+    // and the caller calls fail().
     virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
+    // The session can't go on; the caller calls fail().
+    virtual void on_failed(const absl::Status& why) = 0;
   };
 
   // `kernels`, `recorder` and `events` outlive it.
@@ -60,7 +67,10 @@ class Network : private transport::Handler, private wire::JobSecrets {
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
 
-  void set_ending();  // a worker has left well
+  void on_coordinator_lost();
+  void on_coordinator_found();
+  void on_coordinator_gone(const absl::Status& why);  // and none will take its place
+  void set_ending();                                  // a worker has left well
   void start(session::Request request);
   void fail(const absl::Status& status);
 
@@ -88,15 +98,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   // This worker's connection to one summer.
   struct Owner {
     uint32_t member = 0;
-    bool here = false;                            // the plan has somebody in this place
-    uint32_t since = 0;                           // who it is
-    bool reported = false;                        // as lost
     transport::Connection* connection = nullptr;  // also while it is being made
-    bool up = false;
-    absl::Duration down_since;  // or needed since, when that is later
-    absl::Duration retry_at;
-    absl::Duration pause;
-    absl::Status last = absl::UnavailableError("not connected yet");
   };
 
   Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels, trace::Recorder* recorder,
@@ -108,20 +110,20 @@ class Network : private transport::Handler, private wire::JobSecrets {
   void on_closed(transport::Connection& connection, const absl::Status& status) override;
   const wire::Secret* find(uint64_t job) const override;
 
-  std::string describe_loss(const Owner& owner, absl::Duration limit) const;
   absl::Duration now() const { return env_.clock->since_start(); }
   void open_session();
-  void follow(const plan::Plan& plan);
-  void part(Owner& owner);
   bool is_cpu_summer(const Owner& owner) const { return owner.member >= plan_->workers; }
   bool is_own(const Owner& owner) const { return owner.member == welcome_.member; }
+  bool is_up(const Owner& owner) const { return supervisor_->is_up(owner.member); }
+  void part(const supervision::Drop& drop);
   void connect(Owner& owner);
   absl::StatusOr<transport::Connection*> dial(Owner& owner);
-  void report_lost(Owner& owner, const absl::Status& why);
   void note_transports();
-  void tend_connections();
+  void note_arrivals();
+  void supervise();
+  void carry_out();
+  void tell_losses(const std::vector<uint32_t>& due);
   void measure_round_trip();
-  void check_deadlines();
   bool has_local_work() const;  // in this process
   void flush();
 
@@ -137,6 +139,11 @@ class Network : private transport::Handler, private wire::JobSecrets {
   std::unique_ptr<service::Summer> summer_;
   std::unique_ptr<session::Session> session_;
   std::deque<Owner> owners_;  // by member; connections point into it
+  // Both from the first commit on.
+  std::optional<supervision::Supervisor> supervisor_;
+  std::optional<supervision::Reports> reports_;
+  supervision::Actions supervised_;
+  supervision::Told told_;
   session::Actions actions_;
   session::Actions flushing_;
   std::shared_ptr<const plan::Plan> prepared_;

@@ -95,6 +95,8 @@ class Rank : private member::Listener, private Stages::Events {
   void on_finished() override;
   void on_ending() override;
   void on_coordinator_lost() override;
+  void on_coordinator_found() override;
+  void on_coordinator_gone(const absl::Status& why) override;
   void on_trace(member::TraceOrder order, uint64_t recording) override;
 
   // The I/O thread, or whoever has the turn.

@@ -52,7 +52,18 @@ void Rank::on_ending() {
 }
 
 void Rank::on_coordinator_lost() {
-  mailbox_.post([this] { recorder_.forget(); });  // nobody can ask for it any more
+  mailbox_.post([this] {
+    recorder_.forget();  // nobody can ask for it any more
+    stages_->on_coordinator_lost();
+  });
+}
+
+void Rank::on_coordinator_found() {
+  mailbox_.post([this] { stages_->on_coordinator_found(); });
+}
+
+void Rank::on_coordinator_gone(const absl::Status& why) {
+  mailbox_.post([this, why] { stages_->on_coordinator_gone(why); });
 }
 
 void Rank::on_trace(member::TraceOrder order, uint64_t recording) {
@@ -178,8 +189,7 @@ void Rank::on_done(uint64_t handle, const absl::Status& status) { finish(handle,
 
 void Rank::on_lost(uint32_t member, bool ends_job, const absl::Status& why) {
   client_->fault(member, why);
-  if (ends_job) return fail(is_elastic() ? workers_changed(why.message()) : why);
-  env_.log->warning("summer out of reach", "reason", why.message());
+  if (ends_job) fail(is_elastic() ? workers_changed(why.message()) : why);
 }
 
 void Rank::fail(absl::Status status) {

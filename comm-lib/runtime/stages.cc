@@ -19,8 +19,8 @@ absl::StatusOr<std::unique_ptr<Stages>> Stages::create(const Env& env, const Con
                                                        Events* events) {
   auto stages = std::unique_ptr<Stages>(new Stages(env, config, kernels, events));
   if (stages->leads()) {
-    const NetworkOptions options{config.job, config.address, config.window_bytes, config.summer_memory_bytes,
-                                 config.transports};
+    const NetworkOptions options{config.job,        config.address,     config.window_bytes, config.summer_memory_bytes,
+                                 config.transports, config.plan_timeout};
     GLN_ASSIGN_OR_RETURN(stages->network_, Network::create(env, options, kernels, recorder, stages.get()));
   } else {
     GLN_ASSIGN_OR_RETURN(stages->waker_, Waker::create());
@@ -109,6 +109,18 @@ void Stages::on_summed(uint64_t request, const absl::Status& status) {
 
 void Stages::on_lost(uint32_t member, bool ends_job, const absl::Status& why) {
   events_->on_lost(member, ends_job, why);
+}
+
+void Stages::on_coordinator_lost() {
+  if (leads()) network_->on_coordinator_lost();
+}
+
+void Stages::on_coordinator_found() {
+  if (leads()) network_->on_coordinator_found();
+}
+
+void Stages::on_coordinator_gone(const absl::Status& why) {
+  if (leads()) network_->on_coordinator_gone(why);
 }
 
 void Stages::set_ending() {

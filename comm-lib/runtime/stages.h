@@ -36,9 +36,10 @@ class Stages : private Network::Events, private local::Events {
    public:
     virtual ~Events() = default;
     virtual void on_done(uint64_t handle, const absl::Status& status) = 0;
-    // A summer is out of reach; the caller tells the coordinator and, if that ends the job, calls fail().
+    // A summer is out of reach, as Network::Events has it; the caller tells the coordinator and, if that ends the job,
+    // calls fail().
     virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
-    // A local rank is lost; the caller calls fail().
+    // The session can't go on, or a local rank is lost; the caller calls fail().
     virtual void on_failed(const absl::Status& status) = 0;
   };
 
@@ -54,6 +55,9 @@ class Stages : private Network::Events, private local::Events {
   absl::Status on_welcome(const member::Welcome& welcome);
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
+  void on_coordinator_lost();
+  void on_coordinator_found();
+  void on_coordinator_gone(const absl::Status& why);
   void set_ending();
   void start(const Exchange& exchange);
   // Inputs in this memory are known to lie there again and again. Errors are LastingMemory's.
@@ -87,10 +91,11 @@ class Stages : private Network::Events, private local::Events {
   void on_summed(uint64_t request, const absl::Status& status) override;
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
   void on_connected() override;
+  // Of the network and of the group.
+  void on_failed(const absl::Status& status) override;
   // Of the group, whose tensors are pieces of ours.
   void on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) override;
   void on_done(uint32_t piece, const absl::Status& status) override;
-  void on_failed(const absl::Status& status) override;
 
   const Env env_;
   const Config config_;

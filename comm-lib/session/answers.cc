@@ -47,6 +47,13 @@ absl::Status Session::Core::on_frame(uint32_t owner, const wire::Header& header,
   if (plan_ == nullptr) return absl::FailedPreconditionError("a frame before the first plan");
   GLN_RETURN_IF_ERROR(check_peer(*plan_, options_.job, owner, header));
   if (header.type == wire::FrameType::kRelease) return on_release(owner, header, payload);
+  if (header.type == wire::FrameType::kRefuse) {
+    const MutableBytes text = payload.bytes();
+    actions.refused.Update(absl::InvalidArgumentError(
+        absl::StrCat(plan_->member_name(owner), " refuses what this worker sent: ",
+                     absl::string_view(reinterpret_cast<const char*>(text.data()), text.size()))));
+    return absl::OkStatus();
+  }
   GLN_RETURN_IF_ERROR(check_exists(*plan_, owner, header));
   const uint32_t index = plan_->index_of(header.tensor, header.partition);
   // Of another owner's time; but an owner may be ahead of this worker, so there is no upper limit to its epoch.

@@ -80,6 +80,9 @@ struct Done {
 struct Actions {
   std::vector<Send> sends;
   std::vector<Done> done;
+  // Not OK: an owner will never take what this worker sent, and says why. The caller ends the session with it, see
+  // fail().
+  absl::Status refused;
 };
 
 struct Counters {
@@ -117,8 +120,8 @@ class Session {
   void on_connected(uint32_t owner, absl::Duration now, Actions& actions);
   void on_disconnected(uint32_t owner);
 
-  // A kResult, kDefer, kFetch or kRelease from `owner`. An error: this peer broke the protocol, close the connection
-  // with it.
+  // A kResult, kDefer, kFetch, kRelease or kRefuse from `owner`. An error: this peer broke the protocol, close the
+  // connection with it.
   absl::Status on_frame(uint32_t owner, const wire::Header& header, Buffer payload, absl::Duration now,
                         Actions& actions);
 

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <new>
 
+#include "common/base/block_size.h"
+
 namespace gleaner {
 namespace {
 
@@ -83,10 +85,10 @@ BufferPool::~BufferPool() {
 Buffer BufferPool::take(size_t size) {
   if (size == 0) return {};
   assert(size <= kMaxBytes);
-  const int size_class = std::max(0, static_cast<int>(std::bit_width(size - 1)) - kSmallestClass);
-  auto& blocks = free_[static_cast<size_t>(size_class)];
+  const size_t capacity = block_size(size);
+  static_assert(kSmallestBlock == size_t{1} << kSmallestClass);
+  auto& blocks = free_[static_cast<size_t>(std::bit_width(capacity) - 1 - kSmallestClass)];
   if (blocks.empty()) {
-    const size_t capacity = size_t{1} << (size_class + kSmallestClass);
     auto* memory = static_cast<std::byte*>(::operator new(capacity, kPage));
     blocks.push_back(new Buffer::Block{.memory = memory, .capacity = capacity, .pool = this});
     bytes_reserved_ += capacity;

@@ -94,6 +94,9 @@ class Listener {
   // The coordinator is out of reach after the first commit. What is planned goes on. Tensors that no plan has yet wait:
   // on_failed() follows if it does not come back within plan_timeout, or at once if it can't.
   virtual void on_coordinator_lost() {}
+  // The same, and none will ever take its place: it named no session, or one that answers there has begun another job.
+  // Follows on_coordinator_lost(), at once or later.
+  virtual void on_coordinator_gone(const absl::Status& /*why*/) {}
   // It is back, or another in its place.
   virtual void on_coordinator_found() {}
   // Somebody traces this job. Answer kSend by Client::send_trace(recording, ...). Comes also while this member leaves.

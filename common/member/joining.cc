@@ -200,6 +200,7 @@ void Dialogue::be_alone(const absl::Status& why) {
   env_.log->warning("the coordinator is lost; the job goes on without it", "address", options_.coordinator.to_string(),
                     "reason", why.message());
   if (!away_since_.has_value()) listener_->on_coordinator_lost();
+  listener_->on_coordinator_gone(why);
   if (leaving_) over();
   check_alone();
 }

@@ -26,7 +26,7 @@ bool has_no_payload(FrameType type) {
 }
 
 uint32_t most_payload(FrameType type) {
-  if (is_handshake(type)) return kMaxHandshakePayload;
+  if (is_handshake(type) || type == FrameType::kRefuse) return kMaxHandshakePayload;
   if (has_no_payload(type)) return 0;
   return kMaxPayloadBytes;
 }
@@ -140,6 +140,8 @@ absl::string_view name_of(FrameType type) {
       return "HAND";
     case FrameType::kRelease:
       return "RELEASE";
+    case FrameType::kRefuse:
+      return "REFUSE";
     case FrameType::kPing:
       return "PING";
     case FrameType::kPong:

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "frames are little end
 inline constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"
 inline constexpr uint8_t kVersion = 2;
 inline constexpr uint32_t kMaxPayloadBytes = uint32_t{4} << 20;
-inline constexpr uint32_t kMaxHandshakePayload = 512;  // of kHello to kReject
+inline constexpr uint32_t kMaxHandshakePayload = 512;  // of kHello to kReject, and of kRefuse
 
 enum class FrameType : uint8_t {
   // Connection: hello, challenge, proof, welcome (wire/handshake.h), then everything else.
@@ -40,7 +40,11 @@ enum class FrameType : uint8_t {
   // Worker to owner: which results does every worker have? payload: PartitionKey[] of what it keeps from earlier
   // owners, or none. Owner to worker: those numbered below `released`, and of these keys those in the payload.
   kRelease = 22,
-  // Liveness.
+  // Owner to worker: it will never take that frame, so that worker's session is over; payload: a message for people.
+  kRefuse = 23,
+  // Liveness. `step` of a kPing is the number of frames of sums that its sender sent before it over this connection;
+  // the
+  // kPong gives it back, and so says that they have arrived.
   kPing = 32,
   kPong = 33,
 };
@@ -56,7 +60,7 @@ struct Header {
   uint32_t sender = 0;  // member index
   uint32_t tensor = 0;
   uint32_t partition = 0;  // index within the tensor
-  uint64_t step = 0;       // how many push_pulls of this tensor came before
+  uint64_t step = 0;       // how many push_pulls of this tensor came before; kPing, kPong: see there
   uint32_t sequence = 0;   // kResult: of its owner's results; they may wrap around. Else zero; checked
   uint32_t released = 0;   // kResult, kRelease: every worker has those before this one. Else zero; checked
   uint32_t payload_bytes = 0;

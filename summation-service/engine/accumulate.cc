@@ -20,11 +20,11 @@ void Engine::Core::begin_accumulation(uint32_t index, bool inherits) {
 
 void Engine::Core::forget_accumulation(uint32_t index) {
   const Accumulation& state = *partitions_[index].accumulation;
-  counters_.accumulated_bytes -= state.answer.size();
+  counters_.accumulated_bytes -= block_size(state.answer.size());
   if (state.inheritance == nullptr) return;
   GLN_RARE("engine: an accumulation is taken away before it was inherited");
   for (const Inheritance::Pushed& pushed : state.inheritance->pushed) {
-    counters_.memory_bytes -= pushed.contribution.size();
+    counters_.memory_bytes -= block_size(pushed.contribution.size());
   }
 }
 
@@ -53,13 +53,14 @@ void Engine::Core::keep_until_inherited(uint32_t worker, const wire::Header& hea
     ++counters_.duplicates;
     return;
   }
-  if (options_.memory_cap_bytes != 0 && counters_.memory_bytes + payload.size() > options_.memory_cap_bytes) {
+  const uint64_t needed = block_size(payload.size());
+  if (options_.memory_cap_bytes != 0 && counters_.memory_bytes + needed > options_.memory_cap_bytes) {
     ++counters_.deferred;
     actions.push_back({worker, header_of(wire::FrameType::kDefer, key), {}});
     return;
   }
   GLN_RARE("engine: a contribution waits for what is inherited");
-  counters_.memory_bytes += payload.size();
+  counters_.memory_bytes += needed;
   pushed = {std::move(payload), key.step};
 }
 
@@ -92,7 +93,7 @@ void Engine::Core::add(uint32_t worker, uint32_t index, const Buffer& contributi
   ++state.counts[worker];
   ++state.version;
   std::memcpy(next.bytes().data() + partition.bytes, state.counts.data(), state.counts.size() * sizeof(uint64_t));
-  counters_.accumulated_bytes += next.size() - state.answer.size();
+  counters_.accumulated_bytes += block_size(next.size()) - block_size(state.answer.size());
   state.answer = std::move(next);
   ++counters_.contributions;
   ++counters_.sums;
@@ -178,7 +179,7 @@ absl::Status Engine::Core::inherit(uint32_t worker, const wire::Header& header, 
   ++counters_.handed;
   state.counts = std::move(counts);
   state.version = version;
-  counters_.accumulated_bytes += payload.size();
+  counters_.accumulated_bytes += block_size(payload.size());
   state.answer = std::move(payload);
   end_inheritance(index, actions);
   return absl::OkStatus();
@@ -189,7 +190,7 @@ void Engine::Core::end_inheritance(uint32_t index, Actions& actions) {
   const std::unique_ptr<Inheritance> inheritance = std::move(state.inheritance);
   for (uint32_t worker = 0; worker < plan_->workers; ++worker) {
     const Inheritance::Pushed& pushed = inheritance->pushed[worker];
-    counters_.memory_bytes -= pushed.contribution.size();
+    counters_.memory_bytes -= block_size(pushed.contribution.size());
     // A worker can't be further than what is answered; one that says so is told when it pushes again.
     if (pushed.contribution.empty() || pushed.step > state.counts[worker]) continue;
     contribute(worker, index, pushed.step, pushed.contribution, actions);

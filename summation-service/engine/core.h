@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/block_size.h"
 #include "summation-service/engine/accumulate.h"
 #include "summation-service/engine/engine.h"
 #include "summation-service/engine/releases.h"
@@ -43,6 +44,8 @@ struct Engine::Core {
   absl::Status check_handed(uint32_t worker, const wire::Header& header) const;
   absl::StatusOr<bool> is_fenced(uint32_t worker, const wire::Header& header, const wire::PartitionKey& key) const;
 
+  absl::Status take_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
+  void refuse(uint32_t worker, const wire::Header& header, const absl::Status& why, Actions& actions) const;
   void come_into_force();
   void forget(uint32_t index);
   absl::Status on_numbers(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
@@ -80,6 +83,8 @@ struct Engine::Core {
 
   uint32_t index_of(const wire::PartitionKey& key) const { return plan_->index_of(key.tensor, key.partition); }
   uint32_t bytes_of(uint32_t index) const { return plan_->partitions[index].bytes; }
+  // What a buffer for it takes of the machine's memory.
+  uint64_t memory_of(uint32_t index) const { return block_size(bytes_of(index)); }
   wire::PartitionKey key_of_step(uint32_t index, uint64_t step) const {
     const uint32_t tensor = plan_->partitions[index].tensor;
     return {step, tensor, index - plan_->first_partition[tensor]};

@@ -19,11 +19,12 @@ absl::Status Engine::Core::prepare(std::shared_ptr<const plan::Plan> plan) {
   for (const plan::Partition& partition : plan->partitions) {
     if (partition.owner == options_.self) largest = std::max<uint64_t>(largest, partition.bytes);
   }
-  const uint64_t needed = largest * (plan->workers + uint64_t{1});
+  const uint64_t needed = block_size(largest) * (plan->workers + uint64_t{1});
   if (options_.memory_cap_bytes != 0 && needed > options_.memory_cap_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "a partition of ", largest, " bytes and ", plan->workers, " workers needs ", needed,
-        " bytes, but the memory cap is ", options_.memory_cap_bytes, ": raise the cap or make partitions smaller"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a partition of ", largest, " bytes and ", plan->workers, " workers needs ", needed,
+                     " bytes of memory, but the memory cap is ", options_.memory_cap_bytes,
+                     ": raise the cap or make partitions smaller"));
   }
   prepared_ = std::move(plan);
   return absl::OkStatus();
@@ -99,7 +100,7 @@ void Engine::Core::push(uint32_t worker, const wire::Header& header, Buffer payl
     if (!GLN_MUTATION("a contribution counts twice")) return;
   }
   if (state.gathering == nullptr) {
-    const uint64_t needed = bytes_of(index) * (plan_->workers + uint64_t{1});
+    const uint64_t needed = memory_of(index) * (plan_->workers + uint64_t{1});
     const bool full = options_.memory_cap_bytes != 0 && counters_.memory_bytes + needed > options_.memory_cap_bytes;
     if (full || GLN_INJECT("engine: a push is put off though there is room")) {
       ++counters_.deferred;
@@ -127,7 +128,7 @@ void Engine::Core::make_sum(uint32_t index, const wire::Header& header, Actions&
   std::fill(sum.acknowledged.begin(), sum.acknowledged.end(), 0);
   sum.pending = plan_->workers;
   sum.number = releases_.add();
-  counters_.memory_bytes -= uint64_t{bytes} * plan_->workers;
+  counters_.memory_bytes -= memory_of(index) * plan_->workers;
   ++counters_.sums;
   counters_.summed_bytes += bytes;
   // Every worker has pushed this step, so every worker had the one before: nothing is retained.
@@ -141,7 +142,7 @@ void Engine::Core::drop_gathering(uint32_t index) {
   Sum& sum = *partitions_[index].gathering;
   for (Buffer& contribution : sum.contributions) contribution = {};
   sums_.give_back(std::exchange(partitions_[index].gathering, nullptr));
-  counters_.memory_bytes -= uint64_t{bytes_of(index)} * (plan_->workers + uint64_t{1});
+  counters_.memory_bytes -= memory_of(index) * (plan_->workers + uint64_t{1});
 }
 
 // --- how far workers are
@@ -178,7 +179,7 @@ void Engine::Core::hear(uint32_t worker, uint32_t index, uint64_t next, Actions&
     state.takeover = nullptr;
     return;
   }
-  counters_.handed_bytes += bytes_of(index);
+  counters_.handed_bytes += memory_of(index);
   state.retained = sums_.take();
   state.retained->handed = true;
   state.retained->acknowledged = takeover.ahead();
@@ -204,7 +205,7 @@ void Engine::Core::release_retained(uint32_t index, uint32_t worker) {
 void Engine::Core::drop_retained(uint32_t index) {
   Sum* const sum = std::exchange(partitions_[index].retained, nullptr);
   if (!sum->result.empty()) releases_.release(sum->number);
-  (sum->handed ? counters_.handed_bytes : counters_.memory_bytes) -= bytes_of(index);
+  (sum->handed ? counters_.handed_bytes : counters_.memory_bytes) -= memory_of(index);
   sums_.give_back(sum);
 }
 

@@ -16,7 +16,8 @@
 // Accumulation: a partition of a tensor that accumulates has a running sum instead; see accumulate.h.
 // Fencing: frames about a partition of epochs before its `since` are dropped and counted; frames of a prepared plan
 // commit it; those of a later one are a protocol error.
-// Memory: the first contribution of a partition reserves what its sum will need (n contributions and a result). When
+// Memory: the first contribution of a partition reserves what its sum will need (n contributions and a result), as much
+// of the machine's memory as their buffers take: blocks of powers of two (block_size()). When
 // that would exceed the cap, the push is dropped and answered by kDefer; partitions already begun are always let in, so
 // a worker that tries all it has ready always gets on. That holds for workers that run the same program: a cap can't
 // serve one that starts a tensor's next step before what another waits for first. See docs/protocol.md.
@@ -53,15 +54,16 @@ struct Send {
 using Actions = std::vector<Send>;
 
 struct Counters {
-  uint64_t contributions = 0;      // accepted
-  uint64_t sums = 0;               // made
-  uint64_t summed_bytes = 0;       // bytes of results made
-  uint64_t duplicates = 0;         // contributions ignored
-  uint64_t resent = 0;             // results sent once more
-  uint64_t fenced = 0;             // frames, or keys of an kAck, of another owner's time
-  uint64_t takeovers = 0;          // partitions of which all workers have said how far they are
-  uint64_t handed = 0;             // results that workers handed on
-  uint64_t deferred = 0;           // pushes answered by kDefer
+  uint64_t contributions = 0;  // accepted
+  uint64_t sums = 0;           // made
+  uint64_t summed_bytes = 0;   // bytes of results made
+  uint64_t duplicates = 0;     // contributions ignored
+  uint64_t resent = 0;         // results sent once more
+  uint64_t fenced = 0;         // frames, or keys of an kAck, of another owner's time
+  uint64_t takeovers = 0;      // partitions of which all workers have said how far they are
+  uint64_t handed = 0;         // results that workers handed on
+  uint64_t deferred = 0;       // pushes answered by kDefer
+  // All three count the memory of buffers, not the payloads in them.
   uint64_t memory_bytes = 0;       // reserved now, under the cap
   uint64_t accumulated_bytes = 0;  // of running sums; beside the cap, they are there for as long as the job
   uint64_t handed_bytes = 0;  // of results that are, or are being, handed on; beside the cap, or nobody could go on
@@ -83,8 +85,10 @@ class Engine {
   absl::Status commit(uint32_t epoch);
   void discard(uint32_t epoch);
 
-  // A kPush, kAck or kHand from `worker`. Appends what is to be sent. An error means that this peer broke the protocol
-  // (InvalidArgument, FailedPrecondition): nothing was changed, the connection is to be closed with it.
+  // A kPush, kAck, kHand or kRelease from `worker`. Appends what is to be sent. An error means that this frame can't be
+  // taken, and nothing was changed. FailedPrecondition: not now, since one of the two is behind or was started anew;
+  // the connection is to be closed with it. InvalidArgument: never, since workers ask for different things or one broke
+  // the protocol; a kRefuse that says so is among what is to be sent, and no frame of this worker counts any more.
   absl::Status on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
 
   uint32_t epoch() const;  // in force; 0 before the first commit

@@ -25,6 +25,30 @@ const char* verb(ReduceOp op) { return op == ReduceOp::kAverage ? "averages" : "
 // --- frames
 
 absl::Status Engine::Core::on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
+  absl::Status status = take_frame(worker, header, std::move(payload), actions);
+  if (absl::IsInvalidArgument(status)) refuse(worker, header, status, actions);
+  return status;
+}
+
+// Says so in a frame of its own: what a connection's end says may be lost, and its worker would connect again.
+void Engine::Core::refuse(uint32_t worker, const wire::Header& header, const absl::Status& why,
+                          Actions& actions) const {
+  const absl::string_view text = why.message().substr(0, wire::kMaxHandshakePayload);
+  Buffer payload = pool_->take(text.size());
+  std::memcpy(payload.bytes().data(), text.data(), text.size());
+  wire::Header refusal;
+  refusal.type = wire::FrameType::kRefuse;
+  refusal.job = options_.job;
+  refusal.epoch = plan_ == nullptr ? 0 : plan_->epoch;
+  refusal.sender = options_.self;
+  refusal.tensor = header.tensor;
+  refusal.partition = header.partition;
+  refusal.step = header.step;
+  refusal.payload_bytes = static_cast<uint32_t>(payload.size());
+  actions.push_back({worker, refusal, std::move(payload)});
+}
+
+absl::Status Engine::Core::take_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
   GLN_RETURN_IF_ERROR(check_peer(worker, header));
   // Everybody has acknowledged that plan, and this worker has heard so.
   if (prepared_ != nullptr && header.epoch == prepared_->epoch) {

@@ -114,7 +114,11 @@ void Server::end(const absl::Status& status) {
 
 void Server::on_welcome(const member::Welcome& welcome) {
   mailbox_.post([this, welcome] {
+    const bool is_same =
+        welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
     welcome_ = welcome;
+    if (is_same) return;  // workers may have connected already
+    if (summer_ != nullptr) summer_->disconnect(absl::UnavailableError("this summer has another place in the job now"));
     summer_ = std::make_unique<Summer>(env_, engine::Options{job_, welcome.member, options_.memory_cap_bytes},
                                        &*kernels_, &pool_, &recorder_);
     env_.log->info("joined", "job", options_.job, "summer", welcome.member - welcome.workers, "workers",

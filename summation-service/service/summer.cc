@@ -14,12 +14,21 @@ Summer::Summer(const Env& env, const engine::Options& options, const kernels::Ke
 absl::Status Summer::prepare(std::shared_ptr<const plan::Plan> plan) {
   // Told once more after a coordinator's restart, and a frame of it was faster.
   if (plan->epoch == engine_.epoch()) return absl::OkStatus();
-  if (workers_.size() < plan->workers) workers_.resize(plan->workers, nullptr);
+  if (workers_.size() < plan->workers) workers_.resize(plan->workers);
   return engine_.prepare(std::move(plan));
 }
 
 uint32_t Summer::connected_workers() const {
-  return static_cast<uint32_t>(std::count_if(workers_.begin(), workers_.end(), [](auto* c) { return c != nullptr; }));
+  return static_cast<uint32_t>(
+      std::ranges::count_if(workers_, [](const Worker& worker) { return worker.connection != nullptr; }));
+}
+
+void Summer::disconnect(const absl::Status& why) {
+  for (Worker& worker : workers_) {
+    if (auto* const connection = std::exchange(worker.connection, nullptr); connection != nullptr) {
+      connection->close(why);
+    }
+  }
 }
 
 void Summer::on_connected(transport::Connection& connection) {
@@ -29,8 +38,10 @@ void Summer::on_connected(transport::Connection& connection) {
     return;
   }
   // A worker may be told of the plan, and connect, before this summer is.
-  if (workers_.size() <= peer.member) workers_.resize(peer.member + 1, nullptr);
-  transport::Connection* const old = std::exchange(workers_[peer.member], &connection);
+  if (workers_.size() <= peer.member) workers_.resize(peer.member + 1);
+  Worker& worker = workers_[peer.member];
+  transport::Connection* const old = std::exchange(worker.connection, &connection);
+  worker.refused = false;
   if (old != nullptr) old->close(absl::AbortedError("the worker connected again"));
   env_.log->debug("worker connected", "worker", peer.member, "address", peer.address);
 }
@@ -41,23 +52,33 @@ absl::StatusOr<Buffer> Summer::on_header(transport::Connection&, const wire::Hea
 
 void Summer::on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) {
   const uint32_t worker = connection.peer().member;
+  const bool refused = workers_[worker].connection == &connection && workers_[worker].refused;
+  if (!refused) take(connection, header, std::move(payload));
+}
+
+void Summer::take(transport::Connection& connection, const wire::Header& header, Buffer payload) {
+  const uint32_t worker = connection.peer().member;
   const bool traced = recorder_->is_on() && header.type == wire::FrameType::kPush;
   const int64_t arrived = traced ? recorder_->now() : 0;
   const engine::Counters before = traced ? engine_.counters() : engine::Counters();
   const absl::Status status = engine_.on_frame(worker, header, std::move(payload), actions_);
   if (!status.ok()) {
-    env_.log->warning("worker broke the protocol", "worker", worker, "reason", status.message());
-    connection.close(status);
+    env_.log->warning("a worker's frame was refused", "worker", worker, "reason", status.message());
+    if (absl::IsInvalidArgument(status) && workers_[worker].connection == &connection) {
+      workers_[worker].refused = true;
+    } else {
+      connection.close(status);
+    }
   }
   if (traced) record_push(header, worker, arrived, before);
   for (engine::Send& send : actions_) {
     // Without a connection the frame is dropped: the worker pushes again when it is back, and gets it then.
-    if (send.worker < workers_.size() && workers_[send.worker] != nullptr) {
+    if (send.worker < workers_.size() && workers_[send.worker].connection != nullptr) {
       if (traced && send.header.type == wire::FrameType::kResult) {
         recorder_->record(trace::Kind::kAnswered, send.header.step, send.header.tensor, send.header.partition,
                           send.worker, send.header.payload_bytes);
       }
-      workers_[send.worker]->send(send.header, std::move(send.payload));
+      workers_[send.worker].connection->send(send.header, std::move(send.payload));
     }
   }
   actions_.clear();
@@ -85,11 +106,17 @@ void Summer::record_push(const wire::Header& header, uint32_t worker, int64_t ar
 }
 
 void Summer::on_closed(transport::Connection& connection, const absl::Status& status) {
-  const uint32_t worker = connection.peer().member;
-  const bool current = worker < workers_.size() && workers_[worker] == &connection;
-  if (current) workers_[worker] = nullptr;
-  env_.log->debug("connection closed", "worker", worker, "address", connection.peer().address, "reason",
-                  status.message());
+  const uint32_t member = connection.peer().member;
+  const std::string& address = connection.peer().address;
+  env_.log->debug("connection closed", "worker", member, "address", address, "reason", status.message());
+  if (member >= workers_.size()) return;
+  Worker& worker = workers_[member];
+  const bool is_current = worker.connection == &connection;
+  if (is_current) worker.connection = nullptr;
+  const uint32_t breaks = is_current ? worker.breaks.on_break(env_.clock->since_start()) : 0;
+  if (breaks == 0) return;
+  env_.log->warning("a worker's connections break again and again", "worker", member, "address", address, "breaks",
+                    breaks, "within", absl::FormatDuration(BreakCounter::kWindow), "last", status.message());
 }
 
 }  // namespace gleaner::service

@@ -2,13 +2,15 @@
 //
 // Serves a CPU summer (gleaner-summer) and the summer colocated in a worker (comm-lib/runtime) alike: it is a transport
 // handler for accepted connections, whatever the transport. A worker that connects again takes the place of its old
-// connection. Threads: everything on the one that polls the transport.
+// connection. A worker whose frame the engine refuses for good is told so, and nothing more of that connection counts.
+// Connections that break again and again are warned of. Threads: everything on the one that polls the transport.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "common/base/break_counter.h"
 #include "common/base/env.h"
 #include "common/trace/recorder.h"
 #include "common/transport/transport.h"
@@ -30,6 +32,8 @@ class Summer : public transport::Handler {
   uint32_t epoch() const { return engine_.epoch(); }
   const engine::Counters& counters() const { return engine_.counters(); }
   uint32_t connected_workers() const;
+  // Closes all connections: this summer is going to be replaced by another.
+  void disconnect(const absl::Status& why);
 
   void on_connected(transport::Connection& connection) override;
   absl::StatusOr<Buffer> on_header(transport::Connection& connection, const wire::Header& header) override;
@@ -37,6 +41,13 @@ class Summer : public transport::Handler {
   void on_closed(transport::Connection& connection, const absl::Status& status) override;
 
  private:
+  struct Worker {
+    transport::Connection* connection = nullptr;  // null: not connected
+    bool refused = false;                         // over this connection
+    BreakCounter breaks;
+  };
+
+  void take(transport::Connection& connection, const wire::Header& header, Buffer payload);
   void record_push(const wire::Header& header, uint32_t worker, int64_t arrived, const engine::Counters& before);
 
   const Env env_;
@@ -45,7 +56,7 @@ class Summer : public transport::Handler {
   trace::Recorder* const recorder_;
   engine::Engine engine_;
   engine::Actions actions_;
-  std::vector<transport::Connection*> workers_;  // by worker; null: not connected
+  std::vector<Worker> workers_;
 };
 
 }  // namespace gleaner::service

@@ -350,6 +350,20 @@ TEST_P(Conformance, AnIdleConnectionStaysUpByPings) {
   EXPECT_TRUE(rig_->client_end.received.empty()) << "pings are the transport's own";
 }
 
+TEST_P(Conformance, ThatAllHasArrivedIsKnownOnceThePeerHasSaidSo) {
+  make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Seconds(10)});
+  Connection* const connection = rig_->connected().first;
+  ASSERT_NE(connection, nullptr);
+  for (uint64_t step = 0; step < 3; ++step) {
+    connection->send(push_header(step), rig_->client_end.pool.take(100'000));
+    EXPECT_FALSE(connection->all_arrived()) << "nobody knows yet";
+    rig_->client().flush();
+    EXPECT_FALSE(connection->all_arrived());
+    ASSERT_TRUE(rig_->poll_until([&] { return connection->all_arrived(); }));
+    EXPECT_EQ(rig_->server_end.received.size(), step + 1);
+  }
+}
+
 TEST_P(Conformance, ASilentPeerIsGivenUp) {
   if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
   make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Milliseconds(200)});

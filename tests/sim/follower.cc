@@ -114,6 +114,7 @@ void Follower::on_welcome(const coordinator::Welcome& welcome) {
   if (has_begun() && (welcome.session != session_ || welcome.member != *member_)) {
     return world_->report->fail(name_, " is welcomed as another");
   }
+  if (has_begun()) events_->on_coordinator_found();
   session_ = welcome.session;
   term_ = std::max(term_, welcome.term);
   if (!has_begun() && member_ != welcome.member) {
@@ -154,7 +155,7 @@ void Follower::on_commit(uint32_t epoch) {
 void Follower::on_broken(const absl::Status& why) {
   process_->run([this, why] {
     if (over_) return;
-    in_ = false;
+    if (std::exchange(in_, false) && has_begun()) events_->on_coordinator_lost();
     stream_ = 0;
     world_->report->trace(world_->events.now(), name_, ": ", why.message());
     const bool for_good = absl::IsFailedPrecondition(why) || absl::IsInvalidArgument(why);

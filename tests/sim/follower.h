@@ -24,6 +24,8 @@ class Follower final : private Control::End {
     virtual absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) = 0;
     virtual void on_commit(std::shared_ptr<const plan::Plan> plan) = 0;
     virtual void on_ending() = 0;
+    virtual void on_coordinator_lost() {}
+    virtual void on_coordinator_found() {}
     // Aborted: the job has gone on without it.
     virtual void on_over(const absl::Status& status) = 0;
   };

@@ -67,6 +67,8 @@ bool summarize(const Coverage& coverage) {
       {"recovered", coverage.recovered},
       {"moved plans", coverage.moved_plans},
       {"given up", coverage.given_up},
+      {"reports", coverage.reports},
+      {"reports lost", coverage.reports_lost},
       {"summers lost", coverage.summers_lost},
       {"came", coverage.summers_came},
       {"left", coverage.summers_left},

@@ -17,17 +17,20 @@ std::string describe(Direction direction, uint32_t worker, uint32_t summer, cons
 }  // namespace
 
 Network::Network(const Scenario& scenario, EventQueue* events, Dice* dice, Report* report, BufferPool* pool,
-                 Deliver deliver)
+                 Deliver deliver, Break breaks)
     : weather_(scenario.weather),
       events_(events),
       dice_(dice),
       report_(report),
       pool_(pool),
-      deliver_(std::move(deliver)) {}
+      deliver_(std::move(deliver)),
+      break_(std::move(breaks)) {}
 
 void Network::connect(uint32_t worker, uint32_t summer) {
-  link(worker, summer).up = true;
-  ++link(worker, summer).generation;
+  Link& way = link(worker, summer);
+  way.up = true;
+  ++way.generation;
+  way.bytes = way.missing = 0;
 }
 
 void Network::disconnect(uint32_t worker, uint32_t summer) {
@@ -41,6 +44,15 @@ void Network::send(Direction direction, uint32_t worker, uint32_t summer, wire::
   if (!way.up) return;
   ++report_->coverage.frames;
   ++in_flight_;
+  if (direction == Direction::kToOwner) {
+    way.bytes += wire::kHeaderBytes + payload.size();
+    ++way.missing;
+    if (way.bytes > way.limit) {
+      events_->after(delay(way.last_departure[0]), [this, worker, summer, generation = way.generation] {
+        if (link(worker, summer).generation == generation) break_(worker, summer);
+      });
+    }
+  }
   wire::seal(header, payload.bytes());
   Frame frame{direction, worker, summer, way.generation, header, std::move(payload)};
   const Nanoseconds wait = delay(way.last_departure[static_cast<size_t>(direction)]);
@@ -51,7 +63,7 @@ void Network::depart(Frame frame) {
   check_still_held(frame);
   if (link(frame).generation != frame.generation) return lose(frame);
   const bool in_process = frame.worker == frame.summer;
-  if (link(frame).cut) return lose(frame);
+  if (link(frame).cut[static_cast<size_t>(frame.direction)]) return lose(frame);
   if (!in_process) {
     if (!wire::check_payload(frame.header, frame.payload.bytes()).ok()) {
       report_->fail("payload changed while it waited to be sent: ",
@@ -64,7 +76,10 @@ void Network::depart(Frame frame) {
       ++report_->coverage.duplicates;
       ++in_flight_;
       events_->after(delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)]),
-                     [this, frame] { arrive(frame); });
+                     [this, copy = frame]() mutable {
+                       copy.copy = true;
+                       arrive(copy);
+                     });
     }
   }
   const Nanoseconds wait = delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)]);
@@ -85,6 +100,8 @@ void Network::arrive(const Frame& frame) {
     ++report_->coverage.survivors;
   }
   --in_flight_;
+  const bool counts = frame.direction == Direction::kToOwner && !frame.copy;
+  if (counts && link(frame).generation == frame.generation) --link(frame).missing;
   std::array<std::byte, wire::kHeaderBytes> bytes;
   std::memcpy(bytes.data(), &frame.header, sizeof(frame.header));
   const auto header = wire::decode_header(std::span<const std::byte, wire::kHeaderBytes>(bytes));

@@ -4,7 +4,8 @@
 // A frame waits in the sender's transport, which holds its payload's buffer; departs, and is copied; arrives. Within
 // the process of a worker and its colocated summer nothing is copied or lost. On the way the weather delays, reorders
 // and duplicates; a disconnect takes what is under way with it, but for a few frames to summers that were received
-// already. Through a cut connection nothing passes, and neither end is told.
+// already. Through a cut connection nothing passes, both ways or one way, and neither end is told. A limited one breaks
+// when more than so many bytes have been sent to the summer over it, as both ends see.
 #pragma once
 
 #include <array>
@@ -30,15 +31,26 @@ enum class Direction { kToOwner, kToWorker };
 
 class Network {
  public:
+  static constexpr uint64_t kUnlimited = UINT64_MAX;
+  using Break = std::function<void(uint32_t worker, uint32_t summer)>;
   using Deliver = std::function<void(Direction, uint32_t worker, uint32_t summer, const wire::Header&, Buffer)>;
 
-  Network(const Scenario& scenario, EventQueue* events, Dice* dice, Report* report, BufferPool* pool, Deliver deliver);
+  Network(const Scenario& scenario, EventQueue* events, Dice* dice, Report* report, BufferPool* pool, Deliver deliver,
+          Break breaks);
 
   void connect(uint32_t worker, uint32_t summer);
   void disconnect(uint32_t worker, uint32_t summer);
   bool connected(uint32_t worker, uint32_t summer) { return link(worker, summer).up; }
-  void set_cut(uint32_t worker, uint32_t summer, bool cut) { link(worker, summer).cut = cut; }
-  bool is_cut(uint32_t worker, uint32_t summer) { return link(worker, summer).cut; }
+  void set_cut(uint32_t worker, uint32_t summer, Direction direction, bool cut) {
+    link(worker, summer).cut[static_cast<size_t>(direction)] = cut;
+  }
+  bool is_cut(uint32_t worker, uint32_t summer) { return link(worker, summer).cut != std::array<bool, 2>{}; }
+  void set_limit(uint32_t worker, uint32_t summer, uint64_t bytes) { link(worker, summer).limit = bytes; }
+  // Whether all that was sent to the summer over the connection of now has arrived there.
+  bool all_arrived(uint32_t worker, uint32_t summer) {
+    const Link& way = link(worker, summer);
+    return way.up && way.missing == 0;
+  }
 
   void send(Direction direction, uint32_t worker, uint32_t summer, wire::Header header, Buffer payload);
 
@@ -47,8 +59,11 @@ class Network {
  private:
   struct Link {
     bool up = false;
-    bool cut = false;
-    uint64_t generation = 0;  // one more with every connection
+    std::array<bool, 2> cut{};    // by direction
+    uint64_t limit = kUnlimited;  // of bytes
+    uint64_t bytes = 0;           // sent to the summer over this connection
+    uint64_t missing = 0;         // frames of these that have not arrived
+    uint64_t generation = 0;      // one more with every connection
     std::array<Nanoseconds, 2> last_departure{}, last_arrival{};
   };
   struct Frame {
@@ -57,6 +72,7 @@ class Network {
     uint64_t generation;
     wire::Header header;
     Buffer payload;
+    bool copy = false;  // that the weather made
   };
 
   Link& link(uint32_t worker, uint32_t summer) { return links_[{worker, summer}]; }
@@ -73,6 +89,7 @@ class Network {
   Report* const report_;
   BufferPool* const pool_;
   const Deliver deliver_;
+  const Break break_;
   std::map<std::pair<uint32_t, uint32_t>, Link> links_;  // by worker, summer
   uint64_t in_flight_ = 0;
 };

@@ -35,6 +35,7 @@ class Process {
   }
 
   bool is_dead() const { return dead_; }
+  bool is_paused() const { return paused_; }
 
  private:
   EventQueue* const events_;

@@ -32,6 +32,8 @@ struct Coverage {
   uint64_t recovered = 0;      // plans without a summer that was lost
   uint64_t moved_plans = 0;    // plans that dealt all owners anew
   uint64_t given_up = 0;       // plans that somebody did not follow in time
+  uint64_t reports = 0;        // of summers out of reach
+  uint64_t reports_lost = 0;   // with their stream
   uint64_t summers_lost = 0, summers_came = 0, summers_left = 0;
   uint64_t coordinators_lost = 0;
   uint64_t usurped = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/block_size.h"
 #include "common/plan/partitioner.h"
 #include "tests/sim/dice.h"
 
@@ -65,8 +66,9 @@ void draw_program(Scenario& scenario, Dice& dice) {
 void draw_limits(Scenario& scenario, Dice& dice) {
   const uint64_t largest = std::min<uint64_t>(scenario.job.partition_bytes, 4096);
   scenario.window_bytes = dice.pick<uint64_t>({1, largest, 3 * largest, 10 * largest, 1 << 20});
-  const uint64_t one_sum = largest * (scenario.job.workers + 1);
-  scenario.memory_cap_bytes = dice.pick<uint64_t>({0, one_sum, one_sum + largest, 2 * one_sum, 5 * one_sum});
+  const uint64_t block = block_size(largest);
+  const uint64_t one_sum = block * (scenario.job.workers + 1);
+  scenario.memory_cap_bytes = dice.pick<uint64_t>({0, one_sum, one_sum + block, 2 * one_sum, 5 * one_sum});
   scenario.stall_after = dice.between(1, 10) * kMillisecond;
   scenario.defer_retry = dice.between(50, 1000) * kMicrosecond;
   scenario.tick = dice.between(500, 2000) * kMicrosecond;
@@ -126,8 +128,8 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
 
 }  // namespace
 
-const char* const kFaultNames[] = {"disconnect", "cut",       "crash",  "freeze", "pause",       "arrive",
-                                   "drain",      "bandwidth", "forget", "usurp",  "stream break"};
+const char* const kFaultNames[] = {"disconnect", "cut",    "crash", "freeze",    "thaw",   "flap",  "lost report",
+                                   "pause",      "arrive", "drain", "bandwidth", "forget", "usurp", "stream break"};
 const char* const kMomentNames[] = {"idle", "half pushed", "summed", "half pulled", "plan change", "recovery"};
 
 ReduceOp Scenario::op_of(uint32_t tensor, uint64_t step) const {

@@ -23,9 +23,12 @@ struct Weather {
 
 enum class Fault {
   kDisconnect,   // a connection between a worker and a summer breaks, both see it
-  kCut,          // nothing passes between them for a while, nobody is told
+  kCut,          // nothing passes between them, either way or one way, for a while or for good, and nobody is told
   kCrash,        // a CPU summer
   kFreeze,       // the same, but its connections stay open
+  kThaw,         // the same, but it goes on after a while as if nothing had happened
+  kFlap,         // connections between two come up and break again with the first bytes, for a while or for good
+  kLostReport,   // a worker can't reach a summer, and its stream breaks with the report of that
   kPause,        // a member does nothing for a while
   kArrive,       // a CPU summer comes
   kDrain,        // one wants to leave
@@ -34,7 +37,7 @@ enum class Fault {
   kUsurp,        // another takes its place, and members go over to it one by one
   kStreamBreak,  // between a member and the coordinator
 };
-inline constexpr uint32_t kFaultKinds = 11;
+inline constexpr uint32_t kFaultKinds = 14;
 extern const char* const kFaultNames[kFaultKinds];
 
 // What a CPU summer, and its job, were at when something happened. The later ones count before the earlier.

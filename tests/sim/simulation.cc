@@ -14,6 +14,9 @@ constexpr uint64_t kMostEvents = 3'000'000;
 constexpr Nanoseconds kLongest = 60'000 * kMillisecond;
 constexpr size_t kMostSummers = 12;
 
+absl::Status silent() { return absl::DeadlineExceededError("it has been silent"); }
+absl::Status broken() { return absl::UnavailableError("connection reset"); }
+
 }  // namespace
 
 Simulation::Simulation(const Scenario& scenario, const kernels::Kernels* kernels, Report* report)
@@ -74,9 +77,9 @@ void Simulation::later(Nanoseconds delay, std::function<void()> what) {
 
 bool Simulation::is_reachable(uint32_t worker, uint32_t process) {
   if (worker == process) return true;
-  if (process < workers_.size() && workers_[process]->finished()) return false;
   if (world_.network.is_cut(worker, process)) return false;
-  return process < workers_.size() || !summer_of(process)->is_gone();
+  if (process < workers_.size()) return !workers_[process]->finished() && !workers_[process]->is_paused();
+  return !summer_of(process)->is_gone() && !summer_of(process)->is_paused();
 }
 
 // --- faults
@@ -85,9 +88,15 @@ void Simulation::happen(Fault fault) {
   if (control_.core().phase() != coordinator::Phase::kRunning) return;  // it can't be mended then
   switch (fault) {
     case Fault::kDisconnect:
-      return disconnect(false);
+      return disconnect();
     case Fault::kCut:
-      return disconnect(true);
+      return cut();
+    case Fault::kThaw:
+      return thaw();
+    case Fault::kFlap:
+      return flap();
+    case Fault::kLostReport:
+      return lose_a_report();
     case Fault::kCrash:
       return lose_summer(true);
     case Fault::kFreeze:
@@ -139,42 +148,113 @@ CpuSummer* Simulation::pick_summer() {
   return alive.empty() ? nullptr : alive[world_.dice.below(alive.size())];
 }
 
-void Simulation::disconnect(bool cut) {
-  const auto worker = static_cast<uint32_t>(world_.dice.below(workers_.size()));
-  const auto process = static_cast<uint32_t>(world_.dice.below(workers_.size() + summers_.size()));
-  if (worker == process || !world_.network.connected(worker, process)) return;
-  ++world_.report->coverage.disconnects;
-  note(cut ? Fault::kCut : Fault::kDisconnect, process < workers_.size() ? pick_summer() : summer_of(process));
-  if (!cut) return workers_[worker]->lose(process);
-  world_.report->trace(world_.events.now(), "worker ", worker, " is cut from process ", process);
-  world_.network.set_cut(worker, process, true);
-  later(world_.dice.between(5, 20) * kMillisecond, [this, worker, process] { workers_[worker]->lose(process); });
-  // Between workers it heals, or their job could not go on.
-  const bool long_one = process >= workers_.size() && world_.dice.chance(0.5);
-  later((long_one ? 150 : 25) * kMillisecond,
-        [this, worker, process] { world_.network.set_cut(worker, process, false); });
+uint32_t Simulation::process_of(const CpuSummer* summer) const {
+  const auto place = std::ranges::find_if(summers_, [summer](const auto& each) { return each.get() == summer; });
+  return static_cast<uint32_t>(workers_.size() + static_cast<size_t>(place - summers_.begin()));
 }
 
-void Simulation::all_lose(uint32_t process, Nanoseconds least, Nanoseconds most) {
+// A worker and the process of another member that it is connected to.
+std::optional<std::pair<uint32_t, uint32_t>> Simulation::pick_connection() {
+  const auto worker = static_cast<uint32_t>(world_.dice.below(workers_.size()));
+  const auto process = static_cast<uint32_t>(world_.dice.below(workers_.size() + summers_.size()));
+  if (worker == process || !world_.network.connected(worker, process)) return std::nullopt;
+  ++world_.report->coverage.disconnects;
+  return std::pair(worker, process);
+}
+
+void Simulation::disconnect() {
+  const auto picked = pick_connection();
+  if (!picked.has_value()) return;
+  const auto [worker, process] = *picked;
+  note(Fault::kDisconnect, process < workers_.size() ? pick_summer() : summer_of(process));
+  workers_[worker]->lose(process);
+}
+
+void Simulation::cut() {
+  const auto picked = pick_connection();
+  if (!picked.has_value()) return;
+  const auto [worker, process] = *picked;
+  const bool to_summer = process >= workers_.size();
+  note(Fault::kCut, to_summer ? summer_of(process) : pick_summer());
+  cut_from(worker, process, to_summer && world_.dice.chance(0.3));
+}
+
+// Between workers it heals, or their job could not go on.
+void Simulation::cut_from(uint32_t worker, uint32_t process, bool for_good) {
+  const bool there = world_.dice.chance(0.6), back = !there || world_.dice.chance(0.6);
+  world_.report->trace(world_.events.now(), "worker ", worker, " is cut from process ", process, there ? ", there" : "",
+                       back ? ", back" : "", for_good ? ", for good" : "");
+  world_.network.set_cut(worker, process, Direction::kToOwner, there);
+  world_.network.set_cut(worker, process, Direction::kToWorker, back);
+  // Of other workers' silence, as long as the deadline, there is none here.
+  const bool to_summer = process >= workers_.size();
+  later(world_.dice.between(5, 20) * kMillisecond,
+        [this, worker, process, to_summer] { workers_[worker]->lose(process, to_summer ? silent() : broken()); });
+  if (for_good) return;
+  const bool long_one = to_summer && world_.dice.chance(0.5);
+  later((long_one ? 150 : 25) * kMillisecond, [this, worker, process] {
+    world_.network.set_cut(worker, process, Direction::kToOwner, false);
+    world_.network.set_cut(worker, process, Direction::kToWorker, false);
+  });
+}
+
+// Not for good between workers either.
+void Simulation::flap() {
+  const auto picked = pick_connection();
+  if (!picked.has_value()) return;
+  const auto [worker, process] = *picked;
+  const bool to_summer = process >= workers_.size();
+  note(Fault::kFlap, to_summer ? summer_of(process) : pick_summer());
+  const auto limit = world_.dice.pick<uint64_t>({64, 200, 1000});
+  const bool for_good = to_summer && world_.dice.chance(0.5);
+  world_.report->trace(world_.events.now(), "worker ", worker, "'s connections to process ", process, " break after ",
+                       limit, " bytes", for_good ? ", for good" : "");
+  world_.network.set_limit(worker, process, limit);
+  if (for_good) return;
+  later(world_.dice.between(10, 100) * kMillisecond,
+        [this, worker, process] { world_.network.set_limit(worker, process, Network::kUnlimited); });
+}
+
+void Simulation::lose_a_report() {
+  const CpuSummer* const summer = pick_summer();
+  const auto worker = static_cast<uint32_t>(world_.dice.below(workers_.size()));
+  if (summer == nullptr || !world_.network.connected(worker, process_of(summer))) return;
+  note(Fault::kLostReport, summer);
+  workers_[worker]->lose_next_report();
+  cut_from(worker, process_of(summer), true);
+}
+
+void Simulation::all_lose(uint32_t process, Nanoseconds least, Nanoseconds most, const absl::Status& why) {
   for (const auto& worker : workers_) {
-    later(world_.dice.between(least, most), [&worker, process] { worker->lose(process); });
+    later(world_.dice.between(least, most), [&worker, process, why] { worker->lose(process, why); });
   }
+}
+
+// It does nothing for longer than others wait for it, and then goes on with what it knows.
+void Simulation::thaw() {
+  CpuSummer* const summer = pick_summer();
+  if (summer == nullptr) return;
+  note(Fault::kThaw, summer);
+  const Nanoseconds duration = world_.dice.between(20, 250) * kMillisecond;
+  world_.report->trace(world_.events.now(), "process ", process_of(summer), " freezes for ", duration / kMillisecond,
+                       " ms");
+  summer->pause(duration);
+  all_lose(process_of(summer), 5 * kMillisecond, 20 * kMillisecond, silent());
 }
 
 void Simulation::lose_summer(bool at_once) {
   CpuSummer* const summer = pick_summer();
   if (summer == nullptr) return;
   note(at_once ? Fault::kCrash : Fault::kFreeze, summer);
-  const auto place = std::ranges::find_if(summers_, [summer](const auto& each) { return each.get() == summer; });
-  const auto process = static_cast<uint32_t>(workers_.size() + static_cast<size_t>(place - summers_.begin()));
+  const uint32_t process = process_of(summer);
   world_.report->trace(world_.events.now(), "process ", process, at_once ? " crashes" : " freezes");
   if (at_once) {
     summer->crash();
-    all_lose(process, 0, 3 * kMillisecond);
+    all_lose(process, 0, 3 * kMillisecond, broken());
     if (world_.scenario.indexed) tell_of_ended_summer(process);
   } else {
     summer->freeze();
-    all_lose(process, 5 * kMillisecond, 20 * kMillisecond);
+    all_lose(process, 5 * kMillisecond, 20 * kMillisecond, silent());
   }
 }
 
@@ -207,7 +287,7 @@ void Simulation::break_a_stream() {
 // As the operator does, which sees their pods.
 void Simulation::tell_of_ended_workers() {
   for (uint32_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i]->finished() && workers_[i]->stop()) all_lose(i, 0, 3 * kMillisecond);
+    if (workers_[i]->finished() && workers_[i]->stop()) all_lose(i, 0, 3 * kMillisecond, broken());
   }
   if (control_.incarnations() != incarnations_) {
     incarnations_ = control_.incarnations();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/kernels/kernels.h"
@@ -28,8 +30,13 @@ class Simulation {
   void add_summer(double bits_per_second);
   void happen(Fault fault);
   void note(Fault fault, const CpuSummer* summer);
-  void disconnect(bool cut);
+  void disconnect();
+  void cut();
+  void cut_from(uint32_t worker, uint32_t process, bool for_good);
+  void flap();
+  void lose_a_report();
   void lose_summer(bool at_once);
+  void thaw();
   void pause_somebody();
   void change_bandwidth();
   void break_a_stream();
@@ -38,8 +45,10 @@ class Simulation {
   void tick(uint32_t worker);
   CpuSummer* pick_summer();
   CpuSummer* summer_of(uint32_t process);
+  uint32_t process_of(const CpuSummer* summer) const;
+  std::optional<std::pair<uint32_t, uint32_t>> pick_connection();
   bool is_reachable(uint32_t worker, uint32_t process);
-  void all_lose(uint32_t process, Nanoseconds least, Nanoseconds most);
+  void all_lose(uint32_t process, Nanoseconds least, Nanoseconds most, const absl::Status& why);
   // Some time from now, and the job is not over before.
   void later(Nanoseconds delay, std::function<void()> what);
   std::string who_waits() const;

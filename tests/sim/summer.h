@@ -51,6 +51,7 @@ class CpuSummer final : private Follower::Events {
 
   void on_pulled() { summer_.on_pulled(); }
   bool is_dead() const { return process_.is_dead(); }
+  bool is_paused() const { return process_.is_paused(); }
   bool is_gone() const { return process_.is_dead() || follower_.is_over(); }
   const Summer& summer() const { return summer_; }
 

@@ -10,7 +10,21 @@ namespace gleaner::sim {
 namespace {
 
 constexpr uint32_t kUnplanned = UINT32_MAX;
-constexpr Nanoseconds kPatience = 15 * kMillisecond;  // with a summer out of reach from which results are due
+
+// Virtual time is short: what takes seconds in a job takes milliseconds here.
+supervision::Options supervisor_options(const Scenario& scenario) {
+  return {.deadline = scenario.job.deadline,
+          .summer_timeout = absl::Milliseconds(15),
+          .idle_timeout = absl::Milliseconds(60),
+          .first_pause = absl::Milliseconds(1),
+          .longest_pause = absl::Milliseconds(8)};
+}
+
+supervision::Reports::Options report_options(const Scenario& scenario) {
+  return {.deadline = scenario.job.deadline,
+          .plan_timeout = scenario.job.start_timeout,
+          .repeat_every = absl::Milliseconds(20)};
+}
 
 session::Options session_options(uint32_t index, const Scenario& scenario) {
   return {.job = kJob,
@@ -30,7 +44,9 @@ Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Co
       session_(session_options(index, world->scenario), &world->pool),
       follower_(absl::StrCat("worker ", index),
                 {.role = coordinator::Role::kWorker, .index = index, .address = address_of(index)}, &process_, world,
-                control, this) {
+                control, this),
+      supervisor_(supervisor_options(world->scenario)),
+      reports_(report_options(world->scenario)) {
   for (const plan::Tensor& tensor : world->scenario.tensors) {
     tensors_.emplace_back();
     tensors_.back().input.resize(tensor.bytes());
@@ -60,7 +76,7 @@ absl::Status Worker::on_prepare(std::shared_ptr<const plan::Plan> plan) { return
 void Worker::on_commit(std::shared_ptr<const plan::Plan> plan) {
   leaving_ = false;
   summer_.commit(plan->epoch);
-  follow(*plan);
+  follow(plan);
   plan_ = plan;
   for (auto id = static_cast<uint32_t>(program_.size()); id < plan->tensors.size(); ++id) {
     const auto& all = world_->scenario.tensors;
@@ -84,8 +100,8 @@ void Worker::on_over(const absl::Status& status) {
 
 bool Worker::stop() {
   if (process_.is_dead()) return false;
-  for (const Place& place : places_) {
-    if (place.up) world_->network.disconnect(index_, place.process);
+  for (uint32_t i = 0; i < supervisor_.members(); ++i) {
+    if (supervisor_.is_up(i)) world_->network.disconnect(index_, processes_[i]);
   }
   process_.crash();
   return true;
@@ -93,36 +109,29 @@ bool Worker::stop() {
 
 // --- connections
 
-void Worker::follow(const plan::Plan& plan) {
-  places_.resize(std::max(places_.size(), plan.members.size()));
-  for (uint32_t i = 0; i < places_.size(); ++i) {
-    const plan::Member what = i < plan.members.size() ? plan.members[i] : plan::Member();
-    Place& place = places_[i];
-    if (place.since == what.since && place.here == what.is_here()) continue;
-    if (place.up) {
-      world_->network.disconnect(index_, place.process);
-      session_.on_disconnected(i);
-    }
-    place = {.process = what.is_here() ? number_of(what.address) : UINT32_MAX,
-             .since = what.since,
-             .here = what.is_here(),
-             .down_since = world_->events.now()};
+void Worker::follow(const std::shared_ptr<const plan::Plan>& plan) {
+  processes_.resize(std::max(processes_.size(), plan->members.size()), UINT32_MAX);
+  supervisor_.follow(plan, world_->time(), supervised_);
+  for (const supervision::Drop& drop : std::exchange(supervised_.drops, {})) {
+    const uint32_t process = std::exchange(processes_[drop.member], UINT32_MAX);
+    if (!drop.was_up) continue;
+    world_->network.disconnect(index_, process);
+    session_.on_disconnected(drop.member);
   }
+  reports_.on_plan(*plan);
 }
 
 void Worker::connect(uint32_t i) {
-  Place& place = places_[i];
-  place.connecting = true;
-  const uint32_t process = place.process;
+  const uint32_t process = processes_[i] = number_of(plan_->members[i].address);
   world_->events.after(world_->dice.between(0, 3 * kMillisecond), [this, i, process] {
     process_.run([this, i, process] {
-      Place& now = places_[i];
-      if (now.process != process || !now.connecting) return;
-      now.connecting = false;
-      if (!world_->reachable(index_, process)) return;
+      if (processes_[i] != process || supervisor_.is_up(i)) return;  // of another member by now
+      if (!world_->reachable(index_, process)) {
+        processes_[i] = UINT32_MAX;
+        return supervisor_.on_closed(i, absl::UnavailableError("no connection"), world_->time(), supervised_);
+      }
       world_->report->trace(world_->events.now(), "worker ", index_, " connected to member ", i, ", process ", process);
-      now.up = true;
-      now.reported = false;
+      supervisor_.on_connected(i);
       world_->network.connect(index_, process);
       session_.on_connected(i, world_->time(), actions_);
       carry_out();
@@ -130,34 +139,54 @@ void Worker::connect(uint32_t i) {
   });
 }
 
-void Worker::lose(uint32_t process) {
-  process_.run([this, process] {
-    for (uint32_t i = 0; i < places_.size(); ++i) {
-      if (places_[i].process != process || !places_[i].up) continue;
+void Worker::lose(uint32_t process, const absl::Status& why) {
+  process_.run([this, process, why] {
+    for (uint32_t i = 0; i < supervisor_.members(); ++i) {
+      if (processes_[i] != process || !supervisor_.is_up(i)) continue;
       world_->report->trace(world_->events.now(), "worker ", index_, " lost member ", i);
-      places_[i].up = false;
-      places_[i].down_since = world_->events.now();
+      processes_[i] = UINT32_MAX;
+      supervisor_.on_closed(i, why, world_->time(), supervised_);
       world_->network.disconnect(index_, process);
       session_.on_disconnected(i);
     }
   });
 }
 
-// Connects again, and says which summer it waits for in vain.
-void Worker::tend() {
-  const std::vector<uint32_t> waiting = session_.waiting_for();
-  for (uint32_t i = 0; i < places_.size(); ++i) {
-    Place& place = places_[i];
-    if (!place.here || place.up) continue;
-    if (!place.connecting) connect(i);
-    const bool due = std::ranges::find(waiting, i) != waiting.end();
-    if (!due) place.down_since = world_->events.now();
-    if (i < world_->scenario.job.workers || place.reported || world_->events.now() - place.down_since < kPatience) {
-      continue;
-    }
-    place.reported = true;
-    follower_.fault(i, absl::UnavailableError("out of reach"));
+void Worker::supervise() {
+  if (plan_ == nullptr) return;
+  for (uint32_t i = 0; i < supervisor_.members(); ++i) {
+    const bool may_ask = supervisor_.is_up(i) && supervisor_.is_doubted(i) && world_->reachable(index_, processes_[i]);
+    if (may_ask && world_->network.all_arrived(index_, processes_[i])) supervisor_.on_progress(i, supervised_);
   }
+  const std::vector<uint32_t> due = session_.waiting_for();
+  supervisor_.tick(world_->time(), due, supervised_);
+  carry_out_supervision();
+  report_losses(due);
+}
+
+void Worker::carry_out_supervision() {
+  for (const uint32_t member : supervised_.dials) connect(member);
+  for (const uint32_t member : supervised_.healed) reports_.withdraw(member);
+  for (const supervision::Loss& loss : supervised_.losses) {
+    if (loss.ends_job) world_->report->fail("worker ", index_, " ends the job: ", loss.why.message());
+    reports_.add(loss.member, loss.since, loss.why, world_->time());
+  }
+  supervised_.clear();
+}
+
+void Worker::report_losses(const std::vector<uint32_t>& due) {
+  reports_.tick(world_->time(), due, told_);
+  for (const supervision::Report& report : told_.reports) {
+    world_->report->trace(world_->events.now(), "worker ", index_, " reports member ", report.member);
+    ++world_->report->coverage.reports;
+    follower_.fault(report.member, report.why);
+    if (std::exchange(loses_report_, false)) {
+      ++world_->report->coverage.reports_lost;
+      follower_.break_stream();
+    }
+  }
+  if (!told_.failure.ok()) world_->report->fail("worker ", index_, " gives up: ", told_.failure.message());
+  told_ = {};
 }
 
 // --- the program
@@ -243,12 +272,15 @@ void Worker::finish(const session::Done& done) {
 
 void Worker::deliver_answer(uint32_t process, const wire::Header& header, const Buffer& payload) {
   process_.run([this, process, header, payload] {
-    const auto place = std::ranges::find(places_, process, &Place::process);
-    if (place == places_.end() || !place->up) return;
+    const auto place = std::ranges::find(processes_, process);
+    const auto member = static_cast<uint32_t>(place - processes_.begin());
+    if (place == processes_.end() || !supervisor_.is_up(member)) return;
     const bool accumulated = header.type == wire::FrameType::kResult && header.op == ReduceOp::kAccumulate;
     if (accumulated) world_->accumulated.hear(*plan_, program_[header.tensor], index_, header, payload);
-    const absl::Status status =
-        session_.on_frame(static_cast<uint32_t>(place - places_.begin()), header, payload, world_->time(), actions_);
+    const uint64_t results = session_.counters().results;
+    const absl::Status status = session_.on_frame(member, header, payload, world_->time(), actions_);
+    if (session_.counters().results > results) supervisor_.on_progress(member, supervised_);
+    if (!actions_.refused.ok()) world_->report->fail("worker ", index_, ": ", actions_.refused.ToString());
     if (!status.ok()) world_->report->fail("worker ", index_, ": ", status.ToString());
     carry_out();
   });
@@ -262,7 +294,7 @@ void Worker::tick() {
   process_.run([this] {
     session_.on_tick(world_->time(), actions_);
     carry_out();
-    tend();
+    supervise();
     const bool done = left_ == 0 && !leaving_ && session_.idle();
     if (!done) done_since_.reset();
     if (!done) return;
@@ -277,9 +309,8 @@ void Worker::tick() {
 
 void Worker::carry_out() {
   for (session::Send& send : actions_.sends) {
-    const Place& place = places_[send.owner];
-    if (!place.up) continue;
-    world_->network.send(Direction::kToOwner, index_, place.process, send.header, std::move(send.payload));
+    if (!supervisor_.is_up(send.owner)) continue;
+    world_->network.send(Direction::kToOwner, index_, processes_[send.owner], send.header, std::move(send.payload));
   }
   actions_.sends.clear();
   for (const session::Done& done : std::exchange(actions_.done, {})) finish(done);

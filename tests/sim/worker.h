@@ -1,5 +1,5 @@
-// A simulated worker: a real session and a real engine in one process, and a training script that starts push_pulls in
-// an order and at a pace of its own and checks every sum.
+// A simulated worker: a real session, a real engine and the real supervision of its connections in one process, and a
+// training script that starts push_pulls in an order and at a pace of its own and checks every sum.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "comm-lib/session/session.h"
+#include "comm-lib/supervision/reports.h"
+#include "comm-lib/supervision/supervisor.h"
 #include "tests/sim/follower.h"
 #include "tests/sim/summer.h"
 #include "tests/sim/world.h"
@@ -24,8 +26,10 @@ class Worker final : private Follower::Events {
   void tick();
   void pause(Nanoseconds duration) { process_.pause(duration); }
   void break_stream() { follower_.break_stream(); }
-  // The connection to this process broke, as this worker sees it.
-  void lose(uint32_t process);
+  // The connection to this process broke, as this worker sees it; by its silence, where `why` is DeadlineExceeded.
+  void lose(uint32_t process, const absl::Status& why = absl::UnavailableError("connection reset"));
+  bool is_paused() const { return process_.is_paused(); }
+  void lose_next_report() { loses_report_ = true; }  // its stream breaks with it
 
   bool finished() const { return over_; }
   bool stop();  // its process is gone; false: it was before
@@ -40,26 +44,23 @@ class Worker final : private Follower::Events {
     std::vector<std::byte> input, output;
     MutableBytes result;  // one of the two
   };
-  // The member in a place, as far as this worker is connected to it.
-  struct Place {
-    uint32_t process = UINT32_MAX;
-    uint32_t since = 0;
-    bool here = false;
-    bool up = false;
-    bool connecting = false;
-    Nanoseconds down_since = 0;
-    bool reported = false;
-  };
 
   void on_welcome(uint32_t member) override;
   absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(std::shared_ptr<const plan::Plan> plan) override;
-  void on_ending() override { session_.set_ending(); }
+  void on_ending() override {
+    session_.set_ending();
+    supervisor_.set_ending();
+  }
   void on_over(const absl::Status& status) override;
+  void on_coordinator_lost() override { reports_.on_coordinator_lost(world_->time()); }
+  void on_coordinator_found() override { reports_.on_coordinator_found(); }
 
-  void follow(const plan::Plan& plan);
+  void follow(const std::shared_ptr<const plan::Plan>& plan);
   void connect(uint32_t place);
-  void tend();
+  void supervise();
+  void carry_out_supervision();
+  void report_losses(const std::vector<uint32_t>& due);
   void begin_round();
   void want(uint32_t tensor);
   void start(uint32_t tensor);
@@ -75,7 +76,12 @@ class Worker final : private Follower::Events {
   session::Session session_;
   Follower follower_;
   session::Actions actions_;
-  std::vector<Place> places_;
+  supervision::Supervisor supervisor_;
+  supervision::Actions supervised_;
+  supervision::Reports reports_;
+  supervision::Told told_;
+  std::vector<uint32_t> processes_;  // by member: to which it is, or is being, connected
+  bool loses_report_ = false;
   std::shared_ptr<const plan::Plan> plan_;
   std::vector<Tensor> tensors_;    // of the program
   std::vector<uint32_t> planned_;  // by tensor of the program: its index in the plan, or UINT32_MAX

@@ -22,7 +22,8 @@ struct World {
       : scenario(what),
         dice(what.seed ^ 0x5eed),
         report(to),
-        network(what, &events, &dice, to, &pool, std::move(deliver)),
+        network(what, &events, &dice, to, &pool, std::move(deliver),
+                [this](uint32_t worker, uint32_t process) { close(worker, process); }),
         expected(&what),
         accumulated(&what, to) {}
 

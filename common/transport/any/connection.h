@@ -17,6 +17,7 @@ class Connection final : public transport::Connection {
  public:
   void send(const wire::Header& header, Buffer payload) override { inner_->send(header, std::move(payload)); }
   size_t queued_bytes() const override { return inner_->queued_bytes(); }
+  bool all_arrived() const override { return inner_->all_arrived(); }
   void close(absl::Status status) override {
     closing_ = true;
     inner_->close(std::move(status));

@@ -14,6 +14,7 @@ class Connection : public transport::Connection {
 
   void send(const wire::Header& header, Buffer payload) override;
   size_t queued_bytes() const override { return queued_bytes_; }
+  bool all_arrived() const override { return up_ && queued_bytes_ == 0; }
   void close(absl::Status status) override;
   const Peer& peer() const override { return peer_; }
   Capabilities capabilities() const override {

@@ -36,7 +36,9 @@ Connection::Connection(Transport* transport, std::string address, const ConnectO
 }
 
 void Connection::send(const wire::Header& header, Buffer payload) {
-  if (phase_ == Phase::kUp) enqueue(header, std::move(payload));
+  if (phase_ != Phase::kUp) return;
+  ++sent_;
+  enqueue(header, std::move(payload));
 }
 
 void Connection::enqueue(const wire::Header& header, Buffer payload) {
@@ -44,9 +46,10 @@ void Connection::enqueue(const wire::Header& header, Buffer payload) {
   transport_->mark_dirty(this);
 }
 
-void Connection::enqueue_empty(wire::FrameType type) {
+void Connection::enqueue_empty(wire::FrameType type, uint64_t frames) {
   wire::Header header;
   header.type = type;
+  header.step = frames;
   enqueue(header, {});
 }
 
@@ -108,10 +111,11 @@ void Connection::handle(const wire::Header& header, Buffer payload) {
   if (phase_ == Phase::kSettling && !wire::is_handshake(header.type)) return refuse(too_early(header.type));
   switch (header.type) {
     case wire::FrameType::kPong:
+      arrived_ = header.step;
       return;
     case wire::FrameType::kPing:
       // Frames that are queued tell the peer as much, and a peer that does not read can't pile up answers.
-      if (queued_bytes() == 0) enqueue_empty(wire::FrameType::kPong);
+      if (queued_bytes() == 0) enqueue_empty(wire::FrameType::kPong, header.step);
       return;
     case wire::FrameType::kReject:
       return die(closed_by_peer(wire::reject_message(payload.bytes())));
@@ -169,7 +173,7 @@ void Connection::check_time(absl::Duration now, absl::Duration listened) {
   }
   if (silence_ - pinged_ < patience_.ping_after) return;
   pinged_ = silence_;
-  enqueue_empty(wire::FrameType::kPing);
+  enqueue_empty(wire::FrameType::kPing, sent_);
 }
 
 }  // namespace gleaner::transport::remote

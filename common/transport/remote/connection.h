@@ -20,6 +20,7 @@ class Transport;
 class Connection : public transport::Connection {
  public:
   void send(const wire::Header& header, Buffer payload) final;
+  bool all_arrived() const final { return arrived_ == sent_; }
   void close(absl::Status status) final;
   const Peer& peer() const final { return peer_; }
 
@@ -77,7 +78,7 @@ class Connection : public transport::Connection {
   void on_handshake(const wire::Header& header, ConstBytes payload);
   void send_handshake(const std::vector<wire::HandshakeFrame>& frames);
   void enqueue(const wire::Header& header, Buffer payload);
-  void enqueue_empty(wire::FrameType type);
+  void enqueue_empty(wire::FrameType type, uint64_t frames);
   // Writes what still is taken, an error as a REJECT last.
   void say_goodbye(const absl::Status& status);
 
@@ -90,6 +91,9 @@ class Connection : public transport::Connection {
   const Patience patience_;
   absl::Duration silence_;  // of the peer, as far as we listened
   absl::Duration pinged_;   // silence_ at the last ping
+  static constexpr uint64_t kUnknown = UINT64_MAX;
+  uint64_t sent_ = 0;            // frames that send() took; a PING says how many went before it
+  uint64_t arrived_ = kUnknown;  // of these, as the last PONG had it
   absl::Status status_;
 };
 

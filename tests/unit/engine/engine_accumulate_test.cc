@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/block_size.h"
 #include "tests/unit/engine/engine_rig.h"
 
 namespace gleaner::testing {
@@ -110,7 +111,7 @@ TEST_F(EngineAccumulate, SumsAndRunningSumsDoNotMix) {
 TEST_F(EngineAccumulate, MemoryIsThatOfTheSumAndIsGivenBackWithThePartition) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   ASSERT_TRUE(rig.add(1, 1, {1, 2}).ok());
-  EXPECT_EQ(rig.engine.counters().accumulated_bytes, 8u + 3 * 8);
+  EXPECT_EQ(rig.engine.counters().accumulated_bytes, block_size(8 + 3 * 8));
   EXPECT_EQ(rig.engine.counters().memory_bytes, 0u) << "nothing that somebody waits for";
   PlanSpec away = accumulating();
   away.epoch = 2;
@@ -186,7 +187,7 @@ TEST_F(EngineInherits, WhatIsInWithoutAnAnswerIsAnsweredAndNotAddedAgain) {
   ASSERT_TRUE(rig.add(0, 1, {1000, 1000}).ok()) << "is in version 7, but the answer was lost";
   ASSERT_TRUE(rig.add(2, 1, {1, 1}).ok()) << "was lost with the earlier owner";
   EXPECT_THAT(rig.actions, IsEmpty());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 16u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 2 * block_size(8));
   for (const auto& [worker, version] : {std::pair{0u, 4u}, {1u, 7u}, {2u, 5u}}) ASSERT_TRUE(tell(worker, version).ok());
   ASSERT_TRUE(rig.hand(1, {70, 7}, {2, 4, 1}, 7).ok());
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{0, 1, {70, 7}, {2, 4, 1}}, Answer{2, 1, {71, 8}, {2, 4, 2}}));
@@ -220,16 +221,16 @@ TEST_F(EngineInherits, CountsThatAreNotTheVersionAreAnError) {
 
 class EngineInheritsWithLittleMemory : public EngineInherits {
  protected:
-  EngineInheritsWithLittleMemory() : EngineInherits(8 * 4) {}
+  EngineInheritsWithLittleMemory() : EngineInherits(4 * block_size(8)) {}
 };
 
 TEST_F(EngineInheritsWithLittleMemory, WhatDoesNotFitIsPutOff) {
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.add(worker, 0, {1, 1}).ok());
   ASSERT_TRUE(rig.push(0, {.partition = 1}, {1, 1}, ReduceOp::kAccumulate).ok());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 32u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 4 * block_size(8));
   ASSERT_TRUE(rig.push(1, {.partition = 1}, {1, 1}, ReduceOp::kAccumulate).ok());
   EXPECT_THAT(rig.receivers(FrameType::kDefer), ElementsAre(1));
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 32u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 4 * block_size(8));
 }
 
 }  // namespace

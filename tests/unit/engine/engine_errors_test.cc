@@ -35,6 +35,12 @@ TEST_P(EngineErrors, IsRefusedAndChangesNothing) {
   const absl::Status status = rig.engine.on_frame(0, header, std::move(payload), rig.actions);
   EXPECT_EQ(status.code(), GetParam().code) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
+  if (absl::IsInvalidArgument(status)) {
+    ASSERT_THAT(rig.receivers(wire::FrameType::kRefuse), ElementsAre(0)) << "its worker is told that this is for good";
+    const ConstBytes text = rig.actions[0].payload.bytes();
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data()), text.size()), status.message());
+    rig.actions.clear();
+  }
   EXPECT_TRUE(rig.actions.empty());
   EXPECT_EQ(rig.engine.counters().contributions, 0u);
   EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);

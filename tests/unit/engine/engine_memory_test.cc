@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/block_size.h"
 #include "tests/unit/engine/engine_rig.h"
 
 namespace gleaner::testing {
@@ -11,20 +12,22 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using wire::FrameType;
 
-// Two workers; a sum of 8 bytes needs 24, a retained result 8.
+constexpr uint64_t kBlock = block_size(8);
+
+// Two workers; a sum of 8 bytes needs three blocks of memory, a retained result one.
 const PlanSpec kTwoTensors{.tensors = {{.owners = {2}}, {.owners = {2}}}};
 
 TEST(EngineMemory, ReservesAtTheFirstContributionAndFreesWithTheSum) {
   EngineRig rig(kTwoTensors);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 24u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 3 * kBlock);
   ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, kBlock);
 }
 
 TEST(EngineMemory, DefersWhatWouldExceedTheCapButLetsInWhatIsBegun) {
-  EngineRig rig(kTwoTensors, 24);
+  EngineRig rig(kTwoTensors, 3 * kBlock);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {.tensor = 0}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {.tensor = 1}, {5, 5}).ok());
@@ -37,7 +40,7 @@ TEST(EngineMemory, DefersWhatWouldExceedTheCapButLetsInWhatIsBegun) {
 }
 
 TEST(EngineMemory, ARetainedResultCountsUntilItIsAcknowledged) {
-  EngineRig rig(kTwoTensors, 24);
+  EngineRig rig(kTwoTensors, 3 * kBlock);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
@@ -47,11 +50,11 @@ TEST(EngineMemory, ARetainedResultCountsUntilItIsAcknowledged) {
   ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.push(0, {.tensor = 1}, {1, 2}).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 24u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 3 * kBlock);
 }
 
 TEST(EngineMemory, ADeferredPushStillAcknowledgesTheStepBefore) {
-  EngineRig rig(kTwoTensors, 24 + 8);
+  EngineRig rig(kTwoTensors, 4 * kBlock);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
@@ -60,14 +63,28 @@ TEST(EngineMemory, ADeferredPushStillAcknowledgesTheStepBefore) {
   ASSERT_THAT(rig.receivers(FrameType::kDefer), ElementsAre(0));
   ASSERT_TRUE(rig.push(1, {.step = 1}, {1, 2}).ok());
   ASSERT_THAT(rig.receivers(FrameType::kDefer), ElementsAre(1));
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 24u) << "both have step 0 of tensor 0, so its result is gone";
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 3 * kBlock) << "both have step 0 of tensor 0, so its result is gone";
 }
 
 TEST(EngineMemory, APlanWhoseLargestPartitionCanNeverFitIsRefused) {
-  EngineRig rig({.tensors = {{.owners = {2}}, {.owners = {0}, .bytes = 800}}}, 23);
+  EngineRig rig({.tensors = {{.owners = {2}}, {.owners = {0}, .bytes = 80000}}}, 3 * kBlock - 1);
   EXPECT_EQ(rig.engine.prepare(rig.plan).code(), absl::StatusCode::kResourceExhausted);
-  EngineRig fits({.tensors = {{.owners = {2}}, {.owners = {0}, .bytes = 800}}}, 24);
+  EngineRig fits({.tensors = {{.owners = {2}}, {.owners = {0}, .bytes = 80000}}}, 3 * kBlock);
   EXPECT_TRUE(fits.engine.prepare(fits.plan).ok()) << "partitions of others do not count";
+}
+
+TEST(EngineMemory, CountsTheMemoryThatBuffersTakeAndNotTheirPayloads) {
+  constexpr uint32_t kBytes = (64 << 10) + 4;  // in blocks of 128 KiB
+  EngineRig rig({.tensors = {{.owners = {2}, .bytes = kBytes}}}, 3 * block_size(kBytes));
+  ASSERT_TRUE(rig.take_plan().ok());
+  const std::vector<float> values(kBytes / sizeof(float), 1);
+  ASSERT_TRUE(rig.push(0, {}, values).ok());
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 3 * 128 << 10);
+  ASSERT_TRUE(rig.push(1, {}, values).ok());
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 128 << 10);
+  EXPECT_EQ(rig.pool.bytes_in_use(), rig.engine.counters().memory_bytes);
+  EngineRig smaller({.tensors = {{.owners = {2}, .bytes = kBytes}}}, 3 * block_size(kBytes) - 1);
+  EXPECT_EQ(smaller.engine.prepare(smaller.plan).code(), absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/block_size.h"
 #include "tests/unit/engine/engine_rig.h"
 
 namespace gleaner::testing {
@@ -116,7 +117,7 @@ TEST_F(EngineRetention, ItIsKeptUntilEveryWorkerHasAcknowledged) {
   sum(0);
   rig.actions.clear();
   EXPECT_GT(rig.pool.bytes_in_use(), 0u);
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, block_size(8));
   ASSERT_TRUE(rig.acknowledge(0, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
@@ -130,9 +131,9 @@ TEST_F(EngineRetention, APushOfTheNextStepAcknowledges) {
   sum(0);
   ASSERT_TRUE(rig.acknowledge(0, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, block_size(8));
   ASSERT_TRUE(rig.push(2, {.step = 1}, {1, 2}).ok());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u * 4);  // the next sum's; the result is gone
+  EXPECT_EQ(rig.engine.counters().memory_bytes, block_size(8) * 4);  // the next sum's; the result is gone
 }
 
 TEST_F(EngineRetention, TwoStepsMayBeAlive) {
@@ -151,7 +152,7 @@ TEST_F(EngineRetention, LateCopiesOfOldStepsAreIgnored) {
   ASSERT_TRUE(rig.push(0, {.step = 1}, {1, 2}).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
   ASSERT_TRUE(rig.acknowledge(0, {{.step = 2}, {.step = 1}}).ok());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 8u);
+  EXPECT_EQ(rig.engine.counters().memory_bytes, block_size(8));
 }
 
 TEST_F(EngineRetention, AStepTooFarIsAnErrorAndChangesNothing) {

@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"Step", [](wire::Header& h, Buffer&) { h.step = 1; }, kWrongTime, "step 1"},
         BadFrame{"NeverPushed", [](wire::Header& h, Buffer&) { h.tensor = 1; }, kWrongTime, "has not pushed"},
         BadFrame{"FrameType", [](wire::Header& h, Buffer&) { h.type = FrameType::kPush; }, kInvalid,
-                 "expected RESULT, DEFER, FETCH or RELEASE"},
+                 "expected RESULT, DEFER, FETCH, RELEASE or REFUSE"},
         BadFrame{"DeferWithPayload", [](wire::Header& h, Buffer&) { h.type = FrameType::kDefer; }, kInvalid,
                  "expected 0"},
         BadFrame{
@@ -73,6 +73,19 @@ INSTANTIATE_TEST_SUITE_P(
             [](wire::Header& h, Buffer& b) { h.type = FrameType::kDefer, h.step = 1, h.payload_bytes = 0, b = {}; },
             kWrongTime, "has not pushed"}),
     [](const auto& instance) { return std::string(instance.param.name); });
+
+TEST(SessionRefused, AnOwnersRefusalIsForTheCallerToEndTheSessionWith) {
+  SessionRig rig({.tensors = {{.owners = {2}}}});
+  ASSERT_TRUE(rig.start(0).ok());
+  const std::string text = "worker/1 averages tensor t0, but worker/0 sums it";
+  Buffer payload = rig.pool.take(text.size());
+  std::memcpy(payload.bytes().data(), text.data(), text.size());
+  ASSERT_TRUE(rig.deliver(rig.header(FrameType::kRefuse, {}), std::move(payload)).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(rig.actions.refused));
+  EXPECT_THAT(std::string(rig.actions.refused.message()), HasSubstr(text));
+  EXPECT_THAT(std::string(rig.actions.refused.message()), HasSubstr("summer/0 refuses"));
+  EXPECT_THAT(rig.actions.done, IsEmpty());
+}
 
 TEST(SessionOutOfTurn, AResultOfWhatStillWaitsForTheWindow) {
   SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 8);

@@ -138,6 +138,7 @@ class SessionRig {
   void clear() {
     actions.sends.clear();
     actions.done.clear();
+    actions.refused = absl::OkStatus();
   }
 
   absl::Duration now = absl::Seconds(1);

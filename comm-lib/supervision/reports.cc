@@ -1,0 +1,73 @@
+#include "comm-lib/supervision/reports.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/faults.h"
+
+namespace gleaner::supervision {
+
+void Reports::add(uint32_t member, absl::Duration since, const absl::Status& why, absl::Duration now) {
+  open_.insert_or_assign(member, Open{since, now, now, why});
+}
+
+void Reports::on_plan(const plan::Plan& plan) {
+  for (uint32_t member = 0; member < plan.members.size(); ++member) {
+    const uint32_t since = plan.members[member].is_here() ? plan.members[member].since : 0;
+    if (member < since_.size() && since_[member] != since) withdraw(member);
+    if (member == since_.size()) since_.push_back(since);
+    since_[member] = since;
+    if (member == names_.size()) names_.emplace_back();
+    names_[member] = absl::StrCat(plan.member_name(member), " at ", plan.members[member].address);
+  }
+}
+
+void Reports::on_coordinator_lost(absl::Duration now) {
+  if (!away_since_.has_value()) away_since_ = now;
+}
+
+// It may be another one, which knows nothing of what was said.
+void Reports::on_coordinator_found() {
+  away_since_.reset();
+  if (GLN_MUTATION("a report is not repeated")) return;
+  for (auto& [member, open] : open_) open.say_at = -absl::InfiniteDuration();
+}
+
+void Reports::on_coordinator_gone(const absl::Status& why) { gone_ = why; }
+
+absl::Status Reports::give_up(uint32_t member, const Open& open, absl::Duration now) const {
+  const auto fail = [&](absl::Duration limit, const std::string& coordinator) {
+    return absl::UnavailableError(absl::StrCat(names_[member], " is lost: out of reach for ",
+                                               absl::FormatDuration(limit), ", and ", coordinator, " (",
+                                               open.why.message(), ")"));
+  };
+  if (!gone_.ok() && now - open.since >= options_.deadline) {
+    return fail(options_.deadline,
+                absl::StrCat("no coordinator is left that could plan without it: ", gone_.message()));
+  }
+  const bool away = away_since_.has_value() && gone_.ok();
+  if (away && now - std::max(open.since, *away_since_) >= options_.plan_timeout) {
+    return fail(options_.plan_timeout, "the coordinator, which could plan without it, is out of reach as well");
+  }
+  return absl::OkStatus();
+}
+
+void Reports::tick(absl::Duration now, const std::vector<uint32_t>& sums, Told& told) {
+  for (auto& [member, open] : open_) {
+    if (now >= open.warn_at) {
+      open.warn_at = now + options_.warn_every;
+      told.warnings.push_back(absl::StrCat(
+          names_[member], ": ", open.why.message(),
+          !gone_.ok()               ? "; no coordinator is left that could plan without it"
+          : away_since_.has_value() ? "; waiting for the coordinator, which is out of reach, to plan without it"
+                                    : "; waiting for a plan without it"));
+    }
+    if (std::ranges::find(sums, member) != sums.end()) told.failure.Update(give_up(member, open, now));
+    // Who is away hears of it when it is back.
+    if (now < open.say_at || away_since_.has_value() || !gone_.ok()) continue;
+    open.say_at = GLN_MUTATION("a report is not repeated") ? absl::InfiniteDuration() : now + options_.repeat_every;
+    told.reports.push_back({member, open.why});
+  }
+}
+
+}  // namespace gleaner::supervision

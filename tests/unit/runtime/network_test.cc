@@ -1,0 +1,259 @@
+// Workers' networks and a summer in one process, over real connections, some of them through a proxy that spoils them.
+#include "comm-lib/runtime/network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/unit/runtime/proxy.h"
+
+namespace gleaner::runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kSummer = 2;                                    // a member
+constexpr uint32_t kPartitionBytes = 256 << 10;                    // more than a spoilt connection carries
+constexpr size_t kElements = 3 * kPartitionBytes / sizeof(float);  // one partition per member
+constexpr absl::Duration kDeadline = absl::Seconds(2);
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+transport::Settings tcp_only() {
+  transport::Settings settings;
+  settings.preferences.kinds = {transport::Kind::kTcp};
+  return settings;
+}
+
+member::Welcome welcome(uint32_t member, uint32_t summers = 1) {
+  member::Welcome welcome;
+  welcome.member = member;
+  welcome.workers = 2;
+  welcome.summers = summers;
+  welcome.secret = {1, 2, 3};
+  welcome.deadline = kDeadline;
+  return welcome;
+}
+
+// Where `addresses` are, as one member sees them.
+std::shared_ptr<plan::Plan> make_plan(const std::vector<Address>& addresses) {
+  auto plan = std::make_shared<plan::Plan>();
+  plan->epoch = 1;
+  plan->workers = 2;
+  for (const Address& address : addresses) plan->members.push_back({1e9, address.to_string(), 1, {}});
+  plan->tensors.push_back({"gradient", kElements, DataType::kFloat32, 0, 1});
+  for (uint32_t i = 0; i < 3; ++i) {
+    plan->partitions.push_back({0, i, uint64_t{i} * kPartitionBytes, kPartitionBytes, 1});
+  }
+  plan->first_partition = {0, 3};
+  return plan;
+}
+
+class Worker : private Network::Events {
+ public:
+  struct Lost {
+    uint32_t member;
+    bool ends_job;
+    absl::Status why;
+  };
+
+  Worker(const Env& env, uint32_t index, const kernels::Kernels* kernels)
+      : recorder_(env.clock), values_(kElements, static_cast<float>(index + 1)) {
+    NetworkOptions options;
+    options.job = "job";
+    options.listen = {"127.0.0.1", 0};
+    options.transports = tcp_only();
+    network_ = *Network::create(env, options, kernels, &recorder_, this);
+    network_->on_welcome(welcome(index));
+  }
+  void follow(const std::shared_ptr<const plan::Plan>& plan) {
+    ASSERT_EQ(network_->prepare(plan), absl::OkStatus());
+    ASSERT_EQ(network_->commit(plan->epoch), absl::OkStatus());
+  }
+  void start(ReduceOp op = ReduceOp::kSum) {
+    const auto bytes = std::as_writable_bytes(std::span(values_));
+    network_->start({.id = 1, .tensor = 0, .op = op, .input = Buffer::borrow(bytes), .output = bytes});
+  }
+  bool has_sum() const {
+    return done_.has_value() && done_->ok() && std::ranges::all_of(values_, [](float value) { return value == 3; });
+  }
+
+  Network& network() { return *network_; }
+  const std::vector<Lost>& lost() const { return lost_; }
+  const absl::Status& failed() const { return failed_; }
+
+ private:
+  void on_summed(uint64_t, const absl::Status& status) override { done_ = status; }
+  void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override {
+    lost_.push_back({member, ends_job, why});
+  }
+  void on_failed(const absl::Status& why) override { failed_.Update(why); }
+
+  trace::Recorder recorder_;
+  std::vector<float> values_;
+  std::optional<absl::Status> done_;
+  std::vector<Lost> lost_;
+  absl::Status failed_;
+  std::unique_ptr<Network> network_;
+};
+
+// A CPU machine's, without the coordinator that would tell it of plans.
+class LoneSummer : private wire::JobSecrets {
+ public:
+  LoneSummer(const Env& env, const kernels::Kernels* kernels)
+      : recorder_(env.clock),
+        summer_(env, {wire::job_number("job"), kSummer, 0}, kernels, &pool_, &recorder_),
+        transport_(*transport::make_transport(env, tcp_only(), &summer_, this)),
+        address_(*transport_->listen({"127.0.0.1", 0})) {}
+  ~LoneSummer() override { transport_.reset(); }
+  void follow(const std::shared_ptr<const plan::Plan>& plan) {
+    ASSERT_EQ(summer_.prepare(plan), absl::OkStatus());
+    ASSERT_EQ(summer_.commit(plan->epoch), absl::OkStatus());
+  }
+  void poll() { transport_->poll(absl::ZeroDuration()); }
+  const Address& address() const { return address_; }
+
+ private:
+  const wire::Secret* find(uint64_t) const override { return &secret_; }
+
+  const wire::Secret secret_{1, 2, 3};
+  BufferPool pool_;
+  trace::Recorder recorder_;
+  service::Summer summer_;
+  std::unique_ptr<transport::any::Transport> transport_;
+  Address address_;
+};
+
+// Worker 0 reaches worker 1 and the summer through proxies.
+class NetworkTest : public testing::Test {
+ protected:
+  NetworkTest()
+      : system_({"test", LogLevel::kOff}),
+        zero_(system_.env(), 0, &kernels_),
+        one_(system_.env(), 1, &kernels_),
+        summer_(system_.env(), &kernels_) {
+    to_one_.forward_to(one_.network().address());
+    to_summer_.forward_to(summer_.address());
+  }
+  void follow_all() {
+    const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
+    summer_.follow(make_plan(direct));
+    one_.follow(make_plan(direct));
+    zero_.follow(make_plan({direct[0], to_one_.address(), to_summer_.address()}));
+  }
+  bool poll_until(const std::function<bool()>& done, absl::Duration patience = kPatience) {
+    for (const absl::Time end = absl::Now() + patience; absl::Now() < end; absl::SleepFor(absl::Milliseconds(1))) {
+      zero_.network().poll();
+      one_.network().poll();
+      summer_.poll();
+      if (done()) return true;
+    }
+    return false;
+  }
+
+  const kernels::Kernels kernels_ = *kernels::Kernels::choose("");
+  SystemEnv system_;
+  Proxy to_one_, to_summer_;
+  Worker zero_, one_;
+  LoneSummer summer_;
+};
+
+TEST_F(NetworkTest, Sums) {
+  follow_all();
+  zero_.start();
+  one_.start();
+  EXPECT_TRUE(poll_until([&] { return zero_.has_sum() && one_.has_sum(); }));
+  EXPECT_TRUE(zero_.lost().empty());
+}
+
+class SpoiltPathTest : public NetworkTest, public testing::WithParamInterface<Proxy::Way> {};
+
+TEST_P(SpoiltPathTest, ToAnotherWorkerEndsTheJobAndSaysWhy) {
+  to_one_.set(GetParam());
+  follow_all();
+  zero_.start();
+  one_.start();
+  ASSERT_TRUE(poll_until([&] { return !zero_.lost().empty(); })) << "after " << to_one_.connections() << " connections";
+  const Worker::Lost& lost = zero_.lost()[0];
+  EXPECT_EQ(lost.member, 1u);
+  EXPECT_TRUE(lost.ends_job);
+  EXPECT_THAT(lost.why.message(), AllOf(HasSubstr("worker/1 at"), HasSubstr("broke without progress")));
+  EXPECT_LT(to_one_.connections(), 40u);
+}
+
+TEST_P(SpoiltPathTest, ToASummerIsReportedUntilItHeals) {
+  to_summer_.set(GetParam());
+  follow_all();
+  zero_.start();
+  one_.start();
+  ASSERT_TRUE(poll_until([&] { return zero_.lost().size() >= 3; })) << "a report may be lost";
+  for (const Worker::Lost& lost : zero_.lost()) {
+    EXPECT_EQ(lost.member, kSummer);
+    EXPECT_FALSE(lost.ends_job);
+  }
+  EXPECT_THAT(zero_.lost()[0].why.message(), HasSubstr("broke without progress"));
+  to_summer_.set(Proxy::Way::kPass);
+  EXPECT_TRUE(poll_until([&] { return zero_.has_sum() && one_.has_sum(); }));
+  const size_t reports = zero_.lost().size();
+  poll_until([] { return false; }, absl::Seconds(2));
+  EXPECT_EQ(zero_.lost().size(), reports);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SpoiltPathTest, testing::Values(Proxy::Way::kReset, Proxy::Way::kFlip),
+                         [](const auto& path) { return path.param == Proxy::Way::kReset ? "Reset" : "Flip"; });
+
+TEST_F(NetworkTest, WithoutACoordinatorASummerOutOfReachEndsTheSession) {
+  to_summer_.set(Proxy::Way::kReset);
+  follow_all();
+  zero_.network().on_coordinator_lost();
+  zero_.network().on_coordinator_gone(absl::UnavailableError("it ended the stream"));
+  zero_.start();
+  one_.start();
+  ASSERT_TRUE(poll_until([&] { return !zero_.failed().ok(); }));
+  EXPECT_THAT(zero_.failed().message(), AllOf(HasSubstr("summer/0 at"), HasSubstr("no coordinator is left")));
+  EXPECT_TRUE(zero_.lost().empty()) << "nobody is there to be told";
+}
+
+TEST_F(NetworkTest, ARefusalEndsTheSessionWithItsText) {
+  follow_all();
+  zero_.start(ReduceOp::kSum);
+  ASSERT_TRUE(poll_until([&] { return zero_.network().connected(); }));
+  one_.start(ReduceOp::kAverage);
+  ASSERT_TRUE(poll_until([&] { return !one_.failed().ok() || !zero_.failed().ok(); }));
+  const absl::Status& told = one_.failed().ok() ? zero_.failed() : one_.failed();
+  EXPECT_THAT(told.message(), AllOf(HasSubstr("tensor gradient"), HasSubstr("worker/1 averages"),
+                                    HasSubstr("worker/0 sums"), HasSubstr("same op")));
+  EXPECT_TRUE(absl::IsInvalidArgument(told));
+}
+
+TEST_F(NetworkTest, AWelcomeOnceMoreKeepsConnections) {
+  const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
+  summer_.follow(make_plan(direct));
+  zero_.follow(make_plan(direct));
+  ASSERT_TRUE(poll_until([&] { return zero_.network().connected(); }));
+  one_.network().on_welcome(welcome(1, 2));
+  one_.follow(make_plan(direct));
+  zero_.start();
+  one_.start();
+  EXPECT_TRUE(poll_until([&] { return zero_.has_sum() && one_.has_sum(); }, absl::Seconds(10)));
+}
+
+TEST_F(NetworkTest, AWelcomeToAnotherPlaceHasOthersConnectAgain) {
+  const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
+  one_.network().on_welcome(welcome(0));  // what it was told first
+  summer_.follow(make_plan(direct));
+  zero_.follow(make_plan(direct));
+  ASSERT_TRUE(poll_until([&] { return zero_.network().connected(); }));
+  one_.network().on_welcome(welcome(1));
+  one_.follow(make_plan(direct));
+  zero_.start();
+  one_.start();
+  EXPECT_TRUE(poll_until([&] { return zero_.has_sum() && one_.has_sum(); }));
+}
+
+}  // namespace
+}  // namespace gleaner::runtime

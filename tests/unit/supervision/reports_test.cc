@@ -1,0 +1,126 @@
+#include "comm-lib/supervision/reports.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gleaner::supervision {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr uint32_t kSummer = 1;
+
+plan::Plan one_worker_and_a_summer() {
+  plan::Plan plan;
+  plan.epoch = 1;
+  plan.workers = 1;
+  plan.members = {{1e9, "10.0.0.1:1", 1, {}}, {1e9, "10.0.0.2:1", 1, {}}};
+  return plan;
+}
+
+class ReportsTest : public testing::Test {
+ protected:
+  ReportsTest()
+      : reports_({.deadline = absl::Seconds(3), .plan_timeout = absl::Minutes(1), .repeat_every = absl::Seconds(1)}) {
+    reports_.on_plan(one_worker_and_a_summer());
+  }
+  void lose_the_summer() { reports_.add(kSummer, now_, absl::UnavailableError("connection reset"), now_); }
+  // The reports that are to be sent in this time.
+  std::vector<Report> pass(absl::Duration time) {
+    told_ = {};
+    for (const absl::Duration end = now_ + time; now_ < end; now_ += absl::Milliseconds(5)) {
+      reports_.tick(now_, due_, told_);
+    }
+    return told_.reports;
+  }
+
+  absl::Duration now_ = absl::Seconds(100);
+  Reports reports_;
+  Told told_;
+  std::vector<uint32_t> due_ = {kSummer};
+};
+
+TEST_F(ReportsTest, SaysItAtOnceAndAgainEverySecond) {
+  EXPECT_THAT(pass(absl::Seconds(1)), SizeIs(0));
+  lose_the_summer();
+  const std::vector<Report> said = pass(absl::Milliseconds(5));
+  ASSERT_THAT(said, SizeIs(1));
+  EXPECT_EQ(said[0].member, kSummer);
+  EXPECT_EQ(said[0].why, absl::UnavailableError("connection reset"));
+  EXPECT_THAT(told_.warnings, SizeIs(1));
+  EXPECT_THAT(pass(absl::Milliseconds(900)), SizeIs(0));
+  EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(10));
+  EXPECT_THAT(told_.warnings, SizeIs(2)) << "not as often";
+}
+
+TEST_F(ReportsTest, UntilThePathHeals) {
+  lose_the_summer();
+  reports_.withdraw(kSummer);
+  EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
+}
+
+TEST_F(ReportsTest, UntilThePlanDoesWithoutIt) {
+  lose_the_summer();
+  plan::Plan plan = one_worker_and_a_summer();
+  plan.epoch = 2;
+  reports_.on_plan(plan);
+  EXPECT_THAT(pass(absl::Milliseconds(5)), SizeIs(1)) << "a plan that still has it changes nothing";
+  plan.epoch = 3;
+  plan.members[kSummer] = {};
+  reports_.on_plan(plan);
+  EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
+}
+
+TEST_F(ReportsTest, WhoHasTheFreedPlaceIsNotAccused) {
+  lose_the_summer();
+  plan::Plan plan = one_worker_and_a_summer();
+  plan.epoch = plan.members[kSummer].since = 2;
+  reports_.on_plan(plan);
+  EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
+}
+
+TEST_F(ReportsTest, ACoordinatorThatComesBackHearsItAtOnce) {
+  lose_the_summer();
+  pass(absl::Milliseconds(100));
+  reports_.on_coordinator_lost(now_);
+  EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
+  EXPECT_TRUE(told_.failure.ok());
+  EXPECT_THAT(told_.warnings, testing::Each(HasSubstr("waiting for the coordinator")));
+  reports_.on_coordinator_found();
+  EXPECT_THAT(pass(absl::Milliseconds(5)), SizeIs(1));
+}
+
+TEST_F(ReportsTest, OneThatDoesNotComeBackIsWaitedForAsLongAsForAPlan) {
+  reports_.on_coordinator_lost(now_);
+  pass(absl::Minutes(5));
+  EXPECT_TRUE(told_.failure.ok()) << "nothing waits for it";
+  lose_the_summer();
+  pass(absl::Seconds(59));
+  EXPECT_TRUE(told_.failure.ok());
+  pass(absl::Seconds(2));
+  EXPECT_THAT(told_.failure.message(), HasSubstr("summer/0 at 10.0.0.2:1 is lost"));
+}
+
+TEST_F(ReportsTest, WithoutACoordinatorTheDeadlineEndsTheSession) {
+  reports_.on_coordinator_lost(now_);
+  reports_.on_coordinator_gone(absl::UnavailableError("it ended the stream"));
+  lose_the_summer();
+  pass(absl::Milliseconds(2900));
+  EXPECT_TRUE(told_.failure.ok());
+  pass(absl::Milliseconds(200));
+  EXPECT_THAT(told_.failure.message(), HasSubstr("summer/0 at 10.0.0.2:1 is lost: out of reach for 3s"));
+  EXPECT_THAT(told_.failure.message(), HasSubstr("no coordinator is left"));
+  EXPECT_THAT(told_.failure.message(), HasSubstr("connection reset"));
+}
+
+TEST_F(ReportsTest, ButNotWhereNoSumsAreDue) {
+  reports_.on_coordinator_gone(absl::UnavailableError("it ended the stream"));
+  lose_the_summer();
+  due_ = {};
+  pass(absl::Minutes(1));
+  EXPECT_TRUE(told_.failure.ok());
+}
+
+}  // namespace
+}  // namespace gleaner::supervision
