@@ -59,8 +59,8 @@ class Connection {
   // let go in any case.
   virtual void close(absl::Status status) = 0;
 
-  // Whether the peer has shown that all frames sent so far have reached it, whole and in order. It shows so some time
-  // after a silence in which it was asked (Patience::ping_after); until then nobody knows.
+  // Whether the peer has shown that all frames sent so far have reached it, whole and in order. Where we connected it
+  // is asked each Patience::ping_after, and answers when it has nothing else to say; until then nobody knows.
   virtual bool all_arrived() const = 0;
 
   virtual const Peer& peer() const = 0;

@@ -354,7 +354,8 @@ TEST_P(Conformance, ThatAllHasArrivedIsKnownOnceThePeerHasSaidSo) {
   make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Seconds(10)});
   Connection* const connection = rig_->connected().first;
   ASSERT_NE(connection, nullptr);
-  for (uint64_t step = 0; step < 3; ++step) {
+  // Whose pings the client hears all the time.
+  for (uint64_t step = 0; step < 2; ++step) {
     connection->send(push_header(step), rig_->client_end.pool.take(100'000));
     EXPECT_FALSE(connection->all_arrived()) << "nobody knows yet";
     rig_->client().flush();

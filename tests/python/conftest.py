@@ -101,8 +101,8 @@ class Job:
         self.summers = [self.start_summer(*summer_flags) for _ in range(summers)]
 
     def start_summer(self, *flags: str) -> subprocess.Popen[str]:
-        command = [str(SUMMER), "--coordinator", self.coordinator_address, "--listen", "127.0.0.1:0"]
-        return self.start([*command, "--token-file", str(self.token), *flags])
+        command = [str(SUMMER), "--coordinator", self.coordinator_address, "--token-file", str(self.token), *flags]
+        return self.start(command if "--listen" in flags else [*command, "--listen", "127.0.0.1:0"])
 
     def start_worker(
         self,

@@ -72,6 +72,24 @@ def test_a_worker_killed_mid_step(tmp_path: Path) -> None:
             assert re.search(r"worker[ /]2", err), err
 
 
+def test_a_summer_killed_after_the_coordinator(tmp_path: Path) -> None:
+    """Nobody is left who could plan without it."""
+    with job(tmp_path, 2, 1, "--deadline", str(DEADLINE)) as started:
+        workers = [started.start_worker(index, "loop.py") for index in range(2)]
+        for worker in workers:
+            read_until(worker, "summing")
+        started.coordinator.kill()
+        started.coordinator.wait()
+        with pytest.raises(subprocess.TimeoutExpired):
+            workers[0].wait(timeout=1)  # training goes on
+        started.summers[0].kill()
+        for worker in workers:
+            _, err = worker.communicate(timeout=DEADLINE + GRACE)
+            assert worker.returncode == 3, err
+            assert re.search(r"error after .*summer/0 at \S+ is lost", err), err
+            assert "no coordinator is left" in err
+
+
 def test_a_wrong_token(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("ab" * 32 + "\n")

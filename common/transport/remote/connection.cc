@@ -164,15 +164,19 @@ void Connection::check_time(absl::Duration now, absl::Duration listened) {
     return die(absl::DeadlineExceededError(absl::StrCat(what, peer_.address, " in time")));
   }
   // While nobody polled, nobody listened: a long pause of ours does not count as a peer's silence.
-  silence_ += std::min(listened, patience_.idle_deadline / 4);
+  listened = std::min(listened, patience_.idle_deadline / 4);
+  silence_ += listened;
+  unasked_ += listened;
   if (silence_ >= patience_.ping_after) read();
   if (phase_ == Phase::kDead) return;
   if (silence_ >= patience_.idle_deadline) {
     return die(absl::DeadlineExceededError(
         absl::StrCat(peer_.address, " has been silent for ", absl::FormatDuration(silence_))));
   }
-  if (silence_ - pinged_ < patience_.ping_after) return;
+  const bool wonders = client_.has_value() && !all_arrived() && unasked_ >= patience_.ping_after;
+  if (silence_ - pinged_ < patience_.ping_after && !wonders) return;
   pinged_ = silence_;
+  unasked_ = absl::ZeroDuration();
   enqueue_empty(wire::FrameType::kPing, sent_);
 }
 

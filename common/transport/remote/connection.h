@@ -94,6 +94,7 @@ class Connection : public transport::Connection {
   static constexpr uint64_t kUnknown = UINT64_MAX;
   uint64_t sent_ = 0;            // frames that send() took; a PING says how many went before it
   uint64_t arrived_ = kUnknown;  // of these, as the last PONG had it
+  absl::Duration unasked_;       // since the last PING: a peer that pings is not silent, and says nothing of them
   absl::Status status_;
 };
 
