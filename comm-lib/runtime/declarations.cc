@@ -76,10 +76,11 @@ void Declarations::end(uint32_t id) {
   declared_[id].in_flight = false;
 }
 
-std::vector<plan::Tensor> Declarations::take_untold() {
+Declarations::Untold Declarations::take_untold(uint32_t id, ReduceOp op) {
   absl::MutexLock lock(&mutex_);
-  std::vector<plan::Tensor> untold;
-  for (; told_ < declared_.size(); ++told_) untold.push_back(declared_[told_].tensor);
+  Untold untold;
+  for (; told_ < declared_.size(); ++told_) untold.tensors.push_back(declared_[told_].tensor);
+  if (!std::exchange(declared_[id].operated, true)) untold.operations.push_back({declared_[id].tensor.name, op});
   return untold;
 }
 

@@ -24,13 +24,19 @@ class Declarations {
   absl::StatusOr<plan::Tensor> begin(uint32_t id) ABSL_LOCKS_EXCLUDED(mutex_);
   void end(uint32_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Those that the coordinator was not told of yet; they count as told from now on.
-  std::vector<plan::Tensor> take_untold() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the coordinator has to be told before a tensor's push_pull with `op` begins: tensors that it was not told of
+  // yet, and `op` where this is the tensor's first. They count as told from now on.
+  struct Untold {
+    std::vector<plan::Tensor> tensors;
+    std::vector<plan::Operation> operations;
+  };
+  Untold take_untold(uint32_t id, ReduceOp op) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Declared {
     plan::Tensor tensor;
     bool in_flight = false;
+    bool operated = false;  // its first operation was told
   };
   absl::Mutex mutex_;
   std::vector<Declared> declared_ ABSL_GUARDED_BY(mutex_);

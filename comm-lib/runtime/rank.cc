@@ -148,7 +148,8 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
     declarations_.end(tensor);
     return wrong;
   }
-  if (std::vector<plan::Tensor> untold = declarations_.take_untold(); !untold.empty()) client_->declare(untold);
+  const Declarations::Untold untold = declarations_.take_untold(tensor, op);
+  if (!untold.tensors.empty() || !untold.operations.empty()) client_->declare(untold.tensors, untold.operations);
   const uint64_t handle = handles_.open();
   Flight asked{tensor, std::move(what), op, input, output, env_.clock->since_start()};
   if (begin_here(handle, asked)) return handle;
@@ -174,13 +175,16 @@ bool Rank::begin_here(uint64_t handle, Flight& flight) {
   return first;
 }
 
-// Bits survive a sum of int32 in which all ranks but one give zeros.
+// Bits survive a sum of int32 in which all ranks but one give zeros. Behind them each rank says which root it asks for,
+// so that ranks that differ all hear of it, and none takes the sum of two roots for a value.
 absl::Status Rank::broadcast(const std::string& name, MutableBytes data, uint32_t root) {
   const gln_topology where = topology();
   if (root >= where.ranks) {
     return absl::InvalidArgumentError(absl::StrCat("root ", root, " is not a rank; there are ", where.ranks));
   }
-  std::vector<int32_t> words((data.size() + 3) / 4, 0);
+  const size_t value_words = (data.size() + 3) / 4;
+  std::vector<int32_t> words(value_words + where.ranks, 0);
+  words[value_words + where.rank] = static_cast<int32_t>(root);
   if (where.rank == root && !data.empty()) std::memcpy(words.data(), data.data(), data.size());
   GLN_ASSIGN_OR_RETURN(const uint32_t tensor,
                        declare({absl::StrCat("broadcast/", name), words.size(), DataType::kInt32, 0}));
@@ -188,6 +192,13 @@ absl::Status Rank::broadcast(const std::string& name, MutableBytes data, uint32_
   absl::Status outcome;
   GLN_RETURN_IF_ERROR(handles_.wait(handle, absl::InfiniteDuration(), &outcome));
   GLN_RETURN_IF_ERROR(outcome);
+  for (uint32_t rank = 0; rank < where.ranks; ++rank) {
+    const auto asked = static_cast<uint32_t>(words[value_words + rank]);
+    if (asked == root) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("broadcast of '", name, "': rank ", where.rank, " asks for the value of rank ", root, ", rank ",
+                     rank, " for that of rank ", asked, "; every rank must name the same root"));
+  }
   if (!data.empty()) std::memcpy(data.data(), words.data(), data.size());
   return absl::OkStatus();
 }

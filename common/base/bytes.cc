@@ -21,6 +21,18 @@ absl::string_view name_of(DataType type) {
   return "invalid";
 }
 
+absl::string_view name_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return "sum";
+    case ReduceOp::kAverage:
+      return "average";
+    case ReduceOp::kAccumulate:
+      return "running sum";
+  }
+  return "invalid";
+}
+
 std::optional<DataType> parse_data_type(absl::string_view name) {
   for (const auto& [value, spelling] : kNames) {
     if (spelling == name) return value;

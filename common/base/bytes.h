@@ -39,5 +39,7 @@ constexpr bool is_valid(ReduceOp op) { return op >= ReduceOp::kSum && op <= Redu
 // "fp32", "fp64", "fp16", "bf16", "int32": the names of the command line.
 absl::string_view name_of(DataType type);
 std::optional<DataType> parse_data_type(absl::string_view name);
+// "sum", "average", "running sum".
+absl::string_view name_of(ReduceOp op);
 
 }  // namespace gleaner

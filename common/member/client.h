@@ -111,7 +111,10 @@ class Client {
 
   // Tensors that this rank is going to reduce. When every rank has declared a tensor alike, a plan with it follows by
   // on_prepare(). Declaring the same tensor again alike is harmless.
-  virtual void declare(const std::vector<plan::Tensor>& tensors) = 0;
+  void declare(const std::vector<plan::Tensor>& tensors) { declare(tensors, {}); }
+  // Also says what the first push_pulls of tensors, declared here or before, ask for: ranks that differ in that fail
+  // the job by an error that names them.
+  virtual void declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations) = 0;
   virtual void acknowledge(uint32_t epoch) = 0;
   virtual void refuse(uint32_t epoch, const absl::Status& why) = 0;
   // Sent along with heartbeats, and at the latest by leave().

@@ -26,26 +26,23 @@ Dialogue::Dialogue(const Env& env, const JoinOptions& options, Listener* listene
       options_(options),
       heartbeat_every_(options.role == Role::kSummer ? kSummersHeartbeatEvery : kHeartbeatEvery),
       listener_(listener),
-      introduction_(options_),
+      introduction_(options_, env_.random),
       stream_(options.coordinator),
       mailbox_([this] { stream_.wake(); }) {}
 
 Dialogue::~Dialogue() { stop(); }
 
 absl::Status Dialogue::begin() {
-  std::string nonce(proto::kNonceBytes, '\0');
-  absl::Status status = env_.random->fill({reinterpret_cast<uint8_t*>(nonce.data()), nonce.size()});
-  introduction_.set_nonce(std::move(nonce));
-  if (status.ok()) status = channel_credentials(options_).status();  // what is wrong from the start is said at once
+  absl::Status status = channel_credentials(options_).status();  // what is wrong from the start is said at once
   if (status.ok()) thread_ = std::thread([this] { run(); });
   return status;
 }
 
-void Dialogue::declare(const std::vector<plan::Tensor>& tensors) {
-  mailbox_.post([this, tensors] {
+void Dialogue::declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations) {
+  mailbox_.post([this, tensors, operations] {
     // Who is not in sends all it has declared when it is.
-    if (phase_ == Phase::kIn) send_declared(tensors);
-    note_declared(tensors);
+    if (phase_ == Phase::kIn) send_declared(tensors, operations);
+    note_declared(tensors, operations);
   });
 }
 
@@ -174,10 +171,11 @@ void Dialogue::send_report() {
   send(std::move(message));
 }
 
-void Dialogue::send_declared(const std::vector<plan::Tensor>& tensors) {
-  if (tensors.empty()) return;
+void Dialogue::send_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations) {
+  if (tensors.empty() && operations.empty()) return;
   v1::MemberMessage message;
   for (const plan::Tensor& tensor : tensors) proto::encode(tensor, message.mutable_declare()->add_tensors());
+  for (const plan::Operation& each : operations) proto::encode(each, message.mutable_declare()->add_operations());
   send(std::move(message));
 }
 
@@ -265,6 +263,7 @@ void Dialogue::on_commit(uint32_t epoch) {
   unplanned_.erase(std::remove_if(unplanned_.begin(), unplanned_.end(),
                                   [this](const plan::Tensor& tensor) { return declared_.at(tensor.name); }),
                    unplanned_.end());
+  std::erase_if(unplanned_operations_, [this](const plan::Operation& each) { return declared_.at(each.tensor); });
   if (follows_plans()) listener_->on_commit(epoch);
   if (options_.role == Role::kSummer || !leave_status_.ok() || !std::exchange(leaving_, false)) return;
   absl::MutexLock lock(&mutex_);
@@ -275,10 +274,15 @@ void Dialogue::on_trace(const v1::Trace& message) {
   if (const auto order = decode(message.order()); order.has_value()) listener_->on_trace(*order, message.recording());
 }
 
-void Dialogue::note_declared(const std::vector<plan::Tensor>& tensors) {
+void Dialogue::note_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations) {
   if (unplanned_.empty()) unplanned_since_ = env_.clock->since_start();
   for (const plan::Tensor& tensor : tensors) {
     if (declared_.try_emplace(tensor.name, false).second) unplanned_.push_back(tensor);
+  }
+  // Owners compare the operations of tensors that a plan has.
+  for (const plan::Operation& each : operations) {
+    const auto found = declared_.find(each.tensor);
+    if (found != declared_.end() && !found->second) unplanned_operations_.push_back(each);
   }
   check_alone();
 }

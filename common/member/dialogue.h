@@ -28,7 +28,8 @@ class Dialogue final : public Client {
 
   absl::Status begin();  // once, before all others
 
-  void declare(const std::vector<plan::Tensor>& tensors) override;
+  using Client::declare;
+  void declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations) override;
   void acknowledge(uint32_t epoch) override;
   void refuse(uint32_t epoch, const absl::Status& why) override;
   void report(const Report& report) override;
@@ -78,10 +79,10 @@ class Dialogue final : public Client {
   void over() ABSL_LOCKS_EXCLUDED(mutex_);
   void send(v1::MemberMessage message);
   void send_report();
-  void send_declared(const std::vector<plan::Tensor>& tensors);
+  void send_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations);
   void send_leave();
   void send_recalled();
-  void note_declared(const std::vector<plan::Tensor>& tensors);
+  void note_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations);
   void check_alone();
 
   const Env env_;
@@ -108,8 +109,9 @@ class Dialogue final : public Client {
   std::vector<v1::MemberMessage> held_back_;  // until we are in
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> committed_;
-  absl::flat_hash_map<std::string, bool> declared_;  // by name; true: in a committed plan
-  std::vector<plan::Tensor> unplanned_;              // those that are not, in order
+  absl::flat_hash_map<std::string, bool> declared_;    // by name; true: in a committed plan
+  std::vector<plan::Tensor> unplanned_;                // those that are not, in order
+  std::vector<plan::Operation> unplanned_operations_;  // of these
   absl::Duration unplanned_since_;
   Report report_;
   bool report_due_ = false;

@@ -44,6 +44,8 @@ absl::Status Introduction::answer(const v1::Challenge& challenge, v1::Join* join
         absl::StrCat("the coordinator at ", options_.coordinator.to_string(), " speaks protocol ", challenge.protocol(),
                      ", this member protocol ", proto::kProtocol, "; install the same version of gleaner on both"));
   }
+  nonce_.resize(proto::kNonceBytes);
+  GLN_RETURN_IF_ERROR(random_->fill({reinterpret_cast<uint8_t*>(nonce_.data()), nonce_.size()}));
   challenge_ = challenge.nonce();
   shows_bearer_ = challenge.authentication() == v1::AUTHENTICATION_BEARER;
   join->set_protocol(proto::kProtocol);

@@ -124,7 +124,7 @@ void Dialogue::come_in(const v1::Welcome& welcome, const Welcome& told) {
   session_ = welcome.session();
   term_ = std::max(term_, welcome.term());
   for (v1::MemberMessage& message : std::exchange(held_back_, {})) send(std::move(message));
-  send_declared(unplanned_);
+  send_declared(unplanned_, unplanned_operations_);
   if (leaving_) send_leave();
   if (has_begun()) {
     report_due_ = true;

@@ -22,13 +22,13 @@ JoinOptions as_observer(JoinOptions options) {
 }  // namespace
 
 Observer::Observer(const Env& env, JoinOptions options)
-    : env_(env), options_(as_observer(std::move(options))), introduction_(options_), stream_(options_.coordinator) {}
+    : env_(env),
+      options_(as_observer(std::move(options))),
+      introduction_(options_, env.random),
+      stream_(options_.coordinator) {}
 
 absl::StatusOr<std::unique_ptr<Observer>> Observer::join(const Env& env, JoinOptions options) {
   auto observer = std::unique_ptr<Observer>(new Observer(env, std::move(options)));
-  std::string nonce(proto::kNonceBytes, '\0');
-  GLN_RETURN_IF_ERROR(env.random->fill({reinterpret_cast<uint8_t*>(nonce.data()), nonce.size()}));
-  observer->introduction_.set_nonce(std::move(nonce));
   GLN_ASSIGN_OR_RETURN(const auto credentials, channel_credentials(observer->options_));
   observer->stream_.open(credentials);
   GLN_RETURN_IF_ERROR(observer->introduce());

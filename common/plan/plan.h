@@ -43,6 +43,14 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
+// What the first push_pull of a tensor asks for on some rank. It is told along with declarations, before anything is
+// pushed: an owner can only sum contributions of one operation.
+struct Operation {
+  std::string tensor;  // its name
+  ReduceOp op = ReduceOp::kSum;
+  friend bool operator==(const Operation&, const Operation&) = default;
+};
+
 // A slice of a tensor: the unit of transfer, of ownership and of priority.
 struct Partition {
   uint32_t tensor = 0;

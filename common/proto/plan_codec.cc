@@ -63,6 +63,25 @@ absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::Repeate
   return tensors;
 }
 
+void encode(const plan::Operation& operation, v1::Operation* message) {
+  message->set_tensor(operation.tensor);
+  message->set_op(static_cast<uint32_t>(operation.op));
+}
+
+absl::StatusOr<std::vector<plan::Operation>> decode(const google::protobuf::RepeatedPtrField<v1::Operation>& messages) {
+  std::vector<plan::Operation> operations;
+  operations.reserve(static_cast<size_t>(messages.size()));
+  for (const v1::Operation& message : messages) {
+    const auto op = static_cast<ReduceOp>(message.op());
+    if (message.op() > 255 || !is_valid(op)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", message.tensor(), "' has unknown operation ", message.op()));
+    }
+    operations.push_back({message.tensor(), op});
+  }
+  return operations;
+}
+
 void encode(const plan::Plan& plan, v1::Plan* message) {
   message->set_epoch(plan.epoch);
   message->set_workers(plan.workers);

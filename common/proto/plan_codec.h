@@ -28,6 +28,9 @@ std::string digest(const plan::Plan& plan);
 void encode(const plan::Tensor& tensor, v1::Tensor* message);
 absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages);
 
+void encode(const plan::Operation& operation, v1::Operation* message);
+absl::StatusOr<std::vector<plan::Operation>> decode(const google::protobuf::RepeatedPtrField<v1::Operation>& messages);
+
 void encode(const absl::Status& status, v1::Status* message);
 absl::Status decode(const v1::Status& message);  // an unknown code becomes Unknown
 

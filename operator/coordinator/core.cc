@@ -187,22 +187,24 @@ void Core::on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, 
        *seat, actions);
 }
 
-void Core::on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors, absl::Duration now,
-                       Actions& actions) {
+void Core::on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors,
+                       const std::vector<plan::Operation>& operations, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
   if (roster_.is_summer(*seat)) {
     return fail(absl::InternalError(absl::StrCat(roster_.located(*seat), " declared tensors; only workers do")), *seat,
                 actions);
   }
-  if (recovering_) return declared_early_.push_back({*seat, tensors});
-  declare(*seat, tensors, now, actions);
+  if (recovering_) return declared_early_.push_back({*seat, tensors, operations});
+  declare(*seat, tensors, operations, now, actions);
   propose_next(now, actions);
   check_declarations(now, actions);
 }
 
-void Core::declare(uint32_t seat, const std::vector<plan::Tensor>& tensors, absl::Duration now, Actions& actions) {
-  const absl::Status status = declarations_.declare(seat, tensors, now);
+void Core::declare(uint32_t seat, const std::vector<plan::Tensor>& tensors,
+                   const std::vector<plan::Operation>& operations, absl::Duration now, Actions& actions) {
+  absl::Status status = declarations_.declare(seat, tensors, now);
+  if (status.ok()) status = declarations_.operate(seat, operations);
   if (!status.ok()) return fail(status, seat, actions);
   for (plan::Tensor& tensor : declarations_.take_agreed()) agreed_.push_back(std::move(tensor));
 }

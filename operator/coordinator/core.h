@@ -140,7 +140,9 @@ class Core {
   absl::Status set_bandwidth(Role role, uint32_t index, double bits_per_second, absl::Duration now, Actions& actions);
   // From members that are in; anything from another stream is ignored, it lost its seat or the job is over.
   void on_heartbeat(StreamId stream, absl::Duration now);
-  void on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors, absl::Duration now, Actions& actions);
+  // Tensors, and what the first push_pulls of tensors declared now or before ask for.
+  void on_declared(StreamId stream, const std::vector<plan::Tensor>& tensors,
+                   const std::vector<plan::Operation>& operations, absl::Duration now, Actions& actions);
   void on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, Actions& actions);
   void on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, absl::Duration now, Actions& actions);
   void on_report(StreamId stream, const Report& report, absl::Duration now);
@@ -220,7 +222,8 @@ class Core {
   void propose_next(absl::Duration now, Actions& actions);
   enum class Why { kNeeded, kRecovery, kFaster };
   void propose(plan::Plan plan, Why why, absl::Duration now, Actions& actions);
-  void declare(uint32_t seat, const std::vector<plan::Tensor>& tensors, absl::Duration now, Actions& actions);
+  void declare(uint32_t seat, const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
+               absl::Duration now, Actions& actions);
   void commit_if_acknowledged(absl::Duration now, Actions& actions);
   void finish_if_all_left(Actions& actions);
   void check_start(absl::Duration now, Actions& actions);
@@ -245,6 +248,7 @@ class Core {
   struct Declared {
     uint32_t seat = 0;
     std::vector<plan::Tensor> tensors;
+    std::vector<plan::Operation> operations;
   };
   std::vector<Declared> declared_early_;     // while recovering
   std::map<uint32_t, std::string> accused_;  // summers' members, of a plan that may not be told yet; while recovering

@@ -36,7 +36,7 @@ absl::Status Declarations::declare(uint32_t rank, const plan::Tensor& tensor, ab
   auto [found, is_new] = entries_.try_emplace(tensor.name);
   Entry& entry = found->second;
   if (is_new) {
-    entry = {tensor, rank, now, 0, 0, std::vector<bool>(roster_.ranks())};
+    entry = {.tensor = tensor, .first_rank = rank, .first_time = now, .by = std::vector<bool>(roster_.ranks())};
     pending_.push_back(tensor.name);
   }
   if (!is_alike(entry.tensor, tensor)) return differs(entry, rank, tensor);
@@ -62,6 +62,23 @@ absl::Status Declarations::differs(const Entry& entry, uint32_t rank, const plan
   return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "': ", roster_.name(entry.first_rank),
                                                  " declared ", shape(entry.tensor), ", ", roster_.name(rank),
                                                  " declared ", shape(tensor), "; every rank must declare it alike"));
+}
+
+absl::Status Declarations::operate(uint32_t rank, const std::vector<plan::Operation>& operations) {
+  for (const plan::Operation& operation : operations) {
+    const auto found = entries_.find(operation.tensor);
+    if (found == entries_.end()) continue;
+    Entry& entry = found->second;
+    if (!entry.op.has_value()) {
+      entry.op = operation.op;
+      entry.op_rank = rank;
+    } else if (*entry.op != operation.op) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tensor '", operation.tensor, "': ", roster_.name(entry.op_rank), " asks for its ", name_of(*entry.op), ", ",
+          roster_.name(rank), " for its ", name_of(operation.op), "; every rank must ask for the same operation"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void Declarations::adopt(const std::vector<plan::Tensor>& tensors) {

@@ -21,6 +21,10 @@ class Declarations {
   // InvalidArgument names the tensor, both ranks, and what each declared, when they differ.
   absl::Status declare(uint32_t rank, const std::vector<plan::Tensor>& tensors, absl::Duration now);
 
+  // What the first push_pull of each of these tensors asks for on `rank`. InvalidArgument names the tensor, both ranks
+  // and what each asks for, when they differ. Later push_pulls are compared by the owners of the tensor's partitions.
+  absl::Status operate(uint32_t rank, const std::vector<plan::Operation>& operations);
+
   // Of a plan that was agreed on under another coordinator: every rank has declared these.
   void adopt(const std::vector<plan::Tensor>& tensors);
 
@@ -40,9 +44,11 @@ class Declarations {
     plan::Tensor tensor;
     uint32_t first_rank = 0;
     absl::Duration first_time;
-    uint64_t order = 0;     // of rank 0's declarations
-    uint32_t declared = 0;  // ranks that did
-    std::vector<bool> by;   // by rank; empty once all did
+    uint64_t order = 0;          // of rank 0's declarations
+    uint32_t declared = 0;       // ranks that did
+    std::vector<bool> by;        // by rank; empty once all did
+    std::optional<ReduceOp> op;  // of the first push_pull, where some rank has told
+    uint32_t op_rank = 0;        // that rank
   };
   absl::Status declare(uint32_t rank, const plan::Tensor& tensor, absl::Duration now);
   absl::Status differs(const Entry& entry, uint32_t rank, const plan::Tensor& tensor) const;

@@ -57,8 +57,11 @@ void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
   switch (message.kind_case()) {
     case Kind::kDeclare: {
       const auto tensors = proto::decode(message.declare().tensors());
-      if (tensors.ok()) return rounds_.core().on_declared(stream, *tensors, now(), actions_);
-      return rounds_.on_disconnected(stream, tensors.status(), actions_);
+      const auto operations = proto::decode(message.declare().operations());
+      if (tensors.ok() && operations.ok()) {
+        return rounds_.core().on_declared(stream, *tensors, *operations, now(), actions_);
+      }
+      return rounds_.on_disconnected(stream, tensors.ok() ? operations.status() : tensors.status(), actions_);
     }
     case Kind::kAcknowledge:
       return rounds_.core().on_acknowledged(stream, message.acknowledge().epoch(), now(), actions_);

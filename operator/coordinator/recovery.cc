@@ -147,7 +147,7 @@ void Core::go_on_if_all_back(absl::Duration now, Actions& actions) {
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);
   declarations_.adopt(committed_->tensors);
   for (const Declared& early : std::exchange(declared_early_, {})) {
-    if (!outcome_.has_value()) declare(early.seat, early.tensors, now, actions);
+    if (!outcome_.has_value()) declare(early.seat, early.tensors, early.operations, now, actions);
   }
   for (uint32_t seat = 0; seat < roster_.ranks(); ++seat) {
     // Whoever is behind is told to stay by the plan that it gets.

@@ -1,7 +1,7 @@
 // How many streams of members that have not proved anything there may be: few per host, and not many altogether.
 //
-// A host is an IP address; behind an address translator many members may share one, and try again when they are
-// refused. Thread safe.
+// A host is an IPv4 address, or the /64 prefix of an IPv6 address, since one machine may use all addresses below such a
+// prefix. Behind an address translator many members may share one, and try again when they are refused. Thread safe.
 #pragma once
 
 #include <memory>
@@ -13,6 +13,10 @@
 #include "absl/synchronization/mutex.h"
 
 namespace gleaner::coordinator {
+
+// The host of a peer as gRPC names it: "ipv4:10.0.0.7:51234" is "10.0.0.7", "ipv6:%5B2001:db8::1%5D:51234" is
+// "2001:db8::/64"; an IPv4 address that was mapped into IPv6 is itself. Any other peer is its whole name.
+std::string host_of_peer(absl::string_view peer);
 
 class Strangers : public std::enable_shared_from_this<Strangers> {
  public:
@@ -39,7 +43,7 @@ class Strangers : public std::enable_shared_from_this<Strangers> {
 
   Strangers(size_t most, size_t most_per_host) : most_(most), most_per_host_(most_per_host) {}
 
-  // `peer` as gRPC names it: "ipv4:10.0.0.7:51234". Not taken(): there are too many.
+  // `peer` as gRPC names it. Not taken(): there are too many.
   Place enter(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -57,7 +57,7 @@ void Follower::declare(std::vector<plan::Tensor> tensors) {
   unplanned_.insert(unplanned_.end(), tensors.begin(), tensors.end());
   if (!in_) return;
   control_->say(stream_, [tensors = std::move(tensors)](auto& core, auto stream, auto now, auto& actions) {
-    core.on_declared(stream, tensors, now, actions);
+    core.on_declared(stream, tensors, {}, now, actions);
   });
 }
 

@@ -49,8 +49,9 @@ class Stage {
     ASSERT_EQ(core.plan().epoch, 1u);
     actions = {};
   }
-  void declare(uint32_t rank, const std::vector<plan::Tensor>& tensors) {
-    core.on_declared(stream(rank), tensors, now, actions);
+  void declare(uint32_t rank, const std::vector<plan::Tensor>& tensors,
+               const std::vector<plan::Operation>& operations = {}) {
+    core.on_declared(stream(rank), tensors, operations, now, actions);
   }
   void leave(uint32_t seat, const absl::Status& status = absl::OkStatus()) {
     core.on_left(stream(seat), status, core.plan().epoch, now, actions);
@@ -254,6 +255,31 @@ TEST(Core, WhatOneRankSumsAndAnotherAccumulatesDiffers) {
   stage.declare(1, {tensor("w", 7)});
   stage.declare(0, {{"w", 7, DataType::kFloat32, 0, 0, true, 2}});
   EXPECT_THAT(stage.failure(), HasSubstr("worker 0 declared 7 elements of fp32, accumulated with a staleness of 2"));
+}
+
+TEST(Core, OperationsThatDifferNameTensorRanksAndOperations) {
+  Stage stage(options(3, 1));
+  stage.start();
+  stage.declare(2, {tensor("w"), tensor("v")}, {{"v", ReduceOp::kSum}, {"w", ReduceOp::kAverage}});
+  stage.declare(0, {tensor("v"), tensor("w")}, {{"v", ReduceOp::kSum}});
+  EXPECT_EQ(stage.failure(), "no outcome");
+  stage.declare(1, {tensor("w")}, {{"w", ReduceOp::kSum}});
+  EXPECT_TRUE(absl::IsInvalidArgument(*stage.core.outcome()));
+  EXPECT_EQ(stage.failure(),
+            "tensor 'w': worker 2 asks for its average, worker 1 for its sum; every rank must ask for the same "
+            "operation");
+  EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102, 103));
+}
+
+TEST(Core, AnOperationMayBeToldAfterItsTensorIsPlanned) {
+  Stage stage(options(2, 0));
+  stage.start();
+  for (uint32_t rank = 0; rank < 2; ++rank) stage.declare(rank, {tensor("w")});
+  stage.acknowledge_all(2);
+  stage.declare(0, {}, {{"w", ReduceOp::kSum}});
+  EXPECT_EQ(stage.failure(), "no outcome");
+  stage.declare(1, {}, {{"w", ReduceOp::kAverage}});
+  EXPECT_THAT(stage.failure(), HasSubstr("worker 0 asks for its sum, worker 1 for its average"));
 }
 
 TEST(Core, OneRankThatDeclaresTwiceDifferently) {

@@ -201,7 +201,7 @@ class Fleet {
     member.outbox.emplace_back([stream = member.stream, event = std::move(event)] { event(stream); });
   }
   void say_declared(Member& member, const std::vector<plan::Tensor>& tensors) {
-    say(member, [this, tensors](StreamId stream) { core->on_declared(stream, tensors, now, actions); });
+    say(member, [this, tensors](StreamId stream) { core->on_declared(stream, tensors, {}, now, actions); });
   }
 
   void on_message(Member& member, const Message& message) {

@@ -305,8 +305,8 @@ TEST_F(RoundsTest, ALossWhileARoundBeginsEndsThatRound) {
 TEST_F(RoundsTest, WhatIsNoLossFailsTheJob) {
   begin(elastic(1, 2, 2));
   Actions actions;
-  rounds->core().on_declared(workers[0], {{"a", 10}}, now, actions);
-  rounds->core().on_declared(workers[1], {{"a", 11}}, now, actions);
+  rounds->core().on_declared(workers[0], {{"a", 10}}, {}, now, actions);
+  rounds->core().on_declared(workers[1], {{"a", 11}}, {}, now, actions);
   rounds->go_on(now, actions);
   ASSERT_TRUE(rounds->outcome().has_value());
   EXPECT_THAT(rounds->outcome()->message(), HasSubstr("'a'"));
