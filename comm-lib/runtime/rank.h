@@ -97,6 +97,7 @@ class Rank : private member::Listener, private Stages::Events {
   void on_coordinator_lost() override;
   void on_coordinator_found() override;
   void on_coordinator_gone(const absl::Status& why) override;
+  void on_inquired(const std::string& tensor) override;
   void on_trace(member::TraceOrder order, uint64_t recording) override;
 
   // The I/O thread, or whoever has the turn.
@@ -113,6 +114,7 @@ class Rank : private member::Listener, private Stages::Events {
   void tell(std::vector<Outcome>& outcomes);  // empties it
   void fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   void observe() ABSL_LOCKS_EXCLUDED(mutex_);
+  member::Report report(absl::Duration now) const;
   void on_done(uint64_t handle, const absl::Status& status) override;
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
 

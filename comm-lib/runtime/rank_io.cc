@@ -1,4 +1,5 @@
 // What a rank does on its I/O thread: what the coordinator says, push_pulls on their way, and what is observed of both.
+#include <algorithm>
 #include <utility>
 
 #include "comm-lib/runtime/rank.h"
@@ -13,6 +14,8 @@ namespace {
 constexpr absl::Duration kObserveEvery = absl::Milliseconds(250);
 // So long after the last push_pull the I/O thread keeps its pace: whoever begins the next one need not wake it.
 constexpr absl::Duration kWakefulFor = absl::Milliseconds(50);
+// A push_pull that is not done after this long is reported: the coordinator finds out which rank has not begun it.
+constexpr absl::Duration kLongWait = absl::Milliseconds(500);
 
 double bound_seconds(const plan::Plan& plan, double bytes) {
   plan::Fleet fleet;
@@ -64,6 +67,13 @@ void Rank::on_coordinator_found() {
 
 void Rank::on_coordinator_gone(const absl::Status& why) {
   mailbox_.post([this, why] { stages_->on_coordinator_gone(why); });
+}
+
+void Rank::on_inquired(const std::string& tensor) {
+  mailbox_.post([this, tensor] {
+    const auto found = planned_.find(tensor);
+    client_->begun(tensor, found == planned_.end() ? 0 : steps_[found->second]);
+  });
 }
 
 void Rank::on_trace(member::TraceOrder order, uint64_t recording) {
@@ -209,6 +219,16 @@ void Rank::fail(absl::Status status) {
   handles_.close(status);
 }
 
+member::Report Rank::report(absl::Duration now) const {
+  member::Report report = meter_.report(now);
+  const auto oldest = std::min_element(flights_.begin(), flights_.end(), [](const auto& a, const auto& b) {
+    return a.first < b.first;  // handles count up
+  });
+  if (oldest == flights_.end() || now - oldest->second.asked < kLongWait) return report;
+  report.waiting = {oldest->second.what.name, oldest->second.step, now - oldest->second.asked};
+  return report;
+}
+
 void Rank::observe() {
   const absl::Duration now = env_.clock->since_start();
   const bool connected = stages_->connected() && plan_ != nullptr;
@@ -235,7 +255,7 @@ void Rank::observe() {
             : bound_seconds(*plan_, static_cast<double>(report.bytes) / static_cast<double>(report.steps));
   }
   last_observation_ = now;
-  const member::Report report = meter_.report(now);
+  const member::Report report = this->report(now);
   client_->report(report);
   if (metrics_ == nullptr) return;
   metrics_->update(report, absl::Nanoseconds(waited_nanoseconds_.load()), plan_ == nullptr ? 0 : plan_->epoch,

@@ -58,11 +58,19 @@ struct Welcome {
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 
-// Cumulative since the start of the job, by local rank 0 of each worker.
+// The oldest push_pull of a rank that is not done.
+struct Waiting {
+  std::string tensor;
+  uint64_t step = 0;       // of that tensor; 0 also before a plan has it
+  absl::Duration elapsed;  // since it was asked for
+};
+
+// Cumulative since the start of the job, by each rank.
 struct Report {
   uint64_t steps = 0;
   uint64_t bytes = 0;                // gradient bytes reduced, not wire bytes
   double communication_seconds = 0;  // time with at least one push_pull in flight
+  std::optional<Waiting> waiting;    // where a push_pull takes long
 };
 
 enum class TraceOrder { kRecord, kStop, kSend, kForget };  // as in coordinator.proto
@@ -99,6 +107,8 @@ class Listener {
   virtual void on_coordinator_gone(const absl::Status& /*why*/) {}
   // It is back, or another in its place.
   virtual void on_coordinator_found() {}
+  // Some rank waits for a sum of this tensor. Answer by Client::begun() how many of its push_pulls have begun here.
+  virtual void on_inquired(const std::string& /*tensor*/) {}
   // Somebody traces this job. Answer kSend by Client::send_trace(recording, ...). Comes also while this member leaves.
   virtual void on_trace(TraceOrder /*order*/, uint64_t /*recording*/) {}
 };
@@ -119,6 +129,7 @@ class Client {
   virtual void refuse(uint32_t epoch, const absl::Status& why) = 0;
   // Sent along with heartbeats, and at the latest by leave().
   virtual void report(const Report& report) = 0;
+  virtual void begun(const std::string& tensor, uint64_t push_pulls) = 0;
   // This member can't go on with `member` (a plan index): the coordinator leaves a CPU summer out of the next plan,
   // else it fails the job and tells everyone.
   virtual void fault(uint32_t member, const absl::Status& why) = 0;

@@ -73,6 +73,16 @@ void Dialogue::report(const Report& report) {
   });
 }
 
+void Dialogue::begun(const std::string& tensor, uint64_t push_pulls) {
+  mailbox_.post([this, tensor, push_pulls] {
+    if (phase_ != Phase::kIn) return;  // another coordinator asks for itself
+    v1::MemberMessage message;
+    message.mutable_begun()->set_tensor(tensor);
+    message.mutable_begun()->set_push_pulls(push_pulls);
+    send(std::move(message));
+  });
+}
+
 void Dialogue::fault(uint32_t member, const absl::Status& why) {
   mailbox_.post([this, member, why] {
     v1::MemberMessage message;
@@ -168,6 +178,12 @@ void Dialogue::send_report() {
   message.mutable_report()->set_steps(report_.steps);
   message.mutable_report()->set_bytes(report_.bytes);
   message.mutable_report()->set_communication_seconds(report_.communication_seconds);
+  if (report_.waiting.has_value()) {
+    v1::Waiting* waiting = message.mutable_report()->mutable_waiting();
+    waiting->set_tensor(report_.waiting->tensor);
+    waiting->set_step(report_.waiting->step);
+    waiting->set_seconds(absl::ToDoubleSeconds(report_.waiting->elapsed));
+  }
   send(std::move(message));
 }
 
@@ -217,6 +233,8 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
       return on_prepare(message.prepare().plan());
     case Kind::kCommit:
       return on_commit(message.commit().epoch());
+    case Kind::kInquire:
+      return listener_->on_inquired(message.inquire().tensor());
     case Kind::kTrace:
       return on_trace(message.trace());
     case Kind::kFailed:

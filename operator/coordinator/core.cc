@@ -17,6 +17,7 @@ Core::Core(const Options& options, absl::Duration now, Origin origin)
       declarations_(&roster_),
       session_(origin_.session),
       highest_epoch_(origin_.epoch),
+      stalls_(&roster_),
       reports_(roster_.ranks()) {}
 
 std::optional<uint32_t> Core::heard(StreamId stream, absl::Duration now) {
@@ -42,7 +43,8 @@ void Core::fail(const absl::Status& status, std::optional<uint32_t> culprit, Act
 }
 
 void Core::lost(uint32_t seat, absl::string_view why, Actions& actions) {
-  fail_by_loss(absl::UnavailableError(absl::StrCat(roster_.located(seat), " is lost: ", why)), seat, actions);
+  fail_by_loss(absl::UnavailableError(absl::StrCat(roster_.located(seat), " is lost: ", why, steps_of(seat))), seat,
+               actions);
 }
 
 void Core::fail_by_loss(const absl::Status& status, uint32_t seat, Actions& actions) {
@@ -214,6 +216,16 @@ void Core::on_report(StreamId stream, const Report& report, absl::Duration now) 
   if (seat.has_value() && !roster_.is_summer(*seat)) reports_[*seat] = report;
 }
 
+void Core::on_waiting(StreamId stream, std::optional<Waiting> waiting, absl::Duration now) {
+  const std::optional<uint32_t> seat = heard(stream, now);
+  if (seat.has_value() && !roster_.is_summer(*seat)) stalls_.on_waiting(*seat, std::move(waiting));
+}
+
+void Core::on_begun(StreamId stream, const std::string& tensor, uint64_t push_pulls, absl::Duration now) {
+  const std::optional<uint32_t> seat = heard(stream, now);
+  if (seat.has_value() && !roster_.is_summer(*seat)) stalls_.on_begun(*seat, tensor, push_pulls);
+}
+
 void Core::on_fault(StreamId stream, uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> seat = heard(stream, now);
   if (!seat.has_value()) return;
@@ -229,6 +241,10 @@ void Core::on_fault(StreamId stream, uint32_t member, const absl::Status& why, a
   }
   const uint32_t accused = roster_.seat_of_member(member);
   if (roster_.is_summer(accused)) return remove_summer(accused, report, now, actions);
+  // Whoever left well closed its connections, and can't be reached by a rank that still needs it.
+  if (roster_[accused].state == Seat::State::kLeft) {
+    return fail_by_loss(absl::UnavailableError(finished_early(accused, *seat)), accused, actions);
+  }
   lost(accused, report, actions);
 }
 
@@ -262,10 +278,11 @@ void Core::on_left(StreamId stream, const absl::Status& status, uint32_t epoch, 
   if (status.ok() && has_begun()) return leave_well(*seat, now, actions);
   roster_.vacate(*seat, Seat::State::kLeft, now);
   actions.sends.push_back({stream, Goodbye{}});
-  fail_by_loss(absl::UnavailableError(
-                   status.ok() ? absl::StrCat(roster_.located(*seat), " left before the job had begun")
-                               : absl::StrCat(roster_.located(*seat), " left with an error: ", status.message())),
-               *seat, actions);
+  fail_by_loss(
+      absl::UnavailableError(status.ok() ? absl::StrCat(roster_.located(*seat), " left before the job had begun")
+                                         : absl::StrCat(roster_.located(*seat),
+                                                        " left with an error: ", status.message(), steps_of(*seat))),
+      *seat, actions);
 }
 
 void Core::leave_well(uint32_t seat, absl::Duration now, Actions& actions) {
@@ -277,6 +294,7 @@ void Core::leave_well(uint32_t seat, absl::Duration now, Actions& actions) {
 
 void Core::after_leaving(absl::Duration now, Actions& actions) {
   if (!std::exchange(ending_, true)) tell_everyone(Ending{}, actions);
+  if (!ending_since_.has_value()) ending_since_ = now;
   if (proposed_ != nullptr && proposed_why_ != Why::kNeeded) withdraw_proposal();
   check_declarations(now, actions);
   commit_if_acknowledged(now, actions);

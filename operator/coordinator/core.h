@@ -32,6 +32,7 @@
 #include "operator/coordinator/options.h"
 #include "operator/coordinator/resume.h"
 #include "operator/coordinator/roster.h"
+#include "operator/coordinator/stalls.h"
 #include "operator/coordinator/summary.h"
 
 namespace gleaner::coordinator {
@@ -65,13 +66,17 @@ struct Regroup {
 struct Newcomers {
   uint32_t workers = 0;
 };
+// Some rank waits for a sum of this tensor: how far is this one with it?
+struct Inquire {
+  std::string tensor;
+};
 struct Failed {
   absl::Status status;
 };
 struct Finished {};
 struct Goodbye {};
 using Message = std::variant<Welcome, Recall, Heartbeat, Prepare, Commit, Ending, Rejected, Failed, Finished, Goodbye,
-                             Regroup, Newcomers>;
+                             Regroup, Newcomers, Inquire>;
 
 struct Send {
   StreamId stream = 0;
@@ -146,6 +151,10 @@ class Core {
   void on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, Actions& actions);
   void on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, absl::Duration now, Actions& actions);
   void on_report(StreamId stream, const Report& report, absl::Duration now);
+  // The push_pull that this rank has waited for longest, or none that takes long.
+  void on_waiting(StreamId stream, std::optional<Waiting> waiting, absl::Duration now);
+  // The answer to Inquire.
+  void on_begun(StreamId stream, const std::string& tensor, uint64_t push_pulls, absl::Duration now);
   void on_fault(StreamId stream, uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions);
   // `epoch`: of the plan in force there. A rank that left well under an earlier plan than the one that is committed
   // says so again: it may be needed once more.
@@ -229,6 +238,11 @@ class Core {
   void check_start(absl::Duration now, Actions& actions);
   void check_silence(absl::Duration now, Actions& actions);
   void check_declarations(absl::Duration now, Actions& actions);
+  void check_stalls(absl::Duration now, Actions& actions);
+  void check_leavers(absl::Duration now, Actions& actions);
+  bool are_waiting(const std::vector<uint32_t>& ranks, absl::Duration now) const;
+  std::string finished_early(uint32_t left, uint32_t waiting) const;
+  std::string steps_of(uint32_t seat) const;
   bool is_awaited(uint32_t seat) const;  // to acknowledge the proposed plan
   bool is_anybody_awaited();
   std::vector<uint32_t> unacknowledged() const;
@@ -267,7 +281,9 @@ class Core {
   std::optional<absl::Duration> ranks_back_;  // while recovering: since when only summers are missing
   Changes changes_;
   std::optional<absl::Duration> lost_at_;  // a summer of the plan in force, first
-  bool warned_of_declaration_ = false;
+  absl::Duration next_declaration_warning_;
+  Stalls stalls_;
+  std::optional<absl::Duration> ending_since_;
   std::vector<Report> reports_;  // by rank
   uint32_t rejected_ = 0;
   std::optional<absl::Status> outcome_;

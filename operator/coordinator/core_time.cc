@@ -27,6 +27,8 @@ void Core::on_tick(absl::Duration now, Actions& actions) {
   check_start(now, actions);
   check_silence(now, actions);
   check_declarations(now, actions);
+  check_stalls(now, actions);
+  check_leavers(now, actions);
   go_on_without_summers(now, actions);
   propose_next(now, actions);  // one that was given up may be due again
   if (now - last_heartbeat_ >= kHeartbeatEvery && !outcome_.has_value()) {
@@ -102,30 +104,84 @@ void Core::check_silence(absl::Duration now, Actions& actions) {
 
 void Core::check_declarations(absl::Duration now, Actions& actions) {
   const std::optional<absl::Duration> since = declarations_.oldest_pending();
-  if (!since.has_value() || outcome_.has_value()) {
-    warned_of_declaration_ = false;
-    return;
-  }
-  const bool late = now - *since > options_.declare_timeout;
+  if (!since.has_value() || outcome_.has_value()) return;
+  const bool is_due = now - *since > std::min(kStallAfter, options_.declare_timeout);
   // With every Declare: who is missing is looked up only when it matters.
   const std::vector<uint32_t> missing =
-      late || roster_.left_ranks() > 0 ? declarations_.missing() : std::vector<uint32_t>();
+      is_due || roster_.left_ranks() > 0 ? declarations_.missing() : std::vector<uint32_t>();
   for (const uint32_t rank : missing) {
     if (roster_[rank].state != Seat::State::kLeft) continue;
-    return fail(absl::FailedPreconditionError(
-                    absl::StrCat(declarations_.describe_pending(), "; ", roster_.name(rank), " has left the job")),
+    return fail(absl::FailedPreconditionError(absl::StrCat(declarations_.describe_pending(), "; ", roster_.name(rank),
+                                                           " has left the job", steps_of(rank))),
                 rank, actions);
   }
-  if (late) {
-    return fail(absl::DeadlineExceededError(absl::StrCat(declarations_.describe_pending(), " within ",
-                                                         absl::FormatDuration(options_.declare_timeout),
-                                                         "; every rank must declare the same tensors")),
+  // A rank that does something else, as loading a checkpoint, may still come to it. One that waits itself does not.
+  if (now - *since > options_.declare_timeout && are_waiting(missing, now)) {
+    return fail(absl::DeadlineExceededError(absl::StrCat(
+                    declarations_.describe_pending(), " within ", absl::FormatDuration(options_.declare_timeout), "; ",
+                    roster_.name(missing.front()), " waits for tensor '", stalls_.waiting(missing.front())->tensor,
+                    "'; every rank must declare the same tensors")),
                 missing.front(), actions);
   }
-  if (now - *since > options_.deadline && !std::exchange(warned_of_declaration_, true)) {
-    actions.warnings.push_back(
-        absl::StrCat(declarations_.describe_pending(), " for ", absl::FormatDuration(options_.deadline)));
+  if (now - *since < kStallAfter || now < next_declaration_warning_) return;
+  next_declaration_warning_ = now + kWarnEvery;
+  actions.warnings.push_back(absl::StrCat(declarations_.describe_pending(), " for ",
+                                          absl::FormatDuration(absl::Floor(now - *since, absl::Seconds(1)))));
+}
+
+// For as long as the declare timeout, each of them.
+bool Core::are_waiting(const std::vector<uint32_t>& ranks, absl::Duration now) const {
+  return std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) {
+    const std::optional<Waiting>& waiting = stalls_.waiting(rank);
+    return waiting.has_value() && now - waiting->since > options_.declare_timeout;
+  });
+}
+
+// --- ranks that others wait for
+
+void Core::check_stalls(absl::Duration now, Actions& actions) {
+  if (outcome_.has_value() || recovering_ || ending_) return;
+  if (declarations_.oldest_pending().has_value()) return;  // that is warned of, and may be what they wait for
+  if (const std::optional<std::string> tensor = stalls_.ask(now); tensor.has_value()) {
+    for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) tell(rank, Inquire{*tensor}, actions);
   }
+  if (std::optional<std::string> warning = stalls_.warning(now)) actions.warnings.push_back(*std::move(warning));
+}
+
+// A rank leaves well when every rank has the sums that it took part in. So what another rank waits for after that is a
+// sum that the leaver takes no part in, which nobody can make.
+void Core::check_leavers(absl::Duration now, Actions& actions) {
+  if (!ending_since_.has_value() || outcome_.has_value() || recovering_) return;
+  const std::optional<uint32_t> waiting = stalls_.longest();
+  if (!waiting.has_value()) return;
+  // Results that were there when it left may still be on their way.
+  const absl::Duration began = std::max(*ending_since_, stalls_.waiting(*waiting)->since);
+  if (now - began < options_.deadline / 2) return;
+  std::optional<uint32_t> left;
+  for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
+    if (roster_[rank].state != Seat::State::kLeft) continue;
+    if (!left.has_value() || reports_[rank].steps < reports_[*left].steps) left = rank;
+  }
+  if (left.has_value()) fail_by_loss(absl::UnavailableError(finished_early(*left, *waiting)), *left, actions);
+}
+
+std::string Core::finished_early(uint32_t left, uint32_t waiting) const {
+  const uint64_t steps = reports_[left].steps;
+  const std::optional<Waiting>& what = stalls_.waiting(waiting);
+  return absl::StrCat(roster_.name(left), " finished", steps == 0 ? "" : absl::StrCat(" after ", steps, " steps"), "; ",
+                      roster_.name(waiting), " is at step ", reports_[waiting].steps + 1,
+                      what.has_value() ? absl::StrCat(", and waits for tensor '", what->tensor, "'") : "",
+                      ": every rank must take part in every step");
+}
+
+// How far a rank and the others were when they last said so, for messages about its end.
+std::string Core::steps_of(uint32_t seat) const {
+  uint64_t most = 0;
+  for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
+    if (rank != seat) most = std::max(most, reports_[rank].steps);
+  }
+  if (roster_.is_summer(seat) || most + reports_[seat].steps == 0) return "";
+  return absl::StrCat("; its last report was of ", reports_[seat].steps, " steps, the others' of up to ", most);
 }
 
 }  // namespace gleaner::coordinator

@@ -72,8 +72,11 @@ void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
       const v1::Report& report = message.report();
       reported_ = true;
       tracing_.on_report(report.steps(), trace_sends_);
+      rounds_.core().on_waiting(stream, decode_waiting(report, now()), now());
       return rounds_.core().on_report(stream, {report.steps(), report.bytes(), report.communication_seconds()}, now());
     }
+    case Kind::kBegun:
+      return rounds_.core().on_begun(stream, message.begun().tensor(), message.begun().push_pulls(), now());
     case Kind::kFault:
       return rounds_.core().on_fault(stream, message.fault().member(), proto::decode(message.fault().why()), now(),
                                      actions_);

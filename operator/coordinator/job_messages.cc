@@ -18,6 +18,12 @@ Identity decode(const v1::Identity& message) {
   return identity;
 }
 
+std::optional<Waiting> decode_waiting(const v1::Report& message, absl::Duration now) {
+  if (!message.has_waiting()) return std::nullopt;
+  const v1::Waiting& waiting = message.waiting();
+  return Waiting{waiting.tensor(), waiting.step(), now - absl::Seconds(waiting.seconds())};
+}
+
 std::optional<Resume> decode_resume(const v1::Join& message) {
   if (!message.has_resume()) return std::nullopt;
   const v1::Resume& resume = message.resume();
@@ -38,6 +44,8 @@ v1::CoordinatorMessage encode(const Message& message) {
     encoded.mutable_failed()->set_again(true);
   } else if (const auto* newcomers = std::get_if<Newcomers>(&message)) {
     encoded.mutable_newcomers()->set_workers(newcomers->workers);
+  } else if (const auto* inquire = std::get_if<Inquire>(&message)) {
+    encoded.mutable_inquire()->set_tensor(inquire->tensor);
   } else if (std::holds_alternative<Ending>(message)) {
     encoded.mutable_ending();
   } else if (std::holds_alternative<Recall>(message)) {

@@ -54,6 +54,82 @@ def test_mismatched_declarations_name_tensor_and_workers(difference: str) -> Non
         assert re.search(r"worker [02]\b", message), message
 
 
+@pytest.mark.parametrize("local_ranks", [1, 2])
+def test_mismatched_operations_name_tensor_workers_and_operations(local_ranks: int) -> None:
+    done = run_job("mismatch.py", "operation", workers=3, local_ranks=local_ranks)
+    assert done.returncode == 3, done.stdout + done.stderr
+    told = re.findall(r"told: (.*)", done.stdout)
+    assert len(told) == 3 * local_ranks, done.stdout + done.stderr
+    odd = "worker 1" if local_ranks == 1 else r"worker 0 \(local rank 1\)"
+    for message in told:
+        assert "tensor 'weight'" in message
+        assert re.search(rf"{odd} asks for its sum|{odd} for its sum", message), message
+        assert re.search(r"for its average", message), message
+
+
+def test_a_sum_and_an_accumulation_of_one_name_do_not_go_together() -> None:
+    done = run_job("mismatch.py", "accumulation", workers=3)
+    assert done.returncode == 3, done.stdout + done.stderr
+    told = re.findall(r"told: (.*)", done.stdout)
+    assert len(told) == 3, done.stdout + done.stderr
+    for message in told:
+        assert "tensor 'weight'" in message
+        assert re.search(r"worker 1 declared 4 elements of fp32, accumulated", message), message
+
+
+def test_different_roots_of_a_broadcast_are_an_error_of_that_call() -> None:
+    done = run_job("roots.py", workers=3, flags=("--no-prefix",))
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = re.findall(r"told: (.*)", done.stdout)
+    assert len(told) == 3, done.stdout + done.stderr
+    for message in told:
+        assert "broadcast of 'broadcast." in message
+        assert re.search(r"rank 2 .*of rank 1|rank 2 for that of rank 1", message), message
+    assert re.findall(r"value: (.*)", done.stdout).count("[3. 3. 3.]") == 3
+    assert re.findall(r"value: (.*)", done.stdout).count("[1. 1. 1.]") == 3
+
+
+@pytest.mark.parametrize("local_ranks", [1, 2])
+@pytest.mark.parametrize("summers", [0, 2])
+def test_a_rank_that_finishes_early_ends_the_others(summers: int, local_ranks: int) -> None:
+    """Also where nothing of it is missed but its contribution: with enough summers they own everything."""
+    ranks = 2 * local_ranks
+    steps = ["5"] + ["8"] * (ranks - 1)
+    flags = ("--deadline", str(DEADLINE))
+    done = run_job("uneven.py", *steps, "return", summers=summers, local_ranks=local_ranks, flags=flags)
+    assert done.returncode == 3, done.stdout + done.stderr
+    told = re.findall(r"told: (.*)", done.stdout)
+    assert len(told) == ranks - 1, done.stdout + done.stderr
+    for message in told:
+        assert re.search(r"worker 0.* finished after 5 steps; worker \d.* is at step 6", message), message
+        assert "tensor 'weight'" in message
+
+
+@pytest.mark.parametrize("how", ["raise", "die"])
+def test_a_rank_that_ends_badly_is_named_with_its_steps(how: str) -> None:
+    done = run_job("uneven.py", "100000", "1000", how, flags=("--deadline", str(DEADLINE)))
+    assert done.returncode == 1, done.stdout + done.stderr
+    told = re.findall(r"told: (.*)", done.stdout)
+    assert len(told) == 1, done.stdout + done.stderr
+    assert re.search(r"worker 1 .*(left with an error|is lost)", told[0]), told
+
+
+def test_a_rank_that_is_late_is_named_until_it_comes() -> None:
+    done = run_job("late.py", "3", "13")
+    assert done.returncode == 0, done.stdout + done.stderr
+    named = re.findall(
+        r"tensor 'weight', step 4: worker 1 waits since \d+s for worker 0, which has begun 3 steps", done.stderr
+    )
+    assert len(named) >= 2, done.stderr
+
+
+def test_a_rank_that_loads_a_checkpoint_is_waited_for() -> None:
+    """For longer than the declare timeout, which is for ranks that wait for something else."""
+    done = run_job("late.py", "0", "8", flags=("--declare-timeout", "2", "--deadline", str(DEADLINE)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "tensor 'weight' was declared by worker 1 but not by worker 0" in done.stderr
+
+
 def test_a_tensor_that_one_rank_never_declares() -> None:
     done = run_job("mismatch.py", "name", flags=("--declare-timeout", "2", "--deadline", str(DEADLINE)))
     assert done.returncode == 3, done.stdout + done.stderr

@@ -112,7 +112,7 @@ def broadcast_bytes(session: Session, data: numpy.ndarray, root: int) -> None:
         part = data[start : start + _BROADCAST_BYTES]
         padded = numpy.zeros(size_class(part.size), dtype=numpy.uint8)
         padded[: part.size] = part
-        session.broadcast(f"broadcast.{root}.{padded.size}", padded.ctypes.data, padded.size, root)
+        session.broadcast(f"broadcast.{padded.size}", padded.ctypes.data, padded.size, root)
         part[:] = padded[: part.size]
 
 

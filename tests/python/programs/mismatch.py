@@ -1,4 +1,4 @@
-"""Rank 1 declares a tensor differently from the others; argv says in which way."""
+"""Rank 1 declares a tensor differently from the others, or asks for another operation; argv says in which way."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ if __name__ == "__main__":
     gleaner.init()
     odd = gleaner.rank() == 1
     array = numpy.ones(5 if odd and sys.argv[1] == "size" else 4, "f8" if odd and sys.argv[1] == "type" else "f4")
+    name = "odd" if odd and sys.argv[1] == "name" else "weight"
     try:
-        gleaner.push_pull(array, name="odd" if odd and sys.argv[1] == "name" else "weight")
+        if odd and sys.argv[1] == "accumulation":
+            gleaner.accumulate(array, name=name)
+        else:
+            gleaner.push_pull(array, name=name, average=not (odd and sys.argv[1] == "operation"))
     except gleaner.GleanerError as error:
         print(f"told: {error}", flush=True)
         gleaner.shutdown(failed=True)

@@ -16,6 +16,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 // Members and a clock around a core: what it sends is answered only where a test says so. Stream of seat s: 100 + s.
@@ -66,6 +67,11 @@ class Stage {
       core.on_tick(now, actions);
     }
   }
+  // From now on.
+  void wait_for(uint32_t rank, const std::string& tensor, uint64_t step) {
+    core.on_waiting(stream(rank), Waiting{tensor, step, now}, now);
+  }
+  void report(uint32_t rank, uint64_t steps) { core.on_report(stream(rank), {steps, 0, 0}, now); }
   template <typename T>
   std::vector<StreamId> told() const {
     std::vector<StreamId> streams;
@@ -310,11 +316,124 @@ TEST(Core, TensorThatSomeNeverDeclareIsNamedWithThem) {
   stage.declare(0, {tensor("w")});
   stage.pass(absl::Seconds(15));
   EXPECT_EQ(stage.failure(), "no outcome");
-  ASSERT_EQ(stage.actions.warnings.size(), 1u) << "said once, when it becomes strange";
-  EXPECT_THAT(stage.actions.warnings[0], HasSubstr("worker 1, worker 3"));
-  stage.pass(absl::Seconds(5));
+  ASSERT_EQ(stage.actions.warnings.size(), 3u) << "said again and again";
+  EXPECT_THAT(stage.actions.warnings[0], HasSubstr("worker 1, worker 3 for 5s"));
+  stage.wait_for(1, "odd", 0);
+  stage.pass(absl::Seconds(30));
+  EXPECT_EQ(stage.failure(), "no outcome") << "worker 3 may still be about to declare it";
+  stage.wait_for(3, "odd", 0);
+  stage.pass(absl::Seconds(19));
+  EXPECT_EQ(stage.failure(), "no outcome");
+  stage.pass(absl::Seconds(2));
   EXPECT_THAT(stage.failure(), AllOf(HasSubstr("tensor 'w' was declared by worker 2 but not by worker 1, worker 3"),
-                                     HasSubstr("within 20s")));
+                                     HasSubstr("within 20s; worker 1 waits for tensor 'odd'")));
+}
+
+TEST(Core, ARankThatLoadsACheckpointIsWaitedFor) {
+  Stage stage(options(2, 0));
+  stage.start();
+  stage.declare(1, {tensor("w")});
+  stage.wait_for(1, "w", 0);
+  stage.pass(absl::Minutes(30));
+  EXPECT_EQ(stage.failure(), "no outcome");
+  EXPECT_THAT(stage.actions.warnings.back(), HasSubstr("tensor 'w' was declared by worker 1 but not by worker 0 for"));
+  stage.declare(0, {tensor("w")});
+  stage.acknowledge_all(2);
+  EXPECT_EQ(stage.core.plan().tensors.size(), 1u);
+}
+
+// Two workers of two ranks each, which have tensor 'w'.
+class StallTest : public testing::Test {
+ protected:
+  StallTest() : stage_(options(2, 1, 2)) {
+    stage_.start();
+    for (uint32_t rank = 0; rank < 4; ++rank) stage_.declare(rank, {tensor("w")});
+    stage_.acknowledge_all(2);
+    stage_.actions = {};
+  }
+  void answer(uint32_t rank, uint64_t begun) { stage_.core.on_begun(stage_.stream(rank), "w", begun, stage_.now); }
+  Stage stage_;
+};
+
+TEST_F(StallTest, ARankThatIsLateIsNamedAgainAndAgain) {
+  for (uint32_t rank : {0, 1, 3}) stage_.wait_for(rank, "w", 5);
+  stage_.pass(absl::Seconds(4));
+  EXPECT_THAT(stage_.told<Inquire>(), IsEmpty());
+  stage_.pass(absl::Seconds(1));
+  EXPECT_THAT(stage_.told<Inquire>(), ElementsAre(100, 101, 102, 103)) << "ranks, and no summer";
+  EXPECT_EQ(stage_.last<Inquire>()->tensor, "w");
+  for (uint32_t rank : {0, 1, 3}) answer(rank, 6);
+  answer(2, 5);
+  stage_.pass(absl::Milliseconds(100));
+  ASSERT_EQ(stage_.actions.warnings.size(), 1u);
+  EXPECT_EQ(stage_.actions.warnings[0],
+            "tensor 'w', step 6: worker 0 (local rank 0), worker 0 (local rank 1), worker 1 (local rank 1) wait since "
+            "5s for worker 1 (local rank 0), which has begun 5 steps of it");
+  stage_.pass(absl::Seconds(20));
+  EXPECT_GE(stage_.actions.warnings.size(), 4u);
+  EXPECT_EQ(stage_.failure(), "no outcome");
+}
+
+TEST_F(StallTest, NothingIsSaidOnceTheSumIsThere) {
+  for (uint32_t rank : {0, 1, 3}) stage_.wait_for(rank, "w", 5);
+  stage_.pass(absl::Seconds(5));
+  for (uint32_t rank : {0, 1, 3}) stage_.core.on_waiting(stage_.stream(rank), std::nullopt, stage_.now);
+  stage_.pass(absl::Seconds(20));
+  EXPECT_THAT(stage_.actions.warnings, IsEmpty());
+}
+
+TEST_F(StallTest, ARankThatDoesNotAnswerIsNamed) {
+  stage_.wait_for(0, "w", 0);
+  stage_.pass(absl::Seconds(5));
+  for (uint32_t rank : {0, 1, 3}) answer(rank, 1);
+  stage_.pass(absl::Seconds(1));
+  EXPECT_THAT(stage_.actions.warnings,
+              ElementsAre(AllOf(HasSubstr("worker 0 (local rank 0) waits"),
+                                HasSubstr("for worker 1 (local rank 0), which does not say"))));
+}
+
+TEST_F(StallTest, WhereAllHaveBegunNobodyIsBlamed) {
+  stage_.wait_for(0, "w", 0);
+  stage_.pass(absl::Seconds(5));
+  for (uint32_t rank = 0; rank < 4; ++rank) answer(rank, 1);
+  stage_.pass(absl::Milliseconds(100));
+  EXPECT_THAT(stage_.actions.warnings, ElementsAre(HasSubstr("the network or a summer is slow")));
+}
+
+TEST_F(StallTest, ARankThatFinishedEarlyEndsTheOthersWithItsNameAndSteps) {
+  stage_.report(1, 5);
+  stage_.report(3, 5);
+  stage_.leave(1);
+  stage_.pass(absl::Seconds(30));
+  EXPECT_EQ(stage_.failure(), "no outcome") << "nobody waits";
+  stage_.wait_for(3, "w", 5);
+  stage_.pass(absl::Seconds(4));
+  EXPECT_EQ(stage_.failure(), "no outcome") << "its last results may be on their way";
+  stage_.pass(absl::Seconds(2));
+  EXPECT_EQ(
+      stage_.failure(),
+      "worker 0 (local rank 1) finished after 5 steps; worker 1 (local rank 1) is at step 6, and waits for tensor "
+      "'w': every rank must take part in every step");
+  EXPECT_EQ(stage_.core.culprit(), 1u);
+  EXPECT_THAT(stage_.told<Failed>(), ElementsAre(100, 102, 103, 104));
+}
+
+TEST_F(StallTest, ALeaverThatIsOutOfReachHasFinishedEarly) {
+  stage_.report(0, 5);
+  stage_.report(2, 5);
+  for (uint32_t rank : {0, 1}) stage_.leave(rank);
+  stage_.core.on_fault(stage_.stream(2), 0, absl::UnavailableError("worker/0 is out of reach"), stage_.now,
+                       stage_.actions);
+  EXPECT_THAT(stage_.failure(), HasSubstr("worker 0 (local rank 0) finished after 5 steps; worker 1 (local rank 0) is "
+                                          "at step 6"));
+}
+
+TEST_F(StallTest, ALossSaysHowFarItWasAndTheOthers) {
+  stage_.report(0, 6);
+  stage_.report(2, 5);
+  stage_.core.on_disconnected(stage_.stream(2), absl::UnavailableError("its connection broke"), stage_.actions);
+  EXPECT_THAT(stage_.failure(), HasSubstr("worker 1 (local rank 0) at 10.0.0.2:7000 is lost: its connection broke; its "
+                                          "last report was of 5 steps, the others' of up to 6"));
 }
 
 TEST(Core, TensorThatALeaverNeverDeclaredFailsAtOnce) {

@@ -1,0 +1,25 @@
+"""Rank R makes argv[1 + R] steps; argv[-1] says how the rank with the fewest ends: return, raise, exit or die."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import gleaner
+import numpy
+
+if __name__ == "__main__":
+    gleaner.init()
+    counts = [int(count) for count in sys.argv[1:-1]]
+    mine = counts[gleaner.rank()]
+    try:
+        for _ in range(mine):
+            gleaner.push_pull(numpy.ones(1000, "f4"), "weight")
+    except gleaner.GleanerError as error:
+        print(f"told: {error}", flush=True)
+        gleaner.shutdown(failed=True)
+        sys.exit(3)
+    if mine == min(counts) and sys.argv[-1] == "raise":
+        raise ValueError("on purpose")
+    if mine == min(counts) and sys.argv[-1] == "die":
+        os._exit(1)
