@@ -1,33 +1,45 @@
 #include "common/member/dialogue.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/thread.h"
 #include "common/member/credentials.h"
+#include "common/member/messages.h"
 #include "common/member/trace_messages.h"
 #include "common/proto/plan_codec.h"
-#include "common/proto/proof.h"
 
 namespace gleaner::member {
 namespace {
 
-constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
-constexpr absl::Duration kSummersHeartbeatEvery = absl::Milliseconds(250);  // it can be replaced, if one knows soon
-constexpr absl::Duration kLookEvery = absl::Milliseconds(100);              // while there is no connection
-// The coordinator, which knows who is missing, gives up first.
-constexpr absl::Duration kGrace = absl::Seconds(3);
+constexpr absl::Duration kSummersHeartbeat = absl::Milliseconds(250);  // it can be replaced, if one knows soon
+
+Membership::Terms terms_of(const JoinOptions& options) {
+  Membership::Terms terms;
+  terms.is_summer = options.role == Role::kSummer;
+  terms.coordinator = options.coordinator.to_string();
+  terms.timeout = options.timeout;
+  terms.plan_timeout = options.plan_timeout;
+  if (terms.is_summer) terms.pace.heartbeat = kSummersHeartbeat;
+  return terms;
+}
+
+std::function<double()> dice_of(Random* random) {
+  return [random] {
+    uint8_t die = 0;
+    return random->fill({&die, 1}).ok() ? die / 255.0 : 0.0;
+  };
+}
 
 }  // namespace
 
 Dialogue::Dialogue(const Env& env, const JoinOptions& options, Listener* listener)
     : env_(env),
       options_(options),
-      heartbeat_every_(options.role == Role::kSummer ? kSummersHeartbeatEvery : kHeartbeatEvery),
       listener_(listener),
       introduction_(options_, env_.random),
       stream_(options.coordinator),
+      membership_(terms_of(options_), dice_of(env_.random)),
       mailbox_([this] { stream_.wake(); }) {}
 
 Dialogue::~Dialogue() { stop(); }
@@ -39,66 +51,36 @@ absl::Status Dialogue::begin() {
 }
 
 void Dialogue::declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations) {
-  mailbox_.post([this, tensors, operations] {
-    // Who is not in sends all it has declared when it is.
-    if (phase_ == Phase::kIn) send_declared(tensors, operations);
-    note_declared(tensors, operations);
-  });
+  mailbox_.post([this, tensors, operations] { membership_.declare(tensors, operations, now()); });
 }
 
 void Dialogue::acknowledge(uint32_t epoch) {
-  mailbox_.post([this, epoch] {
-    // A coordinator that comes back asks once more.
-    if (phase_ != Phase::kIn) return;
-    v1::MemberMessage message;
-    message.mutable_acknowledge()->set_epoch(epoch);
-    send(std::move(message));
-  });
+  mailbox_.post([this, epoch] { membership_.acknowledge(epoch, now()); });
 }
 
 void Dialogue::refuse(uint32_t epoch, const absl::Status& why) {
-  mailbox_.post([this, epoch, why] {
-    if (phase_ != Phase::kIn) return;
-    v1::MemberMessage message;
-    message.mutable_refuse()->set_epoch(epoch);
-    proto::encode(why, message.mutable_refuse()->mutable_why());
-    send(std::move(message));
-  });
+  mailbox_.post([this, epoch, why] { membership_.refuse(epoch, why, now()); });
 }
 
 void Dialogue::report(const Report& report) {
-  mailbox_.post([this, report] {
-    report_ = report;
-    report_due_ = true;
-  });
+  mailbox_.post([this, report] { membership_.report(report); });
 }
 
 void Dialogue::begun(const std::string& tensor, uint64_t push_pulls) {
-  mailbox_.post([this, tensor, push_pulls] {
-    if (phase_ != Phase::kIn) return;  // another coordinator asks for itself
-    v1::MemberMessage message;
-    message.mutable_begun()->set_tensor(tensor);
-    message.mutable_begun()->set_push_pulls(push_pulls);
-    send(std::move(message));
-  });
+  mailbox_.post([this, tensor, push_pulls] { membership_.begun(tensor, push_pulls, now()); });
 }
 
 void Dialogue::fault(uint32_t member, const absl::Status& why) {
-  mailbox_.post([this, member, why] {
-    v1::MemberMessage message;
-    message.mutable_fault()->set_member(member);
-    proto::encode(why, message.mutable_fault()->mutable_why());
-    send(std::move(message));
-  });
+  mailbox_.post([this, member, why] { membership_.fault(member, why, now()); });
 }
 
 void Dialogue::send_trace(uint64_t recording, trace::Recording what) {
   mailbox_.post([this, recording, what = std::move(what)] {
-    if (phase_ != Phase::kIn) return;  // who asked is gone
+    if (!membership_.is_in()) return;  // who asked is gone
     for (v1::Traced& piece : encode(recording, what)) {
       v1::MemberMessage message;
       message.mutable_traced()->Swap(&piece);
-      send(std::move(message));
+      stream_.write(std::move(message));
     }
   });
 }
@@ -114,15 +96,7 @@ bool Dialogue::leave_now(const absl::Status& status, bool again, absl::Duration 
     absl::MutexLock lock(&mutex_);
     stays_ = false;
   }
-  mailbox_.post([this, status, again] {
-    leaving_ = true;
-    again_ = again;
-    leave_status_ = status;
-    if (phase_ == Phase::kIn || phase_ == Phase::kRegroup) return send_leave();
-    if (phase_ == Phase::kAlone || phase_ == Phase::kOver || !has_begun()) return over();
-    pause_ = absl::ZeroDuration();
-    retry_at_ = env_.clock->since_start();
-  });
+  mailbox_.post([this, status, again] { membership_.leave(status, again, now()); });
   absl::MutexLock lock(&mutex_);
   const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return left_ || stays_; };
   mutex_.AwaitWithTimeout(absl::Condition(&over), timeout);
@@ -138,123 +112,64 @@ void Dialogue::stop() {
   mailbox_.close();
 }
 
+// --- the thread
+
 void Dialogue::run() {
   name_this_thread("gln-coord");
-  started_ = last_heard_ = last_sent_ = env_.clock->since_start();
-  connect();
+  membership_.begin(now());
+  carry_out();
   while (!stopping_) {
-    const Stream::Event event = stream_.wait(patience());
+    const Stream::Event event = stream_.wait(membership_.patience());
     mailbox_.drain();
     if (event == Stream::Event::kMessage) on_message(stream_.message());
     if (event == Stream::Event::kClosed) on_closed(stream_.status());
-    tick();
+    membership_.on_tick(stream_.written(), now());
+    carry_out();
   }
-}
-
-absl::Duration Dialogue::patience() const {
-  switch (phase_) {
-    case Phase::kConnecting:
-    case Phase::kJoining:
-      return kLookEvery;
-    case Phase::kIn:
-      return heartbeat_every_ / 2;
-    case Phase::kRegroup:
-    case Phase::kAlone:
-    case Phase::kOver:
-      break;
-  }
-  return absl::InfiniteDuration();
-}
-
-void Dialogue::send(v1::MemberMessage message) {
-  if (phase_ == Phase::kConnecting || phase_ == Phase::kJoining) return held_back_.push_back(std::move(message));
-  last_sent_ = env_.clock->since_start();
-  stream_.write(std::move(message));
-}
-
-void Dialogue::send_report() {
-  report_due_ = false;
-  v1::MemberMessage message;
-  message.mutable_report()->set_steps(report_.steps);
-  message.mutable_report()->set_bytes(report_.bytes);
-  message.mutable_report()->set_communication_seconds(report_.communication_seconds);
-  if (report_.waiting.has_value()) {
-    v1::Waiting* waiting = message.mutable_report()->mutable_waiting();
-    waiting->set_tensor(report_.waiting->tensor);
-    waiting->set_step(report_.waiting->step);
-    waiting->set_seconds(absl::ToDoubleSeconds(report_.waiting->elapsed));
-  }
-  send(std::move(message));
-}
-
-void Dialogue::send_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations) {
-  if (tensors.empty() && operations.empty()) return;
-  v1::MemberMessage message;
-  for (const plan::Tensor& tensor : tensors) proto::encode(tensor, message.mutable_declare()->add_tensors());
-  for (const plan::Operation& each : operations) proto::encode(each, message.mutable_declare()->add_operations());
-  send(std::move(message));
-}
-
-void Dialogue::send_leave() {
-  if (report_due_) send_report();
-  v1::MemberMessage message;
-  proto::encode(leave_status_, message.mutable_leave()->mutable_status());
-  message.mutable_leave()->set_again(again_);
-  if (committed_ != nullptr) message.mutable_leave()->set_epoch(committed_->epoch);
-  send(std::move(message));
-}
-
-void Dialogue::send_recalled() {
-  if (!has_begun()) return;
-  v1::MemberMessage message;
-  proto::encode(*committed_, message.mutable_recalled()->mutable_plan());
-  send(std::move(message));
 }
 
 void Dialogue::on_message(const v1::CoordinatorMessage& message) {
-  if (dropped_ || phase_ == Phase::kAlone || phase_ == Phase::kOver) return;
-  last_heard_ = env_.clock->since_start();
-  if (phase_ == Phase::kRegroup) {
-    if (message.has_goodbye()) over();
-    return;
-  }
+  if (dropped_ || membership_.is_over()) return;
+  membership_.on_heard(now());
   using Kind = v1::CoordinatorMessage::KindCase;
-  // Whoever has not shown that it is our coordinator has nothing to tell us.
-  const bool introduces_itself = message.has_challenge() || message.has_welcome();
-  if (phase_ != Phase::kIn && !introduces_itself) return;
   switch (message.kind_case()) {
     case Kind::kChallenge:
-      return on_challenge(message.challenge());
+      challenge_ = message.challenge();
+      return membership_.on_challenged(now());
     case Kind::kWelcome:
       return on_welcome(message.welcome());
+    case Kind::kGoodbye:
+      return membership_.on_goodbye();
+    default:
+      // Whoever has not shown that it is our coordinator has nothing to tell us.
+      if (membership_.is_in()) on_message_from_inside(message);
+  }
+}
+
+void Dialogue::on_message_from_inside(const v1::CoordinatorMessage& message) {
+  using Kind = v1::CoordinatorMessage::KindCase;
+  switch (message.kind_case()) {
     case Kind::kRecall:
-      return send_recalled();
+      return membership_.on_recalled(now());
     case Kind::kPrepare:
       return on_prepare(message.prepare().plan());
     case Kind::kCommit:
-      return on_commit(message.commit().epoch());
+      return membership_.on_commit(message.commit().epoch());
     case Kind::kInquire:
       return listener_->on_inquired(message.inquire().tensor());
     case Kind::kTrace:
       return on_trace(message.trace());
     case Kind::kFailed:
-      if (message.failed().again() && options_.role == Role::kWorker) {
-        return regroup(proto::decode(message.failed().status()));
-      }
-      return fail(proto::decode(message.failed().status()));
+      return membership_.on_failed(proto::decode(message.failed().status()), message.failed().again());
     case Kind::kNewcomers:
       return listener_->on_newcomers(message.newcomers().workers());
     case Kind::kFinished:
-      over();
-      if (!leaving_) listener_->on_finished();
-      return;
-    case Kind::kGoodbye:
-      over();
-      if (!leaving_ || options_.role == Role::kSummer) listener_->on_finished();
-      return;
+      return membership_.on_finished();
     case Kind::kEnding:
-      listener_->on_ending();
-      return;
+      return listener_->on_ending();
+    case Kind::kChallenge:
+    case Kind::kWelcome:
+    case Kind::kGoodbye:
     case Kind::kObserved:  // for observers
     case Kind::kHeartbeat:
     case Kind::KIND_NOT_SET:  // of a later version, and meant to be harmless to this one
@@ -262,103 +177,87 @@ void Dialogue::on_message(const v1::CoordinatorMessage& message) {
   }
 }
 
-void Dialogue::on_prepare(const v1::Plan& message) {
-  auto plan = proto::decode(message);
-  if (!plan.ok()) return refuse(message.epoch(), plan.status());
-  prepared_ = std::make_shared<const plan::Plan>(*std::move(plan));
-  if (follows_plans()) listener_->on_prepare(prepared_);
+void Dialogue::on_welcome(const v1::Welcome& welcome) {
+  if (!membership_.expects_welcome()) return;
+  Admission admission{{}, welcome.session(), welcome.term()};
+  const absl::Status status = introduction_.check(welcome, &admission.told);
+  if (!status.ok()) return membership_.on_attempt_failed(status, now());
+  membership_.on_welcome(admission, now());
 }
 
-void Dialogue::on_commit(uint32_t epoch) {
-  if (prepared_ == nullptr || prepared_->epoch != epoch) {
-    return fail(absl::InternalError(
-        absl::StrCat("the coordinator commits a plan of epoch ", epoch, " that it did not prepare")));
-  }
-  committed_ = std::exchange(prepared_, nullptr);
-  for (const plan::Tensor& tensor : committed_->tensors) {
-    if (const auto found = declared_.find(tensor.name); found != declared_.end()) found->second = true;
-  }
-  unplanned_.erase(std::remove_if(unplanned_.begin(), unplanned_.end(),
-                                  [this](const plan::Tensor& tensor) { return declared_.at(tensor.name); }),
-                   unplanned_.end());
-  std::erase_if(unplanned_operations_, [this](const plan::Operation& each) { return declared_.at(each.tensor); });
-  if (follows_plans()) listener_->on_commit(epoch);
-  if (options_.role == Role::kSummer || !leave_status_.ok() || !std::exchange(leaving_, false)) return;
-  absl::MutexLock lock(&mutex_);
-  stays_ = true;
+void Dialogue::on_prepare(const v1::Plan& message) {
+  auto plan = proto::decode(message);
+  if (!plan.ok()) return membership_.refuse(message.epoch(), plan.status(), now());
+  membership_.on_prepare(std::make_shared<const plan::Plan>(*std::move(plan)));
 }
 
 void Dialogue::on_trace(const v1::Trace& message) {
   if (const auto order = decode(message.order()); order.has_value()) listener_->on_trace(*order, message.recording());
 }
 
-void Dialogue::note_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations) {
-  if (unplanned_.empty()) unplanned_since_ = env_.clock->since_start();
-  for (const plan::Tensor& tensor : tensors) {
-    if (declared_.try_emplace(tensor.name, false).second) unplanned_.push_back(tensor);
-  }
-  // Owners compare the operations of tensors that a plan has.
-  for (const plan::Operation& each : operations) {
-    const auto found = declared_.find(each.tensor);
-    if (found != declared_.end() && !found->second) unplanned_operations_.push_back(each);
-  }
-  check_alone();
+void Dialogue::on_closed(const absl::Status& status) {
+  if (!std::exchange(dropped_, false)) return membership_.on_closed(status, now());
+  if (std::exchange(connect_next_, false)) act(Connect{});
 }
 
-void Dialogue::check_alone() {
-  if (phase_ != Phase::kAlone || unplanned_.empty()) return;
-  fail(absl::UnavailableError(absl::StrCat("the coordinator at ", options_.coordinator.to_string(),
-                                           " is lost, and nobody else can plan tensor '", unplanned_[0].name, "'",
-                                           last_failure_.ok() ? "" : ": ", last_failure_.message())));
-}
+// --- what the membership wants done
 
-void Dialogue::tick() {
-  const absl::Duration now = env_.clock->since_start();
-  switch (phase_) {
-    case Phase::kConnecting:
-    case Phase::kJoining:
-      return tick_connecting(now);
-    case Phase::kIn:
-      break;
-    case Phase::kRegroup:
-    case Phase::kAlone:
-    case Phase::kOver:
-      return;
+void Dialogue::carry_out() {
+  // What is done may have consequences at once.
+  for (std::vector<Action> actions = membership_.take(); !actions.empty(); actions = membership_.take()) {
+    for (const Action& action : actions) {
+      std::visit([this](const auto& what) { act(what); }, action);
+    }
   }
-  if (!has_begun() && now - started_ > options_.timeout + kGrace) {
-    return fail(absl::DeadlineExceededError(
-        absl::StrCat("the job did not begin within ", absl::FormatDuration(options_.timeout + kGrace),
-                     "; the coordinator at ", options_.coordinator.to_string(), " knows who is missing")));
+}
+
+void Dialogue::act(const Saying& what) { stream_.write(encode(what)); }
+
+void Dialogue::act(const Connect&) {
+  if (stream_.is_open()) {
+    connect_next_ = true;
+    return;
   }
-  if (now - last_heard_ > told_->deadline) {
-    return on_lost(
-        absl::UnavailableError(absl::StrCat("it has said nothing for ", absl::FormatDuration(told_->deadline))));
-  }
-  if (now - last_sent_ < heartbeat_every_ || !stream_.written()) return;
-  if (report_due_) return send_report();
-  v1::MemberMessage message;
-  message.mutable_heartbeat();
-  send(std::move(message));
+  const auto credentials = channel_credentials(options_);
+  if (credentials.ok()) return stream_.open(*credentials);
+  membership_.on_attempt_failed(credentials.status(), now());
 }
 
-void Dialogue::fail(const absl::Status& status) {
-  const bool silent = leaving_ || phase_ == Phase::kOver;
-  over();
-  if (!silent) listener_->on_failed(status);
-}
-
-// Who leaves already waits for the coordinator to have heard it.
-void Dialogue::regroup(const absl::Status& status) {
-  phase_ = Phase::kRegroup;
-  if (!leaving_) listener_->on_regroup(status);
-}
-
-void Dialogue::over() {
-  phase_ = Phase::kOver;
+void Dialogue::act(const Disconnect&) {
+  connect_next_ = false;
+  if (!stream_.is_open()) return;
+  dropped_ = true;
   stream_.cancel();
-  held_back_.clear();
+}
+
+void Dialogue::act(const Introduce& what) {
+  v1::MemberMessage message;
+  const absl::Status status = introduction_.answer(challenge_, message.mutable_join());
+  if (!status.ok()) return membership_.on_attempt_failed(status, now());
+  if (what.resume.has_value()) encode(*what.resume, message.mutable_join()->mutable_resume());
+  stream_.write(std::move(message));
+}
+
+void Dialogue::act(const Left&) {
   absl::MutexLock lock(&mutex_);
   left_ = true;
+}
+
+void Dialogue::act(const Stays&) {
+  absl::MutexLock lock(&mutex_);
+  stays_ = true;
+}
+
+void Dialogue::act(const Note& what) {
+  const std::string address = options_.coordinator.to_string();
+  switch (what.level) {
+    case Note::Level::kDebug:
+      return env_.log->debug(what.text, "address", address, "reason", what.reason);
+    case Note::Level::kInfo:
+      return env_.log->info(what.text, "address", address);
+    case Note::Level::kWarning:
+      return env_.log->warning(what.text, "address", address, "reason", what.reason);
+  }
 }
 
 }  // namespace gleaner::member

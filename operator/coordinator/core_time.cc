@@ -10,6 +10,7 @@ namespace gleaner::coordinator {
 namespace {
 
 constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
+constexpr absl::Duration kSilent = absl::Seconds(2);  // of a member that sends heartbeats
 
 }  // namespace
 
@@ -154,6 +155,8 @@ void Core::check_leavers(absl::Duration now, Actions& actions) {
   if (!ending_since_.has_value() || outcome_.has_value() || recovering_) return;
   const std::optional<uint32_t> waiting = stalls_.longest();
   if (!waiting.has_value()) return;
+  // A rank that says nothing may have what it waited for.
+  if (now - roster_[*waiting].last_heard > kSilent) return;
   // Results that were there when it left may still be on their way.
   const absl::Duration began = std::max(*ending_since_, stalls_.waiting(*waiting)->since);
   if (now - began < options_.deadline / 2) return;

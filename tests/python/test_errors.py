@@ -89,20 +89,33 @@ def test_different_roots_of_a_broadcast_are_an_error_of_that_call() -> None:
     assert re.findall(r"value: (.*)", done.stdout).count("[1. 1. 1.]") == 3
 
 
-@pytest.mark.parametrize("local_ranks", [1, 2])
 @pytest.mark.parametrize("summers", [0, 2])
-def test_a_rank_that_finishes_early_ends_the_others(summers: int, local_ranks: int) -> None:
+def test_a_rank_that_finishes_early_ends_the_others(summers: int) -> None:
     """Also where nothing of it is missed but its contribution: with enough summers they own everything."""
-    ranks = 2 * local_ranks
-    steps = ["5"] + ["8"] * (ranks - 1)
-    flags = ("--deadline", str(DEADLINE))
-    done = run_job("uneven.py", *steps, "return", summers=summers, local_ranks=local_ranks, flags=flags)
+    done = run_job(
+        "uneven.py", "5", "8", "8", "return", workers=3, summers=summers, flags=("--deadline", str(DEADLINE))
+    )
     assert done.returncode == 3, done.stdout + done.stderr
     told = re.findall(r"told: (.*)", done.stdout)
-    assert len(told) == ranks - 1, done.stdout + done.stderr
+    assert len(told) == 2, done.stdout + done.stderr
     for message in told:
-        assert re.search(r"worker 0.* finished after 5 steps; worker \d.* is at step 6", message), message
+        assert re.search(r"worker 0 finished after 5 steps; worker [12] is at step 6", message), message
         assert "tensor 'weight'" in message
+
+
+@pytest.mark.parametrize("early", [0, 3])
+def test_a_local_rank_that_finishes_early_ends_the_others(early: int) -> None:
+    """The ranks of its machine see it first."""
+    steps = ["5" if rank == early else "8" for rank in range(4)]
+    done = run_job("uneven.py", *steps, "return", local_ranks=2, flags=("--deadline", str(DEADLINE)))
+    assert done.returncode == 3, done.stdout + done.stderr
+    told = re.findall(r"told: (.*)", done.stdout)
+    assert len(told) == 3, done.stdout + done.stderr
+    worker, local_rank = divmod(early, 2)
+    seen = rf"local rank {local_rank} of worker {worker} has left the job"
+    counted = rf"worker {worker} \(local rank {local_rank}\) finished after 5 steps"
+    for message in told:
+        assert re.search(rf"{seen}|{counted}", message), message
 
 
 @pytest.mark.parametrize("how", ["raise", "die"])

@@ -40,7 +40,26 @@ void Control::act(size_t server, const std::function<void(Core&, coordinator::Ac
   for (const std::string& warning : actions.warnings) world_->report->trace(world_->events.now(), name, warning);
   if (core.plan().epoch < servers_[server]->told_epoch) world_->report->fail(name, "its epoch fell");
   servers_[server]->told_epoch = core.plan().epoch;
-  for (const coordinator::Send& send : actions.sends) tell(send.stream, send.message);
+  for (const coordinator::Send& send : actions.sends) {
+    tell(send.stream, send.message);
+    repeat_welcome(send);
+  }
+}
+
+void Control::repeat_welcome(const coordinator::Send& send) {
+  const auto* welcome = std::get_if<coordinator::Welcome>(&send.message);
+  const auto pipe = pipes_.find(send.stream);
+  if (welcome == nullptr || pipe == pipes_.end()) return;
+  pipe->second.welcome = *welcome;
+  if (!world_->dice.chance(world_->scenario.repeated_welcome_chance)) return;
+  world_->events.after(world_->dice.between(0, 10 * kMillisecond), [this, stream = send.stream] {
+    const auto found = pipes_.find(stream);
+    if (found == pipes_.end() || found->second.broken) return;
+    ++world_->report->coverage.repeated_welcomes;
+    coordinator::Welcome again = found->second.welcome;  // the last one
+    ++again.summers;
+    tell(stream, again);
+  });
 }
 
 Control::Stream Control::open(End* end) {
@@ -48,7 +67,7 @@ Control::Stream Control::open(End* end) {
   // One that was replaced and lives may still be found.
   const size_t newest = servers_.size() - 1;
   const bool stale = newest > 0 && !servers_[newest - 1]->dead && world_->dice.chance(0.2);
-  pipes_[next_stream_] = {end, stale ? newest - 1 : newest, false, 0, 0};
+  pipes_[next_stream_] = {.end = end, .server = stale ? newest - 1 : newest};
   return next_stream_++;
 }
 
@@ -80,9 +99,9 @@ void Control::tell(Stream stream, const coordinator::Message& message) {
     if (const auto* rejected = std::get_if<coordinator::Rejected>(&message)) {
       pipe->second.end = nullptr;
       pipe->second.broken = true;
-      return end->on_broken(rejected->why);
+      return end->on_broken(stream, rejected->why);
     }
-    end->on_told(message);
+    end->on_told(stream, message);
   });
 }
 
@@ -93,7 +112,7 @@ void Control::break_stream(Stream stream) {
   const absl::Status why = absl::UnavailableError("the stream broke");
   const size_t server = found->second.server;
   if (End* const end = std::exchange(found->second.end, nullptr); end != nullptr) {
-    world_->events.after(world_->dice.between(0, kLongestTrip), [end, why] { end->on_broken(why); });
+    world_->events.after(world_->dice.between(0, kLongestTrip), [end, stream, why] { end->on_broken(stream, why); });
   }
   world_->events.after(world_->dice.between(0, kLongestTrip), [this, server, stream, why] {
     if (servers_[server]->dead) return;
@@ -106,15 +125,28 @@ void Control::order(const std::function<void(Core&, absl::Duration, coordinator:
   act(servers_.size() - 1, [&](Core& core, coordinator::Actions& actions) { what(core, world_->time(), actions); });
 }
 
-void Control::forget() {
-  if (!there_) return;
-  ++world_->report->coverage.coordinators_lost;
+void Control::lose() {
   world_->report->trace(world_->events.now(), "the coordinator is lost");
   there_ = false;
   servers_.back()->dead = true;
   for (auto& [stream, pipe] : pipes_) {
     if (pipe.server == servers_.size() - 1) break_stream(stream);
   }
+}
+
+void Control::die() {
+  if (!there_) return;
+  ++world_->report->coverage.coordinators_gone;
+  world_->coordinator_is_gone = true;
+  for (const auto& server : servers_) server->dead = true;
+  for (auto& [stream, pipe] : pipes_) break_stream(stream);
+  lose();
+}
+
+void Control::forget() {
+  if (!there_) return;
+  ++world_->report->coverage.coordinators_lost;
+  lose();
   ++world_->pending;
   world_->events.after(world_->dice.between(0, 50 * kMillisecond), [this] {
     --world_->pending;

@@ -21,8 +21,8 @@ class Control {
   class End {
    public:
     virtual ~End() = default;
-    virtual void on_told(const coordinator::Message& message) = 0;
-    virtual void on_broken(const absl::Status& why) = 0;
+    virtual void on_told(coordinator::StreamId stream, const coordinator::Message& message) = 0;
+    virtual void on_broken(coordinator::StreamId stream, const absl::Status& why) = 0;
   };
   using Stream = coordinator::StreamId;
   using Core = coordinator::Core;
@@ -43,6 +43,8 @@ class Control {
 
   // The coordinator is lost; another takes its place some time later.
   void forget();
+  // The coordinator is lost, and no other ever comes.
+  void die();
   // Another takes its place at once. The old one lives on, and with it the streams to it, for a while.
   void usurp();
 
@@ -61,12 +63,15 @@ class Control {
     size_t server = 0;
     bool broken = false;
     Nanoseconds last_said = 0, last_told = 0;
+    coordinator::Welcome welcome;  // the last one
   };
 
   void begin();
+  void lose();
   void tick(size_t server);
   void act(size_t server, const std::function<void(Core&, coordinator::Actions&)>& what);
   void tell(Stream stream, const coordinator::Message& message);
+  void repeat_welcome(const coordinator::Send& send);
   Nanoseconds delay(Nanoseconds& last);
 
   World* const world_;

@@ -1,15 +1,75 @@
 #include "tests/sim/follower.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
-
-#include "common/proto/plan_codec.h"
 
 namespace gleaner::sim {
 namespace {
 
-constexpr Nanoseconds kHeartbeat = 5 * kMillisecond;
+constexpr Nanoseconds kLeaveWithin = 2000 * kMillisecond;  // as a rank waits for it
+
+// Virtual time is short: what takes seconds in a job takes milliseconds here.
+member::Membership::Terms terms_of(const coordinator::Identity& identity) {
+  member::Membership::Terms terms;
+  terms.is_summer = identity.role == coordinator::Role::kSummer;
+  terms.coordinator = "the simulated address";
+  terms.timeout = absl::Seconds(30);
+  terms.plan_timeout = absl::Seconds(30);
+  terms.pace = {.first_pause = absl::Milliseconds(2),
+                .longest_pause = absl::Milliseconds(15),
+                .first_pause_away = absl::Milliseconds(2),
+                .longest_pause_away = absl::Milliseconds(15),
+                .attempt = absl::Milliseconds(500),
+                .heartbeat = absl::Milliseconds(5),
+                .look = absl::Milliseconds(1)};
+  return terms;
+}
+
+// What a member says, as the coordinator's core hears it.
+struct Say {
+  Control* control;
+  Control::Stream to;
+
+  template <typename Call>
+  void say(Call call) const {
+    control->say(to, std::move(call));
+  }
+  void operator()(const member::Heartbeat&) const {
+    say([](auto& core, auto stream, auto now, auto&) { core.on_heartbeat(stream, now); });
+  }
+  void operator()(const member::Declaration& what) const {
+    say([what](auto& core, auto stream, auto now, auto& actions) {
+      core.on_declared(stream, what.tensors, what.operations, now, actions);
+    });
+  }
+  void operator()(const member::Acknowledgement& what) const {
+    say([what](auto& core, auto stream, auto now, auto& actions) {
+      core.on_acknowledged(stream, what.epoch, now, actions);
+    });
+  }
+  void operator()(const member::Refusal& what) const {
+    say([what](auto& core, auto stream, auto now, auto& actions) {
+      core.on_refused(stream, what.epoch, what.why, now, actions);
+    });
+  }
+  void operator()(const member::Report&) const { (*this)(member::Heartbeat{}); }
+  void operator()(const member::Begun&) const { (*this)(member::Heartbeat{}); }
+  void operator()(const member::Accusation& what) const {
+    say([what](auto& core, auto stream, auto now, auto& actions) {
+      core.on_fault(stream, what.member, what.why, now, actions);
+    });
+  }
+  void operator()(const member::Leave& what) const {
+    say([what](auto& core, auto stream, auto now, auto& actions) {
+      core.on_left(stream, what.status, what.epoch, now, actions);
+    });
+  }
+  void operator()(const member::Recalled& what) const {
+    say([what](auto& core, auto stream, auto now, auto& actions) {
+      core.on_recalled(stream, *what.plan, now, actions);
+    });
+  }
+};
 
 }  // namespace
 
@@ -20,60 +80,59 @@ Follower::Follower(std::string name, coordinator::Identity identity, Process* pr
       process_(process),
       world_(world),
       control_(control),
-      events_(events) {}
+      events_(events),
+      membership_(terms_of(identity_), [world] { return static_cast<double>(world->dice.below(1000)) / 999; }) {}
 
-void Follower::connect() {
-  if (over_ || world_->over || process_->is_dead()) return;
-  stream_ = control_->open(this);
-  if (stream_ == 0) return retry();
-  std::optional<coordinator::Resume> resume;
-  if (!session_.empty() && (committed_ != nullptr || prepared_ != nullptr)) {
-    resume.emplace();
-    resume->session = session_;
-    resume->member = *member_;
-    resume->term = term_;
-    if (prepared_ != nullptr) resume->prepared = prepared_->epoch;
-    if (committed_ != nullptr) {
-      resume->committed = committed_->epoch;
-      resume->plan_digest = proto::digest(*committed_);
-    }
+// One thing after the other, when the process runs, with its consequences.
+void Follower::run(const std::function<void()>& what) {
+  process_->run([this, what] {
+    if (over_) return;
+    what();
+    carry_out();
+  });
+}
+
+void Follower::carry_out() {
+  for (std::vector<member::Action> actions = membership_.take(); !actions.empty(); actions = membership_.take()) {
+    for (const member::Action& action : actions) std::visit([this](const auto& what) { act(what); }, action);
   }
-  control_->say(stream_, [identity = identity_, resume](auto& core, auto stream, auto now, auto& actions) {
-    core.on_joined(stream, identity, resume, now, actions);
+}
+
+void Follower::begin() {
+  run([this] { membership_.begin(world_->time()); });
+  tick();
+}
+
+void Follower::tick() {
+  const absl::Duration patience = membership_.patience();
+  if (over_ || world_->over || process_->is_dead() || patience == absl::InfiniteDuration()) return;
+  world_->events.after(absl::ToInt64Nanoseconds(patience), [this] {
+    run([this] {
+      membership_.on_tick(true, world_->time());
+      carry_out();
+      tick();
+    });
   });
 }
 
-void Follower::retry() {
-  world_->events.after(world_->dice.between(1, 15) * kMillisecond, [this] { process_->run([this] { connect(); }); });
-}
-
-void Follower::heartbeat(Control::Stream stream) {
-  if (over_ || stream != stream_ || process_->is_dead() || world_->over) return;
-  control_->say(stream, [](auto& core, auto from, auto now, auto&) { core.on_heartbeat(from, now); });
-  world_->events.after(kHeartbeat, [this, stream] { process_->run([this, stream] { heartbeat(stream); }); });
-}
-
-void Follower::declare(std::vector<plan::Tensor> tensors) {
-  unplanned_.insert(unplanned_.end(), tensors.begin(), tensors.end());
-  if (!in_) return;
-  control_->say(stream_, [tensors = std::move(tensors)](auto& core, auto stream, auto now, auto& actions) {
-    core.on_declared(stream, tensors, {}, now, actions);
-  });
+void Follower::declare(const std::vector<plan::Tensor>& tensors) {
+  membership_.declare(tensors, {}, world_->time());
+  carry_out();
 }
 
 void Follower::fault(uint32_t member, const absl::Status& why) {
-  if (!in_) return;
-  control_->say(stream_, [member, why](auto& core, auto stream, auto now, auto& actions) {
-    core.on_fault(stream, member, why, now, actions);
-  });
+  membership_.fault(member, why, world_->time());
+  carry_out();
 }
 
 void Follower::leave() {
   leaving_ = true;
-  if (!in_) return;
-  const uint32_t epoch = committed_ == nullptr ? 0 : committed_->epoch;
-  control_->say(stream_, [epoch](auto& core, auto stream, auto now, auto& actions) {
-    core.on_left(stream, absl::OkStatus(), epoch, now, actions);
+  membership_.leave(absl::OkStatus(), false, world_->time());
+  carry_out();
+  world_->events.after(kLeaveWithin, [this] {
+    run([this] {
+      if (leaving_ && world_->coordinator_is_gone) act(member::Left{});
+    });
   });
 }
 
@@ -82,93 +141,119 @@ void Follower::vanish() {
   control_->break_stream(stream_);
 }
 
-void Follower::on_told(const coordinator::Message& message) {
-  process_->run([this, message] { hear(message); });
+// --- the stream
+
+void Follower::on_told(Control::Stream stream, const coordinator::Message& message) {
+  run([this, stream, message] {
+    if (stream == stream_) hear(message);
+  });
+}
+
+void Follower::on_broken(Control::Stream stream, const absl::Status& why) {
+  run([this, stream, why] {
+    if (stream != stream_) return;
+    stream_ = 0;
+    world_->report->trace(world_->events.now(), name_, ": ", why.message());
+    membership_.on_closed(why, world_->time());
+  });
 }
 
 void Follower::hear(const coordinator::Message& message) {
-  if (over_) return;
-  if (const auto* welcome = std::get_if<coordinator::Welcome>(&message)) return on_welcome(*welcome);
-  if (!in_) return;
-  if (std::holds_alternative<coordinator::Recall>(message)) {
-    if (committed_ == nullptr) return;
-    control_->say(stream_, [plan = *committed_](auto& core, auto stream, auto now, auto& actions) {
-      core.on_recalled(stream, plan, now, actions);
-    });
+  const absl::Duration now = world_->time();
+  membership_.on_heard(now);
+  if (const auto* welcome = std::get_if<coordinator::Welcome>(&message)) {
+    member::Welcome told;
+    told.member = welcome->member;
+    told.workers = world_->scenario.job.workers;
+    told.summers = welcome->summers;
+    told.deadline = world_->scenario.job.deadline;
+    membership_.on_welcome({told, welcome->session, welcome->term}, now);
+  } else if (std::holds_alternative<coordinator::Recall>(message)) {
+    membership_.on_recalled(now);
   } else if (const auto* prepare = std::get_if<coordinator::Prepare>(&message)) {
-    on_prepare(prepare->plan);
+    membership_.on_prepare(prepare->plan);
   } else if (const auto* commit = std::get_if<coordinator::Commit>(&message)) {
-    on_commit(commit->epoch);
+    membership_.on_commit(commit->epoch);
   } else if (std::holds_alternative<coordinator::Ending>(message)) {
-    events_->on_ending();
+    if (membership_.is_in()) events_->on_ending();
   } else if (const auto* failed = std::get_if<coordinator::Failed>(&message)) {
-    finish(failed->status);
-  } else if (std::holds_alternative<coordinator::Finished>(message) ||
-             std::holds_alternative<coordinator::Goodbye>(message)) {
-    finish(absl::OkStatus());
+    membership_.on_failed(failed->status, false);
+  } else if (std::holds_alternative<coordinator::Finished>(message)) {
+    membership_.on_finished();
+  } else if (std::holds_alternative<coordinator::Goodbye>(message)) {
+    membership_.on_goodbye();
   }
 }
 
-void Follower::on_welcome(const coordinator::Welcome& welcome) {
-  in_ = true;
-  if (has_begun() && (welcome.session != session_ || welcome.member != *member_)) {
-    return world_->report->fail(name_, " is welcomed as another");
-  }
-  if (has_begun()) events_->on_coordinator_found();
-  session_ = welcome.session;
-  term_ = std::max(term_, welcome.term);
-  if (!has_begun() && member_ != welcome.member) {
-    prepared_ = nullptr;
-    member_ = welcome.member;
-    events_->on_welcome(welcome.member);
-  }
-  if (!unplanned_.empty()) declare(std::exchange(unplanned_, {}));
-  if (leaving_) leave();
-  heartbeat(stream_);
+// --- what the membership wants done
+
+void Follower::act(const member::Saying& what) {
+  if (stream_ != 0) std::visit(Say{control_, stream_}, what);
 }
 
-void Follower::on_prepare(std::shared_ptr<const plan::Plan> plan) {
-  const uint32_t epoch = plan->epoch;
-  prepared_ = plan;
-  const absl::Status status = events_->on_prepare(std::move(plan));
-  control_->say(stream_, [epoch, status](auto& core, auto stream, auto now, auto& actions) {
-    if (status.ok()) return core.on_acknowledged(stream, epoch, now, actions);
-    core.on_refused(stream, epoch, status, now, actions);
+void Follower::act(const member::Connect&) {
+  const uint64_t connection = ++connections_;
+  stream_ = control_->open(this);
+  world_->events.after(world_->dice.between(0, kMillisecond), [this, connection] {
+    run([this, connection] {
+      if (connection != connections_) return;
+      if (stream_ != 0) return membership_.on_challenged(world_->time());
+      membership_.on_closed(absl::UnavailableError("nobody is there"), world_->time());
+    });
   });
 }
 
-void Follower::on_commit(uint32_t epoch) {
-  if (prepared_ == nullptr || prepared_->epoch != epoch) {
-    return world_->report->fail(name_, " is told to commit epoch ", epoch, ", which was not prepared");
-  }
-  if (committed_ != nullptr && epoch <= committed_->epoch) {
-    return world_->report->fail(name_, " is told to commit epoch ", epoch, " after ", committed_->epoch);
-  }
-  committed_ = std::exchange(prepared_, nullptr);
-  std::erase_if(unplanned_, [this](const plan::Tensor& tensor) {
-    return std::ranges::any_of(committed_->tensors, [&](const auto& known) { return known.name == tensor.name; });
-  });
-  if (!is_summer()) leaving_ = false;
-  events_->on_commit(committed_);
+void Follower::act(const member::Disconnect&) {
+  ++connections_;
+  control_->close(std::exchange(stream_, 0));
 }
 
-void Follower::on_broken(const absl::Status& why) {
-  process_->run([this, why] {
-    if (over_) return;
-    if (std::exchange(in_, false) && has_begun()) events_->on_coordinator_lost();
-    stream_ = 0;
-    world_->report->trace(world_->events.now(), name_, ": ", why.message());
-    const bool for_good = absl::IsFailedPrecondition(why) || absl::IsInvalidArgument(why);
-    if (for_good && !is_summer()) return world_->report->fail(name_, " is refused: ", why.ToString());
-    if (for_good || absl::IsAborted(why)) return finish(why);
-    retry();
+void Follower::act(const member::Introduce& what) {
+  std::optional<coordinator::Resume> resume;
+  if (what.resume.has_value()) {
+    resume.emplace();
+    resume->session = what.resume->session;
+    resume->committed = what.resume->committed;
+    resume->prepared = what.resume->prepared;
+    resume->plan_digest = what.resume->plan_digest;
+    resume->member = what.resume->member;
+    resume->term = what.resume->term;
+  }
+  control_->say(stream_, [identity = identity_, resume](auto& core, auto stream, auto now, auto& actions) {
+    core.on_joined(stream, identity, resume, now, actions);
   });
 }
 
-void Follower::finish(const absl::Status& status) {
-  over_ = true;
-  control_->close(stream_);
-  events_->on_over(status);
+void Follower::act(const member::Prepared& what) {
+  prepared_ = what.plan;
+  const absl::Status status = events_->on_prepare(what.plan);
+  if (status.ok()) return membership_.acknowledge(what.plan->epoch, world_->time());
+  membership_.refuse(what.plan->epoch, status, world_->time());
+}
+
+void Follower::act(const member::Committed& what) {
+  if (what.epoch <= committed_) {
+    return world_->report->fail(name_, " is told to commit epoch ", what.epoch, " after ", committed_);
+  }
+  committed_ = what.epoch;
+  events_->on_commit(prepared_);
+}
+
+void Follower::act(const member::Regroup&) { world_->report->fail(name_, " is told to come again"); }
+
+void Follower::act(const member::CoordinatorGone& what) {
+  const bool is_worker = identity_.role == coordinator::Role::kWorker;
+  if (is_worker) world_->report->fail(name_, " has no coordinator any more: ", what.why.ToString());
+}
+
+void Follower::act(const member::Left& what) {
+  if (std::exchange(over_, true)) return;
+  control_->close(std::exchange(stream_, 0));
+  events_->on_over(what.how);
+}
+
+void Follower::act(const member::Note& what) {
+  world_->report->trace(world_->events.now(), name_, ": ", what.text, " ", what.reason);
 }
 
 }  // namespace gleaner::sim

@@ -1,12 +1,13 @@
-// A member's end of the coordinator's stream, as common/member has it without threads and gRPC: joins, follows plans,
-// looks for the coordinator when it is lost.
+// A member's end of the coordinator's stream: the member's own core (common/member/membership.h) over a simulated
+// stream.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/member/membership.h"
 #include "common/plan/plan.h"
 #include "tests/sim/control.h"
 #include "tests/sim/process.h"
@@ -33,8 +34,8 @@ class Follower final : private Control::End {
   Follower(std::string name, coordinator::Identity identity, Process* process, World* world, Control* control,
            Events* events);
 
-  void begin() { connect(); }
-  void declare(std::vector<plan::Tensor> tensors);
+  void begin();
+  void declare(const std::vector<plan::Tensor>& tensors);
   void fault(uint32_t member, const absl::Status& why);
   void leave();
   void break_stream() { control_->break_stream(stream_); }
@@ -43,18 +44,29 @@ class Follower final : private Control::End {
   bool is_over() const { return over_; }
 
  private:
-  void on_told(const coordinator::Message& message) override;
-  void on_broken(const absl::Status& why) override;
+  void on_told(Control::Stream stream, const coordinator::Message& message) override;
+  void on_broken(Control::Stream stream, const absl::Status& why) override;
   void hear(const coordinator::Message& message);
-  void connect();
-  void retry();
-  void on_welcome(const coordinator::Welcome& welcome);
-  void on_prepare(std::shared_ptr<const plan::Plan> plan);
-  void on_commit(uint32_t epoch);
-  void finish(const absl::Status& status);
-  void heartbeat(Control::Stream stream);
-  bool has_begun() const { return committed_ != nullptr; }
-  bool is_summer() const { return identity_.role == coordinator::Role::kSummer; }
+  void tick();
+  void run(const std::function<void()>& what);
+  void carry_out();
+
+  void act(const member::Saying& what);
+  void act(const member::Connect&);
+  void act(const member::Disconnect&);
+  void act(const member::Introduce& what);
+  void act(const member::Welcome& what) { events_->on_welcome(what.member); }
+  void act(const member::Prepared& what);
+  void act(const member::Committed& what);
+  void act(const member::Failed&) {}  // Left has said it
+  void act(const member::Finished&) {}
+  void act(const member::Regroup&);
+  void act(const member::CoordinatorLost&) { events_->on_coordinator_lost(); }
+  void act(const member::CoordinatorGone& what);
+  void act(const member::CoordinatorFound&) { events_->on_coordinator_found(); }
+  void act(const member::Left& what);
+  void act(const member::Stays&) { leaving_ = false; }
+  void act(const member::Note& what);
 
   const std::string name_;
   const coordinator::Identity identity_;
@@ -62,16 +74,13 @@ class Follower final : private Control::End {
   World* const world_;
   Control* const control_;
   Events* const events_;
+  member::Membership membership_;
   Control::Stream stream_ = 0;
-  bool in_ = false;
-  bool over_ = false;
+  uint64_t connections_ = 0;
   bool leaving_ = false;
-  std::optional<uint32_t> member_;
-  std::string session_;
-  uint64_t term_ = 0;
+  bool over_ = false;
   std::shared_ptr<const plan::Plan> prepared_;
-  std::shared_ptr<const plan::Plan> committed_;
-  std::vector<plan::Tensor> unplanned_;
+  uint32_t committed_ = 0;  // epoch
 };
 
 }  // namespace gleaner::sim

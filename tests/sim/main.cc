@@ -73,6 +73,9 @@ bool summarize(const Coverage& coverage) {
       {"came", coverage.summers_came},
       {"left", coverage.summers_left},
       {"coordinators lost", coverage.coordinators_lost},
+      {"gone for good", coverage.coordinators_gone},
+      {"repeated welcomes", coverage.repeated_welcomes},
+      {"early faults", coverage.early_faults},
       {"usurped", coverage.usurped},
       {"fenced", coverage.fenced},
       {"takeovers", coverage.takeovers},
@@ -99,9 +102,13 @@ bool summarize_faults(const Coverage& coverage) {
   std::printf("\n");
   for (uint32_t fault = 0; fault < kFaultKinds; ++fault) {
     std::printf("%-14s", kFaultNames[fault]);
-    for (const uint64_t count : coverage.faults[fault]) {
+    // The coordinator is lost for good only where nothing needs it.
+    const uint32_t expected =
+        static_cast<Fault>(fault) == Fault::kDie ? static_cast<uint32_t>(Moment::kChange) : kMoments;
+    for (uint32_t moment = 0; moment < kMoments; ++moment) {
+      const uint64_t count = coverage.faults[fault][moment];
       std::printf("%14llu", static_cast<unsigned long long>(count));
-      complete = complete && count > 0;
+      complete = complete && (count > 0 || moment >= expected);
     }
     std::printf("\n");
   }

@@ -8,6 +8,7 @@
 // when more than so many bytes have been sent to the summer over it, as both ends see.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -45,6 +46,11 @@ class Network {
     link(worker, summer).cut[static_cast<size_t>(direction)] = cut;
   }
   bool is_cut(uint32_t worker, uint32_t summer) { return link(worker, summer).cut != std::array<bool, 2>{}; }
+  bool is_any_path_bad() const {
+    return std::ranges::any_of(links_, [](const auto& link) {
+      return link.second.cut != std::array<bool, 2>{} || link.second.limit != kUnlimited;
+    });
+  }
   void set_limit(uint32_t worker, uint32_t summer, uint64_t bytes) { link(worker, summer).limit = bytes; }
   // Whether all that was sent to the summer over the connection of now has arrived there.
   bool all_arrived(uint32_t worker, uint32_t summer) {

@@ -36,6 +36,9 @@ struct Coverage {
   uint64_t reports_lost = 0;   // with their stream
   uint64_t summers_lost = 0, summers_came = 0, summers_left = 0;
   uint64_t coordinators_lost = 0;
+  uint64_t coordinators_gone = 0;  // for good
+  uint64_t repeated_welcomes = 0;
+  uint64_t early_faults = 0;  // while the coordinator gathered
   uint64_t usurped = 0;
   uint64_t fenced = 0;  // frames, or keys, of another owner's time
   uint64_t takeovers = 0;

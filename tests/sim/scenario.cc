@@ -119,17 +119,24 @@ void draw_accumulation(Scenario& scenario, Dice& dice) {
   scenario.joins_at.push_back(UINT32_MAX);
 }
 
+void draw_beginning(Scenario& scenario, Dice& dice) {
+  scenario.early = dice.chance(0.3);
+  scenario.repeated_welcome_chance = dice.pick({0.0, 0.0, 0.3});
+}
+
 // An empty tensor is done at once, also by who alone has heard of its plan; when that one leaves and the coordinator
 // dies, nobody can plan it for the others.
 void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
-  if (!scenario.has(Fault::kForget) && !scenario.has(Fault::kUsurp)) return;
+  const bool dies = scenario.has(Fault::kForget) || scenario.has(Fault::kUsurp) || scenario.has(Fault::kTogether);
+  if (!dies) return;
   for (plan::Tensor& tensor : scenario.tensors) tensor.elements = std::max<uint64_t>(tensor.elements, 1);
 }
 
 }  // namespace
 
-const char* const kFaultNames[] = {"disconnect", "cut",    "crash", "freeze",    "thaw",   "flap",  "lost report",
-                                   "pause",      "arrive", "drain", "bandwidth", "forget", "usurp", "stream break"};
+const char* const kFaultNames[] = {"disconnect",  "cut",          "crash",    "freeze", "thaw",      "flap",
+                                   "lost report", "pause",        "arrive",   "drain",  "bandwidth", "forget",
+                                   "usurp",       "stream break", "together", "die"};
 const char* const kMomentNames[] = {"idle", "half pushed", "summed", "half pulled", "plan change", "recovery"};
 
 ReduceOp Scenario::op_of(uint32_t tensor, uint64_t step) const {
@@ -163,6 +170,7 @@ Scenario draw_scenario(uint64_t seed) {
   fill_tensors_if_the_coordinator_dies(scenario);
   Dice more(seed ^ 0xacc);
   draw_accumulation(scenario, more);
+  draw_beginning(scenario, more);
   return scenario;
 }
 

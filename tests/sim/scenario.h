@@ -36,8 +36,10 @@ enum class Fault {
   kForget,       // the coordinator is lost, and another takes its place
   kUsurp,        // another takes its place, and members go over to it one by one
   kStreamBreak,  // between a member and the coordinator
+  kTogether,     // the coordinator is lost, and a CPU summer with it; another coordinator takes its place
+  kDie,          // the coordinator is lost for good, once all tensors are planned
 };
-inline constexpr uint32_t kFaultKinds = 14;
+inline constexpr uint32_t kFaultKinds = 16;
 extern const char* const kFaultNames[kFaultKinds];
 
 // What a CPU summer, and its job, were at when something happened. The later ones count before the earlier.
@@ -74,6 +76,9 @@ struct Scenario {
   Weather weather;
   std::vector<FaultAt> faults;
   double in_place_chance = 0;
+  // Members come one after the other, and faults happen from the start: also while the coordinator gathers them.
+  bool early = false;
+  double repeated_welcome_chance = 0;  // of each Welcome, with another number of summers
   bool indexed = false;          // summers say which they are, and somebody tells the coordinator when they have ended
   double inject_chance = 0;      // of each GLN_INJECT that is reached,
   Nanoseconds inject_until = 0;  // before this time

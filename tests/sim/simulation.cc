@@ -46,12 +46,15 @@ Simulation::Simulation(const Scenario& scenario, const kernels::Kernels* kernels
   }
   for (uint32_t i = 0; i < scenario.job.workers; ++i) {
     world_.events.after(world_.dice.between(0, 3 * kMillisecond), [this, i] { tick(i); });
-    workers_[i]->begin();
+    if (scenario.early) {
+      world_.events.after(world_.dice.between(0, 20 * kMillisecond), [this, i] { workers_[i]->begin(); });
+    } else {
+      workers_[i]->begin();
+    }
   }
   for (uint32_t i = 0; i < scenario.job.summers; ++i) add_summer(0);
-  // Once it has begun: before, a member that is lost ends the job.
   for (const FaultAt& fault : scenario.faults) {
-    later(30 * kMillisecond + fault.time, [this, what = fault.what] { happen(what); });
+    later((scenario.early ? 0 : 30 * kMillisecond) + fault.time, [this, what = fault.what] { happen(what); });
   }
 }
 
@@ -84,8 +87,45 @@ bool Simulation::is_reachable(uint32_t worker, uint32_t process) {
 
 // --- faults
 
+// Whether the job has to go on after this, now.
+bool Simulation::may_happen(Fault fault) {
+  if (world_.coordinator_is_gone) {
+    return fault == Fault::kDisconnect || fault == Fault::kPause;
+  }
+  if (fault == Fault::kDie) return may_die();
+  if (control_.core().phase() == coordinator::Phase::kEnded) return false;
+  const bool has_begun = std::ranges::all_of(workers_, [](const auto& worker) { return worker->has_begun(); });
+  if (has_begun) {
+    const bool recovers = control_.core().phase() == coordinator::Phase::kRecovering;
+    return !recovers || (fault != Fault::kArrive && fault != Fault::kDrain);
+  }
+  // A member that is lost now ends the job, or a summer's comes anew where this one was; another coordinator waits for
+  // all that the job is to begin with.
+  const bool may = fault == Fault::kPause || fault == Fault::kStreamBreak ||
+                   (fault == Fault::kForget && control_.core().changes().lost == 0);
+  if (may) ++world_.report->coverage.early_faults;
+  return may;
+}
+
+// Everybody follows a plan with all tensors and with nobody who is gone.
+bool Simulation::may_die() {
+  const coordinator::Core& core = control_.core();
+  const plan::Plan& plan = core.plan();
+  const bool quiet = control_.is_there() && core.phase() == coordinator::Phase::kRunning && core.proposed_epoch() == 0;
+  if (!quiet || world_.network.is_any_path_bad() || core.is_anybody_lost() ||
+      plan.tensors.size() < world_.scenario.tensors.size())
+    return false;
+  for (uint32_t member = plan.workers; member < plan.members.size(); ++member) {
+    const plan::Member& summer = plan.members[member];
+    if (!summer.is_here()) continue;
+    const CpuSummer& process = *summer_of(number_of(summer.address));
+    if (process.is_gone() || process.is_paused()) return false;
+  }
+  return std::ranges::all_of(workers_, [&](const auto& worker) { return worker->follows(plan.epoch); });
+}
+
 void Simulation::happen(Fault fault) {
-  if (control_.core().phase() != coordinator::Phase::kRunning) return;  // it can't be mended then
+  if (!may_happen(fault)) return;
   switch (fault) {
     case Fault::kDisconnect:
       return disconnect();
@@ -125,6 +165,13 @@ void Simulation::happen(Fault fault) {
     case Fault::kStreamBreak:
       note(fault, pick_summer());
       return break_a_stream();
+    case Fault::kTogether:
+      lose_summer(true);
+      note(fault, pick_summer());
+      return control_.forget();
+    case Fault::kDie:
+      note(fault, pick_summer());
+      return control_.die();
   }
 }
 

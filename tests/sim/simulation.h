@@ -29,6 +29,8 @@ class Simulation {
  private:
   void add_summer(double bits_per_second);
   void happen(Fault fault);
+  bool may_happen(Fault fault);
+  bool may_die();
   void note(Fault fault, const CpuSummer* summer);
   void disconnect();
   void cut();

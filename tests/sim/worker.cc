@@ -295,10 +295,13 @@ void Worker::tick() {
     session_.on_tick(world_->time(), actions_);
     carry_out();
     supervise();
-    const bool done = left_ == 0 && !leaving_ && session_.idle();
+    // That nothing more is needed of it may be told by workers that have left: without a coordinator that says so, too,
+    // it waits for the deadline.
+    const bool done = left_ == 0 && !leaving_ && (session_.idle() || world_->coordinator_is_gone);
     if (!done) done_since_.reset();
     if (!done) return;
     if (!done_since_.has_value()) done_since_ = world_->time();
+    if (!session_.idle() && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
     // The last acknowledgement may be lost with a worker that has left: nobody waits for it for ever.
     if (!summer_.idle() && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
     leaving_ = true;

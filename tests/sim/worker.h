@@ -32,6 +32,8 @@ class Worker final : private Follower::Events {
   void lose_next_report() { loses_report_ = true; }  // its stream breaks with it
 
   bool finished() const { return over_; }
+  bool has_begun() const { return plan_ != nullptr; }
+  bool follows(uint32_t epoch) const { return !over_ && !leaving_ && plan_ != nullptr && plan_->epoch == epoch; }
   bool stop();  // its process is gone; false: it was before
   std::string describe() const;
   void check_end() const;

@@ -38,6 +38,7 @@ struct World {
   AccumulatedSums accumulated;
   uint32_t pending = 0;  // faults that have not happened, or are not over
   bool over = false;
+  bool coordinator_is_gone = false;  // for good
   // Whether a worker can connect to a process now.
   std::function<bool(uint32_t worker, uint32_t process)> reachable;
   // Closes the connection between them.

@@ -150,7 +150,8 @@ GLN_API gln_status gln_declare_accumulated(gln_session* session, const char* nam
                                            gln_data_type type, int32_t priority, uint32_t staleness, uint32_t* tensor);
 
 /* Starts the sum of `tensor` over all ranks. `input` and `output` (which may be the same) hold its elements and stay
- * valid and untouched until the handle is waited for. One push_pull per tensor at a time. */
+ * valid and untouched until the handle is waited for. One push_pull per tensor at a time. Every rank asks for the same
+ * `op` in the same step of a tensor: ranks that differ end the session with an error that names them. */
 GLN_API gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* input, void* output, gln_op op,
                                  uint64_t* handle);
 
@@ -176,7 +177,7 @@ GLN_API gln_status gln_wait(gln_session* session, uint64_t handle, double timeou
 GLN_API gln_status gln_next_done(gln_session* session, double timeout_seconds, uint64_t* handle);
 
 /* Copies `bytes` bytes of rank `root` to every rank, bit for bit. Blocks. `name` as for gln_declare (all ranks alike).
- */
+ * GLN_INVALID_ARGUMENT on every rank: they ask for different roots. */
 GLN_API gln_status gln_broadcast(gln_session* session, const char* name, void* data, uint64_t bytes, uint32_t root);
 
 /* Tells statistics that an iteration of training ended. Optional: without it the most push_pulls of one tensor count.

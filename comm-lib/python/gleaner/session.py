@@ -249,17 +249,26 @@ class Session:
     def broadcast(self, name: str, address: int, size: int, root: int) -> None:
         """Copies `size` bytes at `address` of rank `root` to all ranks, bit for bit. Blocks; name and size alike.
 
-        As gln_broadcast(): bits survive a sum of int32 to which all ranks but one give zeros.
+        As gln_broadcast(): bits survive a sum of int32 to which all ranks but one give zeros. Behind them each rank
+        says which root it asks for, so that ranks that differ all hear of it.
         """
-        if not 0 <= root < self.topology.size:
-            raise InvalidArgumentError(f"root {root} is not a rank; there are {self.topology.size}")
+        rank, ranks = self.topology.rank, self.topology.size
+        if not 0 <= root < ranks:
+            raise InvalidArgumentError(f"root {root} is not a rank; there are {ranks}")
         words = -(-size // 4)
-        memory = (ctypes.c_int32 * words)()  # an interrupt leaves the caller's memory to the caller
-        if self.topology.rank == root:
+        memory = (ctypes.c_int32 * (words + ranks))()  # an interrupt leaves the caller's memory to the caller
+        if rank == root:
             ctypes.memmove(memory, address, size)
-        name = f"broadcast/{name}"
-        tensor, here = self.declare(name, words, DataType.INT32), ctypes.addressof(memory)
-        self.synchronize(self.push_pull_async(tensor, here, here, Op.SUM, name, lambda: memory))
+        memory[words + rank] = root
+        tensor_name = f"broadcast/{name}"
+        tensor, here = self.declare(tensor_name, words + ranks, DataType.INT32), ctypes.addressof(memory)
+        self.synchronize(self.push_pull_async(tensor, here, here, Op.SUM, tensor_name, lambda: memory))
+        for other, asked in enumerate(memory[words:]):
+            if asked != root:
+                raise InvalidArgumentError(
+                    f"broadcast of '{name}': rank {rank} asks for the value of rank {root}, rank {other} for that of "
+                    f"rank {asked}; every rank must name the same root"
+                )
         ctypes.memmove(address, memory, size)
 
     def step(self) -> None:

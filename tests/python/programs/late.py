@@ -14,5 +14,5 @@ if __name__ == "__main__":
     for step in range(late + 2):
         if gleaner.rank() == 0 and step == late:
             time.sleep(seconds)
-        gleaner.push_pull(numpy.ones(1000, "f4"), "weight")
+        gleaner.push_pull(numpy.ones(1000, "f4"), name="weight")
     print("done", flush=True)

@@ -1,4 +1,4 @@
-"""Ranks ask for different roots of one broadcast, then for the same: the first is an error on each, the second works."""
+"""Ranks ask for different roots of one broadcast, then for the same: an error on each, then the value."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if __name__ == "__main__":
     mine = counts[gleaner.rank()]
     try:
         for _ in range(mine):
-            gleaner.push_pull(numpy.ones(1000, "f4"), "weight")
+            gleaner.push_pull(numpy.ones(1000, "f4"), name="weight")
     except gleaner.GleanerError as error:
         print(f"told: {error}", flush=True)
         gleaner.shutdown(failed=True)

@@ -39,7 +39,7 @@ TEST(Declarations, ANameThatIsTooLongIsAnErrorOfItsCall) {
   EXPECT_TRUE(declarations.declare({longest, 1, DataType::kFloat32, 0}).ok());
   const absl::Status status = declarations.declare({longest + "n", 1, DataType::kFloat32, 0}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("4097 bytes; expected at most 4096"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("4097 bytes; at most 4096"));
 }
 
 TEST(Declarations, TheSameNameOtherwiseIsAnErrorThatShowsBoth) {

@@ -1,0 +1,326 @@
+// The member's core without threads, connections or a clock: events in, actions out.
+#include "common/member/membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/plan/partitioner.h"
+
+namespace gleaner::member {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class MembershipTest : public testing::Test {
+ protected:
+  explicit MembershipTest(bool is_summer = false) : membership_(terms(is_summer), [this] { return die_; }) {
+    membership_.begin(now_);
+  }
+  static Membership::Terms terms(bool is_summer) {
+    Membership::Terms terms;
+    terms.is_summer = is_summer;
+    terms.coordinator = "10.0.0.1:7000";
+    terms.timeout = absl::Seconds(60);
+    terms.plan_timeout = absl::Minutes(10);
+    return terms;
+  }
+  static plan::Tensor tensor(const std::string& name) { return {name, 10, DataType::kFloat32, 0}; }
+  static std::shared_ptr<const plan::Plan> plan(uint32_t epoch, const std::vector<plan::Tensor>& tensors = {}) {
+    auto made = *plan::make_plan({{1e9, 1e9}, {}}, tensors, {});
+    made.epoch = epoch;
+    return std::make_shared<const plan::Plan>(std::move(made));
+  }
+  Admission admission(const std::string& session = "s", uint32_t summers = 1) const {
+    Admission admission;
+    admission.told.member = 1;
+    admission.told.workers = 2;
+    admission.told.summers = summers;
+    admission.told.deadline = absl::Seconds(10);
+    admission.session = session;
+    return admission;
+  }
+
+  // What was to be done since the last call.
+  std::vector<Action> take() { return membership_.take(); }
+  template <typename T>
+  std::optional<T> last(const std::vector<Action>& actions) {
+    std::optional<T> found;
+    const auto look = [&found](const auto& what) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(what)>, T>) found = what;
+    };
+    for (const Action& action : actions) {
+      std::visit(look, action);
+      if (const Saying* said = std::get_if<Saying>(&action)) std::visit(look, *said);
+    }
+    return found;
+  }
+  template <typename T>
+  bool happened() {
+    return last<T>(take()).has_value();
+  }
+  std::string failure() {
+    const std::optional<Failed> failed = last<Failed>(take());
+    return failed.has_value() ? std::string(failed->status.message()) : "none";
+  }
+  // Until it connects: how long that took.
+  absl::Duration next_attempt() {
+    const absl::Duration start = now_;
+    while (!happened<Connect>() && now_ - start < absl::Minutes(1)) pass(absl::Milliseconds(5));
+    return now_ - start;
+  }
+  void pass(absl::Duration time) {
+    now_ += time;
+    membership_.on_tick(true, now_);
+  }
+  void come_in(const std::string& session = "s") {
+    membership_.on_challenged(now_);
+    membership_.on_welcome(admission(session), now_);
+  }
+  void begin_job(const std::string& session = "s") {
+    come_in(session);
+    membership_.on_prepare(plan(1));
+    membership_.on_commit(1);
+    take();
+  }
+  void break_stream(const absl::Status& why = absl::UnavailableError("broken")) { membership_.on_closed(why, now_); }
+
+  absl::Duration now_ = absl::Seconds(1000);
+  double die_ = 1;
+  Membership membership_;
+};
+
+class SummerMembershipTest : public MembershipTest {
+ protected:
+  SummerMembershipTest() : MembershipTest(true) {}
+};
+
+TEST_F(MembershipTest, LooksForACoordinatorThatIsNotThereWithGrowingPauses) {
+  EXPECT_TRUE(happened<Connect>());
+  std::vector<int64_t> pauses;
+  for (int i = 0; i < 6; ++i) {
+    break_stream();
+    pauses.push_back(absl::ToInt64Milliseconds(next_attempt()));
+  }
+  EXPECT_THAT(pauses, ElementsAre(100, 200, 400, 800, 1000, 1000));
+  die_ = 0;
+  break_stream();
+  EXPECT_EQ(next_attempt(), absl::Milliseconds(500)) << "half of a pause at least";
+}
+
+TEST_F(MembershipTest, GivesUpWhenNobodyAnswersInTime) {
+  break_stream(absl::UnavailableError("connection refused"));
+  while (now_ < absl::Seconds(1061)) {
+    pass(absl::Seconds(1));
+    break_stream(absl::UnavailableError("connection refused"));
+  }
+  EXPECT_THAT(failure(), HasSubstr("can't reach the coordinator at 10.0.0.1:7000 within 1m: connection refused"));
+  EXPECT_TRUE(membership_.is_over());
+}
+
+TEST_F(MembershipTest, AConnectionThatStaysSilentIsMadeAnew) {
+  take();
+  pass(absl::Seconds(21));
+  EXPECT_TRUE(happened<Disconnect>());
+  EXPECT_LE(next_attempt(), absl::Milliseconds(100));
+}
+
+TEST_F(MembershipTest, WhatMayPassIsTriedAgainAndWhatMayNotFails) {
+  for (const auto code : {absl::StatusCode::kNotFound, absl::StatusCode::kUnavailable,
+                          absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kResourceExhausted}) {
+    membership_.on_challenged(now_);
+    break_stream(absl::Status(code, "not now"));
+    EXPECT_LT(next_attempt(), absl::Seconds(2)) << code;
+  }
+  membership_.on_challenged(now_);
+  break_stream(absl::PermissionDeniedError("wrong token"));
+  EXPECT_EQ(failure(), "wrong token");
+}
+
+TEST_F(MembershipTest, ASeatThatIsTakenIsAnErrorUnlessWeMayHaveTakenItOurselves) {
+  membership_.on_challenged(now_);
+  break_stream();  // the coordinator may have let us in, and may not have noticed yet that this connection broke
+  next_attempt();
+  membership_.on_challenged(now_);
+  break_stream(absl::AlreadyExistsError("has joined already"));
+  EXPECT_LT(next_attempt(), absl::Seconds(2));
+  come_in();
+  EXPECT_TRUE(happened<Welcome>());
+}
+
+TEST_F(MembershipTest, ASeatThatSomebodyElseHasIsAnError) {
+  break_stream();  // nobody was there
+  next_attempt();
+  membership_.on_challenged(now_);
+  break_stream(absl::AlreadyExistsError("has joined already"));
+  EXPECT_EQ(failure(), "has joined already");
+}
+
+TEST_F(MembershipTest, AWelcomeThatIsRepeatedChangesNothing) {
+  come_in();
+  EXPECT_TRUE(happened<Welcome>());
+  membership_.on_prepare(plan(1));
+  membership_.on_welcome(admission("s", 2), now_);
+  EXPECT_FALSE(happened<Welcome>()) << "another number of summers is no other place";
+  membership_.on_commit(1);
+  EXPECT_EQ(last<Committed>(take())->epoch, 1u);
+}
+
+TEST_F(MembershipTest, AWelcomeToAnotherPlaceForgetsWhatWasPrepared) {
+  come_in();
+  membership_.on_prepare(plan(1));
+  Admission other = admission();
+  other.told.member = 0;
+  membership_.on_welcome(other, now_);
+  EXPECT_EQ(last<Welcome>(take())->member, 0u);
+  membership_.on_commit(1);
+  EXPECT_THAT(failure(), HasSubstr("commits a plan of epoch 1 that it did not prepare"));
+}
+
+TEST_F(MembershipTest, BeforeTheJobHasBegunALostCoordinatorFailsItUnlessAnotherMayComeInItsPlace) {
+  come_in("");
+  take();
+  break_stream();
+  EXPECT_THAT(failure(), HasSubstr("was lost before the job had begun: broken"));
+}
+
+TEST_F(MembershipTest, ACoordinatorThatCanBeReplacedIsLookedForWithWhatWeHold) {
+  begin_job();
+  break_stream();
+  const std::vector<Action> lost = take();
+  EXPECT_TRUE(last<CoordinatorLost>(lost).has_value());
+  EXPECT_FALSE(last<CoordinatorGone>(lost).has_value());
+  EXPECT_EQ(next_attempt(), absl::Milliseconds(200));
+  membership_.on_challenged(now_);
+  const std::optional<Introduce> introduction = last<Introduce>(take());
+  ASSERT_TRUE(introduction.has_value() && introduction->resume.has_value());
+  EXPECT_EQ(introduction->resume->session, "s");
+  EXPECT_EQ(introduction->resume->committed, 1u);
+  EXPECT_EQ(introduction->resume->member, 1u);
+  membership_.on_welcome(admission(), now_);
+  EXPECT_TRUE(happened<CoordinatorFound>());
+}
+
+TEST_F(MembershipTest, ASilentCoordinatorIsLost) {
+  begin_job();
+  for (int i = 0; i < 9; ++i) pass(absl::Seconds(1));
+  EXPECT_FALSE(happened<CoordinatorLost>());
+  pass(absl::Seconds(2));
+  const std::vector<Action> actions = take();
+  EXPECT_TRUE(last<CoordinatorLost>(actions).has_value());
+  EXPECT_TRUE(last<Disconnect>(actions).has_value());
+}
+
+TEST_F(MembershipTest, WithoutASessionItGoesOnAloneAndNeedsAPlanForEachTensor) {
+  begin_job("");
+  break_stream();
+  EXPECT_TRUE(happened<CoordinatorGone>());
+  pass(absl::Hours(1));
+  EXPECT_THAT(take(), IsEmpty());
+  membership_.declare({tensor("late")}, {}, now_);
+  EXPECT_THAT(failure(), HasSubstr("is lost, and nobody else can plan tensor 'late': broken"));
+}
+
+TEST_F(MembershipTest, ACoordinatorThatRefusesForGoodLeavesItAlone) {
+  begin_job();
+  break_stream();
+  next_attempt();
+  membership_.on_challenged(now_);
+  break_stream(absl::FailedPreconditionError("started anew"));
+  EXPECT_TRUE(happened<CoordinatorGone>());
+  EXPECT_EQ(next_attempt(), absl::Minutes(1)) << "it looks for it no more";
+}
+
+TEST_F(MembershipTest, ATensorWaitsForALostCoordinatorForAsLongAsThePlanTimeout) {
+  begin_job();
+  break_stream();
+  membership_.declare({tensor("late")}, {}, now_);
+  pass(absl::Minutes(9));
+  EXPECT_EQ(failure(), "none");
+  pass(absl::Minutes(2));
+  EXPECT_THAT(failure(), HasSubstr("tensor 'late' has waited for a plan for 10m"));
+}
+
+TEST_F(MembershipTest, SaysAgainWhatNoPlanHas) {
+  begin_job();
+  membership_.declare({tensor("a"), tensor("b")}, {{"b", ReduceOp::kSum}}, now_);
+  EXPECT_EQ(last<Declaration>(take())->tensors.size(), 2u);
+  membership_.on_prepare(plan(2, {tensor("a")}));
+  membership_.on_commit(2);
+  break_stream();
+  next_attempt();
+  come_in();
+  const std::optional<Declaration> again = last<Declaration>(take());
+  ASSERT_TRUE(again.has_value());
+  EXPECT_THAT(again->tensors, ElementsAre(tensor("b")));
+  EXPECT_THAT(again->operations, ElementsAre(plan::Operation{"b", ReduceOp::kSum}));
+}
+
+TEST_F(MembershipTest, SaysAgainThatItLeavesUntilItIsHeard) {
+  begin_job();
+  membership_.leave(absl::OkStatus(), false, now_);
+  EXPECT_EQ(last<Leave>(take())->epoch, 1u);
+  break_stream();
+  EXPECT_LE(next_attempt(), absl::Milliseconds(200));
+  come_in();
+  EXPECT_TRUE(happened<Leave>());
+  membership_.on_goodbye();
+  const std::vector<Action> actions = take();
+  EXPECT_TRUE(last<Left>(actions).has_value());
+  EXPECT_FALSE(last<Finished>(actions).has_value());
+}
+
+TEST_F(MembershipTest, APlanThatComesWhileItLeavesKeepsIt) {
+  begin_job();
+  membership_.leave(absl::OkStatus(), false, now_);
+  membership_.on_prepare(plan(2));
+  membership_.on_commit(2);
+  EXPECT_TRUE(happened<Stays>());
+  membership_.leave(absl::OkStatus(), false, now_);
+  EXPECT_EQ(last<Leave>(take())->epoch, 2u);
+}
+
+TEST_F(MembershipTest, ARoundThatIsOverIsLeftOnItsStream) {
+  begin_job();
+  membership_.on_failed(absl::AbortedError("worker 0 is lost"), true);
+  EXPECT_TRUE(happened<Regroup>());
+  membership_.leave(absl::OkStatus(), true, now_);
+  EXPECT_TRUE(last<Leave>(take())->again);
+  membership_.on_goodbye();
+  EXPECT_TRUE(happened<Left>());
+}
+
+TEST_F(MembershipTest, ReportsGoWithHeartbeats) {
+  begin_job();
+  pass(absl::Milliseconds(1000));
+  EXPECT_TRUE(happened<Heartbeat>());
+  membership_.report({7, 70, 0.5, std::nullopt});
+  membership_.on_tick(true, now_ += absl::Milliseconds(500));
+  EXPECT_FALSE(happened<Report>());
+  membership_.on_tick(false, now_ += absl::Milliseconds(600));
+  EXPECT_FALSE(happened<Report>()) << "nothing is added to what still waits to be written";
+  membership_.on_tick(true, now_);
+  EXPECT_EQ(last<Report>(take())->steps, 7u);
+}
+
+TEST_F(SummerMembershipTest, ASummerThatTheJobGoesOnWithoutIsOver) {
+  begin_job();
+  break_stream(absl::AbortedError("left out"));
+  EXPECT_EQ(failure(), "left out");
+}
+
+TEST_F(SummerMembershipTest, ASummerFollowsPlansWhileItLeaves) {
+  begin_job();
+  membership_.leave(absl::OkStatus(), false, now_);
+  membership_.on_prepare(plan(2));
+  membership_.on_commit(2);
+  const std::vector<Action> actions = take();
+  EXPECT_TRUE(last<Committed>(actions).has_value());
+  EXPECT_FALSE(last<Stays>(actions).has_value());
+  membership_.on_goodbye();
+  EXPECT_TRUE(happened<Finished>());
+}
+
+}  // namespace
+}  // namespace gleaner::member
