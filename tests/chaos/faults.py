@@ -33,6 +33,13 @@ class Faults:
         self.events: list[Event] = []
         self._due: list[tuple[float, Callable[[], None]]] = []
 
+    def lose_coordinator(self) -> Event:
+        """The last process that is killed. From here on only what heals happens: nobody is left who could plan."""
+        self._job.kill_coordinator()
+        self._kinds = [kind for kind in self._kinds if kind in HEALING] or ["reset"]
+        self.events.append(self._event("coordinator", 0, "SIGKILL the coordinator, for good", []))
+        return self.events[-1]
+
     def happen(self) -> Event:
         kind = self.dice.choice(self._kinds)
         self.events.append(getattr(self, f"do_{kind}")())
@@ -194,5 +201,7 @@ def run(*command: str) -> str:
     return done.stdout
 
 
+# What a job outlives without a coordinator: paths that heal, and members that go on, before the deadline.
+HEALING = ["freeze", "cut", "cut_worker", "drop", "reset"]
 NETEM = ["loss", "delay", "duplicate", "reorder", "corrupt"]
 PLAIN = [name[3:] for name in vars(Faults) if name.startswith("do_") and name[3:] not in NETEM]

@@ -111,6 +111,7 @@ class Job:
         self._address = f"{lab.coordinator['address']}:{PORT}"
         self._log = (lab.folder / "log").open("w+")
         self.coordinator = self._start_coordinator()
+        self._coordinator_killed = False
         self.summers = [Summer(self, f"summer{j}") for j in range(lab.setting.summers)]
         self.tend()
         options = ["--stop", str(self.stop_file), *options]
@@ -119,6 +120,11 @@ class Job:
     def tend(self) -> None:
         for summer in self.summers:
             summer.tend(time.monotonic())
+
+    def kill_coordinator(self) -> None:
+        self._coordinator_killed = True
+        self.coordinator.kill()
+        self.coordinator.wait()
 
     def said(self) -> str:
         self._log.flush()
@@ -144,7 +150,7 @@ class Job:
     def check(self) -> None:
         """Nobody who should go on has ended."""
         ended = [i for i, worker in enumerate(self.workers) if worker.process.poll() is not None]
-        if ended or self.coordinator.poll() is not None:
+        if ended or (self.coordinator.poll() is not None and not self._coordinator_killed):
             names = [f"worker {i}" for i in ended] or ["the coordinator"]
             raise ChaosError(f"{', '.join(names)} ended under way:\n{self.said()}")
 
@@ -163,7 +169,7 @@ class Job:
         bad = [f"worker {i}: {w.process.returncode}" for i, w in enumerate(self.workers) if w.process.returncode != 0]
         if bad or None in results:
             raise ChaosError(f"exit statuses {', '.join(bad)}:\n{self.said()}")
-        if self.coordinator.wait(20) != 0:
+        if not self._coordinator_killed and self.coordinator.wait(20) != 0:
             raise ChaosError(f"the coordinator ended with {self.coordinator.returncode}:\n{self.said()}")
         return results
 

@@ -44,6 +44,7 @@ def test_training_through_faults() -> None:
     done = run(HERE / "chaos", "--seconds", "40", "--seed", "3", timeout=240)
     assert_same_bits(done)
     assert len(re.findall(r" is lost|recoveries;", done.stdout)) > 0, f"no summer was lost\n{done.stdout}"
+    assert "SIGKILL the coordinator" in done.stdout
 
 
 @needs_vm
