@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/base/system_env.h"
+#include "common/base/env.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
 
