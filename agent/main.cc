@@ -15,6 +15,7 @@
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/flags/flags.h"
 #include "common/kube/credentials.h"
 #include "common/kube/http_server.h"
 #include "common/kube/process.h"
@@ -68,22 +69,6 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str()
       ->envname("GLEANER_LOG_LEVEL");
-}
-
-// CLI11 takes the next argument for the value of "--flag="; here it has an empty one. In the order that CLI11 wants.
-std::vector<std::string> arguments_of(int argc, char** argv) {
-  std::vector<std::string> arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument.starts_with("--") && argument.ends_with("=")) {
-      arguments.push_back(argument.substr(0, argument.size() - 1));
-      arguments.emplace_back();
-    } else {
-      arguments.push_back(argument);
-    }
-  }
-  std::reverse(arguments.begin(), arguments.end());
-  return arguments;
 }
 
 absl::StatusOr<AgentOptions> to_options(const Flags& flags) {
@@ -167,11 +152,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", GLEANER_VERSION);
   agent::Flags flags;
   agent::add_flags(app, flags);
-  try {
-    app.parse(agent::arguments_of(argc, argv));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
   const auto level = parse_log_level(flags.log_level);
   const auto options = agent::to_options(flags);
   const absl::Status usage = options.ok() ? level.status() : options.status();

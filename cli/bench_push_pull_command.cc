@@ -17,6 +17,7 @@
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/flags/flags.h"
 
 namespace gleaner::cli {
 namespace {
@@ -213,9 +214,10 @@ void add_bench_push_pull(CLI::App& bench, Context& context) {
   command->add_option("--dtype", flags->dtype, "Of all tensors [default: as the file says, or fp32]")
       ->check(CLI::IsMember({"fp32", "fp64", "fp16", "bf16", "int32"}));
   command->add_option("--seed", flags->seed, "Of the data; the same for all ranks")->capture_default_str();
-  command->add_option("--transport", flags->transport,
+  command->add_option("--transports", flags->transport,
                       "What connections may go by: auto, shm, rdma, tcp or a list from best to worst, of which one "
                       "without tcp allows nothing else [default: GLEANER_TRANSPORTS, or auto]");
+  flags::add_old_name(*command, "--transports", "--transport");
   command->add_flag("--verify", flags->verify, "Compute every sum here too, and compare every bit");
   command->add_flag("--json", flags->json, "One JSON line per worker");
   command->callback([flags, &context] {

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/job_coordinator.h"
 #include "cli/job_flags.h"
+#include "cli/output_file.h"
 #include "cli/token_file.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
@@ -34,10 +35,11 @@ absl::Status run_coordinator(const Flags& flags, Context& context) {
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
+  GLN_RETURN_IF_ERROR(check_output_file("--summary", flags.job.summary));
   const EndSignals signals;
   const SystemEnv system({"coordinator", level});
   GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*system.env().random, flags.token_file));
-  GLN_ASSIGN_OR_RETURN(const auto coordinator, JobCoordinator::start(system.env(), flags.job, token, listen));
+  GLN_ASSIGN_OR_RETURN(const auto coordinator, JobCoordinator::start(system.env(), flags.job, options, token, listen));
   std::printf("listening on %s\n", coordinator->server().address().to_string().c_str());
   std::fflush(stdout);
   const int signal = wait_for_job(coordinator->server(), signals);

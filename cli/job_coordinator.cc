@@ -12,8 +12,8 @@ JobCoordinator::JobCoordinator(const JobFlags& flags)
       metrics_(*registry_, flags.job) {}
 
 absl::StatusOr<std::unique_ptr<JobCoordinator>> JobCoordinator::start(const Env& env, const JobFlags& flags,
+                                                                      const coordinator::Options& options,
                                                                       const std::string& token, const Address& listen) {
-  GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags));
   auto coordinator = std::unique_ptr<JobCoordinator>(new JobCoordinator(flags));
   if (!flags.metrics.empty()) {
     GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.metrics));

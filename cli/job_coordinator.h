@@ -18,6 +18,7 @@ namespace gleaner::cli {
 class JobCoordinator {
  public:
   static absl::StatusOr<std::unique_ptr<JobCoordinator>> start(const Env& env, const JobFlags& flags,
+                                                               const coordinator::Options& options,
                                                                const std::string& token, const Address& listen);
 
   coordinator::Server& server() { return *server_; }

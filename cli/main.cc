@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/commands.h"
+#include "common/flags/flags.h"
 
 int main(int argc, char** argv) {
   CLI::App app{"Gleaner: spare machines' CPUs and NICs make distributed training faster"};
@@ -14,6 +15,9 @@ int main(int argc, char** argv) {
   app.name(name);
   app.require_subcommand(1);
   app.set_version_flag("--version", GLEANER_VERSION);
+  app.footer(
+      "Begin with: gleaner run --workers 2 --summers 1 -- python3 train.py\n"
+      "'gleaner COMMAND --help' lists a command's flags; docs/cli.md describes all of them.");
   gleaner::cli::Context context;
   gleaner::cli::add_plan(app, context);
   gleaner::cli::add_run(app, context);
@@ -26,12 +30,7 @@ int main(int argc, char** argv) {
   gleaner::cli::add_top(app, context);
   gleaner::cli::add_logs_hint(app, context);
   gleaner::cli::add_completion(app, context);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error);  // prints help, version or the error
-    return status == 0 ? 0 : 2;
-  }
+  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
   const absl::Status status = context.run();
   if (status.ok()) return context.exit_status;
   std::cerr << name << " " << context.command << ": " << status.message() << "\n";

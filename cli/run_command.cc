@@ -1,18 +1,27 @@
 // gleaner run: a whole job from one command: coordinator, summers and workers.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/job_coordinator.h"
 #include "cli/job_flags.h"
 #include "cli/launcher/guard.h"
 #include "cli/launcher/hosts.h"
+#include "cli/launcher/job_progress.h"
 #include "cli/launcher/launcher.h"
+#include "cli/launcher/progress_line.h"
+#include "cli/launcher/rank_environment.h"
+#include "cli/output_file.h"
 #include "cli/private_directory.h"
 #include "cli/token_file.h"
 #include "cli/trace_capture.h"
@@ -25,6 +34,9 @@ namespace {
 
 // Seconds. A worker that comes later waits for a commit of the others; how long is theirs, and the coordinator is here.
 constexpr double kElasticOpenTimeout = 86400;
+// For the launcher to say how the process of a lost rank ended, before the others are told; of one that takes longer to
+// end they hear that it is lost, and no more.
+constexpr absl::Duration kExitTimeout = absl::Seconds(2);
 
 using launcher::Host;
 using launcher::Hosts;
@@ -37,6 +49,7 @@ struct Flags {
   std::string token_file;
   std::string transports;
   bool no_prefix = false;
+  bool no_progress = false;
   double grace = 5;
   uint32_t restarts = 0;
   std::string trace;
@@ -63,14 +76,19 @@ class CoordinatedJob : public launcher::Job {
     if (culprit->member >= options_.workers) return ranks + culprit->member - options_.workers;
     return size_t{culprit->member} * options_.local_ranks + culprit->local_rank;
   }
-  bool goes_on_without_worker(size_t index, int exit_status) override {
-    if (!options_.is_elastic()) return false;
-    if (const auto outcome = server_.outcome(); outcome.has_value()) return outcome->ok();
+  bool worker_ended(size_t index, const launcher::Exit& exit, const std::string& how) override {
     const auto worker = static_cast<uint32_t>(index / options_.local_ranks);
-    server_.worker_ended(worker, absl::UnavailableError(absl::StrCat("its process has ended with ", exit_status)));
+    const auto local_rank = static_cast<uint32_t>(index % options_.local_ranks);
+    if (!options_.is_elastic()) {
+      server_.rank_exited(worker, local_rank, exit.well(), how);
+      return false;
+    }
+    if (const auto outcome = server_.outcome(); outcome.has_value()) return outcome->ok();
+    if (!exit.well()) server_.worker_ended(worker, absl::UnavailableError(absl::StrCat("its process ", how)));
     return true;
   }
   bool goes_on_without_summers() const override { return options_.is_elastic() || server_.is_running(); }
+  bool workers_hear() const override { return server_.anybody_joined(); }
   void end() override {
     ended_ = true;
     server_.stop(absl::CancelledError("every worker has ended"));
@@ -92,10 +110,30 @@ std::string summer_program() {
 
 std::string any_port(const Host& host) { return Address{host.address, 0}.to_string(); }
 
+// What all workers get besides, and what the user is told of it.
+std::string one_thread_each(const Flags& flags) {
+  const bool on_one_machine = flags.hosts.empty();
+  const auto processes = static_cast<uint32_t>(flags.job.local_ranks * (on_one_machine ? flags.job.workers : 1));
+  std::string variable = launcher::one_thread(processes);
+  if (!variable.empty()) {
+    std::cerr << "gleaner run: " << variable << " for each process, for " << processes
+              << " share a machine; set it yourself for another number of threads" << std::endl;
+  }
+  return variable;
+}
+
 absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::string& coordinator,
                            const std::string& token_file, Launcher& processes) {
   const bool elastic = flags.job.min_workers > 0 || flags.job.max_workers > 0;
   const double open_timeout = elastic ? kElasticOpenTimeout : flags.job.start_timeout;
+  const std::string one_thread = one_thread_each(flags);
+  launcher::RankEnvironment rank;
+  rank.workers = static_cast<uint32_t>(flags.job.workers);
+  rank.local_ranks = static_cast<uint32_t>(flags.job.local_ranks);
+  rank.elastic = elastic;
+  rank.master = hosts.workers.front().address;
+  rank.master_port = launcher::free_port(rank.master);
+  if (rank.master_port == 0) rank.master_port = launcher::free_port("0.0.0.0");  // that host is another machine
   for (int64_t worker = 0; worker < flags.job.workers; ++worker) {
     for (int64_t local_rank = 0; local_rank < flags.job.local_ranks; ++local_rank) {
       const Host& host = hosts.workers[static_cast<size_t>(worker)];
@@ -108,9 +146,13 @@ absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::st
                                             absl::StrCat("GLEANER_LOCAL_SIZE=", flags.job.local_ranks),
                                             absl::StrCat("GLEANER_OPEN_TIMEOUT=", open_timeout)};
       if (!flags.transports.empty()) variables.push_back(absl::StrCat("GLEANER_TRANSPORTS=", flags.transports));
-      const std::string rank = flags.job.local_ranks == 1 ? "" : absl::StrCat(".", local_rank);
+      if (!one_thread.empty()) variables.push_back(one_thread);
+      rank.worker = static_cast<uint32_t>(worker);
+      rank.local_rank = static_cast<uint32_t>(local_rank);
+      for (std::string& variable : launcher::torchrun_variables(rank)) variables.push_back(std::move(variable));
+      const std::string suffix = flags.job.local_ranks == 1 ? "" : absl::StrCat(".", local_rank);
       std::vector<std::string> arguments = launcher::on_host(host, variables, flags.command);
-      GLN_RETURN_IF_ERROR(processes.start(Kind::kWorker, absl::StrCat("worker ", worker, rank),
+      GLN_RETURN_IF_ERROR(processes.start(Kind::kWorker, absl::StrCat("worker ", worker, suffix),
                                           {std::move(arguments), std::move(variables)}));
     }
   }
@@ -133,7 +175,7 @@ absl::Status start_summers(const Flags& flags, const Hosts& hosts, const std::st
                                           flags.job.job,
                                           "--index",
                                           absl::StrCat(summer),
-                                          "--join-timeout",
+                                          "--start-timeout",
                                           absl::StrCat(flags.job.start_timeout),
                                           "--log-level",
                                           flags.job.log_level};
@@ -171,29 +213,65 @@ absl::Status report(BackgroundCapture& capture, const std::string& file) {
   return absl::OkStatus();
 }
 
+// What the launcher knows besides: which process failed, where the outcome does not say it, and that nobody joined.
+void explain(const coordinator::Server& server, const absl::Status& outcome,
+             const std::optional<Launcher::Failure>& failure) {
+  if (failure.has_value() && !absl::StrContains(outcome.message(), failure->how)) {
+    std::cerr << "gleaner run: " << failure->name << " " << failure->how << std::endl;
+  }
+  const bool in_vain = !failure.has_value() && (outcome.ok() || absl::IsDeadlineExceeded(outcome));
+  if (!in_vain || server.anybody_joined()) return;
+  std::cerr << "gleaner run: " << (outcome.ok() ? "warning: " : "")
+            << "no process joined the job, so nothing was summed: does COMMAND call gleaner.init(), or "
+               "gleaner.torch.init()?"
+            << std::endl;
+}
+
+launcher::JobCounts counts_of(const coordinator::Summary& summary) {
+  return {summary.steps, static_cast<double>(summary.steps) * summary.step_communication_seconds,
+          summary.bytes_per_step, summary.bound_seconds, summary.summers};
+}
+
+// Standard error as a terminal, or 0: where standard output goes through a pipe, it may come to the same terminal.
+unsigned progress_columns() {
+  struct stat output {};
+  const bool piped = ::fstat(STDOUT_FILENO, &output) == 0 && S_ISFIFO(output.st_mode);
+  return piped ? 0 : launcher::terminal_columns(STDERR_FILENO);
+}
+
 absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::string& directory) {
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
-  GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
+  GLN_ASSIGN_OR_RETURN(coordinator::Options options, to_options(flags.job));
+  if (!options.is_elastic()) options.exit_timeout = kExitTimeout;
   const SystemEnv system({"coordinator", level});
   const Env& env = system.env();
   const std::string token_file = flags.token_file.empty() ? absl::StrCat(directory, "/token") : flags.token_file;
   GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*env.random, token_file));
   GLN_ASSIGN_OR_RETURN(const auto coordinator,
-                       JobCoordinator::start(env, flags.job, token, {hosts.coordinator.address, 0}));
+                       JobCoordinator::start(env, flags.job, options, token, {hosts.coordinator.address, 0}));
   const std::string address = coordinator->server().address().to_string();
   const auto capture = start_trace(env, flags, coordinator->server().address(), token);
   CoordinatedJob job(options, &coordinator->server());
+  launcher::JobProgress progress(flags.job.job);
+  launcher::ProgressLine line(STDERR_FILENO, progress_columns(), [&](absl::Duration now) {
+    return progress.line(counts_of(coordinator->server().summary()), now);
+  });
   int exit_status = 0;
+  std::optional<Launcher::Failure> failure;
   {
-    Launcher processes(env, {!flags.no_prefix, absl::Seconds(flags.grace), flags.restarts}, &job);
+    Launcher processes(
+        env, {!flags.no_prefix, absl::Seconds(flags.grace), flags.restarts, flags.no_progress ? nullptr : &line}, &job);
     absl::Status started = start_workers(flags, hosts, address, token_file, processes);
     if (started.ok()) started = start_summers(flags, hosts, address, token_file, processes);
     if (!started.ok()) return not_started(started);
     exit_status = processes.run();
+    failure = processes.failure();
   }
   coordinator->server().stop(absl::CancelledError("every process has ended"));
   coordinator->server().wait().IgnoreError();  // job.outcome() has it
-  if (const absl::Status outcome = *job.outcome(); !outcome.ok()) complain(outcome);
+  const absl::Status outcome = *job.outcome();
+  if (!outcome.ok()) complain(outcome);
+  explain(coordinator->server(), outcome, failure);
   absl::Status reported = coordinator->report();
   if (capture != nullptr) reported.Update(report(*capture, flags.trace));
   if (!reported.ok()) {
@@ -207,6 +285,8 @@ absl::Status run_command(const Flags& flags, Context& context) {
   // All that can be wrong with the command line, before anything is started.
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
   GLN_RETURN_IF_ERROR(parse_log_level(flags.job.log_level).status());
+  GLN_RETURN_IF_ERROR(check_output_file("--summary", flags.job.summary));
+  GLN_RETURN_IF_ERROR(check_output_file("--trace", flags.trace));
   if (const auto transports = transport::parse_preferences(flags.transports); !transports.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--transports ", transports.status().message()));
   }
@@ -244,6 +324,8 @@ void add_run(CLI::App& app, Context& context) {
       "What connections may go by: auto, or a list of shm, rdma and tcp from best to worst, of which one "
       "without tcp allows nothing else [default: GLEANER_TRANSPORTS, or auto]");
   command->add_flag("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
+  command->add_flag("--no-progress", flags->no_progress,
+                    "Don't show on standard error how far the job is and how fast it sums");
   command->add_option("--restarts", flags->restarts, "Elastic job: times that each worker that fails is started again")
       ->capture_default_str();
   command->add_option("--grace", flags->grace, "Seconds from SIGTERM to SIGKILL for what has to end")
@@ -257,6 +339,9 @@ void add_run(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_option("COMMAND", flags->command, "What each worker runs, with its arguments")->required();
   command->positionals_at_end();
+  command->footer(
+      "Example: gleaner run --workers 4 --summers 2 -- python3 train.py\n"
+      "Ends with the status of the process that was the cause of a failure; docs/cli.md has all of it.");
   command->callback([flags, &context] {
     context.command = "run";
     context.run = [flags, &context] { return run_command(*flags, context); };

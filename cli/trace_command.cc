@@ -11,6 +11,7 @@
 #include "common/base/env.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
+#include "common/flags/flags.h"
 
 namespace gleaner::cli {
 namespace {
@@ -76,8 +77,9 @@ void add_trace(CLI::App& app, Context& context) {
   command->add_option("--seconds", flags->seconds, "How long to record [default: 5]")->check(CLI::PositiveNumber);
   command->add_option("--steps", flags->steps, "Instead of --seconds: until so many steps are whole")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
-  command->add_option("-o,--output", flags->output,
+  command->add_option("--trace", flags->output,
                       "Write the merged trace to this file: Chrome trace JSON, for https://ui.perfetto.dev");
+  flags::add_old_name(*command, "--trace", "-o,--output");
   command->add_flag("--json", flags->json, "The report as JSON");
   command->callback([flags, &context] {
     context.command = "trace";

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/launcher/guard.h"
+#include "cli/launcher/memory_kills.h"
 
 namespace gleaner::launcher {
 namespace {
@@ -18,14 +19,16 @@ namespace {
 constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
 // What a process has written is there when it ends; its own children may hold the pipe open for longer.
 constexpr absl::Duration kDrain = absl::Milliseconds(500);
-// For the one that caused the trouble to end by itself, with its own words and exit status, before the others are told.
-constexpr absl::Duration kSettle = absl::Seconds(2);
-// For the coordinator to notice that a member is gone.
-constexpr absl::Duration kNotice = absl::Milliseconds(300);
+// For workers that hear of the failure to say so and end by themselves, before they are told to.
+constexpr absl::Duration kLastWords = absl::Seconds(1);
+// For the one that caused the trouble to end by itself, with its own words and exit status, and for the job to find out
+// which it is, before the others are told.
+constexpr absl::Duration kSettle = absl::Seconds(3);
 
 }  // namespace
 
-Launcher::Launcher(const Env& env, const Options& options, Job* job) : env_(env), options_(options), job_(job) {
+Launcher::Launcher(const Env& env, const Options& options, Job* job)
+    : env_(env), options_(options), job_(job), memory_kills_(memory_kills()) {
   const sigset_t signals = guarded_signals();
   signals_ = ::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 }
@@ -60,7 +63,10 @@ int Launcher::run() {
       if (children_[index].restart && children_[index].gone) start_again(index);
     }
     decide();
+    const bool trains = !finished_at_.has_value() && !trouble_at_.has_value();
+    if (options_.progress != nullptr && trains) options_.progress->update(now());
   }
+  if (options_.progress != nullptr) options_.progress->hide();
   return exit_status();
 }
 
@@ -77,7 +83,7 @@ bool Launcher::workers_ended() const {
 
 bool Launcher::nobody_ended_well() const {
   return std::none_of(children_.begin(), children_.end(),
-                      [](const Child& child) { return child.kind == Kind::kWorker && child.exit_status == 0; });
+                      [](const Child& child) { return child.kind == Kind::kWorker && child.exit.well(); });
 }
 
 void Launcher::wait_for_something() {
@@ -116,8 +122,9 @@ bool Launcher::drain(int& pipe, LineWriter& writer) {
     if (got == 0) {
       ::close(pipe);
       pipe = -1;
-    } else if (!writer.write({text.data(), static_cast<size_t>(got)})) {
-      output_closed_ = true;
+    } else {
+      if (options_.progress != nullptr) options_.progress->hide();
+      output_closed_ = !writer.write({text.data(), static_cast<size_t>(got)}) || output_closed_;
     }
   }
   return true;
@@ -139,25 +146,39 @@ void Launcher::pass_on_output(Child& child) {
 void Launcher::collect(size_t index) {
   Child& child = children_[index];
   if (child.ended_at.has_value()) return;
-  const std::optional<int> status = child.process.exit_status();
-  if (!status.has_value()) return;
+  const std::optional<Exit> exit = child.process.exit();
+  if (!exit.has_value()) return;
   child.ended_at = now();
-  child.exit_status = *status;
-  if (*status == 0 || child.terminated) return;
-  // Once the workers are done it does not matter how summers end.
-  const bool matters = child.kind == Kind::kWorker || !finished_at_.has_value();
-  if (!matters) return;
-  if (child.kind == Kind::kWorker && job_->goes_on_without_worker(index, *status)) {
+  child.exit = *exit;
+  if (child.terminated) return;
+  const bool is_worker = child.kind == Kind::kWorker;
+  const bool goes_on = is_worker && job_->worker_ended(index, *exit, describe(*exit));
+  if (exit->well()) return;
+  if (goes_on) {
     const bool over = terminated_at_.has_value() || job_->outcome().has_value();
     child.restart = child.restarts < options_.restarts && !over;
     if (!child.restart) losses_.push_back(index);
     env_.log->warning(
         child.restart ? "a worker has ended; it is started again" : "a worker has ended; the job goes on without it",
-        "worker", child.name, "status", *status);
+        "worker", child.name, "how", describe(*exit));
     return;
   }
-  if (child.kind == Kind::kWorker || !job_->goes_on_without_summers()) return failures_.push_back(index);
-  env_.log->warning("a summer has ended; the job goes on without it", "summer", child.name, "status", *status);
+  // Once the workers are done it does not matter how summers end.
+  if (!is_worker && finished_at_.has_value()) return;
+  if (is_worker || !job_->goes_on_without_summers()) return failures_.push_back(index);
+  env_.log->warning("a summer has ended; the job goes on without it", "summer", child.name, "how", describe(*exit));
+}
+
+// How a process ended; of one that was killed, also whether that may have been for want of memory.
+std::string Launcher::describe(const Exit& exit) const {
+  std::string text = exit.describe();
+  if (exit.signal != SIGKILL || !memory_kills_.has_value()) return text;
+  const std::optional<uint64_t> kills = memory_kills();
+  if (kills.has_value() && *kills > *memory_kills_) {
+    absl::StrAppend(&text, ", probably for want of memory: the kernel has ended ", *kills - *memory_kills_,
+                    " for that meanwhile");
+  }
+  return text;
 }
 
 void Launcher::start_again(size_t index) {
@@ -174,7 +195,7 @@ void Launcher::start_again(size_t index) {
   child.output_pipe = process->output();
   child.errors_pipe = process->errors();
   child.ended_at.reset();
-  child.exit_status = 0;
+  child.exit = {};
   child.gone = false;
 }
 
@@ -184,14 +205,16 @@ bool Launcher::blame_is_settled() const {
   if (waited >= kSettle || output_closed_) return true;
   const std::optional<size_t> culprit = job_->culprit();
   if (culprit.has_value()) return children_[*culprit].ended_at.has_value();
-  return !failures_.empty() && (job_->outcome().has_value() || waited >= kNotice);
+  return !failures_.empty() && job_->outcome().has_value();
 }
 
 void Launcher::decide() {
   const std::optional<absl::Status> outcome = job_->outcome();
   const bool failed = !failures_.empty() || output_closed_ || (outcome.has_value() && !outcome->ok());
   if (failed && !trouble_at_.has_value()) trouble_at_ = now();
-  if (trouble_at_.has_value() && !terminated_at_.has_value() && blame_is_settled()) terminate();
+  if (trouble_at_.has_value() && !settled_at_.has_value() && blame_is_settled()) settled_at_ = now();
+  const absl::Duration last_words = job_->workers_hear() && !output_closed_ ? kLastWords : absl::ZeroDuration();
+  if (settled_at_.has_value() && now() - *settled_at_ >= last_words) terminate();
   if (workers_ended() && !finished_at_.has_value()) {
     finished_at_ = now();
     job_->end();
@@ -218,17 +241,35 @@ void Launcher::kill() {
   }
 }
 
-int Launcher::exit_status() const {
+// Whose exit status is that of the whole.
+std::optional<size_t> Launcher::failed_child() const {
   const std::optional<size_t> culprit = job_->culprit();
   if (culprit.has_value() && std::find(failures_.begin(), failures_.end(), *culprit) != failures_.end()) {
-    return children_[*culprit].exit_status;
+    return culprit;
   }
-  if (!failures_.empty()) return children_[failures_.front()].exit_status;
-  if (output_closed_) return 128 + SIGPIPE;
+  // Its end with 0 is why others failed: how they did, and which of them first, is chance.
+  const bool left_early = culprit.has_value() && children_[*culprit].ended_at.has_value() &&
+                          children_[*culprit].exit.well() && !children_[*culprit].restart;
+  if (left_early) return std::nullopt;
+  if (!failures_.empty()) return failures_.front();
   const std::optional<absl::Status> outcome = job_->outcome();
   const bool failed = outcome.has_value() && !outcome->ok();
-  if (!losses_.empty() && (failed || nobody_ended_well())) return children_[losses_.front()].exit_status;
-  return failed ? 1 : 0;
+  if (!output_closed_ && !losses_.empty() && (failed || nobody_ended_well())) return losses_.front();
+  return std::nullopt;
+}
+
+std::optional<Launcher::Failure> Launcher::failure() const {
+  const std::optional<size_t> failed = failed_child();
+  if (!failed.has_value()) return std::nullopt;
+  return Failure{children_[*failed].name, describe(children_[*failed].exit)};
+}
+
+int Launcher::exit_status() const {
+  const std::optional<size_t> failed = failed_child();
+  if (failed.has_value()) return children_[*failed].exit.status;
+  if (output_closed_) return 128 + SIGPIPE;
+  const std::optional<absl::Status> outcome = job_->outcome();
+  return outcome.has_value() && !outcome->ok() ? 1 : 0;
 }
 
 }  // namespace gleaner::launcher

@@ -1,8 +1,9 @@
 // Starts a job's processes, passes on their output and signals, and sees to it that all of them end.
 //
 // The first process that fails (or the one that the job's coordinator says it failed by) ends the others: SIGTERM, and
-// SIGKILL after a grace. Summers that end
-// while the job goes on are no failure: it goes on without them; nor are workers, if the job can do without. Signals
+// SIGKILL after a grace. The job is told how each worker's process ended, so that its members hear the true cause.
+// Summers that end while the job goes on are no failure: it goes on without them; nor are workers, if the job can do
+// without. Signals
 // are taken from a signalfd; guard.h has them blocked. One thread.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include "absl/time/time.h"
 #include "cli/launcher/line_writer.h"
 #include "cli/launcher/process.h"
+#include "cli/launcher/progress_line.h"
 #include "common/base/env.h"
 
 namespace gleaner::launcher {
@@ -32,8 +34,11 @@ class Job {
   virtual std::optional<size_t> culprit() const = 0;
   // It has begun, and no summer is needed for it to go on.
   virtual bool goes_on_without_summers() const = 0;
-  // A worker has ended in error. Whether the job goes on without it, or has ended well already.
-  virtual bool goes_on_without_worker(size_t index, int exit_status) = 0;
+  // The process of a worker has ended, `how` it did: "exited with status 3". Of one that ended in error: whether the
+  // job goes on without it, or has ended well already.
+  virtual bool worker_ended(size_t index, const Exit& exit, const std::string& how) = 0;
+  // Whether workers hear of a failure without being told by a signal.
+  virtual bool workers_hear() const = 0;
   // No worker is left.
   virtual void end() = 0;
 };
@@ -42,6 +47,7 @@ struct Options {
   bool prefix_lines = true;
   absl::Duration grace = absl::Seconds(5);  // from SIGTERM to SIGKILL
   uint32_t restarts = 0;                    // of each worker that the job could go on without
+  ProgressLine* progress = nullptr;         // kept up to date while workers run, where there is one
 };
 
 class Launcher {
@@ -54,6 +60,12 @@ class Launcher {
 
   // Until every process has ended. Returns the exit status of the first that failed; 1 when none did but the job; 0.
   int run();
+  // Of the process whose exit status run() returned; none when no process failed.
+  struct Failure {
+    std::string name;  // "worker 1"
+    std::string how;   // "was killed by signal 9 (SIGKILL)"
+  };
+  std::optional<Failure> failure() const;
 
  private:
   struct Child {
@@ -64,7 +76,7 @@ class Launcher {
     LineWriter output, errors;
     int output_pipe, errors_pipe;            // -1: closed
     std::optional<absl::Duration> ended_at;  // exit seen
-    int exit_status = 0;
+    Exit exit;
     bool terminated = false;  // we asked it to end
     bool gone = false;        // reaped
     uint32_t restarts = 0;
@@ -85,16 +97,20 @@ class Launcher {
   void terminate();
   void kill();
   int exit_status() const;
+  std::optional<size_t> failed_child() const;
+  std::string describe(const Exit& exit) const;
   absl::Duration now() const { return env_.clock->since_start(); }
 
   const Env env_;
   const Options options_;
   Job* const job_;
-  int signals_ = -1;  // signalfd
+  const std::optional<uint64_t> memory_kills_;  // before any process was started
+  int signals_ = -1;                            // signalfd
   std::deque<Child> children_;
   std::vector<size_t> failures_;               // in the order they were seen
   std::vector<size_t> losses_;                 // workers that the job goes on without, in that order
   std::optional<absl::Duration> trouble_at_;   // the first failure
+  std::optional<absl::Duration> settled_at_;   // it is known who was the cause
   std::optional<absl::Duration> finished_at_;  // every worker has ended well
   std::optional<absl::Duration> terminated_at_;
   int signals_taken_ = 0;

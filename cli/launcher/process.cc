@@ -75,7 +75,23 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   ::_exit(127);
 }
 
+// "SIGKILL"; empty for one without a name.
+std::string name_of(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? "" : absl::StrCat("SIG", name);
+}
+
 }  // namespace
+
+std::string Exit::describe() const {
+  if (signal != 0) {
+    const std::string name = name_of(signal);
+    return absl::StrCat("was killed by signal ", signal, name.empty() ? "" : absl::StrCat(" (", name, ")"));
+  }
+  const std::string name = status > 128 ? name_of(status - 128) : "";  // of a shell whose command was killed
+  return absl::StrCat("exited with status ", status,
+                      name.empty() ? "" : absl::StrCat(", which shells return after ", name));
+}
 
 absl::StatusOr<Process> Process::spawn(const Command& command) {
   std::vector<std::string> arguments = command.arguments;
@@ -116,14 +132,14 @@ absl::StatusOr<Process> Process::spawn(const Command& command) {
 
 void Process::signal(int number) const { ::kill(-pid_, number); }
 
-std::optional<int> Process::exit_status() {
-  if (exit_status_.has_value()) return exit_status_;
+std::optional<Exit> Process::exit() {
+  if (exit_.has_value()) return exit_;
   siginfo_t info{};
   if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
     return std::nullopt;
   }
-  exit_status_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-  return exit_status_;
+  exit_ = info.si_code == CLD_EXITED ? Exit{info.si_status, 0} : Exit{128 + info.si_status, info.si_status};
+  return exit_;
 }
 
 void Process::reap() {

@@ -18,6 +18,16 @@ struct Command {
   std::vector<std::string> variables;  // NAME=VALUE, in addition to our own environment
 };
 
+// How a process ended.
+struct Exit {
+  int status = 0;  // as a shell has it: 128 + signal when a signal killed it
+  int signal = 0;  // 0: it exited by itself
+
+  bool well() const { return status == 0; }
+  // "exited with status 3", "was killed by signal 9 (SIGKILL)".
+  std::string describe() const;
+};
+
 class Process {
  public:
   // NotFound: no such program; PermissionDenied: it can't be executed.
@@ -29,9 +39,8 @@ class Process {
   // To the whole group.
   void signal(int number) const;
 
-  // Its exit status as a shell has it (128 + signal), once it has ended. It stays a zombie until reap(), so that its
-  // group can't be mistaken for another.
-  std::optional<int> exit_status();
+  // How it ended, once it has. It stays a zombie until reap(), so that its group can't be mistaken for another.
+  std::optional<Exit> exit();
 
   // Once it has ended: kills what is left of its group.
   void reap();
@@ -42,7 +51,7 @@ class Process {
   pid_t pid_;
   int output_;
   int errors_;
-  std::optional<int> exit_status_;
+  std::optional<Exit> exit_;
 };
 
 }  // namespace gleaner::launcher

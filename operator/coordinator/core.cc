@@ -37,6 +37,15 @@ void Core::tell_everyone(const Message& message, Actions& actions) {
 
 void Core::fail(const absl::Status& status, std::optional<uint32_t> culprit, Actions& actions) {
   if (outcome_.has_value()) return;
+  if (verdict_.has_value()) return conclude(verdict_->status, verdict_->seat, actions);  // it came first
+  if (culprit.has_value() && left_well_.contains(*culprit) && is_exit_awaited(*culprit)) {
+    verdict_ = {status, *culprit, last_tick_};
+    return;
+  }
+  end(status, culprit, actions);
+}
+
+void Core::end(const absl::Status& status, std::optional<uint32_t> culprit, Actions& actions) {
   outcome_ = status;
   culprit_ = culprit;
   tell_everyone(Failed{status}, actions);
@@ -48,7 +57,12 @@ void Core::lost(uint32_t seat, absl::string_view why, Actions& actions) {
 }
 
 void Core::fail_by_loss(const absl::Status& status, uint32_t seat, Actions& actions) {
-  if (!outcome_.has_value()) failed_by_loss_ = true;
+  if (has_failed()) return;
+  if (is_exit_awaited(seat)) {
+    verdict_ = {status, seat, last_tick_};
+    return;
+  }
+  failed_by_loss_ = true;
   fail(status, seat, actions);
 }
 
@@ -286,6 +300,7 @@ void Core::on_left(StreamId stream, const absl::Status& status, uint32_t epoch, 
 }
 
 void Core::leave_well(uint32_t seat, absl::Duration now, Actions& actions) {
+  left_well_.insert(seat);
   tell(seat, Goodbye{}, actions);
   roster_.vacate(seat, Seat::State::kLeft, now);
   actions.notes.push_back(absl::StrCat(roster_.name(seat), " left"));
@@ -304,7 +319,7 @@ void Core::after_leaving(absl::Duration now, Actions& actions) {
 }
 
 void Core::finish_if_all_left(Actions& actions) {
-  if (outcome_.has_value() || roster_.left_ranks() < roster_.ranks()) return;
+  if (has_failed() || roster_.left_ranks() < roster_.ranks()) return;
   outcome_ = absl::OkStatus();
   tell_everyone(Finished{}, actions);
 }

@@ -13,13 +13,15 @@
 //
 // A core may take up a job that began under another coordinator (docs/protocol.md, Re-attachment): when a member comes
 // with a plan in force it recovers, that is, waits until everybody is back, has one of the most advanced tell that
-// plan, brings those behind up to it, and goes on. core.cc has the running job, core_members.cc who comes and goes.
+// plan, brings those behind up to it, and goes on. core.cc has the running job, core_members.cc who comes and goes,
+// exits.cc what a launcher sees of the ranks' processes.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -121,6 +123,12 @@ struct Changes {
   }
 };
 
+// How the process of a rank ended, as its launcher saw it.
+struct RankExit {
+  bool well = false;    // with status 0
+  std::string message;  // "exited with status 3", "was killed by signal 9 (SIGKILL)"
+};
+
 enum class Phase { kGathering, kRecovering, kRunning, kEnded };
 
 class Core {
@@ -136,6 +144,9 @@ class Core {
   // Somebody who can see it says that this member (a worker with all its local ranks) has ended: OK: well, and it won't
   // come back; else it is lost.
   void on_ended(Role role, uint32_t index, const absl::Status& how, absl::Duration now, Actions& actions);
+  // A launcher says how the process of this rank ended. That is a loss, unless the rank has left well and its process
+  // ended well; or it explains one. A command that does without Gleaner may end well: then no rank has joined.
+  void on_exited(uint32_t worker, uint32_t local_rank, const RankExit& exit, Actions& actions);
   // Waits for this many summers and no more: those that are here stay, the others keep the smallest numbers. A summer
   // too many is let go. FailedPrecondition once there is a plan: from then on summers just come, and release_summer().
   absl::Status set_summers(uint32_t summers, absl::Duration now, Actions& actions);
@@ -170,6 +181,8 @@ class Core {
   const std::optional<absl::Status>& outcome() const { return outcome_; }
   // The rank or summer that the job failed by, where one is known: a seat of roster().
   std::optional<uint32_t> culprit() const { return culprit_; }
+  // Whether any rank has ever joined.
+  bool anybody_joined() const { return anybody_joined_; }
   // That rank or summer is gone or does not answer: without it the job could go on.
   bool failed_by_loss() const { return failed_by_loss_; }
   Phase phase() const;
@@ -211,8 +224,17 @@ class Core {
   std::optional<uint32_t> heard(StreamId stream, absl::Duration now);
   bool has_begun() const { return recovering_ || committed_->epoch > 0; }
   void fail(const absl::Status& status, std::optional<uint32_t> culprit, Actions& actions);
+  void end(const absl::Status& status, std::optional<uint32_t> culprit, Actions& actions);
   void lost(uint32_t seat, absl::string_view why, Actions& actions);
   void fail_by_loss(const absl::Status& status, uint32_t seat, Actions& actions);
+  // Losses whose cause a launcher may still tell (exits.cc).
+  bool is_exit_awaited(uint32_t seat) const;
+  void conclude(absl::Status status, uint32_t seat, Actions& actions);
+  bool is_leaver_undecided() const;
+  void check_exits_before_start(Actions& actions);
+  void check_verdict(absl::Duration now, Actions& actions);
+  bool has_failed() const { return outcome_.has_value() || verdict_.has_value(); }
+  absl::Status why_failed() const { return outcome_.has_value() ? *outcome_ : verdict_->status; }
   void tell(uint32_t seat, Message message, Actions& actions) const;
   void tell_everyone(const Message& message, Actions& actions);
   // Changes (changes.cc).
@@ -289,6 +311,17 @@ class Core {
   std::optional<absl::Status> outcome_;
   std::optional<uint32_t> culprit_;
   bool failed_by_loss_ = false;
+  bool anybody_joined_ = false;
+  // The first loss, while a launcher may still say how the process ended.
+  struct Verdict {
+    absl::Status status;
+    uint32_t seat = 0;
+    absl::Duration since;
+    bool explained = false;  // `status` says how the process ended
+  };
+  std::optional<Verdict> verdict_;
+  std::map<uint32_t, RankExit> exits_;  // of ranks' processes, by seat, as a launcher says
+  std::set<uint32_t> left_well_;        // ranks
 };
 
 }  // namespace gleaner::coordinator

@@ -67,9 +67,10 @@ absl::Status Core::let_in(StreamId stream, const Identity& identity, const std::
   if (roster_.is_summer(seat) && left_out) return let_in_late(stream, identity, now, actions);
   if (was_expected && (has_begun() || moved)) {
     lost(seat, has_begun() ? kAnew : "it came back with another address", actions);
-    return *outcome_;
+    return why_failed();
   }
   GLN_RETURN_IF_ERROR(roster_.take(seat, stream, identity, now));
+  anybody_joined_ |= !roster_.is_summer(seat);
   welcome(seat, session, actions);
   actions.notes.push_back(absl::StrCat(roster_.located(seat), " joined: ", roster_.joined_ranks(), " of ",
                                        roster_.ranks(), options_.local_ranks == 1 ? " workers, " : " ranks, ",
@@ -80,7 +81,9 @@ absl::Status Core::let_in(StreamId stream, const Identity& identity, const std::
 }
 
 void Core::begin_if_all_here(absl::Duration now, Actions& actions) {
-  if (outcome_.has_value() || has_begun() || proposed_ != nullptr || !roster_.complete()) return;
+  if (outcome_.has_value() || has_begun() || proposed_ != nullptr) return;
+  check_exits_before_start(actions);
+  if (has_failed() || !roster_.complete()) return;
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
     if (roster_[seat].state == Seat::State::kLeft) {
       return fail(absl::UnavailableError(absl::StrCat(roster_.located(seat), " ended before the job had begun")), seat,
@@ -132,7 +135,7 @@ absl::Status Core::take_back(StreamId stream, const Identity& identity, const Re
     }
     GLN_RETURN_IF_ERROR(roster_.find_again(identity, resume.member, true).status());
     begin_recovery(resume.session, actions);
-    if (outcome_.has_value()) return *outcome_;
+    if (has_failed()) return why_failed();
   }
   if (resume.session != session_) {
     return absl::FailedPreconditionError("this member comes from another run of the job");

@@ -25,6 +25,7 @@ void Core::on_tick(absl::Duration now, Actions& actions) {
     }
   }
   last_tick_ = now;
+  check_verdict(now, actions);
   check_start(now, actions);
   check_silence(now, actions);
   check_declarations(now, actions);

@@ -171,6 +171,12 @@ void Job::ended(Role role, uint32_t index, const absl::Status& how) {
   carry_out();
 }
 
+void Job::exited(uint32_t worker, uint32_t local_rank, const RankExit& exit) {
+  changed_ = true;
+  rounds_.on_exited(worker, local_rank, exit, actions_);
+  carry_out();
+}
+
 void Job::carry_out() {
   rounds_.go_on(now(), actions_);
   for (const std::string& note : actions_.notes) env_.log->info(note, "job", name());

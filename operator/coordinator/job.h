@@ -48,6 +48,7 @@ class Job {
   absl::Status release_summer(uint32_t index);
   absl::Status set_bandwidth(Role role, uint32_t index, double bits_per_second);
   void ended(Role role, uint32_t index, const absl::Status& how);
+  void exited(uint32_t worker, uint32_t local_rank, const RankExit& exit);
 
   // The job is over, here at least: ends with `why` if it goes on. Gives back its metrics.
   std::shared_ptr<Metrics> remove(const absl::Status& why);

@@ -53,6 +53,7 @@ JobState Job::state() const {
   state.proposed_epoch = core.proposed_epoch();
   state.summary = rounds_.summary();
   state.outcome = rounds_.outcome();
+  state.anybody_joined = rounds_.anybody_joined();
   const std::vector<uint64_t> owned = plan::owned_bytes(plan);
   for (uint32_t seat = 0; seat < roster.size(); seat += roster.is_summer(seat) ? 1 : local_ranks) {
     if (roster[seat].state == Seat::State::kVacant) continue;

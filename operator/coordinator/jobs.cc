@@ -142,6 +142,11 @@ void Jobs::ended(const std::string& job, Role role, uint32_t index, const absl::
   if (const std::shared_ptr<Job> found = find(job)) found->ended(role, index, how);
 }
 
+void Jobs::exited(const std::string& job, uint32_t worker, uint32_t local_rank, const RankExit& exit) {
+  absl::MutexLock lock(&mutex_);
+  if (const std::shared_ptr<Job> found = find(job)) found->exited(worker, local_rank, exit);
+}
+
 std::optional<JobState> Jobs::state(const std::string& job) const {
   absl::MutexLock lock(&mutex_);
   const std::shared_ptr<Job> found = find(job);

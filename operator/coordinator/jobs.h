@@ -44,6 +44,9 @@ class Jobs final : public Service {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void ended(const std::string& job, Role role, uint32_t index, const absl::Status& how) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Core::on_exited().
+  void exited(const std::string& job, uint32_t worker, uint32_t local_rank, const RankExit& exit)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<JobState> state(const std::string& job) const override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends a job that stays.

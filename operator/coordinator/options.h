@@ -32,6 +32,9 @@ struct Options {
   absl::Duration start_timeout = absl::Seconds(60);  // until every member has joined and has the first plan
   absl::Duration deadline = absl::Seconds(10);       // for a silent member, and for an answer to a plan
   absl::Duration return_timeout;                     // for a worker whose stream broke to come back; 0: it is lost
+  // A launcher sees the ranks' processes, and has this long to say how that of a lost one ended (Core::on_exited())
+  // before the job fails; 0: there is none. Not of elastic jobs.
+  absl::Duration exit_timeout;
   // For a CPU summer that is silent, or whose stream broke: then the job goes on without it.
   absl::Duration summer_timeout = absl::Seconds(1);
   // For answers to a plan that would only make steps faster: then it is given up.

@@ -82,6 +82,10 @@ void Rounds::on_ended(Role role, uint32_t index, const absl::Status& how, absl::
   if (is_over) core_->on_ended(role, index, how, now, actions);
 }
 
+void Rounds::on_exited(uint32_t worker, uint32_t local_rank, const RankExit& exit, Actions& actions) {
+  if (!is_elastic()) core_->on_exited(worker, local_rank, exit, actions);
+}
+
 void Rounds::on_tick(absl::Duration now, Actions& actions) {
   if (number_ > 0) core_->on_tick(now, actions);
   if (!is_elastic() || now - last_heartbeat_ < kHeartbeatEvery) return;

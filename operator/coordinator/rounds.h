@@ -52,6 +52,8 @@ class Rounds {
                Actions& actions);
   void on_disconnected(StreamId stream, const absl::Status& why, Actions& actions);
   void on_ended(Role role, uint32_t index, const absl::Status& how, absl::Duration now, Actions& actions);
+  // Of a job with a fixed n, as Core's; those of an elastic one say so with on_ended().
+  void on_exited(uint32_t worker, uint32_t local_rank, const RankExit& exit, Actions& actions);
   void on_tick(absl::Duration now, Actions& actions);
   void stop(const absl::Status& why, Actions& actions);
 
@@ -61,6 +63,8 @@ class Rounds {
   // Of the job, where core() has that of the round.
   const std::optional<absl::Status>& outcome() const { return is_elastic() ? outcome_ : core_->outcome(); }
   Phase phase() const;
+  // Whether any rank has ever joined, or waited with others for the first round.
+  bool anybody_joined() const { return is_elastic() ? number_ > 0 : core_->anybody_joined(); }
   Summary summary() const;
   const Past& past() const { return past_; }
 

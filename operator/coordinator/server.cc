@@ -58,4 +58,10 @@ void Server::worker_ended(uint32_t index, const absl::Status& how) {
   jobs_->ended(options_.job, Role::kWorker, index, how);
 }
 
+void Server::rank_exited(uint32_t worker, uint32_t local_rank, bool well, const std::string& message) {
+  jobs_->exited(options_.job, worker, local_rank, {well, message});
+}
+
+bool Server::anybody_joined() const { return jobs_->state(options_.job)->anybody_joined; }
+
 }  // namespace gleaner::coordinator

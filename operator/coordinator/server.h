@@ -46,8 +46,13 @@ class Server final {
   };
   std::optional<Culprit> culprit() const;
   Summary summary() const;
-  // The process of this worker has ended in error: nobody need wait for it.
+  // The process of this worker of an elastic job has ended in error: nobody need wait for it.
   void worker_ended(uint32_t index, const absl::Status& how);
+  // How the process of a rank of a job with a fixed n ended, whatever it was: Core::on_exited(). `message`: "exited
+  // with status 3".
+  void rank_exited(uint32_t worker, uint32_t local_rank, bool well, const std::string& message);
+  // Whether any rank has ever joined.
+  bool anybody_joined() const;
 
  private:
   Server(const Options& options, std::unique_ptr<Jobs> jobs);

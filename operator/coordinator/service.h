@@ -62,6 +62,7 @@ struct JobState {
     uint32_t index = 0;
     uint32_t local_rank = 0;
   };
+  bool anybody_joined = false;     // any rank, ever
   std::optional<Culprit> culprit;  // who the job failed by, where one is known
 };
 

@@ -154,7 +154,7 @@ json summer_container(const types::TrainingJob& job, uint32_t index, double bits
       {"command", {"gleaner-summer"}},
       {"args",
        {"--listen", absl::StrCat("$(GLEANER_POD_IP):", kDataPort), "--index", absl::StrCat(index), "--metrics",
-        absl::StrCat("$(GLEANER_POD_IP):", kMetricsPort), "--join-timeout",
+        absl::StrCat("$(GLEANER_POD_IP):", kMetricsPort), "--start-timeout",
         absl::StrCat(std::ceil(absl::ToDoubleSeconds(job.run_policy.start_deadline))), "--background"}},
       {"env", environment},
       {"ports", json::array({{{"name", "gleaner"}, {"containerPort", kDataPort}},

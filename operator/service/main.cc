@@ -9,6 +9,7 @@
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
+#include "common/flags/flags.h"
 #include "common/kube/process.h"
 #include "operator/service/operator.h"
 
@@ -121,7 +122,8 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option(
       "--rdma-resource", flags.rdma_resource,
       "Extended resource that stands for an RDMA device, such as rdma/hca, for pods to ask for; default: none");
-  app.add_option("--workers", flags.workers, "Jobs looked at at once")->capture_default_str()->check(CLI::Range(1, 64));
+  app.add_option("--threads", flags.workers, "Jobs looked at at once")->capture_default_str()->check(CLI::Range(1, 64));
+  flags::add_old_name(app, "--threads", "--workers");
   app.add_option("--lease-seconds", flags.lease_seconds, "Silence after which another replica takes over")
       ->capture_default_str()
       ->check(CLI::Range(2.0, 600.0));
@@ -184,11 +186,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", GLEANER_VERSION);
   gleaner::operation::Flags flags;
   gleaner::operation::add_flags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
   const absl::Status status = gleaner::operation::start(flags);
   if (status.ok()) return 0;
   std::cerr << "gleaner-operator: " << status.message() << "\n";

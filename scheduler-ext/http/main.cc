@@ -7,6 +7,7 @@
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/flags/flags.h"
 #include "common/kube/client.h"
 #include "common/kube/credentials.h"
 #include "common/kube/process.h"
@@ -97,11 +98,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", GLEANER_VERSION);
   gleaner::extender::Flags flags;
   gleaner::extender::add_flags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
   const auto options = gleaner::extender::to_options(flags);
   if (!options.ok()) {
     std::cerr << "gleaner-scheduler-ext: " << options.status().message() << "\n";

@@ -15,6 +15,7 @@
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/flags/flags.h"
 #include "summation-service/service/background.h"
 #include "summation-service/service/server.h"
 #include "summation-service/service/usage.h"
@@ -29,7 +30,7 @@ struct Flags {
                            memory = "0", pace, kernel, metrics, log_level = "info", transports = "auto",
                            shm_directory = "/dev/shm", rdma_device, rdma_near;
   int index = -1;
-  double join_timeout = 60, yield_above = 0, rdma_poll = 0;
+  double start_timeout = 60, yield_above = 0, rdma_poll = 0;
   bool background = false;
 };
 
@@ -86,9 +87,10 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str()
       ->envname("GLEANER_RDMA_POLL")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--join-timeout", flags.join_timeout, "Seconds until every member must have joined")
+  app.add_option("--start-timeout", flags.start_timeout, "Seconds until every member must have joined")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  flags::add_old_name(app, "--start-timeout", "--join-timeout");
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str()
       ->envname("GLEANER_LOG_LEVEL");
@@ -130,7 +132,7 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
   if (!flags.metrics.empty()) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
   }
-  options.join_timeout = absl::Seconds(flags.join_timeout);
+  options.join_timeout = absl::Seconds(flags.start_timeout);
   options.token_file = flags.token_file;
   options.ca_file = flags.ca_file;
   GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(flags.token_file));
@@ -197,11 +199,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", GLEANER_VERSION);
   Flags flags;
   gleaner::service::add_flags(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
   const auto options = gleaner::service::to_options(flags);
   const auto level = gleaner::parse_log_level(flags.log_level);
   const absl::Status usage = options.ok() ? level.status() : options.status();

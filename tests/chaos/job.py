@@ -184,7 +184,7 @@ class Job:
     def start_summer(self, host: str) -> subprocess.Popen[str]:
         listen = f"{self.lab.address(host)}:{SUMMER_PORT}"
         command = [BUILD / "bin" / "gleaner-summer", "--coordinator", self._address, "--listen", listen]
-        command += ["--token-file", self._token, "--log-level", "warning", "--join-timeout", self._start_timeout]
+        command += ["--token-file", self._token, "--log-level", "warning", "--start-timeout", self._start_timeout]
         command = [*self.lab.prefix(host), *map(str, command)]
         return subprocess.Popen(command, env=environment(), stdout=self._log, stderr=self._log, text=True)
 

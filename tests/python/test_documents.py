@@ -137,7 +137,7 @@ def flags_of(*folders: str) -> set[str]:
 
 # Where a document writes of flags of which programs.
 PROGRAMS = {
-    "docs/cli.md": ("cli", "cli/cluster", "summation-service/service"),
+    "docs/cli.md": ("cli", "cli/cluster", "common/flags", "summation-service/service"),
     "docs/agent.md": ("agent",),
     "docs/scheduler.md": ("scheduler-ext/http",),
     "docs/autoscaler.md": ("operator/service", "cli", "summation-service/service"),

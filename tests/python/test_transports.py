@@ -61,13 +61,13 @@ def test_bits_do_not_depend_on_the_transport() -> None:
 
 
 def test_what_the_bench_is_told_goes_before_the_environment() -> None:
-    done = run(command=[*BENCH, "--transport", "tcp"], GLEANER_TRANSPORTS="shm,tcp")
+    done = run(command=[*BENCH, "--transports", "tcp"], GLEANER_TRANSPORTS="shm,tcp")
     assert reports(done)[0]["transports"].endswith("tcp: worker/1, worker/2, summer/0")
 
 
 @without_rdma
 def test_a_forced_transport_that_is_not_there_is_an_error() -> None:
-    done = run(command=[*BENCH, "--transport", "rdma"])
+    done = run(command=[*BENCH, "--transports", "rdma"])
     assert done.returncode != 0
     assert "transport rdma: " in done.stderr, done.stderr
 

@@ -64,6 +64,31 @@ TEST(Run, TellsEachRankWhoItIs) {
   }
 }
 
+// As torchrun does.
+TEST(Run, SetsWhatProgramsForTorchrunRead) {
+  const char* const script =
+      "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $OMP_NUM_THREADS; test \"$MASTER_PORT\" -gt 0 && echo at "
+      "$MASTER_ADDR";
+  ::setenv("RANK", "77", 1);  // of a job that this one may run in
+  const Ended ended = run_shell({"--workers", "2", "--local-ranks", "2"}, script);
+  ::unsetenv("RANK");
+  for (const char* rank : {"0.0] 0/4 0/2 1\n", "0.1] 1/4 1/2 1\n", "1.0] 2/4 0/2 1\n", "1.1] 3/4 1/2 1\n"}) {
+    EXPECT_THAT(ended.output, HasSubstr(rank)) << ended.errors;
+  }
+  EXPECT_THAT(ended.output, HasSubstr("] at 127.0.0.1\n"));
+  EXPECT_THAT(ended.errors, HasSubstr("OMP_NUM_THREADS=1 for each process, for 4 share a machine"));
+  EXPECT_THAT(run_shell({"--workers", "1"}, "echo \"<$OMP_NUM_THREADS>\"").output, HasSubstr("<>"));
+  ::setenv("OMP_NUM_THREADS", "3", 1);
+  ::setenv("MASTER_ADDR", "10.1.2.3", 1);
+  ::setenv("MASTER_PORT", "4567", 1);
+  const Ended chosen = run_shell({"--workers", "2"}, "echo $OMP_NUM_THREADS $MASTER_ADDR:$MASTER_PORT");
+  for (const char* name : {"OMP_NUM_THREADS", "MASTER_ADDR", "MASTER_PORT"}) ::unsetenv(name);
+  EXPECT_THAT(chosen.output, HasSubstr("] 3 10.1.2.3:4567\n"));
+  EXPECT_THAT(chosen.errors, Not(HasSubstr("OMP_NUM_THREADS")));
+  const Ended elastic = run_shell({"--workers", "2", "--min-workers", "1"}, "echo \"<$WORLD_SIZE> $LOCAL_WORLD_SIZE\"");
+  EXPECT_THAT(elastic.output, HasSubstr("<> 1\n")) << "their number changes";
+}
+
 TEST(Run, LinesStayWholeAndTheLastNeedsNoEnd) {
   const Ended ended =
       run_shell({"--workers", "3"}, "for i in $(seq 500); do printf 'some '; echo $i; done; printf 'the end'");
@@ -206,6 +231,17 @@ TEST(Run, WrongCommandLines) {
   }
 }
 
+TEST(Run, UnknownFlagsAndCommandsAreNamed) {
+  EXPECT_THAT(run({"--worker", "2"}, {"true"}).errors,
+              AllOf(HasSubstr("gleaner run: unknown flag '--worker'"), HasSubstr("did you mean '--workers'?")));
+  const Ended command = run_to_end({kGleaner, "coodinator", "--workers", "2"});
+  EXPECT_EQ(command.status, 2);
+  EXPECT_THAT(command.errors,
+              AllOf(HasSubstr("unknown command 'coodinator'"), HasSubstr("did you mean 'coordinator'?")));
+  EXPECT_THAT(run_to_end({bin_dir() + "/gleaner-summer", "--cordinator", "x"}).errors,
+              AllOf(HasSubstr("unknown flag '--cordinator'"), HasSubstr("'--coordinator'?")));
+}
+
 TEST(Run, CommandMayBeNamedLikeOneOfOurs) {
   const Ended ended = run({"--workers", "1", "--no-prefix"}, {"echo", "plan", "run", "--workers", "x"});
   EXPECT_EQ(ended.output, "plan run --workers x\n") << ended.errors;
@@ -264,6 +300,17 @@ TEST(Run, WritesTheSummary) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
+TEST(Run, AsksBeforeTheJobWhetherTheSummaryCanBeWritten) {
+  const Scratch scratch;
+  for (const std::string& file : {scratch / "no/such/summary.json", scratch.path()}) {
+    const Ended ended = run({"--workers", "1", "--summary", file}, {"touch", scratch / "started"});
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_THAT(ended.errors, AllOf(HasSubstr("--summary"), HasSubstr(file), HasSubstr("can't be written")));
+    EXPECT_FALSE(std::filesystem::exists(scratch / "started"));
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 0) << "nothing is left";
+}
+
 // With the real summers and the real library: what the others in here do without.
 TEST(Run, WholeJob) {
   const Scratch scratch;
@@ -287,6 +334,49 @@ TEST(Run, FailureIsThatOfTheWorkerThatCausedIt) {
                                        kGleaner, " bench push-pull --bytes 1MiB --steps 1000000 --dtype fp32 --json"));
   EXPECT_EQ(ended.status, 128 + SIGKILL) << ended.errors;
   EXPECT_THAT(ended.errors, HasSubstr("worker 1 at 127.0.0.1:"));
+}
+
+TEST(Run, TellsEveryRankThatOneWasKilled) {
+  const Ended ended = run_shell(
+      {"--workers", "3"}, absl::StrCat("if [ $GLEANER_WORKER = 1 ]; then (sleep 1; kill -KILL $$) & fi; exec ",
+                                       kGleaner, " bench push-pull --bytes 1MiB --steps 1000000 --dtype fp32 --json"));
+  EXPECT_EQ(ended.status, 128 + SIGKILL) << ended.errors;
+  EXPECT_THAT(ended.errors, HasSubstr("gleaner run: worker 1"));
+  for (const char* witness : {"[worker 0] ", "[worker 2] "}) {
+    const size_t line = ended.errors.find(witness);
+    ASSERT_NE(line, std::string::npos) << ended.errors;
+    EXPECT_THAT(ended.errors.substr(line, ended.errors.find('\n', line) - line),
+                AllOf(HasSubstr("worker 1"), HasSubstr("was killed by signal 9 (SIGKILL)")));
+  }
+}
+
+TEST(Run, OneThatExitsBeforeItJoinsEndsTheOthers) {
+  for (const int status : {0, 7}) {
+    const Ended ended = run_shell(
+        {"--workers", "2"}, absl::StrCat("if [ $GLEANER_WORKER = 1 ]; then exit ", status, "; fi; exec ", kGleaner,
+                                         " bench push-pull --bytes 1MiB --steps 10 --dtype fp32 --json"));
+    EXPECT_NE(ended.status, 0);
+    if (status != 0) {
+      EXPECT_EQ(ended.status, status);
+    }
+    EXPECT_THAT(ended.errors, HasSubstr(absl::StrCat("worker 1 exited with status ", status, " before")));
+  }
+}
+
+TEST(Run, NamesTheProcessThatFailed) {
+  EXPECT_THAT(run_shell({"--workers", "2"}, "exit 5").errors, HasSubstr("exited with status 5"));
+  EXPECT_THAT(run_shell({"--workers", "1"}, "kill -SEGV $$").errors, HasSubstr("was killed by signal 11 (SIGSEGV)"));
+  EXPECT_THAT(run_shell({"--workers", "1"}, "sh -c 'kill -SEGV $$'; exit $?").errors,
+              HasSubstr("exited with status 139, which shells return after SIGSEGV"));
+}
+
+TEST(Run, SaysThatNobodyJoined) {
+  EXPECT_THAT(run_shell({"--workers", "2"}, "true").errors,
+              AllOf(HasSubstr("warning: no process joined the job"), HasSubstr("gleaner.init()")));
+  const Ended joined = run({"--workers", "1"}, {kGleaner, "bench", "push-pull", "--bytes", "64KiB", "--steps", "1",
+                                                "--dtype", "fp32", "--json"});
+  EXPECT_EQ(joined.status, 0) << joined.errors;
+  EXPECT_THAT(joined.errors, Not(HasSubstr("no process joined")));
 }
 
 TEST(Run, FailureIsThatOfTheWorkerThatCausedItEvenIfItEndsLast) {

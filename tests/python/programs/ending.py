@@ -1,0 +1,27 @@
+"""Sums until told otherwise; worker 1 ends in its fifth step: ending.py exit STATUS | kill | raise."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import gleaner
+import numpy
+
+
+def main() -> None:
+    how = sys.argv[1]
+    gleaner.init()
+    array = numpy.ones(1000, numpy.float32)
+    for step in range(100000):
+        if gleaner.rank() == 1 and step == 5:
+            if how == "exit":
+                sys.exit(int(sys.argv[2]))
+            if how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise RuntimeError("the loss is not a number")
+        gleaner.push_pull(array, name="x")
+
+
+main()

@@ -1,0 +1,70 @@
+"""Shells complete the command lines of all programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from conftest import BUILD, GLEANER, require_build
+
+PROGRAMS = {
+    "gleaner-summer": ("--coord", "--coordinator"),
+    "gleaner-agent": ("--measure-l", "--measure-listen"),
+    "gleaner-operator": ("--lease", "--lease-seconds"),
+    "gleaner-scheduler-ext": ("--min", "--min-bandwidth"),
+}
+
+
+def complete(*words: str) -> list[str]:
+    """What bash offers for the last of these words."""
+    require_build()
+    function = f"_{words[0].replace('-', '_')}"
+    line = " ".join(f"'{word}'" for word in words)
+    script = f"source <({GLEANER} completion bash); COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; {function}"
+    path = f"{BUILD / 'bin'}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", script + '; printf "%s\\n" "${COMPREPLY[@]}"'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PATH": path},
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["gleaner", "coord"], ["coordinator"]),
+        (["gleaner", "bench", "pu"], ["push-pull"]),
+        (["gleaner", "run", "--worker-b"], ["--worker-bandwidths"]),
+        (["gleaner", "bench", "push-pull", "--dtype", "bf"], ["bf16"]),
+        (["gleaner", "plan", "-o", "t"], ["table"]),
+        (["gleaner", "run", "--workers", "2", "--", "--worker"], []),
+        (["gleaner", "bench", "push-pull", "--transport"], ["--transports"]),
+    ],
+)
+def test_words_of_gleaner(words: list[str], offered: list[str]) -> None:
+    assert complete(*words) == offered
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_words_of_other_programs(program: str) -> None:
+    if not (BUILD / "bin" / program).exists():
+        pytest.skip(f"{program} is not built")
+    begun, whole = PROGRAMS[program]
+    assert complete(program, begun) == [whole]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_scripts_that_other_shells_read(shell: str) -> None:
+    require_build()
+    script = subprocess.run([str(GLEANER), "completion", shell], capture_output=True, text=True, timeout=20)
+    assert script.returncode == 0 and "coordinator" in script.stdout and "--completion" in script.stdout
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed: its script was not read by it")
+    read = subprocess.run([shell, "-c", script.stdout], capture_output=True, text=True, timeout=60)
+    assert read.returncode == 0 and not read.stderr, read.stderr

@@ -1,0 +1,154 @@
+// A launcher tells how the processes of ranks end: every member hears the true cause.
+#include <gmock/gmock.h>
+
+#include "tests/unit/coordinator/fleet.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr absl::Duration kExitTimeout = absl::Seconds(2);
+
+Options options(uint32_t workers, uint32_t local_ranks = 1) {
+  Options options;
+  options.workers = workers;
+  options.local_ranks = local_ranks;
+  options.exit_timeout = kExitTimeout;
+  return options;
+}
+
+class Exits : public testing::Test {
+ protected:
+  static void exited(Fleet& fleet, uint32_t seat, const RankExit& exit) {
+    const Identity& who = fleet.members[seat].identity;
+    fleet.core->on_exited(*who.index, who.local_rank, exit, fleet.actions);
+    fleet.collect();
+  }
+  static void fails(Fleet& fleet, uint32_t seat, const std::string& why) {
+    fleet.core->on_left(fleet.members[seat].stream, absl::UnavailableError(why), 1, fleet.now, fleet.actions);
+    fleet.collect();
+  }
+  static constexpr char kKilled[] = "was killed by signal 9 (SIGKILL)";
+};
+
+TEST_F(Exits, ABrokenStreamIsExplainedByItsProcess) {
+  Fleet fleet(options(2));
+  fleet.start();
+  fleet.cut(1);
+  fleet.settle();
+  EXPECT_EQ(fleet.outcome(), "none") << "the launcher may still say more";
+  exited(fleet, 1, {false, kKilled});
+  fleet.settle();
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr(kKilled)));
+  EXPECT_EQ(fleet.core->culprit(), 1u);
+  EXPECT_THAT(std::string(fleet.members[0].failure.message()), HasSubstr(kKilled)) << "the others hear it, too";
+}
+
+TEST_F(Exits, AProcessMayBeSeenFirst) {
+  Fleet fleet(options(2));
+  fleet.start();
+  exited(fleet, 1, {false, "exited with status 7"});
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("exited with status 7")));
+}
+
+TEST_F(Exits, WithoutWordOfTheProcessTheLossIsTheCause) {
+  Fleet fleet(options(2));
+  fleet.start();
+  fleet.cut(1);
+  fleet.members[1].stream = 0;
+  fleet.pass(kExitTimeout + absl::Milliseconds(200));
+  EXPECT_THAT(fleet.outcome(), HasSubstr("worker 1"));
+  EXPECT_EQ(fleet.core->culprit(), 1u);
+}
+
+TEST_F(Exits, OneThatLeftAndThenEndedInErrorIsTheCause) {
+  for (const bool victim_ends_first : {false, true}) {
+    Fleet fleet(options(2));
+    fleet.start();
+    fleet.leave(1);
+    fleet.settle();
+    fails(fleet, 0, "worker 1 has left");
+    if (victim_ends_first) exited(fleet, 0, {false, "exited with status 1"});
+    EXPECT_EQ(fleet.outcome(), "none");
+    exited(fleet, 1, {false, "exited with status 3"});
+    EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("exited with status 3")));
+    EXPECT_EQ(fleet.core->culprit(), 1u);
+  }
+}
+
+TEST_F(Exits, OneThatLeftAndEndedWellIsNot) {
+  Fleet fleet(options(2));
+  fleet.start();
+  fleet.leave(1);
+  fleet.settle();
+  fails(fleet, 0, "out of luck");
+  exited(fleet, 1, {true, "exited with status 0"});
+  exited(fleet, 0, {false, "exited with status 1"});
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 0"), HasSubstr("out of luck"), HasSubstr("status 1")));
+  EXPECT_EQ(fleet.core->culprit(), 0u);
+}
+
+TEST_F(Exits, ThoseThatEndForWantOfTheLostAreNotTheCause) {
+  Fleet fleet(options(3));
+  fleet.start();
+  fleet.cut(1);
+  fails(fleet, 2, "worker 1 is out of reach");
+  exited(fleet, 2, {false, "exited with status 1"});
+  EXPECT_EQ(fleet.outcome(), "none");
+  exited(fleet, 1, {false, kKilled});
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr(kKilled)));
+  EXPECT_EQ(fleet.core->culprit(), 1u);
+}
+
+TEST_F(Exits, AnotherLocalRankMayBeTheCause) {
+  Fleet fleet(options(2, 2));
+  fleet.start();
+  fleet.cut(2);  // worker 1's first local rank, by which its summer is known
+  exited(fleet, 3, {false, kKilled});
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1 (local rank 1)"), HasSubstr(kKilled)));
+  EXPECT_EQ(fleet.core->culprit(), 3u);
+}
+
+TEST_F(Exits, ExitingWithoutLeavingIsALoss) {
+  Fleet fleet(options(2));
+  fleet.start();
+  exited(fleet, 1, {true, "exited with status 0"});
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("without leaving the job")));
+}
+
+TEST_F(Exits, OneThatEndsBeforeItJoinsIsNotAwaited) {
+  for (const bool before : {false, true}) {
+    Fleet fleet(options(2));
+    if (before) exited(fleet, 1, {true, "exited with status 0"});
+    EXPECT_EQ(fleet.outcome(), "none") << "nobody may want to join";
+    fleet.connect(0);
+    if (!before) exited(fleet, 1, {true, "exited with status 0"});
+    fleet.settle();
+    EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1 exited with status 0"), HasSubstr("before the job had")));
+    EXPECT_EQ(fleet.core->culprit(), 1u);
+  }
+  Fleet fleet(options(2));
+  exited(fleet, 1, {false, "exited with status 7"});
+  EXPECT_THAT(fleet.outcome(), HasSubstr("worker 1 exited with status 7 before it had joined"));
+}
+
+TEST_F(Exits, AJobThatEndsWellDoesNotMind) {
+  Fleet fleet(options(2));
+  fleet.start();
+  fleet.leave(0);
+  fleet.settle();
+  exited(fleet, 0, {true, "exited with status 0"});
+  EXPECT_EQ(fleet.outcome(), "none");
+  fleet.leave(1);
+  fleet.settle();
+  EXPECT_EQ(fleet.outcome(), "well");
+  exited(fleet, 1, {false, "exited with status 1"});
+  EXPECT_EQ(fleet.outcome(), "well");
+  EXPECT_THAT(fleet.outcome(), Not(HasSubstr("status")));
+}
+
+}  // namespace
+}  // namespace gleaner::coordinator
