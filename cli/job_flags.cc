@@ -51,8 +51,9 @@ void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& defaul
       ->check(CLI::Range(0.1, 1e6))
       ->capture_default_str();
   command.add_option("--job", flags.job, "Name of the job")->capture_default_str();
-  command.add_option("--bandwidth", flags.bandwidth,
-                     "Of each machine, each way: 25Gbit, 200Mbit, ... [default: what each says itself, or 10Gbit]");
+  command.add_option(
+      "--bandwidth", flags.bandwidth,
+      "Of each machine, each way: 25Gbit, 200Mbit, ... [default: what each says itself; else links count as equal]");
   command.add_option("--worker-bandwidths", flags.worker_bandwidths, "One for each worker: 25Gbit,10Gbit,...");
   command.add_option("--summer-bandwidths", flags.summer_bandwidths, "One for each summer: 25Gbit,10Gbit,...");
   command.add_option("--partition-bytes", flags.partition_bytes,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/cluster/table.h"
 #include "cli/cluster/transports_view.h"
 #include "common/base/units.h"
@@ -40,10 +41,17 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-JobLimit limit_of(const plan::Fleet& fleet, double bytes, double bound_seconds) {
+bool is_assumed(const types::PlanMember& member) { return member.bandwidth_assumed; }
+
+JobLimit limit_of(const types::ReductionPlan& plan, const plan::Fleet& fleet, double bytes, double bound_seconds) {
+  if (std::any_of(plan.spec.members.begin(), plan.spec.members.end(), is_assumed)) return JobLimit::kUnknown;
   if (bound_seconds <= 0) return JobLimit::kNothingMoves;
   const double slowest = *std::min_element(fleet.worker_bits_per_second.begin(), fleet.worker_bits_per_second.end());
   return bound_seconds <= 8 * bytes / slowest * (1 + kSame) ? JobLimit::kSlowestWorker : JobLimit::kAllLinks;
+}
+
+bool has_bound(const ExplainedJob& job) {
+  return job.limit != JobLimit::kNothingMoves && job.limit != JobLimit::kUnknown;
 }
 
 std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
@@ -51,6 +59,13 @@ std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100)
 std::string step_lines(const ExplainedJob& job) {
   if (job.limit == JobLimit::kNothingMoves) return "Step       nothing has to move\n";
   const types::ReductionPlanSpec& spec = job.plan.spec;
+  const types::ReductionPlanStatus& status = job.plan.status;
+  const std::string measured = status.steps > 0 && status.step_communication_seconds > 0
+                                   ? absl::StrCat("Measured   ", measured_text(status), "\n")
+                                   : "";
+  if (job.limit == JobLimit::kUnknown) {
+    return absl::StrCat("Bound      unknown: ", unknown_links(job.plan), "\n", measured);
+  }
   std::string text = absl::StrFormat("Step       %s as planned, %.4f of the bound of %s; %s binds\n",
                                      format_seconds(job.seconds), job.seconds / spec.bound_seconds,
                                      format_seconds(spec.bound_seconds), job.machines[job.binding].member.name);
@@ -59,17 +74,11 @@ std::string step_lines(const ExplainedJob& job) {
                           format_seconds(spec.bound_without_summers_seconds),
                           spec.bound_without_summers_seconds / spec.bound_seconds);
   }
-  const types::ReductionPlanStatus& status = job.plan.status;
-  if (status.steps > 0 && status.step_communication_seconds > 0) {
-    absl::StrAppendFormat(&text, "Measured   %s a step over %d steps: efficiency %.1f %%, goodput %s/s per worker\n",
-                          format_seconds(status.step_communication_seconds), status.steps, status.efficiency * 100,
-                          format_bytes(status.goodput_bytes_per_second));
-  }
-  return text;
+  return text + measured;
 }
 
 std::string limit_lines(const ExplainedJob& job) {
-  if (job.limit == JobLimit::kNothingMoves) return "";
+  if (job.limit == JobLimit::kNothingMoves || job.limit == JobLimit::kUnknown) return "";
   std::string text = "Limit      all links together: each is busy from the first byte to the last\n";
   if (job.limit == JobLimit::kSlowestWorker) {
     const auto slowest = std::min_element(job.machines.begin(), job.machines.end(), [](const auto& a, const auto& b) {
@@ -88,6 +97,35 @@ std::string limit_lines(const ExplainedJob& job) {
 }
 
 }  // namespace
+
+std::string measured_text(const types::ReductionPlanStatus& status) {
+  const std::string& basis = status.efficiency_basis;
+  std::string efficiency = absl::StrFormat("efficiency %.1f %%", status.efficiency * 100);
+  if (basis == "latency") efficiency = "latency-bound, since a step is too small to fill a link";
+  if (basis == "unknown_bandwidth") efficiency = "efficiency unknown";
+  if (basis == "bandwidth_too_low") {
+    efficiency = "efficiency unknown, since steps beat the bound: a link is faster than was said";
+  }
+  if (basis == "nothing_moves") efficiency = "nothing has to move";
+  return absl::StrFormat("%s a step in the last minute, %d steps in all: %s; goodput %s/s per worker",
+                         format_seconds(status.step_communication_seconds), status.steps, efficiency,
+                         format_bytes(status.goodput_bytes_per_second));
+}
+
+std::string unknown_links(const types::ReductionPlan& plan) {
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> names;
+  for (const types::PlanMember& member : plan.spec.members) {
+    if (!member.bandwidth_assumed) continue;
+    names.push_back(member.node.empty() ? member.name : absl::StrCat(member.name, " on ", member.node));
+  }
+  if (names.empty()) return "";
+  const size_t more = names.size() > kNamed ? names.size() - kNamed : 0;
+  names.resize(names.size() - more);
+  return absl::StrCat("nobody knows how fast the network of ", absl::StrJoin(names, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "",
+                      " is; label their nodes gleaner.dev/bandwidth=25Gbit, or give the agents --bandwidth");
+}
 
 absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan) {
   const types::ReductionPlanSpec& spec = plan.spec;
@@ -114,11 +152,12 @@ absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan) {
       job.binding = job.machines.size() - 1;
     }
   }
-  job.limit = limit_of(fleet, bytes, spec.bound_seconds);
+  job.limit = limit_of(plan, fleet, bytes, spec.bound_seconds);
   job.one_more_bits_per_second = median(fleet.k() > 0 ? fleet.summer_bits_per_second : fleet.worker_bits_per_second);
   plan::Fleet larger = fleet;
   larger.summer_bits_per_second.push_back(job.one_more_bits_per_second);
   job.one_more_bound_seconds = plan::bound_seconds(larger, bytes);
+  if (job.limit == JobLimit::kUnknown) job.seconds = job.one_more_bound_seconds = 0;
   job.plan = std::move(plan);
   return job;
 }
@@ -129,12 +168,13 @@ std::string to_text(const ExplainedJob& job) {
       {"MACHINE", "NODE", "BANDWIDTH", "OWNS", "SHARE", "MOVES EACH WAY", "TAKES", ""}};
   for (size_t i = 0; i < job.machines.size(); ++i) {
     const ExplainedMachine& machine = job.machines[i];
-    const bool binds = i == job.binding && job.limit != JobLimit::kNothingMoves;
-    rows.push_back({machine.member.name, or_dash(machine.member.node),
-                    format_bits_per_second(machine.member.bits_per_second),
-                    format_bytes(static_cast<double>(machine.member.owned_bytes)), percent(machine.share),
-                    format_bytes(static_cast<double>(machine.member.traffic_bytes)), format_seconds(machine.seconds),
-                    binds ? "binds" : ""});
+    const bool binds = i == job.binding && has_bound(job);
+    rows.push_back(
+        {machine.member.name, or_dash(machine.member.node),
+         machine.member.bandwidth_assumed ? "unknown" : format_bits_per_second(machine.member.bits_per_second),
+         format_bytes(static_cast<double>(machine.member.owned_bytes)), percent(machine.share),
+         format_bytes(static_cast<double>(machine.member.traffic_bytes)),
+         machine.member.bandwidth_assumed ? "-" : format_seconds(machine.seconds), binds ? "binds" : ""});
   }
   return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
@@ -154,14 +194,16 @@ nlohmann::json to_json(const ExplainedJob& job) {
                         {"pod", member.pod},
                         {"node", member.node},
                         {"bandwidth", member.bits_per_second},
+                        {"bandwidth_assumed", member.bandwidth_assumed},
                         {"bytes", member.owned_bytes},
                         {"share", job.machines[i].share},
                         {"traffic_bytes", member.traffic_bytes},
                         {"seconds", job.machines[i].seconds},
-                        {"binds", i == job.binding && job.limit != JobLimit::kNothingMoves}});
+                        {"binds", i == job.binding && has_bound(job)}});
   }
   const char* limit = job.limit == JobLimit::kAllLinks        ? "all_links"
                       : job.limit == JobLimit::kSlowestWorker ? "slowest_worker"
+                      : job.limit == JobLimit::kUnknown       ? "unknown"
                                                               : "nothing_moves";
   return {
       {"namespace", job.plan.meta.ns},
@@ -182,6 +224,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
        {{"steps", status.steps},
         {"step_seconds", status.step_communication_seconds},
         {"efficiency", status.efficiency},
+        {"efficiency_basis", status.efficiency_basis},
         {"goodput_bytes_per_second", status.goodput_bytes_per_second}}}};
 }
 

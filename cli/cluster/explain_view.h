@@ -16,7 +16,18 @@
 
 namespace gleaner::cli {
 
-enum class JobLimit { kNothingMoves, kSlowestWorker, kAllLinks };
+enum class JobLimit {
+  kNothingMoves,
+  kSlowestWorker,
+  kAllLinks,
+  kUnknown,  // nobody knows how fast some link is
+};
+
+// What was measured of the last minute: "61.3 ms a step, efficiency 97.2 %, goodput 1.7 GB/s per worker", or why there
+// is no efficiency.
+std::string measured_text(const types::ReductionPlanStatus& status);
+// "the network speed of worker-0, worker-1 is not known: label ...". Empty: all speeds are known.
+std::string unknown_links(const types::ReductionPlan& plan);
 
 struct ExplainedMachine {
   types::PlanMember member;  // its bytes are those of a step
@@ -28,7 +39,7 @@ struct ExplainedJob {
   types::ReductionPlan plan;
   std::vector<ExplainedMachine> machines;
   size_t binding = 0;  // the machine that takes longest
-  double seconds = 0;  // of a step, as planned
+  double seconds = 0;  // of a step, as planned; 0, as one_more_bound_seconds, where the limit is not known
   JobLimit limit = JobLimit::kNothingMoves;
   // One more summer, as fast as the median summer, or worker where there is none.
   double one_more_bits_per_second = 0, one_more_bound_seconds = 0;

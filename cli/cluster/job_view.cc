@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/cluster/explain_view.h"
 #include "cli/cluster/table.h"
 #include "common/base/units.h"
 
@@ -56,16 +57,15 @@ void append_plan(std::vector<Line>& lines, const types::ReductionPlan& plan) {
   lines.push_back({"Plan", absl::StrCat("epoch ", plan.spec.epoch, " of attempt ", plan.spec.attempt, ", ",
                                         plan.status.acknowledged, " of ", plan.spec.members.size(), " acknowledged")});
   if (plan.spec.bytes_per_step == 0) return;
-  std::string bound = absl::StrCat(format_seconds(plan.spec.bound_seconds), " a step");
+  const std::string unknown = unknown_links(plan);
+  std::string bound = unknown.empty() ? absl::StrCat(format_seconds(plan.spec.bound_seconds), " a step")
+                                      : absl::StrCat("unknown: ", unknown);
   if (plan.spec.bound_without_summers_seconds > plan.spec.bound_seconds) {
     absl::StrAppend(&bound, ", without summers ", format_seconds(plan.spec.bound_without_summers_seconds));
   }
   lines.push_back({"Bound", bound});
   if (plan.status.steps == 0 || plan.status.step_communication_seconds <= 0) return;
-  lines.push_back(
-      {"Measured", absl::StrFormat("%s a step over %d steps, efficiency %.1f %%, goodput %s/s per worker",
-                                   format_seconds(plan.status.step_communication_seconds), plan.status.steps,
-                                   plan.status.efficiency * 100, format_bytes(plan.status.goodput_bytes_per_second))});
+  lines.push_back({"Measured", measured_text(plan.status)});
 }
 
 std::string conditions_table(const std::vector<types::Condition>& conditions, absl::Time now) {

@@ -296,7 +296,7 @@ absl::Status Rank::await_quiet() {
 void Rank::report_now() {
   auto reported = std::make_shared<absl::Notification>();
   mailbox_.post([this, reported] {
-    client_->report(report(env_.clock->since_start()));
+    client_->report(report(env_.clock->since_start(), true));
     reported->Notify();
   });
   reported->WaitForNotificationWithTimeout(kLeaveTimeout);

@@ -114,7 +114,8 @@ class Rank : private member::Listener, private Stages::Events {
   void tell(std::vector<Outcome>& outcomes);  // empties it
   void fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   void observe() ABSL_LOCKS_EXCLUDED(mutex_);
-  member::Report report(absl::Duration now) const;
+  // `last`: nothing follows.
+  member::Report report(absl::Duration now, bool last = false);
   void on_done(uint64_t handle, const absl::Status& status) override;
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
 

@@ -6,6 +6,7 @@
 #include "comm-lib/runtime/workers_changed.h"
 #include "common/base/thread.h"
 #include "common/plan/model.h"
+#include "common/plan/partitioner.h"
 
 namespace gleaner::runtime {
 namespace {
@@ -17,13 +18,9 @@ constexpr absl::Duration kWakefulFor = absl::Milliseconds(50);
 // A push_pull that is not done after this long is reported: the coordinator finds out which rank has not begun it.
 constexpr absl::Duration kLongWait = absl::Milliseconds(500);
 
+// 0: nobody knows how fast the links are.
 double bound_seconds(const plan::Plan& plan, double bytes) {
-  plan::Fleet fleet;
-  for (uint32_t i = 0; i < plan.members.size(); ++i) {
-    auto& side = i < plan.workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second;
-    side.push_back(plan.members[i].bits_per_second);
-  }
-  return plan::bound_seconds(fleet, bytes);
+  return plan.bandwidths_known() ? plan::bound_seconds(plan::fleet_of(plan), bytes) : 0;
 }
 
 }  // namespace
@@ -131,6 +128,7 @@ void Rank::prepare(std::shared_ptr<const plan::Plan> plan) {
 void Rank::commit(uint32_t epoch) {
   if (const absl::Status status = stages_->commit(epoch); !status.ok()) return fail(status);
   plan_ = std::move(prepared_);
+  meter_.follow(epoch, env_.clock->since_start());
   steps_.resize(plan_->tensors.size());
   {
     absl::MutexLock lock(&mutex_);
@@ -154,7 +152,7 @@ void Rank::begin(uint64_t handle, Flight flight) {
   const absl::Status status = usable();
   const auto found = planned_.find(flight.what.name);
   Flight& kept = flights_.emplace(handle, std::move(flight)).first->second;
-  meter_.begin(env_.clock->since_start());
+  meter_.begin(kept.what.bytes(), env_.clock->since_start());
   if (!status.ok()) return finish(handle, status);
   if (found == planned_.end()) return unplanned_.push_back(handle);
   launch(handle, kept, found->second);
@@ -219,8 +217,11 @@ void Rank::fail(absl::Status status) {
   handles_.close(status);
 }
 
-member::Report Rank::report(absl::Duration now) const {
-  member::Report report = meter_.report(now);
+member::Report Rank::report(absl::Duration now, bool last) {
+  member::Report report = meter_.report(now, last);
+  if (stages_->network() != nullptr) {
+    report.round_trip_seconds = absl::ToDoubleSeconds(stages_->network()->round_trip());
+  }
   const auto oldest = std::min_element(flights_.begin(), flights_.end(), [](const auto& a, const auto& b) {
     return a.first < b.first;  // handles count up
   });
@@ -237,6 +238,7 @@ void Rank::observe() {
   if (!due && quiet == seen_quiet_ && connected == seen_connected_) return;
   seen_quiet_ = quiet;
   seen_connected_ = connected;
+  const member::Report report = due ? this->report(now) : member::Report();
   {
     absl::MutexLock lock(&mutex_);
     quiet_ = quiet;
@@ -244,7 +246,6 @@ void Rank::observe() {
     if (connected) transports_ = stages_->describe_transports();
     if (!due) return;
     if (phase_ == Phase::kOpening && plan_ != nullptr) waiting_for_ = stages_->describe_waiting();
-    const member::Report report = meter_.report(now);
     stats_.steps = report.steps;
     stats_.bytes = report.bytes;
     stats_.communication_seconds = report.communication_seconds;
@@ -255,7 +256,6 @@ void Rank::observe() {
             : bound_seconds(*plan_, static_cast<double>(report.bytes) / static_cast<double>(report.steps));
   }
   last_observation_ = now;
-  const member::Report report = this->report(now);
   client_->report(report);
   if (metrics_ == nullptr) return;
   metrics_->update(report, absl::Nanoseconds(waited_nanoseconds_.load()), plan_ == nullptr ? 0 : plan_->epoch,

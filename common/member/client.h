@@ -65,12 +65,25 @@ struct Waiting {
   absl::Duration elapsed;  // since it was asked for
 };
 
-// Cumulative since the start of the job, by each rank.
+// What a rank did in one epoch, between the first and the last moment under its plan at which a step had ended: a step
+// that spans a change of plan counts for neither. Compared with the bound, these figures can't come out too good.
+struct Measured {
+  uint32_t epoch = 0;
+  uint64_t steps = 0;
+  uint64_t bytes = 0;                // gradient bytes reduced by push_pulls that began and ended in that time
+  uint64_t open_bytes = 0;           // in flight at its end: a difference from here on must leave them out
+  double communication_seconds = 0;  // time with at least one push_pull in flight
+  friend bool operator==(const Measured&, const Measured&) = default;
+};
+
+// Cumulative since the start of the job, by one rank.
 struct Report {
   uint64_t steps = 0;
   uint64_t bytes = 0;                // gradient bytes reduced, not wire bytes
   double communication_seconds = 0;  // time with at least one push_pull in flight
   std::optional<Waiting> waiting;    // where a push_pull takes long
+  std::vector<Measured> measured;    // of the latest epochs with steps, in order
+  double round_trip_seconds = 0;     // to the farthest summer, at best; 0: not measured
 };
 
 enum class TraceOrder { kRecord, kStop, kSend, kForget };  // as in coordinator.proto

@@ -27,6 +27,15 @@ void encode(const Report& what, v1::MemberMessage& message) {
   report->set_steps(what.steps);
   report->set_bytes(what.bytes);
   report->set_communication_seconds(what.communication_seconds);
+  report->set_round_trip_seconds(what.round_trip_seconds);
+  for (const Measured& measured : what.measured) {
+    v1::Measured* const encoded = report->add_measured();
+    encoded->set_epoch(measured.epoch);
+    encoded->set_steps(measured.steps);
+    encoded->set_bytes(measured.bytes);
+    encoded->set_open_bytes(measured.open_bytes);
+    encoded->set_communication_seconds(measured.communication_seconds);
+  }
   if (!what.waiting.has_value()) return;
   report->mutable_waiting()->set_tensor(what.waiting->tensor);
   report->mutable_waiting()->set_step(what.waiting->step);

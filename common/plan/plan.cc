@@ -105,6 +105,10 @@ uint32_t Plan::summers() const {
       std::count_if(members.begin() + workers, members.end(), [](const Member& member) { return member.is_here(); }));
 }
 
+bool Plan::bandwidths_known() const {
+  return std::none_of(members.begin(), members.end(), [](const Member& member) { return member.assumed; });
+}
+
 std::string Plan::member_name(uint32_t member) const {
   return member < workers ? absl::StrCat("worker/", member) : absl::StrCat("summer/", member - workers);
 }

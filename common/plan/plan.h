@@ -71,6 +71,7 @@ struct Member {
   // Where others reach it, by what transport, in order of its preference (common/transport/endpoint.h); none: by TCP,
   // at `address`.
   std::vector<std::string> endpoints;
+  bool assumed = false;  // nobody said how fast its link is: bits_per_second stands in for that
   bool is_here() const { return bits_per_second > 0; }
   friend bool operator==(const Member&, const Member&) = default;
 };
@@ -87,6 +88,8 @@ struct Plan {
   std::vector<uint32_t> first_partition;  // per tensor, plus one past the end: size tensors.size() + 1
 
   uint32_t summers() const;  // k: those that are here
+  // Somebody said how fast each member's link is; else there is no bound.
+  bool bandwidths_known() const;
   uint32_t ranks() const { return workers * local_ranks; }
   // Of what an owner answers with: the partition, and where it accumulates a count (8) per worker.
   uint32_t answer_bytes(const Partition& partition) const {

@@ -92,6 +92,7 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
     encoded->set_address(member.address);
     encoded->set_since(member.since);
     for (const std::string& endpoint : member.endpoints) encoded->add_endpoints(endpoint);
+    encoded->set_assumed(member.assumed);
   }
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());
@@ -118,7 +119,8 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
     plan.members.push_back({member.bits_per_second(),
                             member.address(),
                             member.since(),
-                            {member.endpoints().begin(), member.endpoints().end()}});
+                            {member.endpoints().begin(), member.endpoints().end()},
+                            member.assumed()});
   }
   GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
   plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));

@@ -55,13 +55,16 @@ std::vector<plan::Member> Core::members_left() const {
 // Those who should be in a plan of `epoch`, with what they have now.
 std::vector<plan::Member> Core::members_wanted(uint32_t epoch) const {
   std::vector<plan::Member> members(options_.workers + summers());
+  const double stand_in = stand_in_bandwidth();
   for (uint32_t member = 0; member < members.size(); ++member) {
     const bool is_worker = member < options_.workers;
     const Seat& seat = roster_[roster_.seat_of_member(member)];
     if (!is_worker && (!seat.takes_part() || seat.leaving)) continue;
     const bool in_plan = is_worker && committed_->epoch > 0;
     const uint32_t since = in_plan ? committed_->members[member].since : seat.since;
-    members[member] = {bandwidth_of(member), seat.identity.address, since > 0 ? since : epoch, seat.identity.endpoints};
+    const std::optional<double> bandwidth = known_bandwidth_of(member);
+    members[member] = {bandwidth.value_or(stand_in), seat.identity.address, since > 0 ? since : epoch,
+                       seat.identity.endpoints, !bandwidth.has_value()};
   }
   while (members.size() > std::max<size_t>(options_.workers, committed_->members.size()) && !members.back().is_here()) {
     members.pop_back();

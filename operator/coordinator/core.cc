@@ -1,5 +1,7 @@
 #include "operator/coordinator/core.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/faults.h"
@@ -18,7 +20,7 @@ Core::Core(const Options& options, absl::Duration now, Origin origin)
       session_(origin_.session),
       highest_epoch_(origin_.epoch),
       stalls_(&roster_),
-      reports_(roster_.ranks()) {}
+      progress_(roster_.ranks()) {}
 
 std::optional<uint32_t> Core::heard(StreamId stream, absl::Duration now) {
   const std::optional<uint32_t> seat = roster_.seat_of(stream);
@@ -76,23 +78,38 @@ Phase Core::phase() const {
 
 void Core::on_heartbeat(StreamId stream, absl::Duration now) { heard(stream, now); }
 
-double Core::bandwidth_of(uint32_t member) const {
+// None: nobody says how fast its link is.
+std::optional<double> Core::known_bandwidth_of(uint32_t member) const {
   const bool worker = member < options_.workers;
   const auto& list = worker ? options_.worker_bits_per_second : options_.summer_bits_per_second;
   const uint32_t seat = roster_.seat_of_member(member);
   if (roster_[seat].bits_per_second > 0) return roster_[seat].bits_per_second;
-  if (const uint32_t index = roster_.index_of(seat); index < list.size()) return list[index];
+  if (const uint32_t index = roster_.index_of(seat); index < list.size() && list[index] > 0) return list[index];
   if (options_.bits_per_second > 0) return options_.bits_per_second;
   const double own = roster_[seat].identity.bits_per_second;
-  return own > 0 ? own : kAssumedBitsPerSecond;
+  return own > 0 ? std::optional(own) : std::nullopt;
+}
+
+// What plans take a link for whose speed nobody knows: as fast as the others, by their median.
+double Core::stand_in_bandwidth() const {
+  std::vector<double> known;
+  for (uint32_t member = 0; member < options_.workers + summers(); ++member) {
+    if (!roster_[roster_.seat_of_member(member)].takes_part()) continue;
+    if (const std::optional<double> bandwidth = known_bandwidth_of(member)) known.push_back(*bandwidth);
+  }
+  if (known.empty()) return kAssumedBitsPerSecond;
+  const auto middle = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 2);
+  std::nth_element(known.begin(), middle, known.end());
+  return *middle;
 }
 
 void Core::propose_first(absl::Duration now, Actions& actions) {
   plan::Fleet fleet;
   const uint32_t members = options_.workers + summers();
+  const double stand_in = stand_in_bandwidth();
   for (uint32_t member = 0; member < members; ++member) {
     auto& side = member < options_.workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second;
-    side.push_back(bandwidth_of(member));
+    side.push_back(known_bandwidth_of(member).value_or(stand_in));
   }
   auto plan = plan::make_plan(fleet, {}, {options_.partition_bytes});
   if (!plan.ok()) return fail(plan.status(), std::nullopt, actions);
@@ -186,6 +203,7 @@ void Core::commit_if_acknowledged(absl::Duration now, Actions& actions) {
                                        " summers, ", committed_->tensors.size(), " tensors in ",
                                        committed_->partitions.size(), " partitions"));
   agreed_.erase(agreed_.begin(), agreed_.begin() + static_cast<ptrdiff_t>(std::exchange(proposed_tensors_, 0)));
+  progress_.on_plan(*committed_);
   after_commit(*before, now, actions);
   propose_next(now, actions);
 }
@@ -227,7 +245,7 @@ void Core::declare(uint32_t seat, const std::vector<plan::Tensor>& tensors,
 
 void Core::on_report(StreamId stream, const Report& report, absl::Duration now) {
   const std::optional<uint32_t> seat = heard(stream, now);
-  if (seat.has_value() && !roster_.is_summer(*seat)) reports_[*seat] = report;
+  if (seat.has_value() && !roster_.is_summer(*seat)) progress_.on_report(*seat, report, now);
 }
 
 void Core::on_waiting(StreamId stream, std::optional<Waiting> waiting, absl::Duration now) {
@@ -334,7 +352,7 @@ void Core::on_disconnected(StreamId stream, const absl::Status& why, Actions& ac
 }
 
 Summary Core::summary() const {
-  Summary summary = summarize(*committed_, reports_);
+  Summary summary = summarize(*committed_, progress_, last_tick_);
   summary.workers = options_.workers;
   summary.summers = committed_->epoch > 0 ? committed_->summers() : summers();
   summary.local_ranks = options_.local_ranks;

@@ -268,7 +268,8 @@ class Core {
   bool is_awaited(uint32_t seat) const;  // to acknowledge the proposed plan
   bool is_anybody_awaited();
   std::vector<uint32_t> unacknowledged() const;
-  double bandwidth_of(uint32_t member) const;
+  std::optional<double> known_bandwidth_of(uint32_t member) const;
+  double stand_in_bandwidth() const;
 
   const Options options_;
   const Origin origin_;
@@ -306,7 +307,7 @@ class Core {
   absl::Duration next_declaration_warning_;
   Stalls stalls_;
   std::optional<absl::Duration> ending_since_;
-  std::vector<Report> reports_;  // by rank
+  Progress progress_;
   uint32_t rejected_ = 0;
   std::optional<absl::Status> outcome_;
   std::optional<uint32_t> culprit_;

@@ -164,16 +164,16 @@ void Core::check_leavers(absl::Duration now, Actions& actions) {
   std::optional<uint32_t> left;
   for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
     if (roster_[rank].state != Seat::State::kLeft) continue;
-    if (!left.has_value() || reports_[rank].steps < reports_[*left].steps) left = rank;
+    if (!left.has_value() || progress_.latest(rank).steps < progress_.latest(*left).steps) left = rank;
   }
   if (left.has_value()) fail_by_loss(absl::UnavailableError(finished_early(*left, *waiting)), *left, actions);
 }
 
 std::string Core::finished_early(uint32_t left, uint32_t waiting) const {
-  const uint64_t steps = reports_[left].steps;
+  const uint64_t steps = progress_.latest(left).steps;
   const std::optional<Waiting>& what = stalls_.waiting(waiting);
   return absl::StrCat(roster_.name(left), " finished", steps == 0 ? "" : absl::StrCat(" after ", steps, " steps"), "; ",
-                      roster_.name(waiting), " is at step ", reports_[waiting].steps + 1,
+                      roster_.name(waiting), " is at step ", progress_.latest(waiting).steps + 1,
                       what.has_value() ? absl::StrCat(", and waits for tensor '", what->tensor, "'") : "",
                       ": every rank must take part in every step");
 }
@@ -182,10 +182,10 @@ std::string Core::finished_early(uint32_t left, uint32_t waiting) const {
 std::string Core::steps_of(uint32_t seat) const {
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
-    if (rank != seat) most = std::max(most, reports_[rank].steps);
+    if (rank != seat) most = std::max(most, progress_.latest(rank).steps);
   }
-  if (roster_.is_summer(seat) || most + reports_[seat].steps == 0) return "";
-  return absl::StrCat("; its last report was of ", reports_[seat].steps, " steps, the others' of up to ", most);
+  if (roster_.is_summer(seat) || most + progress_.latest(seat).steps == 0) return "";
+  return absl::StrCat("; its last report was of ", progress_.latest(seat).steps, " steps, the others' of up to ", most);
 }
 
 }  // namespace gleaner::coordinator

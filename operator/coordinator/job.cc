@@ -73,7 +73,7 @@ void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
       reported_ = true;
       tracing_.on_report(report.steps(), trace_sends_);
       rounds_.core().on_waiting(stream, decode_waiting(report, now()), now());
-      return rounds_.core().on_report(stream, {report.steps(), report.bytes(), report.communication_seconds()}, now());
+      return rounds_.core().on_report(stream, decode(report), now());
     }
     case Kind::kBegun:
       return rounds_.core().on_begun(stream, message.begun().tensor(), message.begun().push_pulls(), now());

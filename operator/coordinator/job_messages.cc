@@ -1,8 +1,17 @@
 #include "operator/coordinator/job_messages.h"
 
+#include <cmath>
+
 #include "common/proto/plan_codec.h"
 
 namespace gleaner::coordinator {
+namespace {
+
+constexpr int kMostEpochs = 64;
+
+double seconds(double said) { return std::isfinite(said) && said > 0 ? said : 0; }
+
+}  // namespace
 
 Identity decode(const v1::Identity& message) {
   Identity identity;
@@ -22,6 +31,17 @@ std::optional<Waiting> decode_waiting(const v1::Report& message, absl::Duration 
   if (!message.has_waiting()) return std::nullopt;
   const v1::Waiting& waiting = message.waiting();
   return Waiting{waiting.tensor(), waiting.step(), now - absl::Seconds(waiting.seconds())};
+}
+
+Report decode(const v1::Report& message) {
+  Report report{message.steps(), message.bytes(), seconds(message.communication_seconds())};
+  report.round_trip_seconds = seconds(message.round_trip_seconds());
+  for (const v1::Measured& measured : message.measured()) {
+    if (report.measured.size() == kMostEpochs) break;
+    report.measured.push_back({measured.epoch(), measured.steps(), measured.bytes(), measured.open_bytes(),
+                               seconds(measured.communication_seconds())});
+  }
+  return report;
 }
 
 std::optional<Resume> decode_resume(const v1::Join& message) {

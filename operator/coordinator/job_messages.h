@@ -11,6 +11,8 @@ namespace gleaner::coordinator {
 Identity decode(const v1::Identity& message);
 // What a report says that its rank waits for; it came at `now`.
 std::optional<Waiting> decode_waiting(const v1::Report& message, absl::Duration now);
+// Of the epochs no more than a rank sends; times that are no numbers count as none.
+Report decode(const v1::Report& message);
 std::optional<Resume> decode_resume(const v1::Join& message);
 
 // All but Welcome, which says more than the Core knows, and Rejected, which is the status that the stream ends with.

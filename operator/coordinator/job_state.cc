@@ -62,6 +62,7 @@ JobState Job::state() const {
     if (!core.is_part_of(plan, seat) || member >= plan.members.size()) continue;
     state.members.back().owned_bytes = owned[member];
     state.members.back().bits_per_second = plan.members[member].bits_per_second;
+    state.members.back().bandwidth_assumed = plan.members[member].assumed;
   }
   if (const std::optional<uint32_t> seat = core.culprit(); seat.has_value()) {
     const bool summer = roster.is_summer(*seat);

@@ -9,15 +9,20 @@ void raise_to(prometheus::Counter& counter, double value) {
 
 }  // namespace
 
-Metrics::Metrics(prometheus::Registry& registry, const std::string& job) {
-  const prometheus::Labels labels{{"job_name", job}};
+Metrics::Metrics(prometheus::Registry& registry, const std::string& job)
+    : efficiency_(prometheus::BuildGauge()
+                      .Name("gleaner_coordinator_efficiency_ratio")
+                      .Help("Bound over measured, of the last minute's steps, each beside the bound in force then; no "
+                            "series where there is none.")
+                      .Register(registry)),
+      labels_{{"job_name", job}} {
   const auto gauge = [&](const char* name, const char* help) {
     auto& family = prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-    return gauges_.emplace_back(&family, &family.Add(labels)).second;
+    return gauges_.emplace_back(&family, &family.Add(labels_)).second;
   };
   const auto counter = [&](const char* name, const char* help) {
     auto& family = prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-    return counters_.emplace_back(&family, &family.Add(labels)).second;
+    return counters_.emplace_back(&family, &family.Add(labels_)).second;
   };
   ranks_expected_ = gauge("gleaner_coordinator_expected_ranks", "Ranks that the job has.");
   ranks_joined_ = gauge("gleaner_coordinator_joined_ranks", "Ranks that have joined.");
@@ -26,14 +31,15 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job) {
   epoch_ = gauge("gleaner_coordinator_epoch", "Epoch of the plan in force; 0 before the start.");
   tensors_ = gauge("gleaner_coordinator_tensors", "Tensors in the plan in force.");
   partitions_ = gauge("gleaner_coordinator_partitions", "Partitions in the plan in force.");
-  step_bytes_ = gauge("gleaner_coordinator_step_bytes", "Gradient bytes that a worker reduces in a step.");
+  step_bytes_ = gauge("gleaner_coordinator_step_bytes", "Gradient bytes that a worker reduces in a step, of late.");
   communication_ = gauge("gleaner_coordinator_step_communication_seconds",
-                         "Mean time per step with sums in flight, of the slowest worker.");
-  bound_ = gauge("gleaner_coordinator_bound_seconds", "Least time that a step's bytes can take, by the plan's model.");
+                         "Time per step with sums in flight, of the slowest worker: mean of the last minute.");
+  bound_ = gauge("gleaner_coordinator_bound_seconds",
+                 "Least time that a step's bytes can take under the plan in force; 0: not known.");
   bound_without_summers_ =
       gauge("gleaner_coordinator_bound_without_summers_seconds", "The same without summers on CPU machines.");
-  goodput_ =
-      gauge("gleaner_coordinator_goodput_bytes_per_second", "Gradient bytes reduced per second of communication.");
+  goodput_ = gauge("gleaner_coordinator_goodput_bytes_per_second",
+                   "Gradient bytes reduced per second of communication: mean of the last minute.");
   steps_ = counter("gleaner_coordinator_steps_total", "Steps of the worker that is furthest.");
   rounds_ = counter("gleaner_coordinator_ended_rounds_total",
                     "Rounds of an elastic job that ended since workers were lost or came.");
@@ -53,6 +59,7 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job) {
 }
 
 Metrics::~Metrics() {
+  if (efficiency_known_ != nullptr) efficiency_.Remove(efficiency_known_);
   for (const auto& [family, gauge] : gauges_) family->Remove(gauge);
   for (const auto& [family, counter] : counters_) family->Remove(counter);
 }
@@ -68,15 +75,24 @@ void Metrics::update(const Core& core, uint32_t refused, const Past& past) {
   epoch_->Set(summary.epoch);
   tensors_->Set(static_cast<double>(summary.tensors));
   partitions_->Set(static_cast<double>(summary.partitions));
-  step_bytes_->Set(summary.bytes_per_step);
-  communication_->Set(summary.step_communication_seconds);
-  bound_->Set(summary.bound_seconds);
-  bound_without_summers_->Set(summary.bound_seconds_without_summers);
-  goodput_->Set(summary.goodput_bytes_per_second);
+  const bool measured = summary.window.steps > 0;
+  step_bytes_->Set(measured ? summary.window.bytes_per_step : summary.bytes_per_step);
+  communication_->Set(measured ? summary.window.step_communication_seconds : summary.step_communication_seconds);
+  bound_->Set(summary.plan_bound_seconds);
+  bound_without_summers_->Set(summary.plan_bound_seconds_without_summers);
+  goodput_->Set(measured ? summary.window.goodput_bytes_per_second : summary.goodput_bytes_per_second);
+  show_efficiency(summary.window);
   raise_to(*recovery_seconds_, core.changes().recovery_seconds + past.changes.recovery_seconds);
   for (const auto& [counter, count] : changes_) raise_to(*counter, core.changes().*count + past.changes.*count);
   raise_to(*steps_, static_cast<double>(summary.steps + past.steps));
   raise_to(*rounds_, past.rounds);
+}
+
+void Metrics::show_efficiency(const Figures& figures) {
+  const bool is_known = figures.basis == Basis::kBandwidth;
+  if (is_known && efficiency_known_ == nullptr) efficiency_known_ = &efficiency_.Add(labels_);
+  if (!is_known && efficiency_known_ != nullptr) efficiency_.Remove(std::exchange(efficiency_known_, nullptr));
+  if (is_known) efficiency_known_->Set(figures.efficiency);
 }
 
 }  // namespace gleaner::coordinator

@@ -27,6 +27,8 @@ class Metrics {
   void update(const Core& core, uint32_t refused = 0, const Past& past = {});
 
  private:
+  void show_efficiency(const Figures& figures);
+
   prometheus::Gauge* ranks_expected_;
   prometheus::Gauge* ranks_joined_;
   prometheus::Gauge* summers_expected_;
@@ -39,6 +41,9 @@ class Metrics {
   prometheus::Gauge* bound_;
   prometheus::Gauge* bound_without_summers_;
   prometheus::Gauge* goodput_;
+  prometheus::Family<prometheus::Gauge>& efficiency_;
+  const prometheus::Labels labels_;
+  prometheus::Gauge* efficiency_known_ = nullptr;  // a series only while there is an efficiency
   prometheus::Counter* steps_;
   prometheus::Counter* rounds_;
   prometheus::Counter* rejected_;

@@ -14,6 +14,7 @@ absl::Status check_bandwidths(absl::string_view role, uint32_t count, const std:
                                                    list.size(), ": give one for each, or none"));
   }
   for (const double bandwidth : list) {
+    if (bandwidth == 0) continue;  // not known
     if (!(bandwidth >= plan::kMinBitsPerSecond && bandwidth <= plan::kMaxBitsPerSecond)) {
       return absl::InvalidArgumentError(
           absl::StrCat("a ", role, "'s bandwidth of ", bandwidth, " bit/s; expected 1 to ", plan::kMaxBitsPerSecond));

@@ -10,6 +10,7 @@
 
 namespace gleaner::coordinator {
 
+// What plans take every link for where nobody said how fast any is: it settles the sizes of partitions and windows.
 inline constexpr double kAssumedBitsPerSecond = 10e9;
 
 struct Options {
@@ -23,10 +24,10 @@ struct Options {
   // 0 and 0: n is fixed.
   uint32_t min_workers = 0;
   uint32_t max_workers = 0;
-  // Bandwidths: a member's entry in its list, else bits_per_second, else what it says itself, else
-  // kAssumedBitsPerSecond.
+  // Bandwidths: a member's entry in its list, else bits_per_second, else what it says itself. A member of which none of
+  // these is known is taken to be as fast as the median of the others; then there is no bound and no efficiency.
   double bits_per_second = 0;                  // 0: not given
-  std::vector<double> worker_bits_per_second;  // empty, or one each
+  std::vector<double> worker_bits_per_second;  // empty, or one each; 0: not known
   std::vector<double> summer_bits_per_second;
   uint64_t partition_bytes = 0;                      // 0: plan::default_partition_bytes()
   absl::Duration start_timeout = absl::Seconds(60);  // until every member has joined and has the first plan

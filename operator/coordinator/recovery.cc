@@ -142,6 +142,7 @@ void Core::go_on_if_all_back(absl::Duration now, Actions& actions) {
   }
   recovering_ = false;
   committed_ = std::exchange(recalled_, nullptr);
+  progress_.on_plan(*committed_);
   actions.notes.push_back(absl::StrCat("everybody is back: plan of epoch ", committed_->epoch, ", ",
                                        committed_->tensors.size(), " tensors"));
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);

@@ -176,7 +176,12 @@ void Rounds::end_round(absl::Duration now, Actions& actions) {
 }
 
 void Rounds::remember_core() {
-  past_.steps += core_->summary().steps;
+  const Summary summary = core_->summary();
+  past_.steps += summary.steps;
+  past_.epochs.insert(past_.epochs.end(), summary.epochs.begin(), summary.epochs.end());
+  if (past_.epochs.size() > Progress::kEpochsKept) {
+    past_.epochs.erase(past_.epochs.begin(), past_.epochs.end() - Progress::kEpochsKept);
+  }
   past_.rejected += core_->rejected();
   past_.changes += core_->changes();
 }
@@ -232,6 +237,7 @@ Summary Rounds::summary() const {
   Summary summary = core_->summary();
   if (!is_elastic()) return summary;
   summary.steps += past_.steps;
+  summary.epochs.insert(summary.epochs.begin(), past_.epochs.begin(), past_.epochs.end());
   summary.succeeded = outcome_.has_value() && outcome_->ok();
   summary.error = outcome_.has_value() ? std::string(outcome_->message()) : "";
   return summary;

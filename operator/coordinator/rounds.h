@@ -33,6 +33,7 @@ struct Past {
   uint64_t steps = 0;
   uint32_t rejected = 0;
   Changes changes;
+  std::vector<EpochFigures> epochs;  // the latest Progress::kEpochsKept with steps
 };
 
 class Rounds {

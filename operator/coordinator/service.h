@@ -45,6 +45,7 @@ struct MemberState {
   std::string address;
   std::vector<std::string> endpoints;  // as plan::Member has them
   double bits_per_second = 0;
+  bool bandwidth_assumed = false;  // in the plan in force: nobody said how fast its link is
   uint64_t owned_bytes = 0;
   uint32_t acknowledged_epoch = 0;
 };

@@ -35,6 +35,19 @@ bool write_all(int file, absl::string_view text) {
   return ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP;  // devices have nothing to sync
 }
 
+nlohmann::ordered_json json_of(const Figures& figures) {
+  nlohmann::ordered_json json;
+  json["steps"] = figures.steps;
+  json["bytes_per_step"] = figures.bytes_per_step;
+  json["step_communication_seconds"] = figures.step_communication_seconds;
+  json["goodput_bytes_per_second"] = figures.goodput_bytes_per_second;
+  json["bound_seconds"] = figures.bound_seconds;
+  json["efficiency"] = figures.efficiency;
+  json["efficiency_basis"] = std::string(to_string(figures.basis));
+  json["bound_seconds_without_summers"] = figures.bound_seconds_without_summers;
+  return json;
+}
+
 absl::Status write_file(absl::string_view text, const std::string& path, const std::string& named) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return failed(named);
@@ -47,12 +60,14 @@ absl::Status write_file(absl::string_view text, const std::string& path, const s
 
 }  // namespace
 
-Summary summarize(const plan::Plan& plan, const std::vector<Report>& reports) {
+Summary summarize(const plan::Plan& plan, const Progress& progress, absl::Duration now) {
   Summary summary;
   summary.epoch = plan.epoch;
   summary.tensors = plan.tensors.size();
   summary.partitions = plan.partitions.size();
-  for (const Report& report : reports) {
+  summary.bandwidths_known = plan.bandwidths_known();
+  for (uint32_t rank = 0; rank < progress.ranks(); ++rank) {
+    const Report& report = progress.latest(rank);
     if (report.steps == 0) continue;
     const auto steps = static_cast<double>(report.steps);
     summary.steps = std::max(summary.steps, report.steps);
@@ -61,13 +76,28 @@ Summary summarize(const plan::Plan& plan, const std::vector<Report>& reports) {
         std::max(summary.step_communication_seconds, report.communication_seconds / steps);
   }
   if (summary.steps == 0 || plan.members.empty()) return summary;
+  summary.window = progress.window(now);
+  summary.epochs = progress.epochs();
   plan::Fleet fleet = plan::fleet_of(plan);
-  summary.bound_seconds = plan::bound_seconds(fleet, summary.bytes_per_step);
-  fleet.summer_bits_per_second.clear();
-  summary.bound_seconds_without_summers = plan::bound_seconds(fleet, summary.bytes_per_step);
+  const double bytes = summary.window.steps > 0 ? summary.window.bytes_per_step : summary.bytes_per_step;
+  if (summary.bandwidths_known) {
+    summary.plan_bound_seconds = plan::bound_seconds(fleet, bytes);
+    fleet.summer_bits_per_second.clear();
+    summary.plan_bound_seconds_without_summers = plan::bound_seconds(fleet, bytes);
+  }
+  if (const Figures whole = progress.whole(); whole.steps > 0) {
+    summary.bytes_per_step = whole.bytes_per_step;
+    summary.step_communication_seconds = whole.step_communication_seconds;
+    summary.bound_seconds = whole.bound_seconds;
+    summary.bound_seconds_without_summers = whole.bound_seconds_without_summers;
+    summary.efficiency = whole.efficiency;
+    summary.basis = whole.basis;
+  } else {
+    summary.bound_seconds = summary.plan_bound_seconds;
+    summary.bound_seconds_without_summers = summary.plan_bound_seconds_without_summers;
+  }
   if (summary.step_communication_seconds > 0) {
     summary.goodput_bytes_per_second = summary.bytes_per_step / summary.step_communication_seconds;
-    summary.efficiency = summary.bound_seconds / summary.step_communication_seconds;
   }
   return summary;
 }
@@ -86,7 +116,18 @@ std::string to_json(const Summary& summary) {
   json["goodput_bytes_per_second"] = summary.goodput_bytes_per_second;
   json["bound_seconds"] = summary.bound_seconds;
   json["efficiency"] = summary.efficiency;
+  json["efficiency_basis"] = std::string(to_string(summary.basis));
   json["bound_seconds_without_summers"] = summary.bound_seconds_without_summers;
+  json["last_minute"] = json_of(summary.window);
+  json["epochs"] = nlohmann::ordered_json::array();
+  for (const EpochFigures& epoch : summary.epochs) {
+    nlohmann::ordered_json entry;
+    entry["epoch"] = epoch.epoch;
+    entry["workers"] = epoch.workers;
+    entry["summers"] = epoch.summers;
+    entry.update(json_of(epoch.figures));
+    json["epochs"].push_back(std::move(entry));
+  }
   json["succeeded"] = summary.succeeded;
   json["error"] = summary.error;
   // Messages may quote bytes that are no UTF-8: those are replaced.
@@ -108,11 +149,15 @@ std::string to_table(const Summary& summary) {
   if (summary.steps == 0) return text;
   text += row("bytes per step", format_bytes(summary.bytes_per_step));
   text += row("communication per step", format_seconds(summary.step_communication_seconds));
-  text += row("bound", format_seconds(summary.bound_seconds));
-  text += row("efficiency (bound / communication)", absl::StrFormat("%.1f %%", 100 * summary.efficiency));
   text += row("goodput per worker", absl::StrCat(format_bytes(summary.goodput_bytes_per_second), "/s"));
+  if (!summary.bandwidths_known) return text + row("bound", "unknown: say how fast the links are, by --bandwidth");
+  text += row("bound", format_seconds(summary.bound_seconds));
   text += row("bound without summers (k = 0)", format_seconds(summary.bound_seconds_without_summers));
-  return text;
+  if (summary.basis == Basis::kNothingMeasured) return text;
+  if (summary.basis == Basis::kBandwidthTooLow) {
+    return text + row("efficiency", "unknown: steps beat the bound, so a link is faster than --bandwidth says");
+  }
+  return text + row("efficiency (bound / communication)", efficiency_text(summary.basis, summary.efficiency));
 }
 
 absl::Status write_summary(const Summary& summary, const std::string& path) {

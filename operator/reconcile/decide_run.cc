@@ -46,10 +46,10 @@ void Attempt::keep_session() {
   options.workers = job_.workers.replicas;
   options.summers = wants_summers(job_) ? static_cast<uint32_t>(summers.size()) : 0;
   options.local_ranks = job_.workers.local_ranks;
-  options.worker_bits_per_second = assumed_bits_per_second(observed_, workers_);
+  options.worker_bits_per_second = known_bits_per_second(observed_, workers_);
   // A job that goes on has its summers, and what they have, from its members.
   const bool goes_on = status_.epoch > 0;
-  if (options.summers > 0 && !goes_on) options.summer_bits_per_second = assumed_bits_per_second(observed_, summers);
+  if (options.summers > 0 && !goes_on) options.summer_bits_per_second = known_bits_per_second(observed_, summers);
   options.partition_bytes = job_.communication.partition_bytes;
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;
@@ -78,10 +78,11 @@ void Attempt::report() {
   if (!observed_.session.has_value()) return;
   const coordinator::Summary& summary = observed_.session->summary;
   status_.epoch = observed_.session->epoch;
-  if (summary.bound_seconds > 0) status_.bound = format_seconds(summary.bound_seconds);
-  if (summary.goodput_bytes_per_second > 0) {
-    status_.goodput = absl::StrFormat("%.1f MB/s", summary.goodput_bytes_per_second / 1e6);
-    status_.efficiency = absl::StrFormat("%.1f %%", 100 * summary.efficiency);
+  if (summary.plan_bound_seconds > 0) status_.bound = format_seconds(summary.plan_bound_seconds);
+  if (!summary.bandwidths_known && summary.tensors > 0) status_.bound = "unknown";
+  if (summary.window.goodput_bytes_per_second > 0) {
+    status_.goodput = absl::StrFormat("%.1f MB/s", summary.window.goodput_bytes_per_second / 1e6);
+    status_.efficiency = coordinator::efficiency_text(summary.window.basis, summary.window.efficiency);
   }
   look_again(kReportInterval);
 }

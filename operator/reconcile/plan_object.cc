@@ -54,6 +54,7 @@ void take_states(const coordinator::JobState& session, std::vector<types::PlanMe
     member.owned_bytes = state.owned_bytes;
     member.acknowledged_epoch = state.acknowledged_epoch;
     if (state.bits_per_second > 0) member.bits_per_second = state.bits_per_second;
+    member.bandwidth_assumed = state.bandwidth_assumed;
   }
 }
 
@@ -79,14 +80,16 @@ void take_summary(const coordinator::JobState& session, types::ReductionPlan& pl
   plan.spec.epoch = session.epoch;
   plan.spec.tensors = summary.tensors;
   plan.spec.partitions = summary.partitions;
-  plan.spec.bytes_per_step = static_cast<uint64_t>(summary.bytes_per_step);
-  plan.spec.bound_seconds = summary.bound_seconds;
-  plan.spec.bound_without_summers_seconds = summary.bound_seconds_without_summers;
+  const coordinator::Figures& window = summary.window;
+  plan.spec.bytes_per_step = static_cast<uint64_t>(window.steps > 0 ? window.bytes_per_step : summary.bytes_per_step);
+  plan.spec.bound_seconds = summary.plan_bound_seconds;
+  plan.spec.bound_without_summers_seconds = summary.plan_bound_seconds_without_summers;
   plan.status.committed_epoch = session.epoch;
   plan.status.steps = summary.steps;
-  plan.status.step_communication_seconds = summary.step_communication_seconds;
-  plan.status.goodput_bytes_per_second = summary.goodput_bytes_per_second;
-  plan.status.efficiency = summary.efficiency;
+  plan.status.step_communication_seconds = window.step_communication_seconds;
+  plan.status.goodput_bytes_per_second = window.goodput_bytes_per_second;
+  plan.status.efficiency = window.efficiency;
+  plan.status.efficiency_basis = std::string(coordinator::to_string(window.basis));
 }
 
 const PodView* find_summer(const Observed& observed, uint32_t index) {

@@ -33,13 +33,15 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
       restarts_(gauges(registry, "gleaner_job_restarts", "Failures so far that backoffLimit counts")),
       step_bytes_(gauges(registry, "gleaner_job_step_bytes", "Gradient bytes that a worker reduces in a step")),
       communication_(gauges(registry, "gleaner_job_step_communication_seconds",
-                            "Mean time per step with sums in flight, of the slowest worker")),
-      bound_(gauges(registry, "gleaner_job_bound_seconds", "Least time that a step's bytes can take, by the model")),
+                            "Time per step with sums in flight, of the slowest worker: mean of the last minute")),
+      bound_(gauges(registry, "gleaner_job_bound_seconds",
+                    "Least time that a step's bytes can take, under the plan in force")),
       bound_without_summers_(
           gauges(registry, "gleaner_job_bound_without_summers_seconds", "The bound with no summers")),
       goodput_(gauges(registry, "gleaner_job_goodput_bytes_per_second",
-                      "Gradient bytes reduced per second of communication and worker")),
-      efficiency_(gauges(registry, "gleaner_job_efficiency_ratio", "Bound over measured")),
+                      "Gradient bytes reduced per second of communication and worker: mean of the last minute")),
+      efficiency_(gauges(registry, "gleaner_job_efficiency_ratio",
+                         "Bound over measured, of the last minute's steps, each beside the bound in force then")),
       steps_(&prometheus::BuildCounter()
                   .Name("gleaner_job_steps_total")
                   .Help("Steps of the worker that is furthest; starts again with an attempt")
@@ -60,6 +62,20 @@ void JobMetrics::set(Series& series, Gauges* family, double value, const prometh
     if (pointer == &gauge) return;
   }
   series.gauges.emplace_back(family, &gauge);
+}
+
+void JobMetrics::unset(Series& series, Gauges* family) {
+  prometheus::Gauge& gauge = family->Add(series.labels);
+  std::erase_if(series.gauges, [&gauge](const auto& entry) { return entry.second == &gauge; });
+  family->Remove(&gauge);
+}
+
+void JobMetrics::show(Series& series, Gauges* family, double value) {
+  if (value > 0) {
+    set(series, family, value);
+  } else {
+    unset(series, family);
+  }
 }
 
 void JobMetrics::enter_phase(Series& series, const std::string& phase) {
@@ -109,9 +125,10 @@ void JobMetrics::count_change(const types::TrainingJob& job, const std::string& 
 
 void JobMetrics::follow_session(Series& series, const coordinator::Summary& summary) {
   if (summary.tensors > 0) {
-    set(series, step_bytes_, summary.bytes_per_step);
-    set(series, bound_, summary.bound_seconds);
-    set(series, bound_without_summers_, summary.bound_seconds_without_summers);
+    const bool measured = summary.window.steps > 0;
+    set(series, step_bytes_, measured ? summary.window.bytes_per_step : summary.bytes_per_step);
+    show(series, bound_, summary.plan_bound_seconds);
+    show(series, bound_without_summers_, summary.plan_bound_seconds_without_summers);
   }
   if (series.steps == nullptr) series.steps = &steps_->Add(series.labels);
   const auto steps = static_cast<double>(summary.steps);
@@ -122,10 +139,9 @@ void JobMetrics::follow_session(Series& series, const coordinator::Summary& summ
   }
   series.steps->Increment(steps - series.steps_seen);
   series.steps_seen = steps;
-  if (summary.steps == 0) return;
-  set(series, communication_, summary.step_communication_seconds);
-  set(series, goodput_, summary.goodput_bytes_per_second);
-  set(series, efficiency_, summary.efficiency);
+  show(series, communication_, summary.window.step_communication_seconds);
+  show(series, goodput_, summary.window.goodput_bytes_per_second);
+  show(series, efficiency_, summary.window.efficiency);
 }
 
 void JobMetrics::update(const types::TrainingJob& job, const types::TrainingJobStatus& status,

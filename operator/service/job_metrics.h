@@ -43,6 +43,9 @@ class JobMetrics {
   };
 
   void set(Series& series, Gauges* family, double value, const prometheus::Labels& more = {});
+  void unset(Series& series, Gauges* family);
+  // A value above 0, or no series.
+  void show(Series& series, Gauges* family, double value);
   void enter_phase(Series& series, const std::string& phase);
   void show_summers(Series& series, const types::SummersStatus& summers);
   void follow_session(Series& series, const coordinator::Summary& summary);

@@ -27,6 +27,7 @@ kube::ApplyOptions apply_options(const char* subresource = "") {
 
 // The status without what changes all the time.
 std::string lasting_part(types::TrainingJobStatus status) {
+  status.bound = status.bound.empty() || status.bound == "unknown" ? status.bound : "known";
   status.goodput.clear();
   status.efficiency.clear();
   status.summers.message.clear();
@@ -36,6 +37,11 @@ std::string lasting_part(types::TrainingJobStatus status) {
 std::string lasting_part(types::ReductionPlan plan) {
   plan.status.steps = 0;
   plan.status.step_communication_seconds = plan.status.goodput_bytes_per_second = plan.status.efficiency = 0;
+  plan.status.efficiency_basis.clear();
+  // The bytes of a step, and so its bound, are means of the last minute.
+  plan.spec.bytes_per_step = plan.spec.bytes_per_step > 0 ? 1 : 0;
+  for (double* bound : {&plan.spec.bound_seconds, &plan.spec.bound_without_summers_seconds})
+    *bound = *bound > 0 ? 1 : 0;
   plan.meta = {};
   return types::to_json(plan).dump();
 }

@@ -110,7 +110,8 @@ ScalingView Views::view(const reconcile::Observed& observed) const {
   job.min = wanted.min;
   job.max = wanted.max;
   job.worker_bits_per_second = assumed_bits_per_second(observed, workers_of(observed));
-  job.bytes_per_step = observed.session->summary.bytes_per_step;
+  const coordinator::Summary& summary = observed.session->summary;
+  job.bytes_per_step = summary.window.steps > 0 ? summary.window.bytes_per_step : summary.bytes_per_step;
   for (const PodView* worker : workers_of(observed)) {
     if (worker != nullptr) job.priority = worker->priority;
   }

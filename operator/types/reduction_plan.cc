@@ -17,6 +17,7 @@ void read_member(const Fields& fields, PlanMember& member) {
   fields.text("address", member.address);
   fields.texts("transports", member.transports);
   fields.whole("bitsPerSecond", member.bits_per_second);
+  fields.flag("bandwidthAssumed", member.bandwidth_assumed);
   fields.number("ownedBytes", member.owned_bytes);
   fields.number("trafficBytes", member.traffic_bytes);
   fields.flag("binds", member.binds);
@@ -31,6 +32,7 @@ json to_json(const PlanMember& member) {
                  {"trafficBytes", member.traffic_bytes},
                  {"binds", member.binds},
                  {"acknowledgedEpoch", member.acknowledged_epoch}};
+  if (member.bandwidth_assumed) object["bandwidthAssumed"] = true;
   if (!member.pod.empty()) object["pod"] = member.pod;
   if (!member.node.empty()) object["node"] = member.node;
   if (!member.address.empty()) object["address"] = member.address;
@@ -77,17 +79,20 @@ absl::StatusOr<ReductionPlan> parse_reduction_plan(const json& object) {
   measured.micros("stepCommunicationMicroseconds", plan.status.step_communication_seconds);
   measured.whole("goodputBytesPerSecond", plan.status.goodput_bytes_per_second);
   measured.decimal("efficiency", plan.status.efficiency);
+  measured.text("efficiencyBasis", plan.status.efficiency_basis);
   if (!status.ok()) return status;
   return plan;
 }
 
 json to_json(const ReductionPlanStatus& status) {
-  return {{"acknowledged", status.acknowledged},
-          {"committedEpoch", status.committed_epoch},
-          {"steps", status.steps},
-          {"stepCommunicationMicroseconds", whole_number(status.step_communication_seconds * 1e6)},
-          {"goodputBytesPerSecond", whole_number(status.goodput_bytes_per_second)},
-          {"efficiency", decimal_text(status.efficiency)}};
+  json object = {{"acknowledged", status.acknowledged},
+                 {"committedEpoch", status.committed_epoch},
+                 {"steps", status.steps},
+                 {"stepCommunicationMicroseconds", whole_number(status.step_communication_seconds * 1e6)},
+                 {"goodputBytesPerSecond", whole_number(status.goodput_bytes_per_second)},
+                 {"efficiency", decimal_text(status.efficiency)}};
+  if (!status.efficiency_basis.empty()) object["efficiencyBasis"] = status.efficiency_basis;
+  return object;
 }
 
 json to_json(const ReductionPlan& plan) {

@@ -87,9 +87,11 @@ struct TrainingJobStatus {
   uint32_t attempt = 0;      // which set of pods this is: grows with every restart, resume and release
   uint32_t restarts = 0;     // failures of the job's own pods so far, compared with backoffLimit
   uint32_t epoch = 0;        // of the plan in force
-  std::string bound;         // "59.6 ms", a step's communication at best; empty before there is a plan with tensors
-  std::string goodput;       // "12.3 MB/s" of gradient per worker
-  std::string efficiency;    // "97.2 %": bound / measured
+  // "59.6 ms", a step's communication at best under the plan in force; "unknown" where a link's speed is not known;
+  // empty before there is a plan with tensors.
+  std::string bound;
+  std::string goodput;     // of the last minute: "12.3 MB/s" of gradient per worker
+  std::string efficiency;  // of the last minute: "97.2 %", bound / measured, or "latency-bound", or "unknown"
   std::optional<absl::Time> start_time;  // of the first attempt's pods' creation; cleared by suspension
   std::optional<absl::Time> completion_time;
   bool operator==(const TrainingJobStatus&) const = default;

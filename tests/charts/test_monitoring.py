@@ -131,6 +131,10 @@ CASES: list[Case] = [
     ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x120"), RUNNING], "9m", None),
     ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.9x120"), RUNNING], "60m", None),
     ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x120")], "60m", None),
+    # One good minute in between, as where a summer is lost and comes back.
+    ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x7 0.9 0.4x7"), RUNNING], "15m", None),
+    # Jobs without an efficiency have no series: latency-bound, or with a link of unknown speed.
+    ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x7 stale"), RUNNING], "15m", None),
     (
         "GleanerJobStuckStarting",
         # It changes between the phases of not running: still the same wait.

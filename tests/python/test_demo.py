@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib.machinery
 import os
+import re
 import signal
 import subprocess
+import types
 
 import pytest
 from conftest import BUILD, ROOT, require_build
@@ -36,6 +40,30 @@ def test_demo_trains_and_compares() -> None:
     assert "reached inproc: worker/0; " in done.stdout
     for row in ("bytes per step", "step time", "goodput", "k = 1", "k = 0"):
         assert row in done.stdout
+    if "is a network namespace" in done.stdout:
+        figures = re.search(r"efficiency \(bound / step time\) +([\d.]+)% +([\d.]+)%", done.stdout)
+        assert figures is not None, done.stdout
+        assert all(0 < float(figure) <= 100 for figure in figures.groups()), done.stdout
+        assert "save up while workers compute" in done.stdout
+
+
+def demo_program() -> types.ModuleType:
+    loader = importlib.machinery.SourceFileLoader("demo_program", str(ROOT / "scripts" / "demo"))
+    module = types.ModuleType(loader.name)
+    module.__file__ = loader.path
+    loader.exec_module(module)
+    return module
+
+
+def test_the_bound_counts_what_a_shapers_bucket_lets_through() -> None:
+    """A link that lets a full bucket through at once, and the rest at its rate, is as fast as the bound."""
+    program = demo_program()
+    arguments = argparse.Namespace(rate="100mbit")
+    wire_bytes = 700_000
+    run = {"bound_seconds": wire_bytes * 8 / 100e6}
+    fastest = (wire_bytes - program.BUCKET) * 8 / 100e6
+    assert program.bound_seconds(arguments, run) == pytest.approx(fastest)
+    assert f"less {program.BUCKET * 8 / 100e6 * 1e3:.1f} ms" in program.about_bound(arguments)
 
 
 def test_demo_fails_when_the_model_is_not_good_enough() -> None:

@@ -92,7 +92,7 @@ typedef struct gln_stats {
   uint64_t steps;
   uint64_t bytes;               /* gradient bytes reduced */
   double communication_seconds; /* with at least one push_pull in flight */
-  double bound_seconds;         /* best communication time of one step of all declared tensors, by the plan's model */
+  double bound_seconds;         /* best communication time of a step, by the plan's model; 0: unknown links */
   uint32_t epoch;
 } gln_stats;
 #define GLN_STATS_INIT \

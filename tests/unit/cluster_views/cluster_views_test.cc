@@ -184,6 +184,33 @@ TEST(Explain, TensorsThatAreMovedOnceAreNotAStepsOwn) {
   EXPECT_EQ(to_text(*with), to_text(*without));
 }
 
+TEST(Explain, WithoutALinksSpeedThereIsNoBoundAndItSaysWhatToSet) {
+  types::ReductionPlan plan = plan_of();
+  plan.spec.members[1].bandwidth_assumed = true;
+  plan.spec.bound_seconds = plan.spec.bound_without_summers_seconds = 0;
+  plan.status.efficiency = 0;
+  plan.status.efficiency_basis = "unknown_bandwidth";
+  const auto job = explain_job(plan);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->limit, JobLimit::kUnknown);
+  EXPECT_THAT(to_text(*job),
+              AllOf(HasSubstr("Bound      unknown: nobody knows how fast the network of worker-1 on n1 is"),
+                    HasSubstr("gleaner.dev/bandwidth=25Gbit"), HasSubstr("efficiency unknown"), Not(HasSubstr("binds")),
+                    Not(HasSubstr("Limit")), Not(HasSubstr("nan"))));
+  EXPECT_EQ(to_json(*job)["limit"], "unknown");
+  EXPECT_EQ(to_json(*job)["machines"][1]["bandwidth_assumed"], true);
+  EXPECT_THAT(job_text(job_of("digits"), plan, {}, kNow), HasSubstr("label their nodes gleaner.dev/bandwidth=25Gbit"));
+}
+
+TEST(Explain, SaysWhyThereIsNoEfficiency) {
+  types::ReductionPlan plan = plan_of();
+  plan.status.efficiency = 0;
+  plan.status.efficiency_basis = "latency";
+  EXPECT_THAT(to_text(explain_job(plan).value()), AllOf(HasSubstr("latency-bound"), Not(HasSubstr("efficiency"))));
+  plan.status.efficiency_basis = "bandwidth_too_low";
+  EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("a link is faster than was said"));
+}
+
 TEST(Explain, NamesAWorkerWhoseLinkIsTooSlow) {
   const auto job = explain_job(plan_of(2e9));
   ASSERT_TRUE(job.ok()) << job.status();

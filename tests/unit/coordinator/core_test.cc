@@ -183,7 +183,7 @@ TEST(Core, BandwidthsAreThoseOfTheListsThenOfAllThenTheirOwn) {
     return result;
   };
   Options given = options(2, 1);
-  EXPECT_THAT(bandwidths(given), ElementsAre(5e9, kAssumedBitsPerSecond, 5e9));
+  EXPECT_THAT(bandwidths(given), ElementsAre(5e9, 5e9, 5e9)) << "a link of unknown speed counts as the others";
   given.bits_per_second = 2e9;
   EXPECT_THAT(bandwidths(given), ElementsAre(2e9, 2e9, 2e9));
   given.worker_bits_per_second = {3e9, 4e9};
@@ -590,10 +590,11 @@ TEST(Core, SummaryTellsWhatSummersBought) {
   given.bits_per_second = 8e9;
   Stage stage(given);
   stage.start();
-  stage.core.on_report(100, {10, 10 << 20, 1.0}, stage.now);
-  stage.core.on_report(101, {10, 10 << 20, 2.0}, stage.now);
+  const uint32_t epoch = stage.core.plan().epoch;
+  stage.core.on_report(100, {11, 12 << 20, 1.5, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now);
+  stage.core.on_report(101, {11, 12 << 20, 2.5, {{epoch, 10, 10 << 20, 0, 2.0}}}, stage.now);
   const Summary summary = stage.core.summary();
-  EXPECT_EQ(summary.steps, 10u);
+  EXPECT_EQ(summary.steps, 11u);
   EXPECT_EQ(summary.bytes_per_step, 1 << 20);
   EXPECT_DOUBLE_EQ(summary.step_communication_seconds, 0.2) << "of the slowest worker";
   EXPECT_DOUBLE_EQ(summary.goodput_bytes_per_second, (1 << 20) / 0.2);
@@ -601,6 +602,32 @@ TEST(Core, SummaryTellsWhatSummersBought) {
   EXPECT_DOUBLE_EQ(summary.bound_seconds, plan::bound_seconds(with, 1 << 20));
   EXPECT_DOUBLE_EQ(summary.bound_seconds_without_summers, plan::bound_seconds(without, 1 << 20));
   EXPECT_DOUBLE_EQ(summary.efficiency, summary.bound_seconds / 0.2);
+  EXPECT_EQ(summary.basis, Basis::kBandwidth);
+  EXPECT_DOUBLE_EQ(summary.window.efficiency, summary.efficiency);
+  ASSERT_EQ(summary.epochs.size(), 1u);
+  EXPECT_EQ(summary.epochs[0].summers, 2u);
+}
+
+TEST(Core, ThereIsNoBoundWhereALinksSpeedIsUnknown) {
+  Options given = options(2, 1);
+  given.worker_bits_per_second = {1e9, 0};  // 0: nobody knows
+  Stage stage(given);
+  stage.start();
+  EXPECT_FALSE(stage.core.plan().members[0].assumed);
+  EXPECT_TRUE(stage.core.plan().members[1].assumed);
+  EXPECT_TRUE(stage.core.plan().members[2].assumed);
+  EXPECT_EQ(stage.core.plan().members[1].bits_per_second, 1e9) << "taken to be as fast as the others";
+  EXPECT_EQ(stage.core.plan().members[2].bits_per_second, 1e9);
+  const uint32_t epoch = stage.core.plan().epoch;
+  stage.core.on_report(100, {10, 10 << 20, 1.0, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now);
+  const Summary summary = stage.core.summary();
+  EXPECT_FALSE(summary.bandwidths_known);
+  EXPECT_EQ(summary.basis, Basis::kUnknownBandwidth);
+  EXPECT_EQ(summary.efficiency, 0);
+  EXPECT_EQ(summary.bound_seconds, 0);
+  EXPECT_EQ(summary.plan_bound_seconds, 0);
+  EXPECT_DOUBLE_EQ(summary.goodput_bytes_per_second, 10 << 20);
+  EXPECT_THAT(to_table(summary), HasSubstr("unknown: say how fast the links are, by --bandwidth"));
 }
 
 TEST(CoordinatorOptions, AreChecked) {
@@ -615,7 +642,7 @@ TEST(CoordinatorOptions, AreChecked) {
   EXPECT_THAT(check([](Options& o) { o.local_ranks = 0; }), HasSubstr("local ranks"));
   EXPECT_THAT(check([](Options& o) { o.local_ranks = plan::kMaxRanks; }), HasSubstr("local ranks"));
   EXPECT_THAT(check([](Options& o) { o.worker_bits_per_second = {1e9}; }), HasSubstr("each of 2 workers; got 1"));
-  EXPECT_THAT(check([](Options& o) { o.summer_bits_per_second = {0}; }), HasSubstr("bandwidth of 0"));
+  EXPECT_THAT(check([](Options& o) { o.summer_bits_per_second = {0.5}; }), HasSubstr("bandwidth of 0.5"));
   EXPECT_THAT(check([](Options& o) { o.bits_per_second = -1; }), HasSubstr("bandwidth of -1"));
   EXPECT_THAT(check([](Options& o) { o.partition_bytes = 5 << 20; }), HasSubstr("partitions of 5242880"));
   EXPECT_THAT(check([](Options& o) { o.deadline = absl::ZeroDuration(); }), HasSubstr("100 ms"));

@@ -13,6 +13,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(Summary, IsWrittenWholeOrNotAtAll) {
   const Scratch scratch;
@@ -47,7 +48,34 @@ TEST(Summary, TableSpeaksOfStepsOnlyWhereThereWereAny) {
   EXPECT_EQ(to_table(summary).find("efficiency"), std::string::npos);
   summary.steps = 3;
   summary.efficiency = 0.5;
+  summary.basis = Basis::kBandwidth;
   EXPECT_THAT(to_table(summary), AllOf(HasSubstr("efficiency"), HasSubstr("50.0 %"), HasSubstr("k = 0")));
+  summary.basis = Basis::kLatency;
+  EXPECT_THAT(to_table(summary), AllOf(HasSubstr("latency-bound"), Not(HasSubstr("%"))));
+  summary.basis = Basis::kBandwidthTooLow;
+  EXPECT_THAT(to_table(summary), AllOf(HasSubstr("faster than --bandwidth says"), Not(HasSubstr("%"))));
+}
+
+TEST(Summary, HasTheLastMinuteAndEachEpoch) {
+  Summary summary;
+  summary.basis = Basis::kUnknownBandwidth;
+  summary.window.steps = 7;
+  summary.window.basis = Basis::kBandwidth;
+  summary.window.efficiency = 0.75;
+  summary.epochs.resize(2);
+  summary.epochs[1].epoch = 9;
+  summary.epochs[1].summers = 3;
+  summary.epochs[1].figures.goodput_bytes_per_second = 1e9;
+  const auto json = nlohmann::json::parse(to_json(summary));
+  EXPECT_EQ(json["efficiency_basis"], "unknown_bandwidth");
+  EXPECT_EQ(json["last_minute"]["steps"], 7);
+  EXPECT_EQ(json["last_minute"]["efficiency"], 0.75);
+  EXPECT_EQ(json["last_minute"]["efficiency_basis"], "bandwidth");
+  ASSERT_EQ(json["epochs"].size(), 2);
+  EXPECT_EQ(json["epochs"][1]["epoch"], 9);
+  EXPECT_EQ(json["epochs"][1]["summers"], 3);
+  EXPECT_EQ(json["epochs"][1]["goodput_bytes_per_second"], 1e9);
+  EXPECT_EQ(json["epochs"][0]["efficiency_basis"], "nothing_measured");
 }
 
 }  // namespace

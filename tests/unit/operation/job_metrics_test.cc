@@ -42,16 +42,34 @@ TEST_F(JobMetricsTest, StepsCountUpAndBeginAgainWithAnAttempt) {
   coordinator::JobState session;
   session.summary.tensors = 3;
   session.summary.steps = 5;
-  session.summary.efficiency = 0.9;
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 5"));
-  EXPECT_THAT(text(), HasSubstr("gleaner_job_efficiency_ratio{namespace=\"team\",trainingjob=\"digits\"} 0.9"));
   session.summary.steps = 7;
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 7"));
   session.summary.steps = 2;
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 2"));
+}
+
+TEST_F(JobMetricsTest, FiguresAreThoseOfTheLastMinuteAndGoWhenThereAreNone) {
+  coordinator::JobState session;
+  session.summary.tensors = 3;
+  session.summary.steps = 500;
+  session.summary.efficiency = 0.5;  // over the whole job
+  session.summary.plan_bound_seconds = 0.1;
+  session.summary.window.steps = 50;
+  session.summary.window.goodput_bytes_per_second = 3e6;
+  session.summary.window.efficiency = 0.9;
+  metrics_.update(job_, job_.status, &session);
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_efficiency_ratio{namespace=\"team\",trainingjob=\"digits\"} 0.9"));
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_bound_seconds{namespace=\"team\",trainingjob=\"digits\"} 0.1"));
+  session.summary.window.efficiency = 0;  // latency-bound, or a link of unknown speed came
+  session.summary.plan_bound_seconds = 0;
+  metrics_.update(job_, job_.status, &session);
+  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_efficiency_ratio{")));
+  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_bound_seconds{")));
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_goodput_bytes_per_second{"));
 }
 
 TEST_F(JobMetricsTest, SummersWantedAndHadAndWhy) {

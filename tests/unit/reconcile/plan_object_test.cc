@@ -58,10 +58,14 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   session.members[2].endpoints = {"shm://boot.1.2/elsewhere/b", "tcp://10.0.0.2:7071"};
   session.summary.tensors = 4;
   session.summary.steps = 10;
-  session.summary.bytes_per_step = 1000;
-  session.summary.bound_seconds = 0.05;
-  session.summary.efficiency = 0.9;
-  session.summary.goodput_bytes_per_second = 2e6;
+  session.summary.bytes_per_step = 5000;  // with what was moved at the start
+  session.summary.efficiency = 0.2;
+  session.summary.plan_bound_seconds = 0.05;
+  session.summary.window.steps = 5;
+  session.summary.window.bytes_per_step = 1000;
+  session.summary.window.efficiency = 0.9;
+  session.summary.window.basis = coordinator::Basis::kBandwidth;
+  session.summary.window.goodput_bytes_per_second = 2e6;
   world.session = session;
   world.look();
   EXPECT_EQ(world.plan->spec.epoch, 2U);
@@ -80,6 +84,32 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   EXPECT_EQ(world.job.status.goodput, "2.0 MB/s");
   EXPECT_EQ(world.job.status.efficiency, "90.0 %");
   EXPECT_FALSE(world.job.status.bound.empty());
+  EXPECT_EQ(world.plan->spec.bytes_per_step, 1000U);
+  EXPECT_EQ(world.plan->status.efficiency_basis, "bandwidth");
+}
+
+TEST(PlanObject, WhatIsNotKnownIsCalledUnknown) {
+  World world = planned();
+  coordinator::JobState session;
+  session.phase = coordinator::JobState::Phase::kRunning;
+  session.epoch = 2;
+  session.members = seats();
+  session.members[1].bandwidth_assumed = true;
+  session.summary.tensors = 4;
+  session.summary.steps = 10;
+  session.summary.bandwidths_known = false;
+  session.summary.window.steps = 5;
+  session.summary.window.bytes_per_step = 1000;
+  session.summary.window.goodput_bytes_per_second = 2e6;
+  session.summary.window.basis = coordinator::Basis::kUnknownBandwidth;
+  world.session = session;
+  world.look();
+  EXPECT_EQ(world.job.status.bound, "unknown");
+  EXPECT_EQ(world.job.status.efficiency, "unknown");
+  EXPECT_EQ(world.job.status.goodput, "2.0 MB/s");
+  EXPECT_TRUE(world.plan->spec.members[1].bandwidth_assumed);
+  EXPECT_FALSE(world.plan->spec.members[0].bandwidth_assumed);
+  EXPECT_EQ(world.plan->status.efficiency_basis, "unknown_bandwidth");
 }
 
 // An object of etcd's holds 1.5 MB; tests/python/test_crds.py checks the largest plan's size.

@@ -121,6 +121,7 @@ ReductionPlan filled_plan() {
                         .address = "10.244.1.2:7071",
                         .transports = {"shm:1f3a9c2b", "tcp"},
                         .bits_per_second = 1e8,
+                        .bandwidth_assumed = true,
                         .owned_bytes = 51114064,
                         .traffic_bytes = 102228129,
                         .binds = true,
@@ -130,7 +131,8 @@ ReductionPlan filled_plan() {
                  .steps = 1000,
                  .step_communication_seconds = 0.0613,
                  .goodput_bytes_per_second = 1667669298,
-                 .efficiency = 0.972};
+                 .efficiency = 0.972,
+                 .efficiency_basis = "bandwidth"};
   return plan;
 }
 
