@@ -1,6 +1,7 @@
 // Once warm, a frame costs no allocation; and an engine for a large job stays small.
 #include <gtest/gtest.h>
 
+#include "common/base/block_size.h"
 #include "tests/unit/engine/allocation_counter.h"
 #include "tests/unit/engine/engine_rig.h"
 
@@ -28,7 +29,7 @@ void run_step(EngineRig& rig, uint64_t step) {
 }
 
 TEST(EngineAllocation, NoneOnceWarm) {
-  const uint64_t cap = 4 * 32 + 4 * 8;  // what four partitions need at most
+  const uint64_t cap = (4 * 4 + 4) * block_size(8);  // what four partitions need at most
   EngineRig rig({.workers = 3, .tensors = {{.owners = {3, 3, 3, 3}}}}, cap);
   ASSERT_TRUE(rig.take_plan().ok());
   run_step(rig, 0);
