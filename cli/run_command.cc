@@ -228,8 +228,13 @@ void explain(const coordinator::Server& server, const absl::Status& outcome,
 }
 
 launcher::JobCounts counts_of(const coordinator::Summary& summary) {
-  return {summary.steps, static_cast<double>(summary.steps) * summary.step_communication_seconds,
-          summary.bytes_per_step, summary.bound_seconds, summary.summers};
+  const coordinator::Figures& now = summary.window;
+  std::string efficiency;
+  if (now.basis == coordinator::Basis::kBandwidth || now.basis == coordinator::Basis::kLatency) {
+    efficiency = coordinator::efficiency_text(now.basis, now.efficiency);
+    if (now.basis == coordinator::Basis::kBandwidth) efficiency += " of its bound";
+  }
+  return {summary.steps, now.goodput_bytes_per_second, std::move(efficiency), summary.summers};
 }
 
 // Standard error as a terminal, or 0: where standard output goes through a pipe, it may come to the same terminal.

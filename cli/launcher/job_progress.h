@@ -9,30 +9,27 @@
 
 namespace gleaner::launcher {
 
-// What a job came to so far.
+// What a job came to so far, as its coordinator's summary has it.
 struct JobCounts {
   uint64_t steps = 0;
-  double communication_seconds = 0;  // of all these steps
-  double bytes_per_step = 0;         // gradient of one worker
-  double bound_seconds = 0;          // the best that a step can take now; 0: not known
+  double goodput_bytes_per_second = 0;  // of one worker, in the last minute; 0: not known
+  std::string efficiency;               // then, for people: "97.2 % of its bound"; empty: not known
   uint32_t summers = 0;
 };
 
-// Rates are those since the last line, of the steps that have been reported since.
 class JobProgress {
  public:
   explicit JobProgress(std::string job) : job_(std::move(job)) {}
 
-  // "gleaner: step 120, 1.5 steps/s, goodput 2.3 GiB/s per worker, 94 % of its bound, 2 summers"; empty before the
-  // first step.
+  // "gleaner: step 120, 1.5 steps/s, goodput 2.30 GiB/s per worker, 94.0 % of its bound, 2 summers"; empty before the
+  // first step. Steps per second are those since the last line that had another step.
   std::string line(const JobCounts& counts, absl::Duration now);
 
  private:
   const std::string job_;
   uint64_t steps_ = 0;
-  double communication_seconds_ = 0;
   absl::Duration at_;
-  std::string rates_;  // of the last line with a new step
+  std::string rate_;
 };
 
 }  // namespace gleaner::launcher
