@@ -18,7 +18,7 @@ constexpr char kOthersInBash[] =
     "done\n";
 constexpr char kOthersInFish[] =
     "for program in gleaner-summer gleaner-agent gleaner-operator gleaner-scheduler-ext\n"
-    "  command -q $program; and $program --completion fish 2>/dev/null | source\n"
+    "  if command -q $program\n    $program --completion fish 2>/dev/null | source\n  end\n"
     "end\n";
 
 }  // namespace

@@ -136,7 +136,9 @@ std::string completion_script(const CLI::App& app, absl::string_view shell, absl
   add_commands(app, "", commands);
   if (shell == "fish") return fish(commands, std::string(jobs));
   const std::string head =
-      shell == "zsh" ? absl::StrCat("#compdef ", app.get_name(), "\nautoload -U +X bashcompinit && bashcompinit\n")
+      shell == "zsh" ? absl::StrCat("#compdef ", app.get_name(),
+                                    "\n(( $+functions[compdef] )) || { autoload -U compinit && compinit -D }\n"
+                                    "autoload -U +X bashcompinit && bashcompinit\n")
                      : "";
   return absl::StrCat(head, bash(commands, std::string(jobs)));
 }
