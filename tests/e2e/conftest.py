@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,9 +38,12 @@ def missing() -> str:
 def start_cluster(name: str, *flags: str) -> subprocess.Popen[str]:
     """Up on return, and down as soon as its standard input closes."""
     command = [str(Path(__file__).parent / "cluster"), "--name", name, "up", "--hold", *flags]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    if not process.stdout.readline():
-        pytest.fail(f"`{' '.join(command)}` ended with {process.wait()}; see its output", pytrace=False)
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+        if not process.stdout.readline():
+            ended = process.wait()
+            errors.seek(0)
+            pytest.fail(f"`{' '.join(command)}` ended with {ended}: {errors.read()[-2000:]}", pytrace=False)
     return process
 
 

@@ -267,3 +267,12 @@ def test_stages_and_labels_of_tests_are_those_there_are() -> None:
     labels = {label for each in given for label in re.split(r"[; ]", each.strip('"')) if label.isalpha()}
     stated = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
     assert set(stated) == labels
+
+
+def test_programs_run_with_debians_python() -> None:
+    """Another python3 that comes first in PATH has none of the packages that scripts/bootstrap installs."""
+    own = [name for name in tracked() if (ROOT / name).is_file() and not name.startswith("examples/")]
+    for name in own:
+        with (ROOT / name).open("rb") as file:
+            first = file.readline().rstrip()
+        assert not re.match(rb"#!.*python", first) or first == b"#!/usr/bin/python3", f"{name} begins {first!r}"
