@@ -174,6 +174,7 @@ void Network::on_frame(transport::Connection& connection, const wire::Header& he
   }
   const auto& owner = *static_cast<Owner*>(connection.context);
   if (owner.connection != &connection) return;  // of somebody who had this place
+  note_epoch(owner, header.epoch);
   const bool is_result = header.type == wire::FrameType::kResult;
   if (is_result || header.type == wire::FrameType::kDefer) {
     record(*recorder_, is_result ? trace::Kind::kResult : trace::Kind::kDeferred, header, owner.member);
@@ -188,6 +189,13 @@ void Network::on_frame(transport::Connection& connection, const wire::Header& he
     connection.close(status);
   }
   if (!actions_.refused.ok()) events_->on_failed(std::exchange(actions_.refused, absl::OkStatus()));
+}
+
+void Network::note_epoch(const Owner& owner, uint32_t epoch) {
+  uint32_t& noted = noted_epochs_[is_cpu_summer(owner) ? 0 : 1];
+  if (epoch <= std::max(noted, plan_->epoch)) return;
+  noted = epoch;
+  events_->on_owner_follows(epoch, !is_cpu_summer(owner));
 }
 
 void Network::on_closed(transport::Connection& connection, const absl::Status& status) {

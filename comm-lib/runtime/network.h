@@ -47,6 +47,9 @@ class Network : private transport::Handler, private wire::JobSecrets {
     // To be reported to the coordinator; again and again while it lasts. `ends_job`: nobody can take over what it sums,
     // and the caller calls fail().
     virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
+    // An owner follows the plan of `epoch`, which may not be in force here yet; `by_rank`: another rank's own summer,
+    // or this one's. Once for each epoch and kind.
+    virtual void on_owner_follows(uint32_t epoch, bool by_rank) = 0;
     // The session can't go on; the caller calls fail().
     virtual void on_failed(const absl::Status& why) = 0;
   };
@@ -124,6 +127,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   void carry_out();
   void tell_losses(const std::vector<uint32_t>& due);
   void measure_round_trip();
+  void note_epoch(const Owner& owner, uint32_t epoch);
   bool has_local_work() const;  // in this process
   void flush();
 
@@ -148,6 +152,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   session::Actions flushing_;
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> plan_;
+  std::array<uint32_t, 2> noted_epochs_{};  // of CPU summers, of ranks' own: the highest that any follows
   absl::Duration last_tick_;
   absl::Duration round_trip_;
   absl::Duration measure_at_;

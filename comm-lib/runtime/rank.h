@@ -118,6 +118,7 @@ class Rank : private member::Listener, private Stages::Events {
   member::Report report(absl::Duration now, bool last = false);
   void on_done(uint64_t handle, const absl::Status& status) override;
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
+  void on_owner_follows(uint32_t epoch, bool by_rank) override { client_->saw(epoch, by_rank); }
 
   const Config config_;
   SystemEnv system_;

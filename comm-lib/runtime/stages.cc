@@ -143,6 +143,8 @@ void Stages::on_done(uint32_t piece, const absl::Status& status) {
   if (--flight.missing == 0) events_->on_done(flight.handle, std::exchange(flight.status, absl::OkStatus()));
 }
 
+void Stages::on_owner_follows(uint32_t epoch, bool by_rank) { events_->on_owner_follows(epoch, by_rank); }
+
 void Stages::on_failed(const absl::Status& status) { events_->on_failed(status); }
 
 void Stages::fail(const absl::Status& status) {

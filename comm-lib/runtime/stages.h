@@ -40,6 +40,7 @@ class Stages : private Network::Events, private local::Events {
     // calls fail().
     virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
     // The session can't go on, or a local rank is lost; the caller calls fail().
+    virtual void on_owner_follows(uint32_t epoch, bool by_rank) = 0;
     virtual void on_failed(const absl::Status& status) = 0;
   };
 
@@ -90,6 +91,7 @@ class Stages : private Network::Events, private local::Events {
 
   void on_summed(uint64_t request, const absl::Status& status) override;
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
+  void on_owner_follows(uint32_t epoch, bool by_rank) override;
   void on_connected() override;
   // Of the network and of the group.
   void on_failed(const absl::Status& status) override;

@@ -46,6 +46,7 @@ absl::Status Session::Core::on_frame(uint32_t owner, const wire::Header& header,
   if (!failure_.ok()) return absl::OkStatus();
   if (plan_ == nullptr) return absl::FailedPreconditionError("a frame before the first plan");
   GLN_RETURN_IF_ERROR(check_peer(*plan_, options_.job, owner, header));
+  if (header.type == wire::FrameType::kCommitted) return absl::OkStatus();  // member::Membership goes by it
   if (header.type == wire::FrameType::kRelease) return on_release(owner, header, payload);
   if (header.type == wire::FrameType::kRefuse) {
     const MutableBytes text = payload.bytes();

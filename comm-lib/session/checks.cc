@@ -63,11 +63,12 @@ absl::Status check_request(const plan::Plan& plan, const Request& request) {
 }
 
 absl::Status check_peer(const plan::Plan& plan, uint64_t job, uint32_t owner, const wire::Header& header) {
-  constexpr std::array kAnswers = {wire::FrameType::kResult, wire::FrameType::kDefer, wire::FrameType::kFetch,
-                                   wire::FrameType::kRelease, wire::FrameType::kRefuse};
+  constexpr std::array kAnswers = {wire::FrameType::kResult,  wire::FrameType::kDefer,  wire::FrameType::kFetch,
+                                   wire::FrameType::kRelease, wire::FrameType::kRefuse, wire::FrameType::kCommitted};
   if (std::ranges::find(kAnswers, header.type) == kAnswers.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("expected RESULT, DEFER, FETCH, RELEASE or REFUSE from member ",
-                                                   owner, ", got ", wire::name_of(header.type)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected RESULT, DEFER, FETCH, RELEASE, REFUSE or COMMITTED from member ", owner, ", got ",
+                     wire::name_of(header.type)));
   }
   if (owner >= plan.members.size() || header.sender != owner || header.job != job) {
     return absl::InvalidArgumentError(absl::StrCat("expected a frame of job ", job, " from member ", owner, ", one of ",

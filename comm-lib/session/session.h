@@ -120,8 +120,8 @@ class Session {
   void on_connected(uint32_t owner, absl::Duration now, Actions& actions);
   void on_disconnected(uint32_t owner);
 
-  // A kResult, kDefer, kFetch, kRelease or kRefuse from `owner`. An error: this peer broke the protocol, close the
-  // connection with it.
+  // A kResult, kDefer, kFetch, kRelease, kRefuse or kCommitted from `owner`. An error: this peer broke the protocol,
+  // close the connection with it.
   absl::Status on_frame(uint32_t owner, const wire::Header& header, Buffer payload, absl::Duration now,
                         Actions& actions);
 

@@ -146,6 +146,9 @@ class Client {
   // This member can't go on with `member` (a plan index): the coordinator leaves a CPU summer out of the next plan,
   // else it fails the job and tells everyone.
   virtual void fault(uint32_t member, const absl::Status& why) = 0;
+  // An owner of partitions follows the plan of `epoch`; `by_rank`: a rank's own summer does. Where the coordinator
+  // can't say any more that a plan is committed, on_commit() goes by that.
+  virtual void saw(uint32_t epoch, bool by_rank) = 0;
   virtual void send_trace(uint64_t recording, trace::Recording what) = 0;
   // Says good-bye and waits up to `timeout` for the coordinator to have heard it, or to come back and hear it. `status`
   // not OK: this member failed. False: a plan was committed before the coordinator had heard it, so that this worker

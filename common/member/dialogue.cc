@@ -74,6 +74,10 @@ void Dialogue::fault(uint32_t member, const absl::Status& why) {
   mailbox_.post([this, member, why] { membership_.fault(member, why, now()); });
 }
 
+void Dialogue::saw(uint32_t epoch, bool by_rank) {
+  mailbox_.post([this, epoch, by_rank] { membership_.saw(epoch, by_rank); });
+}
+
 void Dialogue::send_trace(uint64_t recording, trace::Recording what) {
   mailbox_.post([this, recording, what = std::move(what)] {
     if (!membership_.is_in()) return;  // who asked is gone
@@ -188,7 +192,7 @@ void Dialogue::on_welcome(const v1::Welcome& welcome) {
 void Dialogue::on_prepare(const v1::Plan& message) {
   auto plan = proto::decode(message);
   if (!plan.ok()) return membership_.refuse(message.epoch(), plan.status(), now());
-  membership_.on_prepare(std::make_shared<const plan::Plan>(*std::move(plan)));
+  membership_.on_prepare(std::make_shared<const plan::Plan>(*std::move(plan)), now());
 }
 
 void Dialogue::on_trace(const v1::Trace& message) {

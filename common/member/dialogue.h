@@ -32,6 +32,7 @@ class Dialogue final : public Client {
   void report(const Report& report) override;
   void begun(const std::string& tensor, uint64_t push_pulls) override;
   void fault(uint32_t member, const absl::Status& why) override;
+  void saw(uint32_t epoch, bool by_rank) override;
   void send_trace(uint64_t recording, trace::Recording what) override;
   bool leave(const absl::Status& status, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
   bool come_again(const absl::Status& status, absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);

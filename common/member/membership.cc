@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/faults.h"
 
 namespace gleaner::member {
 namespace {
@@ -82,18 +83,40 @@ void Membership::on_recalled(absl::Duration now) {
   if (is_in() && has_begun()) say(Recalled{committed_}, now);
 }
 
-void Membership::on_prepare(std::shared_ptr<const plan::Plan> plan) {
+void Membership::on_prepare(std::shared_ptr<const plan::Plan> plan, absl::Duration now) {
   if (!is_in()) return;
+  if (has_begun() && plan->epoch == committed_->epoch) return say(Acknowledgement{plan->epoch}, now);
   prepared_ = std::move(plan);
   if (follows_plans()) act(Prepared{prepared_});
 }
 
 void Membership::on_commit(uint32_t epoch) {
-  if (!is_in()) return;
+  if (!is_in() || (has_begun() && committed_->epoch == epoch)) return;
   if (prepared_ == nullptr || prepared_->epoch != epoch) {
     return fail(absl::InternalError(
         absl::StrCat("the coordinator commits a plan of epoch ", epoch, " that it did not prepare")));
   }
+  commit();
+}
+
+void Membership::saw(uint32_t epoch, bool by_rank) {
+  seen_ = std::max(seen_, epoch);
+  if (by_rank) seen_by_rank_ = std::max(seen_by_rank_, epoch);
+  follow_others();
+}
+
+void Membership::follow_others() {
+  const bool is_away = phase_ == Phase::kConnecting;  // who is joining has said what it follows
+  if (!has_begun() || prepared_ == nullptr || (!is_away && phase_ != Phase::kAlone)) return;
+  const uint32_t in_force = is_away ? seen_by_rank_ : seen_;
+  if (in_force != prepared_->epoch || GLN_MUTATION("a member without a coordinator goes by nobody")) return;
+  GLN_RARE("member: a plan is committed that others follow");
+  note(Note::Level::kInfo, "others follow the plan that is prepared, and so does this member", "");
+  commit();
+}
+
+void Membership::commit() {
+  const uint32_t epoch = prepared_->epoch;
   committed_ = std::exchange(prepared_, nullptr);
   for (const plan::Tensor& tensor : committed_->tensors) {
     if (const auto found = declared_.find(tensor.name); found != declared_.end()) found->second = true;

@@ -148,6 +148,11 @@ class Membership {
   void report(Report report);
   void begun(const std::string& tensor, uint64_t push_pulls, absl::Duration now);
   void fault(uint32_t member, const absl::Status& why, absl::Duration now);
+  // An owner of partitions follows the plan of `epoch`; `by_rank`: one that is a rank's own summer, so that this rank,
+  // or another, was told to commit it. A plan that is prepared is committed by that when the coordinator can't say so:
+  // any, where no coordinator will ever come; where one may, only what a rank follows, since that one will find it,
+  // too.
+  void saw(uint32_t epoch, bool by_rank);
   void leave(const absl::Status& status, bool again, absl::Duration now);
 
   // The connection. Somebody is there, who wants to know who we are.
@@ -159,7 +164,7 @@ class Membership {
   // What a coordinator says that has let us in; from any other it is ignored.
   void on_heard(absl::Duration now) { last_heard_ = now; }  // anything
   void on_recalled(absl::Duration now);
-  void on_prepare(std::shared_ptr<const plan::Plan> plan);
+  void on_prepare(std::shared_ptr<const plan::Plan> plan, absl::Duration now);
   void on_commit(uint32_t epoch);
   void on_failed(const absl::Status& status, bool again);
   void on_finished();
@@ -202,6 +207,8 @@ class Membership {
   bool is_late(absl::Duration now);
   bool may_be_let_in_later(const absl::Status& status) const;
 
+  void follow_others();
+  void commit();
   void say(Saying what, absl::Duration now);
   void say_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                     absl::Duration now);
@@ -232,6 +239,8 @@ class Membership {
   std::vector<Saying> held_back_;  // until we are in
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> committed_;
+  uint32_t seen_ = 0;                                  // highest epoch that an owner follows
+  uint32_t seen_by_rank_ = 0;                          // the same of ranks' own summers
   absl::flat_hash_map<std::string, bool> declared_;    // by name; true: in a committed plan
   std::vector<plan::Tensor> unplanned_;                // those that are not, in order
   std::vector<plan::Operation> unplanned_operations_;  // of these

@@ -24,6 +24,7 @@ void Membership::retry_later(absl::Duration now) {
   const absl::Duration longest = leaving_ ? first : has_begun() ? pace.longest_pause_away : pace.longest_pause;
   pause_ = std::clamp(pause_ * 2, first, longest);
   retry_at_ = now + pause_ * (0.5 + dice_() / 2);
+  follow_others();
 }
 
 void Membership::disconnect() {
@@ -175,7 +176,9 @@ void Membership::on_attempt_failed(const absl::Status& status, absl::Duration no
 
 void Membership::on_lost(const absl::Status& why, absl::Duration now) {
   last_failure_ = why;
-  if (!has_begun() && session_.empty()) {
+  // A summer may be in force for others that have heard more.
+  const bool may_be_in_force = terms_.is_summer && prepared_ != nullptr && prepared_->epoch > 1;
+  if (!has_begun() && session_.empty() && !may_be_in_force) {
     return fail(absl::UnavailableError(absl::StrCat("the coordinator at ", terms_.coordinator,
                                                     " was lost before the job had begun: ", why.message())));
   }
@@ -195,6 +198,7 @@ void Membership::be_alone(const absl::Status& why) {
   note(Note::Level::kWarning, "the coordinator is lost; the job goes on without it", why.message());
   if (!away_since_.has_value()) act(CoordinatorLost{});
   act(CoordinatorGone{why});
+  follow_others();
   if (leaving_) over(absl::OkStatus());
   check_alone();
 }

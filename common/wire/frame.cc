@@ -22,7 +22,8 @@ bool carries_numbers(FrameType type) {
 }
 
 bool has_no_payload(FrameType type) {
-  return type == FrameType::kPing || type == FrameType::kPong || type == FrameType::kDefer || type == FrameType::kFetch;
+  return type == FrameType::kPing || type == FrameType::kPong || type == FrameType::kDefer ||
+         type == FrameType::kFetch || type == FrameType::kCommitted;
 }
 
 uint32_t most_payload(FrameType type) {
@@ -142,6 +143,8 @@ absl::string_view name_of(FrameType type) {
       return "RELEASE";
     case FrameType::kRefuse:
       return "REFUSE";
+    case FrameType::kCommitted:
+      return "COMMITTED";
     case FrameType::kPing:
       return "PING";
     case FrameType::kPong:

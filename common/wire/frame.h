@@ -42,6 +42,8 @@ enum class FrameType : uint8_t {
   kRelease = 22,
   // Owner to worker: it will never take that frame, so that worker's session is over; payload: a message for people.
   kRefuse = 23,
+  // Owner to worker: the plan of `epoch` is in force here. When that changes, and first on every connection.
+  kCommitted = 24,
   // Liveness. `step` of a kPing is the number of frames of sums that its sender sent before it over this connection;
   // the
   // kPong gives it back, and so says that they have arrived.

@@ -34,7 +34,7 @@ struct Engine::Core {
       : options_(options), kernels_(kernels), pool_(pool) {}
 
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
-  absl::Status commit(uint32_t epoch);
+  absl::Status commit(uint32_t epoch, Actions& actions);
   absl::Status on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
 
   // Checks that change nothing.
@@ -46,7 +46,8 @@ struct Engine::Core {
 
   absl::Status take_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
   void refuse(uint32_t worker, const wire::Header& header, const absl::Status& why, Actions& actions) const;
-  void come_into_force();
+  void come_into_force(Actions& actions);
+  void tell_plan(uint32_t worker, Actions& actions) const;
   void forget(uint32_t index);
   absl::Status on_numbers(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
   absl::Status on_push(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);

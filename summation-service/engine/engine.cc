@@ -30,17 +30,17 @@ absl::Status Engine::Core::prepare(std::shared_ptr<const plan::Plan> plan) {
   return absl::OkStatus();
 }
 
-absl::Status Engine::Core::commit(uint32_t epoch) {
+absl::Status Engine::Core::commit(uint32_t epoch, Actions& actions) {
   if (plan_ != nullptr && plan_->epoch == epoch) return absl::OkStatus();  // a frame of this epoch was faster
   if (prepared_ == nullptr || prepared_->epoch != epoch) {
     return absl::FailedPreconditionError(absl::StrCat("asked to commit epoch ", epoch, ", but the prepared epoch is ",
                                                       prepared_ == nullptr ? 0 : prepared_->epoch));
   }
-  come_into_force();
+  come_into_force(actions);
   return absl::OkStatus();
 }
 
-void Engine::Core::come_into_force() {
+void Engine::Core::come_into_force(Actions& actions) {
   const uint32_t before = plan_ == nullptr ? 0 : plan_->epoch;
   if (plan_ == nullptr) {
     sums_.reset(prepared_->workers);
@@ -66,6 +66,13 @@ void Engine::Core::come_into_force() {
     if (is_new || !plan::has_moved(partition, before)) continue;
     partitions_[i].takeover = std::make_unique<Takeover>(plan_->workers);
   }
+  actions.reserve(actions.size() + plan_->workers);
+  for (uint32_t worker = 0; worker < plan_->workers; ++worker) tell_plan(worker, actions);
+}
+
+void Engine::Core::tell_plan(uint32_t worker, Actions& actions) const {
+  if (plan_ == nullptr || GLN_MUTATION("owners don't say which plan they follow")) return;
+  actions.push_back({worker, header_of(wire::FrameType::kCommitted, {}), {}});
 }
 
 // It goes to another owner, or comes back from one.
@@ -243,10 +250,11 @@ Engine::Engine(const Options& options, const kernels::Kernels* kernels, BufferPo
 Engine::~Engine() = default;
 
 absl::Status Engine::prepare(std::shared_ptr<const plan::Plan> plan) { return core_->prepare(std::move(plan)); }
-absl::Status Engine::commit(uint32_t epoch) { return core_->commit(epoch); }
+absl::Status Engine::commit(uint32_t epoch, Actions& actions) { return core_->commit(epoch, actions); }
 void Engine::discard(uint32_t epoch) {
   if (core_->prepared_ != nullptr && core_->prepared_->epoch == epoch) core_->prepared_ = nullptr;
 }
+void Engine::on_connected(uint32_t worker, Actions& actions) const { core_->tell_plan(worker, actions); }
 absl::Status Engine::on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
   return core_->on_frame(worker, header, std::move(payload), actions);
 }

@@ -82,8 +82,12 @@ class Engine {
   // comes into force by commit(), or by the first frame of its epoch; a later prepare() replaces it, discard() forgets
   // it. What moves to another owner is forgotten here, what comes begins with a takeover.
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
-  absl::Status commit(uint32_t epoch);
+  // Workers are told what comes into force: one that the coordinator can't tell any more goes by that.
+  absl::Status commit(uint32_t epoch, Actions& actions);
   void discard(uint32_t epoch);
+
+  // There is a connection to this worker.
+  void on_connected(uint32_t worker, Actions& actions) const;
 
   // A kPush, kAck, kHand or kRelease from `worker`. Appends what is to be sent. An error means that this frame can't be
   // taken, and nothing was changed. FailedPrecondition: not now, since one of the two is behind or was started anew;

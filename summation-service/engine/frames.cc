@@ -53,7 +53,7 @@ absl::Status Engine::Core::take_frame(uint32_t worker, const wire::Header& heade
   // Everybody has acknowledged that plan, and this worker has heard so.
   if (prepared_ != nullptr && header.epoch == prepared_->epoch) {
     GLN_RARE("engine: a frame commits the plan");
-    come_into_force();
+    come_into_force(actions);
   }
   switch (header.type) {
     case wire::FrameType::kPush:

@@ -18,6 +18,12 @@ absl::Status Summer::prepare(std::shared_ptr<const plan::Plan> plan) {
   return engine_.prepare(std::move(plan));
 }
 
+absl::Status Summer::commit(uint32_t epoch) {
+  const absl::Status status = engine_.commit(epoch, actions_);
+  send_all(false);
+  return status;
+}
+
 uint32_t Summer::connected_workers() const {
   return static_cast<uint32_t>(
       std::ranges::count_if(workers_, [](const Worker& worker) { return worker.connection != nullptr; }));
@@ -44,6 +50,8 @@ void Summer::on_connected(transport::Connection& connection) {
   worker.refused = false;
   if (old != nullptr) old->close(absl::AbortedError("the worker connected again"));
   env_.log->debug("worker connected", "worker", peer.member, "address", peer.address);
+  engine_.on_connected(peer.member, actions_);
+  send_all(false);
 }
 
 absl::StatusOr<Buffer> Summer::on_header(transport::Connection&, const wire::Header& header) {
@@ -71,6 +79,10 @@ void Summer::take(transport::Connection& connection, const wire::Header& header,
     }
   }
   if (traced) record_push(header, worker, arrived, before);
+  send_all(traced);
+}
+
+void Summer::send_all(bool traced) {
   for (engine::Send& send : actions_) {
     // Without a connection the frame is dropped: the worker pushes again when it is back, and gets it then.
     if (send.worker < workers_.size() && workers_[send.worker].connection != nullptr) {

@@ -25,7 +25,7 @@ class Summer : public transport::Handler {
          trace::Recorder* recorder);
 
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
-  absl::Status commit(uint32_t epoch) { return engine_.commit(epoch); }
+  absl::Status commit(uint32_t epoch);
 
   // Nothing is gathered, and every result is with every worker.
   bool idle() const { return engine_.counters().memory_bytes + engine_.counters().handed_bytes == 0; }
@@ -47,6 +47,7 @@ class Summer : public transport::Handler {
     BreakCounter breaks;
   };
 
+  void send_all(bool traced);
   void take(transport::Connection& connection, const wire::Header& header, Buffer payload);
   void record_push(const wire::Header& header, uint32_t worker, int64_t arrived, const engine::Counters& before);
 

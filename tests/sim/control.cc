@@ -19,7 +19,8 @@ Control::Control(World* world) : world_(world) { begin(); }
 void Control::begin() {
   auto server = std::make_unique<Server>();
   const bool first = servers_.empty();
-  coordinator::Origin origin{absl::StrCat("session ", servers_.size()), !first, 0, servers_.size() + 1};
+  std::string session = world_->scenario.single_coordinator ? "" : absl::StrCat("session ", servers_.size());
+  coordinator::Origin origin{std::move(session), !first, 0, servers_.size() + 1};
   server->core = std::make_unique<Core>(world_->scenario.job, world_->time(), std::move(origin));
   servers_.push_back(std::move(server));
   tick(servers_.size() - 1);

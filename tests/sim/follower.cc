@@ -125,6 +125,11 @@ void Follower::fault(uint32_t member, const absl::Status& why) {
   carry_out();
 }
 
+void Follower::saw(uint32_t epoch, bool by_rank) {
+  membership_.saw(epoch, by_rank);
+  carry_out();
+}
+
 void Follower::leave() {
   leaving_ = true;
   membership_.leave(absl::OkStatus(), false, world_->time());
@@ -171,7 +176,7 @@ void Follower::hear(const coordinator::Message& message) {
   } else if (std::holds_alternative<coordinator::Recall>(message)) {
     membership_.on_recalled(now);
   } else if (const auto* prepare = std::get_if<coordinator::Prepare>(&message)) {
-    membership_.on_prepare(prepare->plan);
+    membership_.on_prepare(prepare->plan, now);
   } else if (const auto* commit = std::get_if<coordinator::Commit>(&message)) {
     membership_.on_commit(commit->epoch);
   } else if (std::holds_alternative<coordinator::Ending>(message)) {
@@ -243,6 +248,7 @@ void Follower::act(const member::Regroup&) { world_->report->fail(name_, " is to
 
 void Follower::act(const member::CoordinatorGone& what) {
   const bool is_worker = identity_.role == coordinator::Role::kWorker;
+  if (world_->coordinator_is_gone) return events_->on_coordinator_gone(what.why);
   if (is_worker) world_->report->fail(name_, " has no coordinator any more: ", what.why.ToString());
 }
 

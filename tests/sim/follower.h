@@ -27,6 +27,7 @@ class Follower final : private Control::End {
     virtual void on_ending() = 0;
     virtual void on_coordinator_lost() {}
     virtual void on_coordinator_found() {}
+    virtual void on_coordinator_gone(const absl::Status& /*why*/) {}
     // Aborted: the job has gone on without it.
     virtual void on_over(const absl::Status& status) = 0;
   };
@@ -37,10 +38,12 @@ class Follower final : private Control::End {
   void begin();
   void declare(const std::vector<plan::Tensor>& tensors);
   void fault(uint32_t member, const absl::Status& why);
+  void saw(uint32_t epoch, bool by_rank);
   void leave();
   void break_stream() { control_->break_stream(stream_); }
   void vanish();  // its process has crashed
 
+  bool is_leaving() const { return leaving_; }
   bool is_over() const { return over_; }
 
  private:

@@ -102,9 +102,9 @@ bool summarize_faults(const Coverage& coverage) {
   std::printf("\n");
   for (uint32_t fault = 0; fault < kFaultKinds; ++fault) {
     std::printf("%-14s", kFaultNames[fault]);
-    // The coordinator is lost for good only where nothing needs it, and seldom in the later moments.
+    // The coordinator is lost for good only where nothing needs it.
     const uint32_t expected =
-        static_cast<Fault>(fault) == Fault::kDie ? static_cast<uint32_t>(Moment::kSummed) : kMoments;
+        static_cast<Fault>(fault) == Fault::kDie ? static_cast<uint32_t>(Moment::kRecovery) : kMoments;
     for (uint32_t moment = 0; moment < kMoments; ++moment) {
       const uint64_t count = coverage.faults[fault][moment];
       std::printf("%14llu", static_cast<unsigned long long>(count));

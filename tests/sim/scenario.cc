@@ -122,6 +122,12 @@ void draw_accumulation(Scenario& scenario, Dice& dice) {
 void draw_beginning(Scenario& scenario, Dice& dice) {
   scenario.early = dice.chance(0.3);
   scenario.repeated_welcome_chance = dice.pick({0.0, 0.0, 0.3});
+  scenario.single_coordinator = dice.chance(0.25);
+  if (!scenario.single_coordinator || dice.chance(0.5)) return;
+  // It is lost with a plan on its way.
+  const Nanoseconds when = dice.between(0, 20 * kMillisecond);
+  scenario.faults.push_back({Fault::kDie, when});
+  scenario.faults.push_back({dice.pick({Fault::kArrive, Fault::kDrain, Fault::kBandwidth}), when + kMillisecond});
 }
 
 // An empty tensor is done at once, also by who alone has heard of its plan; when that one leaves and the coordinator
@@ -154,7 +160,8 @@ std::string Scenario::to_string() const {
                       meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
                       job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ",
                       window_bytes, ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ",
-                      weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered");
+                      weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",
+                      single_coordinator ? ", a single coordinator" : "");
 }
 
 Scenario draw_scenario(uint64_t seed) {

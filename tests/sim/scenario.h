@@ -37,7 +37,7 @@ enum class Fault {
   kUsurp,        // another takes its place, and members go over to it one by one
   kStreamBreak,  // between a member and the coordinator
   kTogether,     // the coordinator is lost, and a CPU summer with it; another coordinator takes its place
-  kDie,          // the coordinator is lost for good, once all tensors are planned
+  kDie,          // the coordinator is lost for good, once all tensors are planned; also between commits of a plan
 };
 inline constexpr uint32_t kFaultKinds = 16;
 extern const char* const kFaultNames[kFaultKinds];
@@ -78,6 +78,8 @@ struct Scenario {
   double in_place_chance = 0;
   // Members come one after the other, and faults happen from the start: also while the coordinator gathers them.
   bool early = false;
+  // The coordinator names no session: none can take its place, so it is lost for good or not at all.
+  bool single_coordinator = false;
   double repeated_welcome_chance = 0;  // of each Welcome, with another number of summers
   bool indexed = false;          // summers say which they are, and somebody tells the coordinator when they have ended
   double inject_chance = 0;      // of each GLN_INJECT that is reached,

@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kMostEvents = 3'000'000;
 constexpr Nanoseconds kLongest = 60'000 * kMillisecond;
 constexpr size_t kMostSummers = 12;
+constexpr Nanoseconds kCommitsWithin = 200 * kMillisecond;
 
 absl::Status silent() { return absl::DeadlineExceededError("it has been silent"); }
 absl::Status broken() { return absl::UnavailableError("connection reset"); }
@@ -40,6 +41,10 @@ Simulation::Simulation(const Scenario& scenario, const kernels::Kernels* kernels
     return world_.events.now() < world_.scenario.inject_until && world_.dice.chance(world_.scenario.inject_chance);
   };
   world_.reachable = [this](uint32_t worker, uint32_t process) { return is_reachable(worker, process); };
+  world_.connected = [this](uint32_t worker, uint32_t process) {
+    if (process < workers_.size()) return workers_[process]->connected_to_summer(worker);
+    summer_of(process)->on_connected(worker);
+  };
   world_.close = [this](uint32_t worker, uint32_t process) { workers_[worker]->lose(process); };
   for (uint32_t i = 0; i < scenario.job.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(i, kernels, &world_, &control_));
@@ -94,6 +99,9 @@ bool Simulation::may_happen(Fault fault) {
   }
   if (fault == Fault::kDie) return may_die();
   if (control_.core().phase() == coordinator::Phase::kEnded) return false;
+  const bool needs_another = fault == Fault::kForget || fault == Fault::kUsurp || fault == Fault::kTogether ||
+                             fault == Fault::kStreamBreak || fault == Fault::kLostReport;
+  if (needs_another && world_.scenario.single_coordinator) return false;
   const bool has_begun = std::ranges::all_of(workers_, [](const auto& worker) { return worker->has_begun(); });
   if (has_begun) {
     const bool recovers = control_.core().phase() == coordinator::Phase::kRecovering;
@@ -107,21 +115,34 @@ bool Simulation::may_happen(Fault fault) {
   return may;
 }
 
-// Everybody follows a plan with all tensors and with nobody who is gone.
+// Everybody follows a plan with all tensors and with nobody who is gone. Where another coordinator may come, members
+// leave it to that one to go on with a plan that some have committed.
 bool Simulation::may_die() {
   const coordinator::Core& core = control_.core();
-  const plan::Plan& plan = core.plan();
-  const bool quiet = control_.is_there() && core.phase() == coordinator::Phase::kRunning && core.proposed_epoch() == 0;
+  const bool may_change = world_.scenario.single_coordinator;
+  const bool quiet =
+      control_.is_there() && core.phase() == coordinator::Phase::kRunning && (may_change || core.proposed_epoch() == 0);
   if (!quiet || world_.network.is_any_path_bad() || core.is_anybody_lost() ||
-      plan.tensors.size() < world_.scenario.tensors.size())
+      core.plan().tensors.size() < world_.scenario.tensors.size() || !has_all_summers(core.plan())) {
     return false;
+  }
+  const auto is_there = [&](const auto& worker) { return worker->follows(core.plan().epoch); };
+  if (!may_change) return std::ranges::all_of(workers_, is_there);
+  // Some may stay with the plan before, if nobody has heard of this one.
+  const bool known = std::ranges::any_of(workers_, is_there);
+  return std::ranges::all_of(workers_, [&](const auto& worker) {
+    return worker->has_all_tensors() && (known || has_all_summers(worker->plan()));
+  });
+}
+
+bool Simulation::has_all_summers(const plan::Plan& plan) {
   for (uint32_t member = plan.workers; member < plan.members.size(); ++member) {
     const plan::Member& summer = plan.members[member];
     if (!summer.is_here()) continue;
     const CpuSummer& process = *summer_of(number_of(summer.address));
-    if (process.is_gone() || process.is_paused()) return false;
+    if (process.is_gone() || process.is_leaving() || process.is_paused()) return false;
   }
-  return std::ranges::all_of(workers_, [&](const auto& worker) { return worker->follows(plan.epoch); });
+  return true;
 }
 
 void Simulation::happen(Fault fault) {
@@ -170,9 +191,27 @@ void Simulation::happen(Fault fault) {
       note(fault, pick_summer());
       return control_.forget();
     case Fault::kDie:
+      if (world_.scenario.single_coordinator && world_.dice.chance(0.7)) {
+        return die_after_commit(control_.core().plan().epoch, kCommitsWithin);
+      }
       note(fault, pick_summer());
       return control_.die();
   }
+}
+
+// When a plan above this epoch is committed, with some of those to whom it is to be told.
+void Simulation::die_after_commit(uint32_t epoch, Nanoseconds within) {
+  constexpr Nanoseconds kLook = kMillisecond / 10;
+  if (world_.coordinator_is_gone) return;
+  if (control_.core().plan().epoch == epoch) {
+    if (within > 0) later(kLook, [this, epoch, within] { die_after_commit(epoch, within - kLook); });
+    return;
+  }
+  later(world_.dice.between(0, 3 * kMillisecond), [this] {
+    if (world_.coordinator_is_gone || !may_die()) return;
+    ++world_.report->coverage.faults[static_cast<size_t>(Fault::kDie)][static_cast<size_t>(Moment::kChange)];
+    control_.die();
+  });
 }
 
 // `summer`: whom it befalls, or any; null: there is none.

@@ -31,6 +31,8 @@ class Simulation {
   void happen(Fault fault);
   bool may_happen(Fault fault);
   bool may_die();
+  void die_after_commit(uint32_t epoch, Nanoseconds within);
+  bool has_all_summers(const plan::Plan& plan);
   void note(Fault fault, const CpuSummer* summer);
   void disconnect();
   void cut();

@@ -37,8 +37,9 @@ absl::Status Summer::prepare(std::shared_ptr<const plan::Plan> plan) {
 
 void Summer::commit(uint32_t epoch) {
   if (engine_->epoch() == epoch) ++world_->report->coverage.early_commits;
-  const absl::Status status = engine_->commit(epoch);
+  const absl::Status status = engine_->commit(epoch, actions_);
   if (!status.ok()) world_->report->fail("process ", number_, " can't commit: ", status.ToString());
+  send_all();
 }
 
 void Summer::deliver(uint32_t worker, const wire::Header& header, Buffer payload) {
@@ -53,6 +54,16 @@ void Summer::deliver(uint32_t worker, const wire::Header& header, Buffer payload
   if (cap != 0 && engine_->counters().memory_bytes > cap) {
     world_->report->fail("process ", number_, " holds ", engine_->counters().memory_bytes, " bytes, the cap is ", cap);
   }
+  send_all();
+}
+
+void Summer::on_connected(uint32_t worker) {
+  if (engine_ == nullptr) return;
+  engine_->on_connected(worker, actions_);
+  send_all();
+}
+
+void Summer::send_all() {
   for (engine::Send& send : actions_) {
     world_->network.send(Direction::kToWorker, send.worker, number_, send.header, std::move(send.payload));
   }
@@ -97,6 +108,12 @@ CpuSummer::CpuSummer(uint32_t number, double bits_per_second, const kernels::Ker
 void CpuSummer::deliver(uint32_t worker, const wire::Header& header, const Buffer& payload) {
   process_.run([this, worker, header, payload] {
     if (!follower_.is_over()) summer_.deliver(worker, header, payload);
+  });
+}
+
+void CpuSummer::on_connected(uint32_t worker) {
+  process_.run([this, worker] {
+    if (!follower_.is_over()) summer_.on_connected(worker);
   });
 }
 

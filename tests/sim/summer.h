@@ -20,6 +20,7 @@ class Summer {
   void be(uint32_t member);  // its place, before the first plan
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   void commit(uint32_t epoch);
+  void on_connected(uint32_t worker);
   void deliver(uint32_t worker, const wire::Header& header, Buffer payload);
 
   bool idle() const;
@@ -28,6 +29,8 @@ class Summer {
   void count() const;                   // what it did, into the report
 
  private:
+  void send_all();
+
   const uint32_t number_;
   const kernels::Kernels* const kernels_;
   World* const world_;
@@ -43,6 +46,7 @@ class CpuSummer final : private Follower::Events {
 
   void begin() { follower_.begin(); }
   void deliver(uint32_t worker, const wire::Header& header, const Buffer& payload);
+  void on_connected(uint32_t worker);
   void leave() { follower_.leave(); }
   void crash();
   void freeze() { process_.crash(); }
@@ -52,6 +56,7 @@ class CpuSummer final : private Follower::Events {
   void on_pulled() { summer_.on_pulled(); }
   bool is_dead() const { return process_.is_dead(); }
   bool is_paused() const { return process_.is_paused(); }
+  bool is_leaving() const { return follower_.is_leaving(); }
   bool is_gone() const { return process_.is_dead() || follower_.is_over(); }
   const Summer& summer() const { return summer_; }
 

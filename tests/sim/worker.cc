@@ -133,6 +133,7 @@ void Worker::connect(uint32_t i) {
       world_->report->trace(world_->events.now(), "worker ", index_, " connected to member ", i, ", process ", process);
       supervisor_.on_connected(i);
       world_->network.connect(index_, process);
+      world_->connected(index_, process);
       session_.on_connected(i, world_->time(), actions_);
       carry_out();
     });
@@ -275,6 +276,7 @@ void Worker::deliver_answer(uint32_t process, const wire::Header& header, const 
     const auto place = std::ranges::find(processes_, process);
     const auto member = static_cast<uint32_t>(place - processes_.begin());
     if (place == processes_.end() || !supervisor_.is_up(member)) return;
+    follower_.saw(header.epoch, process < world_->scenario.job.workers);
     const bool accumulated = header.type == wire::FrameType::kResult && header.op == ReduceOp::kAccumulate;
     if (accumulated) world_->accumulated.hear(*plan_, program_[header.tensor], index_, header, payload);
     const uint64_t results = session_.counters().results;
@@ -284,6 +286,10 @@ void Worker::deliver_answer(uint32_t process, const wire::Header& header, const 
     if (!status.ok()) world_->report->fail("worker ", index_, ": ", status.ToString());
     carry_out();
   });
+}
+
+void Worker::connected_to_summer(uint32_t worker) {
+  process_.run([this, worker] { summer_.on_connected(worker); });
 }
 
 void Worker::deliver_to_summer(uint32_t worker, const wire::Header& header, const Buffer& payload) {

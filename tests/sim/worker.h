@@ -22,6 +22,7 @@ class Worker final : private Follower::Events {
 
   void begin();
   void deliver_answer(uint32_t process, const wire::Header& header, const Buffer& payload);
+  void connected_to_summer(uint32_t worker);
   void deliver_to_summer(uint32_t worker, const wire::Header& header, const Buffer& payload);
   void tick();
   void pause(Nanoseconds duration) { process_.pause(duration); }
@@ -34,6 +35,8 @@ class Worker final : private Follower::Events {
   bool finished() const { return over_; }
   bool has_begun() const { return plan_ != nullptr; }
   bool follows(uint32_t epoch) const { return !over_ && !leaving_ && plan_ != nullptr && plan_->epoch == epoch; }
+  const plan::Plan& plan() const { return *plan_; }
+  bool has_all_tensors() const { return !over_ && !leaving_ && program_.size() == tensors_.size(); }
   bool stop();  // its process is gone; false: it was before
   std::string describe() const;
   void check_end() const;
@@ -57,6 +60,7 @@ class Worker final : private Follower::Events {
   void on_over(const absl::Status& status) override;
   void on_coordinator_lost() override { reports_.on_coordinator_lost(world_->time()); }
   void on_coordinator_found() override { reports_.on_coordinator_found(); }
+  void on_coordinator_gone(const absl::Status& why) override { reports_.on_coordinator_gone(why); }
 
   void follow(const std::shared_ptr<const plan::Plan>& plan);
   void connect(uint32_t place);

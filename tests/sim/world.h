@@ -41,6 +41,8 @@ struct World {
   bool coordinator_is_gone = false;  // for good
   // Whether a worker can connect to a process now.
   std::function<bool(uint32_t worker, uint32_t process)> reachable;
+  // A worker's connection to a process is up.
+  std::function<void(uint32_t worker, uint32_t process)> connected;
   // Closes the connection between them.
   std::function<void(uint32_t worker, uint32_t process)> close;
 };

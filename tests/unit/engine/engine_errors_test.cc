@@ -28,6 +28,7 @@ class EngineErrors : public ::testing::TestWithParam<BadFrame> {};
 TEST_P(EngineErrors, IsRefusedAndChangesNothing) {
   EngineRig rig({.tensors = {{.owners = {2, 0}}, {.owners = {2}, .type = DataType::kInt32}}});
   ASSERT_TRUE(rig.take_plan().ok());
+  rig.actions.clear();
   wire::Header header = rig.header(wire::FrameType::kPush, 0, {});
   header.payload_bytes = 8;
   Buffer payload = rig.payload(std::vector<float>{9, 9});

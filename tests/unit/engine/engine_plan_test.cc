@@ -29,13 +29,13 @@ class EnginePlan : public ::testing::Test {
 TEST_F(EnginePlan, OnlyALaterEpochCanBePrepared) {
   EXPECT_EQ(rig.engine.epoch(), 5u);
   EXPECT_EQ(rig.engine.prepare(rig.plan).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(rig.engine.commit(7).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(rig.commit(7).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(EnginePlan, AnExtensionKeepsWhatIsGathered) {
   ASSERT_TRUE(push_at(5, 0, {}).ok());
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
-  ASSERT_TRUE(rig.engine.commit(7).ok());
+  ASSERT_TRUE(rig.commit(7).ok());
   ASSERT_TRUE(push_at(5, 1, {}).ok()) << "of the epoch before, not fenced";
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
   EXPECT_EQ(rig.actions.at(0).header.epoch, 7u);
@@ -47,7 +47,29 @@ TEST_F(EnginePlan, AFrameOfThePreparedEpochCommitsIt) {
   EXPECT_EQ(rig.engine.epoch(), 5u);
   ASSERT_TRUE(push_at(7, 0, {.tensor = 1}).ok());
   EXPECT_EQ(rig.engine.epoch(), 7u);
-  EXPECT_TRUE(rig.engine.commit(7).ok()) << "the message comes late and finds it done";
+  EXPECT_TRUE(rig.commit(7).ok()) << "the message comes late and finds it done";
+}
+
+TEST_F(EnginePlan, WorkersAreToldWhatComesIntoForce) {
+  EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(0, 1));
+  ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
+  ASSERT_TRUE(push_at(5, 0, {}).ok());
+  EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre()) << "it is prepared only";
+  ASSERT_TRUE(push_at(7, 0, {.tensor = 1}).ok());
+  ASSERT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(0, 1));
+  EXPECT_EQ(rig.actions.at(0).header.epoch, 7u);
+  ASSERT_TRUE(rig.commit(7).ok());
+  EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre()) << "they know";
+}
+
+TEST_F(EnginePlan, AWorkerThatConnectsIsToldWhatIsInForce) {
+  rig.actions.clear();
+  rig.engine.on_connected(1, rig.actions);
+  ASSERT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(1));
+  EXPECT_EQ(rig.actions.at(0).header.epoch, 5u);
+  rig.actions.clear();
+  EngineRig(kFirst).engine.on_connected(1, rig.actions);
+  EXPECT_TRUE(rig.actions.empty()) << "nothing is";
 }
 
 TEST_F(EnginePlan, AFrameOfNoWorkerDoesNotCommitIt) {
@@ -63,7 +85,7 @@ TEST_F(EnginePlan, ADiscardedPlanIsForgotten) {
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
   rig.engine.discard(6);
   rig.engine.discard(7);
-  EXPECT_EQ(rig.engine.commit(7).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(rig.commit(7).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(push_at(7, 0, {}).ok());
   EXPECT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
 }
@@ -80,7 +102,7 @@ TEST_F(EnginePlan, WhatMovesAwayIsForgotten) {
   ASSERT_TRUE(push_at(5, 0, {}).ok());
   EXPECT_GT(rig.engine.counters().memory_bytes, 0u);
   ASSERT_TRUE(rig.engine.prepare(build_plan(kMoved)).ok());
-  ASSERT_TRUE(rig.engine.commit(7).ok());
+  ASSERT_TRUE(rig.commit(7).ok());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);
   EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
   ASSERT_TRUE(push_at(5, 1, {}).ok()) << "of a worker that has not heard";

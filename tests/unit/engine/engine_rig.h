@@ -30,7 +30,13 @@ class EngineRig {
 
   absl::Status take_plan() {
     if (absl::Status status = engine.prepare(plan); !status.ok()) return status;
-    return engine.commit(plan->epoch);
+    return commit(plan->epoch);
+  }
+
+  // What was sent before is forgotten.
+  absl::Status commit(uint32_t epoch) {
+    actions.clear();
+    return engine.commit(epoch, actions);
   }
 
   wire::Header header(wire::FrameType type, uint32_t worker, const Key& key) const {

@@ -80,7 +80,7 @@ class MembershipTest : public testing::Test {
   }
   void begin_job(const std::string& session = "s") {
     come_in(session);
-    membership_.on_prepare(plan(1));
+    membership_.on_prepare(plan(1), now_);
     membership_.on_commit(1);
     take();
   }
@@ -160,7 +160,7 @@ TEST_F(MembershipTest, ASeatThatSomebodyElseHasIsAnError) {
 TEST_F(MembershipTest, AWelcomeThatIsRepeatedChangesNothing) {
   come_in();
   EXPECT_TRUE(happened<Welcome>());
-  membership_.on_prepare(plan(1));
+  membership_.on_prepare(plan(1), now_);
   membership_.on_welcome(admission("s", 2), now_);
   EXPECT_FALSE(happened<Welcome>()) << "another number of summers is no other place";
   membership_.on_commit(1);
@@ -169,7 +169,7 @@ TEST_F(MembershipTest, AWelcomeThatIsRepeatedChangesNothing) {
 
 TEST_F(MembershipTest, AWelcomeToAnotherPlaceForgetsWhatWasPrepared) {
   come_in();
-  membership_.on_prepare(plan(1));
+  membership_.on_prepare(plan(1), now_);
   Admission other = admission();
   other.told.member = 0;
   membership_.on_welcome(other, now_);
@@ -232,6 +232,71 @@ TEST_F(MembershipTest, ACoordinatorThatRefusesForGoodLeavesItAlone) {
   EXPECT_EQ(next_attempt(), absl::Minutes(1)) << "it looks for it no more";
 }
 
+TEST_F(MembershipTest, WithoutACoordinatorItCommitsWhatOthersFollow) {
+  begin_job("");
+  membership_.on_prepare(plan(2), now_);
+  membership_.saw(2, false);
+  EXPECT_FALSE(happened<Committed>()) << "the coordinator will say so";
+  break_stream();
+  const std::vector<Action> actions = take();
+  ASSERT_TRUE(last<CoordinatorGone>(actions).has_value());
+  ASSERT_TRUE(last<Committed>(actions).has_value());
+  EXPECT_EQ(last<Committed>(actions)->epoch, 2u);
+}
+
+TEST_F(MembershipTest, WithoutACoordinatorItHearsLaterWhatOthersFollow) {
+  begin_job("");
+  membership_.on_prepare(plan(2), now_);
+  break_stream();
+  membership_.saw(1, true);
+  EXPECT_FALSE(happened<Committed>());
+  membership_.saw(2, false);
+  EXPECT_TRUE(happened<Committed>());
+  membership_.saw(2, true);
+  EXPECT_FALSE(happened<Committed>()) << "once";
+}
+
+TEST_F(MembershipTest, WhereACoordinatorMayComeOnlyWhatARankFollowsIsSureToStay) {
+  begin_job();
+  membership_.on_prepare(plan(2), now_);
+  break_stream();
+  take();
+  membership_.saw(2, false);
+  EXPECT_FALSE(happened<Committed>()) << "the next coordinator asks ranks, and may give it up";
+  membership_.saw(2, true);
+  EXPECT_TRUE(happened<Committed>());
+  next_attempt();
+  membership_.on_challenged(now_);
+  EXPECT_EQ(last<Introduce>(take())->resume->committed, 2u);
+}
+
+TEST_F(MembershipTest, WhoHasSaidWhatItFollowsWaitsForTheAnswer) {
+  begin_job();
+  membership_.on_prepare(plan(2), now_);
+  break_stream();
+  next_attempt();
+  membership_.on_challenged(now_);
+  membership_.saw(2, true);
+  EXPECT_FALSE(happened<Committed>());
+  membership_.on_welcome(admission(), now_);
+  membership_.on_prepare(plan(2), now_);
+  membership_.on_commit(2);
+  EXPECT_TRUE(happened<Committed>());
+}
+
+TEST_F(MembershipTest, WhatIsCommittedAlreadyIsAcknowledgedOnceMore) {
+  begin_job();
+  membership_.on_prepare(plan(2), now_);
+  membership_.on_commit(2);
+  take();
+  membership_.on_prepare(plan(2), now_);
+  const std::vector<Action> actions = take();
+  EXPECT_EQ(last<Acknowledgement>(actions)->epoch, 2u);
+  EXPECT_FALSE(last<Prepared>(actions).has_value());
+  membership_.on_commit(2);
+  EXPECT_THAT(take(), IsEmpty());
+}
+
 TEST_F(MembershipTest, ATensorWaitsForALostCoordinatorForAsLongAsThePlanTimeout) {
   begin_job();
   break_stream();
@@ -246,7 +311,7 @@ TEST_F(MembershipTest, SaysAgainWhatNoPlanHas) {
   begin_job();
   membership_.declare({tensor("a"), tensor("b")}, {{"b", ReduceOp::kSum}}, now_);
   EXPECT_EQ(last<Declaration>(take())->tensors.size(), 2u);
-  membership_.on_prepare(plan(2, {tensor("a")}));
+  membership_.on_prepare(plan(2, {tensor("a")}), now_);
   membership_.on_commit(2);
   break_stream();
   next_attempt();
@@ -274,7 +339,7 @@ TEST_F(MembershipTest, SaysAgainThatItLeavesUntilItIsHeard) {
 TEST_F(MembershipTest, APlanThatComesWhileItLeavesKeepsIt) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, now_);
-  membership_.on_prepare(plan(2));
+  membership_.on_prepare(plan(2), now_);
   membership_.on_commit(2);
   EXPECT_TRUE(happened<Stays>());
   membership_.leave(absl::OkStatus(), false, now_);
@@ -310,10 +375,27 @@ TEST_F(SummerMembershipTest, ASummerThatTheJobGoesOnWithoutIsOver) {
   EXPECT_EQ(failure(), "left out");
 }
 
+TEST_F(SummerMembershipTest, ANewSummerThatOthersMayFollowStaysWithoutTheCoordinator) {
+  come_in("");
+  membership_.on_prepare(plan(3), now_);
+  take();
+  break_stream();
+  const std::vector<Action> actions = take();
+  EXPECT_TRUE(last<CoordinatorGone>(actions).has_value());
+  EXPECT_FALSE(last<Failed>(actions).has_value());
+}
+
+TEST_F(SummerMembershipTest, ASummerOfAJobThatNeverBeganFails) {
+  come_in("");
+  membership_.on_prepare(plan(1), now_);
+  break_stream();
+  EXPECT_THAT(failure(), HasSubstr("was lost before the job had begun"));
+}
+
 TEST_F(SummerMembershipTest, ASummerFollowsPlansWhileItLeaves) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, now_);
-  membership_.on_prepare(plan(2));
+  membership_.on_prepare(plan(2), now_);
   membership_.on_commit(2);
   const std::vector<Action> actions = take();
   EXPECT_TRUE(last<Committed>(actions).has_value());

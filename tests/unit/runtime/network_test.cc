@@ -15,6 +15,7 @@ namespace gleaner::runtime {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr uint32_t kSummer = 2;                                    // a member
@@ -85,12 +86,16 @@ class Worker : private Network::Events {
   Network& network() { return *network_; }
   const std::vector<Lost>& lost() const { return lost_; }
   const absl::Status& failed() const { return failed_; }
+  // Epochs that others were seen to follow.
+  const std::vector<uint32_t>& by_ranks() const { return by_ranks_; }
+  const std::vector<uint32_t>& by_summers() const { return by_summers_; }
 
  private:
   void on_summed(uint64_t, const absl::Status& status) override { done_ = status; }
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override {
     lost_.push_back({member, ends_job, why});
   }
+  void on_owner_follows(uint32_t epoch, bool by_rank) override { (by_rank ? by_ranks_ : by_summers_).push_back(epoch); }
   void on_failed(const absl::Status& why) override { failed_.Update(why); }
 
   trace::Recorder recorder_;
@@ -98,6 +103,7 @@ class Worker : private Network::Events {
   std::optional<absl::Status> done_;
   std::vector<Lost> lost_;
   absl::Status failed_;
+  std::vector<uint32_t> by_ranks_, by_summers_;
   std::unique_ptr<Network> network_;
 };
 
@@ -240,6 +246,26 @@ TEST_F(NetworkTest, AWelcomeOnceMoreKeepsConnections) {
   zero_.start();
   one_.start();
   EXPECT_TRUE(poll_until([&] { return zero_.has_sum() && one_.has_sum(); }, absl::Seconds(10)));
+}
+
+TEST_F(NetworkTest, OwnersSayWhichPlanTheyFollow) {
+  const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
+  const auto first = make_plan(direct);
+  summer_.follow(first);
+  zero_.follow(first);
+  one_.follow(first);
+  ASSERT_TRUE(poll_until([&] { return zero_.network().connected() && one_.network().connected(); }));
+  EXPECT_THAT(one_.by_ranks(), ElementsAre());
+  auto second = std::make_shared<plan::Plan>(*first);
+  ++second->epoch;
+  ASSERT_EQ(one_.network().prepare(second), absl::OkStatus());
+  zero_.follow(second);
+  ASSERT_TRUE(poll_until([&] { return !one_.by_ranks().empty(); }));
+  EXPECT_THAT(one_.by_ranks(), ElementsAre(second->epoch)) << "once, whoever says so";
+  summer_.follow(second);
+  ASSERT_TRUE(poll_until([&] { return !one_.by_summers().empty(); }));
+  EXPECT_THAT(one_.by_summers(), ElementsAre(second->epoch));
+  EXPECT_THAT(zero_.by_ranks(), ElementsAre()) << "it was told before";
 }
 
 TEST_F(NetworkTest, AWelcomeToAnotherPlaceHasOthersConnectAgain) {
