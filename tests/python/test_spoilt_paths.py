@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
 import re
 import select
 import signal
 import socket
 import struct
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +20,7 @@ from conftest import free_port, job, read_until
 
 HANDSHAKE = 1024  # bytes, at most
 LIMIT = 64 << 10
+CLONE_NEWNET = 0x40000000
 
 
 class Proxy:
@@ -72,26 +77,58 @@ class Proxy:
         return len(data) > 0
 
 
-@pytest.fixture(params=["reset", "flip"])
-def port(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Where a summer shall listen, which workers reach through a proxy."""
+@contextlib.contextmanager
+def network_of_its_own() -> Iterator[None]:
+    """This thread, and processes that it starts, have a loopback of their own meanwhile."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/thread-self/ns/net") as before:
+        if libc.unshare(CLONE_NEWNET) != 0:
+            pytest.skip(f"no network namespace of its own: {os.strerror(ctypes.get_errno())}")
+        try:
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            yield
+        finally:
+            assert libc.setns(before.fileno(), CLONE_NEWNET) == 0
+
+
+@pytest.fixture
+def port(spoil: str) -> Iterator[int]:
+    """Where a summer listens to which no large frame gets through."""
+    if spoil == "black hole":  # as where a router drops what is larger than its next hop takes, and doesn't say so
+        with network_of_its_own():
+            port = free_port()
+            rule = ["-p", "tcp", "--dport", str(port), "-m", "length", "--length", f"{HANDSHAKE}:65535", "-j", "DROP"]
+            subprocess.run(["iptables", "-A", "INPUT", *rule], check=True)
+            yield port
+        return
     port = free_port()
-    proxy = Proxy(port, request.param)
+    proxy = Proxy(port, spoil)
     yield port
     proxy.close()
 
 
-def test_a_summer_that_nothing_gets_through_to(tmp_path: Path, port: int) -> None:
-    with job(tmp_path, 2, 1, summer_flags=("--listen", f"127.0.0.1:{port}", "--advertise", "127.0.0.2")) as started:
+@pytest.mark.parametrize(
+    ("spoil", "advertised", "lost"),
+    [
+        ("reset", "127.0.0.2", "broke without progress"),
+        ("flip", "127.0.0.2", "broke without progress"),
+        ("black hole", "127.0.0.1", "(out of reach for|broke without progress).*last: .*silent"),
+    ],
+)
+def test_a_summer_that_nothing_gets_through_to(
+    tmp_path: Path, port: int, spoil: str, advertised: str, lost: str
+) -> None:
+    with job(tmp_path, 2, 1, summer_flags=("--listen", f"127.0.0.1:{port}", "--advertise", advertised)) as started:
         workers = [started.start_worker(index, "loop.py", "200", GLEANER_TRANSPORTS="tcp") for index in range(2)]
         for worker in workers:
             read_until(worker, "summing")  # for themselves: the summer is left out each time it comes
-        for worker in workers:
-            _, err = worker.communicate(timeout=120)
-            assert worker.returncode == 0, err
-            assert re.search(r"warning .*summer/0 at 127.0.0.2:\d+: .*broke without progress", err), err
+        errors = [worker.communicate(timeout=120)[1] for worker in workers]
+        assert [worker.returncode for worker in workers] == [0, 0], errors
+        # Of the one that loses it first.
+        assert re.search(rf"warning .*summer/0 at {advertised}:\d+: .*{lost}", "".join(errors)), errors
         started.summers[0].send_signal(signal.SIGTERM)
         _, said = started.summers[0].communicate(timeout=20)
-        assert "a worker's connections break again and again" in said, said
+        if spoil != "black hole":  # each takes a while to break there
+            assert "a worker's connections break again and again" in said, said
         _, said = started.coordinator.communicate(timeout=20)
-        assert re.search(r"is lost: worker \d+ .*reports: .*broke without progress", said), said
+        assert re.search(rf"is lost: worker \d+ .*reports: .*{lost}", said), said
