@@ -178,12 +178,16 @@ void Core::begin_recovery(const std::string& session, Actions& actions) {
   session_ = session;
   actions.notes.emplace_back("the job goes on from before the coordinator's restart");
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
-    // Who was already welcomed under `session` has a plan of it prepared.
-    if (roster_[seat].state != Seat::State::kPresent || roster_[seat].welcomed_session == session) continue;
-    if (!roster_.is_summer(seat)) return lost(seat, kAnew, actions);
-    // It may be one that the plan does without.
+    if (roster_[seat].state != Seat::State::kPresent) continue;
+    if (!roster_.is_summer(seat)) {
+      // Who was already welcomed under `session` has a plan of it prepared.
+      if (roster_[seat].welcomed_session != session) return lost(seat, kAnew, actions);
+      continue;
+    }
+    // It may be one that the plan does without, or has in another place.
     tell(seat, Rejected{absl::UnavailableError("this job is being taken up by a new coordinator; try again")}, actions);
     roster_.vacate(seat, Seat::State::kEmpty, last_tick_);
+    roster_[seat].identity.address.clear();  // whose place it is, is not known yet
   }
 }
 

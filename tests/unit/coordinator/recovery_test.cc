@@ -388,6 +388,64 @@ TEST(Recovery, SummerThatThePlanDoesWithoutHurtsNobody) {
   EXPECT_THAT(epochs(fleet), Each(2u)) << "it is one that comes under way";
 }
 
+TEST(Recovery, SummersThatWereGivenOtherPlacesComeBackToTheirs) {
+  Fleet fleet(options(1, 2));
+  for (const uint32_t seat : {1, 2}) fleet.members[seat].identity.index.reset();
+  fleet.connect_all();
+  for (uint32_t seat = 0; seat < 3; ++seat) {
+    while (fleet.members[seat].prepared == nullptr) ASSERT_TRUE(fleet.deliver_to(seat));
+    fleet.deliver_from(seat);
+  }
+  fleet.deliver_to(1);  // Commit
+  ASSERT_THAT(epochs(fleet), ElementsAre(0, 1, 0));
+  fleet.restart();
+  fleet.connect(0);
+  fleet.connect(2);  // and is given the first place, which is the other's
+  fleet.connect(1);
+  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  EXPECT_EQ(fleet.members[1].rejection, absl::OkStatus()) << fleet.members[1].rejection;
+  while (fleet.deliver_to(2)) {
+  }
+  EXPECT_TRUE(absl::IsUnavailable(fleet.members[2].rejection)) << fleet.members[2].rejection;
+  fleet.settle();
+  fleet.pass(absl::Seconds(7));
+  fleet.settle();
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_TRUE(absl::IsAborted(fleet.members[2].rejection)) << fleet.members[2].rejection;
+  fleet.connect(2);  // as a new one
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  EXPECT_EQ(fleet.outcome(), "none");
+  EXPECT_THAT(epochs(fleet), Each(fleet.core->plan().epoch));
+}
+
+TEST(Recovery, WhoeverTakesThePlaceOfASummerThatWasTurnedAwayIsAnotherMember) {
+  Fleet fleet(options(2, 1));
+  fleet.members[2].identity.index.reset();
+  fleet.start();
+  const uint32_t before = fleet.core->plan().members[2].since;
+  fleet.declare_all("a");
+  fleet.deliver_from(0);
+  fleet.deliver_from(1);
+  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_to(seat);    // Prepare
+  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_from(seat);  // Acknowledge
+  fleet.deliver_to(2);                                                 // Commit
+  ASSERT_THAT(epochs(fleet), ElementsAre(1, 1, 2));
+  fleet.restart();
+  fleet.connect_all();
+  fleet.settle();
+  ASSERT_TRUE(absl::IsAborted(fleet.members[2].rejection)) << "no rank knows that plan";
+  const Identity anew = fleet.members[2].identity;
+  fleet.members[2] = {anew};
+  fleet.members[2].identity.address = "10.0.0.9:7000";
+  fleet.connect(2);
+  fleet.settle();
+  const plan::Member& summer = fleet.core->plan().members[2];
+  EXPECT_EQ(summer.address, "10.0.0.9:7000");
+  EXPECT_GT(summer.since, before) << "workers would keep their connections to the other";
+}
+
 TEST(Recovery, ImpostorsAreNotLetIn) {
   Fleet fleet(options(2, 1));
   fleet.start();
