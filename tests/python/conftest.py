@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import re
 import signal
 import socket
@@ -151,18 +152,18 @@ def wait_until(condition: Callable[[], bool], timeout: float = 20) -> None:
         time.sleep(0.02)
 
 
-def read_until(process: subprocess.Popen[str], text: str, timeout: float = 30) -> None:
-    """Reads a process's standard output until a line contains `text`."""
-    found = threading.Event()
+def read_until(process: subprocess.Popen[str], text: str, timeout: float = 90) -> None:
+    """Reads a process's standard output until a line contains `text`. The timeout is long, since machines may be busy."""
+    found: queue.Queue[str] = queue.Queue()
 
-    def read() -> None:
-        for line in process.stdout:
-            if text in line:
-                found.set()
-                return
+    def find() -> None:
+        found.put(next((line for line in process.stdout if text in line), ""))
 
-    threading.Thread(target=read, daemon=True).start()
-    assert found.wait(timeout), f"no {text!r} within {timeout} s"
+    threading.Thread(target=find, daemon=True).start()
+    try:
+        assert found.get(timeout=timeout), f"its output ended without {text!r}"
+    except queue.Empty:
+        pytest.fail(f"no {text!r} within {timeout} s")
 
 
 def free_port() -> int:
