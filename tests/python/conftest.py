@@ -153,7 +153,7 @@ def wait_until(condition: Callable[[], bool], timeout: float = 20) -> None:
 
 
 def read_until(process: subprocess.Popen[str], text: str, timeout: float = 90) -> None:
-    """Reads a process's standard output until a line contains `text`. The timeout is long, since machines may be busy."""
+    """Reads a process's standard output until a line contains `text`; machines may be busy."""
     found: queue.Queue[str] = queue.Queue()
 
     def find() -> None:

@@ -2,8 +2,9 @@
  *
  * Life of a session: gln_open() joins the job and returns when all members are there; gln_declare() names tensors;
  * gln_push_pull() starts sums, gln_wait() ends them; gln_close() leaves. All functions are thread safe unless said
- * otherwise. None aborts, prints, installs a signal handler or throws. Every blocking call ends within the session's
- * deadline after a peer is lost, with GLN_UNAVAILABLE and a message that names it.
+ * otherwise. None aborts, prints, installs a signal handler or throws. When a rank is lost, every
+ * blocking call ends within the session's deadline, with GLN_UNAVAILABLE and a message that names it. A CPU summer that
+ * is lost costs time only, unless no coordinator is left to plan without it: that ends calls in the same way.
  *
  * fork(): a session's threads and connections stay with the process that opened it. A child of that process, or of one
  * that has ever opened a session, gets GLN_FAILED_PRECONDITION from every function below, gln_open() included; what it
