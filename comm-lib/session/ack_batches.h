@@ -1,4 +1,4 @@
-// Results to be acknowledged, gathered per owner into the payloads of kAck frames.
+// Gathers acknowledgements of results per owner into the payloads of kAck frames.
 //
 // Keys are written straight into a buffer of the pool, so a batch that is full or due leaves without a copy.
 #pragma once

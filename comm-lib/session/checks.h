@@ -1,5 +1,4 @@
-// What a request and a frame from an owner must look like, judged by the plan alone. Errors name the tensor, the owner
-// and what was expected.
+// Checks requests, and frames from owners, against the plan. Errors name the tensor, the owner and the expected value.
 #pragma once
 
 #include <cstdint>

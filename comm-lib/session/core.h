@@ -1,5 +1,5 @@
-// What a Session consists of. Private to this folder: session.cc has requests, plans and what leaves; answers.cc what
-// owners say and what is said to them of it; accumulated.cc that about tensors that accumulate.
+// The state of a Session. Private to this folder: session.cc has requests, plans and pushes; answers.cc has frames from
+// owners and the answers to them; accumulated.cc has both for tensors that accumulate.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
-// Results that another worker may still lack: should their owner be lost, this worker hands them on.
+// Keeps results that another worker may still lack: if their owner is lost, this worker hands them on.
 //
-// Of each partition the last result is kept until its owner says that every worker has it, or the next one takes its
-// place. What is kept is the buffer in which the result came, so nothing is copied. No allocation once warm.
+// The last result of each partition is kept until its owner says that every worker has it, or the partition's next
+// result takes its place. The kept result is the buffer in which it came, so nothing is copied. No allocation once
+// warm.
 //
-// Nobody may leave a job while others rely on what it keeps. That they may do where the owner can be lost and the job
-// go on, which are CPU summers, and where it has changed: a worker's own summer has told all its results before it
-// goes.
+// A worker must not leave a job while others rely on a result that it keeps. Others rely on it if its owner can be lost
+// while the job goes on, as CPU summers can, or if the partition has moved to another owner. They don't rely on it if
+// its owner is a worker's own summer, which delivers all its results before it leaves.
 #pragma once
 
 #include <cstdint>

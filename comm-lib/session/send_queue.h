@@ -1,23 +1,25 @@
 // Which partition leaves next: the most urgent one that is ready, whose owner is connected and has credit, as long as
 // the window has room. Urgency is (tensor priority, position in the plan).
 //
-// One heap of ready partitions per owner, and a tournament between the heads of owners that may send: each change costs
-// O(log partitions + log owners), however many owners are out of credit.
+// Each owner has a heap of ready partitions, and a tournament compares the heads of owners that may send. Each change
+// costs O(log partitions + log owners), however many owners are out of credit.
 //
-// The window bounds the bytes on the way: sent, and neither answered nor known to be at their owner, except those to
-// this worker's own summer, which take nothing of its link; it is rounded up to whole partitions of the largest size.
-// Of it, each owner may hold twice its share of the plan's bytes and always two partitions: twice, because shares hold
-// over the whole stream and not over every few partitions. A connection keeps the order of what is sent, so an answer
-// says that all that was sent to this owner before has arrived, too: it waits there for other workers, and takes
-// nothing of the link. That matters where an urgent tensor overtakes another which some workers have begun and others
-// have not: what they sent of it is not answered before the urgent one is through.
+// The window bounds the bytes on the way: those sent, and neither answered nor known to be at their owner. Bytes to
+// this worker's own summer don't count, since they take nothing of its link. The window is rounded up to whole
+// partitions of the largest size. Each owner may hold twice its share of the plan's bytes of it, and always two
+// partitions: twice, because shares hold over the whole stream and not over every few partitions.
 //
-// A deferred partition leaves the window, since the owner dropped it, and is ready again after a pause that doubles
-// from time to time, or when a result shows that the owner has memory again: one per result, the most urgent first, so
-// that all workers try the same one. What was deferred less often goes first: only so everything is tried in turn, and
-// with it what the owner has begun and waits for, when urgent partitions are deferred again and again.
+// A connection keeps the order of its frames. So an answer shows that everything sent to this owner before has arrived,
+// too: these partitions wait there for other workers, and take nothing of the link. This matters when an urgent tensor
+// overtakes another one that only some workers have begun: their partitions of that tensor are not answered before the
+// urgent one is through.
 //
-// When a partition moves to another owner while it is in flight, it is ready again, for that one.
+// A deferred partition leaves the window, since the owner dropped it. It is ready again after a pause that doubles each
+// time, or when a result shows that the owner has memory again: one partition per result, the most urgent first, so
+// that all workers try the same one. Partitions that were deferred less often go first. So all partitions are tried in
+// turn, also those that the owner has begun and waits for, even if urgent partitions are deferred again and again.
+//
+// A partition that moves to another owner while it is in flight is ready again, for the new owner.
 //
 // After apply() nothing allocates.
 #pragma once

@@ -1,34 +1,34 @@
-// The worker's protocol core: takes push_pull requests and frames, gives back frames to send and requests that are
-// done. No I/O, no clock, no thread.
+// The worker's protocol core: takes push_pull requests and frames, returns frames to send and requests that are done.
+// No I/O, no clock, no thread.
 //
-// A request's partitions become ready at once and leave in the order (tensor priority, position in the plan): what the
-// next forward pass needs first overtakes the rest. Ready partitions leave while the window has room: `window_bytes`
-// over all owners, and per owner a backstop in proportion to its share, so that little waits in kernel buffers and a
-// late but urgent partition is soon on the wire. Partitions of owners without credit are passed over, not waited for.
-// The window is soft: workers may push in different orders, and a full window of partitions that other workers have not
-// begun must not stop the job. When nothing has come back for `stall_after`, the window doubles, and again and again
-// until a result comes; then it falls back to its size. So does what a single owner may hold of it, when nothing comes
-// from that one.
+// A request's partitions become ready at once and leave in the order (tensor priority, position in the plan), so that
+// gradients which the next forward pass needs first overtake the others. Ready partitions leave while the window has
+// room: `window_bytes` over all owners, and per owner a limit in proportion to its share, so that little waits in
+// kernel buffers and a late but urgent partition is soon on the wire. Partitions of owners without credit are passed
+// over, not waited for. The window is soft: workers may push in different orders, and a full window of partitions that
+// other workers have not begun must not stop the job. When nothing has come back for `stall_after`, the window doubles,
+// and again and again until a result comes; then it falls back to its size. An owner's part of the window doubles in
+// the same way when nothing comes from that owner.
 //
 // A contribution is pushed until its result is here: again on every new connection to its owner, and after a kDefer.
-// The result is copied to the request's output only when whole and checked, so the contribution stays intact till then
-// and output may be the same memory as input. Results are acknowledged in batches that leave with the next push to that
-// owner, so that they cost no packet of their own, or else with the next tick; the latest of each partition once more
-// on a new connection, since the last one may have taken acknowledgements with it.
+// The result is copied to the request's output only when it is whole and checked, so the contribution stays intact
+// until then, and the output may be the same memory as the input. Results are acknowledged in batches, which leave with
+// the next push to that owner and so cost no packet of their own, or else with the next tick. A new connection
+// acknowledges the latest result of each partition once more, since the last connection may have lost acknowledgements.
 //
-// A plan change may give partitions to other owners while they are in flight. From then on nothing counts that their
-// earlier owners say of them; the new ones are told how far this worker is with each, and what is in flight is pushed
-// once more. Results are retained until every worker has them (retention.h), and handed on if a new owner asks: it
-// lacks what the last one made and not everybody got. Answers of epochs above the plan applied here are taken: an owner
-// may be ahead.
+// A plan change may give partitions to other owners while they are in flight. From then on frames of their earlier
+// owners about them are ignored. This worker tells the new owners how far it is with each partition, and pushes those
+// in flight once more. Results are retained until every worker has them (retention.h), and handed on if a new owner
+// asks, which lacks a result that the last owner made and not every worker got. Answers of epochs above the plan
+// applied here are taken: an owner may be ahead.
 //
-// A tensor that accumulates is answered with a running sum and what is in it (summation-service/engine/accumulate.h).
-// Of each of its partitions the last answer is kept for good, and its version is what new owners are told instead of a
-// step.
+// A tensor that accumulates is answered with a running sum and its counts (summation-service/engine/accumulate.h). The
+// last answer of each of its partitions is kept for the rest of the job, and new owners are told its version instead of
+// a step.
 //
-// A request is done when all its results are here and no frame refers to its input any more: the session keeps one
-// handle to it, the frames it hands out hold slices, and a summer in the same process keeps such a slice until its sum.
-// Whoever starts a request keeps no handle of its own.
+// A request is done when all its results are here and no frame refers to its input any more. The session keeps one
+// handle to the input; frames that it hands out hold slices, and a summer in the same process keeps such a slice until
+// its sum. The caller that starts a request keeps no handle of its own.
 //
 // Per partition, once warm: no allocation, no lock, no system call (tests/unit counts them).
 #pragma once

@@ -1,11 +1,12 @@
-// What a worker has to tell the coordinator of owners that it can't reach. Pure: events in, actions out.
+// Reports of owners that a worker can't reach: what the worker has to tell the coordinator, and when. Pure: events in,
+// actions out.
 //
-// A report may be lost with the stream that carries it, and the coordinator that heard it may be lost, too. So a report
-// is repeated until it has served its purpose: a plan without that member is in force, or the path to it has healed.
+// A report may be lost with the stream that carries it, and a coordinator that heard it may be lost, too. So a report
+// is repeated until a plan without that member is in force, or the path to the member has healed.
 //
-// Where no coordinator can come back nobody makes such a plan: then a member that has been out of reach for the
-// deadline, and from which sums are due, ends the session. A coordinator that may come back is waited for as long as a
-// tensor waits for its plan.
+// If no coordinator can come back, nobody makes such a plan: a member that has been out of reach for the deadline, and
+// from which sums are due, then ends the session. If a coordinator may come back, the session waits for it for
+// plan_timeout, as a tensor waits for its plan.
 #pragma once
 
 #include <cstdint>

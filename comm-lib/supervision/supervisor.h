@@ -4,21 +4,21 @@
 // A *path* is the way to the member in one place of the plan, over any number of connections one after the other. A
 // path makes *progress* when a new sum arrives over it, or when the peer has shown that everything sent over its
 // connection has arrived. From the time at which a connection breaks, or the member enters the plan, until the next
-// progress the path is *in doubt*: that a connection comes up proves nothing, since it may break again with the first
-// large frame. Time in doubt while the member is *needed* is *spent*, connected or not. A path that is not connected
-// and has spent its limit is lost:
-//   - Another worker's summer is needed while sums are due from it. Its limit is the job's deadline; its loss ends the
+// progress the path is *in doubt*: a connection that comes up proves nothing, since it may break again with the first
+// large frame. Time in doubt while the member is *needed* is *spent*, whether a connection is up or not. A path that is
+// not connected and has spent its limit is lost:
+// - Another worker's summer is needed while sums are due from it. Its limit is the job's deadline; its loss ends the
 //   job.
-//   - A CPU summer can be done without by the next plan. Its limit is summer_timeout while sums are due from it. When
-//     none are, other workers may wait for it in vain all the same: it makes no sum, and takes over no partition,
-//     without this worker's word. Then the limit is idle_timeout.
+// - A CPU summer is needed until a worker has left the job, and can be left out of the next plan. Its limit is
+//   summer_timeout while sums are due from it. If none are due, other workers may still wait for it in vain: without
+//   this worker's contribution it makes no sum and takes over no partition. Then the limit is idle_timeout.
 //
 //   dial ──on_connected()──▶ up, in doubt ──on_progress()──▶ up ──on_closed()──▶ down, in doubt ──pause──▶ dial
 //
 // A connection that its transport closed for the peer's silence (DeadlineExceeded) has spent the limit: transports are
 // told to be as patient as the limit is. Pauses between connections double from first_pause to longest_pause, and fall
 // back with progress only. A tick that comes late counts as a quarter of the limit at most: while this process stood
-// still, nobody listened.
+// still, it read no frames.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // A member's end of the coordinator's stream: joins, declares tensors, follows plans, reports, leaves.
 //
-// Workers (every local rank of them) and summers use it alike. The stream is gRPC (common/proto/coordinator.proto); one
-// thread of its own, named "gln-coord", reads it and calls the listener. All calls are thread safe and return at once.
+// Workers (every local rank of them) and summers use it alike. The stream is gRPC (common/proto/coordinator.proto); a
+// thread of its own, named "gln-coord", reads it and calls the listener. All functions are thread safe and return at
+// once, except leave(), come_again() and stop(), which wait.
 //
-// A coordinator that can be replaced (it named a session) and is lost is looked for until leave() or stop(), with
-// pauses from 0.2 to 5 s; before the first commit until the join's timeout. Whoever answers then takes the job up from
-// what the members hold (docs/protocol.md, Re-attachment).
+// A coordinator that can be replaced names a session. If it is lost, the client looks for a coordinator until leave()
+// or stop(), with pauses from 0.2 to 5 s; before the first commit it does so until the join's timeout. The coordinator
+// that answers takes the job up from what the members hold (docs/protocol.md, Re-attachment).
 #pragma once
 
 #include <cstdint>
@@ -146,8 +147,8 @@ class Client {
   // This member can't go on with `member` (a plan index): the coordinator leaves a CPU summer out of the next plan,
   // else it fails the job and tells everyone.
   virtual void fault(uint32_t member, const absl::Status& why) = 0;
-  // An owner of partitions follows the plan of `epoch`; `by_rank`: a rank's own summer does. Where the coordinator
-  // can't say any more that a plan is committed, on_commit() goes by that.
+  // An owner of partitions follows the plan of `epoch`; `by_rank`: the owner is a worker's summer. While there is no
+  // coordinator to commit a plan that is prepared, on_commit() follows from this.
   virtual void saw(uint32_t epoch, bool by_rank) = 0;
   virtual void send_trace(uint64_t recording, trace::Recording what) = 0;
   // Says good-bye and waits up to `timeout` for the coordinator to have heard it, or to come back and hear it. `status`

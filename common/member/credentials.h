@@ -1,4 +1,5 @@
-// What a member shows and asks to be shown when it connects. Files are read anew each time: Kubernetes renews them.
+// Credentials of a member's connection: its token, and the certificates that it trusts. Files are read again for each
+// connection, since Kubernetes renews them.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

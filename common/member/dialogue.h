@@ -1,4 +1,4 @@
-// What Client promises, on a thread of its own ("gln-coord"): a Membership with its connection, its listener and its
+// Implements Client on a thread of its own ("gln-coord"): connects a Membership with its stream, its listener and its
 // log.
 #pragma once
 

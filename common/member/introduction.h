@@ -1,4 +1,5 @@
-// How the two ends of a stream show each other who they are, from the side that joins. Pure but for the token file.
+// How the two ends of a stream prove who they are, from the side of the member that joins. Pure except for reading the
+// token file.
 #pragma once
 
 #include <string>

@@ -1,13 +1,13 @@
-// A member's part in a job as far as the coordinator is concerned: how it finds its coordinator, is let in, follows
-// plans, leaves, and what it does when the coordinator is lost. Client says what users of it see.
+// A member's dealings with its coordinator: how it finds the coordinator, joins, follows plans and leaves, and what it
+// does when the coordinator is lost. Client documents the functions of the same names.
 //
-// Pure: it does no I/O and reads no clock. Events come in with the time, what is to be done comes out of take() and is
-// carried out in order. Whoever drives it (Dialogue, the simulator) keeps at most one connection: Connect asks for one,
-// and what comes from it is told until it is closed or Disconnect is asked for. One thread.
+// Pure: it does no I/O and reads no clock. Events come in with the time. take() returns the actions, which the driver
+// (Dialogue, the simulator) carries out in order. The driver keeps at most one connection: Connect asks for one, and
+// the driver passes on what comes from it until it is closed or Disconnect asks to drop it. One thread.
 //
-// A coordinator that is not there, yet or any more, is tried again: until the timeout before the first plan is
-// committed, for as long as it takes afterwards. Meanwhile what is planned goes on; tensors that no plan has yet wait.
-// membership.cc has a member that is in, membership_joining.cc one that wants in.
+// A coordinator that can't be reached is tried again: until the timeout before the first plan is committed, and for as
+// long as it takes afterwards. Meanwhile sums of planned tensors go on; tensors that no plan has yet wait.
+// membership.cc has the member that has joined, membership_joining.cc the member that joins.
 #pragma once
 
 #include <cstdint>
@@ -148,10 +148,10 @@ class Membership {
   void report(Report report);
   void begun(const std::string& tensor, uint64_t push_pulls, absl::Duration now);
   void fault(uint32_t member, const absl::Status& why, absl::Duration now);
-  // An owner of partitions follows the plan of `epoch`; `by_rank`: one that is a rank's own summer, so that this rank,
-  // or another, was told to commit it. A plan that is prepared is committed by that when the coordinator can't say so:
-  // any, where no coordinator will ever come; where one may, only what a rank follows, since that one will find it,
-  // too.
+  // An owner of partitions follows the plan of `epoch`. `by_rank`: the owner is a worker's summer, so a coordinator has
+  // told its rank to commit that plan. While there is no coordinator, this member commits the plan that it has prepared
+  // if an owner follows it. If a coordinator may still come, the owner must be a worker's summer: that coordinator asks
+  // the ranks for the plan, and gives up a plan that CPU summers alone follow.
   void saw(uint32_t epoch, bool by_rank);
   void leave(const absl::Status& status, bool again, absl::Duration now);
 

@@ -1,8 +1,9 @@
-// Somebody who takes no part in a job and asks what its members record: the other end of a trace.
+// The client of `gleaner trace`: an observer takes no part in a job and asks its members for what they record.
 //
-// Joins by the stream that members use and shows the same token. Everything on one thread, but interrupt(), which any
-// may call. Errors: Unavailable when the coordinator can't be reached or the stream ends (the job has ended);
-// PermissionDenied, NotFound, InvalidArgument and FailedPrecondition as the coordinator says them.
+// It joins by the stream that members use and shows the same token. All functions run on one thread, except
+// interrupt(), which any thread may call. Errors: Unavailable when the coordinator can't be reached or the stream ends
+// (the job has ended); PermissionDenied, NotFound, InvalidArgument and FailedPrecondition as the coordinator returns
+// them.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // One gRPC call to the coordinator at a time, over a completion queue that one thread waits on.
 //
-// Threads: everything on one thread, but wake(), which any may call.
+// Threads: all functions run on one thread, except wake(), which any thread may call.
 #pragma once
 
 #include <grpcpp/alarm.h>

@@ -44,9 +44,8 @@ enum class FrameType : uint8_t {
   kRefuse = 23,
   // Owner to worker: the plan of `epoch` is in force here. When that changes, and first on every connection.
   kCommitted = 24,
-  // Liveness. `step` of a kPing is the number of frames of sums that its sender sent before it over this connection;
-  // the
-  // kPong gives it back, and so says that they have arrived.
+  // Liveness. `step` of a kPing is the number of frames of sums that its sender sent before it over this connection.
+  // The kPong returns that number, and so says that these frames have arrived.
   kPing = 32,
   kPong = 33,
 };

@@ -1,4 +1,5 @@
-// The coordinator's certificate, from files that somebody renews: TLS 1.2 or later, members need no certificate.
+// The coordinator's certificate, from files that are renewed from time to time: TLS 1.2 or later, members need no
+// certificate.
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>

@@ -1,20 +1,22 @@
-// The coordinator's protocol core: who is in, which tensors all ranks agree on, which plan is in force.
+// The coordinator's protocol core: the members of a job, the tensors that all ranks agree on, and the plan in force.
 //
-// Pure: it does no I/O and reads no clock. Events come in with the time, what is to be done goes into Actions; whoever
-// drives it (Service, Server, tests, the simulator) carries that out in order. One job, one thread.
+// Pure: it does no I/O and reads no clock. Events come in with the time, and the reactions go into Actions, which the
+// driver (Service, Server, tests, the simulator) carries out in order. One job, one thread.
 //
-// A job fails at the first thing that can't be mended here: somebody missing at the start, a lost worker, declarations
-// that differ, a plan refused. Everyone is told why, and outcome() has it.
+// A job fails at the first error that the core can't repair: a member missing at the start, a lost worker, declarations
+// that differ, a plan refused. Every member is told why, and outcome() has the reason.
 //
-// CPU summers come and go under way. One that is lost is left out of the next plan, which every member has to follow;
-// its partitions go to others, and no other moves. One that comes, one that wants to leave, and another bandwidth, are
-// reasons for a plan with all owners dealt anew. Such a plan only makes steps faster: when somebody does not answer it
-// in time it is given up, for a while, and the job goes on as before. changes.cc has all of this.
+// CPU summers come and go while the job runs. One that is lost is left out of the next plan, which every member has to
+// follow; its partitions go to other owners, and no others move. A summer that comes, one that wants to leave, and a
+// changed bandwidth are reasons for a plan that deals all owners anew. Such a plan only makes steps faster: if a member
+// does not acknowledge it in time, it is given up for a while, and the job goes on as before. changes.cc has all of
+// this.
 //
-// A core may take up a job that began under another coordinator (docs/protocol.md, Re-attachment): when a member comes
-// with a plan in force it recovers, that is, waits until everybody is back, has one of the most advanced tell that
-// plan, brings those behind up to it, and goes on. core.cc has the running job, core_members.cc who comes and goes,
-// exits.cc what a launcher sees of the ranks' processes.
+// A core may take up a job that began under another coordinator (docs/protocol.md, Re-attachment). When a member comes
+// with a plan in force, the core recovers: it waits until every rank is back, asks one of those with the highest epoch
+// for its plan, brings members with an earlier plan up to it, and goes on. core.cc has the running job, core_members.cc
+// members that join and leave, recovery.cc recovery, core_time.cc deadlines, and exits.cc what a launcher sees of the
+// ranks' processes.
 #pragma once
 
 #include <cstdint>

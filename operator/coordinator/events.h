@@ -1,5 +1,5 @@
-// What gRPC's threads and whoever checks bearer tokens hand to the thread of Jobs. Thread safe; held by all of them, so
-// that an answer that comes after the end of Jobs finds nobody and does no harm.
+// Events for the thread of Jobs, from gRPC's threads and from the checks of bearer tokens. Thread safe. All of them
+// share ownership, so that an answer that comes after the end of Jobs is dropped without harm.
 #pragma once
 
 #include <memory>

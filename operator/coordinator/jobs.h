@@ -1,9 +1,10 @@
-// What Service promises: the jobs, who is on its way in, and the thread that moves them ("gln-jobs").
+// Implements Service: the jobs, the streams of members that have not joined yet, and the thread that moves them
+// ("gln-jobs").
 //
-// A stream is a stranger's until its member has shown who it is; then it belongs to a Job, for good. Everything is
-// guarded by one lock, which is held for one event at a time: an event costs microseconds, so public calls do not wait
-// for long. on_changed and Authenticator may call back into the service: the former is called without the lock, the
-// latter's answer is taken up later.
+// A stream is a stranger's until its member has shown who it is; then it belongs to a Job, for good. One lock guards
+// everything. It is held for one event at a time, which costs microseconds, so public calls do not wait for long.
+// on_changed and Authenticator may call back into the service: on_changed is called without the lock, and the
+// Authenticator's answer is processed later.
 #pragma once
 
 #include <prometheus/counter.h>

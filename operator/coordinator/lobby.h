@@ -1,9 +1,10 @@
-// Who waits for the next round of an elastic job, and when it begins. Pure; belongs to Rounds.
+// The members that wait for the next round of an elastic job, and when that round begins. Pure; belongs to Rounds.
 //
-// A round begins with all that are here once those that were in the last one and are to come back are, at most
-// max_workers of them: first those of the last round, in their order, then others by index. Those that do not come back
-// in regroup_timeout are done without. With fewer than min_workers it does not begin, and after start_timeout the job
-// fails. A worker that has ended well counts as one of the least: who is left ends the training alone.
+// A round begins once all workers of the last round that are to come back are here. It takes up to max_workers of the
+// workers that are here: first those of the last round, in their order, then others by index. After regroup_timeout it
+// begins without workers that did not come back. With fewer than min_workers it does not begin, and after start_timeout
+// the job fails. A worker that has ended well counts towards min_workers, so that the workers left can end the training
+// alone.
 #pragma once
 
 #include <cstdint>

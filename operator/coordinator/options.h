@@ -1,4 +1,4 @@
-// What a coordinator is told about its job, once, before it starts.
+// The options of a job's coordinator, set once before it starts.
 #pragma once
 
 #include <cstdint>

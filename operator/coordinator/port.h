@@ -1,4 +1,5 @@
-// Where members connect: the gRPC server, its certificate, and its limits for those who have not proved anything.
+// The port that members connect to: the gRPC server, its certificate, and its limits for streams that have not proved
+// anything.
 //
 // Every stream that is let in is handed to `on_opened`, on one of gRPC's threads; nothing is read from it yet.
 #pragma once

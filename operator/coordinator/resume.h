@@ -1,4 +1,4 @@
-// What a member goes on with when it comes back to a coordinator (common/proto/coordinator.proto, Resume). Pure.
+// What a member shows when it comes back to a coordinator (common/proto/coordinator.proto, Resume). Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// Who takes part: a seat for each of the n * g ranks, then for each of the k CPU summers.
+// The members of a job: a seat for each of the n * g ranks, then for each of the k CPU summers.
 //
-// Seat r < n * g is local rank r mod g of worker r / g; seat n * g + j is plan member n + j. A worker's or summer's own
-// index (what its pod is called by) is r / g or j too, where the options do not say otherwise, and a summer's until
-// set_summers() closes gaps that summers left which never came. Pure; belongs to a Core.
+// Seat r < n * g is local rank r mod g of worker r / g; seat n * g + j is plan member n + j. The own index of a worker
+// or summer (the number in the name of its pod) is r / g or j too, unless the options say otherwise. A summer's index
+// can differ from j after set_summers() has closed gaps of summers that never came. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,12 @@
 // A job's rounds: one Core each, for one set of workers.
 //
-// A job with a fixed n has one round, and this passes everything on. An elastic job's round ends when a worker is lost,
-// or when its workers leave to come again, because others wait to take part. Everybody is told so (Regroup), leaves the
-// round and joins anew, and with whoever is in the lobby the next begins, under epochs above all before. A worker that
-// is told keeps its stream until it has left: who goes without a word is not waited for.
+// A job with a fixed n has one round, and this class passes everything on to its Core. An elastic job's round ends when
+// a worker is lost, or when its workers leave to come again, because others wait to take part. All members are told so
+// (Regroup), leave the round and join anew. The next round begins with the members in the lobby, under epochs above all
+// earlier ones. A worker that is told keeps its stream until it has left; one whose stream closes without a Leave is
+// not waited for.
 //
-// Pure, as Core: events come in with the time, what is to be done goes into Actions.
+// Pure, as Core: events come in with the time, and the reactions go into Actions.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// How many streams of members that have not proved anything there may be: few per host, and not many altogether.
+// Limits the streams of members that have not proved anything: few per host, and not many altogether.
 //
 // A host is an IPv4 address, or the /64 prefix of an IPv6 address, since one machine may use all addresses below such a
-// prefix. Behind an address translator many members may share one, and try again when they are refused. Thread safe.
+// prefix. Members behind an address translator share one address; those that are refused try again. Thread safe.
 #pragma once
 
 #include <memory>

@@ -1,10 +1,10 @@
 // One member's gRPC stream, as the coordinator sees it: a reactor whose callbacks come from gRPC's threads.
 //
-// What is read goes to the Inbox, a message at a time: the next one is read when read() is called again, so that a
-// member that talks faster than it is heard has to wait. send(), end() and read() may come from any thread. Messages
-// travel as bytes: what goes to many members is serialized once, and how long a message is gets known before it is
-// parsed. The object lives until gRPC is done with it and the last shared_ptr is gone; what is sent to it after its end
-// is dropped.
+// Messages go to the Inbox one at a time: the next one is read only when read() is called again, so a member that sends
+// faster than the coordinator reads has to wait. send(), end() and read() may be called from any thread. Messages
+// travel as bytes: a message for many members is serialized once, and the length of a message is known before it is
+// parsed. The object lives until gRPC is done with it and the last shared_ptr is gone; messages sent to it after its
+// end are dropped.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

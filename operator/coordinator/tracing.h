@@ -1,9 +1,8 @@
-// A trace of one job, as its coordinator sees it: passes an observer's orders on to members, and what they recorded
-// back.
+// A trace of one job, as its coordinator sees it: passes an observer's orders on to members, and their recordings back.
 //
-// One observer at a time. It fetches member by member, so that no more than one member's events lie here. Members that
-// want to leave well while there is something to fetch are held back for a moment, since with the last worker summers
-// go too. Pure, and belongs to a Job, which carries out what it is given in `sends`.
+// A job has one observer at a time. It fetches member by member, so that the coordinator holds the events of one member
+// at most. Members that want to leave well while there is something to fetch are held back for a moment, since summers
+// leave with the last worker. Pure; belongs to a Job, which sends what Tracing puts into `sends`.
 #pragma once
 
 #include <cstdint>

@@ -1,14 +1,16 @@
 // A partition of a tensor that accumulates: the running sum of all contributions to it, from zero, in the order in
 // which they came.
 //
-// Exactly once: a worker's contributions come one by one, each when the last was answered, so the number of those that
+// Exactly once: a worker sends a contribution when its last one was answered. So the number of its contributions that
 // are in tells which is the next, and that any other is a repeat. A push is answered with the sum as it is then, its
 // own contribution included, and with these numbers, the counts. Their total is the version of the sum. A sum is never
-// written over: the next one is another buffer, as the last may be on its way to somebody.
-// Staleness: an answer to step t waits until every worker's steps before t - staleness are in; the contribution is.
+// overwritten: the next one is another buffer, since the last one may be on its way to a worker.
+// Staleness: the answer to step t waits until every worker's steps before t - staleness are in; the contribution itself
+// is in at once.
 // Inheritance: a later owner hears from every worker which version it has, asks one that has the highest for it
-// (kFetch, kHand), and goes on from there. Versions follow one another, so the highest that a worker has contains all
-// that was ever answered; what it contains and was not answered, the counts tell. What is pushed meanwhile waits.
+// (kFetch, kHand), and goes on from there. Versions follow one another, so the highest version that a worker has
+// contains every contribution that was ever answered. The counts tell which contributions it contains that were not
+// answered. Pushes that come meanwhile wait.
 #pragma once
 
 #include <cstdint>

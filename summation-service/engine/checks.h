@@ -1,5 +1,4 @@
-// What a frame from a worker must look like, judged by the plan alone. Errors name the worker, the tensor and what was
-// expected.
+// Checks frames from workers against the plan. Errors name the worker, the tensor and the expected value.
 #pragma once
 
 #include <cstdint>

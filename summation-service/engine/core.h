@@ -1,5 +1,5 @@
-// What an Engine consists of. Private to this folder: frames.cc judges what comes, engine.cc does what follows from it,
-// accumulate.cc where the partition's tensor accumulates.
+// The state of an Engine. Private to this folder: frames.cc checks frames, engine.cc carries them out, accumulate.cc
+// does so for tensors that accumulate.
 #pragma once
 
 #include <cstdint>

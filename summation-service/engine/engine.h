@@ -1,26 +1,27 @@
-// The summer's protocol core: takes frames of one job, gives back frames to send. No I/O, no clock, no thread.
+// The summer's protocol core: takes frames of one job, returns frames to send. No I/O, no clock, no thread.
 //
-// For each partition it owns and each step it gathers one contribution per worker, in any order, and as soon as all n
-// are in sums them in rank order (kernels/kernels.h) and sends the result to every worker.
+// For each partition it owns and each step it gathers one contribution per worker, in any order. As soon as all n are
+// in, it sums them in rank order (kernels/kernels.h) and sends the result to every worker.
 //
 // Exactly once: a contribution is (epoch, tensor, partition, step, worker). A second copy is ignored; if that sum is
-// made and still retained, its result is sent to that worker again (it lost the first with its connection).
-// A worker starts step s+1 of a tensor only after it has all of step s, so at most two steps of a partition are alive:
+// made and still retained, its result is sent to that worker again, which lost the first with its connection. A worker
+// starts step s+1 of a tensor only after it has all of step s, so at most two steps of a partition are alive:
 // contributions for s+1 gather while the result of s is retained. A push more than one step ahead is a protocol error.
 // Retention: a result is kept until every worker has acknowledged it (kAck), or pushed the next step of that partition,
-// which says the same. Results are numbered, and carry the first number that some worker may lack: workers keep theirs
-// as long, to hand them on should this summer be lost.
-// Takeover: an owner begins with a partition when all workers have said how far they are (a kAck, or a push). If some
-// have a result that others lack, the last owner made it and lost it or may not tell any more: one of those who have it
-// is asked for it (kFetch), and what it hands on (kHand) is retained like a result made here. See takeover.h.
+// which says the same. Results are numbered, and carry the first number that some worker may lack. Workers keep their
+// results for as long, to hand them on if this summer is lost.
+// Takeover: an owner begins with a partition when all workers have said how far they are (by a kAck or a push). If some
+// have a result that others lack, the last owner made it, and is lost or may not send it any more. The new owner asks
+// one of the workers that have the result for it (kFetch), and retains what it hands on (kHand) like a result made
+// here. See takeover.h.
 // Accumulation: a partition of a tensor that accumulates has a running sum instead; see accumulate.h.
-// Fencing: frames about a partition of epochs before its `since` are dropped and counted; frames of a prepared plan
-// commit it; those of a later one are a protocol error.
-// Memory: the first contribution of a partition reserves what its sum will need (n contributions and a result), as much
-// of the machine's memory as their buffers take: blocks of powers of two (block_size()). When
-// that would exceed the cap, the push is dropped and answered by kDefer; partitions already begun are always let in, so
-// a worker that tries all it has ready always gets on. That holds for workers that run the same program: a cap can't
-// serve one that starts a tensor's next step before what another waits for first. See docs/protocol.md.
+// Fencing: frames about a partition of epochs before its `since` are dropped and counted. A frame of a prepared plan
+// commits that plan; a frame of a later epoch is a protocol error.
+// Memory: the first contribution of a partition reserves the memory of its sum: n contributions and a result, each in a
+// block of a power of two of bytes (block_size()). If that would exceed the cap, the push is dropped and answered by
+// kDefer. Partitions that have begun are always let in, so a worker that tries all its ready partitions always makes
+// progress. That holds for workers that run the same program: a cap can't serve one that starts a tensor's next step
+// before the tensors that another worker waits for first. See docs/protocol.md.
 //
 // Per frame, once warm: no allocation, no lock, no system call (tests/unit counts them).
 #pragma once
@@ -82,7 +83,7 @@ class Engine {
   // comes into force by commit(), or by the first frame of its epoch; a later prepare() replaces it, discard() forgets
   // it. What moves to another owner is forgotten here, what comes begins with a takeover.
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
-  // Workers are told what comes into force: one that the coordinator can't tell any more goes by that.
+  // The connected workers are told that the plan is in force (kCommitted): a worker without a coordinator follows that.
   absl::Status commit(uint32_t epoch, Actions& actions);
   void discard(uint32_t epoch);
 

@@ -1,5 +1,5 @@
-// Which of an owner's results every worker has: results are numbered as they are made, acknowledged in any order, and
-// workers are told the first number that somebody may still lack.
+// Which of an owner's results every worker has. Results are numbered as they are made and acknowledged in any order;
+// workers are told the first number that some worker may still lack.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// How an owner begins with a partition, its first owner or a later one: every worker says how far it is.
+// How an owner begins with a partition, as its first owner or a later one: every worker says how far it is.
 //
-// A worker's next step is the number of results it has. All are equal, or some are one ahead: a result was made, and
-// some have it while others don't. Then it is handed on by one of those who have it. More than one step apart they
-// can't be: nobody begins a step before the one before is done, and that needs everyone's part.
+// A worker's next step is the number of results it has. Either all workers are at the same step, or some are one ahead:
+// a result was made, and only these have it. Then one of them hands it on. Workers are never more than one step apart:
+// none begins a step before the last one is done, which needs a contribution of every worker.
 #pragma once
 
 #include <bit>
