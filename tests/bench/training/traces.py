@@ -1,6 +1,6 @@
 """Traces: what the layers of a model take on a GPU, forward and backward, and the tensors they yield.
 
-    tests/bench/training/traces.py            writes traces/*.json anew from examples/models and what is published
+    /usr/bin/python3 tests/bench/training/traces.py      writes traces/*.json from examples/models and published times
 
 No published trace has times of layers, so each is a published time of a whole step on one GPU, spread over the layers
 in proportion to their multiply-adds (operations.py). Backward takes twice as many as forward, for the gradients of
