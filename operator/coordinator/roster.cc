@@ -91,6 +91,11 @@ absl::StatusOr<uint32_t> Roster::find(const Identity& identity) const {
       return absl::InvalidArgumentError(absl::StrCat("summer ", *identity.index, " is not in this job, which has ",
                                                      summers, " (from ", summers == 0 ? 0 : summer_indices_[0], ")"));
     }
+    // One that lost its stream comes back to its own seat.
+    for (uint32_t seat = ranks(); seat < size(); ++seat) {
+      const Seat& away = seats_[seat];
+      if (away.state == Seat::State::kAway && away.identity.address == identity.address) return seat;
+    }
     for (const Seat::State free : {Seat::State::kEmpty, Seat::State::kVacant}) {
       for (uint32_t seat = ranks(); seat < size(); ++seat) {
         if (seats_[seat].state == free) return seat;

@@ -92,6 +92,21 @@ TEST(Return, WhileTheJobGathersNothingIsLost) {
   EXPECT_THAT(epochs(later), Each(1u));
 }
 
+TEST(Return, ASummerThatIsNotToldItsPlaceComesBackToItsOwn) {
+  Fleet fleet(patient(1, 2));
+  for (const uint32_t seat : {1, 2}) fleet.members[seat].identity.index.reset();
+  fleet.connect(1);
+  fleet.settle();
+  fleet.cut(1);
+  fleet.connect(1);
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_EQ(fleet.members[2].rejection, absl::OkStatus()) << "there is a place left";
+  fleet.connect(0);
+  fleet.settle();
+  EXPECT_THAT(epochs(fleet), Each(1u));
+}
+
 TEST(Return, NonsenseIsNotForgiven) {
   Fleet fleet(patient(2, 0));
   fleet.start();
