@@ -87,7 +87,17 @@ class CoordinatedJob : public launcher::Job {
     if (!exit.well()) server_.worker_ended(worker, absl::UnavailableError(absl::StrCat("its process ", how)));
     return true;
   }
-  bool goes_on_without_summers() const override { return options_.is_elastic() || server_.is_running(); }
+  bool summer_ended(size_t index, const launcher::Exit& exit, const std::string& how) override {
+    const auto summer = static_cast<uint32_t>(index - size_t{options_.workers} * options_.local_ranks);
+    const bool was_killed = exit.signal != 0;
+    const bool can_serve = exit.well() || was_killed || options_.is_elastic() || server_.summer_has_joined(summer);
+    if (can_serve) {
+      server_.summer_ended(summer, absl::UnavailableError(absl::StrCat("its process ", how)));
+    } else {
+      server_.stop(absl::UnavailableError(absl::StrCat("summer ", summer, " ", how, " before it had joined the job")));
+    }
+    return can_serve;
+  }
   bool workers_hear() const override { return server_.anybody_joined(); }
   void end() override {
     ended_ = true;

@@ -152,21 +152,22 @@ void Launcher::collect(size_t index) {
   child.exit = *exit;
   if (child.terminated) return;
   const bool is_worker = child.kind == Kind::kWorker;
-  const bool goes_on = is_worker && job_->worker_ended(index, *exit, describe(*exit));
+  // Once the workers are done it does not matter how summers end.
+  if (!is_worker && finished_at_.has_value()) return;
+  const std::string how = describe(*exit);
+  const bool goes_on = is_worker ? job_->worker_ended(index, *exit, how) : job_->summer_ended(index, *exit, how);
   if (exit->well()) return;
-  if (goes_on) {
+  if (!goes_on) return failures_.push_back(index);
+  if (is_worker) {
     const bool over = terminated_at_.has_value() || job_->outcome().has_value();
     child.restart = child.restarts < options_.restarts && !over;
     if (!child.restart) losses_.push_back(index);
     env_.log->warning(
         child.restart ? "a worker has ended; it is started again" : "a worker has ended; the job goes on without it",
-        "worker", child.name, "how", describe(*exit));
+        "worker", child.name, "how", how);
     return;
   }
-  // Once the workers are done it does not matter how summers end.
-  if (!is_worker && finished_at_.has_value()) return;
-  if (is_worker || !job_->goes_on_without_summers()) return failures_.push_back(index);
-  env_.log->warning("a summer has ended; the job goes on without it", "summer", child.name, "how", describe(*exit));
+  env_.log->warning("a summer has ended; the job goes on without it", "summer", child.name, "how", how);
 }
 
 // How a process ended; of one that was killed, also whether that may have been for want of memory.

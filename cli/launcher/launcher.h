@@ -2,9 +2,8 @@
 //
 // The first process that fails (or the one that the job's coordinator says it failed by) ends the others: SIGTERM, and
 // SIGKILL after a grace. The job is told how each worker's process ended, so that its members hear the true cause.
-// Summers that end while the job goes on are no failure: it goes on without them; nor are workers, if the job can do
-// without. Signals
-// are taken from a signalfd; guard.h has them blocked. One thread.
+// Summers that end while the job goes on without them are no failure; nor are workers, if the job can do without.
+// Signals are taken from a signalfd; guard.h has them blocked. One thread.
 #pragma once
 
 #include <deque>
@@ -32,8 +31,8 @@ class Job {
   virtual std::optional<absl::Status> outcome() const = 0;
   // Which process it failed by: an index in order of start(), as far as one is known.
   virtual std::optional<size_t> culprit() const = 0;
-  // It has begun, and no summer is needed for it to go on.
-  virtual bool goes_on_without_summers() const = 0;
+  // The process of a summer has ended, `how` it did. Of one that ended in error: whether the job goes on without it.
+  virtual bool summer_ended(size_t index, const Exit& exit, const std::string& how) = 0;
   // The process of a worker has ended, `how` it did: "exited with status 3". Of one that ended in error: whether the
   // job goes on without it, or has ended well already.
   virtual bool worker_ended(size_t index, const Exit& exit, const std::string& how) = 0;

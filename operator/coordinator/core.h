@@ -144,7 +144,7 @@ class Core {
   // The answer to Recall.
   void on_recalled(StreamId stream, plan::Plan plan, absl::Duration now, Actions& actions);
   // Somebody who can see it says that this member (a worker with all its local ranks) has ended: OK: well, and it won't
-  // come back; else it is lost.
+  // come back; else it is lost. The job begins, or goes on, without a summer that has ended.
   void on_ended(Role role, uint32_t index, const absl::Status& how, absl::Duration now, Actions& actions);
   // A launcher says how the process of this rank ended. That is a loss, unless the rank has left well and its process
   // ended well; or it explains one. A command that does without Gleaner may end well: then no rank has joined.

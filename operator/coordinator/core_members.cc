@@ -228,6 +228,7 @@ void Core::summer_ended(uint32_t seat, absl::string_view why, absl::Duration now
   }
   if (roster_[seat].state != Seat::State::kEmpty) return;
   GLN_RARE("coordinator: a summer has ended that is waited for");
+  actions.notes.push_back(absl::StrCat(roster_.name(seat), " is not waited for any more: ", why));
   roster_.vacate(seat, Seat::State::kVacant, now);
   go_on_if_all_back(now, actions);
   begin_if_all_here(now, actions);
@@ -240,12 +241,11 @@ void Core::on_ended(Role role, uint32_t index, const absl::Status& how, absl::Du
   bool known = true;
   for (uint32_t seat = *first; seat < end; ++seat) known = known && roster_[seat].state == Seat::State::kLeft;
   if (known) return;
-  const bool may_have_begun = has_begun() || origin_.may_resume;
-  if (role == Role::kSummer && may_have_begun) {
+  if (role == Role::kSummer) {
     return summer_ended(*first, how.ok() ? "it has ended" : how.message(), now, actions);
   }
   if (!how.ok()) return lost(*first, how.message(), actions);
-  if (role == Role::kSummer) return lost(*first, "it ended before the job was over", actions);
+  const bool may_have_begun = has_begun() || origin_.may_resume;
   if (!may_have_begun) return lost(*first, "it ended before the job had begun", actions);
   for (uint32_t seat = *first; seat < end; ++seat) {
     tell(seat, Goodbye{}, actions);

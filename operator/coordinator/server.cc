@@ -1,5 +1,6 @@
 #include "operator/coordinator/server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -56,6 +57,19 @@ Summary Server::summary() const { return jobs_->state(options_.job)->summary; }
 
 void Server::worker_ended(uint32_t index, const absl::Status& how) {
   jobs_->ended(options_.job, Role::kWorker, index, how);
+}
+
+void Server::summer_ended(uint32_t index, const absl::Status& how) {
+  jobs_->ended(options_.job, Role::kSummer, index, how);
+}
+
+// Before the start, a summer that joined and was lost is no member any more.
+bool Server::summer_has_joined(uint32_t index) const {
+  const std::optional<JobState> state = jobs_->state(options_.job);
+  if (!state.has_value() || state->phase != JobState::Phase::kGathering) return true;
+  return std::none_of(state->members.begin(), state->members.end(), [&](const MemberState& member) {
+    return member.role == Role::kSummer && member.index == index && !member.joined;
+  });
 }
 
 void Server::rank_exited(uint32_t worker, uint32_t local_rank, bool well, const std::string& message) {

@@ -48,6 +48,10 @@ class Server final {
   Summary summary() const;
   // The process of this worker of an elastic job has ended in error: nobody need wait for it.
   void worker_ended(uint32_t index, const absl::Status& how);
+  // The process of this summer has ended, `how` it did: the job begins, or goes on, without it.
+  void summer_ended(uint32_t index, const absl::Status& how);
+  // Whether this summer of a job with a fixed n has ever joined; of a job that has begun: true.
+  bool summer_has_joined(uint32_t index) const;
   // How the process of a rank of a job with a fixed n ended, whatever it was: Core::on_exited(). `message`: "exited
   // with status 3".
   void rank_exited(uint32_t worker, uint32_t local_rank, bool well, const std::string& message);

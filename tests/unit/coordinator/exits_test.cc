@@ -135,6 +135,23 @@ TEST_F(Exits, OneThatEndsBeforeItJoinsIsNotAwaited) {
   EXPECT_THAT(fleet.outcome(), HasSubstr("worker 1 exited with status 7 before it had joined"));
 }
 
+TEST_F(Exits, TheJobBeginsWithoutASummerThatEnds) {
+  for (const bool joined : {false, true}) {
+    Options with_summer = options(2);
+    with_summer.summers = 1;
+    Fleet fleet(with_summer);
+    if (joined) fleet.connect(2);
+    fleet.connect(0);
+    fleet.settle();
+    fleet.ended(2, absl::UnavailableError(absl::StrCat("its process ", kKilled)));
+    EXPECT_EQ(fleet.outcome(), "none");
+    fleet.connect(1);
+    fleet.settle();
+    EXPECT_EQ(fleet.core->plan().epoch, 1u);
+    EXPECT_EQ(fleet.core->plan().summers(), 0u);
+  }
+}
+
 TEST_F(Exits, AJobThatEndsWellDoesNotMind) {
   Fleet fleet(options(2));
   fleet.start();

@@ -369,6 +369,50 @@ TEST(Run, OneThatExitsBeforeItJoinsEndsTheOthers) {
   }
 }
 
+pid_t summer_of(const std::string& job) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string line = contents(entry.path().string() + "/cmdline");
+    const bool is_summer = line.substr(0, line.find('\0')).ends_with("gleaner-summer");
+    if (is_summer && line.find(job) != std::string::npos) return std::stoi(entry.path().filename());
+  }
+  return 0;
+}
+
+TEST(Run, GoesOnWithoutASummerThatIsKilledBeforeTheWorkersJoin) {
+  const Scratch scratch;
+  for (const int signal : {SIGKILL, SIGTERM}) {
+    const Marker job;
+    const std::string go = scratch / absl::StrCat("go", signal);
+    Program program(bash_run({"--workers", "2", "--summers", "1", "--log-level", "info", "--job", job.word()},
+                             absl::StrCat("until [ -e ", go, " ]; do sleep 0.05; done; exec ", kGleaner,
+                                          " bench push-pull --bytes 64KiB --steps 3 --dtype fp32 --verify --json")));
+    ASSERT_TRUE(eventually([&] { return program.errors().find("1 of 1 summers") != std::string::npos; }));
+    const pid_t summer = summer_of(job.word());
+    ASSERT_GT(summer, 0);
+    ::kill(summer, signal);
+    ASSERT_TRUE(eventually([&] { return summer_of(job.word()) == 0; }));
+    std::ofstream(go) << "go";
+    EXPECT_EQ(program.wait(), 0) << program.errors();
+    EXPECT_THAT(program.output(), AllOf(HasSubstr("[worker 0] {"), HasSubstr("[worker 1] {")));
+    if (signal == SIGKILL) {
+      EXPECT_THAT(program.errors(), AllOf(HasSubstr("the job begins without it"), HasSubstr("summer 0"),
+                                          HasSubstr("was killed by signal 9 (SIGKILL)")));
+    }
+  }
+}
+
+TEST(Run, ASummerThatCannotServeEndsTheJob) {
+  const Scratch scratch;
+  const Marker marker;
+  const std::string file = scratch / "hosts.json";
+  std::ofstream(file) << R"({"workers": [{"address": "127.0.0.1"}],
+                             "summers": [{"address": "127.0.0.1", "prefix": ["sh", "-c", "exit 3"]}]})";
+  Program program(bash_run({"--workers", "1", "--summers", "1", "--hosts", file}, marker.sleep()));
+  EXPECT_EQ(program.wait(), 3);
+  EXPECT_THAT(program.errors(), HasSubstr("summer 0 exited with status 3 before it had joined the job"));
+  EXPECT_EQ(marker.alive(), 0);
+}
+
 TEST(Run, NamesTheProcessThatFailed) {
   EXPECT_THAT(run_shell({"--workers", "2"}, "exit 5").errors, HasSubstr("exited with status 5"));
   EXPECT_THAT(run_shell({"--workers", "1"}, "kill -SEGV $$").errors, HasSubstr("was killed by signal 11 (SIGSEGV)"));
