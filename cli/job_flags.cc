@@ -66,7 +66,7 @@ void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& defaul
       ->capture_default_str();
   command
       .add_option("--declare-timeout", flags.declare_timeout,
-                  "Seconds that a tensor lacks ranks' declarations while those ranks wait for other tensors")
+                  "Seconds that ranks wait for each other: for a tensor that others, which wait too, have not begun")
       ->check(CLI::Range(0.1, 1e6))
       ->capture_default_str();
   command.add_option("--summary", flags.summary, "Write what the job did as JSON to this file");

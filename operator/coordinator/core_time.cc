@@ -148,6 +148,12 @@ void Core::check_stalls(absl::Duration now, Actions& actions) {
     for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) tell(rank, Inquire{*tensor}, actions);
   }
   if (std::optional<std::string> warning = stalls_.warning(now)) actions.warnings.push_back(*std::move(warning));
+  const std::optional<Stalls::Circle> circle = stalls_.circle(now, options_.declare_timeout);
+  if (!circle.has_value()) return;
+  fail(absl::DeadlineExceededError(
+           absl::StrCat("ranks wait for each other: ", circle->text,
+                        "; all ranks must wait for tensors in the same order, or begin all of them before they wait")),
+       circle->rank, actions);
 }
 
 // A rank leaves well when every rank has the sums that it took part in. So what another rank waits for after that is a

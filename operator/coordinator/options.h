@@ -42,8 +42,9 @@ struct Options {
   absl::Duration change_timeout = absl::Seconds(2);
   // An elastic job's: for the workers of a round that has ended to be back. Then the next begins without those missing.
   absl::Duration regroup_timeout = absl::Seconds(30);
-  // From the first rank's declaration of a tensor to the last's, where those that have not declared it wait for sums
-  // themselves. A rank that does something else, such as loading a checkpoint, is warned of and waited for.
+  // For which ranks wait for each other: for a tensor that others have not declared, or a push_pull that they have not
+  // begun, while these wait for sums themselves. A rank that does something else, such as loading a checkpoint, is
+  // warned of and waited for.
   absl::Duration declare_timeout = absl::Seconds(60);
 
   bool is_elastic() const { return max_workers > 0; }

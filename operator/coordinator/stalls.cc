@@ -24,11 +24,30 @@ std::optional<uint32_t> Stalls::longest() const {
   return longest;
 }
 
+// What was waited for longest is asked about first, and then one tensor after the other, by name.
+std::optional<uint32_t> Stalls::next_to_ask_about(absl::Duration now) const {
+  std::optional<uint32_t> first, next;
+  for (uint32_t rank = 0; rank < waiting_.size(); ++rank) {
+    const std::optional<Waiting>& waiting = waiting_[rank];
+    if (!waiting.has_value() || roster_[rank].state != Seat::State::kPresent) continue;
+    if (now - waiting->since < kStallAfter) continue;
+    if (!first.has_value() || waiting->tensor < waiting_[*first]->tensor) first = rank;
+    if (waiting->tensor <= last_) continue;
+    if (!next.has_value() || waiting->tensor < waiting_[*next]->tensor) next = rank;
+  }
+  if (last_.empty()) return first.has_value() ? longest() : std::nullopt;
+  return next.has_value() ? next : first;
+}
+
 std::optional<std::string> Stalls::ask(absl::Duration now) {
   if (asked_.has_value() || now < next_) return std::nullopt;
-  const std::optional<uint32_t> rank = longest();
-  if (!rank.has_value() || now - waiting_[*rank]->since < kStallAfter) return std::nullopt;
+  const std::optional<uint32_t> rank = next_to_ask_about(now);
+  if (!rank.has_value()) {
+    last_.clear();
+    return std::nullopt;
+  }
   asked_ = waiting_[*rank];
+  last_ = asked_->tensor;
   asked_at_ = now;
   begun_.assign(begun_.size(), std::nullopt);
   return asked_->tensor;
@@ -36,13 +55,62 @@ std::optional<std::string> Stalls::ask(absl::Duration now) {
 
 std::optional<std::string> Stalls::warning(absl::Duration now) {
   if (!asked_.has_value() || (!is_answered() && now - asked_at_ < kAnswerWithin)) return std::nullopt;
+  std::vector<uint32_t> behind;
+  for (uint32_t rank = 0; rank < begun_.size(); ++rank) {
+    if (begun_[rank].has_value() && *begun_[rank] <= asked_->step) behind.push_back(rank);
+  }
   std::optional<std::string> text;
-  for (uint32_t rank = 0; rank < waiting_.size() && !text.has_value(); ++rank) {
-    if (waits(rank)) text = describe(now);
+  for (uint32_t rank = 0; rank < waiting_.size(); ++rank) {
+    if (!waits(rank)) continue;
+    behind_[rank] = {asked_->tensor, asked_->step, behind};
+    if (!text.has_value()) text = describe(now);
   }
   asked_.reset();
   if (text.has_value()) next_ = now + kWarnEvery;
   return text;
+}
+
+std::vector<uint32_t> Stalls::waits_for(uint32_t rank, absl::Duration now, absl::Duration time) const {
+  const std::optional<Waiting>& waiting = waiting_[rank];
+  const Behind& behind = behind_[rank];
+  const bool is_known = roster_[rank].state == Seat::State::kPresent && waiting.has_value() &&
+                        waiting->tensor == behind.tensor && waiting->step == behind.step;
+  if (!is_known || now - waiting->since < time) return {};
+  return behind.ranks;
+}
+
+std::optional<Stalls::Circle> Stalls::circle(absl::Duration now, absl::Duration time) const {
+  // A rank that waits for none which waits itself is in no circle; what remains without those is circles, and what
+  // leads to them.
+  std::vector<std::vector<uint32_t>> edges;
+  std::vector<bool> may_be(waiting_.size(), true);
+  for (uint32_t rank = 0; rank < waiting_.size(); ++rank) edges.push_back(waits_for(rank, now, time));
+  const auto next_of = [&](uint32_t rank) {
+    return std::ranges::find_if(edges[rank], [&](uint32_t other) { return may_be[other] && other != rank; });
+  };
+  for (bool any = true; any;) {
+    any = false;
+    for (uint32_t rank = 0; rank < edges.size(); ++rank) {
+      if (may_be[rank] && next_of(rank) == edges[rank].end()) {
+        may_be[rank] = false;
+        any = true;
+      }
+    }
+  }
+  const auto start = std::ranges::find(may_be, true);
+  if (start == may_be.end()) return std::nullopt;
+  auto rank = static_cast<uint32_t>(start - may_be.begin());
+  std::vector<uint32_t> way;
+  for (; std::ranges::find(way, rank) == way.end(); rank = *next_of(rank)) way.push_back(rank);
+  way.erase(way.begin(), std::ranges::find(way, rank));  // what leads to the circle
+  Circle circle{way.front(), ""};
+  for (const uint32_t each : way) {
+    absl::StrAppend(&circle.text, circle.text.empty() ? "" : "; ", roster_.name(each), " waits since ",
+                    absl::FormatDuration(absl::Floor(now - waiting_[each]->since, absl::Seconds(1))), " for tensor '",
+                    waiting_[each]->tensor, "', step ", waiting_[each]->step + 1, ", which ",
+                    roster_.name(*next_of(each)), " has not begun");
+  }
+  return circle;
 }
 
 bool Stalls::waits(uint32_t rank) const {

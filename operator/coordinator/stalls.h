@@ -2,7 +2,8 @@
 //
 // Ranks report the oldest push_pull that they wait for. Once some rank has waited for kStallAfter, all ranks are asked
 // how many push_pulls of that tensor they have begun, and a warning names those that are behind. It is repeated for as
-// long as the push_pull waits. Pure; belongs to a Core.
+// long as the push_pull waits. If ranks wait for several tensors, they are asked about one after the other: so ranks
+// that wait for each other in a circle are found. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct Waiting {
 
 class Stalls {
  public:
-  explicit Stalls(const Roster* roster) : roster_(*roster), waiting_(roster->ranks()), begun_(roster->ranks()) {}
+  explicit Stalls(const Roster* roster)
+      : roster_(*roster), waiting_(roster->ranks()), begun_(roster->ranks()), behind_(roster->ranks()) {}
 
   // What `rank` waits for, or nothing.
   void on_waiting(uint32_t rank, std::optional<Waiting> waiting) { waiting_[rank] = std::move(waiting); }
@@ -42,7 +44,24 @@ class Stalls {
   // What their answers show, once all ranks have answered or had a second for it.
   std::optional<std::string> warning(absl::Duration now);
 
+  // Ranks each of which has waited for `time` for a push_pull that the next of them has not begun.
+  struct Circle {
+    uint32_t rank = 0;  // one of them
+    std::string text;   // names all of them, and the tensors
+  };
+  std::optional<Circle> circle(absl::Duration now, absl::Duration time) const;
+
  private:
+  // The answers to the last question about what a rank waits for.
+  struct Behind {
+    std::string tensor;
+    uint64_t step = 0;
+    std::vector<uint32_t> ranks;
+  };
+
+  std::optional<uint32_t> next_to_ask_about(absl::Duration now) const;
+  // The ranks that `rank` has waited for, for `time`.
+  std::vector<uint32_t> waits_for(uint32_t rank, absl::Duration now, absl::Duration time) const;
   bool waits(uint32_t rank) const;  // for what was asked about
   bool is_answered() const;
   std::string describe(absl::Duration now) const;
@@ -52,6 +71,8 @@ class Stalls {
   std::optional<Waiting> asked_;                 // what ranks are being asked about
   absl::Duration asked_at_;
   std::vector<std::optional<uint64_t>> begun_;  // by rank: the answers
+  std::vector<Behind> behind_;                  // by rank that waits
+  std::string last_;                            // tensor that was asked about
   absl::Duration next_;                         // no sooner is asked again
 };
 

@@ -147,6 +147,12 @@ def test_a_tensor_that_one_rank_never_declares() -> None:
     assert re.search(r"told: .*(weight|odd)", done.stdout)
 
 
+def test_ranks_that_wait_for_each_other_in_a_circle() -> None:
+    done = run_job("mismatch.py", "order", flags=("--declare-timeout", "8", "--deadline", str(DEADLINE)))
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert re.search(r"told: .*ranks wait for each other: .*tensor 'a', step 2.*tensor 'b', step 2", done.stdout)
+
+
 def test_a_worker_killed_mid_step(tmp_path: Path) -> None:
     with job(tmp_path, 3, 1, "--deadline", str(DEADLINE)) as started:
         workers = [started.start_worker(index, "loop.py") for index in range(3)]

@@ -1,4 +1,4 @@
-"""Rank 1 declares a tensor differently from the others, or asks for another operation; argv says in which way."""
+"""Rank 1 declares a tensor differently from the others, asks for another operation or order; argv says which."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ if __name__ == "__main__":
     array = numpy.ones(5 if odd and sys.argv[1] == "size" else 4, "f8" if odd and sys.argv[1] == "type" else "f4")
     name = "odd" if odd and sys.argv[1] == "name" else "weight"
     try:
-        if odd and sys.argv[1] == "accumulation":
+        if sys.argv[1] == "order":
+            for each in ("a", "b"):
+                gleaner.push_pull(array, name=each)
+            for each in ("b", "a") if odd else ("a", "b"):
+                gleaner.push_pull(array, name=each)
+        elif odd and sys.argv[1] == "accumulation":
             gleaner.accumulate(array, name=name)
         else:
             gleaner.push_pull(array, name=name, average=not (odd and sys.argv[1] == "operation"))

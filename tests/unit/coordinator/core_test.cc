@@ -418,6 +418,40 @@ TEST_F(StallTest, ARankThatFinishedEarlyEndsTheOthersWithItsNameAndSteps) {
   EXPECT_THAT(stage_.told<Failed>(), ElementsAre(100, 102, 103, 104));
 }
 
+TEST(Core, RanksThatWaitForEachOtherInACircleAreNamed) {
+  for (const bool is_circle : {true, false}) {
+    Options given = options(3, 0);
+    given.declare_timeout = absl::Seconds(30);
+    Stage stage(given);
+    stage.start();
+    for (uint32_t rank = 0; rank < 3; ++rank) stage.declare(rank, {tensor("a"), tensor("b")});
+    stage.acknowledge_all(2);
+    const std::vector<std::string> waits = {"b", "a", "a"};
+    // Each rank has begun what it waits for and nothing else. Without the circle rank 0 waits for nothing.
+    for (uint32_t rank = is_circle ? 0 : 1; rank < 3; ++rank) stage.wait_for(rank, waits[rank], 4);
+    for (int second = 0; second < 29; ++second) {
+      stage.pass(absl::Seconds(1));
+      const Inquire* const asked = stage.last<Inquire>();
+      if (asked == nullptr) continue;
+      for (uint32_t rank = 0; rank < 3; ++rank) {
+        stage.core.on_begun(stage.stream(rank), asked->tensor, asked->tensor == waits[rank] ? 5 : 4, stage.now);
+      }
+    }
+    EXPECT_EQ(stage.failure(), "no outcome");
+    stage.pass(absl::Seconds(3));
+    if (!is_circle) {
+      stage.pass(absl::Minutes(10));
+      EXPECT_EQ(stage.failure(), "no outcome") << "rank 0 may still begin what the others wait for";
+      continue;
+    }
+    EXPECT_THAT(stage.failure(),
+                AllOf(HasSubstr("ranks wait for each other: worker 0 waits since 30s for tensor 'b', step 5, which "
+                                "worker 1 has not begun; worker 1 waits since 30s for tensor 'a', step 5, which worker "
+                                "0 has not begun"),
+                      HasSubstr("must wait for tensors in the same order")));
+  }
+}
+
 TEST_F(StallTest, ALeaverThatIsOutOfReachHasFinishedEarly) {
   stage_.report(0, 5);
   stage_.report(2, 5);
