@@ -1,12 +1,12 @@
 // gleaner autoscale FILE: what the operator's autoscaler would have decided over recorded series.
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "cli/cluster/access.h"
 #include "cli/commands.h"
+#include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "operator/autoscale/replay.h"
 
@@ -19,9 +19,8 @@ struct Flags {
 };
 
 absl::Status run_autoscale(const Flags& flags) {
-  std::ifstream file(flags.file);
-  if (!file) return absl::NotFoundError(absl::StrCat("can't read ", flags.file));
-  const nlohmann::json recording = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  GLN_ASSIGN_OR_RETURN(const std::string text, read_file(flags.file, "the recorded series"));
+  const nlohmann::json recording = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (recording.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(flags.file, " is no JSON"));
   GLN_ASSIGN_OR_RETURN(const auto decisions, autoscale::replay(recording));
   return print(autoscale::to_text(decisions, flags.every));

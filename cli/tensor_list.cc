@@ -1,13 +1,10 @@
 #include "cli/tensor_list.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 
@@ -15,18 +12,6 @@ namespace gleaner::cli {
 namespace {
 
 using Json = nlohmann::json;
-
-absl::StatusOr<std::string> read_file(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || file.bad() || text.fail()) {
-    const char* reason = errno != 0 ? std::strerror(errno) : "empty or unreadable";
-    return absl::UnavailableError(absl::StrCat("cannot read '", path, "': ", reason));
-  }
-  return std::move(text).str();
-}
 
 absl::StatusOr<plan::Tensor> make_tensor(std::string name, uint64_t bytes, std::optional<DataType> type) {
   if (!type) type = bytes % 4 == 0 ? DataType::kFloat32 : DataType::kFloat16;
@@ -64,7 +49,7 @@ absl::StatusOr<plan::Tensor> parse_tensor(const Json& entry) {
 }  // namespace
 
 absl::StatusOr<std::vector<plan::Tensor>> read_tensors(const std::string& path) {
-  GLN_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  GLN_ASSIGN_OR_RETURN(const std::string text, read_file(path, "the list of tensors"));
   const auto invalid = [&](const auto&... parts) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", parts...));
   };

@@ -1,12 +1,9 @@
 #include "cli/launcher/hosts.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::launcher {
@@ -67,12 +64,7 @@ Hosts this_machine(uint32_t workers, uint32_t summers) {
 }
 
 absl::StatusOr<Hosts> read_hosts(const std::string& path, uint32_t workers, uint32_t summers) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) {
-    return absl::UnavailableError(absl::StrCat("can't read '", path, "': ", std::strerror(errno == 0 ? EIO : errno)));
-  }
+  GLN_ASSIGN_OR_RETURN(const std::string text, read_file(path, "the list of hosts"));
   Json json;
   try {
     json = Json::parse(text);

@@ -8,8 +8,8 @@
 
 namespace gleaner {
 
-// The file's contents without surrounding white space. NotFound, PermissionDenied; InvalidArgument when it holds
-// nothing.
+// The file's contents without surrounding white space. Errors as of read_file();
+// InvalidArgument when it holds nothing.
 absl::StatusOr<std::string> read_secret_file(const std::string& path);
 
 }  // namespace gleaner

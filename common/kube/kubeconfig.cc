@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/file.h"
 #include "common/base/status_macros.h"
 #include "common/kube/credentials.h"
 
@@ -53,7 +54,8 @@ absl::StatusOr<std::vector<File>> load(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     std::error_code missing;
     if (!std::filesystem::exists(path, missing)) continue;
-    File file{std::filesystem::absolute(path).parent_path(), YAML::LoadFile(path)};
+    GLN_ASSIGN_OR_RETURN(const std::string contents, read_file(path, "the kubeconfig"));
+    File file{std::filesystem::absolute(path).parent_path(), YAML::Load(contents)};
     if (!file.root.IsMap()) return absl::InvalidArgumentError(absl::StrCat(path, " is no kubeconfig"));
     files.push_back(std::move(file));
   }

@@ -1,25 +1,17 @@
 #include "common/member/credentials.h"
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/file.h"
 #include "common/base/secret_file.h"
+#include "common/base/status_macros.h"
 
 namespace gleaner::member {
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const JoinOptions& options) {
   if (options.ca_file.empty()) return grpc::InsecureChannelCredentials();
-  errno = 0;
-  std::ifstream file(options.ca_file, std::ios::binary);
   grpc::SslCredentialsOptions tls;
-  tls.pem_root_certs.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  if (!file && !file.eof()) {
-    return absl::ErrnoToStatus(errno == 0 ? EIO : errno,
-                               absl::StrCat("can't read the CA file '", options.ca_file, "' (GLEANER_CA_FILE)"));
-  }
+  GLN_ASSIGN_OR_RETURN(tls.pem_root_certs, read_file(options.ca_file, "the CA file (GLEANER_CA_FILE)"));
   if (!absl::StrContains(tls.pem_root_certs, "-----BEGIN CERTIFICATE-----")) {
     return absl::InvalidArgumentError(
         absl::StrCat("the CA file '", options.ca_file, "' (GLEANER_CA_FILE) holds no certificate; expected PEM"));

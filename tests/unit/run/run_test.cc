@@ -247,6 +247,23 @@ TEST(Run, CommandMayBeNamedLikeOneOfOurs) {
   EXPECT_EQ(ended.output, "plan run --workers x\n") << ended.errors;
 }
 
+TEST(Run, AFileThatIsADirectoryIsNamed) {
+  const Scratch scratch;
+  const std::string& path = scratch.path();
+  const std::vector<std::vector<std::string>> wrong = {
+      {kGleaner, "run", "--workers", "1", "--token-file", path, "--", "true"},
+      {kGleaner, "run", "--workers", "1", "--hosts", path, "--", "true"},
+      {kGleaner, "plan", "--workers", "2", "--bandwidth", "1Gbit", "--tensors", path},
+      {kGleaner, "autoscale", path},
+      {kGleaner, "status", "--kubeconfig", path},
+      {bin_dir() + "/gleaner-summer", "--coordinator", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--token-file", path}};
+  for (const std::vector<std::string>& command : wrong) {
+    const Ended ended = run_to_end(command);
+    EXPECT_EQ(ended.status, 1) << testing::PrintToString(command);
+    EXPECT_THAT(ended.errors, AllOf(HasSubstr("can't read the "), HasSubstr(path), HasSubstr("Is a directory")));
+  }
+}
+
 TEST(Run, HostsHaveAddressesAndPrefixes) {
   const Scratch scratch;
   const std::string file = scratch / "hosts.json";

@@ -1,0 +1,31 @@
+#include "common/base/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/descriptor.h"
+
+namespace gleaner {
+
+absl::StatusOr<std::string> read_file(const std::string& path, absl::string_view what) {
+  const auto failed = [&] { return absl::ErrnoToStatus(errno, absl::StrCat("can't read ", what, " '", path, "'")); };
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return failed();
+  std::string text;
+  std::array<char, 16 << 10> piece;
+  while (true) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got == 0) return text;
+    if (got > 0) {
+      text.append(piece.data(), static_cast<size_t>(got));
+    } else if (errno != EINTR) {
+      return failed();
+    }
+  }
+}
+
+}  // namespace gleaner
