@@ -1,13 +1,16 @@
 #include "comm-lib/runtime/config.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/kernels/kernels.h"
 
 namespace gleaner::runtime {
 namespace {
@@ -38,17 +41,32 @@ absl::Status read_size(const char* variable, uint64_t* target) {
   const std::string value = value_of(nullptr, variable);
   if (value.empty()) return absl::OkStatus();
   auto bytes = parse_bytes(value);
-  if (!bytes.ok()) return wrong(variable, value, bytes.status().message());
+  if (!bytes.ok()) return wrong(variable, value, "a whole number of bytes, such as 4MiB, 64KiB or 4096");
   *target = *bytes;
   return absl::OkStatus();
 }
 
-absl::Status read_seconds(const char* variable, absl::Duration* target) {
+enum class Least { kZero, kAboveZero };
+
+absl::Status read_seconds(const char* variable, Least least, absl::Duration* target) {
   const std::string text = value_of(nullptr, variable);
   double seconds = 0;
   if (text.empty()) return absl::OkStatus();
-  if (!absl::SimpleAtod(text, &seconds) || !(seconds > 0)) return wrong(variable, text, "a number of seconds above 0");
+  const bool is_number = absl::SimpleAtod(text, &seconds) && std::isfinite(seconds);
+  if (!is_number || seconds < 0 || (least == Least::kAboveZero && seconds == 0)) {
+    return wrong(variable, text,
+                 least == Least::kZero ? "a number of seconds from 0 on" : "a number of seconds above 0");
+  }
   *target = absl::Seconds(seconds);
+  return absl::OkStatus();
+}
+
+absl::Status read_address(const char* option, const char* variable, Address* target) {
+  const std::string value = value_of(option, variable);
+  if (value.empty()) return absl::OkStatus();
+  auto address = Address::parse(value);
+  if (!address.ok()) return wrong(variable, value, "HOST:PORT, such as 127.0.0.1:7000 or [::1]:7000");
+  *target = *std::move(address);
   return absl::OkStatus();
 }
 
@@ -72,20 +90,15 @@ absl::Status read_identity(const gln_options& options, Config& config) {
 }
 
 absl::Status read_addresses(const gln_options& options, Config& config) {
-  const std::string coordinator = value_of(options.coordinator, "GLEANER_COORDINATOR");
-  if (coordinator.empty()) {
+  if (value_of(options.coordinator, "GLEANER_COORDINATOR").empty()) {
     return absl::InvalidArgumentError(
         "GLEANER_COORDINATOR is not set: expected the coordinator's HOST:PORT; start the process with `gleaner run`");
   }
-  GLN_ASSIGN_OR_RETURN(config.coordinator, Address::parse(coordinator));
-  const std::string address = value_of(options.address, "GLEANER_ADDRESS");
-  if (!address.empty()) {
-    GLN_ASSIGN_OR_RETURN(config.address, Address::parse(address));
-  }
-  const std::string metrics = value_of(nullptr, "GLEANER_METRICS");
-  if (!metrics.empty()) {
-    GLN_ASSIGN_OR_RETURN(config.metrics, Address::parse(metrics));
-  }
+  GLN_RETURN_IF_ERROR(read_address(options.coordinator, "GLEANER_COORDINATOR", &config.coordinator));
+  GLN_RETURN_IF_ERROR(read_address(options.address, "GLEANER_ADDRESS", &config.address));
+  Address metrics;
+  GLN_RETURN_IF_ERROR(read_address(nullptr, "GLEANER_METRICS", &metrics));
+  if (!metrics.host.empty()) config.metrics = metrics;
   config.ca_file = value_of(nullptr, "GLEANER_CA_FILE");
   config.token_file = value_of(options.token_file, "GLEANER_TOKEN_FILE");
   if (config.token_file.empty()) {
@@ -108,23 +121,33 @@ absl::Status read_transports(const gln_options& options, transport::Settings& se
   if (settings.shm_directory.front() != '/') return wrong("GLEANER_SHM_DIR", directory, "an absolute path");
   settings.rdma_device = value_of(nullptr, "GLEANER_RDMA_DEVICE");
   settings.rdma_near = value_of(nullptr, "GLEANER_RDMA_NEAR");
-  return read_seconds("GLEANER_RDMA_POLL", &settings.rdma_poll);
+  return read_seconds("GLEANER_RDMA_POLL", Least::kZero, &settings.rdma_poll);
 }
 
 absl::Status read_tuning(const gln_options& options, Config& config) {
   const std::string bandwidth = value_of(nullptr, "GLEANER_BANDWIDTH");
   if (!bandwidth.empty()) {
-    GLN_ASSIGN_OR_RETURN(config.bits_per_second, parse_bits_per_second(bandwidth));
+    const auto bits_per_second = parse_bits_per_second(bandwidth);
+    if (!bits_per_second.ok()) {
+      return wrong("GLEANER_BANDWIDTH", bandwidth,
+                   "a bandwidth above 0, such as 25Gbit or 100000000 (bits per second)");
+    }
+    config.bits_per_second = *bits_per_second;
   }
   GLN_RETURN_IF_ERROR(read_size("GLEANER_WINDOW", &config.window_bytes));
   GLN_RETURN_IF_ERROR(read_size("GLEANER_SUMMER_MEMORY", &config.summer_memory_bytes));
   config.kernel = value_of(nullptr, "GLEANER_KERNEL");
+  if (!kernels::Kernels::choose(config.kernel).ok()) {
+    return wrong(
+        "GLEANER_KERNEL", config.kernel,
+        absl::StrCat("a kernel that this processor can run: ", absl::StrJoin(kernels::available_variants(), " or ")));
+  }
   if (options.open_timeout_seconds > 0) {
     config.open_timeout = absl::Seconds(options.open_timeout_seconds);
   } else {
-    GLN_RETURN_IF_ERROR(read_seconds("GLEANER_OPEN_TIMEOUT", &config.open_timeout));
+    GLN_RETURN_IF_ERROR(read_seconds("GLEANER_OPEN_TIMEOUT", Least::kAboveZero, &config.open_timeout));
   }
-  GLN_RETURN_IF_ERROR(read_seconds("GLEANER_PLAN_TIMEOUT", &config.plan_timeout));
+  GLN_RETURN_IF_ERROR(read_seconds("GLEANER_PLAN_TIMEOUT", Least::kAboveZero, &config.plan_timeout));
   const std::string level = value_of(nullptr, "GLEANER_LOG_LEVEL");
   if (!level.empty()) {
     const auto parsed = parse_log_level(level);

@@ -2,16 +2,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <numeric>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/flags/completion.h"
 
 namespace gleaner::flags {
 namespace {
+
+constexpr absl::string_view kNumberType = "FLOAT";  // CLI11's name for the type of a flag that sets a double
 
 // Letters to add, drop, replace or swap with their neighbour (optimal string alignment).
 size_t distance(absl::string_view from, absl::string_view to) {
@@ -99,8 +105,38 @@ std::string unknown_word(CLI::App& command, const std::string& word) {
   return absl::StrCat("unknown command '", word, "'", meant(nearest(word, names)));
 }
 
+// The range checks of CLI11 let NaN pass, and a check for a least value lets infinity pass.
+void refuse_unusual_numbers(CLI::App& app) {
+  const auto check = [](const std::string& text) -> std::string {
+    double number = 0;
+    const bool is_wrong = absl::SimpleAtod(text, &number) && !std::isfinite(number);
+    return is_wrong ? absl::StrCat("Value ", text, " is not a finite number") : "";
+  };
+  for (CLI::Option* option : app.get_options()) {
+    if (absl::StartsWith(option->get_type_name(), kNumberType)) option->check(check, "");
+  }
+  for (CLI::App* inner : commands_of(app)) refuse_unusual_numbers(*inner);
+}
+
+// A wrong value that a variable gave to a flag is named by the variable.
+std::string name_variable(const CLI::App& command, const std::vector<std::string>& arguments,
+                          const std::string& message) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string& variable = option->get_envname();
+    const char* value = variable.empty() ? nullptr : std::getenv(variable.c_str());
+    const std::string flag = option->get_name();
+    absl::string_view wrong = message;
+    if (value == nullptr || !absl::ConsumePrefix(&wrong, absl::StrCat(flag, ": "))) continue;
+    const bool is_given = std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+      return argument == flag || absl::StartsWith(argument, absl::StrCat(flag, "="));
+    });
+    if (!is_given) return absl::StrCat(variable, "='", value, "': ", wrong);
+  }
+  return message;
+}
+
 // A flag or command that nobody knows is the cause of whatever else the parser complains of.
-std::string explain(CLI::App& root, const CLI::ParseError& error) {
+std::string explain(CLI::App& root, const std::vector<std::string>& arguments, const CLI::ParseError& error) {
   CLI::App& command = *chosen(&root);
   std::vector<std::string> unknown = root.remaining(true);
   const bool lacks_command = !commands_of(command).empty();  // what comes after it is no flag of this one
@@ -112,7 +148,7 @@ std::string explain(CLI::App& root, const CLI::ParseError& error) {
     if (absl::StartsWith(word, "-")) return unknown_flag(root, command, word.substr(0, word.find('=')));
   }
   if (!unknown.empty() && unknown.front() != "--") return unknown_word(command, unknown.front());
-  return error.what();
+  return name_variable(command, arguments, error.what());
 }
 
 }  // namespace
@@ -148,6 +184,7 @@ std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
         ->check(CLI::IsMember({"bash", "zsh", "fish"}))
         ->trigger_on_parse();
   }
+  refuse_unusual_numbers(app);
   try {
     app.parse(arguments_of(argc, argv));
   } catch (const CLI::ParseError& error) {
@@ -157,7 +194,8 @@ std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
     }
     if (error.get_exit_code() == 0) return app.exit(error);  // prints help or version
     const std::string command = path_of(*chosen(&app));
-    std::cerr << command << ": " << explain(app, error) << "\n'" << command << " --help' lists all flags\n";
+    std::cerr << command << ": " << explain(app, {argv + 1, argv + argc}, error) << "\n'" << command
+              << " --help' lists all flags\n";
     return 2;
   }
   if (shell.empty()) return std::nullopt;

@@ -1,6 +1,5 @@
 // What the command lines of all programs have in common: errors that name what is wrong and what was probably meant,
-// and
-// --completion.
+// and --completion. A number that is NaN or infinite is an error of any flag.
 #pragma once
 
 #include <optional>

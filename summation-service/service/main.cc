@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -49,7 +50,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->envname("GLEANER_CA_FILE");
   app.add_option("--job", flags.job, "Name of the job")->capture_default_str()->envname("GLEANER_JOB");
   app.add_option("--index", flags.index, "Which summer of the job this is; default: the next free one")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   app.add_option("--bandwidth", flags.bandwidth, "This machine's spare bandwidth each way, for example 25Gbit");
   app.add_option("--memory", flags.memory, "Most memory for sums in progress, for example 512MiB; 0: no limit")
       ->capture_default_str();
@@ -86,7 +87,7 @@ void add_flags(CLI::App& app, Flags& flags) {
          "meanwhile")
       ->capture_default_str()
       ->envname("GLEANER_RDMA_POLL")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e6));
   app.add_option("--start-timeout", flags.start_timeout, "Seconds until every member must have joined")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

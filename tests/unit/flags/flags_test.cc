@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/flags/completion.h"
 
 namespace gleaner::flags {
@@ -24,6 +25,8 @@ class Flags : public testing::Test {
     run->add_option("--transports", transports_, "By what")->envname("GLEANER_TEST_TRANSPORTS");
     run->add_option("COMMAND", command_, "What to run");
     run->positionals_at_end();
+    run->add_option("--seconds", seconds_, "How long")->check(CLI::Range(0.1, 1e6))->envname("GLEANER_TEST_SECONDS");
+    run->add_option("--rate", rate_, "How fast")->check(CLI::PositiveNumber);
     add_old_name(*run, "--transports", "--transport");
     program_.add_subcommand("coordinator", "Coordinates")->add_option("--listen", listen_, "Where");
     CLI::App* bench = program_.add_subcommand("bench", "Measures");
@@ -45,6 +48,7 @@ class Flags : public testing::Test {
 
   CLI::App program_{"Does things"};
   int workers_ = 0;
+  double seconds_ = 1, rate_ = 1;
   std::string transports_, listen_, dtype_;
   std::vector<std::string> command_;
 };
@@ -53,6 +57,30 @@ TEST_F(Flags, AGoodCommandLineGoesOn) {
   EXPECT_EQ(parse({"run", "--workers", "2", "--", "echo", "--no-such=", "--workers"}).status, std::nullopt);
   EXPECT_EQ(workers_, 2);
   EXPECT_EQ(command_, (std::vector<std::string>{"echo", "--no-such=", "--workers"}));
+}
+
+TEST_F(Flags, NumbersAreFinite) {
+  for (const char* number : {"nan", "NaN", "inf", "-inf"}) {
+    for (const char* flag : {"--seconds", "--rate"}) {
+      const Parsed parsed = parse({"run", "--workers", "2", flag, number, "--", "true"});
+      EXPECT_EQ(parsed.status, 2) << flag << " " << number;
+      EXPECT_THAT(parsed.errors, AllOf(HasSubstr(flag), HasSubstr(number)));
+    }
+  }
+  EXPECT_EQ(parse({"run", "--workers", "2", "--seconds", "2.5", "--rate", "3", "--", "true"}).status, std::nullopt);
+  EXPECT_EQ(seconds_, 2.5);
+}
+
+TEST_F(Flags, AWrongValueIsNamedByTheVariableItCameFrom) {
+  for (const char* value : {"soon", "nan", "0"}) {
+    ::setenv("GLEANER_TEST_SECONDS", value, 1);
+    const Parsed parsed = parse({"run", "--workers", "2", "--", "true"});
+    EXPECT_EQ(parsed.status, 2);
+    EXPECT_THAT(parsed.errors, HasSubstr(absl::StrCat("run: GLEANER_TEST_SECONDS='", value, "': Value ", value)));
+    EXPECT_THAT(parse({"run", "--workers", "2", "--seconds", "never", "--", "true"}).errors,
+                HasSubstr("run: --seconds: Value never"));
+  }
+  ::unsetenv("GLEANER_TEST_SECONDS");
 }
 
 TEST_F(Flags, AnUnknownFlagIsNamedWithWhatWasMeant) {

@@ -93,5 +93,40 @@ TEST_F(ConfigTest, ReadsFilesAndTimeouts) {
   EXPECT_THAT(std::string(read().status().message()), AllOf(HasSubstr("GLEANER_PLAN_TIMEOUT"), HasSubstr("above 0")));
 }
 
+TEST_F(ConfigTest, NamesTheVariableThatIsWrongAndWhatWasExpected) {
+  const struct {
+    const char *variable, *value, *expected;
+  } wrong[] = {{"GLEANER_COORDINATOR", "nowhere", "HOST:PORT"},
+               {"GLEANER_ADDRESS", "nowhere", "HOST:PORT"},
+               {"GLEANER_METRICS", "9100", "HOST:PORT"},
+               {"GLEANER_WORKER", "first", "a whole number from 0 on"},
+               {"GLEANER_WINDOW", "abc", "a whole number of bytes, such as"},
+               {"GLEANER_SUMMER_MEMORY", "-1", "a whole number of bytes, such as"},
+               {"GLEANER_BANDWIDTH", "fast", "a bandwidth above 0, such as"},
+               {"GLEANER_KERNEL", "cuda", "a kernel that this processor can run: "},
+               {"GLEANER_OPEN_TIMEOUT", "nan", "a number of seconds above 0"},
+               {"GLEANER_OPEN_TIMEOUT", "inf", "a number of seconds above 0"},
+               {"GLEANER_RDMA_POLL", "x", "a number of seconds from 0 on"},
+               {"GLEANER_LOG_LEVEL", "loud", "debug, info"}};
+  for (const auto& [variable, value, expected] : wrong) {
+    const char* const before = std::getenv(variable);
+    const std::string kept = before == nullptr ? "" : before;
+    ::setenv(variable, value, 1);
+    const absl::Status status = read().status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << variable;
+    EXPECT_THAT(std::string(status.message()),
+                testing::StartsWith(absl::StrCat(variable, "='", value, "': expected ", expected)));
+    kept.empty() ? ::unsetenv(variable) : ::setenv(variable, kept.c_str(), 1);
+  }
+  ::setenv("GLEANER_RDMA_POLL", "0", 1);
+  EXPECT_TRUE(read().ok()) << read().status();
+}
+
+TEST_F(ConfigTest, SaysThatTheTokenFileIsADirectory) {
+  ::setenv("GLEANER_TOKEN_FILE", scratch_.path().c_str(), 1);
+  EXPECT_THAT(std::string(read().status().message()),
+              AllOf(HasSubstr("can't read the token file"), HasSubstr(scratch_.path()), HasSubstr("Is a directory")));
+}
+
 }  // namespace
 }  // namespace gleaner::runtime
