@@ -123,6 +123,8 @@ def check_a_changed_gradient_in_flight_is_an_error() -> None:
         lambda model: nn.utils.clip_grad_norm_(model.parameters(), 0.01),
         lambda model: model.zero_grad(set_to_none=True),
         lambda model: model.zero_grad(set_to_none=False),
+        lambda model: model.first.weight.grad.data.clamp_(-0.001, 0.001),
+        lambda model: model.first.weight.grad.numpy().fill(0),
     ):
         for wrap in (
             lambda model: distributed(model, wait="step"),
@@ -131,19 +133,40 @@ def check_a_changed_gradient_in_flight_is_an_error() -> None:
             model = net()
             optimizer = wrap(model)
             loss_of(model, gln.rank(), 0).backward()
-            change(model)
 
-            def step(optimizer: torch.optim.Optimizer = optimizer) -> None:
+            def change_and_step(
+                model: nn.Module = model,
+                optimizer: torch.optim.Optimizer = optimizer,
+                change: Callable[[nn.Module], Any] = change,
+            ) -> None:
+                change(model)
                 optimizer.step()
                 optimizer.synchronize()
 
-            message = raises(FailedPreconditionError, step)
+            message = raises(FailedPreconditionError, change_and_step)
             assert "the gradient of" in message and "call optimizer.synchronize() before you clip" in message
     model = net()
     optimizer = distributed(model, backward_passes_per_step=2)
     loss_of(model, gln.rank(), 0).backward()  # too few, as at the end of an epoch
     nn.utils.clip_grad_norm_(model.parameters(), 0.01)
     assert "fewer backward passes" in raises(FailedPreconditionError, optimizer.step)
+
+
+def check_a_gradient_in_flight_cannot_be_read() -> None:
+    model = net()
+    optimizer = distributed(model, wait="step")
+    loss_of(model, gln.rank(), 0).backward()
+    for read in (
+        lambda: model.first.weight.grad.norm(),
+        lambda: torch.stack([parameter.grad for parameter in model.first.parameters()]),
+    ):
+        assert "the gradient of first.weight was used" in raises(FailedPreconditionError, read)
+    optimizer.step()
+    assert type(model.first.weight.grad) is torch.Tensor
+    model.first.weight.grad.data.clamp_(-0.001, 0.001)
+    loss_of(model, gln.rank(), 1).backward()
+    del optimizer
+    model.zero_grad(set_to_none=False)  # no step waits for the averages any more
 
 
 def check_waiting_in_step_gives_the_same_parameters() -> None:

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from gleaner import exchange
-from gleaner.errors import InvalidArgumentError
+from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.lasting import LastingInputs
 from gleaner.session import Session
 from gleaner.torch.claims import Claims
 from gleaner.torch.recycled import RecycledTensors
 from gleaner.torch.tensors import TORCH
+
+
+class GradientInFlight(torch.Tensor):
+    """Stands in for parameter.grad while the gradient is in flight: every use of it raises.
+
+    The version counter of a tensor tells nothing of writes through `.data` and `.numpy()`, and a read would see a
+    gradient of which a part is an average already. Autograd itself, in C++, still adds to the memory.
+    """
+
+    why: str
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise FailedPreconditionError(next(_in_flight_among([*args, *(kwargs or {}).values()])).why)
+
+
+def _in_flight_among(arguments: Iterable[Any]) -> Iterator[GradientInFlight]:
+    for each in arguments:
+        if isinstance(each, GradientInFlight):
+            yield each
+        elif isinstance(each, (list, tuple)):
+            yield from _in_flight_among(each)
 
 
 @dataclass(eq=False)
@@ -25,6 +48,7 @@ class Slot:
     priority: int
     is_view: bool = False  # its gradient may lie in memory of others' as well
     seen: torch.Tensor | None = None  # the gradient as backward left it
+    stand_in: GradientInFlight | None = None  # is parameter.grad in its place
     version: int = 0  # of `seen`
     tensor: str = ""  # by what name its gradient is sent
     handle: int = 0  # while it is in flight
@@ -39,7 +63,19 @@ class Slot:
         self.seen, self.version = gradient, gradient._version
 
     def is_as_seen(self) -> bool:
-        return self.parameter.grad is self.seen and self.seen._version == self.version
+        expected = self.seen if self.stand_in is None else self.stand_in
+        return self.parameter.grad is expected and self.seen._version == self.version
+
+    def hide(self, why: str) -> None:
+        """Makes every use of parameter.grad raise `why`, until show() or another assignment."""
+        self.stand_in = torch.Tensor._make_subclass(GradientInFlight, self.seen)  # with the same version counter
+        self.stand_in.why = why
+        self.parameter.grad = self.stand_in
+
+    def show(self) -> None:
+        if self.stand_in is not None and self.parameter.grad is self.stand_in:
+            self.parameter.grad = self.seen
+        self.stand_in = None
 
 
 class Flights:
@@ -75,8 +111,8 @@ class Flights:
     def all(self) -> list[Slot]:
         return list(self._in_flight)
 
-    def send(self, slot: Slot) -> None:
-        """Sends parameter.grad, which see() has noted."""
+    def send(self, slot: Slot, why: str) -> None:
+        """Sends parameter.grad, which see() has noted; until finish() a use of parameter.grad raises `why`."""
         gradient = slot.seen
         if gradient.layout is not torch.strided:
             raise InvalidArgumentError(
@@ -88,6 +124,7 @@ class Flights:
         self._lasting.look(slot.tensor, TORCH, gradient)
         slot.handle = self._push_pull(slot, gradient, in_place=not slot.is_view)
         self._in_flight[slot] = None
+        slot.hide(why)
 
     def finish(self, slots: Iterable[Slot]) -> list[Slot]:
         """Waits for the averages of these, and puts them in place; returns those that were changed in flight."""
@@ -97,6 +134,7 @@ class Flights:
             self._claims.give_up(slot.name)
             if not slot.is_as_seen():
                 changed.append(slot)
+            slot.show()
             slot.parameter.grad = self._session.synchronize(slot.handle)
             slot.is_view, slot.seen = False, None
         return changed
@@ -107,8 +145,19 @@ class Flights:
         for handle in handles:
             self._session.synchronize(handle)
 
+    def drop(self, slots: Iterable[Slot]) -> None:
+        """Nobody waits for the averages of these, which still overwrite the gradients' memory: they have none now."""
+        for slot in slots:
+            del self._in_flight[slot]
+            self._claims.give_up(slot.name)
+            if slot.parameter.grad is slot.stand_in:
+                slot.parameter.grad = None
+            slot.stand_in = None
+
     def forget(self) -> None:
         """The session has ended, or an error has: nobody waits for what is in flight."""
+        for slot in self._in_flight:
+            slot.show()
         self._in_flight.clear()
         self._claims.clear()
 

@@ -19,9 +19,9 @@ from gleaner.torch.roll_call import Roll, RollCall
 
 _ADVICE = {
     "backward": "call optimizer.synchronize() before you change gradients of fewer backward passes than "
-    "backward_passes_per_step, and do not change them in hooks",
-    "step": "call optimizer.synchronize() before you clip, scale or zero gradients, or leave out wait='step'",
-    "forward": "call optimizer.synchronize() before you clip or scale gradients, and zero them by "
+    "backward_passes_per_step, and do not use them in hooks",
+    "step": "call optimizer.synchronize() before you clip, scale, zero or read gradients, or leave out wait='step'",
+    "forward": "call optimizer.synchronize() before you clip, scale or read gradients, and zero them by "
     "optimizer.zero_grad() alone",
 }
 
@@ -77,6 +77,8 @@ class Gradients:
     def __del__(self) -> None:
         for hooks in self.__dict__.get("_hooks", {}).values():
             hooks.remove()
+        if "_flights" in self.__dict__:
+            self._flights.drop(self._flights.all())
 
     def _enter(self, session: Session) -> None:
         self._session = session
@@ -108,11 +110,14 @@ class Gradients:
         self._enter(session)
 
     def unhook(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Sends the gradients of these no more by itself: another optimizer does."""
+        """Sends the gradients of these no more by itself: another optimizer does. Drops those of this step."""
         for parameter in parameters:
-            hooks = self._hooks.pop(self._of.get(parameter), None)
+            slot = self._of.get(parameter)
+            hooks = self._hooks.pop(slot, None)
             if hooks is not None:
                 hooks.remove()
+                if slot in self._flights and parameter not in self._overdue:
+                    self._flights.drop([slot])
 
     @property
     def parameters(self) -> Collection[torch.nn.Parameter]:
@@ -275,7 +280,7 @@ class Gradients:
         self._roll.start(has, self._steps + 1, self._rounds)
 
     def _send(self, slot: Slot) -> None:
-        self._flights.send(slot)
+        self._flights.send(slot, self._why_not(slot, "used"))
         self._unsent.pop(slot, None)
 
     def end(self) -> None:
@@ -362,8 +367,11 @@ class Gradients:
             slot.parameter.grad = None
 
     def _changed(self, slot: Slot) -> FailedPreconditionError:
-        return FailedPreconditionError(
-            f"the gradient of {slot.name} was changed after backward() made it and before its average was in place: "
+        return FailedPreconditionError(self._why_not(slot, "changed"))
+
+    def _why_not(self, slot: Slot, done: str) -> str:
+        return (
+            f"the gradient of {slot.name} was {done} after backward() made it and before its average was in place: "
             f"{_ADVICE[self._wait]}"
         )
 

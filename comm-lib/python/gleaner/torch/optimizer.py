@@ -136,7 +136,7 @@ def DistributedOptimizer(
     as backward has made it, and all averages are in place when backward() returns, or, with
     `backward_passes_per_step` > 1, when that many passes have returned; their gradients are added, not averaged. So
     gradients can be clipped, unscaled, logged and zeroed as in a program of one process. `wait="step"`: step() waits,
-    or synchronize(); until then a gradient that is changed is an error.
+    or synchronize(); until then every use of a gradient is an error.
 
     All ranks need the same parameters. A gradient that a rank lacks counts as zeros there; one that all ranks lack
     stays None, so that the parameter does not move. Pass model.named_parameters(), in the order forward uses them, as
