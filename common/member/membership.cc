@@ -18,7 +18,7 @@ void Membership::note(Note::Level level, absl::string_view text, absl::string_vi
 }
 
 void Membership::begin(absl::Duration now) {
-  started_ = last_heard_ = last_said_ = now;
+  started_ = last_heard_ = last_said_ = last_tick_ = now;
   connect(now);
 }
 
@@ -171,6 +171,9 @@ void Membership::check_alone() {
 }
 
 void Membership::on_tick(bool is_idle, absl::Duration now) {
+  // While this process stood still it did not listen: what the coordinator said meanwhile is still to be read.
+  const absl::Duration pause = now - std::exchange(last_tick_, now);
+  if (pause > patience() * 2) last_heard_ += pause;
   if (phase_ == Phase::kConnecting || phase_ == Phase::kJoining) return tick_connecting(now);
   if (!is_in()) return;
   if (!has_begun() && now - started_ > terms_.timeout + kGrace) {

@@ -229,6 +229,7 @@ class Membership {
   absl::Duration attempted_;  // when the connection was begun
   absl::Duration last_heard_;
   absl::Duration last_said_;
+  absl::Duration last_tick_;
   bool is_connected_ = false;                 // or about to be
   bool has_asked_ = false;                    // on an earlier connection: the coordinator may still have us by that
   absl::Status last_failure_;                 // of connecting

@@ -71,9 +71,13 @@ class MembershipTest : public testing::Test {
     return now_ - start;
   }
   void pass(absl::Duration time) {
-    now_ += time;
-    membership_.on_tick(true, now_);
+    const absl::Duration end = now_ + time;
+    while (now_ < end) {
+      now_ = std::min(end, now_ + absl::Milliseconds(100));
+      membership_.on_tick(true, now_);
+    }
   }
+  void stand_still(absl::Duration time) { membership_.on_tick(true, now_ += time); }
   void come_in(const std::string& session = "s") {
     membership_.on_challenged(now_);
     membership_.on_welcome(admission(session), now_);
@@ -121,7 +125,9 @@ TEST_F(MembershipTest, GivesUpWhenNobodyAnswersInTime) {
 
 TEST_F(MembershipTest, AConnectionThatStaysSilentIsMadeAnew) {
   take();
-  pass(absl::Seconds(21));
+  pass(absl::Seconds(20));
+  EXPECT_FALSE(happened<Disconnect>());
+  pass(absl::Milliseconds(100));
   EXPECT_TRUE(happened<Disconnect>());
   EXPECT_LE(next_attempt(), absl::Milliseconds(100));
 }
@@ -210,6 +216,16 @@ TEST_F(MembershipTest, ASilentCoordinatorIsLost) {
   const std::vector<Action> actions = take();
   EXPECT_TRUE(last<CoordinatorLost>(actions).has_value());
   EXPECT_TRUE(last<Disconnect>(actions).has_value());
+}
+
+TEST_F(MembershipTest, AMemberThatStoodStillHasNotHeardASilence) {
+  begin_job();
+  stand_still(absl::Minutes(1));
+  EXPECT_FALSE(happened<CoordinatorLost>()) << "what was said in that minute is still to be read";
+  pass(absl::Seconds(9));
+  EXPECT_FALSE(happened<CoordinatorLost>());
+  pass(absl::Seconds(2));
+  EXPECT_TRUE(happened<CoordinatorLost>());
 }
 
 TEST_F(MembershipTest, WithoutASessionItGoesOnAloneAndNeedsAPlanForEachTensor) {
