@@ -142,6 +142,53 @@ def check_parameters_that_come_later_are_told() -> None:
         assert same_on_all_ranks(nn.ModuleList([model, more]))
 
 
+def check_parameters_that_replace_others_are_told() -> None:
+    for wrap in (gln.DistributedOptimizer, gln.CrossBarrier):
+        model = net()
+        optimizer = wrap(momentum(model), model if wrap is gln.CrossBarrier else model.named_parameters())
+        model.sometimes = nn.Linear(10, 10)
+        optimizer.param_groups[0]["params"][4:] = list(model.sometimes.parameters())
+        message = raises(FailedPreconditionError, optimizer.step)
+        assert "2 of the optimizer's 6 parameters came after" in message and "wrap it again" in message, message
+
+
+def check_what_is_wrapped_is_not_wrapped_again() -> None:
+    model = net()
+    for wrapped in (
+        distributed(model),
+        distributed(model, asynchronous=True),
+        gln.CrossBarrier(momentum(model), model),
+    ):
+        for wrap in (
+            lambda each: gln.DistributedOptimizer(each, model.named_parameters()),
+            lambda each: gln.CrossBarrier(each, model),
+        ):
+            message = raises(InvalidArgumentError, lambda wrap=wrap, wrapped=wrapped: wrap(wrapped))
+            assert "pass the one that was given to it" in message, message
+
+
+def check_a_checkpoint_may_be_loaded_into_either() -> None:
+    for wrap in (distributed, lambda model: gln.CrossBarrier(momentum(model), model)):
+        model, trained = net(), net()
+        loss_of(trained, 0, 0).backward()
+        theirs = momentum(trained)
+        theirs.step()
+        for group in theirs.param_groups:
+            group["lr"] = 0.001
+        checkpoint = theirs.state_dict()
+        optimizer = wrap(model)
+        plain = optimizer._own
+        for loaded in (plain, optimizer):
+            for group in plain.param_groups:
+                group["lr"] = 1.0
+            plain.state.clear()
+            loaded.load_state_dict(copy.deepcopy(checkpoint))
+            for each in (plain, optimizer):
+                assert each.param_groups[0]["lr"] == 0.001
+                buffer = each.state[model.first.weight]["momentum_buffer"]
+                assert equal(buffer, theirs.state[trained.first.weight]["momentum_buffer"])
+
+
 def check_sparse_gradients_are_refused() -> None:
     model = nn.Embedding(5, 3, sparse=True)
     optimizer = gln.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
@@ -263,8 +310,10 @@ def check_adversaries_join() -> None:
 
 
 def check_what_cannot_join() -> None:
-    assert "DistributedOptimizer" in raises(FailedPreconditionError, gln.join)
     model = net()
+    _asynchronous = distributed(model, asynchronous=True)
+    message = raises(FailedPreconditionError, gln.join)
+    assert "DistributedOptimizer that averages" in message and "asynchronous training" in message, message
     optimizer = distributed(model, wait="step")
     loss_of(model, gln.rank(), 0).backward()
     assert "step()" in raises(FailedPreconditionError, gln.join)

@@ -10,7 +10,6 @@ import torch
 
 from gleaner import exchange, process
 from gleaner.errors import InvalidArgumentError
-from gleaner.torch.state import changed_in_place
 
 NamedTensors = Union[Mapping[str, Any], Iterable[tuple[str, torch.Tensor]]]
 
@@ -58,8 +57,7 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int =
     is_root = session.topology.rank == root_rank
     state = exchange.broadcast_object(session, optimizer.state_dict() if is_root else None, root_rank)
     if not is_root:
-        with changed_in_place(optimizer):
-            optimizer.load_state_dict(state)
+        optimizer.load_state_dict(state)
 
 
 def _broadcast_packed(tensors: list[torch.Tensor], root: int) -> None:

@@ -26,7 +26,10 @@ def join() -> int:
     gc.collect()  # a dropped optimizer may still be there on some ranks, and is to be there on none
     optimizers = [each for each in process.current().attached(Passes).optimizers() if isinstance(each, Gradients)]
     if not optimizers:
-        raise FailedPreconditionError("join() is for ranks with a DistributedOptimizer, and this one has none")
+        raise FailedPreconditionError(
+            "join() is for ranks with a DistributedOptimizer that averages gradients, and this rank has none: "
+            "asynchronous training and DDP's hook have no join"
+        )
     for each in optimizers:
         each.check_can_join()
     for each in optimizers:

@@ -13,23 +13,46 @@ from gleaner import process
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
-from gleaner.torch.state import changed_in_place
 
 
 class Wrapper:
-    """What all wrapped optimizers have in common: they share everything with the user's own optimizer."""
+    """What all wrapped optimizers have in common: their groups and state are those of the user's own optimizer.
+
+    Schedulers made before wrapping refer to the user's own optimizer, and a checkpoint may be loaded into either.
+    """
 
     _own: torch.optim.Optimizer
-    _count: int  # of its parameters, when it was wrapped
+    _wrapped: frozenset[torch.nn.Parameter]  # its parameters, when it was wrapped
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        return self._own.param_groups
+
+    @param_groups.setter
+    def param_groups(self, groups: list[dict[str, Any]]) -> None:
+        self._own.param_groups = groups
+
+    @property
+    def state(self) -> Any:
+        return self._own.state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._own.state = state
 
     def check_parameters(self) -> None:
         """Raises when parameters came or went since: nothing would average those that came."""
-        count = _count_of(self)
-        if count != self._count:
-            raise FailedPreconditionError(
-                f"the optimizer has {count} parameters, and had {self._count} when it was wrapped: add all parameter "
-                "groups before DistributedOptimizer() or CrossBarrier(), or wrap it again"
-            )
+        parameters = _parameters_of(self)
+        came = sum(each not in self._wrapped for each in parameters)
+        if came == 0 and len(parameters) == len(self._wrapped):
+            return
+        if len(parameters) == len(self._wrapped):
+            change = f"{came} of the optimizer's {len(parameters)} parameters came after it was wrapped"
+        else:
+            change = f"the optimizer has {len(parameters)} parameters, and had {len(self._wrapped)} when it was wrapped"
+        raise FailedPreconditionError(
+            f"{change}: add all parameter groups before DistributedOptimizer() or CrossBarrier(), or wrap it again"
+        )
 
     def note_step(self) -> None:
         """Tells schedulers made before wrapping, which look at the user's own optimizer, that it has made a step."""
@@ -37,8 +60,7 @@ class Wrapper:
         self._own._opt_called = True
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        with changed_in_place(self):
-            super().load_state_dict(state_dict)
+        self._own.load_state_dict(state_dict)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         raise FailedPreconditionError(
@@ -47,7 +69,7 @@ class Wrapper:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Copies and pickles are of the user's own class, and average nothing: a session has no copy."""
-        return object.__new__, (type(self).__bases__[1],), self.__getstate__()
+        return object.__new__, (type(self._own),), self._own.__getstate__()
 
 
 class AveragesGradients(Wrapper):
@@ -132,7 +154,7 @@ def DistributedOptimizer(
 ) -> torch.optim.Optimizer:
     """An optimizer of the same class whose gradients are averaged over all ranks.
 
-    It shares parameters, hyperparameters and state with `optimizer`; use it in its place. Each gradient leaves as soon
+    Its hyperparameters and state are those of `optimizer`; use it in its place. Each gradient leaves as soon
     as backward has made it, and all averages are in place when backward() returns, or, with
     `backward_passes_per_step` > 1, when that many passes have returned; their gradients are added, not averaged. So
     gradients can be clipped, unscaled, logged and zeroed as in a program of one process. `wait="step"`: step() waits,
@@ -186,7 +208,7 @@ def _named(
     optimizer: torch.optim.Optimizer, named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]]
 ) -> list[tuple[str, torch.nn.Parameter]]:
     """Every parameter of the optimizer by a name of its own."""
-    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    parameters = _parameters_of(optimizer)
     if named_parameters is None:
         named = [(f"parameter.{place}", parameter) for place, parameter in enumerate(parameters)]
     else:
@@ -197,17 +219,23 @@ def _named(
 
 
 def _mixed(kind: type, optimizer: torch.optim.Optimizer) -> Any:
-    """`optimizer` with `kind` before its class; they share everything."""
+    """`optimizer` with `kind` before its class."""
+    if isinstance(optimizer, Wrapper):
+        raise InvalidArgumentError(
+            "the optimizer is what DistributedOptimizer() or CrossBarrier() returned: pass the one that was given to it"
+        )
     mixed = type(optimizer.__class__.__name__, (kind, optimizer.__class__), {})
     distributed = mixed.__new__(mixed)
     distributed.__dict__.update(optimizer.__dict__)
     distributed.__dict__.pop("step", None)  # a scheduler's wrapper of the original's, which would go around ours
-    distributed._own, distributed._count = optimizer, _count_of(optimizer)
+    for shared in ("param_groups", "state"):
+        distributed.__dict__.pop(shared, None)
+    distributed._own, distributed._wrapped = optimizer, frozenset(_parameters_of(optimizer))
     return distributed
 
 
-def _count_of(optimizer: torch.optim.Optimizer) -> int:
-    return sum(len(group["params"]) for group in optimizer.param_groups)
+def _parameters_of(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _check_names(named: list[tuple[str, torch.nn.Parameter]], parameters: list[torch.nn.Parameter]) -> None:
