@@ -189,6 +189,57 @@ def check_a_checkpoint_may_be_loaded_into_either() -> None:
                 assert equal(buffer, theirs.state[trained.first.weight]["momentum_buffer"])
 
 
+def check_asynchronous_training_exchanges_what_is_unfrozen() -> None:
+    """On some ranks earlier than on others: all have the same parameters in the end."""
+    for everywhere in (True, False):
+        model = net(gln.rank())
+        model.first.requires_grad_(False)
+        before = gln.broadcast(model.first.weight)
+        optimizer = distributed(model, asynchronous=True)
+        for step in range(4):
+            if step == 2 and (everywhere or gln.rank() == 0):
+                model.first.requires_grad_(True)
+            optimizer.zero_grad()
+            loss_of(model, gln.rank(), step).backward()
+            optimizer.step()
+        optimizer.synchronize()
+        assert same_on_all_ranks(model)
+        assert not equal(model.first.weight, before)
+
+
+def check_asynchronous_training_tells_of_parameters_that_were_changed() -> None:
+    for change in (
+        lambda model: model.load_state_dict(net(77).state_dict()),
+        lambda model: model.second.bias.data.clamp_(-0.001, 0.001),
+    ):
+        model = net()
+        plain = momentum(model)
+        optimizer = gln.DistributedOptimizer(plain, model.named_parameters(), asynchronous=True)
+        loss_of(model, gln.rank(), 0).backward()
+        optimizer.step()
+        optimizer.synchronize()
+        change(model)
+        wanted = copy.deepcopy(model)
+        for call in (optimizer.step, optimizer.synchronize):
+            message = raises(FailedPreconditionError, call)
+            assert "was changed" in message and "wrap the optimizer again on all ranks" in message, message
+        optimizer = gln.DistributedOptimizer(plain, model.named_parameters(), asynchronous=True)
+        optimizer.zero_grad(set_to_none=True)
+        optimizer.step()
+        optimizer.synchronize()
+        assert_same_parameters(model, wanted)
+
+
+def check_asynchronous_training_goes_on_with_nan() -> None:
+    model = net()
+    optimizer = distributed(model, asynchronous=True)
+    for _ in range(2):
+        optimizer.zero_grad()
+        (loss_of(model, gln.rank(), 0) * float("nan")).backward()
+        optimizer.step()
+    assert model.first.weight.isnan().all()
+
+
 def check_sparse_gradients_are_refused() -> None:
     model = nn.Embedding(5, 3, sparse=True)
     optimizer = gln.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
