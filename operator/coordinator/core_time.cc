@@ -191,7 +191,10 @@ std::string Core::steps_of(uint32_t seat) const {
     if (rank != seat) most = std::max(most, progress_.latest(rank).steps);
   }
   if (roster_.is_summer(seat) || most + progress_.latest(seat).steps == 0) return "";
-  return absl::StrCat("; its last report was of ", progress_.latest(seat).steps, " steps, the others' of up to ", most);
+  const uint64_t own = progress_.latest(seat).steps;
+  // Reports of those that live are up to a second old.
+  return absl::StrCat("; its last report was of ", own, " steps",
+                      most > own ? absl::StrCat(", the others' of up to ", most) : "");
 }
 
 }  // namespace gleaner::coordinator

@@ -470,6 +470,12 @@ TEST_F(StallTest, ALossSaysHowFarItWasAndTheOthers) {
                                           "last report was of 5 steps, the others' of up to 6"));
 }
 
+TEST_F(StallTest, OthersAreNotSaidToBeBehindALossForWantOfTheirReports) {
+  stage_.report(2, 3);
+  stage_.core.on_disconnected(stage_.stream(2), absl::UnavailableError("its connection broke"), stage_.actions);
+  EXPECT_THAT(stage_.failure(), testing::EndsWith("its connection broke; its last report was of 3 steps"));
+}
+
 TEST(Core, TensorThatALeaverNeverDeclaredFailsAtOnce) {
   for (const bool leaves_first : {true, false}) {
     Stage stage(options(2, 0));
