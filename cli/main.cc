@@ -1,12 +1,29 @@
 // gleaner: plan, run, coordinator, trace, bench, autoscale, and what reads a cluster; also as the plugin `kubectl
 // gleaner`.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "cli/commands.h"
 #include "common/flags/flags.h"
 
+namespace {
+
+// A standard stream that the caller has closed stays an error to read or write; a file opened later must not become it.
+void keep_closed_streams_closed() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    const int reserved = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (reserved >= 0 && reserved != stream) ::close(reserved);
+  }
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  keep_closed_streams_closed();
   CLI::App app{"Gleaner: spare machines' CPUs and NICs make distributed training faster"};
   // kubectl runs a plugin by the name of its file.
   const absl::string_view program = argc > 0 ? argv[0] : "";

@@ -67,6 +67,7 @@ class CoordinatedJob : public launcher::Job {
     std::optional<absl::Status> outcome = server_.outcome();
     // Commands that end well without having joined are no failure.
     if (outcome.has_value() && ended_ && absl::IsCancelled(*outcome)) outcome = absl::OkStatus();
+    if (outcome.has_value() && !outcome->ok() && !interruption_.empty()) outcome = absl::AbortedError(interruption_);
     return outcome;
   }
   std::optional<size_t> culprit() const override {
@@ -103,11 +104,14 @@ class CoordinatedJob : public launcher::Job {
     ended_ = true;
     server_.stop(absl::CancelledError("every worker has ended"));
   }
+  void interrupt(const std::string& why) override { interruption_ = why; }
+  void stop() override { server_.stop(absl::AbortedError(interruption_)); }
 
  private:
   const coordinator::Options options_;
   coordinator::Server& server_;
   bool ended_ = false;
+  std::string interruption_;  // why its processes were told to end
 };
 
 // Beside this program, where the build and an installation put it; else wherever PATH has it.

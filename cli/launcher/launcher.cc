@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,7 +30,12 @@ constexpr absl::Duration kSettle = absl::Seconds(3);
 }  // namespace
 
 Launcher::Launcher(const Env& env, const Options& options, Job* job)
-    : env_(env), options_(options), job_(job), memory_kills_(memory_kills()) {
+    : env_(env),
+      options_(options),
+      job_(job),
+      memory_kills_(memory_kills()),
+      output_(STDOUT_FILENO),
+      errors_(STDERR_FILENO) {
   const sigset_t signals = guarded_signals();
   signals_ = ::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 }
@@ -48,8 +55,8 @@ absl::Status Launcher::start(Kind kind, const std::string& name, const Command& 
   auto process = Process::spawn(command);
   if (!process.ok()) return process.status();
   const std::string prefix = options_.prefix_lines ? absl::StrCat("[", name, "] ") : "";
-  children_.push_back({kind, name, command, *process, LineWriter(STDOUT_FILENO, prefix),
-                       LineWriter(STDERR_FILENO, prefix), process->output(), process->errors()});
+  children_.push_back({kind, name, command, *process, LineWriter(&output_, prefix), LineWriter(&errors_, prefix),
+                       process->output(), process->errors()});
   return absl::OkStatus();
 }
 
@@ -58,6 +65,7 @@ int Launcher::run() {
     wait_for_something();
     take_signals();
     for (Child& child : children_) pass_on_output(child);
+    check_output();
     for (size_t index = 0; index < children_.size(); ++index) {
       collect(index);
       if (children_[index].restart && children_[index].gone) start_again(index);
@@ -106,6 +114,8 @@ void Launcher::take_signals() {
     } else if (++signals_taken_ > 1) {
       kill();
     } else {
+      first_signal_ = signal;
+      job_->interrupt(absl::StrCat("the job was interrupted by ", describe_signal(signal)));
       // Summers stay: workers may want a last sum before they go.
       for (const Child& child : children_) {
         if (child.kind == Kind::kWorker && !child.gone) child.process.signal(signal);
@@ -124,17 +134,39 @@ bool Launcher::drain(int& pipe, LineWriter& writer) {
       pipe = -1;
     } else {
       if (options_.progress != nullptr) options_.progress->hide();
-      output_closed_ = !writer.write({text.data(), static_cast<size_t>(got)}) || output_closed_;
+      writer.write({text.data(), static_cast<size_t>(got)}, now());
     }
   }
   return true;
 }
 
+void Launcher::show_progress(LineWriter& writer) {
+  if (!writer.has_progress(now())) return;
+  if (options_.progress != nullptr) options_.progress->hide();
+  writer.show_progress(now());
+}
+
+bool Launcher::is_output_closed() const { return output_.error() == EPIPE || errors_.error() == EPIPE; }
+
+void Launcher::check_output() {
+  if (output_failed_ || (output_.error() == 0 && !is_output_closed())) return;
+  output_failed_ = true;
+  if (is_output_closed()) {
+    const char* stream = output_.error() == EPIPE ? "standard output" : "standard error";
+    job_->interrupt(absl::StrCat("the job was ended, for nobody reads its ", stream, " any more"));
+    return job_->stop();
+  }
+  errors_.write(absl::StrCat("gleaner run: can't write standard output: ", std::strerror(output_.error()),
+                             "; the job goes on, and what its processes write there is lost from here on\n"));
+}
+
 void Launcher::pass_on_output(Child& child) {
   const bool output_done = drain(child.output_pipe, child.output), errors_done = drain(child.errors_pipe, child.errors);
+  for (LineWriter* writer : {&child.output, &child.errors}) show_progress(*writer);
   if (child.gone || !child.ended_at.has_value()) return;
   if ((!output_done || !errors_done) && now() - *child.ended_at < kDrain) return;
-  output_closed_ = !child.output.flush() || !child.errors.flush() || output_closed_;
+  child.output.flush();
+  child.errors.flush();
   child.process.reap();
   child.gone = true;
   for (int* pipe : {&child.output_pipe, &child.errors_pipe}) {
@@ -152,8 +184,8 @@ void Launcher::collect(size_t index) {
   child.exit = *exit;
   if (child.terminated) return;
   const bool is_worker = child.kind == Kind::kWorker;
-  // Once the workers are done it does not matter how summers end.
-  if (!is_worker && finished_at_.has_value()) return;
+  // Once the workers are done, or the job has an outcome, it does not matter how summers end.
+  if (!is_worker && (finished_at_.has_value() || job_->outcome().has_value())) return;
   const std::string how = describe(*exit);
   const bool goes_on = is_worker ? job_->worker_ended(index, *exit, how) : job_->summer_ended(index, *exit, how);
   if (exit->well()) return;
@@ -203,7 +235,7 @@ void Launcher::start_again(size_t index) {
 // Enough is known to end the others without hiding who was the cause.
 bool Launcher::blame_is_settled() const {
   const absl::Duration waited = now() - *trouble_at_;
-  if (waited >= kSettle || output_closed_) return true;
+  if (waited >= kSettle || is_output_closed()) return true;
   const std::optional<size_t> culprit = job_->culprit();
   if (culprit.has_value()) return children_[*culprit].ended_at.has_value();
   return !failures_.empty() && job_->outcome().has_value();
@@ -211,10 +243,10 @@ bool Launcher::blame_is_settled() const {
 
 void Launcher::decide() {
   const std::optional<absl::Status> outcome = job_->outcome();
-  const bool failed = !failures_.empty() || output_closed_ || (outcome.has_value() && !outcome->ok());
+  const bool failed = !failures_.empty() || is_output_closed() || (outcome.has_value() && !outcome->ok());
   if (failed && !trouble_at_.has_value()) trouble_at_ = now();
   if (trouble_at_.has_value() && !settled_at_.has_value() && blame_is_settled()) settled_at_ = now();
-  const absl::Duration last_words = job_->workers_hear() && !output_closed_ ? kLastWords : absl::ZeroDuration();
+  const absl::Duration last_words = job_->workers_hear() && !is_output_closed() ? kLastWords : absl::ZeroDuration();
   if (settled_at_.has_value() && now() - *settled_at_ >= last_words) terminate();
   if (workers_ended() && !finished_at_.has_value()) {
     finished_at_ = now();
@@ -255,20 +287,24 @@ std::optional<size_t> Launcher::failed_child() const {
   if (!failures_.empty()) return failures_.front();
   const std::optional<absl::Status> outcome = job_->outcome();
   const bool failed = outcome.has_value() && !outcome->ok();
-  if (!output_closed_ && !losses_.empty() && (failed || nobody_ended_well())) return losses_.front();
+  if (!is_output_closed() && !losses_.empty() && (failed || nobody_ended_well())) return losses_.front();
   return std::nullopt;
 }
 
 std::optional<Launcher::Failure> Launcher::failure() const {
   const std::optional<size_t> failed = failed_child();
-  if (!failed.has_value()) return std::nullopt;
+  if (!failed.has_value() || first_signal_ != 0 || is_output_closed()) return std::nullopt;
   return Failure{children_[*failed].name, describe(children_[*failed].exit)};
 }
 
 int Launcher::exit_status() const {
   const std::optional<size_t> failed = failed_child();
-  if (failed.has_value()) return children_[*failed].exit.status;
-  if (output_closed_) return 128 + SIGPIPE;
+  if (failed.has_value()) {
+    const Exit& exit = children_[*failed].exit;
+    // One that ends by itself when it is told to may end with any status.
+    return first_signal_ != 0 && exit.signal == 0 ? 128 + first_signal_ : exit.status;
+  }
+  if (is_output_closed()) return 128 + SIGPIPE;
   const std::optional<absl::Status> outcome = job_->outcome();
   return outcome.has_value() && !outcome->ok() ? 1 : 0;
 }

@@ -2,8 +2,11 @@
 //
 // The first process that fails (or the one that the job's coordinator says it failed by) ends the others: SIGTERM, and
 // SIGKILL after a grace. The job is told how each worker's process ended, so that its members hear the true cause.
-// Summers that end while the job goes on without them are no failure; nor are workers, if the job can do without.
-// Signals are taken from a signalfd; guard.h has them blocked. One thread.
+// When a signal was passed on, that signal is why the job fails, not the process that it ended first. Standard output
+// that can't be written (a full disk) does not end the job: that is said once, and what the processes write there is
+// dropped. One that nobody reads any more (`| head`) ends the job. Summers that end while the job goes on without them
+// are no failure; nor are workers, if the job can do without. Signals are taken from a signalfd; guard.h has them
+// blocked. One thread.
 #pragma once
 
 #include <deque>
@@ -40,6 +43,10 @@ class Job {
   virtual bool workers_hear() const = 0;
   // No worker is left.
   virtual void end() = 0;
+  // The processes were told to end, `why` says by what: that is why the job fails, if it does from here on.
+  virtual void interrupt(const std::string& why) = 0;
+  // Ends the job, which has been interrupted, without waiting for its processes.
+  virtual void stop() = 0;
 };
 
 struct Options {
@@ -59,7 +66,7 @@ class Launcher {
 
   // Until every process has ended. Returns the exit status of the first that failed; 1 when none did but the job; 0.
   int run();
-  // Of the process whose exit status run() returned; none when no process failed.
+  // Of the process whose exit status run() returned; none when no process failed, or all were told to end.
   struct Failure {
     std::string name;  // "worker 1"
     std::string how;   // "was killed by signal 9 (SIGKILL)"
@@ -89,6 +96,9 @@ class Launcher {
   void take_signals();
   void pass_on_output(Child& child);
   bool drain(int& pipe, LineWriter& writer);
+  void show_progress(LineWriter& writer);
+  void check_output();
+  bool is_output_closed() const;
   void collect(size_t index);
   void start_again(size_t index);
   void decide();
@@ -112,9 +122,11 @@ class Launcher {
   std::optional<absl::Duration> settled_at_;   // it is known who was the cause
   std::optional<absl::Duration> finished_at_;  // every worker has ended well
   std::optional<absl::Duration> terminated_at_;
+  OutputStream output_, errors_;
+  bool output_failed_ = false;  // and that was said
   int signals_taken_ = 0;
+  int first_signal_ = 0;  // that was passed on
   bool killed_ = false;
-  bool output_closed_ = false;  // nobody reads what we pass on
 };
 
 }  // namespace gleaner::launcher

@@ -5,33 +5,14 @@
 
 #include <cerrno>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 namespace gleaner::launcher {
 
-bool LineWriter::write(absl::string_view text) {
-  std::string lines;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    const absl::string_view piece = text.substr(0, end == absl::string_view::npos ? end : end + 1);
-    text.remove_prefix(piece.size());
-    absl::StrAppend(&partial_, piece);
-    if (end == absl::string_view::npos && partial_.size() < kLongestLine) break;
-    absl::StrAppend(&lines, prefix_, partial_, end == absl::string_view::npos ? "\n" : "");
-    partial_.clear();
-  }
-  return put(lines);
-}
-
-bool LineWriter::flush() {
-  if (partial_.empty()) return true;
-  const std::string line = absl::StrCat(prefix_, partial_, "\n");
-  partial_.clear();
-  return put(line);
-}
-
-bool LineWriter::put(absl::string_view text) {
-  while (!text.empty()) {
+void OutputStream::write(absl::string_view text) {
+  while (!text.empty() && error_ == 0) {
     const ssize_t written = ::write(descriptor_, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<size_t>(written));
@@ -40,10 +21,54 @@ bool LineWriter::put(absl::string_view text) {
       pollfd ready{descriptor_, POLLOUT, 0};
       ::poll(&ready, 1, -1);
     } else if (errno != EINTR) {
-      return false;
+      error_ = errno;
     }
   }
-  return true;
+}
+
+size_t LineWriter::line_end(size_t begin, size_t searched) const {
+  const size_t end = partial_.find_first_of("\r\n", searched);
+  if (end == std::string::npos) return partial_.size() - begin < kLongestLine ? end : partial_.size();
+  if (partial_[end] == '\n') return end + 1;
+  if (end + 1 == partial_.size()) return std::string::npos;  // a line feed may follow
+  return partial_[end + 1] == '\n' ? end + 2 : end + 1;
+}
+
+void LineWriter::write(absl::string_view text, absl::Duration now) {
+  std::string lines;
+  size_t begin = 0;
+  const size_t searched = partial_.empty() ? 0 : partial_.size() - 1;  // its last byte may be a carriage return
+  absl::StrAppend(&partial_, text);
+  written_at_ = now;
+  for (size_t end = line_end(0, searched); begin < partial_.size() && end != std::string::npos;
+       end = line_end(begin, begin)) {
+    const absl::string_view line = absl::string_view(partial_).substr(begin, end - begin);
+    overwrites_ = absl::EndsWith(line, "\r");
+    const bool has_end = overwrites_ || absl::EndsWith(line, "\n");
+    if (line != "\r") absl::StrAppend(&lines, prefix_, line, has_end ? "" : "\n");
+    begin = end;
+  }
+  partial_.erase(0, begin);
+  stream_->write(lines);
+}
+
+bool LineWriter::has_progress(absl::Duration now) const {
+  const bool is_progress = overwrites_ || absl::EndsWith(partial_, "\r");
+  return is_progress && !partial_.empty() && now - written_at_ >= kProgressDelay;
+}
+
+void LineWriter::show_progress(absl::Duration now) {
+  if (!has_progress(now)) return;
+  const absl::string_view line = absl::StripSuffix(partial_, "\r");
+  if (!line.empty()) stream_->write(absl::StrCat(prefix_, line, "\r"));
+  partial_.clear();
+  overwrites_ = true;
+}
+
+void LineWriter::flush() {
+  if (partial_.empty()) return;
+  stream_->write(absl::StrCat(prefix_, partial_, "\n"));
+  partial_.clear();
 }
 
 }  // namespace gleaner::launcher

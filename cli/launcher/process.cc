@@ -83,11 +83,13 @@ std::string name_of(int signal) {
 
 }  // namespace
 
+std::string describe_signal(int signal) {
+  const std::string name = name_of(signal);
+  return absl::StrCat("signal ", signal, name.empty() ? "" : absl::StrCat(" (", name, ")"));
+}
+
 std::string Exit::describe() const {
-  if (signal != 0) {
-    const std::string name = name_of(signal);
-    return absl::StrCat("was killed by signal ", signal, name.empty() ? "" : absl::StrCat(" (", name, ")"));
-  }
+  if (signal != 0) return absl::StrCat("was killed by ", describe_signal(signal));
   const std::string name = status > 128 ? name_of(status - 128) : "";  // of a shell whose command was killed
   return absl::StrCat("exited with status ", status,
                       name.empty() ? "" : absl::StrCat(", which shells return after ", name));

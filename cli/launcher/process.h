@@ -28,6 +28,9 @@ struct Exit {
   std::string describe() const;
 };
 
+// "signal 9 (SIGKILL)".
+std::string describe_signal(int signal);
+
 class Process {
  public:
   // NotFound: no such program; PermissionDenied: it can't be executed.

@@ -301,7 +301,49 @@ TEST(Run, ReaderThatGoesAwayEndsTheJob) {
                   absl::StrCat(kGleaner, " run --workers 1 -- bash -c 'yes & ", marker.sleep(), "' | head -n 1")});
   EXPECT_EQ(ended.status, 128 + SIGPIPE);
   EXPECT_EQ(ended.output, "[worker 0] y\n");
+  EXPECT_EQ(ended.errors, "gleaner run: the job was ended, for nobody reads its standard output any more\n");
   EXPECT_EQ(marker.alive(), 0);
+}
+
+TEST(Run, SaysOnceThatStandardOutputCannotBeWrittenAndGoesOn) {
+  const Scratch scratch;
+  const struct {
+    const char *redirection, *reason;
+  } cases[] = {{">/dev/full", "No space left on device"}, {">&-", "Bad file descriptor"}};
+  for (const auto& [redirection, reason] : cases) {
+    const std::string done = scratch / absl::StrCat("done", std::string(1, reason[0]));
+    const Ended ended = run_to_end({"/bin/bash", "-c",
+                                    absl::StrCat(kGleaner, " run --workers 2 -- bash -c 'echo a; sleep 0.5; echo b; ",
+                                                 "echo c >&2; touch ", done, "$GLEANER_WORKER' ", redirection)});
+    EXPECT_EQ(ended.status, 0) << ended.errors;
+    EXPECT_THAT(ended.errors, AllOf(HasSubstr(absl::StrCat("gleaner run: can't write standard output: ", reason)),
+                                    HasSubstr("[worker 1] c"), Not(HasSubstr("is lost:"))));
+    EXPECT_EQ(ended.errors.find("can't write"), ended.errors.rfind("can't write")) << ended.errors;
+    for (const char* worker : {"0", "1"}) EXPECT_TRUE(std::filesystem::exists(done + worker));
+  }
+}
+
+TEST(Run, SaysThatItWasInterrupted) {
+  const std::string train =
+      absl::StrCat(kGleaner, " bench push-pull --bytes 64KiB --steps 100000000 --dtype fp32 --json");
+  const struct {
+    std::string script;
+    int signal, status;
+  } cases[] = {{"exec " + train, SIGTERM, 128 + SIGTERM},
+               {"exec " + train, SIGINT, 128 + SIGINT},
+               {"trap 'exit 1' INT; echo ready; sleep 1000 & wait", SIGINT, 128 + SIGINT}};
+  for (const auto& [script, signal, status] : cases) {
+    const Scratch scratch;
+    Program program(bash_run({"--workers", "2"}, absl::StrCat("touch ", scratch.path(), "/$GLEANER_WORKER; ", script)));
+    ASSERT_TRUE(
+        eventually([&] { return std::filesystem::exists(scratch / "0") && std::filesystem::exists(scratch / "1"); }));
+    absl::SleepFor(absl::Seconds(1));
+    program.signal(signal);
+    EXPECT_EQ(program.wait(), status) << program.errors();
+    const std::string errors = program.errors();
+    EXPECT_THAT(errors, HasSubstr(absl::StrCat("gleaner run: the job was interrupted by signal ", signal, " (SIG")));
+    EXPECT_THAT(errors, Not(HasSubstr("gleaner run: worker")));
+  }
 }
 
 TEST(Run, WritesTheSummary) {
