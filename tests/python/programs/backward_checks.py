@@ -308,18 +308,20 @@ def check_derivatives_of_gradients() -> None:
 
 
 def check_closures_are_called_several_times() -> None:
-    model = net()
-    optimizer = gln.DistributedOptimizer(torch.optim.LBFGS(model.parameters(), max_iter=4), model.named_parameters())
+    for search in (None, "strong_wolfe"):
+        model = net()
+        plain = torch.optim.LBFGS(model.parameters(), max_iter=4, line_search_fn=search)
+        optimizer = gln.DistributedOptimizer(plain, model.named_parameters())
 
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = loss_of(model, gln.rank(), 0)
-        loss.backward()
-        return gln.push_pull(loss.detach(), name="loss")
+        def closure(model: nn.Module = model, optimizer: torch.optim.Optimizer = optimizer) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = loss_of(model, gln.rank(), 0)
+            loss.backward()
+            return gln.push_pull(loss.detach(), name="loss")
 
-    first, last = optimizer.step(closure), optimizer.step(closure)
-    assert last < first
-    assert same_on_all_ranks(model)
+        first, last = optimizer.step(closure), optimizer.step(closure)
+        assert last < first
+        assert same_on_all_ranks(model)
 
 
 def check_a_backward_that_fails_is_told() -> None:

@@ -135,6 +135,17 @@ def check_in_place_overwrites() -> None:
     assert equal(mine, ordered_sum(parts, gln.size()))
 
 
+def check_in_place_is_a_change_to_autograd() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    for data in (torch.ones(3), torch.ones(6)[::2], torch.ones(3, 3)[1]):
+        product = (weight * data).sum()
+        gln.push_pull_inplace(data, name="saved")
+        assert "modified by an inplace operation" in raises(RuntimeError, product.backward)
+    with torch.inference_mode():
+        data = torch.ones(3)
+    assert gln.push_pull_inplace(data, name="saved").tolist() == [1] * 3
+
+
 def check_strided_tensors() -> None:
     parts = [part.reshape(20, 25) for part in everybodys(500)]
     total = gln.push_pull(parts[gln.rank()].t(), average=False, name="strided")
@@ -432,6 +443,24 @@ def check_parameters_are_broadcast() -> None:
     assert model.count.item() == root
     assert model.rough.tolist() == [root] * 3
     gln.broadcast_parameters(list(model.named_parameters()), root_rank=root)
+
+
+def check_empty_tensors_are_broadcast() -> None:
+    model = nn.Linear(2, 2)
+    for kind in (torch.float32, torch.int64, torch.bool):
+        model.register_buffer(f"empty_{kind}".replace(".", "_"), torch.empty(0, 3, dtype=kind))
+    gln.broadcast_parameters(model.state_dict())
+    assert gln.broadcast(torch.empty(4, 0)).shape == (4, 0)
+
+
+def check_what_is_no_model_is_not_broadcast() -> None:
+    model = net()
+    optimizer = torch.optim.Adam(model.parameters())
+    message = raises(InvalidArgumentError, lambda: gln.broadcast_parameters(optimizer.state_dict()))
+    assert "broadcast_optimizer_state(" in message, message
+    for nameless in (model.parameters(), [torch.ones(2)], [("pair",)]):
+        message = raises(TypeError, lambda nameless=nameless: gln.broadcast_parameters(nameless))
+        assert "named_parameters()" in message, message
 
 
 def check_different_models_are_not_broadcast() -> None:

@@ -38,8 +38,7 @@ def broadcast_parameters(params: NamedTensors, root_rank: int = 0) -> None:
     InvalidArgumentError when this rank's names, shapes or types are not those of the root.
     """
     session = process.current()
-    named = params.items() if isinstance(params, Mapping) else params
-    tensors = [(name, tensor.detach()) for name, tensor in named if isinstance(tensor, torch.Tensor)]
+    tensors = [(name, tensor.detach()) for name, tensor in _named(params) if isinstance(tensor, torch.Tensor)]
     ours = [(name, tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors]
     theirs = exchange.broadcast_object(session, ours, root_rank)
     if ours != theirs:
@@ -60,8 +59,27 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int =
         optimizer.load_state_dict(state)
 
 
+def _named(params: NamedTensors) -> list[tuple[str, Any]]:
+    """Names and values; raises for what users take for a model's state."""
+    if isinstance(params, Mapping):
+        if {"state", "param_groups"} <= params.keys():
+            raise InvalidArgumentError(
+                "this is the state_dict() of an optimizer: call broadcast_optimizer_state(optimizer, root_rank)"
+            )
+        return list(params.items())
+    named = list(params)
+    for each in named:
+        if not (isinstance(each, (tuple, list)) and len(each) == 2 and isinstance(each[0], str)):
+            raise TypeError(
+                "broadcast_parameters() takes model.state_dict() or model.named_parameters(), which have names; it "
+                f"got {type(each).__name__} without one"
+            )
+    return named
+
+
 def _broadcast_packed(tensors: list[torch.Tensor], root: int) -> None:
     """One stream of bytes for all tensors: a model has many small ones, and each broadcast is a round trip."""
+    tensors = [tensor for tensor in tensors if tensor.numel() > 0]
     packed = numpy.concatenate([_bytes_of(tensor) for tensor in tensors] or [numpy.empty(0, numpy.uint8)])
     exchange.broadcast_bytes(process.current(), packed, root)
     start = 0
@@ -73,4 +91,5 @@ def _broadcast_packed(tensors: list[torch.Tensor], root: int) -> None:
 
 
 def _bytes_of(tensor: torch.Tensor) -> numpy.ndarray:
+    """Not of an empty tensor: PyTorch 1.13 cannot view it as another type."""
     return tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()

@@ -44,9 +44,11 @@ def push_pull_async_inplace(
     tensor: torch.Tensor, average: bool = True, name: Optional[str] = None, priority: int = 0
 ) -> int:
     """Starts push_pull_inplace(tensor); neither read nor write `tensor` until synchronize(handle)."""
-    return exchange.push_pull_async(
+    handle = exchange.push_pull_async(
         process.current(), TORCH, tensor, average=average, name=name, priority=priority, in_place=True
     )
+    _tell_autograd_of_change(tensor)
+    return handle
 
 
 def accumulate(tensor: torch.Tensor, name: str, staleness: Optional[int] = None, priority: int = 0) -> torch.Tensor:
@@ -93,3 +95,9 @@ def poll(handle: int) -> bool:
 def synchronize(handle: int) -> torch.Tensor:
     """Waits for an asynchronous push_pull and returns its tensor; once per handle."""
     return process.current().synchronize(handle)
+
+
+def _tell_autograd_of_change(tensor: torch.Tensor) -> None:
+    """Makes backward fail for graphs that have saved the tensor's value, as after any change in place."""
+    if not tensor.is_inference():
+        torch.as_strided(tensor.detach(), (0,), (1,)).zero_()  # changes none of its elements but the version counter
