@@ -157,7 +157,8 @@ class Session:
     def declare(self, name: str, elements: int, data_type: DataType, priority: int = 0) -> int:
         """Names a tensor and returns its id. All ranks must declare it alike; lower priority values go first."""
         tensor = ctypes.c_uint32()
-        self._call("gln_declare", self._open(), name.encode(), elements, int(data_type), priority, ctypes.byref(tensor))
+        arguments = (_encoded(name), elements, int(data_type), _int32(priority), ctypes.byref(tensor))
+        self._call("gln_declare", self._open(), *arguments)
         return tensor.value
 
     def declare_accumulated(
@@ -171,7 +172,7 @@ class Session:
             raise InvalidArgumentError(f"staleness must be None or a number of steps from 0 on, not {staleness}")
         tensor = ctypes.c_uint32()
         behind = _abi.UNBOUNDED if staleness is None else staleness
-        arguments = (name.encode(), elements, int(data_type), priority, behind, ctypes.byref(tensor))
+        arguments = (_encoded(name), elements, int(data_type), _int32(priority), behind, ctypes.byref(tensor))
         self._call("gln_declare_accumulated", self._open(), *arguments)
         return tensor.value
 
@@ -292,6 +293,10 @@ class Session:
         self._call("gln_get_newcomers", self._open(), ctypes.byref(workers))
         return workers.value
 
+    def in_flight(self, name: str) -> bool:
+        """Whether a push_pull of this name was started here and not yet synchronized."""
+        return name in self._names_in_flight
+
     def unused_name(self, prefix: str) -> str:
         """The first of prefix.0, prefix.1, … that is not in flight: the same on all ranks that run the same program.
 
@@ -344,6 +349,18 @@ class Session:
             status = call(left)
             if status != _abi.DEADLINE_EXCEEDED or (end is not None and time.monotonic() >= end):
                 return status, self._last_error(status)
+
+
+def _encoded(name: str) -> bytes:
+    if "\0" in name:
+        raise InvalidArgumentError(f"a tensor's name must not contain a NUL character, as {name!r} does")
+    return name.encode()
+
+
+def _int32(priority: int) -> int:
+    if not -(2**31) <= priority < 2**31:
+        raise InvalidArgumentError(f"priority must be a number from -2**31 to 2**31 - 1, not {priority}")
+    return priority
 
 
 def _last_error(library: ctypes.CDLL, status: int) -> str:

@@ -8,7 +8,7 @@ import threading
 import gleaner.torch as gln
 import torch
 import torch.distributed
-from checking import run_checks
+from checking import raises, run_checks
 from torch import nn
 from torch_checks import Net, assert_same_parameters, loss_of, momentum, net, reference
 
@@ -71,6 +71,12 @@ def check_many_buckets() -> None:
     train(wrapped, model, 4)
     assert len(seen) >= 4, seen
     assert_same_parameters(model, expected)
+
+
+def check_models_of_one_name_are_told_of_names() -> None:
+    one, other = distributed(twin(), gln.DDPState("same")), distributed(twin(), gln.DDPState("same"))
+    message = raises(RuntimeError, (loss_of(one, gln.rank(), 0) + loss_of(other, gln.rank(), 0)).backward)
+    assert "still in flight" in message and "gln.DDPState(" in message, message
 
 
 def check_one_thread_serves_all_models() -> None:

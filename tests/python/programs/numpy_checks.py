@@ -152,6 +152,16 @@ def check_objects_are_broadcast() -> None:
         assert gleaner.broadcast_object(value if gleaner.rank() == 0 else "mine") == value
 
 
+def check_names_and_priorities_are_taken_whole() -> None:
+    array = numpy.ones(3, numpy.float32)
+    for call in (gleaner.push_pull, gleaner.accumulate):
+        assert "NUL" in raises(ValueError, lambda call=call: call(array, name="cut\0here"))
+        for priority in (2**31, -(2**31) - 1):
+            message = raises(ValueError, lambda call=call, value=priority: call(array, name="far", priority=value))
+            assert "priority" in message and str(priority) in message, message
+    assert gleaner.push_pull(array, name="last", priority=2**31 - 1).tolist() == [1] * 3
+
+
 def check_stats_count() -> None:
     while gleaner.stats().steps < 30:  # they come a moment late
         time.sleep(0.01)

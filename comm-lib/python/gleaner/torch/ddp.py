@@ -15,7 +15,7 @@ import torch.distributed
 
 from gleaner import exchange, process
 from gleaner.completions import Completions
-from gleaner.errors import GleanerError
+from gleaner.errors import FailedPreconditionError, GleanerError
 from gleaner.lasting import LastingInputs
 from gleaner.torch.tensors import TORCH
 
@@ -38,6 +38,11 @@ def ddp_hook(state: Optional[DDPState], bucket: torch.distributed.GradBucket) ->
     session = process.current()
     buffer = bucket.buffer()
     name = f"{(state or _DEFAULT).name}.{bucket.index()}.{buffer.numel()}"
+    if session.in_flight(name):
+        raise FailedPreconditionError(
+            f"bucket '{name}' is still in flight: where a process trains several models with DDP, register the "
+            'hook of each with a name of its own: register_comm_hook(gln.DDPState("encoder"), gln.ddp_hook)'
+        )
     session.attached(LastingInputs).look(name, TORCH, buffer)
     outcome: torch.futures.Future[tuple[Optional[torch.Tensor], Optional[GleanerError]]] = torch.futures.Future()
     average = outcome.then(_tensor_or_raise)  # DDP sees errors only if they were raised in a callback
