@@ -128,7 +128,8 @@ void Core::check_declarations(absl::Duration now, Actions& actions) {
   if (now - *since < kStallAfter || now < next_declaration_warning_) return;
   next_declaration_warning_ = now + kWarnEvery;
   actions.warnings.push_back(absl::StrCat(declarations_.describe_pending(), " for ",
-                                          absl::FormatDuration(absl::Floor(now - *since, absl::Seconds(1)))));
+                                          absl::FormatDuration(absl::Floor(now - *since, absl::Seconds(1))),
+                                          "; a worker sends its declarations with its next push_pull"));
 }
 
 // For as long as the declare timeout, each of them.

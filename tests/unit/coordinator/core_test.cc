@@ -336,7 +336,9 @@ TEST(Core, ARankThatLoadsACheckpointIsWaitedFor) {
   stage.wait_for(1, "w", 0);
   stage.pass(absl::Minutes(30));
   EXPECT_EQ(stage.failure(), "no outcome");
-  EXPECT_THAT(stage.actions.warnings.back(), HasSubstr("tensor 'w' was declared by worker 1 but not by worker 0 for"));
+  EXPECT_THAT(stage.actions.warnings.back(),
+              AllOf(HasSubstr("tensor 'w' was declared by worker 1 but not by worker 0 for"),
+                    HasSubstr("a worker sends its declarations with its next push_pull")));
   stage.declare(0, {tensor("w")});
   stage.acknowledge_all(2);
   EXPECT_EQ(stage.core.plan().tensors.size(), 1u);
