@@ -310,11 +310,28 @@ void Core::on_left(StreamId stream, const absl::Status& status, uint32_t epoch, 
   if (status.ok() && has_begun()) return leave_well(*seat, now, actions);
   roster_.vacate(*seat, Seat::State::kLeft, now);
   actions.sends.push_back({stream, Goodbye{}});
+  if (const auto early = neighbour_that_left(*seat); absl::IsUnavailable(status) && early.has_value()) {
+    const uint64_t steps = progress_.latest(*early).steps;
+    return fail_by_loss(
+        absl::UnavailableError(
+            absl::StrCat(roster_.name(*early), " finished", steps == 0 ? "" : absl::StrCat(" after ", steps, " steps"),
+                         "; ", roster_.name(*seat), " was at step ", progress_.latest(*seat).steps + 1,
+                         ", and left with an error: ", status.message(), "; every rank must take part in every step")),
+        *early, actions);
+  }
   fail_by_loss(
       absl::UnavailableError(status.ok() ? absl::StrCat(roster_.located(*seat), " left before the job had begun")
                                          : absl::StrCat(roster_.located(*seat),
                                                         " left with an error: ", status.message(), steps_of(*seat))),
       *seat, actions);
+}
+
+// A local rank of the same worker that has left well: no other can go on without it.
+std::optional<uint32_t> Core::neighbour_that_left(uint32_t seat) const {
+  const uint32_t first = roster_.seat_of_member(roster_.member_of(seat));
+  const auto left = left_well_.lower_bound(first);
+  if (left == left_well_.end() || *left >= first + options_.local_ranks) return std::nullopt;
+  return *left;
 }
 
 void Core::leave_well(uint32_t seat, absl::Duration now, Actions& actions) {

@@ -260,11 +260,13 @@ class Core {
   void commit_if_acknowledged(absl::Duration now, Actions& actions);
   void finish_if_all_left(Actions& actions);
   void check_start(absl::Duration now, Actions& actions);
+  void warn_of_missing(absl::Duration now, Actions& actions);
   void check_silence(absl::Duration now, Actions& actions);
   void check_declarations(absl::Duration now, Actions& actions);
   void check_stalls(absl::Duration now, Actions& actions);
   void check_leavers(absl::Duration now, Actions& actions);
   bool are_waiting(const std::vector<uint32_t>& ranks, absl::Duration now) const;
+  std::optional<uint32_t> neighbour_that_left(uint32_t seat) const;
   std::string finished_early(uint32_t left, uint32_t waiting) const;
   std::string steps_of(uint32_t seat) const;
   bool is_awaited(uint32_t seat) const;  // to acknowledge the proposed plan
@@ -306,6 +308,7 @@ class Core {
   std::optional<absl::Duration> ranks_back_;  // while recovering: since when only summers are missing
   Changes changes_;
   std::optional<absl::Duration> lost_at_;  // a summer of the plan in force, first
+  absl::Duration next_missing_warning_;
   absl::Duration next_declaration_warning_;
   Stalls stalls_;
   std::optional<absl::Duration> ending_since_;

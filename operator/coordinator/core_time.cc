@@ -10,6 +10,7 @@ namespace gleaner::coordinator {
 namespace {
 
 constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
+constexpr absl::Duration kMissingEvery = absl::Seconds(15);
 constexpr absl::Duration kSilent = absl::Seconds(2);  // of a member that sends heartbeats
 
 }  // namespace
@@ -41,7 +42,7 @@ void Core::on_tick(absl::Duration now, Actions& actions) {
 
 void Core::check_start(absl::Duration now, Actions& actions) {
   if (committed_->epoch == 0 && proposed_ == nullptr) {
-    if (now - started_ <= options_.start_timeout) return;
+    if (now - started_ <= options_.start_timeout) return warn_of_missing(now, actions);
     const std::string within = absl::StrCat(" within ", absl::FormatDuration(options_.start_timeout));
     const std::vector<uint32_t> missing = roster_.missing();
     if (missing.empty()) {
@@ -73,6 +74,19 @@ void Core::check_start(absl::Duration now, Actions& actions) {
       absl::DeadlineExceededError(absl::StrCat(roster_.names(silent), " did not acknowledge the plan of epoch ",
                                                proposed_->epoch, " within ", absl::FormatDuration(options_.deadline))),
       silent.front(), actions);
+}
+
+// Of a job that the operator started, the operator says why pods do not run: then only members that wait are told of.
+void Core::warn_of_missing(absl::Duration now, Actions& actions) {
+  const std::vector<uint32_t> missing = roster_.missing();
+  const bool anybody_waits = roster_.joined_ranks() + roster_.joined_summers() > 0;
+  if (missing.empty() || now - started_ < kStallAfter || now < next_missing_warning_) return;
+  if (origin_.may_resume && !anybody_waits) return;
+  next_missing_warning_ = now + kMissingEvery;
+  actions.warnings.push_back(absl::StrCat(
+      "waiting for ", roster_.names(missing), " to ",
+      recovering_ ? "come back: " : "join: ", absl::FormatDuration(absl::Floor(now - started_, absl::Seconds(1))),
+      " of at most ", absl::FormatDuration(options_.start_timeout)));
 }
 
 void Core::check_silence(absl::Duration now, Actions& actions) {

@@ -304,6 +304,20 @@ TEST(Core, OneRankThatDeclaresTwiceDifferently) {
   EXPECT_THAT(planned.failure(), HasSubstr("worker 0 declared it twice"));
 }
 
+TEST(Core, MembersThatAreMissingAreNamedAgainAndAgain) {
+  Stage stage(options(2, 1));
+  stage.join(1);
+  stage.pass(absl::Seconds(4));
+  EXPECT_THAT(stage.actions.warnings, IsEmpty());
+  stage.pass(absl::Seconds(2));
+  ASSERT_EQ(stage.actions.warnings.size(), 1u);
+  EXPECT_EQ(stage.actions.warnings[0], "waiting for worker 0, summer 0 to join: 5s of at most 1m");
+  stage.join(0);
+  stage.pass(absl::Seconds(15));
+  ASSERT_EQ(stage.actions.warnings.size(), 2u);
+  EXPECT_EQ(stage.actions.warnings[1], "waiting for summer 0 to join: 20s of at most 1m");
+}
+
 TEST(Core, TensorThatSomeNeverDeclareIsNamedWithThem) {
   Options given = options(4, 0);
   given.declare_timeout = absl::Seconds(20);

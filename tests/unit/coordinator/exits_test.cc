@@ -152,6 +152,22 @@ TEST_F(Exits, TheJobBeginsWithoutASummerThatEnds) {
   }
 }
 
+TEST_F(Exits, ALocalRankThatFinishesEarlyIsNamed) {
+  for (const bool seen_first : {false, true}) {
+    Fleet fleet(options(1, 2));
+    fleet.start();
+    fleet.leave(1);
+    fleet.settle();
+    if (seen_first) exited(fleet, 1, {true, "exited with status 0"});
+    fails(fleet, 0, "local rank 1 of worker 0 has left the job");
+    if (!seen_first) exited(fleet, 1, {true, "exited with status 0"});
+    EXPECT_THAT(fleet.outcome(),
+                AllOf(HasSubstr("worker 0 (local rank 1) finished"), HasSubstr("worker 0 (local rank 0) was at step 1"),
+                      HasSubstr("local rank 1 of worker 0 has left the job")));
+    EXPECT_EQ(fleet.core->culprit(), 1u);
+  }
+}
+
 TEST_F(Exits, AJobThatEndsWellDoesNotMind) {
   Fleet fleet(options(2));
   fleet.start();
