@@ -115,7 +115,9 @@ void Control::break_stream(Stream stream) {
   if (End* const end = std::exchange(found->second.end, nullptr); end != nullptr) {
     world_->events.after(world_->dice.between(0, kLongestTrip), [end, stream, why] { end->on_broken(stream, why); });
   }
-  world_->events.after(world_->dice.between(0, kLongestTrip), [this, server, stream, why] {
+  // The coordinator may notice after the member, which may be back by then.
+  const Nanoseconds latest = world_->dice.chance(0.4) ? 20 * kMillisecond : kLongestTrip;
+  world_->events.after(world_->dice.between(0, latest), [this, server, stream, why] {
     if (servers_[server]->dead) return;
     act(server, [&](Core& core, coordinator::Actions& actions) { core.on_disconnected(stream, why, actions); });
   });

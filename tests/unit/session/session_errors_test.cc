@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{"Step", [](wire::Header& h, Buffer&) { h.step = 1; }, kWrongTime, "step 1"},
         BadFrame{"NeverPushed", [](wire::Header& h, Buffer&) { h.tensor = 1; }, kWrongTime, "has not pushed"},
         BadFrame{"FrameType", [](wire::Header& h, Buffer&) { h.type = FrameType::kPush; }, kInvalid,
-                 "expected RESULT, DEFER, FETCH, RELEASE or REFUSE"},
+                 "expected RESULT, DEFER, FETCH, RELEASE, REFUSE or COMMITTED"},
         BadFrame{"DeferWithPayload", [](wire::Header& h, Buffer&) { h.type = FrameType::kDefer; }, kInvalid,
                  "expected 0"},
         BadFrame{
