@@ -19,7 +19,7 @@ absl::Status Summer::prepare(std::shared_ptr<const plan::Plan> plan) {
 }
 
 absl::Status Summer::commit(uint32_t epoch) {
-  const absl::Status status = engine_.commit(epoch, actions_);
+  absl::Status status = engine_.commit(epoch, actions_);
   send_all(false);
   return status;
 }
