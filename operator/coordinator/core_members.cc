@@ -180,11 +180,11 @@ void Core::begin_recovery(const std::string& session, Actions& actions) {
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
     if (roster_[seat].state != Seat::State::kPresent) continue;
     if (!roster_.is_summer(seat)) {
-      // Who was already welcomed under `session` has a plan of it prepared.
+      // A rank that was already welcomed under `session` has a plan of that session prepared.
       if (roster_[seat].welcomed_session != session) return lost(seat, kAnew, actions);
       continue;
     }
-    // It may be one that the plan does without, or has in another place.
+    // The plan may do without this summer, or have it in another place.
     tell(seat, Rejected{absl::UnavailableError("this job is being taken up by a new coordinator; try again")}, actions);
     roster_.vacate(seat, Seat::State::kEmpty, last_tick_);
     roster_[seat].identity.address.clear();  // whose place it is, is not known yet

@@ -93,7 +93,7 @@ void Core::seat_summers(const plan::Plan& plan, absl::Duration now, Actions& act
     if (!summer.is_here() && roster_[seat].state == Seat::State::kEmpty) {
       roster_.vacate(seat, Seat::State::kVacant, now);
     }
-    // Whoever comes to a place from which somebody was turned away is another member.
+    // A summer that was turned away has left its place: the next summer there is another member.
     if (roster_[seat].state != Seat::State::kVacant) roster_[seat].since = summer.since;
   }
 }

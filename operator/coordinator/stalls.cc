@@ -24,7 +24,8 @@ std::optional<uint32_t> Stalls::longest() const {
   return longest;
 }
 
-// What was waited for longest is asked about first, and then one tensor after the other, by name.
+// A rank that waits for the tensor to ask about next: first the tensor that some rank has waited for longest, then the
+// others in the order of their names.
 std::optional<uint32_t> Stalls::next_to_ask_about(absl::Duration now) const {
   std::optional<uint32_t> first, next;
   for (uint32_t rank = 0; rank < waiting_.size(); ++rank) {
@@ -57,7 +58,7 @@ std::optional<std::string> Stalls::warning(absl::Duration now) {
   if (!asked_.has_value() || (!is_answered() && now - asked_at_ < kAnswerWithin)) return std::nullopt;
   std::vector<uint32_t> behind;
   for (uint32_t rank = 0; rank < begun_.size(); ++rank) {
-    if (begun_[rank].has_value() && *begun_[rank] <= asked_->step) behind.push_back(rank);
+    if (is_behind(rank)) behind.push_back(rank);
   }
   std::optional<std::string> text;
   for (uint32_t rank = 0; rank < waiting_.size(); ++rank) {
@@ -80,6 +81,8 @@ std::vector<uint32_t> Stalls::waits_for(uint32_t rank, absl::Duration now, absl:
 }
 
 std::optional<Stalls::Circle> Stalls::circle(absl::Duration now, absl::Duration time) const {
+  const std::optional<uint32_t> longest = this->longest();
+  if (!longest.has_value() || now - waiting_[*longest]->since < time) return std::nullopt;
   // A rank that waits for none which waits itself is in no circle; what remains without those is circles, and what
   // leads to them.
   std::vector<std::vector<uint32_t>> edges;
@@ -119,6 +122,8 @@ bool Stalls::waits(uint32_t rank) const {
          waiting->step == asked_->step;
 }
 
+bool Stalls::is_behind(uint32_t rank) const { return begun_[rank].has_value() && *begun_[rank] <= asked_->step; }
+
 bool Stalls::is_answered() const {
   for (uint32_t rank = 0; rank < begun_.size(); ++rank) {
     if (roster_[rank].state == Seat::State::kPresent && !begun_[rank].has_value()) return false;
@@ -134,7 +139,7 @@ std::string Stalls::describe(absl::Duration now) const {
       waiting.push_back(rank);
     } else if (!begun_[rank].has_value()) {
       silent.push_back(rank);
-    } else if (*begun_[rank] <= asked_->step) {
+    } else if (is_behind(rank)) {
       behind.push_back(rank);
       least = std::min(least, *begun_[rank]);
     }

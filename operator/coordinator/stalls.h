@@ -62,7 +62,8 @@ class Stalls {
   std::optional<uint32_t> next_to_ask_about(absl::Duration now) const;
   // The ranks that `rank` has waited for, for `time`.
   std::vector<uint32_t> waits_for(uint32_t rank, absl::Duration now, absl::Duration time) const;
-  bool waits(uint32_t rank) const;  // for what was asked about
+  bool waits(uint32_t rank) const;      // for what was asked about
+  bool is_behind(uint32_t rank) const;  // it has said that it has not begun what was asked about
   bool is_answered() const;
   std::string describe(absl::Duration now) const;
 

@@ -13,6 +13,16 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// A fleet of two workers and a summer gets a plan of tensor 'a', whose Commit reaches only one of them.
+void plan_tensor_and_commit_at(Fleet& fleet, uint32_t only) {
+  fleet.declare_all("a");
+  fleet.deliver_from(0);
+  fleet.deliver_from(1);
+  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_to(seat);    // Prepare
+  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_from(seat);  // Acknowledge
+  fleet.deliver_to(only);                                              // Commit
+}
+
 TEST(Recovery, GoesOnWhenEverybodyIsBack) {
   Fleet fleet(options(2, 1, 2));
   fleet.start();
@@ -56,12 +66,7 @@ TEST(Recovery, DeclarationsMadeMeanwhileArePlanned) {
 TEST(Recovery, DiesBetweenCommits) {
   Fleet fleet(options(2, 1));
   fleet.start();
-  fleet.declare_all("a");
-  fleet.deliver_from(0);
-  fleet.deliver_from(1);
-  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_to(seat);    // Prepare
-  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_from(seat);  // Acknowledge
-  fleet.deliver_to(1);                                                 // Commit
+  plan_tensor_and_commit_at(fleet, 1);
   ASSERT_THAT(epochs(fleet), ElementsAre(1, 2, 1));
   fleet.restart();
   fleet.connect(0);
@@ -425,12 +430,7 @@ TEST(Recovery, WhoeverTakesThePlaceOfASummerThatWasTurnedAwayIsAnotherMember) {
   fleet.members[2].identity.index.reset();
   fleet.start();
   const uint32_t before = fleet.core->plan().members[2].since;
-  fleet.declare_all("a");
-  fleet.deliver_from(0);
-  fleet.deliver_from(1);
-  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_to(seat);    // Prepare
-  for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_from(seat);  // Acknowledge
-  fleet.deliver_to(2);                                                 // Commit
+  plan_tensor_and_commit_at(fleet, 2);
   ASSERT_THAT(epochs(fleet), ElementsAre(1, 1, 2));
   fleet.restart();
   fleet.connect_all();

@@ -146,7 +146,7 @@ class Flights:
             self._session.synchronize(handle)
 
     def drop(self, slots: Iterable[Slot]) -> None:
-        """Nobody waits for the averages of these, which still overwrite the gradients' memory: they have none now."""
+        """Gives up these gradients. Averages still overwrite their memory, so the parameters have no gradient now."""
         for slot in slots:
             del self._in_flight[slot]
             self._claims.give_up(slot.name)
