@@ -385,6 +385,10 @@ bool Network::idle() const {
   return (session_ == nullptr || session_->idle()) && (summer_ == nullptr || summer_->idle());
 }
 
+bool Network::may_leave() const {
+  return (session_ == nullptr || session_->idle()) && (summer_ == nullptr || summer_->idle_without(welcome_.member));
+}
+
 std::string Network::describe_waiting() const {
   std::vector<std::string> names;
   for (const Owner& owner : owners_) {

@@ -86,6 +86,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   bool has_work() const;   // for poll(), without a wait
   bool connected() const;  // to every summer of the plan in force
   bool idle() const;       // as a worker and as a summer: others need nothing more of us
+  bool may_leave() const;  // the same, once we begin nothing more: what lacks our contribution can never be summed
   // Names of summers that it has no connection to, or waits for results from: for messages.
   std::string describe_waiting() const;
   // By what it reaches each summer: "inproc: worker/0; shm: worker/1; tcp: summer/0".

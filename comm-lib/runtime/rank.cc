@@ -279,6 +279,7 @@ bool Rank::is_elastic() const {
 absl::Status Rank::await_quiet() {
   auto forgotten = std::make_shared<absl::Notification>();
   mailbox_.post([this, forgotten] {
+    closing_ = true;
     seen_quiet_ = false;
     {
       absl::MutexLock lock(&mutex_);

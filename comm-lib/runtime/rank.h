@@ -141,6 +141,7 @@ class Rank : private member::Listener, private Stages::Events {
   Meter meter_;
   std::unique_ptr<RankMetrics> metrics_;  // if asked for
   absl::Duration last_observation_;
+  bool closing_ = false;  // it begins nothing more
   bool seen_quiet_ = false;
   bool seen_connected_ = false;
   absl::Duration last_busy_;

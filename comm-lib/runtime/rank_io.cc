@@ -233,7 +233,7 @@ member::Report Rank::report(absl::Duration now, bool last) {
 void Rank::observe() {
   const absl::Duration now = env_.clock->since_start();
   const bool connected = stages_->connected() && plan_ != nullptr;
-  const bool quiet = !meter_.busy() && stages_->idle();
+  const bool quiet = closing_ && !meter_.busy() && stages_->may_leave();
   const bool due = now - last_observation_ >= kObserveEvery;
   if (!due && quiet == seen_quiet_ && connected == seen_connected_) return;
   seen_quiet_ = quiet;

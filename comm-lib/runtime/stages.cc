@@ -178,6 +178,8 @@ bool Stages::connected() const {
 
 bool Stages::idle() const { return (!leads() || network_->idle()) && (group_ == nullptr || group_->idle()); }
 
+bool Stages::may_leave() const { return (!leads() || network_->may_leave()) && (group_ == nullptr || group_->idle()); }
+
 std::string Stages::describe_waiting() const {
   if (config_.local_size > 1 && !group_connected_) {
     return absl::StrCat("the other local ranks of worker ", config_.worker);

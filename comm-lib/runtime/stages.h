@@ -72,7 +72,8 @@ class Stages : private Network::Events, private local::Events {
 
   bool has_work() const;  // for poll(), without a wait
   bool connected() const;
-  bool idle() const;  // nobody needs anything more of this rank
+  bool idle() const;       // nobody needs anything more of this rank
+  bool may_leave() const;  // the same, once it begins nothing more
   std::string describe_waiting() const;
   std::string describe_transports() const;
 

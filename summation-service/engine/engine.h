@@ -97,6 +97,9 @@ class Engine {
   absl::Status on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
 
   uint32_t epoch() const;  // in force; 0 before the first commit
+  // Nobody needs this summer for a sum that `worker` takes part in: every result is with every worker, and what gathers
+  // lacks its contribution. If it begins no further step, no sum can be made here any more. Looks at every partition.
+  bool idle_without(uint32_t worker) const;
   const Counters& counters() const;
 
  private:

@@ -29,6 +29,8 @@ class Summer : public transport::Handler {
 
   // Nothing is gathered, and every result is with every worker.
   bool idle() const { return engine_.counters().memory_bytes + engine_.counters().handed_bytes == 0; }
+  // The same of all that `worker` takes part in (engine.h).
+  bool idle_without(uint32_t worker) const { return engine_.idle_without(worker); }
   uint32_t epoch() const { return engine_.epoch(); }
   const engine::Counters& counters() const { return engine_.counters(); }
   uint32_t connected_workers() const;

@@ -13,6 +13,7 @@ import pytest
 from conftest import environment, job, read_until, run_job
 
 DEADLINE = 3  # seconds; the job's, for lost members
+DEFAULT_DEADLINE = 10  # the same where none is given
 GRACE = 5  # seconds beyond it, for two busy cores
 
 
@@ -101,6 +102,9 @@ def test_a_rank_that_finishes_early_ends_the_others(summers: int) -> None:
     for message in [*told, *re.findall(r"gleaner run: (worker .*)", done.stderr)]:
         assert re.search(r"worker 0 finished after 5 steps; worker [12] is at step 6", message), message
         assert "tensor 'weight'" in message
+    # Half a deadline, in which results that were made may come, and the second until the next report.
+    waits = [float(waited) for waited in re.findall(r"waited: (.*)", done.stdout)]
+    assert max(waits) < DEADLINE, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("early", [0, 3])
@@ -116,6 +120,19 @@ def test_a_local_rank_that_finishes_early_ends_the_others(early: int) -> None:
     counted = rf"worker {worker} \(local rank {local_rank}\) finished after 5 steps"
     for message in told:
         assert re.search(rf"{seen}|{counted}", message), message
+
+
+@pytest.mark.parametrize("summers", [0, 1, 3])
+def test_a_rank_that_exits_in_training_ends_the_others_at_once(summers: int) -> None:
+    """What it owned of the next sum lacks its own contribution, so nobody needs it for that."""
+    done = run_job("uneven.py", "5", "8", "8", "exit", workers=3, summers=summers)
+    assert done.returncode == 4, done.stdout + done.stderr
+    told = re.findall(r"told: (.*)", done.stdout)
+    assert len(told) == 2, done.stdout + done.stderr
+    for message in told:
+        assert re.search(r"worker 0 .*left the job, and its process exited with status 4", message), message
+    waits = [float(waited) for waited in re.findall(r"waited: (.*)", done.stdout)]
+    assert max(waits) < DEFAULT_DEADLINE / 2, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("how", ["raise", "die"])

@@ -297,9 +297,8 @@ void Simulation::flap() {
                        limit, " bytes", for_good ? ", for good" : "");
   world_.network.set_limit(worker, process, limit);
   if (for_good) return;
-  later(world_.dice.between(10, 100) * kMillisecond, [this, worker = worker, process = process] {
-    world_.network.set_limit(worker, process, Network::kUnlimited);
-  });
+  later(world_.dice.between(10, 100) * kMillisecond,
+        [this, worker = worker, process = process] { world_.network.set_limit(worker, process, Network::kUnlimited); });
 }
 
 void Simulation::lose_a_report() {

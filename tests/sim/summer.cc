@@ -70,9 +70,7 @@ void Summer::send_all() {
   actions_.clear();
 }
 
-bool Summer::idle() const {
-  return engine_ == nullptr || engine_->counters().memory_bytes + engine_->counters().handed_bytes == 0;
-}
+bool Summer::idle_without(uint32_t worker) const { return engine_ == nullptr || engine_->idle_without(worker); }
 
 Moment Summer::moment() const {
   if (engine_ == nullptr) return Moment::kIdle;

@@ -23,7 +23,7 @@ class Summer {
   void on_connected(uint32_t worker);
   void deliver(uint32_t worker, const wire::Header& header, Buffer payload);
 
-  bool idle() const;
+  bool idle_without(uint32_t worker) const;
   Moment moment() const;
   void on_pulled() { pulled_ = true; }  // one of its results has arrived
   void count() const;                   // what it did, into the report

@@ -309,7 +309,7 @@ void Worker::tick() {
     if (!done_since_.has_value()) done_since_ = world_->time();
     if (!session_.idle() && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
     // The last acknowledgement may be lost with a worker that has left: nobody waits for it for ever.
-    if (!summer_.idle() && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
+    if (!summer_.idle_without(index_) && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
     leaving_ = true;
     world_->report->trace(world_->events.now(), "worker ", index_, " leaves");
     follower_.leave();
@@ -328,7 +328,8 @@ void Worker::carry_out() {
 std::string Worker::describe() const {
   return absl::StrCat("worker ", index_, ": ", left_, " push_pulls left, waits for members ",
                       absl::StrJoin(session_.waiting_for(), ","), session_.idle() ? ", idle" : "",
-                      summer_.idle() ? "" : ", its summer is not", leaving_ ? ", leaves" : "", over_ ? ", over" : "");
+                      summer_.idle_without(index_) ? "" : ", its summer is not", leaving_ ? ", leaves" : "",
+                      over_ ? ", over" : "");
 }
 
 void Worker::check_end() const {

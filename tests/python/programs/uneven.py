@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 import gleaner
 import numpy
@@ -14,12 +15,16 @@ if __name__ == "__main__":
     mine = counts[gleaner.rank()]
     try:
         for _ in range(mine):
+            began = time.monotonic()
             gleaner.push_pull(numpy.ones(1000, "f4"), name="weight")
     except gleaner.GleanerError as error:
         print(f"told: {error}", flush=True)
+        print(f"waited: {time.monotonic() - began}", flush=True)
         gleaner.shutdown(failed=True)
         sys.exit(3)
     if mine == min(counts) and sys.argv[-1] == "raise":
         raise ValueError("on purpose")
+    if mine == min(counts) and sys.argv[-1] == "exit":
+        sys.exit(4)
     if mine == min(counts) and sys.argv[-1] == "die":
         os._exit(1)

@@ -53,6 +53,21 @@ TEST_F(EngineSums, AnAverageIsOverAllLocalRanks) {
   EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));  // three workers of two ranks each
 }
 
+TEST_F(EngineSums, ItIsIdleWithoutAWorkerThatNoSumWaitsForButThatOne) {
+  ASSERT_TRUE(rig.push(0, {}, {1, 1}).ok());
+  EXPECT_FALSE(rig.engine.idle_without(0));
+  EXPECT_TRUE(rig.engine.idle_without(1)) << "a sum that lacks its contribution is never made";
+  ASSERT_TRUE(rig.push(1, {}, {1, 1}).ok());
+  EXPECT_FALSE(rig.engine.idle_without(1)) << "the last worker may still come";
+  ASSERT_TRUE(rig.push(2, {}, {1, 1}).ok());
+  ASSERT_TRUE(rig.push(0, {.step = 1}, {1, 1}).ok());
+  ASSERT_TRUE(rig.push(1, {.step = 1}, {1, 1}).ok());
+  EXPECT_FALSE(rig.engine.idle_without(2)) << "it may lack the result itself";
+  ASSERT_TRUE(rig.acknowledge(2, {{.step = 1}}).ok());
+  EXPECT_TRUE(rig.engine.idle_without(2));
+  EXPECT_FALSE(rig.engine.idle_without(1));
+}
+
 TEST_F(EngineSums, ASecondCopyIsIgnored) {
   ASSERT_TRUE(rig.push(0, {}, {1, 1}).ok());
   ASSERT_TRUE(rig.push(0, {}, {100, 100}).ok());
