@@ -10,7 +10,6 @@ namespace gleaner::coordinator {
 namespace {
 
 constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
-constexpr absl::Duration kMissingEvery = absl::Seconds(15);
 constexpr absl::Duration kSilent = absl::Seconds(2);  // of a member that sends heartbeats
 
 }  // namespace

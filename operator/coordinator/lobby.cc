@@ -1,11 +1,13 @@
 #include "operator/coordinator/lobby.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "operator/coordinator/stalls.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -70,6 +72,7 @@ void Lobby::gather(std::vector<uint32_t> workers, uint32_t summers, uint32_t don
   done_ += done;
   first_ = 0;
   since_ = now;
+  next_warning_ = now;
   workers_here_.reset();
 }
 
@@ -114,6 +117,29 @@ std::optional<Lobby::Party> Lobby::take(absl::Duration now) {
   party.summers = take_summers();
   number(party.summers);
   return party;
+}
+
+std::optional<std::string> Lobby::warning(absl::Duration now) {
+  if (streams().empty() || now - since_ < kStallAfter || now < next_warning_) return std::nullopt;
+  next_warning_ = now + kMissingEvery;
+  // Without enough workers nothing begins, however long the others are waited for.
+  const bool enough = workers() >= least() && first_ == 0;
+  const absl::Duration limit = enough ? options_.regroup_timeout : options_.start_timeout;
+  return absl::StrCat("waiting for ", waits_for(), ": ",
+                      absl::FormatDuration(absl::Floor(now - since_, absl::Seconds(1))), " of at most ",
+                      absl::FormatDuration(limit));
+}
+
+std::string Lobby::waits_for() const {
+  if (missing() > 0) {
+    std::vector<uint32_t> away;
+    std::copy_if(expected_.begin(), expected_.end(), std::back_inserter(away),
+                 [this](uint32_t worker) { return !workers_.contains(worker); });
+    return absl::StrCat(away.size() == 1 ? "worker " : "workers ", absl::StrJoin(away, ", "), " to come back");
+  }
+  const uint32_t wanted = std::max(first_, least());
+  if (workers() < wanted) return absl::StrCat("workers, ", workers(), " of ", wanted, " are here");
+  return absl::StrCat("summers, ", summers_.size(), " of ", expected_summers_, " are here");
 }
 
 absl::Status Lobby::hopeless(absl::Duration now) const {

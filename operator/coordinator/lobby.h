@@ -47,6 +47,8 @@ class Lobby {
 
   // Who the next round begins with, when it is time; they are not here any more.
   std::optional<Party> take(absl::Duration now);
+  // Who the next round waits for, and for how long, if members have waited here for a while; again every kMissingEvery.
+  std::optional<std::string> warning(absl::Duration now);
   // Why no round can begin any more.
   absl::Status hopeless(absl::Duration now) const;
   // All summers that wait, or everybody.
@@ -60,6 +62,7 @@ class Lobby {
   bool is_expected(uint32_t worker) const;
   uint32_t missing() const;
   uint32_t least() const;
+  std::string waits_for() const;
 
   const Options options_;
   absl::flat_hash_map<uint32_t, Guest> workers_;  // by index
@@ -70,6 +73,7 @@ class Lobby {
   uint32_t done_ = 0;
   absl::Duration since_;
   std::optional<absl::Duration> workers_here_;  // since when only summers are missing
+  absl::Duration next_warning_;
 };
 
 }  // namespace gleaner::coordinator

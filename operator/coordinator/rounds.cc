@@ -123,7 +123,8 @@ void Rounds::go_on(absl::Duration now, Actions& actions) {
     return tell_newcomers(actions);
   }
   if (auto party = lobby_.take(now); party.has_value()) return begin_round(*std::move(party), now, actions);
-  if (const absl::Status status = lobby_.hopeless(now); !status.ok()) end_job(status, actions);
+  if (const absl::Status status = lobby_.hopeless(now); !status.ok()) return end_job(status, actions);
+  if (std::optional<std::string> warning = lobby_.warning(now)) actions.warnings.push_back(*std::move(warning));
 }
 
 void Rounds::begin_round(Lobby::Party party, absl::Duration now, Actions& actions) {

@@ -18,6 +18,7 @@ namespace gleaner::coordinator {
 
 inline constexpr absl::Duration kStallAfter = absl::Seconds(5);
 inline constexpr absl::Duration kWarnEvery = absl::Seconds(5);
+inline constexpr absl::Duration kMissingEvery = absl::Seconds(15);  // between warnings of members that are not here
 
 // The oldest push_pull of a rank that is not done.
 struct Waiting {

@@ -95,16 +95,25 @@ class RoundsTest : public testing::Test {
   std::vector<StreamId> summers;
   std::set<StreamId> regrouped;
   std::map<StreamId, std::string> failed, rejected;
+  std::vector<std::string> warnings;
   std::map<StreamId, uint32_t> newcomers;
   bool follow = true;  // plans
 
  private:
   void carry_out() {
     rounds->go_on(now, actions_);
+    take_warnings();
     while (!actions_.sends.empty()) {
-      for (const Send& send : std::exchange(actions_, {}).sends) deliver(send);
+      for (const Send& send : take_actions().sends) deliver(send);
       rounds->go_on(now, actions_);
     }
+  }
+  Actions take_actions() {
+    take_warnings();
+    return std::exchange(actions_, {});
+  }
+  void take_warnings() {
+    for (std::string& warning : std::exchange(actions_.warnings, {})) warnings.push_back(std::move(warning));
   }
   void deliver(const Send& send) {
     if (const auto* prepare = std::get_if<Prepare>(&send.message)) {
@@ -152,6 +161,32 @@ TEST_F(RoundsTest, TheOthersGoOnWithoutALostWorkerUnderAHigherEpoch) {
   for (const uint32_t worker : {0, 2, 3}) leave(worker, false);
   ASSERT_TRUE(rounds->outcome().has_value());
   EXPECT_TRUE(rounds->outcome()->ok()) << *rounds->outcome();
+}
+
+TEST_F(RoundsTest, WhoIsWaitedForIsSaidWhileOthersWait) {
+  Options options = elastic(2, 3, 3);
+  options.regroup_timeout = absl::Seconds(30);
+  options.start_timeout = absl::Minutes(1);
+  rounds.emplace(options, now, Origin{});
+  pass(absl::Seconds(10));
+  EXPECT_THAT(warnings, IsEmpty()) << "nobody waits";
+  join(0);
+  pass(absl::Seconds(1));
+  EXPECT_THAT(warnings, ElementsAre("waiting for workers, 1 of 3 are here: 10s of at most 1m"));
+  join(1);
+  join(2);
+  ASSERT_THAT(at_work(), ElementsAre(0, 1, 2));
+  warnings.clear();
+  kill(1);
+  come_again({0});
+  pass(absl::Seconds(4));
+  EXPECT_THAT(warnings, IsEmpty());
+  pass(absl::Seconds(2));
+  EXPECT_THAT(warnings, ElementsAre("waiting for worker 2 to come back: 5s of at most 1m"));
+  warnings.clear();
+  kill(2);
+  pass(absl::Seconds(15));
+  EXPECT_THAT(warnings, ElementsAre("waiting for workers, 1 of 2 are here: 20s of at most 1m"));
 }
 
 TEST_F(RoundsTest, OneThatGoesWithoutAWordIsNotWaitedFor) {
