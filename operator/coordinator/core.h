@@ -183,6 +183,7 @@ class Core {
   const std::optional<absl::Status>& outcome() const { return outcome_; }
   // The rank or summer that the job failed by, where one is known: a seat of roster().
   std::optional<uint32_t> culprit() const { return culprit_; }
+  std::string stall() const { return stalls_.lasting(); }  // which rank is late, now; empty: none
   // Whether any rank has ever joined.
   bool anybody_joined() const { return anybody_joined_; }
   // That rank or summer is gone or does not answer: without it the job could go on.

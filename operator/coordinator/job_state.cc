@@ -54,6 +54,7 @@ JobState Job::state() const {
   state.summary = rounds_.summary();
   state.outcome = rounds_.outcome();
   state.anybody_joined = rounds_.anybody_joined();
+  if (state.phase == JobState::Phase::kRunning) state.stall = core.stall();
   const std::vector<uint64_t> owned = plan::owned_bytes(plan);
   for (uint32_t seat = 0; seat < roster.size(); seat += roster.is_summer(seat) ? 1 : local_ranks) {
     if (roster[seat].state == Seat::State::kVacant) continue;

@@ -65,6 +65,7 @@ struct JobState {
   };
   bool anybody_joined = false;     // any rank, ever
   std::optional<Culprit> culprit;  // who the job failed by, where one is known
+  std::string stall;               // which rank has not begun what others wait for (stalls.h); empty: none
 };
 
 class Service {

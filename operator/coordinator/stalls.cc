@@ -64,7 +64,11 @@ std::optional<std::string> Stalls::warning(absl::Duration now) {
   for (uint32_t rank = 0; rank < waiting_.size(); ++rank) {
     if (!waits(rank)) continue;
     behind_[rank] = {asked_->tensor, asked_->step, behind};
-    if (!text.has_value()) text = describe(now);
+    if (text.has_value()) continue;
+    text = describe(absl::StrCat(" since ", absl::FormatDuration(absl::Floor(now - asked_->since, absl::Seconds(1)))));
+    if (!lasting().empty() && asked_->tensor != warned_of_.tensor) continue;
+    warned_of_ = *asked_;
+    warned_ = describe("");
   }
   asked_.reset();
   if (text.has_value()) next_ = now + kWarnEvery;
@@ -116,10 +120,12 @@ std::optional<Stalls::Circle> Stalls::circle(absl::Duration now, absl::Duration 
   return circle;
 }
 
-bool Stalls::waits(uint32_t rank) const {
+bool Stalls::waits(uint32_t rank) const { return waits(rank, *asked_); }
+
+bool Stalls::waits(uint32_t rank, const Waiting& what) const {
   const std::optional<Waiting>& waiting = waiting_[rank];
-  return roster_[rank].state == Seat::State::kPresent && waiting.has_value() && waiting->tensor == asked_->tensor &&
-         waiting->step == asked_->step;
+  return roster_[rank].state == Seat::State::kPresent && waiting.has_value() && waiting->tensor == what.tensor &&
+         waiting->step == what.step;
 }
 
 bool Stalls::is_behind(uint32_t rank) const { return begun_[rank].has_value() && *begun_[rank] <= asked_->step; }
@@ -131,7 +137,15 @@ bool Stalls::is_answered() const {
   return true;
 }
 
-std::string Stalls::describe(absl::Duration now) const {
+std::string Stalls::lasting() const {
+  if (warned_.empty()) return "";
+  for (uint32_t rank = 0; rank < waiting_.size(); ++rank) {
+    if (waits(rank, warned_of_)) return warned_;
+  }
+  return "";
+}
+
+std::string Stalls::describe(const std::string& since) const {
   std::vector<uint32_t> waiting, behind, silent;
   uint64_t least = asked_->step;
   for (uint32_t rank = 0; rank < begun_.size(); ++rank) {
@@ -145,8 +159,7 @@ std::string Stalls::describe(absl::Duration now) const {
     }
   }
   std::string text = absl::StrCat("tensor '", asked_->tensor, "', step ", asked_->step + 1, ": ",
-                                  roster_.names(waiting), waiting.size() == 1 ? " waits" : " wait", " since ",
-                                  absl::FormatDuration(absl::Floor(now - asked_->since, absl::Seconds(1))), " for ");
+                                  roster_.names(waiting), waiting.size() == 1 ? " waits" : " wait", since, " for ");
   if (behind.empty() && silent.empty()) {
     return absl::StrCat(text, "the sum, which every rank has begun: the network or a summer is slow");
   }

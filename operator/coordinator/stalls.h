@@ -44,6 +44,8 @@ class Stalls {
   std::optional<std::string> ask(absl::Duration now);
   // What their answers show, once all ranks have answered or had a second for it.
   std::optional<std::string> warning(absl::Duration now);
+  // What a warning said, but for how long, for as long as that push_pull waits; empty when nothing does.
+  std::string lasting() const;
 
   // Ranks each of which has waited for `time` for a push_pull that the next of them has not begun.
   struct Circle {
@@ -63,10 +65,11 @@ class Stalls {
   std::optional<uint32_t> next_to_ask_about(absl::Duration now) const;
   // The ranks that `rank` has waited for, for `time`.
   std::vector<uint32_t> waits_for(uint32_t rank, absl::Duration now, absl::Duration time) const;
-  bool waits(uint32_t rank) const;      // for what was asked about
+  bool waits(uint32_t rank) const;  // for what was asked about
+  bool waits(uint32_t rank, const Waiting& what) const;
   bool is_behind(uint32_t rank) const;  // it has said that it has not begun what was asked about
   bool is_answered() const;
-  std::string describe(absl::Duration now) const;
+  std::string describe(const std::string& since) const;
 
   const Roster& roster_;
   std::vector<std::optional<Waiting>> waiting_;  // by rank
@@ -75,7 +78,9 @@ class Stalls {
   std::vector<std::optional<uint64_t>> begun_;  // by rank: the answers
   std::vector<Behind> behind_;                  // by rank that waits
   std::string last_;                            // tensor that was asked about
-  absl::Duration next_;                         // no sooner is asked again
+  Waiting warned_of_;                           // the longest-lasting one, with `warned_`
+  std::string warned_;
+  absl::Duration next_;  // no sooner is asked again
 };
 
 }  // namespace gleaner::coordinator

@@ -26,6 +26,7 @@ class Attempt {
   void count_members();
 
   // decide_end.cc
+  void stop_running(const std::string& reason, const std::string& message);
   void succeed();
   void fail(std::string reason, std::string message);
   void clean_up();
@@ -47,6 +48,7 @@ class Attempt {
   void run();
   void keep_session();
   void report();
+  void report_stall(const std::string& stall);
 
   // decide_summers.cc
   bool place_summers();

@@ -17,9 +17,14 @@ void Attempt::remove_pods(bool finished_too) {
   }
 }
 
+void Attempt::stop_running(const std::string& reason, const std::string& message) {
+  set("Running", false, reason, message);
+  if (is("Stalled")) set("Stalled", false, reason, message);
+}
+
 void Attempt::succeed() {
   set("Succeeded", true, "AllWorkersSucceeded", absl::StrCat("all ", job_.workers.replicas, " workers ended with 0"));
-  set("Running", false, "Finished", "");
+  stop_running("Finished", "");
   set("Restarting", false, "Finished", "");
   status_.completion_time = now_;
   note(false, "Succeeded", absl::StrCat("all ", job_.workers.replicas, " workers ended with 0"));
@@ -29,7 +34,7 @@ void Attempt::succeed() {
 
 void Attempt::fail(std::string reason, std::string message) {
   set("Failed", true, reason, message);
-  set("Running", false, "Finished", "");
+  stop_running("Finished", "");
   set("Restarting", false, "Finished", "");
   status_.completion_time = now_;
   note(true, std::move(reason), std::move(message));
@@ -63,7 +68,7 @@ void Attempt::suspend() {
     note(false, "Suspended", "the job is suspended: its pods are removed");
   }
   set("Created", false, "Suspended", "");
-  set("Running", false, "Suspended", "");
+  stop_running("Suspended", "");
   set("Restarting", false, "Suspended", "");
   status_.start_time.reset();
   decision_.end_session = "the job is suspended";
@@ -112,7 +117,7 @@ void Attempt::restart(const Failure& failure) {
     case Failure::Kind::kInterrupted:
       break;
   }
-  set("Running", false, failure.reason, failure.message);
+  stop_running(failure.reason, failure.message);
   set("Restarting", true, failure.reason, failure.message);
   // The pause before a restart counts from here, also when the attempt before never ran.
   for (types::Condition& condition : status_.conditions) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr absl::Duration kReturnPatience = absl::Seconds(20);  // for a member whose stream broke to be back
 constexpr absl::Duration kReportInterval = absl::Seconds(10);
+constexpr absl::Duration kStallsApart = absl::Minutes(1);
 
 absl::Status how_it_ended(const PodView& pod) {
   if (pod.phase == PodView::Phase::kSucceeded) return absl::OkStatus();
@@ -78,6 +79,7 @@ void Attempt::report() {
   if (!observed_.session.has_value()) return;
   const coordinator::Summary& summary = observed_.session->summary;
   status_.epoch = observed_.session->epoch;
+  report_stall(observed_.session->stall);
   if (summary.plan_bound_seconds > 0) status_.bound = format_seconds(summary.plan_bound_seconds);
   if (!summary.bandwidths_known && summary.tensors > 0) status_.bound = "unknown";
   if (summary.window.goodput_bytes_per_second > 0) {
@@ -85,6 +87,18 @@ void Attempt::report() {
     status_.efficiency = coordinator::efficiency_text(summary.window.basis, summary.window.efficiency);
   }
   look_again(kReportInterval);
+}
+
+// A job whose steps are long may stall for a moment in many of them: not every one is news.
+void Attempt::report_stall(const std::string& stall) {
+  const types::Condition* before = types::find_condition(status_.conditions, "Stalled");
+  if (stall.empty() || !is("Running")) {
+    if (before != nullptr) set("Stalled", false, "StepsGoOn", "");
+    return;
+  }
+  const bool is_news = before == nullptr || (!before->status && now_ - before->last_transition > kStallsApart);
+  if (is_news) note(true, "Stalled", stall);
+  set("Stalled", true, "RanksWait", stall);
 }
 
 }  // namespace gleaner::reconcile

@@ -75,7 +75,7 @@ struct SummersStatus {
 struct TrainingJobStatus {
   int64_t observed_generation = 0;
   std::string phase;  // Pending, Starting, Running, Restarting, Suspended, Succeeded, Failed: from the conditions
-  std::vector<Condition> conditions;  // Created, Running, Restarting, Suspended, Succeeded, Failed
+  std::vector<Condition> conditions;  // Created, Running, Stalled, Restarting, Suspended, Succeeded, Failed
   uint32_t workers_wanted = 0;        // replicas
   uint32_t workers_ready = 0;         // running
   uint32_t workers_succeeded = 0;

@@ -385,8 +385,13 @@ TEST_F(StallTest, ARankThatIsLateIsNamedAgainAndAgain) {
   EXPECT_EQ(stage_.actions.warnings[0],
             "tensor 'w', step 6: worker 0 (local rank 0), worker 0 (local rank 1), worker 1 (local rank 1) wait since "
             "5s for worker 1 (local rank 0), which has begun 5 steps of it");
+  EXPECT_THAT(stage_.core.stall(), HasSubstr("worker 1 (local rank 1) wait for worker 1 (local rank 0), which has"));
   stage_.pass(absl::Seconds(20));
   EXPECT_GE(stage_.actions.warnings.size(), 4u);
+  for (uint32_t rank : {0, 1}) stage_.wait_for(rank, "w", 6);
+  EXPECT_THAT(stage_.core.stall(), HasSubstr("step 6")) << "one rank still waits";
+  stage_.wait_for(3, "w", 6);
+  EXPECT_EQ(stage_.core.stall(), "");
   EXPECT_EQ(stage_.failure(), "no outcome");
 }
 

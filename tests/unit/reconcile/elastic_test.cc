@@ -72,6 +72,36 @@ Wish removal(const World& world, uint32_t index) {
   return wish;
 }
 
+TEST(Elastic, AStallIsAConditionAndAnEventOnceAMinuteAtMost) {
+  World world = running();
+  const auto stalls = [&world] {
+    return std::count_if(world.events.begin(), world.events.end(),
+                         [](const EventNote& note) { return note.reason == "Stalled" && note.warning; });
+  };
+  EXPECT_EQ(world.condition("Stalled"), nullptr);
+  world.session->stall = "tensor 'w', step 6: worker 0 waits for worker 1, which has begun 5 steps of it";
+  world.settle();
+  ASSERT_TRUE(world.holds("Stalled"));
+  EXPECT_EQ(world.condition("Stalled")->message, world.session->stall);
+  EXPECT_EQ(world.phase(), "Running");
+  world.settle();
+  EXPECT_EQ(stalls(), 1);
+  for (const auto& [pause, events] :
+       std::vector<std::pair<absl::Duration, int>>{{absl::Seconds(20), 1}, {absl::Seconds(61), 2}}) {
+    world.session->stall.clear();
+    world.settle();
+    EXPECT_FALSE(world.holds("Stalled"));
+    world.now += pause;
+    world.session->stall = "tensor 'w', step 9: worker 0 waits for worker 1, which has begun 8 steps of it";
+    world.settle();
+    EXPECT_TRUE(world.holds("Stalled"));
+    EXPECT_EQ(stalls(), events);
+  }
+  world.job.run_policy.suspend = true;
+  world.settle();
+  EXPECT_FALSE(world.holds("Stalled"));
+}
+
 TEST(Elastic, OneMoreComesUnderANewNumber) {
   World world = running();
   ASSERT_EQ(world.job.status.next_summer, 2U);
