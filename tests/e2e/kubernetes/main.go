@@ -1,4 +1,5 @@
-// Kubernetes in one file, since its programs share most of their code: whichever of them the file is called as, it is.
+// Kubernetes and CoreDNS in one file, since these programs share most of their code: whichever of them the file is called
+// as, it is.
 package main
 
 import (
@@ -7,6 +8,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/ready"
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
@@ -31,6 +37,10 @@ var programs = map[string]func() *cobra.Command{
 
 func main() {
 	name := filepath.Base(os.Args[0])
+	if name == "coredns" {
+		coremain.Run()
+		return
+	}
 	program, known := programs[name]
 	if !known {
 		fmt.Fprintf(os.Stderr, "expected to be called as a program of Kubernetes, such as kubectl; got %q\n", name)

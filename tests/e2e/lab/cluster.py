@@ -45,7 +45,7 @@ class Cluster:
         self.name = name
         self.folder = Path(f"/dev/shm/gleaner-cluster-{name}")
         self._disk = WORKPLACE / f"cluster-{name}"
-        self._programs = binaries("kube", "coredns", "helm")
+        self._programs = binaries("kube", "helm")
 
     @property
     def kubeconfig(self) -> Path:

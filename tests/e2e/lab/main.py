@@ -43,7 +43,7 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._spec = ClusterSpec.load(folder / "spec.json")
-        self._programs = binaries("kube", "coredns")
+        self._programs = binaries("kube")
         (folder / "plane").mkdir()
         self.plane = ControlPlane(
             users=[User(f"system:node:{node.name}", node.token, ("system:nodes",)) for node in self._spec.nodes],
