@@ -18,6 +18,7 @@
 namespace gleaner::launcher {
 namespace {
 
+constexpr int kReadsAtOnce = 4;  // of one pipe
 constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
 // What a process has written is there when it ends; its own children may hold the pipe open for longer.
 constexpr absl::Duration kDrain = absl::Milliseconds(500);
@@ -126,7 +127,9 @@ void Launcher::take_signals() {
 
 bool Launcher::drain(int& pipe, LineWriter& writer) {
   std::array<char, 64 << 10> text;
-  while (pipe >= 0) {
+  // One that writes faster than this passes it on must not keep everything else waiting.
+  for (int reads = 0; pipe >= 0; ++reads) {
+    if (reads == kReadsAtOnce) return false;
     const ssize_t got = ::read(pipe, text.data(), text.size());
     if (got < 0) return false;  // nothing now
     if (got == 0) {
