@@ -127,7 +127,7 @@ void Launcher::take_signals() {
 
 bool Launcher::drain(int& pipe, LineWriter& writer) {
   std::array<char, 64 << 10> text;
-  // One that writes faster than this passes it on must not keep everything else waiting.
+  // A process may write faster than its output is passed on: signals and the other processes wait only for a few reads.
   for (int reads = 0; pipe >= 0; ++reads) {
     if (reads == kReadsAtOnce) return false;
     const ssize_t got = ::read(pipe, text.data(), text.size());

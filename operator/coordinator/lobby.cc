@@ -82,16 +82,18 @@ bool Lobby::is_expected(uint32_t worker) const {
   return std::find(expected_.begin(), expected_.end(), worker) != expected_.end();
 }
 
-uint32_t Lobby::missing() const {
-  return static_cast<uint32_t>(std::count_if(expected_.begin(), expected_.end(),
-                                             [this](uint32_t worker) { return !workers_.contains(worker); }));
+std::vector<uint32_t> Lobby::missing() const {
+  std::vector<uint32_t> missing;
+  std::copy_if(expected_.begin(), expected_.end(), std::back_inserter(missing),
+               [this](uint32_t worker) { return !workers_.contains(worker); });
+  return missing;
 }
 
 uint32_t Lobby::least() const { return options_.min_workers > done_ ? options_.min_workers - done_ : 1; }
 
 std::optional<Lobby::Party> Lobby::take(absl::Duration now) {
   const absl::Duration patience = first_ > 0 ? options_.start_timeout : options_.regroup_timeout;
-  const bool all_here = missing() == 0 && workers() >= std::max(first_, least());
+  const bool all_here = missing().empty() && workers() >= std::max(first_, least());
   if (!all_here && (now - since_ < patience || workers() < least())) {
     workers_here_.reset();
     return std::nullopt;
@@ -131,11 +133,8 @@ std::optional<std::string> Lobby::warning(absl::Duration now) {
 }
 
 std::string Lobby::waits_for() const {
-  if (missing() > 0) {
-    std::vector<uint32_t> away;
-    std::copy_if(expected_.begin(), expected_.end(), std::back_inserter(away),
-                 [this](uint32_t worker) { return !workers_.contains(worker); });
-    return absl::StrCat(away.size() == 1 ? "worker " : "workers ", absl::StrJoin(away, ", "), " to come back");
+  if (const std::vector<uint32_t> missing = this->missing(); !missing.empty()) {
+    return absl::StrCat(missing.size() == 1 ? "worker " : "workers ", absl::StrJoin(missing, ", "), " to come back");
   }
   const uint32_t wanted = std::max(first_, least());
   if (workers() < wanted) return absl::StrCat("workers, ", workers(), " of ", wanted, " are here");

@@ -47,7 +47,8 @@ class Lobby {
 
   // Who the next round begins with, when it is time; they are not here any more.
   std::optional<Party> take(absl::Duration now);
-  // Who the next round waits for, and for how long, if members have waited here for a while; again every kMissingEvery.
+  // The warning that is due at `now`, if any: whom the next round waits for, and since when. The first is due once
+  // members have waited here for kStallAfter; each later one is due kMissingEvery after the one before.
   std::optional<std::string> warning(absl::Duration now);
   // Why no round can begin any more.
   absl::Status hopeless(absl::Duration now) const;
@@ -60,7 +61,7 @@ class Lobby {
 
  private:
   bool is_expected(uint32_t worker) const;
-  uint32_t missing() const;
+  std::vector<uint32_t> missing() const;  // expected workers that are not here, in order
   uint32_t least() const;
   std::string waits_for() const;
 

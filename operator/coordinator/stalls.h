@@ -44,7 +44,7 @@ class Stalls {
   std::optional<std::string> ask(absl::Duration now);
   // What their answers show, once all ranks have answered or had a second for it.
   std::optional<std::string> warning(absl::Duration now);
-  // What a warning said, but for how long, for as long as that push_pull waits; empty when nothing does.
+  // The text of a warning, without the time, for as long as ranks wait for its push_pull; empty when no rank does.
   std::string lasting() const;
 
   // Ranks each of which has waited for `time` for a push_pull that the next of them has not begun.
@@ -78,9 +78,9 @@ class Stalls {
   std::vector<std::optional<uint64_t>> begun_;  // by rank: the answers
   std::vector<Behind> behind_;                  // by rank that waits
   std::string last_;                            // tensor that was asked about
-  Waiting warned_of_;                           // the longest-lasting one, with `warned_`
-  std::string warned_;
-  absl::Duration next_;  // no sooner is asked again
+  Waiting warned_of_;                           // the push_pull that `warned_` is about
+  std::string warned_;                          // lasting()
+  absl::Duration next_;                         // no sooner is asked again
 };
 
 }  // namespace gleaner::coordinator

@@ -260,9 +260,9 @@ absl::Status Engine::on_frame(uint32_t worker, const wire::Header& header, Buffe
 }
 uint32_t Engine::epoch() const { return core_->plan_ == nullptr ? 0 : core_->plan_->epoch; }
 const Counters& Engine::counters() const { return core_->counters_; }
+bool Engine::idle() const { return core_->counters_.memory_bytes + core_->counters_.handed_bytes == 0; }
 bool Engine::idle_without(uint32_t worker) const {
-  const Counters& counters = core_->counters_;
-  if (counters.memory_bytes + counters.handed_bytes == 0) return true;
+  if (idle()) return true;
   return std::none_of(core_->partitions_.begin(), core_->partitions_.end(), [worker](const PartitionState& state) {
     return state.retained != nullptr || (state.gathering != nullptr && state.gathering->has_contribution(worker));
   });

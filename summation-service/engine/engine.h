@@ -97,8 +97,10 @@ class Engine {
   absl::Status on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
 
   uint32_t epoch() const;  // in force; 0 before the first commit
-  // Nobody needs this summer for a sum that `worker` takes part in: every result is with every worker, and what gathers
-  // lacks its contribution. If it begins no further step, no sum can be made here any more. Looks at every partition.
+  // True if no sum gathers and every worker has every result.
+  bool idle() const;
+  // True if no other worker needs this summer once `worker` begins no further step: every worker has every result, and
+  // each sum that gathers lacks the contribution of `worker`, so it can never be made. Visits all partitions.
   bool idle_without(uint32_t worker) const;
   const Counters& counters() const;
 

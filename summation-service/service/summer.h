@@ -27,9 +27,8 @@ class Summer : public transport::Handler {
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
 
-  // Nothing is gathered, and every result is with every worker.
-  bool idle() const { return engine_.counters().memory_bytes + engine_.counters().handed_bytes == 0; }
-  // The same of all that `worker` takes part in (engine.h).
+  // As the engine's (engine.h).
+  bool idle() const { return engine_.idle(); }
   bool idle_without(uint32_t worker) const { return engine_.idle_without(worker); }
   uint32_t epoch() const { return engine_.epoch(); }
   const engine::Counters& counters() const { return engine_.counters(); }

@@ -124,7 +124,7 @@ def test_a_local_rank_that_finishes_early_ends_the_others(early: int) -> None:
 
 @pytest.mark.parametrize("summers", [0, 1, 3])
 def test_a_rank_that_exits_in_training_ends_the_others_at_once(summers: int) -> None:
-    """What it owned of the next sum lacks its own contribution, so nobody needs it for that."""
+    """Sums of the next step lack the contribution of rank 0, so its own summer does not stay for them."""
     done = run_job("uneven.py", "5", "8", "8", "exit", workers=3, summers=summers)
     assert done.returncode == 4, done.stdout + done.stderr
     told = re.findall(r"told: (.*)", done.stdout)

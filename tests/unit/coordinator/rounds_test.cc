@@ -102,18 +102,12 @@ class RoundsTest : public testing::Test {
  private:
   void carry_out() {
     rounds->go_on(now, actions_);
-    take_warnings();
     while (!actions_.sends.empty()) {
-      for (const Send& send : take_actions().sends) deliver(send);
+      for (const Send& send : std::exchange(actions_.sends, {})) deliver(send);
       rounds->go_on(now, actions_);
     }
-  }
-  Actions take_actions() {
-    take_warnings();
-    return std::exchange(actions_, {});
-  }
-  void take_warnings() {
-    for (std::string& warning : std::exchange(actions_.warnings, {})) warnings.push_back(std::move(warning));
+    const Actions done = std::exchange(actions_, {});
+    warnings.insert(warnings.end(), done.warnings.begin(), done.warnings.end());
   }
   void deliver(const Send& send) {
     if (const auto* prepare = std::get_if<Prepare>(&send.message)) {
