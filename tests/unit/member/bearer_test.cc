@@ -47,6 +47,11 @@ class BearerTest : public RestartTest {
     job_.options.summers = 0;
     service_options_.tls = coordinator::Service::Tls{scratch_ / "certificate.pem", scratch_ / "key.pem"};
   }
+  // The coordinator asks the doorkeeper until it has ended.
+  ~BearerTest() override {
+    members_.clear();
+    kill();
+  }
   // A certificate for 127.0.0.1 that is its own authority.
   void renew(const std::string& password) {
     const Ended ended =
