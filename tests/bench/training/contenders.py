@@ -11,6 +11,7 @@ from typing import Any
 from wire import jobs, ranks
 from wire.lab import ROOT, Part
 from wire.steps import Steps
+from wire.stolen import undisturbed
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has torch
 WORKER = ROOT / "tests" / "bench" / "training" / "worker.py"
@@ -26,6 +27,7 @@ OF_OURS = {
 def ours(name: str) -> Contender:
     """`cross` waits for parameters layer by layer, `barrier` for all in step(); `cross-unordered` has no priorities."""
 
+    @undisturbed
     def train(part: Part, flags: list[str]) -> Steps:
         return ranks.steps_of(jobs.run(part, [PYTHON, str(WORKER), name, *flags], environment=OF_OURS), part.n)
 
@@ -35,6 +37,7 @@ def ours(name: str) -> Contender:
 def gloos(name: str, *more: str) -> Contender:
     """`ddp`, or one all-reduce `after` backward."""
 
+    @undisturbed
     def train(part: Part, flags: list[str]) -> Steps:
         prefixes = [[*part.lab.prefix(host), "env", "GLOO_SOCKET_IFNAME=eth0"] for host in part.workers]
         return ranks.steps_of(meet(prefixes, [name, *more, *flags]), part.n)

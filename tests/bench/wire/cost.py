@@ -62,7 +62,7 @@ def two_jobs(lab: Lab, steps: int) -> dict[str, Any]:
     """Four workers each, on the same four summers, whose links are what both wait for; each job has summer processes of
     its own."""
     first, second = lab.part(4, 4), lab.part(4, 4, first_worker=4)
-    alone = jobs.measure(first, one(STEP), steps)
+    alone = jobs.one_run(first, one(STEP), steps)
     bench = jobs.bench(one(STEP), steps)
     with jobs.Job(first, bench, name="one") as a, jobs.Job(second, bench, name="two") as b:
         both = [ranks.steps_of(job.lines(jobs.TIMEOUT), 4) for job in (a, b)]

@@ -119,7 +119,7 @@ def counted(lab: Lab, count: int, steps: int) -> dict[str, float]:
     def measure() -> dict[str, float]:
         began = time.monotonic()
         many = max(3, min(5 * steps, 20_000 // count))
-        found = jobs.measure(lab.part(2, 1), jobs.write_list(lab.folder, count, TENSOR), many, 0)
+        found = jobs.one_run(lab.part(2, 1), jobs.write_list(lab.folder, count, TENSOR), many, 0)
         return {"step": Steps(found.begins[1:], found.ends[1:]).median, "start": found.begins[0] - began}
 
     return dict(lab.once(("tensors", count), measure))

@@ -7,6 +7,8 @@ import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
+from wire import stolen
+
 if TYPE_CHECKING:
     from wire.lab import Lab
 
@@ -48,9 +50,15 @@ def end_of(client: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
 
 
 def both_ways(lab: Lab, one: str, other: str, seconds: int = 3) -> float:
-    """Bits of payload a second, each way while both are in use: the better of two runs, since what a link carries is a
-    maximum, of which a run that was held up shows less."""
-    return max(both_ways_once(lab, one, other, seconds) for _ in range(2))
+    """Bits of payload a second, each way while both are in use: the best of two runs, since what a link carries is a
+    maximum, of which a run that was held up shows less; of more, if other virtual machines disturbed both."""
+    found: list[float] = []
+    left_alone = False
+    while len(found) < 2 or (not left_alone and len(found) < stolen.RUNS):
+        with stolen.Watch() as watch:
+            found.append(both_ways_once(lab, one, other, seconds))
+        left_alone |= watch.share() <= stolen.LIMIT
+    return max(found)
 
 
 def both_ways_once(lab: Lab, one: str, other: str, seconds: int) -> float:

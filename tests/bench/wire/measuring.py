@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Callable, Optional
 
-from wire import table
+from wire import stolen, table
 from wire.lab import Lab, Setting
 from wire.row import Measured, Row
 
@@ -42,8 +42,12 @@ def measure(rows: list[Row], steps: int, tell: Callable[[int, Row], None]) -> It
             tell(number, row)
             began = time.monotonic()
             try:
-                measured: Measured = row.measure(labs.of(row.setting), steps)
+                with stolen.listening() as disturbed:
+                    measured: Measured = row.measure(labs.of(row.setting), steps)
                 entry = table.result(row, measured, time.monotonic() - began)
+                if disturbed:
+                    labs.close()  # what the next row shares with this one is measured anew
+                    entry["disturbed"] = disturbed
             except Exception as error:
                 labs.close()
                 entry = table.failure(row, error, time.monotonic() - began)

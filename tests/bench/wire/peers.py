@@ -12,6 +12,7 @@ from pathlib import Path
 from wire import ranks
 from wire.lab import ROOT, Part
 from wire.steps import Steps
+from wire.stolen import undisturbed
 
 SOURCE = ROOT / "tests" / "bench" / "peers"
 PROGRAMS = ROOT / "build" / "bench-peers"
@@ -46,6 +47,7 @@ def sizes(tensors: list[int], folder: Path) -> list[str]:
     return ["--bytes-file", str(path)]
 
 
+@undisturbed
 def gloo(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int) -> Steps:
     with tempfile.TemporaryDirectory(prefix="gleaner-gloo-") as folder:
         (Path(folder) / "store").mkdir()
@@ -79,6 +81,7 @@ def mpi_hosts(part: Part, folder: Path) -> dict[str, str]:
     }
 
 
+@undisturbed
 def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int) -> Steps:
     with tempfile.TemporaryDirectory(prefix="gleaner-mpi-") as name:
         folder = Path(name)
@@ -141,6 +144,7 @@ def fastest(part: Part, tensors: list[int], steps: int, mpi_too: bool = True) ->
     return found
 
 
+@undisturbed
 def round_trips(part: Part, bytes_: int, steps: int) -> Steps:
     """A message from every worker to the first and back, twice, with nothing but TCP."""
     with tempfile.TemporaryDirectory(prefix="gleaner-tcp-") as folder:

@@ -29,6 +29,12 @@ class Steps:
     def __add__(self, later: Steps) -> Steps:
         return Steps(self.begins + later.begins, self.ends + later.ends, self.latencies + later.latencies)
 
+    def where(self, chosen: Sequence[bool]) -> Steps:
+        """Those for which `chosen` is true."""
+        kept = [number for number, each in enumerate(chosen) if each]
+        latencies = [self.latencies[number] for number in kept] if self.latencies else []
+        return Steps([self.begins[number] for number in kept], [self.ends[number] for number in kept], latencies)
+
     @property
     def seconds(self) -> list[float]:
         return [end - begin for begin, end in zip(self.begins, self.ends)]

@@ -53,7 +53,8 @@ def met(entry: dict[str, Any]) -> bool:
 def verdict(entry: dict[str, Any]) -> str:
     if "error" in entry:
         return f"FAILED: {entry['error']}"
-    return f"{entry['ratio']:6.4f} ± {entry['spread']:.4f}{'' if met(entry) else '  SHORT'}"
+    other_machines = f"  disturbed: {', '.join(entry['disturbed'])}" if "disturbed" in entry else ""
+    return f"{entry['ratio']:6.4f} ± {entry['spread']:.4f}{'' if met(entry) else '  SHORT'}{other_machines}"
 
 
 def markdown(results: list[dict[str, Any]]) -> str:
@@ -61,7 +62,8 @@ def markdown(results: list[dict[str, Any]]) -> str:
     for entry in results:
         aim = f"{'≥' if entry['at_least'] else '≤'} {entry['aim']:g}"
         shown = "failed" if "error" in entry else f"{entry['ratio']:.3f} ± {entry['spread']:.3f}"
-        lines.append(f"| {entry['row']} | {aim} | {shown} | {'met' if met(entry) else 'short'} |")
+        judged = f"{'met' if met(entry) else 'short'}{', disturbed' if 'disturbed' in entry else ''}"
+        lines.append(f"| {entry['row']} | {aim} | {shown} | {judged} |")
     return "\n".join(lines)
 
 
@@ -73,7 +75,8 @@ class Results:
         self._steps = steps
         self.entries: list[dict[str, Any]] = []
         if resume and resume.exists():
-            self.entries = [entry for entry in json.loads(resume.read_text())["rows"] if "error" not in entry]
+            read = json.loads(resume.read_text())["rows"]
+            self.entries = [entry for entry in read if "error" not in entry and "disturbed" not in entry]
 
     def has(self, row: Row) -> bool:
         return any(entry["row"] == row.name for entry in self.entries)

@@ -1,0 +1,108 @@
+"""Processor time that the hypervisor gave to other virtual machines while this one wanted it (steal).
+
+A step that was disturbed in this way takes longer than by itself. It is measured again, be it ours or a peer's."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Callable, Optional, TypeVar, cast
+
+from wire.steps import Steps
+
+LIMIT = 0.02  # of the time of all processors: a step during which more was stolen is disturbed
+RUNS = 4  # at most, until enough steps were left alone
+INTERVAL = 0.1  # seconds between two samples
+STAT = Path("/proc/stat")
+STEAL = 8  # its field in the first line of /proc/stat (proc(5)), after the line's name
+
+Measure = TypeVar("Measure", bound=Callable[..., Steps])
+
+
+def stolen_seconds(stat: Path = STAT) -> float:
+    """Processor time stolen since this machine started; 0 where the kernel does not say."""
+    with stat.open() as file:
+        fields = file.readline().split()
+    return int(fields[STEAL]) / os.sysconf("SC_CLK_TCK") if len(fields) > STEAL else 0.0
+
+
+class Watch:
+    """Samples how much time is stolen, in a thread of its own, for as long as the with-statement lasts."""
+
+    def __init__(self, read: Callable[[], float] = stolen_seconds) -> None:
+        self._read = read
+        self._samples: list[tuple[float, float]] = []  # (seconds of CLOCK_MONOTONIC, seconds stolen until then)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._go_on, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self.sample()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        self.sample()
+
+    def sample(self) -> None:
+        self._samples.append((time.monotonic(), self._read()))
+
+    def _go_on(self) -> None:
+        while not self._over.wait(INTERVAL):
+            self.sample()
+
+    def share(self, begin: float = -math.inf, end: float = math.inf) -> float:
+        """Of the time of all processors, what was stolen between the last sample before and the first one after."""
+        before = max((each for each in self._samples if each[0] <= begin), default=self._samples[0])
+        after = min((each for each in self._samples if each[0] >= end), default=self._samples[-1])
+        passed = (after[0] - before[0]) * (os.cpu_count() or 1)
+        return (after[1] - before[1]) / passed if passed > 0 else 0.0
+
+    def left_alone(self, steps: Steps) -> Steps:
+        shares = [self.share(begin, end) for begin, end in zip(steps.begins, steps.ends)]
+        return steps.where([share <= LIMIT for share in shares])
+
+
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """The list gets a line for whatever is measured meanwhile and stayed disturbed."""
+    heard: list[str] = []
+    _listeners.append(heard)
+    try:
+        yield heard
+    finally:
+        _listeners.remove(heard)
+
+
+_listeners: list[list[str]] = []
+
+
+def undisturbed(measure: Measure) -> Measure:
+    """Runs `measure` until half as many steps as it measures were left alone, RUNS times at most: those steps. If they
+    were not, all steps, and who is listening() hears of it."""
+
+    @functools.wraps(measure)
+    def again(*args: Any, **kwargs: Any) -> Steps:
+        all_steps = good = Steps([], [])
+        for _ in range(RUNS):
+            with Watch() as watch:
+                found = measure(*args, **kwargs)
+            all_steps += found
+            good += watch.left_alone(found)
+            if 2 * len(good.begins) >= len(found.begins):
+                return good
+        for heard in _listeners:
+            heard.append(f"{len(all_steps.begins) - len(good.begins)} of {len(all_steps.begins)} steps")
+        return all_steps
+
+    return cast(Measure, again)
