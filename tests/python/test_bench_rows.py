@@ -100,6 +100,11 @@ def test_what_was_disturbed_is_measured_again(monkeypatch: pytest.MonkeyPatch) -
         assert len(measure().begins) == 4 * RUNS
     assert heard == ["15 of 16 steps"]
 
+    runs.clear()
+    with listening(runs=1) as heard:
+        assert len(measure().begins) == 4
+    assert heard == ["4 of 4 steps"]
+
 
 def test_stolen_time_is_read_as_proc_has_it(tmp_path: Path) -> None:
     stat = tmp_path / "stat"

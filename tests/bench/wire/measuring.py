@@ -35,14 +35,17 @@ class Labs:
             lab.__exit__(None, None, None)
 
 
-def measure(rows: list[Row], steps: int, tell: Callable[[int, Row], None]) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Each with what was measured, or why it could not be: then the next one has a fresh lab."""
+def measure(
+    rows: list[Row], steps: int, tell: Callable[[int, Row], None], runs: int = stolen.RUNS
+) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """Each with what was measured, or why it could not be: then the next one has a fresh lab. `runs`: how often steps
+    are measured at most while other virtual machines disturb them."""
     with Labs() as labs:
         for number, row in enumerate(rows):
             tell(number, row)
             began = time.monotonic()
             try:
-                with stolen.listening() as disturbed:
+                with stolen.listening(runs) as disturbed:
                     measured: Measured = row.measure(labs.of(row.setting), steps)
                 entry = table.result(row, measured, time.monotonic() - began)
                 if disturbed:

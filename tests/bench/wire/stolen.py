@@ -7,10 +7,12 @@ from __future__ import annotations
 import functools
 import math
 import os
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Callable, Optional, TypeVar, cast
@@ -18,7 +20,7 @@ from typing import Any, Callable, Optional, TypeVar, cast
 from wire.steps import Steps
 
 LIMIT = 0.02  # of the time of all processors: a step during which more was stolen is disturbed
-RUNS = 4  # at most, until enough steps were left alone
+RUNS = 4  # at most, until enough steps were left alone, unless whoever is listening() says otherwise
 INTERVAL = 0.1  # seconds between two samples
 STAT = Path("/proc/stat")
 STEAL = 8  # its field in the first line of /proc/stat (proc(5)), after the line's name
@@ -73,36 +75,45 @@ class Watch:
         return steps.where([share <= LIMIT for share in shares])
 
 
+@dataclass
+class Listener:
+    runs: int = RUNS
+    heard: list[str] = field(default_factory=list)  # a line for each measurement that stayed disturbed
+
+
+_listeners = [Listener()]  # the last one is told
+
+
 @contextmanager
-def listening() -> Iterator[list[str]]:
-    """The list gets a line for whatever is measured meanwhile and stayed disturbed."""
-    heard: list[str] = []
-    _listeners.append(heard)
+def listening(runs: int = RUNS) -> Iterator[list[str]]:
+    """What is measured meanwhile runs at most so often. The list gets a line for each measurement that stayed
+    disturbed."""
+    listener = Listener(runs)
+    _listeners.append(listener)
     try:
-        yield heard
+        yield listener.heard
     finally:
-        _listeners.remove(heard)
-
-
-_listeners: list[list[str]] = []
+        _listeners.pop()
 
 
 def undisturbed(measure: Measure) -> Measure:
-    """Runs `measure` until half as many steps as it measures were left alone, RUNS times at most: those steps. If they
-    were not, all steps, and who is listening() hears of it."""
+    """Runs `measure` until half as many steps as it measures were left alone: those steps. If that takes too many runs,
+    all steps, and standard error and who is listening() are told."""
 
     @functools.wraps(measure)
     def again(*args: Any, **kwargs: Any) -> Steps:
+        listener = _listeners[-1]
         all_steps = good = Steps([], [])
-        for _ in range(RUNS):
+        for _ in range(listener.runs):
             with Watch() as watch:
                 found = measure(*args, **kwargs)
             all_steps += found
             good += watch.left_alone(found)
             if 2 * len(good.begins) >= len(found.begins):
                 return good
-        for heard in _listeners:
-            heard.append(f"{len(all_steps.begins) - len(good.begins)} of {len(all_steps.begins)} steps")
+        told = f"{len(all_steps.begins) - len(good.begins)} of {len(all_steps.begins)} steps"
+        listener.heard.append(told)
+        print(f"  other virtual machines disturbed {told}", file=sys.stderr, flush=True)
         return all_steps
 
     return cast(Measure, again)
