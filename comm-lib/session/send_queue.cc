@@ -30,7 +30,7 @@ uint64_t SendQueue::window_used_bytes() const {
 }
 
 Urgency SendQueue::urgency(uint32_t partition) const {
-  return {partitions_[partition].deferrals, plan_->tensors[plan_->partitions[partition].tensor].priority, partition};
+  return {partitions_[partition].turn, plan_->tensors[plan_->partitions[partition].tensor].priority, partition};
 }
 
 void SendQueue::apply(const plan::Plan* plan) {
@@ -166,6 +166,7 @@ bool SendQueue::defer(uint32_t partition, absl::Duration now) {
   state.phase = Phase::kDeferred;
   state.retry_at = now + defer_retry_ * (1 << std::min(state.deferrals, kMaxDoublings));
   ++state.deferrals;
+  state.turn = ++last_turn_;
   const uint32_t owner = plan_->partitions[partition].owner;
   owners_[owner].deferred.push_back(partition);
   owners_[owner].last_answer = now;

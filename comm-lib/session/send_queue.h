@@ -16,8 +16,9 @@
 //
 // A deferred partition leaves the window, since the owner dropped it. It is ready again after a pause that doubles each
 // time, or when a result shows that the owner has memory again: one partition per result, the most urgent first, so
-// that all workers try the same one. Partitions that were deferred less often go first. So all partitions are tried in
-// turn, also those that the owner has begun and waits for, even if urgent partitions are deferred again and again.
+// that all workers try the same one. Partitions that were never deferred go first, then those whose last deferral is
+// longest ago. So all partitions are tried in turn, also those that the owner has begun and waits for, even if urgent
+// or newer partitions are deferred again and again.
 //
 // A partition that moves to another owner while it is in flight is ready again, for the new owner.
 //
@@ -76,6 +77,7 @@ class SendQueue {
   struct PartitionState {
     Phase phase = Phase::kIdle;
     uint32_t deferrals = 0;      // since it was idle
+    uint64_t turn = 0;           // of its last deferral since then; 0: none
     uint32_t next_sent = kNone;  // to the same owner, after it
     absl::Duration retry_at;
   };
@@ -122,6 +124,7 @@ class SendQueue {
   Tournament tournament_;
   uint64_t bytes_on_the_way_ = 0;
   uint64_t outstanding_bytes_ = 0;
+  uint64_t last_turn_ = 0;
   uint64_t growth_ = 1;           // a power of two: the window is this many times window_bytes_
   absl::Duration last_progress_;  // the last result, or the first push after there was nothing outstanding
 };

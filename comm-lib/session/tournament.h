@@ -12,7 +12,7 @@ namespace gleaner::session {
 
 // The least goes first.
 struct Urgency {
-  uint32_t deferrals = 0;
+  uint64_t turn = 0;  // among those deferred; 0: never deferred
   int32_t priority = 0;
   uint32_t partition = 0;
   friend auto operator<=>(const Urgency&, const Urgency&) = default;
@@ -20,7 +20,7 @@ struct Urgency {
 
 class Tournament {
  public:
-  static constexpr Urgency kOut{UINT32_MAX, INT32_MAX, UINT32_MAX};  // this player does not take part
+  static constexpr Urgency kOut{UINT64_MAX, INT32_MAX, UINT32_MAX};  // this player does not take part
 
   // Everybody is out.
   void reset(size_t players) {

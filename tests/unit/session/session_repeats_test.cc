@@ -184,7 +184,7 @@ TEST(SessionDefers, AResultOfThatOwnerBringsTheMostUrgentOneAtOnce) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
 }
 
-TEST(SessionDefers, WhatWasDeferredLessOftenGoesFirst) {
+TEST(SessionDefers, WhatWasNeverDeferredGoesFirst) {
   // The owner has begun partition 2 and waits for it; 0 and 1 are more urgent, but deferred again and again.
   SessionRig rig({.tensors = {{.owners = {2, 2, 2}}}}, 8);
   ASSERT_TRUE(rig.start(0).ok());
@@ -193,6 +193,24 @@ TEST(SessionDefers, WhatWasDeferredLessOftenGoesFirst) {
   rig.tick();  // 0 is ready again, while 1 is outstanding
   ASSERT_TRUE(rig.defer({0, 1}).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}));
+}
+
+TEST(SessionDefers, ATensorThatBeganLaterWaitsForItsTurn) {
+  // The owner waits for tensor 0, and defers tensor 1 again and again.
+  SessionRig rig({.tensors = {{.owners = {2}}, {.owners = {2, 2}}}}, 8);
+  ASSERT_TRUE(rig.start(0).ok());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(rig.defer({0, 0}).ok());
+    rig.tick(64 * kRetry);
+    EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
+  }
+  ASSERT_TRUE(rig.defer({0, 0}).ok());
+  ASSERT_TRUE(rig.start(1).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0}));
+  ASSERT_TRUE(rig.defer({1, 0}).ok());
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 1}));
+  rig.tick(64 * kRetry);  // both others are ready, and the window grows by one partition
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0})) << "it was deferred more often, but longer ago";
 }
 
 TEST(SessionDefers, AnswersThatCrossAreHarmless) {
