@@ -1,9 +1,10 @@
-"""What a test run shows of its failures (scripts/report)."""
+"""scripts/report prints the tests that failed, with their output, and counts all tests."""
 
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from conftest import ROOT
+
 PROGRAM = """[==========] Running 3 tests from 1 test suite.
 [ RUN      ] Suite.Good
 what a test that passes logs

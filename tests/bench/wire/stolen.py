@@ -86,8 +86,8 @@ _listeners = [Listener()]  # the last one is told
 
 @contextmanager
 def listening(runs: int = RUNS) -> Iterator[list[str]]:
-    """What is measured meanwhile runs at most so often. The list gets a line for each measurement that stayed
-    disturbed."""
+    """Inside the with-statement, a function that is undisturbed() runs `runs` times at most. The list gets a line for
+    each measurement that stayed disturbed."""
     listener = Listener(runs)
     _listeners.append(listener)
     try:
