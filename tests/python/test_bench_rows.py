@@ -21,7 +21,7 @@ from wire.processes import Sample, between, processor_share  # noqa: E402
 from wire.row import Measured, Row, enough, estimate  # noqa: E402
 from wire.rows import rows  # noqa: E402
 from wire.steps import Steps, paces, spread  # noqa: E402
-from wire.stolen import LIMIT, RUNS, Watch, listening, stolen_seconds, undisturbed  # noqa: E402
+from wire.stolen import LIMIT, RUNS, StealSampler, listening, stolen_seconds, undisturbed  # noqa: E402
 
 
 def row(name: str, aim: float = 1.0, setting: Setting = Setting(2, 0), **more: object) -> Row:  # noqa: B008
@@ -56,22 +56,22 @@ def test_spread_is_half_the_range_of_the_middle_half() -> None:
     assert spread([8.0, 9.0, 10.0, 11.0, 12.0, 1000.0]) < 30
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, samples: list[tuple[float, float]]) -> Watch:
+def sampled(monkeypatch: pytest.MonkeyPatch, samples: list[tuple[float, float]]) -> StealSampler:
     """One that has sampled (seconds, seconds stolen until then) on a machine with two processors."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    watch = Watch(lambda: 0.0)
-    watch._samples = samples
-    return watch
+    sampler = StealSampler(lambda: 0.0)
+    sampler._samples = samples
+    return sampler
 
 
 def test_steps_that_other_machines_disturbed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     # Stolen: a tenth of both processors between 1 and 2, and less than is allowed between 3 and 4.
     allowed = 0.2 + 1.9 * LIMIT
-    watch = watched(monkeypatch, [(0.0, 0.0), (1.0, 0.0), (2.0, 0.2), (3.0, 0.2), (4.0, allowed), (5.0, allowed)])
-    assert watch.share(1.2, 1.3) == pytest.approx(0.1)
-    assert watch.share() == pytest.approx(allowed / 10)
+    sampler = sampled(monkeypatch, [(0.0, 0.0), (1.0, 0.0), (2.0, 0.2), (3.0, 0.2), (4.0, allowed), (5.0, allowed)])
+    assert sampler.share(1.2, 1.3) == pytest.approx(0.1)
+    assert sampler.share() == pytest.approx(allowed / 10)
     steps = Steps([0.0, 0.5, 1.5, 2.0, 3.0], [0.4, 1.5, 1.9, 3.0, 3.9], [1.0, 2.0, 3.0, 4.0, 5.0])
-    left = watch.left_alone(steps)
+    left = sampler.left_alone(steps)
     assert (left.begins, left.ends, left.latencies) == ([0.0, 2.0, 3.0], [0.4, 3.0, 3.9], [1.0, 4.0, 5.0])
 
 
@@ -85,10 +85,10 @@ def test_what_was_disturbed_is_measured_again(monkeypatch: pytest.MonkeyPatch) -
         runs.append(Steps([first + number for number in range(4)], [first + number + 1 for number in range(4)]))
         return runs[-1]
 
-    def left_alone(watch: Watch, steps: Steps) -> Steps:
+    def left_alone(sampler: StealSampler, steps: Steps) -> Steps:
         return steps.where([number < good_in_run[len(runs)] for number in range(4)])
 
-    monkeypatch.setattr(Watch, "left_alone", left_alone)
+    monkeypatch.setattr(StealSampler, "left_alone", left_alone)
     with listening() as heard:
         assert measure().begins == [0.0, 10.0]
     assert not heard

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 import urllib.request
@@ -12,8 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-TICKS = os.sysconf("SC_CLK_TCK")
+from wire.sampling import TICKS, processor_seconds
+
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.\w]+)(?: \d+)?$")
+BUSY = ("user", "nice", "system", "irq", "softirq", "steal")  # processors' time, whoever used it
 Histogram = dict[float, float]  # upper bound of a bucket in seconds -> observations in it and below
 
 
@@ -27,25 +28,19 @@ def resident_mib(pid: int) -> float:
     return int(found.group(1)) / 1024 if found else 0.0
 
 
-def busy_seconds() -> float:
-    """Of all processors together, whoever used them."""
-    user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
-    return (user + nice + system + irq + softirq + steal) / TICKS
-
-
 class Cost:
     """Processor time from now to end(), as cores in use on average: of each program, and of others on the machine."""
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = dict(pids)
         self._before = {name: cpu_seconds(pid) for name, pid in pids.items()}
-        self._busy = busy_seconds()
+        self._busy = processor_seconds(BUSY)
         self._start = time.monotonic()
 
     def end(self) -> dict[str, float]:
         seconds = time.monotonic() - self._start
         used = {name: cpu_seconds(pid) - self._before[name] for name, pid in self._pids.items()}
-        used["others"] = max(0.0, busy_seconds() - self._busy - sum(used.values()))
+        used["others"] = max(0.0, processor_seconds(BUSY) - self._busy - sum(used.values()))
         return {name: round(cpu / seconds, 2) for name, cpu in used.items()}
 
 

@@ -11,14 +11,14 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Callable
 
 from wire import jobs, ranks
 from wire.efficiency import one
 from wire.lab import Lab, Setting
-from wire.processes import TICKS, Sampler, Watch, processor_share
+from wire.processes import Watch, processor_share
 from wire.row import MIB
+from wire.sampling import Sampler, processor_seconds
 from wire.steps import Steps, paces
 
 Points = Iterator[tuple[float, float]]
@@ -138,10 +138,7 @@ def start_by_tensors(lab: Lab, steps: int) -> Points:
         yield count, counted(lab, count, steps)["start"]
 
 
-def busy_seconds() -> float:
-    """Of all processors together since the machine was started, with what interrupts took."""
-    user, nice, system, _, _, interrupts, soft = Path("/proc/stat").read_text().split(maxsplit=8)[1:8]
-    return sum(map(int, (user, nice, system, interrupts, soft))) / TICKS
+BUSY = ("user", "nice", "system", "irq", "softirq")
 
 
 class Busy(Sampler):
@@ -149,10 +146,10 @@ class Busy(Sampler):
 
     def __init__(self, period: float = 0.1) -> None:
         super().__init__(period)
-        self.samples: list[tuple[float, float]] = []  # when, and busy_seconds() then
+        self.samples: list[tuple[float, float]] = []  # when, and the seconds of BUSY until then
 
     def look(self) -> None:
-        self.samples.append((time.monotonic(), busy_seconds()))
+        self.samples.append((time.monotonic(), processor_seconds(BUSY)))
 
 
 def processors(samples: list[tuple[float, float]], begin: float, end: float) -> float:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import threading
 import time
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from wire.lab import Part
-
-TICKS = os.sysconf("SC_CLK_TCK")
+from wire.sampling import TICKS, Sampler
 
 
 @dataclass(frozen=True)
@@ -31,31 +26,6 @@ def sample(pid: int) -> Sample:
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     resident, most = (int(status[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
     return Sample(time.monotonic(), (int(fields[11]) + int(fields[12])) / TICKS, resident, most)
-
-
-class Sampler(ABC):
-    """Calls look() every `period` seconds, in a thread of its own, while its with-statement lasts."""
-
-    def __init__(self, period: float) -> None:
-        self._period = period
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sampler")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._end.wait(self._period):
-            self.look()
-
-    @abstractmethod
-    def look(self) -> None:
-        """Takes a sample."""
 
 
 class Watch(Sampler):

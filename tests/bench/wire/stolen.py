@@ -8,60 +8,45 @@ import functools
 import math
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Callable, Optional, TypeVar, cast
+from typing import Any, Callable, Self, TypeVar, cast
 
+from wire.sampling import STAT, Sampler, processor_seconds
 from wire.steps import Steps
 
 LIMIT = 0.02  # of the time of all processors: a step during which more was stolen is disturbed
 RUNS = 4  # at most, until enough steps were left alone, unless whoever is listening() says otherwise
-INTERVAL = 0.1  # seconds between two samples
-STAT = Path("/proc/stat")
-STEAL = 8  # its field in the first line of /proc/stat (proc(5)), after the line's name
 
 Measure = TypeVar("Measure", bound=Callable[..., Steps])
 
 
 def stolen_seconds(stat: Path = STAT) -> float:
-    """Processor time stolen since this machine started; 0 where the kernel does not say."""
-    with stat.open() as file:
-        fields = file.readline().split()
-    return int(fields[STEAL]) / os.sysconf("SC_CLK_TCK") if len(fields) > STEAL else 0.0
+    """Processor time stolen since this machine was started; 0 where the kernel does not say."""
+    return processor_seconds(("steal",), stat)
 
 
-class Watch:
-    """Samples how much time is stolen, in a thread of its own, for as long as the with-statement lasts."""
+class StealSampler(Sampler):
+    """Samples how much processor time is stolen."""
 
-    def __init__(self, read: Callable[[], float] = stolen_seconds) -> None:
+    def __init__(self, read: Callable[[], float] = stolen_seconds, period: float = 0.1) -> None:
+        super().__init__(period)
         self._read = read
         self._samples: list[tuple[float, float]] = []  # (seconds of CLOCK_MONOTONIC, seconds stolen until then)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._go_on, daemon=True)
 
-    def __enter__(self) -> Watch:
-        self.sample()
-        self._thread.start()
-        return self
+    def __enter__(self) -> Self:
+        self.look()
+        return super().__enter__()
 
-    def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-        self.sample()
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.look()
 
-    def sample(self) -> None:
+    def look(self) -> None:
         self._samples.append((time.monotonic(), self._read()))
-
-    def _go_on(self) -> None:
-        while not self._over.wait(INTERVAL):
-            self.sample()
 
     def share(self, begin: float = -math.inf, end: float = math.inf) -> float:
         """Of the time of all processors, what was stolen between the last sample before and the first one after."""
@@ -105,10 +90,10 @@ def undisturbed(measure: Measure) -> Measure:
         listener = _listeners[-1]
         all_steps = good = Steps([], [])
         for _ in range(listener.runs):
-            with Watch() as watch:
+            with StealSampler() as sampler:
                 found = measure(*args, **kwargs)
             all_steps += found
-            good += watch.left_alone(found)
+            good += sampler.left_alone(found)
             if 2 * len(good.begins) >= len(found.begins):
                 return good
         told = f"{len(all_steps.begins) - len(good.begins)} of {len(all_steps.begins)} steps"
