@@ -55,9 +55,9 @@ def both_ways(lab: Lab, one: str, other: str, seconds: int = 3) -> float:
     found: list[float] = []
     left_alone = False
     while len(found) < 2 or (not left_alone and len(found) < stolen.RUNS):
-        with stolen.Watch() as watch:
+        with stolen.StealSampler() as sampler:
             found.append(both_ways_once(lab, one, other, seconds))
-        left_alone |= watch.share() <= stolen.LIMIT
+        left_alone |= sampler.share() <= stolen.LIMIT
     return max(found)
 
 
