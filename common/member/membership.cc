@@ -24,9 +24,13 @@ void Membership::begin(absl::Duration now) {
 
 void Membership::declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                          absl::Duration now) {
-  // Who is not in says all it has declared when it is.
-  if (is_in()) say_declared(tensors, operations, now);
   note_declared(tensors, operations, now);
+  // Who is not in says all it has declared when it is.
+  if (!is_in()) return;
+  for (const plan::Operation& each : operations) {
+    if (!is_planned(each.tensor)) unsaid_operations_.push_back(each);
+  }
+  if (!tensors.empty()) say_declared(tensors, std::exchange(unsaid_operations_, {}), now);
 }
 
 void Membership::acknowledge(uint32_t epoch, absl::Duration now) {
@@ -122,7 +126,8 @@ void Membership::commit() {
     if (const auto found = declared_.find(tensor.name); found != declared_.end()) found->second = true;
   }
   std::erase_if(unplanned_, [this](const plan::Tensor& tensor) { return declared_.at(tensor.name); });
-  std::erase_if(unplanned_operations_, [this](const plan::Operation& each) { return declared_.at(each.tensor); });
+  std::erase_if(unplanned_operations_, [this](const plan::Operation& each) { return is_planned(each.tensor); });
+  std::erase_if(unsaid_operations_, [this](const plan::Operation& each) { return is_planned(each.tensor); });
   if (follows_plans()) act(Committed{epoch});
   if (terms_.is_summer || !leave_status_.ok() || !std::exchange(leaving_, false)) return;
   act(Stays{});
@@ -157,10 +162,14 @@ void Membership::note_declared(const std::vector<plan::Tensor>& tensors, const s
   }
   // Owners compare the operations of tensors that a plan has.
   for (const plan::Operation& each : operations) {
-    const auto found = declared_.find(each.tensor);
-    if (found != declared_.end() && !found->second) unplanned_operations_.push_back(each);
+    if (!is_planned(each.tensor)) unplanned_operations_.push_back(each);
   }
   check_alone();
+}
+
+bool Membership::is_planned(const std::string& tensor) const {
+  const auto found = declared_.find(tensor);
+  return found == declared_.end() || found->second;
 }
 
 void Membership::check_alone() {
@@ -185,7 +194,9 @@ void Membership::on_tick(bool is_idle, absl::Duration now) {
     const std::string silence = absl::FormatDuration(told_->deadline);
     return on_lost(absl::UnavailableError(absl::StrCat("it has said nothing for ", silence)), now);
   }
-  if (now - last_said_ < terms_.pace.heartbeat || !is_idle) return;
+  if (!is_idle) return;
+  say_declared({}, std::exchange(unsaid_operations_, {}), now);
+  if (now - last_said_ < terms_.pace.heartbeat) return;
   if (report_.has_value()) return say(*std::exchange(report_, std::nullopt), now);
   say(Heartbeat{}, now);
 }

@@ -213,6 +213,7 @@ class Membership {
   void say_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                     absl::Duration now);
   void say_leave(absl::Duration now);
+  bool is_planned(const std::string& tensor) const;
   void note_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                      absl::Duration now);
   void check_alone();
@@ -245,6 +246,7 @@ class Membership {
   absl::flat_hash_map<std::string, bool> declared_;    // by name; true: in a committed plan
   std::vector<plan::Tensor> unplanned_;                // those that are not, in order
   std::vector<plan::Operation> unplanned_operations_;  // of these
+  std::vector<plan::Operation> unsaid_operations_;     // of those; they go together once all that was said is written
   absl::Duration unplanned_since_;
   std::optional<Report> report_;  // that is due
   Report last_report_;

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from pathlib import Path
+
 import pytest
-from conftest import run_job
+from conftest import GLEANER, environment, run_job
 
 
 @pytest.mark.parametrize(
@@ -29,3 +33,13 @@ def test_a_rank_that_dies_is_named_by_all_others() -> None:
     for rank in (0, 2):
         lines = [line for line in job.stderr.splitlines() if line.startswith(f"[worker {rank}]")]
         assert any("worker 1" in line and "was killed by signal 9 (SIGKILL)" in line for line in lines), job.stderr
+
+
+def test_ranks_with_ten_thousand_tensors_leave_in_time(tmp_path: Path) -> None:
+    """What each member tells the coordinator of its tensors fits into few messages."""
+    tensors = tmp_path / "tensors.json"
+    tensors.write_text(json.dumps([{"name": f"tensor{number}", "bytes": 64} for number in range(10_000)]))
+    bench = [str(GLEANER), "bench", "push-pull", "--tensors", str(tensors), "--steps", "3", "--warmup", "0"]
+    command = [str(GLEANER), "run", "--workers", "2", "--summers", "1", "--", *bench]
+    job = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
+    assert job.returncode == 0, job.stderr

@@ -338,6 +338,34 @@ TEST_F(MembershipTest, SaysAgainWhatNoPlanHas) {
   EXPECT_THAT(again->operations, ElementsAre(plan::Operation{"b", ReduceOp::kSum}));
 }
 
+TEST_F(MembershipTest, OperationsGoTogetherWhenAllIsWritten) {
+  begin_job();
+  membership_.declare({tensor("a"), tensor("b"), tensor("c")}, {{"a", ReduceOp::kSum}}, now_);
+  EXPECT_THAT(last<Declaration>(take())->operations, ElementsAre(plan::Operation{"a", ReduceOp::kSum}));
+  membership_.declare({}, {{"b", ReduceOp::kSum}}, now_);
+  membership_.on_tick(false, now_);
+  membership_.declare({}, {{"c", ReduceOp::kAverage}}, now_);
+  membership_.on_tick(false, now_);
+  EXPECT_THAT(take(), IsEmpty());
+  membership_.on_tick(true, now_);
+  EXPECT_THAT(last<Declaration>(take())->operations,
+              ElementsAre(plan::Operation{"b", ReduceOp::kSum}, plan::Operation{"c", ReduceOp::kAverage}));
+  membership_.on_tick(true, now_);
+  EXPECT_THAT(take(), IsEmpty());
+}
+
+TEST_F(MembershipTest, OwnersCompareTheOperationsOfTensorsThatAPlanHas) {
+  begin_job();
+  membership_.declare({tensor("a"), tensor("b")}, {}, now_);
+  membership_.declare({}, {{"a", ReduceOp::kSum}}, now_);
+  membership_.on_prepare(plan(2, {tensor("a"), tensor("b")}), now_);
+  membership_.on_commit(2);
+  take();
+  membership_.declare({}, {{"b", ReduceOp::kSum}}, now_);
+  membership_.on_tick(true, now_);
+  EXPECT_THAT(take(), IsEmpty());
+}
+
 TEST_F(MembershipTest, SaysAgainThatItLeavesUntilItIsHeard) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, now_);
