@@ -25,12 +25,8 @@ void Membership::begin(absl::Duration now) {
 void Membership::declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                          absl::Duration now) {
   note_declared(tensors, operations, now);
-  // Who is not in says all it has declared when it is.
-  if (!is_in()) return;
-  for (const plan::Operation& each : operations) {
-    if (!is_planned(each.tensor)) unsaid_operations_.push_back(each);
-  }
-  if (!tensors.empty()) say_declared(tensors, std::exchange(unsaid_operations_, {}), now);
+  // A member that the coordinator has not let in says all that no plan has when it comes in.
+  if (is_in() && !tensors.empty()) say_declared(tensors, std::exchange(unsaid_operations_, {}), now);
 }
 
 void Membership::acknowledge(uint32_t epoch, absl::Duration now) {
@@ -162,7 +158,9 @@ void Membership::note_declared(const std::vector<plan::Tensor>& tensors, const s
   }
   // Owners compare the operations of tensors that a plan has.
   for (const plan::Operation& each : operations) {
-    if (!is_planned(each.tensor)) unplanned_operations_.push_back(each);
+    if (is_planned(each.tensor)) continue;
+    unplanned_operations_.push_back(each);
+    unsaid_operations_.push_back(each);
   }
   check_alone();
 }

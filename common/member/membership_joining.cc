@@ -109,8 +109,8 @@ void Membership::come_in(const Admission& admission, absl::Duration now) {
   session_ = admission.session;
   term_ = std::max(term_, admission.term);
   for (Saying& what : std::exchange(held_back_, {})) say(std::move(what), now);
+  unsaid_operations_.clear();
   if (!GLN_MUTATION("a member does not say again what it declared")) {
-    unsaid_operations_.clear();
     say_declared(unplanned_, unplanned_operations_, now);
   }
   if (leaving_ && !GLN_MUTATION("a member does not say again that it leaves")) say_leave(now);
