@@ -36,7 +36,7 @@ def test_a_rank_that_dies_is_named_by_all_others() -> None:
 
 
 def test_ranks_with_ten_thousand_tensors_leave_in_time(tmp_path: Path) -> None:
-    """Each member declares its tensors and their operations in few messages, so the coordinator soon hears who leaves."""
+    """A member tells the first operations of its tensors together, so the coordinator soon hears who leaves."""
     tensors = tmp_path / "tensors.json"
     tensors.write_text(json.dumps([{"name": f"tensor{number}", "bytes": 64} for number in range(10_000)]))
     bench = [str(GLEANER), "bench", "push-pull", "--tensors", str(tensors), "--steps", "3", "--warmup", "0"]
