@@ -10,7 +10,6 @@ import os
 import queue
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,6 +22,9 @@ from typing import Callable
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+from lab.processes import free_ports  # noqa: E402
+
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release")).resolve()
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 GLEANER = BUILD / "bin" / "gleaner"
@@ -167,9 +169,7 @@ def read_until(process: subprocess.Popen[str], text: str, timeout: float = 90) -
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def require_build() -> None:

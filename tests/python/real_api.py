@@ -9,7 +9,6 @@ import os
 import shutil
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,9 +17,9 @@ from typing import Any, Optional
 
 import pytest
 import yaml
-from conftest import ROOT
+from conftest import ROOT  # with the path to lab
 
-sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+# isort: split
 from lab.control_plane import ControlPlane
 from lab.processes import binaries
 
