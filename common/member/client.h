@@ -151,10 +151,11 @@ class Client {
   // coordinator to commit a plan that is prepared, on_commit() follows from this.
   virtual void saw(uint32_t epoch, bool by_rank) = 0;
   virtual void send_trace(uint64_t recording, trace::Recording what) = 0;
-  // Says good-bye and waits up to `timeout` for the coordinator to have heard it, or to come back and hear it. `status`
-  // not OK: this member failed. False: a plan was committed before the coordinator had heard it, so that this worker
-  // may be needed once more; leave again when nothing is in flight under that plan. A summer goes on following plans
-  // until on_finished(): there is one without it by then.
+  // Says good-bye; `status` not OK: this member failed. A worker waits until the coordinator has heard it: up to the
+  // job's deadline while it is connected, for it may only be slow, and up to `timeout` for one that is lost to come
+  // back. False: a plan was committed before the coordinator had heard it, so that this worker may be needed once more;
+  // leave again when nothing is in flight under that plan. A summer does not wait, and goes on following plans until
+  // on_finished(): there is one without it by then.
   virtual bool leave(const absl::Status& status, absl::Duration timeout) = 0;
   // leave() of a worker that is going to join the next round of an elastic job, whose coordinator waits for that.
   virtual bool come_again(const absl::Status& status, absl::Duration timeout) = 0;

@@ -100,10 +100,11 @@ bool Dialogue::leave_now(const absl::Status& status, bool again, absl::Duration 
     absl::MutexLock lock(&mutex_);
     stays_ = false;
   }
-  mailbox_.post([this, status, again] { membership_.leave(status, again, now()); });
+  mailbox_.post([=, this] { membership_.leave(status, again, timeout, now()); });
+  if (options_.role == Role::kSummer) return true;
   absl::MutexLock lock(&mutex_);
   const auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return left_ || stays_; };
-  mutex_.AwaitWithTimeout(absl::Condition(&over), timeout);
+  mutex_.Await(absl::Condition(&over));
   return !stays_;
 }
 
@@ -114,6 +115,7 @@ void Dialogue::stop() {
     thread_.join();
   }
   mailbox_.close();
+  act(Left{});  // nobody is there any more to wait for
 }
 
 // --- the thread

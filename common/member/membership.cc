@@ -51,9 +51,11 @@ void Membership::fault(uint32_t member, const absl::Status& why, absl::Duration 
   say(Accusation{member, why}, now);
 }
 
-void Membership::leave(const absl::Status& status, bool again, absl::Duration now) {
+void Membership::leave(const absl::Status& status, bool again, absl::Duration timeout, absl::Duration now) {
   leaving_ = true;
   again_ = again;
+  leaving_since_ = now;
+  leave_timeout_ = timeout;
   leave_status_ = status;
   if (phase_ == Phase::kIn || phase_ == Phase::kRegroup) return say_leave(now);
   if (phase_ == Phase::kAlone || phase_ == Phase::kOver || !has_begun()) return over(absl::OkStatus());
@@ -75,6 +77,15 @@ void Membership::say_declared(const std::vector<plan::Tensor>& tensors, const st
 void Membership::say_leave(absl::Duration now) {
   if (report_.has_value()) say(*std::exchange(report_, std::nullopt), now);
   say(Leave{leave_status_, has_begun() ? committed_->epoch : 0, again_}, now);
+}
+
+// Whether a worker leaves though the coordinator has not heard of it. One that is connected may only be slow, and would
+// take a worker that is suddenly gone for lost.
+bool Membership::leaves_unheard(absl::Duration now) const {
+  if (!leaving_ || terms_.is_summer) return false;
+  const bool is_away = phase_ == Phase::kConnecting || phase_ == Phase::kJoining;
+  if (!is_away) return now - leaving_since_ > told_->deadline;
+  return now - std::max(leaving_since_, away_since_.value_or(leaving_since_)) > leave_timeout_;
 }
 
 // --- what the coordinator says
@@ -180,7 +191,14 @@ void Membership::check_alone() {
 void Membership::on_tick(bool is_idle, absl::Duration now) {
   // While this process stood still it did not listen: what the coordinator said meanwhile is still to be read.
   const absl::Duration pause = now - std::exchange(last_tick_, now);
-  if (pause > patience() * 2) last_heard_ += pause;
+  if (pause > patience() * 2) {
+    last_heard_ += pause;
+    leaving_since_ += pause;
+  }
+  if (leaves_unheard(now)) {
+    note(Note::Level::kWarning, "leaves without the coordinator's having heard of it", last_failure_.message());
+    return over(absl::OkStatus());
+  }
   if (phase_ == Phase::kConnecting || phase_ == Phase::kJoining) return tick_connecting(now);
   if (!is_in()) return;
   if (!has_begun() && now - started_ > terms_.timeout + kGrace) {
@@ -207,6 +225,7 @@ absl::Duration Membership::patience() const {
     case Phase::kIn:
       return terms_.pace.heartbeat / 2;
     case Phase::kRegroup:
+      return leaving_ ? terms_.pace.look : absl::InfiniteDuration();
     case Phase::kAlone:
     case Phase::kOver:
       break;

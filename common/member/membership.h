@@ -153,7 +153,7 @@ class Membership {
   // if an owner follows it. If a coordinator may still come, the owner must be a worker's summer: that coordinator asks
   // the ranks for the plan, and gives up a plan that CPU summers alone follow.
   void saw(uint32_t epoch, bool by_rank);
-  void leave(const absl::Status& status, bool again, absl::Duration now);
+  void leave(const absl::Status& status, bool again, absl::Duration timeout, absl::Duration now);
 
   // The connection. Somebody is there, who wants to know who we are.
   void on_challenged(absl::Duration now);
@@ -213,6 +213,7 @@ class Membership {
   void say_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                     absl::Duration now);
   void say_leave(absl::Duration now);
+  bool leaves_unheard(absl::Duration now) const;
   bool is_planned(const std::string& tensor) const;
   void note_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                      absl::Duration now);
@@ -252,6 +253,8 @@ class Membership {
   Report last_report_;
   bool leaving_ = false;
   bool again_ = false;  // and come again
+  absl::Duration leaving_since_;
+  absl::Duration leave_timeout_;  // for a coordinator that is away
   absl::Status leave_status_;
 };
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from conftest import GLEANER, environment, run_job
+from conftest import GLEANER, environment, job, read_until, run_job, wait_until
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,21 @@ def test_ranks_with_ten_thousand_tensors_leave_in_time(tmp_path: Path) -> None:
     command = [str(GLEANER), "run", "--workers", "2", "--summers", "1", "--", *bench]
     job = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
     assert job.returncode == 0, job.stderr
+
+
+def test_ranks_wait_with_leaving_for_a_coordinator_that_is_only_slow(tmp_path: Path) -> None:
+    """The coordinator stands still for 4 s while ranks leave; it may be silent for 10 s (--deadline)."""
+    stop = tmp_path / "stop"
+    with job(tmp_path, 2, 1) as started:
+        workers = [started.start_worker(index, "changing.py", str(stop)) for index in range(2)]
+        for worker in workers:
+            read_until(worker, "summing")
+        started.coordinator.send_signal(signal.SIGSTOP)
+        try:
+            stop.touch()
+            time.sleep(4)
+        finally:
+            started.coordinator.send_signal(signal.SIGCONT)
+        for process in (started.coordinator, *workers, *started.summers):
+            wait_until(lambda process=process: process.poll() is not None, timeout=30)
+            assert process.returncode == 0, process.communicate()

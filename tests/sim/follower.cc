@@ -132,7 +132,7 @@ void Follower::saw(uint32_t epoch, bool by_rank) {
 
 void Follower::leave() {
   leaving_ = true;
-  membership_.leave(absl::OkStatus(), false, world_->time());
+  membership_.leave(absl::OkStatus(), false, absl::InfiniteDuration(), world_->time());
   carry_out();
   world_->events.after(kLeaveWithin, [this] {
     run([this] {

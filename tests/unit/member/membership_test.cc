@@ -13,6 +13,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
+
 class MembershipTest : public testing::Test {
  protected:
   explicit MembershipTest(bool is_summer = false) : membership_(terms(is_summer), [this] { return die_; }) {
@@ -368,7 +370,7 @@ TEST_F(MembershipTest, OwnersCompareTheOperationsOfTensorsThatAPlanHas) {
 
 TEST_F(MembershipTest, SaysAgainThatItLeavesUntilItIsHeard) {
   begin_job();
-  membership_.leave(absl::OkStatus(), false, now_);
+  membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   EXPECT_EQ(last<Leave>(take())->epoch, 1u);
   break_stream();
   EXPECT_LE(next_attempt(), absl::Milliseconds(200));
@@ -380,13 +382,48 @@ TEST_F(MembershipTest, SaysAgainThatItLeavesUntilItIsHeard) {
   EXPECT_FALSE(last<Finished>(actions).has_value());
 }
 
+TEST_F(MembershipTest, WhoLeavesWaitsForACoordinatorThatIsSlowUntilTheDeadline) {
+  begin_job();
+  membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
+  for (int i = 0; i < 19; ++i) {
+    pass(absl::Milliseconds(500));
+    membership_.on_heard(now_);
+  }
+  EXPECT_FALSE(happened<Left>());
+  pass(absl::Seconds(1));
+  EXPECT_TRUE(happened<Left>());
+}
+
+TEST_F(MembershipTest, WhoLeavesWaitsForALostCoordinatorToComeBack) {
+  begin_job();
+  membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
+  pass(absl::Seconds(5));
+  EXPECT_FALSE(happened<Left>());
+  break_stream();
+  pass(kLeaveTimeout - absl::Milliseconds(100));
+  EXPECT_FALSE(happened<Left>());
+  pass(absl::Milliseconds(200));
+  EXPECT_TRUE(happened<Left>());
+}
+
+TEST_F(MembershipTest, ARoundThatIsOverIsLeftByTheDeadline) {
+  begin_job();
+  membership_.on_failed(absl::AbortedError("worker 0 is lost"), true);
+  membership_.leave(absl::OkStatus(), true, kLeaveTimeout, now_);
+  EXPECT_LT(membership_.patience(), absl::Seconds(1));
+  pass(absl::Seconds(9));
+  EXPECT_FALSE(happened<Left>());
+  pass(absl::Seconds(2));
+  EXPECT_TRUE(happened<Left>());
+}
+
 TEST_F(MembershipTest, APlanThatComesWhileItLeavesKeepsIt) {
   begin_job();
-  membership_.leave(absl::OkStatus(), false, now_);
+  membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   membership_.on_prepare(plan(2), now_);
   membership_.on_commit(2);
   EXPECT_TRUE(happened<Stays>());
-  membership_.leave(absl::OkStatus(), false, now_);
+  membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   EXPECT_EQ(last<Leave>(take())->epoch, 2u);
 }
 
@@ -394,7 +431,7 @@ TEST_F(MembershipTest, ARoundThatIsOverIsLeftOnItsStream) {
   begin_job();
   membership_.on_failed(absl::AbortedError("worker 0 is lost"), true);
   EXPECT_TRUE(happened<Regroup>());
-  membership_.leave(absl::OkStatus(), true, now_);
+  membership_.leave(absl::OkStatus(), true, kLeaveTimeout, now_);
   EXPECT_TRUE(last<Leave>(take())->again);
   membership_.on_goodbye();
   EXPECT_TRUE(happened<Left>());
@@ -438,7 +475,7 @@ TEST_F(SummerMembershipTest, ASummerOfAJobThatNeverBeganFails) {
 
 TEST_F(SummerMembershipTest, ASummerFollowsPlansWhileItLeaves) {
   begin_job();
-  membership_.leave(absl::OkStatus(), false, now_);
+  membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   membership_.on_prepare(plan(2), now_);
   membership_.on_commit(2);
   const std::vector<Action> actions = take();
