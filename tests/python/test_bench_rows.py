@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,11 +15,11 @@ from conftest import GLEANER, ROOT, require_build
 
 BENCH = ROOT / "tests" / "bench"
 sys.path.insert(0, str(BENCH))
-from wire import model, peers, ranks, record, sweep, table  # noqa: E402
+from wire import jobs, model, peers, ranks, record, sweep, table  # noqa: E402
 from wire.jobs import lines_of  # noqa: E402
-from wire.lab import Lab, Setting, bits_per_second  # noqa: E402
+from wire.lab import Lab, Setting, bits, bits_per_second  # noqa: E402
 from wire.processes import Sample, between, processor_share  # noqa: E402
-from wire.row import Measured, Row, enough, estimate  # noqa: E402
+from wire.row import MIB, Measured, Row, enough, estimate  # noqa: E402
 from wire.rows import rows  # noqa: E402
 from wire.steps import Steps, paces, spread  # noqa: E402
 from wire.stolen import LIMIT, RUNS, StealSampler, listening, stolen_seconds, undisturbed  # noqa: E402
@@ -35,6 +36,8 @@ def test_a_step_takes_from_the_first_begin_to_the_last_end() -> None:
     ])  # fmt: skip
     assert steps.seconds == [3.0, 1.5]
     assert steps.median == 2.25
+    assert steps.pauses == [math.inf, 6.5]
+    assert (steps + steps).where([False, True, True, False]).pauses == [6.5, math.inf]
 
 
 def test_a_long_line_of_a_worker_is_put_together_again() -> None:
@@ -139,6 +142,35 @@ def test_the_model_of_estimates_is_that_of_plans(workers: list[int], summers: li
     planned = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     ours = model.bound(64 << 20, [1e6 * rate for rate in workers], [1e6 * rate for rate in summers])
     assert ours == pytest.approx(planned["bound_seconds"], rel=1e-6)
+
+
+def test_a_bound_leaves_out_what_shapers_let_through_at_once() -> None:
+    # Equal links carry what they saved up in as many seconds as they would have needed for it.
+    for workers, summers in (([2e6] * 2, []), ([2e6] * 8, []), ([2e6] * 8, [2e6] * 3)):
+        whole, less = (model.bound(MIB, workers, summers, saved) for saved in (0.0, 1e6))
+        assert whole - less == pytest.approx(0.5)
+    # A slow worker's own link is what its bytes wait for.
+    assert model.bound(MIB, [1e6, *[2e6] * 7], [2e6] * 8, 1e6) == pytest.approx((8 * MIB - 1e6) / 1e6)
+    assert bits("128kb") == 8 * 128 * 1024
+    with pytest.raises(ValueError, match="128kb"):
+        bits("128")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_steps_after_pauses_have_shorter_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_build()
+    monkeypatch.setattr(jobs, "GLEANER", str(GLEANER))
+    with Lab(Setting(2, 0, "100mbit", "64kb")) as lab:
+        monkeypatch.setattr(Lab, "payload_of", lambda self, host: 90e6)
+        part, sizes = lab.part(2, 0), ["--bytes", "1000000"]
+        bucket = 64 * 1024 * 8 * 0.9
+        assert lab.bucket == pytest.approx(bucket)
+        full = jobs.bound(part, sizes)
+        assert full == pytest.approx((8e6 - bucket) / 90e6)
+        assert jobs.bound(part, sizes, Steps([], [], [], [math.inf, 1.0])) == pytest.approx(full)
+        assert jobs.bound(part, sizes, Steps([], [], [], [0.0])) == pytest.approx(8e6 / 90e6)
+        half = jobs.bound(part, sizes, Steps([], [], [], [bucket / 2 / 90e6]))
+        assert half == pytest.approx((8e6 - bucket / 2) / 90e6)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 from wire import jobs, model
 from wire.lab import Lab, Setting, bits_per_second
 from wire.row import JOB_SECONDS, MIB, Measured, Row, enough
@@ -30,8 +32,9 @@ def efficiency(
     def measure(lab: Lab, steps: int) -> Measured:
         part = lab.part(workers, summers)
         found = jobs.measure(part, tensors, *enough(expected, more * steps))
-        bound = jobs.bound(part, tensors)
+        bound = jobs.bound(part, tensors, found)
         figures = {"bound": bound, "step": found.median, "steps": found.seconds}
+        figures |= {"pause": statistics.median(found.pauses)}
         figures |= {"workers": workers, "summers": summers, "payload_bits_per_second": lab.payload_of("worker0")}
         return Measured(bound / found.median, found.spread, figures)
 
@@ -48,7 +51,7 @@ def one(bytes_: int) -> list[str]:
 def even_rows() -> list[Row]:
     rows = [efficiency(f"n=8 k={k}: 64 MiB", 0.985, EIGHT, 8, k, one(STEP)) for k in range(9)]
     for name in ("resnet50", "vgg16"):
-        rows += [efficiency(f"n=8 k={k}: {name}", 0.975, EIGHT, 8, k, jobs.model(name)) for k in range(9)]
+        rows += [efficiency(f"n=8 k={k}: {name}", 0.975, EIGHT, 8, k, jobs.of_model(name)) for k in range(9)]
     return rows + [efficiency(f"n=4 k={k}: 64 MiB", 0.975, EIGHT, 4, k, one(STEP)) for k in range(7)]
 
 

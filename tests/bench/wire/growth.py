@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 from wire import jobs, ranks
 from wire.efficiency import one
-from wire.lab import Lab, Setting
+from wire.lab import Lab, Part, Setting
 from wire.processes import Watch, processor_share
 from wire.row import MIB
 from wire.sampling import Sampler, processor_seconds
@@ -101,16 +101,21 @@ def by_summers(lab: Lab, steps: int) -> Points:
         yield k, jobs.measure(lab.part(8, k), one(MIB), 5 * steps, 5).median
 
 
+def seconds_over_bound(part: Part, steps: int) -> float:
+    found = jobs.measure(part, one(SLOW_STEP), steps, 1)
+    return found.median - jobs.bound(part, one(SLOW_STEP), found)
+
+
 def over_bound(lab: Lab, steps: int) -> Points:
     for n in (4, 8, 16, 32):
         part = lab.part(n, 0)
-        yield n, jobs.measure(part, one(SLOW_STEP), steps, 1).median - jobs.bound(part, one(SLOW_STEP))
+        yield n, seconds_over_bound(part, steps)
 
 
 def over_bound_by_summers(lab: Lab, steps: int) -> Points:
     for k in (1, 2, 4, 8):
         part = lab.part(8, k)
-        yield k, jobs.measure(part, one(SLOW_STEP), steps, 1).median - jobs.bound(part, one(SLOW_STEP))
+        yield k, seconds_over_bound(part, steps)
 
 
 def counted(lab: Lab, count: int, steps: int) -> dict[str, float]:

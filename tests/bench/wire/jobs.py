@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
+import statistics
 import subprocess
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, Optional
 
-from wire import ranks, stolen
+from wire import model, ranks, stolen
 from wire.lab import ROOT, Part
 from wire.steps import Steps
 
@@ -30,11 +32,20 @@ def links(part: Part) -> list[str]:
     return flags
 
 
-def bound(part: Part, tensors: list[str]) -> float:
-    """Seconds that a step takes at best, by the model for these links."""
+def bound(part: Part, tensors: list[str], steps: Optional[Steps] = None) -> float:
+    """Seconds that a step takes at best, by the model for these links, less what their shapers let through at once:
+    what they save up in the pauses before `steps`, or in long ones."""
     command = [GLEANER, "plan", *links(part), *tensors, "-o", "json"]
     planned = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return float(json.loads(planned)["bound_seconds"])
+    seconds = float(json.loads(planned)["bound_seconds"])
+    if not part.lab.setting.is_shaped:
+        return seconds
+    workers, summers = ([part.lab.payload_of(host) for host in hosts] for hosts in (part.workers, part.summers))
+    bucket, fastest = part.lab.bucket, max(workers + summers)
+    pauses = steps.pauses if steps else [math.inf]
+    saved = statistics.mean(min(bucket, fastest * pause) for pause in pauses)
+    bytes_ = bytes_of(tensors)
+    return seconds - model.bound(bytes_, workers, summers) + model.bound(bytes_, workers, summers, saved)
 
 
 def lines_of(output: str) -> list[str]:
@@ -114,7 +125,7 @@ def write_list(folder: Path, count: int, bytes_: int) -> list[str]:
     return ["--tensors", str(path)]
 
 
-def model(name: str) -> list[str]:
+def of_model(name: str) -> list[str]:
     """A real model's list."""
     return ["--tensors", str(ROOT / "examples" / "models" / f"{name}.json")]
 

@@ -27,6 +27,13 @@ def bits_per_second(rate: str) -> float:
     raise ValueError(f"a rate is written like 200mbit, not {rate!r}")
 
 
+def bits(burst: str) -> float:
+    """Of a bucket's size as tc writes it: 128kb are 128 KiB."""
+    if not burst.endswith("kb"):
+        raise ValueError(f"a burst is written like 128kb, not {burst!r}")
+    return float(burst[: -len("kb")]) * 8 * 1024
+
+
 @dataclass(frozen=True)
 class Setting:
     """Hosts worker0 ... and summer0 ..., each with a link of `rate`, except for those in `rates`. `rate` none: links
@@ -43,6 +50,10 @@ class Setting:
     @property
     def loopback(self) -> bool:
         return not self.rate
+
+    @property
+    def is_shaped(self) -> bool:
+        return self.rate not in ("", "none")
 
     @property
     def hosts(self) -> list[str]:
@@ -131,13 +142,19 @@ class Lab:
     def payload_of(self, host: str) -> float:
         """Bits of TCP payload a second that its link carries each way while both are in use."""
         setting = self.setting
-        if setting.rate in ("", "none"):
+        if not setting.is_shaped:
             return self.once("payload", lambda: iperf.both_ways(self, *setting.hosts[:2]))
         like = [each for each in setting.hosts if setting.rate_of(each) == setting.rate][:2]
         # A burst of the shaper must not count: 128 KiB are 0.1 s of 10 Mbit/s.
         seconds = max(3, round(150e6 / bits_per_second(setting.rate)))
         payload = self.once("payload", lambda: iperf.both_ways(self, *like, seconds))
         return float(payload * bits_per_second(setting.rate_of(host)) / bits_per_second(setting.rate))
+
+    @property
+    def bucket(self) -> float:
+        """Bits of TCP payload that a link's shaper saves up while nothing is sent, and lets through at once."""
+        host = self.setting.hosts[0]
+        return bits(self.setting.burst) * self.payload_of(host) / bits_per_second(self.setting.rate_of(host))
 
     def once(self, key: Hashable, measure: Callable[[], Any]) -> Any:
         """What rows have in common is measured by the first of them."""

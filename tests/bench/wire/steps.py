@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ class Steps:
     # What the ranks' own parts took, from each one's begin to its end, on average: leaves out how far apart the
     # barrier before the step let them go. What osu_allreduce calls latency.
     latencies: list[float] = field(default_factory=list)
+    # Since the last rank's end of the step before; infinite where there is none in this run.
+    pauses: list[float] = field(default_factory=list)
 
     @classmethod
     def of_ranks(cls, lines: list[dict[str, Any]]) -> Steps:
@@ -24,16 +27,26 @@ class Steps:
         begins = list(zip(*(line["step_begins"] for line in lines)))
         ends = list(zip(*(line["step_ends"] for line in lines)))
         latencies = [statistics.mean(ended) - statistics.mean(begun) for begun, ended in zip(begins, ends)]
-        return cls([min(first) for first in begins], [max(last) for last in ends], latencies)
+        first, last = [min(begun) for begun in begins], [max(ended) for ended in ends]
+        pauses = [begin - end for begin, end in zip(first, [-math.inf, *last])]
+        return cls(first, last, latencies, pauses)
 
     def __add__(self, later: Steps) -> Steps:
-        return Steps(self.begins + later.begins, self.ends + later.ends, self.latencies + later.latencies)
+        return Steps(
+            self.begins + later.begins,
+            self.ends + later.ends,
+            self.latencies + later.latencies,
+            self.pauses + later.pauses,
+        )
 
     def where(self, chosen: Sequence[bool]) -> Steps:
         """Those for which `chosen` is true."""
         kept = [number for number, each in enumerate(chosen) if each]
         latencies = [self.latencies[number] for number in kept] if self.latencies else []
-        return Steps([self.begins[number] for number in kept], [self.ends[number] for number in kept], latencies)
+        pauses = [self.pauses[number] for number in kept] if self.pauses else []
+        return Steps(
+            [self.begins[number] for number in kept], [self.ends[number] for number in kept], latencies, pauses
+        )
 
     @property
     def seconds(self) -> list[float]:
