@@ -104,6 +104,10 @@ void Follower::begin() {
 }
 
 void Follower::tick() {
+  // A coordinator that let a worker in takes it for lost if it goes without a word.
+  if (leaving_ && !said_leave_ && membership_.is_in()) {
+    return world_->report->fail(name_, " is let in while it leaves, and does not say that it leaves");
+  }
   const absl::Duration patience = membership_.patience();
   if (over_ || world_->over || process_->is_dead() || patience == absl::InfiniteDuration()) return;
   world_->events.after(absl::ToInt64Nanoseconds(patience), [this] {
@@ -132,6 +136,7 @@ void Follower::saw(uint32_t epoch, bool by_rank) {
 
 void Follower::leave() {
   leaving_ = true;
+  said_leave_ = false;
   membership_.leave(absl::OkStatus(), false, absl::InfiniteDuration(), world_->time());
   carry_out();
   world_->events.after(kLeaveWithin, [this] {
@@ -193,11 +198,13 @@ void Follower::hear(const coordinator::Message& message) {
 // --- what the membership wants done
 
 void Follower::act(const member::Saying& what) {
+  said_leave_ = said_leave_ || std::holds_alternative<member::Leave>(what);
   if (stream_ != 0) std::visit(Say{control_, stream_}, what);
 }
 
 void Follower::act(const member::Connect&) {
   const uint64_t connection = ++connections_;
+  said_leave_ = false;
   stream_ = control_->open(this);
   world_->events.after(world_->dice.between(0, kMillisecond), [this, connection] {
     run([this, connection] {

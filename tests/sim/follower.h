@@ -81,6 +81,7 @@ class Follower final : private Control::End {
   Control::Stream stream_ = 0;
   uint64_t connections_ = 0;
   bool leaving_ = false;
+  bool said_leave_ = false;  // on this connection
   bool over_ = false;
   std::shared_ptr<const plan::Plan> prepared_;
   uint32_t committed_ = 0;  // epoch
