@@ -1,43 +1,46 @@
-# The commands people type; each is a few lines over scripts/ and CMakePresets.json. CONTRIBUTING.md tells more.
+# Short names for the commands in scripts/. CONTRIBUTING.md describes them.
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long build bench lint format install test-install test-e2e clean
 
-help:  ## this text
-	@echo 'Gleaner: distributed training with what the cluster leaves lying about.'
+help:  ## print this text
+	@echo 'Gleaner: distributed training made faster with spare CPU cores and spare network bandwidth.'
 	@echo
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo:  ## train a small network on this machine through summers, and see what they bought
-	@scripts/bootstrap demo
-	@scripts/build gleaner gleaner-summer gleaner_shared
+demo:  ## train a small network on this machine, with and without summers, and compare the times
+	@scripts/bootstrap build
+	@# Installs the demo's packages while Gleaner compiles.
+	@scripts/bootstrap demo >build/demo-packages.log 2>&1 & installing=$$!; \
+	  scripts/build gleaner gleaner-summer gleaner_shared; built=$$?; \
+	  wait $$installing; installed=$$?; cat build/demo-packages.log; exit $$((built | installed))
 	@scripts/demo
 
-test:  ## a share of every check: units, simulation, Python, the chart, a Kubernetes cluster, sanitizers, clang-tidy
+test:  ## run most tests: units, simulation, Python, the chart, a Kubernetes cluster, sanitizers, clang-tidy
 	@scripts/test
 
-test-long:  ## everything there is to check; make test is a share of it
+test-long:  ## run all tests
 	@scripts/test --long
 
-build:  ## gleaner, gleaner-summer and libgleaner.so into build/release
+build:  ## build all programs and libgleaner.so into build/release
 	@scripts/build
 
-bench: build  ## how fast this machine sums and exchanges
+bench: build  ## measure how fast this machine sums and exchanges gradients
 	@scripts/bench
 
-lint:  ## the checks that read the code and do not run it
+lint:  ## run the static checks: clang-format, ruff, shellcheck, clang-tidy
 	@scripts/test format tidy
 
-format:  ## lay out the code as the format check wants it
+format:  ## format the code in place
 	@scripts/format
 
-install: build  ## into PREFIX (default /usr/local)
+install: build  ## install into PREFIX (default /usr/local)
 	@cmake --install build/release --prefix $${PREFIX:-/usr/local}
 
-test-install:  ## make demo in a bare Debian 12 chroot (root; downloads 500 MB)
+test-install:  ## run make demo in a bare Debian 12 chroot (needs root; downloads 500 MB)
 	@tests/install/fresh_machine
 
-test-e2e:  ## jobs, accidents and the chart on a real Kubernetes cluster of this machine (root; long the first time)
+test-e2e:  ## test jobs, faults and the chart in a Kubernetes cluster on this machine (needs root)
 	@scripts/test e2e
 
-clean:  ## what the build made
+clean:  ## remove the builds and the logs of tests
 	@rm -rf build/release build/asan build/tsan build/test-logs

@@ -1,242 +1,187 @@
 #include "agent/agent.h"
 
-#include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "agent/probe/speed.h"
-#include "agent/publish/metrics.h"
 #include "agent/publish/profile.h"
-#include "agent/publish/publisher.h"
-#include "agent/sampler.h"
-#include "agent/spare/estimator.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 #include "common/kube/backoff.h"
-#include "common/kube/cache.h"
-#include "common/kube/events.h"
 
 namespace gleaner::agent {
 namespace {
 
-constexpr absl::Duration kStale = absl::Minutes(2);  // as old as a profile may be for those who read it
+constexpr absl::Duration kStale = absl::Minutes(2);  // readers ignore older profiles
 constexpr absl::Duration kWriteTimeout = absl::Seconds(10);
 constexpr absl::Duration kRetryFirst = absl::Seconds(2);
 
-// What the sampling thread hands to the publishing one.
-struct Latest {
-  publish::NodeState node;
-  types::NodeProfileStatus status;
-  bool speed_doubtful = false;
-};
-
-class RunningAgent : public Agent {
- public:
-  RunningAgent(const Env& env, kube::Client& client, AgentOptions options, prometheus::Registry& registry)
-      : env_(env),
-        options_(std::move(options)),
-        metrics_(registry, options_.node),
-        sampler_(options_.source, options_.cgroup_root),
-        estimator_({.margin = options_.margin}),
-        cancel_(client.make_cancel()),
-        writer_(client.bounded(kWriteTimeout, cancel_.get())),
-        publisher_(*writer_) {}
-
-  ~RunningAgent() override {
-    {
-      absl::MutexLock lock(&mutex_);
-      stopping_ = true;
-    }
-    cancel_->cancel();
-    if (sampling_.joinable()) sampling_.join();
-    if (publishing_.joinable()) publishing_.join();
-  }
-
-  absl::Status begin(kube::Client& client) {
-    GLN_RETURN_IF_ERROR(sampler_.discover());
-    if (!sampler_.machine().without_nvml.empty()) {
-      env_.log->warning("GPUs are known by their PCI class only", "why", sampler_.machine().without_nvml);
-    }
-    nodes_ =
-        kube::Cache<publish::NodeState>::start(env_, client,
-                                               {.resource = kube::nodes(),
-                                                .selector = {.fields = absl::StrCat("metadata.name=", options_.node)},
-                                                .decode = publish::parse_node});
-    pods_ =
-        kube::Cache<publish::PodOnNode>::start(env_, client,
-                                               {.resource = kube::pods(),
-                                                .selector = {.fields = absl::StrCat("spec.nodeName=", options_.node)},
-                                                .decode = publish::parse_pod});
-    events_ = kube::EventRecorder::start(env_, client, publish::kFieldManager, options_.node);
-    sampling_ = std::thread([this] { sample_forever(); });
-    publishing_ = std::thread([this] { publish_forever(); });
-    return absl::OkStatus();
-  }
-
-  std::string why_not_ready() const override {
-    absl::MutexLock lock(&mutex_);
-    if (!published_at_.has_value()) {
-      return last_error_.empty() ? "the profile was not written yet" : absl::StrCat("no profile yet: ", last_error_);
-    }
-    const absl::Duration age = env_.clock->since_start() - *published_at_;
-    if (age <= kStale) return "";
-    return absl::StrCat("the profile was written ", absl::FormatDuration(age), " ago: ", last_error_);
-  }
-
- private:
-  // False: the agent stops. Else true after `time`, or earlier when `done`.
-  bool pause(absl::Duration time, bool (RunningAgent::*done)() const) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    const auto ready = [this, done]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return stopping_ || (done != nullptr && (this->*done)());
-    };
-    mutex_.AwaitWithTimeout(absl::Condition(&ready), time);
-    return !stopping_;
-  }
-
-  void sample_forever() {
-    name_this_thread("gln-sample");
-    absl::Duration next_discovery = env_.clock->since_start() + options_.discover_period;
-    do {
-      const absl::Duration now = env_.clock->since_start();
-      if (now >= next_discovery) {
-        const absl::Status found = sampler_.discover();
-        if (!found.ok()) env_.log->warning("the machine can't be looked at again", "why", found.message());
-        next_discovery = now + options_.discover_period;
-      }
-      sample(now);
-    } while (pause(options_.sample_period, nullptr));
-  }
-
-  void sample(absl::Duration now) {
-    const std::shared_ptr<const publish::NodeState> node = nodes_->get(options_.node);
-    if (node == nullptr || !pods_->synced()) return;  // requests aren't known: nothing could be said
-    std::vector<publish::PodOnNode> pods;
-    for (const auto& pod : pods_->list()) pods.push_back(*pod);
-    probe::SpeedClaims claims = sampler_.claims();
-    claims.flag = options_.bits_per_second;
-    claims.label = node->bandwidth_label;
-    if (probe_ != nullptr) claims.measured = probe_->bits_per_second();
-    const probe::Speed speed = probe::choose_speed(claims);
-    if (probe_ != nullptr) {
-      probe_->set_needed(speed.source == types::SpeedSource::kUnknown || speed.source == types::SpeedSource::kMeasured);
-    }
-    const spare::Estimate estimate = estimator_.update(sampler_.sample(now, *node, pods, speed));
-    if (++samples_ < 2) return;  // rates need two
-    Latest latest{*node, {}, speed.doubtful};
-    latest.status =
-        publish::make_status(sampler_.machine(), estimate, speed, options_.version, conditions_, env_.clock->now());
-    conditions_ = latest.status.conditions;
-    metrics_.show(latest.status, estimate);
-    absl::MutexLock lock(&mutex_);
-    latest_ = std::move(latest);
-  }
-
-  bool has_something() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return latest_.has_value(); }
-
-  bool has_news() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return latest_.has_value() && publish::differs_noticeably(published_, latest_->status);
-  }
-
-  void publish_forever() {
-    name_this_thread("gln-publish");
-    kube::Backoff backoff(*env_.random, kRetryFirst, options_.publish_period);
-    if (!pause(absl::InfiniteDuration(), &RunningAgent::has_something)) return;
-    while (true) {
-      const absl::Status written = publish_latest();
-      metrics_.count_write(written);
-      if (!written.ok()) {
-        if (!absl::IsCancelled(written)) env_.log->warning("the profile was not written", "why", written.message());
-        if (!pause(backoff.next(), nullptr)) return;
-        continue;
-      }
-      backoff.reset();
-      // Agents of a fleet that was started at once don't write at once for ever.
-      if (!pause(kube::jittered(*env_.random, options_.publish_at_most), nullptr)) return;
-      if (!pause(options_.publish_period - options_.publish_at_most, &RunningAgent::has_news)) return;
-    }
-  }
-
-  absl::Status publish_latest() {
-    Latest latest;
-    {
-      absl::MutexLock lock(&mutex_);
-      latest = *latest_;
-    }
-    absl::Status status = publisher_.publish(latest.node, latest.status);
-    if (status.ok()) status = publisher_.advertise(latest.node, options_.summers_per_node);
-    if (status.ok()) tell_of_speed(latest);
-    absl::MutexLock lock(&mutex_);
-    last_error_ = std::string(status.message());
-    if (status.ok()) {
-      published_ = std::move(latest.status);
-      published_at_ = env_.clock->since_start();
-    }
-    return status;
-  }
-
-  // An Event when something about the speed begins to be wrong, and one when it is right again.
-  void tell_of_speed(const Latest& latest) {
-    const types::Condition* known = types::find_condition(latest.status.conditions, "SpeedKnown");
-    const bool wrong = known->reason == "FasterThanClaimed" || latest.speed_doubtful;
-    const std::string reason = wrong ? known->reason : "";
-    if (reason == told_reason_) return;
-    const kube::ObjectReference node{"v1", "Node", "", latest.node.name, latest.node.uid};
-    if (wrong) {
-      env_.log->warning("the NIC's speed is doubtful", "reason", reason, "why", known->message);
-      events_->warning(node, reason, known->message);
-    } else {
-      events_->normal(node, "SpeedBelieved", known->message);
-    }
-    told_reason_ = reason;
-  }
-
-  const Env env_;
-  const AgentOptions options_;
-  publish::Metrics metrics_;
-
-  // The sampling thread's.
-  Sampler sampler_;
-  spare::Estimator estimator_;
-  std::vector<types::Condition> conditions_;
-  uint64_t samples_ = 0;
-  std::unique_ptr<probe::PeerProbe> probe_;  // null: it never measures
-
-  // The publishing thread's.
-  const std::unique_ptr<kube::Client::Cancel> cancel_;
-  const std::unique_ptr<kube::Client> writer_;
-  publish::Publisher publisher_;
-  std::string told_reason_;
-
-  std::unique_ptr<kube::Cache<publish::NodeState>> nodes_;
-  std::unique_ptr<kube::Cache<publish::PodOnNode>> pods_;
-  std::unique_ptr<kube::EventRecorder> events_;
-
-  mutable absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<Latest> latest_ ABSL_GUARDED_BY(mutex_);
-  types::NodeProfileStatus published_ ABSL_GUARDED_BY(mutex_);
-  std::optional<absl::Duration> published_at_ ABSL_GUARDED_BY(mutex_);
-  std::string last_error_ ABSL_GUARDED_BY(mutex_);
-
-  std::thread sampling_, publishing_;
-};
-
 }  // namespace
+
+Agent::Agent(const Env& env, kube::Client& client, AgentOptions options, prometheus::Registry& registry)
+    : env_(env),
+      options_(std::move(options)),
+      metrics_(registry, options_.node),
+      sampler_(options_.source, options_.cgroup_root),
+      estimator_({.margin = options_.margin}),
+      writer_(client.bounded(kWriteTimeout, &cancel_)),
+      publisher_(*writer_) {}
+
+Agent::~Agent() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  cancel_.cancel();
+  if (sampling_.joinable()) sampling_.join();
+  if (publishing_.joinable()) publishing_.join();
+}
+
+absl::Status Agent::begin(kube::Client& client) {
+  GLN_RETURN_IF_ERROR(sampler_.discover());
+  if (!sampler_.machine().without_nvml.empty()) {
+    env_.log->warning("NVML can't be used; GPUs are found by their PCI class only", "why",
+                      sampler_.machine().without_nvml);
+  }
+  nodes_ =
+      kube::Cache<publish::NodeState>::start(env_, client,
+                                             {.resource = kube::nodes(),
+                                              .selector = {.fields = absl::StrCat("metadata.name=", options_.node)},
+                                              .decode = publish::parse_node});
+  pods_ = kube::Cache<publish::PodOnNode>::start(env_, client,
+                                                 {.resource = kube::pods(),
+                                                  .selector = {.fields = absl::StrCat("spec.nodeName=", options_.node)},
+                                                  .decode = publish::parse_pod});
+  events_ = kube::EventRecorder::start(env_, client, publish::kFieldManager, options_.node);
+  if (options_.measure.has_value()) {
+    GLN_ASSIGN_OR_RETURN(probe_, probe::PeerProbe::start(env_, *options_.measure));
+  }
+  sampling_ = std::thread([this] { sample_forever(); });
+  publishing_ = std::thread([this] { publish_forever(); });
+  return absl::OkStatus();
+}
+
+std::string Agent::why_not_ready() const {
+  absl::MutexLock lock(&mutex_);
+  if (!published_at_.has_value()) {
+    return last_error_.empty() ? "the profile was not written yet" : absl::StrCat("no profile yet: ", last_error_);
+  }
+  const absl::Duration age = env_.clock->since_start() - *published_at_;
+  if (age <= kStale) return "";
+  return absl::StrCat("the profile was written ", absl::FormatDuration(age), " ago: ", last_error_);
+}
+
+// Waits for `time`, or until `done` returns true if that is earlier. Returns false if the agent stops.
+bool Agent::pause(absl::Duration time, bool (Agent::*done)() const) {
+  absl::MutexLock lock(&mutex_);
+  const auto ready = [this, done]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || (done != nullptr && (this->*done)());
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&ready), time);
+  return !stopping_;
+}
+
+void Agent::sample_forever() {
+  name_this_thread("gln-sample");
+  absl::Duration next_discovery = env_.clock->since_start() + options_.discover_period;
+  do {
+    const absl::Duration now = env_.clock->since_start();
+    if (now >= next_discovery) {
+      const absl::Status found = sampler_.discover();
+      if (!found.ok()) env_.log->warning("the machine's devices can't be read again", "why", found.message());
+      next_discovery = now + options_.discover_period;
+    }
+    sample(now);
+  } while (pause(options_.sample_period, nullptr));
+}
+
+void Agent::sample(absl::Duration now) {
+  const std::shared_ptr<const publish::NodeState> node = nodes_->get(options_.node);
+  if (node == nullptr || !pods_->synced()) return;  // without the pods' requests there is no estimate
+  std::vector<publish::PodOnNode> pods;
+  for (const auto& pod : pods_->list()) pods.push_back(*pod);
+  probe::SpeedClaims claims = sampler_.claims();
+  claims.flag = options_.bits_per_second;
+  claims.label = node->bandwidth_label;
+  if (probe_ != nullptr) claims.measured = probe_->bits_per_second();
+  const probe::Speed speed = probe::choose_speed(claims);
+  if (probe_ != nullptr) {
+    probe_->set_needed(speed.source == api::SpeedSource::kUnknown || speed.source == api::SpeedSource::kMeasured);
+  }
+  const spare::Estimate estimate = estimator_.update(sampler_.sample(now, *node, pods, speed));
+  if (++samples_ < 2) return;  // rates need two samples
+  Latest latest{*node, {}, speed.doubtful};
+  latest.status =
+      publish::make_status(sampler_.machine(), estimate, speed, options_.version, conditions_, env_.clock->now());
+  conditions_ = latest.status.conditions;
+  metrics_.show(latest.status, estimate);
+  absl::MutexLock lock(&mutex_);
+  latest_ = std::move(latest);
+}
+
+void Agent::publish_forever() {
+  name_this_thread("gln-publish");
+  kube::Backoff backoff(*env_.random, kRetryFirst, options_.publish_period);
+  if (!pause(absl::InfiniteDuration(), &Agent::has_something)) return;
+  while (true) {
+    const absl::Status written = publish_latest();
+    metrics_.count_write(written);
+    if (!written.ok()) {
+      if (!absl::IsCancelled(written)) env_.log->warning("the profile was not written", "why", written.message());
+      if (!pause(backoff.next(), nullptr)) return;
+      continue;
+    }
+    backoff.reset();
+    // The jitter spreads the writes of agents that started at the same time.
+    if (!pause(kube::jittered(*env_.random, options_.publish_at_most), nullptr)) return;
+    if (!pause(options_.publish_period - options_.publish_at_most, &Agent::has_news)) return;
+  }
+}
+
+absl::Status Agent::publish_latest() {
+  Latest latest;
+  {
+    absl::MutexLock lock(&mutex_);
+    latest = *latest_;
+  }
+  absl::Status status = publisher_.publish(latest.node, latest.status);
+  if (status.ok()) status = publisher_.advertise(latest.node, options_.summers_per_node);
+  if (status.ok()) tell_of_speed(latest);
+  absl::MutexLock lock(&mutex_);
+  last_error_ = std::string(status.message());
+  if (status.ok()) {
+    published_ = std::move(latest.status);
+    published_at_ = env_.clock->since_start();
+  }
+  return status;
+}
+
+// Records an Event when the speed becomes doubtful for a new reason, and another when it is no longer doubtful.
+void Agent::tell_of_speed(const Latest& latest) {
+  const api::Condition* known = api::find_condition(latest.status.conditions, "SpeedKnown");
+  const bool wrong = known->reason == "FasterThanClaimed" || latest.speed_doubtful;
+  const std::string reason = wrong ? known->reason : "";
+  if (reason == told_reason_) return;
+  const kube::ObjectReference node{"v1", "Node", "", latest.node.name, latest.node.uid};
+  if (wrong) {
+    env_.log->warning("the NIC's speed is doubtful", "reason", reason, "why", known->message);
+    events_->warning(node, reason, known->message);
+  } else {
+    events_->normal(node, "SpeedBelieved", known->message);
+  }
+  told_reason_ = reason;
+}
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::start(const Env& env, kube::Client& client, AgentOptions options,
                                                     prometheus::Registry& registry) {
-  auto agent = std::make_unique<RunningAgent>(env, client, std::move(options), registry);
+  auto agent = std::unique_ptr<Agent>(new Agent(env, client, std::move(options), registry));
   GLN_RETURN_IF_ERROR(agent->begin(client));
   return agent;
 }
 
-absl::StatusOr<types::NodeProfile> profile_once(const Env& env, const AgentOptions& options, absl::Duration pause) {
+absl::StatusOr<api::NodeProfile> profile_once(const Env& env, const AgentOptions& options, absl::Duration pause) {
   Sampler sampler(options.source, options.cgroup_root);
   GLN_RETURN_IF_ERROR(sampler.discover());
   publish::NodeState node;
@@ -250,7 +195,7 @@ absl::StatusOr<types::NodeProfile> profile_once(const Env& env, const AgentOptio
   estimator.update(sampler.sample(env.clock->since_start(), node, {}, speed));
   absl::SleepFor(pause);
   const spare::Estimate estimate = estimator.update(sampler.sample(env.clock->since_start(), node, {}, speed));
-  types::NodeProfile profile;
+  api::NodeProfile profile;
   profile.meta.name = options.node;
   profile.status = publish::make_status(sampler.machine(), estimate, speed, options.version, {}, env.clock->now());
   return profile;

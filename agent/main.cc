@@ -1,7 +1,6 @@
-// gleaner-agent: one on each node, tells the cluster what the machine has and what it can spare.
+// gleaner-agent runs on each node and publishes the machine's devices and spare resources to the cluster.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <iostream>
@@ -15,7 +14,7 @@
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
-#include "common/flags/flags.h"
+#include "common/flags/groups.h"
 #include "common/kube/credentials.h"
 #include "common/kube/http_server.h"
 #include "common/kube/process.h"
@@ -24,7 +23,7 @@
 namespace gleaner::agent {
 namespace {
 
-// The command line as it was typed; parsed by to_options().
+// The values on the command line. to_options() parses them.
 struct Flags {
   std::string node, root = "/", cgroup_root, bandwidth, nvml = "libnvidia-ml.so.1", kubeconfig, context, measure_listen,
                     measure_peers, measure_secret_file, metrics, health, log_level = "info";
@@ -33,42 +32,40 @@ struct Flags {
   bool once = false, print = false;
 };
 
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--node", flags.node, "Name of this machine's Node object; with --print the host's name if not given")
-      ->envname("NODE_NAME");
-  app.add_option("--root", flags.root, "Folder under which the machine's /proc and /sys are")
-      ->capture_default_str()
-      ->envname("GLEANER_ROOT");
-  app.add_option(
-      "--cgroup-root", flags.cgroup_root,
-      "The kubelet's --cgroup-root, whose use counts as the machine's; default: as this pod's own cgroup tells");
-  app.add_option("--bandwidth", flags.bandwidth,
-                 "This machine's bandwidth each way, for example 25Gbit, if it can't be read")
-      ->envname("GLEANER_BANDWIDTH");
-  app.add_option("--summers-per-node", flags.summers_per_node, "How many summers the machine takes at most")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1000))
-      ->envname("GLEANER_SUMMERS_PER_NODE");
-  app.add_option("--margin", flags.margin, "Share of CPUs, memory and bandwidth that is never spared")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.9))
-      ->envname("GLEANER_MARGIN");
-  app.add_option("--nvml", flags.nvml, "NVIDIA's management library; empty: GPUs by their PCI class only")
-      ->capture_default_str();
-  app.add_option("--measure-listen", flags.measure_listen,
-                 "Serve measurements of bandwidth on HOST:PORT to agents that know the secret");
-  app.add_option("--measure-peers", flags.measure_peers,
-                 "HOST:PORT of all agents, a headless Service: measure with one of them where the speed is not known");
-  app.add_option("--measure-secret-file", flags.measure_secret_file, "File with the secret that all agents share");
-  app.add_option("--kubeconfig", flags.kubeconfig, "How to reach the cluster from outside; default: as a pod");
-  app.add_option("--context", flags.context, "Context of the kubeconfig");
-  app.add_option("--metrics", flags.metrics, "Serve Prometheus metrics on HOST:PORT");
-  app.add_option("--health", flags.health, "Serve /healthz and /readyz on HOST:PORT");
-  app.add_flag("--once", flags.once, "Look once, without a cluster, and end; with --print");
-  app.add_flag("--print", flags.print, "Write the profile as JSON to standard output; with --once");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
-      ->capture_default_str()
-      ->envname("GLEANER_LOG_LEVEL");
+void add_flags(flags::Command& app, Flags& flags) {
+  app.add_text("--node", flags.node, "Name of this machine's Node object; with --print the host's name if not given")
+      .environment("NODE_NAME");
+  app.add_text("--root", flags.root, "Folder that contains the machine's /proc and /sys")
+      .show_default()
+      .environment("GLEANER_ROOT");
+  app.add_text("--cgroup-root", flags.cgroup_root,
+               "The kubelet's --cgroup-root, whose use counts as the machine's; default: from this pod's own cgroup");
+  app.add_text("--bandwidth", flags.bandwidth,
+               "This machine's bandwidth each way, for example 25Gbit, if it can't be read")
+      .environment("GLEANER_BANDWIDTH");
+  app.add_number("--summers-per-node", flags.summers_per_node, "The largest number of summers on the machine")
+      .show_default()
+      .between(0, 1000)
+      .environment("GLEANER_SUMMERS_PER_NODE");
+  app.add_number("--margin", flags.margin, "Share of CPUs, memory and bandwidth that never counts as spare")
+      .show_default()
+      .between(0.0, 0.9)
+      .environment("GLEANER_MARGIN");
+  app.add_text("--nvml", flags.nvml, "NVIDIA's management library; empty: find GPUs by their PCI class only")
+      .show_default();
+  app.add_text("--measure-listen", flags.measure_listen,
+               "Serve measurements of bandwidth on HOST:PORT to agents that know the secret");
+  app.add_text("--measure-peers", flags.measure_peers,
+               "HOST:PORT of a headless Service for all agents: measure with one of them while the speed is unknown");
+  app.add_text("--measure-secret-file", flags.measure_secret_file, "File with the secret that all agents share");
+  app.add_text("--kubeconfig", flags.kubeconfig,
+               "The kubeconfig to use outside a pod; default: the pod's service account");
+  app.add_text("--context", flags.context, "Context of the kubeconfig");
+  flags::add_metrics(app, flags.metrics);
+  flags::add_health(app, flags.health);
+  app.add_switch("--once", flags.once, "Read the machine once, without a cluster, and end; with --print");
+  app.add_switch("--print", flags.print, "Write the profile as JSON to standard output; with --once");
+  flags::add_log_level(app, flags.log_level);
 }
 
 absl::StatusOr<AgentOptions> to_options(const Flags& flags) {
@@ -107,12 +104,12 @@ absl::StatusOr<AgentOptions> to_options(const Flags& flags) {
 }
 
 absl::Status print_once(const Env& env, const AgentOptions& options) {
-  GLN_ASSIGN_OR_RETURN(const types::NodeProfile profile, profile_once(env, options, absl::Seconds(1)));
-  std::cout << types::to_json(profile).dump(2) << "\n";
+  GLN_ASSIGN_OR_RETURN(const api::NodeProfile profile, profile_once(env, options, absl::Seconds(1)));
+  std::cout << api::to_json(profile).dump(2) << "\n";
   return absl::OkStatus();
 }
 
-// Runs until a signal asks it to end.
+// Runs until a signal arrives.
 absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& options) {
   const EndSignals signals;
 
@@ -134,10 +131,10 @@ absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& optio
         health,
         kube::HttpServer::start({.listen = address}, kube::health_routes([&agent] { return agent->why_not_ready(); })));
   }
-  env.log->info("watching this machine", "node", options.node, "metrics",
+  env.log->info("sampling this machine", "node", options.node, "metrics",
                 metrics == nullptr ? "none" : metrics->address().to_string(), "health",
                 health == nullptr ? "none" : health->address().to_string());
-  env.log->info("told to end", "signal", signals.wait());
+  env.log->info("ending on a signal", "signal", signals.wait());
   return absl::OkStatus();
 }
 
@@ -147,23 +144,16 @@ absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& optio
 int main(int argc, char** argv) {
   using namespace gleaner;
   kube::prepare_process();
-  CLI::App app{"Tells the cluster what this machine has and what of it can be spared"};
-  app.name("gleaner-agent");
-  app.set_version_flag("--version", GLEANER_VERSION);
+  gleaner::flags::Program app("gleaner-agent", "Publishes this machine's devices and spare resources to the cluster",
+                              GLEANER_VERSION);
   agent::Flags flags;
   agent::add_flags(app, flags);
-  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
+  if (const std::optional<int> status = app.parse(argc, argv)) return *status;
   const auto level = parse_log_level(flags.log_level);
   const auto options = agent::to_options(flags);
   const absl::Status usage = options.ok() ? level.status() : options.status();
-  if (!usage.ok()) {
-    std::cerr << "gleaner-agent: " << usage.message() << "\n";
-    return 2;
-  }
+  if (!usage.ok()) return app.report(usage, 2);
   const SystemEnv system({"agent", *level});
-  const absl::Status status =
-      flags.once ? agent::print_once(system.env(), *options) : agent::serve(system.env(), flags, *options);
-  if (status.ok()) return 0;
-  std::cerr << "gleaner-agent: " << status.message() << "\n";
-  return 1;
+  return app.report(
+      flags.once ? agent::print_once(system.env(), *options) : agent::serve(system.env(), flags, *options), 1);
 }

@@ -25,7 +25,7 @@ absl::Status Sampler::discover() {
 
 probe::SpeedClaims Sampler::claims() const {
   probe::SpeedClaims claims;
-  for (const types::Nic& nic : machine_.nics) {
+  for (const api::Nic& nic : machine_.nics) {
     if (!nic.default_route) continue;
     claims.sysfs = nic.bits_per_second;
     claims.driver = nic.driver;

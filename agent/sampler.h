@@ -1,4 +1,4 @@
-// Reads the machine from moment to moment, and what was found out about it from time to time.
+// Sampler takes samples of the machine, and repeats discovery from time to time.
 #pragma once
 
 #include <string>
@@ -15,19 +15,19 @@
 
 namespace gleaner::agent {
 
-// One thread.
+// Used by one thread.
 class Sampler {
  public:
   Sampler(discover::MachineSource source, const std::string& cgroup_root);
 
-  // NICs, GPUs and processors, anew.
+  // Reads NICs, GPUs and processors again.
   absl::Status discover();
   const discover::Machine& machine() const { return machine_; }
 
-  // What NIC and kernel say of the speed; flag, label and measurement are for the caller to add.
+  // Returns the speeds that the NIC and the kernel report. The caller adds flag, label and measurement.
   probe::SpeedClaims claims() const;
 
-  // `at` is monotonic time. A node that allows more than the machine has is not believed.
+  // Takes a sample. `at` is monotonic time. Allocatable resources above those of the machine are reduced to these.
   spare::Sample sample(absl::Duration at, const publish::NodeState& node, const std::vector<publish::PodOnNode>& pods,
                        const probe::Speed& speed);
 

@@ -1,5 +1,4 @@
-// gleaner autoscale FILE: what the operator's autoscaler would have decided over recorded series.
-#include <CLI/CLI.hpp>
+// gleaner autoscale FILE: prints the decisions that the operator's autoscaler would have made for recorded series.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -21,22 +20,19 @@ struct Flags {
 absl::Status run_autoscale(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const std::string text, read_file(flags.file, "the recorded series"));
   const nlohmann::json recording = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (recording.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(flags.file, " is no JSON"));
+  if (recording.is_discarded()) return absl::InvalidArgumentError(absl::StrCat(flags.file, " is not JSON"));
   GLN_ASSIGN_OR_RETURN(const auto decisions, autoscale::replay(recording));
   return print(autoscale::to_text(decisions, flags.every));
 }
 
 }  // namespace
 
-void add_autoscale(CLI::App& app, Context& context) {
+void add_autoscale(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("autoscale", "What the autoscaler would have decided over recorded series");
-  command->add_option("FILE", flags->file, "Recorded series as JSON: docs/autoscaler.md has the format")->required();
-  command->add_flag("--every", flags->every, "Every round, not only those that change something");
-  command->callback([flags, &context] {
-    context.command = "autoscale";
-    context.run = [flags] { return run_autoscale(*flags); };
-  });
+  flags::Command command = app.add_command("autoscale", "Print the autoscaler's decisions for recorded series");
+  command.add_text("FILE", flags->file, "Recorded series as JSON: docs/autoscaler.md has the format").required();
+  command.add_switch("--every", flags->every, "Print every round, not only those with a change");
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_autoscale(*flags); }; });
 }
 
 }  // namespace gleaner::cli

@@ -7,7 +7,7 @@
 namespace gleaner::cli {
 namespace {
 
-// (u >> 40) * 2^-23 - 1: 24 bits, so exact in fp32 and fp64.
+// Returns (u >> 40) * 2^-23 - 1, which has 24 bits and so is exact in fp32 and fp64.
 float uniform(uint64_t u) { return static_cast<float>(u >> 40) * 0x1p-23f - 1.0f; }
 
 template <typename Stored, typename Convert>

@@ -1,8 +1,8 @@
-// What `gleaner bench push-pull` must end up with, computed on one machine: the data of every rank (bench_data.h), the
-// local ranks of each worker summed and rounded to the tensor's type, then the workers in order, all by the scalar
-// kernel.
+// BenchOracle computes the sums that `gleaner bench push-pull` must return.
 //
-// Works in chunks: memory is bounded, whatever the tensors' size. One thread at a time.
+// It generates the data of every rank (bench_data.h), sums the local ranks of each worker in order, rounds to the
+// tensor's type, and then sums the workers in order, all with the scalar kernel. It works in chunks, so its memory does
+// not depend on the size of the tensors. Use it from one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@
 
 namespace gleaner::cli {
 
-// The first element of a tensor that is not as expected.
+// The first wrong element of a tensor.
 struct Mismatch {
   uint64_t element = 0;  // within the tensor
-  std::string expected;  // as "0x3f800000 (1)"
+  std::string expected;  // for example "0x3f800000 (1)"
   std::string got;
 };
 
@@ -28,10 +28,11 @@ class BenchOracle {
  public:
   static absl::StatusOr<BenchOracle> make(uint64_t seed, uint32_t workers, uint32_t local_ranks);
 
-  // The sum at `step` from element `first` on (bench_data.h), as many as `result` holds.
+  // Fills `result` with the sums of the elements from number `first` on (bench_data.h) at `step`.
   void sum(DataType type, uint64_t step, uint64_t first, MutableBytes result);
 
-  // Compares the sum of a tensor whose first element is `first`, bit for bit.
+  // Compares `got`, the sum of a tensor whose first element has the number `first`, with the expected sum, bit by bit.
+  // Returns the first difference; nothing if there is none.
   std::optional<Mismatch> check(DataType type, uint64_t step, uint64_t first, ConstBytes got);
 
  private:
@@ -42,10 +43,10 @@ class BenchOracle {
   uint32_t workers_;
   uint32_t local_ranks_;
   kernels::Kernels scalar_;
-  std::vector<std::byte> memory_;             // a chunk for each worker, then one for each local rank
-  std::vector<const std::byte*> of_workers_;  // into memory_
-  std::vector<const std::byte*> of_local_;    // into memory_
-  std::vector<std::byte> expected_;           // a chunk
+  std::vector<std::byte> memory_;             // one chunk for each worker, then one for each local rank
+  std::vector<const std::byte*> of_workers_;  // the workers' chunks in memory_
+  std::vector<const std::byte*> of_local_;    // the local ranks' chunks in memory_
+  std::vector<std::byte> expected_;           // one chunk
 };
 
 }  // namespace gleaner::cli

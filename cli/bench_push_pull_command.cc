@@ -1,5 +1,4 @@
-// gleaner bench push-pull: one rank of a job that sums data of which everybody can compute the bits.
-#include <CLI/CLI.hpp>
+// gleaner bench push-pull: one rank of a job that sums generated data (bench_data.h).
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -13,18 +12,16 @@
 #include "cli/bench_session.h"
 #include "cli/bench_tensors.h"
 #include "cli/commands.h"
-#include "cli/tensor_list.h"
+#include "cli/fleet_flags.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
-#include "common/flags/flags.h"
 
 namespace gleaner::cli {
 namespace {
 
 struct Flags {
-  std::string tensors;
-  std::string bytes;
+  TensorFlags tensors;
   std::string dtype;
   uint64_t steps = 10;
   uint64_t warmup = 1;
@@ -42,25 +39,21 @@ struct Result {
     return seconds;
   }
   std::string sha256;      // of the last step's sums
-  std::string transports;  // by what each summer was reached
+  std::string transports;  // the transport to each summer
 };
 
 absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const Flags& flags) {
-  if (flags.tensors.empty() == flags.bytes.empty()) {
-    return absl::InvalidArgumentError("give either --tensors FILE or --bytes N");
-  }
-  GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors,
-                       flags.tensors.empty() ? one_tensor(flags.bytes) : read_tensors(flags.tensors));
+  GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of(flags.tensors));
   const std::optional<DataType> type = parse_data_type(flags.dtype);
   for (size_t i = 0; i < tensors.size(); ++i) {
     plan::Tensor& tensor = tensors[i];
-    // What is generated last, the first layer's, is needed first.
+    // The tensor that is generated last is that of the first layer, which is needed first.
     tensor.priority = static_cast<int32_t>(tensors.size() - 1 - i);
     if (!type) continue;
     const uint64_t bytes = tensor.bytes();
     if (bytes % size_of(*type) != 0) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has ", bytes,
-                                                     " bytes, which is no whole number of ", flags.dtype,
+                                                     " bytes, which is not a whole number of ", flags.dtype,
                                                      " elements; choose another --dtype or size"));
     }
     tensor.type = *type;
@@ -69,10 +62,10 @@ absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const Flags& flags) {
   return tensors;
 }
 
-// One rank's part of the job, from the first push_pull to the last.
+// Runs all steps of one rank.
 class Bench {
  public:
-  // Each outlives it.
+  // All arguments must outlive the Bench.
   Bench(const Flags& flags, BenchTensors& tensors, BenchSession& session, const Clock& clock)
       : flags_(flags), tensors_(tensors), session_(session), clock_(clock), handles_(tensors.size()) {}
 
@@ -83,10 +76,10 @@ class Bench {
       GLN_ASSIGN_OR_RETURN(
           oracle, BenchOracle::make(flags_.seed, session_.topology().workers, session_.topology().local_ranks));
     }
-    // Warming up takes the data of step 0, so that what is measured does not depend on it.
+    // Warm-up steps use the data of step 0, so their number does not change the data of the measured steps.
     for (uint64_t i = 0; i < flags_.warmup; ++i) GLN_RETURN_IF_ERROR(step(0, oracle).status());
     Result result;
-    // So that a process that is looked at from outside keeps its size.
+    // Reserves memory so that the process does not grow during the steps, in which a test may measure its size.
     const uint64_t expected = std::min<uint64_t>(flags_.steps, 1 << 20);
     result.step_begins.reserve(expected);
     result.step_ends.reserve(expected);
@@ -124,13 +117,15 @@ class Bench {
     }
     for (const uint64_t handle : handles_) GLN_RETURN_IF_ERROR(session_.wait(handle));
     span.end = clock_.since_start();
-    // Ranks that share a machine would otherwise slow each other's last sums down by making the next step's data.
+    // Without this wait, a rank that makes the data of its next step would slow down the last sums of a rank on the
+    // same machine.
     GLN_RETURN_IF_ERROR(wait_for_all(over_));
     if (oracle) GLN_RETURN_IF_ERROR(tensors_.check_output(step, *oracle));
     return span;
   }
 
-  // Some ranks are still making data: a sum that needs all of them keeps that out of the measurement.
+  // Waits for a sum to which all ranks contribute, so that the measurement does not include the time in which other
+  // ranks still make data.
   absl::Status wait_for_all(uint32_t barrier) {
     const float one = 1;
     float all = 0;
@@ -143,7 +138,8 @@ class Bench {
   BenchSession& session_;
   const Clock& clock_;
   std::vector<uint32_t> ids_;
-  uint32_t ready_ = 0;  // barriers; two, so that each is one push_pull a step as other tensors are
+  // The tensors of the two barriers. There are two so that each is summed once per step, like all other tensors.
+  uint32_t ready_ = 0;
   uint32_t over_ = 0;
   std::vector<uint64_t> handles_;
 };
@@ -180,7 +176,7 @@ absl::Status run_bench(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> list, tensors_of(flags));
   GLN_ASSIGN_OR_RETURN(BenchTensors tensors, BenchTensors::make(std::move(list)));
   const SystemEnv system{LogOptions{}};
-  // After the tensors: when it goes, nobody touches their memory any more.
+  // Declared after the tensors, so that it is destroyed first: the session uses their memory until then.
   GLN_ASSIGN_OR_RETURN(BenchSession session, BenchSession::open(flags.transport));
   Bench bench(flags, tensors, session, *system.env().clock);
   GLN_ASSIGN_OR_RETURN(Result result, bench.run());
@@ -189,7 +185,7 @@ absl::Status run_bench(const Flags& flags) {
   GLN_RETURN_IF_ERROR(session.close());
   if (topology.local_rank != 0) return absl::OkStatus();
   const auto format = flags.json ? to_json : to_text;
-  // In one piece, so that the lines of several workers on one terminal stay whole.
+  // Written in one piece, so that the lines of several workers on one terminal stay whole.
   std::cout << format(flags, topology, tensors.bytes(), result) + "\n" << std::flush;
   if (!std::cout) return absl::UnavailableError("cannot write the result to standard output");
   return absl::OkStatus();
@@ -197,33 +193,29 @@ absl::Status run_bench(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_push_pull(CLI::App& bench, Context& context) {
+void add_bench_push_pull(flags::Command& bench, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = bench.add_subcommand(
+  flags::Command command = bench.add_command(
       "push-pull",
-      "One rank of a job that sums known data; who it is comes from GLEANER_*, as `gleaner run` sets them");
-  command->add_option("--tensors", flags->tensors,
-                      "JSON file: a list of {\"name\", \"bytes\"} in generation order, with \"dtype\" if wanted");
-  command->add_option("--bytes", flags->bytes, "Instead of --tensors: one tensor of this size, 64MiB or 67108864");
-  command->add_option("--steps", flags->steps, "Steps to measure")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32))
-      ->capture_default_str();
-  command->add_option("--warmup", flags->warmup, "Steps before them")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 32))
-      ->capture_default_str();
-  command->add_option("--dtype", flags->dtype, "Of all tensors [default: as the file says, or fp32]")
-      ->check(CLI::IsMember({"fp32", "fp64", "fp16", "bf16", "int32"}));
-  command->add_option("--seed", flags->seed, "Of the data; the same for all ranks")->capture_default_str();
-  command->add_option("--transports", flags->transport,
-                      "What connections may go by: auto, shm, rdma, tcp or a list from best to worst, of which one "
-                      "without tcp allows nothing else [default: GLEANER_TRANSPORTS, or auto]");
-  flags::add_old_name(*command, "--transports", "--transport");
-  command->add_flag("--verify", flags->verify, "Compute every sum here too, and compare every bit");
-  command->add_flag("--json", flags->json, "One JSON line per worker");
-  command->callback([flags, &context] {
-    context.command = "bench push-pull";
-    context.run = [flags] { return run_bench(*flags); };
-  });
+      "Run one rank of a job that sums known data; the variables GLEANER_* say which rank, as `gleaner run` sets them");
+  add_tensor_flags(command, flags->tensors);
+  command.add_number("--steps", flags->steps, "Steps to measure")
+      .between(uint64_t{1}, uint64_t{1} << 32)
+      .show_default();
+  command.add_number("--warmup", flags->warmup, "Steps before the measured steps")
+      .between(uint64_t{0}, uint64_t{1} << 32)
+      .show_default();
+  command.add_text("--dtype", flags->dtype, "Data type of all tensors [default: that of the file, or fp32]")
+      .one_of({"fp32", "fp64", "fp16", "bf16", "int32"});
+  command.add_number("--seed", flags->seed, "Seed of the data; the same for all ranks").show_default();
+  command.add_text(
+      "--transports", flags->transport,
+      "Transports that connections may use: auto, or a list of shm, rdma and tcp from best to worst; a list "
+      "without tcp allows no other transport [default: GLEANER_TRANSPORTS, or auto]");
+  command.add_old_name("--transports", "--transport");
+  command.add_switch("--verify", flags->verify, "Compute every sum in this process, too, and compare every bit");
+  command.add_switch("--json", flags->json, "Print one JSON line per worker");
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_bench(*flags); }; });
 }
 
 }  // namespace gleaner::cli

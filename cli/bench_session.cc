@@ -7,7 +7,7 @@
 namespace gleaner::cli {
 namespace {
 
-// The DataType and ReduceOp of the C ABI have the same numbers (common/base/bytes.h).
+// gln_data_type has the same numbers as DataType (common/base/bytes.h).
 gln_data_type to_c(DataType type) { return static_cast<gln_data_type>(type); }
 
 absl::Status to_status(gln_status status) {

@@ -1,4 +1,5 @@
-// A session of the C ABI (gleaner/gleaner.h) for C++: closed when it goes, failures as Status. One thread.
+// BenchSession is a session of the C ABI (gleaner.h) as a C++ object. It returns failures as Status, and its destructor
+// closes the session. Use it from one thread at a time.
 #pragma once
 
 #include <gleaner/gleaner.h>
@@ -14,8 +15,8 @@ namespace gleaner::cli {
 
 class BenchSession {
  public:
-  // Who this rank is comes from the environment. Returns when the job is complete.
-  // `transports`: as GLEANER_TRANSPORTS; empty: what that says.
+  // Joins the job as the rank that the GLEANER_* variables name, and returns when all members have joined.
+  // `transports` has the format of GLEANER_TRANSPORTS; if it is empty, that variable applies.
   static absl::StatusOr<BenchSession> open(const std::string& transports);
 
   const gln_topology& topology() const { return topology_; }
@@ -23,10 +24,10 @@ class BenchSession {
   absl::StatusOr<uint32_t> declare(const plan::Tensor& tensor);
   absl::StatusOr<uint64_t> start_sum(uint32_t tensor, const void* input, void* output);
   absl::Status wait(uint64_t handle);
-  // By what it reaches each summer: "inproc: worker/0; shm: worker/1".
+  // Returns the transport to each summer: "inproc: worker/0; shm: worker/1".
   absl::StatusOr<std::string> transports();
 
-  // Leaves the job in order; without it, the job hears that this rank failed.
+  // Leaves the job in order. Destroying the session without close() reports to the job that this rank failed.
   absl::Status close();
 
  private:

@@ -1,5 +1,4 @@
-// gleaner bench sum: how fast this machine sums, measured against how fast it copies.
-#include <CLI/CLI.hpp>
+// gleaner bench sum: measures how fast this machine sums, compared with memcpy.
 #include <algorithm>
 #include <cstring>
 #include <ctime>
@@ -30,11 +29,11 @@ struct Flags {
 };
 
 struct Rates {
-  double sum = 0;     // bytes read and written a second
-  double memcpy = 0;  // likewise
+  double sum = 0;     // bytes read and written per second
+  double memcpy = 0;  // bytes read and written per second
 };
 
-// The operands of a sum, in memory of their own.
+// Owns the sources and the result of a sum.
 class Operands {
  public:
   static absl::StatusOr<Operands> make(DataType type, size_t bytes, uint32_t sources) {
@@ -64,16 +63,16 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-// Processor time of this thread: what other processes take from a busy machine is not counted.
+// Returns the processor time of this thread, which does not include time that other processes take on a busy machine.
 double thread_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-// Sums and copies one by one in turn, so that both meet the same machine and the same caches.
+// Alternates between sums and copies, so that both run under the same load and with the same caches.
 Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Operands& operands, double seconds) {
-  constexpr size_t kLeastBytes = size_t{1} << 20;  // in one reading of the clock
+  constexpr size_t kLeastBytes = size_t{1} << 20;  // to sum or copy between two readings of the clock
   const size_t repeats = std::max<size_t>(1, kLeastBytes / bytes);
   const size_t sources = operands.sources().size();
   const size_t elements = bytes / size_of(type);
@@ -89,7 +88,7 @@ Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Oper
     sums.push_back(seconds_of([&](size_t) { kernels.sum(type, operands.sources(), operands.result(), elements, 1); }));
     copies.push_back(seconds_of([&](size_t i) {
       std::memcpy(operands.result(), operands.sources()[(sums.size() + i) % sources], bytes);
-      asm volatile("" : : "r"(operands.result()) : "memory");  // its result counts as used
+      asm volatile("" : : "r"(operands.result()) : "memory");  // keeps the compiler from removing the copy
     }));
   }
   return {.sum = static_cast<double>((sources + 1) * bytes) / median(sums),
@@ -97,15 +96,15 @@ Rates measure(const kernels::Kernels& kernels, DataType type, size_t bytes, Oper
 }
 
 absl::Status run_bench_sum(const Flags& flags) {
-  const std::optional<DataType> type = parse_data_type(flags.dtype);  // checked with the flags
+  const std::optional<DataType> type = parse_data_type(flags.dtype);  // valid: the parser of the flags checked it
   GLN_ASSIGN_OR_RETURN(const uint64_t bytes, parse_bytes(flags.bytes));
   if (bytes == 0 || bytes % size_of(*type) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--bytes ", flags.bytes, " is no whole number, above 0, of ", flags.dtype, " elements"));
+        absl::StrCat("--bytes ", flags.bytes, " is not a whole number, above 0, of ", flags.dtype, " elements"));
   }
   GLN_ASSIGN_OR_RETURN(const kernels::Kernels kernels, kernels::Kernels::choose(flags.kernel));
   const uint64_t tensors = uint64_t{flags.sources} + 1;
-  // Divided, so that a size from somebody else can't wrap around.
+  // Compared by division, since the product of a large --bytes would wrap around.
   GLN_RETURN_IF_ERROR(check_memory(bytes > UINT64_MAX / tensors ? UINT64_MAX : bytes * tensors));
   GLN_ASSIGN_OR_RETURN(Operands operands, Operands::make(*type, bytes, flags.sources));
   const Rates rates = measure(kernels, *type, bytes, operands, flags.seconds);
@@ -131,26 +130,19 @@ absl::Status run_bench_sum(const Flags& flags) {
 
 }  // namespace
 
-void add_bench_sum(CLI::App& bench, Context& context) {
+void add_bench_sum(flags::Command& bench, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = bench.add_subcommand("sum", "How fast this machine sums, against how fast it copies");
-  command->add_option("--dtype", flags->dtype, "Data type")
-      ->check(CLI::IsMember({"fp32", "fp64", "fp16", "bf16", "int32"}))
-      ->capture_default_str();
-  command->add_option("--bytes", flags->bytes, "Size of each source: 64MiB or 67108864")->capture_default_str();
-  command->add_option("--sources", flags->sources, "Tensors in each sum")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command->add_option("--kernel", flags->kernel, "scalar, avx2 or avx512 [default: the best one here]")
-      ->envname("GLEANER_KERNEL");
-  command->add_option("--seconds", flags->seconds, "How long to measure")
-      ->check(CLI::Range(0.0, 3600.0))
-      ->capture_default_str();
-  command->add_flag("--json", flags->json, "One JSON line");
-  command->callback([flags, &context] {
-    context.command = "bench sum";
-    context.run = [flags] { return run_bench_sum(*flags); };
-  });
+  flags::Command command = bench.add_command("sum", "Measure how fast this machine sums, compared with memcpy");
+  command.add_text("--dtype", flags->dtype, "Data type")
+      .one_of({"fp32", "fp64", "fp16", "bf16", "int32"})
+      .show_default();
+  command.add_text("--bytes", flags->bytes, "Size of each source: 64MiB or 67108864").show_default();
+  command.add_number("--sources", flags->sources, "Tensors in each sum").between(1, 1024).show_default();
+  command.add_text("--kernel", flags->kernel, "scalar, avx2 or avx512 [default: the best that the processor can run]")
+      .environment("GLEANER_KERNEL");
+  command.add_number("--seconds", flags->seconds, "Seconds to measure").between(0.0, 3600.0).show_default();
+  command.add_switch("--json", flags->json, "Print one JSON line");
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_bench_sum(*flags); }; });
 }
 
 }  // namespace gleaner::cli

@@ -27,18 +27,18 @@ absl::StatusOr<AlignedBytes> AlignedBytes::make(size_t size) {
   AlignedBytes bytes;
   bytes.memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, rounded)));
   if (bytes.memory_ == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("no memory for ", size, " bytes; ask for fewer or smaller ones"));
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for ", size, " bytes; use fewer or smaller tensors"));
   }
-  std::memset(bytes.memory_.get(), 0, rounded);  // also makes its pages real before anything is measured
+  std::memset(bytes.memory_.get(), 0, rounded);  // also maps the pages before the measurement begins
   return bytes;
 }
 
 absl::Status check_memory(uint64_t bytes) {
   const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   if (bytes <= machine) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("this needs ", format_bytes(static_cast<double>(bytes)),
-                                                   " of memory, and the machine has ",
-                                                   format_bytes(static_cast<double>(machine)), "; ask for less"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("this needs ", format_bytes(static_cast<double>(bytes)), " of memory, and the machine has ",
+                   format_bytes(static_cast<double>(machine)), "; use fewer or smaller tensors"));
 }
 
 absl::StatusOr<BenchTensors> BenchTensors::make(std::vector<plan::Tensor> tensors) {
@@ -46,7 +46,7 @@ absl::StatusOr<BenchTensors> BenchTensors::make(std::vector<plan::Tensor> tensor
   size_t offset = 0;
   uint64_t element = 0;
   for (const plan::Tensor& tensor : tensors) {
-    made.places_.push_back({offset, element});
+    made.extents_.push_back({offset, element});
     offset += round_up(tensor.bytes(), kCacheLine);
     element += tensor.elements;
     made.bytes_ += tensor.bytes();
@@ -60,12 +60,12 @@ absl::StatusOr<BenchTensors> BenchTensors::make(std::vector<plan::Tensor> tensor
 
 void BenchTensors::fill_input(uint64_t seed, uint64_t step, uint32_t rank) {
   const BenchData data(seed, step, rank);
-  for (size_t i = 0; i < tensors_.size(); ++i) data.fill(tensors_[i].type, places_[i].first_element, input(i));
+  for (size_t i = 0; i < tensors_.size(); ++i) data.fill(tensors_[i].type, extents_[i].first_element, input(i));
 }
 
 absl::Status BenchTensors::check_output(uint64_t step, BenchOracle& oracle) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    const auto mismatch = oracle.check(tensors_[i].type, step, places_[i].first_element, output(i));
+    const auto mismatch = oracle.check(tensors_[i].type, step, extents_[i].first_element, output(i));
     if (!mismatch) continue;
     return absl::DataLossError(absl::StrCat("wrong sum at step ", step, ": tensor '", tensors_[i].name, "', element ",
                                             mismatch->element, ": expected ", mismatch->expected, ", got ",
@@ -83,7 +83,7 @@ absl::StatusOr<std::string> BenchTensors::output_sha256() {
     ok = ok && EVP_DigestUpdate(hash.get(), output(i).data(), output(i).size()) == 1;
   }
   if (!ok || EVP_DigestFinal_ex(hash.get(), digest, &size) != 1) {
-    return absl::InternalError("OpenSSL can't compute a SHA-256 here");
+    return absl::InternalError("OpenSSL can't compute a SHA-256");
   }
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest), size));
 }

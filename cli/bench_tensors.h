@@ -1,4 +1,5 @@
-// The memory of `gleaner bench push-pull`: every tensor's input and output, in generation order.
+// BenchTensors holds the memory of `gleaner bench push-pull`: an input and an output for every tensor, in generation
+// order.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,10 @@
 
 namespace gleaner::cli {
 
-// Page aligned, zero at first.
+// Owns page-aligned memory that is zero at first.
 class AlignedBytes {
  public:
-  // ResourceExhausted says how much was asked for.
+  // Errors: ResourceExhausted, with the size in the message.
   static absl::StatusOr<AlignedBytes> make(size_t size);
   std::byte* data() { return memory_.get(); }
 
@@ -29,7 +30,8 @@ class AlignedBytes {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-// ResourceExhausted when `bytes` are more than the machine has: the system would end the process, not refuse.
+// Returns ResourceExhausted if `bytes` exceeds the machine's memory. Without this check Linux would grant the memory
+// and kill the process later.
 absl::Status check_memory(uint64_t bytes);
 
 class BenchTensors {
@@ -39,24 +41,24 @@ class BenchTensors {
   size_t size() const { return tensors_.size(); }
   uint64_t bytes() const { return bytes_; }  // of all tensors
   const plan::Tensor& tensor(size_t index) const { return tensors_[index]; }
-  MutableBytes input(size_t index) { return {input_.data() + places_[index].offset, tensors_[index].bytes()}; }
-  MutableBytes output(size_t index) { return {output_.data() + places_[index].offset, tensors_[index].bytes()}; }
+  MutableBytes input(size_t index) { return {input_.data() + extents_[index].offset, tensors_[index].bytes()}; }
+  MutableBytes output(size_t index) { return {output_.data() + extents_[index].offset, tensors_[index].bytes()}; }
 
   void fill_input(uint64_t seed, uint64_t step, uint32_t rank);
 
-  // DataLoss names the first tensor and element that are not as expected.
+  // Compares all outputs with the expected sums. Errors: DataLoss, which names the first wrong tensor and element.
   absl::Status check_output(uint64_t step, BenchOracle& oracle);
 
-  // Of all outputs, concatenated; in hexadecimal.
+  // Returns the SHA-256 of all outputs, concatenated, in hexadecimal.
   absl::StatusOr<std::string> output_sha256();
 
  private:
-  struct Place {
+  struct Extent {
     size_t offset;           // in input_ and output_
-    uint64_t first_element;  // in the count over all tensors
+    uint64_t first_element;  // number of the tensor's first element, counted over all tensors
   };
   std::vector<plan::Tensor> tensors_;
-  std::vector<Place> places_;
+  std::vector<Extent> extents_;
   uint64_t bytes_ = 0;
   AlignedBytes input_;
   AlignedBytes output_;

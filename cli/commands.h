@@ -1,40 +1,35 @@
-// The commands of `gleaner`. Each add_*() adds one subcommand with its flags; when the user chose it, main() runs it.
+// The subcommands of `gleaner`. Each add_*() adds one subcommand with its flags; main() runs the chosen one.
 //
-// Exit status: 0 done; 2 the command line is wrong (the message says how to write it); 1 everything else. Errors go to
-// standard error as "gleaner COMMAND: message" ("kubectl gleaner COMMAND: message"). Only results go to standard
-// output.
+// Exit status: 0 if the command succeeded, 2 if the command line is wrong (the message says how to correct it), 1 for
+// all other errors. Errors go to standard error as "gleaner COMMAND: message" ("kubectl gleaner COMMAND: message").
+// Standard output has only results.
 #pragma once
 
 #include <functional>
-#include "absl/strings/string_view.h"
 
 #include "absl/status/status.h"
-
-namespace CLI {
-class App;
-}
+#include "common/flags/command.h"
 
 namespace gleaner::cli {
 
 struct Context {
-  std::function<absl::Status()> run;  // set by the chosen command's callback
-  absl::string_view command;          // for messages
-  int exit_status = 0;                // what main() returns when run() gave OK (`run` passes on a worker's)
+  std::function<absl::Status()> run;  // set by the action of the chosen subcommand
+  int exit_status = 0;                // returned by main() if run() returned OK; `gleaner run` sets a worker's status
 };
 
-void add_plan(CLI::App& app, Context& context);
-// On a cluster; all of them only read it.
-void add_status(CLI::App& app, Context& context);
-void add_explain_job(CLI::App& app, Context& context);
-void add_top(CLI::App& app, Context& context);
-void add_logs_hint(CLI::App& app, Context& context);
-void add_autoscale(CLI::App& app, Context& context);
-void add_completion(CLI::App& app, Context& context);  // after all others
-void add_run(CLI::App& app, Context& context);
-void add_coordinator(CLI::App& app, Context& context);
-void add_trace(CLI::App& app, Context& context);
-void add_bench(CLI::App& app, Context& context);  // adds the two below
-void add_bench_sum(CLI::App& bench, Context& context);
-void add_bench_push_pull(CLI::App& bench, Context& context);
+void add_plan(flags::Command& app, Context& context);
+// The next four commands read a Kubernetes cluster and change nothing in it.
+void add_status(flags::Command& app, Context& context);
+void add_explain_job(flags::Command& app, Context& context);
+void add_top(flags::Command& app, Context& context);
+void add_logs_hint(flags::Command& app, Context& context);
+void add_autoscale(flags::Command& app, Context& context);
+void add_completion(flags::Command& app, Context& context);
+void add_run(flags::Command& app, Context& context);
+void add_coordinator(flags::Command& app, Context& context);
+void add_trace(flags::Command& app, Context& context);
+void add_bench(flags::Command& app, Context& context);  // adds the next two as its subcommands
+void add_bench_sum(flags::Command& bench, Context& context);
+void add_bench_push_pull(flags::Command& bench, Context& context);
 
 }  // namespace gleaner::cli

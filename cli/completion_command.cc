@@ -1,5 +1,5 @@
-// gleaner completion bash|zsh|fish: a script that completes commands, flags and names of jobs, of all programs.
-#include <CLI/CLI.hpp>
+// gleaner completion bash|zsh|fish: prints a script that completes commands, flags and names of jobs for all programs
+// of Gleaner.
 #include <memory>
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace gleaner::cli {
 namespace {
 
-// The other programs, where they are installed, print their own.
+// These lines load the completion of the other programs, as far as they are installed, from the programs themselves.
 constexpr char kOthersInBash[] =
     "for program in gleaner-summer gleaner-agent gleaner-operator gleaner-scheduler-ext; do\n"
     "  if command -v $program >/dev/null; then source <($program --completion bash 2>/dev/null); fi\n"
@@ -23,14 +23,13 @@ constexpr char kOthersInFish[] =
 
 }  // namespace
 
-void add_completion(CLI::App& app, Context& context) {
+void add_completion(flags::Command& app, Context& context) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "Print a script that completes commands, flags and jobs");
-  command->add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([&app, shell, &context] {
-    context.command = "completion";
+  flags::Command command = app.add_command("completion", "Print a script that completes commands, flags and jobs");
+  command.add_text("SHELL", *shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
+  command.on_chosen([&app, shell, &context] {
     context.run = [&app, shell] {
-      const std::string script = flags::completion_script(app, *shell, "gleaner status -o name 2>/dev/null");
+      const std::string script = flags::completion_script(app.outline(), *shell, "gleaner status -o name 2>/dev/null");
       return print(absl::StrCat(script, *shell == "fish" ? kOthersInFish : kOthersInBash));
     };
   });

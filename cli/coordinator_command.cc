@@ -1,5 +1,4 @@
-// gleaner coordinator: one job's coordinator, for members started by hand or by another launcher.
-#include <CLI/CLI.hpp>
+// gleaner coordinator: runs the coordinator of one job whose members are started by hand or by another launcher.
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +10,7 @@
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
-#include "operator/coordinator/server.h"
+#include "coordinator/server.h"
 
 namespace gleaner::cli {
 namespace {
@@ -22,12 +21,12 @@ struct Flags {
   std::string token_file;
 };
 
-// Waits for the job's end; a signal ends it early. Returns the signal, or 0.
+// Waits until the job has ended. A signal ends the job. Returns the signal, or 0.
 int wait_for_job(coordinator::Server& server, const EndSignals& signals) {
   return signals.during(
-      [&] { server.wait().IgnoreError(); },  // it is in server.outcome()
+      [&] { server.wait().IgnoreError(); },  // the caller reads server.outcome()
       [&](int signal) {
-        server.stop(absl::CancelledError(absl::StrCat("the coordinator was told to stop by signal ", signal)));
+        server.stop(absl::CancelledError(absl::StrCat("the coordinator was stopped by signal ", signal)));
       });
 }
 
@@ -35,7 +34,7 @@ absl::Status run_coordinator(const Flags& flags, Context& context) {
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
-  GLN_RETURN_IF_ERROR(check_output_file("--summary", flags.job.summary));
+  GLN_RETURN_IF_ERROR(check_writable("--summary", flags.job.summary));
   const EndSignals signals;
   const SystemEnv system({"coordinator", level});
   GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*system.env().random, flags.token_file));
@@ -52,19 +51,17 @@ absl::Status run_coordinator(const Flags& flags, Context& context) {
 
 }  // namespace
 
-void add_coordinator(CLI::App& app, Context& context) {
+void add_coordinator(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("coordinator", "Coordinate one job: who is in, who sums what");
-  command->add_option("--listen", flags->listen, "HOST:PORT; port 0: any free one")->required();
+  flags::Command command = app.add_command("coordinator", "Coordinate one job: its members, tensors and plans");
+  command.add_text("--listen", flags->listen, "HOST:PORT to listen on; port 0: any free port").required();
   command
-      ->add_option("--token-file", flags->token_file,
-                   "File with the job's token, for all members; made if it is not there")
-      ->required();
-  add_job_flags(*command, flags->job, "info");
-  command->callback([flags, &context] {
-    context.command = "coordinator";
-    context.run = [flags, &context] { return run_coordinator(*flags, context); };
-  });
+      .add_text("--token-file", flags->token_file,
+                "File with the job's token, for all members; created if it does not exist")
+      .required();
+  add_job_flags(command, flags->job, "info");
+  command.on_chosen(
+      [flags, &context] { context.run = [flags, &context] { return run_coordinator(*flags, context); }; });
 }
 
 }  // namespace gleaner::cli

@@ -1,5 +1,5 @@
-// gleaner explain JOB: what each machine of a running job does, what binds, what one more summer would buy.
-#include <CLI/CLI.hpp>
+// gleaner explain JOB: prints the load of each machine of a running job, the limit of a step, and the gain of one more
+// summer.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -20,13 +20,13 @@ struct Flags {
 
 absl::Status run_explain(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags.cluster));
-  GLN_ASSIGN_OR_RETURN(const types::TrainingJob job, access->job(flags.job));
-  GLN_ASSIGN_OR_RETURN(std::optional<types::ReductionPlan> plan, access->plan(flags.job));
+  GLN_ASSIGN_OR_RETURN(const api::TrainingJob job, access->job(flags.job));
+  GLN_ASSIGN_OR_RETURN(std::optional<api::ReductionPlan> plan, access->plan(flags.job));
   if (!plan) {
     return absl::FailedPreconditionError(
         absl::StrCat("TrainingJob ", job.meta.key(), " has no plan yet; it is ",
-                     job.status.phase.empty() ? "not looked at by an operator" : job.status.phase, ". `gleaner plan ",
-                     flags.job, " --bytes N` shows what it would get"));
+                     job.status.phase.empty() ? "not handled by an operator yet" : job.status.phase, ". `gleaner plan ",
+                     flags.job, " --bytes N` shows the plan that it would get"));
   }
   auto explained = explain_job(*std::move(plan));
   if (!explained.ok()) {
@@ -43,15 +43,13 @@ absl::Status run_explain(const Flags& flags) {
 
 }  // namespace
 
-void add_explain_job(CLI::App& app, Context& context) {
+void add_explain_job(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("explain", "What each machine of a running TrainingJob does, and what binds");
-  command->add_option("JOB", flags->job, "Name of a TrainingJob")->required();
-  add_cluster_flags(*command, flags->cluster, Namespaces::kOne);
-  command->callback([flags, &context] {
-    context.command = "explain";
-    context.run = [flags] { return run_explain(*flags); };
-  });
+  flags::Command command = app.add_command(
+      "explain", "Show the load of each machine of a running TrainingJob, and which machine limits the step");
+  add_job_argument(command, flags->job).required();
+  add_cluster_flags(command, flags->cluster, Namespaces::kOne);
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_explain(*flags); }; });
 }
 
 }  // namespace gleaner::cli

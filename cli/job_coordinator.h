@@ -1,4 +1,5 @@
-// A job's coordinator in this process, with what the command line asked for around it: metrics and the summary.
+// JobCoordinator runs a job's coordinator in this process, with the metrics endpoint and the summary that the command
+// line asks for.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -10,8 +11,8 @@
 #include "cli/job_flags.h"
 #include "common/base/env.h"
 #include "common/metrics/server.h"
-#include "operator/coordinator/metrics.h"
-#include "operator/coordinator/server.h"
+#include "coordinator/metrics.h"
+#include "coordinator/server.h"
 
 namespace gleaner::cli {
 
@@ -23,7 +24,8 @@ class JobCoordinator {
 
   coordinator::Server& server() { return *server_; }
 
-  // Once the job has ended: the table to standard error, the JSON to the file of --summary.
+  // Writes the summary as a table to standard error and as JSON to the file of --summary. To be called after the job
+  // has ended.
   absl::Status report() const;
 
  private:

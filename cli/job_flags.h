@@ -1,28 +1,27 @@
-// What `gleaner coordinator` and `gleaner run` are both told about a job.
+// JobFlags has the flags that describe a job, for `gleaner coordinator` and `gleaner run`.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "cli/fleet_flags.h"
 #include "common/base/log.h"
-#include "operator/coordinator/options.h"
-
-namespace CLI {
-class App;
-}
+#include "common/flags/command.h"
+#include "coordinator/options.h"
 
 namespace gleaner::cli {
 
-// As typed; parsed by to_options().
+// The values on the command line; to_options() parses them.
 struct JobFlags {
   int64_t workers = 0;
   int64_t summers = 0;
   int64_t local_ranks = 1;
   std::string job = "default";
-  std::string bandwidth, worker_bandwidths, summer_bandwidths, partition_bytes;
-  int64_t min_workers = 0;  // 0: not given, and so for the next
-  int64_t max_workers = 0;
+  BandwidthFlags bandwidths;
+  std::string partition_bytes;
+  int64_t min_workers = 0;  // 0: not given
+  int64_t max_workers = 0;  // 0: not given
   double regroup_timeout = 30;
   double start_timeout = 60;
   double deadline = 10;
@@ -32,7 +31,7 @@ struct JobFlags {
   std::string log_level;
 };
 
-void add_job_flags(CLI::App& command, JobFlags& flags, const std::string& default_log_level);
+void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& default_log_level);
 
 absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags);
 

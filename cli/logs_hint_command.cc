@@ -1,5 +1,4 @@
 // gleaner logs JOB: prints the kubectl commands that show its logs.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -19,24 +18,21 @@ struct Flags {
 
 absl::Status run_logs(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags.cluster));
-  GLN_ASSIGN_OR_RETURN(const types::TrainingJob job, access->job(flags.job));
-  GLN_ASSIGN_OR_RETURN(const std::vector<placement::Pod> pods,
-                       access->list_as(kube::pods(), access->ns(), placement::parse_pod,
-                                       absl::StrCat(types::kJobLabel, "=", flags.job)));
+  GLN_ASSIGN_OR_RETURN(const api::TrainingJob job, access->job(flags.job));
+  GLN_ASSIGN_OR_RETURN(
+      const std::vector<placement::Pod> pods,
+      access->list_as(kube::pods(), access->ns(), placement::parse_pod, absl::StrCat(api::kJobLabel, "=", flags.job)));
   return print(logs_text(job, pods));
 }
 
 }  // namespace
 
-void add_logs_hint(CLI::App& app, Context& context) {
+void add_logs_hint(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("logs", "Print the kubectl commands that show a TrainingJob's logs");
-  command->add_option("JOB", flags->job, "Name of a TrainingJob")->required();
-  add_connection_flags(*command, flags->cluster, Namespaces::kOne);
-  command->callback([flags, &context] {
-    context.command = "logs";
-    context.run = [flags] { return run_logs(*flags); };
-  });
+  flags::Command command = app.add_command("logs", "Print the kubectl commands that show a TrainingJob's logs");
+  add_job_argument(command, flags->job).required();
+  add_connection_flags(command, flags->cluster, Namespaces::kOne);
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_logs(*flags); }; });
 }
 
 }  // namespace gleaner::cli

@@ -1,17 +1,14 @@
-// gleaner: plan, run, coordinator, trace, bench, autoscale, and what reads a cluster; also as the plugin `kubectl
-// gleaner`.
+// The program `gleaner`, which is also the plugin `kubectl gleaner`. commands.h lists its subcommands.
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <iostream>
-
 #include "cli/commands.h"
-#include "common/flags/flags.h"
+#include "common/flags/command.h"
 
 namespace {
 
-// A standard stream that the caller has closed stays an error to read or write; a file opened later must not become it.
+// Occupies each standard stream that the caller has closed, such that reading or writing it still fails. Otherwise the
+// next opened file would get its descriptor and so become a standard stream.
 void keep_closed_streams_closed() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0) continue;
@@ -24,15 +21,14 @@ void keep_closed_streams_closed() {
 
 int main(int argc, char** argv) {
   keep_closed_streams_closed();
-  CLI::App app{"Gleaner: spare machines' CPUs and NICs make distributed training faster"};
-  // kubectl runs a plugin by the name of its file.
+  // kubectl runs a plugin under the name of its file.
   const absl::string_view program = argc > 0 ? argv[0] : "";
   const bool plugin = program.substr(program.rfind('/') + 1) == "kubectl-gleaner";
-  const char* name = plugin ? "kubectl gleaner" : "gleaner";
-  app.name(name);
-  app.require_subcommand(1);
-  app.set_version_flag("--version", GLEANER_VERSION);
-  app.footer(
+  gleaner::flags::Program app(plugin ? "kubectl gleaner" : "gleaner",
+                              "Gleaner: spare machines' CPUs and NICs make distributed training faster",
+                              GLEANER_VERSION);
+  app.require_command();
+  app.add_footer(
       "Begin with: gleaner run --workers 2 --summers 1 -- python3 train.py\n"
       "'gleaner COMMAND --help' lists a command's flags; docs/cli.md describes all of them.");
   gleaner::cli::Context context;
@@ -47,9 +43,7 @@ int main(int argc, char** argv) {
   gleaner::cli::add_top(app, context);
   gleaner::cli::add_logs_hint(app, context);
   gleaner::cli::add_completion(app, context);
-  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
+  if (const std::optional<int> status = app.parse(argc, argv)) return *status;
   const absl::Status status = context.run();
-  if (status.ok()) return context.exit_status;
-  std::cerr << name << " " << context.command << ": " << status.message() << "\n";
-  return absl::IsInvalidArgument(status) ? 2 : 1;
+  return status.ok() ? context.exit_status : app.report(status);
 }

@@ -11,10 +11,10 @@
 
 namespace gleaner::cli {
 
-absl::Status check_output_file(const std::string& flag, const std::string& path) {
+absl::Status check_writable(const std::string& flag, const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   const auto cannot = [&](int error) {
-    return absl::UnavailableError(absl::StrCat(flag, " ", path, ": can't be written: ", std::strerror(error)));
+    return absl::UnavailableError(absl::StrCat(flag, " ", path, ": it can't be written: ", std::strerror(error)));
   };
   struct stat existing {};
   const bool exists = ::stat(path.c_str(), &existing) == 0;

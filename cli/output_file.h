@@ -1,4 +1,4 @@
-// Files that a command writes when all its work is done: what would keep it from that is found out before.
+// Checks, before a command starts its work, that the command will be able to write its output file at the end.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace gleaner::cli {
 
-// Whether a file can be written there, as a whole beside an old one. Unavailable names `flag` and says why not. Leaves
-// nothing behind. An empty path is none, and OK.
-absl::Status check_output_file(const std::string& flag, const std::string& path);
+// Returns OK if the file at `path` can be written, either in place or by renaming a temporary file beside it, and if
+// `path` is empty (the user asked for no file). Leaves no file behind. Errors: Unavailable, which names `flag` and the
+// reason.
+absl::Status check_writable(const std::string& flag, const std::string& path);
 
 }  // namespace gleaner::cli

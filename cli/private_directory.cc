@@ -21,7 +21,7 @@ absl::StatusOr<PrivateDirectory> PrivateDirectory::create() {
 }
 
 void PrivateDirectory::remove() {
-  std::error_code ignored;  // it is gone, or was never ours to remove
+  std::error_code ignored;  // a directory that can't be removed is not an error
   if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 

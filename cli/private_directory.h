@@ -1,4 +1,4 @@
-// A directory that nobody else can look into, for a secret that lasts as long as the program.
+// PrivateDirectory is a temporary directory that only its owner can read, for secrets. The destructor removes it.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace gleaner::cli {
 
 class PrivateDirectory {
  public:
-  // In $TMPDIR, or /tmp.
+  // Creates a directory in $TMPDIR, or in /tmp if that is not set.
   static absl::StatusOr<PrivateDirectory> create();
   PrivateDirectory(PrivateDirectory&& other) noexcept : path_(std::exchange(other.path_, "")) {}
   PrivateDirectory& operator=(PrivateDirectory&&) = delete;
   ~PrivateDirectory() { remove(); }
 
   const std::string& path() const { return path_; }
-  // With all that is in it; twice is harmless.
+  // Removes the directory with its contents. May be called more than once.
   void remove();
 
  private:

@@ -1,10 +1,9 @@
-// gleaner run: a whole job from one command: coordinator, summers and workers.
+// gleaner run: starts a whole job: coordinator, summers and workers.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -32,10 +31,12 @@
 namespace gleaner::cli {
 namespace {
 
-// Seconds. A worker that comes later waits for a commit of the others; how long is theirs, and the coordinator is here.
+// Seconds that a worker of an elastic job waits to join; in effect no limit. A worker that joins a running job waits
+// until the others commit, and the time of that depends on their script. The coordinator, which runs in this process,
+// can't be out of reach.
 constexpr double kElasticOpenTimeout = 86400;
-// For the launcher to say how the process of a lost rank ended, before the others are told; of one that takes longer to
-// end they hear that it is lost, and no more.
+// Time that the launcher has to report how the process of a lost rank ended before the coordinator tells the other
+// ranks. If the process takes longer to end, they learn only that the rank is lost.
 constexpr absl::Duration kExitTimeout = absl::Seconds(2);
 
 using launcher::Host;
@@ -57,7 +58,8 @@ struct Flags {
   std::vector<std::string> command;
 };
 
-// The coordinator's view of the job, by the order in which run_job() starts processes: ranks, then summers.
+// Presents the coordinator's view of the job to the launcher. Indices follow the order in which run_job() starts the
+// processes: ranks, then summers.
 class CoordinatedJob : public launcher::Job {
  public:
   CoordinatedJob(const coordinator::Options& options, coordinator::Server* server)
@@ -65,7 +67,7 @@ class CoordinatedJob : public launcher::Job {
 
   std::optional<absl::Status> outcome() const override {
     std::optional<absl::Status> outcome = server_.outcome();
-    // Commands that end well without having joined are no failure.
+    // The job does not fail if workers end well without having joined it.
     if (outcome.has_value() && ended_ && absl::IsCancelled(*outcome)) outcome = absl::OkStatus();
     if (outcome.has_value() && !outcome->ok() && !interruption_.empty()) outcome = absl::AbortedError(interruption_);
     return outcome;
@@ -99,7 +101,7 @@ class CoordinatedJob : public launcher::Job {
     }
     return can_serve;
   }
-  bool workers_hear() const override { return server_.anybody_joined(); }
+  bool workers_learn_of_failure() const override { return server_.any_rank_joined(); }
   void end() override {
     ended_ = true;
     server_.stop(absl::CancelledError("every worker has ended"));
@@ -111,10 +113,11 @@ class CoordinatedJob : public launcher::Job {
   const coordinator::Options options_;
   coordinator::Server& server_;
   bool ended_ = false;
-  std::string interruption_;  // why its processes were told to end
+  std::string interruption_;  // the reason for which the processes were told to end; empty: they were not
 };
 
-// Beside this program, where the build and an installation put it; else wherever PATH has it.
+// Returns the path of gleaner-summer in the directory of this program, where builds and installations put it, or else
+// its name, which is looked up in PATH.
 std::string summer_program() {
   std::error_code unknown;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
@@ -124,13 +127,13 @@ std::string summer_program() {
 
 std::string any_port(const Host& host) { return Address{host.address, 0}.to_string(); }
 
-// What all workers get besides, and what the user is told of it.
+// Returns "OMP_NUM_THREADS=1" if the workers should have it (launcher::one_thread()), and tells the user.
 std::string one_thread_each(const Flags& flags) {
   const bool on_one_machine = flags.hosts.empty();
   const auto processes = static_cast<uint32_t>(flags.job.local_ranks * (on_one_machine ? flags.job.workers : 1));
   std::string variable = launcher::one_thread(processes);
   if (!variable.empty()) {
-    std::cerr << "gleaner run: " << variable << " for each process, for " << processes
+    std::cerr << "gleaner run: " << variable << " for each process, since " << processes
               << " share a machine; set it yourself for another number of threads" << std::endl;
   }
   return variable;
@@ -147,7 +150,9 @@ absl::Status start_workers(const Flags& flags, const Hosts& hosts, const std::st
   rank.elastic = elastic;
   rank.master = hosts.workers.front().address;
   rank.master_port = launcher::free_port(rank.master);
-  if (rank.master_port == 0) rank.master_port = launcher::free_port("0.0.0.0");  // that host is another machine
+  // If the first worker's host is another machine, its free ports are unknown, so this takes a port that is free on
+  // this machine.
+  if (rank.master_port == 0) rank.master_port = launcher::free_port("0.0.0.0");
   for (int64_t worker = 0; worker < flags.job.workers; ++worker) {
     for (int64_t local_rank = 0; local_rank < flags.job.local_ranks; ++local_rank) {
       const Host& host = hosts.workers[static_cast<size_t>(worker)];
@@ -202,7 +207,7 @@ absl::Status start_summers(const Flags& flags, const Hosts& hosts, const std::st
 
 void complain(const absl::Status& status) { std::cerr << "gleaner run: " << status.message() << std::endl; }
 
-// What shells return for a command that can't be started.
+// Returns the exit status that a shell has for a command that can't be started.
 int not_started(const absl::Status& status) {
   complain(status);
   if (absl::IsNotFound(status)) return 127;
@@ -219,7 +224,7 @@ std::unique_ptr<BackgroundCapture> start_trace(const Env& env, const Flags& flag
   return std::make_unique<BackgroundCapture>(env, options, CaptureLimits{absl::Seconds(flags.trace_seconds), 0});
 }
 
-// The table to standard error, the merged trace to the file.
+// Writes the table to standard error and the merged trace to `file`.
 absl::Status report(BackgroundCapture& capture, const std::string& file) {
   GLN_ASSIGN_OR_RETURN(const JobTrace trace, capture.finish());
   GLN_ASSIGN_OR_RETURN(const std::string text, report_trace(trace, 0, file, false));
@@ -227,14 +232,15 @@ absl::Status report(BackgroundCapture& capture, const std::string& file) {
   return absl::OkStatus();
 }
 
-// What the launcher knows besides: which process failed, where the outcome does not say it, and that nobody joined.
+// Tells the user facts that the outcome does not include: which process failed and how, or that no process joined the
+// job.
 void explain(const coordinator::Server& server, const absl::Status& outcome,
              const std::optional<Launcher::Failure>& failure) {
   if (failure.has_value() && !absl::StrContains(outcome.message(), failure->how)) {
     std::cerr << "gleaner run: " << failure->name << " " << failure->how << std::endl;
   }
   const bool in_vain = !failure.has_value() && (outcome.ok() || absl::IsDeadlineExceeded(outcome));
-  if (!in_vain || server.anybody_joined()) return;
+  if (!in_vain || server.any_rank_joined()) return;
   std::cerr << "gleaner run: " << (outcome.ok() ? "warning: " : "")
             << "no process joined the job, so nothing was summed: does COMMAND call gleaner.init(), or "
                "gleaner.torch.init()?"
@@ -251,7 +257,8 @@ launcher::JobCounts counts_of(const coordinator::Summary& summary) {
   return {summary.steps, now.goodput_bytes_per_second, std::move(efficiency), summary.summers};
 }
 
-// Standard error as a terminal, or 0: where standard output goes through a pipe, it may come to the same terminal.
+// Returns the width of the terminal on standard error, or 0 for no progress line that is kept up to date. That includes
+// the case that standard output is a pipe, since its reader may write to the same terminal.
 unsigned progress_columns() {
   struct stat output {};
   const bool piped = ::fstat(STDOUT_FILENO, &output) == 0 && S_ISFIFO(output.st_mode);
@@ -287,7 +294,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
     failure = processes.failure();
   }
   coordinator->server().stop(absl::CancelledError("every process has ended"));
-  coordinator->server().wait().IgnoreError();  // job.outcome() has it
+  coordinator->server().wait().IgnoreError();  // job.outcome() has the error
   const absl::Status outcome = *job.outcome();
   if (!outcome.ok()) complain(outcome);
   explain(coordinator->server(), outcome, failure);
@@ -301,11 +308,11 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
 }
 
 absl::Status run_command(const Flags& flags, Context& context) {
-  // All that can be wrong with the command line, before anything is started.
+  // Checks the whole command line before any process is started.
   GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
   GLN_RETURN_IF_ERROR(parse_log_level(flags.job.log_level).status());
-  GLN_RETURN_IF_ERROR(check_output_file("--summary", flags.job.summary));
-  GLN_RETURN_IF_ERROR(check_output_file("--trace", flags.trace));
+  GLN_RETURN_IF_ERROR(check_writable("--summary", flags.job.summary));
+  GLN_RETURN_IF_ERROR(check_writable("--trace", flags.trace));
   if (const auto transports = transport::parse_preferences(flags.transports); !transports.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--transports ", transports.status().message()));
   }
@@ -318,9 +325,9 @@ absl::Status run_command(const Flags& flags, Context& context) {
   }
   GLN_ASSIGN_OR_RETURN(PrivateDirectory directory, PrivateDirectory::create());
   GLN_ASSIGN_OR_RETURN(context.exit_status, launcher::run_guarded([&] {
-                         ::signal(SIGPIPE, SIG_IGN);  // output that nobody reads ends the job in order
+                         ::signal(SIGPIPE, SIG_IGN);  // the Launcher handles output whose reader closed it
                          const absl::StatusOr<int> status = run_job(flags, hosts, directory.path());
-                         directory.remove();  // whoever guards us may be gone
+                         directory.remove();  // here too, since the parent may have been killed
                          if (status.ok()) return *status;
                          complain(status.status());
                          return absl::IsInvalidArgument(status.status()) ? 2 : 1;
@@ -330,41 +337,39 @@ absl::Status run_command(const Flags& flags, Context& context) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Context& context) {
+void add_run(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command =
-      app.add_subcommand("run", "Start a job: coordinator, summers, and, after --, COMMAND as every worker");
-  add_job_flags(*command, flags->job, "warning");
-  command->add_option("--hosts", flags->hosts, "JSON file: where to start what (docs/cli.md) [default: this machine]");
-  command->add_option("--token-file", flags->token_file,
-                      "Where the hosts find the job's token [default: a private directory of this machine]");
-  command->add_option(
+  flags::Command command =
+      app.add_command("run", "Start a job: coordinator, summers, and, after --, COMMAND as every worker");
+  add_job_flags(command, flags->job, "warning");
+  command.add_text("--hosts", flags->hosts,
+                   "JSON file with the hosts of the processes (docs/cli.md) [default: this machine]");
+  command.add_text("--token-file", flags->token_file,
+                   "Path of the job's token on the hosts [default: a private directory of this machine]");
+  command.add_text(
       "--transports", flags->transports,
-      "What connections may go by: auto, or a list of shm, rdma and tcp from best to worst, of which one "
-      "without tcp allows nothing else [default: GLEANER_TRANSPORTS, or auto]");
-  command->add_flag("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
-  command->add_flag("--no-progress", flags->no_progress,
-                    "Don't show on standard error how far the job is and how fast it sums");
-  command->add_option("--restarts", flags->restarts, "Elastic job: times that each worker that fails is started again")
-      ->capture_default_str();
-  command->add_option("--grace", flags->grace, "Seconds from SIGTERM to SIGKILL for what has to end")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
-  command->add_option(
-      "--trace", flags->trace,
-      "Record where the first steps' time goes: a table at the end, and a trace for ui.perfetto.dev here");
-  command->add_option("--trace-seconds", flags->trace_seconds, "How long to record for --trace")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  command->add_option("COMMAND", flags->command, "What each worker runs, with its arguments")->required();
-  command->positionals_at_end();
-  command->footer(
+      "Transports that connections may use: auto, or a list of shm, rdma and tcp from best to worst; a list "
+      "without tcp allows no other transport [default: GLEANER_TRANSPORTS, or auto]");
+  command.add_switch("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
+  command.add_switch("--no-progress", flags->no_progress, "Don't show the job's progress and speed on standard error");
+  command
+      .add_number("--restarts", flags->restarts, "Elastic job: number of times that a failed worker is started again")
+      .show_default();
+  command.add_number("--grace", flags->grace, "Seconds from SIGTERM to SIGKILL for processes that have to end")
+      .between(0.0, 1e6)
+      .show_default();
+  command.add_text("--trace", flags->trace,
+                   "Record the first steps: print a table of their time at the end, and write a trace for "
+                   "ui.perfetto.dev to this file");
+  command.add_number("--trace-seconds", flags->trace_seconds, "Seconds to record for --trace")
+      .positive()
+      .show_default();
+  command.add_texts("COMMAND", flags->command, "The program that each worker runs, with its arguments").required();
+  command.end_flags_at_first_positional();
+  command.add_footer(
       "Example: gleaner run --workers 4 --summers 2 -- python3 train.py\n"
-      "Ends with the status of the process that was the cause of a failure; docs/cli.md has all of it.");
-  command->callback([flags, &context] {
-    context.command = "run";
-    context.run = [flags, &context] { return run_command(*flags, context); };
-  });
+      "The exit status is that of the process that made the job fail; docs/cli.md has the details.");
+  command.on_chosen([flags, &context] { context.run = [flags, &context] { return run_command(*flags, context); }; });
 }
 
 }  // namespace gleaner::cli

@@ -1,5 +1,4 @@
-// gleaner status [JOB]: what jobs do, or all about one.
-#include <CLI/CLI.hpp>
+// gleaner status [JOB]: lists the jobs of a cluster, or shows the details of one.
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -26,11 +25,11 @@ absl::Status print_jobs(ClusterAccess& access, const Flags& flags) {
     const nlohmann::json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(objects)}};
     return print(absl::StrCat(list.dump(2), "\n"));
   }
-  std::vector<types::TrainingJob> jobs;
+  std::vector<api::TrainingJob> jobs;
   std::string names;
   for (const kube::Object& object : objects) {
     absl::StrAppend(&names, kube::name_of(object), "\n");
-    if (auto job = types::parse_training_job(object); job.ok()) jobs.push_back(*std::move(job));
+    if (auto job = api::parse_training_job(object); job.ok()) jobs.push_back(*std::move(job));
   }
   if (flags.cluster.output == "name") return print(names);
   if (jobs.empty()) {
@@ -45,7 +44,7 @@ absl::Status print_job(ClusterAccess& access, const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const kube::Object object, access.job_object(flags.job));
   if (flags.cluster.output == "name") return print(absl::StrCat(flags.job, "\n"));
   GLN_ASSIGN_OR_RETURN(const std::optional<kube::Object> plan_object, access.plan_object(flags.job));
-  // Who may read jobs need not be allowed to read events.
+  // A user who may read jobs may lack the permission to read events.
   auto events = access.list(kube::events(), access.ns(), "",
                             absl::StrCat("involvedObject.kind=TrainingJob,involvedObject.name=", flags.job));
   if (!events.ok()) events = std::vector<kube::Object>();
@@ -54,10 +53,10 @@ absl::Status print_job(ClusterAccess& access, const Flags& flags) {
         {"job", object}, {"plan", plan_object ? *plan_object : nlohmann::json()}, {"events", *std::move(events)}};
     return print(absl::StrCat(all.dump(2), "\n"));
   }
-  GLN_ASSIGN_OR_RETURN(const types::TrainingJob job, types::parse_training_job(object));
-  std::optional<types::ReductionPlan> plan;
+  GLN_ASSIGN_OR_RETURN(const api::TrainingJob job, api::parse_training_job(object));
+  std::optional<api::ReductionPlan> plan;
   if (plan_object) {
-    GLN_ASSIGN_OR_RETURN(plan, types::parse_reduction_plan(*plan_object));
+    GLN_ASSIGN_OR_RETURN(plan, api::parse_reduction_plan(*plan_object));
   }
   std::vector<JobEvent> happened;
   happened.reserve(events->size());
@@ -72,18 +71,15 @@ absl::Status run_status(const Flags& flags) {
 
 }  // namespace
 
-void add_status(CLI::App& app, Context& context) {
+void add_status(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("status", "TrainingJobs of a cluster, or all about one");
-  command->add_option("JOB", flags->job, "Name of a TrainingJob");
-  add_connection_flags(*command, flags->cluster, Namespaces::kOneOrAll);
-  command->add_option("-o,--output", flags->cluster.output, "table, json, or name: names only")
-      ->check(CLI::IsMember({"table", "json", "name"}))
-      ->capture_default_str();
-  command->callback([flags, &context] {
-    context.command = "status";
-    context.run = [flags] { return run_status(*flags); };
-  });
+  flags::Command command = app.add_command("status", "List the TrainingJobs of a cluster, or show the details of one");
+  add_job_argument(command, flags->job);
+  add_connection_flags(command, flags->cluster, Namespaces::kOneOrAll);
+  command.add_text("-o,--output", flags->cluster.output, "table, json, or name: names only")
+      .one_of({"table", "json", "name"})
+      .show_default();
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_status(*flags); }; });
 }
 
 }  // namespace gleaner::cli

@@ -57,7 +57,8 @@ absl::StatusOr<std::vector<plan::Tensor>> read_tensors(const std::string& path) 
   try {
     list = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    // "[json.exception.parse_error.101] parse error at line 2, ...; last read: ...": the last part may be any bytes.
+    // The text is "[json.exception.parse_error.101] parse error at line 2, ...; last read: ...". Its last part is cut
+    // off, since it may contain arbitrary bytes of the file.
     absl::string_view what = error.what();
     what = what.substr(0, what.find("; last read"));
     return invalid("malformed JSON: ", what.substr(what.find("] ") + 2));

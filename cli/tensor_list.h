@@ -1,9 +1,9 @@
-// The tensors of a job as the command line names them: a JSON file, or one size.
+// Reads the list of tensors that the command line gives: a JSON file (--tensors) or one size (--bytes).
 //
-// A file is a list of {"name", "bytes"} in generation order, each with "dtype" (fp32, fp64, fp16, bf16, int32) if
-// wanted. Without it a size that is a multiple of 4 means fp32, and any other multiple of 2 fp16: only alignment
-// depends on it. Errors: NotFound or Unavailable when the file can't be read, InvalidArgument when it says something
-// else; the message names the file and the tensor.
+// The file is a list of {"name", "bytes"} in generation order, each optionally with "dtype" (fp32, fp64, fp16, bf16 or
+// int32). Without "dtype", a size that is a multiple of 4 means fp32, and any other multiple of 2 means fp16; only
+// alignment depends on this choice. Errors: NotFound or Unavailable if the file can't be read, InvalidArgument if its
+// content is not such a list. The message names the file and the tensor.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace gleaner::cli {
 
 absl::StatusOr<std::vector<plan::Tensor>> read_tensors(const std::string& path);
 
-// `size`: "64MiB". One tensor of the name "tensor".
+// Returns one tensor with the name "tensor" and this size, for example "64MiB".
 absl::StatusOr<std::vector<plan::Tensor>> one_tensor(const std::string& size);
 
 }  // namespace gleaner::cli

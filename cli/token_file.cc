@@ -36,7 +36,7 @@ absl::StatusOr<std::string> read_or_make_token_file(Random& random, const std::s
   const std::string line = token + "\n";
   const bool written = ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   const bool closed = ::close(file) == 0;
-  // A link fails where a rename would replace what another process made meanwhile.
+  // link() fails if another process has made the file meanwhile, whereas rename() would replace it.
   const bool linked = written && closed && (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
   const absl::Status status = linked ? absl::OkStatus() : failed(path);
   ::unlink(temporary.c_str());

@@ -1,4 +1,4 @@
-// The job's token: made where there is none yet.
+// Functions that make and read the token of a job, which members show to its coordinator.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace gleaner::cli {
 
-// 32 random bytes in hexadecimal.
+// Returns 32 random bytes in hexadecimal.
 absl::StatusOr<std::string> make_token(Random& random);
 
-// The token in the file at `path`, which is made, readable by its owner only, if it is not there. Of several processes
-// that do so at the same time one makes it, and all return the same token.
+// Returns the token in the file at `path`. If there is no such file, makes one that only its owner can read. If several
+// processes call this at the same time, one of them makes the file and all return the same token.
 absl::StatusOr<std::string> read_or_make_token_file(Random& random, const std::string& path);
 
 }  // namespace gleaner::cli

@@ -1,5 +1,4 @@
-// gleaner top: what machines have to spare, and how well jobs do.
-#include <CLI/CLI.hpp>
+// gleaner top: prints the spare resources of machines, and the performance of jobs.
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,8 +15,8 @@ namespace {
 
 absl::Status run_top(const ClusterFlags& flags) {
   GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags));
-  GLN_ASSIGN_OR_RETURN(const std::vector<types::TrainingJob> jobs,
-                       access->list_as(kube::training_jobs(), "", types::parse_training_job));
+  GLN_ASSIGN_OR_RETURN(const std::vector<api::TrainingJob> jobs,
+                       access->list_as(kube::training_jobs(), "", api::parse_training_job));
   GLN_ASSIGN_OR_RETURN(const ReadMachines machines, read_machines(*access));
   if (flags.output == "json") {
     return print(absl::StrCat(top_json(machines.fleet.machines(), jobs, access->now()).dump(2), "\n"));
@@ -27,14 +26,12 @@ absl::Status run_top(const ClusterFlags& flags) {
 
 }  // namespace
 
-void add_top(CLI::App& app, Context& context) {
+void add_top(flags::Command& app, Context& context) {
   auto flags = std::make_shared<ClusterFlags>();
-  CLI::App* command = app.add_subcommand("top", "What a cluster's machines have to spare, and how well its jobs do");
-  add_cluster_flags(*command, *flags, Namespaces::kNone);
-  command->callback([flags, &context] {
-    context.command = "top";
-    context.run = [flags] { return run_top(*flags); };
-  });
+  flags::Command command =
+      app.add_command("top", "Show the spare resources of a cluster's machines, and the performance of its jobs");
+  add_cluster_flags(command, *flags, Namespaces::kNone);
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_top(*flags); }; });
 }
 
 }  // namespace gleaner::cli

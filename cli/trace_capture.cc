@@ -26,7 +26,8 @@ absl::Status record(const Env& env, member::Observer& observer, const CaptureLim
     if (progress.ending || progress.interrupted || env.clock->since_start() >= end) return absl::OkStatus();
     if (limits.steps == 0 || progress.steps == 0) continue;
     if (!first.has_value()) first = progress.steps;
-    // One was under way when it began, and the end of the last shows in the next.
+    // Waits for two more steps than the limit: one was in progress when the recording began, and the end of the last
+    // step is only known once the next one begins.
     if (progress.steps >= *first + limits.steps + 2) return absl::OkStatus();
   }
 }
@@ -58,7 +59,7 @@ absl::StatusOr<JobTrace> capture(const Env& env, member::Observer& observer, con
   for (const member::Observer::Seat& seat : stopped.seats) {
     RankTrace& rank = trace.ranks.emplace_back(RankTrace{seat.member, seat.local_rank, "", {}});
     if (!seat.present) {
-      rank.missing = "it is not connected to the coordinator";
+      rank.missing = "not connected to the coordinator";
       continue;
     }
     auto recording = observer.fetch(seat.seat, kAnswerWithin);

@@ -1,4 +1,4 @@
-// Takes a trace of a running job through its coordinator, and makes files and reports of it.
+// Records a trace of a running job through its coordinator, and writes it as a file and as a report.
 #pragma once
 
 #include <memory>
@@ -15,23 +15,26 @@ namespace gleaner::cli {
 
 struct CaptureLimits {
   absl::Duration duration = absl::InfiniteDuration();
-  uint64_t steps = 0;  // 0: as many as there are; else at least so many whole ones, and what comes in two seconds more
+  // 0: no limit. Otherwise the capture has at least this many complete steps, and usually more, because members report
+  // their steps with a delay of up to some seconds.
+  uint64_t steps = 0;
 };
 
-// Records until a limit, the job's end, or observer.interrupt(); then asks every member. Who does not answer is named
-// in the trace. Cancelled: interrupted before the job had begun.
+// Records until a limit is reached, the job ends, or observer.interrupt() is called, and then fetches every member's
+// recording. For a member that does not answer, RankTrace::missing has the reason. Errors: Cancelled if interrupted
+// before the job began.
 absl::StatusOr<JobTrace> capture(const Env& env, member::Observer& observer, const CaptureLimits& limits);
 
-// Of the trace's first `most_steps` steps (0: all): the report, as JSON or text. Writes the merged trace to `file`
-// unless that is empty.
+// Returns the report on the first `most_steps` steps of the trace (0: on all steps), as JSON or text. Also writes the
+// merged trace to `file`, unless `file` is empty.
 absl::StatusOr<std::string> report_trace(const JobTrace& trace, size_t most_steps, const std::string& file, bool json);
 
-// A capture on a thread of its own ("gln-trace"), for whoever runs the job.
+// Runs capture() on a thread of its own ("gln-trace"), so that the process that runs the job can trace it.
 class BackgroundCapture {
  public:
   BackgroundCapture(const Env& env, member::JoinOptions options, const CaptureLimits& limits);
   ~BackgroundCapture();
-  // Ends it, if it goes on.
+  // Ends the recording if it still runs, and returns the trace.
   absl::StatusOr<JobTrace> finish();
 
  private:

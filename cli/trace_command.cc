@@ -1,5 +1,4 @@
-// gleaner trace: where a running job's time goes.
-#include <CLI/CLI.hpp>
+// gleaner trace: records a running job and prints in which stages its time is spent.
 #include <iostream>
 #include <memory>
 
@@ -11,7 +10,7 @@
 #include "common/base/env.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
-#include "common/flags/flags.h"
+#include "common/flags/groups.h"
 
 namespace gleaner::cli {
 namespace {
@@ -20,7 +19,8 @@ constexpr double kDefaultSeconds = 5;
 constexpr absl::Duration kJoinWithin = absl::Seconds(20);
 
 struct Flags {
-  std::string coordinator, token_file, ca_file, job = "default", output;
+  flags::JoinFlags join;
+  std::string output;
   double seconds = 0;  // 0: not given
   uint64_t steps = 0;
   bool json = false;
@@ -28,11 +28,11 @@ struct Flags {
 
 absl::StatusOr<member::JoinOptions> to_join_options(const Flags& flags) {
   member::JoinOptions options;
-  GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(flags.coordinator));
-  GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(flags.token_file));
-  options.token_file = flags.token_file;
-  options.ca_file = flags.ca_file;
-  options.job = flags.job;
+  GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(flags.join.coordinator));
+  GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(flags.join.token_file));
+  options.token_file = flags.join.token_file;
+  options.ca_file = flags.join.ca_file;
+  options.job = flags.join.job;
   options.timeout = kJoinWithin;
   return options;
 }
@@ -49,7 +49,7 @@ absl::Status run_trace(const Flags& flags) {
   const SystemEnv system({"trace", LogLevel::kWarning});
   GLN_ASSIGN_OR_RETURN(const auto observer, member::Observer::join(system.env(), options));
   absl::StatusOr<JobTrace> trace;
-  // A signal ends the recording; what there is then is fetched and shown.
+  // A signal ends the recording, and the command fetches and shows the events recorded until then.
   signals.during([&] { trace = capture(system.env(), *observer, to_limits(flags)); },
                  [&](int) { observer->interrupt(); });
   GLN_RETURN_IF_ERROR(trace.status());
@@ -60,31 +60,19 @@ absl::Status run_trace(const Flags& flags) {
 
 }  // namespace
 
-void add_trace(CLI::App& app, Context& context) {
+void add_trace(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand("trace", "Where a running job's time goes, step by step");
-  command->add_option("--coordinator", flags->coordinator, "The job's coordinator, HOST:PORT")
-      ->required()
-      ->envname("GLEANER_COORDINATOR");
-  command->add_option("--token-file", flags->token_file, "File with the job's token")
-      ->required()
-      ->envname("GLEANER_TOKEN_FILE");
-  command
-      ->add_option("--ca-file", flags->ca_file,
-                   "PEM file of whom the coordinator's certificate must come from; default: no TLS")
-      ->envname("GLEANER_CA_FILE");
-  command->add_option("--job", flags->job, "Name of the job")->capture_default_str()->envname("GLEANER_JOB");
-  command->add_option("--seconds", flags->seconds, "How long to record [default: 5]")->check(CLI::PositiveNumber);
-  command->add_option("--steps", flags->steps, "Instead of --seconds: until so many steps are whole")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32));
-  command->add_option("--trace", flags->output,
-                      "Write the merged trace to this file: Chrome trace JSON, for https://ui.perfetto.dev");
-  flags::add_old_name(*command, "--trace", "-o,--output");
-  command->add_flag("--json", flags->json, "The report as JSON");
-  command->callback([flags, &context] {
-    context.command = "trace";
-    context.run = [flags] { return run_trace(*flags); };
-  });
+  flags::Command command = app.add_command("trace", "Show in which stages a running job spends its time, step by step");
+  flags::add_coordinator(command, flags->join);
+  flags::add_proof(command, flags->join);
+  command.add_number("--seconds", flags->seconds, "Seconds to record [default: 5]").positive();
+  command.add_number("--steps", flags->steps, "Record until this many steps are complete, instead of --seconds")
+      .between(uint64_t{1}, uint64_t{1} << 32);
+  command.add_text("--trace", flags->output,
+                   "Write the merged trace to this file, as Chrome trace JSON for https://ui.perfetto.dev");
+  command.add_old_name("--trace", "-o,--output");
+  command.add_switch("--json", flags->json, "Print the report as JSON");
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_trace(*flags); }; });
 }
 
 }  // namespace gleaner::cli

@@ -1,4 +1,4 @@
-# Compiler settings shared by every target. Presets (CMakePresets.json) choose among them.
+# Compiler settings of all targets. CMakePresets.json has presets for the options.
 option(GLEANER_TESTS "Build the tests" ON)
 option(GLEANER_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
 set(GLEANER_SANITIZE "" CACHE STRING "Sanitizers to compile in: empty, address,undefined or thread")
@@ -16,7 +16,7 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 find_program(GLEANER_CCACHE ccache)
 if(GLEANER_CCACHE)
-  # Relative paths in the cache key: a second checkout elsewhere reuses what the first one compiled.
+  # CCACHE_BASEDIR makes paths in the cache key relative, so that checkouts in different folders share the cache.
   set(ccache_launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
                       CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_INODECACHE=1
                       ${GLEANER_CCACHE})
@@ -24,7 +24,7 @@ if(GLEANER_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache_launcher})
 endif()
 
-# One interface target carries the warnings, so that third-party and generated code is spared.
+# Targets link gleaner_warnings to enable warnings. Generated code does not link it.
 add_library(gleaner_warnings INTERFACE)
 target_compile_options(gleaner_warnings INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
                                                   -Wno-missing-field-initializers)
@@ -32,7 +32,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(gleaner_warnings INTERFACE -Wthread-safety)
 endif()
 
-# Sums are a contract bit for bit: no fused multiply-add may be contracted into them.
+# The bits of sums are part of the contract, so the compiler must not contract a multiplication and an addition into a
+# fused multiply-add.
 add_compile_options(-ffp-contract=off)
 
 if(GLEANER_SANITIZE)
@@ -40,7 +41,8 @@ if(GLEANER_SANITIZE)
   add_link_options(-fsanitize=${GLEANER_SANITIZE})
 endif()
 if(GLEANER_SANITIZE STREQUAL "thread")
-  # What makes absl::Mutex visible to TSan; every executable carries it, and exports it to the shared libraries.
+  # Makes absl::Mutex visible to TSan. Every executable links this object and exports its symbols to the shared
+  # libraries.
   add_library(gleaner_tsan_sync OBJECT ${CMAKE_SOURCE_DIR}/cmake/tsan/absl_sync.cc)
   set_target_properties(gleaner_tsan_sync PROPERTIES CXX_VISIBILITY_PRESET default)
 endif()
@@ -49,11 +51,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 set(gleaner_library_options "")
 if(GLEANER_FUZZERS)
-  # Libraries tell the fuzzers which branches an input reached.
+  # Instruments the libraries, so that the fuzzers see which branches an input reaches.
   set(gleaner_library_options -fsanitize=fuzzer-no-link)
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()
-# Instrumented tests take most of a compiler's time, and less than half as long without optimisation. What they test keeps it.
+# Test code makes up most of the compile time of a sanitizer build, and -O0 more than halves its compile time. The
+# libraries under test stay optimised.
 set(gleaner_test_options "")
 if(GLEANER_SANITIZE)
   set(gleaner_test_options -O0)

@@ -1,4 +1,4 @@
-# Every third-party package Gleaner links, with the names of Debian 12. scripts/bootstrap installs them.
+# Finds all third-party packages that Gleaner links, by their names in Debian 12. scripts/bootstrap installs them.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(OpenSSL REQUIRED)

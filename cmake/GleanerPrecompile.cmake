@@ -1,6 +1,6 @@
-# Most of a source's compile time goes into the same headers. They are compiled once for each kind of target: library,
-# program, test. Compiler and flags must be the same for all targets of a kind; a source with flags of its own sets
-# SKIP_PRECOMPILE_HEADERS.
+# Precompiles the common headers, which take most of a source file's compile time, once for each kind of target:
+# library, program, test. All targets of a kind must have the same compiler flags. A source file with other flags
+# sets SKIP_PRECOMPILE_HEADERS.
 option(GLEANER_PRECOMPILE "Precompile common headers; OFF finds sources that lack an #include" ON)
 
 set(precompiled_headers
@@ -10,15 +10,17 @@ set(precompiled_headers
     <absl/strings/str_join.h> <absl/strings/str_split.h> <absl/strings/string_view.h> <absl/synchronization/mutex.h>
     <absl/time/clock.h> <absl/time/time.h>)
 
-# Some libraries ask for it, and a precompiled header serves either all or none.
+# Some third-party libraries add -pthread to the targets that link them. A precompiled header requires the same flags in
+# all targets that reuse it, so all targets get -pthread.
 add_compile_options(-pthread)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  # Without it the compiler cache takes each precompiled header for another one.
+  # Without this option the precompiled header contains a timestamp, and ccache misses after each rebuild of it.
   add_compile_options("SHELL:$<$<COMPILE_LANGUAGE:CXX>:-Xclang -fno-pch-timestamp>")
 endif()
 
 if(GLEANER_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # gcc 12 no longer knows that precompiled std::string is not ours, and reports what cannot happen in it.
+  # With a precompiled <string>, gcc 12 loses the information that std::string is in a system header, and reports false
+  # positives inside it.
   target_compile_options(gleaner_warnings INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
                                                     -Wno-stringop-overread)
 endif()
@@ -32,14 +34,14 @@ function(gleaner_precompiled_headers kind)
 endfunction()
 
 gleaner_precompiled_headers(library)
-gleaner_precompiled_headers(program)
+gleaner_precompiled_headers(program <nlohmann/json.hpp>)
 if(GLEANER_TESTS)
   gleaner_precompiled_headers(test <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 foreach(kind program test)
   if(TARGET gleaner_precompiled_${kind})
     set_target_properties(gleaner_precompiled_${kind} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(gleaner_precompiled_${kind} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})  # as executables are
+    target_compile_options(gleaner_precompiled_${kind} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})  # as in executables
   endif()
 endforeach()
 if(TARGET gleaner_precompiled_test)
@@ -50,7 +52,7 @@ if(TARGET gleaner_precompiled_library)
   target_compile_options(gleaner_precompiled_library PRIVATE ${gleaner_library_options})
 endif()
 
-# gleaner_precompile(TARGET KIND): has the target use its kind's precompiled headers.
+# gleaner_precompile(TARGET KIND): makes the target use the precompiled headers of its kind.
 function(gleaner_precompile target kind)
   if(GLEANER_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM gleaner_precompiled_${kind})

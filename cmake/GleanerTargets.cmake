@@ -1,6 +1,6 @@
 # gleaner_library(NAME SOURCES... [DEPENDS targets...] [LINKS third-party...])
-#   A static library gleaner_NAME from one folder. DEPENDS are other gleaner libraries; what is listed here is all that a
-#   folder may include from, and tests/link checks that it stays so.
+#   Adds the static library gleaner_NAME, from the sources of one folder. DEPENDS names other gleaner libraries, without
+#   the prefix. The folder may include headers only from DEPENDS and LINKS; tests/link checks this.
 function(gleaner_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
@@ -12,7 +12,7 @@ function(gleaner_library name)
   gleaner_record_target(library gleaner_${name} "${ARG_DEPENDS}" "${ARG_LINKS}")
 endfunction()
 
-# Remembers what a target says of itself, for tests/link: kind|target|folder|depends|links.
+# Records a target for tests/link, as a line kind|target|folder|depends|links.
 function(gleaner_record_target kind name depends links)
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   string(REPLACE ";" "," depends "${depends}")
@@ -20,27 +20,27 @@ function(gleaner_record_target kind name depends links)
   set_property(GLOBAL APPEND PROPERTY gleaner_targets "${kind}|${name}|${folder}|${depends}|${links}")
 endfunction()
 
-# What every executable of ours gets beside its own code.
+# Adds to an executable the parts that sanitizer builds need.
 function(gleaner_add_runtime name)
   if(TARGET gleaner_tsan_sync)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:gleaner_tsan_sync>)
     target_link_libraries(${name} PRIVATE absl::synchronization absl::time)
   endif()
   if(GLEANER_SANITIZE)
-    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)  # C programs need the C++ part of the runtimes, too
+    set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)  # C programs need the sanitizer's C++ runtime, too
   endif()
 endfunction()
 
-# Builds what `ctest -L threads` needs, and no more: the TSan stage of scripts/test.
+# Builds only the targets that `ctest -L threads` needs, for the TSan stage of scripts/test.
 add_custom_target(threaded_tests)
 
-# How every test runs under the sanitizers.
+# Sanitizer options in the environment of every test.
 set(gleaner_test_environment
     "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan/suppressions.txt:second_deadlock_stack=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
     "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/asan/suppressions.txt:print_suppressions=0")
 
-# gleaner_binary(NAME SOURCES... DEPENDS targets...): an executable in bin/.
+# gleaner_binary(NAME SOURCES... DEPENDS targets...): adds an executable in bin/, which is installed.
 function(gleaner_binary name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
@@ -55,8 +55,9 @@ endfunction()
 
 option(GLEANER_UNIT_TESTS "Build unit tests with everything else; OFF builds them when they are named" ON)
 
-# gleaner_test(NAME SOURCES... DEPENDS targets... [LABELS l...] [TIMEOUT s] [OPTIMIZED]): one GoogleTest program, one ctest
-# entry. OPTIMIZED: the test's own code takes most of its time, and is optimised under sanitizers, too.
+# gleaner_test(NAME SOURCES... DEPENDS targets... [LABELS l...] [TIMEOUT s] [OPTIMIZED]): adds one GoogleTest program as
+# one ctest entry. OPTIMIZED optimises the test's own code under sanitizers, too, for tests that spend most time in that
+# code.
 function(gleaner_test name)
   cmake_parse_arguments(ARG "OPTIMIZED" "TIMEOUT" "SOURCES;DEPENDS;LINKS;LABELS;ARGS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
@@ -85,7 +86,8 @@ function(gleaner_test name)
   endif()
 endfunction()
 
-# gleaner_fuzzer(NAME SOURCES... DEPENDS targets...): a libFuzzer program and its bounded smoke run, where clang builds.
+# gleaner_fuzzer(NAME SOURCES... DEPENDS targets...): if GLEANER_FUZZERS is on, adds a libFuzzer program, and a test
+# that runs it for a bounded time.
 function(gleaner_fuzzer name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
   if(NOT GLEANER_FUZZERS)

@@ -1,12 +1,12 @@
-// Where the tests' own files are. Defined in the one source file whose compiled form depends on the checkout's place,
-// so that a compiler cache serves every other test from any checkout.
+// Folders of the checkout and of the build. Only paths.cc contains absolute paths, so that ccache can share the objects
+// of all other sources between checkouts.
 #pragma once
 
 #include <string>
 
 namespace gleaner {
 
-std::string source_dir();  // of the checkout
-std::string bin_dir();     // of this build's programs
+std::string source_dir();  // root folder of the checkout
+std::string bin_dir();     // folder of this build's programs
 
 }  // namespace gleaner

@@ -14,8 +14,9 @@ namespace {
 
 constexpr uint32_t kNvidia = 0x10de, kVga = 0x0300, k3d = 0x0302;  // PCI vendor and classes
 
-// The driver's /proc/driver/nvidia/gpus/ADDRESS/information: "Model: \t NVIDIA H100" and so on.
-void read_driver_information(const Tree& tree, types::Gpu& gpu) {
+// Reads model and UUID from the driver's /proc/driver/nvidia/gpus/ADDRESS/information, with lines such as "Model: \t
+// NVIDIA H100".
+void read_driver_information(const Tree& tree, api::Gpu& gpu) {
   const std::string text =
       tree.read(absl::StrCat("proc/driver/nvidia/gpus/", gpu.pci_address, "/information")).value_or("");
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -27,14 +28,14 @@ void read_driver_information(const Tree& tree, types::Gpu& gpu) {
   }
 }
 
-std::vector<types::Gpu> read_pci_gpus(const Tree& tree) {
-  std::vector<types::Gpu> gpus;
+std::vector<api::Gpu> read_pci_gpus(const Tree& tree) {
+  std::vector<api::Gpu> gpus;
   for (const std::string& address : tree.list("sys/bus/pci/devices")) {
     const std::string folder = absl::StrCat("sys/bus/pci/devices/", address);
     const auto vendor = static_cast<uint32_t>(tree.read_number(absl::StrCat(folder, "/vendor")).value_or(0));
     const uint32_t kind = static_cast<uint32_t>(tree.read_number(absl::StrCat(folder, "/class")).value_or(0)) >> 8;
     if (vendor != kNvidia || (kind != kVga && kind != k3d)) continue;
-    types::Gpu gpu;
+    api::Gpu gpu;
     gpu.pci_address = address;
     read_driver_information(tree, gpu);
     gpus.push_back(std::move(gpu));
@@ -47,21 +48,20 @@ std::vector<types::Gpu> read_pci_gpus(const Tree& tree) {
 Gpus read_gpus(const Tree& tree, const std::string& nvml_library) {
   Gpus gpus;
   gpus.list = read_pci_gpus(tree);
-  // A machine without an NVIDIA GPU need not try to load its driver's library.
   if (!gpus.list.empty() && !nvml_library.empty()) {
-    absl::StatusOr<std::vector<types::Gpu>> by_nvml = read_nvml_gpus(nvml_library);
+    absl::StatusOr<std::vector<api::Gpu>> by_nvml = read_nvml_gpus(nvml_library);
     if (by_nvml.ok()) {
       gpus.list = *std::move(by_nvml);
     } else {
       gpus.without_nvml = std::string(by_nvml.status().message());
     }
   }
-  for (types::Gpu& gpu : gpus.list) {
+  for (api::Gpu& gpu : gpus.list) {
     if (gpu.uuid.empty()) gpu.uuid = gpu.pci_address;
     gpu.numa_node = read_pci_place(tree, absl::StrCat("sys/bus/pci/devices/", gpu.pci_address)).numa_node;
   }
   std::sort(gpus.list.begin(), gpus.list.end(),
-            [](const types::Gpu& a, const types::Gpu& b) { return a.pci_address < b.pci_address; });
+            [](const api::Gpu& a, const api::Gpu& b) { return a.pci_address < b.pci_address; });
   return gpus;
 }
 

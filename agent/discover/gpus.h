@@ -1,21 +1,21 @@
-// The machine's NVIDIA GPUs, by NVML, or where that is absent by what PCI and the driver's procfs say.
+// Finds the machine's NVIDIA GPUs by NVML or, without NVML, by PCI and the driver's procfs.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "agent/discover/tree.h"
-#include "operator/types/node_profile.h"
+#include "common/api/node_profile.h"
 
 namespace gleaner::discover {
 
 struct Gpus {
-  std::vector<types::Gpu> list;  // by PCI address
-  std::string without_nvml;      // why NVML did not tell; empty: it did, or there is no GPU
+  std::vector<api::Gpu> list;  // sorted by PCI address
+  std::string without_nvml;    // the reason for which NVML was not used; empty: it was used, or not wanted
 };
 
-// `nvml_library` empty: it isn't asked. Without it a GPU has no memory size, and its PCI address stands for its uuid if
-// the driver isn't loaded.
+// Returns the GPUs. Does not use NVML if `nvml_library` is empty. Without NVML a GPU has no memory size. If the driver
+// is not loaded either, the GPU's PCI address takes the place of its uuid.
 Gpus read_gpus(const Tree& tree, const std::string& nvml_library);
 
 }  // namespace gleaner::discover

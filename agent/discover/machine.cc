@@ -14,13 +14,13 @@ namespace gleaner::discover {
 namespace {
 
 struct Placed {
-  types::Nic nic;
+  api::Nic nic;
   PciPlace place;
 };
 
-void set_speed(types::Nic& nic, double bits_per_second) {
+void set_speed(api::Nic& nic, double bits_per_second) {
   nic.bits_per_second = bits_per_second;
-  nic.speed_source = bits_per_second > 0 ? types::SpeedSource::kSysfs : types::SpeedSource::kUnknown;
+  nic.speed_source = bits_per_second > 0 ? api::SpeedSource::kSysfs : api::SpeedSource::kUnknown;
 }
 
 std::vector<Placed> choose_nics(const std::vector<NetDevice>& devices, const std::string& default_device) {
@@ -43,7 +43,7 @@ std::vector<Placed> choose_nics(const std::vector<NetDevice>& devices, const std
   return chosen;
 }
 
-// Marks the NICs that are RDMA devices too; those without a network device (InfiniBand without IPoIB) are added.
+// Marks NICs that are also RDMA devices, and adds RDMA devices that have no network device (InfiniBand without IPoIB).
 void add_rdma(const std::vector<RdmaPort>& ports, std::vector<Placed>& nics) {
   for (const RdmaPort& port : ports) {
     bool found = false;
@@ -54,7 +54,7 @@ void add_rdma(const std::vector<RdmaPort>& ports, std::vector<Placed>& nics) {
       placed.nic.rdma_device = port.device;
       if (placed.nic.bits_per_second == 0 && port.active) set_speed(placed.nic, port.bits_per_second);
     }
-    if (found || !port.net_devices.empty()) continue;  // its network device is a pod's, or one that was left out
+    if (found || !port.net_devices.empty()) continue;  // its network device belongs to a pod, or was left out
     Placed placed;
     placed.nic.name = placed.nic.rdma_device = port.device;
     placed.nic.pci_address = port.place.address;
@@ -65,7 +65,7 @@ void add_rdma(const std::vector<RdmaPort>& ports, std::vector<Placed>& nics) {
   }
 }
 
-// "MemTotal:       24669624 kB".
+// The line reads "MemTotal:       24669624 kB".
 uint64_t read_total_memory(const Tree& tree) {
   for (const absl::string_view line : absl::StrSplit(tree.read("proc/meminfo").value_or(""), '\n')) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -90,7 +90,7 @@ absl::StatusOr<Machine> read_machine(const MachineSource& source) {
   Gpus gpus = read_gpus(source.tree, source.nvml_library);
   machine.gpus = std::move(gpus.list);
   machine.without_nvml = std::move(gpus.without_nvml);
-  for (const types::Gpu& gpu : machine.gpus) {
+  for (const api::Gpu& gpu : machine.gpus) {
     const PciPlace place = read_pci_place(source.tree, absl::StrCat("sys/bus/pci/devices/", gpu.pci_address));
     for (const Placed& placed : nics) {
       if (placed.place.address.empty()) continue;

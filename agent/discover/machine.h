@@ -1,4 +1,4 @@
-// All that the agent finds out about a machine that doesn't change from second to second.
+// Finds the parts of a machine: processors, NICs, GPUs, and the distances between them.
 #pragma once
 
 #include <cstdint>
@@ -9,28 +9,28 @@
 #include "agent/discover/network.h"
 #include "agent/discover/processors.h"
 #include "agent/discover/tree.h"
-#include "operator/types/node_profile.h"
+#include "common/api/node_profile.h"
 
 namespace gleaner::discover {
 
 struct MachineSource {
   Tree tree{"/"};
   HwlocSource hwloc;
-  std::string nvml_library;  // empty: NVML isn't asked
+  std::string nvml_library;  // empty: NVML is not used
 };
 
 struct Machine {
   Processors processors;
-  // NICs of the machine, and what its default route leaves by: not the pods' ends of veth pairs, bridges between pods,
-  // loopbacks, nor virtual functions that stand ready for pods.
-  std::vector<types::Nic> nics;
-  std::vector<types::Gpu> gpus;
-  std::vector<types::Path> paths;  // of each GPU to each NIC with a PCI address
-  std::string default_device;      // whose counters are the machine's traffic; empty: none
-  std::string without_nvml;        // why GPUs are known by PCI only; empty: they aren't
+  // The machine's NICs, and the devices that carry its default route. Leaves out the ends of pods' veth pairs, bridges
+  // between pods, loopbacks, and virtual functions reserved for pods.
+  std::vector<api::Nic> nics;
+  std::vector<api::Gpu> gpus;
+  std::vector<api::Path> paths;  // from each GPU to each NIC with a PCI address
+  std::string default_device;    // carries the default route, so its counters are the machine's traffic; empty: none
+  std::string without_nvml;      // as in Gpus
 };
 
-// Only hwloc may fail; what sysfs lacks is left out.
+// Returns the machine. Fails only if hwloc does. Leaves out parts that sysfs does not show.
 absl::StatusOr<Machine> read_machine(const MachineSource& source);
 
 }  // namespace gleaner::discover

@@ -13,7 +13,7 @@
 namespace gleaner::discover {
 namespace {
 
-constexpr uint64_t kRouteUp = 0x1, kRouteReject = 0x200;  // RTF_UP, RTF_REJECT of linux/route.h
+constexpr uint64_t kRouteUp = 0x1, kRouteReject = 0x200;  // RTF_UP and RTF_REJECT in <linux/route.h>
 constexpr int kMostLevels = 4;                            // VLAN on bridge on bond on NIC
 
 std::vector<std::string> read_lower(const Tree& tree, const std::string& folder) {
@@ -25,12 +25,12 @@ std::vector<std::string> read_lower(const Tree& tree, const std::string& folder)
   return lower;
 }
 
-// What the kernel reports, where it can know. A veth says 10 Gbit/s whatever carries it, a down link 0 or an error, a
-// virtio NIC -1.
+// Returns the speed that the kernel reports. Ignores values that are not a speed: a veth always reports 10 Gbit/s, a
+// link that is down 0 or an error, a virtio NIC -1.
 std::optional<double> read_speed(const Tree& tree, const std::string& folder, bool physical, bool has_lower) {
   if (!physical && !has_lower) return std::nullopt;
   const std::optional<double> megabits = tree.read_number(absl::StrCat(folder, "/speed"));
-  // 4294967295: SPEED_UNKNOWN as older kernels print it.
+  // Older kernels print SPEED_UNKNOWN as 4294967295.
   if (!megabits.has_value() || *megabits <= 0 || *megabits >= 4294967295.0) return std::nullopt;
   return *megabits * 1e6;
 }
@@ -40,7 +40,7 @@ const NetDevice* find(const std::vector<NetDevice>& devices, absl::string_view n
   return found == devices.end() ? nullptr : &*found;
 }
 
-// Bonds and VLANs whose own speed says nothing: from what they stand on.
+// Returns the speed of a device without a speed of its own (bond, VLAN) from the devices below it.
 std::optional<double> speed_of_lower(const Tree& tree, const std::vector<NetDevice>& devices, const NetDevice& device,
                                      int levels) {
   const std::string mode =
@@ -53,7 +53,7 @@ std::optional<double> speed_of_lower(const Tree& tree, const std::vector<NetDevi
     if (lower == nullptr || !lower->up || levels == 0) continue;
     const std::optional<double> speed =
         lower->bits_per_second ? lower->bits_per_second : speed_of_lower(tree, devices, *lower, levels - 1);
-    if (!speed.has_value()) return std::nullopt;  // a sum with a gap is no sum
+    if (!speed.has_value()) return std::nullopt;  // without one of the speeds the total is unknown
     total = !total.has_value() ? *speed : adds_up ? *total + *speed : std::max(*total, *speed);
   }
   return total;
@@ -69,7 +69,8 @@ struct Route {
   uint64_t metric = std::numeric_limits<uint64_t>::max();
 };
 
-// proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask ...; addresses in hex, the metric in decimal.
+// Columns of proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask ... Addresses and flags are
+// hexadecimal, the metric is decimal.
 Route default_route_4(const std::string& text) {
   Route best;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -83,8 +84,8 @@ Route default_route_4(const std::string& text) {
   return best;
 }
 
-// proc/net/ipv6_route: destination, its length, source, its length, next hop, metric, references, use, flags, device;
-// numbers in hex.
+// Columns of proc/net/ipv6_route: destination, its prefix length, source, its prefix length, next hop, metric,
+// references, use, flags, device. Numbers are hexadecimal.
 Route default_route_6(const std::string& text) {
   Route best;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -1,7 +1,7 @@
-// Network devices, the default route and RDMA ports, as sysfs and procfs show them.
+// Functions that read network devices, the default route and RDMA ports from sysfs and procfs.
 //
-// They are read under sys/class/net (which shows the network namespace of whoever mounted this sysfs: the machine's
-// own, where it is the machine's mount) and under proc/1/net, for the same reason.
+// sys/class/net shows the network namespace of the process that mounted this sysfs. If the machine itself mounted it,
+// it shows the machine's devices. Routes are read under proc/1/net for the same reason.
 #pragma once
 
 #include <optional>
@@ -16,35 +16,36 @@ namespace gleaner::discover {
 struct NetDevice {
   std::string name;
   std::string driver;                     // empty: virtual (bond, VLAN, bridge, veth)
-  PciPlace place;                         // address empty: no PCI device under it
-  bool up = false;                        // operstate up, or unknown, which some virtual devices always are
-  bool virtual_function = false;          // of an adapter that this machine has whole
+  PciPlace place;                         // address empty: no PCI device
+  bool up = false;                        // operstate is "up", or "unknown" as some virtual devices always report
+  bool virtual_function = false;          // of an adapter whose physical function is in the same tree
   std::vector<std::string> lower;         // a bond's NICs, a VLAN's device, a bridge's ports
-  std::optional<double> bits_per_second;  // what the device says, where it can know
+  std::optional<double> bits_per_second;  // the speed that the device reports; absent: the device can't know it
 };
 
 struct RdmaPort {
   std::string device;  // mlx5_0
   PciPlace place;
   bool active = false;
-  double bits_per_second = 0;            // 0: not known
-  std::vector<std::string> net_devices;  // that share the port; none: InfiniBand without IPoIB
+  double bits_per_second = 0;            // 0: unknown
+  std::vector<std::string> net_devices;  // devices that share the port; empty: InfiniBand without IPoIB
 };
 
 std::vector<NetDevice> read_net_devices(const Tree& tree);
 std::vector<RdmaPort> read_rdma_ports(const Tree& tree);
 
-// The device that the traffic to other machines leaves by: that of the default route with the lowest metric (IPv4, else
-// IPv6); without one, the fastest device that is up. Empty: there is none.
+// Returns the device that carries traffic to other machines: the device of the default route with the lowest metric
+// (IPv4, else IPv6). Without a default route, returns the fastest physical device that is up. Empty: there is none.
 std::string read_default_device(const Tree& tree, const std::vector<NetDevice>& devices);
 
-// Bytes that the device has received and sent since it came up; none: no such device.
+// Bytes that a device has received and sent since it came up. read_traffic() returns nullopt if there is no such
+// device.
 struct Traffic {
   double received_bytes = 0, sent_bytes = 0;
 };
 std::optional<Traffic> read_traffic(const Tree& tree, const std::string& device);
 
-// The devices that `name` stands on, itself first: bond0, eth0, eth1.
+// Returns device `name` and all devices below it, for example bond0, eth0, eth1.
 std::vector<const NetDevice*> with_lower(const std::vector<NetDevice>& devices, const std::string& name);
 
 }  // namespace gleaner::discover

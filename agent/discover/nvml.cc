@@ -13,8 +13,8 @@
 namespace gleaner::discover {
 namespace {
 
-// What is used of NVML's C interface, by its published layout (nvml.h of CUDA 9 and later; these entry points and sizes
-// are kept for ever, changes get a new version in the name).
+// The part of NVML's C interface that this file uses, with the published layout (nvml.h of CUDA 9 and later). NVML
+// keeps these entry points and sizes; a changed one gets a new version in its name.
 using Device = struct NvmlDevice*;
 constexpr int kSuccess = 0;
 constexpr unsigned kTextBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE
@@ -50,7 +50,7 @@ class Nvml {
         nvml.find("nvmlDeviceGetHandleByIndex_v2", nvml.handle) && nvml.find("nvmlDeviceGetUUID", nvml.uuid) &&
         nvml.find("nvmlDeviceGetName", nvml.name) && nvml.find("nvmlDeviceGetPciInfo_v3", nvml.pci_info) &&
         nvml.find("nvmlDeviceGetMemoryInfo", nvml.memory_info);
-    if (!whole) return absl::UnavailableError(absl::StrCat(path, " lacks functions that NVML has since CUDA 9"));
+    if (!whole) return absl::UnavailableError(absl::StrCat(path, " lacks functions that NVML of CUDA 9 and later has"));
     return nvml;
   }
 
@@ -79,29 +79,29 @@ class Nvml {
   std::unique_ptr<void, Close> library_;
 };
 
-absl::StatusOr<types::Gpu> read_gpu(const Nvml& nvml, unsigned index) {
+absl::StatusOr<api::Gpu> read_gpu(const Nvml& nvml, unsigned index) {
   Device device = nullptr;
   GLN_RETURN_IF_ERROR(nvml.check(nvml.handle(index, &device), "the handle of a GPU"));
   std::array<char, kTextBytes> text{};
-  types::Gpu gpu;
+  api::Gpu gpu;
   GLN_RETURN_IF_ERROR(nvml.check(nvml.uuid(device, text.data(), kTextBytes), "a GPU's uuid"));
   gpu.uuid = text.data();
   if (nvml.name(device, text.data(), kTextBytes) == kSuccess) gpu.model = text.data();
   PciInfo pci{};
   GLN_RETURN_IF_ERROR(nvml.check(nvml.pci_info(device, &pci), "a GPU's PCI address"));
   gpu.pci_address = normal_pci_address(pci.bus_id);
-  MemoryInfo memory{};  // not there on machines whose GPU shares the CPU's memory
+  MemoryInfo memory{};  // not supported where the GPU shares the CPU's memory
   if (nvml.memory_info(device, &memory) == kSuccess) gpu.memory_bytes = memory.total;
   return gpu;
 }
 
-absl::StatusOr<std::vector<types::Gpu>> read_gpus(const Nvml& nvml) {
+absl::StatusOr<std::vector<api::Gpu>> read_gpus(const Nvml& nvml) {
   unsigned count = 0;
   GLN_RETURN_IF_ERROR(nvml.check(nvml.count(&count), "the number of GPUs"));
-  std::vector<types::Gpu> gpus;
+  std::vector<api::Gpu> gpus;
   gpus.reserve(count);
   for (unsigned i = 0; i < count; ++i) {
-    GLN_ASSIGN_OR_RETURN(types::Gpu gpu, read_gpu(nvml, i));
+    GLN_ASSIGN_OR_RETURN(api::Gpu gpu, read_gpu(nvml, i));
     gpus.push_back(std::move(gpu));
   }
   return gpus;
@@ -109,10 +109,10 @@ absl::StatusOr<std::vector<types::Gpu>> read_gpus(const Nvml& nvml) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<types::Gpu>> read_nvml_gpus(const std::string& library) {
+absl::StatusOr<std::vector<api::Gpu>> read_nvml_gpus(const std::string& library) {
   GLN_ASSIGN_OR_RETURN(const Nvml nvml, Nvml::open(library));
   GLN_RETURN_IF_ERROR(nvml.check(nvml.init(), "init"));
-  absl::StatusOr<std::vector<types::Gpu>> gpus = read_gpus(nvml);
+  absl::StatusOr<std::vector<api::Gpu>> gpus = read_gpus(nvml);
   nvml.shutdown();
   return gpus;
 }

@@ -1,20 +1,20 @@
-// GPUs as NVIDIA's management library sees them, where it is installed: it comes with the driver, so it is opened when
-// the agent runs and is never linked.
+// Reads GPUs from NVIDIA's management library (NVML). The library comes with the driver, so the agent opens it at run
+// time and does not link it.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "operator/types/node_profile.h"
+#include "common/api/node_profile.h"
 
 namespace gleaner::discover {
 
 inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
-// Uuid, model, PCI address and memory of each GPU; NUMA nodes are not filled in. The library is opened and closed again
-// within the call, so that the driver can be replaced meanwhile. NotFound: there is no such library; Unavailable: it is
-// there and doesn't work (no driver, a version that doesn't fit it).
-absl::StatusOr<std::vector<types::Gpu>> read_nvml_gpus(const std::string& library);
+// Returns uuid, model, PCI address and memory of each GPU, but no NUMA node. Opens and closes the library within the
+// call, so that the driver can be replaced while the agent runs. NotFound: there is no such library. Unavailable: the
+// library does not work (there is no driver, or a driver of another version).
+absl::StatusOr<std::vector<api::Gpu>> read_nvml_gpus(const std::string& library);
 
 }  // namespace gleaner::discover

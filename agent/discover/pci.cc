@@ -14,7 +14,7 @@ absl::string_view without_function(absl::string_view address) { return address.s
 }  // namespace
 
 bool is_pci_address(absl::string_view text) {
-  // 0000:3b:00.0; domains may have more digits (virtual ones behind VMD).
+  // 0000:3b:00.0. Virtual domains behind VMD have more digits.
   const size_t dot = text.rfind('.');
   if (dot == absl::string_view::npos || text.size() - dot != 2 || !absl::ascii_isxdigit(text[dot + 1])) return false;
   const std::vector<absl::string_view> parts = absl::StrSplit(text.substr(0, dot), ':');
@@ -35,13 +35,14 @@ PciPlace read_pci_place(const Tree& tree, absl::string_view path) {
   PciPlace place;
   const std::string real = tree.real_path(path);
   std::vector<std::string> parts = absl::StrSplit(real, '/');
-  while (!parts.empty() && !is_pci_address(parts.back())) parts.pop_back();  // virtio2, net, eth0 under the device
+  // Removes virtio2, net, eth0 below the device.
+  while (!parts.empty() && !is_pci_address(parts.back())) parts.pop_back();
   if (parts.empty()) return place;
   place.address = parts.back();
   place.numa_node = static_cast<int>(
       tree.read_number(absl::StrCat("sys/bus/pci/devices/", place.address, "/numa_node")).value_or(-1));
   parts.pop_back();
-  // Two steps up are one switch, until the root complex: "pci0000:3a" is no device.
+  // Two levels are one switch. The walk ends at the root complex, since "pci0000:3a" is no device.
   while (parts.size() >= 2 && is_pci_address(parts.back()) && is_pci_address(parts[parts.size() - 2])) {
     place.switches.push_back(parts[parts.size() - 2]);
     parts.resize(parts.size() - 2);
@@ -49,17 +50,17 @@ PciPlace read_pci_place(const Tree& tree, absl::string_view path) {
   return place;
 }
 
-types::PathType path_type(const PciPlace& a, const PciPlace& b) {
-  if (a.address.empty() || b.address.empty()) return types::PathType::kSys;
-  if (without_function(a.address) == without_function(b.address)) return types::PathType::kLoc;
+api::PathType path_type(const PciPlace& a, const PciPlace& b) {
+  if (a.address.empty() || b.address.empty()) return api::PathType::kSys;
+  if (without_function(a.address) == without_function(b.address)) return api::PathType::kLoc;
   if (!a.switches.empty() && !b.switches.empty()) {
-    if (a.switches.front() == b.switches.front()) return types::PathType::kPix;
+    if (a.switches.front() == b.switches.front()) return api::PathType::kPix;
     const auto shared = std::find_first_of(a.switches.begin(), a.switches.end(), b.switches.begin(), b.switches.end());
-    if (shared != a.switches.end()) return types::PathType::kPxb;
+    if (shared != a.switches.end()) return api::PathType::kPxb;
   }
-  // A machine with one NUMA node may say -1, which is then node 0.
+  // Machines with one NUMA node may report -1 for node 0.
   const bool same_node = std::max(a.numa_node, 0) == std::max(b.numa_node, 0);
-  return same_node ? types::PathType::kPhb : types::PathType::kSys;
+  return same_node ? api::PathType::kPhb : api::PathType::kSys;
 }
 
 }  // namespace gleaner::discover

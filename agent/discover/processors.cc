@@ -29,7 +29,7 @@ absl::StatusOr<Processors> read_processors(const HwlocSource& source) {
     result = hwloc_topology_set_synthetic(raw, source.synthetic.c_str());
   }
   if (result != 0) return absl::InvalidArgumentError(absl::StrCat("hwloc can't read this topology: ", strerror(errno)));
-  // The machine's, not what the agent's own cgroup may use.
+  // Counts the processors of the whole machine, not only those that the agent's own cgroup may use.
   hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   if (hwloc_topology_load(raw) != 0) {
     return absl::InternalError(absl::StrCat("hwloc can't load the machine's topology: ", strerror(errno)));

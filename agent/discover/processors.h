@@ -1,4 +1,4 @@
-// Processors, memory and NUMA nodes, by hwloc.
+// Reads processors, memory and NUMA nodes by hwloc.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gleaner::discover {
 
-// What hwloc is to look at: the running machine, its XML export, or its one-line synthetic description.
+// The source that hwloc reads: the running machine if both are empty, an XML export, or a synthetic description.
 struct HwlocSource {
   std::string xml;        // the document itself
   std::string synthetic;  // "pack:2 [numa(memory=512GB)] core:56 pu:2"
@@ -20,7 +20,8 @@ struct Processors {
   uint32_t numa_nodes = 1;
 };
 
-// InvalidArgument: not what hwloc can read; Internal: hwloc fails on this machine.
+// Returns the processors. InvalidArgument: hwloc can't read the XML or the description. Internal: hwloc fails on this
+// machine.
 absl::StatusOr<Processors> read_processors(const HwlocSource& source);
 
 }  // namespace gleaner::discover

@@ -21,10 +21,10 @@ constexpr int kMostCgroupLevels = 6;  // kubelet.slice/kubelet-kubepods.slice/..
 
 bool unified(const Tree& tree) { return tree.exists("sys/fs/cgroup/cgroup.controllers"); }
 
-// Where a controller's cgroups are: "sys/fs/cgroup" (v2) or "sys/fs/cgroup/memory".
+// Returns the folder of a controller's cgroups: "sys/fs/cgroup" (v2) or, for example, "sys/fs/cgroup/memory" (v1).
 std::string hierarchy(const Tree& tree, absl::string_view controller) {
   if (unified(tree)) return "sys/fs/cgroup";
-  // cpuacct is mounted alone, or with cpu.
+  // cpuacct is mounted alone or together with cpu.
   for (const char* name : {"cpu,cpuacct", "cpuacct,cpu"}) {
     if (controller == "cpuacct" && tree.exists(absl::StrCat("sys/fs/cgroup/", name))) {
       return absl::StrCat("sys/fs/cgroup/", name);
@@ -33,7 +33,7 @@ std::string hierarchy(const Tree& tree, absl::string_view controller) {
   return absl::StrCat("sys/fs/cgroup/", controller);
 }
 
-// The value on the line of `text` that begins with `key`.
+// Returns the value on the line of `text` that begins with `key`.
 std::optional<double> value_of(const std::string& text, absl::string_view key) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -53,8 +53,8 @@ std::optional<double> cgroup_cpu_seconds(const Tree& tree, const std::string& fo
   return *microseconds * 1e-6;
 }
 
-// "cpu  user nice system idle iowait irq softirq steal guest guest_nice", in ticks; guests are in user and nice
-// already.
+// The line is "cpu  user nice system idle iowait irq softirq steal guest guest_nice", in ticks. user and nice include
+// guest and guest_nice.
 std::optional<double> machine_cpu_seconds(const Tree& tree) {
   const std::string text = tree.read("proc/stat").value_or("");
   const std::vector<absl::string_view> words =
@@ -69,13 +69,14 @@ std::optional<double> machine_cpu_seconds(const Tree& tree) {
   return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// A pod's uid as cgroup drivers write it: with dashes (cgroupfs) or underscores (systemd).
+// Returns whether `text` contains the pod's uid as cgroup drivers write it: with dashes (cgroupfs) or underscores
+// (systemd).
 bool names_pod(absl::string_view text, const std::string& uid) {
   return absl::StrContains(text, absl::StrCat("pod", uid)) ||
          absl::StrContains(text, absl::StrCat("pod", absl::StrReplaceAll(uid, {{"-", "_"}})));
 }
 
-// The pod's folder below `folder`; empty: there is none. Only what the kubelet makes is looked into.
+// Returns the pod's folder below `folder`; empty if there is none. Searches only folders that the kubelet makes.
 std::string find_cgroup(const Tree& tree, const std::string& folder, const std::string& uid, int levels) {
   std::vector<std::string> deeper;
   for (const std::string& name : tree.list(folder)) {
@@ -92,7 +93,7 @@ std::string find_cgroup(const Tree& tree, const std::string& folder, const std::
   return "";
 }
 
-// /proc/PID/net/dev: two lines of heading, then "eth0: received-bytes (seven more) sent-bytes ...".
+// /proc/PID/net/dev has two lines of heading, then lines such as "eth0: received-bytes (seven more) sent-bytes ...".
 std::optional<Traffic> read_process_traffic(const Tree& tree, const std::string& process) {
   const std::optional<std::string> text = tree.read(absl::StrCat(process, "/net/dev"));
   if (!text.has_value()) return std::nullopt;
@@ -113,7 +114,7 @@ std::optional<Traffic> read_process_traffic(const Tree& tree, const std::string&
 
 std::string cgroup_root_of(absl::string_view cgroups) {
   for (const absl::string_view line : absl::StrSplit(cgroups, '\n')) {
-    // 4:memory:/nodes/n1/kubepods/burstable/pod.../...
+    // Such as 4:memory:/nodes/n1/kubepods/burstable/pod.../...
     const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3 || absl::StrContains(parts[2], "/..")) continue;
     const size_t end = std::min(parts[2].find("/kubepods"), parts[2].find("/kubelet"));
@@ -148,39 +149,39 @@ std::optional<double> read_available_memory(const Tree& tree) {
 PodFinder::PodFinder(Tree tree, absl::string_view cgroup_root)
     : tree_(std::move(tree)), cgroup_root_(absl::StripPrefix(cgroup_root, "/")) {}
 
-bool PodFinder::process_is_of(const Place& place, const std::string& uid) const {
-  return !place.process.empty() && names_pod(tree_.read(absl::StrCat(place.process, "/cgroup")).value_or(""), uid);
+bool PodFinder::process_is_of(const PodPaths& paths, const std::string& uid) const {
+  return !paths.process.empty() && names_pod(tree_.read(absl::StrCat(paths.process, "/cgroup")).value_or(""), uid);
 }
 
-// A pod's traffic is read through one of its processes, as network namespaces are known by them only.
+// Finds a process of each pod, since a pod's network namespace can be reached only through its processes.
 void PodFinder::find_processes() {
   for (const std::string& name : tree_.list("proc")) {
     if (!absl::ascii_isdigit(name[0])) continue;
     const std::string process = absl::StrCat("proc/", name);
     const std::string cgroup = tree_.read(absl::StrCat(process, "/cgroup")).value_or("");
     if (!absl::StrContains(cgroup, "pod")) continue;
-    for (auto& [uid, place] : places_) {
-      if (place.process.empty() && names_pod(cgroup, uid)) place.process = process;
+    for (auto& [uid, paths] : paths_) {
+      if (paths.process.empty() && names_pod(cgroup, uid)) paths.process = process;
     }
   }
 }
 
 std::vector<PodUse> PodFinder::read(const std::vector<std::string>& uids, const std::vector<bool>& own_network) {
-  for (auto place = places_.begin(); place != places_.end();) {
-    const bool gone = std::find(uids.begin(), uids.end(), place->first) == uids.end();
-    place = gone ? places_.erase(place) : std::next(place);
+  for (auto paths = paths_.begin(); paths != paths_.end();) {
+    const bool gone = std::find(uids.begin(), uids.end(), paths->first) == uids.end();
+    paths = gone ? paths_.erase(paths) : std::next(paths);
   }
   bool look_for_processes = false;
   for (size_t i = 0; i < uids.size(); ++i) {
-    Place& place = places_[uids[i]];
+    PodPaths& paths = paths_[uids[i]];
     for (const auto& [controller, folder] :
-         {std::pair{"cpuacct", &place.cpu_folder}, std::pair{"memory", &place.memory_folder}}) {
+         {std::pair{"cpuacct", &paths.cpu_folder}, std::pair{"memory", &paths.memory_folder}}) {
       if (!folder->empty() && tree_.exists(*folder)) continue;
       const std::string top = absl::StrCat(hierarchy(tree_, controller), cgroup_root_.empty() ? "" : "/", cgroup_root_);
       *folder = find_cgroup(tree_, top, uids[i], kMostCgroupLevels);
     }
-    if (own_network[i] && !process_is_of(place, uids[i])) {
-      place.process.clear();
+    if (own_network[i] && !process_is_of(paths, uids[i])) {
+      paths.process.clear();
       look_for_processes = true;
     }
   }
@@ -188,16 +189,16 @@ std::vector<PodUse> PodFinder::read(const std::vector<std::string>& uids, const 
 
   std::vector<PodUse> uses;
   for (size_t i = 0; i < uids.size(); ++i) {
-    const Place& place = places_[uids[i]];
+    const PodPaths& paths = paths_[uids[i]];
     PodUse use;
-    if (!place.cpu_folder.empty()) use.cpu_seconds = cgroup_cpu_seconds(tree_, place.cpu_folder);
-    if (!place.memory_folder.empty()) {
-      const std::optional<double> v2 = tree_.read_number(absl::StrCat(place.memory_folder, "/memory.current"));
+    if (!paths.cpu_folder.empty()) use.cpu_seconds = cgroup_cpu_seconds(tree_, paths.cpu_folder);
+    if (!paths.memory_folder.empty()) {
+      const std::optional<double> v2 = tree_.read_number(absl::StrCat(paths.memory_folder, "/memory.current"));
       use.memory_bytes =
           v2.has_value() ? *v2
-                         : tree_.read_number(absl::StrCat(place.memory_folder, "/memory.usage_in_bytes")).value_or(0);
+                         : tree_.read_number(absl::StrCat(paths.memory_folder, "/memory.usage_in_bytes")).value_or(0);
     }
-    if (!place.process.empty()) use.traffic = read_process_traffic(tree_, place.process);
+    if (!paths.process.empty()) use.traffic = read_process_traffic(tree_, paths.process);
     uses.push_back(use);
   }
   return uses;

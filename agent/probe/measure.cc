@@ -11,12 +11,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/probe/proof.h"
-#include "agent/probe/socket.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 
@@ -24,8 +22,8 @@ namespace gleaner::probe {
 namespace {
 
 constexpr size_t kBlockBytes = size_t{64} * 1024;
-constexpr absl::Duration kProofTime = absl::Milliseconds(300);  // for who has not proved anything yet
-// What came in before is not counted: TCP begins slowly.
+constexpr absl::Duration kProofTime = absl::Milliseconds(300);  // deadline of a client's proof
+// Bytes received before this are not counted, because of TCP's slow start.
 constexpr absl::Duration kWarmUp = absl::Milliseconds(50);
 constexpr char kMore = 0, kLast = 1;  // the first byte of a block
 
@@ -41,7 +39,7 @@ absl::Status send_load(const Socket& socket, const Clock& clock, absl::Duration 
   return absl::OkStatus();
 }
 
-// Bits per second.
+// Receives the load and returns its rate in bits per second.
 absl::StatusOr<double> receive_load(const Socket& socket, const Clock& clock, absl::Duration deadline) {
   Block block(kBlockBytes, 0);
   GLN_RETURN_IF_ERROR(socket.read(block.data(), block.size(), clock, deadline));
@@ -58,7 +56,7 @@ absl::StatusOr<double> receive_load(const Socket& socket, const Clock& clock, ab
       bytes += static_cast<double>(block.size());
     }
   }
-  if (bytes == 0 || now <= counted_from) return absl::UnavailableError("too little came through to measure");
+  if (bytes == 0 || now <= counted_from) return absl::UnavailableError("too few bytes arrived to measure");
   return 8 * bytes / absl::ToDoubleSeconds(now - counted_from);
 }
 
@@ -71,7 +69,7 @@ absl::Status serve(const Env& env, const Socket& socket, const std::string& secr
   Answer answer;
   GLN_RETURN_IF_ERROR(socket.read(&answer, sizeof(answer), clock, begin + kProofTime));
   if (!same_proof(answer.proof, prove("client", hello.nonce, answer.nonce, secret))) {
-    return absl::PermissionDeniedError("who asked for a measurement doesn't know the secret");
+    return absl::PermissionDeniedError("the client does not know the secret");
   }
   const Proof proof = prove("server", hello.nonce, answer.nonce, secret);
   const absl::Duration deadline = begin + kMostTime;
@@ -83,58 +81,47 @@ absl::Status serve(const Env& env, const Socket& socket, const std::string& secr
   return socket.write(report.data(), report.size(), clock, deadline);
 }
 
-class Running : public MeasureServer {
- public:
-  Running(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest)
-      : env_(env),
-        listener_(std::move(listener)),
-        address_(std::move(address)),
-        secret_(std::move(secret)),
-        rest_(rest),
-        stop_(eventfd(0, EFD_CLOEXEC)),
-        thread_([this] { run(); }) {}
-  ~Running() override {
-    eventfd_write(stop_.fd(), 1);
-    thread_.join();
-  }
-  Address address() const override { return address_; }
-
- private:
-  // False: it is time to stop. `fd` -1: waits for nothing else.
-  bool wait(int fd, int milliseconds) const {
-    std::array<pollfd, 2> entries = {pollfd{stop_.fd(), POLLIN, 0}, pollfd{fd, POLLIN, 0}};
-    poll(entries.data(), entries.size(), milliseconds);
-    return (entries[0].revents & POLLIN) == 0;
-  }
-
-  void run() {
-    name_this_thread("gln-measure");
-    while (wait(listener_.fd(), -1)) {
-      const absl::StatusOr<Socket> peer = listener_.accept();
-      if (!peer.ok()) continue;
-      const absl::Status served = serve(env_, *peer, secret_);
-      if (absl::IsPermissionDenied(served)) env_.log->warning("a measurement was refused", "why", served.message());
-      if (served.ok() && !wait(-1, static_cast<int>(absl::ToInt64Milliseconds(rest_)))) return;
-    }
-  }
-
-  const Env env_;
-  const Socket listener_;
-  const Address address_;
-  const std::string secret_;
-  const absl::Duration rest_;
-  const Socket stop_;
-  std::thread thread_;
-};
-
 }  // namespace
+
+MeasureServer::MeasureServer(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest)
+    : env_(env),
+      listener_(std::move(listener)),
+      address_(std::move(address)),
+      secret_(std::move(secret)),
+      rest_(rest),
+      stop_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this] { run(); }) {}
+
+MeasureServer::~MeasureServer() {
+  eventfd_write(stop_.get(), 1);
+  thread_.join();
+}
+
+// Waits for `fd`, or for the time alone if `fd` is -1. Returns false when the server stops.
+bool MeasureServer::wait(int fd, int milliseconds) const {
+  std::array<pollfd, 2> entries = {pollfd{stop_.get(), POLLIN, 0}, pollfd{fd, POLLIN, 0}};
+  poll(entries.data(), entries.size(), milliseconds);
+  return (entries[0].revents & POLLIN) == 0;
+}
+
+void MeasureServer::run() {
+  name_this_thread("gln-measure");
+  while (wait(listener_.fd(), -1)) {
+    const absl::StatusOr<Socket> peer = listener_.accept();
+    if (!peer.ok()) continue;
+    const absl::Status served = serve(env_, *peer, secret_);
+    if (absl::IsPermissionDenied(served)) env_.log->warning("a measurement was refused", "why", served.message());
+    if (served.ok() && !wait(-1, static_cast<int>(absl::ToInt64Milliseconds(rest_)))) return;
+  }
+}
 
 absl::StatusOr<std::unique_ptr<MeasureServer>> MeasureServer::start(const Env& env, const Address& address,
                                                                     std::string secret, absl::Duration rest) {
   if (secret.empty()) return absl::InvalidArgumentError("measurements need a secret");
   GLN_ASSIGN_OR_RETURN(Socket listener, Socket::listen(address));
   GLN_ASSIGN_OR_RETURN(Address bound, listener.local_address());
-  return std::make_unique<Running>(env, std::move(listener), std::move(bound), std::move(secret), rest);
+  return std::unique_ptr<MeasureServer>(
+      new MeasureServer(env, std::move(listener), std::move(bound), std::move(secret), rest));
 }
 
 absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret) {
@@ -146,7 +133,7 @@ absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::s
   GLN_RETURN_IF_ERROR(socket.read(&hello, sizeof(hello), clock, deadline));
   const Hello ours;
   if (hello.magic != ours.magic || hello.version != ours.version) {
-    return absl::UnavailableError(absl::StrCat(peer.to_string(), " is no agent, or one of another version"));
+    return absl::UnavailableError(absl::StrCat(peer.to_string(), " is not an agent, or an agent of another version"));
   }
   Answer answer;
   GLN_RETURN_IF_ERROR(env.random->fill(answer.nonce));
@@ -157,7 +144,7 @@ absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::s
   if (absl::IsUnavailable(proved)) return absl::PermissionDeniedError("the peer has another secret");
   GLN_RETURN_IF_ERROR(proved);
   if (!same_proof(proof, prove("server", hello.nonce, answer.nonce, secret))) {
-    return absl::PermissionDeniedError("the peer doesn't know the secret");
+    return absl::PermissionDeniedError("the peer does not know the secret");
   }
   GLN_ASSIGN_OR_RETURN(const double received, receive_load(socket, clock, deadline));
   GLN_RETURN_IF_ERROR(send_load(socket, clock, deadline));

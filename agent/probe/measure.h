@@ -1,42 +1,61 @@
-// Measures the bandwidth between the agents of two nodes, for NICs that tell no speed: a TCP connection, a fifth of a
-// second each way.
+// Measures the bandwidth between the agents of two nodes over a TCP connection, for NICs that do not report their
+// speed. The load takes a fifth of a second each way.
 //
-// Both sides know a secret and prove it (HMAC-SHA256 over both sides' nonces) before a byte of load is sent; the secret
-// itself is never sent, and the load is without content. One connection is at most kMostTime long; a server serves one
-// at a time and rests in between. One TCP stream for so short a time finds a lower bound of a fast link's speed. The
-// format is in docs/agent.md.
+// Both sides prove that they know a secret (HMAC-SHA256 over both sides' nonces) before any load is sent. The secret
+// itself is never sent, and the load has no content. A connection ends after kMostTime. A server serves one connection
+// at a time and pauses after each measurement. For a fast link, one TCP stream in so short a time gives only a lower
+// bound. docs/agent.md has the format.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "agent/probe/socket.h"
 #include "common/base/address.h"
+#include "common/base/descriptor.h"
 #include "common/base/env.h"
 
 namespace gleaner::probe {
 
 inline constexpr absl::Duration kLoadTime = absl::Milliseconds(200);  // each way
-inline constexpr absl::Duration kMostTime = absl::Seconds(1);         // of a connection, whatever happens
+inline constexpr absl::Duration kMostTime = absl::Seconds(1);         // limit of a connection
 
 class MeasureServer {
  public:
   // Serves on a thread of its own, "gln-measure", until destroyed. `address.host` is an IP address; port 0: any free
-  // one. `rest`: after each measurement nobody is served for so long. Unavailable: the port is in use.
+  // port. After each measurement the server accepts no connection for `rest`. Unavailable: the port is in use.
   static absl::StatusOr<std::unique_ptr<MeasureServer>> start(const Env& env, const Address& address,
                                                               std::string secret,
                                                               absl::Duration rest = absl::Seconds(1));
-  virtual ~MeasureServer() = default;
-  virtual Address address() const = 0;  // with the port in use
+  ~MeasureServer();
+  MeasureServer(const MeasureServer&) = delete;
+  MeasureServer& operator=(const MeasureServer&) = delete;
+  Address address() const { return address_; }  // with the actual port
+
+ private:
+  MeasureServer(const Env& env, Socket listener, Address address, std::string secret, absl::Duration rest);
+  void run();
+  bool wait(int fd, int milliseconds) const;
+
+  const Env env_;
+  const Socket listener_;
+  const Address address_;
+  const std::string secret_;
+  const absl::Duration rest_;
+  const Descriptor stop_;  // an eventfd
+  std::thread thread_;     // declared last, since it uses all members above
 };
 
-// The slower of both ways, in bits per second. Blocks for kMostTime at most. PermissionDenied: the peer doesn't know
-// the secret; FailedPrecondition: the peer is this machine itself; Unavailable, DeadlineExceeded: try another.
+// Returns the bandwidth of the slower direction, in bits per second. Blocks for at most kMostTime. PermissionDenied:
+// the peer does not know the secret. FailedPrecondition: the peer is this machine. Unavailable, DeadlineExceeded: the
+// caller may try another peer.
 absl::StatusOr<double> measure(const Env& env, const Address& peer, const std::string& secret);
 
-// The IP addresses that a name stands for, of a headless Service for example, with the port of `peers`.
+// Returns the IP addresses of a name (such as a headless Service's), each with the port of `peers`.
 absl::StatusOr<std::vector<Address>> resolve(const Address& peers);
 
 }  // namespace gleaner::probe

@@ -1,13 +1,18 @@
-// Measures now and then with another node's agent, and serves others that do, while the speed is not known otherwise.
+// PeerProbe measures the speed periodically with another node's agent while no other source gives it, and serves other
+// agents' measurements.
 //
-// Two threads of its own: the measuring one ("gln-probe"), and MeasureServer's. Thread safe.
+// PeerProbe has two threads, the measuring one ("gln-probe") and MeasureServer's. Thread safe.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "agent/probe/measure.h"
 #include "common/base/address.h"
 #include "common/base/env.h"
 
@@ -17,20 +22,38 @@ class PeerProbe {
  public:
   struct Options {
     Address listen;
-    Address peers;       // a name that stands for all agents' addresses, such as a headless Service
-    std::string secret;  // the same for all agents
-    absl::Duration first = absl::Seconds(10);  // until the first one
-    absl::Duration period = absl::Hours(1);    // after one that went well
-    absl::Duration retry = absl::Minutes(2);   // after one that didn't
+    Address peers;                             // a name that resolves to all agents, such as a headless Service
+    std::string secret;                        // the same for all agents
+    absl::Duration first = absl::Seconds(10);  // before the first measurement
+    absl::Duration period = absl::Hours(1);    // after a successful measurement
+    absl::Duration retry = absl::Minutes(2);   // after a measurement that failed
   };
 
-  // Unavailable: can't listen there.
+  // Unavailable: the probe can't listen at options.listen.
   static absl::StatusOr<std::unique_ptr<PeerProbe>> start(const Env& env, Options options);
-  virtual ~PeerProbe() = default;  // waits for what runs: a measurement, or a name that is looked up
+  ~PeerProbe();  // waits for a measurement or name lookup in progress
+  PeerProbe(const PeerProbe&) = delete;
+  PeerProbe& operator=(const PeerProbe&) = delete;
 
-  virtual void set_needed(bool needed) = 0;    // whether to measure at all; at first not
-  virtual double bits_per_second() const = 0;  // the greatest that was measured, since each is a lower bound; 0: none
-  virtual Address address() const = 0;         // where it serves
+  void set_needed(bool needed);  // whether to measure; false at first
+  // Returns the greatest of all measurements, since each is a lower bound; 0 if there is none.
+  double bits_per_second() const;
+  Address address() const { return server_->address(); }  // the address at which it serves measurements
+
+ private:
+  PeerProbe(const Env& env, Options options, std::unique_ptr<MeasureServer> server);
+  void run();
+  bool pause(absl::Duration time);
+  absl::StatusOr<double> measure_once();
+
+  const Env env_;
+  const Options options_;
+  const std::unique_ptr<MeasureServer> server_;
+  mutable absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool needed_ ABSL_GUARDED_BY(mutex_) = false;
+  double bits_per_second_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread thread_;  // declared last, since it uses all members above
 };
 
 }  // namespace gleaner::probe

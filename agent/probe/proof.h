@@ -1,4 +1,4 @@
-// How the two sides of a measurement prove to each other that they know the secret.
+// The handshake by which both sides of a measurement prove that they know the secret.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace gleaner::probe {
 using Nonce = std::array<uint8_t, 32>;
 using Proof = std::array<uint8_t, 32>;
 
-// What the server says first, and the client's answer. The server then sends its Proof. Bytes on the wire as they are
-// here.
+// The server sends Hello first, and the client replies with Answer. The server then sends its Proof. The bytes on the
+// wire are those of the structs.
 struct Hello {
   std::array<char, 4> magic = {'G', 'L', 'N', 'M'};
   uint8_t version = 1;
@@ -27,10 +27,10 @@ struct Answer {
 };
 static_assert(sizeof(Answer) == 64);
 
-// `side`: "client" or "server", so that one's proof is none of the other's.
+// Returns the proof of `side`, "client" or "server". Neither side's proof is valid for the other.
 Proof prove(absl::string_view side, const Nonce& server, const Nonce& client, const std::string& secret);
 
-// In a time that does not depend on where they differ.
+// Returns whether the proofs are equal. Compares in constant time.
 bool same_proof(const Proof& a, const Proof& b);
 
 }  // namespace gleaner::probe

@@ -44,7 +44,7 @@ absl::Status unavailable(const char* what) {
 absl::Status wait(int fd, int16_t events, const Clock& clock, absl::Duration deadline) {
   while (true) {
     const absl::Duration left = deadline - clock.since_start();
-    if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("the peer took too long");
+    if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("the peer did not answer in time");
     pollfd entry{fd, events, 0};
     const int ready = poll(&entry, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
     if (ready > 0) return absl::OkStatus();
@@ -62,17 +62,13 @@ std::string host_of(const sockaddr_storage& address) {
 
 }  // namespace
 
-Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::StatusOr<Socket> Socket::listen(const Address& address) {
   GLN_ASSIGN_OR_RETURN(const Addresses list, numeric(address));
-  Socket socket(::socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (socket.fd_ < 0) return unavailable("socket");
+  Socket socket{Descriptor(::socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0))};
+  if (!socket.descriptor_.valid()) return unavailable("socket");
   const int on = 1;
-  setsockopt(socket.fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(socket.fd_, list->ai_addr, list->ai_addrlen) != 0 || ::listen(socket.fd_, 4) != 0) {
+  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(socket.fd(), list->ai_addr, list->ai_addrlen) != 0 || ::listen(socket.fd(), 4) != 0) {
     return unavailable(absl::StrCat("can't listen on ", address.to_string()).c_str());
   }
   return socket;
@@ -80,14 +76,14 @@ absl::StatusOr<Socket> Socket::listen(const Address& address) {
 
 absl::StatusOr<Socket> Socket::connect(const Address& address, const Clock& clock, absl::Duration deadline) {
   GLN_ASSIGN_OR_RETURN(const Addresses list, numeric(address));
-  Socket socket(::socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (socket.fd_ < 0) return unavailable("socket");
-  if (::connect(socket.fd_, list->ai_addr, list->ai_addrlen) != 0) {
+  Socket socket{Descriptor(::socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0))};
+  if (!socket.descriptor_.valid()) return unavailable("socket");
+  if (::connect(socket.fd(), list->ai_addr, list->ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return unavailable(address.to_string().c_str());
-    GLN_RETURN_IF_ERROR(wait(socket.fd_, POLLOUT, clock, deadline));
+    GLN_RETURN_IF_ERROR(wait(socket.fd(), POLLOUT, clock, deadline));
     socklen_t size = sizeof(errno);
     int error = 0;
-    getsockopt(socket.fd_, SOL_SOCKET, SO_ERROR, &error, &size);
+    getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     errno = error;
     if (error != 0) return unavailable(address.to_string().c_str());
   }
@@ -95,19 +91,19 @@ absl::StatusOr<Socket> Socket::connect(const Address& address, const Clock& cloc
 }
 
 absl::StatusOr<Socket> Socket::accept() const {
-  Socket socket(accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket.fd_ < 0) return unavailable("accept");
+  Socket socket{Descriptor(accept4(fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))};
+  if (!socket.descriptor_.valid()) return unavailable("accept");
   return socket;
 }
 
 absl::Status Socket::read(void* bytes, size_t count, const Clock& clock, absl::Duration deadline) const {
   auto* to = static_cast<char*>(bytes);
   while (count > 0) {
-    const ssize_t got = recv(fd_, to, count, 0);
+    const ssize_t got = recv(fd(), to, count, 0);
     if (got == 0) return absl::UnavailableError("the peer ended the connection");
     if (got < 0) {
       if (errno != EAGAIN && errno != EINTR) return unavailable("recv");
-      GLN_RETURN_IF_ERROR(wait(fd_, POLLIN, clock, deadline));
+      GLN_RETURN_IF_ERROR(wait(fd(), POLLIN, clock, deadline));
       continue;
     }
     to += got;
@@ -119,10 +115,10 @@ absl::Status Socket::read(void* bytes, size_t count, const Clock& clock, absl::D
 absl::Status Socket::write(const void* bytes, size_t count, const Clock& clock, absl::Duration deadline) const {
   const auto* from = static_cast<const char*>(bytes);
   while (count > 0) {
-    const ssize_t sent = send(fd_, from, count, MSG_NOSIGNAL);
+    const ssize_t sent = send(fd(), from, count, MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno != EAGAIN && errno != EINTR) return unavailable("send");
-      GLN_RETURN_IF_ERROR(wait(fd_, POLLOUT, clock, deadline));
+      GLN_RETURN_IF_ERROR(wait(fd(), POLLOUT, clock, deadline));
       continue;
     }
     from += sent;
@@ -134,7 +130,7 @@ absl::Status Socket::write(const void* bytes, size_t count, const Clock& clock, 
 absl::StatusOr<Address> Socket::local_address() const {
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size) != 0) return unavailable("getsockname");
+  if (getsockname(fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return unavailable("getsockname");
   const uint16_t port = address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port
                                                       : reinterpret_cast<const sockaddr_in*>(&address)->sin_port;
   return Address{host_of(address), ntohs(port)};
@@ -143,9 +139,9 @@ absl::StatusOr<Address> Socket::local_address() const {
 bool Socket::is_to_itself() const {
   sockaddr_storage here{}, there{};
   socklen_t size = sizeof(here);
-  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&here), &size) != 0) return false;
+  if (getsockname(fd(), reinterpret_cast<sockaddr*>(&here), &size) != 0) return false;
   size = sizeof(there);
-  if (getpeername(fd_, reinterpret_cast<sockaddr*>(&there), &size) != 0) return false;
+  if (getpeername(fd(), reinterpret_cast<sockaddr*>(&there), &size) != 0) return false;
   return host_of(here) == host_of(there);
 }
 

@@ -1,4 +1,4 @@
-// A blocking TCP socket whose every call ends by a deadline.
+// Socket is a TCP socket whose blocking calls end at a deadline.
 #pragma once
 
 #include <cstddef>
@@ -8,37 +8,30 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/address.h"
+#include "common/base/descriptor.h"
 #include "common/base/env.h"
 
 namespace gleaner::probe {
 
 class Socket {
  public:
-  Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  ~Socket();
-
   static absl::StatusOr<Socket> listen(const Address& address);
   static absl::StatusOr<Socket> connect(const Address& address, const Clock& clock, absl::Duration deadline);
-  absl::StatusOr<Socket> accept() const;  // Unavailable: nobody is there
+  absl::StatusOr<Socket> accept() const;  // does not block; Unavailable: no connection waits
 
-  // All bytes, or DeadlineExceeded at `deadline` of the clock's monotonic time, or Unavailable: the peer is gone.
+  // Transfer all `count` bytes. DeadlineExceeded: some bytes are missing at `deadline` (the clock's monotonic time).
+  // Unavailable: the peer has closed the connection.
   absl::Status read(void* bytes, size_t count, const Clock& clock, absl::Duration deadline) const;
   absl::Status write(const void* bytes, size_t count, const Clock& clock, absl::Duration deadline) const;
 
   absl::StatusOr<Address> local_address() const;
-  bool is_to_itself() const;  // both ends are this machine's same address
-  int fd() const { return fd_; }
+  bool is_to_itself() const;  // true if both ends have the same IP address
+  int fd() const { return descriptor_.get(); }
 
  private:
-  int fd_ = -1;
+  explicit Socket(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+  Descriptor descriptor_;
 };
 
 }  // namespace gleaner::probe

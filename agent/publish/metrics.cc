@@ -40,7 +40,7 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& node)
       writes_(add_writes(registry, node, "ok")),
       failed_writes_(add_writes(registry, node, "error")) {}
 
-void Metrics::show(const types::NodeProfileStatus& status, const spare::Estimate& estimate) {
+void Metrics::show(const api::NodeProfileStatus& status, const spare::Estimate& estimate) {
   cpus_.Set(status.cpus);
   bits_per_second_.Set(status.bits_per_second);
   used_cpus_.Set(status.used_cpus);
@@ -51,7 +51,7 @@ void Metrics::show(const types::NodeProfileStatus& status, const spare::Estimate
   spare_bits_per_second_.Set(status.spare.bits_per_second);
   summers_cpus_.Set(estimate.summers_cpus);
   summers_bits_per_second_.Set(estimate.summers_bits_per_second);
-  const types::Condition* known = types::find_condition(status.conditions, "SpeedKnown");
+  const api::Condition* known = api::find_condition(status.conditions, "SpeedKnown");
   speed_known_.Set(known != nullptr && known->status ? 1 : 0);
   gpus_.Set(static_cast<double>(status.gpus.size()));
 }

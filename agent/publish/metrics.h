@@ -1,4 +1,4 @@
-// What Prometheus sees of the node, from its agent. Set on one thread; scrapes may run at the same time.
+// Metrics publishes the agent's Prometheus metrics. One thread sets them; scrapes may run at the same time.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -9,16 +9,16 @@
 
 #include "absl/status/status.h"
 #include "agent/spare/estimator.h"
-#include "operator/types/node_profile.h"
+#include "common/api/node_profile.h"
 
 namespace gleaner::publish {
 
 class Metrics {
  public:
-  // Every metric has the label node.
+  // Every metric has the label `node`.
   Metrics(prometheus::Registry& registry, const std::string& node);
 
-  void show(const types::NodeProfileStatus& status, const spare::Estimate& estimate);
+  void show(const api::NodeProfileStatus& status, const spare::Estimate& estimate);
   void count_write(const absl::Status& status);
 
  private:

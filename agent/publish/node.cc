@@ -1,8 +1,8 @@
 #include "agent/publish/node.h"
 
+#include "common/api/meta.h"
 #include "common/base/status_macros.h"
 #include "common/kube/object.h"
-#include "operator/types/meta.h"
 
 namespace gleaner::publish {
 
@@ -10,20 +10,20 @@ absl::StatusOr<NodeState> parse_node(const nlohmann::json& object) {
   NodeState node;
   node.name = kube::name_of(object);
   node.uid = kube::uid_of(object);
-  if (node.name.empty() || node.uid.empty()) return absl::InvalidArgumentError("a node without name or uid");
-  node.bandwidth_label = kube::text_at(object, {"metadata", "labels", types::kNodeBandwidthLabel});
-  // A node that has just been made has nothing to give yet.
+  if (node.name.empty() || node.uid.empty()) return absl::InvalidArgumentError("the node has no name or no uid");
+  node.bandwidth_label = kube::text_at(object, {"metadata", "labels", api::kNodeBandwidthLabel});
+  // A new Node may have no allocatable resources yet.
   const std::string cpus = kube::text_at(object, {"status", "allocatable", "cpu"});
   const std::string memory = kube::text_at(object, {"status", "allocatable", "memory"});
-  const std::string summers = kube::text_at(object, {"status", "capacity", types::kSummerResource});
+  const std::string summers = kube::text_at(object, {"status", "capacity", api::kSummerResource});
   if (!cpus.empty()) {
-    GLN_ASSIGN_OR_RETURN(node.allocatable_cpus, types::parse_quantity(cpus));
+    GLN_ASSIGN_OR_RETURN(node.allocatable_cpus, api::parse_quantity(cpus));
   }
   if (!memory.empty()) {
-    GLN_ASSIGN_OR_RETURN(node.allocatable_memory_bytes, types::parse_quantity(memory));
+    GLN_ASSIGN_OR_RETURN(node.allocatable_memory_bytes, api::parse_quantity(memory));
   }
   if (!summers.empty()) {
-    GLN_ASSIGN_OR_RETURN(node.summers_capacity, types::parse_quantity(summers));
+    GLN_ASSIGN_OR_RETURN(node.summers_capacity, api::parse_quantity(summers));
   }
   return node;
 }

@@ -1,4 +1,4 @@
-// What of its own Node object the agent reads.
+// NodeState has the fields of its own Node object that the agent reads.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace gleaner::publish {
 
 struct NodeState {
   std::string name, uid;
-  std::string bandwidth_label;  // gleaner.dev/bandwidth, as written; empty: none
+  std::string bandwidth_label;  // gleaner.dev/bandwidth as written; empty: none
   double allocatable_cpus = 0;
   double allocatable_memory_bytes = 0;
-  double summers_capacity = -1;  // of gleaner.dev/summer; -1: not advertised
+  double summers_capacity = -1;  // capacity of gleaner.dev/summer; -1: not advertised
 };
 
 absl::StatusOr<NodeState> parse_node(const nlohmann::json& object);

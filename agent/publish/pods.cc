@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "common/api/meta.h"
 #include "common/base/status_macros.h"
 #include "common/kube/object.h"
-#include "operator/types/meta.h"
 
 namespace gleaner::publish {
 namespace {
@@ -14,7 +14,7 @@ using nlohmann::json;
 absl::StatusOr<double> quantity(const json& amounts, const char* resource) {
   const std::string text = kube::text_at(amounts, {resource});
   if (text.empty()) return 0.0;
-  return types::parse_quantity(text);
+  return api::parse_quantity(text);
 }
 
 absl::StatusOr<Requests> parse_amounts(const json* amounts) {
@@ -43,7 +43,7 @@ absl::StatusOr<Requests> effective_requests(const json& spec) {
     GLN_ASSIGN_OR_RETURN(Requests own, parse_amounts(kube::find(container, {"resources", "requests"})));
     const bool sidecar = kube::text_at(container, {"restartPolicy"}) == "Always";
     if (sidecar) add(sidecars, own);
-    // While it runs, so do the sidecars that were started before.
+    // While an init container runs, the sidecars that started before it also run.
     Requests together = sidecars;
     if (!sidecar) add(together, own);
     raise(initial, together);
@@ -63,16 +63,16 @@ absl::StatusOr<Requests> effective_requests(const json& spec) {
 absl::StatusOr<PodOnNode> parse_pod(const json& object) {
   PodOnNode pod;
   pod.uid = kube::uid_of(object);
-  pod.summer = kube::text_at(object, {"metadata", "labels", types::kRoleLabel}) == "summer";
+  pod.summer = kube::text_at(object, {"metadata", "labels", api::kRoleLabel}) == "summer";
   const std::string phase = kube::text_at(object, {"status", "phase"});
   pod.finished = phase == "Succeeded" || phase == "Failed";
   const json* const spec = kube::find(object, {"spec"});
-  if (pod.uid.empty() || spec == nullptr) return absl::InvalidArgumentError("a pod without uid or spec");
+  if (pod.uid.empty() || spec == nullptr) return absl::InvalidArgumentError("the pod has no uid or no spec");
   const json* const host_network = kube::find(*spec, {"hostNetwork"});
   pod.host_network = host_network != nullptr && host_network->is_boolean() && host_network->get<bool>();
 
   GLN_ASSIGN_OR_RETURN(Requests requests, effective_requests(*spec));
-  // What the pod as a whole requests stands instead of the sum.
+  // Requests of the pod as a whole replace the sum.
   if (const json* whole = kube::find(*spec, {"resources", "requests"})) {
     GLN_ASSIGN_OR_RETURN(const Requests stated, parse_amounts(whole));
     if (whole->contains("cpu")) requests.cpus = stated.cpus;

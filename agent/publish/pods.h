@@ -1,4 +1,4 @@
-// What of a pod matters to its node: what it has requested, and whether it is one of ours.
+// PodOnNode has the fields of a pod that its node's agent uses: its requests, and whether it is a summer.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,22 +11,22 @@ namespace gleaner::publish {
 
 struct PodOnNode {
   std::string uid;
-  bool summer = false;        // label gleaner.dev/role=summer
-  bool host_network = false;  // no network of its own
-  bool finished = false;      // its requests are free again
-  double cpus = 0;            // requested, as the scheduler counts
+  bool summer = false;        // has the label gleaner.dev/role=summer
+  bool host_network = false;  // uses the host's network
+  bool finished = false;      // the pod's requests no longer count
+  double cpus = 0;            // requested, counted as the scheduler does
   double memory_bytes = 0;
 };
 
-// Requests are those of the containers, or of the greatest init container if that is more, with sidecars (init
-// containers that are restarted always) and the overhead added, unless the pod as a whole says what it requests.
-// Source: Kubernetes' rules for effective requests (KEP-753, KEP-2837).
+// Computes effective requests as Kubernetes does (KEP-753, KEP-2837): the sum of the containers, or the greatest init
+// container if that is more. Sidecars (init containers with restartPolicy Always) and the overhead are added. Requests
+// of the pod as a whole replace the sum of its containers.
 absl::StatusOr<PodOnNode> parse_pod(const nlohmann::json& object);
 
 struct Requests {
   double cpus = 0, memory_bytes = 0;
 };
-// Of all that run and are not summers.
+// Returns the requests of all pods that are neither finished nor summers.
 Requests owners_requests(const std::vector<PodOnNode>& pods);
 
 }  // namespace gleaner::publish

@@ -9,10 +9,11 @@
 namespace gleaner::publish {
 namespace {
 
-using types::Condition;
-using types::NodeProfileStatus;
+using api::Condition;
+using api::NodeProfileStatus;
 
-// Of what the machine has. Where little is left, less than the first matters: whether a summer still finds its share.
+// Shares of the machine's resources. A change above kNoticeable counts. If few resources are spare, a smaller change
+// also counts, since it decides whether a summer still fits; changes below kNoise never count.
 constexpr double kNoticeable = 0.1;
 constexpr double kNoise = 0.01;
 
@@ -20,10 +21,10 @@ Condition ready_condition(const discover::Machine& machine, const spare::Estimat
   Condition condition{.type = "Ready", .status = estimate.measured};
   if (!estimate.measured) {
     condition.reason = "NotMeasured";
-    condition.message = "the use of this machine's CPUs isn't known (yet): nothing is spared";
+    condition.message = "the use of this machine's CPUs is not known yet, so no resource counts as spare";
   } else if (!machine.without_nvml.empty()) {
     condition.reason = "WithoutNvml";
-    condition.message = absl::StrCat("GPUs are known by their PCI class only; ", machine.without_nvml);
+    condition.message = absl::StrCat("GPUs are found by their PCI class only; ", machine.without_nvml);
   } else {
     condition.reason = "Measured";
     condition.message = "the agent measures this machine";
@@ -32,12 +33,12 @@ Condition ready_condition(const discover::Machine& machine, const spare::Estimat
 }
 
 Condition speed_condition(const spare::Estimate& estimate, const probe::Speed& speed) {
-  if (estimate.speed.lied) {
+  if (estimate.speed.contradicted) {
     return {.type = "SpeedKnown",
             .status = false,
             .reason = "FasterThanClaimed",
             .message = absl::StrCat(speed.message, ", but ", format_bits_per_second(estimate.speed.bits_per_second),
-                                    " went through: the claim is not believed until it changes")};
+                                    " were measured: the claim is not used until it changes")};
   }
   return {.type = "SpeedKnown",
           .status = estimate.speed.bits_per_second > 0,
@@ -72,7 +73,7 @@ NodeProfileStatus make_status(const discover::Machine& machine, const spare::Est
   status.paths = machine.paths;
   status.bits_per_second = estimate.speed.bits_per_second;
   status.speed_source = estimate.speed.source;
-  for (types::Nic& nic : status.nics) {
+  for (api::Nic& nic : status.nics) {
     if (!nic.default_route) continue;
     nic.bits_per_second = status.bits_per_second;
     nic.speed_source = status.speed_source;
@@ -82,8 +83,8 @@ NodeProfileStatus make_status(const discover::Machine& machine, const spare::Est
   status.cpu_pressure = estimate.cpu_pressure;
   status.spare = estimate.spare;
   status.conditions = before;
-  types::set_condition(status.conditions, ready_condition(machine, estimate), now);
-  types::set_condition(status.conditions, speed_condition(estimate, speed), now);
+  api::set_condition(status.conditions, ready_condition(machine, estimate), now);
+  api::set_condition(status.conditions, speed_condition(estimate, speed), now);
   return status;
 }
 

@@ -1,4 +1,4 @@
-// The profile's status from what was found out, and whether it is worth writing. Pure.
+// Functions that make the profile's status, and decide whether it has changed enough to be written. Pure.
 #pragma once
 
 #include <string>
@@ -8,17 +8,19 @@
 #include "agent/discover/machine.h"
 #include "agent/probe/speed.h"
 #include "agent/spare/estimator.h"
-#include "operator/types/node_profile.h"
+#include "common/api/node_profile.h"
 
 namespace gleaner::publish {
 
-// Conditions keep their time of transition from `before`. Ready is false until the CPU's use has been measured.
-types::NodeProfileStatus make_status(const discover::Machine& machine, const spare::Estimate& estimate,
-                                     const probe::Speed& speed, const std::string& version,
-                                     const std::vector<types::Condition>& before, absl::Time now);
+// Returns the status. Conditions that have not changed keep their transition time from `before`. Ready is false until
+// the use of the CPUs has been measured.
+api::NodeProfileStatus make_status(const discover::Machine& machine, const spare::Estimate& estimate,
+                                   const probe::Speed& speed, const std::string& version,
+                                   const std::vector<api::Condition>& before, absl::Time now);
 
-// Anything but the use of the moment has changed, or what can be spared has by a tenth of what the machine has, or to
-// less than half, or more than twice, of what it was.
-bool differs_noticeably(const types::NodeProfileStatus& published, const types::NodeProfileStatus& now);
+// Returns whether a field other than the current use has changed, or a spare resource has changed noticeably: by more
+// than a tenth of the machine's resource, or to less than half or more than twice of its value. Changes below a
+// hundredth of the machine's resource do not count.
+bool differs_noticeably(const api::NodeProfileStatus& published, const api::NodeProfileStatus& now);
 
 }  // namespace gleaner::publish

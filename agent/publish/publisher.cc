@@ -10,7 +10,7 @@ namespace {
 using nlohmann::json;
 
 json named(const std::string& name) {
-  return {{"apiVersion", types::kApiVersion}, {"kind", "NodeProfile"}, {"metadata", {{"name", name}}}};
+  return {{"apiVersion", api::kApiVersion}, {"kind", "NodeProfile"}, {"metadata", {{"name", name}}}};
 }
 
 kube::ApplyOptions as_agent(const std::string& subresource) {
@@ -29,12 +29,12 @@ absl::Status Publisher::apply_object(const NodeState& node) {
   return absl::OkStatus();
 }
 
-absl::Status Publisher::publish(const NodeState& node, const types::NodeProfileStatus& status) {
+absl::Status Publisher::publish(const NodeState& node, const api::NodeProfileStatus& status) {
   GLN_RETURN_IF_ERROR(apply_object(node));
   json object = named(node.name);
-  object["status"] = types::to_json(status);
+  object["status"] = api::to_json(status);
   absl::Status written = client_.apply(kube::node_profiles(), object, as_agent("status")).status();
-  if (absl::IsNotFound(written)) {  // somebody deleted it
+  if (absl::IsNotFound(written)) {  // the profile was deleted
     owner_uid_.clear();
     GLN_RETURN_IF_ERROR(apply_object(node));
     written = client_.apply(kube::node_profiles(), object, as_agent("status")).status();
@@ -44,7 +44,7 @@ absl::Status Publisher::publish(const NodeState& node, const types::NodeProfileS
 
 absl::Status Publisher::advertise(const NodeState& node, uint32_t summers) {
   if (node.summers_capacity == summers) return absl::OkStatus();
-  const json patch = {{"status", {{"capacity", {{types::kSummerResource, absl::StrCat(summers)}}}}}};
+  const json patch = {{"status", {{"capacity", {{api::kSummerResource, absl::StrCat(summers)}}}}}};
   return client_.merge_patch(kube::nodes(), "", node.name, patch, "status").status();
 }
 

@@ -1,7 +1,8 @@
-// Writes the node's profile and advertises room for summers on its Node object. One thread at a time; calls block.
+// Publisher writes the node's profile and advertises room for summers on its Node object. Used by one thread at a time.
+// Calls block.
 //
-// The profile is applied (server-side apply, field manager gleaner-agent): first the object with its owner, then the
-// status. Every write may be done twice. What fails is tried again with the next call.
+// The profile is written by server-side apply (field manager gleaner-agent): first the object with its owner, then the
+// status. Every write may be repeated. The next call retries a write that failed.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "agent/publish/node.h"
+#include "common/api/node_profile.h"
 #include "common/kube/client.h"
-#include "operator/types/node_profile.h"
 
 namespace gleaner::publish {
 
@@ -20,17 +21,17 @@ class Publisher {
  public:
   explicit Publisher(kube::Client& client) : client_(client) {}
 
-  // Makes the profile if it isn't there, owned by this node, and writes its status.
-  absl::Status publish(const NodeState& node, const types::NodeProfileStatus& status);
+  // Creates the profile, owned by this node, if it does not exist, and writes its status.
+  absl::Status publish(const NodeState& node, const api::NodeProfileStatus& status);
 
-  // Sets the capacity of gleaner.dev/summer if the node says something else. The kubelet makes it allocatable.
+  // Sets the node's capacity of gleaner.dev/summer if it differs. The kubelet then makes it allocatable.
   absl::Status advertise(const NodeState& node, uint32_t summers);
 
  private:
   absl::Status apply_object(const NodeState& node);
 
   kube::Client& client_;
-  std::string owner_uid_;  // of the node that the profile was last given to
+  std::string owner_uid_;  // uid of the node that was last written as the profile's owner
 };
 
 }  // namespace gleaner::publish

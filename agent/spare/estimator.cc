@@ -6,17 +6,17 @@ namespace gleaner::spare {
 namespace {
 
 constexpr double kPressureBegins = 10, kPressureFull = 50;  // percent
-constexpr double kBusy = 0.5;                               // of allocatable
+constexpr double kBusy = 0.5;                               // share of allocatable
 
-// How much of the spare CPU remains when tasks wait for a CPU. On a machine that is mostly idle they wait for something
-// else that PSI counts too, such as their own quota.
+// Returns the share of the spare CPU that remains when tasks wait for a CPU. On a mostly idle machine PSI counts tasks
+// that wait for other reasons, such as their own quota, so the result is then 1.
 double left_under_pressure(double pressure, double used, double allocatable) {
   if (used < kBusy * allocatable) return 1;
   return std::clamp(1 - (pressure - kPressureBegins) / (kPressureFull - kPressureBegins), 0.0, 1.0);
 }
 
 void follow(Rate& rate, absl::Duration at, std::optional<double> count, double& last) {
-  // A reading that is missing or makes no sense leaves the last rate in force.
+  // If a reading is missing, or the counter fell, the last rate stays.
   if (count.has_value()) last = rate.update(at, *count).value_or(last);
 }
 
@@ -67,14 +67,14 @@ void Estimator::update_use(const Sample& sample) {
   }
   last_.summers_bits_per_second = 8 * std::max(summers_received, summers_sent);
   last_.used_cpus = std::max(0.0, all_cpus_ - last_.summers_cpus);
-  // Summers of one machine may talk to its own workers without the NIC: never less than nothing is left to owners.
+  // At least 0, since traffic between summers and workers of the same machine does not pass the NIC.
   last_.used_bits_per_second =
       8 * std::max({0.0, received_bytes_per_second_ - summers_received, sent_bytes_per_second_ - summers_sent});
   last_.cpu_pressure = sample.cpu_pressure.value_or(-1);
 }
 
-types::Spare Estimator::spare_now(const Sample& sample) const {
-  types::Spare spare;
+api::Spare Estimator::spare_now(const Sample& sample) const {
+  api::Spare spare;
   if (last_.measured) {
     const double taken = std::max(sample.requested_cpus, last_.used_cpus);
     const double left = sample.allocatable_cpus * (1 - options_.margin) - taken;
@@ -96,8 +96,8 @@ Estimate Estimator::update(const Sample& sample) {
   update_summers(sample);
   update_use(sample);
   last_.speed = speed_check_.update(sample);
-  const types::Spare now = spare_now(sample);
-  if (!last_.measured) return last_;  // before the second sample nothing is known, and nothing is spared
+  const api::Spare now = spare_now(sample);
+  if (!last_.measured) return last_;  // before the second sample there are no spare resources
   last_.spare.cpus = cpus_.update(sample.at, now.cpus);
   last_.spare.memory_bytes = static_cast<uint64_t>(memory_.update(sample.at, static_cast<double>(now.memory_bytes)));
   last_.spare.bits_per_second = bits_.update(sample.at, now.bits_per_second);

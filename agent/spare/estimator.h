@@ -1,11 +1,14 @@
-// What a machine can spare: pure, samples in, estimates out.
+// Estimator computes the spare resources of a machine from samples. Pure.
 //
-// CPU: allocatable - max(requests, use) - margin, where requests and use are those of the machine's owners: everything
-// but our own summers. A machine at least half busy whose tasks wait for a CPU (PSI) spares less: nothing is taken off
-// at 10 % of the time, all of it at 50 %. Memory: the smaller of allocatable - requests and what the kernel has
-// available, less the margin. Bandwidth: speed - use by owners, the busier direction, less the margin; 0 while the
-// speed is unknown. All three fall with a time constant of 2 s and rise with one of 60 s. They are for all summers
-// together: who places summers takes off what those there were given.
+// Owners are all users of the machine but Gleaner's summers. The spare resources are:
+// - CPU: allocatable - max(requests, use) - margin, with the owners' requests and use. If owners use at least half of
+//   allocatable and tasks wait for a CPU (PSI), the result shrinks: by nothing at 10 % of the time, to 0 at 50 %.
+// - Memory: min(allocatable - requests, the kernel's available memory) - margin. Memory of summers counts as available.
+// - Bandwidth: speed - the owners' use in the busier direction - margin; 0 while the speed is unknown.
+//
+// All three fall with a time constant of 2 s and rise with one of 60 s, so resources that owners take soon stop to
+// count, and resources that owners free count only after a while. They are for all summers together: placement
+// subtracts the resources that it promised to summers on the machine.
 #pragma once
 
 #include <optional>
@@ -15,26 +18,26 @@
 #include "absl/time/time.h"
 #include "agent/spare/rate.h"
 #include "agent/spare/sample.h"
-#include "agent/spare/smoother.h"
 #include "agent/spare/speed_check.h"
+#include "common/base/smoother.h"
 
 namespace gleaner::spare {
 
 struct EstimatorOptions {
-  double margin = 0.1;  // of allocatable CPU and memory, and of the speed, that is never given away
+  double margin = 0.1;  // share of allocatable CPU and memory, and of the speed, that never counts as spare
   absl::Duration fall = absl::Seconds(2);
   absl::Duration rise = absl::Seconds(60);
 };
 
 struct Estimate {
-  bool measured = false;  // the CPU's use is known; else nothing is spared
+  bool measured = false;  // the use of the CPUs is known; if not, there are no spare resources
   double used_cpus = 0;   // by owners, over the last interval
   double used_bits_per_second = 0;
   double summers_cpus = 0;
   double summers_bits_per_second = 0;
-  double cpu_pressure = -1;  // percent; -1: not known
+  double cpu_pressure = -1;  // percent; -1: unknown
   CheckedSpeed speed;
-  types::Spare spare;
+  api::Spare spare;
 };
 
 class Estimator {
@@ -52,7 +55,7 @@ class Estimator {
 
   void update_summers(const Sample& sample);
   void update_use(const Sample& sample);
-  types::Spare spare_now(const Sample& sample) const;
+  api::Spare spare_now(const Sample& sample) const;
 
   const EstimatorOptions options_;
   SpeedCheck speed_check_;

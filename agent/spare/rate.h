@@ -1,4 +1,4 @@
-// A counter's growth per second.
+// Rate computes the growth of a counter per second.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@ namespace gleaner::spare {
 
 class Rate {
  public:
-  // `at` is monotonic time. None: this is the first reading, the counter fell (it began again: a driver or a container
-  // was restarted), or no time went by.
+  // Returns the growth per second since the last reading. `at` is monotonic time. Returns nullopt for the first
+  // reading, if no time has passed, and if the counter fell: then it has started again from 0, with its driver or
+  // container.
   std::optional<double> update(absl::Duration at, double count);
 
  private:

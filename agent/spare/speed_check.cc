@@ -6,7 +6,7 @@ namespace gleaner::spare {
 namespace {
 
 constexpr absl::Duration kWindow = absl::Seconds(10);
-// Counters include frame headers, and a window may begin and end up to a second beside what the counters show.
+// Counters include frame headers, and may lag by up to a second at both ends of a window.
 constexpr double kTolerance = 1.15;
 
 }  // namespace
@@ -24,7 +24,7 @@ CheckedSpeed SpeedCheck::update(const Sample& sample) {
   if (sample.claimed_bits_per_second != claim_ || sample.claimed_by != claimed_by_) {
     claim_ = sample.claimed_bits_per_second;
     claimed_by_ = sample.claimed_by;
-    // Another link, perhaps a slower one: what went through before says nothing about it.
+    // The link may be another, slower one, so earlier traffic does not count.
     fastest_ = 0;
     window_begin_.reset();
     received_ = sent_ = Rate();
@@ -32,10 +32,10 @@ CheckedSpeed SpeedCheck::update(const Sample& sample) {
   observe(sample);
   CheckedSpeed speed{claim_, claimed_by_, false, claim_};
   if (claim_ <= 0 || fastest_ <= claim_ * kTolerance) return speed;
-  // A measurement is a lower bound anyway; it lied to nobody.
-  speed.lied = claimed_by_ != types::SpeedSource::kMeasured;
+  // A measurement is only a lower bound, so faster traffic does not contradict it.
+  speed.contradicted = claimed_by_ != api::SpeedSource::kMeasured;
   speed.bits_per_second = fastest_;
-  speed.source = types::SpeedSource::kMeasured;
+  speed.source = api::SpeedSource::kMeasured;
   return speed;
 }
 

@@ -1,6 +1,6 @@
-// Whether a NIC's traffic contradicts what is claimed to be its speed.
+// SpeedCheck detects traffic that is faster than a NIC's claimed speed.
 //
-// Judged over windows of ten seconds, since some drivers bring their counters up to date only once a second.
+// SpeedCheck compares windows of ten seconds, since some drivers update their counters only once a second.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,23 @@
 namespace gleaner::spare {
 
 struct CheckedSpeed {
-  double bits_per_second = 0;  // the claim, or, where traffic was faster, the fastest that was seen
-  types::SpeedSource source = types::SpeedSource::kUnknown;
-  bool lied = false;  // more was seen than a flag, a label or sysfs allows
+  double bits_per_second = 0;  // the claim, or the fastest traffic if that contradicts the claim
+  api::SpeedSource source = api::SpeedSource::kUnknown;
+  bool contradicted = false;  // traffic was faster than a flag, a label or sysfs claims
   double claimed_bits_per_second = 0;
 };
 
 class SpeedCheck {
  public:
-  // A claim once contradicted stays so until it changes.
+  // Returns the speed to use. A contradicted claim stays contradicted until it changes.
   CheckedSpeed update(const Sample& sample);
 
  private:
   void observe(const Sample& sample);
 
   double claim_ = 0;
-  types::SpeedSource claimed_by_ = types::SpeedSource::kUnknown;
-  double fastest_ = 0;  // bits per second over a window, either way
+  api::SpeedSource claimed_by_ = api::SpeedSource::kUnknown;
+  double fastest_ = 0;  // bits per second over a window, the faster direction
   std::optional<absl::Duration> window_begin_;
   Rate received_, sent_;
 };

@@ -1,6 +1,5 @@
 #include "cli/cluster/access.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <utility>
 
@@ -12,7 +11,8 @@
 namespace gleaner::cli {
 namespace {
 
-// trainingjobs.gleaner.dev "digits" not found: as opposed to a path that the server doesn't know.
+// Distinguishes 'trainingjobs.gleaner.dev "digits" not found' from a NotFound for a resource that the server does not
+// have.
 bool is_missing_object(const absl::Status& status, const std::string& name) {
   return absl::IsNotFound(status) && !name.empty() &&
          absl::StrContains(status.message(), absl::StrCat("\"", name, "\""));
@@ -20,22 +20,25 @@ bool is_missing_object(const absl::Status& status, const std::string& name) {
 
 }  // namespace
 
-void add_connection_flags(CLI::App& command, ClusterFlags& flags, Namespaces namespaces) {
+void add_connection_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces) {
   if (namespaces != Namespaces::kNone) {
-    command.add_option("-n,--namespace", flags.ns, "Namespace [default: the context's]");
+    command.add_text("-n,--namespace", flags.ns, "Namespace [default: the context's]");
   }
   if (namespaces == Namespaces::kOneOrAll) {
-    command.add_flag("-A,--all-namespaces", flags.all_namespaces, "Of all namespaces");
+    command.add_switch("-A,--all-namespaces", flags.all_namespaces, "All namespaces");
   }
-  command.add_option("--kubeconfig", flags.kubeconfig, "[default: $KUBECONFIG, or ~/.kube/config]");
-  command.add_option("--context", flags.context, "Of the kubeconfig [default: its current one]");
+  command.add_text("--kubeconfig", flags.kubeconfig,
+                   "Path of the kubeconfig [default: $KUBECONFIG, then ~/.kube/config]");
+  command.add_text("--context", flags.context, "Context of the kubeconfig [default: its current one]");
 }
 
-void add_cluster_flags(CLI::App& command, ClusterFlags& flags, Namespaces namespaces) {
+void add_cluster_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces) {
   add_connection_flags(command, flags, namespaces);
-  command.add_option("-o,--output", flags.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  command.add_text("-o,--output", flags.output, "table or json").one_of({"table", "json"}).show_default();
+}
+
+flags::Flag add_job_argument(flags::Command& command, std::string& job) {
+  return command.add_text("JOB", job, "Name of a TrainingJob");
 }
 
 absl::StatusOr<std::unique_ptr<ClusterAccess>> ClusterAccess::open(const ClusterFlags& flags) {
@@ -61,9 +64,9 @@ absl::Status explain_failure(const absl::Status& status, const kube::Resource& r
                                             "'; `gleaner status -A` lists all jobs"));
   }
   if (absl::IsNotFound(status)) {
-    return absl::NotFoundError(absl::StrCat("this cluster does not know ", resource.plural,
-                                            resource.group.empty() ? "" : ".", resource.group,
-                                            ": is Gleaner installed there? See docs/install.md", server_said));
+    return absl::NotFoundError(
+        absl::StrCat("this cluster does not know ", resource.plural, resource.group.empty() ? "" : ".", resource.group,
+                     ": is Gleaner installed there? See docs/install-kubernetes.md", server_said));
   }
   if (absl::IsPermissionDenied(status)) {
     return absl::PermissionDeniedError(absl::StrCat("no access: ", status.message()));
@@ -95,15 +98,15 @@ absl::StatusOr<std::vector<kube::Object>> ClusterAccess::list(const kube::Resour
   return std::move(objects->items);
 }
 
-absl::StatusOr<types::TrainingJob> ClusterAccess::job(const std::string& name) {
+absl::StatusOr<api::TrainingJob> ClusterAccess::job(const std::string& name) {
   GLN_ASSIGN_OR_RETURN(const kube::Object object, job_object(name));
-  return types::parse_training_job(object);
+  return api::parse_training_job(object);
 }
 
-absl::StatusOr<std::optional<types::ReductionPlan>> ClusterAccess::plan(const std::string& name) {
+absl::StatusOr<std::optional<api::ReductionPlan>> ClusterAccess::plan(const std::string& name) {
   GLN_ASSIGN_OR_RETURN(const std::optional<kube::Object> object, plan_object(name));
   if (!object) return std::nullopt;
-  GLN_ASSIGN_OR_RETURN(types::ReductionPlan plan, types::parse_reduction_plan(*object));
+  GLN_ASSIGN_OR_RETURN(api::ReductionPlan plan, api::parse_reduction_plan(*object));
   return plan;
 }
 

@@ -1,4 +1,5 @@
-// The cluster, for commands that only read it: flags, connection, and errors that say what to do.
+// ClusterAccess reads a Kubernetes cluster for the commands that change nothing in it. It has the flags for the
+// connection, and errors that tell the user what to do.
 #pragma once
 
 #include <functional>
@@ -8,15 +9,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/api/reduction_plan.h"
+#include "common/api/training_job.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
+#include "common/flags/command.h"
 #include "common/kube/client.h"
-#include "operator/types/reduction_plan.h"
-#include "operator/types/training_job.h"
-
-namespace CLI {
-class App;
-}
 
 namespace gleaner::cli {
 
@@ -26,26 +24,31 @@ struct ClusterFlags {
 };
 
 enum class Namespaces { kOne, kOneOrAll, kNone };
-void add_cluster_flags(CLI::App& command, ClusterFlags& flags, Namespaces namespaces);
-void add_connection_flags(CLI::App& command, ClusterFlags& flags, Namespaces namespaces);  // the same without -o
+void add_cluster_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces);
+// Adds the same flags without -o.
+void add_connection_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces);
+// Adds the positional argument JOB.
+flags::Flag add_job_argument(flags::Command& command, std::string& job);
 
 class ClusterAccess {
  public:
-  // NotFound, InvalidArgument: there is no usable kubeconfig. Nothing is sent yet.
+  // Reads the kubeconfig, without a request to the cluster. Errors: NotFound or InvalidArgument if there is no usable
+  // kubeconfig.
   static absl::StatusOr<std::unique_ptr<ClusterAccess>> open(const ClusterFlags& flags);
 
-  const std::string& ns() const { return ns_; }  // what -n says, or the context; empty with -A
+  const std::string& ns() const { return ns_; }  // the namespace of -n, or else of the context; empty with -A
   absl::Time now() const { return system_->env().clock->now(); }
 
-  // All calls below return errors for people: Gleaner not installed, no access, no answer.
+  // The functions below return the errors of explain_failure(). The functions for a plan return nothing if the job has
+  // no plan yet.
   absl::StatusOr<kube::Object> job_object(const std::string& name);
-  absl::StatusOr<std::optional<kube::Object>> plan_object(const std::string& name);  // none: not yet
+  absl::StatusOr<std::optional<kube::Object>> plan_object(const std::string& name);
   absl::StatusOr<std::vector<kube::Object>> list(const kube::Resource& resource, const std::string& ns,
                                                  const std::string& labels = "", const std::string& fields = "");
 
-  absl::StatusOr<types::TrainingJob> job(const std::string& name);
-  absl::StatusOr<std::optional<types::ReductionPlan>> plan(const std::string& name);
-  // What can't be read is left out.
+  absl::StatusOr<api::TrainingJob> job(const std::string& name);
+  absl::StatusOr<std::optional<api::ReductionPlan>> plan(const std::string& name);
+  // Leaves out objects that `parse` rejects.
   template <typename T>
   absl::StatusOr<std::vector<T>> list_as(const kube::Resource& resource, const std::string& ns,
                                          absl::StatusOr<T> (*parse)(const kube::Object&),
@@ -65,7 +68,8 @@ class ClusterAccess {
   std::string ns_;
 };
 
-// Why a call about `resource` failed, and what to do. `name`: of the object that was asked for; empty: a list.
+// Returns an error that tells the user why a call about `resource` failed and what to do: Gleaner is not installed,
+// there is no access, or there is no answer. `name` is the requested object; empty: a list.
 absl::Status explain_failure(const absl::Status& status, const kube::Resource& resource, const std::string& ns,
                              const std::string& name);
 

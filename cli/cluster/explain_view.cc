@@ -15,20 +15,20 @@
 namespace gleaner::cli {
 namespace {
 
-// A plan holds every tensor that was ever declared, those too that are moved once, as the parameters that are broadcast
-// at the start: what part of the members' bytes a step moves.
-double step_part(const types::ReductionPlanSpec& spec) {
+// Returns the fraction of the members' bytes that a step moves. It can be below 1, because a plan contains every tensor
+// that was ever declared, including those that move only once, such as parameters that are broadcast at the start.
+double step_part(const api::ReductionPlanSpec& spec) {
   double owned = 0;
-  for (const types::PlanMember& member : spec.members) owned += static_cast<double>(member.owned_bytes);
+  for (const api::PlanMember& member : spec.members) owned += static_cast<double>(member.owned_bytes);
   return owned > 0 ? static_cast<double>(spec.bytes_per_step) / owned : 1;
 }
 
-// Bounds that differ by less are the same.
+// Bounds with a smaller relative difference count as equal.
 constexpr double kSame = 1e-9;
 
-plan::Fleet fleet_of(const types::ReductionPlan& plan) {
+plan::Fleet fleet_of(const api::ReductionPlan& plan) {
   plan::Fleet fleet;
-  for (const types::PlanMember& member : plan.spec.members) {
+  for (const api::PlanMember& member : plan.spec.members) {
     (member.role == "worker" ? fleet.worker_bits_per_second : fleet.summer_bits_per_second)
         .push_back(member.bits_per_second);
   }
@@ -41,9 +41,9 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-bool is_assumed(const types::PlanMember& member) { return member.bandwidth_assumed; }
+bool is_assumed(const api::PlanMember& member) { return member.bandwidth_assumed; }
 
-JobLimit limit_of(const types::ReductionPlan& plan, const plan::Fleet& fleet, double bytes, double bound_seconds) {
+JobLimit limit_of(const api::ReductionPlan& plan, const plan::Fleet& fleet, double bytes, double bound_seconds) {
   if (std::any_of(plan.spec.members.begin(), plan.spec.members.end(), is_assumed)) return JobLimit::kUnknown;
   if (bound_seconds <= 0) return JobLimit::kNothingMoves;
   const double slowest = *std::min_element(fleet.worker_bits_per_second.begin(), fleet.worker_bits_per_second.end());
@@ -58,8 +58,8 @@ std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100)
 
 std::string step_lines(const ExplainedJob& job) {
   if (job.limit == JobLimit::kNothingMoves) return "Step       nothing has to move\n";
-  const types::ReductionPlanSpec& spec = job.plan.spec;
-  const types::ReductionPlanStatus& status = job.plan.status;
+  const api::ReductionPlanSpec& spec = job.plan.spec;
+  const api::ReductionPlanStatus& status = job.plan.status;
   const std::string measured = status.steps > 0 && status.step_communication_seconds > 0
                                    ? absl::StrCat("Measured   ", measured_text(status), "\n")
                                    : "";
@@ -98,13 +98,14 @@ std::string limit_lines(const ExplainedJob& job) {
 
 }  // namespace
 
-std::string measured_text(const types::ReductionPlanStatus& status) {
+std::string measured_text(const api::ReductionPlanStatus& status) {
   const std::string& basis = status.efficiency_basis;
   std::string efficiency = absl::StrFormat("efficiency %.1f %%", status.efficiency * 100);
   if (basis == "latency") efficiency = "latency-bound, since a step is too small to fill a link";
   if (basis == "unknown_bandwidth") efficiency = "efficiency unknown";
   if (basis == "bandwidth_too_low") {
-    efficiency = "efficiency unknown, since steps beat the bound: a link is faster than was said";
+    efficiency =
+        "efficiency unknown, since steps are faster than the bound: a link is faster than its stated bandwidth";
   }
   if (basis == "nothing_moves") efficiency = "nothing has to move";
   return absl::StrFormat("%s a step in the last minute, %d steps in all: %s; goodput %s/s per worker",
@@ -112,23 +113,23 @@ std::string measured_text(const types::ReductionPlanStatus& status) {
                          format_bytes(status.goodput_bytes_per_second));
 }
 
-std::string unknown_links(const types::ReductionPlan& plan) {
+std::string unknown_links(const api::ReductionPlan& plan) {
   constexpr size_t kNamed = 5;
   std::vector<std::string> names;
-  for (const types::PlanMember& member : plan.spec.members) {
+  for (const api::PlanMember& member : plan.spec.members) {
     if (!member.bandwidth_assumed) continue;
     names.push_back(member.node.empty() ? member.name : absl::StrCat(member.name, " on ", member.node));
   }
   if (names.empty()) return "";
   const size_t more = names.size() > kNamed ? names.size() - kNamed : 0;
   names.resize(names.size() - more);
-  return absl::StrCat("nobody knows how fast the network of ", absl::StrJoin(names, ", "),
+  return absl::StrCat("the network speed of ", absl::StrJoin(names, ", "),
                       more > 0 ? absl::StrCat(" and ", more, " more") : "",
-                      " is; label their nodes gleaner.dev/bandwidth=25Gbit, or give the agents --bandwidth");
+                      " is unknown; label their nodes gleaner.dev/bandwidth=25Gbit, or give the agents --bandwidth");
 }
 
-absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan) {
-  const types::ReductionPlanSpec& spec = plan.spec;
+absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan) {
+  const api::ReductionPlanSpec& spec = plan.spec;
   if (spec.bytes_per_step == 0) {
     return absl::FailedPreconditionError(
         "its plan has no tensors yet: workers declare them with their first push_pull, when all of them run");
@@ -140,7 +141,7 @@ absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan) {
   const auto bytes = static_cast<double>(spec.bytes_per_step);
   ExplainedJob job;
   const double scale = step_part(spec);
-  for (types::PlanMember member : spec.members) {
+  for (api::PlanMember member : spec.members) {
     const double traffic = scale * static_cast<double>(member.traffic_bytes);
     const double owned = scale * static_cast<double>(member.owned_bytes);
     member.owned_bytes = static_cast<uint64_t>(std::llround(owned));
@@ -163,7 +164,7 @@ absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan) {
 }
 
 std::string to_text(const ExplainedJob& job) {
-  const types::ReductionPlanSpec& spec = job.plan.spec;
+  const api::ReductionPlanSpec& spec = job.plan.spec;
   std::vector<std::vector<std::string>> rows = {
       {"MACHINE", "NODE", "BANDWIDTH", "OWNS", "SHARE", "MOVES EACH WAY", "TAKES", ""}};
   for (size_t i = 0; i < job.machines.size(); ++i) {
@@ -184,11 +185,11 @@ std::string to_text(const ExplainedJob& job) {
 
 nlohmann::json to_json(const ExplainedJob& job) {
   using nlohmann::json;
-  const types::ReductionPlanSpec& spec = job.plan.spec;
-  const types::ReductionPlanStatus& status = job.plan.status;
+  const api::ReductionPlanSpec& spec = job.plan.spec;
+  const api::ReductionPlanStatus& status = job.plan.status;
   json machines = json::array();
   for (size_t i = 0; i < job.machines.size(); ++i) {
-    const types::PlanMember& member = job.machines[i].member;
+    const api::PlanMember& member = job.machines[i].member;
     machines.push_back({{"name", member.name},
                         {"role", member.role},
                         {"pod", member.pod},
@@ -228,7 +229,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
         {"goodput_bytes_per_second", status.goodput_bytes_per_second}}}};
 }
 
-std::string autoscaler_text(const types::SummersStatus& summers, absl::Time now) {
+std::string autoscaler_text(const api::SummersStatus& summers, absl::Time now) {
   if (summers.reason.empty()) return "";
   std::string text =
       absl::StrCat("Autoscaler ", summers.wanted, " summers wanted, ", summers.had, " in the plan: ", summers.reason,
@@ -240,13 +241,13 @@ std::string autoscaler_text(const types::SummersStatus& summers, absl::Time now)
   return text;
 }
 
-nlohmann::json to_json(const types::SummersStatus& summers) {
+nlohmann::json to_json(const api::SummersStatus& summers) {
   nlohmann::json object = {{"wanted", summers.wanted},
                            {"had", summers.had},
                            {"reason", summers.reason},
                            {"message", summers.message},
                            {"last_change", summers.last_change}};
-  if (summers.last_change_time.has_value()) object["last_change_time"] = types::format_time(*summers.last_change_time);
+  if (summers.last_change_time.has_value()) object["last_change_time"] = api::format_time(*summers.last_change_time);
   return object;
 }
 

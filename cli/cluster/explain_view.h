@@ -1,6 +1,7 @@
-// What each machine of a running job does, what a step waits for, and what one more summer would buy. Pure.
+// Makes the output of `gleaner explain`: the load of each machine of a running job, the limit of a step, and the gain
+// of one more summer. Pure.
 //
-// The figures are those of the job's ReductionPlan, which the operator keeps, and of the bandwidth model
+// The figures come from the job's ReductionPlan, which the operator updates, and from the bandwidth model
 // (docs/model.md).
 #pragma once
 
@@ -11,48 +12,50 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "operator/types/reduction_plan.h"
-#include "operator/types/training_job.h"
+#include "common/api/reduction_plan.h"
+#include "common/api/training_job.h"
 
 namespace gleaner::cli {
 
+// The constraint that limits the bound of a step.
 enum class JobLimit {
   kNothingMoves,
-  kSlowestWorker,
-  kAllLinks,
-  kUnknown,  // nobody knows how fast some link is
+  kSlowestWorker,  // the gradient of the slowest worker fills its link
+  kAllLinks,       // every link is busy for the whole step
+  kUnknown,        // the speed of some link is unknown
 };
 
-// What was measured of the last minute: "61.3 ms a step, efficiency 97.2 %, goodput 1.7 GB/s per worker", or why there
-// is no efficiency.
-std::string measured_text(const types::ReductionPlanStatus& status);
-// "the network speed of worker-0, worker-1 is not known: label ...". Empty: all speeds are known.
-std::string unknown_links(const types::ReductionPlan& plan);
+// Returns the measured figures of the last minute: "61.3 ms a step in the last minute, 120 steps in all: efficiency
+// 97.2 %; goodput 1.70 GiB/s per worker". If there is no efficiency, the text has the reason.
+std::string measured_text(const api::ReductionPlanStatus& status);
+// Returns a text that names the members whose network speed is unknown and says what to do. Empty: all are known.
+std::string unknown_links(const api::ReductionPlan& plan);
 
 struct ExplainedMachine {
-  types::PlanMember member;  // its bytes are those of a step
-  double share = 0;          // owned, of a step's bytes
-  double seconds = 0;        // traffic over bandwidth
+  api::PlanMember member;  // its bytes are scaled to those of one step
+  double share = 0;        // owned bytes / bytes of a step
+  double seconds = 0;      // traffic / bandwidth
 };
 
 struct ExplainedJob {
-  types::ReductionPlan plan;
+  api::ReductionPlan plan;
   std::vector<ExplainedMachine> machines;
-  size_t binding = 0;  // the machine that takes longest
-  double seconds = 0;  // of a step, as planned; 0, as one_more_bound_seconds, where the limit is not known
+  size_t binding = 0;  // index of the machine that takes longest
+  double seconds = 0;  // planned time of a step; 0 if the limit is unknown
   JobLimit limit = JobLimit::kNothingMoves;
-  // One more summer, as fast as the median summer, or worker where there is none.
+  // The bandwidth of one more summer (that of the median summer, or of the median worker if there are no summers), and
+  // the bound with it; the bound is 0 if the limit is unknown.
   double one_more_bits_per_second = 0, one_more_bound_seconds = 0;
 };
 
-// FailedPrecondition: the plan has no tensors yet. InvalidArgument: it isn't one that an operator wrote.
-absl::StatusOr<ExplainedJob> explain_job(types::ReductionPlan plan);
+// Errors: FailedPrecondition if the plan has no tensors yet, InvalidArgument if no operator can have written it.
+absl::StatusOr<ExplainedJob> explain_job(api::ReductionPlan plan);
 
 std::string to_text(const ExplainedJob& job);
 nlohmann::json to_json(const ExplainedJob& job);
 
-// What the autoscaler wants of this job, and why; empty before it has looked.
-std::string autoscaler_text(const types::SummersStatus& summers, absl::Time now);
-nlohmann::json to_json(const types::SummersStatus& summers);
+// Returns how many summers the autoscaler wants for this job, and why; empty before its first decision.
+std::string autoscaler_text(const api::SummersStatus& summers, absl::Time now);
+nlohmann::json to_json(const api::SummersStatus& summers);
 
 }  // namespace gleaner::cli

@@ -5,10 +5,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/api/meta.h"
+#include "common/api/pod.h"
 #include "common/base/units.h"
 #include "operator/reconcile/summers.h"
-#include "operator/types/meta.h"
-#include "operator/types/pod.h"
 
 namespace gleaner::cli {
 namespace {
@@ -27,7 +27,7 @@ double lower_known(double one, double other) {
   return other <= 0 ? one : std::min(one, other);
 }
 
-// Of machines that take pods; 0: none is known.
+// Returns the median speed of the machines that take pods; 0 if no speed is known.
 double median_speed(const Machines& machines) {
   std::vector<double> speeds;
   for (const auto& machine : machines) {
@@ -39,12 +39,12 @@ double median_speed(const Machines& machines) {
   return *middle;
 }
 
-// The worker pods of the current attempt, by index; their template's limit stands for those that are not there.
-std::vector<const placement::Pod*> workers_of(const types::TrainingJob& job, const std::vector<placement::Pod>& pods) {
+// Returns the job's worker pods that have not finished, by index; null where there is none.
+std::vector<const placement::Pod*> workers_of(const api::TrainingJob& job, const std::vector<placement::Pod>& pods) {
   std::vector<const placement::Pod*> workers(job.workers.replicas);
   for (const placement::Pod& pod : pods) {
     if (pod.job != job.meta.key() || pod.role != "worker" || pod.finished) continue;
-    // "digits-worker-3", or "digits-worker-3-r1".
+    // Names are "digits-worker-3", or "digits-worker-3-r1" in attempt 1.
     const std::string prefix = absl::StrCat(job.meta.key(), "-worker-");
     if (pod.key.rfind(prefix, 0) != 0) continue;
     uint32_t index = 0;
@@ -54,13 +54,14 @@ std::vector<const placement::Pod*> workers_of(const types::TrainingJob& job, con
   return workers;
 }
 
-double template_limit(const types::TrainingJob& job) {
-  const auto meta = types::parse_meta(job.workers.pod_template);
-  return meta.ok() ? types::bandwidth_limit(*meta) : 0;
+double template_limit(const api::TrainingJob& job) {
+  const auto meta = api::parse_meta(job.workers.pod_template);
+  return meta.ok() ? api::bandwidth_limit(*meta) : 0;
 }
 
-// Its summers are counted again, so what they were given is given back first.
-Machines without_summers_of(const types::TrainingJob& job, const std::vector<placement::Pod>& pods, Machines machines) {
+// Returns copies of the machines without this job's summers: the plan chooses the summers again, so the resources of
+// the present ones are free for it.
+Machines without_summers_of(const api::TrainingJob& job, const std::vector<placement::Pod>& pods, Machines machines) {
   for (auto& machine : machines) {
     auto freed = std::make_shared<Machine>(*machine);
     for (const placement::Pod& pod : pods) {
@@ -77,7 +78,7 @@ Machines without_summers_of(const types::TrainingJob& job, const std::vector<pla
 
 }  // namespace
 
-absl::StatusOr<JobFleet> fleet_for(const types::TrainingJob& job, const placement::Fleet& cluster,
+absl::StatusOr<JobFleet> fleet_for(const api::TrainingJob& job, const placement::Fleet& cluster,
                                    const std::vector<placement::Pod>& pods, absl::Time now) {
   const Machines machines = without_summers_of(job, pods, cluster.machines());
   JobFleet result;
@@ -93,7 +94,7 @@ absl::StatusOr<JobFleet> fleet_for(const types::TrainingJob& job, const placemen
   }
   if (result.assumed > 0 && result.assumed_bits_per_second <= 0) {
     return absl::FailedPreconditionError(
-        "no NodeProfile says how fast a machine's network is: are the agents running? `gleaner top` shows what they "
+        "no NodeProfile has the speed of a machine's network: are the agents running? `gleaner top` shows what they "
         "say");
   }
   if (!reconcile::wants_summers(job)) return result;
@@ -113,8 +114,8 @@ absl::StatusOr<JobFleet> fleet_for(const types::TrainingJob& job, const placemen
   return result;
 }
 
-std::string to_text(const types::TrainingJob& job, const JobFleet& fleet) {
-  std::string text = absl::StrCat("TrainingJob ", job.meta.key(), ", with what the cluster has to spare now\n");
+std::string to_text(const api::TrainingJob& job, const JobFleet& fleet) {
+  std::string text = absl::StrCat("TrainingJob ", job.meta.key(), ", with the spare resources of the cluster now\n");
   const uint32_t n = fleet.fleet.n();
   for (size_t i = 0; i < fleet.nodes.size(); ++i) {
     if (fleet.nodes[i].empty()) continue;
@@ -122,18 +123,18 @@ std::string to_text(const types::TrainingJob& job, const JobFleet& fleet) {
                     "\n");
   }
   if (fleet.assumed > 0) {
-    absl::StrAppend(&text, "Workers on no machine yet: ", fleet.assumed, ", taken to have ",
+    absl::StrAppend(&text, "Workers on no machine yet: ", fleet.assumed, ", assumed to have ",
                     format_bits_per_second(fleet.assumed_bits_per_second), " each\n");
   }
   if (!reconcile::wants_summers(job)) {
     absl::StrAppend(&text, "Summers: none; ",
-                    job.workers.replicas < 2                                    ? "one worker needs none"
-                    : job.communication.strategy == types::Strategy::kColocated ? "the strategy is Colocated"
-                                                                                : "communication.summers.max is 0",
+                    job.workers.replicas < 2                                  ? "one worker needs none"
+                    : job.communication.strategy == api::Strategy::kColocated ? "the strategy is Colocated"
+                                                                              : "communication.summers.max is 0",
                     "\n");
   } else if (fleet.fleet.k() < job.communication.summers.max) {
     absl::StrAppend(&text, "Summers: ", fleet.fleet.k(), " of at most ", job.communication.summers.max,
-                    ": one more would not help, or there is no machine for it\n");
+                    ": one more would not help, or no machine can take it\n");
     for (size_t i = 0; i < std::min(kRefusalsShown, fleet.refusals.size()); ++i) {
       absl::StrAppend(&text, "  not on ", fleet.refusals[i], "\n");
     }

@@ -1,5 +1,5 @@
-// The fleet that a job would get from what the cluster has to spare now. Pure: the operator's own choice of summers,
-// over objects that were read.
+// JobFleet has the machines that a job would get from the cluster now. Pure: fleet_for() applies the operator's choice
+// of summers to objects that were read before.
 #pragma once
 
 #include <optional>
@@ -8,25 +8,27 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/api/training_job.h"
+#include "common/placement/fleet.h"
 #include "common/plan/model.h"
-#include "operator/placement/fleet.h"
-#include "operator/types/training_job.h"
 
 namespace gleaner::cli {
 
 struct JobFleet {
   plan::Fleet fleet;
-  std::vector<std::string> nodes;      // of workers, then summers; empty: not placed yet
-  uint32_t assumed = 0;                // workers whose bandwidth nobody knows yet, and
-  double assumed_bits_per_second = 0;  // what they were taken to have: the median of machines that take pods
-  std::vector<std::string> refusals;   // "n5: spare CPU 0.1 is below 0.5": machines that take no summer of this job
+  std::vector<std::string> nodes;  // of the workers, then of the summers; an empty name: not placed yet
+  uint32_t assumed = 0;            // number of workers whose bandwidth is unknown
+  // The bandwidth that these workers are assumed to have: the median of the machines that take pods, or the bandwidth
+  // limit in the job's pod template if that is lower.
+  double assumed_bits_per_second = 0;
+  std::vector<std::string> refusals;  // machines that can take no summer of this job: "n5: spare CPU 0.1 is below 0.5"
 };
 
-// FailedPrecondition: not a single machine's speed is known.
-absl::StatusOr<JobFleet> fleet_for(const types::TrainingJob& job, const placement::Fleet& cluster,
+// Errors: FailedPrecondition if a worker's bandwidth must be assumed and no machine's speed is known.
+absl::StatusOr<JobFleet> fleet_for(const api::TrainingJob& job, const placement::Fleet& cluster,
                                    const std::vector<placement::Pod>& pods, absl::Time now);
 
-// For people, before the plan itself.
-std::string to_text(const types::TrainingJob& job, const JobFleet& fleet);
+// Returns the text that `gleaner plan JOB` prints before the plan.
+std::string to_text(const api::TrainingJob& job, const JobFleet& fleet);
 
 }  // namespace gleaner::cli

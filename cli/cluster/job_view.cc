@@ -22,21 +22,21 @@ std::string text_of(const nlohmann::json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::string workers(const types::TrainingJobStatus& status, uint32_t replicas) {
+std::string workers(const api::TrainingJobStatus& status, uint32_t replicas) {
   return absl::StrCat(status.workers_ready + status.workers_succeeded, "/", replicas);
 }
 
-// Since when the job is in its phase: the latest transition of a condition that holds.
-std::string since(const types::TrainingJobStatus& status, absl::Time now) {
+// Returns the time that the job has been in its phase: since the latest transition of a condition that is true.
+std::string since(const api::TrainingJobStatus& status, absl::Time now) {
   absl::Time latest = absl::InfinitePast();
-  for (const types::Condition& condition : status.conditions) {
+  for (const api::Condition& condition : status.conditions) {
     if (condition.status) latest = std::max(latest, condition.last_transition);
   }
   return latest == absl::InfinitePast() ? "" : absl::StrCat(", since ", age(latest, now));
 }
 
-std::string worker_line(const types::TrainingJob& job) {
-  const types::TrainingJobStatus& status = job.status;
+std::string worker_line(const api::TrainingJob& job) {
+  const api::TrainingJobStatus& status = job.status;
   std::string text = absl::StrCat(status.workers_ready, " of ", job.workers.replicas, " running");
   if (status.workers_succeeded > 0) absl::StrAppend(&text, ", ", status.workers_succeeded, " succeeded");
   if (status.workers_failed > 0) absl::StrAppend(&text, ", ", status.workers_failed, " failed");
@@ -44,16 +44,16 @@ std::string worker_line(const types::TrainingJob& job) {
   return text;
 }
 
-std::string summer_line(const types::TrainingJob& job) {
-  if (job.communication.strategy == types::Strategy::kColocated) return "none: the strategy is Colocated";
-  const types::SummersWanted& wanted = job.communication.summers;
+std::string summer_line(const api::TrainingJob& job) {
+  if (job.communication.strategy == api::Strategy::kColocated) return "none: the strategy is Colocated";
+  const api::SummersWanted& wanted = job.communication.summers;
   if (wanted.max == 0) return "none wanted";
   std::string text = absl::StrCat(job.status.summers_ready, " running, ", wanted.min, " to ", wanted.max, " wanted");
   if (job.status.summers.reason.empty()) return text;
   return absl::StrCat(text, "; the autoscaler wants ", job.status.summers.wanted, ": ", job.status.summers.reason);
 }
 
-void append_plan(std::vector<Line>& lines, const types::ReductionPlan& plan) {
+void append_plan(std::vector<Line>& lines, const api::ReductionPlan& plan) {
   lines.push_back({"Plan", absl::StrCat("epoch ", plan.spec.epoch, " of attempt ", plan.spec.attempt, ", ",
                                         plan.status.acknowledged, " of ", plan.spec.members.size(), " acknowledged")});
   if (plan.spec.bytes_per_step == 0) return;
@@ -68,10 +68,10 @@ void append_plan(std::vector<Line>& lines, const types::ReductionPlan& plan) {
   lines.push_back({"Measured", measured_text(plan.status)});
 }
 
-std::string conditions_table(const std::vector<types::Condition>& conditions, absl::Time now) {
+std::string conditions_table(const std::vector<api::Condition>& conditions, absl::Time now) {
   if (conditions.empty()) return "";
   std::vector<Line> rows = {{"CONDITION", "STATUS", "SINCE", "REASON", "MESSAGE"}};
-  for (const types::Condition& condition : conditions) {
+  for (const api::Condition& condition : conditions) {
     rows.push_back({condition.type, condition.status ? "True" : "False", age(condition.last_transition, now),
                     or_dash(condition.reason), condition.message});
   }
@@ -100,7 +100,7 @@ JobEvent parse_event(const nlohmann::json& object) {
   const auto count = object.find("count");
   if (count != object.end() && count->is_number_integer()) event.count = count->get<int64_t>();
   for (const char* field : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
-    const auto time = types::parse_time(text_of(object, field));
+    const auto time = api::parse_time(text_of(object, field));
     if (!time.ok()) continue;
     event.last = *time;
     break;
@@ -108,13 +108,13 @@ JobEvent parse_event(const nlohmann::json& object) {
   return event;
 }
 
-std::string jobs_table(std::vector<types::TrainingJob> jobs, bool with_namespace, absl::Time now) {
+std::string jobs_table(std::vector<api::TrainingJob> jobs, bool with_namespace, absl::Time now) {
   std::sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
     return std::tie(a.meta.ns, a.meta.name) < std::tie(b.meta.ns, b.meta.name);
   });
   std::vector<Line> rows = {{"NAME", "PHASE", "WORKERS", "SUMMERS", "EPOCH", "GOODPUT", "EFFICIENCY", "AGE"}};
-  for (const types::TrainingJob& job : jobs) {
-    const types::TrainingJobStatus& status = job.status;
+  for (const api::TrainingJob& job : jobs) {
+    const api::TrainingJobStatus& status = job.status;
     rows.push_back({job.meta.name, or_dash(status.phase), workers(status, job.workers.replicas),
                     absl::StrCat(status.summers_ready), status.epoch == 0 ? "-" : absl::StrCat(status.epoch),
                     or_dash(status.goodput), or_dash(status.efficiency), age(job.meta.creation_time, now)});
@@ -127,14 +127,14 @@ std::string jobs_table(std::vector<types::TrainingJob> jobs, bool with_namespace
   return table(rows);
 }
 
-std::string job_text(const types::TrainingJob& job, const std::optional<types::ReductionPlan>& plan,
+std::string job_text(const api::TrainingJob& job, const std::optional<api::ReductionPlan>& plan,
                      std::vector<JobEvent> events, absl::Time now) {
   std::vector<Line> lines = {
       {"Name", job.meta.name},
       {"Namespace", job.meta.ns},
-      {"Phase",
-       absl::StrCat(job.status.phase.empty() ? "not looked at yet: is the operator running?" : job.status.phase,
-                    since(job.status, now))},
+      {"Phase", absl::StrCat(job.status.phase.empty() ? "not handled by an operator yet: is the operator running?"
+                                                      : job.status.phase,
+                             since(job.status, now))},
       {"Age", age(job.meta.creation_time, now)},
       {"Workers", worker_line(job)},
       {"Summers", summer_line(job)},

@@ -1,4 +1,4 @@
-// Jobs for people, from what the API server has of them. Pure.
+// Makes the output of `gleaner status` from objects of the API server. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "operator/types/reduction_plan.h"
-#include "operator/types/training_job.h"
+#include "common/api/reduction_plan.h"
+#include "common/api/training_job.h"
 
 namespace gleaner::cli {
 
-// What counts of a corev1 Event.
+// The fields of a corev1 Event that are shown.
 struct JobEvent {
   absl::Time last = absl::InfinitePast();
   std::string type, reason, message;
@@ -20,11 +20,11 @@ struct JobEvent {
 };
 JobEvent parse_event(const nlohmann::json& object);
 
-// A line per job, by namespace and name.
-std::string jobs_table(std::vector<types::TrainingJob> jobs, bool with_namespace, absl::Time now);
+// Returns a table with a line for each job, sorted by namespace and name.
+std::string jobs_table(std::vector<api::TrainingJob> jobs, bool with_namespace, absl::Time now);
 
-// All about one: what it does, its conditions, its latest events (the last ten, oldest first).
-std::string job_text(const types::TrainingJob& job, const std::optional<types::ReductionPlan>& plan,
+// Returns the details of one job: state, plan, conditions, and its ten latest events, oldest first.
+std::string job_text(const api::TrainingJob& job, const std::optional<api::ReductionPlan>& plan,
                      std::vector<JobEvent> events, absl::Time now);
 
 }  // namespace gleaner::cli

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "operator/types/meta.h"
+#include "common/api/meta.h"
 
 namespace gleaner::cli {
 namespace {
@@ -12,14 +12,14 @@ constexpr size_t kPodsShown = 20;
 
 }  // namespace
 
-std::string logs_text(const types::TrainingJob& job, const std::vector<placement::Pod>& pods) {
+std::string logs_text(const api::TrainingJob& job, const std::vector<placement::Pod>& pods) {
   const std::string kubectl = absl::StrCat("kubectl -n ", job.meta.ns, " logs ");
   const auto by_role = [&](absl::string_view role) {
-    return absl::StrCat(kubectl, "-l ", types::kJobLabel, "=", job.meta.name, ",", types::kRoleLabel, "=", role,
+    return absl::StrCat(kubectl, "-l ", api::kJobLabel, "=", job.meta.name, ",", api::kRoleLabel, "=", role,
                         " --prefix --tail=50 --max-log-requests=100\n");
   };
   std::string text = absl::StrCat(
-      "# all workers, and all summers:\n", by_role("worker"), by_role("summer"), "# what the operator did, and why:\n",
+      "# all workers, and all summers:\n", by_role("worker"), by_role("summer"), "# the operator's log of this job:\n",
       "kubectl -n gleaner-system logs deployment/gleaner-operator --all-pods --prefix | grep ", job.meta.key(), "\n");
   std::vector<std::string> names;
   for (const placement::Pod& pod : pods) {

@@ -1,4 +1,4 @@
-// Text for people: tables as kubectl prints them, ages, and what stands for nothing. Pure.
+// Formats text for people: tables and ages as kubectl prints them. Pure.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace gleaner::cli {
 
-// Columns as wide as their widest cell (UTF-8 counts by character), three spaces apart, all to the left; the first row
-// is the head. No space at the ends of lines.
+// Returns the rows as a table. The first row is the head. Each column is as wide as its widest cell, counted in UTF-8
+// characters; columns are left-aligned and three spaces apart. Lines have no trailing spaces.
 std::string table(const std::vector<std::vector<std::string>>& rows);
 
-// "12s", "5m", "3h", "2d"; "-" for a time that is not known.
+// Returns "12s", "5m", "3h" or "2d"; "-" if `since` is InfinitePast() or the Unix epoch (unknown).
 std::string age(absl::Time since, absl::Time now);
 
-// The text, or "-".
+// Returns the text, or "-" if it is empty.
 std::string or_dash(absl::string_view text);
 
 }  // namespace gleaner::cli

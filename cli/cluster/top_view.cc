@@ -24,7 +24,7 @@ void sort_by_spare(Machines& machines) {
   });
 }
 
-// Whether any job could have a summer there, with the smallest wishes.
+// Returns whether the machine could take the summer of a job with the smallest requirements.
 placement::Verdict judge(const Machine& machine, absl::Time now) { return judge_summer(machine, {}, now); }
 
 std::string machines_table(const Machines& machines, absl::Time now) {
@@ -34,7 +34,7 @@ std::string machines_table(const Machines& machines, absl::Time now) {
     const placement::Verdict verdict = judge(*machine, now);
     std::vector<std::string> row = {machine->name, "-", "-", "-", "-", absl::StrCat(machine->commitment.summers), "-"};
     if (machine->profile != nullptr) {
-      const types::NodeProfileStatus& status = machine->profile->status;
+      const api::NodeProfileStatus& status = machine->profile->status;
       row[1] = status.bits_per_second > 0 ? format_bits_per_second(status.bits_per_second) : "unknown";
       row[2] = format_bits_per_second(status.spare.bits_per_second);
       row[3] = absl::StrFormat("%.1f of %.0f", status.spare.cpus, status.cpus);
@@ -48,8 +48,8 @@ std::string machines_table(const Machines& machines, absl::Time now) {
   return table(rows);
 }
 
-// "12.3 MB/s" as a number, for the order; what isn't one is 0.
-double goodput_of(const types::TrainingJob& job) {
+// Parses "12.3 MB/s", to sort by it. Returns 0 for other text.
+double goodput_of(const api::TrainingJob& job) {
   const std::string& text = job.status.goodput;
   const size_t space = text.find(' ');
   if (space == std::string::npos) return 0;
@@ -58,10 +58,10 @@ double goodput_of(const types::TrainingJob& job) {
   return scale.ok() && absl::SimpleAtod(text.substr(0, space), &number) ? number * static_cast<double>(*scale) : 0;
 }
 
-std::string jobs_table(const std::vector<types::TrainingJob>& jobs) {
+std::string jobs_table(const std::vector<api::TrainingJob>& jobs) {
   std::vector<std::vector<std::string>> rows = {
       {"JOB", "PHASE", "WORKERS", "SUMMERS", "BOUND", "GOODPUT", "EFFICIENCY"}};
-  for (const types::TrainingJob& job : jobs) {
+  for (const api::TrainingJob& job : jobs) {
     rows.push_back({job.meta.key(), or_dash(job.status.phase),
                     absl::StrCat(job.status.workers_ready, "/", job.workers.replicas),
                     absl::StrCat(job.status.summers_ready), or_dash(job.status.bound), or_dash(job.status.goodput),
@@ -72,7 +72,7 @@ std::string jobs_table(const std::vector<types::TrainingJob>& jobs) {
 
 }  // namespace
 
-std::string top_text(Machines machines, std::vector<types::TrainingJob> jobs, absl::Time now) {
+std::string top_text(Machines machines, std::vector<api::TrainingJob> jobs, absl::Time now) {
   sort_by_spare(machines);
   jobs.erase(std::remove_if(jobs.begin(), jobs.end(), [](const auto& job) { return job.status.workers_ready == 0; }),
              jobs.end());
@@ -83,7 +83,7 @@ std::string top_text(Machines machines, std::vector<types::TrainingJob> jobs, ab
                       jobs.empty() ? "No job has workers running.\n" : jobs_table(jobs));
 }
 
-nlohmann::json top_json(Machines machines, const std::vector<types::TrainingJob>& jobs, absl::Time now) {
+nlohmann::json top_json(Machines machines, const std::vector<api::TrainingJob>& jobs, absl::Time now) {
   using nlohmann::json;
   sort_by_spare(machines);
   json nodes = json::array(), running = json::array();
@@ -92,7 +92,7 @@ nlohmann::json top_json(Machines machines, const std::vector<types::TrainingJob>
     json node = {{"node", machine->name}, {"summers", machine->commitment.summers}, {"fits", verdict.fits}};
     if (!verdict.fits) node["why_not"] = verdict.why_not;
     if (machine->profile != nullptr) {
-      const types::NodeProfileStatus& status = machine->profile->status;
+      const api::NodeProfileStatus& status = machine->profile->status;
       node["bandwidth"] = status.bits_per_second;
       node["spare"] = {{"bandwidth", status.spare.bits_per_second},
                        {"cpus", status.spare.cpus},
@@ -101,7 +101,7 @@ nlohmann::json top_json(Machines machines, const std::vector<types::TrainingJob>
     }
     nodes.push_back(std::move(node));
   }
-  for (const types::TrainingJob& job : jobs) {
+  for (const api::TrainingJob& job : jobs) {
     running.push_back({{"namespace", job.meta.ns},
                        {"job", job.meta.name},
                        {"phase", job.status.phase},

@@ -1,4 +1,4 @@
-// Machines and what they can spare, jobs and how well they do. Pure.
+// Makes the output of `gleaner top`: the spare resources of machines, and the performance of jobs. Pure.
 #pragma once
 
 #include <memory>
@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "operator/placement/placement.h"
-#include "operator/types/training_job.h"
+#include "common/api/training_job.h"
+#include "common/placement/placement.h"
 
 namespace gleaner::cli {
 
 using Machines = std::vector<std::shared_ptr<const placement::Machine>>;
 
-// A line per machine, most bandwidth to spare first, with why it could take no summer; then a line per job that runs,
-// most goodput first.
-std::string top_text(Machines machines, std::vector<types::TrainingJob> jobs, absl::Time now);
-nlohmann::json top_json(Machines machines, const std::vector<types::TrainingJob>& jobs, absl::Time now);
+// Returns a line for each machine, sorted by spare bandwidth, with the bandwidth for a summer or the reason for which
+// it can take none; then a line for each job with ready workers, sorted by goodput. The largest value comes first.
+std::string top_text(Machines machines, std::vector<api::TrainingJob> jobs, absl::Time now);
+nlohmann::json top_json(Machines machines, const std::vector<api::TrainingJob>& jobs, absl::Time now);
 
 }  // namespace gleaner::cli

@@ -15,23 +15,25 @@ namespace {
 
 constexpr size_t kMostNames = 8;
 
-// "shm:1f3a9c2b", "tcp".
+// Parses texts such as "shm:1f3a9c2b" and "tcp".
 std::vector<transport::Endpoint> endpoints_of(const std::vector<std::string>& texts) {
   std::vector<transport::Endpoint> endpoints;
   for (const std::string& text : texts) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
     if (const auto kind = transport::parse_kind(parts.first); kind.ok()) endpoints.push_back({*kind, parts.second, {}});
   }
-  if (texts.empty()) endpoints.push_back({});  // of an older version: TCP
+  if (texts.empty())
+    endpoints.push_back({});  // a plan of an older version does not list transports, so the member uses TCP
   return endpoints;
 }
 
-// Members that offer the same are alike: thousands of members have few offers.
+// The transport between each two members, computed once for each pair of different offers: thousands of members have
+// only a few different offers (lists of transports).
 class Offers {
  public:
-  explicit Offers(const std::vector<types::PlanMember>& members) {
+  explicit Offers(const std::vector<api::PlanMember>& members) {
     std::map<std::vector<std::string>, size_t> numbers;
-    for (const types::PlanMember& member : members) {
+    for (const api::PlanMember& member : members) {
       const auto [found, is_new] = numbers.try_emplace(member.transports, offers_.size());
       if (is_new) offers_.push_back(endpoints_of(member.transports));
       number_.push_back(found->second);
@@ -49,8 +51,8 @@ class Offers {
 
  private:
   std::vector<std::vector<transport::Endpoint>> offers_;
-  std::vector<size_t> number_;       // by member
-  std::vector<std::string> chosen_;  // by both numbers
+  std::vector<size_t> number_;       // by member: index into offers_
+  std::vector<std::string> chosen_;  // by number of the sender * offers_.size() + number of the receiver
 };
 
 void add(std::map<std::string, TransportPairs>& by_name, const std::string& name, const std::string& from,
@@ -62,8 +64,8 @@ void add(std::map<std::string, TransportPairs>& by_name, const std::string& name
 
 }  // namespace
 
-std::vector<TransportPairs> transports_of(const std::vector<types::PlanMember>& members) {
-  const auto is_silent = [](const types::PlanMember& member) { return member.transports.empty(); };
+std::vector<TransportPairs> transports_of(const std::vector<api::PlanMember>& members) {
+  const auto is_silent = [](const api::PlanMember& member) { return member.transports.empty(); };
   if (std::all_of(members.begin(), members.end(), is_silent)) return {};
   const Offers offers(members);
   std::map<std::string, TransportPairs> by_name;

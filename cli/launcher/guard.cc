@@ -15,7 +15,7 @@
 namespace gleaner::launcher {
 namespace {
 
-// By the kernel's own list; where it has none (CONFIG_PROC_CHILDREN), nothing.
+// Returns this process's children from the kernel's list; none if the kernel has no such list (CONFIG_PROC_CHILDREN).
 std::vector<pid_t> children() {
   std::vector<pid_t> result;
   std::ifstream file(absl::StrCat("/proc/self/task/", ::getpid(), "/children"));
@@ -23,7 +23,7 @@ std::vector<pid_t> children() {
   return result;
 }
 
-// Passes on signals until the child has ended.
+// Passes signals on to the child until it has ended. Returns its exit status.
 int watch(pid_t child) {
   const sigset_t signals = guarded_signals();
   while (true) {
@@ -53,7 +53,7 @@ void sweep_children() {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
       return;
     }
-    // A killed child's own children become ours as it ends: look again until there are none.
+    // The children of a killed child become children of this process, so the loop repeats until no child is left.
     for (const pid_t child : left) ::waitpid(child, nullptr, 0);
   }
 }
@@ -67,7 +67,7 @@ absl::StatusOr<int> run_guarded(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child < 0) return absl::UnavailableError(absl::StrCat("can't start a process: ", std::strerror(errno)));
   if (child == 0) {
-    ::setpgid(0, 0);  // the terminal's Ctrl-C goes to the parent only, who passes it on
+    ::setpgid(0, 0);  // so that the terminal sends Ctrl-C only to the parent, which passes it on
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::prctl(PR_SET_PDEATHSIG, SIGHUP);
     const int status = ::getppid() == parent ? body() : 128 + SIGHUP;

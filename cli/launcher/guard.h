@@ -1,7 +1,7 @@
-// Runs a program part in a child process, such that nothing it starts outlives both.
+// Runs a part of a program in a child process, so that processes which that part starts do not outlive it.
 //
-// The parent does nothing but pass on signals and wait; the child does the work. When the child is killed, the parent
-// kills all that the child left behind; when the parent is killed, the child hears SIGHUP and ends the work itself.
+// The child does the work. The parent only passes on signals and waits. If the child is killed, the parent kills all
+// processes that the child has started. If the parent is killed, the child receives SIGHUP and ends the work itself.
 #pragma once
 
 #include <array>
@@ -12,16 +12,17 @@
 
 namespace gleaner::launcher {
 
-// Blocked in the parent and its children, which take them by sigwait or signalfd.
+// Signals that are blocked in the parent and the child, which receive them by sigwaitinfo() or signalfd().
 inline constexpr std::array kGuardedSignals = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 sigset_t guarded_signals();
 
-// Forks, so call it before any thread is started. `body` runs in the child, whose exit status (0 to 255) it returns.
-// Returns in the parent only: that status, or 128 + signal when the child was killed.
+// Forks, so it must be called before any thread is started. Runs `body` in the child; its return value (0 to 255) is
+// the child's exit status. Returns in the parent only: the child's exit status, or 128 + signal if the child was
+// killed.
 absl::StatusOr<int> run_guarded(const std::function<int()>& body);
 
-// Kills and reaps every child of this process, and what became its child by the death of those (the process must be a
-// child subreaper, as run_guarded() makes both). Ends when there is none left.
+// Kills and reaps every descendant of this process, until none is left. When a child dies, its own children become
+// children of this process, which must be a child subreaper (run_guarded() makes the parent and the child such).
 void sweep_children();
 
 }  // namespace gleaner::launcher

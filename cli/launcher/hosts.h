@@ -1,10 +1,11 @@
-// Where `gleaner run` starts what: this machine by default, or the hosts of a file.
+// Hosts are the machines on which `gleaner run` starts coordinator, workers and summers: this machine by default, or
+// the hosts that a JSON file lists:
 //
 //   {"coordinator": {"address": "10.0.0.254"},
 //    "workers": [{"address": "10.0.0.1", "prefix": ["ip", "netns", "exec", "gl0"]}, ...],
 //    "summers": [{"address": "10.0.0.101", "prefix": ["ssh", "host9"]}, ...]}
 //
-// `address` is what others reach the host by; `prefix` is what a command is started with there.
+// Other members reach a host at its `address`. `prefix` is put in front of each command, so that it runs on that host.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +22,19 @@ struct Host {
 };
 
 struct Hosts {
-  Host coordinator;  // its prefix is not used: it runs in the launcher itself
+  Host coordinator;  // its prefix is not used, since the coordinator runs in the launcher's process
   std::vector<Host> workers;
   std::vector<Host> summers;
 };
 
 Hosts this_machine(uint32_t workers, uint32_t summers);
 
-// Unavailable: it can't be read; InvalidArgument: it does not say what it should, or has too few hosts.
+// Reads a file of hosts. Errors: those of read_file(), and InvalidArgument if the file does not have the format above
+// or has too few hosts.
 absl::StatusOr<Hosts> read_hosts(const std::string& path, uint32_t workers, uint32_t summers);
 
-// `arguments` as to be started on this host. Variables are passed by env(1) behind a prefix, which may lead to another
-// machine.
+// Returns the command line that starts `arguments` on this host. If the host has a prefix, which may lead to another
+// machine, `variables` are set with env(1) behind the prefix; otherwise the caller must set them.
 std::vector<std::string> on_host(const Host& host, const std::vector<std::string>& variables,
                                  const std::vector<std::string>& arguments);
 

@@ -1,4 +1,4 @@
-// One line on how far a running job is: steps, steps per second, goodput beside its bound.
+// JobProgress formats the progress of a running job as one line, with steps, steps per second, goodput and efficiency.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace gleaner::launcher {
 
-// What a job came to so far, as its coordinator's summary has it.
+// The figures of a job so far, from its coordinator's summary.
 struct JobCounts {
   uint64_t steps = 0;
-  double goodput_bytes_per_second = 0;  // of one worker, in the last minute; 0: not known
-  std::string efficiency;               // then, for people: "97.2 % of its bound"; empty: not known
+  double goodput_bytes_per_second = 0;  // per worker, in the last minute; 0: unknown
+  std::string efficiency;               // in the last minute, for people: "97.2 % of its bound"; empty: unknown
   uint32_t summers = 0;
 };
 
@@ -21,8 +21,8 @@ class JobProgress {
  public:
   explicit JobProgress(std::string job) : job_(std::move(job)) {}
 
-  // "gleaner: step 120, 1.5 steps/s, goodput 2.30 GiB/s per worker, 94.0 % of its bound, 2 summers"; empty before the
-  // first step. Steps per second are those since the last line that had another step.
+  // Returns "gleaner: step 120, 1.5 steps/s, goodput 2.30 GiB/s per worker, 94.0 % of its bound, 2 summers", or an
+  // empty string before the first step. The rate is measured since the last call in which the step count changed.
   std::string line(const JobCounts& counts, absl::Duration now);
 
  private:

@@ -18,14 +18,15 @@
 namespace gleaner::launcher {
 namespace {
 
-constexpr int kReadsAtOnce = 4;  // of one pipe
+constexpr int kReadsAtOnce = 4;  // of one pipe, before other pipes and signals get their turn
 constexpr absl::Duration kLookEvery = absl::Milliseconds(100);
-// What a process has written is there when it ends; its own children may hold the pipe open for longer.
+// The time for which to read the output of a process after its end. The output of the process itself is in the pipe at
+// its end, but its children may keep the pipe open for longer.
 constexpr absl::Duration kDrain = absl::Milliseconds(500);
-// For workers that hear of the failure to say so and end by themselves, before they are told to.
+// The time in which workers that learn of a failure from the coordinator may report it and exit, before SIGTERM.
 constexpr absl::Duration kLastWords = absl::Seconds(1);
-// For the one that caused the trouble to end by itself, with its own words and exit status, and for the job to find out
-// which it is, before the others are told.
+// The longest time, after the first sign of a failure, in which the job finds out which process is the cause, and that
+// process exits with its own message and status. Then the other processes are terminated.
 constexpr absl::Duration kSettle = absl::Seconds(3);
 
 }  // namespace
@@ -72,7 +73,7 @@ int Launcher::run() {
       if (children_[index].restart && children_[index].gone) start_again(index);
     }
     decide();
-    const bool trains = !finished_at_.has_value() && !trouble_at_.has_value();
+    const bool trains = !finished_at_.has_value() && !first_failure_at_.has_value();
     if (options_.progress != nullptr && trains) options_.progress->update(now());
   }
   if (options_.progress != nullptr) options_.progress->hide();
@@ -109,15 +110,15 @@ void Launcher::take_signals() {
   signalfd_siginfo taken{};
   while (::read(signals_, &taken, sizeof taken) == sizeof taken) {
     const auto signal = static_cast<int>(taken.ssi_signo);
-    if (signal == SIGCHLD) continue;  // collect() looks at all of them
-    if (signal == SIGHUP) {           // whoever started us is gone
+    if (signal == SIGCHLD) continue;  // collect() checks all children
+    if (signal == SIGHUP) {           // the parent (guard.h) or the terminal is gone
       terminate();
     } else if (++signals_taken_ > 1) {
       kill();
     } else {
       first_signal_ = signal;
       job_->interrupt(absl::StrCat("the job was interrupted by ", describe_signal(signal)));
-      // Summers stay: workers may want a last sum before they go.
+      // Summers do not get the signal, since workers may need a last sum before they exit.
       for (const Child& child : children_) {
         if (child.kind == Kind::kWorker && !child.gone) child.process.signal(signal);
       }
@@ -127,11 +128,12 @@ void Launcher::take_signals() {
 
 bool Launcher::drain(int& pipe, LineWriter& writer) {
   std::array<char, 64 << 10> text;
-  // A process may write faster than its output is passed on: signals and the other processes wait only for a few reads.
+  // A process may write faster than its output can be passed on, so the reads are limited. Otherwise signals and the
+  // other processes would have to wait.
   for (int reads = 0; pipe >= 0; ++reads) {
     if (reads == kReadsAtOnce) return false;
     const ssize_t got = ::read(pipe, text.data(), text.size());
-    if (got < 0) return false;  // nothing now
+    if (got < 0) return false;  // nothing to read at the moment
     if (got == 0) {
       ::close(pipe);
       pipe = -1;
@@ -156,11 +158,11 @@ void Launcher::check_output() {
   output_failed_ = true;
   if (is_output_closed()) {
     const char* stream = output_.error() == EPIPE ? "standard output" : "standard error";
-    job_->interrupt(absl::StrCat("the job was ended, for nobody reads its ", stream, " any more"));
+    job_->interrupt(absl::StrCat("the job was ended, since its ", stream, " was closed by its reader"));
     return job_->stop();
   }
   errors_.write(absl::StrCat("gleaner run: can't write standard output: ", std::strerror(output_.error()),
-                             "; the job goes on, and what its processes write there is lost from here on\n"));
+                             "; the job goes on, and further output of its processes is lost\n"));
 }
 
 void Launcher::pass_on_output(Child& child) {
@@ -187,7 +189,7 @@ void Launcher::collect(size_t index) {
   child.exit = *exit;
   if (child.terminated) return;
   const bool is_worker = child.kind == Kind::kWorker;
-  // Once the workers are done, or the job has an outcome, it does not matter how summers end.
+  // Once all workers have ended, or the job has an outcome, it does not matter how summers end.
   if (!is_worker && (finished_at_.has_value() || job_->outcome().has_value())) return;
   const std::string how = describe(*exit);
   const bool goes_on = is_worker ? job_->worker_ended(index, *exit, how) : job_->summer_ended(index, *exit, how);
@@ -205,13 +207,13 @@ void Launcher::collect(size_t index) {
   env_.log->warning("a summer has ended; the job goes on without it", "summer", child.name, "how", how);
 }
 
-// How a process ended; of one that was killed, also whether that may have been for want of memory.
+// Returns a text about the end of a process. If the process was killed, the text says whether memory may have run out.
 std::string Launcher::describe(const Exit& exit) const {
   std::string text = exit.describe();
   if (exit.signal != SIGKILL || !memory_kills_.has_value()) return text;
   const std::optional<uint64_t> kills = memory_kills();
   if (kills.has_value() && *kills > *memory_kills_) {
-    absl::StrAppend(&text, ", probably for want of memory: the kernel has ended ", *kills - *memory_kills_,
+    absl::StrAppend(&text, ", probably because memory ran out: the kernel has ended ", *kills - *memory_kills_,
                     " for that meanwhile");
   }
   return text;
@@ -235,9 +237,9 @@ void Launcher::start_again(size_t index) {
   child.gone = false;
 }
 
-// Enough is known to end the others without hiding who was the cause.
+// Returns whether the launcher can end the other processes without hiding which process caused the failure.
 bool Launcher::blame_is_settled() const {
-  const absl::Duration waited = now() - *trouble_at_;
+  const absl::Duration waited = now() - *first_failure_at_;
   if (waited >= kSettle || is_output_closed()) return true;
   const std::optional<size_t> culprit = job_->culprit();
   if (culprit.has_value()) return children_[*culprit].ended_at.has_value();
@@ -247,15 +249,16 @@ bool Launcher::blame_is_settled() const {
 void Launcher::decide() {
   const std::optional<absl::Status> outcome = job_->outcome();
   const bool failed = !failures_.empty() || is_output_closed() || (outcome.has_value() && !outcome->ok());
-  if (failed && !trouble_at_.has_value()) trouble_at_ = now();
-  if (trouble_at_.has_value() && !settled_at_.has_value() && blame_is_settled()) settled_at_ = now();
-  const absl::Duration last_words = job_->workers_hear() && !is_output_closed() ? kLastWords : absl::ZeroDuration();
+  if (failed && !first_failure_at_.has_value()) first_failure_at_ = now();
+  if (first_failure_at_.has_value() && !settled_at_.has_value() && blame_is_settled()) settled_at_ = now();
+  const absl::Duration last_words =
+      job_->workers_learn_of_failure() && !is_output_closed() ? kLastWords : absl::ZeroDuration();
   if (settled_at_.has_value() && now() - *settled_at_ >= last_words) terminate();
   if (workers_ended() && !finished_at_.has_value()) {
     finished_at_ = now();
     job_->end();
   }
-  // Summers that were not told, or do not listen.
+  // Ends summers that have not ended by themselves after the job.
   if (finished_at_.has_value() && !terminated_at_.has_value() && now() - *finished_at_ >= kSettle) terminate();
   if (terminated_at_.has_value() && now() - *terminated_at_ >= options_.grace) kill();
 }
@@ -277,13 +280,14 @@ void Launcher::kill() {
   }
 }
 
-// Whose exit status is that of the whole.
+// Returns the index of the process whose exit status run() returns.
 std::optional<size_t> Launcher::failed_child() const {
   const std::optional<size_t> culprit = job_->culprit();
   if (culprit.has_value() && std::find(failures_.begin(), failures_.end(), *culprit) != failures_.end()) {
     return culprit;
   }
-  // Its end with 0 is why others failed: how they did, and which of them first, is chance.
+  // If the culprit left the job by exiting with status 0, the others failed for that reason. Which of them failed
+  // first, and how, is a matter of chance, so the launcher names none of them.
   const bool left_early = culprit.has_value() && children_[*culprit].ended_at.has_value() &&
                           children_[*culprit].exit.well() && !children_[*culprit].restart;
   if (left_early) return std::nullopt;
@@ -304,7 +308,7 @@ int Launcher::exit_status() const {
   const std::optional<size_t> failed = failed_child();
   if (failed.has_value()) {
     const Exit& exit = children_[*failed].exit;
-    // One that ends by itself when it is told to may end with any status.
+    // A process that catches the signal may exit with any status.
     return first_signal_ != 0 && exit.signal == 0 ? 128 + first_signal_ : exit.status;
   }
   if (is_output_closed()) return 128 + SIGPIPE;

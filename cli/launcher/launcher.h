@@ -1,12 +1,15 @@
-// Starts a job's processes, passes on their output and signals, and sees to it that all of them end.
+// Launcher starts the processes of a job, passes on their output and signals, and ensures that all of them end.
 //
-// The first process that fails (or the one that the job's coordinator says it failed by) ends the others: SIGTERM, and
-// SIGKILL after a grace. The job is told how each worker's process ended, so that its members hear the true cause.
-// When a signal was passed on, that signal is why the job fails, not the process that it ended first. Standard output
-// that can't be written (a full disk) does not end the job: that is said once, and what the processes write there is
-// dropped. One that nobody reads any more (`| head`) ends the job. Summers that end while the job goes on without them
-// are no failure; nor are workers, if the job can do without. Signals are taken from a signalfd; guard.h has them
-// blocked. One thread.
+// - Failure: if a process fails, the launcher sends SIGTERM to all others, and SIGKILL after a grace period. The cause
+//   of the failure is the process that the job's coordinator names (Job::culprit()), or else the first that failed. The
+//   launcher tells the Job how each process ended, so that members learn the true cause.
+// - Losses: a summer or worker that ends while the job continues without it is not a failure.
+// - Signals: the launcher passes the first SIGINT or SIGTERM on to the workers. That signal then is the cause of the
+//   job's failure, whichever process it ends first. A second one kills all processes. SIGHUP terminates all processes.
+// - Output: if standard output can't be written (a full disk), the launcher reports this once, drops further output,
+//   and the job continues. If the reader of standard output has closed it (`| head`), the job ends.
+//
+// The launcher receives signals from a signalfd, so they must be blocked (guard.h). It uses one thread.
 #pragma once
 
 #include <deque>
@@ -26,51 +29,56 @@ namespace gleaner::launcher {
 
 enum class Kind { kWorker, kSummer };
 
-// What the processes do together, as somebody else (the coordinator) sees it.
+// The job that the processes run together, as its coordinator sees it. An index counts processes in the order of
+// Launcher::start().
 class Job {
  public:
   virtual ~Job() = default;
-  // None while it goes on.
+  // Returns nothing while the job runs.
   virtual std::optional<absl::Status> outcome() const = 0;
-  // Which process it failed by: an index in order of start(), as far as one is known.
+  // Returns the index of the process that made the job fail, if it is known.
   virtual std::optional<size_t> culprit() const = 0;
-  // The process of a summer has ended, `how` it did. Of one that ended in error: whether the job goes on without it.
+  // Called when the process of a summer has ended. `how`: "exited with status 3". If the process ended with an error,
+  // returns whether the job continues without it.
   virtual bool summer_ended(size_t index, const Exit& exit, const std::string& how) = 0;
-  // The process of a worker has ended, `how` it did: "exited with status 3". Of one that ended in error: whether the
-  // job goes on without it, or has ended well already.
+  // Called when the process of a worker has ended. `how`: "exited with status 3". If the process ended with an error,
+  // returns whether the job continues without it or has already ended well.
   virtual bool worker_ended(size_t index, const Exit& exit, const std::string& how) = 0;
-  // Whether workers hear of a failure without being told by a signal.
-  virtual bool workers_hear() const = 0;
-  // No worker is left.
+  // Returns whether workers learn of a failure from the coordinator, without a signal.
+  virtual bool workers_learn_of_failure() const = 0;
+  // Called when all workers have ended.
   virtual void end() = 0;
-  // The processes were told to end, `why` says by what: that is why the job fails, if it does from here on.
+  // Called when the launcher tells the processes to end. If the job fails afterwards, `why` is the reason.
   virtual void interrupt(const std::string& why) = 0;
-  // Ends the job, which has been interrupted, without waiting for its processes.
+  // Ends a job that was interrupted, without waiting for its processes.
   virtual void stop() = 0;
 };
 
 struct Options {
   bool prefix_lines = true;
   absl::Duration grace = absl::Seconds(5);  // from SIGTERM to SIGKILL
-  uint32_t restarts = 0;                    // of each worker that the job could go on without
-  ProgressLine* progress = nullptr;         // kept up to date while workers run, where there is one
+  uint32_t restarts = 0;                    // times that each worker is restarted if the job can continue without it
+  ProgressLine* progress = nullptr;         // updated while workers run; may be null
 };
 
 class Launcher {
  public:
   Launcher(const Env& env, const Options& options, Job* job);
-  ~Launcher();  // kills what is left
+  ~Launcher();  // kills all processes that still run
 
-  // Errors as of Process::spawn().
+  // Starts a process. Errors are those of Process::spawn().
   absl::Status start(Kind kind, const std::string& name, const Command& command);
 
-  // Until every process has ended. Returns the exit status of the first that failed; 1 when none did but the job; 0.
+  // Runs until every process has ended. Returns the exit status of the process that made the job fail. If the launcher
+  // had passed on a signal and that process exited by itself, returns 128 + the signal instead. If no process failed,
+  // returns 128 + SIGPIPE if the output's reader closed it, 1 if the job failed, and otherwise 0.
   int run();
-  // Of the process whose exit status run() returned; none when no process failed, or all were told to end.
+  // Describes the process that made the job fail.
   struct Failure {
     std::string name;  // "worker 1"
     std::string how;   // "was killed by signal 9 (SIGKILL)"
   };
+  // Returns nothing if no process failed, or if the job was interrupted.
   std::optional<Failure> failure() const;
 
  private:
@@ -81,12 +89,12 @@ class Launcher {
     Process process;
     LineWriter output, errors;
     int output_pipe, errors_pipe;            // -1: closed
-    std::optional<absl::Duration> ended_at;  // exit seen
+    std::optional<absl::Duration> ended_at;  // when the launcher noticed the exit
     Exit exit;
-    bool terminated = false;  // we asked it to end
+    bool terminated = false;  // the launcher has sent SIGTERM to the process
     bool gone = false;        // reaped
     uint32_t restarts = 0;
-    bool restart = false;  // to be started again once it is gone
+    bool restart = false;  // the process is started again once it is gone
   };
 
   bool all_gone() const;
@@ -113,19 +121,19 @@ class Launcher {
   const Env env_;
   const Options options_;
   Job* const job_;
-  const std::optional<uint64_t> memory_kills_;  // before any process was started
+  const std::optional<uint64_t> memory_kills_;  // memory_kills() before any process was started
   int signals_ = -1;                            // signalfd
   std::deque<Child> children_;
-  std::vector<size_t> failures_;               // in the order they were seen
-  std::vector<size_t> losses_;                 // workers that the job goes on without, in that order
-  std::optional<absl::Duration> trouble_at_;   // the first failure
-  std::optional<absl::Duration> settled_at_;   // it is known who was the cause
-  std::optional<absl::Duration> finished_at_;  // every worker has ended well
+  std::vector<size_t> failures_;                    // indices of processes that failed, in the order of their exits
+  std::vector<size_t> losses_;                      // indices of workers that the job continues without, in that order
+  std::optional<absl::Duration> first_failure_at_;  // when the first failure was seen
+  std::optional<absl::Duration> settled_at_;        // when the cause of the failure became known
+  std::optional<absl::Duration> finished_at_;       // when the last worker ended
   std::optional<absl::Duration> terminated_at_;
   OutputStream output_, errors_;
-  bool output_failed_ = false;  // and that was said
+  bool output_failed_ = false;  // the launcher has handled the failure to write
   int signals_taken_ = 0;
-  int first_signal_ = 0;  // that was passed on
+  int first_signal_ = 0;  // the signal that was passed on; 0: none
   bool killed_ = false;
 };
 

@@ -17,7 +17,7 @@ void OutputStream::write(absl::string_view text) {
     if (written >= 0) {
       text.remove_prefix(static_cast<size_t>(written));
     } else if (errno == EAGAIN) {
-      // Somebody made our standard output non-blocking: wait for its reader.
+      // Another process has made the shared standard output non-blocking, so wait for its reader.
       pollfd ready{descriptor_, POLLOUT, 0};
       ::poll(&ready, 1, -1);
     } else if (errno != EINTR) {
@@ -37,7 +37,7 @@ size_t LineWriter::line_end(size_t begin, size_t searched) const {
 void LineWriter::write(absl::string_view text, absl::Duration now) {
   std::string lines;
   size_t begin = 0;
-  const size_t searched = partial_.empty() ? 0 : partial_.size() - 1;  // its last byte may be a carriage return
+  const size_t searched = partial_.empty() ? 0 : partial_.size() - 1;  // the last byte may be a carriage return
   absl::StrAppend(&partial_, text);
   written_at_ = now;
   for (size_t end = line_end(0, searched); begin < partial_.size() && end != std::string::npos;

@@ -19,7 +19,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return absl::StrSplit(text.str(), '\n', absl::SkipEmpty());
 }
 
-// The counter in a file of lines "name value".
+// Returns the value of oom_kill in a file that consists of lines "name value".
 std::optional<uint64_t> counter(const std::string& path) {
   for (const std::string& line : lines_of(path)) {
     absl::string_view value = line;
@@ -32,7 +32,7 @@ std::optional<uint64_t> counter(const std::string& path) {
 }  // namespace
 
 std::optional<uint64_t> memory_kills(const std::string& root) {
-  // "0::/path" for cgroup v2, "8:memory:/path" for v1.
+  // The lines are "0::/path" for cgroup v2 and "8:memory:/path" for v1.
   for (const std::string& line : lines_of(absl::StrCat(root, "/proc/self/cgroup"))) {
     const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3) continue;

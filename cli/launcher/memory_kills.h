@@ -1,4 +1,4 @@
-// How many processes the kernel has killed for want of memory (its OOM killer), where it tells.
+// Counts the processes that the kernel has killed because memory ran out (its OOM killer).
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace gleaner::launcher {
 
-// Of the cgroup that this process is in, with all below it, by the oom_kill counter of memory.events (cgroup v2) or
-// memory.oom_control (v1); of the whole machine, by /proc/vmstat, where the cgroup has none. `root`: of the file
-// system.
+// Returns the count for this process's cgroup and the cgroups below it, from the oom_kill counter in memory.events
+// (cgroup v2) or memory.oom_control (v1). If the cgroup has no such counter, returns the count for the whole machine
+// from /proc/vmstat. Returns nothing if neither exists. All paths are below `root`.
 std::optional<uint64_t> memory_kills(const std::string& root = "");
 
 }  // namespace gleaner::launcher

@@ -34,7 +34,7 @@ struct Pipe {
   }
 };
 
-// Our environment with `variables` in front: what both have counts once.
+// Returns `variables`, followed by those variables of this process's environment that `variables` does not set.
 std::vector<std::string> merged_environment(const std::vector<std::string>& variables) {
   std::vector<std::string> result = variables;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -55,7 +55,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// In the child, between fork and exec, where nothing but system calls is allowed.
+// Turns the child into the command. It runs between fork and exec, where only async-signal-safe functions are allowed.
+// If it fails, it writes errno to `failure`.
 [[noreturn]] void become(pid_t parent, int input, int output, int errors, int failure, char* const* arguments,
                          char* const* environment) {
   ::setpgid(0, 0);
@@ -75,7 +76,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   ::_exit(127);
 }
 
-// "SIGKILL"; empty for one without a name.
+// Returns a name such as "SIGKILL"; empty for a signal without a name.
 std::string name_of(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? "" : absl::StrCat("SIG", name);
@@ -90,7 +91,7 @@ std::string describe_signal(int signal) {
 
 std::string Exit::describe() const {
   if (signal != 0) return absl::StrCat("was killed by ", describe_signal(signal));
-  const std::string name = status > 128 ? name_of(status - 128) : "";  // of a shell whose command was killed
+  const std::string name = status > 128 ? name_of(status - 128) : "";  // a shell whose command was killed
   return absl::StrCat("exited with status ", status,
                       name.empty() ? "" : absl::StrCat(", which shells return after ", name));
 }
@@ -114,7 +115,7 @@ absl::StatusOr<Process> Process::spawn(const Command& command) {
   errors.close_write();
   failure.close_write();
   if (pid > 0) {
-    ::setpgid(pid, pid);  // as the child does itself: whoever is first
+    ::setpgid(pid, pid);  // the child does this too; whichever runs first makes the group
     const ssize_t got = ::read(failure.read, &error, sizeof error);
     failure.close_read();
     if (got <= 0) {

@@ -1,6 +1,7 @@
-// A child process in a process group of its own, with its output in pipes.
+// Process is a child process in a process group of its own, whose output goes to pipes.
 //
-// Threads: all from the thread that spawned it, which must stay alive: the kernel kills the child with it.
+// Call all functions from the thread that spawned the process. That thread must live as long as the process: when the
+// thread ends, the kernel kills the process.
 #pragma once
 
 #include <sys/types.h>
@@ -14,38 +15,41 @@
 namespace gleaner::launcher {
 
 struct Command {
-  std::vector<std::string> arguments;  // the first one is looked up in PATH
-  std::vector<std::string> variables;  // NAME=VALUE, in addition to our own environment
+  std::vector<std::string> arguments;  // the first one is the program, which is searched in PATH
+  std::vector<std::string> variables;  // NAME=VALUE, added to the environment of this process
 };
 
 // How a process ended.
 struct Exit {
-  int status = 0;  // as a shell has it: 128 + signal when a signal killed it
-  int signal = 0;  // 0: it exited by itself
+  int status = 0;  // exit status; 128 + signal if a signal killed the process, as in a shell
+  int signal = 0;  // 0: no signal killed the process
 
   bool well() const { return status == 0; }
-  // "exited with status 3", "was killed by signal 9 (SIGKILL)".
+  // Returns "exited with status 3" or "was killed by signal 9 (SIGKILL)".
   std::string describe() const;
 };
 
-// "signal 9 (SIGKILL)".
+// Returns "signal 9 (SIGKILL)".
 std::string describe_signal(int signal);
 
 class Process {
  public:
-  // NotFound: no such program; PermissionDenied: it can't be executed.
+  // Starts a process. Errors: NotFound if there is no such program, PermissionDenied if it can't be executed,
+  // Unavailable if the system can't start a process.
   static absl::StatusOr<Process> spawn(const Command& command);
 
-  int output() const { return output_; }  // non-blocking; the reader's from here on, to be closed by it
+  // The reading ends of the pipes, which are non-blocking. The caller must close them.
+  int output() const { return output_; }
   int errors() const { return errors_; }
 
-  // To the whole group.
+  // Sends a signal to the whole process group.
   void signal(int number) const;
 
-  // How it ended, once it has. It stays a zombie until reap(), so that its group can't be mistaken for another.
+  // Returns how the process ended; nothing while it runs. The process stays a zombie until reap(), so that the system
+  // does not give its group's number to another.
   std::optional<Exit> exit();
 
-  // Once it has ended: kills what is left of its group.
+  // Kills all processes of the group that still run, and waits for the process.
   void reap();
 
  private:

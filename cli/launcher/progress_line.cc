@@ -10,7 +10,7 @@
 namespace gleaner::launcher {
 namespace {
 
-constexpr absl::string_view kClear = "\r\x1b[K";  // to the start of the line, and erase to its end
+constexpr absl::string_view kClear = "\r\x1b[K";  // moves to the start of the line, and erases to its end
 
 }  // namespace
 
@@ -23,14 +23,15 @@ void ProgressLine::update(absl::Duration now) {
   if (now < *next_) return;
   std::string text = text_(now);
   if (text.empty()) {
-    next_ = now + kTerminalEvery;  // it may begin at any time
+    next_ = now + kTerminalEvery;  // the job may begin at any time
     return;
   }
   next_ = now + every;
   if (columns_ == 0) return put(text + "\n");
-  // A line that wraps could not be taken off again.
+  // hide() could not erase a line that wraps.
   if (text.size() >= columns_) text.resize(columns_ - 1);
-  put(absl::StrCat(kClear, text, "\r"));  // what a log writes begins at the left
+  // Ends at the left edge, since the coordinator's log does not call hide().
+  put(absl::StrCat(kClear, text, "\r"));
   shown_ = true;
 }
 
@@ -39,7 +40,7 @@ void ProgressLine::hide() {
 }
 
 void ProgressLine::put(absl::string_view text) const {
-  // It is a courtesy: what can't be written is left out.
+  // A failed write is ignored, since the job does not depend on the progress line.
   [[maybe_unused]] const ssize_t written = ::write(descriptor_, text.data(), text.size());
 }
 

@@ -1,5 +1,5 @@
-// How far a job is, on standard error: a line that is kept up to date at the bottom of a terminal, or a line every
-// minute where standard error is no terminal.
+// ProgressLine shows the progress of a job on standard error. On a terminal it keeps one line at the bottom up to date;
+// elsewhere it writes a line every minute.
 #pragma once
 
 #include <functional>
@@ -13,13 +13,12 @@ namespace gleaner::launcher {
 
 class ProgressLine {
  public:
-  // `text` says how far the job is now; empty: there is nothing to say yet. `columns`: of the terminal; 0: there is
-  // none.
+  // `text` returns the line to show; an empty one is not shown. `columns`: width of the terminal; 0: no terminal.
   ProgressLine(int descriptor, unsigned columns, std::function<std::string(absl::Duration now)> text);
 
-  // Shows the text if it is due.
+  // Shows the line if it is due.
   void update(absl::Duration now);
-  // Takes the line off the terminal: something else is about to be written there.
+  // Removes the line from the terminal. To be called before other text is written there.
   void hide();
 
   static constexpr absl::Duration kTerminalEvery = absl::Seconds(1);
@@ -35,7 +34,7 @@ class ProgressLine {
   bool shown_ = false;
 };
 
-// Columns of the terminal behind a descriptor; 0: it is none.
+// Returns the number of columns of the terminal that the descriptor refers to; 0: it does not refer to a terminal.
 unsigned terminal_columns(int descriptor);
 
 }  // namespace gleaner::launcher

@@ -21,10 +21,11 @@ struct Slice {
   ordered_json args;
 };
 
-// One process's slices by track.
+// Collects the slices of one process by track.
 class Process {
  public:
-  // Not there without both ends; clocks are uncertain, so an end may come before its begin.
+  // Adds a slice, unless one of its ends is unknown. Since clocks are uncertain, the end may be before the begin; such
+  // a slice gets the length 0.
   void add(const std::string& track, Time begin, Time end, std::string name, ordered_json args) {
     if (begin == kNever || end == kNever) return;
     tracks_[track].push_back({begin, std::max(begin, end), std::move(name), std::move(args)});
@@ -48,10 +49,11 @@ class Writer {
   }
 
  private:
-  // On as few tracks as there are slices at a time. Returns the last tid.
+  // Writes the slices of one track, with as many lanes (tracks of the same name) as slices overlap at most. The lanes
+  // get the numbers from tid + 1 on. Returns the last number.
   uint32_t lay_out(uint32_t pid, uint32_t tid, const std::string& track, std::vector<Slice>& slices) {
     std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.begin < b.begin; });
-    std::vector<Time> free_from;  // by lane
+    std::vector<Time> free_from;  // by lane: the end of its last slice
     for (const Slice& slice : slices) {
       const auto lane =
           std::find_if(free_from.begin(), free_from.end(), [&slice](Time since) { return since <= slice.begin; });
@@ -89,9 +91,9 @@ class Writer {
 class Merge {
  public:
   explicit Merge(const Timeline& timeline) : timeline_(timeline), processes_(timeline.trace().ranks.size()) {
-    for (const auto& [call, times] : timeline.calls()) {
-      add_requests(call, times);
-      for (uint32_t p = 0; p < times.partitions.size(); ++p) add_partition(call, times, p);
+    for (const auto& [tensor_step, times] : timeline.tensor_steps()) {
+      add_requests(tensor_step, times);
+      for (uint32_t p = 0; p < times.partitions.size(); ++p) add_partition(tensor_step, times, p);
     }
   }
   std::vector<Process>& processes() { return processes_; }
@@ -102,37 +104,37 @@ class Merge {
     return member < plan().workers ? timeline_.leader(member)
                                    : timeline_.leader(plan().workers) + member - plan().workers;
   }
-  ordered_json args(const Call& call) const {
-    return {{"tensor", plan().tensors[call.tensor].name}, {"step", call.step}};
+  ordered_json args(const TensorStep& tensor_step) const {
+    return {{"tensor", plan().tensors[tensor_step.tensor].name}, {"step", tensor_step.step}};
   }
 
-  void add_requests(const Call& call, const CallTimes& times) {
-    const std::string& name = plan().tensors[call.tensor].name;
+  void add_requests(const TensorStep& tensor_step, const TensorStepTimes& times) {
+    const std::string& name = plan().tensors[tensor_step.tensor].name;
     for (uint32_t rank = 0; rank < times.ranks.size(); ++rank) {
       const RequestTimes& request = times.ranks[rank];
-      processes_[rank].add("1 push_pull", request.requested, request.done, name, args(call));
+      processes_[rank].add("1 push_pull", request.requested, request.done, name, args(tensor_step));
       const uint32_t member = timeline_.trace().ranks[rank].member;
       if (request.ready == kNever || member >= plan().workers) continue;
       Time last = kNever;
       for (const PartitionTimes& partition : times.partitions) {
         last = std::max(last, partition.workers[member].pushed);
       }
-      processes_[rank].add("2 queue", request.ready, last, name, args(call));
+      processes_[rank].add("2 queue", request.ready, last, name, args(tensor_step));
     }
   }
-  void add_partition(const Call& call, const CallTimes& times, uint32_t p) {
+  void add_partition(const TensorStep& tensor_step, const TensorStepTimes& times, uint32_t p) {
     const PartitionTimes& partition = times.partitions[p];
-    const uint32_t owner = timeline_.owner(call, p);
-    const std::string name = absl::StrCat(plan().tensors[call.tensor].name, " #", p);
+    const uint32_t owner = timeline_.owner(tensor_step, p);
+    const std::string name = absl::StrCat(plan().tensors[tensor_step.tensor].name, " #", p);
     const std::string owner_name = member_name(plan(), owner);
-    ordered_json about = args(call);
+    ordered_json about = args(tensor_step);
     about["partition"] = p;
     about["owner"] = owner_name;
-    about["bytes"] = plan().partitions_of(call.tensor)[p].bytes;
+    about["bytes"] = plan().partitions_of(tensor_step.tensor)[p].bytes;
     Time first = kNever, last = kNever;
     uint32_t last_worker = 0;
     for (uint32_t w = 0; w < partition.workers.size(); ++w) {
-      const PartTimes& part = partition.workers[w];
+      const ContributionTimes& part = partition.workers[w];
       Process& worker = processes_[timeline_.leader(w)];
       worker.add(absl::StrCat("3 push to ", owner_name), part.pushed, part.contributed, name, about);
       worker.add(absl::StrCat("4 pull from ", owner_name), part.answered, part.result, name, about);
@@ -159,10 +161,10 @@ void add_step(const Timeline& timeline, const Step& step, const StepPath& path, 
     const std::string where = member_name(plan, segment.member);
     ordered_json args = {{"member", where}};
     if (segment.to.has_value()) args["to"] = member_name(plan, *segment.to);
-    if (segment.call.has_value()) args["tensor"] = plan.tensors[segment.call->tensor].name;
+    if (segment.tensor_step.has_value()) args["tensor"] = plan.tensors[segment.tensor_step->tensor].name;
     if (segment.partition.has_value()) args["partition"] = *segment.partition;
     process.add(
-        "2 where its time went", segment.begin, segment.end,
+        "2 critical path", segment.begin, segment.end,
         absl::StrCat(std::string(name_of(segment.stage)), segment.stage == Stage::kWait ? " for " : ": ", where),
         std::move(args));
   }

@@ -1,7 +1,7 @@
-// The merged trace as JSON of the Trace Event Format ("Chrome trace"), which https://ui.perfetto.dev opens. Pure.
+// Writes a merged trace as JSON in the Trace Event Format ("Chrome trace"), which https://ui.perfetto.dev opens. Pure.
 //
-// A process per rank and summer, tracks by stage in each. What overlaps on a track goes to further tracks of the same
-// name, so that slices on one never cross. Process 0 has the steps, and where each one's time went.
+// Each rank and summer is a process of the trace, with a track for each stage. Slices that overlap go to further tracks
+// of the same name, so the slices of one track never overlap. Process 0 shows the steps and their critical paths.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@
 
 namespace gleaner::cli {
 
-// `paths`: of `steps`, one each; without segments where a step is incomplete. Calls `write` with the text, piece by
-// piece.
+// `paths` has one path for each of `steps`; the path of an incomplete step has no segments. Calls `write` with the
+// text, piece by piece.
 void write_chrome_trace(const Timeline& timeline, const std::vector<Step>& steps, const std::vector<StepPath>& paths,
                         const std::function<void(absl::string_view)>& write);
 

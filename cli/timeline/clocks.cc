@@ -11,29 +11,29 @@ namespace gleaner::cli {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
-constexpr double kWindow = 1e9;  // nanoseconds, of which each gives an offset for the rate
+constexpr double kWindow = 1e9;  // nanoseconds; find_rate() takes one offset from each window of about this length
 constexpr int kMostWindows = 32;
 constexpr int kFewestWindows = 4;
-constexpr double kFastest = 500e-6;  // no clock that works drifts more
+constexpr double kFastest = 500e-6;  // a working clock does not drift more than this
 
-// A frame between a and b, seen from a: when, by a's clock after its origin, and by how much it came later by the
-// other's clock than it left.
+// A frame between members a and b (a < b). All times are nanoseconds since the origin of the clock that measured them.
 struct Delay {
-  double at = 0;
-  double nanoseconds = 0;
+  double at = 0;           // when the frame left or reached a, on a's clock
+  double nanoseconds = 0;  // arrival on the receiver's clock minus departure on the sender's clock
 };
 struct Edge {
-  std::vector<Delay> there, back;
+  std::vector<Delay> there, back;  // frames from a to b, and from b to a
 };
 
-// What b's clock shows minus what a's shows, each after its origin: offset + rate * (a's).
+// The difference between the clocks of b and a, each relative to its origin, when a's clock shows t:
+// b - a = offset + rate * t.
 struct Relation {
   double offset = 0;
   double rate = 0;
   double uncertainty = kUnknown;
 };
 
-// The least delay in [begin, end), after the rate's part is taken out.
+// Returns the least delay of the frames in [begin, end), each reduced by the contribution of the rate.
 double least(const std::vector<Delay>& delays, double rate, double begin, double end) {
   double least = kUnknown;
   for (const Delay& delay : delays) {
@@ -46,7 +46,8 @@ struct Point {
   double x = 0, y = 0;
 };
 
-// The slope of the line through the points; 0 where it is less than three times its standard error.
+// Returns the slope of the least-squares line through the points. Returns 0 if there are too few points, if the slope
+// is not above three times its standard error, or if it is too large for a working clock.
 double slope(const std::vector<Point>& points) {
   const double n = static_cast<double>(points.size());
   if (points.size() < kFewestWindows) return 0;
@@ -108,7 +109,7 @@ std::vector<int64_t> origins(uint32_t members, std::span<const Crossing> crossin
   return first;
 }
 
-using Edges = std::map<std::pair<uint32_t, uint32_t>, Edge>;  // by members, the smaller first
+using Edges = std::map<std::pair<uint32_t, uint32_t>, Edge>;  // by pair of members, the smaller index first
 
 Edges collect(std::span<const Crossing> crossings, const std::vector<int64_t>& origin) {
   Edges edges;
@@ -124,7 +125,8 @@ Edges collect(std::span<const Crossing> crossings, const std::vector<int64_t>& o
   return edges;
 }
 
-// The fit of `to`, whose relation to a member with a fit is known.
+// Returns the fit of a member from its relation to a member whose fit is known. The relation is that of the pair (a,
+// b); `forward`: the fit of a is known and that of b is returned. `origin` is that of the returned fit.
 ClockFit compose(const ClockFit& known, const Relation& relation, bool forward, int64_t origin) {
   ClockFit fit;
   fit.origin = origin;
@@ -155,7 +157,7 @@ std::vector<std::optional<ClockFit>> fit_clocks(uint32_t members, std::span<cons
   for (const auto& [pair, edge] : collect(crossings, origin)) relations[pair] = relate(edge);
   const auto reference = static_cast<uint32_t>(first - origin.begin());
   fits[reference] = ClockFit{.origin = origin[reference]};
-  // Dijkstra: the member that is known best of those not reached yet, until there is none.
+  // Dijkstra's algorithm: each round fits the member, of those without a fit, that gets the smallest uncertainty.
   while (true) {
     std::optional<ClockFit> best;
     uint32_t whose = 0;

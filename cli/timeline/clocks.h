@@ -1,10 +1,12 @@
-// One time for all members of a trace, found from the trace itself. Pure.
+// Converts the times of all members' events in a trace to one clock, by means of the frames in the trace. Pure.
 //
-// A frame that leaves a at t_a and is whole at b at t_b says that b's clock is ahead of a's by at most t_b - t_a: by
-// that less the time the frame took. One in the other direction bounds it from below. As in NTP (RFC 5905, section 8)
-// the offset is taken to lie in the middle between the best bounds, and half their distance is the uncertainty: the
-// offset is wrong by no more, whatever the network does. Clocks also run at different rates (parts per million): a line
-// through the offsets of parts of the trace gives the rate, where it can be told from zero.
+// Suppose that a frame leaves member a at time t_a of a's clock and has wholly arrived at b at time t_b of b's clock.
+// Then b's clock is ahead of a's by at most t_b - t_a, since the frame took some time. A frame from b to a gives a
+// lower bound in the same way. As in NTP (RFC 5905, section 8), the estimated offset is the middle between the tightest
+// bounds, and the uncertainty is half their distance: the error is never larger, whatever the network does.
+//
+// Clocks also run at different rates (some parts per million). The rate is the slope of a line through the offsets of
+// several windows of the trace. A slope that differs from zero by less than three standard errors counts as zero.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +16,8 @@
 
 namespace gleaner::cli {
 
-// A frame that went from one member to another; nanoseconds, each of its own member's clock.
+// A frame that went from one member to another. Times are nanoseconds: departed on the clock of `from`, arrived on the
+// clock of `to`.
 struct Crossing {
   uint32_t from = 0;
   uint32_t to = 0;
@@ -22,20 +25,23 @@ struct Crossing {
   int64_t arrived = 0;
 };
 
-// A member's clock against that of the reference.
+// Converts a member's clock to the clock of the reference member. Each clock has an origin: the time of the member's
+// first frame.
 struct ClockFit {
-  int64_t origin = 0;  // of this clock
-  double base = 0;     // the reference's nanoseconds, after its own origin, at that moment
-  double rate = 1;     // of the reference's time to this clock's
-  double uncertainty = 0;
+  int64_t origin = 0;      // origin of this member's clock
+  double base = 0;         // nanoseconds from the reference's origin to this origin, on the reference's clock
+  double rate = 1;         // nanoseconds of the reference's clock per nanosecond of this clock
+  double uncertainty = 0;  // nanoseconds
 
+  // Converts a time of this clock to nanoseconds since the reference's origin.
   int64_t common(int64_t nanoseconds) const {
     return static_cast<int64_t>(base + rate * static_cast<double>(nanoseconds - origin));
   }
 };
 
-// By member; none: no frames went to and fro between it, directly or over others, and the reference, which is the first
-// member that has any (member 0 where none has). From member to member it goes where the sum of uncertainties is least.
+// Returns a fit for each member, relative to the reference: the first member with frames (member 0 if there are no
+// frames). A member is fitted along the chain of members, between neighbours of which frames went both ways, with the
+// smallest sum of uncertainties. A member without such a chain to the reference has no fit.
 std::vector<std::optional<ClockFit>> fit_clocks(uint32_t members, std::span<const Crossing> crossings);
 
 }  // namespace gleaner::cli

@@ -7,11 +7,11 @@
 namespace gleaner::cli {
 namespace {
 
-// A time in which a rank had something under way.
+// A period in which a rank always had a request in flight.
 struct Busy {
   Time begin = kNever;
   Time end = kNever;
-  Call last;  // that was done
+  TensorStep last;  // of the request that ended last
 };
 
 class Walk {
@@ -22,21 +22,23 @@ class Walk {
   StepPath run();
 
  private:
-  // A rank whose call was done last before `now_`.
+  // A rank and the step of a tensor whose request was done at or before `now_`, on which the path depends.
   struct Done {
     uint32_t rank = 0;
-    Call call;
+    TensorStep tensor_step;
   };
-  // A rank that asked for something at `now_`.
+  // A rank and the request that it made at `now_`.
   struct Asked {
     uint32_t rank = 0;
-    Call call;
+    TensorStep tensor_step;
   };
+  // Each from_*() function adds the segments between the event that it is named after and an earlier one, moves now_
+  // back, and returns the event where the walk continues; nothing if events are missing or the step has begun.
   std::optional<Done> last_done() const;
   std::optional<Asked> from_done(const Done& done);
-  std::optional<Asked> from_result(const Call& call, uint32_t partition, uint32_t worker);
-  std::optional<Asked> from_arrival(const Call& call, uint32_t partition, uint32_t worker);
-  std::optional<Asked> from_ready(const Call& call, uint32_t worker);
+  std::optional<Asked> from_result(const TensorStep& tensor_step, uint32_t partition, uint32_t worker);
+  std::optional<Asked> from_arrival(const TensorStep& tensor_step, uint32_t partition, uint32_t worker);
+  std::optional<Asked> from_ready(const TensorStep& tensor_step, uint32_t worker);
   std::optional<Done> from_asked(const Asked& asked);
   const std::vector<Busy>& busy(uint32_t rank);
   void spend(Stage stage, Time since, Segment where);
@@ -44,7 +46,7 @@ class Walk {
 
   const Timeline& timeline_;
   const Step& step_;
-  Time now_;  // the walk has come back to here
+  Time now_;  // the path from this time to the step's end is known
   const uint32_t local_ranks_;
   std::map<uint32_t, std::vector<Busy>> busy_;  // by rank
   StepPath path_;
@@ -69,9 +71,10 @@ StepPath Walk::run() {
   return std::move(path_);
 }
 
-// `where` says all but the times: from `since`, or the step's begin, till now_.
+// Adds a segment from `since`, or from the step's beginning if that is later, to now_. `where` has all but stage and
+// times.
 void Walk::spend(Stage stage, Time since, Segment where) {
-  // Clocks are set beside each other with some uncertainty: what would end before it begins takes no time.
+  // Since clocks are uncertain, `since` may be after now_; the segment then has no length.
   where.begin = std::clamp(since, step_.begin, now_);
   where.end = now_;
   where.stage = stage;
@@ -86,19 +89,19 @@ void Walk::give_up() { spend(Stage::kUnknown, step_.begin, {}); }
 std::optional<Walk::Done> Walk::last_done() const {
   std::optional<Done> last;
   Time latest = kNever;
-  for (const Call& call : step_.calls) {
-    const std::vector<RequestTimes>& ranks = timeline_.call(call).ranks;
+  for (const TensorStep& tensor_step : step_.tensor_steps) {
+    const std::vector<RequestTimes>& ranks = timeline_.times_of(tensor_step).ranks;
     for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
       if (ranks[rank].done <= latest) continue;
       latest = ranks[rank].done;
-      last = Done{rank, call};
+      last = Done{rank, tensor_step};
     }
   }
   return last;
 }
 
 std::optional<Walk::Asked> Walk::from_done(const Done& done) {
-  const CallTimes& times = timeline_.call(done.call);
+  const TensorStepTimes& times = timeline_.times_of(done.tensor_step);
   const uint32_t worker = timeline_.trace().ranks[done.rank].member;
   Time latest = kNever;
   uint32_t partition = 0;
@@ -111,45 +114,47 @@ std::optional<Walk::Asked> Walk::from_done(const Done& done) {
     }
   }
   if (latest == kNever) {  // a tensor without bytes
-    spend(Stage::kLocal, times.ranks[done.rank].requested, {.member = worker, .call = done.call});
-    return Asked{done.rank, done.call};
+    spend(Stage::kLocal, times.ranks[done.rank].requested, {.member = worker, .tensor_step = done.tensor_step});
+    return Asked{done.rank, done.tensor_step};
   }
-  spend(Stage::kLocal, latest, {.member = worker, .call = done.call});
-  return from_result(done.call, partition, worker);
+  spend(Stage::kLocal, latest, {.member = worker, .tensor_step = done.tensor_step});
+  return from_result(done.tensor_step, partition, worker);
 }
 
-std::optional<Walk::Asked> Walk::from_result(const Call& call, uint32_t p, uint32_t worker) {
-  const PartitionTimes& partition = timeline_.call(call).partitions[p];
-  const PartTimes& mine = partition.workers[worker];
-  const uint32_t owner = timeline_.owner(call, p);
+std::optional<Walk::Asked> Walk::from_result(const TensorStep& tensor_step, uint32_t p, uint32_t worker) {
+  const PartitionTimes& partition = timeline_.times_of(tensor_step).partitions[p];
+  const ContributionTimes& mine = partition.workers[worker];
+  const uint32_t owner = timeline_.owner(tensor_step, p);
   if (mine.answered == kNever || partition.sum_begun == kNever) {
-    // The owner's events are missing: what it did is not known, but when this worker gave its own part is.
+    // The owner's events are missing, so the walk goes back to this worker's own contribution.
     if (mine.pushed == kNever) return std::nullopt;
-    spend(Stage::kUnknown, mine.pushed, {.member = owner, .call = call, .partition = p});
-    return from_arrival(call, p, worker);
+    spend(Stage::kUnknown, mine.pushed, {.member = owner, .tensor_step = tensor_step, .partition = p});
+    return from_arrival(tensor_step, p, worker);
   }
-  spend(Stage::kWire, mine.answered, {.member = owner, .to = worker, .call = call, .partition = p});
+  spend(Stage::kWire, mine.answered, {.member = owner, .to = worker, .tensor_step = tensor_step, .partition = p});
   uint32_t last = 0;
   for (uint32_t w = 1; w < partition.workers.size(); ++w) {
     if (partition.workers[w].contributed > partition.workers[last].contributed) last = w;
   }
-  spend(Stage::kSum, partition.workers[last].contributed, {.member = owner, .call = call, .partition = p});
-  return from_arrival(call, p, last);
+  spend(Stage::kSum, partition.workers[last].contributed,
+        {.member = owner, .tensor_step = tensor_step, .partition = p});
+  return from_arrival(tensor_step, p, last);
 }
 
-// From a worker's part at the owner back to its request.
-std::optional<Walk::Asked> Walk::from_arrival(const Call& call, uint32_t p, uint32_t worker) {
-  const CallTimes& times = timeline_.call(call);
-  const PartTimes& part = times.partitions[p].workers[worker];
+// Starts at the arrival of a worker's contribution at the owner.
+std::optional<Walk::Asked> Walk::from_arrival(const TensorStep& tensor_step, uint32_t p, uint32_t worker) {
+  const TensorStepTimes& times = timeline_.times_of(tensor_step);
+  const ContributionTimes& part = times.partitions[p].workers[worker];
   const Time ready = times.ranks[timeline_.leader(worker)].ready;
   if (part.pushed == kNever || ready == kNever) return std::nullopt;
-  spend(Stage::kWire, part.pushed, {.member = worker, .to = timeline_.owner(call, p), .call = call, .partition = p});
-  spend(Stage::kQueue, ready, {.member = worker, .call = call, .partition = p});
-  return from_ready(call, worker);
+  spend(Stage::kWire, part.pushed,
+        {.member = worker, .to = timeline_.owner(tensor_step, p), .tensor_step = tensor_step, .partition = p});
+  spend(Stage::kQueue, ready, {.member = worker, .tensor_step = tensor_step, .partition = p});
+  return from_ready(tensor_step, worker);
 }
 
-std::optional<Walk::Asked> Walk::from_ready(const Call& call, uint32_t worker) {
-  const CallTimes& times = timeline_.call(call);
+std::optional<Walk::Asked> Walk::from_ready(const TensorStep& tensor_step, uint32_t worker) {
+  const TensorStepTimes& times = timeline_.times_of(tensor_step);
   std::vector<std::pair<Time, uint32_t>> ready;
   for (uint32_t w = 0; w < timeline_.plan().workers; ++w) {
     const Time time = times.ranks[timeline_.leader(w)].ready;
@@ -157,24 +162,25 @@ std::optional<Walk::Asked> Walk::from_ready(const Call& call, uint32_t worker) {
   }
   std::sort(ready.begin(), ready.end());
   const auto [median, typical] = ready[(ready.size() - 1) / 2];
-  spend(Stage::kWait, median, {.member = worker, .call = call});
-  // Of the typical worker's ranks the one that asked last.
+  spend(Stage::kWait, median, {.member = worker, .tensor_step = tensor_step});
+  // The local rank of the median worker that made its request last.
   const uint32_t first = timeline_.leader(typical);
   uint32_t last = first;
   for (uint32_t rank = first; rank < first + local_ranks_; ++rank) {
     if (times.ranks[rank].requested > times.ranks[last].requested) last = rank;
   }
   if (times.ranks[last].requested == kNever) return std::nullopt;
-  spend(Stage::kLocal, times.ranks[last].requested, {.member = typical, .call = call});
-  return Asked{last, call};
+  spend(Stage::kLocal, times.ranks[last].requested, {.member = typical, .tensor_step = tensor_step});
+  return Asked{last, tensor_step};
 }
 
 std::optional<Walk::Done> Walk::from_asked(const Asked& asked) {
   const std::vector<Busy>& periods = busy(asked.rank);
   const auto after =
       std::partition_point(periods.begin(), periods.end(), [this](const Busy& period) { return period.begin < now_; });
-  // Sums may be under way meanwhile; the gradient was not there yet.
-  Segment where{.member = timeline_.trace().ranks[asked.rank].member, .call = asked.call};
+  // Requests that were in flight at now_ do not matter: the new request was late because its gradient was not computed
+  // yet. So the walk skips the busy periods that include now_.
+  Segment where{.member = timeline_.trace().ranks[asked.rank].member, .tensor_step = asked.tensor_step};
   auto period = after;
   while (period != periods.begin() && std::prev(period)->end >= now_) --period;
   if (period == periods.begin()) {
@@ -190,19 +196,19 @@ const std::vector<Busy>& Walk::busy(uint32_t rank) {
   const auto [place, added] = busy_.try_emplace(rank);
   std::vector<Busy>& periods = place->second;
   if (!added) return periods;
-  std::vector<std::pair<RequestTimes, Call>> requests;
-  for (const Call& call : step_.calls) {
-    const RequestTimes& times = timeline_.call(call).ranks[rank];
-    if (times.requested != kNever && times.done != kNever) requests.emplace_back(times, call);
+  std::vector<std::pair<RequestTimes, TensorStep>> requests;
+  for (const TensorStep& tensor_step : step_.tensor_steps) {
+    const RequestTimes& times = timeline_.times_of(tensor_step).ranks[rank];
+    if (times.requested != kNever && times.done != kNever) requests.emplace_back(times, tensor_step);
   }
   std::sort(requests.begin(), requests.end(),
             [](const auto& a, const auto& b) { return a.first.requested < b.first.requested; });
-  for (const auto& [times, call] : requests) {
+  for (const auto& [times, tensor_step] : requests) {
     if (periods.empty() || times.requested > periods.back().end) {
-      periods.push_back({times.requested, times.done, call});
+      periods.push_back({times.requested, times.done, tensor_step});
     } else if (times.done > periods.back().end) {
       periods.back().end = times.done;
-      periods.back().last = call;
+      periods.back().last = tensor_step;
     }
   }
   return periods;

@@ -1,11 +1,16 @@
-// Where a step's time went: the chain of what had to happen for its last request to be done, walked back from there.
-// Pure.
+// Finds the critical path of a step: the chain of events that the end of the step's last request depended on. Pure.
 //
-// Every moment of the step is on the chain once: the stages of a step add up to its length. From the last result back:
-// on the wire from its owner; the sum; the last part that came for it, on the wire; that part in its worker's queue;
-// then, as far as that worker was later ready than the median one, waiting for it; then the median worker's own way to
-// being ready, and its compute. Where a rank had nothing under way before, the walk goes on with what it had waited for
-// then.
+// The path consists of segments, each in a stage. Every moment of the step is in exactly one segment, so the times of
+// all stages add up to the length of the step. The walk begins at the request that ended last and goes back in time:
+//   kLocal    from the arrival of the worker's last result to the end of the request
+//   kWire     the result, from the owner to the worker
+//   kSum      from the arrival of the last contribution at the owner until the owner sends the result
+//   kWire     that contribution, from its worker to the owner
+//   kQueue    that contribution, from ready until it is sent
+//   kWait     from the time when the median worker was ready until that worker was ready: it is a straggler
+//   kLocal    in the median worker, from the request of its last local rank until ready
+//   kCompute  back to the time when that rank last had no request in flight, or to the beginning of the step
+// In the first case of kCompute, the walk continues with the request that had ended at that time.
 #pragma once
 
 #include <array>
@@ -20,13 +25,13 @@
 namespace gleaner::cli {
 
 enum class Stage {
-  kCompute,  // the program had not asked for it yet
-  kLocal,    // on its way through the worker: mailbox, sums over local ranks, results handed back
-  kQueue,    // ready, and not yet its turn on the connection
-  kWire,     // handed to a connection, and not yet whole at the other end
-  kSum,
-  kWait,     // for the slowest worker
-  kUnknown,  // some member's events are missing
+  kCompute,  // the program has not made the request yet
+  kLocal,    // inside the worker: mailbox, sums over local ranks, handing back results
+  kQueue,    // ready, and waiting for its turn on the connection
+  kWire,     // passed to a connection, and not yet completely arrived
+  kSum,      // at the owner, from the last contribution to the result
+  kWait,     // waiting for a straggler
+  kUnknown,  // the events of some member are missing
 };
 inline constexpr size_t kStages = 7;
 absl::string_view name_of(Stage stage);
@@ -35,26 +40,26 @@ struct Segment {
   Stage stage = Stage::kUnknown;
   Time begin = 0;
   Time end = 0;
-  uint32_t member = 0;                // where it happened; on the wire, from where; of a wait, for whom
-  std::optional<uint32_t> to;         // on the wire
-  std::optional<Call> call;           // of which tensor
-  std::optional<uint32_t> partition;  // and which slice
+  uint32_t member = 0;                    // where the time was spent; kWire: the sender; kWait: the straggler
+  std::optional<uint32_t> to;             // kWire: the receiver
+  std::optional<TensorStep> tensor_step;  // the tensor and its step
+  std::optional<uint32_t> partition;      // index within the tensor
 };
 
 struct StepPath {
-  std::vector<Segment> segments;  // in order of time, end to end from the step's begin to its end
-  std::array<Time, kStages> spent{};
+  std::vector<Segment> segments;      // in order of time and without gaps, from the step's beginning to its end
+  std::array<Time, kStages> spent{};  // by stage
   struct Slowest {
     uint32_t worker = 0;
     Time waited = 0;
   };
-  std::optional<Slowest> slowest;  // who was waited for most; none: nobody
+  std::optional<Slowest> slowest;  // the worker with the longest kWait in total; none: there was no kWait
 
   Time& operator[](Stage stage) { return spent[static_cast<size_t>(stage)]; }
   Time operator[](Stage stage) const { return spent[static_cast<size_t>(stage)]; }
 };
 
-// Of a step that is complete.
+// Returns the critical path of a complete step.
 StepPath walk(const Timeline& timeline, const Step& step);
 
 }  // namespace gleaner::cli

@@ -1,4 +1,4 @@
-// What the members of a job recorded, as it came from them: each by its own clock. Pure.
+// JobTrace has the recordings of all members of a job, each with the times of its own clock. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace gleaner::cli {
 
+// The recording of one rank or CPU summer.
 struct RankTrace {
   uint32_t member = 0;
-  uint32_t local_rank = 0;  // of a worker
-  std::string missing;      // why nothing came from it; empty: something did
+  uint32_t local_rank = 0;  // 0 for a CPU summer
+  std::string missing;      // why there is no recording; empty: there is one
   trace::Recording recording;
 };
 
@@ -22,7 +23,7 @@ struct JobTrace {
   std::vector<RankTrace> ranks;  // in order of member, then local rank; CPU summers come last
 };
 
-// "worker 0", "worker 0.1" with several local ranks, "summer 1".
+// Return "worker 0" or "summer 1"; rank_name() returns "worker 0.1" if there are several local ranks.
 std::string member_name(const plan::Plan& plan, uint32_t member);
 std::string rank_name(const plan::Plan& plan, const RankTrace& rank);
 

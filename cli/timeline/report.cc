@@ -27,7 +27,7 @@ void note_members(const Timeline& timeline, TraceReport& report) {
     if (rank.missing.empty()) continue;
     report.missing.push_back(rank_name(plan, rank));
     report.remarks.push_back(absl::StrCat(rank_name(plan, rank), " is not in this trace (", rank.missing,
-                                          "): what only it knows is given as unknown"));
+                                          "): times that only it recorded count as unknown"));
   }
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
     const std::optional<ClockFit>& clock = timeline.clocks()[member];
@@ -38,8 +38,8 @@ void note_members(const Timeline& timeline, TraceReport& report) {
     });
     if (clock.has_value() || !recorded) continue;
     report.remarks.push_back(absl::StrCat(member_name(plan, member),
-                                          " exchanged nothing with the others while this was recorded: its clock can't "
-                                          "be set beside theirs, and it is left out"));
+                                          " exchanged nothing with the others during the recording, so its clock can't "
+                                          "be compared with theirs, and it is left out"));
   }
 }
 
@@ -52,11 +52,11 @@ void note_left_out(const std::map<std::string, size_t>& reasons, TraceReport& re
 ordered_json to_json(const Segment& segment, const plan::Plan& plan) {
   ordered_json json = {
       {"stage", std::string(name_of(segment.stage))}, {"begin", seconds(segment.begin)}, {"end", seconds(segment.end)}};
-  if (segment.stage != Stage::kUnknown || segment.call.has_value()) {
+  if (segment.stage != Stage::kUnknown || segment.tensor_step.has_value()) {
     json["member"] = plan.member_name(segment.member);
   }
   if (segment.to.has_value()) json["to"] = plan.member_name(*segment.to);
-  if (segment.call.has_value()) json["tensor"] = plan.tensors[segment.call->tensor].name;
+  if (segment.tensor_step.has_value()) json["tensor"] = plan.tensors[segment.tensor_step->tensor].name;
   if (segment.partition.has_value()) json["partition"] = *segment.partition;
   return json;
 }
@@ -84,7 +84,7 @@ TraceReport make_report(const Timeline& timeline, size_t most_steps) {
   std::map<std::string, size_t> reasons;
   std::vector<Step> steps = find_steps(timeline);
   for (size_t i = 0; i < steps.size(); ++i) {
-    const bool cut_off = i + 1 == steps.size();  // by the end of the trace, as a rule: nothing to remark on
+    const bool cut_off = i + 1 == steps.size();  // usually by the end of the trace, which needs no remark
     if (steps[i].incomplete.empty() && (most_steps == 0 || report.rows.size() < most_steps)) {
       StepPath path = walk(timeline, steps[i]);
       report.rows.push_back({std::move(steps[i]), std::move(path)});

@@ -1,4 +1,5 @@
-// What a trace says of a job's steps: as values, as JSON, and as a table for people (report_text.cc). Pure.
+// TraceReport shows the stages in which the time of a job's steps was spent according to a trace: as values, as JSON,
+// and as a table for people (report_text.cc). Pure.
 #pragma once
 
 #include <array>
@@ -19,19 +20,19 @@ struct TraceReport {
     Step step;
     StepPath path;
   };
-  std::vector<Row> rows;              // steps that are complete
-  size_t left_out = 0;                // steps that are not
-  std::vector<std::string> remarks;   // what limits this trace, for people
-  std::vector<std::string> missing;   // ranks that gave nothing
-  std::vector<double> uncertainties;  // of members' clocks, seconds; below zero: not known
-  uint64_t events = 0;
+  std::vector<Row> rows;              // complete steps
+  size_t left_out = 0;                // number of incomplete steps, without the last step of the trace
+  std::vector<std::string> remarks;   // limits of this trace, for people
+  std::vector<std::string> missing;   // names of ranks and summers without a recording
+  std::vector<double> uncertainties;  // of each member's clock, in seconds; below zero: unknown
+  uint64_t events = 0;                // number of recorded events
 };
 
-// `most_steps`: the first so many; 0: all.
+// Makes a report of the first `most_steps` complete steps; 0: of all.
 TraceReport make_report(const Timeline& timeline, size_t most_steps);
 
 nlohmann::ordered_json to_json(const TraceReport& report, const Timeline& timeline);
-// Ends with a newline.
+// Returns text that ends with a newline.
 std::string to_text(const TraceReport& report, const Timeline& timeline);
 
 }  // namespace gleaner::cli

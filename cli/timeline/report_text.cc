@@ -17,7 +17,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// The stages that have a column: all but the unknown, where nothing is.
+// Returns the stages that have a column: all, except kUnknown if no step has time in it.
 std::vector<Stage> columns(const TraceReport& report) {
   std::vector<Stage> stages;
   for (size_t i = 0; i < kStages; ++i) {
@@ -69,7 +69,7 @@ std::string steps_table(const TraceReport& report) {
   return absl::StrCat(text, line("median", middle, ""), line("of all", parts, ""));
 }
 
-// Who was waited for, the longest first.
+// Returns a line for each worker that others waited for, the longest wait first.
 std::string waits(const TraceReport& report) {
   std::map<uint32_t, double> waited;
   double all = 0;

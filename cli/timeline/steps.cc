@@ -13,15 +13,15 @@ namespace {
 struct Asked {
   Time requested = kNever;
   Time done = kNever;
-  Call call;
+  TensorStep tensor_step;
 };
 
-// What one rank asked for, in order of time.
+// Returns the requests of one rank, in order of time.
 std::vector<Asked> asked_by(const Timeline& timeline, uint32_t rank) {
   std::vector<Asked> asked;
-  for (const auto& [call, times] : timeline.calls()) {
+  for (const auto& [tensor_step, times] : timeline.tensor_steps()) {
     const RequestTimes& request = times.ranks[rank];
-    if (request.requested != kNever) asked.push_back({request.requested, request.done, call});
+    if (request.requested != kNever) asked.push_back({request.requested, request.done, tensor_step});
   }
   std::sort(asked.begin(), asked.end(), [](const Asked& a, const Asked& b) { return a.requested < b.requested; });
   return asked;
@@ -38,24 +38,26 @@ std::vector<Asked> asked_by_the_busiest(const Timeline& timeline) {
   return most;
 }
 
-// The tensor that begins steps.
+// Returns the tensor whose requests begin steps (steps.h).
 std::optional<uint32_t> first_tensor(const std::vector<Asked>& asked) {
-  std::map<uint32_t, int64_t> times, idle;  // by tensor: asked for; nanoseconds of nothing under way before
+  // By tensor: the number of its requests, and the nanoseconds before them in which no request was in flight.
+  std::map<uint32_t, int64_t> times, idle;
   Time busy_until = kNever;
   for (const Asked& one : asked) {
-    ++times[one.call.tensor];
-    if (busy_until != kNever && one.requested > busy_until) idle[one.call.tensor] += one.requested - busy_until;
+    ++times[one.tensor_step.tensor];
+    if (busy_until != kNever && one.requested > busy_until) idle[one.tensor_step.tensor] += one.requested - busy_until;
     busy_until = std::max(busy_until, one.done == kNever ? one.requested : one.done);
   }
   if (times.empty()) return std::nullopt;
   const auto by_second = [](const auto& a, const auto& b) { return a.second < b.second; };
   if (!idle.empty()) return std::max_element(idle.begin(), idle.end(), by_second)->first;
-  return std::max_element(times.begin(), times.end(), by_second)->first;  // of several, the plan's first
+  return std::max_element(times.begin(), times.end(), by_second)->first;  // if several have the most, the plan's first
 }
 
-// Why a call's events are not all there; members that did not answer are excused.
-std::string lacking(const Timeline& timeline, const Call& call) {
-  const CallTimes& times = timeline.call(call);
+// Returns the reason for which events of a tensor's step are missing; empty: none are. Members without a recording do
+// not count as missing.
+std::string lacking(const Timeline& timeline, const TensorStep& tensor_step) {
+  const TensorStepTimes& times = timeline.times_of(tensor_step);
   const auto& ranks = timeline.trace().ranks;
   const auto there = [&](uint32_t rank) { return rank < ranks.size() && ranks[rank].missing.empty(); };
   for (uint32_t i = 0; i < times.ranks.size(); ++i) {
@@ -66,12 +68,12 @@ std::string lacking(const Timeline& timeline, const Call& call) {
   }
   for (uint32_t p = 0; p < times.partitions.size(); ++p) {
     const PartitionTimes& partition = times.partitions[p];
-    const uint32_t owner = timeline.owner(call, p);
+    const uint32_t owner = timeline.owner(tensor_step, p);
     const bool owner_there = there(owner < timeline.plan().workers
                                        ? timeline.leader(owner)
                                        : timeline.leader(timeline.plan().workers) + owner - timeline.plan().workers);
     for (uint32_t w = 0; w < partition.workers.size(); ++w) {
-      const PartTimes& part = partition.workers[w];
+      const ContributionTimes& part = partition.workers[w];
       if (there(timeline.leader(w)) && (part.pushed == kNever || part.result == kNever)) {
         return absl::StrCat("events are missing from the trace of ", member_name(timeline.plan(), w));
       }
@@ -84,15 +86,15 @@ std::string lacking(const Timeline& timeline, const Call& call) {
 }
 
 void finish(const Timeline& timeline, Step& step) {
-  for (const Call& call : step.calls) {
-    step.number = std::max(step.number, call.step);
-    for (const RequestTimes& rank : timeline.call(call).ranks) {
+  for (const TensorStep& tensor_step : step.tensor_steps) {
+    step.number = std::max(step.number, tensor_step.step);
+    for (const RequestTimes& rank : timeline.times_of(tensor_step).ranks) {
       if (rank.requested != kNever && (step.requested == kNever || rank.requested < step.requested)) {
         step.requested = rank.requested;
       }
       step.end = std::max(step.end, rank.done);
     }
-    if (step.incomplete.empty()) step.incomplete = lacking(timeline, call);
+    if (step.incomplete.empty()) step.incomplete = lacking(timeline, tensor_step);
   }
   if (step.end > timeline.whole_until()) {
     step.incomplete = absl::StrCat("the buffer of ", timeline.full(), " was full");
@@ -106,10 +108,9 @@ std::vector<Step> find_steps(const Timeline& timeline) {
   const std::optional<uint32_t> first = first_tensor(asked);
   std::vector<Step> steps;
   for (const Asked& one : asked) {
-    if (one.call.tensor == first) steps.emplace_back();
-    if (!steps.empty()) steps.back().calls.push_back(one.call);
+    if (one.tensor_step.tensor == first) steps.emplace_back();
+    if (!steps.empty()) steps.back().tensor_steps.push_back(one.tensor_step);
   }
-  // The last one may go on: nothing says that it has ended but the next.
   Time before = kNever;
   for (Step& step : steps) {
     finish(timeline, step);

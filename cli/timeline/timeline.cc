@@ -17,7 +17,7 @@ bool is_of_plan(const plan::Plan& plan, const Event& event) {
 
 bool is_request(Kind kind) { return kind == Kind::kRequested || kind == Kind::kReady || kind == Kind::kDone; }
 
-// One frame of a partition, by who sent it, or both.
+// Identifies a frame with a contribution (`push`) or a result, by partition, step, sender and receiver.
 struct FrameKey {
   uint64_t step = 0;
   uint32_t tensor = 0, partition = 0, from = 0, to = 0;
@@ -30,7 +30,8 @@ struct FrameKey {
   }
 };
 
-// Calls `sink(key, time)` for the events of one end of frames that left the process.
+// Calls `sink(key, time)` for the departures or the arrivals of all frames between different members. `push` and
+// `answer` are the kinds of these events for contributions and results.
 template <typename Sink>
 void for_ends(const JobTrace& trace, Kind push, Kind answer, bool departures, Sink sink) {
   for (const RankTrace& rank : trace.ranks) {
@@ -48,7 +49,7 @@ void for_ends(const JobTrace& trace, Kind push, Kind answer, bool departures, Si
 
 std::vector<Crossing> crossings(const JobTrace& trace) {
   absl::flat_hash_map<FrameKey, int64_t> departed;
-  // Of a frame that was sent twice, which copy arrived is not known: it says nothing.
+  // Ignores frames that were sent twice, since it is unknown which copy arrived.
   constexpr int64_t kTwice = std::numeric_limits<int64_t>::min();
   for_ends(trace, Kind::kPushed, Kind::kAnswered, true, [&](const FrameKey& key, int64_t time) {
     const auto [place, added] = departed.emplace(key, time);
@@ -77,26 +78,28 @@ Timeline::Timeline(const JobTrace& trace)
 }
 
 void Timeline::note(uint32_t rank, const Event& event, Time time) {
-  CallTimes& call = calls_[{event.tensor, event.step}];
-  if (call.ranks.empty()) {
-    call.ranks.resize(trace_.ranks.size());
-    call.partitions.resize(plan().partitions_of(event.tensor).size());
-    for (PartitionTimes& partition : call.partitions) partition.workers.resize(plan().workers);
+  TensorStepTimes& times = tensor_steps_[{event.tensor, event.step}];
+  if (times.ranks.empty()) {
+    times.ranks.resize(trace_.ranks.size());
+    times.partitions.resize(plan().partitions_of(event.tensor).size());
+    for (PartitionTimes& partition : times.partitions) partition.workers.resize(plan().workers);
   }
   if (is_request(event.kind)) {
-    RequestTimes& times = call.ranks[rank];
-    if (event.kind == Kind::kReady && times.ready != kNever) return;  // of a later piece
-    (event.kind == Kind::kRequested ? times.requested : event.kind == Kind::kReady ? times.ready : times.done) = time;
-  } else if (event.partition < call.partitions.size()) {
-    note_part(trace_.ranks[rank].member, event, time, call.partitions[event.partition]);
+    RequestTimes& request = times.ranks[rank];
+    if (event.kind == Kind::kReady && request.ready != kNever) return;  // a later piece of the same request
+    (event.kind == Kind::kRequested ? request.requested
+     : event.kind == Kind::kReady   ? request.ready
+                                    : request.done) = time;
+  } else if (event.partition < times.partitions.size()) {
+    note_contribution(trace_.ranks[rank].member, event, time, times.partitions[event.partition]);
   }
 }
 
-void Timeline::note_part(uint32_t member, const Event& event, Time time, PartitionTimes& partition) {
+void Timeline::note_contribution(uint32_t member, const Event& event, Time time, PartitionTimes& partition) {
   const bool at_worker = event.kind == Kind::kPushed || event.kind == Kind::kDeferred || event.kind == Kind::kResult;
   const uint32_t worker = at_worker ? member : event.peer;
   if (worker >= partition.workers.size()) return;
-  PartTimes& part = partition.workers[worker];
+  ContributionTimes& part = partition.workers[worker];
   const auto set_first = [time](Time& place) {
     if (place == kNever) place = time;
   };

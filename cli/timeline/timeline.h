@@ -1,5 +1,5 @@
-// The events of a trace by what they are about, in the one time of fit_clocks(): what steps, paths and the merged trace
-// are read from. Pure.
+// Timeline has the events of a trace, grouped by tensor, step, partition and worker, with all times on the common clock
+// of fit_clocks(). Steps, critical paths and the merged trace are derived from it. Pure.
 #pragma once
 
 #include <compare>
@@ -14,75 +14,76 @@
 
 namespace gleaner::cli {
 
-// Nanoseconds; zero is the reference's first frame.
+// Nanoseconds on the clock of the reference (clocks.h); zero is its first frame.
 using Time = int64_t;
-inline constexpr Time kNever = std::numeric_limits<Time>::min();
+inline constexpr Time kNever = std::numeric_limits<Time>::min();  // there is no such event in the trace
 
-// One worker's part in the sum of a partition.
-struct PartTimes {
-  Time pushed = kNever;  // the last time, where the owner had put it off
-  Time contributed = kNever;
+// The events of one worker's contribution to a partition, and of its result (trace::Kind).
+struct ContributionTimes {
+  Time pushed = kNever;       // the last push, if the owner deferred earlier ones
+  Time contributed = kNever;  // the first time, if the event repeats; so are the next two
   Time answered = kNever;
   Time result = kNever;
 };
 struct PartitionTimes {
   Time sum_begun = kNever;
   Time sum_ended = kNever;
-  std::vector<PartTimes> workers;
+  std::vector<ContributionTimes> workers;
 };
-// One rank's push_pull.
+// The events of one rank's request.
 struct RequestTimes {
   Time requested = kNever;
-  Time ready = kNever;  // local rank 0
+  Time ready = kNever;  // of the first piece; only local rank 0 has it
   Time done = kNever;
 };
 
-// A tensor's push_pull number `step`: the same on all ranks.
-struct Call {
+// The requests of all ranks for one step of a tensor.
+struct TensorStep {
   uint32_t tensor = 0;
   uint64_t step = 0;
-  friend auto operator<=>(const Call&, const Call&) = default;
+  friend auto operator<=>(const TensorStep&, const TensorStep&) = default;
 };
-struct CallTimes {
+struct TensorStepTimes {
   std::vector<RequestTimes> ranks;         // by index in JobTrace::ranks
   std::vector<PartitionTimes> partitions;  // by index within the tensor
 };
 
 class Timeline {
  public:
-  // `trace` outlives it. Events of tensors, partitions and peers that the plan does not have are left out.
+  // `trace` must outlive the timeline. Ignores events of tensors, partitions and peers that are not in the plan, and
+  // the recordings of members whose clock has no fit.
   explicit Timeline(const JobTrace& trace);
 
   const JobTrace& trace() const { return trace_; }
   const plan::Plan& plan() const { return trace_.plan; }
-  const std::map<Call, CallTimes>& calls() const { return calls_; }
-  const CallTimes& call(const Call& call) const { return calls_.at(call); }
-  uint32_t owner(const Call& call, uint32_t partition) const {
-    return plan().partitions[plan().first_partition[call.tensor] + partition].owner;
+  const std::map<TensorStep, TensorStepTimes>& tensor_steps() const { return tensor_steps_; }
+  const TensorStepTimes& times_of(const TensorStep& tensor_step) const { return tensor_steps_.at(tensor_step); }
+  uint32_t owner(const TensorStep& tensor_step, uint32_t partition) const {
+    return plan().partitions[plan().first_partition[tensor_step.tensor] + partition].owner;
   }
 
-  // By member. None: nothing of it can be set beside what others recorded.
+  // Returns the clocks by member. The times of a member without a fit can't be compared with others.
   const std::vector<std::optional<ClockFit>>& clocks() const { return clocks_; }
-  // Index in JobTrace::ranks of a worker's local rank 0.
+  // Returns the index in JobTrace::ranks of a worker's local rank 0.
   uint32_t leader(uint32_t worker) const { return worker * plan().local_ranks; }
-  // Until when every rank kept what it recorded.
+  // Returns the time after which some rank dropped events because its buffer was full.
   Time whole_until() const { return whole_until_; }
-  // Which rank's buffer was full at whole_until(); empty: none.
+  // Returns the name of that rank; empty: no rank dropped events.
   const std::string& full() const { return full_; }
 
  private:
   void note(uint32_t rank, const trace::Event& event, Time time);
-  void note_part(uint32_t member, const trace::Event& event, Time time, PartitionTimes& partition);
+  void note_contribution(uint32_t member, const trace::Event& event, Time time, PartitionTimes& partition);
   void note_extent(const RankTrace& rank, const ClockFit& clock);
 
   const JobTrace& trace_;
   std::vector<std::optional<ClockFit>> clocks_;
-  std::map<Call, CallTimes> calls_;
+  std::map<TensorStep, TensorStepTimes> tensor_steps_;
   Time whole_until_ = std::numeric_limits<Time>::max();
   std::string full_;
 };
 
-// The frames of a trace that went between two members and whose both ends are known.
+// Returns the frames between two different members of which the trace has both the departure and the arrival.
 std::vector<Crossing> crossings(const JobTrace& trace);
 
 }  // namespace gleaner::cli

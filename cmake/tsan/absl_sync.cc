@@ -1,10 +1,10 @@
-// Abseil's blocking primitives over pthreads, linked into executables of the TSan build only.
+// Implements Abseil's blocking primitives with pthreads. Only executables of the TSan build link this file.
 //
-// Debian's libabsl is not compiled for TSan, so TSan would not see that absl::Mutex orders anything and report every
-// guarded variable as a race. These definitions take precedence over those of the shared library, in our code and in
-// libgrpc's alike, and TSan understands pthreads by itself. A reader lock is taken as an exclusive one: stricter, never
-// looser. That a primitive is destroyed after its last use is not checked: what counts its references may lie in a
-// library that TSan cannot see into. Written against Abseil 20220623 (Debian 12).
+// Debian's libabsl is not compiled for TSan, so TSan would not see the ordering by absl::Mutex and would report each
+// guarded variable as a race. TSan understands pthreads. The definitions here take precedence over those of the shared
+// library, in Gleaner's code and in libgrpc. Reader locks are exclusive, which is stricter than Abseil. TSan does not
+// check that a primitive is destroyed after its last use, because the reference count that ensures it may be in a
+// library that is not compiled for TSan. Written for Abseil 20220623 (Debian 12).
 #include <pthread.h>
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-// Of TSan's runtime; no header declares them.
+// Functions of TSan's runtime, which no header declares.
 extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
 extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace {
 
-// What an absl::Mutex's one word points to, from its first use on.
+// The state of an absl::Mutex. The mutex's single word points to it from the first use on.
 struct PosixMutex {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
-  int waiting = 0;  // for a condition to hold; under mutex
+  int waiting = 0;  // threads that wait in await(); guarded by mutex
 };
 
 struct PosixCondVar {
@@ -55,7 +55,7 @@ void unlock(PosixMutex* mutex) {
   pthread_mutex_unlock(&mutex->mutex);
 }
 
-// False at the deadline. Holds mutex before and after.
+// Waits for `condition`; returns false at the deadline. The caller holds the mutex before and after.
 bool wait(pthread_cond_t* condition, PosixMutex* mutex, absl::Time deadline) {
   if (deadline == absl::InfiniteFuture()) return pthread_cond_wait(condition, &mutex->mutex) == 0;
   const timespec until = absl::ToTimespec(deadline);
@@ -64,7 +64,7 @@ bool wait(pthread_cond_t* condition, PosixMutex* mutex, absl::Time deadline) {
 
 bool await(PosixMutex* mutex, const absl::Condition& condition, absl::Time deadline) {
   while (!condition.Eval()) {
-    if (mutex->waiting > 0) pthread_cond_broadcast(&mutex->unlocked);  // others' conditions may hold by now
+    if (mutex->waiting > 0) pthread_cond_broadcast(&mutex->unlocked);  // conditions of other threads may hold now
     ++mutex->waiting;
     const bool in_time = wait(&mutex->unlocked, mutex, deadline);
     --mutex->waiting;

@@ -1,5 +1,5 @@
-// One connected SOCK_SEQPACKET socket between two local ranks: messages are gathered into packets and sent without
-// blocking. Belongs to one thread. Once warm it allocates nothing.
+// Channel is a connected SOCK_SEQPACKET socket between two local ranks. It gathers messages into packets and sends them
+// without blocking. Belongs to one thread. Once warm it allocates no memory.
 #pragma once
 
 #include <array>
@@ -16,17 +16,18 @@ class Channel {
  public:
   explicit Channel(Descriptor socket) : socket_(std::move(socket)) {}
 
-  // Queues a message, with a file descriptor if `attached` is valid. Fills in payload_bytes. Dropped once closed.
+  // Queues a message, with a file descriptor if `attached` is valid. Fills in payload_bytes. Does nothing once closed.
   void queue(Message message, ConstBytes payload = {}, Descriptor attached = {});
 
-  // Sends what the socket takes. What is queued for a peer that is gone is dropped: receive() tells of it.
+  // Sends as many packets as the socket accepts. If the peer is gone, drops the queued ones; receive() reports the
+  // loss.
   void flush();
   bool drained() const { return sent_packets_ == packets_.size(); }
 
   using Receipt = ReceivedPacket::Kind;
   struct Packet {
-    ConstBytes bytes;     // until the next receive()
-    Descriptor attached;  // what came along, if anything
+    ConstBytes bytes;     // valid until the next receive()
+    Descriptor attached;  // the descriptor that came with the packet, if any
   };
   Receipt receive(Packet& packet);
 
@@ -41,7 +42,7 @@ class Channel {
   void drop();
 
   Descriptor socket_;
-  std::vector<std::byte> bytes_;  // of all packets, one after the other
+  std::vector<std::byte> bytes_;  // of all queued packets, one after the other
   std::vector<Outgoing> packets_;
   size_t sent_packets_ = 0;
   size_t sent_bytes_ = 0;

@@ -9,7 +9,7 @@
 namespace gleaner::local {
 namespace {
 
-// The leader, who knows who is missing, gives up first.
+// With this delay the leader fails first, and its error names the missing ranks.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 
 }  // namespace
@@ -21,19 +21,18 @@ absl::StatusOr<std::unique_ptr<Group>> Follower::create(const Env& env, const Op
   return follower;
 }
 
-// --- the leader
-
 void Follower::on_tick() {
   if (leader_ == nullptr) connect();
   if (dead()) return;
   if (leader_ == nullptr && overdue(absl::ZeroDuration())) {
-    return die(absl::DeadlineExceededError(absl::StrCat(
-        name_of(0), " did not come within ", absl::FormatDuration(options_.timeout), ": ", name_of(options_.local_rank),
-        " expects it on the same machine, in the same network namespace, with the same token")));
+    return die(absl::DeadlineExceededError(
+        absl::StrCat(name_of(0), " did not listen within ", absl::FormatDuration(options_.timeout), ": ",
+                     name_of(options_.local_rank),
+                     " expects it on the same machine, in the same network namespace, with the same token")));
   }
   if (overdue(kGrace)) {
-    die(absl::DeadlineExceededError(absl::StrCat(name_of(0), " is there, but not all ", options_.local_size,
-                                                 " local ranks came within ",
+    die(absl::DeadlineExceededError(absl::StrCat(name_of(0), " is connected, but not all ", options_.local_size,
+                                                 " local ranks connected within ",
                                                  absl::FormatDuration(options_.timeout + kGrace))));
   }
 }
@@ -56,19 +55,19 @@ void Follower::on_readable(int descriptor) {
 }
 
 void Follower::on_broken(Peer&, const absl::Status& status) {
-  die(absl::Status(status.code(),
-                   absl::StrCat(name_of(0), " said to ", name_of(options_.local_rank), ": ", status.message())));
+  die(absl::Status(status.code(), absl::StrCat(name_of(options_.local_rank), " can't go on with ", name_of(0), ": ",
+                                               status.message())));
 }
 
 void Follower::on_gone(Peer& peer) {
   if (peer.left) return LocalRank::close(peer);
-  die(absl::UnavailableError(absl::StrCat(name_of(0), " is gone: its process ended without leaving the job")));
+  die(absl::UnavailableError(absl::StrCat(name_of(0), " is lost: its process ended without leaving the job")));
 }
 
 absl::Status Follower::on_left() {
   leader_->left = true;
   departed_ = absl::UnavailableError(absl::StrCat(name_of(0), " has left the job"));
-  if (push_pulls_.needs_others()) die(departed_);
+  if (requests_.needs_others()) die(departed_);
   return absl::OkStatus();
 }
 
@@ -85,22 +84,20 @@ absl::Status Follower::on_message(Peer&, const Message& message, ConstBytes payl
     return absl::OkStatus();
   }
   if (welcomed() && !leader_->left) {
-    if (message.type == MessageType::kReduce) return push_pulls_.reduce(message.tensor, message.step);
+    if (message.type == MessageType::kReduce) return requests_.reduce(message.tensor, message.step);
     if (message.type == MessageType::kResult) {
-      return push_pulls_.finish(message.tensor, message.step, status_of(message, payload));
+      return requests_.finish(message.tensor, message.step, status_of(message, payload));
     }
     if (message.type == MessageType::kLeave) return on_left();
     if (message.type == MessageType::kSegment) {
-      Offer offer{message.tensor, message.step, {}, std::move(attached)};
+      SegmentOffer offer{message.tensor, message.step, {}, std::move(attached)};
       GLN_RETURN_IF_ERROR(read_payload(payload, offer.payload, message.type));
       offered_.push_back(std::move(offer));
       return absl::OkStatus();
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(local::name_of(message.type), ", which was not expected now"));
+  return absl::InvalidArgumentError(absl::StrCat(local::name_of(message.type), " was not expected at this time"));
 }
-
-// --- tensors
 
 absl::Status Follower::on_registered(Layout layout) {
   registered_.push_back(std::move(layout));
@@ -118,23 +115,23 @@ void Follower::work() {
 
 bool Follower::has_more_work() const { return !registered_.empty() && !offered_.empty(); }
 
-absl::Status Follower::accept(const Layout& mine, Offer offer) {
+absl::Status Follower::accept(const Layout& mine, SegmentOffer offer) {
   if (offer.first != mine.first || offer.count != mine.offsets.size() || offer.payload.bytes != mine.total_bytes() ||
       offer.payload.digest != mine.digest) {
-    return absl::InvalidArgumentError(absl::StrCat(name_of(options_.local_rank), " registered ", mine.offsets.size(),
-                                                   " tensors from tensor ", mine.first, " on, ", name_of(0), " ",
-                                                   offer.count, " from tensor ", offer.first,
-                                                   " on, of other sizes or types: they must be alike"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_of(options_.local_rank), " registered ", mine.offsets.size(), " tensors from tensor ",
+                     mine.first, " on, ", name_of(0), " ", offer.count, " from tensor ", offer.first,
+                     " on, with other sizes or types; both must register the same tensors"));
   }
   GLN_ASSIGN_OR_RETURN(auto segment, Segment::map(std::move(offer.file), mine.total_bytes()));
-  push_pulls_.attach(mine, segment->data());
+  requests_.attach(mine, segment->data());
   segments_.push_back(std::move(segment));
   return absl::OkStatus();
 }
 
-void Follower::on_stage(const PushPulls::Finished& finished) {
+void Follower::on_stage(const Requests::Finished& finished) {
   Message message;
-  message.type = finished.stage == PushPulls::Stage::kCopyingIn ? MessageType::kReady : MessageType::kReduced;
+  message.type = finished.stage == Requests::Stage::kCopyingIn ? MessageType::kReady : MessageType::kReduced;
   message.tensor = finished.tensor;
   message.step = finished.step;
   message.detail = static_cast<uint8_t>(finished.op);
@@ -145,8 +142,6 @@ void Follower::publish(uint32_t tensor, const absl::Status&) {
   die(absl::InternalError(absl::StrCat("publish() of tensor ", tensor, " by ", name_of(options_.local_rank),
                                        "; only local rank 0 does the network part")));
 }
-
-// --- sending and leaving
 
 void Follower::flush() {
   if (leader_ != nullptr) LocalRank::flush(*leader_);
@@ -160,7 +155,7 @@ void Follower::close(const Message& last, ConstBytes payload) {
 }
 
 bool Follower::idle() const {
-  return dead() || (push_pulls_.in_flight() == 0 && (leader_ == nullptr || leader_->channel.drained()));
+  return dead() || (requests_.in_flight() == 0 && (leader_ == nullptr || leader_->channel.drained()));
 }
 
 }  // namespace gleaner::local

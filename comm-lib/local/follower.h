@@ -1,4 +1,4 @@
-// A local rank above 0: finds the leader, and does what it says.
+// Follower is a local rank above 0: it connects to the leader and follows the leader's messages.
 #pragma once
 
 #include <deque>
@@ -21,8 +21,8 @@ class Follower final : public LocalRank {
   bool idle() const override;
 
  private:
-  // The leader's word on tensors registered together.
-  struct Offer {
+  // The leader's SEGMENT message about tensors that were registered together.
+  struct SegmentOffer {
     uint32_t first = 0;
     uint64_t count = 0;
     SegmentPayload payload;
@@ -37,7 +37,7 @@ class Follower final : public LocalRank {
   void on_broken(Peer& peer, const absl::Status& status) override;
   void on_gone(Peer& peer) override;
   absl::Status on_registered(Layout layout) override;
-  void on_stage(const PushPulls::Finished& finished) override;
+  void on_stage(const Requests::Finished& finished) override;
   void work() override;
   bool has_more_work() const override;
   void flush() override;
@@ -45,12 +45,13 @@ class Follower final : public LocalRank {
 
   void connect();
   absl::Status on_left();
-  absl::Status accept(const Layout& mine, Offer offer);
+  absl::Status accept(const Layout& mine, SegmentOffer offer);
 
-  std::unique_ptr<Peer> leader_;  // null: not found yet
-  // Whichever of the two comes first waits for the other.
+  std::unique_ptr<Peer> leader_;  // null: not connected yet
+  // Registrations of this rank and offers of the leader come in the same order. The one that comes first waits for the
+  // other.
   std::deque<Layout> registered_;
-  std::deque<Offer> offered_;
+  std::deque<SegmentOffer> offered_;
   std::vector<std::unique_ptr<Segment>> segments_;
 };
 

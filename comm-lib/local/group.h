@@ -1,29 +1,31 @@
-// The local ranks of one worker: g processes on one machine (one per GPU) that sum a tensor over shared memory before
-// it goes to the network, all of them in parallel, and that all get the network's result. Local rank 0, the leader,
-// alone does the network part. With g = 1 there is no Group.
+// Group connects the local ranks of one worker: g processes on one machine, one per GPU. All of them sum a tensor over
+// shared memory in parallel before the sum goes to the network, and all get the network's result. Only local rank 0,
+// the *leader*, does the network part. With g = 1 there is no Group. docs/local-ranks.md has the messages between the
+// processes.
 //
-// One push_pull of a tensor:
-//   every rank    start()        copies its input to its slot in shared memory
-//   every rank                   once all have: sums its slice of all slots, in order of rank, into the sum region.
-//                                The partial sum is rounded to the tensor's type (common/kernels, divisor 1)
-//   leader        on_reduced()   the network's push_pull runs on the sum region, in place, then publish()
-//   every rank    on_done()      after the sum region was copied to its output
-// Ranks may start tensors in any order of their own. docs/local-ranks.md has the messages between the processes.
+// A *push_pull* of a tensor is one sum of it in which all local ranks take part, each with a *request*:
+//   every rank   start()       copies its input to its slot in shared memory
+//   every rank                 when all slots are full: sums its slice of all slots, in order of rank, into the sum
+//                              region; the sum is rounded to the tensor's type (common/kernels, divisor 1)
+//   leader       on_reduced()  runs the network's push_pull on the sum region, in place, then calls publish()
+//   every rank   on_done()     has copied the sum region to its output
+// Each rank may start tensors in its own order.
 //
-// Threads: a Group belongs to one thread. It never blocks: that thread waits until descriptor() is readable, or not at
-// all while has_work(), and calls poll(). All callbacks come from poll(), none from start(), publish() or fail(), which
-// may be called from callbacks; the Group must not be destroyed by one. A poll() copies or sums for some hundred
+// Threads: a Group belongs to one thread, and never blocks. That thread waits until descriptor() is readable, or does
+// not wait while has_work(), and then calls poll(). All callbacks come from poll(), none from start(), publish() or
+// fail(). Callbacks may call these functions, but must not destroy the Group. A poll() copies or sums for some hundred
 // microseconds at most, so that the thread can serve the network in between.
 //
-// Memory: (g + 1) * the bytes of all registered tensors per worker (each rounded up to 64, the lot to pages), in
-// anonymous files without a name that end with the last process. Set aside at registration, so that a machine short of
-// memory says so in a Status rather than by SIGBUS. Once warm, a push_pull allocates nothing.
+// Memory: a worker shares (g + 1) times the bytes of all registered tensors. Each tensor is rounded up to 64 bytes, and
+// all tensors registered together to whole pages. The memory is in anonymous files, which end with the last process. It
+// is reserved at registration, so that a lack of memory is a Status and not a SIGBUS. Once warm, a push_pull allocates
+// no memory.
 //
 // Trust: ranks find each other by an abstract Unix socket of the network namespace, run under the same user, and prove
 // that they know the job's secret.
 //
-// Failure: on_failed() is the last callback, on every rank, and ends all push_pulls. What the leader's session does on
-// a sum region at that time may go on: the memory stays until the Group is destroyed, so end the session first.
+// Failure: on_failed() is the last callback, on every rank, and ends all push_pulls. The leader's session may still use
+// a sum region then. The memory exists until the Group is destroyed, so end the session first.
 #pragma once
 
 #include <array>
@@ -43,12 +45,12 @@ namespace gleaner::local {
 inline constexpr uint32_t kMaxLocalRanks = 64;
 
 struct Options {
-  uint64_t job = 0;                            // wire::job_number()
+  uint64_t job = 0;                            // wire::job_number() of the job's name
   uint32_t worker = 0;                         // index of this worker
   uint32_t local_rank = 0;                     // 0 is the leader
   uint32_t local_size = 0;                     // g: 2 to kMaxLocalRanks
-  std::array<uint8_t, 32> secret{};            // the job's: a wire::Secret
-  absl::Duration timeout = absl::Seconds(60);  // until all local ranks are there
+  std::array<uint8_t, 32> secret{};            // the job's wire::Secret
+  absl::Duration timeout = absl::Seconds(60);  // all local ranks must be connected within this time
 };
 
 struct TensorShape {
@@ -59,62 +61,65 @@ struct TensorShape {
 class Events {
  public:
   virtual ~Events() = default;
-  // All local ranks are there.
+  // All local ranks are connected.
   virtual void on_connected() = 0;
-  // Leader only: `sum` holds the partial sum over the local ranks. It is the caller's until publish(); the result is to
-  // be written to the same memory.
+  // Leader only: `sum` holds the partial sum over the local ranks. The caller owns this memory until publish(), and
+  // writes the network's result to it.
   virtual void on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum) = 0;
-  // The push_pull is over; OK: the output holds the result. The next one of this tensor may be started, from here too.
+  // The push_pull has ended; OK: the output holds the result. The tensor may be started again, also from this callback.
   virtual void on_done(uint32_t tensor, const absl::Status& status) = 0;
-  // The group is dead. Unavailable names the local rank that died or left; DeadlineExceeded those that did not come;
-  // InvalidArgument a disagreement (size, version, tensors); PermissionDenied a wrong secret or user;
-  // ResourceExhausted: no memory. Or the status of another rank's fail(). Inputs and outputs are not touched any more.
+  // The group has failed, and no longer accesses inputs and outputs. Unavailable names the local rank that died or
+  // left. DeadlineExceeded names the ranks that did not connect. InvalidArgument: ranks disagree on the size, the
+  // version or the tensors. PermissionDenied: a wrong secret or user. ResourceExhausted: no memory is left. Otherwise
+  // the status is that of another rank's fail().
   virtual void on_failed(const absl::Status& status) = 0;
 };
 
 class Group {
  public:
-  // Begins to look for the other local ranks; on_connected() or on_failed() follows. `kernels` and `events` outlive the
-  // Group. InvalidArgument: options out of range; AlreadyExists: another process is this worker's leader;
-  // ResourceExhausted: file descriptors.
+  // Begins to connect to the other local ranks; on_connected() or on_failed() follows. `kernels` and `events` must
+  // outlive the Group. InvalidArgument: an option is out of range. AlreadyExists: another process is this worker's
+  // leader. ResourceExhausted: no file descriptor is left.
   static absl::StatusOr<std::unique_ptr<Group>> create(const Env& env, const Options& options,
                                                        const kernels::Kernels* kernels, Events* events);
-  // Tells the others. A rank with nothing in flight leaves in peace: others fail only if they start something more.
-  // Otherwise they fail at once.
+  // Leaves the group and tells the other ranks. If this rank has requests in flight, the others fail now; otherwise
+  // they fail only when they start another push_pull.
   virtual ~Group() = default;
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  // Adds tensors; their ids go on from the last one, from 0 on. To be called with the same lists in the same order on
-  // all ranks, whenever each comes to it, also before on_connected(). InvalidArgument: sizes beyond the address space;
-  // ResourceExhausted: no memory (on_failed() with it may also come later).
+  // Adds tensors, whose ids count from 0 over all calls. All ranks must make the same calls in the same order, each at
+  // any time, even before on_connected(). An error fails the group. InvalidArgument: an unknown type, or more bytes
+  // than the address space holds. ResourceExhausted: no memory is left; this may also come later, by on_failed().
   virtual absl::Status register_tensors(std::span<const TensorShape> tensors) = 0;
 
-  // Begins this rank's part of a push_pull, any time after register_tensors(). `input` and `output` (which may be the
-  // same memory) have the tensor's size and stay valid and untouched until on_done() or on_failed(). All ranks must
-  // ask for the same op, or on_done() says InvalidArgument on all of them. InvalidArgument: no such tensor, wrong size;
-  // FailedPrecondition: this tensor is in flight; after on_failed(): its status.
+  // Begins this rank's part of a push_pull, at any time after register_tensors(). `input` and `output` have the
+  // tensor's size. They may be the same memory but must not overlap in part. They must stay valid, and the caller must
+  // not touch them, until on_done() or on_failed(). All ranks must ask for the same op, otherwise on_done() gives
+  // InvalidArgument on all of them. InvalidArgument: there is no such tensor, a size or the op is wrong, or the memory
+  // overlaps in part. FailedPrecondition: the tensor is in flight. Unavailable: another local rank has left. After
+  // on_failed(): its status.
   virtual absl::Status start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output) = 0;
 
-  // Leader only, once for every on_reduced(): the network's part is over. Spreads the result or, if not OK, the status
-  // (its message may be cut to 400 bytes). Ignored after on_failed().
+  // Ends the network's part of a push_pull, once for each on_reduced(). Only on the leader. Sends the result to all
+  // ranks, or `status` if it is not OK; its message may be cut to 400 bytes. Ignored after on_failed().
   virtual void publish(uint32_t tensor, const absl::Status& status) = 0;
 
-  // Leader only, of a tensor that was reduced: the memory that its sum lies in, and others' beside it. It stays until
-  // the Group is destroyed.
+  // Returns the memory that has the sum of this tensor and of all tensors that were registered with it. Only on the
+  // leader, for a tensor that was reduced. The memory exists until the Group is destroyed.
   virtual MutableBytes sums_beside(uint32_t tensor) const = 0;
 
-  // Ends the group for a reason of this rank's own (not OK): the others' on_failed() comes with it, naming this rank.
-  // There is no callback here.
+  // Fails the group for a reason of this rank; `status` is not OK. The other ranks get on_failed() with the status and
+  // this rank's name. This rank gets no callback.
   virtual void fail(const absl::Status& status) = 0;
 
-  // Readable when poll() has something to handle. For poll() or epoll; owned by the Group.
+  // Returns a descriptor that is readable when poll() has something to handle; for poll() or epoll. The Group owns it.
   virtual int descriptor() const = 0;
-  // Handles what has come and does a bounded part of the work.
+  // Handles received messages and does a bounded part of the work.
   virtual void poll() = 0;
-  // poll() has more to do without waiting for anybody.
+  // Returns whether poll() has work that needs no other rank.
   virtual bool has_work() const = 0;
-  // Nothing is in flight here and all that others need from this rank was sent: it may leave.
+  // Returns whether this rank may leave: it has no request in flight, and has sent all that the other ranks need.
   virtual bool idle() const = 0;
 
  protected:

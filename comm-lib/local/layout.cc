@@ -8,7 +8,7 @@
 namespace gleaner::local {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 46;  // of a memory file: half of what a process can map
+constexpr size_t kMostBytes = size_t{1} << 46;  // limit of a memory file: half of the memory that a process can map
 
 Digest digest_of(std::span<const TensorShape> tensors, uint32_t first) {
   std::vector<uint64_t> words;
@@ -45,7 +45,7 @@ absl::StatusOr<Layout> lay_out(std::span<const TensorShape> tensors, uint32_t fi
     layout.area_bytes =
         std::min(most_area, round_up(layout.area_bytes + tensor.elements * size_of(tensor.type), kLine));
   }
-  // Never empty: an empty file can't be mapped.
+  // At least a page, because an empty file can't be mapped.
   layout.area_bytes = std::max(page, round_up(layout.area_bytes, page));
   return layout;
 }

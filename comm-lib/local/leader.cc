@@ -17,7 +17,7 @@ constexpr size_t kReservePerTurn = 4 << 20;
 }  // namespace
 
 Leader::Leader(const Env& env, const Options& options, const kernels::Kernels* kernels, Events* events)
-    : LocalRank(env, options, kernels, events), ranks_(options.local_size), rounds_(options.local_size) {}
+    : LocalRank(env, options, kernels, events), ranks_(options.local_size), record_(options.local_size) {}
 
 absl::StatusOr<std::unique_ptr<Group>> Leader::create(const Env& env, const Options& options,
                                                       const kernels::Kernels* kernels, Events* events) {
@@ -27,8 +27,6 @@ absl::StatusOr<std::unique_ptr<Group>> Leader::create(const Env& env, const Opti
   leader->watch(leader->listener_.get());
   return leader;
 }
-
-// --- who is there
 
 void Leader::on_tick() {
   if (overdue(absl::ZeroDuration())) die(absl::DeadlineExceededError(missing()));
@@ -40,8 +38,8 @@ std::string Leader::missing() const {
     if (ranks_[rank] == nullptr) ranks.push_back(rank);
   }
   return absl::StrCat("local rank", ranks.size() > 1 ? "s " : " ", absl::StrJoin(ranks, ", "), " of worker ",
-                      options_.worker, " did not come within ", absl::FormatDuration(options_.timeout), "; expected ",
-                      options_.local_size, " local ranks on this machine, in one network namespace",
+                      options_.worker, " did not connect within ", absl::FormatDuration(options_.timeout),
+                      "; expected ", options_.local_size, " local ranks on this machine, in one network namespace",
                       last_refusal_.empty() ? "" : "; refused: ", last_refusal_);
 }
 
@@ -70,7 +68,7 @@ absl::Status Leader::greet(Peer& peer, const HelloPayload& hello) {
   absl::Status status = check_hello(hello, options_);
   if (absl::IsPermissionDenied(status)) return status;
   if (!status.ok()) {
-    // It is one of this job, so nobody else will come in its place.
+    // The process belongs to this job, so no other process will come with this local rank.
     die(status);
     return absl::OkStatus();
   }
@@ -120,7 +118,7 @@ void Leader::on_broken(Peer& peer, const absl::Status& status) {
 void Leader::on_gone(Peer& peer) {
   if (peer.proved && !peer.left) {
     return die(absl::UnavailableError(
-        absl::StrCat(name_of(peer.rank), " is gone: its process ended without leaving the job")));
+        absl::StrCat(name_of(peer.rank), " is lost: its process ended without leaving the job")));
   }
   LocalRank::close(peer);
 }
@@ -128,7 +126,7 @@ void Leader::on_gone(Peer& peer) {
 absl::Status Leader::on_left(Peer& peer) {
   peer.left = true;
   departed_ = absl::UnavailableError(absl::StrCat(name_of(peer.rank), " has left the job"));
-  if (rounds_.open()) die(departed_);
+  if (record_.open()) die(departed_);
   return absl::OkStatus();
 }
 
@@ -149,15 +147,14 @@ absl::Status Leader::on_message(Peer& peer, const Message& message, ConstBytes p
     if (message.type == MessageType::kLeave) return on_left(peer);
     if (message.type == MessageType::kReady) return on_ready(peer.rank, message);
     if (message.type == MessageType::kReduced) {
-      GLN_ASSIGN_OR_RETURN(const Rounds::Next next, rounds_.on_reduced(peer.rank, message.tensor, message.step));
+      GLN_ASSIGN_OR_RETURN(const PushPullRecord::Next next,
+                           record_.on_reduced(peer.rank, message.tensor, message.step));
       go_on(message.tensor, next);
       return absl::OkStatus();
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(local::name_of(message.type), " was not expected now"));
+  return absl::InvalidArgumentError(absl::StrCat(local::name_of(message.type), " was not expected at this time"));
 }
-
-// --- tensors
 
 MutableBytes Leader::sums_beside(uint32_t tensor) const {
   const auto next = std::upper_bound(batches_.begin(), batches_.end(), tensor,
@@ -171,13 +168,13 @@ absl::Status Leader::on_registered(Layout layout) {
   GLN_ASSIGN_OR_RETURN(auto segment, Segment::create(layout.total_bytes()));
   for (size_t i = 0; i < layout.offsets.size(); ++i) {
     const auto tensor = static_cast<uint32_t>(layout.first + i);
-    rounds_.add(reducers(push_pulls_.bytes_of(tensor), options_.local_size));
+    record_.add(reducers(requests_.bytes_of(tensor), options_.local_size));
   }
   batches_.push_back({std::move(layout), std::move(segment)});
   return absl::OkStatus();
 }
 
-// Memory comes in parts, too: the kernel zeroes it.
+// Reserves only a part of the memory per turn, since the kernel zeroes the memory, which takes time.
 void Leader::work() {
   if (handed_out_ == batches_.size()) return;
   Batch& batch = batches_[handed_out_];
@@ -204,20 +201,20 @@ void Leader::hand_out(Batch& batch) {
     ranks_[rank]->channel.queue(message, payload_of(payload), *std::move(copy));
   }
   batch.segment->close_file();
-  push_pulls_.attach(batch.layout, batch.segment->data());
+  requests_.attach(batch.layout, batch.segment->data());
   ++handed_out_;
 }
 
-void Leader::on_stage(const PushPulls::Finished& finished) {
+void Leader::on_stage(const Requests::Finished& finished) {
   Message message;
   message.tensor = finished.tensor;
   message.step = finished.step;
   message.detail = static_cast<uint8_t>(finished.op);
   absl::Status status;
-  if (finished.stage == PushPulls::Stage::kCopyingIn) {
+  if (finished.stage == Requests::Stage::kCopyingIn) {
     status = on_ready(0, message);
   } else {
-    const auto next = rounds_.on_reduced(0, finished.tensor, finished.step);
+    const auto next = record_.on_reduced(0, finished.tensor, finished.step);
     status = next.status();
     if (next.ok()) go_on(finished.tensor, *next);
   }
@@ -229,30 +226,30 @@ absl::Status Leader::on_ready(uint32_t rank, const Message& message) {
     die(departed_);
     return absl::OkStatus();
   }
-  GLN_ASSIGN_OR_RETURN(const Rounds::Next next,
-                       rounds_.on_ready(rank, message.tensor, message.step, static_cast<ReduceOp>(message.detail)));
+  GLN_ASSIGN_OR_RETURN(const PushPullRecord::Next next,
+                       record_.on_ready(rank, message.tensor, message.step, static_cast<ReduceOp>(message.detail)));
   go_on(message.tensor, next);
   return absl::OkStatus();
 }
 
-void Leader::go_on(uint32_t tensor, Rounds::Next next) {
-  if (next == Rounds::Next::kReduce) {
+void Leader::go_on(uint32_t tensor, PushPullRecord::Next next) {
+  if (next == PushPullRecord::Next::kReduce) {
     Message message;
     message.type = MessageType::kReduce;
     message.tensor = tensor;
-    message.step = rounds_.step(tensor);
-    for (uint32_t rank = 1; rank < rounds_.reducers(tensor); ++rank) ranks_[rank]->channel.queue(message);
-    if (const absl::Status status = push_pulls_.reduce(tensor, message.step); !status.ok()) die(status);
-  } else if (next == Rounds::Next::kNetwork) {
-    events_->on_reduced(tensor, rounds_.op(tensor), push_pulls_.sum_of(tensor));
-  } else if (next == Rounds::Next::kRefuse) {
-    spread(tensor, rounds_.refusal(tensor));
+    message.step = record_.step(tensor);
+    for (uint32_t rank = 1; rank < record_.reducers(tensor); ++rank) ranks_[rank]->channel.queue(message);
+    if (const absl::Status status = requests_.reduce(tensor, message.step); !status.ok()) die(status);
+  } else if (next == PushPullRecord::Next::kNetwork) {
+    events_->on_reduced(tensor, record_.op(tensor), requests_.sum_of(tensor));
+  } else if (next == PushPullRecord::Next::kRefuse) {
+    spread(tensor, record_.refusal(tensor));
   }
 }
 
 void Leader::publish(uint32_t tensor, const absl::Status& status) {
   if (dead()) return;
-  if (rounds_.summed(tensor)) return spread(tensor, status);
+  if (record_.summed(tensor)) return spread(tensor, status);
   die(absl::InternalError(absl::StrCat("publish() of tensor ", tensor, " without an on_reduced() before it")));
 }
 
@@ -260,14 +257,12 @@ void Leader::spread(uint32_t tensor, const absl::Status& status) {
   Message message;
   message.type = MessageType::kResult;
   message.tensor = tensor;
-  message.step = rounds_.step(tensor);
+  message.step = record_.step(tensor);
   message.detail = code_of(status);
-  rounds_.publish(tensor);
+  record_.publish(tensor);
   for (uint32_t rank = 1; rank < options_.local_size; ++rank) ranks_[rank]->channel.queue(message, text_of(status));
-  if (const absl::Status mine = push_pulls_.finish(tensor, message.step, status); !mine.ok()) die(mine);
+  if (const absl::Status mine = requests_.finish(tensor, message.step, status); !mine.ok()) die(mine);
 }
-
-// --- sending and leaving
 
 void Leader::flush() {
   for (const auto& peer : peers_) LocalRank::flush(*peer);
@@ -285,7 +280,7 @@ void Leader::close(const Message& last, ConstBytes payload) {
 }
 
 bool Leader::idle() const {
-  return dead() || (push_pulls_.in_flight() == 0 && std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
+  return dead() || (requests_.in_flight() == 0 && std::all_of(peers_.begin(), peers_.end(), [](const auto& peer) {
                       return peer->channel.drained();
                     }));
 }

@@ -1,5 +1,5 @@
-// Local rank 0: waits for the others, makes the memory, keeps the record of every push_pull, and tells all what comes
-// next.
+// Leader is local rank 0: it waits for the other ranks, makes the shared memory, records the progress of every
+// push_pull, and tells all ranks their next step.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm-lib/local/local_rank.h"
-#include "comm-lib/local/rounds.h"
+#include "comm-lib/local/push_pull_record.h"
 #include "comm-lib/local/segment.h"
 
 namespace gleaner::local {
@@ -23,7 +23,7 @@ class Leader final : public LocalRank {
   bool idle() const override;
 
  private:
-  // Tensors registered together, and their memory.
+  // Tensors that were registered together, and their memory.
   struct Batch {
     Layout layout;
     std::unique_ptr<Segment> segment;
@@ -37,7 +37,7 @@ class Leader final : public LocalRank {
   void on_broken(Peer& peer, const absl::Status& status) override;
   void on_gone(Peer& peer) override;
   absl::Status on_registered(Layout layout) override;
-  void on_stage(const PushPulls::Finished& finished) override;
+  void on_stage(const Requests::Finished& finished) override;
   void work() override;
   bool has_more_work() const override;
   void flush() override;
@@ -51,16 +51,17 @@ class Leader final : public LocalRank {
   void hand_out(Batch& batch);
   absl::Status on_ready(uint32_t rank, const Message& message);
   absl::Status on_left(Peer& peer);
-  void go_on(uint32_t tensor, Rounds::Next next);
+  void go_on(uint32_t tensor, PushPullRecord::Next next);
   void spread(uint32_t tensor, const absl::Status& status);
 
   Descriptor listener_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // proved or not
-  std::vector<Peer*> ranks_;                  // by local rank; null: not here yet, or the leader itself
+  // All connections, also those of peers that have not proved their identity.
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::vector<Peer*> ranks_;  // by local rank; null: not connected, or the leader itself
   std::string last_refusal_;
-  Rounds rounds_;
+  PushPullRecord record_;
   std::vector<Batch> batches_;
-  size_t handed_out_ = 0;  // of batches_, from the front
+  size_t handed_out_ = 0;  // number of batches handed out, from the front
 };
 
 }  // namespace gleaner::local

@@ -16,7 +16,7 @@ namespace gleaner::local {
 namespace {
 
 constexpr int64_t kTickNanoseconds = 10'000'000;
-constexpr size_t kBytesPerTurn = 2 << 20;  // touched: some hundred microseconds
+constexpr size_t kBytesPerTurn = 2 << 20;  // bytes of memory touched: some hundred microseconds
 constexpr int kPacketsPerTurn = 64;        // of one peer
 
 }  // namespace
@@ -25,7 +25,7 @@ LocalRank::LocalRank(const Env& env, const Options& options, const kernels::Kern
     : env_(env),
       options_(options),
       events_(events),
-      push_pulls_(options.local_rank, options.local_size, kernels),
+      requests_(options.local_rank, options.local_size, kernels),
       opened_(env.clock->since_start()) {}
 
 absl::Status LocalRank::open() {
@@ -41,15 +41,13 @@ absl::Status LocalRank::open() {
   return absl::OkStatus();
 }
 
-// --- what users call
-
 absl::Status LocalRank::register_tensors(std::span<const TensorShape> tensors) {
   GLN_RETURN_IF_ERROR(failure_);
   if (tensors.empty()) return absl::OkStatus();
-  auto layout = lay_out(tensors, static_cast<uint32_t>(push_pulls_.tensors()), options_.local_size);
+  auto layout = lay_out(tensors, static_cast<uint32_t>(requests_.tensors()), options_.local_size);
   absl::Status status = layout.status();
   if (status.ok()) {
-    push_pulls_.add(tensors);
+    requests_.add(tensors);
     status = on_registered(*std::move(layout));
   }
   if (!status.ok()) fail(status);
@@ -59,7 +57,7 @@ absl::Status LocalRank::register_tensors(std::span<const TensorShape> tensors) {
 absl::Status LocalRank::start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output) {
   GLN_RETURN_IF_ERROR(failure_);
   GLN_RETURN_IF_ERROR(departed_);
-  return push_pulls_.start(tensor, op, input, output);
+  return requests_.start(tensor, op, input, output);
 }
 
 void LocalRank::fail(const absl::Status& status) {
@@ -71,19 +69,17 @@ void LocalRank::fail(const absl::Status& status) {
 
 bool LocalRank::has_work() const {
   if (dead()) return !failure_told_;
-  return push_pulls_.has_work() || has_more_work();
+  return requests_.has_work() || has_more_work();
 }
 
 void LocalRank::poll() {
   if (failure_told_) return;
   handle_ready();
   if (!dead()) work();
-  if (!dead()) do_pieces();
+  if (!dead()) do_portions();
   if (!dead()) flush();
   if (dead() && !std::exchange(failure_told_, true)) events_->on_failed(failure_);
 }
-
-// --- the loop
 
 void LocalRank::handle_ready() {
   std::array<epoll_event, 32> ready;
@@ -99,12 +95,12 @@ void LocalRank::handle_ready() {
   }
 }
 
-void LocalRank::do_pieces() {
+void LocalRank::do_portions() {
   size_t budget = kBytesPerTurn;
   while (!dead()) {
-    const auto finished = push_pulls_.advance(budget);
+    const auto finished = requests_.advance(budget);
     if (!finished) return;
-    if (finished->stage == PushPulls::Stage::kCopyingOut) {
+    if (finished->stage == Requests::Stage::kCopyingOut) {
       events_->on_done(finished->tensor, finished->result);
     } else {
       on_stage(*finished);
@@ -145,7 +141,7 @@ void LocalRank::watch(int descriptor) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event);
 }
 
-// Closing alone would not do: a child that the process forked may hold the same socket.
+// Closing the descriptor is not enough: a child that the process forked may hold the same socket.
 void LocalRank::unwatch(int descriptor) { epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr); }
 
 void LocalRank::watch_process_of(Peer& peer) {
@@ -174,8 +170,6 @@ void LocalRank::close(Peer& peer) {
   peer.process.reset();
 }
 
-// --- the beginning and the end
-
 void LocalRank::welcome() {
   welcomed_ = true;
   unwatch(timer_.get());
@@ -198,7 +192,7 @@ void LocalRank::leave() {
   if (dead()) return;
   Message last;
   last.type = MessageType::kLeave;
-  if (welcomed_ && push_pulls_.in_flight() == 0) return close(last, {});
+  if (welcomed_ && requests_.in_flight() == 0) return close(last, {});
   const absl::Status status = absl::UnavailableError(absl::StrCat(
       name_of(options_.local_rank), " left ", welcomed_ ? "with push_pulls in flight" : "before the start"));
   last.type = MessageType::kFail;

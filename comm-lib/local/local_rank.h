@@ -1,5 +1,5 @@
-// What all local ranks have in common: the loop, the work in pieces, and how it ends. Leader and Follower add who talks
-// to whom.
+// LocalRank is the base of Leader and Follower: the event loop, the copies and sums, and the end of a group. Leader and
+// Follower add the messages that they exchange.
 #pragma once
 
 #include <memory>
@@ -10,21 +10,21 @@
 #include "comm-lib/local/channel.h"
 #include "comm-lib/local/group.h"
 #include "comm-lib/local/layout.h"
-#include "comm-lib/local/push_pulls.h"
+#include "comm-lib/local/requests.h"
 #include "common/base/descriptor.h"
 
 namespace gleaner::local {
 
-// Another local rank, as seen from here.
+// The connection to another local rank.
 struct Peer {
   explicit Peer(Descriptor socket) : channel(std::move(socket)) {}
 
   Channel channel;
-  Descriptor process;    // readable when it has ended
-  uint32_t rank = 0;     // known once it has proved itself
-  bool proved = false;   // leader's view: its HELLO was right
-  bool left = false;     // said LEAVE
-  bool blocked = false;  // its socket is full
+  Descriptor process;    // pidfd, readable when the rank's process has ended
+  uint32_t rank = 0;     // local rank, set with `proved`
+  bool proved = false;   // used by the leader: the peer's HELLO was correct
+  bool left = false;     // the peer has sent LEAVE
+  bool blocked = false;  // the peer's socket is full
 };
 
 class LocalRank : public Group {
@@ -38,38 +38,39 @@ class LocalRank : public Group {
 
  protected:
   LocalRank(const Env& env, const Options& options, const kernels::Kernels* kernels, Events* events);
-  absl::Status open();  // before all else
+  absl::Status open();  // to be called first
   void leave();         // for the destructors of Leader and Follower
 
-  // Every few milliseconds until all are there.
+  // Called every 10 ms until welcome().
   virtual void on_tick() = 0;
   virtual void on_readable(int descriptor) = 0;
-  // An error: the peer broke the protocol.
+  // Handles a message. An error means that the peer violated the protocol; on_broken() follows.
   virtual absl::Status on_message(Peer& peer, const Message& message, ConstBytes payload, Descriptor attached) = 0;
   virtual void on_broken(Peer& peer, const absl::Status& status) = 0;
+  // The peer's process has ended, or its socket is closed.
   virtual void on_gone(Peer& peer) = 0;
   virtual absl::Status on_registered(Layout layout) = 0;
-  // A stage of this rank's own part is over; not for kCopyingOut.
-  virtual void on_stage(const PushPulls::Finished& finished) = 0;
-  // What there is to do beside copies and sums: a bounded part of it.
+  // A stage of this rank's part of a push_pull has ended. Not called for kCopyingOut.
+  virtual void on_stage(const Requests::Finished& finished) = 0;
+  // Does a bounded part of the work other than copies and sums.
   virtual void work() = 0;
   virtual bool has_more_work() const = 0;
   virtual void flush() = 0;
-  // Sends a last message to all whom this rank is connected to, and closes.
+  // Sends a last message to all peers and closes the connections.
   virtual void close(const Message& last, ConstBytes payload) = 0;
 
-  // Ends the group here and for the others; poll() tells the user.
+  // Fails the group for all ranks. poll() then calls on_failed().
   void die(const absl::Status& status);
   bool dead() const { return !failure_.ok(); }
 
-  void welcome();  // all are there
+  void welcome();  // all local ranks are connected
   bool welcomed() const { return welcomed_; }
   bool overdue(absl::Duration grace) const { return env_.clock->since_start() - opened_ > options_.timeout + grace; }
 
   void watch(int descriptor);
   void unwatch(int descriptor);
   void watch_process_of(Peer& peer);
-  // Handles what has come; `ended`: the peer's process has, so there is nothing beyond that.
+  // Handles received packets. `ended`: the peer's process has ended, so no further packets come.
   void receive(Peer& peer, bool ended);
   void flush(Peer& peer);
   void close(Peer& peer);
@@ -79,13 +80,13 @@ class LocalRank : public Group {
   const Env env_;
   const Options options_;
   Events* const events_;
-  PushPulls push_pulls_;
-  absl::Status departed_;  // somebody has left in peace: why no new push_pull can end
+  Requests requests_;
+  absl::Status departed_;  // not OK: a rank has left, so no new push_pull can end
 
  private:
   void handle_ready();
   void take_apart(Peer& peer, Channel::Packet& packet);
-  void do_pieces();
+  void do_portions();
 
   const absl::Duration opened_;
   Descriptor epoll_;

@@ -40,12 +40,12 @@ absl::StatusOr<bool> PacketReader::next(Message& message, ConstBytes& payload) {
   std::memcpy(&message, rest_.data(), sizeof(Message));
   rest_ = rest_.subspan(sizeof(Message));
   if (message.magic != kMagic) {
-    return absl::InvalidArgumentError("expected a message between local ranks, got something else");
+    return absl::InvalidArgumentError("expected a message between local ranks; the bytes are not one");
   }
   if (message.version != kVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("speaks version ", message.version,
+    return absl::InvalidArgumentError(absl::StrCat("a process speaks version ", message.version,
                                                    " of the messages between local ranks, expected version ", kVersion,
-                                                   ": run the same Gleaner in all ranks"));
+                                                   "; install the same version of gleaner for all ranks"));
   }
   if (name_of(message.type).empty()) {
     return absl::InvalidArgumentError(absl::StrCat("unknown message type ", static_cast<int>(message.type)));

@@ -1,5 +1,5 @@
-// The messages between the leader and the other local ranks of a worker (docs/local-ranks.md), on one machine and in
-// its byte order. A packet of the socket holds one or more messages, each followed by its payload.
+// The messages between the leader and the other local ranks of a worker (docs/local-ranks.md). They stay on one machine
+// and have its byte order. A packet of the socket has one or more messages, each followed by its payload.
 #pragma once
 
 #include <array>
@@ -14,17 +14,17 @@
 
 namespace gleaner::local {
 
-// F: from another local rank to the leader; L: from the leader.
+// F: from another local rank to the leader. L: from the leader to another local rank.
 enum class MessageType : uint8_t {
-  kHello = 1,    // F: payload Hello
-  kWelcome = 2,  // L: all are there; payload Proof
-  kSegment = 3,  // L: tensors `tensor` ... tensor + step - 1 lie in the memory file that comes along; payload Segment
-  kReady = 4,    // F: my input is in its slot; detail: ReduceOp
-  kReduce = 5,   // L: all are ready, sum your slice
-  kReduced = 6,  // F: done
-  kResult = 7,   // L: the result is in the sum region, or detail: status code and payload: its message
-  kFail = 8,     // both: the group is dead; detail: status code, payload: message
-  kLeave = 9,    // both: I leave, with nothing in flight
+  kHello = 1,    // F: payload HelloPayload
+  kWelcome = 2,  // L: all ranks are connected; payload: proof, a Digest
+  kSegment = 3,  // L: memory of `step` tensors from `tensor` on; payload SegmentPayload; the file is attached
+  kReady = 4,    // F: this rank's input is in its slot; detail: ReduceOp
+  kReduce = 5,   // L: all ranks are ready: sum your slice
+  kReduced = 6,  // F: this rank's slice is summed
+  kResult = 7,  // L: the push_pull has ended; detail: status code, payload: message; 0: the result is in the sum region
+  kFail = 8,    // both: the group has failed; detail: status code, payload: message
+  kLeave = 9,   // both: the sender leaves, with nothing in flight
 };
 
 inline constexpr uint32_t kMagic = 0x4C4E4C47;  // "GLNL"
@@ -38,7 +38,7 @@ struct Message {
   uint8_t reserved = 0;
   uint32_t tensor = 0;
   uint32_t payload_bytes = 0;
-  uint64_t step = 0;  // of the tensor: how many push_pulls of it came before
+  uint64_t step = 0;  // number of push_pulls of the tensor before this one
 };
 static_assert(sizeof(Message) == 24 && std::is_trivially_copyable_v<Message>);
 
@@ -56,29 +56,30 @@ static_assert(sizeof(HelloPayload) == 56 && std::is_trivially_copyable_v<HelloPa
 
 struct SegmentPayload {
   uint64_t bytes = 0;
-  Digest digest{};  // of the tensors' shapes
+  Digest digest{};  // Layout::digest
 };
 static_assert(sizeof(SegmentPayload) == 40 && std::is_trivially_copyable_v<SegmentPayload>);
 
-inline constexpr size_t kMaxText = 400;  // of a status
+inline constexpr size_t kMaxText = 400;  // of a status message
 inline constexpr size_t kMaxPayload = kMaxText;
 inline constexpr size_t kMaxPacket = 4096;
 
 absl::string_view name_of(MessageType type);
 
-// Takes a packet apart.
+// Reads the messages of a packet.
 class PacketReader {
  public:
   explicit PacketReader(ConstBytes packet) : rest_(packet) {}
 
-  // False at the end. InvalidArgument: no message of ours, or another version. `payload` lies in the packet.
+  // Reads the next message. Returns false at the end of the packet. `payload` points into the packet. InvalidArgument:
+  // the bytes are not a message between local ranks, or the message has another version.
   absl::StatusOr<bool> next(Message& message, ConstBytes& payload);
 
  private:
   ConstBytes rest_;
 };
 
-// The payload as a T. InvalidArgument when it has another size.
+// Copies a payload into a T. InvalidArgument if the payload has another size.
 absl::Status read_payload(ConstBytes payload, void* target, size_t size, MessageType type);
 template <typename T>
 absl::Status read_payload(ConstBytes payload, T& target, MessageType type) {
@@ -86,7 +87,7 @@ absl::Status read_payload(ConstBytes payload, T& target, MessageType type) {
   return read_payload(payload, &target, sizeof(T), type);
 }
 
-// A status as detail and payload, and back. The message is cut to kMaxText. An unknown code reads as Unknown.
+// Convert a status to `detail` and payload, and back. The message is cut to kMaxText. An unknown code becomes kUnknown.
 uint8_t code_of(const absl::Status& status);
 ConstBytes text_of(const absl::Status& status);
 absl::Status status_of(const Message& message, ConstBytes payload);

@@ -93,8 +93,9 @@ absl::StatusOr<pid_t> peer_of(int socket) {
   socklen_t size = sizeof(peer);
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return system_error("ask for the peer of");
   if (peer.uid != geteuid()) {
-    return absl::PermissionDeniedError(absl::StrCat("a process of user ", peer.uid, " is at the other end, expected ",
-                                                    geteuid(), ": run all local ranks as one user"));
+    return absl::PermissionDeniedError(absl::StrCat("the process at the other end belongs to user ", peer.uid,
+                                                    ", expected user ", geteuid(),
+                                                    ": run all local ranks as one user"));
   }
   return peer.pid;
 }
@@ -117,8 +118,8 @@ absl::Status check_hello(const HelloPayload& hello, const Options& leader) {
   if (hello.job != leader.job || hello.worker != leader.worker ||
       !equal(hello.proof, hmac(leader, "hello", hello.local_rank, hello.local_size))) {
     return absl::PermissionDeniedError(absl::StrCat("local rank ", hello.local_rank, " of worker ", hello.worker,
-                                                    " does not know the secret of the job of worker ", leader.worker,
-                                                    "'s leader: give all ranks the same token"));
+                                                    " does not know the job's secret, which local rank 0 of worker ",
+                                                    leader.worker, " has: give all ranks the same token"));
   }
   if (hello.local_size != leader.local_size) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -126,9 +127,9 @@ absl::Status check_hello(const HelloPayload& hello, const Options& leader) {
         hello.local_size, ", local rank 0 with ", leader.local_size, ": set the same GLEANER_LOCAL_SIZE for both"));
   }
   if (hello.local_rank == 0 || hello.local_rank >= leader.local_size) {
-    return absl::InvalidArgumentError(absl::StrCat("local rank ", hello.local_rank, " said hello to worker ",
-                                                   leader.worker, "'s local rank 0, who expects 1 to ",
-                                                   leader.local_size - 1));
+    return absl::InvalidArgumentError(absl::StrCat("local rank ", hello.local_rank,
+                                                   " sent HELLO to local rank 0 of worker ", leader.worker,
+                                                   ", which expects local ranks 1 to ", leader.local_size - 1));
   }
   return absl::OkStatus();
 }
@@ -137,8 +138,8 @@ Digest welcome_of(const Options& options, uint32_t rank) { return hmac(options, 
 
 absl::Status check_welcome(const Digest& welcome, const Options& options) {
   if (equal(welcome, welcome_of(options, options.local_rank))) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat("what answers as local rank 0 of worker ", options.worker, " does not know the job's secret"));
+  return absl::PermissionDeniedError(absl::StrCat("the process that listens as local rank 0 of worker ", options.worker,
+                                                  " does not know the job's secret"));
 }
 
 }  // namespace gleaner::local

@@ -1,7 +1,7 @@
-// How the local ranks of a worker find each other and show that they belong together: an abstract Unix socket of the
-// network namespace, one user, and proofs that each side knows the job's secret. The name and the proofs are
-// HMAC-SHA256(secret, label and who) and tell nothing about the secret, which itself is new with every start of a job.
-// Nothing here blocks.
+// Functions by which the local ranks of a worker find each other and prove that they belong together: by an abstract
+// Unix socket of the network namespace, by the user that they run as, and by proofs that each side knows the job's
+// secret. The socket's name and the proofs are HMAC-SHA256 with that secret as key, and reveal nothing about it. The
+// secret is new for each start of a job. No function blocks.
 #pragma once
 
 #include <optional>
@@ -14,30 +14,31 @@
 
 namespace gleaner::local {
 
-// Without the leading zero byte.
+// Returns the name of the leader's socket, without the leading zero byte of abstract names.
 std::string socket_name(const Options& options);
 
-// AlreadyExists: another process leads this worker.
+// Listens at `name`. AlreadyExists: another process is this worker's leader.
 absl::StatusOr<Descriptor> listen_at(const std::string& name);
-// Nothing: nobody listens there yet.
+// Connects to `name`. Returns nullopt if no process listens there yet.
 absl::StatusOr<std::optional<Descriptor>> connect_to(const std::string& name);
-// Nothing: no more for now.
+// Accepts a connection. Returns nullopt if no connection waits.
 absl::StatusOr<std::optional<Descriptor>> accept_from(const Descriptor& listener);
 
-// The process at the other end. PermissionDenied: it belongs to another user.
+// Returns the process at the other end. PermissionDenied: the process belongs to another user.
 absl::StatusOr<pid_t> peer_of(int socket);
-// Readable when the process has ended, invalid if the system has no such thing. A socket alone may outlive its process:
-// in the children that it forked.
+// Returns a descriptor that becomes readable when the process ends, or an invalid one if the kernel has no pidfds. A
+// socket does not show the end of a process whose children hold the same socket.
 Descriptor watch_process(pid_t pid);
 
-// What another local rank says first, and the leader's check of it. PermissionDenied: no valid proof; InvalidArgument:
-// it does know the secret, but was started otherwise.
+// Returns the first message of a local rank above 0.
 HelloPayload hello_of(const Options& options);
+// Checks a HELLO at the leader. PermissionDenied: the proof is wrong. InvalidArgument: the proof is correct, but the
+// rank was started with another local size or an impossible local rank.
 absl::Status check_hello(const HelloPayload& hello, const Options& leader);
 
-// The leader's answer to local rank `rank`.
+// Returns the leader's proof for local rank `rank`.
 Digest welcome_of(const Options& options, uint32_t rank);
-// PermissionDenied: not what welcome_of() gives.
+// Checks the leader's proof. PermissionDenied: the proof is wrong.
 absl::Status check_welcome(const Digest& welcome, const Options& options);
 
 }  // namespace gleaner::local

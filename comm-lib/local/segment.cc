@@ -39,14 +39,14 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::map(Descriptor file, size_t by
   if (!file.valid() || fstat(file.get(), &facts) != 0 || facts.st_size != static_cast<off_t>(bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("expected a memory file of ", bytes,
                                                    " bytes from local rank 0, got ",
-                                                   file.valid() ? "one of another size" : "none"));
+                                                   file.valid() ? "a file of another size" : "none"));
   }
   const int seals = fcntl(file.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) {
     return absl::InvalidArgumentError("the memory file of local rank 0 is not sealed: it could shrink while in use");
   }
   GLN_ASSIGN_OR_RETURN(auto segment, map_file(std::move(file), bytes));
-  segment->reserved_bytes_ = bytes;  // its maker did
+  segment->reserved_bytes_ = bytes;  // its maker has reserved it
   segment->close_file();
   return segment;
 }
@@ -54,7 +54,8 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::map(Descriptor file, size_t by
 absl::StatusOr<std::unique_ptr<Segment>> Segment::map_file(Descriptor file, size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) return no_memory("map", bytes);
-  // Children that the training process forks (data loaders) neither need it nor keep it alive.
+  // Children that the training process forks, such as data loaders, do not need the mapping and must not keep the
+  // memory alive.
   madvise(memory, bytes, MADV_DONTFORK);
   return std::unique_ptr<Segment>(new Segment(std::move(file), {static_cast<std::byte*>(memory), bytes}));
 }
@@ -75,7 +76,7 @@ absl::Status Segment::reserve(size_t most) {
 
 absl::StatusOr<Descriptor> Segment::duplicate() const {
   Descriptor copy(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy.valid()) return no_memory("hand on the descriptor of", memory_.size());
+  if (!copy.valid()) return no_memory("duplicate the descriptor of", memory_.size());
   return copy;
 }
 

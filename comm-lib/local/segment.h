@@ -1,5 +1,5 @@
-// Memory shared by the local ranks of a worker: an anonymous memory file that can't change its size, mapped in each.
-// It is gone with the last process that maps it. Belongs to one thread.
+// Segment is memory that the local ranks of a worker share: an anonymous memory file of fixed size, mapped in each
+// process. It ends with the last process that maps it. Belongs to one thread.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,25 @@ namespace gleaner::local {
 
 class Segment {
  public:
-  // A new one. ResourceExhausted: no address space or descriptors. Its pages are not there before reserve().
+  // Makes a new segment. reserve() gives memory to its pages. ResourceExhausted: no address space or no file descriptor
+  // is left.
   static absl::StatusOr<std::unique_ptr<Segment>> create(size_t bytes);
-  // What another rank made. InvalidArgument: not of this size, or not sealed.
+  // Maps a segment that another rank has made and reserved. InvalidArgument: the file has another size or is not
+  // sealed.
   static absl::StatusOr<std::unique_ptr<Segment>> map(Descriptor file, size_t bytes);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // Gets memory for up to `most` bytes more, so that touching them can't fail; all of it is there when reserved() says
-  // so. ResourceExhausted: the machine or the container has no more.
+  // Reserves memory for up to `most` more bytes, so that touching them can't fail. All bytes are reserved when
+  // reserved() returns true. ResourceExhausted: the machine or the container has no more memory.
   absl::Status reserve(size_t most);
   bool reserved() const { return reserved_bytes_ == memory_.size(); }
 
   std::byte* data() const { return memory_.data(); }
   size_t size() const { return memory_.size(); }
 
-  absl::StatusOr<Descriptor> duplicate() const;  // of the file, to hand on
+  absl::StatusOr<Descriptor> duplicate() const;  // of the file, for another rank
   void close_file() { file_.reset(); }           // the mapping stays
 
  private:

@@ -1,8 +1,9 @@
-// The C ABI (include/gleaner/gleaner.h) over Rank: arguments checked, statuses mapped, nothing thrown across.
+// The C ABI (include/gleaner/gleaner.h) over Rank: checks arguments, maps statuses, and catches all exceptions.
 #include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -13,8 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "comm-lib/include/gleaner/gleaner.h"
+#include "comm-lib/runtime/broadcast.h"
 #include "comm-lib/runtime/rank.h"
 #include "comm-lib/runtime/workers_changed.h"
+#include "common/base/openssl_lifetime.h"
 
 struct gln_session {
   std::unique_ptr<gleaner::runtime::Rank> rank;
@@ -24,8 +27,8 @@ namespace {
 
 thread_local std::string last_error;  // for gln_last_error(), which is per thread by contract
 
-// Whether this process was forked from one that had opened a session. Of the process, as what fork() leaves behind is:
-// the threads of sessions, and those of gRPC, which a new session would wait for.
+// True in a process that was forked from a process that had called gln_open(). The flag is for the whole process,
+// because after fork() the threads of all sessions are missing, and those of gRPC, for which a new session would wait.
 std::atomic<bool> forked{false};
 
 void watch_forks() {
@@ -35,9 +38,9 @@ void watch_forks() {
 absl::Status check_not_forked() {
   if (!forked.load(std::memory_order_relaxed)) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "this process was forked from one that had opened a session, whose threads and connections stayed there: "
-      "communicate in that process; a process that is a rank of its own must be started anew (multiprocessing's "
-      "'spawn' or 'forkserver', subprocess, gleaner run), or forked before the first session is opened");
+      "this process was forked from a process that had opened a session, whose threads and connections exist only "
+      "there: communicate in that process; start a process that is a rank of its own without fork (multiprocessing's "
+      "'spawn' or 'forkserver', subprocess, gleaner run), or fork it before the first session is opened");
 }
 
 gln_status to_c(absl::StatusCode code) {
@@ -73,7 +76,7 @@ gln_status report(const absl::Status& status) {
   return gleaner::runtime::is_workers_changed(status) ? GLN_WORKERS_CHANGED : to_c(status.code());
 }
 
-// Runs `call`, which gives a Status; whatever it throws becomes one.
+// Runs `call`, which returns a Status, and turns an exception into a Status.
 template <typename Call>
 gln_status guarded(Call&& call) {
   try {
@@ -98,7 +101,8 @@ absl::Status null_argument(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat(name, " is NULL"));
 }
 
-// Fills what the caller's version of a struct knows: `size` is its first member, set by its initializer.
+// Fills in the part of a struct that the caller's version of the struct has. Its first member `size` is the size of
+// that version.
 template <typename Struct>
 absl::Status fill(const Struct& full, Struct* target, absl::string_view name) {
   if (target == nullptr) return null_argument(name);
@@ -112,7 +116,7 @@ absl::Status fill(const Struct& full, Struct* target, absl::string_view name) {
   return absl::OkStatus();
 }
 
-// A user's value as our one-byte enum; what does not fit becomes 0, which is valid in none.
+// Converts a user's value to a one-byte enum. Values that do not fit become 0, which no enum has.
 template <typename Enum>
 Enum narrow(int value) {
   return static_cast<Enum>(value >= 0 && value <= 255 ? value : 0);
@@ -121,8 +125,8 @@ Enum narrow(int value) {
 absl::Duration timeout_of(double seconds) { return seconds < 0 ? absl::InfiniteDuration() : absl::Seconds(seconds); }
 
 gln_status close(gln_session* session, gleaner::runtime::Rank::Leave how) {
-  if (session == nullptr) return GLN_OK;
   return guarded([&]() -> absl::Status {
+    if (session == nullptr) return absl::OkStatus();
     if (absl::Status status = check_not_forked(); !status.ok()) return status;
     const std::unique_ptr<gln_session> owned(session);
     return owned->rank->close(how);
@@ -165,6 +169,7 @@ gln_status gln_open(const gln_options* options, gln_session** session) {
     *session = nullptr;
     if (absl::Status status = check_not_forked(); !status.ok()) return status;
     watch_forks();
+    gleaner::keep_openssl_until_the_end();  // the program may exit without gln_close()
     gln_options known = GLN_OPTIONS_INIT;
     if (options != nullptr) {
       if (options->size < sizeof(size_t) || options->size > sizeof(gln_options)) {
@@ -183,10 +188,12 @@ gln_status gln_open(const gln_options* options, gln_session** session) {
 
 gln_status gln_close(gln_session* session, int failed) {
   using Leave = gleaner::runtime::Rank::Leave;
-  return close(session, failed != 0 ? Leave::kFailed : Leave::kWell);
+  return close(session, failed != 0 ? Leave::kFailed : Leave::kCleanly);
 }
 
-gln_status gln_close_to_return(gln_session* session) { return close(session, gleaner::runtime::Rank::Leave::kAgain); }
+gln_status gln_close_to_return(gln_session* session) {
+  return close(session, gleaner::runtime::Rank::Leave::kToReturn);
+}
 
 gln_status gln_get_newcomers(gln_session* session, uint32_t* workers) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
@@ -230,10 +237,10 @@ gln_status gln_declare_accumulated(gln_session* session, const char* name, uint6
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     if (name == nullptr) return null_argument("name");
     if (tensor == nullptr) return null_argument("tensor");
-    gleaner::plan::Tensor what{name, elements, narrow<gleaner::DataType>(type), priority};
-    what.accumulates = true;
-    what.staleness = staleness;
-    auto id = rank.declare(std::move(what));
+    gleaner::plan::Tensor declared{name, elements, narrow<gleaner::DataType>(type), priority};
+    declared.accumulates = true;
+    declared.staleness = staleness;
+    auto id = rank.declare(std::move(declared));
     if (id.ok()) *tensor = *id;
     return id.status();
   });
@@ -290,13 +297,23 @@ gln_status gln_broadcast(gln_session* session, const char* name, void* data, uin
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
     if (name == nullptr) return null_argument("name");
     if (data == nullptr && bytes > 0) return null_argument("data");
-    return rank.broadcast(name, {static_cast<std::byte*>(data), bytes}, root);
+    return gleaner::runtime::broadcast(rank, name, {static_cast<std::byte*>(data), bytes}, root);
   });
 }
 
 gln_status gln_step(gln_session* session) {
   return with_rank(session, [](gleaner::runtime::Rank& rank) {
     rank.step();
+    return absl::OkStatus();
+  });
+}
+
+gln_status gln_add_wait(gln_session* session, double seconds) {
+  return with_rank(session, [seconds](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (!std::isfinite(seconds) || seconds < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("seconds is ", seconds, ", expected a time of at least 0"));
+    }
+    rank.add_wait(absl::Seconds(seconds));
     return absl::OkStatus();
   });
 }

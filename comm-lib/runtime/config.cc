@@ -25,7 +25,8 @@ absl::Status wrong(const char* variable, absl::string_view value, absl::string_v
   return absl::InvalidArgumentError(absl::StrCat(variable, "='", value, "': expected ", expected));
 }
 
-// `fallback`: a variable of somebody else's that says the same; null: there is none.
+// Reads a number from `option`, else from `variable`, else from `fallback`, a variable of another launcher with the
+// same meaning; null: there is none.
 absl::Status read_number(const char* option, const char* variable, const char* fallback, uint32_t* target) {
   std::string value = value_of(option, variable);
   if (value.empty() && fallback != nullptr) {
@@ -33,7 +34,7 @@ absl::Status read_number(const char* option, const char* variable, const char* f
     variable = fallback;
   }
   if (value.empty()) return absl::OkStatus();
-  if (!absl::SimpleAtoi(value, target)) return wrong(variable, value, "a whole number from 0 on");
+  if (!absl::SimpleAtoi(value, target)) return wrong(variable, value, "a whole number of at least 0");
   return absl::OkStatus();
 }
 
@@ -55,7 +56,7 @@ absl::Status read_seconds(const char* variable, Least least, absl::Duration* tar
   const bool is_number = absl::SimpleAtod(text, &seconds) && std::isfinite(seconds);
   if (!is_number || seconds < 0 || (least == Least::kAboveZero && seconds == 0)) {
     return wrong(variable, text,
-                 least == Least::kZero ? "a number of seconds from 0 on" : "a number of seconds above 0");
+                 least == Least::kZero ? "a number of seconds of at least 0" : "a number of seconds above 0");
   }
   *target = absl::Seconds(seconds);
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// How a rank is told who it is: gln_options first, then the environment, then defaults. The only place in the library
-// that reads the environment. docs/cli.md#environment lists the variables.
+// Config holds a rank's settings. read_config() takes each from gln_options, else from the environment, else the
+// default. No other file of the library reads the environment. docs/cli.md#environment lists the variables.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "comm-lib/include/gleaner/gleaner.h"
 #include "common/base/address.h"
 #include "common/base/log.h"
-#include "common/transports/settings.h"
+#include "common/transport/factory/factory.h"
 
 namespace gleaner::runtime {
 
@@ -21,22 +21,22 @@ struct Config {
   uint32_t worker = 0;                               // GLEANER_WORKER
   uint32_t local_rank = 0;                           // GLEANER_LOCAL_RANK, else torchrun's LOCAL_RANK
   uint32_t local_size = 1;                           // GLEANER_LOCAL_SIZE, else torchrun's LOCAL_WORLD_SIZE
-  Address address{"127.0.0.1", 0};                   // GLEANER_ADDRESS: where this worker's summer listens
+  Address address{"127.0.0.1", 0};                   // GLEANER_ADDRESS: address of this worker's summer
   std::string token_file;                            // GLEANER_TOKEN_FILE
-  std::string token;                                 // its contents
+  std::string token;                                 // contents of token_file
   std::string ca_file;                               // GLEANER_CA_FILE; empty: no TLS
   absl::Duration open_timeout = absl::Seconds(60);   // GLEANER_OPEN_TIMEOUT, seconds
   absl::Duration plan_timeout = absl::Minutes(10);   // GLEANER_PLAN_TIMEOUT, seconds
-  double bits_per_second = 0;                        // GLEANER_BANDWIDTH; 0: the coordinator's word counts
-  uint64_t window_bytes = 0;                         // GLEANER_WINDOW; 0: plan::window_bytes()'s choice
-  uint64_t summer_memory_bytes = uint64_t{1} << 30;  // GLEANER_SUMMER_MEMORY: cap of the colocated summer
+  double bits_per_second = 0;                        // GLEANER_BANDWIDTH; 0: the coordinator's --bandwidth
+  uint64_t window_bytes = 0;                         // GLEANER_WINDOW; 0: plan::window_bytes() decides
+  uint64_t summer_memory_bytes = uint64_t{1} << 30;  // GLEANER_SUMMER_MEMORY: limit of the colocated summer
   std::string kernel;                                // GLEANER_KERNEL
   transport::Settings transports;                    // GLEANER_TRANSPORTS, GLEANER_SHM_DIR, GLEANER_RDMA_*
-  std::optional<Address> metrics;                    // GLEANER_METRICS: serve Prometheus text there
+  std::optional<Address> metrics;                    // GLEANER_METRICS: address at which Prometheus metrics are served
   LogLevel log_level = LogLevel::kWarning;           // GLEANER_LOG_LEVEL
 };
 
-// InvalidArgument names the option and the variable, and says how to write it.
+// Reads all settings and the token file. InvalidArgument names the variable and says how to write its value.
 absl::StatusOr<Config> read_config(const gln_options& options);
 
 }  // namespace gleaner::runtime

@@ -19,23 +19,24 @@ std::string describe(const plan::Tensor& tensor) {
 
 absl::Status check(const plan::Tensor& tensor) {
   if (tensor.name.empty())
-    return absl::InvalidArgumentError("a tensor's name is empty; expected one that all ranks share");
+    return absl::InvalidArgumentError("a tensor's name is empty; expected a name that all ranks use");
   if (tensor.name.size() > plan::kMaxTensorNameBytes) {
     return absl::InvalidArgumentError(absl::StrCat("the tensor's name '", absl::string_view(tensor.name).substr(0, 64),
-                                                   "...' has ", tensor.name.size(), " bytes; at most ",
-                                                   plan::kMaxTensorNameBytes, " are possible"));
+                                                   "...' has ", tensor.name.size(), " bytes; expected at most ",
+                                                   plan::kMaxTensorNameBytes));
   }
   if (!is_valid(tensor.type)) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ",
-                                                   static_cast<int>(tensor.type), ", which is none of gln_data_type"));
+                                                   static_cast<int>(tensor.type),
+                                                   ", which is not a value of gln_data_type"));
   }
   if (tensor.accumulates && tensor.type != DataType::kFloat32 && tensor.type != DataType::kInt32) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is ", name_of(tensor.type),
-                                                   ", which can't be accumulated: fp32 and int32 can"));
+                                                   ", which can't be accumulated; only fp32 and int32 can"));
   }
   if (tensor.elements > kMaxTensorBytes / size_of(tensor.type)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor '", tensor.name, "' has ", tensor.elements, " elements; at most 1 TiB is possible"));
+        absl::StrCat("tensor '", tensor.name, "' has ", tensor.elements, " elements; expected at most 1 TiB"));
   }
   return absl::OkStatus();
 }
@@ -47,6 +48,7 @@ absl::StatusOr<uint32_t> Declarations::declare(plan::Tensor tensor) {
   absl::MutexLock lock(&mutex_);
   const auto [found, added] = ids_.try_emplace(tensor.name, static_cast<uint32_t>(declared_.size()));
   if (added) {
+    any_accumulates_ |= tensor.accumulates;
     declared_.push_back({std::move(tensor)});
   } else if (declared_[found->second].tensor != tensor) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' is declared twice: first ",
@@ -76,12 +78,17 @@ void Declarations::end(uint32_t id) {
   declared_[id].in_flight = false;
 }
 
-Declarations::Untold Declarations::take_untold(uint32_t id, ReduceOp op) {
+Declarations::Unsent Declarations::take_unsent(uint32_t id, ReduceOp op) {
   absl::MutexLock lock(&mutex_);
-  Untold untold;
-  for (; told_ < declared_.size(); ++told_) untold.tensors.push_back(declared_[told_].tensor);
-  if (!std::exchange(declared_[id].operated, true)) untold.operations.push_back({declared_[id].tensor.name, op});
-  return untold;
+  Unsent unsent;
+  for (; sent_ < declared_.size(); ++sent_) unsent.tensors.push_back(declared_[sent_].tensor);
+  if (!std::exchange(declared_[id].operation_sent, true)) unsent.operations.push_back({declared_[id].tensor.name, op});
+  return unsent;
+}
+
+bool Declarations::any_accumulates() const {
+  absl::MutexLock lock(&mutex_);
+  return any_accumulates_;
 }
 
 }  // namespace gleaner::runtime

@@ -1,4 +1,4 @@
-// The tensors this rank has declared: what user threads see of them. Thread safe; one lock per call.
+// Declarations holds the tensors that this rank has declared, as user threads see them. Thread safe; one lock per call.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,38 @@ namespace gleaner::runtime {
 
 class Declarations {
  public:
-  // The id of a tensor on this rank: dense, from 0, in order of declaration. The same name again alike: the same id.
-  // InvalidArgument: declared differently before, no name, unknown type, too large.
+  // Returns the tensor's id on this rank: ids count from 0, in the order of declaration. A repeated declaration of a
+  // name with the same contents returns the same id. InvalidArgument: the name was declared with other contents, or the
+  // name, the type or the size is not allowed.
   absl::StatusOr<uint32_t> declare(plan::Tensor tensor) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Marks a tensor in flight and returns what it is. InvalidArgument: no such tensor; FailedPrecondition: it is in
-  // flight already.
+  // Marks a tensor as in flight and returns it; end() removes the mark. InvalidArgument: there is no such tensor.
+  // FailedPrecondition: the tensor is in flight already.
   absl::StatusOr<plan::Tensor> begin(uint32_t id) ABSL_LOCKS_EXCLUDED(mutex_);
   void end(uint32_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the coordinator has to be told before a tensor's push_pull with `op` begins: tensors that it was not told of
-  // yet, and `op` where this is the tensor's first. They count as told from now on.
-  struct Untold {
+  // Declarations that the coordinator needs before a request of a tensor with `op` begins: the tensors that were not
+  // sent yet, and `op` if this is the tensor's first request. The caller sends them; both count as sent from then on.
+  struct Unsent {
     std::vector<plan::Tensor> tensors;
     std::vector<plan::Operation> operations;
   };
-  Untold take_untold(uint32_t id, ReduceOp op) ABSL_LOCKS_EXCLUDED(mutex_);
+  Unsent take_unsent(uint32_t id, ReduceOp op) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Returns whether a tensor that accumulates was declared.
+  bool any_accumulates() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Declared {
     plan::Tensor tensor;
     bool in_flight = false;
-    bool operated = false;  // its first operation was told
+    bool operation_sent = false;
   };
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::vector<Declared> declared_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, uint32_t> ids_ ABSL_GUARDED_BY(mutex_);
-  size_t told_ ABSL_GUARDED_BY(mutex_) = 0;  // of declared_, from the front
+  size_t sent_ ABSL_GUARDED_BY(mutex_) = 0;  // number of elements of declared_, from the front, that were sent
+  bool any_accumulates_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace gleaner::runtime

@@ -8,8 +8,8 @@ namespace gleaner::runtime {
 namespace {
 
 absl::Status not_open(uint64_t handle) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("handle ", handle, " is not open: it was waited for already, or never given out"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "handle ", handle, " is not open: it was waited for before, or gln_push_pull() has never returned it"));
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ void Handles::finish(uint64_t handle, const absl::Status& status) {
   if (found == open_.end() || found->second.finished) return;
   found->second = State{true, status};
   --unfinished_;
-  untold_.push_back(handle);
+  unreported_.push_back(handle);
 }
 
 void Handles::close(const absl::Status& status) {
@@ -36,7 +36,7 @@ void Handles::close(const absl::Status& status) {
   for (auto& [handle, state] : open_) {
     if (state.finished) continue;
     state = State{true, status};
-    untold_.push_back(handle);
+    unreported_.push_back(handle);
   }
   unfinished_ = 0;
 }
@@ -61,22 +61,22 @@ absl::Status Handles::wait(uint64_t handle, absl::Duration timeout, absl::Status
   if (found == open_.end()) return not_open(handle);
   *outcome = std::move(found->second.status);
   open_.erase(found);
-  forget_told();
+  drop_waited_for();
   return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> Handles::next_done(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    forget_told();
-    return closed_ || !untold_.empty();
+    drop_waited_for();
+    return closed_ || !unreported_.empty();
   };
   if (!mutex_.AwaitWithTimeout(absl::Condition(&something), timeout)) {
     return absl::DeadlineExceededError("no push_pull ended in time");
   }
-  if (untold_.empty()) return absl::FailedPreconditionError("the session is closing");
-  const uint64_t handle = untold_.front();
-  untold_.pop_front();
+  if (unreported_.empty()) return absl::FailedPreconditionError("the session is closing");
+  const uint64_t handle = unreported_.front();
+  unreported_.pop_front();
   return handle;
 }
 
@@ -86,9 +86,10 @@ bool Handles::wait_all(absl::Duration timeout) const {
   return mutex_.AwaitWithTimeout(absl::Condition(&none), timeout);
 }
 
-// Handles that were waited for need not be told; dropping them here keeps the queue as short as what is open.
-void Handles::forget_told() {
-  while (!untold_.empty() && !open_.contains(untold_.front())) untold_.pop_front();
+// Drops handles that wait() has closed from the front of the queue, so that the queue does not grow if next_done() is
+// not called.
+void Handles::drop_waited_for() {
+  while (!unreported_.empty() && !open_.contains(unreported_.front())) unreported_.pop_front();
 }
 
 }  // namespace gleaner::runtime

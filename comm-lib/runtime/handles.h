@@ -1,5 +1,5 @@
-// The push_pulls that users hold handles of: opened by user threads, finished by the I/O thread, waited for by users.
-// Thread safe. One lock per push_pull, none per partition.
+// Handles holds the handles of requests: user threads open handles and wait for them, the I/O thread finishes them.
+// Thread safe. Takes one lock per request, none per partition.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,24 @@ namespace gleaner::runtime {
 
 class Handles {
  public:
+  // Returns a new handle. Handles count up from 1.
   uint64_t open() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The push_pull's outcome. A handle that is not open (its user gave up) is ignored.
+  // Sets the request's outcome. Ignored if the handle is not open or is finished.
   void finish(uint64_t handle, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Finishes all that are unfinished with `status`, and ends every next_done().
+  // Finishes all unfinished handles with `status`. From then on next_done() does not wait.
   void close(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // InvalidArgument for a handle that is not open, from all three.
+  // done() and wait() return InvalidArgument for a handle that is not open.
   absl::StatusOr<bool> done(uint64_t handle) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits and forgets the handle; its own status in `outcome`. DeadlineExceeded: still unfinished, and still open.
+  // Waits until the handle is finished, stores its outcome in `outcome`, and closes it. DeadlineExceeded: the handle is
+  // unfinished and stays open.
   absl::Status wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Tells each finished handle once. DeadlineExceeded: none in time; FailedPrecondition: closed and all are told.
+  // Returns the next finished handle. Returns each handle at most once, and none that wait() has closed.
+  // DeadlineExceeded: no handle was finished in time. FailedPrecondition: close() was called, and all handles were
+  // returned.
   absl::StatusOr<uint64_t> next_done(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until nothing is unfinished; false when the timeout came first.
+  // Waits until no handle is unfinished. Returns false if `timeout` passes first.
   bool wait_all(absl::Duration timeout) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -37,14 +41,15 @@ class Handles {
     bool finished = false;
     absl::Status status;
   };
-  void forget_told() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void drop_waited_for() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::unordered_map<uint64_t, State> open_ ABSL_GUARDED_BY(mutex_);
-  std::deque<uint64_t> untold_ ABSL_GUARDED_BY(mutex_);  // finished, in order; may hold handles waited for since
+  // Finished handles that next_done() has not returned, in order. wait() may have closed some of them meanwhile.
+  std::deque<uint64_t> unreported_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gleaner::runtime

@@ -41,7 +41,7 @@ void Meter::mark(absl::Duration now) {
     first_ = here;
     return;
   }
-  // What was in flight at the first mark had begun before it.
+  // Requests in flight at the first mark began before that mark, so their bytes do not count.
   const uint64_t before = first_->bytes + first_->open_bytes;
   member::Measured& measured = epochs_.back();
   measured.steps = here.steps - first_->steps;

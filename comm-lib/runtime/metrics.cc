@@ -15,31 +15,38 @@ absl::StatusOr<std::unique_ptr<RankMetrics>> RankMetrics::serve(const Address& a
 
 RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
     : steps_(*registry_, labels, "gleaner_worker_steps_total", "Iterations of training."),
-      bytes_(*registry_, labels, "gleaner_worker_reduced_bytes_total", "Bytes of gradient summed over all ranks."),
+      bytes_(*registry_, labels, "gleaner_worker_reduced_bytes_total",
+             "Bytes of tensors whose sums over all ranks this rank has received."),
       communication_(*registry_, labels, "gleaner_worker_communication_seconds_total",
                      "Time with at least one push_pull in flight."),
-      waited_(*registry_, labels, "gleaner_worker_wait_seconds_total",
-              "Time that callers of gln_wait waited for push_pulls that were not done: exposed communication."),
+      waited_(
+          *registry_, labels, "gleaner_worker_wait_seconds_total",
+          "Exposed communication: time that callers of gln_wait waited for push_pulls in flight, and of gln_add_wait."),
       pushed_bytes_(*registry_, labels, "gleaner_worker_pushed_bytes_total",
-                    "Payload pushed to summers, repeats included."),
-      repeated_pushes_(*registry_, labels, "gleaner_worker_repeated_pushes_total",
-                       "Partitions pushed again, after a new connection or because a summer put them off."),
-      results_(*registry_, labels, "gleaner_worker_results_total", "Sums of partitions received."),
-      deferred_(*registry_, labels, "gleaner_worker_deferred_pushes_total", "Pushes that a summer put off."),
+                    "Payload bytes pushed to summers, repeated pushes included."),
+      repeated_pushes_(
+          *registry_, labels, "gleaner_worker_repeated_pushes_total",
+          "Pushes of partitions that were repeated after a new connection, a deferral or a change of owner."),
+      results_(*registry_, labels, "gleaner_worker_results_total", "Results of partitions received."),
+      deferred_(*registry_, labels, "gleaner_worker_deferred_pushes_total",
+                "Pushes that a summer deferred because it had no memory."),
       stalls_(*registry_, labels, "gleaner_worker_window_stalls_total",
-              "Times the window grew because nothing came back."),
+              "Times that the window or an owner's credit grew because no result arrived."),
       moved_(*registry_, labels, "gleaner_worker_moved_partitions_total",
-             "Partitions that a plan change gave to another summer while they were in flight."),
+             "Partitions in flight that a change of plan gave to another owner."),
       handed_(*registry_, labels, "gleaner_worker_handed_results_total",
-              "Sums handed on for other workers, because the summer that made them was lost or replaced."),
-      retained_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_retained_bytes",
-                                         "Bytes of sums kept until every worker has them.")),
+              "Results sent to a new owner for other workers, because their earlier owner was lost or replaced."),
+      retained_bytes_(
+          metrics::add_gauge(*registry_, labels, "gleaner_worker_retained_bytes",
+                             "Bytes of results retained until every worker has them, and of the last running sums.")),
       outstanding_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_outstanding_bytes",
-                                            "Bytes pushed whose sum is not back yet.")),
-      window_bytes_(metrics::add_gauge(*registry_, labels, "gleaner_worker_window_bytes",
-                                       "Bytes that may be pushed without a sum back, to other machines' summers.")),
-      round_trip_(metrics::add_gauge(*registry_, labels, "gleaner_worker_round_trip_seconds",
-                                     "Least round trip of late to the farthest summer; the window covers it.")),
+                                            "Bytes pushed whose results have not arrived.")),
+      window_bytes_(
+          metrics::add_gauge(*registry_, labels, "gleaner_worker_window_bytes",
+                             "Size of the window: bytes that may be in flight to the summers of other machines.")),
+      round_trip_(metrics::add_gauge(
+          *registry_, labels, "gleaner_worker_round_trip_seconds",
+          "Recent least round-trip time to the farthest summer; the window is large enough to cover it.")),
       epoch_(metrics::add_gauge(*registry_, labels, "gleaner_worker_epoch", "Epoch of the plan in force.")),
       summer_(*registry_, config.job),
       transports_(*registry_, labels, config.transports.preferences) {}
@@ -52,7 +59,7 @@ void RankMetrics::update(const member::Report& report, absl::Duration waited, ui
   epoch_.Set(epoch);
   if (network == nullptr) return;
   round_trip_.Set(absl::ToDoubleSeconds(network->round_trip()));
-  if (const session::Counters* const session = network->session_counters(); session != nullptr) {
+  if (const std::optional<session::Counters> session = network->session_counters()) {
     pushed_bytes_.follow(static_cast<double>(session->pushed_bytes));
     repeated_pushes_.follow(static_cast<double>(session->repeated_pushes));
     results_.follow(static_cast<double>(session->results));

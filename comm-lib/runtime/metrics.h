@@ -1,5 +1,5 @@
-// A rank's counters as Prometheus metrics, gleaner_worker_*, served where GLEANER_METRICS says. Belongs to the I/O
-// thread.
+// RankMetrics serves a rank's counters as Prometheus metrics named gleaner_worker_*, at the address in GLEANER_METRICS.
+// Belongs to the I/O thread.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,10 @@ namespace gleaner::runtime {
 
 class RankMetrics {
  public:
-  // Serves at once. Unavailable: the port is in use.
+  // Starts to serve. Unavailable: the port is in use.
   static absl::StatusOr<std::unique_ptr<RankMetrics>> serve(const Address& address, const Config& config);
 
-  // `network` is null on local ranks above 0.
+  // Sets the metrics. `waited`: time spent in gln_wait(). `network` is null on local ranks above 0.
   void update(const member::Report& report, absl::Duration waited, uint32_t epoch, const Network* network);
 
  private:

@@ -13,14 +13,15 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(5);
 constexpr absl::Duration kMeasureEvery = absl::Seconds(1);
-// A CPU summer's silence shows within a second, another worker's within the job's deadline.
-constexpr transport::Patience kSummerPatience{absl::Milliseconds(200), absl::Milliseconds(850)};
+// These times detect the loss of a CPU summer within a second. The loss of another worker is detected within the job's
+// deadline.
+constexpr transport::KeepAlive kSummerKeepAlive{absl::Milliseconds(200), absl::Milliseconds(850)};
 
-transport::Patience patience_of(absl::Duration deadline) {
-  return {std::min(transport::Patience().ping_after, deadline / 10), deadline};
+transport::KeepAlive keep_alive_of(absl::Duration deadline) {
+  return {std::min(transport::KeepAlive().ping_after, deadline / 10), deadline};
 }
 
-// A frame's event, as one of `peer`'s.
+// Records a frame to or from `peer`.
 void record(trace::Recorder& recorder, trace::Kind kind, const wire::Header& header, uint32_t peer) {
   recorder.record(kind, header.step, header.tensor, header.partition, peer, header.payload_bytes);
 }
@@ -28,68 +29,58 @@ void record(trace::Recorder& recorder, trace::Kind kind, const wire::Header& hea
 }  // namespace
 
 Network::Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels,
-                 trace::Recorder* recorder, Events* events)
+                 trace::Recorder* recorder, NetworkListener* listener)
     : env_(env),
       options_(options),
       job_(wire::job_number(options.job)),
-      kernels_(kernels),
       recorder_(recorder),
-      events_(events) {}
+      listener_(listener),
+      colocated_(env, {job_, options.summer_memory_bytes}, kernels, &pool_, recorder) {}
 
-Network::~Network() {
-  // Transports hold buffers of the pool, and so do session and engine.
-  transport_.reset();
-  to_summer_.reset();
-  from_session_.reset();
-  hub_.reset();
-}
+Network::~Network() = default;
 
 absl::StatusOr<std::unique_ptr<Network>> Network::create(const Env& env, const NetworkOptions& options,
                                                          const kernels::Kernels* kernels, trace::Recorder* recorder,
-                                                         Events* events) {
-  auto network = std::unique_ptr<Network>(new Network(env, options, kernels, recorder, events));
+                                                         NetworkListener* listener) {
+  auto network = std::unique_ptr<Network>(new Network(env, options, kernels, recorder, listener));
   transport::Handler* const handler = network.get();
-  network->hub_ = std::make_unique<transport::inproc::Hub>();
-  network->to_summer_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
-  network->from_session_ = std::make_unique<transport::inproc::Transport>(network->hub_.get(), handler);
+  network->to_summer_ = std::make_unique<transport::inproc::Transport>(network->colocated_.hub(), handler);
   GLN_ASSIGN_OR_RETURN(network->transport_, transport::make_transport(env, options.transports, handler, network.get()));
   GLN_ASSIGN_OR_RETURN(network->address_, network->transport_->listen(options.listen));
-  GLN_RETURN_IF_ERROR(network->from_session_->listen(network->address_).status());
+  GLN_RETURN_IF_ERROR(network->colocated_.listen(network->address_));
   return network;
 }
 
 const wire::Secret* Network::find(uint64_t job) const { return welcomed_ && job == job_ ? &welcome_.secret : nullptr; }
 
-// A welcome that only says how many summers there are now leaves alone what others have connected to already.
+// A repeated welcome may differ only in the number of summers. Then the colocated summer stays open, since other
+// workers may have connected to it.
 void Network::on_welcome(const member::Welcome& welcome) {
   const bool is_same = welcomed_ && welcome.member == welcome_.member && welcome.secret == welcome_.secret;
   welcome_ = welcome;
   welcomed_ = true;
   prepared_ = nullptr;
-  if (is_same && summer_ != nullptr) return;
-  if (summer_ != nullptr) summer_->disconnect(absl::UnavailableError("this worker has another place in the job now"));
-  summer_ = std::make_unique<service::Summer>(env_, engine::Options{job_, welcome.member, options_.summer_memory_bytes},
-                                              kernels_, &pool_, recorder_);
+  if (!is_same || !colocated_.is_open()) colocated_.open(welcome.member);
 }
 
 absl::Status Network::prepare(std::shared_ptr<const plan::Plan> plan) {
-  if (summer_ == nullptr) return absl::FailedPreconditionError("this worker's session has failed");
-  GLN_RETURN_IF_ERROR(summer_->prepare(plan));
+  GLN_RETURN_IF_ERROR(colocated_.prepare(plan));
   prepared_ = std::move(plan);
   return absl::OkStatus();
 }
 
 absl::Status Network::commit(uint32_t epoch) {
-  if (summer_ == nullptr || prepared_ == nullptr || prepared_->epoch != epoch) {
-    return absl::FailedPreconditionError(absl::StrCat("told to commit epoch ", epoch, ", which was not prepared"));
+  if (!colocated_.is_open() || prepared_ == nullptr || prepared_->epoch != epoch) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the coordinator committed the plan of epoch ", epoch, ", which this rank has not prepared"));
   }
-  GLN_RETURN_IF_ERROR(summer_->commit(epoch));
+  GLN_RETURN_IF_ERROR(colocated_.commit(epoch));
   if (session_ == nullptr) open_session();
   for (auto member = static_cast<uint32_t>(owners_.size()); member < prepared_->members.size(); ++member) {
     owners_.push_back({member, nullptr});
   }
   supervisor_->follow(prepared_, now(), supervised_);
-  for (const supervision::Drop& drop : std::exchange(supervised_.drops, {})) part(drop);
+  for (const supervision::Drop& dropped : std::exchange(supervised_.drops, {})) drop(dropped);
   reports_->on_plan(*prepared_);
   GLN_RETURN_IF_ERROR(session_->apply(prepared_, now(), actions_));
   plan_ = std::move(prepared_);
@@ -115,11 +106,11 @@ void Network::on_coordinator_gone(const absl::Status& why) {
   if (reports_.has_value()) reports_->on_coordinator_gone(why);
 }
 
-// The member that had this place is no member any more.
-void Network::part(const supervision::Drop& drop) {
-  transport::Connection* const connection = std::exchange(owners_[drop.member].connection, nullptr);
+// Closes the connection to a member that is no longer in its place of the plan.
+void Network::drop(const supervision::Drop& dropped) {
+  transport::Connection* const connection = std::exchange(owners_[dropped.member].connection, nullptr);
   if (connection != nullptr) connection->close(absl::OkStatus());
-  if (drop.was_up) session_->on_disconnected(drop.member);
+  if (dropped.was_up) session_->on_disconnected(dropped.member);
 }
 
 void Network::set_ending() {
@@ -141,7 +132,7 @@ absl::StatusOr<transport::Connection*> Network::dial(Owner& owner) {
   transport::ConnectOptions options{job_, welcome_.member, welcome_.secret};
   options.context = &owner;
   if (is_own(owner)) return to_summer_->connect(address_, options);
-  options.patience = is_cpu_summer(owner) ? kSummerPatience : patience_of(welcome_.deadline);
+  options.keep_alive = is_cpu_summer(owner) ? kSummerKeepAlive : keep_alive_of(welcome_.deadline);
   const plan::Member& member = plan_->members[owner.member];
   std::vector<transport::Endpoint> endpoints = transport::parse_endpoints(member.endpoints);
   if (member.endpoints.empty()) {
@@ -153,12 +144,9 @@ absl::StatusOr<transport::Connection*> Network::dial(Owner& owner) {
 }
 
 void Network::on_connected(transport::Connection& connection) {
-  if (connection.peer().accepted) {
-    if (summer_ == nullptr) return connection.close(absl::UnavailableError("this worker's session has failed"));
-    return summer_->on_connected(connection);
-  }
+  if (connection.peer().accepted) return colocated_.on_connected(connection);
   auto& owner = *static_cast<Owner*>(connection.context);
-  if (owner.connection != &connection) return;  // of somebody who had this place
+  if (owner.connection != &connection) return;  // of an earlier member in this place
   supervisor_->on_connected(owner.member);
   session_->on_connected(owner.member, now(), actions_);
 }
@@ -168,12 +156,9 @@ absl::StatusOr<Buffer> Network::on_header(transport::Connection&, const wire::He
 }
 
 void Network::on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) {
-  if (connection.peer().accepted) {
-    if (summer_ == nullptr) return connection.close(absl::UnavailableError("this worker's session has failed"));
-    return summer_->on_frame(connection, header, std::move(payload));
-  }
+  if (connection.peer().accepted) return colocated_.on_frame(connection, header, std::move(payload));
   const auto& owner = *static_cast<Owner*>(connection.context);
-  if (owner.connection != &connection) return;  // of somebody who had this place
+  if (owner.connection != &connection) return;  // of an earlier member in this place
   note_epoch(owner, header.epoch);
   const bool is_result = header.type == wire::FrameType::kResult;
   if (is_result || header.type == wire::FrameType::kDefer) {
@@ -184,25 +169,22 @@ void Network::on_frame(transport::Connection& connection, const wire::Header& he
   const absl::Status status = session_->on_frame(owner.member, header, std::move(payload), now(), actions_);
   if (doubted && session_->counters().results > results) supervisor_->on_progress(owner.member, supervised_);
   if (!status.ok()) {
-    env_.log->warning("summer broke the protocol", "summer", plan_->member_name(owner.member), "reason",
+    env_.log->warning("summer violated the protocol", "summer", plan_->member_name(owner.member), "reason",
                       status.message());
     connection.close(status);
   }
-  if (!actions_.refused.ok()) events_->on_failed(std::exchange(actions_.refused, absl::OkStatus()));
+  if (!actions_.refused.ok()) listener_->on_failed(std::exchange(actions_.refused, absl::OkStatus()));
 }
 
 void Network::note_epoch(const Owner& owner, uint32_t epoch) {
   uint32_t& noted = noted_epochs_[is_cpu_summer(owner) ? 0 : 1];
   if (epoch <= std::max(noted, plan_->epoch)) return;
   noted = epoch;
-  events_->on_owner_follows(epoch, !is_cpu_summer(owner));
+  listener_->on_owner_follows(epoch, !is_cpu_summer(owner));
 }
 
 void Network::on_closed(transport::Connection& connection, const absl::Status& status) {
-  if (connection.context == nullptr) {
-    if (summer_ != nullptr) summer_->on_closed(connection, status);
-    return;
-  }
+  if (connection.context == nullptr) return colocated_.on_closed(connection, status);
   auto& owner = *static_cast<Owner*>(connection.context);
   if (owner.connection != &connection) return;
   owner.connection = nullptr;
@@ -226,15 +208,15 @@ void Network::start(session::Request request) {
 
 void Network::fail(const absl::Status& status) {
   failed_ = true;
-  // Frames in queues and contributions at the colocated summer may be users' memory: all that goes before any request
-  // is reported done.
+  // Queued frames and contributions at the colocated summer may refer to users' memory. So they are dropped before any
+  // request is reported done.
   for (Owner& owner : owners_) {
     if (owner.connection != nullptr) owner.connection->close(status);
   }
   transport_->poll(absl::ZeroDuration());
   to_summer_->poll(absl::ZeroDuration());
-  from_session_->poll(absl::ZeroDuration());
-  summer_.reset();
+  colocated_.poll();
+  colocated_.close();
   if (session_ != nullptr) session_->fail(status, actions_);
   flush();
 }
@@ -243,9 +225,9 @@ void Network::wait(absl::Duration timeout) { transport_->wait(timeout); }
 
 void Network::advance() {
   flush();
-  // In process, frames answer frames: a few rounds, and what is left goes on with the next poll.
+  // A frame in process may cause another one. A few rounds are usually enough; the next poll() handles the rest.
   for (int round = 0; round < 4 && has_local_work(); ++round) {
-    from_session_->poll(absl::ZeroDuration());
+    colocated_.poll();
     to_summer_->poll(absl::ZeroDuration());
     flush();
   }
@@ -265,14 +247,14 @@ void Network::poll() {
 
 void Network::supervise() {
   note_arrivals();
-  const std::vector<uint32_t> due = supervisor_->is_calm() ? std::vector<uint32_t>() : session_->waiting_for();
+  const std::vector<uint32_t> due = supervisor_->all_settled() ? std::vector<uint32_t>() : session_->waiting_for();
   supervisor_->tick(now(), due, supervised_);
   carry_out();
-  if (!failed_) tell_losses(due);
+  if (!failed_) report_losses(due);
   if (!failed_ && now() >= measure_at_) measure_round_trip();
 }
 
-// A peer that has got everything which was sent to it has made progress, though its sums wait for others.
+// A path whose peer has confirmed all frames has made progress, even if the sums wait for other workers.
 void Network::note_arrivals() {
   for (const Owner& owner : owners_) {
     if (is_up(owner) && supervisor_->is_doubted(owner.member) && owner.connection->all_arrived()) {
@@ -290,7 +272,7 @@ void Network::carry_out() {
   }
   for (const supervision::Loss& loss : std::exchange(supervised_.losses, {})) {
     if (loss.ends_job) {
-      events_->on_lost(loss.member, true, loss.why);
+      listener_->on_lost(loss.member, true, loss.why);
     } else {
       reports_->add(loss.member, loss.since, loss.why, now());
     }
@@ -299,19 +281,20 @@ void Network::carry_out() {
   supervised_.clear();
 }
 
-void Network::tell_losses(const std::vector<uint32_t>& due) {
-  reports_->tick(now(), due, told_);
-  for (const std::string& warning : told_.warnings) env_.log->warning(warning);
-  for (const supervision::Report& report : told_.reports) events_->on_lost(report.member, false, report.why);
-  const absl::Status failure = std::exchange(told_.failure, absl::OkStatus());
-  told_.warnings.clear();
-  told_.reports.clear();
-  if (!failure.ok()) events_->on_failed(failure);
+void Network::report_losses(const std::vector<uint32_t>& due) {
+  reports_->tick(now(), due, report_actions_);
+  for (const std::string& warning : report_actions_.warnings) env_.log->warning(warning);
+  for (const supervision::Report& report : report_actions_.reports)
+    listener_->on_lost(report.member, false, report.why);
+  const absl::Status failure = std::exchange(report_actions_.failure, absl::OkStatus());
+  report_actions_.warnings.clear();
+  report_actions_.reports.clear();
+  if (!failure.ok()) listener_->on_failed(failure);
 }
 
 void Network::measure_round_trip() {
   measure_at_ = now() + kMeasureEvery;
-  note_transports();
+  log_transports();
   round_trip_ = absl::ZeroDuration();
   for (const Owner& owner : owners_) {
     if (is_up(owner)) round_trip_ = std::max(round_trip_, owner.connection->round_trip());
@@ -320,7 +303,7 @@ void Network::measure_round_trip() {
 }
 
 void Network::flush() {
-  // Sending may not call back, but a user of on_summed() may start the next request, which appends to actions_.
+  // send() does not call back, but on_summed() may start the next request, which appends to actions_.
   while (!actions_.sends.empty() || !actions_.done.empty()) {
     std::swap(actions_, flushing_);
     for (session::Send& send : flushing_.sends) {
@@ -331,7 +314,7 @@ void Network::flush() {
       owner.connection->send(send.header, std::move(send.payload));
     }
     flushing_.sends.clear();
-    for (const session::Done& done : flushing_.done) events_->on_summed(done.id, done.status);
+    for (const session::Done& done : flushing_.done) listener_->on_summed(done.id, done.status);
     flushing_.done.clear();
   }
 }
@@ -339,7 +322,7 @@ void Network::flush() {
 bool Network::has_work() const { return transport_->pending() || has_local_work(); }
 
 bool Network::has_local_work() const {
-  return to_summer_->pending() || from_session_->pending() || !actions_.sends.empty() || !actions_.done.empty();
+  return to_summer_->pending() || colocated_.pending() || !actions_.sends.empty() || !actions_.done.empty();
 }
 
 std::string Network::describe_transports() const {
@@ -347,9 +330,7 @@ std::string Network::describe_transports() const {
   std::array<std::vector<std::string>, transport::kKinds> by_kind;
   for (const Owner& owner : owners_) {
     if (!is_up(owner)) continue;
-    const auto kind = is_own(owner) ? transport::Kind::kInproc
-                                    : static_cast<const transport::any::Connection*>(owner.connection)->kind();
-    by_kind[static_cast<size_t>(kind)].push_back(plan_->member_name(owner.member));
+    by_kind[static_cast<size_t>(owner.connection->kind())].push_back(plan_->member_name(owner.member));
   }
   std::vector<std::string> parts;
   for (size_t kind = 0; kind < by_kind.size(); ++kind) {
@@ -363,12 +344,12 @@ std::string Network::describe_transports() const {
   return absl::StrJoin(parts, "; ");
 }
 
-void Network::note_transports() {
+void Network::log_transports() {
   if (!connected()) return;
   std::string now_used = describe_transports();
-  if (now_used == noted_transports_) return;
-  noted_transports_ = std::move(now_used);
-  env_.log->info("connected", "transports", noted_transports_);
+  if (now_used == logged_transports_) return;
+  logged_transports_ = std::move(now_used);
+  env_.log->info("connected", "transports", logged_transports_);
 }
 
 transport::any::Counters Network::transport_counters() const {
@@ -381,18 +362,16 @@ transport::any::Counters Network::transport_counters() const {
 
 bool Network::connected() const { return supervisor_.has_value() && supervisor_->all_up(); }
 
-bool Network::idle() const {
-  return (session_ == nullptr || session_->idle()) && (summer_ == nullptr || summer_->idle());
-}
+bool Network::idle() const { return (session_ == nullptr || session_->idle()) && colocated_.idle(); }
 
 bool Network::may_leave() const {
-  return (session_ == nullptr || session_->idle()) && (summer_ == nullptr || summer_->idle_without(welcome_.member));
+  return (session_ == nullptr || session_->idle()) && colocated_.idle_without(welcome_.member);
 }
 
 std::string Network::describe_waiting() const {
   std::vector<std::string> names;
   for (const Owner& owner : owners_) {
-    if (!is_up(owner) && supervisor_->is_here(owner.member)) {
+    if (!is_up(owner) && supervisor_->is_member(owner.member)) {
       names.push_back(absl::StrCat(plan_->member_name(owner.member), " at ", plan_->members[owner.member].address, " (",
                                    supervisor_->last(owner.member).message(), ")"));
     }
@@ -400,7 +379,7 @@ std::string Network::describe_waiting() const {
   if (names.empty() && session_ != nullptr) {
     for (uint32_t member : session_->waiting_for()) names.push_back(plan_->member_name(member));
   }
-  return names.empty() ? "nobody" : absl::StrJoin(names, ", ");
+  return names.empty() ? "no summer" : absl::StrJoin(names, ", ");
 }
 
 }  // namespace gleaner::runtime

@@ -1,10 +1,11 @@
-// What local rank 0 of a worker does on the network: its session's connections to every summer, and the colocated
-// summer that other workers connect to. The I/O thread owns it all, but for start() and advance(): while the I/O thread
-// is in wait(), another may call these, if it keeps out of the rest.
+// Network is the network part of a worker, on local rank 0: the session's connections to every summer, and the
+// colocated summer (colocated_summer.h), to which other workers connect.
 //
-// When connections are made, and when an owner counts as lost, is decided by comm-lib/supervision; this class carries
-// it out. A lost CPU summer is reported until a plan without it is in force; the loss of another worker's ends the
-// session.
+// Belongs to the I/O thread. While that thread is in wait(), one other thread may call start(), advance() and
+// has_work(), but no other function.
+//
+// comm-lib/supervision decides when to connect and when an owner is lost; Network carries the decisions out. It reports
+// a lost CPU summer until a plan without that summer is in force. The loss of another worker's summer ends the session.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "comm-lib/runtime/colocated_summer.h"
 #include "comm-lib/session/session.h"
 #include "comm-lib/supervision/reports.h"
 #include "comm-lib/supervision/supervisor.h"
@@ -22,48 +24,52 @@
 #include "common/kernels/kernels.h"
 #include "common/member/client.h"
 #include "common/trace/recorder.h"
+#include "common/transport/factory/factory.h"
 #include "common/transport/inproc/transport.h"
 #include "common/transport/transport.h"
-#include "common/transports/settings.h"
-#include "summation-service/service/summer.h"
 
 namespace gleaner::runtime {
 
 struct NetworkOptions {
   std::string job;
   Address listen;
-  uint64_t window_bytes = 0;  // 0: plan::window_bytes()'s choice
+  uint64_t window_bytes = 0;  // 0: plan::window_bytes() decides
   uint64_t summer_memory_bytes = 0;
   transport::Settings transports;
-  absl::Duration plan_timeout = absl::Minutes(10);  // that a lost coordinator which may come back is waited for
+  // The time to wait for a lost coordinator that may return.
+  absl::Duration plan_timeout = absl::Minutes(10);
+};
+
+// The callbacks of Network.
+class NetworkListener {
+ public:
+  virtual ~NetworkListener() = default;
+  // A session::Request has ended; OK: its output holds the result.
+  virtual void on_summed(uint64_t id, const absl::Status& status) = 0;
+  // A member's summer is lost. The listener reports this to the coordinator; Network repeats the call while the loss
+  // lasts. `ends_job`: no other member can take over the summer's partitions, so the listener also calls
+  // Network::fail().
+  virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
+  // An owner follows the plan of `epoch`, which is later than the plan in force here. `by_rank`: the owner is a
+  // worker's colocated summer. Called at most once for each epoch and value of `by_rank`.
+  virtual void on_owner_follows(uint32_t epoch, bool by_rank) = 0;
+  // The session has failed; the listener calls Network::fail().
+  virtual void on_failed(const absl::Status& why) = 0;
 };
 
 class Network : private transport::Handler, private wire::JobSecrets {
  public:
-  class Events {
-   public:
-    virtual ~Events() = default;
-    virtual void on_summed(uint64_t request, const absl::Status& status) = 0;
-    // To be reported to the coordinator; again and again while it lasts. `ends_job`: nobody can take over what it sums,
-    // and the caller calls fail().
-    virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
-    // An owner follows the plan of `epoch`, which may not be in force here yet; `by_rank`: another rank's own summer,
-    // or this one's. Once for each epoch and kind.
-    virtual void on_owner_follows(uint32_t epoch, bool by_rank) = 0;
-    // The session can't go on; the caller calls fail().
-    virtual void on_failed(const absl::Status& why) = 0;
-  };
-
-  // `kernels`, `recorder` and `events` outlive it.
+  // `kernels`, `recorder` and `listener` must outlive the Network.
   static absl::StatusOr<std::unique_ptr<Network>> create(const Env& env, const NetworkOptions& options,
                                                          const kernels::Kernels* kernels, trace::Recorder* recorder,
-                                                         Events* events);
+                                                         NetworkListener* listener);
   ~Network() override;
 
-  const Address& address() const { return address_; }                                       // where it listens
-  std::vector<std::string> endpoints() const { return to_texts(transport_->endpoints()); }  // and by what
-  void wake() { transport_->wake(); }                                                       // any thread
-  bool linger(absl::Duration timeout) { return transport_->linger(timeout); }
+  // Return the address of the colocated summer, and its endpoints for each transport.
+  const Address& address() const { return address_; }
+  std::vector<std::string> endpoints() const { return to_texts(transport_->endpoints()); }
+  void wake() { transport_->wake(); }  // any thread
+  bool spin_before_wait(absl::Duration timeout) { return transport_->spin_before_wait(timeout); }
   int descriptor() const { return transport_->descriptor(); }
 
   void on_welcome(const member::Welcome& welcome);
@@ -72,29 +78,38 @@ class Network : private transport::Handler, private wire::JobSecrets {
 
   void on_coordinator_lost();
   void on_coordinator_found();
-  void on_coordinator_gone(const absl::Status& why);  // and none will take its place
-  void set_ending();                                  // a worker has left well
+  // The coordinator is lost, and no other will replace it.
+  void on_coordinator_gone(const absl::Status& why);
+  void set_ending();  // a worker has left the job cleanly
   void start(session::Request request);
   void fail(const absl::Status& status);
 
-  // Waits until something comes, up to `timeout`; then poll() moves what can be moved.
+  // Waits up to `timeout` until poll() has something to handle. poll() handles it and sends the frames that can be
+  // sent.
   void wait(absl::Duration timeout);
   void poll();
-  // What was started leaves, as far as the network takes it; nothing that has come is looked at.
+  // Sends the frames of requests that start() has begun, as far as the network accepts them. Does not handle received
+  // frames.
   void advance();
 
-  bool has_work() const;   // for poll(), without a wait
-  bool connected() const;  // to every summer of the plan in force
-  bool idle() const;       // as a worker and as a summer: others need nothing more of us
-  bool may_leave() const;  // the same, once we begin nothing more: what lacks our contribution can never be summed
-  // Names of summers that it has no connection to, or waits for results from: for messages.
+  bool has_work() const;   // poll() has work that needs no wait
+  bool connected() const;  // this worker is connected to every summer of the plan in force
+  bool idle() const;       // as a worker and as a summer, this worker has nothing that another member needs
+  // Like idle(), for a worker that begins no further request: a sum that lacks its contribution can never be made.
+  bool may_leave() const;
+  // Returns a text for messages that names the summers that are not connected, or else those from which results are
+  // due.
   std::string describe_waiting() const;
-  // By what it reaches each summer: "inproc: worker/0; shm: worker/1; tcp: summer/0".
+  // Returns the transport by which each summer is reached: "inproc: worker/0; shm: worker/1; tcp: summer/0".
   std::string describe_transports() const;
 
-  absl::Duration round_trip() const { return round_trip_; }  // to the farthest summer, at best; measured
-  const session::Counters* session_counters() const { return session_ ? &session_->counters() : nullptr; }
-  const service::Summer* summer() const { return summer_.get(); }
+  // Returns the round-trip time to the farthest connected summer: the greatest Connection::round_trip().
+  absl::Duration round_trip() const { return round_trip_; }
+  // Returns the session's counters; none before the first commit.
+  std::optional<session::Counters> session_counters() const {
+    return session_ ? std::optional(session_->counters()) : std::nullopt;
+  }
+  const service::Summer* summer() const { return colocated_.summer(); }
   transport::any::Counters transport_counters() const;
   const transport::Preferences& transport_preferences() const { return transport_->preferences(); }
 
@@ -102,11 +117,11 @@ class Network : private transport::Handler, private wire::JobSecrets {
   // This worker's connection to one summer.
   struct Owner {
     uint32_t member = 0;
-    transport::Connection* connection = nullptr;  // also while it is being made
+    transport::Connection* connection = nullptr;  // set as soon as the connection is being made
   };
 
   Network(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels, trace::Recorder* recorder,
-          Events* events);
+          NetworkListener* listener);
 
   void on_connected(transport::Connection& connection) override;
   absl::StatusOr<Buffer> on_header(transport::Connection& connection, const wire::Header& header) override;
@@ -119,51 +134,50 @@ class Network : private transport::Handler, private wire::JobSecrets {
   bool is_cpu_summer(const Owner& owner) const { return owner.member >= plan_->workers; }
   bool is_own(const Owner& owner) const { return owner.member == welcome_.member; }
   bool is_up(const Owner& owner) const { return supervisor_->is_up(owner.member); }
-  void part(const supervision::Drop& drop);
+  void drop(const supervision::Drop& dropped);
   void connect(Owner& owner);
   absl::StatusOr<transport::Connection*> dial(Owner& owner);
-  void note_transports();
+  void log_transports();
   void note_arrivals();
   void supervise();
   void carry_out();
-  void tell_losses(const std::vector<uint32_t>& due);
+  void report_losses(const std::vector<uint32_t>& due);
   void measure_round_trip();
   void note_epoch(const Owner& owner, uint32_t epoch);
-  bool has_local_work() const;  // in this process
+  bool has_local_work() const;  // work of the in-process transports and the session
   void flush();
 
   const Env env_;
   const NetworkOptions options_;
   const uint64_t job_;
-  const kernels::Kernels* const kernels_;
   trace::Recorder* const recorder_;
-  Events* const events_;
+  NetworkListener* const listener_;
   BufferPool pool_;
   member::Welcome welcome_;
   bool welcomed_ = false;
-  std::unique_ptr<service::Summer> summer_;
+  ColocatedSummer colocated_;
   std::unique_ptr<session::Session> session_;
-  std::deque<Owner> owners_;  // by member; connections point into it
-  // Both from the first commit on.
+  std::deque<Owner> owners_;  // by member; Connection::context points into it
+  // Set with the first commit.
   std::optional<supervision::Supervisor> supervisor_;
   std::optional<supervision::Reports> reports_;
   supervision::Actions supervised_;
-  supervision::Told told_;
+  supervision::ReportActions report_actions_;
   session::Actions actions_;
   session::Actions flushing_;
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> plan_;
-  std::array<uint32_t, 2> noted_epochs_{};  // of CPU summers, of ranks' own: the highest that any follows
+  // The highest epoch that any owner follows: among CPU summers, and among colocated summers.
+  std::array<uint32_t, 2> noted_epochs_{};
   absl::Duration last_tick_;
   absl::Duration round_trip_;
   absl::Duration measure_at_;
   bool failed_ = false;
   Address address_;
-  std::unique_ptr<transport::inproc::Hub> hub_;
-  std::unique_ptr<transport::inproc::Transport> to_summer_;     // in process: the session's side
-  std::unique_ptr<transport::inproc::Transport> from_session_;  // in process: the summer's side
-  std::unique_ptr<transport::any::Transport> transport_;        // to other processes
-  std::string noted_transports_;
+  std::string logged_transports_;
+  // Declared last: the transports hold connections of the members above, and buffers of pool_.
+  std::unique_ptr<transport::inproc::Transport> to_summer_;  // to colocated_
+  std::unique_ptr<transport::any::Transport> transport_;     // to other processes
 };
 
 }  // namespace gleaner::runtime

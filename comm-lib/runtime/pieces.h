@@ -1,8 +1,9 @@
-// Tensors cut into the pieces that local ranks sum one after the other, so that the first partitions of a large tensor
-// are on the wire while its rest is still being summed, and copied out while its rest still travels. Pure.
+// Pieces cuts tensors into the pieces that local ranks sum one after the other. So the first partitions of a large
+// tensor are sent while the rest is summed, and their results are copied out while the rest is in flight. Pure.
 //
-// A piece is whole partitions, in order, of about 1 MiB: what summing and copying it costs is little beside its way
-// over the network, and its four messages between local ranks are little beside its sum.
+// A piece has consecutive whole partitions: as many as it takes to reach 1 MiB, or fewer at the end of a tensor. This
+// is small enough that the time to sum and copy a piece is short beside its time on the network, and large enough that
+// the four messages between local ranks cost little beside the sum.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,16 @@ namespace gleaner::runtime {
 
 struct Piece {
   uint32_t tensor = 0;  // index in the plan
-  uint32_t first = 0;   // partition within the tensor
-  uint32_t count = 0;   // of partitions; 0 for a tensor of zero bytes
-  uint64_t offset = 0;  // in the tensor
+  uint32_t first = 0;   // index of its first partition within the tensor
+  uint32_t count = 0;   // number of partitions; 0 for a tensor of zero bytes
+  uint64_t offset = 0;  // in the tensor, in bytes
   uint64_t bytes = 0;
-  bool accumulates = false;  // its tensor
+  bool accumulates = false;  // whether its tensor accumulates
 };
 
 class Pieces {
  public:
-  // The pieces of the tensors that `plan` adds to the last one; every tensor has at least one.
+  // Adds the tensors that `plan` adds to the last plan, and returns their pieces. Every tensor has at least one piece.
   std::span<const Piece> extend(const plan::Plan& plan);
 
   size_t tensors() const { return first_.size() - 1; }
@@ -34,7 +35,7 @@ class Pieces {
 
  private:
   std::vector<Piece> pieces_;
-  std::vector<uint32_t> first_ = {0};  // of each tensor, and one more at the end
+  std::vector<uint32_t> first_ = {0};  // by tensor: its first piece; one more element at the end
 };
 
 }  // namespace gleaner::runtime

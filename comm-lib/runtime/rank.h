@@ -1,98 +1,88 @@
-// One rank of a job: everything behind a gln_session.
+// Rank is one rank of a job: the implementation of a gln_session. It connects the parts, each of which has one duty:
+// the I/O thread (io_loop.h), the requests (request_table.h) and their way to the summers and back (stages.h), the
+// state that users see (rank_state.h), the figures (statistics.h), and the stream to the coordinator (common/member).
 //
-// Threads: users' threads call the public functions; they check, note, and post to the I/O thread ("gln-io"), which
-// owns the network (local rank 0) and the sums over local ranks (g > 1); the coordinator's thread ("gln-coord") posts
-// what it hears. The I/O thread lets go of what it owns while it waits: then the thread that asks for a small push_pull
-// begins it itself, so that it leaves without a hand-over between threads. Lock order: turn_, then any other.
+// Threads. User threads call the public functions, which check their arguments and post to the I/O thread. The
+// coordinator's thread ("gln-coord") posts its messages to the I/O thread, too. While the I/O thread waits, a user
+// thread takes the turn and begins a single small request itself, which saves a switch between threads. Lock order: the
+// turn before any other lock.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "comm-lib/runtime/config.h"
 #include "comm-lib/runtime/declarations.h"
 #include "comm-lib/runtime/handles.h"
-#include "comm-lib/runtime/meter.h"
-#include "comm-lib/runtime/metrics.h"
+#include "comm-lib/runtime/io_loop.h"
+#include "comm-lib/runtime/rank_state.h"
+#include "comm-lib/runtime/request_table.h"
 #include "comm-lib/runtime/stages.h"
-#include "common/base/mailbox.h"
+#include "comm-lib/runtime/statistics.h"
 
 namespace gleaner::runtime {
 
-class Rank : private member::Listener, private Stages::Events {
+class Rank : private member::Listener, private StagesListener, private IoLoop::Work {
  public:
-  // Joins the job and returns when every member is there and connected. DeadlineExceeded says who is missing.
+  // Joins the job, and returns when every member has joined and is connected. DeadlineExceeded: this has taken 5 s
+  // longer than the open timeout; the message names the missing members.
   static absl::StatusOr<std::unique_ptr<Rank>> open(const Config& config);
   ~Rank() override;
 
-  gln_topology topology() const;
-  gln_stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // As Network::describe_transports(), some 250 ms old; empty on local ranks above 0.
-  std::string transports() const ABSL_LOCKS_EXCLUDED(mutex_);
+  gln_topology topology() const { return state_.topology(); }
+  gln_stats stats() const { return state_.stats(); }
+  // Returns the text of Network::describe_transports(), up to 250 ms old; empty on local ranks above 0.
+  std::string transports() const { return state_.transports(); }
+  // Returns the number of workers that wait for the next round of an elastic job.
+  uint32_t newcomers() const { return state_.newcomers(); }
+
   absl::StatusOr<uint32_t> declare(plan::Tensor tensor);
   absl::StatusOr<uint64_t> push_pull(uint32_t tensor, const void* input, void* output, ReduceOp op);
-  absl::Status broadcast(const std::string& name, MutableBytes data, uint32_t root);
-  absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(turn_);
-  // Once nothing refers to it any more. FailedPrecondition: push_pulls of it are in flight.
-  absl::Status unregister_memory(const void* begin) ABSL_LOCKS_EXCLUDED(turn_);
-  void step();
   Handles& handles() { return handles_; }
-  // Handles::wait(), with its time counted where the push_pull was not done already.
+  // Calls Handles::wait(), and counts the time waited unless the request was done before.
   absl::Status wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome);
+  // Counts time that the program has waited for requests in other ways.
+  void add_wait(absl::Duration time) { statistics_.add_wait(time); }
+  void step();
 
-  // Workers that wait for the next round of an elastic job.
-  uint32_t newcomers() const { return newcomers_; }
+  absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  // Waits up to 2 s for requests of this memory. FailedPrecondition if some are still in flight.
+  absl::Status unregister_memory(const void* begin) ABSL_LOCKS_EXCLUDED(loop_.turn());
 
-  // Ends the session: nothing but the destructor may follow. kAgain: this process is going to join the job's next
-  // round.
-  enum class Leave { kWell, kFailed, kAgain };
-  absl::Status close(Leave how) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Leaves the job and ends the session: only the destructor may follow. kToReturn: this process will join the job's
+  // next round.
+  enum class Leave { kCleanly, kFailed, kToReturn };
+  absl::Status close(Leave how);
 
  private:
-  // A push_pull on its way, by handle.
-  struct Flight {
-    uint32_t tensor = 0;  // id on this rank
-    plan::Tensor what;
-    ReduceOp op = ReduceOp::kSum;
-    const void* input = nullptr;
-    void* output = nullptr;
-    absl::Duration asked;  // when
-    uint32_t planned = 0;  // index in the plan, once launched
-    uint64_t step = 0;
+  // The state of the other members, as the I/O thread saw it in its last round.
+  struct Observation {
+    bool connected = false;  // to all members of the plan in force
+    bool quiet = false;      // no member needs this rank, which is closing, any more
+    friend bool operator==(const Observation&, const Observation&) = default;
   };
-  struct Outcome {
-    uint64_t handle = 0;
-    absl::Status status;
-  };
-  enum class Phase { kOpening, kOpen, kFailed, kClosed };
 
   explicit Rank(const Config& config);
   absl::Status join();
-  absl::Status wait_until_open() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status usable() const ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status meet() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status await_quiet() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool is_elastic() const ABSL_LOCKS_EXCLUDED(mutex_);
-  void report_now();
+  absl::Status wait_for_all_ranks();
+  absl::Status wait_until_quiet();
+  void send_last_report();
   void stop();
 
-  // The coordinator's thread; on_failed() also comes from the stages, on the I/O thread. All post.
+  // member::Listener, on the coordinator's thread. The functions post to the I/O thread, except on_newcomers().
+  // on_failed() overrides StagesListener as well, on the I/O thread.
   void on_welcome(const member::Welcome& welcome) override;
   void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(uint32_t epoch) override;
   void on_failed(const absl::Status& status) override;
   void on_regroup(const absl::Status& status) override;
-  void on_newcomers(uint32_t workers) override { newcomers_ = workers; }
-  void on_finished() override;
+  void on_newcomers(uint32_t workers) override { state_.set_newcomers(workers); }
+  void on_finished() override {}
   void on_ending() override;
   void on_coordinator_lost() override;
   void on_coordinator_found() override;
@@ -100,25 +90,32 @@ class Rank : private member::Listener, private Stages::Events {
   void on_inquired(const std::string& tensor) override;
   void on_trace(member::TraceOrder order, uint64_t recording) override;
 
-  // The I/O thread, or whoever has the turn.
-  void run();
-  absl::Duration patience();
-  bool begin_here(uint64_t handle, Flight& flight) ABSL_LOCKS_EXCLUDED(turn_);
+  // StagesListener, with the turn held.
+  void on_done(uint64_t handle, const absl::Status& status) override;
+  void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
+  void on_owner_follows(uint32_t epoch, bool by_rank) override { client_->on_owner_follows(epoch, by_rank); }
+
+  // IoLoop::Work.
+  IoLoop::Load run_round() override;
+  void after_round() override { deliver_outcomes(delivering_); }
+  void wait_for_work(absl::Duration timeout) override { stages_->wait(timeout); }
+  void wake() override { stages_->wake(); }
+
+  bool begin_here(RequestState& state) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  void deliver_outcomes(std::vector<Outcome>& outcomes);  // to handles_; also empties `outcomes`
+
+  // Called with the turn held.
   void welcome(const member::Welcome& welcome);
   void prepare(std::shared_ptr<const plan::Plan> plan);
   void commit(uint32_t epoch);
-  void begin(uint64_t handle, Flight flight);
-  void launch(uint64_t handle, Flight& flight, uint32_t planned);
-  void record(trace::Kind kind, const Flight& flight, absl::Duration when);
-  void finish(uint64_t handle, const absl::Status& status);
-  void tell(std::vector<Outcome>& outcomes);  // empties it
-  void fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
-  void observe() ABSL_LOCKS_EXCLUDED(mutex_);
-  // `last`: nothing follows.
-  member::Report report(absl::Duration now, bool last = false);
-  void on_done(uint64_t handle, const absl::Status& status) override;
-  void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
-  void on_owner_follows(uint32_t epoch, bool by_rank) override { client_->saw(epoch, by_rank); }
+  void begin(RequestState state);
+  void start(const Request& request);
+  void note_end(const RequestState& ended, bool ok);
+  void record(trace::Kind kind, const Request& request, absl::Duration when);
+  void fail(absl::Status status);
+  void observe();
+  void publish(absl::Duration now, bool connected);
+  member::Report report(absl::Duration now, bool last);
 
   const Config config_;
   SystemEnv system_;
@@ -126,43 +123,21 @@ class Rank : private member::Listener, private Stages::Events {
   std::optional<kernels::Kernels> kernels_;
   Declarations declarations_;
   Handles handles_;
-  std::atomic<int64_t> waited_nanoseconds_ = 0;  // of all callers, in wait()
+  RankState state_;
+  Statistics statistics_;  // add_wait(): any thread
 
-  // Held by who works on what follows: the I/O thread but for its waits.
-  absl::Mutex turn_;
+  // The turn of loop_ guards the members from here to delivering_.
   trace::Recorder recorder_;
   std::unique_ptr<Stages> stages_;
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> plan_;
-  std::unordered_map<std::string, uint32_t> planned_;  // name to index in plan_
-  std::unordered_map<uint64_t, Flight> flights_;
-  std::vector<uint64_t> steps_;      // that were launched, by index in plan_
-  std::vector<uint64_t> unplanned_;  // handles that wait for a plan with their tensor
-  Meter meter_;
-  std::unique_ptr<RankMetrics> metrics_;  // if asked for
-  absl::Duration last_observation_;
-  bool closing_ = false;  // it begins nothing more
-  bool seen_quiet_ = false;
-  bool seen_connected_ = false;
-  absl::Duration last_busy_;
-  bool asleep_ = false;            // the I/O thread waits for longer than pushes on their way may
-  std::vector<Outcome> outcomes_;  // told when the turn is over
+  RequestTable requests_;
+  Observation observed_;
+  bool closing_ = false;  // close() was called: no further request begins
 
-  Mailbox mailbox_;
+  std::vector<Outcome> delivering_;  // of the last round; used by the I/O thread only
+  IoLoop loop_;
   std::unique_ptr<member::Client> client_;
-  std::thread thread_;
-
-  mutable absl::Mutex mutex_;
-  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kOpening;
-  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  bool quiet_ ABSL_GUARDED_BY(mutex_) = false;  // nobody needs anything of us
-  std::string waiting_for_ ABSL_GUARDED_BY(mutex_) = "the coordinator";
-  member::Welcome welcome_ ABSL_GUARDED_BY(mutex_);  // set once, before kOpen
-  gln_stats stats_ ABSL_GUARDED_BY(mutex_) = GLN_STATS_INIT;
-  std::string transports_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<uint32_t> newcomers_{0};
-  std::atomic<bool> stopping_{false};
-  std::atomic<bool> accumulates_{false};  // some tensor does
 };
 
 }  // namespace gleaner::runtime

@@ -9,15 +9,15 @@
 
 namespace gleaner::runtime {
 
-Stages::Stages(const Env& env, const Config& config, const kernels::Kernels* kernels, Events* events)
-    : env_(env), config_(config), kernels_(kernels), events_(events) {}
+Stages::Stages(const Env& env, const Config& config, const kernels::Kernels* kernels, StagesListener* listener)
+    : env_(env), config_(config), kernels_(kernels), listener_(listener) {}
 
 Stages::~Stages() = default;
 
 absl::StatusOr<std::unique_ptr<Stages>> Stages::create(const Env& env, const Config& config,
                                                        const kernels::Kernels* kernels, trace::Recorder* recorder,
-                                                       Events* events) {
-  auto stages = std::unique_ptr<Stages>(new Stages(env, config, kernels, events));
+                                                       StagesListener* listener) {
+  auto stages = std::unique_ptr<Stages>(new Stages(env, config, kernels, listener));
   if (stages->leads()) {
     const NetworkOptions options{config.job,        config.address,     config.window_bytes, config.summer_memory_bytes,
                                  config.transports, config.plan_timeout};
@@ -49,7 +49,7 @@ absl::Status Stages::on_welcome(const member::Welcome& welcome) {
   group_ = nullptr;
   pieces_ = {};
   group_memory_ = {};
-  flights_.clear();
+  group_requests_.clear();
   group_connected_ = false;
   secret_ = welcome.secret;
   local::Options options;
@@ -73,42 +73,43 @@ absl::Status Stages::commit(uint32_t epoch) {
   if (leads()) GLN_RETURN_IF_ERROR(network_->commit(epoch));
   if (group_ == nullptr) return absl::OkStatus();
   if (prepared_ == nullptr || prepared_->epoch != epoch) {
-    return absl::FailedPreconditionError(absl::StrCat("told to commit epoch ", epoch, ", which was not prepared"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the coordinator committed the plan of epoch ", epoch, ", which this rank has not prepared"));
   }
   std::vector<local::TensorShape> added;
   for (const Piece& piece : pieces_.extend(*prepared_)) {
     const DataType type = prepared_->tensors[piece.tensor].type;
     added.push_back({piece.bytes / size_of(type), type});
   }
-  flights_.resize(pieces_.tensors());
+  group_requests_.resize(pieces_.tensors());
   return group_->register_tensors(added);
 }
 
-void Stages::start(const Exchange& exchange) {
+void Stages::start(const Request& request) {
   if (group_ == nullptr) {
     return network_->start(
-        {exchange.handle, exchange.tensor, exchange.op, lasting_.borrow(exchange.input), exchange.output});
+        {request.handle, request.tensor, request.op, users_memory_.borrow(request.input), request.output});
   }
-  const uint32_t first = pieces_.first_of(exchange.tensor);
-  const uint32_t count = pieces_.count_of(exchange.tensor);
+  const uint32_t first = pieces_.first_of(request.tensor);
+  const uint32_t count = pieces_.count_of(request.tensor);
   for (uint32_t i = first; i < first + count; ++i) {
     const Piece& piece = pieces_[i];
-    const absl::Status status = group_->start(i, exchange.op, exchange.input.subspan(piece.offset, piece.bytes),
-                                              exchange.output.subspan(piece.offset, piece.bytes));
-    // What is wrong with one is wrong with all, and so with the first.
-    if (!status.ok()) return events_->on_done(exchange.handle, status);
+    const absl::Status status = group_->start(i, request.op, request.input.subspan(piece.offset, piece.bytes),
+                                              request.output.subspan(piece.offset, piece.bytes));
+    // An error concerns the whole tensor, so the first piece shows it and no other piece has started.
+    if (!status.ok()) return listener_->on_done(request.handle, status);
   }
-  flights_[exchange.tensor] = {exchange.handle, count, absl::OkStatus()};
+  group_requests_[request.tensor] = {request.handle, count, absl::OkStatus()};
 }
 
-// Network's requests carry handles where it is the only stage, and pieces where it is the middle one.
-void Stages::on_summed(uint64_t request, const absl::Status& status) {
-  if (group_ == nullptr) return events_->on_done(request, status);
-  group_->publish(static_cast<uint32_t>(request), status);
+// `id` is a handle if there is no group, and otherwise a piece.
+void Stages::on_summed(uint64_t id, const absl::Status& status) {
+  if (group_ == nullptr) return listener_->on_done(id, status);
+  group_->publish(static_cast<uint32_t>(id), status);
 }
 
 void Stages::on_lost(uint32_t member, bool ends_job, const absl::Status& why) {
-  events_->on_lost(member, ends_job, why);
+  listener_->on_lost(member, ends_job, why);
 }
 
 void Stages::on_coordinator_lost() {
@@ -130,22 +131,22 @@ void Stages::set_ending() {
 void Stages::on_connected() { group_connected_ = true; }
 
 void Stages::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) {
-  const Piece& what = pieces_[piece];
-  if (what.accumulates) op = ReduceOp::kAccumulate;  // here they were summed
-  // Sums lie beside each other in memory that stays as long as the group.
-  if (!group_memory_.covers(sum)) group_memory_.add(group_->sums_beside(piece)).IgnoreError();  // else it is copied
-  network_->start({piece, what.tensor, op, group_memory_.borrow(sum), sum, what.first, what.count});
+  const Piece& reduced = pieces_[piece];
+  if (reduced.accumulates) op = ReduceOp::kAccumulate;  // the local ranks' inputs were summed first
+  // The sums share memory that stays as long as the group, so transports register it once. If that fails, they copy.
+  if (!group_memory_.covers(sum)) group_memory_.add(group_->sums_beside(piece)).IgnoreError();
+  network_->start({piece, reduced.tensor, op, group_memory_.borrow(sum), sum, reduced.first, reduced.count});
 }
 
 void Stages::on_done(uint32_t piece, const absl::Status& status) {
-  Flight& flight = flights_[pieces_[piece].tensor];
-  flight.status.Update(status);
-  if (--flight.missing == 0) events_->on_done(flight.handle, std::exchange(flight.status, absl::OkStatus()));
+  GroupRequest& request = group_requests_[pieces_[piece].tensor];
+  request.status.Update(status);
+  if (--request.missing == 0) listener_->on_done(request.handle, std::exchange(request.status, absl::OkStatus()));
 }
 
-void Stages::on_owner_follows(uint32_t epoch, bool by_rank) { events_->on_owner_follows(epoch, by_rank); }
+void Stages::on_owner_follows(uint32_t epoch, bool by_rank) { listener_->on_owner_follows(epoch, by_rank); }
 
-void Stages::on_failed(const absl::Status& status) { events_->on_failed(status); }
+void Stages::on_failed(const absl::Status& status) { listener_->on_failed(status); }
 
 void Stages::fail(const absl::Status& status) {
   if (leads()) network_->fail(status);
@@ -154,7 +155,7 @@ void Stages::fail(const absl::Status& status) {
 
 void Stages::wait(absl::Duration timeout) {
   if (config_.local_size == 1) return network_->wait(timeout);
-  if (leads() && network_->linger(timeout)) return;
+  if (leads() && network_->spin_before_wait(timeout)) return;
   pollfd descriptors[2] = {{leads() ? network_->descriptor() : waker_->descriptor(), POLLIN, 0}, {-1, POLLIN, 0}};
   if (group_ != nullptr) descriptors[1].fd = group_->descriptor();
   ::poll(descriptors, 2, static_cast<int>(absl::ToInt64Milliseconds(timeout)));
@@ -184,7 +185,7 @@ std::string Stages::describe_waiting() const {
   if (config_.local_size > 1 && !group_connected_) {
     return absl::StrCat("the other local ranks of worker ", config_.worker);
   }
-  return leads() ? network_->describe_waiting() : "worker's local rank 0";
+  return leads() ? network_->describe_waiting() : "local rank 0 of this worker";
 }
 
 }  // namespace gleaner::runtime

@@ -1,9 +1,9 @@
-// The stages of a push_pull on one rank: sum over the local ranks, push and pull over the network, hand back to the
-// local ranks. With one local rank only the middle one; on local ranks above 0 only the outer two. A large tensor goes
-// through them in pieces, each on its own.
+// Stages takes the requests of one rank through their stages: the sum over the local ranks, the push_pull over the
+// network, and the copy back to the local ranks. With one local rank there is only the network stage. Local ranks above
+// 0 have only the other two. The pieces (pieces.h) of a large tensor go through the stages independently of each other.
 //
-// Belongs to the I/O thread. Others may call wake(), and, while that thread is in wait() and they keep out of each
-// other's way, start() and advance() where there is one local rank.
+// Belongs to the I/O thread. Other threads may call wake(). While the I/O thread is in wait(), one other thread may
+// call register_memory() and unregister_memory() and, if there is one local rank, start(), advance() and has_work().
 #pragma once
 
 #include <cstdint>
@@ -14,39 +14,34 @@
 #include "absl/status/statusor.h"
 #include "comm-lib/local/group.h"
 #include "comm-lib/runtime/config.h"
-#include "comm-lib/runtime/lasting_memory.h"
 #include "comm-lib/runtime/network.h"
 #include "comm-lib/runtime/pieces.h"
+#include "comm-lib/runtime/registered_memory.h"
+#include "comm-lib/runtime/request.h"
 #include "common/base/waker.h"
 
 namespace gleaner::runtime {
 
-// One push_pull of this rank.
-struct Exchange {
-  uint64_t handle = 0;
-  uint32_t tensor = 0;  // index in the plan
-  ReduceOp op = ReduceOp::kSum;
-  MutableBytes input;  // unchanged until done
-  MutableBytes output;
+// The callbacks of Stages.
+class StagesListener {
+ public:
+  virtual ~StagesListener() = default;
+  // A request has ended; OK: its output holds the result.
+  virtual void on_done(uint64_t handle, const absl::Status& status) = 0;
+  // A summer is lost (NetworkListener::on_lost). The listener reports it to the coordinator and, if `ends_job`, calls
+  // Stages::fail().
+  virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
+  // See NetworkListener::on_owner_follows().
+  virtual void on_owner_follows(uint32_t epoch, bool by_rank) = 0;
+  // The session has failed, or a local rank is lost; the listener calls Stages::fail().
+  virtual void on_failed(const absl::Status& status) = 0;
 };
 
-class Stages : private Network::Events, private local::Events {
+class Stages : private NetworkListener, private local::Events {
  public:
-  class Events {
-   public:
-    virtual ~Events() = default;
-    virtual void on_done(uint64_t handle, const absl::Status& status) = 0;
-    // A summer is out of reach, as Network::Events has it; the caller tells the coordinator and, if that ends the job,
-    // calls fail().
-    virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
-    // The session can't go on, or a local rank is lost; the caller calls fail().
-    virtual void on_owner_follows(uint32_t epoch, bool by_rank) = 0;
-    virtual void on_failed(const absl::Status& status) = 0;
-  };
-
   static absl::StatusOr<std::unique_ptr<Stages>> create(const Env& env, const Config& config,
                                                         const kernels::Kernels* kernels, trace::Recorder* recorder,
-                                                        Events* events);
+                                                        StagesListener* listener);
   ~Stages() override;
 
   std::string address() const;  // of the colocated summer; empty on local ranks above 0
@@ -60,60 +55,61 @@ class Stages : private Network::Events, private local::Events {
   void on_coordinator_found();
   void on_coordinator_gone(const absl::Status& why);
   void set_ending();
-  void start(const Exchange& exchange);
-  // Inputs in this memory are known to lie there again and again. Errors are LastingMemory's.
-  absl::Status register_memory(MutableBytes memory) { return lasting_.add(memory); }
-  absl::Status unregister_memory(const void* begin) { return lasting_.remove(begin); }
+  void start(const Request& request);
+  // Registers memory for the inputs of many requests. Errors are those of RegisteredMemory.
+  absl::Status register_memory(MutableBytes memory) { return users_memory_.add(memory); }
+  absl::Status unregister_memory(const void* begin) { return users_memory_.remove(begin); }
   void fail(const absl::Status& status);
-  // Waits until there is something for poll(), up to `timeout`.
+  // Waits up to `timeout` until poll() has something to do.
   void wait(absl::Duration timeout);
   void poll();
   void advance();
 
-  bool has_work() const;  // for poll(), without a wait
+  bool has_work() const;  // poll() has work that needs no wait
   bool connected() const;
-  bool idle() const;       // nobody needs anything more of this rank
-  bool may_leave() const;  // the same, once it begins nothing more
+  bool idle() const;       // this rank has nothing that another member needs
+  bool may_leave() const;  // the same, for a rank that begins no further request
   std::string describe_waiting() const;
   std::string describe_transports() const;
 
   const Network* network() const { return network_.get(); }  // null on local ranks above 0
 
  private:
-  Stages(const Env& env, const Config& config, const kernels::Kernels* kernels, Events* events);
-  // An exchange that local ranks take part in.
-  struct Flight {
+  Stages(const Env& env, const Config& config, const kernels::Kernels* kernels, StagesListener* listener);
+  // A request that goes through the group.
+  struct GroupRequest {
     uint64_t handle = 0;
-    uint32_t missing = 0;  // pieces that are not done
+    uint32_t missing = 0;  // number of pieces that are not done
     absl::Status status;   // the first error
   };
 
   bool leads() const { return config_.local_rank == 0; }
 
-  void on_summed(uint64_t request, const absl::Status& status) override;
+  void on_summed(uint64_t id, const absl::Status& status) override;
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
   void on_owner_follows(uint32_t epoch, bool by_rank) override;
   void on_connected() override;
-  // Of the network and of the group.
+  // Overrides both NetworkListener and local::Events.
   void on_failed(const absl::Status& status) override;
-  // Of the group, whose tensors are pieces of ours.
+  // Override local::Events. A tensor of the group is a piece of a tensor of the plan.
   void on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) override;
   void on_done(uint32_t piece, const absl::Status& status) override;
 
   const Env env_;
   const Config config_;
   const kernels::Kernels* const kernels_;
-  Events* const events_;
-  std::unique_ptr<Waker> waker_;         // local ranks above 0
-  std::unique_ptr<local::Group> group_;  // g > 1, from the welcome on; its memory outlives the network's use of it
-  std::unique_ptr<Network> network_;     // local rank 0
+  StagesListener* const listener_;
+  std::unique_ptr<Waker> waker_;  // local ranks above 0
+  // Only if g > 1, from the welcome on; declared before network_, which uses its memory
+  std::unique_ptr<local::Group> group_;
+  std::unique_ptr<Network> network_;  // local rank 0
   std::shared_ptr<const plan::Plan> prepared_;
-  LastingMemory lasting_;        // users'
-  LastingMemory group_memory_;   // the group's sums
-  Pieces pieces_;                // g > 1
-  std::vector<Flight> flights_;  // by tensor; g > 1
+  RegisteredMemory users_memory_;             // memory that users have registered
+  RegisteredMemory group_memory_;             // memory of the group's sums
+  Pieces pieces_;                             // g > 1
+  std::vector<GroupRequest> group_requests_;  // by tensor: the latest one; g > 1
   bool group_connected_ = false;
-  wire::Secret secret_{};  // that the group was made with
+  wire::Secret secret_{};  // the secret that the group was made with
 };
 
 }  // namespace gleaner::runtime

@@ -1,5 +1,5 @@
-// The error that is none of the job: its workers change, and whoever gets it joins the next round. Apart from all other
-// errors, whatever their code, by a payload.
+// The status that ends a session when the workers of an elastic job change: the rank then joins the next round. A
+// payload distinguishes it from all other errors, whatever their code.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,6 +1,5 @@
-// Gathers acknowledgements of results per owner into the payloads of kAck frames.
-//
-// Keys are written straight into a buffer of the pool, so a batch that is full or due leaves without a copy.
+// AckBatches gathers acknowledgements of results per owner into the payloads of kAck frames. Keys are written directly
+// into a pool buffer, so a batch leaves without a copy.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ class AckBatches {
 
   void resize(size_t owners) { batches_.resize(owners); }
 
-  // True when the batch is full and must be taken.
+  // Adds a key to the owner's batch. Returns true when the batch is full; the caller must then take it.
   bool add(uint32_t owner, const wire::PartitionKey& key) {
     Batch& batch = batches_[owner];
     if (batch.keys == 0) batch.payload = pool_->take(kMaxKeys * sizeof(key));
@@ -30,7 +29,7 @@ class AckBatches {
     return ++batch.keys == kMaxKeys;
   }
 
-  // The payload for this owner; empty: nothing to acknowledge.
+  // Returns the payload for this owner, and empties its batch. Empty if there is nothing to acknowledge.
   Buffer take(uint32_t owner) {
     Batch& batch = batches_[owner];
     keys_ -= batch.keys;

@@ -9,7 +9,8 @@
 namespace gleaner::session {
 namespace {
 
-// Different but overlapping memory: results would overwrite contributions that are still to be pushed.
+// Returns whether `a` and `b` overlap without being the same memory. Results would then overwrite contributions that
+// are still to be pushed.
 bool overlaps_elsewhere(ConstBytes a, ConstBytes b) {
   return a.data() != b.data() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
@@ -28,13 +29,13 @@ uint32_t partitions_of(const plan::Plan& plan, const Request& request) {
 absl::Status check_request(const plan::Plan& plan, const Request& request) {
   if (request.tensor >= plan.tensors.size()) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", request.tensor, " is not in the plan, which has ",
-                                                   plan.tensors.size(), " tensors: declare it first"));
+                                                   plan.tensors.size(), " tensors; declare the tensor first"));
   }
   const plan::Tensor& tensor = plan.tensors[request.tensor];
   const std::span<const plan::Partition> partitions = plan.partitions_of(request.tensor);
   if (request.first > partitions.size()) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", partitions.size(),
-                                                   " partitions; there is none from partition ", request.first, " on"));
+                                                   " partitions; the request begins at partition ", request.first));
   }
   uint64_t bytes = 0;
   for (const plan::Partition& each : partitions.subspan(request.first, partitions_of(plan, request)))
@@ -45,19 +46,18 @@ absl::Status check_request(const plan::Plan& plan, const Request& request) {
                                                    " of output"));
   }
   if (overlaps_elsewhere(request.input.bytes(), request.output)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input and output of tensor ", tensor.name,
-                     " overlap in part: they must be the same memory or apart from each other"));
+    return absl::InvalidArgumentError(absl::StrCat("input and output of tensor ", tensor.name,
+                                                   " overlap in part: they must be the same memory or not overlap"));
   }
   if (tensor.accumulates != (request.op == ReduceOp::kAccumulate)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor ", tensor.name, tensor.accumulates ? " is accumulated, and has no op " : " is not accumulated: op ",
-        static_cast<int>(request.op), "; a tensor is declared as one or the other"));
+        static_cast<int>(request.op), "; a tensor is declared either as accumulated or not"));
   }
   if (!is_valid(request.op) || (request.op == ReduceOp::kAverage && tensor.type == DataType::kInt32)) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " is ", name_of(tensor.type),
                                                    ", which has no op ", static_cast<int>(request.op),
-                                                   ": integers can be summed only"));
+                                                   "; int32 tensors can only be summed"));
   }
   return absl::OkStatus();
 }

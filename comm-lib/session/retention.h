@@ -1,12 +1,15 @@
-// Keeps results that another worker may still lack: if their owner is lost, this worker hands them on.
+// Retention keeps results that another worker may still lack. If their owner is lost, this worker sends them to the new
+// owner.
 //
-// The last result of each partition is kept until its owner says that every worker has it, or the partition's next
-// result takes its place. The kept result is the buffer in which it came, so nothing is copied. No allocation once
-// warm.
+// Retention keeps the last result of each partition until its owner says that every worker has it, or until the
+// partition's next result replaces it. It keeps the buffer in which the result arrived, so it copies nothing. Once warm
+// it allocates no memory.
 //
-// A worker must not leave a job while others rely on a result that it keeps. Others rely on it if its owner can be lost
-// while the job goes on, as CPU summers can, or if the partition has moved to another owner. They don't rely on it if
-// its owner is a worker's own summer, which delivers all its results before it leaves.
+// A kept result is *detached* when its partition has moved: the new owner's numbers do not refer to it.
+//
+// A worker must not leave a job while others may need a result that it keeps. Others may need the result if its owner
+// can be lost while the job goes on, as CPU summers can, or if the result is detached. They do not need it if its owner
+// is a worker's colocated summer, which delivers all its results before that worker leaves.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +22,8 @@ namespace gleaner::session {
 
 class Retention {
  public:
-  struct Kept {
-    Buffer result;  // empty: nothing is kept
+  struct Result {
+    Buffer buffer;  // empty: nothing is kept
     ReduceOp op = ReduceOp::kSum;
   };
 
@@ -30,89 +33,91 @@ class Retention {
     workers_ = workers;
   }
 
-  // `number`: of the owner's results.
+  // Keeps `result` in place of the partition's earlier one. `number` is the owner's number of this result.
   void keep(uint32_t partition, uint32_t owner, uint32_t number, Buffer result, ReduceOp op) {
     drop(partition);
     bytes_ += result.size();
     kept_[partition] = {{std::move(result), op}, owner, number};
-    relied_on_ += is_relied_on(partition) ? 1 : 0;
+    needed_by_others_ += is_needed_by_others(partition) ? 1 : 0;
     orders_[owner].push({number, partition});
   }
 
-  // Every worker has those of the owner's results that are before `number`.
+  // Drops the owner's results with numbers before `number`, which every worker has.
   void release(uint32_t owner, uint32_t number) {
     Order& order = orders_[owner];
     while (!order.empty() && is_before(order.front().number, number)) {
-      const Place place = order.pop();
-      const Entry& entry = kept_[place.partition];
-      if (entry.owner == owner && entry.number == place.number) drop(place.partition);
+      const QueueEntry oldest = order.pop();
+      const Entry& entry = kept_[oldest.partition];
+      if (entry.owner == owner && entry.number == oldest.number) drop(oldest.partition);
     }
   }
 
-  // It has another owner from now on, who numbers results on its own: what is kept stays until its next one is here.
+  // Detaches the kept result of a partition that moves to another owner, which numbers its results independently. The
+  // result stays until the new owner says that every worker has it (kRelease), or until the partition's next result
+  // arrives.
   void detach(uint32_t partition) {
-    relied_on_ -= is_relied_on(partition) ? 1 : 0;
-    kept_[partition].owner = kNobody;
-    relied_on_ += is_relied_on(partition) ? 1 : 0;
+    needed_by_others_ -= is_needed_by_others(partition) ? 1 : 0;
+    kept_[partition].owner = kNoOwner;
+    needed_by_others_ += is_needed_by_others(partition) ? 1 : 0;
   }
-  // Its place is somebody else's now; all its partitions are detached.
+  // Forgets the order of an owner's results when another member takes its place. All its partitions must be detached.
   void forget(uint32_t owner) { orders_[owner].clear(); }
 
-  const Kept& find(uint32_t partition) const { return kept_[partition].what; }
-  bool is_detached(uint32_t partition) const { return kept_[partition].owner == kNobody; }
-  bool is_relied_on(uint32_t partition) const {
+  const Result& find(uint32_t partition) const { return kept_[partition].result; }
+  bool is_detached(uint32_t partition) const { return kept_[partition].owner == kNoOwner; }
+  bool is_needed_by_others(uint32_t partition) const {
     const Entry& entry = kept_[partition];
-    return !entry.what.result.empty() && entry.owner >= workers_;
+    return !entry.result.buffer.empty() && entry.owner >= workers_;
   }
-  uint32_t relied_on() const { return relied_on_; }  // partitions
+  uint32_t needed_by_others() const { return needed_by_others_; }  // number of kept results that others may need
   void drop(uint32_t partition) {
-    relied_on_ -= is_relied_on(partition) ? 1 : 0;
-    bytes_ -= kept_[partition].what.result.size();
+    needed_by_others_ -= is_needed_by_others(partition) ? 1 : 0;
+    bytes_ -= kept_[partition].result.buffer.size();
     kept_[partition] = {};
   }
   uint64_t bytes() const { return bytes_; }
 
  private:
-  static constexpr uint32_t kNobody = UINT32_MAX;  // above every member
+  static constexpr uint32_t kNoOwner = UINT32_MAX;  // above every member
   struct Entry {
-    Kept what;
-    uint32_t owner = kNobody;
+    Result result;
+    uint32_t owner = kNoOwner;
     uint32_t number = 0;
   };
-  struct Place {
+  struct QueueEntry {
     uint32_t number = 0;
     uint32_t partition = 0;
   };
-  // An owner's results in the order in which they came: a ring whose size is a power of two.
+  // An owner's results in the order in which they arrived, as a ring whose size is a power of two.
   class Order {
    public:
     bool empty() const { return first_ == end_; }
-    const Place& front() const { return at(first_); }
-    Place pop() { return places_[first_++ & (places_.size() - 1)]; }
+    const QueueEntry& front() const { return at(first_); }
+    QueueEntry pop() { return entries_[first_++ & (entries_.size() - 1)]; }
     void clear() { first_ = end_; }
-    void push(Place place) {
-      if (end_ - first_ == places_.size()) {
-        std::vector<Place> larger(places_.empty() ? 16 : 2 * places_.size());
+    void push(QueueEntry entry) {
+      if (end_ - first_ == entries_.size()) {
+        std::vector<QueueEntry> larger(entries_.empty() ? 16 : 2 * entries_.size());
         for (uint32_t i = first_; i != end_; ++i) larger[i & (larger.size() - 1)] = at(i);
-        places_.swap(larger);
+        entries_.swap(larger);
       }
-      places_[end_++ & (places_.size() - 1)] = place;
+      entries_[end_++ & (entries_.size() - 1)] = entry;
     }
 
    private:
-    const Place& at(uint32_t index) const { return places_[index & (places_.size() - 1)]; }
-    std::vector<Place> places_;
+    const QueueEntry& at(uint32_t index) const { return entries_[index & (entries_.size() - 1)]; }
+    std::vector<QueueEntry> entries_;
     uint32_t first_ = 0;
     uint32_t end_ = 0;
   };
 
-  // Numbers wrap around.
+  // Returns whether number `a` of a result is before number `b`. Numbers wrap around.
   static bool is_before(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
 
   std::vector<Entry> kept_;    // by partition
   std::vector<Order> orders_;  // by owner
   uint32_t workers_ = 0;
-  uint32_t relied_on_ = 0;
+  uint32_t needed_by_others_ = 0;
   uint64_t bytes_ = 0;
 };
 

@@ -30,12 +30,13 @@ uint64_t SendQueue::window_used_bytes() const {
 }
 
 Urgency SendQueue::urgency(uint32_t partition) const {
-  return {partitions_[partition].turn, plan_->tensors[plan_->partitions[partition].tensor].priority, partition};
+  return {partitions_[partition].deferral_number, plan_->tensors[plan_->partitions[partition].tensor].priority,
+          partition};
 }
 
 void SendQueue::apply(const plan::Plan* plan) {
   std::vector<uint32_t> moved;
-  if (plan_ != nullptr) moved = leave_owners(*plan);
+  if (plan_ != nullptr) moved = take_moved(*plan);
   plan_ = plan;
   partitions_.resize(plan->partitions.size());
   if (owners_.size() != plan->members.size()) {
@@ -44,13 +45,13 @@ void SendQueue::apply(const plan::Plan* plan) {
   }
   list_owned();
   set_window();
-  set_owner_limits();
+  set_credits();
   for (const uint32_t partition : moved) make_ready(partition);
   refresh_all();
 }
 
-// Those in flight that have another owner under the later plan, idle now.
-std::vector<uint32_t> SendQueue::leave_owners(const plan::Plan& later) {
+// Takes the partitions that are not idle, and that `later` moves to another owner, out of their phases. Returns them.
+std::vector<uint32_t> SendQueue::take_moved(const plan::Plan& later) {
   std::vector<uint32_t> moved;
   const auto moves = [&](uint32_t partition) { return plan::has_moved(later.partitions[partition], plan_->epoch); };
   for (uint32_t i = 0; i < partitions_.size(); ++i) {
@@ -99,7 +100,7 @@ void SendQueue::set_round_trip(absl::Duration round_trip) {
   if (absl::AbsDuration(round_trip - round_trip_) < window_time() / 8) return;
   round_trip_ = round_trip;
   set_window();
-  set_owner_limits();
+  set_credits();
   refresh_all();
 }
 
@@ -114,7 +115,7 @@ absl::Duration SendQueue::window_time() const {
   return absl::Seconds(static_cast<double>(window_bytes_) * 8 / plan_->members[self_].bits_per_second);
 }
 
-void SendQueue::set_owner_limits() {
+void SendQueue::set_credits() {
   double total = 0;
   for (const plan::Partition& partition : plan_->partitions) total += partition.bytes;
   for (Owner& owner : owners_) {
@@ -125,7 +126,7 @@ void SendQueue::set_owner_limits() {
       largest = std::max<uint64_t>(largest, plan_->partitions[partition].bytes);
     }
     const double share = total > 0 ? bytes / total : 0;
-    owner.limit_bytes = std::max(2 * largest, static_cast<uint64_t>(2 * share * static_cast<double>(window_bytes_)));
+    owner.credit_bytes = std::max(2 * largest, static_cast<uint64_t>(2 * share * static_cast<double>(window_bytes_)));
   }
 }
 
@@ -159,14 +160,14 @@ std::optional<uint32_t> SendQueue::next(absl::Duration now) {
 }
 
 bool SendQueue::defer(uint32_t partition, absl::Duration now) {
-  PartitionState& state = partitions_[partition];
+  SendState& state = partitions_[partition];
   if (state.phase == Phase::kSent) arrive(partition);
   if (state.phase != Phase::kArrived) return false;
   leave_phase(partition);
   state.phase = Phase::kDeferred;
   state.retry_at = now + defer_retry_ * (1 << std::min(state.deferrals, kMaxDoublings));
   ++state.deferrals;
-  state.turn = ++last_turn_;
+  state.deferral_number = ++last_deferral_number_;
   const uint32_t owner = plan_->partitions[partition].owner;
   owners_[owner].deferred.push_back(partition);
   owners_[owner].last_answer = now;
@@ -210,7 +211,8 @@ void SendQueue::connect(uint32_t owner) {
 
 void SendQueue::disconnect(uint32_t owner) {
   owners_[owner].connected = false;
-  if (owners_[owner].first_sent != kNone) arrive(owners_[owner].last_sent);  // or never will
+  // No partition that was sent over this connection is on the way any more: each has arrived or is lost.
+  if (owners_[owner].first_sent != kNone) arrive(owners_[owner].last_sent);
   for (uint32_t partition : owners_[owner].owned) {
     if (partitions_[partition].phase != Phase::kArrived) continue;
     leave_phase(partition);
@@ -235,8 +237,7 @@ bool SendQueue::tick(absl::Duration now) {
   return true;
 }
 
-// What is there may be what other workers have not begun, and they what this one has not: each has filled an owner's
-// credit with other partitions. Results of other owners say nothing of that.
+// See "Stalls" in the header. Results of other owners do not show that this owner can go on with its credit.
 bool SendQueue::grow_stalled_owner(uint32_t index, absl::Duration now) {
   Owner& owner = owners_[index];
   const bool waits = owner.connected && !owner.ready.empty() && owner.bytes_on_the_way > 0 && !has_credit(owner);
@@ -248,7 +249,7 @@ bool SendQueue::grow_stalled_owner(uint32_t index, absl::Duration now) {
 }
 
 void SendQueue::clear() {
-  for (PartitionState& state : partitions_) state = {};
+  for (SendState& state : partitions_) state = {};
   for (Owner& owner : owners_) {
     owner.ready.clear();
     owner.deferred.clear();
@@ -270,7 +271,7 @@ void SendQueue::refresh(uint32_t index) {
 
 bool SendQueue::has_credit(const Owner& owner) const {
   const uint64_t bytes = plan_->partitions[owner.ready.front().partition].bytes;
-  return owner.bytes_on_the_way + bytes <= owner.limit_bytes * std::max(growth_, owner.growth);
+  return owner.bytes_on_the_way + bytes <= owner.credit_bytes * std::max(growth_, owner.growth);
 }
 
 void SendQueue::refresh_all() {
@@ -284,15 +285,15 @@ void SendQueue::leave_phase(uint32_t partition) {
     case Phase::kArrived:
       outstanding_bytes_ -= what.bytes;
       break;
-    case Phase::kReady:  // rare: the answer to what was sent over an earlier connection
+    case Phase::kReady:  // rare: the answer to a push over an earlier connection
       std::erase(owner.ready, urgency(partition));
       std::make_heap(owner.ready.begin(), owner.ready.end(), std::greater<>());
       break;
-    case Phase::kDeferred:  // rare: the answer to another copy
+    case Phase::kDeferred:  // rare: the answer to another copy of the push
       std::erase(owner.deferred, partition);
       break;
     case Phase::kIdle:
-    case Phase::kSent:  // nothing leaves it but by arrive()
+    case Phase::kSent:  // only arrive() takes a partition out of it
       break;
   }
 }

@@ -1,44 +1,56 @@
-// The worker's protocol core: takes push_pull requests and frames, returns frames to send and requests that are done.
-// No I/O, no clock, no thread.
+// Session is the worker's protocol core: it takes requests and frames, and returns frames to send and requests that are
+// done. It does no I/O, reads no clock and starts no thread. docs/protocol.md specifies the frames.
 //
-// A request's partitions become ready at once and leave in the order (tensor priority, position in the plan), so that
-// gradients which the next forward pass needs first overtake the others. Ready partitions leave while the window has
-// room: `window_bytes` over all owners, and per owner a limit in proportion to its share, so that little waits in
-// kernel buffers and a late but urgent partition is soon on the wire. Partitions of owners without credit are passed
-// over, not waited for. The window is soft: workers may push in different orders, and a full window of partitions that
-// other workers have not begun must not stop the job. When nothing has come back for `stall_after`, the window doubles,
-// and again and again until a result comes; then it falls back to its size. An owner's part of the window doubles in
-// the same way when nothing comes from that owner.
+// Terms. A *partition* is a slice of a tensor. A *request* is this worker's push_pull of a tensor, or of consecutive
+// partitions of it; it is in flight from start() until its Done. The *owner* of a partition is the member whose summer
+// sums it. This worker pushes its *contribution* to the owner, and gets the sum, the *result*, back.
 //
-// A contribution is pushed until its result is here: again on every new connection to its owner, and after a kDefer.
-// The result is copied to the request's output only when it is whole and checked, so the contribution stays intact
-// until then, and the output may be the same memory as the input. Results are acknowledged in batches, which leave with
-// the next push to that owner and so cost no packet of their own, or else with the next tick. A new connection
-// acknowledges the latest result of each partition once more, since the last connection may have lost acknowledgements.
+// Sending. All partitions of a request become ready at once. The most urgent ready partition leaves first, by the order
+// (tensor priority, position in the plan). So gradients that the next forward pass needs first overtake the others. A
+// *window* bounds the bytes on the way to all owners, and a *credit* those to each owner. So few bytes wait in kernel
+// buffers, and an urgent partition that becomes ready late is sent soon. The session skips partitions of owners without
+// credit. See send_queue.h.
 //
-// A plan change may give partitions to other owners while they are in flight. From then on frames of their earlier
-// owners about them are ignored. This worker tells the new owners how far it is with each partition, and pushes those
-// in flight once more. Results are retained until every worker has them (retention.h), and handed on if a new owner
-// asks, which lacks a result that the last owner made and not every worker got. Answers of epochs above the plan
-// applied here are taken: an owner may be ahead.
+// Repeats. The session pushes a contribution until its result has arrived: again on each new connection to the owner,
+// and again after a deferral (kDefer). It copies a result to the request's output only when the result is complete and
+// checked. The contribution stays intact until then, so the output may be the same memory as the input.
 //
-// A tensor that accumulates is answered with a running sum and its counts (summation-service/engine/accumulate.h). The
-// last answer of each of its partitions is kept for the rest of the job, and new owners are told its version instead of
-// a step.
+// Acknowledgements. The session acknowledges results in batches. A batch leaves with the next push to the same owner,
+// which saves a packet, or else with the next on_tick(). A new connection repeats the acknowledgement of each
+// partition's latest result, because the last connection may have lost it.
 //
-// A request is done when all its results are here and no frame refers to its input any more. The session keeps one
-// handle to the input; frames that it hands out hold slices, and a summer in the same process keeps such a slice until
-// its sum. The caller that starts a request keeps no handle of its own.
+// Plan changes. A plan may give partitions to other owners while they are in flight. After apply() the session ignores
+// frames of the earlier owners about these partitions. It tells the new owners its step of each partition, and pushes
+// partitions in flight again. A new owner may lack a result that the earlier owner made and did not deliver to every
+// worker. So the session retains each result until every worker has it (retention.h), and sends it to an owner that
+// asks for it. An owner may follow a later plan than this worker, so the session accepts answers of later epochs.
 //
-// Per partition, once warm: no allocation, no lock, no system call (tests/unit counts them).
+// Accumulation. The owner of a tensor that accumulates answers with a running sum and its counts
+// (summation-service/engine/running_sums.h). The session keeps the last answer of each such partition until the job
+// ends, and tells a new owner the version of that answer in place of a step.
+//
+// Memory. A request is done when all its results have arrived and no frame refers to its input. The session keeps one
+// handle to the input. The frames that it returns hold slices of the input, and a summer in the same process keeps such
+// a slice until it has made the sum. The caller of start() must not keep a handle.
+//
+// Once warm, a partition costs no allocation, no lock and no system call (tests/unit counts them).
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "comm-lib/session/accumulated_answers.h"
+#include "comm-lib/session/ack_batches.h"
+#include "comm-lib/session/in_flight_requests.h"
+#include "comm-lib/session/owner_waits.h"
+#include "comm-lib/session/release_timer.h"
+#include "comm-lib/session/request.h"
+#include "comm-lib/session/retention.h"
+#include "comm-lib/session/send_queue.h"
 #include "common/base/buffer.h"
 #include "common/plan/plan.h"
 #include "common/wire/frame.h"
@@ -46,109 +58,130 @@
 namespace gleaner::session {
 
 struct Options {
-  uint64_t job = 0;            // job_number()
+  uint64_t job = 0;            // wire::job_number() of the job's name
   uint32_t worker = 0;         // member index of this worker
-  uint64_t window_bytes = 0;   // pushed without a result, over all owners; 0: plan::window_bytes()'s choice
-  absl::Duration stall_after;  // 0: as SendQueue chooses it
-  absl::Duration defer_retry = absl::Milliseconds(2);  // first pause after a kDefer, doubled up to 64 times that
-};
-
-// One push_pull of a tensor, or of consecutive partitions of it: whoever has a tensor bit by bit asks for each bit as
-// it comes.
-struct Request {
-  uint64_t id = 0;      // the caller's, comes back in Done
-  uint32_t tensor = 0;  // index in the plan
-  ReduceOp op = ReduceOp::kSum;
-  Buffer input;                 // the partitions' bytes (usually borrowed), unchanged until Done
-  MutableBytes output;          // as many bytes; may be the same memory
-  uint32_t first = 0;           // partition within the tensor
-  uint32_t count = UINT32_MAX;  // of partitions, at most
-};
-
-struct Send {
-  uint32_t owner = 0;
-  wire::Header header;  // lacks what Connection::send() seals
-  Buffer payload;
-};
-
-struct Done {
-  uint64_t id = 0;
-  absl::Status status;  // OK: output holds the sum
-};
-
-// Filled by the session, emptied and reused by the caller.
-struct Actions {
-  std::vector<Send> sends;
-  std::vector<Done> done;
-  // Not OK: an owner will never take what this worker sent, and says why. The caller ends the session with it, see
-  // fail().
-  absl::Status refused;
+  uint64_t window_bytes = 0;   // size of the window; 0: plan::window_bytes() decides
+  absl::Duration stall_after;  // time without a result after which the window grows; 0: SendQueue decides
+  // The pause after the first kDefer of a partition. It doubles with each further kDefer, up to 64 times this value.
+  absl::Duration defer_retry = absl::Milliseconds(2);
 };
 
 struct Counters {
-  uint64_t pushed_bytes = 0;     // payload, repeats included
-  uint64_t repeated_pushes = 0;  // after a reconnect or a kDefer
+  uint64_t pushed_bytes = 0;     // payload bytes, repeats included
+  uint64_t repeated_pushes = 0;  // repeated after a reconnect, a kDefer or a move
   uint64_t results = 0;
   uint64_t duplicate_results = 0;
   uint64_t deferred = 0;
-  uint64_t stalls = 0;             // times the window grew
-  uint64_t moved = 0;              // partitions that changed their owner while they were in flight
-  uint64_t handed = 0;             // results handed on
-  uint64_t retained_bytes = 0;     // of results, for other workers and later owners
-  uint64_t outstanding_bytes = 0;  // pushed without a result yet
-  uint64_t window_used_bytes = 0;  // of those, what does not go to this worker's own summer
-  uint64_t window_bytes = 0;       // in force, growth included
+  uint64_t stalls = 0;             // calls of on_tick() that made the window or a credit grow
+  uint64_t moved = 0;              // partitions in flight that a plan gave to another owner
+  uint64_t handed = 0;             // results and running sums sent to a new owner that asked for them
+  uint64_t retained_bytes = 0;     // results and running sums kept for other workers and later owners
+  uint64_t outstanding_bytes = 0;  // pushed and still without a result
+  uint64_t window_used_bytes = 0;  // on the way, without those to this worker's own summer
+  uint64_t window_bytes = 0;       // the window in force, growth included
 };
 
 class Session {
  public:
-  explicit Session(const Options& options, BufferPool* pool);
-  ~Session();
+  // `pool` must outlive the session.
+  Session(const Options& options, BufferPool* pool);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // The first plan, which comes before any connection, or a successor of the one in force (plan/successor.h), else
-  // FailedPrecondition. Connections to members whose places have changed hands are gone: on_disconnected() comes first.
+  // Brings `plan` into force. The first plan comes before any connection. A later plan must be a successor of the plan
+  // in force (plan/successor.h), else apply() returns FailedPrecondition. If a place gets another member, the caller
+  // first closes the connection to the earlier member and calls on_disconnected().
   absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions);
 
-  // Begins a push_pull. InvalidArgument: unknown tensor or partitions, wrong size, an op the type has not, output
-  // overlapping input in part; FailedPrecondition: no plan yet, or one of these partitions is still in flight. What has
-  // zero bytes is done at once.
+  // Starts a request. A request of zero bytes is done immediately. Errors: InvalidArgument if the tensor or the
+  // partitions don't exist, a size is wrong, the tensor does not have this op, or the output overlaps the input in
+  // part; FailedPrecondition if there is no plan yet or one of the partitions is in flight.
   absl::Status start(Request request, absl::Duration now, Actions& actions);
 
-  // The connection to an owner is up (frames may be sent) or gone.
+  // Records that the connection to `owner` is up, so that frames may be sent, or that it has ended.
   void on_connected(uint32_t owner, absl::Duration now, Actions& actions);
   void on_disconnected(uint32_t owner);
 
-  // A kResult, kDefer, kFetch, kRelease, kRefuse or kCommitted from `owner`. An error: this peer broke the protocol,
-  // close the connection with it.
+  // Handles a kResult, kDefer, kFetch, kRelease, kRefuse or kCommitted from `owner`. An error means that the owner
+  // violated the protocol; the caller then closes the connection.
   absl::Status on_frame(uint32_t owner, const wire::Header& header, Buffer payload, absl::Duration now,
                         Actions& actions);
 
-  // What connections have seen of the path to the farthest owner, from time to time; after the first apply().
-  void set_round_trip(absl::Duration round_trip);
+  // Sets the round-trip time of the path to the farthest owner, as measured by its connection. The window depends on
+  // it. To be called from time to time, after the first apply().
+  void set_round_trip(absl::Duration round_trip) { queue_.set_round_trip(round_trip); }
 
-  // Call every few milliseconds while anything is in flight.
+  // Retries deferred partitions, lets a stalled window grow, and sends the acknowledgements that wait. To be called
+  // every few milliseconds until idle().
   void on_tick(absl::Duration now, Actions& actions);
 
-  // A worker has left the job well: no sum can be made any more, and everybody has those that were.
-  void set_ending();
+  // Records that a worker has left the job cleanly. From then on no sum can be made, and every worker has the results
+  // of all sums.
+  void set_ending() { ending_ = true; }
 
-  // Ends every request with `status`, and every later one at once (start() is OK then, Done has the status). It does
-  // not wait for frames that refer to inputs: the caller has closed its connections, and stopped a summer in this
-  // process, before it tells anybody that the request is over.
+  // Ends every request with `status`. Later requests end with it, too: start() then returns OK and appends a Done with
+  // the status. fail() does not wait for frames that refer to inputs. So before the caller reports a request as done,
+  // it must close its connections and stop a summer in the same process.
   void fail(const absl::Status& status, Actions& actions);
 
-  uint64_t step(uint32_t tensor, uint32_t partition) const;  // of its request in flight, or else of the next one
-  // Nothing in flight, every result acknowledged, and no other worker may need one from here.
+  // Returns the step of the partition's request in flight, or else of its next request.
+  uint64_t step(uint32_t tensor, uint32_t partition) const;
+  // Returns whether this worker may leave the job: no request is in flight, every result is acknowledged, and no other
+  // worker may need a result that this session retains.
   bool idle() const;
-  // For messages to people: the owners from whom results are missing, most overdue first.
+  // Returns the owners that owe results of partitions pushed to them, and the owners of partitions in flight that can't
+  // be reached; the owner that has been silent for longest comes first.
   std::vector<uint32_t> waiting_for() const;
+  // Returns the counters. The next call updates them.
   const Counters& counters() const;
 
  private:
-  struct Core;
-  std::unique_ptr<Core> core_;
+  struct PartitionState {
+    uint64_t step = 0;     // number of results received so far: the step of its request in flight, or of its next one
+    bool missing = false;  // the partition's request is in flight, and its result has not arrived
+    bool pushed = false;   // the partition was pushed in this step, to this owner or an earlier one, and has no result
+    // The partition's owner changed in this step: frames to an earlier owner may refer to the input.
+    bool moved = false;
+  };
+
+  // Plans, requests and pushes (session.cc).
+  void move(const plan::Plan& later, absl::Duration now);
+  void send_pushes(absl::Duration now, Actions& actions);
+  void push(uint32_t partition, absl::Duration now, Actions& actions);
+  bool owes_acks() const;
+  bool accumulates(uint32_t index) const { return plan_->tensors[plan_->partitions[index].tensor].accumulates; }
+  wire::Header header_of(wire::FrameType type, const Buffer& payload) const;
+
+  // Frames from owners, and the replies to them (answers.cc).
+  absl::Status check_answer(uint32_t index, const wire::Header& header) const;
+  absl::Status on_result(uint32_t owner, uint32_t index, const wire::Header& header, Buffer payload, absl::Duration now,
+                         Actions& actions);
+  absl::Status on_defer(uint32_t owner, uint32_t index, const wire::Header& header, absl::Duration now);
+  absl::Status on_release(uint32_t owner, const wire::Header& header, const Buffer& payload);
+  void take_result(uint32_t owner, uint32_t index, const wire::Header& header, Buffer payload, absl::Duration now,
+                   Actions& actions);
+  void hand_on(uint32_t owner, uint32_t index, const wire::Header& wanted, Actions& actions);
+  // Returns the step of this worker for the partition, as kAck tells it.
+  wire::PartitionKey key_of(uint32_t index) const;
+  void acknowledge(uint32_t owner, uint32_t index, Actions& actions);
+  void tell_progress(uint32_t owner, uint32_t since, Actions& actions);
+  void flush_acks(uint32_t owner, Actions& actions);
+  void ask_for_release(uint32_t owner, Actions& actions);
+
+  const Options options_;
+  BufferPool* const pool_;
+  std::shared_ptr<const plan::Plan> plan_;
+  SendQueue queue_;
+  AckBatches acks_;
+  Retention retention_;
+  AccumulatedAnswers accumulated_;
+  InFlightRequests requests_;
+  OwnerWaits waits_;
+  ReleaseTimer release_timer_;
+  std::vector<PartitionState> partitions_;  // by index in the plan
+  bool ending_ = false;
+  absl::Status failure_;       // set by fail()
+  mutable Counters counters_;  // counters() computes some of them
 };
 
 }  // namespace gleaner::session

@@ -1,5 +1,5 @@
-// Which of m players has the most urgent partition: O(log m) to change one of them, O(1) to ask. A complete binary tree
-// over the players in which every node holds the better of its two children.
+// Tournament finds the player with the most urgent partition among m players: O(log m) to change a player, O(1) to
+// find. It is a complete binary tree over the players in which every node holds the better of its two children.
 #pragma once
 
 #include <bit>
@@ -10,9 +10,9 @@
 
 namespace gleaner::session {
 
-// The least goes first.
+// The least value is the most urgent.
 struct Urgency {
-  uint64_t turn = 0;  // among those deferred; 0: never deferred
+  uint64_t deferral_number = 0;  // number of the partition's last deferral; 0: never deferred
   int32_t priority = 0;
   uint32_t partition = 0;
   friend auto operator<=>(const Urgency&, const Urgency&) = default;
@@ -20,9 +20,9 @@ struct Urgency {
 
 class Tournament {
  public:
-  static constexpr Urgency kOut{UINT64_MAX, INT32_MAX, UINT32_MAX};  // this player does not take part
+  static constexpr Urgency kOut{UINT64_MAX, INT32_MAX, UINT32_MAX};  // a player that does not take part
 
-  // Everybody is out.
+  // Sets the number of players. None of them takes part.
   void reset(size_t players) {
     width_ = std::bit_ceil(players + 1);
     nodes_.assign(2 * width_, Node{});
@@ -38,7 +38,7 @@ class Tournament {
     }
   }
 
-  const Urgency& best() const { return nodes_[1].urgency; }  // kOut: nobody takes part
+  const Urgency& best() const { return nodes_[1].urgency; }  // kOut: no player takes part
   uint32_t best_player() const { return nodes_[1].player; }
 
  private:

@@ -8,7 +8,7 @@
 namespace gleaner::supervision {
 
 void Reports::add(uint32_t member, absl::Duration since, const absl::Status& why, absl::Duration now) {
-  open_.insert_or_assign(member, Open{since, now, now, why});
+  open_.insert_or_assign(member, OpenReport{since, now, now, why});
 }
 
 void Reports::on_plan(const plan::Plan& plan) {
@@ -26,16 +26,16 @@ void Reports::on_coordinator_lost(absl::Duration now) {
   if (!away_since_.has_value()) away_since_ = now;
 }
 
-// It may be another one, which knows nothing of what was said.
+// Repeats all reports: this may be another coordinator, which has not received them.
 void Reports::on_coordinator_found() {
   away_since_.reset();
   if (GLN_MUTATION("a report is not repeated")) return;
-  for (auto& [member, open] : open_) open.say_at = -absl::InfiniteDuration();
+  for (auto& [member, open] : open_) open.repeat_at = -absl::InfiniteDuration();
 }
 
 void Reports::on_coordinator_gone(const absl::Status& why) { gone_ = why; }
 
-absl::Status Reports::give_up(uint32_t member, const Open& open, absl::Duration now) const {
+absl::Status Reports::failure_of(uint32_t member, const OpenReport& open, absl::Duration now) const {
   const auto fail = [&](absl::Duration limit, const std::string& coordinator) {
     return absl::UnavailableError(absl::StrCat(names_[member], " is lost: out of reach for ",
                                                absl::FormatDuration(limit), ", and ", coordinator, " (",
@@ -43,30 +43,30 @@ absl::Status Reports::give_up(uint32_t member, const Open& open, absl::Duration 
   };
   if (!gone_.ok() && now - open.since >= options_.deadline) {
     return fail(options_.deadline,
-                absl::StrCat("no coordinator is left that could plan without it: ", gone_.message()));
+                absl::StrCat("no coordinator is left that could make a plan without it: ", gone_.message()));
   }
   const bool away = away_since_.has_value() && gone_.ok();
   if (away && now - std::max(open.since, *away_since_) >= options_.plan_timeout) {
-    return fail(options_.plan_timeout, "the coordinator, which could plan without it, is out of reach as well");
+    return fail(options_.plan_timeout, "the coordinator, which could make a plan without it, is out of reach, too");
   }
   return absl::OkStatus();
 }
 
-void Reports::tick(absl::Duration now, const std::vector<uint32_t>& sums, Told& told) {
+void Reports::tick(absl::Duration now, const std::vector<uint32_t>& sums, ReportActions& actions) {
   for (auto& [member, open] : open_) {
     if (now >= open.warn_at) {
       open.warn_at = now + options_.warn_every;
-      told.warnings.push_back(absl::StrCat(
+      actions.warnings.push_back(absl::StrCat(
           names_[member], ": ", open.why.message(),
-          !gone_.ok()               ? "; no coordinator is left that could plan without it"
-          : away_since_.has_value() ? "; waiting for the coordinator, which is out of reach, to plan without it"
+          !gone_.ok()               ? "; no coordinator is left that could make a plan without it"
+          : away_since_.has_value() ? "; waiting for the coordinator, which is out of reach, to make a plan without it"
                                     : "; waiting for a plan without it"));
     }
-    if (std::ranges::find(sums, member) != sums.end()) told.failure.Update(give_up(member, open, now));
-    // Who is away hears of it when it is back.
-    if (now < open.say_at || away_since_.has_value() || !gone_.ok()) continue;
-    open.say_at = GLN_MUTATION("a report is not repeated") ? absl::InfiniteDuration() : now + options_.repeat_every;
-    told.reports.push_back({member, open.why});
+    if (std::ranges::find(sums, member) != sums.end()) actions.failure.Update(failure_of(member, open, now));
+    // A coordinator that is out of reach gets the report when it returns.
+    if (now < open.repeat_at || away_since_.has_value() || !gone_.ok()) continue;
+    open.repeat_at = GLN_MUTATION("a report is not repeated") ? absl::InfiniteDuration() : now + options_.repeat_every;
+    actions.reports.push_back({member, open.why});
   }
 }
 

@@ -1,12 +1,12 @@
-// Reports of owners that a worker can't reach: what the worker has to tell the coordinator, and when. Pure: events in,
-// actions out.
+// Reports decides when the worker reports to the coordinator that it can't reach an owner. Pure: events in, actions
+// out.
 //
-// A report may be lost with the stream that carries it, and a coordinator that heard it may be lost, too. So a report
-// is repeated until a plan without that member is in force, or the path to the member has healed.
+// A report may be lost with the stream that carries it, and a coordinator that has received it may be lost as well. So
+// a report is repeated until a plan without that member is in force or the report is withdrawn.
 //
-// If no coordinator can come back, nobody makes such a plan: a member that has been out of reach for the deadline, and
-// from which sums are due, then ends the session. If a coordinator may come back, the session waits for it for
-// plan_timeout, as a tensor waits for its plan.
+// If no coordinator can return, no plan without the member can be made. The session then fails when a member from which
+// results are due has been out of reach for the deadline. If a coordinator may return, the session waits plan_timeout
+// for it, as a tensor waits for its plan.
 #pragma once
 
 #include <cstdint>
@@ -26,52 +26,55 @@ struct Report {
   absl::Status why;
 };
 
-// Filled by Reports, emptied and reused by the caller.
-struct Told {
-  std::vector<Report> reports;  // to be sent to the coordinator
+// Actions for the caller. Reports appends to it; the caller carries it out, clears it and passes it again.
+struct ReportActions {
+  std::vector<Report> reports;  // for the coordinator
   std::vector<std::string> warnings;
-  absl::Status failure;  // not OK: the session can't go on
+  absl::Status failure;  // not OK: the session has failed
 };
 
 class Reports {
  public:
   struct Options {
-    absl::Duration deadline = absl::Seconds(10);      // with a member out of reach and no coordinator; the job's
-    absl::Duration plan_timeout = absl::Minutes(10);  // with a coordinator that may come back
+    absl::Duration deadline = absl::Seconds(10);      // time to wait for a lost member without a coordinator
+    absl::Duration plan_timeout = absl::Minutes(10);  // the same, while a coordinator may return
     absl::Duration repeat_every = absl::Seconds(1);
     absl::Duration warn_every = absl::Seconds(5);
   };
 
   explicit Reports(const Options& options) : options_(options) {}
 
-  // `member` has been out of reach since `since`. on_plan() comes before.
+  // Opens the report that `member` has been out of reach since `since`. The plan of the last on_plan() must have this
+  // member.
   void add(uint32_t member, absl::Duration since, const absl::Status& why, absl::Duration now);
-  // The path to it has healed, or nothing is due from it any more.
+  // Withdraws the report: the path to the member has made progress, or the worker no longer needs the member.
   void withdraw(uint32_t member) { open_.erase(member); }
-  // In force. Reports of members that it does not have any more are done with.
+  // Records that `plan` is in force. Withdraws reports of members that the plan does not have.
   void on_plan(const plan::Plan& plan);
   void on_coordinator_lost(absl::Duration now);
   void on_coordinator_found();
-  // It is lost, and none will take its place.
+  // Records that the coordinator is lost, and that no other will replace it.
   void on_coordinator_gone(const absl::Status& why);
-  // Every few milliseconds. `sums`: members from which sums are due.
-  void tick(absl::Duration now, const std::vector<uint32_t>& sums, Told& told);
+  // To be called every few milliseconds. `sums`: the members from which results are due.
+  void tick(absl::Duration now, const std::vector<uint32_t>& sums, ReportActions& actions);
 
  private:
-  struct Open {
+  // A report that is repeated.
+  struct OpenReport {
     absl::Duration since;
-    absl::Duration say_at;
+    // When to repeat the report, and the warning.
+    absl::Duration repeat_at;
     absl::Duration warn_at;
     absl::Status why;
   };
-  absl::Status give_up(uint32_t member, const Open& open, absl::Duration now) const;
+  absl::Status failure_of(uint32_t member, const OpenReport& open, absl::Duration now) const;
 
   const Options options_;
-  std::map<uint32_t, Open> open_;  // by member
-  std::vector<uint32_t> since_;    // of each member of the plan: who it is
+  std::map<uint32_t, OpenReport> open_;  // by member
+  std::vector<uint32_t> since_;  // by member: its Member::since, which distinguishes members of one place; 0: empty
   std::vector<std::string> names_;
-  std::optional<absl::Duration> away_since_;  // the coordinator is lost, and may come back
-  absl::Status gone_;                         // not OK: it won't
+  std::optional<absl::Duration> away_since_;  // when the coordinator was lost, if one may return
+  absl::Status gone_;                         // not OK: no coordinator will return
 };
 
 }  // namespace gleaner::supervision

@@ -24,12 +24,12 @@ void Supervisor::follow(std::shared_ptr<const plan::Plan> plan, absl::Duration n
     const bool is_new = member == paths_.size();
     if (is_new) paths_.emplace_back();
     Path& path = paths_[member];
-    if (!is_new && path.since == what.since && path.here == what.is_here()) continue;
-    if (!is_new && path.here && GLN_MUTATION("a place that changes hands keeps its connection")) continue;
+    if (!is_new && path.since == what.since && path.is_member == what.is_here()) continue;
+    if (!is_new && path.is_member && GLN_MUTATION("a place that changes hands keeps its connection")) continue;
     if (path.phase != Phase::kDown) actions.drops.push_back({member, path.phase == Phase::kUp});
     path = Path();
     path.member = member;
-    path.here = what.is_here();
+    path.is_member = what.is_here();
     path.since = what.since;
     path.retry_at = now;
     path.pause = options_.first_pause;
@@ -68,7 +68,7 @@ void Supervisor::on_closed(uint32_t member, const absl::Status& why, absl::Durat
   retry_later(path, now);
   if (!was_up) return;
   path.doubted = true;
-  ++path.broken;
+  ++path.breaks_without_progress;
   if (absl::IsDeadlineExceeded(why)) path.spent = std::max(path.spent, limit(path, true));
   if (const uint32_t breaks = path.breaks.on_break(now); breaks > 0) {
     actions.warnings.push_back({member,
@@ -80,7 +80,7 @@ void Supervisor::on_closed(uint32_t member, const absl::Status& why, absl::Durat
 
 void Supervisor::clear_doubt(Path& path, Actions& actions) const {
   path.doubted = false;
-  path.broken = 0;
+  path.breaks_without_progress = 0;
   path.pause = options_.first_pause;
   forget_spent(path, actions);
 }
@@ -94,13 +94,13 @@ void Supervisor::forget_spent(Path& path, Actions& actions) const {
 void Supervisor::tick(absl::Duration now, absl::Span<const uint32_t> due, Actions& actions) {
   const absl::Duration elapsed = now - std::exchange(last_tick_, now);
   for (Path& path : paths_) {
-    if (!path.here) continue;
+    if (!path.is_member) continue;
     if (path.doubted) {
       const bool is_due = std::ranges::find(due, path.member) != due.end();
       if (is_due || (is_cpu_summer(path) && !ending_)) {
         spend(path, is_due, elapsed, now, actions);
       } else {
-        forget_spent(path, actions);  // it may have done its part, and leave before us
+        forget_spent(path, actions);  // a member that has done its part may leave before this worker
       }
     }
     if (path.phase != Phase::kDown || now < path.retry_at) continue;
@@ -116,7 +116,7 @@ void Supervisor::spend(Path& path, bool due, absl::Duration elapsed, absl::Durat
     path.warn_at = path.spent + options_.warn_every;
     actions.warnings.push_back(
         {path.member,
-         absl::StrCat(path.broken > 1 ? "connections break without progress" : "out of reach", " for ",
+         absl::StrCat(path.breaks_without_progress > 1 ? "connections break without progress" : "out of reach", " for ",
                       absl::FormatDuration(absl::Trunc(path.spent, absl::Milliseconds(100))),
                       " while sums are due; the job ends after ", absl::FormatDuration(most)),
          path.last});
@@ -132,21 +132,22 @@ void Supervisor::report_lost(Path& path, const absl::Status& why, absl::Duration
 
 std::string Supervisor::describe_loss(const Path& path, absl::Duration limit) const {
   const std::string time = absl::FormatDuration(limit);
-  std::string how = path.broken > 1
-                        ? absl::StrCat(path.broken, " connections to it broke without progress, within ", time)
-                        : absl::StrCat("out of reach for ", time);
+  std::string how =
+      path.breaks_without_progress > 1
+          ? absl::StrCat(path.breaks_without_progress, " connections to it broke without progress, within ", time)
+          : absl::StrCat("out of reach for ", time);
   absl::StrAppend(&how, is_cpu_summer(path) ? "; last: " : " while sums are due from it; last: ", path.last.message());
   if (is_cpu_summer(path)) return how;
   return absl::StrCat(plan_->member_name(path.member), " at ", plan_->members[path.member].address, " is lost: ", how);
 }
 
 bool Supervisor::all_up() const {
-  return std::ranges::all_of(paths_, [](const Path& path) { return path.phase == Phase::kUp || !path.here; });
+  return std::ranges::all_of(paths_, [](const Path& path) { return path.phase == Phase::kUp || !path.is_member; });
 }
 
-bool Supervisor::is_calm() const {
+bool Supervisor::all_settled() const {
   return std::ranges::all_of(
-      paths_, [](const Path& path) { return !path.here || (path.phase == Phase::kUp && !path.doubted); });
+      paths_, [](const Path& path) { return !path.is_member || (path.phase == Phase::kUp && !path.doubted); });
 }
 
 }  // namespace gleaner::supervision

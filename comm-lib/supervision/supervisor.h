@@ -1,24 +1,26 @@
-// Supervises a worker's connections to the owners of the plan in force: decides when each is dialed, and when an owner
-// counts as lost. Pure: events in, actions out. No I/O, no clock, no thread.
+// Supervisor supervises a worker's connections to the owners of the plan in force: it decides when to dial each owner,
+// and when an owner is lost. Pure: events in, actions out. It does no I/O, reads no clock and starts no thread.
 //
-// A *path* is the way to the member in one place of the plan, over any number of connections one after the other. A
-// path makes *progress* when a new sum arrives over it, or when the peer has shown that everything sent over its
-// connection has arrived. From the time at which a connection breaks, or the member enters the plan, until the next
-// progress the path is *in doubt*: a connection that comes up proves nothing, since it may break again with the first
-// large frame. Time in doubt while the member is *needed* is *spent*, whether a connection is up or not. A path that is
+// Paths. A *path* leads to the member in one place of the plan, over any number of connections, one after the other. A
+// path makes *progress* when a new result arrives over it, or when the peer has confirmed that all frames sent over its
+// connection have arrived. A path is *in doubt* from the time at which its connection breaks, or the member enters the
+// plan, until its next progress. A new connection alone is no progress, since it may break with the first large frame.
+//
+// Losses. While the member is *needed*, the time in doubt is *spent*, whether a connection is up or not. A path that is
 // not connected and has spent its limit is lost:
-// - Another worker's summer is needed while sums are due from it. Its limit is the job's deadline; its loss ends the
+// - Another worker's summer is needed while results are due from it. Its limit is the job's deadline. Its loss ends the
 //   job.
-// - A CPU summer is needed until a worker has left the job, and can be left out of the next plan. Its limit is
-//   summer_timeout while sums are due from it. If none are due, other workers may still wait for it in vain: without
-//   this worker's contribution it makes no sum and takes over no partition. Then the limit is idle_timeout.
+// - A CPU summer is always needed until a worker has left the job, and then only while results are due from it. Its
+//   limit is summer_timeout while results are due from it, and idle_timeout otherwise: without this worker's
+//   contribution the summer makes no sum and takes over no partition, so other workers may wait for it. The next plan
+//   can leave the summer out.
 //
 //   dial ──on_connected()──▶ up, in doubt ──on_progress()──▶ up ──on_closed()──▶ down, in doubt ──pause──▶ dial
 //
-// A connection that its transport closed for the peer's silence (DeadlineExceeded) has spent the limit: transports are
-// told to be as patient as the limit is. Pauses between connections double from first_pause to longest_pause, and fall
-// back with progress only. A tick that comes late counts as a quarter of the limit at most: while this process stood
-// still, it read no frames.
+// A connection that its transport closed because the peer was silent (DeadlineExceeded) has spent the limit of a member
+// from which results are due, since its transport waited at least that long (transport::KeepAlive). Pauses between
+// connections double from first_pause to longest_pause; progress resets them. If tick() comes late, at most a quarter
+// of the limit counts, since the process may have been paused and have read no frames meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -36,25 +38,27 @@
 namespace gleaner::supervision {
 
 struct Options {
-  absl::Duration deadline = absl::Seconds(10);              // limit of other workers' summers; the job's
-  absl::Duration summer_timeout = absl::Milliseconds(500);  // limit of CPU summers from which sums are due
-  absl::Duration idle_timeout = absl::Seconds(2);           // limit of others
-  absl::Duration first_pause = absl::Milliseconds(20);      // before the next connection
-  absl::Duration longest_pause = absl::Seconds(1);          // the same
-  absl::Duration first_warning = absl::Seconds(1);          // of spent time
-  absl::Duration warn_every = absl::Seconds(5);             // after the first
+  absl::Duration deadline = absl::Seconds(10);              // the job's: limit of other workers' summers
+  absl::Duration summer_timeout = absl::Milliseconds(500);  // limit of CPU summers from which results are due
+  absl::Duration idle_timeout = absl::Seconds(2);           // limit of other CPU summers
+  absl::Duration first_pause = absl::Milliseconds(20);      // before the next connection; it doubles each time
+  absl::Duration longest_pause = absl::Seconds(1);          // limit of that pause
+  absl::Duration first_warning = absl::Seconds(1);          // the first warning comes after this much spent time
+  absl::Duration warn_every = absl::Seconds(5);             // each further warning comes after this much more
 };
 
+// A connection to close, because the place is empty or another member has taken it.
 struct Drop {
   uint32_t member = 0;
   bool was_up = false;
 };
 
+// A path that is lost.
 struct Loss {
   uint32_t member = 0;
-  bool ends_job = false;  // nobody can take over what it sums
-  absl::Duration since;   // when the time that it has spent began
-  absl::Status why;       // names the member where that ends the job
+  bool ends_job = false;  // true: no other member can take over the member's partitions
+  absl::Duration since;   // time of the loss minus the time spent
+  absl::Status why;       // names the member if ends_job
 };
 
 struct Warning {
@@ -63,12 +67,14 @@ struct Warning {
   absl::Status last;  // why the last connection ended
 };
 
-// Filled by the supervisor, emptied and reused by the caller.
+// Actions for the caller. The supervisor appends to it; the caller carries it out, clears it and passes it again.
 struct Actions {
-  std::vector<Drop> drops;       // connections to be closed: another member has, or nobody has, that place now
-  std::vector<uint32_t> dials;   // members to be connected to; on_connected(), on_dial_failed() or on_closed() follows
-  std::vector<Loss> losses;      // each once, until the path makes progress, or the member changes or isn't needed
-  std::vector<uint32_t> healed;  // members that were lost, and are not any more
+  std::vector<Drop> drops;
+  // Members to connect to. The caller answers each by on_connected(), on_dial_failed() or on_closed().
+  std::vector<uint32_t> dials;
+  // Contains a lost path only once, until the path makes progress, its member changes, or the member is not needed.
+  std::vector<Loss> losses;
+  std::vector<uint32_t> healed;  // members that are no longer lost
   std::vector<Warning> warnings;
 
   void clear();
@@ -78,44 +84,46 @@ class Supervisor {
  public:
   explicit Supervisor(const Options& options) : options_(options) {}
 
-  // This plan is in force. Connections are kept to members that stay.
+  // Brings `plan` into force. Connections to members that stay are kept.
   void follow(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions);
 
-  // The connection could not even be begun. FailedPrecondition: it never can, so that the owner is lost at once.
+  // Records that no connection could be begun. FailedPrecondition means that none is ever possible, so the member is
+  // lost immediately.
   void on_dial_failed(uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions);
   void on_connected(uint32_t member);
-  // A connection that was dialed, whether it came up or not, has ended.
+  // Records that a dialed connection has ended, whether it came up or not.
   void on_closed(uint32_t member, const absl::Status& why, absl::Duration now, Actions& actions);
   void on_progress(uint32_t member, Actions& actions) {
     if (paths_[member].doubted) clear_doubt(paths_[member], actions);
   }
-  // Every few milliseconds. `due`: the members from which sums are due; not looked at where is_calm().
+  // To be called every few milliseconds. `due`: the members from which results are due; ignored if all_settled().
   void tick(absl::Duration now, absl::Span<const uint32_t> due, Actions& actions);
-  // A worker has left the job well: nobody waits for summers any more, but this worker for what is due from them.
+  // Records that a worker has left the job cleanly. From then on a summer is needed only while results are due from it.
   void set_ending() { ending_ = true; }
 
   bool is_up(uint32_t member) const { return paths_[member].phase == Phase::kUp; }
   bool is_doubted(uint32_t member) const { return paths_[member].doubted; }
-  bool is_here(uint32_t member) const { return paths_[member].here; }
-  const absl::Status& last(uint32_t member) const { return paths_[member].last; }  // why there is no connection
+  bool is_member(uint32_t member) const { return paths_[member].is_member; }
+  // Returns the reason for which the last connection to the member ended or failed.
+  const absl::Status& last(uint32_t member) const { return paths_[member].last; }
   uint32_t members() const { return static_cast<uint32_t>(paths_.size()); }
-  bool all_up() const;   // to everybody who is here
-  bool is_calm() const;  // all up, and none in doubt
+  bool all_up() const;       // connections to all members of the plan are up
+  bool all_settled() const;  // all are up, and no path is in doubt
 
  private:
   enum class Phase { kDown, kDialing, kUp };
   struct Path {
     uint32_t member = 0;
-    bool here = false;   // the plan has somebody in this place
-    uint32_t since = 0;  // who it is
+    bool is_member = false;  // the plan has a member in this place
+    uint32_t since = 0;      // Member::since, which distinguishes the member from an earlier one in this place
     Phase phase = Phase::kDown;
     bool doubted = true;
-    bool reported = false;  // as lost
-    uint32_t broken = 0;    // connections that came up and ended, since the last progress
+    bool reported = false;                 // reported as lost
+    uint32_t breaks_without_progress = 0;  // number of connections that came up and ended since the last progress
     absl::Duration spent;
     absl::Duration retry_at;
     absl::Duration pause;
-    absl::Duration warn_at;  // of `spent`
+    absl::Duration warn_at;  // value of `spent` at which to warn
     absl::Status last = absl::UnavailableError("not connected yet");
     BreakCounter breaks;
   };

@@ -9,7 +9,7 @@
 namespace gleaner {
 namespace {
 
-constexpr size_t kMaxHostBytes = 255;  // of a DNS name
+constexpr size_t kMaxHostBytes = 255;  // limit of a DNS name
 
 }  // namespace
 
@@ -28,7 +28,7 @@ absl::StatusOr<Address> Address::parse(absl::string_view text) {
   absl::string_view host = text.substr(0, colon);
   const absl::string_view digits = text.substr(colon + 1);
   uint32_t port = 0;
-  // SimpleAtoi alone would take a sign and spaces.
+  // SimpleAtoi alone would accept a sign and spaces.
   if (!std::ranges::all_of(digits, absl::ascii_isdigit) || !absl::SimpleAtoi(digits, &port) || port > 65535) {
     return invalid();
   }

@@ -1,4 +1,4 @@
-// Where a process listens: "HOST:PORT", "[v6]:PORT"; a name or an IP address.
+// Address is a host and a port, written "HOST:PORT" or "[v6]:PORT". The host is a name or an IP address.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace gleaner {
 
 struct Address {
   std::string host;
-  uint16_t port = 0;  // 0 when listening: the system picks one
+  uint16_t port = 0;  // 0 in an address to listen on: the system chooses the port
 
   std::string to_string() const;  // round-trips through parse()
   static absl::StatusOr<Address> parse(absl::string_view text);

@@ -1,4 +1,4 @@
-// Counts how often the connection to one peer breaks, and says when that is worth a warning. Pure.
+// BreakCounter counts how often the connection to one peer breaks, and decides when a warning is due. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace gleaner {
 class BreakCounter {
  public:
   static constexpr absl::Duration kWindow = absl::Seconds(10);
-  static constexpr uint32_t kMany = 4;  // within the window; fewer happen to connections that work
+  static constexpr uint32_t kMany = 4;  // breaks within the window; healthy connections have fewer
 
-  // The connection broke. Returns the breaks in this window when it is time to warn of them: with the kMany-th, and
-  // four times as many each time after that, so that a window costs a handful of lines in the log; 0 otherwise.
+  // Counts a break. Returns the number of breaks in this window if a warning is due, else 0. Warnings are due at the
+  // 4th (kMany), 16th, 64th ... break, so that a window logs only a few lines.
   uint32_t on_break(absl::Duration now) {
     if (breaks_ == 0 || now - since_ > kWindow) {
       since_ = now;

@@ -27,23 +27,23 @@ Buffer Buffer::borrow_lasting(MutableBytes memory) {
 Buffer Buffer::borrow_part(MutableBytes part) const {
   assert(block_ != nullptr && part.data() >= data_.data() && part.data() + part.size() <= data_.data() + data_.size());
   Buffer buffer = borrow(part);
-  buffer.block_->whole = whole();
-  ++buffer.block_->whole->references;
+  buffer.block_->parent = root();
+  ++buffer.block_->parent->references;
   return buffer;
 }
 
-Attachment* Buffer::attachment(uint64_t owner) const {
+Attachment* Buffer::attachment(uint64_t key) const {
   if (block_ == nullptr) return nullptr;
-  Attachment* found = whole()->attachments.get();
-  while (found != nullptr && found->owner() != owner) found = found->next_.get();
+  Attachment* found = root()->attachments.get();
+  while (found != nullptr && found->key() != key) found = found->next_.get();
   return found;
 }
 
 void Buffer::attach(std::unique_ptr<Attachment> attachment) const {
-  assert(block_ != nullptr && this->attachment(attachment->owner()) == nullptr);
-  attachment->block_ = whole();
-  attachment->next_ = std::move(whole()->attachments);
-  whole()->attachments = std::move(attachment);
+  assert(block_ != nullptr && this->attachment(attachment->key()) == nullptr);
+  attachment->block_ = root();
+  attachment->next_ = std::move(root()->attachments);
+  root()->attachments = std::move(attachment);
 }
 
 void Attachment::remove() {
@@ -67,7 +67,7 @@ void Buffer::release() {
 void Buffer::release(Block* block) {
   if (--block->references > 0) return;
   if (block->pool != nullptr) return block->pool->give_back(block);
-  if (block->whole != nullptr) release(block->whole);
+  if (block->parent != nullptr) release(block->parent);
   delete block;
 }
 
@@ -75,7 +75,7 @@ BufferPool::~BufferPool() {
   assert(bytes_in_use_ == 0);
   for (auto& blocks : free_) {
     for (Buffer::Block* block : blocks) {
-      block->attachments.reset();  // they may be about the memory
+      block->attachments.reset();  // before the memory, which they may use
       ::operator delete(block->memory, kPage);
       delete block;
     }

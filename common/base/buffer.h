@@ -1,8 +1,9 @@
-// Reference-counted byte buffers, from a pool or borrowed from a user.
+// Reference-counted byte buffers, from a pool or around memory of the caller.
 //
-// A Buffer is a handle; copies share one block. Pool blocks are page aligned, come in power-of-two classes, and go back
-// to their pool when the last handle goes: once warm, nothing is allocated. A borrowed block wraps memory that somebody
-// else owns; its owner keeps one handle and may reuse the memory when sole_owner() is true again.
+// A Buffer is a handle; its copies share one *block* of memory. A pool's blocks are page aligned and have power-of-two
+// sizes. A block returns to its pool when its last handle is destroyed, so once warm, no memory is allocated. A
+// *borrowed* block wraps memory that the caller owns. The caller keeps one handle, and may reuse the memory when
+// sole_owner() of that handle is true again.
 //
 // Threads: a pool and all handles to its blocks belong to one thread at a time. The pool must outlive its blocks.
 #pragma once
@@ -23,21 +24,23 @@ namespace buffer {
 struct Block;
 }
 
-// What somebody keeps beside a block, and which ends with it, or by remove() before.
+// Data that a module attaches to a block, such as the registration of the block's memory with a device. An attachment
+// is destroyed together with the block's memory, or earlier by remove(). A pool's block keeps its attachments while it
+// waits for reuse.
 class Attachment {
  public:
-  // `owner`: whose it is, a number that nobody else uses; a block keeps one of each.
-  explicit Attachment(uint64_t owner) : owner_(owner) {}
+  // `key` is a number that identifies the module. A block has at most one attachment per key.
+  explicit Attachment(uint64_t key) : key_(key) {}
   virtual ~Attachment() = default;
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  void remove();  // deletes this
-  uint64_t owner() const { return owner_; }
+  void remove();  // destroys this object
+  uint64_t key() const { return key_; }
 
  private:
   friend class Buffer;
-  const uint64_t owner_;
+  const uint64_t key_;
   buffer::Block* block_ = nullptr;
   std::unique_ptr<Attachment> next_;
 };
@@ -49,13 +52,15 @@ struct Block {
   size_t capacity = 0;
   uint32_t references = 0;
   BufferPool* pool = nullptr;  // null: borrowed
-  bool lasting = false;        // its memory is there for long
-  Block* whole = nullptr;      // of which this is a part, counted for itself; held
+  bool lasting = false;        // borrowed memory that outlives its handles, see borrow_lasting()
+  // For a borrow_part(): the block of the whole memory, to which this block holds a reference. Otherwise null.
+  Block* parent = nullptr;
   std::unique_ptr<Attachment> attachments;
 };
 
 }  // namespace buffer
 
+// A handle to a part of a block.
 class Buffer {
  public:
   Buffer() = default;
@@ -69,40 +74,43 @@ class Buffer {
   }
   ~Buffer() { release(); }
 
-  // Wraps memory of somebody else, who keeps it alive until sole_owner() of the returned handle. Allocates its block.
+  // Wraps memory of the caller, which must keep it alive until sole_owner() of the returned handle is true. Allocates a
+  // Block.
   static Buffer borrow(MutableBytes memory);
-  // The same for memory that is there for long, such as a job's: parts of it are slices of this one handle, or its
-  // borrow_part()s, so that what is attached to it serves them all.
+  // Like borrow(), for memory that is in use for long, such as a job's gradients. Parts of it should be slices or
+  // borrow_part()s of this one handle, so that they share its attachments.
   static Buffer borrow_lasting(MutableBytes memory);
-  // A part of this buffer's memory with a sole_owner() of its own. As long as it has handles, this one is shared.
+  // Returns a buffer over a part of this buffer's memory, with a sole_owner() of its own. It holds a reference to this
+  // buffer's block. Allocates a Block.
   Buffer borrow_part(MutableBytes part) const;
 
   MutableBytes bytes() const { return data_; }
   size_t size() const { return data_.size(); }
   bool empty() const { return data_.empty(); }
 
-  // A handle to a part of the same block: no copy, no allocation. Needs offset + size <= this->size().
+  // Returns a handle to a part of the same block, without a copy or an allocation. Needs offset + size <= this->size().
   Buffer slice(size_t offset, size_t size) const;
 
-  // True when no other handle shares the block (an empty Buffer: true).
+  // Returns true if no other handle shares the block, or if the Buffer is empty.
   bool sole_owner() const;
 
-  // All of the block's memory, page aligned where it is of a pool. What is attached to it may use it until it ends. Of
-  // a borrow_part(): the whole's, as for all that is said of blocks from here on.
+  // Returns all memory of the block, which is page aligned if the block belongs to a pool. Attachments may use this
+  // memory as long as they live. For a borrow_part(), this function and those below refer to the whole block.
   MutableBytes block() const {
-    return block_ == nullptr ? MutableBytes{} : MutableBytes(whole()->memory, whole()->capacity);
+    return block_ == nullptr ? MutableBytes{} : MutableBytes(root()->memory, root()->capacity);
   }
-  // Whether the block's memory stays for longer than its handles: of a pool, or lasting.
-  bool is_lasting() const { return block_ != nullptr && (whole()->pool != nullptr || whole()->lasting); }
-  Attachment* attachment(uint64_t owner) const;  // null: none
-  // Needs a block without one of this owner.
+  // Returns true if the block's memory outlives its handles: it belongs to a pool or is lasting.
+  bool is_lasting() const { return block_ != nullptr && (root()->pool != nullptr || root()->lasting); }
+  Attachment* attachment(uint64_t key) const;  // null: none
+  // The block must not have an attachment with the same key yet.
   void attach(std::unique_ptr<Attachment> attachment) const;
 
  private:
   friend class BufferPool;
   using Block = buffer::Block;
   Buffer(Block* block, MutableBytes data) : block_(block), data_(data) { retain(); }
-  Block* whole() const { return block_->whole == nullptr ? block_ : block_->whole; }
+  // Returns the block that has the memory.
+  Block* root() const { return block_->parent == nullptr ? block_ : block_->parent; }
   void retain() const {
     if (block_ != nullptr) ++block_->references;
   }
@@ -113,6 +121,7 @@ class Buffer {
   MutableBytes data_;
 };
 
+// Allocates blocks and keeps them for reuse.
 class BufferPool {
  public:
   BufferPool() = default;
@@ -120,10 +129,11 @@ class BufferPool {
   BufferPool& operator=(const BufferPool&) = delete;
   ~BufferPool();
 
-  // A buffer of exactly `size` bytes (contents unspecified), at most kMaxBytes; an empty one for size 0.
+  // Returns a buffer of exactly `size` bytes with unspecified contents. `size` is at most kMaxBytes; for 0 the buffer
+  // is empty.
   Buffer take(size_t size);
 
-  // Bytes in blocks that some handle holds now / in all blocks ever allocated and kept for reuse.
+  // Bytes in blocks that have handles, and bytes in all blocks of the pool, with and without handles.
   uint64_t bytes_in_use() const { return bytes_in_use_; }
   uint64_t bytes_reserved() const { return bytes_reserved_; }
 

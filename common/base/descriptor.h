@@ -1,4 +1,4 @@
-// A file descriptor with one owner, who closes it.
+// Descriptor owns a file descriptor and closes it.
 #pragma once
 
 #include <unistd.h>

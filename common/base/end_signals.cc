@@ -10,7 +10,7 @@
 namespace gleaner {
 namespace {
 
-constexpr int kWorkIsDone = SIGUSR1;  // from during() to its own thread
+constexpr int kWorkIsDone = SIGUSR1;  // sent by during() to the thread that it started
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// SIGTERM and SIGINT as values, not as interruptions: how the long-running processes are told to end.
+// EndSignals receives SIGTERM and SIGINT, which ask a long-running process to end. Its functions return the signals; no
+// signal handler runs.
 #pragma once
 
 #include <csignal>
@@ -10,13 +11,14 @@ namespace gleaner {
 
 class EndSignals {
  public:
-  // Blocks them in this thread and in all that it starts, for good: made before any other thread.
+  // Blocks both signals permanently, in this thread and in all threads that it starts later. Must be constructed before
+  // any other thread is started.
   EndSignals();
 
-  // The signal that came; 0: none within `timeout`. One thread at a time.
+  // Waits for a signal and returns it; 0 if none came within `timeout`. Call it from one thread at a time.
   int wait(absl::Duration timeout = absl::InfiniteDuration()) const;
-  // Runs `work` here; when a signal comes meanwhile, a thread of its own ("gln-signals") calls `on_signal` with it,
-  // once. Returns that signal, or 0.
+  // Runs `work` on this thread. If a signal arrives meanwhile, another thread ("gln-signals") calls `on_signal` with
+  // it, once. Returns that signal, or 0.
   int during(absl::FunctionRef<void()> work, absl::FunctionRef<void(int)> on_signal) const;
 
  private:

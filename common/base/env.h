@@ -1,5 +1,6 @@
-// Everything non-deterministic that the rest of the code may ask for, injected as one Env: no module reads a clock,
-// draws a random number or logs on its own. Protocol cores take times as event arguments and get no Env at all.
+// Env holds the sources of non-determinism (clock, random numbers, log), which are passed to the code that needs them.
+// No module reads a clock, draws a random number or logs in any other way. Protocol cores take times as arguments and
+// get no Env.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,21 @@
 
 namespace gleaner {
 
+// Thread safe.
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Monotonic: its zero is arbitrary, it never goes back. For durations and deadlines.
+  // Returns monotonic time since an arbitrary zero, for durations and deadlines.
   virtual absl::Duration since_start() const = 0;
-  // Wall clock, for people.
+  // Returns wall-clock time, for people.
   virtual absl::Time now() const = 0;
 };
 
 class Random {
  public:
   virtual ~Random() = default;
-  // Cryptographically strong bytes for nonces and secrets; Unavailable when the system has no entropy. Thread safe.
+  // Fills `bytes` with cryptographically strong random bytes, for nonces and secrets. Unavailable when the system has
+  // no entropy. Thread safe.
   [[nodiscard]] virtual absl::Status fill(std::span<uint8_t> bytes) = 0;
 };
 
@@ -34,7 +37,8 @@ struct Env {
   Log* log;
 };
 
-// The machine's own clock and /dev/urandom. Owned by main() or by a gln session, and outlives everything built on it.
+// SystemEnv provides the machine's clocks, OpenSSL's random numbers and a log on standard error. main() or a gln
+// session owns it. It must outlive all users of its Env.
 class SystemEnv {
  public:
   explicit SystemEnv(LogOptions options);

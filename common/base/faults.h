@@ -1,9 +1,9 @@
-// Places in the protocol cores where tests/sim interferes. It has a copy of the cores in which GLEANER_FAULTS is
-// defined; everywhere else these are nothing at all.
+// Macros for fault points: places in the protocol cores where the simulator (tests/sim) interferes. The simulator has
+// its own build of the cores, with GLEANER_FAULTS defined. In every other build the macros expand to nothing.
 //
-//   GLN_RARE("...")      a branch that is seldom taken, counted: a run shows that it got there
-//   GLN_INJECT("...")    true when something that may happen at any time, and seldom does, shall happen here now
-//   GLN_MUTATION("...")  true when the protocol shall be broken here, which the simulator has to notice
+//   GLN_RARE("...")      marks a rarely taken branch; the simulator counts how often it is reached
+//   GLN_INJECT("...")    true when the simulator wants a rare but legal event to happen here
+//   GLN_MUTATION("...")  true when the simulator breaks the protocol here, which its checks must detect
 #pragma once
 
 #ifdef GLEANER_FAULTS
@@ -25,13 +25,13 @@ struct Site {
   uint64_t taken = 0;
 };
 
-// Of this program, in no order; they are there before main() begins.
+// Returns all sites of this program, in no particular order. The list is complete before main() begins.
 inline std::vector<Site*>& sites() {
   static std::vector<Site*> all;
   return all;
 }
 
-// Whether what a site stands for shall happen. One thread.
+// Returns the function that decides whether the event of a site happens. Belongs to one thread.
 inline std::function<bool(const Site&)>& chooser() {
   static std::function<bool(const Site&)> choose = [](const Site&) { return false; };
   return choose;
@@ -44,7 +44,7 @@ struct Name {
 };
 
 template <Name kName, Kind kKind>
-class Place {
+class FaultPoint {
  public:
   static bool reach() {
     static_cast<void>(&listed_);
@@ -64,9 +64,9 @@ class Place {
 
 }  // namespace gleaner::faults
 
-#define GLN_RARE(name) static_cast<void>(::gleaner::faults::Place<name, ::gleaner::faults::Kind::kRare>::reach())
-#define GLN_INJECT(name) (::gleaner::faults::Place<name, ::gleaner::faults::Kind::kInject>::reach())
-#define GLN_MUTATION(name) (::gleaner::faults::Place<name, ::gleaner::faults::Kind::kMutation>::reach())
+#define GLN_RARE(name) static_cast<void>(::gleaner::faults::FaultPoint<name, ::gleaner::faults::Kind::kRare>::reach())
+#define GLN_INJECT(name) (::gleaner::faults::FaultPoint<name, ::gleaner::faults::Kind::kInject>::reach())
+#define GLN_MUTATION(name) (::gleaner::faults::FaultPoint<name, ::gleaner::faults::Kind::kMutation>::reach())
 
 #else
 

@@ -11,8 +11,8 @@
 
 namespace gleaner {
 
-absl::StatusOr<std::string> read_file(const std::string& path, absl::string_view what) {
-  const auto failed = [&] { return absl::ErrnoToStatus(errno, absl::StrCat("can't read ", what, " '", path, "'")); };
+absl::StatusOr<std::string> read_file(const std::string& path, absl::string_view role) {
+  const auto failed = [&] { return absl::ErrnoToStatus(errno, absl::StrCat("can't read ", role, " '", path, "'")); };
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return failed();
   std::string text;

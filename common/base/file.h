@@ -1,4 +1,4 @@
-// Reads small files whole: tokens, certificates, lists of hosts.
+// Reads small files as a whole, such as tokens and certificates.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace gleaner {
 
-// The contents of a file, or of a pipe until its end. `what` names the file's role in errors: "the token file". The
-// status of an error has the code of the system's error, and says "can't read the token file 'PATH': Is a directory".
-absl::StatusOr<std::string> read_file(const std::string& path, absl::string_view what);
+// Returns the contents of a file, or of a pipe until its end. `role` describes the file in error messages: "the
+// token file". An error has the status code of the system's error, and a message such as "can't read the token file
+// 'PATH': Is a directory".
+absl::StatusOr<std::string> read_file(const std::string& path, absl::string_view role);
 
 }  // namespace gleaner

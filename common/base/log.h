@@ -1,8 +1,13 @@
-// Structured logging to standard error, once, where a decision is made.
+// Log writes structured lines to standard error. Code logs an event once, where it makes a decision about the event.
 //
-// Levels and their audience: error: the job or process can't go on, says what to do; warning: it goes on, but somebody
-// should look; info: a handful of lines per job (joined, plan committed, left); debug: for developers, per event, never
-// per partition. Lines read: 2026-01-31T12:00:00.000Z info summer: plan committed job=digits epoch=2.
+// Levels:
+// - error: the job or process can't go on; the message says what to do.
+// - warning: the job or process goes on, but a person should look at it.
+// - info: a few lines per job (joined, plan committed, left).
+// - debug: for developers; per event, but never per partition.
+//
+// Example of a line: 2026-01-31T12:00:00.000Z info summer: plan committed job=digits epoch=2
+//
 // Thread safe.
 #pragma once
 
@@ -22,7 +27,7 @@ namespace gleaner {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// The names above: "debug" ... "off". InvalidArgument says so.
+// Parses "debug", "info", "warning", "error" or "off". InvalidArgument for any other name.
 absl::StatusOr<LogLevel> parse_log_level(absl::string_view name);
 
 struct LogOptions {
@@ -37,9 +42,9 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  void set_component(std::string component);  // before other threads log
+  void set_component(std::string component);  // must be called before other threads log
 
-  // A message and key=value pairs: log.info("plan committed", "epoch", 2, "job", id).
+  // Each of these functions logs a message and key=value pairs: log.info("plan committed", "epoch", 2, "job", id).
   template <typename... Fields>
   void debug(absl::string_view message, const Fields&... fields) {
     write(LogLevel::kDebug, message, fields...);

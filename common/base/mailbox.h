@@ -1,7 +1,8 @@
-// How other threads hand work to the thread that owns a loop: post() from anywhere, drain() on the owner.
+// Mailbox passes work from other threads to the *loop thread*, which runs an event loop. Any thread may call post();
+// the loop thread calls drain().
 //
-// One lock per message, and none to find that there is none; for requests and plan changes, not for partitions. After
-// close() messages are dropped.
+// post() takes a lock. empty() takes none, and neither does drain() of an empty mailbox. Mailbox is meant for requests
+// and plan changes, not for partitions. Messages that are posted after close() are dropped.
 #pragma once
 
 #include <atomic>
@@ -16,8 +17,8 @@ namespace gleaner {
 
 class Mailbox {
  public:
-  // `wake` makes the owner call drain() soon; it is called without the lock held, by the thread that posts the first
-  // message since the last drain().
+  // `wake` must make the loop thread call drain() soon. The thread that posts the first message since the last drain()
+  // calls `wake`, without the lock held.
   explicit Mailbox(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void post(std::function<void()> message) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -25,16 +26,16 @@ class Mailbox {
       absl::MutexLock lock(&mutex_);
       if (closed_) return;
       messages_.push_back(std::move(message));
-      if (messages_.size() > 1) return;  // the owner is awake, or about to be
+      if (messages_.size() > 1) return;  // the loop thread is awake, or has been woken
       posted_.store(true, std::memory_order_release);
     }
     wake_();
   }
 
-  // The owner asks: there is nothing to drain.
+  // Returns whether drain() has nothing to do. Only the loop thread calls this.
   bool empty() const { return !posted_.load(std::memory_order_acquire); }
 
-  // Runs what has been posted, in order.
+  // Runs the posted messages in order. Only the loop thread calls this.
   void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (empty()) return;
     {
@@ -46,6 +47,7 @@ class Mailbox {
     running_.clear();
   }
 
+  // Drops all messages that were posted and not drained, and all later ones.
   void close() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
@@ -58,7 +60,7 @@ class Mailbox {
   std::vector<std::function<void()>> messages_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> posted_ = false;
-  std::vector<std::function<void()>> running_;  // the owner's
+  std::vector<std::function<void()>> running_;  // used by the loop thread only
 };
 
 }  // namespace gleaner

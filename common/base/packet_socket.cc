@@ -9,7 +9,7 @@
 namespace gleaner {
 namespace {
 
-// Room for one descriptor, aligned as the kernel wants it.
+// Space for one descriptor, aligned as the kernel requires.
 union Control {
   cmsghdr header;
   char space[CMSG_SPACE(sizeof(int))];
@@ -54,11 +54,12 @@ ReceivedPacket receive_packet(const Descriptor& socket, MutableBytes into) {
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = &control;
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // no room for a second one, which nobody would close
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // leaves no room for a second descriptor, which would leak
   ssize_t size = 0;
   do {
     size = recvmsg(socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    // A peer that closed without having read all that we sent is reported once, and its last packets come after that.
+    // If the peer closed without having read all our packets, the kernel reports ECONNRESET once, and delivers the
+    // peer's last packets after that.
   } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
   if (size > 0) return {ReceivedPacket::Kind::kPacket, static_cast<size_t>(size), attached_to(message)};
   if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};

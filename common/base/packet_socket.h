@@ -1,5 +1,5 @@
-// Packets between processes of one host, by a connected SOCK_SEQPACKET socket, with a descriptor where need be. Never
-// waits. Any thread.
+// Functions that send and receive packets between processes of one host, over a connected SOCK_SEQPACKET socket. A
+// packet may carry a file descriptor. The functions never block and may be called from any thread.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,14 @@
 
 namespace gleaner {
 
-// Returns 0 or the errno; EAGAIN: the peer has not read what it was sent before.
+// Sends a packet, with the descriptor `attached` unless it is -1. Returns 0 or an errno. EAGAIN: the socket is full,
+// because the peer has not read earlier packets.
 int send_packet(const Descriptor& socket, ConstBytes bytes, int attached = -1);
 
 struct ReceivedPacket {
   enum class Kind { kPacket, kNothing, kClosed } kind = Kind::kNothing;
-  size_t bytes = 0;     // of `into`; more than its size is cut off
-  Descriptor attached;  // what came along, if anything
+  size_t bytes = 0;     // number of bytes written to `into`; the rest of a longer packet is lost
+  Descriptor attached;  // the descriptor that the packet carried, if any
 };
 ReceivedPacket receive_packet(const Descriptor& socket, MutableBytes into);
 

@@ -1,4 +1,4 @@
-// Files that hold a secret on one line: the job's token.
+// Functions that read files with a secret on one line, such as the job's token.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace gleaner {
 
-// The file's contents without surrounding white space. Errors as of read_file();
-// InvalidArgument when it holds nothing.
+// Returns the file's contents without surrounding white space. Errors are those of read_file(), and InvalidArgument if
+// the file holds only white space.
 absl::StatusOr<std::string> read_secret_file(const std::string& path);
 
 }  // namespace gleaner

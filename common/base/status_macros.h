@@ -1,4 +1,4 @@
-// Early return on absl::Status: the only two macros of the project that change control flow.
+// Macros that return early from a function on an error status. No other macros of the project change control flow.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Bandwidths, sizes and durations as people write them.
+// Functions that parse and format bandwidths, sizes and durations as people write them.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace gleaner {
 
-// "25Gbit", "200mbit", "1.5Gbit", "100000000" (bits per second): decimal prefixes, as tc and vendors use them; the
-// result is finite and > 0.
+// Parses "25Gbit", "200mbit", "1.5Gbit" or "100000000" (bits per second). Prefixes are decimal, as with tc and vendors.
+// The result is finite and > 0.
 absl::StatusOr<double> parse_bits_per_second(absl::string_view text);
 
-// "4MiB", "64KiB", "1GiB", "1MB" (decimal), "4096": the result is a whole number of bytes.
+// Parses "4MiB", "64KiB", "1GiB", "1MB" (decimal) or "4096". The result is a whole number of bytes.
 absl::StatusOr<uint64_t> parse_bytes(absl::string_view text);
 
 std::string format_bits_per_second(double bits_per_second);  // "25 Gbit/s"

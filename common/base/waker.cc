@@ -17,7 +17,7 @@ absl::StatusOr<std::unique_ptr<Waker>> Waker::create() {
 Waker::~Waker() { close(descriptor_); }
 
 void Waker::wake() {
-  // A full counter (EAGAIN) is readable as well.
+  // EAGAIN is no error: the counter is full, and so the descriptor is readable.
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(descriptor_, &one, sizeof(one));
 }

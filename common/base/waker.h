@@ -1,4 +1,4 @@
-// Makes a thread that waits for descriptors wait no longer: an eventfd.
+// Waker wakes a thread that waits for file descriptors. It is an eventfd.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@ namespace gleaner {
 
 class Waker {
  public:
-  // ResourceExhausted: no file descriptor left.
+  // ResourceExhausted if no file descriptor is left.
   static absl::StatusOr<std::unique_ptr<Waker>> create();
   ~Waker();
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  void wake();   // any thread: descriptor() becomes readable
-  void clear();  // the waiting thread, before it looks at what it was woken for
+  void wake();   // makes descriptor() readable; any thread
+  void clear();  // to be called by the waiting thread before it looks for work
   int descriptor() const { return descriptor_; }
 
  private:

@@ -1,57 +1,45 @@
 #include "common/flags/completion.h"
 
-#include <CLI/CLI.hpp>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 
 namespace gleaner::flags {
 namespace {
 
+// The words that a flag may have as its value.
 struct Value {
-  std::vector<std::string> flags;  // that take one of
+  std::vector<std::string> flags;  // the flag's names
   std::vector<std::string> words;
 };
 
 // A command, or the program itself.
 struct Command {
-  std::string path;  // " bench sum"; empty: the program
+  std::string path;  // " bench sum", for example; empty: the program
   std::string name, help;
   std::vector<std::string> words;  // its flags and commands
   std::vector<Value> values;
   bool takes_job = false;
-  bool runs_command = false;  // what comes after -- is a command line of its own
+  bool runs_command = false;  // the words after -- are another command line
 };
 
-// The words of a check like CLI::IsMember, which shows in the name of the option's type: "TEXT:{json,table}".
-std::vector<std::string> words_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  const size_t begin = type.find('{'), end = type.rfind('}');
-  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
-  return absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',', absl::SkipEmpty());
-}
-
-void add_commands(const CLI::App& app, const std::string& path, std::vector<Command>& commands) {
-  Command command{path, app.get_name(), app.get_description(), {}, {}, false, false};
-  const auto inner = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* each : inner) command.words.push_back(each->get_name());
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // an old spelling
-    std::vector<std::string> names;
-    for (const std::string& name : option->get_lnames()) names.push_back(absl::StrCat("--", name));
-    for (const std::string& name : option->get_snames()) names.push_back(absl::StrCat("-", name));
-    std::vector<std::string> words = words_of(*option);
-    command.words.insert(command.words.end(), names.begin(), names.end());
-    if (names.empty()) command.words.insert(command.words.end(), words.begin(), words.end());
-    command.takes_job |= option->get_name() == "JOB";
-    command.runs_command |= option->get_name() == "COMMAND";
-    if (!names.empty() && !words.empty()) command.values.push_back({std::move(names), std::move(words)});
+void add_commands(const CommandOutline& outline, const std::string& path, std::vector<Command>& commands) {
+  Command command{path, outline.name, outline.help, {}, {}, false, false};
+  for (const CommandOutline& inner : outline.commands) command.words.push_back(inner.name);
+  for (const FlagOutline& flag : outline.flags) {
+    if (flag.is_old_name) continue;
+    const std::vector<std::string>& words = flag.names.empty() ? flag.words : flag.names;
+    command.words.insert(command.words.end(), words.begin(), words.end());
+    command.takes_job |= flag.name == "JOB";
+    command.runs_command |= flag.name == "COMMAND";
+    if (!flag.names.empty() && !flag.words.empty()) command.values.push_back({flag.names, flag.words});
   }
   commands.push_back(std::move(command));
-  for (const CLI::App* each : inner) add_commands(*each, absl::StrCat(path, " ", each->get_name()), commands);
+  for (const CommandOutline& inner : outline.commands) {
+    add_commands(inner, absl::StrCat(path, " ", inner.name), commands);
+  }
 }
 
 std::string bash(const std::vector<Command>& commands, const std::string& jobs) {
@@ -131,12 +119,12 @@ std::string fish(const std::vector<Command>& commands, const std::string& jobs) 
 
 }  // namespace
 
-std::string completion_script(const CLI::App& app, absl::string_view shell, absl::string_view jobs) {
+std::string completion_script(const CommandOutline& program, absl::string_view shell, absl::string_view jobs) {
   std::vector<Command> commands;
-  add_commands(app, "", commands);
+  add_commands(program, "", commands);
   if (shell == "fish") return fish(commands, std::string(jobs));
   const std::string head =
-      shell == "zsh" ? absl::StrCat("#compdef ", app.get_name(),
+      shell == "zsh" ? absl::StrCat("#compdef ", program.name,
                                     "\n(( $+functions[compdef] )) || { autoload -U compinit && compinit -D }\n"
                                     "autoload -U +X bashcompinit && bashcompinit\n")
                      : "";

@@ -1,18 +1,15 @@
-// Scripts by which shells complete a program's commands, flags and their values.
+// Generates the scripts by which shells complete a program's commands, flags and flag values.
 #pragma once
 
 #include <string>
 
 #include "absl/strings/string_view.h"
-
-namespace CLI {
-class App;
-}
+#include "common/flags/outline.h"
 
 namespace gleaner::flags {
 
-// `shell`: bash, zsh or fish. A positional argument named JOB is completed by `jobs`, a shell command that prints one a
-// line; empty: it is not.
-std::string completion_script(const CLI::App& app, absl::string_view shell, absl::string_view jobs = "");
+// Returns the script for `shell`: bash, zsh or fish. The output of `jobs`, a shell command that prints one job per
+// line, completes a positional argument named JOB. Empty: such an argument is not completed.
+std::string completion_script(const CommandOutline& program, absl::string_view shell, absl::string_view jobs = "");
 
 }  // namespace gleaner::flags

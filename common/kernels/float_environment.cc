@@ -5,7 +5,8 @@
 namespace gleaner::kernels {
 namespace {
 
-constexpr uint32_t kDefault = 0x1F80;  // all exceptions masked, nearest even, no flush to zero, no denormals are zero
+// All exceptions masked, round to nearest even, no flush-to-zero, no denormals-are-zero.
+constexpr uint32_t kDefault = 0x1F80;
 
 }  // namespace
 

@@ -1,8 +1,9 @@
-// The default floating-point environment for as long as this lives: round to nearest even, subnormals kept.
+// ScopedFloatEnvironment sets the default floating-point environment as long as it lives: rounding is to nearest even,
+// and subnormals are kept.
 //
-// Sums run on threads of somebody else's process, who may have asked for flush-to-zero (torch.set_flush_denormal) or
-// for another rounding. Belongs to the thread that made it; must end before that thread's environment is changed
-// otherwise.
+// Sums run on threads of the user's process, which may have set flush-to-zero (torch.set_flush_denormal) or another
+// rounding. The object belongs to the thread that made it, and must be destroyed before other code changes that
+// thread's environment.
 #pragma once
 
 #include <cstdint>

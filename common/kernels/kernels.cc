@@ -20,7 +20,7 @@ bool has_f16c() {
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
-// __builtin_cpu_supports() also asks whether the system saves the registers.
+// __builtin_cpu_supports() also checks that the operating system saves the registers.
 bool runs_here(const Variant* variant) {
   if (variant == &kAvx2) return __builtin_cpu_supports("avx2") && has_f16c();
   if (variant == &kAvx512) {
@@ -57,13 +57,13 @@ absl::StatusOr<Kernels> Kernels::choose(absl::string_view wanted) {
     } else if (!wanted.empty()) {
       return absl::FailedPreconditionError(absl::StrCat("this processor can't run kernel '", wanted, "'; it can run ",
                                                         absl::StrJoin(available_variants(), ", "),
-                                                        ", and takes the best by itself if none is named"));
+                                                        "; without a name gleaner chooses the best"));
     }
   }
   if (best == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("unknown kernel '", wanted, "'; expected one of ",
                                                    absl::StrJoin(available_variants(), ", "),
-                                                   ", or none for the best one here"));
+                                                   ", or no name for the best one on this processor"));
   }
   return Kernels(best);
 }

@@ -7,19 +7,19 @@
 namespace gleaner::kernels {
 namespace {
 
-constexpr size_t kBlockBytes = 128;  // four of 16 registers, eight for fp16 and bf16
+constexpr size_t kBlockBytes = 128;  // four of 16 registers; eight for fp16 and bf16
 
 inline __m128i load_128(const std::byte* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
 inline __m256i load_256(const std::byte* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
 inline void store_128(std::byte* to, __m128i value) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value); }
 inline void store_256(std::byte* to, __m256i value) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value); }
 
-// Sixteen or thirty-two bits of `chosen` where `mask` has ones, of `otherwise` elsewhere.
+// Returns bytes of `chosen` where `mask` has ones, and bytes of `otherwise` elsewhere.
 inline __m256i select(__m256i mask, __m256i chosen, __m256i otherwise) {
   return _mm256_blendv_epi8(otherwise, chosen, mask);
 }
 
-// What fp32, fp16 and bf16 have in common: sums in fp32.
+// The operations that fp32, fp16 and bf16 share, since all three are summed in fp32.
 struct Float32Sums {
   using Vector = __m256;
   static constexpr size_t kLanes = 8;
@@ -40,14 +40,15 @@ struct Float32 : Float32Sums {
 struct Float16 : Float32Sums {
   static constexpr size_t kElementBytes = 2;
   static Vector load(const std::byte* from) { return _mm256_cvtph_ps(load_128(from)); }
-  // NaN is made canonical before the rounding: fp32's canonical NaN becomes fp16's.
+  // NaN is made canonical before the rounding, which turns fp32's canonical NaN into fp16's.
   static void store(std::byte* to, Vector sum) {
     const __m256i bits = select(is_nan(sum), _mm256_set1_epi32(0x7FC00000), _mm256_castps_si256(sum));
     store_128(to, _mm256_cvtps_ph(_mm256_castsi256_ps(bits), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
   }
 };
 
-// Sixteen at once: those at even places and those at odd places, whose bits are in place by a shift or a mask alone.
+// Sixteen elements at once: one vector has the elements at even indices, the other those at odd indices. A shift or a
+// mask alone turns each vector into fp32.
 struct BFloat16 {
   struct Vector {
     __m256 even;
@@ -66,8 +67,8 @@ struct BFloat16 {
     const __m256 all = Float32Sums::broadcast(value);
     return {all, all};
   }
-  // The upper halves are what is kept. Nearest even: add just under half of the last place kept, and one more where
-  // that place is odd.
+  // Rounds to nearest even; store() keeps the upper 16 bits. Adds just under half of the last bit that is kept, and one
+  // more where that bit is odd.
   static __m256i round(__m256 sum) {
     const __m256i bits = _mm256_castps_si256(sum);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -100,7 +101,7 @@ struct Int32 {
   static constexpr size_t kElementBytes = 4;
   static Vector load(const std::byte* from) { return load_256(from); }
   static Vector add(Vector a, Vector b) { return _mm256_add_epi32(a, b); }
-  static Vector divide(Vector a, Vector) { return a; }  // the contract takes no divisor but 1
+  static Vector divide(Vector a, Vector) { return a; }  // int32 is never divided: kernels.h allows only the divisor 1
   static Vector broadcast(uint32_t value) { return _mm256_set1_epi32(static_cast<int>(value)); }
   static void store(std::byte* to, Vector sum) { store_256(to, sum); }
 };

@@ -1,8 +1,8 @@
 // Sums with AVX-512 F, BW, DQ and VL.
 //
-// Newer instructions for 16-bit floats are of no use here. VADDPH (AVX512-FP16) adds in fp16, not in fp32; VCVTPS2PHX
-// rounds as VCVTPS2PH does. VCVTNEPS2BF16 (AVX512-BF16) takes fp32 subnormals for zero, whatever MXCSR says, and
-// subnormals are kept; sums are bound by memory, so the few integer instructions in its place cost nothing.
+// Newer instructions for 16-bit floats don't help. VADDPH (AVX512-FP16) adds in fp16, not in fp32. VCVTPS2PHX rounds as
+// VCVTPS2PH does. VCVTNEPS2BF16 (AVX512-BF16) treats fp32 subnormals as zero, whatever MXCSR says, but subnormals must
+// be kept. Sums are bound by memory bandwidth, so the few integer instructions used instead cost nothing.
 #include <immintrin.h>
 
 #include "common/kernels/variant.h"
@@ -11,13 +11,13 @@
 namespace gleaner::kernels {
 namespace {
 
-constexpr size_t kBlockBytes = 256;  // four of 32 registers, eight for fp16 and bf16
+constexpr size_t kBlockBytes = 256;  // four of 32 registers; eight for fp16 and bf16
 
 inline __m512i load_512(const std::byte* from) { return _mm512_loadu_si512(from); }
 inline __m256i load_256(const std::byte* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
 inline void store_256(std::byte* to, __m256i value) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value); }
 
-// What fp32, fp16 and bf16 have in common: sums in fp32.
+// The operations that fp32, fp16 and bf16 share, since all three are summed in fp32.
 struct Float32Sums {
   using Vector = __m512;
   static constexpr size_t kLanes = 16;
@@ -45,7 +45,8 @@ struct Float16 : Float32Sums {
   }
 };
 
-// Thirty-two at once: those at even places and those at odd places, whose bits are in place by a shift or a mask alone.
+// Thirty-two elements at once: one vector has the elements at even indices, the other those at odd indices. A shift or
+// a mask alone turns each vector into fp32.
 struct BFloat16 {
   struct Vector {
     __m512 even;
@@ -64,8 +65,8 @@ struct BFloat16 {
     const __m512 all = Float32Sums::broadcast(value);
     return {all, all};
   }
-  // The upper halves are what is kept. Nearest even: add just under half of the last place kept, and one more where
-  // that place is odd.
+  // Rounds to nearest even; store() keeps the upper 16 bits. Adds just under half of the last bit that is kept, and one
+  // more where that bit is odd.
   static __m512i round(__m512 sum) {
     const __m512i bits = _mm512_castps_si512(sum);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -99,7 +100,7 @@ struct Int32 {
   static constexpr size_t kElementBytes = 4;
   static Vector load(const std::byte* from) { return load_512(from); }
   static Vector add(Vector a, Vector b) { return _mm512_add_epi32(a, b); }
-  static Vector divide(Vector a, Vector) { return a; }  // the contract takes no divisor but 1
+  static Vector divide(Vector a, Vector) { return a; }  // int32 is never divided: kernels.h allows only the divisor 1
   static Vector broadcast(uint32_t value) { return _mm512_set1_epi32(static_cast<int>(value)); }
   static void store(std::byte* to, Vector sum) { _mm512_storeu_si512(to, sum); }
 };

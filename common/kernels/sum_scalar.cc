@@ -1,4 +1,4 @@
-// The oracle: the sums as the contract in kernels.h reads, one element at a time.
+// The oracle: computes the sums literally as kernels.h defines them, one element at a time.
 #include <cstring>
 
 #include "common/kernels/float_formats.h"
@@ -7,7 +7,8 @@
 namespace gleaner::kernels {
 namespace {
 
-// A data type: how an element is stored, what it is summed in, and the way from one to the other.
+// Each struct describes a data type: how an element is stored, the type in which elements are summed, and the
+// conversions between the two.
 struct Float32 {
   using Stored = uint32_t;
   using Accumulator = float;
@@ -38,7 +39,7 @@ struct BFloat16 {
 
 struct Int32 {
   using Stored = uint32_t;
-  using Accumulator = uint32_t;  // unsigned: wraps
+  using Accumulator = uint32_t;  // unsigned, because it wraps around
   static uint32_t load(uint32_t value) { return value; }
   static uint32_t round(uint32_t sum) { return sum; }
 };

@@ -1,8 +1,9 @@
-// One variant of the sums: a function per data type. Internal to this folder.
+// Variant is one implementation of the sums, with a function per data type. Internal to this folder.
 //
-// The translation units of the variants are compiled for instruction sets that the processor may lack, so they share no
-// inline function with the rest of the program: the linker could keep their copy of it. Hence the plain types here, no
-// std::span, and tests/unit/kernels checks the object files for weak symbols.
+// The translation units of the variants are compiled for instruction sets that the processor may lack. If several
+// translation units have an inline function, the linker keeps only one copy, and that copy could use such instructions.
+// So the variants share no inline function with the rest of the program: the types here are plain (no std::span), and
+// tests/unit/kernels checks the object files for weak symbols.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace gleaner::kernels {
 
-// As Kernels::sum(), with `count` sources, in the default floating-point environment.
+// Like Kernels::sum(), with `count` sources. Needs the default floating-point environment.
 using SumFunction = void (*)(const std::byte* const* sources, size_t count, std::byte* result, size_t elements,
                              uint32_t divisor);
 

@@ -1,16 +1,17 @@
-// The loops that the vector variants share. Internal to this folder; included by exactly the translation units that are
-// compiled for an instruction set, and all of it has internal linkage, so that each has its own (see variant.h).
+// The loops that the vector variants share. Internal to this folder: only translation units that are compiled for an
+// instruction set include it. All functions here have internal linkage, so each translation unit has its own copy (see
+// variant.h).
 //
 // `Type` describes one data type in one instruction set:
 //   Vector                              kLanes elements in the accumulator's type
-//   kLanes, kElementBytes               of what is stored
+//   kLanes, kElementBytes               elements of a Vector, bytes of a stored element
 //   Vector load(const std::byte*)       unaligned
 //   Vector add(Vector, Vector), Vector divide(Vector, Vector), Vector broadcast(uint32_t)
 //   void store(std::byte*, Vector)      unaligned; rounds, and makes NaN canonical
 //
-// A sum is bound by memory, so every source is read once and the result written once, however many sources there are.
-// The distances below were measured, see docs/benchmarks.md: without them, 16-bit types reach 0.8 of memcpy's rate at
-// 64 MiB, with them more than 0.9.
+// A sum is bound by memory bandwidth, so every source is read once and the result is written once, however many sources
+// there are. The prefetch distances below were measured, see docs/history.md#kernels: without them 16-bit types reach
+// 0.8 of memcpy's rate at 64 MiB, with them more than 0.9.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,8 @@ inline void finish(typename Type::Vector (&sums)[kVectors], std::byte* result, t
   }
 }
 
-// For few sources: sums kVectors vectors of each, from byte `offset` on, in registers. All loads come before the first
-// store, so result may be a source.
+// Sums, in registers, kVectors vectors of each source from byte `offset` on. For few sources. All loads come before the
+// first store, so `result` may be a source.
 template <typename Type, size_t kVectors, bool kDivide>
 inline void sum_block(const std::byte* const* sources, size_t count, std::byte* result, size_t offset,
                       typename Type::Vector divisor) {
@@ -55,9 +56,9 @@ inline void sum_block(const std::byte* const* sources, size_t count, std::byte* 
   finish<Type, kVectors, kDivide>(sums, result + offset, divisor);
 }
 
-// For many sources: more than a few streams side by side outdo the processor's prefetcher, and evict each other where
-// their pages map to the same lines of the cache. So they are read one after the other, a page of each, with the sums
-// in the first-level cache, and the next source's page is asked for while this one is summed.
+// Sums a page (tile) of each source, one source after the other, with the sums in the first-level cache. The next
+// source's page is prefetched while this one is summed. For many sources: reading more than a few streams side by side
+// overwhelms the processor's prefetcher, and streams evict each other where their pages map to the same cache lines.
 template <typename Type, bool kDivide>
 void sum_tile(const std::byte* const* sources, size_t count, std::byte* result, size_t offset,
               typename Type::Vector divisor) {
@@ -75,7 +76,7 @@ void sum_tile(const std::byte* const* sources, size_t count, std::byte* result, 
   finish<Type, kVectors, kDivide>(sums, result + offset, divisor);
 }
 
-// The last elements, fewer than a vector: they pass through memory that a whole vector fits in.
+// Sums the last elements, fewer than a vector: copies them to and from an array that holds a whole vector.
 template <typename Type, bool kDivide>
 void sum_tail(const std::byte* const* sources, size_t count, std::byte* result, size_t offset, size_t bytes,
               typename Type::Vector divisor) {
@@ -110,7 +111,7 @@ void sum_all(const std::byte* const* sources, size_t count, std::byte* result, s
   if (offset < bytes) sum_tail<Type, kDivide>(sources, count, result, offset, bytes - offset, divisors);
 }
 
-// kBlockBytes: of each source, summed at a time: as much as the registers hold.
+// kBlockBytes: bytes of each source that are summed at a time, as many as the registers hold.
 template <typename Type, size_t kBlockBytes>
 void vector_sum(const std::byte* const* sources, size_t count, std::byte* result, size_t elements, uint32_t divisor) {
   if (divisor == 1) {

@@ -1,5 +1,5 @@
-// How long to wait before trying again: doubled each time, spread by chance so that those who failed together don't all
-// come back together.
+// Backoff computes the delays of an exponential backoff with jitter. The delay doubles with each failure. Jitter keeps
+// clients that failed at the same time from retrying at the same time.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace gleaner::kube {
 
-// `delay` times 0.5 to 1.5.
+// Returns `delay` times a random factor from 0.5 to 1.5.
 inline absl::Duration jittered(Random& random, absl::Duration delay) {
   std::array<uint8_t, 1> dice{128};
-  random.fill(dice).IgnoreError();  // without chance the middle does
+  random.fill(dice).IgnoreError();  // on error the factor stays near 1
   return delay * (0.5 + dice[0] / 255.0);
 }
 
@@ -23,6 +23,7 @@ class Backoff {
   Backoff(Random& random, absl::Duration first, absl::Duration longest)
       : random_(random), first_(first), longest_(longest) {}
 
+  // Counts a failure and returns the delay before the next attempt.
   absl::Duration next() {
     const absl::Duration delay = std::min(longest_, first_ * (uint64_t{1} << std::min(failures_, 20U)));
     ++failures_;

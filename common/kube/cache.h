@@ -1,11 +1,16 @@
-// A local copy of all objects of one resource, kept up to date by list and watch (a "reflector" and its "informer").
+// Cache is a local copy of all objects of one resource, kept up to date by list and watch (client-go calls this an
+// informer).
 //
-// One thread of its own ("gln-watch") lists, watches, resumes from the last resource version after a break, lists again
-// after a 410 or a stall, and backs off with jitter while the server is away; meanwhile the last known state is served.
-// Objects are decoded once into T by `decode`; what decode refuses is logged and left out. Reads are thread safe and
-// return shared, unchanging values. The listener is called on the cache's thread, after the store has changed, at first
-// once per listed object; it must not block: it puts keys into a WorkQueue. After an outage it is told what changed,
-// deletions included.
+// A thread of the cache, "gln-watch", lists and watches. After a break it resumes the watch from the last resource
+// version. It lists again after a 410, and backs off with jitter while the API server can't be reached. Meanwhile the
+// cache has the last known state.
+//
+// `decode` turns each object into a T once. The cache logs and leaves out objects that `decode` rejects. Reads are
+// thread safe and return shared, immutable values.
+//
+// The cache calls the listener (on_change) on its thread, after it has changed. The listener must not block; usually it
+// puts a key into a WorkQueue. It is called once per object of the first list. After an outage it is called for every
+// object that changed meanwhile, deleted ones included.
 #pragma once
 
 #include <algorithm>
@@ -37,14 +42,16 @@ class Cache : private Reflector::Sink {
     Resource resource;
     Selector selector;
     std::function<absl::StatusOr<T>(const Object&)> decode;
-    // Before and after; one of them is null when the object is new or gone. May be empty.
+    // Called with the old and the new value: `before` is null for a new object, `after` is null for a deleted one. May
+    // be empty.
     std::function<void(const Pointer& before, const Pointer& after)> on_change;
-    // Keys under which by_index() finds an object ("ns/job" of a pod); an empty one is not kept. May be empty.
+    // Returns the key under which by_index() finds the object, for example "namespace/job" of a pod. An empty key is
+    // not indexed. May be empty.
     std::function<std::string(const T&)> index;
-    absl::Duration longest_delay = absl::Seconds(10);  // between two tries while the server is away
+    absl::Duration longest_delay = absl::Seconds(10);  // between attempts while the server can't be reached
   };
 
-  // `client` and `env` outlive the cache. Returns at once; see wait_synced().
+  // Starts the cache's thread and returns without a wait; see wait_synced(). `client` and `env` must outlive the cache.
   static std::unique_ptr<Cache> start(const Env& env, Client& client, Options options) {
     auto cache = std::unique_ptr<Cache>(new Cache(env, std::move(options)));
     const Options& ours = cache->options_;
@@ -53,13 +60,14 @@ class Cache : private Reflector::Sink {
         *cache);
     return cache;
   }
-  ~Cache() override { reflector_.reset(); }  // stops the thread; no listener runs afterwards
+  ~Cache() override { reflector_.reset(); }  // stops the thread; the listener is not called afterwards
 
-  // True once the first list is in; false: not within `timeout`.
+  // Waits until the first list is complete, for at most `timeout`. Returns whether it is complete.
   bool wait_synced(absl::Duration timeout) const { return reflector_->wait_synced(timeout); }
   bool synced() const { return wait_synced(absl::ZeroDuration()); }
 
-  Pointer get(absl::string_view key) const {  // "namespace/name" or "name"; null: not there
+  // Returns the object with this key, "namespace/name" or "name"; null if there is none.
+  Pointer get(absl::string_view key) const {
     absl::ReaderMutexLock lock(&mutex_);
     const auto found = entries_.find(key);
     return found == entries_.end() ? nullptr : found->second.value;
@@ -71,6 +79,7 @@ class Cache : private Reflector::Sink {
     for (const auto& [key, entry] : entries_) all.push_back(entry.value);
     return all;
   }
+  // Returns the objects whose Options::index is `index_key`.
   std::vector<Pointer> by_index(absl::string_view index_key) const {
     absl::ReaderMutexLock lock(&mutex_);
     const auto found = index_.find(index_key);
@@ -86,7 +95,7 @@ class Cache : private Reflector::Sink {
   struct Entry {
     Pointer value;
     std::string version;
-    uint64_t seen = 0;  // in which list, or after it
+    uint64_t seen = 0;  // value of `lists_` when the object was last put
   };
 
   Cache(const Env& env, Options options) : env_(env), options_(std::move(options)) {}
@@ -110,8 +119,8 @@ class Cache : private Reflector::Sink {
     if (touch(key, version)) return;
     absl::StatusOr<T> decoded = options_.decode(object);
     if (!decoded.ok()) {
-      env_.log->warning("an object can't be read and is left out", "resource", options_.resource.plural, "object", key,
-                        "why", decoded.status().ToString());
+      env_.log->warning("an object can't be decoded and is left out of the cache", "resource", options_.resource.plural,
+                        "object", key, "why", decoded.status().ToString());
       return erase(key);
     }
     auto after = std::make_shared<const T>(*std::move(decoded));
@@ -129,7 +138,7 @@ class Cache : private Reflector::Sink {
 
   void remove(const Object& object) override { erase(key_of(object)); }
 
-  // Whether the object is here already, as it was at `version`.
+  // Marks the object as seen in the current list. Returns true if the cache has the object in this version.
   bool touch(const std::string& key, const std::string& version) {
     absl::MutexLock lock(&mutex_);
     const auto found = entries_.find(key);
@@ -165,7 +174,7 @@ class Cache : private Reflector::Sink {
 
   const Env env_;
   const Options options_;
-  uint64_t lists_ = 0;  // the reflector's thread only
+  uint64_t lists_ = 0;  // number of lists begun; used by the reflector's thread only
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);

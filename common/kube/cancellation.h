@@ -1,4 +1,5 @@
-// What is to be stopped when a Client::Cancel is cancelled.
+// Cancellation cancels calls of a Client. Any thread may cancel and register. A cancellation is permanent: later calls
+// with it end immediately.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +8,17 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "common/kube/client.h"
 
 namespace gleaner::kube {
 
-class Cancellation final : public Client::Cancel {
+class Cancellation {
  public:
-  void cancel() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void cancel() ABSL_LOCKS_EXCLUDED(mutex_);
   bool cancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // While it lives, `action` is called once on cancellation; at once when that has been. `cancellation` may be null.
-  // The action may still run on another thread when the destructor has returned: it owns what it touches.
+  // Registers `action`, which cancel() calls once. If the cancellation has happened already, the constructor calls it.
+  // The destructor removes the action. `cancellation` may be null. The action may still run on another thread after the
+  // destructor has returned, so it must own the data that it uses.
   class Registration {
    public:
     Registration(Cancellation* cancellation, std::function<void()> action);

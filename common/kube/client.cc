@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/kube/cancellation.h"
 #include "common/kube/http.h"
 #include "common/kube/object.h"
 #include "common/kube/paths.h"
@@ -19,7 +18,7 @@ namespace {
 
 constexpr char kJson[] = "application/json";
 
-// A name for reads of one object, so that "" doesn't become a read of the whole collection.
+// Checks that a call about one object has a name: with an empty name, a read would be one of the whole collection.
 absl::Status check_name(const Resource& resource, absl::string_view ns, absl::string_view name) {
   if (name.empty()) return absl::InvalidArgumentError(absl::StrCat("a ", resource.kind, " needs a name"));
   if (resource.namespaced && ns.empty()) {
@@ -37,7 +36,8 @@ Object delete_options(const DeleteOptions& options) {
   return body;
 }
 
-// Calls over an Http that several of these share; they differ in how long a call may take and what cancels it.
+// A Client over an Http that several clients share. The clients differ in the timeout of a call and in its
+// cancellation.
 class HttpClient : public Client {
  public:
   HttpClient(const Env& env, std::shared_ptr<Http> http, absl::Duration watch_limit, absl::Duration timeout,
@@ -55,11 +55,14 @@ class HttpClient : public Client {
 
   absl::StatusOr<Object> create(const Resource& resource, const Object& object) override {
     if (!text_at(object, {"metadata", "generateName"}).empty()) {
-      return absl::InvalidArgumentError("create wants metadata.name, not generateName: a resent call would make two");
+      return absl::InvalidArgumentError(
+          "create needs metadata.name, not generateName: a request that is sent again would create two objects");
     }
     const std::string ns = namespace_of(object);
     if (resource.namespaced) GLN_RETURN_IF_ERROR(check_name(resource, ns, name_of(object)));
-    return call({"POST", collection_path(resource, ns), kJson, to_text(object)}, Verb::kCreate);
+    // Without this the server drops misspelt fields of a pod template, and the container runs without them.
+    const std::string strict = resource.group.empty() ? "?fieldValidation=Strict" : "";
+    return call({"POST", collection_path(resource, ns) + strict, kJson, to_text(object)}, Verb::kCreate);
   }
 
   absl::StatusOr<Object> replace(const Resource& resource, const Object& object,
@@ -94,7 +97,7 @@ class HttpClient : public Client {
     const absl::Status status =
         call({"DELETE", object_path(resource, ns, name, ""), kJson, to_text(delete_options(options))}).status();
     if (absl::IsNotFound(status)) return absl::OkStatus();
-    // Of that name there is another one now: the one with our uid is gone.
+    // There is another object of that name, so the one with the given uid is gone.
     const bool other_uid = absl::IsAborted(status) && absl::StrContains(status.message(), "UID in the precondition");
     return !options.uid.empty() && other_uid ? absl::OkStatus() : status;
   }
@@ -112,20 +115,18 @@ class HttpClient : public Client {
   absl::StatusOr<Object> get_raw(const std::string& path) override {
     GLN_ASSIGN_OR_RETURN(const Http::Response response, send({"GET", path, "", ""}, Verb::kOther));
     auto parsed = parse_object(response.body);
-    return parsed.ok() ? parsed : Object(response.body);  // "/readyz" answers with text
+    return parsed.ok() ? parsed : Object(response.body);  // the answer of "/readyz" is text
   }
 
-  std::unique_ptr<Cancel> make_cancel() override { return std::make_unique<Cancellation>(); }
-
-  std::unique_ptr<Client> bounded(absl::Duration timeout, Cancel* cancel) override {
-    return std::make_unique<HttpClient>(env_, http_, watch_limit_, timeout, static_cast<Cancellation*>(cancel));
+  std::unique_ptr<Client> bounded(absl::Duration timeout, Cancellation* cancel) override {
+    return std::make_unique<HttpClient>(env_, http_, watch_limit_, timeout, cancel);
   }
 
   absl::Status watch(const Resource& resource, const Selector& selector, const std::string& resource_version,
-                     Cancel& cancel, const std::function<void(WatchEvent)>& on_event) override;
+                     Cancellation& cancel, const std::function<void(WatchEvent)>& on_event) override;
 
  private:
-  // The answer's body, if the answer was a success.
+  // Sends a request. Returns the answer, or an error if its status is not a success.
   absl::StatusOr<Http::Response> send(const Http::Request& request, Verb verb) {
     GLN_ASSIGN_OR_RETURN(Http::Response response, http_->call(request, timeout_, cancel_));
     if (response.status < 200 || response.status > 299) {
@@ -162,7 +163,7 @@ absl::StatusOr<std::string> HttpClient::list_pages(const Resource& resource, con
     if (const auto found = page.find("items"); found != page.end() && found->is_array()) {
       items = std::move(found->get_ref<Object::array_t&>());
     }
-    // Items of a list leave out what they are.
+    // The server leaves apiVersion and kind out of the items of a list.
     for (Object& item : items) {
       item["apiVersion"] = resource.api_version();
       item["kind"] = resource.kind;
@@ -184,7 +185,7 @@ absl::StatusOr<List> HttpClient::list(const Resource& resource, const Selector& 
   };
   auto version = list_pages(resource, selector, kPageSize, collect);
   if (absl::IsOutOfRange(version.status())) {
-    // The server compacted what the pages were read from; at once and whole, that can't happen.
+    // The server has compacted the version from which the pages are read. A list in one page can't meet this error.
     list.items.clear();
     version = list_pages(resource, selector, 0, collect);
   }
@@ -194,12 +195,12 @@ absl::StatusOr<List> HttpClient::list(const Resource& resource, const Selector& 
 }
 
 absl::Status HttpClient::watch(const Resource& resource, const Selector& selector, const std::string& resource_version,
-                               Cancel& cancel, const std::function<void(WatchEvent)>& on_event) {
+                               Cancellation& cancel, const std::function<void(WatchEvent)>& on_event) {
   if (resource_version.empty() || resource_version == "0") {
     return absl::InvalidArgumentError("a watch starts at the resource version of a list");
   }
-  // Watches end after 5 to 10 minutes, not all at once: so their load spreads over the servers again after one was
-  // away.
+  // A random limit keeps the watches of many clients from ending at once. So watches spread over all servers again
+  // after some servers were down.
   std::array<uint8_t, 2> dice{};
   GLN_RETURN_IF_ERROR(env_.random->fill(dice));
   const int64_t seconds = absl::ToInt64Seconds(watch_limit_ * (1.0 + (dice[0] * 256.0 + dice[1]) / 65536.0));
@@ -222,8 +223,7 @@ absl::Status HttpClient::watch(const Resource& resource, const Selector& selecto
     }
     return broken.ok();
   };
-  auto& cancellation = static_cast<Cancellation&>(cancel);
-  const auto response = http_->stream({"GET", target, "", ""}, &cancellation, cancel_,
+  const auto response = http_->stream({"GET", target, "", ""}, &cancel, cancel_,
                                       [&](absl::string_view chunk) { return lines.feed(chunk, on_line); });
   if (!broken.ok()) return broken;
   if (!response.ok()) return response.status();

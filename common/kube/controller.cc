@@ -89,7 +89,7 @@ void ThreadedController::run(uint32_t number) {
 void ThreadedController::settle(const std::string& key, const Result& result) {
   if (const auto* retry = std::get_if<Retry>(&result)) {
     queue_.add_rate_limited(key);
-    // A conflict or a lost connection mends itself; what goes on for several rounds somebody should see.
+    // A retry resolves conflicts and lost connections. Only a failure that repeats needs a person's attention.
     const uint32_t failures = queue_.failures(key);
     if (failures % 5 == 0) {
       env_.log->warning("reconciliation fails", "controller", options_.name, "key", key, "failures", failures, "why",
@@ -102,8 +102,8 @@ void ThreadedController::settle(const std::string& key, const Result& result) {
   queue_.forget(key);
   if (const auto* later = std::get_if<RequeueAfter>(&result)) queue_.add_after(key, later->delay);
   if (const auto* terminal = std::get_if<Terminal>(&result)) {
-    env_.log->warning("given up until the object changes", "controller", options_.name, "key", key, "why",
-                      terminal->why.ToString());
+    env_.log->warning("reconciliation failed; retrying can't help until the object changes", "controller",
+                      options_.name, "key", key, "why", terminal->why.ToString());
   }
 }
 

@@ -22,7 +22,8 @@ absl::StatusOr<Credentials> in_cluster_credentials() {
   const std::string token_file = absl::StrCat(kFolder, "token");
   if (host == nullptr || access(token_file.c_str(), F_OK) != 0) {
     return absl::NotFoundError(
-        absl::StrCat("this is no pod with a service account: KUBERNETES_SERVICE_HOST or ", token_file, " is missing"));
+        absl::StrCat("this process does not run in a pod with a service account: KUBERNETES_SERVICE_HOST or ",
+                     token_file, " is missing"));
   }
   Credentials credentials;
   const bool is_v6 = absl::string_view(host).find(':') != absl::string_view::npos;

@@ -1,4 +1,4 @@
-// How to reach the API server, and who we are to it.
+// Credentials are the API server's address, and the token or certificate by which this process authenticates to it.
 //
 // Files are read again for every use, so that rotated tokens and CAs take effect without a restart.
 #pragma once
@@ -12,22 +12,24 @@ namespace gleaner::kube {
 struct Credentials {
   std::string server;            // https://10.96.0.1:443
   std::string ca_file;           // PEM
-  std::string token;             // bearer token, or
-  std::string token_file;        // a file with it, or
-  std::string client_cert_file;  // PEM, with
+  std::string token;             // bearer token; or
+  std::string token_file;        // file with the bearer token; or
+  std::string client_cert_file;  // PEM, with client_key_file
   std::string client_key_file;
-  std::string ns;  // the pod's own namespace, or the context's; "default" if none is said
+  std::string ns;  // namespace of the pod or of the context; "default" if neither names one
 };
 
-// What a pod is given: KUBERNETES_SERVICE_HOST and /var/run/secrets/kubernetes.io/serviceaccount. NotFound: this is no
-// pod.
+// Returns the credentials of a pod's service account: KUBERNETES_SERVICE_HOST and
+// /var/run/secrets/kubernetes.io/serviceaccount. NotFound if this process does not run in a pod.
 absl::StatusOr<Credentials> in_cluster_credentials();
 
-// A kubeconfig: `path`, else $KUBECONFIG, else ~/.kube/config; `context` empty: the current one. Data given inline is
-// written to private files of this process. Unimplemented: exec plugins and auth providers; says what to use instead.
+// Returns the credentials of a kubeconfig: `path`, else $KUBECONFIG, else ~/.kube/config. An empty `context` means the
+// current one. Inline data is written to files that only this process can see. Unimplemented for exec plugins and auth
+// providers; the message says what to use instead.
 absl::StatusOr<Credentials> kubeconfig_credentials(const std::string& path, const std::string& context);
 
-// In a pod the first, else the second.
+// Returns in_cluster_credentials() if both arguments are empty and this process runs in a pod, else
+// kubeconfig_credentials().
 absl::StatusOr<Credentials> find_credentials(const std::string& kubeconfig, const std::string& context);
 
 }  // namespace gleaner::kube

@@ -19,7 +19,8 @@ int64_t number_at(const Object& object, std::initializer_list<const char*> path)
 }  // namespace
 
 void ElectionRecord::observe(const Object& lease, absl::Duration now) {
-  // Any change of the object is a sign of life; equal versions are one and the same write.
+  // Any change of the Lease shows that its holder is alive. Equal resource versions mean that the Lease has not
+  // changed.
   std::string version = resource_version_of(lease);
   if (version == version_) return;
   version_ = std::move(version);
@@ -67,7 +68,7 @@ uint64_t ElectionRecord::term(const Object& lease) {
 Object ElectionRecord::released(Object lease, absl::Time now) {
   Object& spec = lease["spec"];
   spec["holderIdentity"] = "";
-  spec["leaseDurationSeconds"] = 1;  // the API server wants one
+  spec["leaseDurationSeconds"] = 1;  // the API server requires a positive duration
   spec["renewTime"] = micro_time(now);
   return lease;
 }

@@ -1,4 +1,5 @@
-// What a Lease says, and the times at which its changes were observed here. Pure; rules of leader.h.
+// ElectionRecord holds the state of a Lease, and the time at which this replica observed its last change. Pure.
+// leader.h explains the rules.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,22 @@ namespace gleaner::kube {
 
 class ElectionRecord {
  public:
-  // Takes in the Lease as it was read at `now` (of a monotonic clock).
+  // Records the Lease as read at `now`, a time of a monotonic clock.
   void observe(const Object& lease, absl::Duration now);
 
   const std::string& holder() const { return holder_; }
-  // Whether `identity` may take the lease: it is free, its own, or has not changed for as long as its holder said.
+  // Returns whether `identity` may take the lease: it has no holder, `identity` holds it, or it has not changed for the
+  // lease duration that its holder wrote.
   bool is_open_to(const std::string& identity, absl::Duration now) const;
 
-  // The Lease with `identity` as its holder from now on; keeps what else stands in `lease`, which may be empty.
+  // Returns the Lease with `identity` as its holder from `now` on. Other fields of `lease` are kept; an empty `lease`
+  // makes a new one.
   static Object claimed(Object lease, const std::string& ns, const std::string& name, const std::string& identity,
                         absl::Duration duration, absl::Time now);
-  // Which holder of its life this Lease has: grows whenever it changes hands, also when it was deleted and made anew.
+  // Returns a number that grows with every change of the holder, even if the Lease was deleted and created again. Its
+  // low 24 bits are spec.leaseTransitions, the bits above are the creation time in Unix seconds.
   static uint64_t term(const Object& lease);
-  // The Lease with nobody as its holder.
+  // Returns the Lease without a holder.
   static Object released(Object lease, absl::Time now);
 
  private:

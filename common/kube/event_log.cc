@@ -14,7 +14,7 @@ namespace gleaner::kube {
 namespace {
 
 constexpr size_t kMaxMessage = 1024;  // the API server's limit
-constexpr size_t kMaxNamePart = 200;  // of 253 that a name may have
+constexpr size_t kMaxNamePart = 200;  // bytes of the object's name in the Event's name, which may have 253
 
 std::string digest(absl::string_view text) {
   std::array<uint8_t, SHA256_DIGEST_LENGTH> hash{};
@@ -24,7 +24,7 @@ std::string digest(absl::string_view text) {
 
 std::string seconds_text(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()); }
 
-// At most `size` bytes, without half a UTF-8 character at the end.
+// Returns at most `size` bytes of `text`, without an incomplete UTF-8 character at the end.
 absl::string_view shortened(absl::string_view text, size_t size) {
   if (text.size() <= size) return text;
   while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) --size;
@@ -48,7 +48,7 @@ void EventLog::record(const Times& now, const ObjectReference& object, absl::str
   }
   series.last = now.monotonic;
   ++series.count;
-  // A new series of the same words, later or by another replica, is another Event.
+  // A later series of the same records, or the series of another replica, gets an Event of its own.
   const std::string suffix = digest(absl::StrCat(key, " ", instance_, " ", absl::ToUnixMicros(series.first)));
   const bool was_waiting = !series.event.is_null();
   series.event = {
@@ -86,7 +86,8 @@ std::optional<EventLog::Write> EventLog::next(absl::Duration now, bool flushing)
 
 void EventLog::failed(const Write& write) {
   Series& series = series_[write.series];
-  if (!series.event.is_null()) return;  // it happened again: that Event has a higher count
+  // A newer Event of the series waits, with a higher count.
+  if (!series.event.is_null()) return;
   series.event = write.event;
   wait(write.series);
 }

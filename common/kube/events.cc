@@ -9,7 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/thread.h"
 #include "common/kube/backoff.h"
-#include "common/kube/event_log.h"
+#include "common/kube/cancellation.h"
 #include "common/kube/object.h"
 
 namespace gleaner::kube {
@@ -17,9 +17,10 @@ namespace {
 
 constexpr absl::Duration kWriteTimeout = absl::Seconds(10);
 constexpr absl::Duration kLastWrites = absl::Seconds(2);
-constexpr absl::Duration kLook = absl::Milliseconds(200);  // for series whose next write waits
+constexpr absl::Duration kLook = absl::Milliseconds(200);  // interval of checks for series that may be written again
 
-// Whether trying again may help. Else (the namespace is going, or we may not) the Event is given up.
+// Returns whether a retry may help. Otherwise (the namespace is being deleted, or permission is missing) the Event is
+// dropped.
 bool may_succeed_later(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsUnauthenticated(status) ||
          absl::IsAborted(status) || absl::IsCancelled(status);
@@ -30,8 +31,7 @@ class ThreadedRecorder : public EventRecorder {
   ThreadedRecorder(const Env& env, Client& client, const std::string& component, const std::string& instance)
       : env_(env),
         component_(component),
-        cancel_(client.make_cancel()),
-        client_(client.bounded(kWriteTimeout, cancel_.get())),
+        client_(client.bounded(kWriteTimeout, &cancel_)),
         log_(component, instance),
         thread_([this] { run(); }) {}
 
@@ -42,7 +42,7 @@ class ThreadedRecorder : public EventRecorder {
       stopping_ = true;
       in_time = mutex_.AwaitWithTimeout(absl::Condition(&ended_), kLastWrites);
     }
-    if (!in_time) cancel_->cancel();
+    if (!in_time) cancel_.cancel();
     thread_.join();
   }
 
@@ -63,12 +63,12 @@ class ThreadedRecorder : public EventRecorder {
 
   void run();
   std::optional<EventLog::Write> next_write();
-  // False: stopping, and there is nothing more to hope for.
+  // Returns false if the recorder is stopping and this write failed, so that further writes would likely fail, too.
   bool write(const EventLog::Write& write, Backoff& backoff);
 
   const Env env_;
   const std::string component_;
-  const std::unique_ptr<Client::Cancel> cancel_;
+  Cancellation cancel_;
   const std::unique_ptr<Client> client_;
   absl::Mutex mutex_;
   EventLog log_ ABSL_GUARDED_BY(mutex_);
@@ -87,7 +87,7 @@ void ThreadedRecorder::run() {
   ended_ = true;
 }
 
-// Waits for one; none: stopping, and all is written.
+// Waits for the next Event to write. None: the recorder is stopping, and all Events are written.
 std::optional<EventLog::Write> ThreadedRecorder::next_write() {
   absl::MutexLock lock(&mutex_);
   while (true) {

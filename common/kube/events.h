@@ -1,8 +1,10 @@
-// Events: what users read in `kubectl describe`. The same (object, type, reason, message) again raises a count instead
-// of making another one, within ten minutes; names are derived from that, so that a write done twice is done once.
+// EventRecorder writes Events, which users read in `kubectl describe`. A repeated record with the same object, type,
+// reason and message within ten minutes increments the count of the existing Event. The name of an Event is derived
+// from these fields, so two writes have the effect of one.
 //
-// Calls return at once; a thread of its own ("gln-events") writes, the same Event once a second at most. When the
-// server is away the newest 1,000 are kept. Needs create and patch of events.
+// Calls return without a wait. A thread of the recorder, "gln-events", writes, at most once per second for the same
+// Event. While the server can't be reached, the recorder keeps the newest 1,000 Events. It needs permission to create
+// and patch events.
 #pragma once
 
 #include <memory>
@@ -11,18 +13,15 @@
 #include "absl/strings/string_view.h"
 #include "common/base/env.h"
 #include "common/kube/client.h"
+#include "common/kube/event_log.h"
 
 namespace gleaner::kube {
-
-struct ObjectReference {
-  std::string api_version, kind, ns, name, uid;
-};
 
 class EventRecorder {
  public:
   static std::unique_ptr<EventRecorder> start(const Env& env, Client& client, const std::string& component,
                                               const std::string& instance);
-  virtual ~EventRecorder() = default;  // writes what is left, for 2 s at most
+  virtual ~EventRecorder() = default;  // writes the remaining Events, for at most 2 s
   virtual void normal(const ObjectReference& object, absl::string_view reason, absl::string_view message) = 0;
   virtual void warning(const ObjectReference& object, absl::string_view reason, absl::string_view message) = 0;
 };

@@ -1,8 +1,9 @@
 #include "common/kube/http.h"
 
-#include <utility>  // Boost 1.74 forgets it
+#include <utility>  // missing in Boost 1.74's own includes
 
-// Else cpprestsdk's macro U collides with template parameters. NOLINTNEXTLINE(bugprone-reserved-identifier)
+// Without this definition cpprestsdk's macro U collides with template parameters.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 #define _TURN_OFF_PLATFORM_STRING
 #include <cpprest/http_client.h>
 #include <openssl/ssl.h>
@@ -24,15 +25,15 @@ namespace gleaner::kube {
 namespace {
 
 constexpr size_t kMaxErrorBody = size_t{64} << 10;
-constexpr absl::Duration kAtOnce = absl::Seconds(1);  // how soon a broken connection shows
-constexpr absl::Duration kSettle = absl::Seconds(2);  // how long the end of requests that were given up is waited for
+constexpr absl::Duration kAtOnce = absl::Seconds(1);  // a broken kept-alive connection shows within this time
+constexpr absl::Duration kSettle = absl::Seconds(2);  // longest wait for abandoned requests to end
 
 using web::http::http_request;
 using web::http::http_response;
 using web::http::client::http_client;
 using web::http::client::http_client_config;
 
-// One call's outcome, set once, by whoever comes first: the answer, the deadline, the cancellation.
+// Holds the outcome of a call. The first of answer, deadline and cancellation sets it.
 class Exchange {
  public:
   void finish(absl::StatusOr<Http::Response> outcome) {
@@ -41,7 +42,7 @@ class Exchange {
     outcome_ = std::move(outcome);
     done_ = true;
   }
-  // False: not within `timeout`.
+  // Returns false if there is no outcome within `timeout`.
   bool wait(absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
     return mutex_.AwaitWithTimeout(absl::Condition(&done_), timeout);
@@ -57,7 +58,8 @@ class Exchange {
   absl::StatusOr<Http::Response> outcome_ ABSL_GUARDED_BY(mutex_) = absl::UnknownError("");
 };
 
-// cpprestsdk's codes and categories can't be told apart reliably. Its words can, where no connection was made.
+// cpprestsdk's error codes and categories are not reliable. Its messages are reliable for errors before a connection is
+// made.
 constexpr char kNoConnection[] = "Failed to connect";
 constexpr char kNoHandshake[] = "SSL handshake";
 
@@ -77,7 +79,7 @@ http_client_config make_config(const Credentials& credentials, absl::Duration ti
   http_client_config config;
   config.set_timeout(std::chrono::duration_cast<std::chrono::microseconds>(absl::ToChronoMicroseconds(timeout)));
   config.set_max_redirects(0);
-  // Called for every new connection: rotated files are taken up.
+  // Called for every new connection, so that rotated files take effect.
   config.set_ssl_context_callback([credentials](boost::asio::ssl::context& context) {
     if (!credentials.ca_file.empty()) context.load_verify_file(credentials.ca_file);
     SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
@@ -88,24 +90,26 @@ http_client_config make_config(const Credentials& credentials, absl::Duration ti
   return config;
 }
 
-// False: not done within `timeout`.
+// Returns false if the task is not done within `timeout`.
 bool wait_for(const pplx::task<http_response>& task, absl::Duration timeout) {
   auto done = std::make_shared<absl::Notification>();
   task.then([done](const pplx::task<http_response>& ended) {
     try {
       ended.wait();
     } catch (const std::exception&) {
-      // Whoever takes the result gets it; but if nobody did, cpprestsdk would end the process.
+      // The caller gets the exception from the task's result. If no continuation observed it, cpprestsdk would
+      // terminate the process.
     }
     done->Notify();
   });
   return done->WaitForNotificationWithTimeout(timeout);
 }
 
-// Requests that cpprestsdk still has, also such as their callers gave up: the process is not to end over their heads.
+// Counts the requests that cpprestsdk still processes, including those that their callers have abandoned. The process
+// must not end before they do.
 class Running {
  public:
-  // The request runs until the last copy is gone.
+  // Counts a request as running until the last copy of the result is destroyed.
   std::shared_ptr<void> begin() {
     const auto end = [state = state_](std::nullptr_t) {
       absl::MutexLock lock(&state->mutex);
@@ -115,7 +119,7 @@ class Running {
     ++state_->requests;
     return {nullptr, end};
   }
-  // Until none runs; for `timeout` at most.
+  // Waits until no request runs, for at most `timeout`.
   void wait(absl::Duration timeout) {
     const auto none = [this] { return state_->requests == 0; };
     absl::MutexLock lock(&state_->mutex);
@@ -130,7 +134,7 @@ class Running {
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// Keeps `running` until the answer's body has ended, however.
+// Holds `running` until the answer's body has ended, by an error or not.
 void keep_until_ended(const pplx::task<http_response>& opening, const std::shared_ptr<void>& running) {
   opening.then([running](const pplx::task<http_response>& opened) {
     try {
@@ -138,16 +142,16 @@ void keep_until_ended(const pplx::task<http_response>& opening, const std::share
         try {
           ended.wait();
         } catch (const std::exception&) {
-          // Whoever reads the body sees it.
+          // The reader of the body gets this exception.
         }
       });
     } catch (const std::exception&) {
-      // Whoever takes the answer sees it.
+      // The caller that waits for the answer gets this exception.
     }
   });
 }
 
-// Hands on what a stream's buffer holds; false when on_chunk had enough.
+// Passes the bytes that are in a stream's buffer to `on_chunk`. Returns false if on_chunk returned false.
 template <typename Buffer>
 bool drain(Buffer& buffer, const std::function<bool(absl::string_view)>& on_chunk) {
   while (buffer.in_avail() > 0) {
@@ -172,11 +176,11 @@ struct Http::Parts {
         streams(options.credentials.server, make_config(options.credentials, options.stall_timeout)) {}
   ~Parts() {
     requests.wait(kSettle);
-    finish_started_work(kSettle);
+    drain_cpprest_threads(kSettle);
   }
 
   absl::StatusOr<http_request> make_request(const Request& request);
-  // One request and its answer; DeadlineExceeded without words.
+  // Sends one request and waits for its answer. A DeadlineExceeded has no message.
   absl::StatusOr<Response> exchange(const Request& request, absl::Duration timeout, Cancellation* cancel);
   absl::Status enter(absl::Duration timeout, Cancellation* cancel) ABSL_LOCKS_EXCLUDED(mutex);
   void leave() ABSL_LOCKS_EXCLUDED(mutex);
@@ -201,7 +205,7 @@ absl::StatusOr<http_request> Http::Parts::make_request(const Request& request) {
   made.headers().add("User-Agent", options.user_agent);
   if (!bearer->empty()) made.headers().add("Authorization", absl::StrCat("Bearer ", *bearer));
   if (!request.body.empty()) {
-    // As bytes: of text cpprestsdk makes a stream of char, and reads it as one of unsigned char.
+    // Passed as bytes: from text cpprestsdk makes a stream of char, which it then reads as a stream of unsigned char.
     made.set_body(std::vector<unsigned char>(request.body.begin(), request.body.end()));
     made.headers().set_content_type(request.content_type);
   }
@@ -209,14 +213,14 @@ absl::StatusOr<http_request> Http::Parts::make_request(const Request& request) {
 }
 
 absl::Status Http::Parts::enter(absl::Duration timeout, Cancellation* cancel) {
-  constexpr absl::Duration kLook = absl::Milliseconds(50);  // how late a cancellation may be seen here
+  constexpr absl::Duration kLook = absl::Milliseconds(50);  // longest delay until this loop notices a cancellation
   const absl::Duration deadline = clock.since_start() + timeout;
   absl::MutexLock lock(&mutex);
   while (!mutex.AwaitWithTimeout(absl::Condition(this, &Parts::has_room), kLook)) {
     if (cancel != nullptr && cancel->cancelled()) return absl::CancelledError("cancelled before the call began");
     if (clock.since_start() > deadline) {
       return absl::DeadlineExceededError(absl::StrCat("no call could begin within ", absl::FormatDuration(timeout),
-                                                      ": ", options.in_flight, " others are waiting for answers"));
+                                                      ": ", options.in_flight, " other calls are waiting for answers"));
     }
   }
   ++running;
@@ -236,7 +240,7 @@ absl::StatusOr<std::unique_ptr<Http>> Http::create(const Clock& clock, Options o
   const std::string server = options.credentials.server;
   if (!absl::StartsWith(server, "https://") && !absl::StartsWith(server, "http://")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the API server should be a URL like https://10.96.0.1:443, not '", server, "'"));
+        absl::StrCat("expected a URL of the API server such as https://10.96.0.1:443, not '", server, "'"));
   }
   try {
     return std::unique_ptr<Http>(new Http(std::make_unique<Parts>(clock, std::move(options))));
@@ -249,8 +253,9 @@ absl::StatusOr<Http::Response> Http::call(const Request& request, absl::Duration
   const absl::Duration deadline = parts_->clock.since_start() + timeout;
   if (absl::Status entered = parts_->enter(timeout, cancel); !entered.ok()) return entered;
   const absl::Cleanup leave = [this] { parts_->leave(); };
-  // When the server has gone and come back, every connection kept alive is broken, and a call finds that out: then it
-  // takes the next one. There are no more of them than calls in flight. That something is done twice is no harm here.
+  // After a restart of the server every kept-alive connection is broken, and cpprestsdk only finds out by using it. So
+  // a call that fails at once tries the next connection; there are at most as many as calls in flight. Sending a
+  // request twice is harmless (client.h).
   absl::StatusOr<Response> response = absl::UnknownError("");
   for (uint32_t attempt = 0; attempt <= parts_->options.in_flight; ++attempt) {
     const absl::Duration start = parts_->clock.since_start();
@@ -308,9 +313,9 @@ absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation
   const auto stop = [source] { source.cancel(); };
   const Cancellation::Registration registration(cancel, stop);
   const Cancellation::Registration other_registration(other_cancel, stop);
-  const absl::Cleanup abandon = stop;  // else cpprestsdk reads on into memory what nobody wants any more
+  const absl::Cleanup abandon = stop;  // without this cpprestsdk goes on reading into memory
   Response response;
-  absl::Duration last_sign = absl::InfiniteDuration();  // for as long as nothing was said at all
+  absl::Duration last_sign = absl::InfiniteDuration();  // infinite until the answer begins
   try {
     auto made = parts_->make_request(request);
     if (!made.ok()) return made.status();
@@ -329,7 +334,8 @@ absl::StatusOr<Http::Response> Http::stream(const Request& request, Cancellation
     };
     const auto& sink = response.status == 200 ? on_chunk : collect;
     auto buffer = answer.body().streambuf();
-    // getc waits for a single byte and throws what broke the stream; reads of more would wait for all of it.
+    // getc() waits for a single byte and throws the error that broke the stream. A larger read would wait until its
+    // buffer is full.
     while (buffer.getc().get() != decltype(buffer)::traits::eof()) {
       last_sign = parts_->clock.since_start();
       if (!drain(buffer, sink)) break;

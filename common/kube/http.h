@@ -1,9 +1,9 @@
-// HTTP to one server, over cpprestsdk, which stays behind this header.
+// Http sends HTTP requests to one server. It hides cpprestsdk.
 //
 // Connections are kept alive and shared. Thread safe; calls block the calling thread. Errors: Cancelled;
-// DeadlineExceeded (call: `timeout` from its start to its end; stream: silence for `stall_timeout`
-// after it began); Unavailable for
-// all else that keeps an answer away. An answer of any HTTP status is no error here.
+// DeadlineExceeded (of a call: no answer within `timeout` from its start; of a stream: no data for `stall_timeout`
+// after the stream began); Unavailable if there is no answer for any other reason. An answer with any HTTP status is a
+// success.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class Http {
     std::string user_agent;
     absl::Duration timeout;
     absl::Duration stall_timeout;
-    uint32_t in_flight;  // calls; streams don't count
+    uint32_t in_flight;  // calls at the same time; streams are not counted
   };
   struct Request {
     std::string method;
@@ -39,14 +39,14 @@ class Http {
     std::string body;
   };
 
-  // InvalidArgument: the server is no URL.
+  // InvalidArgument if credentials.server is not a URL.
   static absl::StatusOr<std::unique_ptr<Http>> create(const Clock& clock, Options options);
   ~Http();
 
   absl::StatusOr<Response> call(const Request& request, absl::Duration timeout, Cancellation* cancel);
 
-  // Hands the body of a 200 to `on_chunk` as it comes, on the calling thread, until the server ends it or on_chunk says
-  // false. The body of another status is in the response.
+  // Passes the body of a 200 to `on_chunk` as it arrives, on the calling thread, until the server ends the body or
+  // on_chunk returns false. For any other status the response has the body.
   absl::StatusOr<Response> stream(const Request& request, Cancellation* cancel, Cancellation* other_cancel,
                                   const std::function<bool(absl::string_view)>& on_chunk);
 

@@ -24,8 +24,8 @@ using web::http::http_request;
 using web::http::http_response;
 using web::http::experimental::listener::http_listener;
 
-// The port that the system would pick is found with a socket of our own, as cpprestsdk doesn't tell which it got.
-// Somebody else may take it in between; then another is tried.
+// cpprestsdk does not tell which port the system chose. So start() first finds a free port with a socket of its own.
+// Another process may take that port in between; start() then tries another port.
 constexpr int kPortAttempts = 8;
 
 // By path, then by method.
@@ -48,15 +48,16 @@ uint16_t free_port(const std::string& host) {
   const int socket = ::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return 0;
   sockaddr_in6 name{};
-  name.sin6_family = v6 ? AF_INET6 : AF_INET;  // an all-zero sockaddr_in starts the same
+  name.sin6_family = v6 ? AF_INET6 : AF_INET;  // an all-zero sockaddr_in begins the same
   socklen_t bytes = v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&name), bytes) == 0 &&
                      ::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &bytes) == 0;
   ::close(socket);
-  return bound ? ntohs(name.sin6_port) : 0;  // at the same place in both
+  return bound ? ntohs(name.sin6_port) : 0;  // at the same offset in both structs
 }
 
-// Reads what the peer still sends, so that cpprestsdk, which can't be told to stop reading, does not keep it in memory.
+// Reads and drops the bytes that the peer still sends. cpprestsdk can't be told to stop reading, and would keep them in
+// memory.
 void discard(const concurrency::streams::streambuf<uint8_t>& of) {
   auto body = of;
   body.getc().then([body](const pplx::task<int>& next) mutable {
@@ -71,7 +72,8 @@ void discard(const concurrency::streams::streambuf<uint8_t>& of) {
   });
 }
 
-// What requests under way need. They hold it until they are answered, which may be after the server is gone.
+// Holds the state that running requests need. Each request shares the ownership of it until its answer is sent, which
+// may be after the server was destroyed.
 class Dispatcher {
  public:
   Dispatcher(Routes routes, size_t max_body_bytes) : routes_(std::move(routes)), max_body_bytes_(max_body_bytes) {}
@@ -96,26 +98,27 @@ class Dispatcher {
         });
   }
 
-  // No handler runs after this, and what they answered is sent.
+  // Waits until no handler runs and all answers are sent, for at most 5 s; no handler starts any more.
   void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
     const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
-    // A peer that never sends the rest of a body must not keep the process from ending; its handler has not begun.
+    // The wait is limited because a peer may never send the rest of a body. The handler of such a request has not
+    // started.
     mutex_.AwaitWithTimeout(absl::Condition(&idle), absl::Seconds(5));
   }
 
  private:
   static pplx::task<void> reply(const http_request& request, const HttpAnswer& answer, bool close = false) {
     http_response response(static_cast<web::http::status_code>(answer.status));
-    // As bytes: cpprestsdk's streams of char make casts that UBSan refuses.
+    // Passed as bytes: cpprestsdk's streams of char make casts that UBSan rejects.
     response.set_body(std::vector<unsigned char>(answer.body.begin(), answer.body.end()));
     response.headers().set_content_type(answer.content_type);
     if (close) response.headers().add("Connection", "close");
     return send(request, response);
   }
 
-  // Ends when it is sent, whatever becomes of it: the peer may be gone.
+  // Returns a task that ends when the response is sent, or can't be because the peer is gone.
   static pplx::task<void> send(const http_request& request, const http_response& response) {
     return request.reply(response).then([](const pplx::task<void>& sent) {
       try {
@@ -126,7 +129,7 @@ class Dispatcher {
     });
   }
 
-  // The body that comes, or its rest, is not wanted.
+  // Answers without using the request's body, and closes the connection.
   static void reply_and_close(const http_request& request, const HttpAnswer& answer) {
     reply(request, answer, true);
     discard(request.body().streambuf());
@@ -192,7 +195,7 @@ absl::StatusOr<std::unique_ptr<http_listener>> open(const Address& address,
     return listener;
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("can't listen on ", address.to_string(),
-                                               ": the port is in use, or this is no address of this machine (",
+                                               ": the port is in use, or this machine does not have the address (",
                                                error.what(), ")"));
   }
 }
@@ -233,7 +236,7 @@ HttpServer::~HttpServer() {
   try {
     parts_->listener->close().wait();
   } catch (const std::exception&) {
-    return;  // it was not open any more
+    return;  // it was closed already
   }
 }
 

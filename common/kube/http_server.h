@@ -1,9 +1,12 @@
-// A small HTTP server: handlers by method and path, for the scheduler's calls and for /healthz and /readyz.
+// HttpServer is a small HTTP server that calls a handler by method and path. It serves the scheduler's calls, /healthz
+// and /readyz.
 //
-// For peers inside the cluster, behind a NetworkPolicy or on loopback: no TLS, no authentication. Handlers run on
-// cpprestsdk's threads, several at once (see process.h: four in all), and must not wait for anything; a request's body
-// is read before. Answers of the server itself: 404 unknown path, 405 unknown method (Allow says which), 411 a body of
-// undeclared length, 413 a body above the limit (the connection ends), 500 a handler threw. cpprestsdk does not show.
+// The server is meant for peers inside the cluster, behind a NetworkPolicy or on loopback: it has no TLS and no
+// authentication. Handlers run on cpprestsdk's threads (process.h: four in all), several at once, and must not block.
+// The request's body is read before the handler runs. The server itself answers 400 if the body does not arrive, 404
+// for an unknown path, 405 for an unknown method (with Allow), 411 for a POST without Content-Length, 413 for a body
+// above the limit, 500 if a handler throws and 503 while it shuts down. After a 400, 404, 411, 413 or 503 it closes the
+// connection. No type of cpprestsdk appears in this header.
 #pragma once
 
 #include <cstddef>
@@ -28,20 +31,20 @@ class HttpServer {
  public:
   struct Route {
     std::string method;  // GET, POST
-    std::string path;    // /filter, exactly; a query is cut off before
+    std::string path;    // exact path, such as /filter; the query of a request is ignored
     std::function<HttpAnswer(const std::string& body)> handle;
   };
   struct Options {
-    Address listen;  // an IP address of this machine, or 0.0.0.0; port 0: the system picks one
+    Address listen;  // an IP address of this machine, or 0.0.0.0; port 0: the system chooses
     size_t max_body_bytes = size_t{1} << 20;
   };
 
-  // Unavailable: the port is in use, or this is no address of this machine.
+  // Unavailable if the port is in use, or the address is not one of this machine.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(Options options, std::vector<Route> routes);
-  // Takes no more requests, and waits for the handlers that run.
+  // Stops accepting requests, and waits up to 5 s for running ones.
   ~HttpServer();
 
-  Address address() const;  // with the port in use
+  Address address() const;  // with the actual port
 
  private:
   struct Parts;
@@ -49,7 +52,8 @@ class HttpServer {
   const std::unique_ptr<Parts> parts_;
 };
 
-// GET /healthz: 200 while the process lives. GET /readyz: 200, or 503 and the reason that `ready` gives (empty: ready).
+// Returns the routes GET /healthz (200 while the process lives) and GET /readyz (200 if `ready` returns an empty
+// string, else 503 with that string).
 std::vector<HttpServer::Route> health_routes(std::function<std::string()> ready);
 
 }  // namespace gleaner::kube

@@ -19,9 +19,9 @@
 namespace gleaner::kube {
 namespace {
 
-// Of several files ($KUBECONFIG is a list) the first that says something counts.
+// A kubeconfig file. $KUBECONFIG may list several files; a setting comes from the first file that has it.
 struct File {
-  std::filesystem::path folder;  // what relative paths in it are relative to
+  std::filesystem::path folder;  // base of relative paths in the file
   YAML::Node root;
 };
 
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<File>> load(const std::vector<std::string>& paths) {
     if (!std::filesystem::exists(path, missing)) continue;
     GLN_ASSIGN_OR_RETURN(const std::string contents, read_file(path, "the kubeconfig"));
     File file{std::filesystem::absolute(path).parent_path(), YAML::Load(contents)};
-    if (!file.root.IsMap()) return absl::InvalidArgumentError(absl::StrCat(path, " is no kubeconfig"));
+    if (!file.root.IsMap()) return absl::InvalidArgumentError(absl::StrCat(path, " is not a kubeconfig"));
     files.push_back(std::move(file));
   }
   if (!files.empty()) return files;
@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<File>> load(const std::vector<std::string>& paths) {
                                           "; name one by --kubeconfig or $KUBECONFIG"));
 }
 
-// The entry `name` of the list `lists` ("clusters"), whose content stands under `key` ("cluster").
+// Returns the entry `name` of the list `lists` ("clusters"). Its content is under `key` ("cluster").
 absl::StatusOr<Entry> entry_of(const std::vector<File>& files, const char* lists, const char* key,
                                const std::string& name) {
   for (const File& file : files) {
@@ -77,7 +77,8 @@ absl::StatusOr<Entry> entry_of(const std::vector<File>& files, const char* lists
   return absl::InvalidArgumentError(absl::StrCat("the kubeconfig has no ", key, " '", name, "'"));
 }
 
-// Inline data as a file that only this process sees and that ends with it: the descriptor stays open on purpose.
+// Stores inline data in a file that only this process can see and that ends with the process, so its descriptor stays
+// open on purpose. Returns the file's path.
 absl::StatusOr<std::string> private_file(const std::string& base64, const char* field) {
   std::string bytes;
   if (!absl::Base64Unescape(base64, &bytes)) {
@@ -90,7 +91,8 @@ absl::StatusOr<std::string> private_file(const std::string& base64, const char* 
   return absl::StrCat("/proc/self/fd/", descriptor);
 }
 
-// A file named by `field`, or the data inline in `field`-data, which comes first, as with kubectl.
+// Returns the path of the file that `field` names, or of a private file with the inline data in `field`-data. Inline
+// data comes first, as with kubectl.
 absl::StatusOr<std::string> file_of(const Entry& entry, const char* field) {
   const std::string inline_field = absl::StrCat(field, "-data");
   if (const std::string data = text(entry.value, inline_field.c_str()); !data.empty()) {
@@ -147,7 +149,7 @@ absl::StatusOr<Credentials> read(const std::vector<File>& files, std::string con
   if (credentials.ns.empty()) credentials.ns = "default";
   GLN_ASSIGN_OR_RETURN(credentials.ca_file, file_of(cluster, "certificate-authority"));
   if (credentials.ca_file.empty() && absl::StartsWith(credentials.server, "https://")) {
-    credentials.ca_file = "/etc/ssl/certs/ca-certificates.crt";  // a server with a public certificate
+    credentials.ca_file = "/etc/ssl/certs/ca-certificates.crt";  // for a server with a public certificate
   }
   GLN_ASSIGN_OR_RETURN(credentials.client_cert_file, file_of(user, "client-certificate"));
   GLN_ASSIGN_OR_RETURN(credentials.client_key_file, file_of(user, "client-key"));
@@ -167,7 +169,7 @@ absl::StatusOr<Credentials> kubeconfig_credentials(const std::string& path, cons
   try {
     GLN_ASSIGN_OR_RETURN(const std::vector<File> files, load(candidate_paths(path)));
     return read(files, context);
-  } catch (const std::exception& error) {  // yaml-cpp's, and the file system's
+  } catch (const std::exception& error) {  // from yaml-cpp and std::filesystem
     return absl::InvalidArgumentError(absl::StrCat("the kubeconfig can't be read: ", error.what()));
   }
 }

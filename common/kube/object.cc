@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// Builds the value as the parser reads it, and leaves out what stands under metadata.managedFields.
+// Builds the value while the parser reads the text, and leaves out metadata.managedFields.
 class LeanReader : public nlohmann::json_sax<json> {
  public:
   bool null() override { return place(nullptr); }
@@ -81,7 +81,7 @@ class LeanReader : public nlohmann::json_sax<json> {
   }
 
   json root_;
-  std::vector<Level> levels_;  // only the innermost grows, so that the pointers stay good
+  std::vector<Level> levels_;  // only the innermost level grows, so the pointers stay valid
   json* slot_ = nullptr;
   size_t skipped_depth_ = 0;
   bool skip_next_ = false;

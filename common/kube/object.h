@@ -1,4 +1,5 @@
-// What every object of the API server says of itself. Nothing here throws: what is missing, or is no string, is empty.
+// Functions that read fields of API objects. They do not throw: a field that is missing, or not a string, reads as
+// empty.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +11,7 @@
 
 namespace gleaner::kube {
 
-// The value at a path of object keys; null: not there.
+// Returns the value at a path of keys, or null if there is none.
 const nlohmann::json* find(const nlohmann::json& object, std::initializer_list<const char*> path);
 std::string text_at(const nlohmann::json& object, std::initializer_list<const char*> path);
 
@@ -21,15 +22,15 @@ inline std::string resource_version_of(const nlohmann::json& object) {
   return text_at(object, {"metadata", "resourceVersion"});
 }
 
-// "namespace/name", or "name" of what has no namespace.
+// Returns "namespace/name", or "name" for an object without a namespace.
 std::string key_of(const nlohmann::json& object);
 std::string key_of(absl::string_view ns, absl::string_view name);
 
-// JSON of the API server without metadata.managedFields, which nobody here reads and which is half of an object.
-// InvalidArgument: no JSON.
+// Parses JSON of the API server and drops metadata.managedFields, which is half of an object and has no reader in
+// Gleaner. InvalidArgument if `text` is not JSON.
 absl::StatusOr<nlohmann::json> parse_object(absl::string_view text);
 
-// As JSON text; bytes that are no UTF-8 are replaced.
+// Returns the object as JSON text. Bytes that are not UTF-8 are replaced.
 std::string to_text(const nlohmann::json& object);
 
 }  // namespace gleaner::kube

@@ -1,4 +1,4 @@
-// Where objects are under the API server's URL.
+// Functions that make URL paths of API objects.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace gleaner::kube {
 
-// "/apis/gleaner.dev/v1alpha1/namespaces/ns/trainingjobs"; an empty `ns`: of all namespaces.
+// Returns, for example, "/apis/gleaner.dev/v1alpha1/namespaces/ns/trainingjobs". An empty `ns` means all namespaces.
 std::string collection_path(const Resource& resource, absl::string_view ns);
 std::string object_path(const Resource& resource, absl::string_view ns, absl::string_view name,
                         absl::string_view subresource);
 
-// "?a=b&c=d" with what isn't empty, percent-encoded; "" for nothing.
+// Returns a percent-encoded query such as "?a=b&c=d". Parameters with empty values are left out; "" if none remains.
 std::string query_text(const std::vector<std::pair<absl::string_view, std::string>>& parameters);
 
 }  // namespace gleaner::kube

@@ -1,6 +1,6 @@
 #include "common/kube/process.h"
 
-#include <utility>  // Boost 1.74 forgets it
+#include <utility>  // missing in Boost 1.74's own includes
 
 #include <pplx/threadpool.h>
 
@@ -29,11 +29,11 @@ void prepare_process() {
   try {
     crossplat::threadpool::initialize_with_threads(kThreads);
   } catch (const std::runtime_error&) {
-    // Called twice: the pool is there already, and with as many threads.
+    // Called a second time: the pool exists already, with as many threads.
   }
 }
 
-void finish_started_work(absl::Duration timeout) {
+void drain_cpprest_threads(absl::Duration timeout) {
   static absl::Mutex one_at_a_time;
   absl::MutexLock alone(&one_at_a_time);
   auto& pool = crossplat::threadpool::shared_instance().service();

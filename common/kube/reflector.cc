@@ -1,87 +1,58 @@
 #include "common/kube/reflector.h"
 
-#include <string>
-#include <thread>
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
 #include "common/base/thread.h"
-#include "common/kube/backoff.h"
 #include "common/kube/object.h"
 
 namespace gleaner::kube {
 namespace {
 
 constexpr absl::Duration kPageTimeout = absl::Seconds(60);
-// A watch that the server ends sooner, with nothing in it, is a server that sends its clients away.
+// A server that ends a watch sooner, without an event, is rejecting its clients.
 constexpr absl::Duration kShortWatch = absl::Seconds(1);
 
-class ThreadedReflector : public Reflector {
- public:
-  ThreadedReflector(const Env& env, Client& client, Options options, Sink& sink)
-      : env_(env),
-        client_(client),
-        options_(std::move(options)),
-        sink_(sink),
-        cancel_(client.make_cancel()),
-        lister_(client.bounded(kPageTimeout, cancel_.get())),
-        backoff_(*env.random, options_.first_delay, options_.longest_delay),
-        thread_([this] { run(); }) {}
+}  // namespace
 
-  ~ThreadedReflector() override {
-    {
-      absl::MutexLock lock(&mutex_);
-      stopping_ = true;
-    }
-    cancel_->cancel();
-    thread_.join();
-  }
+Reflector::Reflector(const Env& env, Client& client, Options options, Sink& sink)
+    : env_(env),
+      client_(client),
+      options_(std::move(options)),
+      sink_(sink),
+      lister_(client.bounded(kPageTimeout, &cancel_)),
+      backoff_(*env.random, options_.first_delay, options_.longest_delay),
+      thread_([this] { run(); }) {}
 
-  bool wait_synced(absl::Duration timeout) const override {
+Reflector::~Reflector() {
+  {
     absl::MutexLock lock(&mutex_);
-    return mutex_.AwaitWithTimeout(absl::Condition(&synced_), timeout);
+    stopping_ = true;
   }
-  Counts counts() const override {
-    absl::MutexLock lock(&mutex_);
-    return counts_;
-  }
+  cancel_.cancel();
+  thread_.join();
+}
 
- private:
-  void run();
-  absl::Status list();
-  absl::Status watch();
-  void on_event(const WatchEvent& event);
-  void count(uint64_t Counts::*what) {
-    absl::MutexLock lock(&mutex_);
-    ++(counts_.*what);
-  }
-  void log_break(const absl::Status& why) const;
-  void log_recovery();
-  bool stopped_within(absl::Duration delay) {
-    absl::MutexLock lock(&mutex_);
-    return mutex_.AwaitWithTimeout(absl::Condition(&stopping_), delay);
-  }
+bool Reflector::wait_synced(absl::Duration timeout) const {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(&synced_), timeout);
+}
 
-  const Env env_;
-  Client& client_;
-  const Options options_;
-  Sink& sink_;
-  const std::unique_ptr<Client::Cancel> cancel_;
-  const std::unique_ptr<Client> lister_;
+Reflector::Counts Reflector::counts() const {
+  absl::MutexLock lock(&mutex_);
+  return counts_;
+}
 
-  // The thread's own.
-  std::string version_;  // of the last list, event or bookmark; empty: list
-  uint32_t page_size_ = kPageSize;
-  Backoff backoff_;
+void Reflector::count(uint64_t Counts::*counter) {
+  absl::MutexLock lock(&mutex_);
+  ++(counts_.*counter);
+}
 
-  mutable absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool synced_ ABSL_GUARDED_BY(mutex_) = false;
-  Counts counts_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;  // last: it uses all of the above
-};
+bool Reflector::stopped_within(absl::Duration delay) {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(&stopping_), delay);
+}
 
-void ThreadedReflector::run() {
+void Reflector::run() {
   name_this_thread("gln-watch");
   while (!stopped_within(absl::ZeroDuration())) {
     const bool listing = version_.empty();
@@ -96,7 +67,7 @@ void ThreadedReflector::run() {
     if (absl::IsOutOfRange(status)) {
       count(&Counts::expired);
       version_.clear();
-      // Pages that expire while they are read: once all at once, which can't.
+      // The list expired while its pages were read. A list in one page can't expire.
       if (listing) page_size_ = 0;
     }
     log_break(status);
@@ -104,7 +75,7 @@ void ThreadedReflector::run() {
   }
 }
 
-absl::Status ThreadedReflector::list() {
+absl::Status Reflector::list() {
   count(&Counts::lists);
   sink_.begin_list();
   auto version =
@@ -120,23 +91,23 @@ absl::Status ThreadedReflector::list() {
   return absl::OkStatus();
 }
 
-absl::Status ThreadedReflector::watch() {
+absl::Status Reflector::watch() {
   count(&Counts::watches);
   const absl::Duration start = env_.clock->since_start();
   bool silent = true;
   absl::Status status =
-      client_.watch(options_.resource, options_.selector, version_, *cancel_, [this, &silent](const WatchEvent& event) {
+      client_.watch(options_.resource, options_.selector, version_, cancel_, [this, &silent](const WatchEvent& event) {
         if (std::exchange(silent, false)) log_recovery();
         on_event(event);
       });
   if (status.ok() && silent && env_.clock->since_start() - start < kShortWatch) {
-    return absl::UnavailableError("the server ended a watch at once");
+    return absl::UnavailableError("the server ended a watch as soon as it had begun");
   }
   if (status.ok()) log_recovery();
   return status;
 }
 
-void ThreadedReflector::on_event(const WatchEvent& event) {
+void Reflector::on_event(const WatchEvent& event) {
   switch (event.type) {
     case EventType::kBookmark:
       break;
@@ -152,25 +123,24 @@ void ThreadedReflector::on_event(const WatchEvent& event) {
   count(event.type == EventType::kBookmark ? &Counts::bookmarks : &Counts::events);
 }
 
-// The first failure of a row, and then the 2nd, 4th, 8th ...: outages are long and the machines many.
-void ThreadedReflector::log_break(const absl::Status& why) const {
+// Logs only the 1st, 2nd, 4th, 8th ... failure in a row, because an outage can be long and affect many machines.
+void Reflector::log_break(const absl::Status& why) const {
   const uint32_t failures = backoff_.failures() + 1;
   if ((failures & (failures - 1)) != 0) return;
-  env_.log->warning("following the API server failed, trying again; what was read last is used meanwhile", "resource",
-                    options_.resource.plural, "failures", failures, "why", why.ToString());
+  env_.log->warning("listing or watching objects failed; trying again, with the objects that were read last",
+                    "resource", options_.resource.plural, "failures", failures, "why", why.ToString());
 }
 
-void ThreadedReflector::log_recovery() {
+void Reflector::log_recovery() {
   if (backoff_.failures() > 0) {
-    env_.log->info("following the API server again", "resource", options_.resource.plural, "version", version_);
+    env_.log->info("listing and watching objects works again", "resource", options_.resource.plural, "version",
+                   version_);
   }
   backoff_.reset();
 }
 
-}  // namespace
-
 std::unique_ptr<Reflector> Reflector::start(const Env& env, Client& client, Options options, Sink& sink) {
-  return std::make_unique<ThreadedReflector>(env, client, std::move(options), sink);
+  return std::unique_ptr<Reflector>(new Reflector(env, client, std::move(options), sink));
 }
 
 }  // namespace gleaner::kube

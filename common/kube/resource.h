@@ -1,4 +1,4 @@
-// Which kind of object a call is about.
+// Resource names the kind of object that a call refers to.
 #pragma once
 
 #include <string>

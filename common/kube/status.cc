@@ -14,7 +14,8 @@ absl::StatusCode code_of(int http_code, Verb verb, absl::string_view reason, abs
     case 401:
       return absl::StatusCode::kUnauthenticated;
     case 403:
-      // There is no reason of its own for a quota; the admission plugin's words have been these since 1.0.
+      // The API server has no reason code for a quota. The admission plugin's message has contained these words since
+      // Kubernetes 1.0.
       return absl::StrContains(message, "exceeded quota:") ? absl::StatusCode::kResourceExhausted
                                                            : absl::StatusCode::kPermissionDenied;
     case 404:

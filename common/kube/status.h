@@ -1,4 +1,4 @@
-// What the API server's answers mean here: the one place where HTTP codes become absl::Status (codes: client.h).
+// Functions that convert the API server's answers to absl::Status. client.h lists the codes.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,8 +8,8 @@ namespace gleaner::kube {
 
 enum class Verb { kCreate, kOther };
 
-// `http_code` outside 200..299; `body` a metav1.Status as JSON, or whatever a proxy wrote; `call` ("GET /api/v1/pods")
-// is named when the body says nothing useful.
+// Returns the error for `http_code`, which is outside 200..299. `body` is a metav1.Status as JSON, or any text that a
+// proxy wrote. The message names `call` ("GET /api/v1/pods") if the body has no message.
 absl::Status status_of_answer(int http_code, absl::string_view body, Verb verb, absl::string_view call);
 
 }  // namespace gleaner::kube

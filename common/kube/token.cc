@@ -16,7 +16,7 @@ absl::StatusOr<std::string> TokenSource::get() {
     if (!token_.empty()) return token_;
     return absl::ErrnoToStatus(errno, absl::StrCat("can't read the token file '", file_, "'"));
   }
-  // The kubelet replaces the file behind a symbolic link, so that a new one has another inode as well.
+  // The kubelet replaces the file behind a symbolic link, so a new file also has another inode.
   const bool same = now.st_ino == read_at_.st_ino && now.st_size == read_at_.st_size &&
                     now.st_mtim.tv_sec == read_at_.st_mtim.tv_sec && now.st_mtim.tv_nsec == read_at_.st_mtim.tv_nsec;
   if (same) return token_;

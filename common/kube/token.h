@@ -1,4 +1,5 @@
-// The bearer token of every request. A token file is looked at each time (one stat), and read when it has changed.
+// TokenSource provides the bearer token for each request. It checks a token file at every call (one stat), and reads
+// the file again when it has changed.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,7 +16,8 @@ class TokenSource {
  public:
   TokenSource(std::string token, std::string token_file) : token_(std::move(token)), file_(std::move(token_file)) {}
 
-  // Empty: there is none. Thread safe. When the file can't be read just now, the last token read.
+  // Returns the token; empty if there is none. If the file can't be read now, returns the last token that was read.
+  // Thread safe.
   absl::StatusOr<std::string> get() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

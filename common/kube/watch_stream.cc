@@ -32,11 +32,13 @@ bool LineReader::feed(absl::string_view chunk, const std::function<bool(absl::st
 
 absl::StatusOr<WatchEvent> parse_watch_event(absl::string_view line) {
   auto parsed = parse_object(line);
-  if (!parsed.ok()) return absl::UnavailableError(absl::StrCat("a watch sent no event: ", parsed.status().message()));
+  if (!parsed.ok())
+    return absl::UnavailableError(
+        absl::StrCat("a watch sent a line that is not an event: ", parsed.status().message()));
   const std::string type = text_at(*parsed, {"type"});
   const Object* object = find(*parsed, {"object"});
   if (object == nullptr || !object->is_object()) {
-    return absl::UnavailableError(absl::StrCat("a watch sent no event: ", line.substr(0, 200)));
+    return absl::UnavailableError(absl::StrCat("a watch sent a line that is not an event: ", line.substr(0, 200)));
   }
   if (type == "ERROR") {
     const Object* code = find(*object, {"code"});

@@ -1,4 +1,4 @@
-// A watch's bytes, cut into lines and read as events. Pure.
+// Functions that decode the bytes of a watch into lines and events. Pure.
 #pragma once
 
 #include <functional>
@@ -11,17 +11,18 @@
 
 namespace gleaner::kube {
 
-// Keeps what has no end of line yet.
+// Splits chunks into lines and keeps an incomplete line for the next chunk.
 class LineReader {
  public:
-  // Calls on_line for every line that is whole now, without its end; stops early when that says false.
+  // Calls on_line for every complete line, without its line end, until on_line returns false. Returns whether on_line
+  // returned true for all lines.
   bool feed(absl::string_view chunk, const std::function<bool(absl::string_view)>& on_line);
 
  private:
   std::string tail_;
 };
 
-// One line of a watch. An ERROR event is the error that it tells: OutOfRange for 410.
+// Parses one line of a watch. An ERROR event becomes the error that it carries: OutOfRange for 410.
 absl::StatusOr<WatchEvent> parse_watch_event(absl::string_view line);
 
 }  // namespace gleaner::kube

@@ -25,7 +25,7 @@ struct WorkQueue::State {
   absl::CondVar changed;
   bool shut ABSL_GUARDED_BY(mutex) = false;
   std::deque<std::string> ready ABSL_GUARDED_BY(mutex);
-  absl::flat_hash_set<std::string> dirty ABSL_GUARDED_BY(mutex);    // in `ready`, or to come again after done()
+  absl::flat_hash_set<std::string> dirty ABSL_GUARDED_BY(mutex);    // in `ready`, or to be queued again by done()
   absl::flat_hash_set<std::string> working ABSL_GUARDED_BY(mutex);  // between next() and done()
   std::set<std::pair<absl::Duration, std::string>> delayed ABSL_GUARDED_BY(mutex);
   absl::flat_hash_map<std::string, absl::Duration> due_of ABSL_GUARDED_BY(mutex);
@@ -47,7 +47,8 @@ void WorkQueue::State::add_at(const std::string& key, absl::Duration due) {
     known->second = due;
   }
   const auto added = delayed.emplace(due, key).first;
-  if (added == delayed.begin()) changed.SignalAll();  // everybody waits for what was due first until now
+  // All waiting threads still wait for the key that was due first before.
+  if (added == delayed.begin()) changed.SignalAll();
 }
 
 void WorkQueue::State::move_due() {

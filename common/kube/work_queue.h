@@ -1,8 +1,9 @@
-// Keys of what is to be looked at, each at most once at a time and in one worker only.
+// WorkQueue is a queue of keys to process. A key is in the queue at most once, and at most one worker processes it at a
+// time.
 //
-// A key added while it waits is there once; added while it is worked on, it comes again afterwards. add_rate_limited()
-// delays by 5 ms · 2^failures, at most `max_delay`, until forget(). Thread safe. Source of the rules: client-go's
-// workqueue.
+// Adding a key that is queued has no effect. A key that is added while a worker processes it is queued again after
+// done(). add_rate_limited() delays a key by 5 ms · 2^failures, at most `max_delay`; forget() resets the failures.
+// Thread safe. The rules are those of client-go's workqueue.
 #pragma once
 
 #include <memory>
@@ -20,16 +21,17 @@ class WorkQueue {
   ~WorkQueue();
 
   void add(const std::string& key);
-  void add_after(const std::string& key, absl::Duration delay);  // the earliest of several counts
+  void add_after(const std::string& key, absl::Duration delay);  // of several delays of a key the earliest applies
   void add_rate_limited(const std::string& key);
-  void forget(const std::string& key);  // it went well
+  void forget(const std::string& key);  // resets the failures, after a success
   uint32_t failures(const std::string& key) const;
 
-  // The next key, when there is one; none: the queue was shut down. done() must follow.
+  // Waits for the next key and returns it; none once the queue is shut down. The caller processes the key and then
+  // calls done() with it.
   std::optional<std::string> next();
   void done(const std::string& key);
   void shut_down();
-  size_t waiting() const;  // due, not yet taken
+  size_t waiting() const;  // number of keys that are due and that no worker has taken
 
  private:
   struct State;

@@ -14,7 +14,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(co
   GLN_ASSIGN_OR_RETURN(tls.pem_root_certs, read_file(options.ca_file, "the CA file (GLEANER_CA_FILE)"));
   if (!absl::StrContains(tls.pem_root_certs, "-----BEGIN CERTIFICATE-----")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the CA file '", options.ca_file, "' (GLEANER_CA_FILE) holds no certificate; expected PEM"));
+        absl::StrCat("the CA file '", options.ca_file, "' (GLEANER_CA_FILE) has no certificate; expected PEM"));
   }
   return grpc::SslCredentials(tls);
 }
@@ -23,7 +23,7 @@ absl::StatusOr<std::string> bearer_token(const JoinOptions& options) {
   if (options.ca_file.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the coordinator at ", options.coordinator.to_string(),
-                     " asks for a token that only goes over TLS; set GLEANER_CA_FILE (--ca-file)"));
+                     " asks for a token that this member sends only over TLS; set GLEANER_CA_FILE (--ca-file)"));
   }
   return options.token_file.empty() ? options.token : read_secret_file(options.token_file);
 }

@@ -1,5 +1,5 @@
-// Credentials of a member's connection: its token, and the certificates that it trusts. Files are read again for each
-// connection, since Kubernetes renews them.
+// Functions that read the credentials of a member's connection: its token, and the certificates that it trusts. They
+// read the files for each connection, since Kubernetes renews the files.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -8,15 +8,16 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/member/client.h"
+#include "common/member/join_options.h"
 
 namespace gleaner::member {
 
-// TLS to whom options.ca_file vouches for, by the name of the coordinator's host; plain without such a file. NotFound,
-// PermissionDenied and the like: it can't be read; InvalidArgument: no certificate in it.
+// Returns credentials for TLS: a CA in options.ca_file must have signed the certificate of the coordinator's host.
+// Without such a file, returns credentials without TLS. InvalidArgument: the file has no certificate. Other errors: the
+// file can't be read.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(const JoinOptions& options);
 
-// The token to be shown. FailedPrecondition: without TLS it is shown to nobody.
+// Returns the bearer token. FailedPrecondition: there is no TLS, without which a member does not send the token.
 absl::StatusOr<std::string> bearer_token(const JoinOptions& options);
 
 }  // namespace gleaner::member

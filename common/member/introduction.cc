@@ -38,7 +38,8 @@ v1::Identity identity_of(const JoinOptions& options) {
 
 }  // namespace
 
-absl::Status Introduction::answer(const v1::Challenge& challenge, v1::Join* join) {
+absl::Status Introduction::answer(v1::Join* join) {
+  const v1::Challenge& challenge = unanswered_;
   if (challenge.protocol() != proto::kProtocol) {
     return absl::FailedPreconditionError(
         absl::StrCat("the coordinator at ", options_.coordinator.to_string(), " speaks protocol ", challenge.protocol(),
@@ -59,30 +60,31 @@ absl::Status Introduction::answer(const v1::Challenge& challenge, v1::Join* join
   return absl::OkStatus();
 }
 
-absl::Status Introduction::check(const v1::Welcome& welcome, Welcome* told) const {
-  told->member = welcome.member();
-  told->workers = welcome.workers();
-  told->local_ranks = welcome.local_ranks();
-  told->summers = welcome.summers();
-  told->elastic = welcome.elastic();
-  told->deadline = absl::Seconds(welcome.deadline_seconds());
+absl::Status Introduction::check(const v1::Welcome& welcome, Welcome* decoded) const {
+  decoded->member = welcome.member();
+  decoded->workers = welcome.workers();
+  decoded->local_ranks = welcome.local_ranks();
+  decoded->summers = welcome.summers();
+  decoded->elastic = welcome.elastic();
+  decoded->deadline = absl::Seconds(welcome.deadline_seconds());
   const std::string where = options_.coordinator.to_string();
-  if (shows_bearer_ && options_.role == Role::kObserver) return absl::OkStatus();  // it opens no data connections
+  if (shows_bearer_ && options_.role == Role::kObserver)
+    return absl::OkStatus();  // an observer opens no data connections
   if (shows_bearer_) {
-    if (welcome.secret().size() != told->secret.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("the coordinator at ", where, " told a secret of ",
+    if (welcome.secret().size() != decoded->secret.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("the coordinator at ", where, " sent a secret of ",
                                                      welcome.secret().size(), " bytes; expected ",
-                                                     told->secret.size()));
+                                                     decoded->secret.size()));
     }
-    std::copy(welcome.secret().begin(), welcome.secret().end(), told->secret.begin());
+    std::copy(welcome.secret().begin(), welcome.secret().end(), decoded->secret.begin());
     return absl::OkStatus();
   }
   if (!proto::check_proof(welcome.proof(), options_.token, proto::Prover::kCoordinator, challenge_, nonce_,
                           welcome.job_nonce())) {
     return absl::PermissionDeniedError(
-        absl::StrCat("whoever answers at ", where, " does not hold this job's token; check the address"));
+        absl::StrCat("the server at ", where, " does not know this job's token; check the coordinator's address"));
   }
-  told->secret = wire::derive_secret(
+  decoded->secret = wire::derive_secret(
       options_.token, options_.job,
       ConstBytes(reinterpret_cast<const std::byte*>(welcome.job_nonce().data()), welcome.job_nonce().size()));
   return absl::OkStatus();

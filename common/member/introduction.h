@@ -1,34 +1,41 @@
-// How the two ends of a stream prove who they are, from the side of the member that joins. Pure except for reading the
-// token file.
+// Introduction is the member's side of the handshake that authenticates both ends of a stream. Pure, except that it
+// reads the token file.
 #pragma once
 
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/base/env.h"
-#include "common/member/client.h"
+#include "common/member/join_options.h"
+#include "common/member/listener.h"
 #include "common/proto/coordinator.pb.h"
 
 namespace gleaner::member {
 
 class Introduction {
  public:
-  // `options` and `random` outlive it.
+  // `options` and `random` must outlive this object.
   Introduction(const JoinOptions& options, Random* random) : options_(options), random_(random) {}
 
-  // Fills in all but Resume, with a nonce of its own for each connection: a proof that was overheard on one shows
-  // nothing on another. Unavailable: the system has no random bytes; FailedPrecondition: the coordinator is of another
-  // version, or a bearer token would be shown without TLS; NotFound and the like: the token can't be read.
-  absl::Status answer(const v1::Challenge& challenge, v1::Join* join);
-  // PermissionDenied: whoever welcomes us is not this job's coordinator.
-  absl::Status check(const v1::Welcome& welcome, Welcome* told) const;
+  // Keeps the challenge for the next answer().
+  void on_challenge(const v1::Challenge& challenge) { unanswered_ = challenge; }
+  // Answers the last challenge: fills in a Join, except for Resume. Draws a nonce for each connection, so that a proof
+  // that was overheard on one connection is of no use on another. Unavailable: the system has no random bytes.
+  // FailedPrecondition: the coordinator has another version, or a bearer token would be sent without TLS. Other errors:
+  // the token can't be read.
+  absl::Status answer(v1::Join* join);
+  // Checks a Welcome against the last answer, and copies it into `decoded`. PermissionDenied: the sender is not this
+  // job's coordinator.
+  absl::Status check(const v1::Welcome& welcome, Welcome* decoded) const;
 
  private:
   const JoinOptions& options_;
   Random* const random_;
-  std::string nonce_;          // of the last answer
+  v1::Challenge unanswered_;
+  // Nonces of the last answer. A later challenge does not change them, so check() uses them.
+  std::string nonce_;
   std::string challenge_;      // the coordinator's nonce
-  bool shows_bearer_ = false;  // in place of a proof
+  bool shows_bearer_ = false;  // the coordinator asked for a bearer token instead of a proof
 };
 
 }  // namespace gleaner::member

@@ -8,7 +8,7 @@
 namespace gleaner::member {
 namespace {
 
-// The coordinator, which knows who is missing, gives up first.
+// With this delay the coordinator fails the job first, and its error names the missing members.
 constexpr absl::Duration kGrace = absl::Seconds(3);
 
 }  // namespace
@@ -18,24 +18,25 @@ void Membership::note(Note::Level level, absl::string_view text, absl::string_vi
 }
 
 void Membership::begin(absl::Duration now) {
-  started_ = last_heard_ = last_said_ = last_tick_ = now;
+  started_ = last_heard_ = last_sent_ = last_tick_ = now;
   connect(now);
 }
 
 void Membership::declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                          absl::Duration now) {
-  note_declared(tensors, operations, now);
-  // A member that the coordinator has not let in says all that no plan has when it comes in.
-  if (is_in() && !tensors.empty()) say_declared(tensors, std::exchange(unsaid_operations_, {}), now);
+  unplanned_.add(tensors, operations, now);
+  fail_if_unplannable();
+  // A member that is not admitted yet declares all unplanned tensors in on_admitted().
+  if (is_admitted() && !tensors.empty()) send_declared(tensors, unplanned_.take_unsent_operations(), now);
 }
 
 void Membership::acknowledge(uint32_t epoch, absl::Duration now) {
-  // A coordinator that comes back asks once more.
-  if (is_in()) say(Acknowledgement{epoch}, now);
+  // A coordinator that returns sends the plan again, so this member need not keep an acknowledgement for it.
+  if (is_admitted()) send(Acknowledgement{epoch}, now);
 }
 
 void Membership::refuse(uint32_t epoch, const absl::Status& why, absl::Duration now) {
-  if (is_in()) say(Refusal{epoch, why}, now);
+  if (is_admitted()) send(Refusal{epoch, why}, now);
 }
 
 void Membership::report(Report report) {
@@ -44,189 +45,158 @@ void Membership::report(Report report) {
 }
 
 void Membership::begun(const std::string& tensor, uint64_t push_pulls, absl::Duration now) {
-  if (is_in()) say(Begun{tensor, push_pulls}, now);  // another coordinator asks for itself
+  if (is_admitted()) send(Begun{tensor, push_pulls}, now);  // another coordinator sends its own Inquire
 }
 
-void Membership::fault(uint32_t member, const absl::Status& why, absl::Duration now) {
-  say(Accusation{member, why}, now);
+void Membership::fault(uint32_t member, uint32_t epoch, const absl::Status& why, absl::Duration now) {
+  send(Fault{member, epoch, why}, now);
 }
 
 void Membership::leave(const absl::Status& status, bool again, absl::Duration timeout, absl::Duration now) {
-  leaving_ = true;
-  again_ = again;
-  leaving_since_ = now;
-  leave_timeout_ = timeout;
-  leave_status_ = status;
-  if (phase_ == Phase::kIn || phase_ == Phase::kRegroup) return say_leave(now);
-  if (phase_ == Phase::kAlone || phase_ == Phase::kOver || !has_begun()) return over(absl::OkStatus());
-  pause_ = absl::ZeroDuration();
-  retry_at_ = now;
+  leave_request_ = LeaveRequest{status, again, now, timeout};
+  if (phase_ == Phase::kAdmitted || phase_ == Phase::kRegroup) return send_leave(now);
+  if (phase_ == Phase::kCoordinatorGone || phase_ == Phase::kOver || !has_begun()) return end(absl::OkStatus());
+  attempts_.retry_now(now);
 }
 
-void Membership::say(Saying what, absl::Duration now) {
-  if (phase_ == Phase::kConnecting || phase_ == Phase::kJoining) return held_back_.push_back(std::move(what));
-  last_said_ = now;
-  act(std::move(what));
+void Membership::send(Message message, absl::Duration now) {
+  if (phase_ == Phase::kConnecting || phase_ == Phase::kJoining) return held_back_.push_back(std::move(message));
+  last_sent_ = now;
+  act(std::move(message));
 }
 
-void Membership::say_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
-                              absl::Duration now) {
-  if (!tensors.empty() || !operations.empty()) say(Declaration{tensors, operations}, now);
+void Membership::send_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
+                               absl::Duration now) {
+  if (!tensors.empty() || !operations.empty()) send(Declare{tensors, operations}, now);
 }
 
-void Membership::say_leave(absl::Duration now) {
-  if (report_.has_value()) say(*std::exchange(report_, std::nullopt), now);
-  say(Leave{leave_status_, has_begun() ? committed_->epoch : 0, again_}, now);
+void Membership::send_leave(absl::Duration now) {
+  if (report_.has_value()) send(*std::exchange(report_, std::nullopt), now);
+  send(Leave{leave_request_->status, plans_.committed_epoch(), leave_request_->again}, now);
 }
 
-// Whether a worker leaves though the coordinator has not heard of it. One that is connected may only be slow, and would
-// take a worker that is suddenly gone for lost.
-bool Membership::leaves_unheard(absl::Duration now) const {
-  if (!leaving_ || terms_.is_summer) return false;
+// Returns whether a worker has waited long enough for the answer to its Leave, and leaves without the answer. It waits
+// longer for a coordinator that is connected: the coordinator may only be slow, and would count a worker that
+// disappears as lost.
+bool Membership::leaves_unanswered(absl::Duration now) const {
+  if (!is_leaving() || terms_.is_summer) return false;
   const bool is_away = phase_ == Phase::kConnecting || phase_ == Phase::kJoining;
-  if (!is_away) return now - leaving_since_ > told_->deadline;
-  return now - std::max(leaving_since_, away_since_.value_or(leaving_since_)) > leave_timeout_;
+  if (!is_away) return now - leave_request_->since > welcome_->deadline;
+  const absl::Duration since = leave_request_->since;
+  return now - std::max(since, away_since_.value_or(since)) > leave_request_->timeout;
 }
-
-// --- what the coordinator says
 
 void Membership::on_recalled(absl::Duration now) {
-  if (is_in() && has_begun()) say(Recalled{committed_}, now);
+  if (is_admitted() && has_begun()) send(Recalled{plans_.committed()}, now);
 }
 
 void Membership::on_prepare(std::shared_ptr<const plan::Plan> plan, absl::Duration now) {
-  if (!is_in()) return;
-  if (has_begun() && plan->epoch == committed_->epoch) return say(Acknowledgement{plan->epoch}, now);
-  prepared_ = std::move(plan);
-  if (follows_plans()) act(Prepared{prepared_});
+  if (!is_admitted()) return;
+  if (has_begun() && plan->epoch == plans_.committed_epoch()) return send(Acknowledgement{plan->epoch}, now);
+  plans_.prepare(std::move(plan));
+  if (follows_plans()) act(Prepared{plans_.prepared()});
 }
 
 void Membership::on_commit(uint32_t epoch) {
-  if (!is_in() || (has_begun() && committed_->epoch == epoch)) return;
-  if (prepared_ == nullptr || prepared_->epoch != epoch) {
+  if (!is_admitted() || (has_begun() && plans_.committed_epoch() == epoch)) return;
+  if (plans_.prepared() == nullptr || plans_.prepared_epoch() != epoch) {
     return fail(absl::InternalError(
         absl::StrCat("the coordinator commits a plan of epoch ", epoch, " that it did not prepare")));
   }
   commit();
 }
 
-void Membership::saw(uint32_t epoch, bool by_rank) {
-  seen_ = std::max(seen_, epoch);
-  if (by_rank) seen_by_rank_ = std::max(seen_by_rank_, epoch);
+void Membership::on_owner_follows(uint32_t epoch, bool by_rank) {
+  plans_.on_owner_follows(epoch, by_rank);
   follow_others();
 }
 
 void Membership::follow_others() {
-  const bool is_away = phase_ == Phase::kConnecting;  // who is joining has said what it follows
-  if (!has_begun() || prepared_ == nullptr || (!is_away && phase_ != Phase::kAlone)) return;
-  const uint32_t in_force = is_away ? seen_by_rank_ : seen_;
-  if (in_force != prepared_->epoch || GLN_MUTATION("a member without a coordinator goes by nobody")) return;
+  const bool is_away =
+      phase_ == Phase::kConnecting;  // in other phases the coordinator knows which plan this member follows
+  if (!has_begun() || (!is_away && phase_ != Phase::kCoordinatorGone)) return;
+  if (!plans_.others_follow_prepared(is_away) || GLN_MUTATION("a member without a coordinator goes by nobody")) return;
   GLN_RARE("member: a plan is committed that others follow");
-  note(Note::Level::kInfo, "others follow the plan that is prepared, and so does this member", "");
+  note(Note::Level::kInfo, "owners follow the prepared plan; this member commits it without the coordinator", "");
   commit();
 }
 
 void Membership::commit() {
-  const uint32_t epoch = prepared_->epoch;
-  committed_ = std::exchange(prepared_, nullptr);
-  for (const plan::Tensor& tensor : committed_->tensors) {
-    if (const auto found = declared_.find(tensor.name); found != declared_.end()) found->second = true;
-  }
-  std::erase_if(unplanned_, [this](const plan::Tensor& tensor) { return declared_.at(tensor.name); });
-  std::erase_if(unplanned_operations_, [this](const plan::Operation& each) { return is_planned(each.tensor); });
-  std::erase_if(unsaid_operations_, [this](const plan::Operation& each) { return is_planned(each.tensor); });
-  if (follows_plans()) act(Committed{epoch});
-  if (terms_.is_summer || !leave_status_.ok() || !std::exchange(leaving_, false)) return;
+  plans_.commit();
+  unplanned_.on_commit(*plans_.committed());
+  if (follows_plans()) act(Committed{plans_.committed_epoch()});
+  if (terms_.is_summer || !is_leaving() || !leave_request_->status.ok()) return;
+  leave_request_.reset();
   act(Stays{});
 }
 
 void Membership::on_failed(const absl::Status& status, bool again) {
-  if (!is_in()) return;
+  if (!is_admitted()) return;
   if (!again || terms_.is_summer) return fail(status);
-  // Who leaves already waits for the coordinator to have heard it.
+  // A member that is already leaving waits for the answer to its Leave.
   phase_ = Phase::kRegroup;
-  if (!leaving_) act(Regroup{status});
+  if (!is_leaving()) act(Regroup{status});
 }
 
 void Membership::on_finished() {
-  if (!is_in()) return;
-  over(absl::OkStatus());
-  if (!leaving_) act(Finished{});
+  if (!is_admitted()) return;
+  end(absl::OkStatus());
+  if (!is_leaving()) act(Finished{});
 }
 
 void Membership::on_goodbye() {
-  if (phase_ == Phase::kRegroup) return over(absl::OkStatus());
-  if (!is_in()) return;
-  over(absl::OkStatus());
-  if (!leaving_ || terms_.is_summer) act(Finished{});
+  if (phase_ == Phase::kRegroup) return end(absl::OkStatus());
+  if (!is_admitted()) return;
+  end(absl::OkStatus());
+  if (!is_leaving() || terms_.is_summer) act(Finished{});
 }
 
-void Membership::note_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
-                               absl::Duration now) {
-  if (unplanned_.empty()) unplanned_since_ = now;
-  for (const plan::Tensor& tensor : tensors) {
-    if (declared_.try_emplace(tensor.name, false).second) unplanned_.push_back(tensor);
-  }
-  // Owners compare the operations of tensors that a plan has.
-  for (const plan::Operation& each : operations) {
-    if (is_planned(each.tensor)) continue;
-    unplanned_operations_.push_back(each);
-    unsaid_operations_.push_back(each);
-  }
-  check_alone();
-}
-
-bool Membership::is_planned(const std::string& tensor) const {
-  const auto found = declared_.find(tensor);
-  return found == declared_.end() || found->second;
-}
-
-void Membership::check_alone() {
-  if (phase_ != Phase::kAlone || unplanned_.empty()) return;
-  fail(absl::UnavailableError(absl::StrCat("the coordinator at ", terms_.coordinator,
-                                           " is lost, and nobody else can plan tensor '", unplanned_[0].name, "'",
-                                           last_failure_.ok() ? "" : ": ", last_failure_.message())));
+void Membership::fail_if_unplannable() {
+  if (phase_ != Phase::kCoordinatorGone || unplanned_.empty()) return;
+  fail(absl::UnavailableError(absl::StrCat(
+      "the coordinator at ", terms_.coordinator, " is lost and can't be replaced, and no plan has tensor '",
+      unplanned_.tensors()[0].name, "'", last_failure_.ok() ? "" : ": ", last_failure_.message())));
 }
 
 void Membership::on_tick(bool is_idle, absl::Duration now) {
-  // While this process stood still it did not listen: what the coordinator said meanwhile is still to be read.
+  // If this process was paused, messages that came meanwhile are still unread, so the pause does not count as silence.
   const absl::Duration pause = now - std::exchange(last_tick_, now);
-  if (pause > patience() * 2) {
+  if (pause > tick_interval() * 2) {
     last_heard_ += pause;
-    leaving_since_ += pause;
+    if (is_leaving()) leave_request_->since += pause;
   }
-  if (leaves_unheard(now)) {
-    note(Note::Level::kWarning, "leaves without the coordinator's having heard of it", last_failure_.message());
-    return over(absl::OkStatus());
+  if (leaves_unanswered(now)) {
+    note(Note::Level::kWarning, "this member leaves without an answer from the coordinator", last_failure_.message());
+    return end(absl::OkStatus());
   }
   if (phase_ == Phase::kConnecting || phase_ == Phase::kJoining) return tick_connecting(now);
-  if (!is_in()) return;
+  if (!is_admitted()) return;
   if (!has_begun() && now - started_ > terms_.timeout + kGrace) {
     return fail(absl::DeadlineExceededError(
         absl::StrCat("the job did not begin within ", absl::FormatDuration(terms_.timeout + kGrace),
-                     "; the coordinator at ", terms_.coordinator, " knows who is missing")));
+                     "; the coordinator at ", terms_.coordinator, " logs which members are missing")));
   }
-  if (now - last_heard_ > told_->deadline) {
-    const std::string silence = absl::FormatDuration(told_->deadline);
-    return on_lost(absl::UnavailableError(absl::StrCat("it has said nothing for ", silence)), now);
+  if (now - last_heard_ > welcome_->deadline) {
+    const std::string silence = absl::FormatDuration(welcome_->deadline);
+    return on_lost(absl::UnavailableError(absl::StrCat("it has sent no message for ", silence)), now);
   }
   if (!is_idle) return;
-  say_declared({}, std::exchange(unsaid_operations_, {}), now);
-  if (now - last_said_ < terms_.pace.heartbeat) return;
-  if (report_.has_value()) return say(*std::exchange(report_, std::nullopt), now);
-  say(Heartbeat{}, now);
+  send_declared({}, unplanned_.take_unsent_operations(), now);
+  if (now - last_sent_ < terms_.pace.heartbeat) return;
+  if (report_.has_value()) return send(*std::exchange(report_, std::nullopt), now);
+  send(Heartbeat{}, now);
 }
 
-absl::Duration Membership::patience() const {
+absl::Duration Membership::tick_interval() const {
   switch (phase_) {
     case Phase::kConnecting:
     case Phase::kJoining:
-      return terms_.pace.look;
-    case Phase::kIn:
+      return terms_.pace.tick_away;
+    case Phase::kAdmitted:
       return terms_.pace.heartbeat / 2;
     case Phase::kRegroup:
-      return leaving_ ? terms_.pace.look : absl::InfiniteDuration();
-    case Phase::kAlone:
+      return is_leaving() ? terms_.pace.tick_away : absl::InfiniteDuration();
+    case Phase::kCoordinatorGone:
     case Phase::kOver:
       break;
   }
@@ -234,12 +204,12 @@ absl::Duration Membership::patience() const {
 }
 
 void Membership::fail(const absl::Status& status) {
-  const bool silent = leaving_ || phase_ == Phase::kOver;
-  over(status);
+  const bool silent = is_leaving() || phase_ == Phase::kOver;
+  end(status);
   if (!silent) act(Failed{status});
 }
 
-void Membership::over(const absl::Status& how) {
+void Membership::end(const absl::Status& how) {
   phase_ = Phase::kOver;
   disconnect();
   held_back_.clear();

@@ -1,13 +1,18 @@
-// A member's dealings with its coordinator: how it finds the coordinator, joins, follows plans and leaves, and what it
-// does when the coordinator is lost. Client documents the functions of the same names.
+// Membership is a member's side of the protocol with its coordinator. It decides how the member finds the coordinator,
+// joins, follows plans and leaves, and how it goes on when the coordinator is lost. Client documents the functions of
+// the same names.
 //
-// Pure: it does no I/O and reads no clock. Events come in with the time. take() returns the actions, which the driver
-// (Dialogue, the simulator) carries out in order. The driver keeps at most one connection: Connect asks for one, and
-// the driver passes on what comes from it until it is closed or Disconnect asks to drop it. One thread.
+// Membership is pure: it does no I/O and reads no clock. Events come with the time. take() returns the actions, which
+// the driver (ActionExecutor or the simulator) carries out in order. The driver keeps at most one connection. It opens
+// one at Connect, and passes its messages on until the connection closes or Disconnect drops it. A Membership belongs
+// to one thread.
 //
-// A coordinator that can't be reached is tried again: until the timeout before the first plan is committed, and for as
-// long as it takes afterwards. Meanwhile sums of planned tensors go on; tensors that no plan has yet wait.
-// membership.cc has the member that has joined, membership_joining.cc the member that joins.
+// If the coordinator can't be reached, Membership tries again: before the first plan is committed until the timeout,
+// and afterwards until the member leaves. Meanwhile sums of planned tensors go on. Tensors that no plan has yet wait,
+// for at most plan_timeout; then the membership fails. Membership does not look for another coordinator if the lost one
+// had admitted this member and its Welcome named no session: such a coordinator can't be replaced.
+//
+// membership.cc holds the member that has joined, membership_joining.cc the member that connects and joins.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +24,18 @@
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/member/client.h"
+#include "common/member/connection_attempts.h"
+#include "common/member/followed_plans.h"
+#include "common/member/listener.h"
+#include "common/member/report.h"
+#include "common/member/unplanned_tensors.h"
 #include "common/plan/plan.h"
 
 namespace gleaner::member {
 
-// What a member goes on with while it looks for its coordinator again, as coordinator.proto has it.
+// The state that a member shows when it returns to a coordinator: see Resume in coordinator.proto.
 struct Resume {
   std::string session;
   uint32_t committed = 0;
@@ -37,16 +45,16 @@ struct Resume {
   uint64_t term = 0;
 };
 
-// What a coordinator says that has shown that it is ours.
-struct Admission {
-  Welcome told;
+// A Welcome whose coordinator has proved that it knows the token.
+struct AuthenticatedWelcome {
+  Welcome welcome;
   std::string session;
   uint64_t term = 0;
 };
 
-// What is said to the coordinator.
+// Messages to the coordinator: see coordinator.proto.
 struct Heartbeat {};
-struct Declaration {
+struct Declare {
   std::vector<plan::Tensor> tensors;
   std::vector<plan::Operation> operations;
 };
@@ -61,8 +69,9 @@ struct Begun {
   std::string tensor;
   uint64_t push_pulls = 0;
 };
-struct Accusation {
+struct Fault {
   uint32_t member = 0;
+  uint32_t epoch = 0;
   absl::Status why;
 };
 struct Leave {
@@ -73,16 +82,15 @@ struct Leave {
 struct Recalled {
   std::shared_ptr<const plan::Plan> plan;
 };
-using Saying =
-    std::variant<Heartbeat, Declaration, Acknowledgement, Refusal, Report, Begun, Accusation, Leave, Recalled>;
+using Message = std::variant<Heartbeat, Declare, Acknowledgement, Refusal, Report, Begun, Fault, Leave, Recalled>;
 
-// What is to be done, besides saying something.
-struct Connect {};     // a new connection; the one before is closed, or on its way to be
-struct Disconnect {};  // what still comes from this one does not count
-struct Introduce {     // the answer to a challenge
+// Actions of the driver besides sending a message.
+struct Connect {};     // opens a connection; the one before is closed or being closed
+struct Disconnect {};  // drops the connection; the driver ignores events that still come from it
+struct Introduce {     // answers the challenge by Join
   std::optional<Resume> resume;
 };
-// Listener's callbacks of the same names.
+// Calls of Listener's functions of the same names.
 struct Prepared {
   std::shared_ptr<const plan::Plan> plan;
 };
@@ -97,49 +105,39 @@ struct Regroup {
 };
 struct Finished {};
 struct CoordinatorLost {};
-struct CoordinatorGone {  // and none will take its place
+struct CoordinatorGone {  // no coordinator will replace the lost one
   absl::Status why;
 };
 struct CoordinatorFound {};
-// Leave was heard, or nobody is there to hear it; `how` it went, for who looks at that.
+// The membership has ended: the coordinator has answered Leave or has said that the job is finished, no coordinator has
+// answered Leave in time, or the job has failed. `how`: OK, or the error.
 struct Left {
   absl::Status how;
 };
-struct Stays {};  // a plan came first, by which this member may be needed once more
-struct Note {     // for the log
+struct Stays {};  // a plan was committed before Leave was received, so this member may be needed once more
+struct Note {     // a line for the log
   enum class Level { kDebug, kInfo, kWarning };
   Level level = Level::kInfo;
   std::string text;
   std::string reason;
 };
-using Action = std::variant<Saying, Connect, Disconnect, Introduce, Welcome, Prepared, Committed, Failed, Regroup,
+using Action = std::variant<Message, Connect, Disconnect, Introduce, Welcome, Prepared, Committed, Failed, Regroup,
                             Finished, CoordinatorLost, CoordinatorGone, CoordinatorFound, Left, Stays, Note>;
-
-// How often and for how long it tries. Pauses between attempts are doubled from the first to the longest; each is drawn
-// between half of it and all of it, so that members that lost the coordinator together do not come back together.
-struct Pace {
-  absl::Duration first_pause = absl::Milliseconds(100);  // until the job has begun
-  absl::Duration longest_pause = absl::Seconds(1);
-  absl::Duration first_pause_away = absl::Milliseconds(200);  // afterwards
-  absl::Duration longest_pause_away = absl::Seconds(5);
-  absl::Duration attempt = absl::Seconds(20);  // for an answer of any kind
-  absl::Duration heartbeat = absl::Seconds(1);
-  absl::Duration look = absl::Milliseconds(100);  // how often on_tick() is to be called while there is no connection
-};
 
 class Membership {
  public:
   struct Terms {
     bool is_summer = false;
-    std::string coordinator;      // its address, for messages
+    std::string coordinator;      // its address, for error messages
     absl::Duration timeout;       // as in JoinOptions
     absl::Duration plan_timeout;  // as in JoinOptions
     Pace pace;
   };
-  // `dice` gives numbers from 0 to 1.
-  Membership(Terms terms, std::function<double()> dice) : terms_(std::move(terms)), dice_(std::move(dice)) {}
+  // `random` returns random numbers from 0 to 1.
+  Membership(const Terms& terms, std::function<double()> random)
+      : terms_(terms), attempts_(terms.pace, std::move(random)) {}
 
-  // Its owner, as Client's functions of these names.
+  // Calls by the member: see Client's functions of these names.
   void begin(absl::Duration now);
   void declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                absl::Duration now);
@@ -147,22 +145,22 @@ class Membership {
   void refuse(uint32_t epoch, const absl::Status& why, absl::Duration now);
   void report(Report report);
   void begun(const std::string& tensor, uint64_t push_pulls, absl::Duration now);
-  void fault(uint32_t member, const absl::Status& why, absl::Duration now);
-  // An owner of partitions follows the plan of `epoch`. `by_rank`: the owner is a worker's summer, so a coordinator has
-  // told its rank to commit that plan. While there is no coordinator, this member commits the plan that it has prepared
-  // if an owner follows it. If a coordinator may still come, the owner must be a worker's summer: that coordinator asks
-  // the ranks for the plan, and gives up a plan that CPU summers alone follow.
-  void saw(uint32_t epoch, bool by_rank);
+  void fault(uint32_t member, uint32_t epoch, const absl::Status& why, absl::Duration now);
+  // Records that an owner of partitions follows the plan of `epoch`. `by_rank`: the owner is a worker's summer, so a
+  // coordinator has told its rank to commit that plan. While there is no coordinator, this member commits the plan that
+  // it has prepared if an owner follows it. If a coordinator may still come, the owner must be a worker's summer: that
+  // coordinator asks the ranks for the plan, and gives up a plan that only CPU summers follow.
+  void on_owner_follows(uint32_t epoch, bool by_rank);
   void leave(const absl::Status& status, bool again, absl::Duration timeout, absl::Duration now);
 
-  // The connection. Somebody is there, who wants to know who we are.
+  // Events of the connection. on_challenged(): the coordinator has sent a Challenge, which asks for a Join.
   void on_challenged(absl::Duration now);
-  void on_welcome(const Admission& admission, absl::Duration now);
-  // The connection could not be made or is of no use: nobody is there, or not our coordinator.
+  void on_welcome(const AuthenticatedWelcome& admission, absl::Duration now);
+  // The attempt to join has failed: no connection was made, or the other end is not this job's coordinator.
   void on_attempt_failed(const absl::Status& status, absl::Duration now);
   void on_closed(const absl::Status& status, absl::Duration now);
-  // What a coordinator says that has let us in; from any other it is ignored.
-  void on_heard(absl::Duration now) { last_heard_ = now; }  // anything
+  // Messages from the coordinator. Membership ignores them unless the coordinator has admitted this member.
+  void on_heard(absl::Duration now) { last_heard_ = now; }  // any message
   void on_recalled(absl::Duration now);
   void on_prepare(std::shared_ptr<const plan::Plan> plan, absl::Duration now);
   void on_commit(uint32_t epoch);
@@ -170,29 +168,36 @@ class Membership {
   void on_finished();
   void on_goodbye();
 
-  // `is_idle`: nothing that was said is still to be written.
+  // `is_idle`: every message of this member has been written.
   void on_tick(bool is_idle, absl::Duration now);
-  // on_tick() is called at least this often.
-  absl::Duration patience() const;
+  // on_tick() has to be called at least this often.
+  absl::Duration tick_interval() const;
 
-  bool is_in() const { return phase_ == Phase::kIn; }
+  bool is_admitted() const { return phase_ == Phase::kAdmitted; }
   bool expects_welcome() const;
   bool is_over() const { return phase_ == Phase::kOver; }
   std::vector<Action> take() { return std::exchange(actions_, {}); }
 
  private:
   enum class Phase {
-    kConnecting,  // no word from the coordinator yet, or any more
-    kJoining,     // it has our Join
-    kIn,          // it let us in
-    kRegroup,     // the round is over; the stream shows that we are still there, until we leave
-    kAlone,       // after the first commit: it is lost, and none will take its place
-    kOver,        // the last callback was made, or we left
+    kConnecting,       // not connected, or no challenge has come yet
+    kJoining,          // Join was sent
+    kAdmitted,         // the coordinator has admitted this member
+    kRegroup,          // the round has ended; the stream stays open until this member leaves
+    kCoordinatorGone,  // the coordinator is lost, no other will replace it, and sums may still go on
+    kOver,             // the last callback was made, or this member has left
+  };
+  struct LeaveRequest {
+    absl::Status status;
+    bool again = false;  // the member joins the next round after leaving
+    absl::Duration since;
+    absl::Duration timeout;  // time to wait for a coordinator that can't be reached
   };
 
-  bool has_begun() const { return committed_ != nullptr; }
-  // Whoever leaves well may be needed until it is gone.
-  bool follows_plans() const { return leave_status_.ok(); }
+  bool has_begun() const { return plans_.has_begun(); }
+  bool is_leaving() const { return leave_request_.has_value(); }
+  // A member that leaves cleanly may be needed until it has left, so it follows plans until then.
+  bool follows_plans() const { return !is_leaving() || leave_request_->status.ok(); }
   void act(Action action) { actions_.push_back(std::move(action)); }
   void note(Note::Level level, absl::string_view text, absl::string_view reason);
 
@@ -201,61 +206,44 @@ class Membership {
   void retry_later(absl::Duration now);
   void disconnect();
   void on_lost(const absl::Status& why, absl::Duration now);
-  void be_alone(const absl::Status& why);
-  void come_in(const Admission& admission, absl::Duration now);
+  void give_up_coordinator(const absl::Status& why);
+  void on_admitted(const AuthenticatedWelcome& admission, absl::Duration now);
   void tick_connecting(absl::Duration now);
-  bool is_late(absl::Duration now);
-  bool may_be_let_in_later(const absl::Status& status) const;
+  bool fail_if_late(absl::Duration now);
+  bool may_be_admitted_later(const absl::Status& status) const;
 
   void follow_others();
   void commit();
-  void say(Saying what, absl::Duration now);
-  void say_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
-                    absl::Duration now);
-  void say_leave(absl::Duration now);
-  bool leaves_unheard(absl::Duration now) const;
-  bool is_planned(const std::string& tensor) const;
-  void note_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
+  void send(Message message, absl::Duration now);
+  void send_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                      absl::Duration now);
-  void check_alone();
+  void send_leave(absl::Duration now);
+  bool leaves_unanswered(absl::Duration now) const;
+  void fail_if_unplannable();
   void fail(const absl::Status& status);
-  void over(const absl::Status& how);
+  void end(const absl::Status& how);
 
   const Terms terms_;
-  const std::function<double()> dice_;
   std::vector<Action> actions_;
   Phase phase_ = Phase::kConnecting;
   absl::Duration started_;
-  absl::Duration retry_at_;
-  absl::Duration pause_;
-  absl::Duration attempted_;  // when the connection was begun
   absl::Duration last_heard_;
-  absl::Duration last_said_;
+  absl::Duration last_sent_;
   absl::Duration last_tick_;
-  bool is_connected_ = false;                 // or about to be
-  bool has_asked_ = false;                    // on an earlier connection: the coordinator may still have us by that
-  absl::Status last_failure_;                 // of connecting
-  std::optional<absl::Duration> away_since_;  // after the first commit
-  std::optional<Welcome> told_;               // what the listener was
+  ConnectionAttempts attempts_;
+  bool has_asked_ = false;     // Join was sent before, so the coordinator may still hold this member's place
+  absl::Status last_failure_;  // of the last attempt to connect
+  std::optional<absl::Duration> away_since_;  // after the first commit: since when the coordinator can't be reached
+  std::optional<Welcome> welcome_;            // the last one that the listener received
   std::string session_;
-  uint64_t term_ = 0;              // highest of any coordinator that has welcomed us
-  std::vector<Saying> held_back_;  // until we are in
-  std::shared_ptr<const plan::Plan> prepared_;
-  std::shared_ptr<const plan::Plan> committed_;
-  uint32_t seen_ = 0;                                  // highest epoch that an owner follows
-  uint32_t seen_by_rank_ = 0;                          // the same of ranks' own summers
-  absl::flat_hash_map<std::string, bool> declared_;    // by name; true: in a committed plan
-  std::vector<plan::Tensor> unplanned_;                // those that are not, in order
-  std::vector<plan::Operation> unplanned_operations_;  // of these
-  std::vector<plan::Operation> unsaid_operations_;     // of those; they go together once all that was said is written
-  absl::Duration unplanned_since_;
-  std::optional<Report> report_;  // that is due
+  uint64_t term_ = 0;               // highest term of any coordinator that has welcomed this member
+  std::vector<Message> held_back_;  // messages that are sent once this member is admitted
+  FollowedPlans plans_;
+  // Operations of unplanned tensors, declared before those operations, are sent together once every message is written.
+  UnplannedTensors unplanned_;
+  std::optional<Report> report_;  // to be sent with the next heartbeat
   Report last_report_;
-  bool leaving_ = false;
-  bool again_ = false;  // and come again
-  absl::Duration leaving_since_;
-  absl::Duration leave_timeout_;  // for a coordinator that is away
-  absl::Status leave_status_;
+  std::optional<LeaveRequest> leave_request_;
 };
 
 }  // namespace gleaner::member

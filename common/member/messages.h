@@ -1,4 +1,4 @@
-// What a member says, as messages of coordinator.proto. Pure.
+// Functions that encode the messages of a Membership as those of coordinator.proto. Pure.
 #pragma once
 
 #include "common/member/membership.h"
@@ -6,7 +6,7 @@
 
 namespace gleaner::member {
 
-v1::MemberMessage encode(const Saying& what);
+v1::MemberMessage encode(const Message& message);
 void encode(const Resume& resume, v1::Resume* message);
 
 }  // namespace gleaner::member

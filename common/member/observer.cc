@@ -44,7 +44,8 @@ absl::Status Observer::introduce() {
     }
     if (message->has_challenge()) {
       v1::MemberMessage answer;
-      GLN_RETURN_IF_ERROR(introduction_.answer(message->challenge(), answer.mutable_join()));
+      introduction_.on_challenge(message->challenge());
+      GLN_RETURN_IF_ERROR(introduction_.answer(answer.mutable_join()));
       stream_.write(std::move(answer));
     } else if (message->has_welcome()) {
       Welcome told;
@@ -75,7 +76,7 @@ absl::StatusOr<Observer::Stopped> Observer::stop() {
   const absl::Duration deadline = now() + kAnswerWithin;
   while (true) {
     GLN_ASSIGN_OR_RETURN(const v1::CoordinatorMessage* const message, next(deadline, false));
-    if (message == nullptr) return failed(absl::UnavailableError("it does not answer"));
+    if (message == nullptr) return failed(absl::UnavailableError("no answer to the order"));
     if (!message->observed().has_stopped()) continue;
     const v1::Stopped& told = message->observed().stopped();
     Stopped stopped;
@@ -141,10 +142,10 @@ absl::Status Observer::failed(const absl::Status& status) const {
   const std::string where = options_.coordinator.to_string();
   if (absl::IsUnimplemented(status)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("what answers at ", where, " is no coordinator of gleaner (", status.message(), ")"));
+        absl::StrCat("the server at ", where, " is not a coordinator of gleaner (", status.message(), ")"));
   }
   if (status.ok() || absl::IsUnavailable(status)) {
-    return absl::UnavailableError(absl::StrCat("no word from the coordinator at ", where, ": ",
+    return absl::UnavailableError(absl::StrCat("no answer from the coordinator at ", where, ": ",
                                                status.ok() ? "it ended the stream" : status.message()));
   }
   return status;

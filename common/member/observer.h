@@ -1,4 +1,5 @@
-// The client of `gleaner trace`: an observer takes no part in a job and asks its members for what they record.
+// Observer is the client of `gleaner trace`. It is not a member of the job; it fetches the recordings of the job's
+// members.
 //
 // It joins by the stream that members use and shows the same token. All functions run on one thread, except
 // interrupt(), which any thread may call. Errors: Unavailable when the coordinator can't be reached or the stream ends
@@ -15,9 +16,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/env.h"
-#include "common/member/client.h"
 #include "common/member/introduction.h"
+#include "common/member/join_options.h"
 #include "common/member/stream.h"
+#include "common/member/trace_order.h"
 #include "common/plan/plan.h"
 #include "common/trace/event.h"
 
@@ -25,18 +27,18 @@ namespace gleaner::member {
 
 class Observer {
  public:
-  // Of coordinator, job, token and files of `options`; waits for the coordinator's welcome up to its timeout.
+  // Joins with the coordinator, job, token and files of `options`, and waits for Welcome up to options.timeout.
   static absl::StatusOr<std::unique_ptr<Observer>> join(const Env& env, JoinOptions options);
 
-  // All members record from about now on. Waits until the job has begun. Cancelled: interrupt().
+  // Has all members record, from about now on. Waits until the job has begun. Cancelled: interrupt() was called.
   absl::Status record();
 
   struct Progress {
     uint64_t steps = 0;   // of the job, by the members' last reports: up to some seconds old
-    bool ending = false;  // members want to leave, and wait a little for stop() and fetch()
+    bool ending = false;  // members want to leave, and wait up to 1.7 s for stop() and fetch()
     bool interrupted = false;
   };
-  // Until there is something new, at most so long.
+  // Waits until the progress has changed, for `timeout` at most.
   absl::StatusOr<Progress> wait(absl::Duration timeout);
 
   struct Seat {
@@ -49,23 +51,25 @@ class Observer {
     plan::Plan plan;  // in force
     std::vector<Seat> seats;
   };
-  // No member records from about now on.
+  // Has all members stop recording, from about now on.
   absl::StatusOr<Stopped> stop();
 
-  // What that member has recorded; it forgets it. DeadlineExceeded: it does not answer.
+  // Returns the recording of the member in this seat, which then forgets it. DeadlineExceeded: the member does not
+  // answer.
   absl::StatusOr<trace::Recording> fetch(uint32_t seat, absl::Duration timeout);
 
-  // Goes: members that wait until their events are fetched need wait no longer.
+  // Ends the stream, so that members that are held back until their recordings are fetched may leave.
   void close();
 
-  // record() and wait() return at once, now and from now on.
+  // Makes record() and wait() return without a wait, from now on.
   void interrupt();
 
  private:
   Observer(const Env& env, JoinOptions options);
   absl::Status introduce();
   void send(TraceOrder order, uint32_t seat = 0);
-  // The next message; null when none comes by then, or interrupt() was called and `may_interrupt`.
+  // Returns the next message; null if none comes before `deadline`, or if interrupt() was called and `may_interrupt` is
+  // set.
   absl::StatusOr<const v1::CoordinatorMessage*> next(absl::Duration deadline, bool may_interrupt);
   absl::Status failed(const absl::Status& status) const;
   absl::Duration now() const { return env_.clock->since_start(); }

@@ -11,11 +11,11 @@ grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(proto::kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(proto::kMaxMessageBytes);
-  // The coordinator may start after us: look for it often.
+  // The coordinator may start after this member, so gRPC tries again soon.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // Members of one process share nothing, and a proxy of the environment is for other traffic.
+  // Members of one process share no connection, and the HTTP proxy of the environment is for other traffic.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return arguments;
@@ -111,7 +111,7 @@ Stream::Event Stream::on_completion(Tag tag, bool ok) {
     case Tag::kWrite:
       writing_ = false;
       writes_.pop_front();
-      if (ok) write_next();  // a write fails only where the read does
+      if (ok) write_next();  // if a write fails, the read fails, too, and ends the call
       break;
     case Tag::kFinish:
       finished_ = true;

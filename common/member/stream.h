@@ -1,4 +1,4 @@
-// One gRPC call to the coordinator at a time, over a completion queue that one thread waits on.
+// Stream makes gRPC calls to the coordinator, one at a time, over a completion queue that one thread waits on.
 //
 // Threads: all functions run on one thread, except wake(), which any thread may call.
 #pragma once
@@ -20,8 +20,8 @@ namespace gleaner::member {
 class Stream {
  public:
   enum class Event {
-    kNothing,  // the timeout passed, wake() was called, or something that only this class cares for
-    kMessage,  // message() is the next one, until the next wait()
+    kNothing,  // the timeout passed, wake() was called, or a completion needs no action
+    kMessage,  // message() is the next message, until the next wait()
     kClosed,   // the call ended with status(); open() may begin another
   };
 
@@ -32,15 +32,16 @@ class Stream {
 
   void open(const std::shared_ptr<grpc::ChannelCredentials>& credentials);  // on a connection of its own
   bool is_open() const { return call_ != nullptr; }
-  void write(v1::MemberMessage message);  // in order; dropped when no call is open
+  void write(v1::MemberMessage message);  // in order; dropped if no call is open
   bool written() const { return writes_.empty(); }
   void cancel();  // kClosed follows
 
+  // Waits for the next event, for `timeout` at most.
   Event wait(absl::Duration timeout);
   const v1::CoordinatorMessage& message() const { return message_; }
   const absl::Status& status() const { return status_; }
 
-  // Makes a wait() in progress, or the next one, return at once.
+  // Ends a wait() in progress, or else the next one, without a further wait.
   void wake();
 
  private:
@@ -56,10 +57,10 @@ class Stream {
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::MemberMessage, v1::CoordinatorMessage>> call_;
   v1::CoordinatorMessage message_;
-  std::deque<v1::MemberMessage> writes_;  // the first one is on its way if writing_
+  std::deque<v1::MemberMessage> writes_;  // the first one is being written if writing_
   grpc::Status end_;
   absl::Status status_;
-  int outstanding_ = 0;  // operations of the call that have not come back
+  int outstanding_ = 0;  // operations of the call that have not completed
   bool started_ = false;
   bool writing_ = false;
   bool read_next_ = false;
@@ -67,7 +68,7 @@ class Stream {
   bool finished_ = false;
 
   grpc::Alarm alarm_;
-  std::atomic<bool> woken_{false};  // an alarm is set and has not come back
+  std::atomic<bool> woken_{false};  // an alarm is set, and its completion has not been taken
 };
 
 }  // namespace gleaner::member

@@ -48,38 +48,38 @@ std::optional<TraceOrder> decode(v1::TraceOrder order) {
   return std::nullopt;
 }
 
-std::vector<v1::Traced> encode(uint64_t recording, const trace::Recording& what) {
+std::vector<v1::Traced> encode(uint64_t recording, const trace::Recording& contents) {
   std::vector<v1::Traced> pieces;
-  for (size_t first = 0; first < what.events.size(); first += kPieceEvents) {
-    const size_t size = std::min(kPieceEvents, what.events.size() - first);
-    pieces.push_back(encode_piece(std::span(what.events).subspan(first, size)));
+  for (size_t first = 0; first < contents.events.size(); first += kPieceEvents) {
+    const size_t size = std::min(kPieceEvents, contents.events.size() - first);
+    pieces.push_back(encode_piece(std::span(contents.events).subspan(first, size)));
   }
   if (pieces.empty()) pieces.emplace_back();
   for (v1::Traced& piece : pieces) piece.set_recording(recording);
-  pieces.back().set_dropped(what.dropped);
+  pieces.back().set_dropped(contents.dropped);
   pieces.back().set_last(true);
   return pieces;
 }
 
-absl::Status append(const v1::Traced& piece, trace::Recording& what) {
+absl::Status append(const v1::Traced& piece, trace::Recording& contents) {
   const int count = piece.nanoseconds_size();
   if (piece.kinds_size() != count || piece.steps_size() != count || piece.tensors_size() != count ||
       piece.partitions_size() != count || piece.peers_size() != count || piece.bytes_size() != count) {
-    return absl::InvalidArgumentError("a piece of a trace whose lists differ in length");
+    return absl::InvalidArgumentError("the lists of a piece of a trace differ in length");
   }
-  uint64_t now = 0;  // wraps, whatever comes
+  uint64_t now = 0;  // unsigned, since a malformed piece may make it wrap
   for (int i = 0; i < count; ++i) {
     now += static_cast<uint64_t>(piece.nanoseconds(i));
-    if (piece.kinds(i) > trace::kLastKind) continue;  // of a later version
+    if (piece.kinds(i) > trace::kLastKind) continue;  // an event of a later version
     if (piece.kinds(i) == 0 || piece.peers(i) >= plan::kMaxMembers) {
       return absl::InvalidArgumentError(
           absl::StrCat("a trace event of kind ", piece.kinds(i), " with member ", piece.peers(i)));
     }
-    what.events.push_back({static_cast<int64_t>(now), piece.steps(i), piece.tensors(i), piece.partitions(i),
-                           piece.bytes(i), static_cast<uint16_t>(piece.peers(i)),
-                           static_cast<trace::Kind>(piece.kinds(i))});
+    contents.events.push_back({static_cast<int64_t>(now), piece.steps(i), piece.tensors(i), piece.partitions(i),
+                               piece.bytes(i), static_cast<uint16_t>(piece.peers(i)),
+                               static_cast<trace::Kind>(piece.kinds(i))});
   }
-  what.dropped += piece.dropped();
+  contents.dropped += piece.dropped();
   return absl::OkStatus();
 }
 

@@ -1,22 +1,23 @@
-// Traces as the messages of coordinator.proto, and back. Pure.
+// Functions that convert traces to the messages of coordinator.proto and back. Pure.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/member/client.h"
+#include "common/member/trace_order.h"
+#include "common/plan/plan.h"
 #include "common/proto/coordinator.pb.h"
 #include "common/trace/event.h"
 
 namespace gleaner::member {
 
 v1::TraceOrder encode(TraceOrder order);
-std::optional<TraceOrder> decode(v1::TraceOrder order);  // none: of a later version
+std::optional<TraceOrder> decode(v1::TraceOrder order);  // none: an order of a later version
 
-// In pieces, so that no message is long; the last one says so.
-std::vector<v1::Traced> encode(uint64_t recording, const trace::Recording& what);
-// Adds a piece to what came before it. InvalidArgument: it is none.
-absl::Status append(const v1::Traced& piece, trace::Recording& what);
+// Cuts a recording into pieces of limited size. The last piece is marked.
+std::vector<v1::Traced> encode(uint64_t recording, const trace::Recording& contents);
+// Appends a piece to `contents`. InvalidArgument: the piece is malformed.
+absl::Status append(const v1::Traced& piece, trace::Recording& contents);
 
 }  // namespace gleaner::member

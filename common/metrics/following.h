@@ -1,5 +1,5 @@
-// Prometheus metrics that follow counts kept elsewhere, on the thread that keeps them; scrapes may run at the same
-// time.
+// Prometheus metrics that follow counts in other objects. The thread that changes a count updates its metric; scrapes
+// may run at the same time on other threads.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -11,13 +11,14 @@
 
 namespace gleaner::metrics {
 
-// A counter whose total is a count that somebody else keeps and that never falls.
+// A Prometheus counter that follows a count which only grows.
 class FollowingCounter {
  public:
   FollowingCounter(prometheus::Registry& registry, const prometheus::Labels& labels, const std::string& name,
                    const std::string& help)
       : counter_(&prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels)) {}
 
+  // Brings the counter up to `count`.
   void follow(double count) {
     counter_->Increment(count - last_);
     last_ = count;

@@ -10,7 +10,7 @@
 namespace gleaner::metrics {
 namespace {
 
-// Two: the library keeps one busy with a connection that a scraper holds open.
+// The library blocks one thread for each connection that a scraper keeps open, so a single thread would not be enough.
 constexpr size_t kThreads = 2;
 
 }  // namespace
@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::start(const Addres
     return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(bound), std::move(registry), std::move(exposer)));
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("can't serve metrics on ", address.to_string(),
-                                               ": the port is in use, or this is no IP address of this machine (",
+                                               ": the port is in use, or this machine does not have the IP address (",
                                                error.what(), ")"));
   }
 }

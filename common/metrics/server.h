@@ -1,5 +1,5 @@
-// Serves a registry as Prometheus text over HTTP at /metrics. The registry is the caller's; whoever records gets it by
-// reference.
+// MetricsServer serves a registry as Prometheus text over HTTP at /metrics. It shares the registry with the code that
+// records the metrics.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -17,20 +17,21 @@ namespace gleaner::metrics {
 
 class MetricsServer {
  public:
-  // Serves until destroyed, on a thread of its own. Port 0: the system picks one. `address.host` is an IP address or
-  // localhost. Unavailable: port in use, or not an address of this machine.
+  // Starts a server, which serves on threads of its own until it is destroyed. Port 0: the system chooses.
+  // `address.host` is an IP address or localhost. Unavailable if the port is in use, or the address is not an address
+  // of this machine.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> start(const Address& address,
                                                               std::shared_ptr<prometheus::Registry> registry);
   ~MetricsServer();
 
-  Address address() const { return address_; }  // with the port in use
+  Address address() const { return address_; }  // with the actual port
 
  private:
   MetricsServer(Address address, std::shared_ptr<prometheus::Registry> registry,
                 std::unique_ptr<prometheus::Exposer> exposer);
 
   const Address address_;
-  const std::shared_ptr<prometheus::Registry> registry_;  // the exposer only refers to it
+  const std::shared_ptr<prometheus::Registry> registry_;  // the exposer holds only a weak reference
   const std::unique_ptr<prometheus::Exposer> exposer_;
 };
 

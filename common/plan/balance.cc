@@ -26,14 +26,15 @@ Balance::Balance(const std::vector<double>& shares, const std::vector<uint64_t>&
 }
 
 double Balance::urgency(uint32_t member) const {
-  // Less than a slice is missing: no deadline before the end.
+  // The member lacks less than a slice, so it has no deadline before the end.
   if (missing(member) < largest_slice_) return end_ + (largest_slice_ - missing(member));
   return (static_cast<double>(owned_[member]) + largest_slice_) * bytes_per_share_[member];
 }
 
 uint32_t Balance::next(uint64_t bytes) {
   const auto position = static_cast<double>(stream_ + bytes);
-  // Somebody is always due: the slice's own bytes are in `position` and in nobody's hands. Rounding alone could say no.
+  // Some member is always due, since `position` includes the slice, which no member owns yet. Only rounding could leave
+  // `due_` empty; the first member that is ahead then becomes due.
   while (!ahead_.empty() && (due_.empty() || ahead_.front().position <= position)) {
     const uint32_t member = ahead_.front().member;
     std::ranges::pop_heap(ahead_, std::greater{});

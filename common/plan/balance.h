@@ -1,11 +1,14 @@
-// Chooses the owner of each next slice of the stream, so that after every slice each member owns its share of what has
-// passed, give or take one slice of the largest size.
+// Balance chooses the owner of each next slice of the stream, so that after every slice each member owns its share of
+// the bytes dealt so far, to within one slice of the largest size.
 //
-// Among the members that are not ahead of their share, earliest deadline first: a member's deadline is the position in
-// the stream at which it would be a whole slice behind. Who can't fall that far behind before the end comes after
-// those, the most missing first, so that the end is dealt closest. docs/model.md proves the bound, for slices of any
-// sizes; for slices of one size this is the chairman assignment problem (R. Tijdeman, Discrete Mathematics 32, 1980).
-// Cost: O(log members) amortized per slice; no allocation after construction.
+// A member's *deadline* is the position in the stream at which it would be a whole slice behind its share. Among the
+// members that are not ahead of their share, the one with the earliest deadline gets the slice. Members that can't fall
+// a whole slice behind before the end of the stream come after all others. Of these, the member that lacks most comes
+// first, so that the totals come close to the shares. Example: with shares 1/2, 1/4, 1/4 and slices of one size, the
+// owners are 0, 0, 1, 2, 0, 0, 1, 2 and so on.
+// docs/model.md#the-stream proves the bound for slices of any sizes; for slices of one size this is the chairman
+// assignment problem (R. Tijdeman, Discrete Mathematics 32, 1980). Cost: O(log members) amortized per slice; no
+// allocation after construction.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +18,22 @@ namespace gleaner::plan {
 
 class Balance {
  public:
-  // `owned`: what each member owns of the stream so far. `end`: bytes of the stream when all is dealt. `largest_slice`:
-  // no slice, past or future, is larger.
+  // `owned`: bytes that each member owns so far. `end`: bytes of the whole stream. `largest_slice`: the size of the
+  // largest slice, past or future.
   Balance(const std::vector<double>& shares, const std::vector<uint64_t>& owned, uint64_t end, uint64_t largest_slice);
 
-  // Who is to own the slice of up to `bytes` that comes next.
+  // Returns the member that is to own the next slice, which has at most `bytes`.
   uint32_t next(uint64_t bytes);
 
-  // What `member` lacks of its share of the whole stream; may be negative.
+  // Returns the bytes that `member` lacks of its share of the whole stream; negative if it owns more.
   double missing(uint32_t member) const { return due_at_end_[member] - static_cast<double>(owned_[member]); }
 
-  // Gives `bytes` to the member that next() named: no more than next() was asked for.
+  // Deals the next `bytes` of the stream to the member that next() returned. `bytes` must not exceed the argument of
+  // next().
   void give(uint64_t bytes);
 
  private:
-  // A position in the stream that concerns a member.
+  // A position in the stream at which a member stops being ahead of its share, or reaches its deadline.
   struct Event {
     double position;
     uint32_t member;
@@ -38,17 +42,19 @@ class Balance {
     }
   };
 
-  // Where a member stands in the queue of those that are due.
+  // Returns the key of a member in `due_`: its deadline, or a position after the end if it has none.
   double urgency(uint32_t member) const;
 
   std::vector<double> bytes_per_share_;  // 1 / share
-  std::vector<double> due_at_end_;       // share of the whole stream, in bytes
+  std::vector<double> due_at_end_;       // each member's share of the whole stream, in bytes
   std::vector<uint64_t> owned_;
   double end_;
   double largest_slice_;
-  uint64_t stream_ = 0;
-  std::vector<Event> ahead_;  // min-heap: where the stream catches up with the member
-  std::vector<Event> due_;    // min-heap: urgencies of those that are not ahead
+  uint64_t stream_ = 0;  // bytes dealt so far
+  // Min-heap of the members ahead of their share, by the position at which they are no longer ahead.
+  std::vector<Event> ahead_;
+  // Min-heap of the other members, by urgency().
+  std::vector<Event> due_;
 };
 
 }  // namespace gleaner::plan

@@ -1,5 +1,5 @@
-// Says why a plan's step takes as long as it does: what each machine moves, which one binds, and what one more summer
-// would buy. Pure; the numbers are those of model.h.
+// Explains why a step of a plan takes as long as it does: how many bytes each machine moves, which machine is the
+// slowest, and how much one more summer would gain. Pure; the model is that of model.h.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,35 @@
 namespace gleaner::plan {
 
 struct MachineLoad {
-  std::string name;  // "worker/0"
+  std::string name;  // "worker/0", for example
   double bits_per_second = 0;
   uint64_t owned_bytes = 0;
-  double share = 0;          // owned, of the stream
-  double traffic_bytes = 0;  // each way and step
-  double seconds = 0;        // traffic over bandwidth
+  double share = 0;          // owned_bytes as a fraction of the stream
+  double traffic_bytes = 0;  // per step, each way
+  double seconds = 0;        // traffic divided by bandwidth
 };
 
-// What the bound comes from.
+// The constraint that limits the bound.
 enum class Limit {
-  kNothingMoves,   // one worker, or nothing to reduce
-  kSlowestWorker,  // its own gradient fills its link; more summers can't help
-  kAllLinks,       // every link is busy from the first byte to the last; every bit/s more helps
+  kNothingMoves,   // there is one worker, or nothing to reduce
+  kSlowestWorker,  // the gradient of the slowest worker fills its link; more summers do not help
+  kAllLinks,       // every link is busy from the first byte to the last; more bandwidth of any link helps
 };
 
 struct Explanation {
   uint32_t workers = 0;
   std::vector<MachineLoad> machines;  // by member
-  uint32_t binding = 0;               // the member that takes longest
-  uint32_t slowest_worker = 0;        // the one with the least bandwidth
+  uint32_t binding = 0;               // the member that takes longest, which binds the step
+  uint32_t slowest_worker = 0;        // the worker with the least bandwidth
   Limit limit = Limit::kNothingMoves;
 
   uint64_t stream_bytes = 0;
-  double seconds = 0;             // of these partitions
-  double bound_seconds = 0;       // of the best split there can be
+  double seconds = 0;             // step time with these partitions
+  double bound_seconds = 0;       // step time with the best possible split
   double all_reduce_seconds = 0;  // the bound without CPU summers
 
-  // One more summer, as fast as the median summer, or worker where there is no summer.
+  // The case of one more summer. Its bandwidth is the median of the summers' bandwidths, or of the workers' if there is
+  // no summer.
   double one_more_bits_per_second = 0;
   double one_more_bound_seconds = 0;
 
@@ -55,10 +56,10 @@ struct Explanation {
 // `plan` must be valid.
 Explanation explain(const Plan& plan);
 
-// For people: a line per machine, then the sentences.
+// Returns a line per machine, followed by an explanation in sentences.
 std::string to_text(const Explanation& explanation);
 
-// For people in a hurry: a line per kind of machine.
+// Returns a line per kind of machine and a short summary.
 std::string to_table(const Explanation& explanation);
 
 }  // namespace gleaner::plan

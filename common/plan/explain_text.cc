@@ -12,7 +12,7 @@ namespace {
 
 using Row = std::array<std::string, 6>;
 
-// Columns as wide as their widest cell; text to the left, numbers to the right.
+// Pads each column to its widest cell. The first column is aligned to the left, the others to the right.
 std::string align(const std::vector<Row>& rows) {
   std::array<size_t, std::tuple_size_v<Row>> width{};
   for (const Row& row : rows) {
@@ -73,7 +73,7 @@ std::string limit_lines(const Explanation& e) {
   return text;
 }
 
-// Who reaches whom by what shows when they meet.
+// The transport between two members is chosen when they connect, so a plan can't name it.
 constexpr char kTransportLine[] =
     "Transports  a worker's own summer in its process; others by the best that both have: shm on\n"
     "            one machine, rdma, tcp\n";
@@ -88,23 +88,23 @@ std::string partition_lines(const Explanation& e) {
   absl::StrAppendFormat(&text,
                         "By default  at most %s: the power of two below\n"
                         "            1.4 ms of the slowest worker's link, 22.4 ms / n above 16 workers, 8 KiB (%s),\n"
-                        "            and what makes the step shortest: larger ones cost waiting for the first and\n"
-                        "            last sums, smaller ones headers and work (%s),\n"
+                        "            and the size that makes the step shortest: with larger ones a step waits longer\n"
+                        "            for its first and last sums, smaller ones cost headers and work (%s),\n"
                         "            but not below 100 us of that link or 64 KiB, whichever is less, nor 10 us of it\n"
                         "            or 4 KiB (%s), nor above 4 MiB\n",
                         format_bytes(static_cast<double>(e.default_partition_bytes)), format_bytes(limits.by_link),
-                        format_bytes(limits.by_stream), format_bytes(limits.least));
+                        format_bytes(limits.by_stream), format_bytes(limits.by_overhead));
   const double link = e.machines[e.slowest_worker].bits_per_second / 8;
-  absl::StrAppendFormat(
-      &text,
-      "Window      %s on the way (%s of the slowest worker's link): 2n of the largest partition, or\n"
-      "            10 ms of the link or 64 KiB where that is more; in a job also what the link carries\n"
-      "            in a round trip to the farthest summer\n",
-      format_bytes(static_cast<double>(e.window_bytes)), format_seconds(static_cast<double>(e.window_bytes) / link));
+  absl::StrAppendFormat(&text,
+                        "Window      %s on the way (%s of the slowest worker's link): 2n of the largest partition, or\n"
+                        "            10 ms of the link or 64 KiB where that is more; in a job also the bytes that the\n"
+                        "            link carries in a round trip to the farthest summer\n",
+                        format_bytes(static_cast<double>(e.window_bytes)),
+                        format_seconds(static_cast<double>(e.window_bytes) / link));
   return text;
 }
 
-// Neighbours of one role and one bandwidth are one kind.
+// Machines with the same role and the same bandwidth share a line if they are neighbours in the plan.
 bool same_kind(const Explanation& e, size_t a, size_t b) {
   return (a < e.workers) == (b < e.workers) && e.machines[a].bits_per_second == e.machines[b].bits_per_second;
 }

@@ -10,15 +10,15 @@
 namespace gleaner::plan {
 namespace {
 
-// A share below this is rounding left over from T·B_i - M where the two are equal. Giving it up costs the others
-// nothing that could be measured; keeping it would give its member a whole partition.
+// A smaller share is a rounding error of T·B_i - M where both terms are equal. If it becomes 0, the shares of the other
+// members hardly grow; otherwise the member would own a whole partition.
 constexpr double kLeastShare = 1e-9;
 
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 double slowest_worker(const Fleet& fleet) { return *std::ranges::min_element(fleet.worker_bits_per_second); }
 
-// Step time for one bit of gradient per worker.
+// Returns the step time for one bit of gradient per worker.
 double seconds_per_bit(const Fleet& fleet) {
   const double n = fleet.n();
   if (n == 1) return 0;
@@ -31,7 +31,7 @@ double seconds_per_bit(const Fleet& fleet) {
 
 absl::Status validate_bandwidths(const std::vector<double>& bandwidths, absl::string_view role) {
   for (size_t i = 0; i < bandwidths.size(); ++i) {
-    // Written so that NaN fails too.
+    // NaN fails this test, too.
     if (bandwidths[i] >= kMinBitsPerSecond && bandwidths[i] <= kMaxBitsPerSecond) continue;
     return absl::InvalidArgumentError(absl::StrCat("bandwidth of ", role, "/", i, " is ", bandwidths[i],
                                                    " bit/s; it must be between 1 bit/s and 1e18 bit/s"));
@@ -39,7 +39,8 @@ absl::Status validate_bandwidths(const std::vector<double>& bandwidths, absl::st
   return absl::OkStatus();
 }
 
-// What each member could own within T = seconds_per_bit(), in units of M; workers first. At least 1 in total.
+// Returns the most that each member could own within the time T = seconds_per_bit(), as a fraction of M; workers first.
+// The fractions add up to at least 1.
 std::vector<double> room(const Fleet& fleet) {
   const double n = fleet.n();
   const double seconds = seconds_per_bit(fleet);
@@ -54,8 +55,8 @@ std::vector<double> room(const Fleet& fleet) {
     summers += room.back();
   }
   if (n > 2) return room;
-  // With one or two workers what a worker owns never slows it down. Two leave to the summers what these can take, as
-  // Eq. 1 and 2 do; one keeps everything at home, where nothing has to move.
+  // With one or two workers, a worker's own share does not slow the worker down. Two workers leave as much to the
+  // summers as the summers can take, as in Eq. 1 and 2. A single worker owns the whole gradient, so that nothing moves.
   const double left = std::max(0.0, 1 - summers) / sum(fleet.worker_bits_per_second);
   for (uint32_t i = 0; i < fleet.n(); ++i) room[i] = left * fleet.worker_bits_per_second[i];
   return room;

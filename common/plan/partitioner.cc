@@ -13,26 +13,26 @@ namespace gleaner::plan {
 namespace {
 
 constexpr double kLinkSeconds = 1.4e-3;
-constexpr double kLinkSecondsOfAll = 22.4e-3;  // of a partition of each worker
+constexpr double kLinkSecondsOfAll = 22.4e-3;  // of n partitions together, for n above 16
 constexpr double kLeastWindowSeconds = 10e-3;
 constexpr double kLeastWindowBytes = 64 << 10;
-// Far above any link's worth of bytes, and small enough that no product of it overflows.
+// More bytes than any link needs in flight, and small enough that no product with it overflows.
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 44;
-// A partition costs a processor some 10 us beside its bytes.
+// A partition costs a CPU about 10 us beside the work on its bytes.
 constexpr double kLeastLinkSeconds = 100e-6;
 constexpr double kEnoughBytes = 64 << 10;
 constexpr double kFastestLinkSeconds = 10e-6;
 constexpr double kLeastBytes = 4096;
 constexpr double kLeastByLink = 8192;
-// A partition's headers, acknowledgement and last packet that is not full.
+// Bytes that a partition adds on the wire: headers, acknowledgement, and a last packet that is not full.
 constexpr double kFrameBytes = 160;
 constexpr double kFrameSeconds = 10e-6;
-constexpr uint64_t kFinestFraction = 32;  // costs no more than a slice per owner
+constexpr uint64_t kFinestFraction = 32;  // trimming adds at most one slice per owner
 constexpr uint64_t kFinestBytes = 1024;
 
 uint64_t power_of_two_below(double bytes) { return std::bit_floor(static_cast<uint64_t>(std::max(bytes, 1.0))); }
 
-// Bits per second, of those who own something.
+// Returns the bandwidth of the slowest member that has a share, in bits per second.
 double slowest_owner(const Fleet& fleet) {
   const std::vector<double> share = shares(fleet);
   double slowest = kMaxBitsPerSecond;
@@ -48,7 +48,8 @@ uint64_t total_bytes(std::span<const Tensor> tensors) {
   return total;
 }
 
-// The first of the fewest even slices of at most `most` bytes: whole elements, and never a crumb at the end.
+// Returns the size of the first slice when `bytes` are cut into the fewest equal slices of at most `most` bytes. Slices
+// are whole elements and differ by at most one element, so no tiny slice is left at the end.
 uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
   const uint64_t elements = bytes / element;
   const uint64_t per_slice = std::max<uint64_t>(1, most / element);
@@ -56,7 +57,7 @@ uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
   return (elements + slices - 1) / slices * element;
 }
 
-// The largest of the slices that cut() makes of these tensors.
+// Returns the size of the largest slice that cut() makes of these tensors.
 uint64_t largest_slice(std::span<const Tensor> tensors, uint64_t most) {
   uint64_t largest = 0;
   for (const Tensor& tensor : tensors) {
@@ -71,7 +72,8 @@ uint64_t largest_partition(const Plan& plan) {
   return largest;
 }
 
-// A slice ends where its owner has all that it should own of the stream, unless that leaves too little on either side.
+// Shortens a slice to the bytes that its owner lacks of its share of the stream, but to no less than `finest` bytes.
+// Leaves the slice as it is if fewer than `finest` bytes of the tensor would remain after the cut.
 uint64_t trim(uint64_t slice, double missing, uint64_t left_of_tensor, uint64_t finest, uint64_t element) {
   const double bytes = std::max(missing, static_cast<double>(finest));
   if (bytes >= static_cast<double>(slice)) return slice;
@@ -79,7 +81,7 @@ uint64_t trim(uint64_t slice, double missing, uint64_t left_of_tensor, uint64_t 
   return trimmed + finest <= left_of_tensor ? std::min(trimmed, slice) : slice;
 }
 
-// Cuts the tensors from `first` on and gives each slice its owner.
+// Cuts the tensors from index `first` on into partitions and chooses their owners.
 void cut(Plan& plan, size_t first, uint64_t most, uint64_t finest, Balance balance) {
   for (size_t id = first; id < plan.tensors.size(); ++id) {
     const uint64_t bytes = plan.tensors[id].bytes();
@@ -116,13 +118,13 @@ PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes) {
   const double frame = kFrameBytes + kFrameSeconds * bytes_per_second;
   return {.by_link = std::max(link, kLeastByLink),
           .by_stream = std::sqrt(frame * slowest_owner(fleet) / 8 * step / (2.0 * fleet.n())),
-          .least = std::max({std::min(kLeastLinkSeconds * bytes_per_second, kEnoughBytes),
-                             kFastestLinkSeconds * bytes_per_second, kLeastBytes})};
+          .by_overhead = std::max({std::min(kLeastLinkSeconds * bytes_per_second, kEnoughBytes),
+                                   kFastestLinkSeconds * bytes_per_second, kLeastBytes})};
 }
 
 uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
   const PartitionLimits limits = partition_limits(fleet, total_bytes);
-  const double bytes = std::max(std::min(limits.by_link, limits.by_stream), limits.least);
+  const double bytes = std::max(std::min(limits.by_link, limits.by_stream), limits.by_overhead);
   return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
 }
 
@@ -165,7 +167,7 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   const uint64_t finest =
       std::min(partition_bytes, std::max(std::min(partition_bytes, by_default) / kFinestFraction, kFinestBytes));
   const std::span<const Tensor> fresh = std::span(extended.tensors).subspan(first);
-  // Each tensor may end in one slice more than its bytes ask for; each owner is trimmed once.
+  // Upper bound: rounding adds at most one slice per tensor, and trimming at most one per owner.
   const uint64_t most_partitions =
       extended.partitions.size() + total_bytes(fresh) / partition_bytes + fresh.size() + owners;
   if (most_partitions > kMaxPartitions) {
@@ -202,7 +204,8 @@ Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Rea
     }
     return changed;
   }
-  std::vector<double> lacks(share.size());  // of what each should own of the stream so far, in bytes
+  // By member: bytes that it lacks of its share of the stream up to this partition.
+  std::vector<double> lacks(share.size());
   for (Partition& partition : changed.partitions) {
     for (size_t i = 0; i < share.size(); ++i) lacks[i] += share[i] * partition.bytes;
     if (is_gone(partition.owner)) {

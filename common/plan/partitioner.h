@@ -1,5 +1,6 @@
-// Cuts the gradient stream into partitions and gives each an owner, such that every prefix of the stream, not only its
-// end, is split in proportion to the shares within one partition. So each NIC is busy from the first byte to the last.
+// Cuts the gradient stream (all tensors in generation order) into partitions and assigns an owner to each. Every prefix
+// of the stream, not only the whole stream, is split in proportion to the shares, to within one partition per owner. So
+// each NIC is busy from the first byte to the last.
 #pragma once
 
 #include <cstdint>
@@ -12,57 +13,70 @@
 namespace gleaner::plan {
 
 struct PartitionOptions {
-  uint64_t partition_bytes = 0;  // kMinPartitionBytes .. kMaxPartitionBytes; 0: default_partition_bytes()
+  uint64_t partition_bytes = 0;  // kMinPartitionBytes to kMaxPartitionBytes; 0: default_partition_bytes()
 };
 
 inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest type
 
-// What a partition's size weighs, in bytes. Larger than by_link: a late but urgent tensor waits long behind it. Larger
-// than by_stream: a step waits longer for its first and last sums, n pushes to the slowest owner, than it gains by
-// fewer headers and less work. Smaller than least: the wire waits for the CPU, or headers take more than 4 % of it.
+// Limits on the default size of a partition, in bytes:
+// - Above by_link, an urgent tensor that becomes ready late waits too long behind a partition that is being sent.
+// - Above by_stream, a step loses more time than it gains: it waits longer for its first and last sums (each takes n
+//   pushes to the slowest owner and n results from it) than it saves by fewer headers and less work.
+// - Below by_overhead, the link waits for the CPU, or headers take more than 4 % of the link.
+// - Below by_overhead, the wire waits for the CPU, or headers take more than 4 % of the wire.
 struct PartitionLimits {
-  double by_link = 0;    // 1.4 ms of the slowest worker's link, 22.4 ms / n where n is above 16; 8 KiB
-  double by_stream = 0;  // sqrt((160 B + 10 us of the link) * what the slowest owner can move in a step / 2n)
-  double least = 0;      // 100 us of the slowest worker's link or 64 KiB if that is less; 10 us of it, 4 KiB
+  double by_link = 0;  // 1.4 ms of the slowest worker's link, or 22.4 ms / n for n above 16; at least 8 KiB
+  // The square root of (160 B + 10 us of the slowest worker's link) * (bytes that the slowest owner can move in a step)
+  // / 2n.
+  double by_stream = 0;
+  // The lesser of 64 KiB and 100 us of the slowest worker's link; at least 4 KiB and 10 us of that link.
+  double by_overhead = 0;
 };
 PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes);
 
-// The power of two next below by_link and by_stream, but no less than that of `least`, and at most kMaxPartitionBytes.
+// Returns the lesser of by_link and by_stream, but at least by_overhead and at most kMaxPartitionBytes, rounded down to
+// a power of two.
 uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes);
 
-// How much a worker pushes before it has results, so that its link is never idle. All workers push a partition at about
-// the same time, so until the last of them has its result n of it go into the owner's link, and n come out: 2n of the
-// largest partition. At least 10 ms of the worker's link and 64 KiB; and what the link carries in a `round_trip` in
-// seconds, of the path to the farthest owner. `asked` above 0 takes the place of all this. Rounded up to whole
-// partitions of the largest size.
+// Returns the *window* of a worker: how many bytes it may have in flight over all owners, so that its link is never
+// idle. All workers push a partition at about the same time. Until the last worker has its result, n partitions go into
+// the owner's link and n results come out of it. So the window is 2n of the largest partition, but at least 64 KiB and
+// 10 ms of the worker's link. The bytes that the link carries in `round_trip` seconds are added; pass the round-trip
+// time to the farthest owner. A nonzero `asked` replaces all this. The window is rounded up to a multiple of the
+// largest partition.
 uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, double round_trip = 0);
 
-// Builds a plan of epoch 0 for these tensors in generation order. Members get the fleet's bandwidths and no address.
+// Builds a plan of epoch 0 for these tensors, which are in generation order. Members get the fleet's bandwidths and no
+// address.
 //
-// A tensor is cut into even, element-aligned slices of at most partition_bytes. Each owner's last slice ends where it
-// has its share of the whole, but is no shorter than 1/32 of a partition (of the default size, if that is less) or 1
-// KiB: so the total is split closer than a partition, and a tensor that comes alone is spread over the owners. Owners
-// of share 0 get nothing. InvalidArgument: fleet, tensors or partition size out of their limits, or more than
-// kMaxPartitions. Cost: O(partitions * log(members)).
+// A tensor is cut into equal, element-aligned slices of at most partition_bytes. A slice is cut shorter where its owner
+// reaches its share of the whole stream. So the totals come closer to the shares than one partition, and a tensor that
+// is planned alone is spread over the owners. Such a shorter slice has at least 1 KiB and at least 1/32 of
+// partition_bytes (or of the default size if that is less). Owners with a share of 0 get nothing.
+// InvalidArgument: the fleet, the tensors or the partition size are out of their limits, or the plan might have more
+// than kMaxPartitions. Cost: O(partitions * log(members)).
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options);
 
-// The plan of `epoch` with the same members, the old partitions untouched, `added` tensors cut and assigned so that the
-// whole stream stays balanced. `plan` must be valid.
+// Returns the plan of `epoch` with the same members, the same partitions, and those of the `added` tensors, whose
+// owners are chosen so that the whole stream stays balanced. `plan` must be valid.
 absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, const PartitionOptions& options,
                                  uint32_t epoch);
 
-// The plan of `epoch` with these members in place of its own, and owners that go with their bandwidths. Tensors stay
-// cut as they are. `plan` must be valid, and `members` have the same workers.
+// Returns the plan of `epoch` with these members, and with owners chosen by their bandwidths. Partitions keep their
+// offsets and sizes. `plan` must be valid, and `members` must have the same workers.
 enum class Reassign {
-  kAll,   // every prefix of the stream is split in proportion to the shares within one partition
-  kLost,  // only what belongs to members that are gone, to whoever lacks most of its share there: the rest goes on
+  // Deals all partitions anew, so that every prefix of the stream is split by the shares.
+  kAll,
+  // Moves only partitions of members that are gone: each goes to the member that lacks most of its share of the stream
+  // up to there.
+  kLost,
 };
 Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which);
 
-// The bandwidths of a plan's members, 0 for those that are not here.
+// Returns the bandwidths of a plan's members; 0 for empty places.
 Fleet fleet_of(const Plan& plan);
 
-// Bytes each member's summer owns.
+// Returns the bytes that each member's summer owns.
 std::vector<uint64_t> owned_bytes(const Plan& plan);
 
 }  // namespace gleaner::plan

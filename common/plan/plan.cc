@@ -48,15 +48,15 @@ absl::Status validate_members(const Plan& plan) {
   return absl::OkStatus();
 }
 
-// The slices of one tensor lie end to end from its first byte to its last.
+// Checks that the partitions of one tensor lie end to end from its first byte to its last.
 absl::Status validate_slices(const Plan& plan, uint32_t id) {
   const Tensor& tensor = plan.tensors[id];
   const size_t element = size_of(tensor.type);
   uint64_t end = 0;
   for (const Partition& partition : plan.partitions_of(id)) {
     if (partition.tensor != id || partition.offset != end) {
-      return invalid("tensor '", tensor.name, "': expected its byte ", end, " next; got byte ", partition.offset,
-                     " of tensor ", partition.tensor);
+      return invalid("tensor '", tensor.name, "': expected a partition from its byte ", end, " on; got one from byte ",
+                     partition.offset, " of tensor ", partition.tensor);
     }
     const uint64_t most = kMaxPartitionBytes - plan.counts_bytes(tensor);
     if (partition.bytes == 0 || partition.bytes > most || partition.bytes % element != 0) {
@@ -67,7 +67,7 @@ absl::Status validate_slices(const Plan& plan, uint32_t id) {
       return invalid("tensor '", tensor.name, "': owner ", partition.owner, " of ", plan.members.size(), " members");
     }
     if (!plan.members[partition.owner].is_here()) {
-      return invalid("tensor '", tensor.name, "': owner ", plan.member_name(partition.owner), ", which is not here");
+      return invalid("tensor '", tensor.name, "': owner ", plan.member_name(partition.owner), ", whose place is empty");
     }
     if (partition.since > plan.epoch || partition.since < tensor.since) {
       return invalid("tensor '", tensor.name, "' of epoch ", tensor.since, ": a partition owned since epoch ",
@@ -90,7 +90,7 @@ absl::Status validate_partitions(const Plan& plan) {
     return invalid("first_partition does not index ", plan.partitions.size(), " partitions of ", plan.tensors.size(),
                    " tensors");
   }
-  // The whole index first: partitions_of() relies on it.
+  // Check the whole index first, since partitions_of() relies on it.
   for (size_t id = 0; id < plan.tensors.size(); ++id) {
     if (first[id] > first[id + 1]) return invalid("first_partition falls after tensor ", id);
   }
@@ -106,7 +106,7 @@ uint32_t Plan::summers() const {
 }
 
 bool Plan::bandwidths_known() const {
-  return std::none_of(members.begin(), members.end(), [](const Member& member) { return member.assumed; });
+  return std::none_of(members.begin(), members.end(), [](const Member& member) { return member.bandwidth_assumed; });
 }
 
 std::string Plan::member_name(uint32_t member) const {
@@ -123,8 +123,7 @@ absl::Status validate(std::span<const Tensor> tensors) {
           absl::StrCat("a tensor's name has ", tensor.name.size(), " bytes; expected 1 to ", kMaxTensorNameBytes));
     }
     if (!names.insert(tensor.name).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor '", tensor.name, "' is there twice; names must be different"));
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' appears twice; names must be unique"));
     }
     if (!is_valid(tensor.type)) {
       return absl::InvalidArgumentError(
@@ -136,7 +135,7 @@ absl::Status validate(std::span<const Tensor> tensors) {
                                                      tensor.accumulates ? " can't be accumulated: fp32 and int32 can"
                                                                         : " has a staleness, but is not accumulated"));
     }
-    // Divided, not multiplied: elements comes from outside.
+    // Divide, because a product could overflow: `elements` may come from outside the process.
     if (tensor.elements > (kMaxStreamBytes - stream) / size_of(tensor.type)) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor '", tensor.name, "' of ", tensor.elements, " ", name_of(tensor.type),

@@ -1,9 +1,9 @@
-// The plan of a job: who takes part, which tensors there are, and which summer owns each partition.
+// Plan holds the members of a job, its tensors, and the owner of each partition.
 //
-// Plain data, shared by planner, coordinator, worker session and summer engine. Members are numbered in one sequence:
-// worker i is member i (0 <= i < n) and so is the summer colocated with it; CPU summer j is member n + j. An owner is
-// the member whose summer sums a partition. Once built a Plan never changes; who needs it holds a shared_ptr<const
-// Plan>. What may follow what: successor.h.
+// A Plan is plain data, shared by planner, coordinator, worker session and summer engine. Members are numbered in one
+// sequence: worker i is member i (0 <= i < n), and so is the summer colocated with it; CPU summer j is member n + j.
+// The *owner* of a partition is the member whose summer sums it. A Plan never changes once it is built; its users share
+// it as a shared_ptr<const Plan>. successor.h says which plan may follow which.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,26 @@ namespace gleaner::plan {
 inline constexpr uint64_t kMaxPartitionBytes = uint64_t{4} << 20;  // BytePS §4.1
 inline constexpr uint32_t kMaxMembers = 1u << 16;
 inline constexpr uint32_t kMaxRanks = 1u << 20;                 // n * g
-inline constexpr uint32_t kMaxPartitions = 1u << 24;            // per plan: 64 TiB at most
-inline constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 60;  // all tensors together
+inline constexpr uint32_t kMaxPartitions = 1u << 24;            // per plan; they hold at most 64 TiB
+inline constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 60;  // of all tensors together
 inline constexpr size_t kMaxTensorNameBytes = 4096;
-inline constexpr size_t kMaxEndpoints = 8;  // of a member
+inline constexpr size_t kMaxEndpoints = 8;  // of one member
 inline constexpr size_t kMaxEndpointBytes = 512;
+// The staleness of a tensor whose answers never wait for other workers.
 inline constexpr uint32_t kUnbounded = UINT32_MAX;
 
 // A named gradient. Its index in Plan::tensors is its id on the wire.
 struct Tensor {
-  std::string name;  // 1 .. kMaxTensorNameBytes, different from every other
+  std::string name;  // 1 to kMaxTensorNameBytes bytes, unique in the plan
   uint64_t elements = 0;
   DataType type = DataType::kFloat32;
-  // Lower goes first: what the next forward pass needs first. Ties go by generation order.
+  // Partitions of tensors with a lower priority value are pushed first. The next forward pass should need their results
+  // first. Ties go by generation order.
   int32_t priority = 0;
-  uint32_t since = 0;  // epoch of the first plan with it
-  // Each push adds to a running sum and is answered with it, without waiting for other workers: ReduceOp::kAccumulate,
-  // and never another. For fp32 and int32. An answer waits for workers that are more than `staleness` steps behind.
+  uint32_t since = 0;  // epoch of the first plan that has this tensor
+  // True: owners add each push to a running sum and answer with that sum, without waiting for other workers. The
+  // tensor's op is then always ReduceOp::kAccumulate. Only fp32 and int32 tensors may accumulate. An answer waits for
+  // workers that are more than `staleness` steps behind.
   bool accumulates = false;
   uint32_t staleness = kUnbounded;
 
@@ -43,10 +46,10 @@ struct Tensor {
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
-// What the first push_pull of a tensor asks for on some rank. It is told along with declarations, before anything is
-// pushed: an owner can only sum contributions of one operation.
+// The operation that a rank's first push_pull of a tensor asks for. Ranks declare it before they push, because an owner
+// can only sum contributions that ask for the same operation.
 struct Operation {
-  std::string tensor;  // its name
+  std::string tensor;  // name of the tensor
   ReduceOp op = ReduceOp::kSum;
   friend bool operator==(const Operation&, const Operation&) = default;
 };
@@ -56,65 +59,68 @@ struct Partition {
   uint32_t tensor = 0;
   uint32_t owner = 0;   // member index
   uint64_t offset = 0;  // bytes from the start of the tensor, element aligned
-  uint32_t bytes = 0;   // at least 1; an answer has at most kMaxPartitionBytes
-  // The epoch from which this owner has it, the tensor's or a later one, at most the plan's. Frames about it of earlier
-  // epochs are of another owner's time, and mean nothing any more: they are fenced off.
+  uint32_t bytes = 0;   // at least 1; Plan::answer_bytes() is at most kMaxPartitionBytes
+  // The epoch in which the partition came to its owner: at least the tensor's `since`, at most the plan's epoch. Frames
+  // of earlier epochs about the partition were meant for an earlier owner; members drop them (fencing).
   uint32_t since = 0;
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
-// A summer that is gone leaves its place empty, so that nobody else's number changes; another may come to take it.
+// A member of a job. When a CPU summer leaves, its place stays empty, so that the numbers of other members don't
+// change. Another summer may take the place later.
 struct Member {
-  double bits_per_second = 0;  // each way; within the limits of model.h. 0: this summer's place is empty
+  double bits_per_second = 0;  // each way, within the limits of model.h; 0: the place is empty
   std::string address;         // HOST:PORT of its summer; empty in a plan that is only computed
-  uint32_t since = 0;          // epoch in which it came: whoever has this place later is another
-  // Where others reach it, by what transport, in order of its preference (common/transport/endpoint.h); none: by TCP,
-  // at `address`.
+  uint32_t since = 0;  // epoch in which the member came; distinguishes it from an earlier member in the same place
+  // Transports and addresses by which other members reach this one, in its order of preference
+  // (common/transport/endpoint.h). Empty: by TCP at `address`.
   std::vector<std::string> endpoints;
-  bool assumed = false;  // nobody said how fast its link is: bits_per_second stands in for that
+  bool bandwidth_assumed = false;  // true: the link's bandwidth is unknown, and bits_per_second is a placeholder
   bool is_here() const { return bits_per_second > 0; }
   friend bool operator==(const Member&, const Member&) = default;
 };
-// Whether it is one and the same member, whatever its bandwidth now.
+// Returns whether `a` and `b` are the same member. Their bandwidths and endpoints may differ.
 inline bool is_same(const Member& a, const Member& b) { return a.since == b.since && a.address == b.address; }
 
 struct Plan {
-  uint32_t epoch = 0;                     // version; 0: not agreed by anybody
-  uint32_t workers = 0;                   // n
-  uint32_t local_ranks = 1;               // g; n * g ranks take part in every sum
-  std::vector<Member> members;            // workers, then CPU summers and their empty places
-  std::vector<Tensor> tensors;            // by id, in generation order
-  std::vector<Partition> partitions;      // by tensor, then by offset; every byte exactly once
-  std::vector<uint32_t> first_partition;  // per tensor, plus one past the end: size tensors.size() + 1
+  uint32_t epoch = 0;                 // version of the plan; 0: a plan that members have not agreed on
+  uint32_t workers = 0;               // n
+  uint32_t local_ranks = 1;           // g; all n * g ranks take part in every sum
+  std::vector<Member> members;        // workers, then CPU summers and empty places
+  std::vector<Tensor> tensors;        // by id, in generation order
+  std::vector<Partition> partitions;  // by tensor, then by offset; they cover every byte exactly once
+  // By tensor: index in `partitions` of its first; one more element holds partitions.size().
+  std::vector<uint32_t> first_partition;
 
-  uint32_t summers() const;  // k: those that are here
-  // Somebody said how fast each member's link is; else there is no bound.
+  uint32_t summers() const;  // k: number of CPU summers, empty places not counted
+  // Returns whether the bandwidth of every member is known. Without that the plan has no bound.
   bool bandwidths_known() const;
   uint32_t ranks() const { return workers * local_ranks; }
-  // Of what an owner answers with: the partition, and where it accumulates a count (8) per worker.
+  // Returns the size of an owner's answer: the partition, and for a tensor that accumulates a count of 8 bytes per
+  // worker.
   uint32_t answer_bytes(const Partition& partition) const {
     return partition.bytes + counts_bytes(tensors[partition.tensor]);
   }
   uint32_t counts_bytes(const Tensor& tensor) const { return tensor.accumulates ? workers * 8 : 0; }
-  // Index in `partitions`.
+  // Returns the index in `partitions` of this partition of `tensor`.
   uint32_t index_of(uint32_t tensor, uint32_t partition) const { return first_partition[tensor] + partition; }
   std::span<const Partition> partitions_of(uint32_t tensor) const {
     return std::span(partitions)
         .subspan(first_partition[tensor], first_partition[tensor + 1] - first_partition[tensor]);
   }
-  // "worker/0" or "summer/3".
+  // Returns "worker/0" or "summer/3", for example.
   std::string member_name(uint32_t member) const;
 
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// Checks every rule that the comments above state; what comes from outside is used only after this.
+// Checks every rule that the comments above state. A plan that comes from another process must pass before it is used.
 absl::Status validate(const Plan& plan);
 
-// The part of it that concerns tensors alone: names, types, sizes.
+// Checks only the rules about tensors: their names, types and sizes.
 absl::Status validate(std::span<const Tensor> tensors);
 
-// Their number and form; what they mean is for those who connect.
+// Checks the number and form of a member's endpoints. Transports check their meaning when they connect.
 absl::Status validate_endpoints(const std::vector<std::string>& endpoints);
 
 }  // namespace gleaner::plan

@@ -20,7 +20,7 @@ bool same_cut(const Partition& a, const Partition& b) {
 }  // namespace
 
 absl::Status check_successor(const Plan& later, const Plan& earlier) {
-  if (later.epoch <= earlier.epoch) return differs(later, earlier, "epochs grow");
+  if (later.epoch <= earlier.epoch) return differs(later, earlier, "the epoch must be higher");
   if (later.workers != earlier.workers || later.local_ranks != earlier.local_ranks) {
     return differs(later, earlier, later.workers, " workers of ", later.local_ranks, " ranks, not ", earlier.workers,
                    " of ", earlier.local_ranks);
@@ -38,17 +38,19 @@ absl::Status check_successor(const Plan& later, const Plan& earlier) {
       later.tensors.size() >= earlier.tensors.size() && later.partitions.size() >= earlier.partitions.size() &&
       std::equal(earlier.tensors.begin(), earlier.tensors.end(), later.tensors.begin()) &&
       std::equal(earlier.partitions.begin(), earlier.partitions.end(), later.partitions.begin(), same_cut);
-  if (!only_adds) return differs(later, earlier, "it does more to tensors and their cuts than add to them");
+  if (!only_adds)
+    return differs(later, earlier, "it changes tensors or partitions of the earlier plan; it may only add some");
   for (size_t i = 0; i < later.partitions.size(); ++i) {
     const Partition& now = later.partitions[i];
     if (has_moved(now, earlier.epoch)) continue;
     if (i >= earlier.partitions.size() || now.owner != earlier.partitions[i].owner ||
         now.since != earlier.partitions[i].since) {
       return differs(later, earlier, later.member_name(now.owner), " owns partition ", i, " since epoch ", now.since,
-                     ", of which the earlier plan knows nothing");
+                     ", which contradicts the earlier plan");
     }
     if (!is_same(later.members[now.owner], earlier.members[now.owner])) {
-      return differs(later, earlier, later.member_name(now.owner), " is another, and keeps partition ", i);
+      return differs(later, earlier, later.member_name(now.owner),
+                     " is not the same member as before, but keeps partition ", i);
     }
   }
   return absl::OkStatus();

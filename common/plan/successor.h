@@ -1,8 +1,8 @@
-// Which plan may follow which.
+// The rules for which plan may follow which.
 //
-// A plan change may add tensors, move partitions from one owner to another, and fill or empty places of CPU summers.
-// Tensors, how they are cut, and workers stay for as long as the job does. So what a member knows of a partition (its
-// step, contributions, results) stays true, whoever owns it.
+// A plan change may add tensors, move partitions to other owners, and fill or empty places of CPU summers. A job's
+// workers, its tensors and their cuts into partitions never change. So the state that a member keeps about a partition
+// (step, contributions, results) stays valid when the partition moves.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,11 +10,12 @@
 
 namespace gleaner::plan {
 
-// FailedPrecondition says what in `later` does not go with `earlier`. Both must be valid.
+// Returns OK if `later` may follow `earlier`. FailedPrecondition names the difference that is not allowed. Both plans
+// must be valid.
 absl::Status check_successor(const Plan& later, const Plan& earlier);
 
-// Whether this partition of a plan came to its owner after `epoch`: members that followed the plan of `epoch` have to
-// begin anew with that owner.
+// Returns whether this partition came to its owner after `epoch`. If so, members that followed the plan of `epoch`
+// begin anew with the owner.
 inline bool has_moved(const Partition& partition, uint32_t epoch) { return partition.since > epoch; }
 
 }  // namespace gleaner::plan

@@ -22,7 +22,7 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
                       message.since(), message.accumulates(), staleness};
 }
 
-// The lists fit together, and nothing larger than them is made of them.
+// Checks that the lengths of the lists agree, so that decode() allocates no more than the message has.
 absl::Status check_lists(const v1::Plan& message) {
   if (message.partition_counts_size() != message.tensors_size()) {
     return absl::InvalidArgumentError(absl::StrCat("invalid plan: ", message.partition_counts_size(),
@@ -35,7 +35,7 @@ absl::Status check_lists(const v1::Plan& message) {
       static_cast<uint64_t>(message.owned_since_size()) != total) {
     return absl::InvalidArgumentError(absl::StrCat("invalid plan: ", total, " partitions by their counts, with ",
                                                    message.partition_bytes_size(), " sizes, ", message.owners_size(),
-                                                   " owners and ", message.owned_since_size(), " epochs since when"));
+                                                   " owners and ", message.owned_since_size(), " epochs of ownership"));
   }
   return absl::OkStatus();
 }
@@ -92,7 +92,7 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
     encoded->set_address(member.address);
     encoded->set_since(member.since);
     for (const std::string& endpoint : member.endpoints) encoded->add_endpoints(endpoint);
-    encoded->set_assumed(member.assumed);
+    encoded->set_assumed(member.bandwidth_assumed);
   }
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());

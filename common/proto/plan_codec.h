@@ -1,7 +1,7 @@
-// Plans, tensors and statuses as the messages of coordinator.proto, and back. Pure.
+// Functions that convert plans, tensors, operations and statuses to the messages of coordinator.proto and back. Pure.
 //
-// What decode() gives back has passed plan::validate(); nothing in a message is trusted before that. InvalidArgument
-// says what is wrong with it.
+// decode() returns only plans and tensors that have passed plan::validate(), since messages are not trusted.
+// InvalidArgument names the rule that a message breaks.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ namespace gleaner::proto {
 // The version that both ends of a stream must speak.
 inline constexpr uint32_t kProtocol = 2;
 
-// A plan of 2^24 partitions has about 100 MB; nothing longer is taken or sent.
+// The longest message that is sent or received. A plan of 2^24 partitions has about 100 MB.
 inline constexpr int kMaxMessageBytes = 256 << 20;
 
 void encode(const plan::Plan& plan, v1::Plan* message);
 absl::StatusOr<plan::Plan> decode(const v1::Plan& message);
-// SHA-256 of the encoded plan, 32 bytes: the same for equal plans of one version of gleaner.
+// Returns the SHA-256 of the encoded plan, 32 bytes. It is the same for equal plans in one version of gleaner.
 std::string digest(const plan::Plan& plan);
 
 void encode(const plan::Tensor& tensor, v1::Tensor* message);

@@ -10,7 +10,7 @@ namespace gleaner::proto {
 
 std::string make_proof(absl::string_view token, Prover prover, absl::string_view coordinator_nonce,
                        absl::string_view member_nonce, absl::string_view statement) {
-  // Everything before the statement has a fixed length per label: no two statements make the same text.
+  // Everything before the statement has a fixed length per label, so two different statements give different texts.
   const std::string text = absl::StrCat(prover == Prover::kMember ? "gleaner member" : "gleaner coordinator",
                                         coordinator_nonce, member_nonce, statement);
   std::string proof(EVP_MAX_MD_SIZE, '\0');

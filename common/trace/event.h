@@ -1,4 +1,5 @@
-// What happened to a tensor or a partition in a member of a job, and when: the unit of a trace (docs/trace.md).
+// Event is something that happened to a tensor or a partition at a member, with its time. A trace consists of events
+// (docs/trace.md).
 #pragma once
 
 #include <cstdint>
@@ -6,42 +7,42 @@
 
 namespace gleaner::trace {
 
-// Numbers travel (common/proto/coordinator.proto): only ever added.
+// The numbers are part of messages (common/proto/coordinator.proto): only add new ones.
 enum class Kind : uint8_t {
-  // At a rank. A tensor's push_pull:
-  kRequested = 1,  // the program asked for it
-  kReady = 2,      // its partitions may leave: local ranks are summed
-  kDone = 3,       // the program may have it
-  // A partition of it; peer: the owner:
-  kPushed = 4,    // handed to the connection
-  kDeferred = 5,  // the owner had no room: it will be pushed again
-  kResult = 6,    // the sum is here, whole
-  // At a summer; peer: the worker:
-  kContributed = 7,  // a worker's part is here, whole, and counts
-  kSumBegun = 8,     // all parts are here; no peer
+  // At a rank, about a request (a push_pull of a tensor):
+  kRequested = 1,  // the program made the request
+  kReady = 2,      // the local ranks have summed the tensor; its partitions may be pushed
+  kDone = 3,       // the program can have the result
+  // At a rank, about a partition; peer is the owner:
+  kPushed = 4,    // the contribution was passed to the connection
+  kDeferred = 5,  // the owner had no memory; the contribution will be pushed again
+  kResult = 6,    // the whole result has arrived
+  // At a summer, about a partition; peer is the worker:
+  kContributed = 7,  // a worker's whole contribution has arrived, and it counts
+  kSumBegun = 8,     // all contributions have arrived; no peer
   kSumEnded = 9,     // no peer
-  kAnswered = 10,    // the sum was handed to the connection
+  kAnswered = 10,    // the result was passed to the connection
 };
 inline constexpr uint8_t kLastKind = 10;
 
-// `partition` is an index within the tensor, as in frames; 0 where the event is a whole tensor's.
+// `partition` is an index within the tensor, as in frames; 0 if the event is about a whole tensor.
 struct Event {
-  int64_t nanoseconds = 0;  // of the recording process's monotonic clock: comparable within a machine only
+  int64_t nanoseconds = 0;  // on the machine's monotonic clock: comparable only with events of the same machine
   uint64_t step = 0;        // of the tensor
   uint32_t tensor = 0;      // index in the plan
   uint32_t partition = 0;
   uint32_t bytes = 0;
-  uint16_t peer = 0;  // member
+  uint16_t peer = 0;  // member index
   Kind kind = Kind::kRequested;
 
   friend bool operator==(const Event&, const Event&) = default;
 };
 static_assert(sizeof(Event) == 32, "two to a cache line");
 
-// What one process recorded, in the order in which it did: nearly, but not quite, that of time.
+// The events that one process recorded, in the order of recording, which is nearly the order of time.
 struct Recording {
   std::vector<Event> events;
-  uint64_t dropped = 0;  // events after the last of these that found no room
+  uint64_t dropped = 0;  // number of later events for which there was no room
 };
 
 }  // namespace gleaner::trace

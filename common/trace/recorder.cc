@@ -6,7 +6,7 @@ namespace gleaner::trace {
 
 void Recorder::start() {
   forget();
-  // Touches every page: none shall be missing when an event comes.
+  // Touches every page, so that no event causes a page fault.
   events_.assign(kMostEvents, Event{});
   on_ = true;
 }

@@ -1,8 +1,9 @@
-// Keeps a process's trace events while it is on.
+// Recorder keeps the trace events of a process while it is on.
 //
-// Belongs to one thread, the I/O thread. Off, an event costs a branch. On, it costs a read of the clock and 32 bytes:
-// no allocation, lock or system call, since the memory for kMostEvents (8 MiB) is there from start() to take(). What
-// comes when it is full is counted and dropped, so what is kept is whole up to one moment.
+// It belongs to one thread, the I/O thread. While it is off, an event costs a branch. While it is on, an event costs a
+// read of the clock and 32 bytes. There is no allocation, lock or system call, because the memory for kMostEvents (8
+// MiB) exists from start() to take(). When that memory is full, further events are counted and dropped, so the
+// recording has all events up to one moment.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +18,13 @@ class Recorder {
  public:
   static constexpr size_t kMostEvents = size_t{1} << 18;
 
-  // The clock outlives it.
+  // `clock` must outlive the recorder.
   explicit Recorder(const Clock* clock) : clock_(*clock) {}
 
   bool is_on() const { return on_; }
-  void start();  // from nothing, also when it was on
-  void stop();   // what is recorded stays
+  void start();  // discards earlier events
+  void stop();   // keeps the events
+  // Stops, and returns and forgets the events.
   Recording take();
   void forget() { take(); }
 
@@ -32,7 +34,7 @@ class Recorder {
               uint32_t bytes = 0) {
     if (on_) append({now(), step, tensor, partition, bytes, static_cast<uint16_t>(peer), kind});
   }
-  // An event that the caller took the time of.
+  // Records an event with its own time.
   void record(const Event& event) {
     if (on_) append(event);
   }
@@ -50,7 +52,7 @@ class Recorder {
   bool on_ = false;
   size_t used_ = 0;
   uint64_t dropped_ = 0;
-  std::vector<Event> events_;  // kMostEvents while there is something to keep
+  std::vector<Event> events_;  // has kMostEvents elements from start() to take()
 };
 
 }  // namespace gleaner::trace

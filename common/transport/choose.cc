@@ -23,7 +23,7 @@ absl::StatusOr<Preferences> parse_preferences(absl::string_view text) {
   const auto invalid = [text](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("'", text, "': ", why,
                                                    "; write auto, or names from best to worst, such as shm,tcp or "
-                                                   "rdma; a list without tcp allows nothing else"));
+                                                   "rdma; a list without tcp allows no other transport"));
   };
   Preferences preferences;
   if (text.empty() || text == "auto") return preferences;
@@ -37,7 +37,7 @@ absl::StatusOr<Preferences> parse_preferences(absl::string_view text) {
     if (!kind.ok()) return invalid(kind.status().message());
     if (is_last && i + 1 < names.size()) return invalid(absl::StrCat("nothing can follow '", name, "!'"));
     if (std::find(preferences.kinds.begin(), preferences.kinds.end(), *kind) != preferences.kinds.end()) {
-      return invalid(absl::StrCat(name, " is there twice"));
+      return invalid(absl::StrCat(name, " is listed twice"));
     }
     preferences.kinds.push_back(*kind);
   }
@@ -55,15 +55,15 @@ Choice choose(const std::vector<Endpoint>& mine, const std::vector<Endpoint>& th
   for (const Endpoint& here : mine) {
     const Endpoint* const there = find(theirs, here.kind);
     if (there == nullptr) {
-      choice.excluded.push_back({here.kind, "the other one does not offer it"});
+      choice.excluded.push_back({here.kind, "the peer does not offer it"});
     } else if (here.host != there->host) {
-      choice.excluded.push_back({here.kind, "not the same directory of the same machine"});
+      choice.excluded.push_back({here.kind, "the two members do not see the same directory"});
     } else {
       choice.order.push_back(*there);
     }
   }
   for (const Endpoint& there : theirs) {
-    if (find(mine, there.kind) == nullptr) choice.excluded.push_back({there.kind, "not used here"});
+    if (find(mine, there.kind) == nullptr) choice.excluded.push_back({there.kind, "this member does not use it"});
   }
   return choice;
 }

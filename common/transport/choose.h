@@ -1,7 +1,7 @@
-// Which transport carries what goes from one member to another. Pure.
+// Functions that choose the transports by which one member can connect to another. Pure.
 //
-// Members tell their endpoints in order of preference. Who connects goes by its own order, and takes what the other
-// has, too.
+// Members tell each other their endpoints. The connecting side keeps its own order of preference and takes the kinds
+// that the other side offers, too. For example, with shm, rdma, tcp here and tcp, rdma there it tries rdma, then tcp.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,20 @@
 
 namespace gleaner::transport {
 
-// What a user wants used, best first.
+// The transports that the user wants, best first.
 struct Preferences {
   std::vector<Kind> kinds = {kBetweenProcesses.begin(), kBetweenProcesses.end()};
-  // By name: that one of them can't be had is worth a warning. Else whatever is there will do.
+  // Whether the user named the kinds. A named kind that can't be used is worth a warning.
   bool named = false;
 
-  // Nothing takes the place of the last one: it is there, or that is an error.
+  // Returns whether no other transport may replace the last kind: it is an error if that kind can't be used.
   bool forced() const { return std::find(kinds.begin(), kinds.end(), Kind::kTcp) == kinds.end(); }
   friend bool operator==(const Preferences&, const Preferences&) = default;
 };
 
-// "auto" (or nothing): shm, rdma, tcp. "rdma,tcp": these, in that order. A list without tcp is forced: there is no way
-// out; "rdma!" is another way to write that, for the last of a list. InvalidArgument says how to write it.
+// Parses the user's choice. "auto" or an empty text: shm, rdma, tcp. "rdma,tcp": these two, in this order. A list
+// without tcp is forced(); so is a list whose last name has a "!" behind it ("rdma!"). The message of InvalidArgument
+// shows the format.
 absl::StatusOr<Preferences> parse_preferences(absl::string_view text);
 
 struct Excluded {
@@ -35,14 +36,15 @@ struct Excluded {
 };
 
 struct Choice {
-  std::vector<Endpoint> order;     // theirs, to be tried one after the other
-  std::vector<Excluded> excluded;  // and why not these
+  std::vector<Endpoint> order;     // the peer's endpoints, in the order to try them
+  std::vector<Excluded> excluded;  // kinds that can't be used, with reasons
 
-  // "shm: ...; rdma: ..."; empty: nothing is excluded.
+  // Returns "shm: REASON; rdma: REASON"; empty if nothing is excluded.
   std::string why_not() const;
 };
 
-// `mine`: in order of preference. Kinds that only one side has, and shared memory of another machine, are excluded.
+// `mine` is in order of preference. Excludes kinds that only one side has, and shared memory if the two sides do not
+// see the same directory.
 Choice choose(const std::vector<Endpoint>& mine, const std::vector<Endpoint>& theirs);
 
 }  // namespace gleaner::transport

@@ -16,7 +16,7 @@
 namespace gleaner::transport {
 namespace {
 
-constexpr size_t kMaxPathBytes = 107;  // of a socket, sun_path
+constexpr size_t kMaxPathBytes = 107;  // sockaddr_un::sun_path without its final zero
 
 bool is_printable(absl::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -43,7 +43,7 @@ absl::StatusOr<Kind> parse_kind(absl::string_view name) {
   for (const Kind kind : kBetweenProcesses) {
     if (name_of(kind) == name) return kind;
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is no transport; expected shm, rdma or tcp"));
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a transport; expected shm, rdma or tcp"));
 }
 
 std::string Endpoint::to_string() const {
@@ -53,7 +53,7 @@ std::string Endpoint::to_string() const {
 
 absl::StatusOr<Endpoint> Endpoint::parse(absl::string_view text) {
   const auto invalid = [text](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is no endpoint: ", why));
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not an endpoint: ", why));
   };
   const size_t colon = text.find("://");
   if (colon == absl::string_view::npos) return invalid("expected KIND://WHERE, for example tcp://10.0.0.1:7000");
@@ -63,7 +63,7 @@ absl::StatusOr<Endpoint> Endpoint::parse(absl::string_view text) {
   if (*kind != Kind::kShm) {
     absl::StatusOr<Address> address = Address::parse(where);
     if (!address.ok()) return invalid(address.status().message());
-    if (address->port == 0) return invalid("nobody can connect to port 0");
+    if (address->port == 0) return invalid("no member can connect to port 0");
     return Endpoint{*kind, "", *std::move(address)};
   }
   const size_t slash = where.find('/');
@@ -94,7 +94,7 @@ std::vector<std::string> to_texts(const std::vector<Endpoint>& endpoints) {
 absl::StatusOr<std::string> directory_id(const std::string& directory) {
   struct stat found {};
   if (stat(directory.c_str(), &found) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("directory ", directory));
-  if (!S_ISDIR(found.st_mode)) return absl::NotFoundError(absl::StrCat(directory, " is no directory"));
+  if (!S_ISDIR(found.st_mode)) return absl::NotFoundError(absl::StrCat(directory, " is not a directory"));
   std::string boot;
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   if (!std::getline(file, boot) || boot.empty() || !is_printable(boot)) {

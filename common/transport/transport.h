@@ -1,10 +1,16 @@
-// What moves frames between members. tcp/, shm/, inproc/ (and later rdma/) offer the same interface and pass the
-// same conformance suite (tests/conformance); what one of them can do is asked through capabilities(), never assumed.
+// Transport moves frames between members. tcp/, shm/, inproc/ and rdma/ implement this interface and pass the same
+// conformance suite (tests/conformance); any/ chooses among them for each peer. Transport declares the functions that
+// all of them have. Connection::capabilities() returns the abilities of a connection, and Transport::extensions() the
+// further functions of a transport.
 //
-// Threads: a Transport, its connections and its handler belong to one thread, which calls poll(). Others may call
-// wake(), and send() and flush() while that thread is in wait(). No callback runs inside send(), connect() or close():
-// all come from poll(). Per frame, once warm: no allocation, no lock; frames that are queued together share one system
-// call.
+// A connection begins with connect() on one side and is *accepted* by the other side, which listens. After the
+// handshake (wire/handshake.h; there is none within a process) it is *up*: on_connected() runs, and send() takes frames
+// until on_closed().
+//
+// Threads: a Transport, its connections and its handler belong to one thread, which calls poll(). Other threads may
+// call wake() at any time. While that thread is in wait(), one other thread may call send(), flush() and pending().
+// Callbacks run inside poll() only, never inside send(), connect() or close(). Once warm, a frame costs no allocation
+// and no lock, and frames that are queued together share one system call.
 #pragma once
 
 #include <cstddef>
@@ -17,93 +23,96 @@
 #include "absl/time/time.h"
 #include "common/base/address.h"
 #include "common/base/buffer.h"
+#include "common/transport/endpoint.h"
 #include "common/wire/frame.h"
 #include "common/wire/handshake.h"
 
 namespace gleaner::transport {
 
 struct Capabilities {
-  bool in_process = false;        // payloads arrive as the sender's own buffers
-  bool one_sided = false;         // payloads are written into the peer's memory
-  bool checksums_payload = true;  // sender fills and receiver checks payload_crc
+  bool in_process = false;        // the receiver gets the sender's own payload buffers
+  bool one_sided = false;         // large payloads are written directly into the receiver's buffers
+  bool checksums_payload = true;  // the sender fills payload_crc and the receiver checks it
 };
 
-// How soon a peer that says nothing is asked, and given up.
-struct Patience {
-  absl::Duration ping_after = absl::Seconds(1);      // of silence of an open connection
-  absl::Duration idle_deadline = absl::Seconds(10);  // of silence, pings included: then it is closed
+// Keep-alive times of a connection that is up.
+struct KeepAlive {
+  absl::Duration ping_after = absl::Seconds(1);      // after this much silence this side pings the peer
+  absl::Duration idle_deadline = absl::Seconds(10);  // after this much silence this side closes the connection
 };
 
-// Who is at the other end, known once the handshake is done.
+// Describes the other end of a connection; complete once the handshake is done.
 struct Peer {
   uint64_t job = 0;
-  uint32_t member = 0;    // of the session that connected to us; 0 where we connected, and know to whom
-  bool accepted = false;  // true: it connected to us (so it is a worker session and we are the summer)
-  std::string address;    // for messages to people
+  uint32_t member = 0;    // the peer's member number if `accepted`, else 0
+  bool accepted = false;  // true: the peer, a worker's session, connected to this side, a summer
+  std::string address;    // for log and error messages
 };
 
 class Connection {
  public:
   virtual ~Connection() = default;
 
-  // Queues a frame. Seals the header. The payload's buffer is held until the bytes have left. Frames leave in order.
-  // Before on_connected() and after close() frames are dropped silently: the protocol above sends again on the next
-  // connection.
+  // Queues a frame and seals its header. Holds the payload's buffer until its bytes have left. Frames leave in order.
+  // Before on_connected() and after close() the frame is dropped silently: the caller's protocol sends it again on the
+  // next connection.
   virtual void send(const wire::Header& header, Buffer payload) = 0;
 
-  // Bytes queued here and not yet taken by the kernel (or the peer).
+  // Returns the number of queued bytes that neither the kernel nor the peer has accepted yet.
   virtual size_t queued_bytes() const = 0;
 
-  // Closes; on_closed(status) follows from poll(), no other callback does. What is queued still goes as far as the
-  // kernel takes it at once, then the message of `status`, if it is an error, for the peer's log; payload buffers are
-  // let go in any case.
+  // Closes the connection; the only callback that follows is on_closed(status), from poll(). Queued frames still leave
+  // as far as the kernel accepts them in this call. If `status` is an error, its message follows them, for the peer's
+  // log. All payload buffers are released.
   virtual void close(absl::Status status) = 0;
 
-  // Whether the peer has shown that all frames sent so far have reached it, whole and in order. Where we connected it
-  // is asked each Patience::ping_after, and answers when it has nothing else to say; until then nobody knows.
+  // Returns whether the peer has confirmed that all frames sent so far have arrived, complete and in order. Until then
+  // the connecting side sends a PING every KeepAlive::ping_after. The peer confirms by a PONG, unless it has frames
+  // queued itself.
   virtual bool all_arrived() const = 0;
 
   virtual const Peer& peer() const = 0;
+  virtual Kind kind() const = 0;  // the transport that carries the connection
   virtual Capabilities capabilities() const = 0;
 
-  // The least time that the path there and back has taken of late; zero where it takes none or nobody knows.
+  // Returns the least round-trip time of recent measurements; zero within a process or if unknown.
   virtual absl::Duration round_trip() const { return absl::ZeroDuration(); }
 
-  // For the handler's own use: which of its peers this is.
+  // For the handler's own use, for example a pointer to its record of the peer.
   void* context = nullptr;
 };
 
 class Handler {
  public:
   virtual ~Handler() = default;
-  // The handshake is done, both ways.
+  // Called when the connection is up.
   virtual void on_connected(Connection& connection) = 0;
-  // A header came that passed decode_header(): where its payload shall go. Returns a buffer of exactly
-  // header.payload_bytes (> 0), or an error, which closes the connection with it. Not called where payloads arrive as
-  // the sender's own buffers (capabilities().in_process).
+  // Returns the buffer for a payload, given a header that passed decode_header(): a buffer of exactly
+  // header.payload_bytes (> 0), or an error, with which the connection is closed. Not called on connections on which
+  // the receiver gets the sender's own buffers (capabilities().in_process).
   virtual absl::StatusOr<Buffer> on_header(Connection& connection, const wire::Header& header) = 0;
-  // The frame is complete and its payload checked. Frames of handshake and liveness are the transport's own and not
-  // reported.
+  // Receives a complete frame; the payload is checked if the transport checks payloads. The transport handles handshake
+  // and keep-alive frames itself and does not report them.
   virtual void on_frame(Connection& connection, const wire::Header& header, Buffer payload) = 0;
-  // Last callback of a connection, connected or not; the object dies when it returns. The status says why, with the
-  // peer's address: OK for our own close(OkStatus()).
+  // The last callback of a connection, whether it was up or not. The connection is destroyed when on_closed() returns.
+  // `status` is the reason for the end, with the peer's address; it is OK after this side's close(OkStatus()).
   virtual void on_closed(Connection& connection, const absl::Status& status) = 0;
 };
 
 struct ConnectOptions {
   uint64_t job = 0;
-  uint32_t member = 0;  // who we are
+  uint32_t member = 0;  // this side's member number
   wire::Secret secret{};
-  absl::Duration timeout = absl::Seconds(5);  // for connection and handshake together
-  void* context = nullptr;                    // becomes Connection::context at once
-  Patience patience;
+  absl::Duration timeout = absl::Seconds(5);  // for connecting and handshake together
+  void* context = nullptr;                    // the new connection's Connection::context
+  KeepAlive keep_alive;
 };
 
-// What adapters that move memory by themselves were asked for.
+// Counts of the work of RDMA adapters.
 struct AdapterCounters {
-  uint64_t registrations = 0;  // of memory, as each adapter counts it
-  uint64_t copies = 0;         // payloads that were copied, since their memory was not, or could not be, registered
-  uint64_t lanes = 0;          // that connections have got beside their own link
+  uint64_t registrations = 0;  // memory registrations, each adapter's counted separately
+  uint64_t copies = 0;         // payloads copied because their memory was not, or could not be, registered
+  uint64_t lanes = 0;          // lanes (rdma/lane.h) that have come up
 
   AdapterCounters& operator+=(const AdapterCounters& other) {
     registrations += other.registrations;
@@ -113,55 +122,85 @@ struct AdapterCounters {
   }
 };
 
+// Limits the rate at which a transport's accepted connections send.
+class Pacer {
+ public:
+  // Divides the rate equally among the accepted connections. `bits_per_second` is more than 0. There is no limit until
+  // the first call.
+  virtual void pace(double bits_per_second) = 0;
+
+ protected:
+  ~Pacer() = default;
+};
+
+// Counts the work of the adapters that a transport uses.
+class AdapterStatistics {
+ public:
+  // Returns the counts since the transport was made.
+  virtual AdapterCounters adapter_counters() const = 0;
+
+ protected:
+  ~AdapterStatistics() = default;
+};
+
+// Waits for descriptors of others, such as another transport, together with the transport's own.
+class DescriptorWatcher {
+ public:
+  // Lets every wait also end when `descriptor` is readable; the next poll() then sets `*readable`. Closing the
+  // descriptor ends this.
+  virtual absl::Status watch_beside(int descriptor, bool* readable) = 0;
+
+ protected:
+  ~DescriptorWatcher() = default;
+};
+
+// The interfaces that a transport implements besides Transport. Null: the transport does not have this extension. The
+// pointers are valid as long as the transport.
+struct Extensions {
+  Pacer* pacer = nullptr;
+  const AdapterStatistics* adapter_statistics = nullptr;
+  DescriptorWatcher* descriptor_watcher = nullptr;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Starts to accept. Returns the address in use (the port the system picked for port 0). AlreadyExists: port in use;
-  // InvalidArgument: no such host.
+  // Starts to accept connections. Returns the address in use; the port that the system chose replaces port 0.
+  // AlreadyExists: the port is in use. InvalidArgument: there is no such host.
   virtual absl::StatusOr<Address> listen(const Address& address) = 0;
 
   // Starts to connect; on_connected() or on_closed() follows.
   virtual absl::StatusOr<Connection*> connect(const Address& address, const ConnectOptions& options) = 0;
 
-  // Waits up to `timeout` for something to happen and handles it; returns early after wake(). Also does the
-  // transport's own time keeping: handshake timeouts, pings on idle connections, and closing (DeadlineExceeded) those
-  // whose peer has said nothing for the idle deadline.
+  // Waits up to `timeout` for events and handles them; returns early after wake(). Also enforces timeouts: closes
+  // connections whose handshake takes too long, pings idle ones, and closes (DeadlineExceeded) those whose peer has
+  // been silent for KeepAlive::idle_deadline.
   virtual void poll(absl::Duration timeout) = 0;
 
-  // The first half of poll(), by the same thread: only waits. Meanwhile another thread may send() and flush(), if it
-  // keeps out of the rest of poll().
+  // Waits for events, as poll() does, but does not handle them. The thread that calls poll() calls wait(). Meanwhile
+  // another thread may call send() and flush(), but not while poll() handles events.
   virtual void wait(absl::Duration timeout) = 0;
-  // What was sent leaves, as far as the network takes it, without poll(). What that may bring about, such as a broken
-  // connection, is then pending().
+  // Sends queued frames, as far as the network accepts them, without poll(). poll() handles the consequences, such as a
+  // broken connection; pending() is true until then.
   virtual void flush() = 0;
 
-  // For loops that wait for other things too: readable (epoll, poll) when something has happened that poll() shall
-  // handle; -1: there is none. To be waited on after linger() has found nothing. It does not show what our own calls
-  // left to do, as send() does: that is pending(), and then poll() comes before any wait.
+  // Returns a descriptor for event loops that also wait for other events; -1: there is none. The descriptor is readable
+  // (epoll, poll) when poll() has something to handle. The loop waits on it only after spin_before_wait() has returned
+  // false. The descriptor does not show work that the caller's own calls left, such as frames queued by send():
+  // pending() does, and then the loop calls poll() before any wait.
   virtual int descriptor() const = 0;
   virtual bool pending() const = 0;
 
-  // From now on a wait also ends when this descriptor is readable, and the poll() after it sets `*readable`. Closing
-  // the descriptor ends it. Unimplemented: not here.
-  virtual absl::Status watch_beside(int /*descriptor*/, bool* /*readable*/) {
-    return absl::UnimplementedError("this transport does not wait for others");
-  }
+  // Spins for some microseconds, where that pays, before the caller waits up to `timeout` on descriptor(). Returns true
+  // if poll() has something to handle. After false, descriptor() shows all events until the next poll(). A `timeout` of
+  // zero only looks once, and does not prepare descriptor() for a wait.
+  virtual bool spin_before_wait(absl::Duration timeout) = 0;
 
-  // Before a wait elsewhere, on descriptor(), of up to `timeout`: looks for some microseconds, where that pays, whether
-  // something comes. True: poll() has something to handle. False: from here to the next poll(), descriptor() shows it;
-  // not so with a timeout of zero, which is a look and no more.
-  virtual bool linger(absl::Duration /*timeout*/) { return false; }
-
-  // Makes a poll() in progress, or the next one, return at once. Any thread.
+  // Ends the poll() or wait() in progress, or else the next one, without a further wait. Any thread may call it.
   virtual void wake() = 0;
 
-  // Since it was made.
-  virtual AdapterCounters adapter_counters() const { return {}; }
-
-  // Most that leaves by the machine's network from now on, over the connections that others made to us: each may take
-  // an equal share. More than 0; no limit to begin with. Nothing to those that take nothing from the network.
-  virtual void pace(double /*bits_per_second*/) {}
+  virtual Extensions extensions() { return {}; }
 };
 
 }  // namespace gleaner::transport

@@ -38,8 +38,7 @@ absl::Status check_fields(const Header& header) {
   }
   if (header.payload_bytes > most_payload(header.type)) {
     return absl::InvalidArgumentError(absl::StrCat(name_of(header.type), " frame with ", header.payload_bytes,
-                                                   " bytes of payload, at most ", most_payload(header.type),
-                                                   " are possible"));
+                                                   " bytes of payload; expected at most ", most_payload(header.type)));
   }
   const bool is_result = header.type == FrameType::kResult;
   const bool may_release = is_result || header.type == FrameType::kRelease;
@@ -66,7 +65,7 @@ void seal(Header& header, ConstBytes payload) {
   header.magic = kMagic;
   header.version = kVersion;
   header.payload_bytes = static_cast<uint32_t>(payload.size());
-  if (header.payload_crc == 0 || payload.empty()) header.payload_crc = crc32c(payload);  // 0 without a payload
+  if (header.payload_crc == 0 || payload.empty()) header.payload_crc = crc32c(payload);  // 0 if the payload is empty
   header.header_crc = header_crc_of(header);
 }
 
@@ -97,7 +96,7 @@ absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> by
 absl::Status check_payload(const Header& header, ConstBytes payload) {
   if (payload.size() != header.payload_bytes) {
     return absl::DataLossError(absl::StrCat(name_of(header.type), " frame with ", payload.size(),
-                                            " bytes of payload, its header says ", header.payload_bytes));
+                                            " bytes of payload, but its header says ", header.payload_bytes));
   }
   return check_payload_crc(header, crc32c(payload));
 }

@@ -1,7 +1,8 @@
-// The frame: what travels between worker sessions and summers. docs/protocol.md is its description; this is its code.
+// The frames that worker sessions and summers exchange; docs/protocol.md#frame describes them.
 //
-// A frame is this header, little endian, then payload_bytes of payload. header_crc covers the 60 bytes before it, and
-// is checked before any other field is believed; payload_crc covers the payload. Both are CRC-32C.
+// A frame is a Header, little endian, followed by payload_bytes of payload. header_crc is the CRC-32C of the 60 bytes
+// before it, and payload_crc that of the payload. Receivers check header_crc before they trust any field but magic and
+// version.
 #pragma once
 
 #include <bit>
@@ -21,31 +22,34 @@ static_assert(std::endian::native == std::endian::little, "frames are little end
 inline constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"
 inline constexpr uint8_t kVersion = 2;
 inline constexpr uint32_t kMaxPayloadBytes = uint32_t{4} << 20;
-inline constexpr uint32_t kMaxHandshakePayload = 512;  // of kHello to kReject, and of kRefuse
+inline constexpr uint32_t kMaxHandshakePayload = 512;  // of types kHello to kReject, and of kRefuse
 
 enum class FrameType : uint8_t {
-  // Connection: hello, challenge, proof, welcome (wire/handshake.h), then everything else.
+  // The handshake (wire/handshake.h), which comes before all other frames.
   kHello = 1,
   kChallenge = 2,
   kProof = 3,
   kWelcome = 4,
-  kReject = 5,  // payload: a message for people; the connection closes
+  kReject = 5,  // payload: a message for the log; the connection closes
   // Sums.
-  kPush = 16,    // worker to owner: one worker's part of a partition at a step
-  kResult = 17,  // owner to worker: the sum
-  kAck = 18,     // worker to owner: how far it is with partitions; payload: PartitionKey[]
-  kDefer = 19,   // owner to worker: no memory for that push now, send it again later; no payload
-  kFetch = 20,   // owner to worker: a result that an earlier owner made and some worker lacks is wanted; no payload
-  kHand = 21,    // worker to owner: that result
-  // Worker to owner: which results does every worker have? payload: PartitionKey[] of what it keeps from earlier
-  // owners, or none. Owner to worker: those numbered below `released`, and of these keys those in the payload.
+  kPush = 16,    // worker to owner: the worker's contribution to a partition at a step
+  kResult = 17,  // owner to worker: the result
+  kAck = 18,     // worker to owner: the results that the worker has; payload: PartitionKey[]
+  // Owner to worker: the owner has no memory for that push now, so the worker sends it again later; no payload.
+  kDefer = 19,
+  kFetch = 20,  // owner to worker: asks for a result that an earlier owner made and that some worker lacks; no payload
+  kHand = 21,   // worker to owner: the result that kFetch asked for
+  // Worker to owner: asks which results every worker has; payload: PartitionKey[] of the results that the worker keeps
+  // from earlier owners, or none. Owner to worker: every worker has the results numbered below `released`, and those in
+  // the payload, which are some of the keys asked about.
   kRelease = 22,
-  // Owner to worker: it will never take that frame, so that worker's session is over; payload: a message for people.
+  // Owner to worker: the owner will never accept that frame, so the worker's session ends; payload: a message for the
+  // user.
   kRefuse = 23,
-  // Owner to worker: the plan of `epoch` is in force here. When that changes, and first on every connection.
+  // Owner to worker: the plan of `epoch` is in force at the owner. Sent first on every connection, and when it changes.
   kCommitted = 24,
-  // Liveness. `step` of a kPing is the number of frames of sums that its sender sent before it over this connection.
-  // The kPong returns that number, and so says that these frames have arrived.
+  // Keep-alive. `step` of a kPing is the number of frames, other than handshake and keep-alive, that its sender has
+  // sent over this connection. The kPong returns that number, which confirms that those frames have arrived.
   kPing = 32,
   kPong = 33,
 };
@@ -55,15 +59,15 @@ struct Header {
   uint8_t version = kVersion;
   FrameType type = FrameType::kPing;
   DataType data_type = DataType::kFloat32;  // kPush, kResult, kHand
-  ReduceOp op = ReduceOp::kSum;             // the same
+  ReduceOp op = ReduceOp::kSum;             // of the same frame types
   uint64_t job = 0;                         // job_number() of the job's name
   uint32_t epoch = 0;
-  uint32_t sender = 0;  // member index
+  uint32_t sender = 0;  // member number
   uint32_t tensor = 0;
   uint32_t partition = 0;  // index within the tensor
-  uint64_t step = 0;       // how many push_pulls of this tensor came before; kPing, kPong: see there
-  uint32_t sequence = 0;   // kResult: of its owner's results; they may wrap around. Else zero; checked
-  uint32_t released = 0;   // kResult, kRelease: every worker has those before this one. Else zero; checked
+  uint64_t step = 0;       // number of earlier push_pulls of the tensor; for kPing and kPong see FrameType
+  uint32_t sequence = 0;   // kResult: number of the result, counted by its owner; may wrap around. Else zero; checked
+  uint32_t released = 0;   // kResult, kRelease: every worker has the results before this one. Else zero; checked
   uint32_t payload_bytes = 0;
   uint32_t payload_crc = 0;
   uint32_t reserved = 0;  // zero; checked
@@ -83,26 +87,28 @@ static_assert(sizeof(PartitionKey) == 16);
 
 inline constexpr size_t kHeaderBytes = sizeof(Header);
 
-// Of `bytes`, or of them behind others whose checksum is `before`.
+// Returns the CRC-32C of `bytes`, or of earlier bytes followed by `bytes` if `before` is the checksum of the earlier
+// ones.
 uint32_t crc32c(ConstBytes bytes, uint32_t before = 0);
 
-// Fills magic, version, payload_bytes, payload_crc and header_crc, the fields that follow from the others. A
-// payload_crc that is not 0 is believed: who sends one payload to many computes it once.
+// Fills magic, version, payload_bytes, payload_crc and header_crc, the fields that follow from the others. Keeps a
+// payload_crc that is not 0, so that the sender of one payload to many peers computes it once.
 void seal(Header& header, ConstBytes payload);
-// The same for a payload that the way there checks itself, or that does not leave the host: its payload_crc is 0.
+// Like seal(), for a payload that needs no checksum, because the network adapters check it or it stays on the host:
+// payload_crc becomes 0.
 void seal_unchecked(Header& header, size_t payload_bytes);
 
-// Checks magic, version, header_crc, known type, payload size for the type, reserved fields; InvalidArgument (DataLoss
-// for the checksum) says what is wrong. A kPush, kResult or kHand also has a valid data type and op. Nothing in `bytes`
-// is trusted; never reads past kHeaderBytes.
+// Reads a header, and checks magic, version, header_crc, the type, the payload's size for that type, the reserved
+// fields and, in a kPush, kResult or kHand, the data type and op. DataLoss: the checksum is wrong; InvalidArgument:
+// another check failed. The message names it. Safe for any `bytes`.
 absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
 
-// DataLoss when the payload does not match the header's payload_crc.
+// Returns DataLoss if the payload does not match the header's payload_bytes or payload_crc.
 absl::Status check_payload(const Header& header, ConstBytes payload);
-// The same for a payload of the right size whose checksum is `crc`.
+// Returns DataLoss if `crc`, the checksum of a payload of the right size, is not payload_crc.
 absl::Status check_payload_crc(const Header& header, uint32_t crc);
 
-// First 8 bytes of SHA-256 of the job's name: keeps jobs on a shared summer apart.
+// Returns the first 8 bytes of SHA-256 of the job's name. A summer that several jobs share recognizes a job by them.
 uint64_t job_number(absl::string_view job);
 
 constexpr bool is_handshake(FrameType type) { return type >= FrameType::kHello && type <= FrameType::kReject; }

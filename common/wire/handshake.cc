@@ -28,7 +28,8 @@ void append_bytes(std::string& text, const T& value) {
   text.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Both roles cover the same facts under different labels, so that no proof can be reflected.
+// Returns the proof of a role. The proofs of both roles cover the same values under different labels, so that neither
+// proof can be reflected.
 Digest proof(const Secret& secret, absl::string_view role, uint64_t job, uint32_t member, const Nonce& client,
              const Nonce& server) {
   std::string message = absl::StrCat("gleaner handshake 1 ", role, " ");
@@ -106,7 +107,7 @@ absl::StatusOr<std::vector<HandshakeFrame>> ClientHandshake::on_frame(const Head
     const Digest expected = proof(secret_, "server", job_, member_, nonce_, server_nonce_);
     if (!equal(std::as_bytes(std::span(theirs)), std::as_bytes(std::span(expected)))) {
       return absl::PermissionDeniedError(
-          "the summer does not know the job's secret: it belongs to another job or is false");
+          "the summer does not know the job's secret: it belongs to another job, or its secret is wrong");
     }
     done_ = true;
     return std::vector<HandshakeFrame>{};
@@ -127,12 +128,12 @@ absl::StatusOr<std::vector<HandshakeFrame>> ServerHandshake::on_frame(const Head
   if (header.type != FrameType::kProof || !greeted_ || done_) return unexpected(header, greeted_ ? "PROOF" : "HELLO");
   Digest theirs{};
   GLN_RETURN_IF_ERROR(read(header, payload, &theirs));
-  // A job that nobody knows here is answered like a wrong proof: who guesses learns nothing.
+  // An unknown job gets the same answer as a wrong proof, so that a peer can't find out by guessing which jobs exist.
   const Secret* const secret = jobs_.find(job_);
   const Digest expected = proof(secret == nullptr ? Secret{} : *secret, "client", job_, member_, client_nonce_, nonce_);
   const bool right = equal(std::as_bytes(std::span(theirs)), std::as_bytes(std::span(expected)));
   if (secret == nullptr || !right || header.job != job_ || header.sender != member_) {
-    return absl::PermissionDeniedError("wrong secret for this job, or no such job here");
+    return absl::PermissionDeniedError("wrong secret for this job, or this summer does not know the job");
   }
   done_ = true;
   const Digest mine = proof(*secret, "server", job_, member_, client_nonce_, nonce_);

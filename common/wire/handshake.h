@@ -1,14 +1,16 @@
-// How two ends of a connection show each other that they belong to the same job, without sending the secret.
+// The handshake, in which the two ends of a connection prove to each other that they know their job's secret, without
+// sending it.
 //
 //   client (a worker's session)                      server (a summer)
 //   HELLO {protocol version, member, nonce_c}   -->
 //                                               <--  CHALLENGE {nonce_s}
 //   PROOF {HMAC(secret, "client" …)}            -->  checks it in constant time
 //                                               <--  WELCOME {HMAC(secret, "server" …)}   client checks it
-// Each HMAC-SHA256 covers its role's label, job number, member, and both nonces, so that neither a replay nor a
-// reflection passes. A failed check is answered by REJECT with a message and the connection is closed; no buffer for
-// payload of sums is given to a peer before WELCOME.
-// Pure: the caller moves the frames. Header::job and Header::sender carry job and member.
+// Each HMAC-SHA256 covers a label of the role, the job's number, the member and both nonces, so neither a replay nor a
+// reflection passes. A side whose check fails answers REJECT with a message and closes the connection. Before WELCOME a
+// peer gets no buffer for a contribution or a result.
+//
+// Pure: the caller sends and receives the frames. Header::job and Header::sender carry job and member.
 #pragma once
 
 #include <array>
@@ -31,20 +33,21 @@ struct HandshakeFrame {
   std::vector<std::byte> payload;
 };
 
-// The message of a kReject, safe to print.
+// Returns the message of a kReject, with control characters replaced, so that it is safe to print.
 std::string reject_message(ConstBytes payload);
 
-// HMAC-SHA256(token, "gleaner job secret" + job + nonce): both coordinator and member know the token and derive the
-// secret, which never travels.
+// Returns HMAC-SHA256(token, "gleaner job secret" + job + nonce). Coordinator and members know the token and derive the
+// secret from it, so the secret is never sent.
 Secret derive_secret(absl::string_view token, absl::string_view job, ConstBytes coordinator_nonce);
 
+// The client's side of the handshake.
 class ClientHandshake {
  public:
   ClientHandshake(uint64_t job, uint32_t member, const Secret& secret, const Nonce& nonce);
   HandshakeFrame hello() const;
-  // The answer to a frame from the server: a frame to send, or none when WELCOME checked out (then done()).
-  // PermissionDenied: a wrong secret on either side; InvalidArgument: a frame that does not belong here; the message of
-  // a REJECT is passed on.
+  // Answers a frame from the server: returns the frame to send, or none after a valid WELCOME (then done()).
+  // PermissionDenied: the two sides know different secrets, or the server sent REJECT; its message is then part of the
+  // error. InvalidArgument: the handshake does not expect this frame now.
   absl::StatusOr<std::vector<HandshakeFrame>> on_frame(const Header& header, ConstBytes payload);
   bool done() const { return done_; }
 
@@ -58,17 +61,19 @@ class ClientHandshake {
   bool done_ = false;
 };
 
-// What a server needs to know of a job before it can check a peer: looked up by job number.
+// Finds, by job number, the secret with which a server checks a peer. find() returns null for an unknown job.
 class JobSecrets {
  public:
   virtual ~JobSecrets() = default;
   virtual const Secret* find(uint64_t job) const = 0;
 };
 
+// The server's side of the handshake.
 class ServerHandshake {
  public:
   ServerHandshake(const JobSecrets& jobs, const Nonce& nonce);
-  // As above; on an error the caller sends reject(error) and closes.
+  // Answers a frame from the client, as ClientHandshake::on_frame(). On an error the caller sends reject(error) and
+  // closes the connection.
   absl::StatusOr<std::vector<HandshakeFrame>> on_frame(const Header& header, ConstBytes payload);
   static HandshakeFrame reject(const absl::Status& status);
   bool done() const { return done_; }

@@ -3,12 +3,12 @@
 
     gleaner run --workers 4 --summers 2 -- python3 examples/digits/train.py
 
-Each rank takes its share of every batch. `--reference N` does the same without Gleaner, in one process: it runs the
-shares of N ranks one after the other, adds their gradients in rank order in float32 and divides by N. That is what
-Gleaner promises, so the final parameters, whose SHA-256 is printed, are the same bit for bit.
+Each rank takes its share of every batch. `--reference N` trains without Gleaner, in one process: it computes the shares
+of N ranks one after the other, adds their gradients in rank order in float32, and divides the sum by N. Gleaner
+promises the same result, so the final parameters, whose SHA-256 is printed, are the same bit for bit.
 
-`--checkpoint DIR` saves model and optimizer there after every epoch, and goes on from what is there: an interrupted
-training ends with the same bits as one that was not. Rank 0 alone reads and writes DIR.
+`--checkpoint DIR` saves the model and the optimizer in DIR after every epoch, and resumes from a checkpoint in DIR. An
+interrupted training ends with the same bits as an uninterrupted one. Only rank 0 reads and writes DIR.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional
 
-TEST_IMAGES = 360  # of 1,797; the split is the same for everybody
+TEST_IMAGES = 360  # of 1,797 images; the split is the same on all ranks
 SEED = 7
 CHECKPOINT = "digits.pt"  # in the folder that --checkpoint names
 
 
 class DigitsNet(nn.Module):
-    """8x8 images to 10 classes; about 150,000 parameters."""
+    """A network that maps 8x8 images to 10 classes. It has about 150,000 parameters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class DigitsNet(nn.Module):
 
 
 class Digits:
-    """The scans, split once, and the order in which every run sees them."""
+    """The images, with a fixed split into training and test data, and a fixed order in each epoch."""
 
     def __init__(self) -> None:
         digits = load_digits()
@@ -60,7 +60,7 @@ class Digits:
         self._images, self._labels = images[order[TEST_IMAGES:]], labels[order[TEST_IMAGES:]]
 
     def batches(self, epoch: int, batch: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Shuffled by epoch; what is left over at the end is dropped, so that all batches are equal."""
+        """Yields the batches of an epoch in shuffled order. Drops the last batch if it is smaller than the others."""
         order = torch.from_numpy(numpy.random.default_rng([SEED, epoch]).permutation(len(self._labels)))
         for start in range(0, len(order) - batch + 1, batch):
             chosen = order[start : start + batch]
@@ -68,7 +68,7 @@ class Digits:
 
 
 def shard(batch: tuple[torch.Tensor, torch.Tensor], rank: int, ranks: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Every ranks-th example of a batch, from `rank` on."""
+    """Returns this rank's share of a batch: every `ranks`-th example, starting with number `rank`."""
     images, labels = batch
     return images[rank::ranks], labels[rank::ranks]
 
@@ -80,7 +80,7 @@ def accuracy(model: nn.Module, digits: Digits) -> float:
 
 
 def sha256(model: nn.Module) -> str:
-    """Of all parameters, little endian, in the model's order."""
+    """Returns the digest of all parameters, in little endian and in the model's order."""
     digest = hashlib.sha256()
     for parameter in model.state_dict().values():
         digest.update(parameter.numpy().tobytes())
@@ -94,7 +94,7 @@ def make(seed: int, rate: float) -> tuple[DigitsNet, torch.optim.Optimizer]:
 
 
 def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """The number of epochs that are done; 0 where there is no checkpoint."""
+    """Loads the checkpoint in `folder`. Returns the number of finished epochs, or 0 if there is no checkpoint."""
     if not (folder / CHECKPOINT).exists():
         return 0
     saved = torch.load(folder / CHECKPOINT)
@@ -105,13 +105,13 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
 
 
 def save_checkpoint(folder: Path, epochs: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Whole or not at all, however this process ends."""
-    half = folder / f"{CHECKPOINT}.{os.getpid()}"
-    with half.open("wb") as file:
+    """Writes the checkpoint atomically: if this process is killed meanwhile, `folder` keeps the previous checkpoint."""
+    unfinished = folder / f"{CHECKPOINT}.{os.getpid()}"
+    with unfinished.open("wb") as file:
         torch.save({"epochs": epochs, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
         file.flush()
         os.fsync(file.fileno())
-    half.replace(folder / CHECKPOINT)
+    unfinished.replace(folder / CHECKPOINT)
 
 
 def train_with_gleaner(arguments: argparse.Namespace) -> None:
@@ -119,7 +119,7 @@ def train_with_gleaner(arguments: argparse.Namespace) -> None:
 
     gln.init()
     digits = Digits()
-    # Different parameters on every rank, until broadcast_parameters makes them those of rank 0.
+    # Each rank starts with different parameters, to show that broadcast_parameters() gives all ranks those of rank 0.
     model, optimizer = make(SEED + gln.rank(), arguments.rate)
     optimizer = gln.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     first = 0
@@ -177,7 +177,7 @@ def tell_epoch(epoch: int, epochs: int, loss: float, model: nn.Module, digits: D
 def tell_end(
     arguments: argparse.Namespace, model: nn.Module, digits: Digits, seconds: float, transports: str = ""
 ) -> None:
-    """The outcome for people on standard output, and for programs in the file --result names."""
+    """Prints the result, and writes it to the files of --result and --save."""
     result = {
         "accuracy": accuracy(model, digits),
         "sha256": sha256(model),
@@ -201,15 +201,17 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=128, help="examples per step, over all ranks")
     parser.add_argument("--rate", type=float, default=0.004, help="learning rate")
-    parser.add_argument("--reference", type=int, metavar="N", help="one process, no Gleaner: what N ranks compute")
-    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="resume from there, and save there")
-    parser.add_argument("--result", type=Path, metavar="FILE", help="write the outcome as JSON")
+    parser.add_argument(
+        "--reference", type=int, metavar="N", help="train in one process without Gleaner, as N ranks do"
+    )
+    parser.add_argument("--checkpoint", type=Path, metavar="DIR", help="resume from DIR, and save in DIR")
+    parser.add_argument("--result", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the final parameters as .npz")
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # several workers share the machine's cores; and one thread adds in one order
+    torch.set_num_threads(1)  # several workers share the machine's cores, and a single thread adds in a fixed order
     torch.use_deterministic_algorithms(True)
     chosen = parse_arguments()
     if chosen.reference is not None:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""train.py as an elastic job: workers may be killed and may come while it trains.
+"""Trains like train.py, but as an elastic job: workers may be killed and may join while it trains.
 
     gleaner run --workers 4 --min-workers 2 --restarts 3 -- python3 examples/digits/train_elastic.py
 
-`kill -9` any worker: the others go on from the last commit with fewer, and the one that is started again comes in at
-the next. Each rank takes its share of every batch, whatever their number is.
+Try `kill -9` on any worker: the other workers continue from the last commit, and the restarted worker joins at the next
+commit. Each rank takes its share of every batch, for any number of ranks.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=128, help="examples per step, over all ranks")
     parser.add_argument("--rate", type=float, default=0.004, help="learning rate")
-    parser.add_argument("--commit-every", type=int, default=5, help="steps")
-    parser.add_argument("--pause", type=float, default=0, help="seconds after each step, to have time to kill somebody")
+    parser.add_argument("--commit-every", type=int, default=5, help="steps between commits")
+    parser.add_argument("--pause", type=float, default=0, help="seconds to wait after each step, to slow the job down")
     return parser.parse_args()
 
 
@@ -63,6 +63,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # several workers share the machine's cores; and one thread adds in one order
+    torch.set_num_threads(1)  # several workers share the machine's cores, and a single thread adds in a fixed order
     torch.use_deterministic_algorithms(True)
     main(parse_arguments())

@@ -1,4 +1,4 @@
-// What the autoscaler is told and what it says: values only (docs/autoscaler.md has the rules in words).
+// The input and output of the autoscaler (autoscaler.h), as plain values. docs/autoscaler.md describes the rules.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,23 @@
 namespace gleaner::autoscale {
 
 struct Settings {
-  bool measured = false;  // jobs are measured; without that a step is taken to be all communication, at its bound
-  double worth = 0.01;    // share of the step that one more summer must buy
-  double keep = 0.005;    // a summer that buys a smaller share for `idle` goes
+  // True: Prometheus measures jobs and machines. False: the autoscaler assumes that a step is all communication, at its
+  // bound.
+  bool measured = false;
+  double min_gain = 0.01;   // share of the step time that one more summer must save
+  double min_loss = 0.005;  // a summer that saves less than this share of the step time for `idle` is removed
   absl::Duration idle = absl::Minutes(2);
-  absl::Duration grow_pause = absl::Minutes(1);      // between two additions to a job
-  absl::Duration return_pause = absl::Seconds(30);   // before a machine whose owners needed it is asked again
-  absl::Duration fresh = absl::Minutes(1);           // metrics that are older say nothing about now
-  absl::Duration start_patience = absl::Minutes(2);  // for a new summer to run
-  double take_over = 2;  // a job must gain so many times what another of its priority would lose by giving way
+  absl::Duration grow_pause = absl::Minutes(1);  // between two additions to one job
+  // Pause before a machine that had to give up its summer may get one again.
+  absl::Duration return_pause = absl::Seconds(30);
+  absl::Duration fresh = absl::Minutes(1);           // the autoscaler does not use older readings
+  absl::Duration start_patience = absl::Minutes(2);  // a new summer must run within this time
+  // A job takes a machine from another job of the same priority only if the share that it gains is at least this many
+  // times the share that the other job loses.
+  double take_over = 2;
 };
 
-// A number that somebody measured, that long ago.
+// A measured value, and how long ago it was measured.
 struct Reading {
   double value = 0;
   absl::Duration age;
@@ -33,65 +38,65 @@ struct Reading {
 struct Candidate {
   std::string node;
   double bits_per_second = 0;
-  // The least of late, where jobs are measured.
+  // The lowest values within the Prometheus window; absent without Settings::measured, or if Prometheus has no values.
   std::optional<Reading> spare_cpus, spare_bits_per_second;
 };
 
-// What a summer's machine has left for it now.
-struct Room {
+// Whether the machine of a summer still has enough spare resources for it.
+struct Suitability {
   bool fits = false;
   std::string why_not;
 };
 
 struct Summer {
   uint32_t index = 0;
-  std::string node;  // empty: not placed yet
+  std::string node;  // empty: the scheduler has not chosen one yet
   double bits_per_second = 0;
   bool running = false;
-  bool leaving = false;  // somebody else has told it to go
+  bool leaving = false;  // the summer's pod is being deleted
   absl::Duration age;
-  std::optional<Room> room;  // none: nobody can say
+  std::optional<Suitability> suitability;  // absent: the machine has no recent NodeProfile
 };
 
-// A machine that would do if a summer of another job gave way.
+// A machine that would be a candidate if the summer of another job left it.
 struct Contested {
   Candidate machine;
-  std::string holder;  // job key
-  uint32_t index = 0;  // of its summer
+  std::string holder;  // key of the other job
+  uint32_t index = 0;  // index of its summer
 };
 
 struct Job {
   std::string key;
-  int32_t priority = 0;  // of its workers' pods
+  int32_t priority = 0;  // priority of its workers' pods
   uint32_t min = 0, max = 0;
-  double summer_cpus = 0;  // that a summer asks for
+  double summer_cpus = 0;  // CPUs that placement reserves for one of its summers
   std::vector<double> worker_bits_per_second;
-  double bytes_per_step = 0;  // 0: not known yet
+  double bytes_per_step = 0;  // 0: unknown yet
   std::optional<Reading> step_seconds;
-  std::optional<Reading> exposed_seconds;  // of a step: its caller waited so long for sums
-  std::vector<Summer> summers;             // those that are there or about to be
+  std::optional<Reading> exposed_seconds;  // exposed communication: the time of a step in which training waits for sums
+  std::vector<Summer> summers;             // running or about to run
   std::vector<Candidate> candidates;       // best first
   std::vector<Contested> contested;
 };
 
-// Why. As text: to_string(), what Events, status and metrics call it.
+// Reason of a verdict. to_string() returns its name in Events, in status and in metrics.
 enum class Code {
-  kAsWanted,      // nothing would be better
-  kWorthIt,       // one more shortens the step enough
-  kBelowMinimum,  // fewer than the job's minimum
-  kAtMaximum,     // as many as the job allows
-  kAboveMaximum,  // more than that
-  kNotWorthIt,    // one more would not buy enough
-  kNoMachine,     // no machine has enough to spare
-  kOutbid,        // another job got the machine
-  kGivesWay,      // another job needs the machine more
-  kOwnersNeedIt,  // the machine's owners need what the summer has
-  kBuysNothing,   // the step would hardly be longer without it
-  kDidNotStart,   // it does not run
-  kPausing,       // the last change is too young
-  kNoMetrics,     // hold: Prometheus has none
-  kStaleMetrics,  // hold: they are old
-  kNotPlanned,    // hold: the job has no tensors yet
+  kAsWanted,      // no other number would be better
+  kWorthIt,       // one more summer shortens the step enough
+  kBelowMinimum,  // the job has fewer summers than its minimum
+  kAtMaximum,     // the job has its maximum
+  kAboveMaximum,  // the job has more than its maximum
+  kNotWorthIt,    // one more summer would not shorten the step enough
+  kNoMachine,     // no machine has enough spare resources
+  kOutbid,        // the machine goes to another job
+  kGivesWay,      // a summer leaves its machine to another job
+  kOwnersNeedIt,  // the owners of a machine need the resources that its summer uses
+  kBuysNothing,   // the step would hardly be longer without the summer
+  kDidNotStart,   // a new summer does not run in time
+  kPausing,       // the last addition is too recent
+  kNoMetrics,     // the number stays as it is: Prometheus has no metrics of the job
+  kStaleMetrics,  // the number stays as it is: the job's metrics are too old
+  kNotPlanned,    // the number stays as it is: the job has declared no tensors yet
 };
 absl::string_view to_string(Code code);
 
@@ -104,10 +109,10 @@ struct Removal {
 struct Verdict {
   uint32_t wanted = 0;  // k
   std::optional<Candidate> add;
-  std::vector<Removal> remove;  // said in every round until the summer is gone
+  std::vector<Removal> remove;  // repeated in every round until the summer is gone
   Code code = Code::kAsWanted;
   std::string why;   // one sentence
-  double share = 0;  // of the step, that the addition, or the best one there could be, buys
+  double share = 0;  // share of the step time that the addition saves, or that the best possible addition would save
 };
 
 }  // namespace gleaner::autoscale

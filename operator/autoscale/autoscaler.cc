@@ -10,19 +10,19 @@
 namespace gleaner::autoscale {
 namespace {
 
-constexpr absl::Duration kLongestRest = absl::Minutes(10);
+constexpr absl::Duration kLongestNodePause = absl::Minutes(10);
 constexpr absl::Duration kLongestPatience = absl::Hours(1);
 
 std::string percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
 
-std::vector<uint32_t> going(const Verdict& verdict) {
+std::vector<uint32_t> removed_summers(const Verdict& verdict) {
   std::vector<uint32_t> indices;
   for (const Removal& removal : verdict.remove) indices.push_back(removal.index);
   return indices;
 }
 
 uint32_t staying(const Job& job, const Verdict& verdict) {
-  const std::vector<uint32_t> indices = going(verdict);
+  const std::vector<uint32_t> indices = removed_summers(verdict);
   return static_cast<uint32_t>(std::count_if(job.summers.begin(), job.summers.end(), [&](const Summer& summer) {
     return !summer.leaving && std::find(indices.begin(), indices.end(), summer.index) == indices.end();
   }));
@@ -40,12 +40,12 @@ std::string hold_sentence(Code code, absl::Duration fresh) {
   }
 }
 
-std::string worth_sentence(const Bidder& bidder, const Offer& offer, bool measured) {
+std::string worth_sentence(const Bidder& bidder, const Bid& bid, bool measured) {
   return absl::StrCat(
-      "a summer with ", format_bits_per_second(offer.machine->bits_per_second), " on ", offer.machine->node, " buys ",
-      percent(offer.share), " of the step of ", format_seconds(bidder.worth->step_seconds()),
+      "a summer with ", format_bits_per_second(bid.machine->bits_per_second), " on ", bid.machine->node, " saves ",
+      percent(bid.share), " of the step of ", format_seconds(bidder.worth->step_seconds()),
       measured ? absl::StrCat(", ", format_seconds(bidder.worth->exposed_seconds()), " of which wait for sums")
-               : " (by the model alone)");
+               : " (by the bandwidth model)");
 }
 
 }  // namespace
@@ -56,25 +56,25 @@ std::map<std::string, Verdict> Autoscaler::round(const std::vector<Job>& jobs, a
   for (const Job& job : jobs) {
     const auto found = memory_.find(job.key);
     Memory& memory = known[job.key];
-    memory = found != memory_.end() ? std::move(found->second) : meet(job, now);
+    memory = found != memory_.end() ? std::move(found->second) : initial_memory(job, now);
     notice_gone(job, memory, now);
-    recall(job, memory, verdicts[job.key]);
+    repeat_removals(job, memory, verdicts[job.key]);
     shrink(job, memory, now, verdicts[job.key]);
     drop_idle(job, memory, now, verdicts[job.key]);
   }
   memory_ = std::move(known);
 
   std::vector<Worth> worths;
-  worths.reserve(jobs.size());  // bidders point into it
+  worths.reserve(jobs.size());  // bidders hold pointers to its elements
   std::vector<Bidder> bidders;
   for (const Job& job : jobs) {
     Verdict& verdict = verdicts[job.key];
-    worths.emplace_back(job, settings_, going(verdict));
+    worths.emplace_back(job, settings_, removed_summers(verdict));
     Bidder bidder{&job, &worths.back(), &verdict, {}, staying(job, verdict)};
     verdict.wanted = bidder.summers;
     if (may_grow(job, memory_[job.key], worths.back(), now, bidder)) bidders.push_back(std::move(bidder));
   }
-  deal(bidders, now);
+  assign_machines(bidders, now);
   for (const Bidder& bidder : bidders) contest(bidder, jobs, verdicts, now);
   for (const Job& job : jobs) {
     const Verdict& verdict = verdicts[job.key];
@@ -84,9 +84,9 @@ std::map<std::string, Verdict> Autoscaler::round(const std::vector<Job>& jobs, a
   return verdicts;
 }
 
-// A job that this scaler sees for the first time. Its youngest summer tells when the last addition was: also one that
-// the job began with, or that a predecessor of this scaler added.
-Autoscaler::Memory Autoscaler::meet(const Job& job, absl::Duration now) const {
+// Returns the state of a job that this Autoscaler sees for the first time. The age of the youngest summer gives the
+// time of the last addition, even if the job began with that summer or an earlier leader added it.
+Autoscaler::Memory Autoscaler::initial_memory(const Job& job, absl::Duration now) const {
   Memory memory;
   memory.patience = settings_.idle;
   memory.beginning = job.summers.empty();
@@ -94,18 +94,16 @@ Autoscaler::Memory Autoscaler::meet(const Job& job, absl::Duration now) const {
   return memory;
 }
 
-// --- fewer
-
-void Autoscaler::rest(Memory& memory, const std::string& node, absl::Duration now) const {
+void Autoscaler::pause_node(Memory& memory, const std::string& node, absl::Duration now) const {
   if (node.empty()) return;
-  Rest& rest = memory.resting[node];
-  const bool again = rest.pause > absl::ZeroDuration() && now - rest.until < kLongestRest;
-  rest.pause = again ? std::min(2 * rest.pause, kLongestRest) : settings_.return_pause;
-  rest.until = now + rest.pause;
+  NodePause& pause = memory.pauses[node];
+  const bool again = pause.length > absl::ZeroDuration() && now - pause.until < kLongestNodePause;
+  pause.length = again ? std::min(2 * pause.length, kLongestNodePause) : settings_.return_pause;
+  pause.until = now + pause.length;
 }
 
-// A summer that is gone without having been told left because its machine was needed, faster than anybody here sees, or
-// was lost: either way that machine is not asked again at once.
+// Finds running summers that are gone and were not told to leave: they yielded to the owners of their machines, or were
+// lost. In both cases the machine gets no summer of this job for a while.
 void Autoscaler::notice_gone(const Job& job, Memory& memory, absl::Duration now) const {
   std::map<uint32_t, std::string> before = std::move(memory.running);
   memory.running.clear();
@@ -114,14 +112,14 @@ void Autoscaler::notice_gone(const Job& job, Memory& memory, absl::Duration now)
     if (summer.running && !summer.leaving) memory.running[summer.index] = summer.node;
   }
   for (const auto& [index, node] : before) {
-    if (!memory.going.contains(index)) rest(memory, node, now);
+    if (!memory.removals.contains(index)) pause_node(memory, node, now);
   }
 }
 
-// What was decided is not thought over again: it stands until the summer is gone.
-void Autoscaler::recall(const Job& job, Memory& memory, Verdict& verdict) const {
-  std::map<uint32_t, Removal> before = std::move(memory.going);
-  memory.going.clear();
+// Repeats removals of earlier rounds until the summer is gone. A removal is never revoked.
+void Autoscaler::repeat_removals(const Job& job, Memory& memory, Verdict& verdict) const {
+  std::map<uint32_t, Removal> before = std::move(memory.removals);
+  memory.removals.clear();
   for (const Summer& summer : job.summers) {
     const auto found = before.find(summer.index);
     if (found != before.end()) remove(memory, verdict, std::move(found->second));
@@ -133,31 +131,31 @@ void Autoscaler::remove(Memory& memory, Verdict& verdict, Removal removal) {
     verdict.code = removal.code;
     verdict.why = removal.why;
   }
-  memory.going[removal.index] = removal;
+  memory.removals[removal.index] = removal;
   verdict.remove.push_back(std::move(removal));
 }
 
-// What does not depend on what a summer buys: it goes at once.
+// Removes summers for reasons that do not depend on their gain, without a delay.
 void Autoscaler::shrink(const Job& job, Memory& memory, absl::Duration now, Verdict& verdict) const {
   for (const Summer& summer : job.summers) {
-    if (summer.leaving || memory.going.contains(summer.index)) continue;
-    if (summer.room.has_value() && !summer.room->fits) {
+    if (summer.leaving || memory.removals.contains(summer.index)) continue;
+    if (summer.suitability.has_value() && !summer.suitability->fits) {
       remove(memory, verdict,
              {summer.index, Code::kOwnersNeedIt,
-              absl::StrCat("machine ", summer.node, " is needed by its owners: ", summer.room->why_not)});
-      rest(memory, summer.node, now);
+              absl::StrCat("machine ", summer.node, " is needed by its owners: ", summer.suitability->why_not)});
+      pause_node(memory, summer.node, now);
     } else if (!summer.running && summer.age > settings_.start_patience) {
       remove(memory, verdict,
              {summer.index, Code::kDidNotStart,
-              absl::StrCat("it does not run after ", absl::FormatDuration(settings_.start_patience))});
-      rest(memory, summer.node.empty() ? memory.added_node : summer.node, now);
+              absl::StrCat("the summer does not run after ", absl::FormatDuration(settings_.start_patience))});
+      pause_node(memory, summer.node.empty() ? memory.added_node : summer.node, now);
     }
   }
   for (uint32_t left = staying(job, verdict); left > job.max; --left) {
-    const Worth worth(job, settings_, going(verdict));
+    const Worth worth(job, settings_, removed_summers(verdict));
     const Summer* least = nullptr;
     for (const Summer& summer : job.summers) {
-      const std::vector<uint32_t> gone = going(verdict);
+      const std::vector<uint32_t> gone = removed_summers(verdict);
       if (summer.leaving || std::find(gone.begin(), gone.end(), summer.index) != gone.end()) continue;
       if (least == nullptr || worth.loss_seconds(summer.index) <= worth.loss_seconds(least->index)) least = &summer;
     }
@@ -166,9 +164,9 @@ void Autoscaler::shrink(const Job& job, Memory& memory, absl::Duration now, Verd
   }
 }
 
-// One summer that has bought too little for long enough.
+// Removes at most one summer, which has saved too little for memory.patience.
 void Autoscaler::drop_idle(const Job& job, Memory& memory, absl::Duration now, Verdict& verdict) const {
-  const Worth worth(job, settings_, going(verdict));
+  const Worth worth(job, settings_, removed_summers(verdict));
   if (worth.unknown().has_value() || staying(job, verdict) <= job.min) {
     memory.idle_since.clear();
     return;
@@ -178,11 +176,11 @@ void Autoscaler::drop_idle(const Job& job, Memory& memory, absl::Duration now, V
   absl::flat_hash_map<uint32_t, absl::Duration> idle;
   for (const Summer& summer : job.summers) {
     const double seconds = worth.loss_seconds(summer.index);
-    if (summer.leaving || !summer.running || worth.share(seconds) >= settings_.keep) continue;
+    if (summer.leaving || !summer.running || worth.share(seconds) >= settings_.min_loss) continue;
     const auto since = memory.idle_since.find(summer.index);
     idle[summer.index] = since == memory.idle_since.end() ? now : since->second;
     if (now - idle[summer.index] < memory.patience) continue;
-    // Of equals the youngest.
+    // Among equals the youngest summer is removed.
     if (least == nullptr || seconds <= least_seconds) {
       least = &summer;
       least_seconds = seconds;
@@ -193,16 +191,14 @@ void Autoscaler::drop_idle(const Job& job, Memory& memory, absl::Duration now, V
   remove(memory, verdict,
          {least->index, Code::kBuysNothing,
           absl::StrCat("for ", absl::FormatDuration(memory.patience), " the summer on ", least->node,
-                       " has bought less than ", percent(settings_.keep), " of the step")});
+                       " has saved less than ", percent(settings_.min_loss), " of the step")});
   memory.gave_up_idle = now;
-  memory.idle_since.clear();  // the others may buy more without it
+  memory.idle_since.clear();  // without it, the other summers may save more
 }
 
-// --- more
-
-bool Autoscaler::is_resting(const Memory& memory, const Candidate& machine, absl::Duration now) {
-  const auto resting = memory.resting.find(machine.node);
-  return resting != memory.resting.end() && now < resting->second.until;
+bool Autoscaler::is_paused(const Memory& memory, const Candidate& machine, absl::Duration now) {
+  const auto pause = memory.pauses.find(machine.node);
+  return pause != memory.pauses.end() && now < pause->second.until;
 }
 
 bool Autoscaler::is_measured_free(const Job& job, const Candidate& machine) const {
@@ -210,13 +206,13 @@ bool Autoscaler::is_measured_free(const Job& job, const Candidate& machine) cons
   const auto enough = [this](const std::optional<Reading>& reading, double least) {
     return reading.has_value() && reading->age <= settings_.fresh && reading->value >= least;
   };
-  // Half of what is there now must have been there all the while.
+  // At least half of the bandwidth offered must have been spare throughout the window.
   return enough(machine.spare_cpus, job.summer_cpus) &&
          enough(machine.spare_bits_per_second, machine.bits_per_second / 2);
 }
 
 bool Autoscaler::is_usable(const Job& job, const Memory& memory, const Candidate& machine, absl::Duration now) const {
-  return !is_resting(memory, machine, now) && is_measured_free(job, machine);
+  return !is_paused(memory, machine, now) && is_measured_free(job, machine);
 }
 
 bool Autoscaler::is_pausing(const Job& job, const Memory& memory, absl::Duration now) const {
@@ -245,41 +241,42 @@ bool Autoscaler::may_grow(const Job& job, const Memory& memory, const Worth& wor
   return true;
 }
 
-bool Autoscaler::is_worth_it(const Offer& offer) const {
-  return offer.bidder->below_minimum() || offer.share >= settings_.worth;
+bool Autoscaler::is_worth_it(const Bid& bid) const {
+  return bid.bidder->below_minimum() || bid.share >= settings_.min_gain;
 }
 
-void Autoscaler::accept(const Offer& offer, absl::Duration now) {
-  const Bidder& bidder = *offer.bidder;
+void Autoscaler::accept(const Bid& bid, absl::Duration now) {
+  const Bidder& bidder = *bid.bidder;
   Verdict& verdict = *bidder.verdict;
   Memory& memory = memory_[bidder.job->key];
-  verdict.add = *offer.machine;
+  verdict.add = *bid.machine;
   verdict.wanted = bidder.summers + 1;
-  verdict.share = offer.share;
+  verdict.share = bid.share;
   verdict.code = bidder.below_minimum() ? Code::kBelowMinimum : Code::kWorthIt;
-  verdict.why = worth_sentence(bidder, offer, settings_.measured);
+  verdict.why = worth_sentence(bidder, bid, settings_.measured);
   if (bidder.below_minimum()) {
     verdict.why = absl::StrCat("the job asks for at least ", bidder.job->min, " summers; ", verdict.why);
   }
-  // It was not as idle as it looked: next time more patience.
+  // An addition soon after an idle summer was removed shows that the removal was wrong, so the next removal waits
+  // longer.
   const bool regretted = now - memory.gave_up_idle < 2 * memory.patience;
   memory.patience = regretted ? std::min(2 * memory.patience, kLongestPatience) : settings_.idle;
   memory.added = now;
-  memory.added_node = offer.machine->node;
+  memory.added_node = bid.machine->node;
 }
 
-void Autoscaler::deal(std::vector<Bidder>& bidders, absl::Duration now) {
+void Autoscaler::assign_machines(std::vector<Bidder>& bidders, absl::Duration now) {
   absl::flat_hash_set<std::string> taken;
   std::vector<const Bidder*> waiting;
   waiting.reserve(bidders.size());
   for (const Bidder& bidder : bidders) waiting.push_back(&bidder);
   while (true) {
-    std::optional<Offer> best;
+    std::optional<Bid> best;
     for (const Bidder* bidder : waiting) {
       if (bidder->pausing) continue;
-      const std::optional<Offer> offer = best_offer(*bidder, taken);
-      if (!offer.has_value() || !is_worth_it(*offer)) continue;
-      if (!best.has_value() || goes_before(*offer, *best)) best = offer;
+      const std::optional<Bid> bid = best_bid(*bidder, taken);
+      if (!bid.has_value() || !is_worth_it(*bid)) continue;
+      if (!best.has_value() || goes_before(*bid, *best)) best = bid;
     }
     if (!best.has_value()) break;
     accept(*best, now);
@@ -289,10 +286,10 @@ void Autoscaler::deal(std::vector<Bidder>& bidders, absl::Duration now) {
   for (const Bidder* bidder : waiting) explain_none(*bidder, now);
 }
 
-// Why the job gets no summer in this round. The pause is named last: only where nothing but the pause is in the way.
+// Sets the reason for which the job gets no summer in this round: kPausing only if there is no other reason.
 void Autoscaler::explain_none(const Bidder& bidder, absl::Duration now) const {
   Verdict& verdict = *bidder.verdict;
-  const std::optional<Offer> alone = best_offer(bidder, {});
+  const std::optional<Bid> alone = best_bid(bidder, {});
   verdict.share = alone.has_value() ? alone->share : 0;
   if (!alone.has_value()) {
     verdict.code = Code::kNoMachine;
@@ -300,7 +297,7 @@ void Autoscaler::explain_none(const Bidder& bidder, absl::Duration now) const {
   } else if (!is_worth_it(*alone)) {
     verdict.code = Code::kNotWorthIt;
     verdict.why =
-        absl::StrCat(worth_sentence(bidder, *alone, settings_.measured), ", less than ", percent(settings_.worth));
+        absl::StrCat(worth_sentence(bidder, *alone, settings_.measured), ", less than ", percent(settings_.min_gain));
   } else if (bidder.pausing) {
     verdict.code = Code::kPausing;
     verdict.why =
@@ -314,18 +311,19 @@ void Autoscaler::explain_none(const Bidder& bidder, absl::Duration now) const {
 
 std::string Autoscaler::no_machine_sentence(const Job& job, const Memory& memory, absl::Duration now) const {
   if (job.candidates.empty()) {
-    return "no machine has enough to spare for one more summer; `gleaner top` says what each lacks";
+    return "no machine has enough to spare for one more summer; `gleaner top` shows the reason for each";
   }
   for (const Candidate& machine : job.candidates) {
-    if (!is_resting(memory, machine, now) || !is_measured_free(job, machine)) continue;
-    return absl::StrCat("machine ", machine.node, " is left alone for a while: the last summer there had to leave");
+    if (!is_paused(memory, machine, now) || !is_measured_free(job, machine)) continue;
+    return absl::StrCat("machine ", machine.node, " gets no summer for a while: its last summer had to leave");
   }
   return absl::StrCat("machine ", job.candidates.front().node,
-                      " has enough to spare now, but Prometheus has not seen that it had so for the whole window");
+                      " has enough to spare now, but Prometheus has not seen that for the whole window");
 }
 
-// A summer of another job gives way where this one has no machine: always to a higher priority; among equals only for
-// much more than its job loses.
+// Removes a summer of another job if this job gets no free machine and would gain enough by that summer's machine. The
+// gain is enough against a job of lower priority; at the same priority this job must gain `take_over` times the share
+// that the other job loses.
 void Autoscaler::contest(const Bidder& bidder, const std::vector<Job>& jobs, std::map<std::string, Verdict>& verdicts,
                          absl::Duration now) {
   if (bidder.verdict->add.has_value() || bidder.pausing) return;
@@ -336,23 +334,23 @@ void Autoscaler::contest(const Bidder& bidder, const std::vector<Job>& jobs, std
     Verdict& loser = verdicts[holder->key];
     const bool settled = loser.add.has_value() || !loser.remove.empty();
     if (settled || staying(*holder, loser) <= holder->min || holder->priority > bidder.job->priority) continue;
-    const Offer offer{&bidder, &contested.machine,
-                      bidder.worth->share(bidder.worth->gain_seconds(contested.machine.bits_per_second))};
-    if (!is_worth_it(offer)) continue;
+    const Bid bid{&bidder, &contested.machine,
+                  bidder.worth->share(bidder.worth->gain_seconds(contested.machine.bits_per_second))};
+    if (!is_worth_it(bid)) continue;
     const Worth losing(*holder, settings_, {});
     if (losing.unknown().has_value() && holder->priority == bidder.job->priority) continue;
     const double lost = losing.share(losing.loss_seconds(contested.index));
     if (holder->priority == bidder.job->priority &&
-        offer.share < settings_.take_over * std::max(lost, settings_.keep)) {
+        bid.share < settings_.take_over * std::max(lost, settings_.min_loss)) {
       continue;
     }
     Memory& memory = memory_[holder->key];
     remove(memory, loser,
            {contested.index, Code::kGivesWay,
-            absl::StrCat("job ", bidder.job->key, " gains ", percent(offer.share), " of its step by machine ",
-                         contested.machine.node, ", this one loses ", percent(lost))});
+            absl::StrCat("job ", bidder.job->key, " saves ", percent(bid.share), " of its step with machine ",
+                         contested.machine.node, ", this job loses ", percent(lost))});
     loser.wanted = staying(*holder, loser);
-    memory.resting[contested.machine.node] = {now + kLongestRest, kLongestRest};
+    memory.pauses[contested.machine.node] = {now + kLongestNodePause, kLongestNodePause};
     return;
   }
 }

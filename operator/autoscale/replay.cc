@@ -30,8 +30,8 @@ Settings read_settings(const json& object) {
     value = absl::Seconds(number(object, name, absl::ToDoubleSeconds(value)));
   };
   settings.measured = object.value("measured", true);
-  settings.worth = number(object, "worth", settings.worth);
-  settings.keep = number(object, "keep", settings.keep);
+  settings.min_gain = number(object, "worth", settings.min_gain);
+  settings.min_loss = number(object, "keep", settings.min_loss);
   settings.take_over = number(object, "takeOver", settings.take_over);
   seconds("idleSeconds", settings.idle);
   seconds("growPauseSeconds", settings.grow_pause);
@@ -48,7 +48,7 @@ class Recording {
 
   void round(const json& round, std::vector<Decided>& decisions) {
     const double at = round.at("at").get<double>();
-    if (at < last_) throw std::invalid_argument("rounds go backwards");
+    if (at < last_) throw std::invalid_argument("rounds are not in order of time");
     for (auto& [key, job] : jobs_) {
       for (Summer& summer : job.summers) summer.age += absl::Seconds(at - last_);
     }
@@ -105,7 +105,8 @@ class Recording {
     }
   }
 
-  // The job with what its machines, and those that are free, have for it. A machine takes one summer.
+  // Returns the job with `suitability`, `candidates` and `contested` set from the recorded machines. A machine takes at
+  // most one summer.
   Job seen(const Job& recorded) const {
     Job job = recorded;
     std::map<std::string, std::pair<std::string, uint32_t>> taken;
@@ -116,7 +117,7 @@ class Recording {
       const auto machine = machines_.find(summer.node);
       if (machine == machines_.end()) continue;
       const bool fits = machine->second.cpus >= job.summer_cpus && machine->second.bits_per_second > 0;
-      summer.room = Room{fits, fits ? "" : absl::StrCat("spare CPU is ", machine->second.cpus)};
+      summer.suitability = Suitability{fits, fits ? "" : absl::StrCat("spare CPU is ", machine->second.cpus)};
     }
     for (const auto& [node, machine] : machines_) {
       if (machine.cpus < job.summer_cpus || machine.bits_per_second <= 0) continue;
@@ -153,8 +154,8 @@ absl::StatusOr<std::vector<Decided>> replay(const json& recording) {
   try {
     Recording state(recording);
     for (const json& round : recording.at("rounds")) state.round(round, decisions);
-  } catch (const std::exception& error) {  // json's, and ours
-    return absl::InvalidArgumentError(absl::StrCat("this is no recording of series: ", error.what()));
+  } catch (const std::exception& error) {  // thrown by the JSON parser, or above
+    return absl::InvalidArgumentError(absl::StrCat("not a recording of series: ", error.what()));
   }
   return decisions;
 }

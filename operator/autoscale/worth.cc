@@ -53,9 +53,9 @@ double Worth::gain_seconds(double bits_per_second) const {
 double Worth::loss_seconds(uint32_t index) const {
   const auto place = std::find(indices_.begin(), indices_.end(), index);
   if (place == indices_.end() || bytes_ <= 0) return 0;
-  // What is hidden behind computation is free: there is room for more of it, nobody knows how much. The summer comes
-  // back if that was not so.
-  if (share(exposed_seconds_) < settings_.keep) return 0;
+  // Communication that computation hides costs no time. It is unknown how much more the computation could hide; if the
+  // removal exposes communication, the autoscaler adds a summer again.
+  if (share(exposed_seconds_) < settings_.min_loss) return 0;
   plan::Fleet fewer = fleet_;
   fewer.summer_bits_per_second.erase(fewer.summer_bits_per_second.begin() + (place - indices_.begin()));
   return std::max(0.0, plan::bound_seconds(fewer, bytes_) - bound_);

@@ -1,4 +1,5 @@
-// What one summer more or less means for a job's step, by the bandwidth model and by what was measured.
+// Worth computes by how much one more or one fewer summer changes a job's step time, from the bandwidth model and from
+// measurements.
 #pragma once
 
 #include <vector>
@@ -10,17 +11,18 @@ namespace gleaner::autoscale {
 
 class Worth {
  public:
-  // Without `indices`, those of summers that go.
+  // Leaves out summers that are leaving, and those whose index is in `without`. `settings` must outlive this object.
   Worth(const Job& job, const Settings& settings, const std::vector<uint32_t>& without);
 
-  // Whether gains can be told at all; else the code says why not.
+  // Returns the reason for which gains can't be computed; nullopt: they can.
   std::optional<Code> unknown() const { return unknown_; }
   double step_seconds() const { return step_seconds_; }
   double exposed_seconds() const { return exposed_seconds_; }
 
-  // Seconds of a step that one more summer saves: the model's gain of communication, at most what is exposed.
+  // Returns by how many seconds one more summer shortens a step: the model's gain, at most the exposed communication.
   double gain_seconds(double bits_per_second) const;
-  // That the step would be longer without this one: the model's loss; nothing where all communication is hidden.
+  // Returns by how many seconds a step would be longer without this summer, by the model. 0 if the exposed
+  // communication is less than Settings::min_loss of the step.
   double loss_seconds(uint32_t index) const;
   double share(double seconds) const { return step_seconds_ > 0 ? seconds / step_seconds_ : 0; }
 
@@ -29,7 +31,7 @@ class Worth {
 
   const Settings& settings_;
   plan::Fleet fleet_;
-  std::vector<uint32_t> indices_;  // of the fleet's summers
+  std::vector<uint32_t> indices_;  // index of each summer in fleet_
   double bytes_ = 0;
   double bound_ = 0;
   double step_seconds_ = 0, exposed_seconds_ = 0;

@@ -1,9 +1,39 @@
 #include "operator/reconcile/bandwidth.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
+#include "operator/reconcile/summers.h"
+
 namespace gleaner::reconcile {
+namespace {
+
+// A bandwidth that differs from the plan's by a larger share leads to a new plan.
+constexpr double kBandwidthChange = 0.2;
+
+const PodView* pod_of(const coordinator::MemberState& member, const std::vector<const PodView*>& workers,
+                      const std::vector<const PodView*>& summers) {
+  if (member.role != coordinator::Role::kSummer) {
+    return member.index < workers.size() ? workers[member.index] : nullptr;
+  }
+  const auto found =
+      std::find_if(summers.begin(), summers.end(), [&](const PodView* pod) { return pod->index == member.index; });
+  return found == summers.end() ? nullptr : *found;
+}
+
+// Returns the present bandwidth of the member; 0: unknown. For a summer it is at most the spare bandwidth of its
+// machine.
+double current_bits_per_second(const Observed& observed, const coordinator::MemberState& member, const PodView& pod) {
+  double known = member_bits_per_second(observed, pod);
+  if (member.role != coordinator::Role::kSummer || !observed.scaling.has_value()) return known;
+  for (const auto& [index, spare] : observed.scaling->spare_bits_per_second) {
+    if (index == member.index && spare >= 1) known = known > 0 ? std::min(known, spare) : spare;
+  }
+  return known;
+}
+
+}  // namespace
 
 double member_bits_per_second(const Observed& observed, const PodView& pod) {
   const double node = pod.node.empty() ? 0 : observed.node(pod.node).bits_per_second;
@@ -31,6 +61,19 @@ std::vector<double> assumed_bits_per_second(const Observed& observed, const std:
   std::replace_if(
       bits.begin(), bits.end(), [](double each) { return each <= 0; }, stand_in);
   return bits;
+}
+
+std::vector<MemberBandwidth> changed_bandwidths(const Observed& observed, const std::vector<const PodView*>& workers) {
+  const std::vector<const PodView*> summers = summers_of_attempt(observed);
+  std::vector<MemberBandwidth> changed;
+  for (const coordinator::MemberState& member : observed.session->members) {
+    const PodView* pod = pod_of(member, workers, summers);
+    if (pod == nullptr || !pod->alive() || !member.joined || member.bits_per_second <= 0) continue;
+    const double known = current_bits_per_second(observed, member, *pod);
+    if (known <= 0 || std::abs(known - member.bits_per_second) <= kBandwidthChange * member.bits_per_second) continue;
+    changed.push_back({member.role, member.index, known});
+  }
+  return changed;
 }
 
 }  // namespace gleaner::reconcile

@@ -1,19 +1,26 @@
-// What each member's link is worth to a plan, from annotations and profiles.
+// Functions that return the bandwidths of the members' links, from pod annotations and node profiles.
 #pragma once
 
 #include <vector>
 
-#include "operator/reconcile/decide.h"
+#include "operator/reconcile/decision.h"
+#include "operator/reconcile/observed.h"
 
 namespace gleaner::reconcile {
 
-// Bits per second each way of this pod: the smaller of its annotation and its node's; 0: neither is known.
+// Returns the bandwidth of this pod's link in bits per second, each way: the smaller of its annotation and its node's
+// speed. If only one of them is known, returns that one; if none is, returns 0.
 double member_bits_per_second(const Observed& observed, const PodView& pod);
 
-// The same for all; 0 for a null pod.
+// Returns member_bits_per_second() of each pod; 0 for a null pod.
 std::vector<double> known_bits_per_second(const Observed& observed, const std::vector<const PodView*>& pods);
 
-// For all, with a stand-in for what is not known: the median of what is, or coordinator::kAssumedBitsPerSecond.
+// Returns known_bits_per_second() with every unknown value replaced by the median of the known ones, or by
+// coordinator::kAssumedBitsPerSecond if none is known.
 std::vector<double> assumed_bits_per_second(const Observed& observed, const std::vector<const PodView*>& pods);
+
+// Returns the members of the session whose bandwidth differs so much from the plan's that a new plan is worthwhile.
+// `workers`: by index, null where there is no pod. The session must exist.
+std::vector<MemberBandwidth> changed_bandwidths(const Observed& observed, const std::vector<const PodView*>& workers);
 
 }  // namespace gleaner::reconcile

@@ -9,9 +9,9 @@ namespace gleaner::reconcile {
 namespace {
 
 constexpr int kFirstSignalCode = 128;
-// How long the others' fate and the coordinator's word may lag behind the first pod that failed.
+// The time by which the ends of other pods and the session's outcome may lag behind the first pod that failed.
 constexpr absl::Duration kSettle = absl::Seconds(3);
-// How long a member that the coordinator lost may go on without the cluster saying why.
+// The time to wait until the cluster shows what happened to a member that the coordinator lost.
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
 std::string described(const PodView& pod) {
@@ -28,11 +28,11 @@ std::string exit_text(const PodView& pod) {
   return text;
 }
 
-// What is wrong with one pod, by what the API server shows; none: nothing.
+// Returns the failure of one pod according to the API server; nullopt: it has none.
 std::optional<Failure> judge(const PodView& pod) {
   if (pod.phase == PodView::Phase::kSucceeded) return std::nullopt;
   if (!pod.evicted_by.empty()) {
-    return interrupted("Evicted", absl::StrCat(described(pod), " was taken by the cluster: ", pod.evicted_by));
+    return interrupted("Evicted", absl::StrCat(described(pod), " was ended by the cluster: ", pod.evicted_by));
   }
   if (pod.deletion.has_value()) return interrupted("PodDeleted", absl::StrCat(described(pod), " was deleted"));
   if (pod.phase != PodView::Phase::kFailed) return std::nullopt;
@@ -40,12 +40,12 @@ std::optional<Failure> judge(const PodView& pod) {
     return interrupted("PodLost", absl::StrCat(described(pod), " failed without an exit code"));
   Failure failure{Failure::Kind::kOwn, pod.exit->reason == "OOMKilled" ? "OutOfMemory" : "ContainerFailed",
                   exit_text(pod)};
-  // The user's program is not to blame for a summer.
+  // A summer does not run the user's program, so its exit code is never permanent.
   if (pod.exit->code < kFirstSignalCode && pod.role != kSummer) failure.kind = Failure::Kind::kPermanent;
   return failure;
 }
 
-// Interruptions come before own failures, those before permanent ones.
+// Returns whether `a` takes precedence: interruptions come before own failures, and own failures before permanent ones.
 bool weighs_more(const Failure& a, const Failure& b) {
   const auto weight = [](const Failure& failure) { return static_cast<int>(failure.kind); };
   return weight(a) > weight(b);
@@ -68,17 +68,17 @@ bool on_lost_node(const Observed& observed, const PodView& pod) {
   return !node.exists || !node.ready;
 }
 
-bool anybody_joined(const coordinator::JobState& session) {
+bool any_member_joined(const coordinator::JobState& session) {
   return std::any_of(session.members.begin(), session.members.end(), [](const auto& member) { return member.joined; });
 }
 
-// The coordinator's verdict, where the pods themselves look well.
+// Returns the failure that the coordinator's session reports, for use if the pods themselves show no failure.
 std::optional<Failure> judge_session(const Observed& observed) {
   if (!observed.session.has_value() || !observed.session->outcome.has_value() || observed.session->outcome->ok()) {
     return std::nullopt;
   }
-  if (!anybody_joined(*observed.session))
-    return std::nullopt;  // a job that does not use the library can't lose a member
+  // A program that does not use the library never joins, and can't lose a member.
+  if (!any_member_joined(*observed.session)) return std::nullopt;
   const PodView* culprit = find_culprit(observed);
   const std::string said(observed.session->outcome->message());
   if (culprit != nullptr && on_lost_node(observed, *culprit)) {
@@ -93,7 +93,7 @@ bool has_settled(const Observed& observed, const std::vector<const PodView*>& po
   for (const PodView* pod : pods) {
     if (pod != nullptr && pod->exit.has_value()) first = std::min(first, pod->exit->at);
   }
-  // A clock that is wrong on the node must not stop this for good.
+  // A wrong clock on the node must not delay the decision forever.
   const absl::Duration since = observed.now - first;
   return since >= kSettle || since < -absl::Minutes(1) || observed.session_ended_for >= kSettle;
 }
@@ -125,11 +125,11 @@ std::optional<Failure> find_failure(const Observed& observed, bool launched) {
       consider(std::move(gone));
     }
   }
-  // Of summers only the one that the session has ended by, before the first plan.
+  // Of the summers only the session's culprit counts: a summer ends a session only before the first plan.
   if (const PodView* culprit = find_culprit(observed); culprit != nullptr) consider(judge(*culprit));
   std::optional<Failure> session = judge_session(observed);
   if (!worst.has_value()) return session;
-  // The verdict names somebody that the cluster has not yet reported, and the others failed because of it.
+  // The session names a member whose loss the cluster has not shown yet; the other pods failed because of that loss.
   if (session.has_value() && session->kind == Failure::Kind::kInterrupted) return session;
   if (worst->kind == Failure::Kind::kPermanent && session.has_value() && find_culprit(observed) != nullptr &&
       !judge(*find_culprit(observed)).has_value()) {

@@ -1,36 +1,37 @@
-// Why an attempt can't go on, and what follows from it.
+// Functions that find the reason for which an attempt can't continue, and the consequence.
 //
-// A lost worker or summer ends the step for all others, which then end with errors of their own: so the first to go
-// decides, and what the cluster did to a pod counts before what the pod did. Exit codes as in Kubeflow's training
-// operator: 1 to 127 is a fault in the program that trying again won't mend, 128 to 255 (a signal) is worth another
-// try.
+// When a worker or summer is lost, all other members end with errors of their own. So a cause that the cluster reports
+// (eviction, deletion, a lost node) takes precedence over a pod's own failure, and a failure that allows a retry over a
+// permanent one. Exit codes have the same meaning as for Kubeflow's training operator: 1 to 127 is a permanent fault of
+// the program; 128 to 255 (a signal) allows a retry.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "operator/reconcile/decide.h"
+#include "operator/reconcile/observed.h"
 
 namespace gleaner::reconcile {
 
 struct Failure {
   enum class Kind {
     kPermanent,    // the job fails
-    kOwn,          // tried again, counted against backoffLimit
-    kInterrupted,  // by the cluster: tried again, not counted
-    kUndecided,    // something is wrong; look again soon
+    kOwn,          // a retry, which counts against backoffLimit
+    kInterrupted,  // the cluster ended a pod: a retry, which does not count
+    kUndecided,    // the cause is not clear yet: decide again soon
   };
   Kind kind = Kind::kUndecided;
   std::string reason;   // CamelCase
-  std::string message;  // which pod, what happened
+  std::string message;  // names the pod and what happened to it
   std::vector<std::string> confirm_missing;
 };
 
-// The attempt's pods by index, null where there is none.
+// Returns the current attempt's pods of this role by index, with null where there is no pod.
 std::vector<const PodView*> members_of_attempt(const Observed& observed, const char* role, uint32_t count);
 
-// None: nothing is wrong. `launched`: all workers of this attempt have been seen.
+// Returns the failure of the attempt; nullopt: there is none. `launched`: all workers of this attempt existed before,
+// so a missing worker is gone.
 std::optional<Failure> find_failure(const Observed& observed, bool launched);
 
 }  // namespace gleaner::reconcile

@@ -1,5 +1,5 @@
-// Names of a job's children, and what the outside calls its coordinator session. The same job and attempt always give
-// the same names: that is what makes creating them twice harmless.
+// Functions that make the names of a job's pods and of its coordinator session. The same job and attempt always have
+// the same names, so a second creation of an object does no harm.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,17 @@
 
 namespace gleaner::reconcile {
 
-inline constexpr char kWorker[] = "worker";  // values of types::kRoleLabel
+inline constexpr char kWorker[] = "worker";  // values of api::kRoleLabel
 inline constexpr char kSummer[] = "summer";
-inline constexpr char kGangGate[] = "gleaner.dev/gang";             // scheduling gate of a gang that is not complete
-inline constexpr char kBootstrapConfigMap[] = "gleaner-bootstrap";  // ca.crt, in every namespace with jobs
-inline constexpr char kTokenAudience[] = "gleaner.dev";             // of the members' service account tokens
+// Scheduling gate of workers until all worker pods of the attempt exist.
+inline constexpr char kGangGate[] = "gleaner.dev/gang";
+inline constexpr char kBootstrapConfigMap[] = "gleaner-bootstrap";  // holds ca.crt; in every namespace with jobs
+inline constexpr char kTokenAudience[] = "gleaner.dev";             // audience of the members' service account tokens
 
-// "digits-worker-3", and from the second attempt on "digits-worker-3-r1".
+// Returns "digits-worker-3" for attempt 0 and "digits-worker-3-r1" for attempt 1.
 std::string pod_name(absl::string_view job, absl::string_view role, uint32_t index, uint32_t attempt);
 
-// What members put into GLEANER_JOB: "namespace/job/attempt".
+// Returns "namespace/job/attempt", which members find in GLEANER_JOB.
 std::string session_name(absl::string_view job_key, uint32_t attempt);
 
 }  // namespace gleaner::reconcile

@@ -14,36 +14,37 @@
 namespace gleaner::reconcile {
 namespace {
 
-// An object has to stay below etcd's 1.5 MiB.
+// Plans with more members leave out transports, since an object must stay below etcd's limit of 1.5 MiB.
 constexpr size_t kMostWithTransports = 2048;
 
 constexpr char kSummerPrefix[] = "summer-";
 
-types::PlanMember describe(const Observed& observed, const char* role, const Seated& seated, double bits_per_second) {
-  types::PlanMember member;
-  member.name = absl::StrCat(role, "-", seated.index);
+api::PlanMember describe(const Observed& observed, const char* role, const SummerSeat& seat, double bits_per_second) {
+  api::PlanMember member;
+  member.name = absl::StrCat(role, "-", seat.index);
   member.role = role;
-  member.pod = pod_name(observed.job.meta.name, role, seated.index, observed.job.status.attempt);
-  if (seated.pod != nullptr) member.node = seated.pod->node;
+  member.pod = pod_name(observed.job.meta.name, role, seat.index, observed.job.status.attempt);
+  if (seat.pod != nullptr) member.node = seat.pod->node;
   member.bits_per_second = bits_per_second;
   return member;
 }
 
-// "tcp" of tcp://10.0.0.1:7000; of shm://HOST/PATH what tells hosts apart, and is short: an object holds thousands.
+// Returns "tcp" for tcp://10.0.0.1:7000. For shm://HOST/PATH returns "shm:" and a hash of HOST, which is short because
+// an object may have thousands of transports.
 std::string transport_of(const std::string& endpoint) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(endpoint, absl::MaxSplits("://", 1));
   if (parts.first != "shm") return std::string(parts.first.substr(0, 32));
-  uint32_t hash = 2166136261;  // FNV-1a: the same for every operator
+  uint32_t hash = 2166136261;  // FNV-1a, so that every operator computes the same
   for (const char c : parts.second.substr(0, parts.second.find('/'))) {
     hash = (hash ^ static_cast<uint8_t>(c)) * 16777619;
   }
   return absl::StrCat("shm:", absl::Hex(hash, absl::kZeroPad8));
 }
 
-void take_states(const coordinator::JobState& session, std::vector<types::PlanMember>& members) {
+void take_states(const coordinator::JobState& session, std::vector<api::PlanMember>& members) {
   absl::flat_hash_map<std::string, const coordinator::MemberState*> states;
   for (const coordinator::MemberState& state : session.members) states[state.name] = &state;
-  for (types::PlanMember& member : members) {
+  for (api::PlanMember& member : members) {
     const auto found = states.find(member.name);
     if (found == states.end()) continue;
     const coordinator::MemberState& state = *found->second;
@@ -58,8 +59,8 @@ void take_states(const coordinator::JobState& session, std::vector<types::PlanMe
   }
 }
 
-// Traffic by the model, and whose link takes longest.
-void take_traffic(uint32_t workers, std::vector<types::PlanMember>& members) {
+// Sets each member's traffic by the bandwidth model, and marks the member whose link takes longest.
+void take_traffic(uint32_t workers, std::vector<api::PlanMember>& members) {
   plan::Fleet fleet;
   std::vector<uint64_t> owned;
   for (size_t i = 0; i < members.size(); ++i) {
@@ -75,7 +76,7 @@ void take_traffic(uint32_t workers, std::vector<types::PlanMember>& members) {
   members[slowest].binds = members[slowest].traffic_bytes > 0;
 }
 
-void take_summary(const coordinator::JobState& session, types::ReductionPlan& plan) {
+void take_summary(const coordinator::JobState& session, api::ReductionPlan& plan) {
   const coordinator::Summary& summary = session.summary;
   plan.spec.epoch = session.epoch;
   plan.spec.tensors = summary.tensors;
@@ -106,18 +107,18 @@ bool is_settled(const Observed& observed) {
          !observed.plan->spec.members.empty();
 }
 
-std::vector<Seated> seated(const std::vector<const PodView*>& summers) {
-  std::vector<Seated> seats;
+std::vector<SummerSeat> seats_of(const std::vector<const PodView*>& summers) {
+  std::vector<SummerSeat> seats;
   seats.reserve(summers.size());
   for (const PodView* pod : summers) seats.push_back({pod->index, pod, true});
   return seats;
 }
 
-std::vector<Seated> planned_summers(const Observed& observed) {
-  std::vector<Seated> summers;
+std::vector<SummerSeat> planned_summers(const Observed& observed) {
+  std::vector<SummerSeat> summers;
   if (!observed.plan.has_value()) return summers;
-  for (const types::PlanMember& member : observed.plan->spec.members) {
-    Seated summer;
+  for (const api::PlanMember& member : observed.plan->spec.members) {
+    SummerSeat summer;
     const absl::string_view name = member.name;
     if (member.role != kSummer || !absl::StartsWith(name, kSummerPrefix)) continue;
     if (!absl::SimpleAtoi(name.substr(sizeof kSummerPrefix - 1), &summer.index)) continue;
@@ -128,8 +129,8 @@ std::vector<Seated> planned_summers(const Observed& observed) {
   return summers;
 }
 
-std::vector<Seated> seated_summers(const Observed& observed) {
-  std::vector<Seated> summers;
+std::vector<SummerSeat> session_summers(const Observed& observed) {
+  std::vector<SummerSeat> summers;
   for (const coordinator::MemberState& member : observed.session->members) {
     if (member.role != coordinator::Role::kSummer) continue;
     const PodView* pod = find_summer(observed, member.index);
@@ -138,21 +139,21 @@ std::vector<Seated> seated_summers(const Observed& observed) {
   return summers;
 }
 
-std::vector<const PodView*> pods_of(const std::vector<Seated>& summers) {
+std::vector<const PodView*> pods_of(const std::vector<SummerSeat>& summers) {
   std::vector<const PodView*> pods;
   pods.reserve(summers.size());
-  for (const Seated& summer : summers) pods.push_back(summer.pod);
+  for (const SummerSeat& summer : summers) pods.push_back(summer.pod);
   return pods;
 }
 
-types::ReductionPlan make_plan_object(const Observed& observed, const std::vector<const PodView*>& workers,
-                                      const std::vector<Seated>& summers) {
-  const types::TrainingJob& job = observed.job;
-  types::ReductionPlan plan;
+api::ReductionPlan make_plan_object(const Observed& observed, const std::vector<const PodView*>& workers,
+                                    const std::vector<SummerSeat>& summers) {
+  const api::TrainingJob& job = observed.job;
+  api::ReductionPlan plan;
   plan.meta.name = job.meta.name;
   plan.meta.ns = job.meta.ns;
-  plan.meta.labels = {{types::kJobLabel, job.meta.name}};
-  plan.meta.owners = {{types::kApiVersion, "TrainingJob", job.meta.name, job.meta.uid, true}};
+  plan.meta.labels = {{api::kJobLabel, job.meta.name}};
+  plan.meta.owners = {{api::kApiVersion, "TrainingJob", job.meta.name, job.meta.uid, true}};
   plan.spec.attempt = job.status.attempt;
   const std::vector<double> worker_bits = assumed_bits_per_second(observed, workers);
   for (uint32_t i = 0; i < workers.size(); ++i) {
@@ -165,7 +166,7 @@ types::ReductionPlan make_plan_object(const Observed& observed, const std::vecto
   if (!observed.session.has_value()) return plan;
   take_states(*observed.session, plan.spec.members);
   take_summary(*observed.session, plan);
-  for (const types::PlanMember& member : plan.spec.members) {
+  for (const api::PlanMember& member : plan.spec.members) {
     plan.status.acknowledged += member.acknowledged_epoch >= plan.spec.epoch && plan.spec.epoch > 0;
   }
   if (plan.spec.bytes_per_step > 0) take_traffic(job.workers.replicas, plan.spec.members);

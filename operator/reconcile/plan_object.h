@@ -1,29 +1,30 @@
-// The ReductionPlan of an attempt: who takes part, and what its coordinator says of it. It is also the record of who
-// takes part, for the operator that comes after this one.
+// Functions that build an attempt's ReductionPlan: its members, and the coordinator's figures for them. A new leader
+// reads from this object which members take part.
 #pragma once
 
 #include <vector>
 
-#include "operator/reconcile/decide.h"
+#include "operator/reconcile/observed.h"
 
 namespace gleaner::reconcile {
 
-struct Seated {
+// A summer as a member of the plan or of the session.
+struct SummerSeat {
   uint32_t index = 0;
-  const PodView* pod = nullptr;  // null: there is none, or not yet in the cache
-  bool had_pod = false;          // it was seen
+  const PodView* pod = nullptr;  // null: the pod does not exist, or is not in the cache yet
+  bool had_pod = false;          // the summer's pod has existed
 };
 
-// True once the summers that this attempt begins with are on record.
+// Returns whether the ReductionPlan records the summers with which this attempt begins.
 bool is_settled(const Observed& observed);
 
-std::vector<Seated> seated(const std::vector<const PodView*>& summers);
-std::vector<Seated> planned_summers(const Observed& observed);  // by the ReductionPlan
-std::vector<Seated> seated_summers(const Observed& observed);   // by the coordinator's session
-std::vector<const PodView*> pods_of(const std::vector<Seated>& summers);
+std::vector<SummerSeat> seats_of(const std::vector<const PodView*>& summers);
+std::vector<SummerSeat> planned_summers(const Observed& observed);  // the summers of the ReductionPlan
+std::vector<SummerSeat> session_summers(const Observed& observed);  // the summers of the session, which must exist
+std::vector<const PodView*> pods_of(const std::vector<SummerSeat>& summers);  // null where there is no pod
 
-// Without a session, or before its first plan with tensors, shares are 0.
-types::ReductionPlan make_plan_object(const Observed& observed, const std::vector<const PodView*>& workers,
-                                      const std::vector<Seated>& summers);
+// Returns the ReductionPlan. Without a session, or before its first plan with tensors, owned and traffic bytes are 0.
+api::ReductionPlan make_plan_object(const Observed& observed, const std::vector<const PodView*>& workers,
+                                    const std::vector<SummerSeat>& summers);
 
 }  // namespace gleaner::reconcile

@@ -5,22 +5,22 @@
 namespace gleaner::reconcile {
 namespace {
 
+using api::Transport;
 using nlohmann::json;
-using types::Transport;
 
 constexpr char kSharedVolume[] = "gleaner-shm";
 constexpr char kSharedFolder[] = "/var/run/gleaner-shm";
 
-bool shares_directory(const types::TrainingJob& job, const Settings& settings) {
+bool shares_directory(const api::TrainingJob& job, const PodSettings& settings) {
   return !settings.shm_host_path.empty() && job.communication.transport != Transport::kTcp;
 }
 
-bool uses_rdma(const types::TrainingJob& job, const Settings& settings) {
+bool uses_rdma(const api::TrainingJob& job, const PodSettings& settings) {
   const Transport wanted = job.communication.transport;
   return !settings.rdma_resource.empty() && (wanted == Transport::kAuto || wanted == Transport::kRdma);
 }
 
-// An object or list that is there, and of that kind.
+// Returns the member `name`, after replacing it by `empty` if it is absent or of another JSON type.
 json& part(json& object, const char* name, json empty) {
   json& found = object[name];
   if (found.type() != empty.type()) found = std::move(empty);
@@ -29,7 +29,7 @@ json& part(json& object, const char* name, json empty) {
 
 }  // namespace
 
-void add_transport_variables(const types::TrainingJob& job, const Settings& settings, json& environment) {
+void add_transport_variables(const api::TrainingJob& job, const PodSettings& settings, json& environment) {
   const auto add = [&](const char* name, const char* value) {
     environment.push_back({{"name", name}, {"value", value}});
   };
@@ -49,18 +49,18 @@ void add_transport_variables(const types::TrainingJob& job, const Settings& sett
   if (shares_directory(job, settings)) add("GLEANER_SHM_DIR", kSharedFolder);
 }
 
-void add_shared_directory(const types::TrainingJob& job, const Settings& settings, json& container) {
+void add_shared_directory(const api::TrainingJob& job, const PodSettings& settings, json& container) {
   if (!shares_directory(job, settings)) return;
   part(container, "volumeMounts", json::array()).push_back({{"name", kSharedVolume}, {"mountPath", kSharedFolder}});
 }
 
-void add_shared_volume(const types::TrainingJob& job, const Settings& settings, json& pod_spec) {
+void add_shared_volume(const api::TrainingJob& job, const PodSettings& settings, json& pod_spec) {
   if (!shares_directory(job, settings)) return;
   part(pod_spec, "volumes", json::array())
       .push_back({{"name", kSharedVolume}, {"hostPath", {{"path", settings.shm_host_path}, {"type", "Directory"}}}});
 }
 
-void add_rdma(const types::TrainingJob& job, const Settings& settings, json& container) {
+void add_rdma(const api::TrainingJob& job, const PodSettings& settings, json& container) {
   if (!uses_rdma(job, settings)) return;
   json& resources = part(container, "resources", json::object());
   for (const char* kind : {"requests", "limits"}) {

@@ -1,4 +1,4 @@
-// What a job's pods need for the transports that it may use. Pure.
+// Functions that add to a job's pods the resources and variables that its transports need. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,14 +7,16 @@
 
 namespace gleaner::reconcile {
 
-// Variables of a member: which transports the job allows, and where its machine's shared directory is.
-void add_transport_variables(const types::TrainingJob& job, const Settings& settings, nlohmann::json& environment);
+// Adds the variables that tell a member which transports the job allows, and where its machine's shared directory is
+// mounted.
+void add_transport_variables(const api::TrainingJob& job, const PodSettings& settings, nlohmann::json& environment);
 
-// The shared directory, for a container that has these variables.
-void add_shared_directory(const types::TrainingJob& job, const Settings& settings, nlohmann::json& container);
-void add_shared_volume(const types::TrainingJob& job, const Settings& settings, nlohmann::json& pod_spec);
+// Mount the shared directory in a container that has these variables, and add the directory's volume to the pod.
+void add_shared_directory(const api::TrainingJob& job, const PodSettings& settings, nlohmann::json& container);
+void add_shared_volume(const api::TrainingJob& job, const PodSettings& settings, nlohmann::json& pod_spec);
 
-// The RDMA devices, and leave to pin memory for them. What the container asks for itself stays.
-void add_rdma(const types::TrainingJob& job, const Settings& settings, nlohmann::json& container);
+// Adds a request for an RDMA device and the capability IPC_LOCK, which is needed to pin memory. Keeps a request for the
+// same resource that the container already has.
+void add_rdma(const api::TrainingJob& job, const PodSettings& settings, nlohmann::json& container);
 
 }  // namespace gleaner::reconcile

@@ -5,17 +5,17 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "common/api/pod.h"
 #include "common/base/status_macros.h"
-#include "operator/placement/placement.h"
+#include "common/placement/placement.h"
 #include "operator/reconcile/names.h"
-#include "operator/types/pod.h"
 
 namespace gleaner::reconcile {
 namespace {
 
 using nlohmann::json;
 
-// The member of that name, or a null that all of this reads as nothing.
+// Returns the member `name`, or a JSON null if there is none.
 const json& at(const json& object, const char* name) {
   static const json kNull;
   if (!object.is_object()) return kNull;
@@ -37,7 +37,7 @@ PodView::Phase parse_phase(const std::string& phase) {
   return PodView::Phase::kPending;
 }
 
-// Reasons in a failed pod's status that are the machine's or the cluster's doing.
+// Returns whether this reason in a failed pod's status means that the machine or the cluster ended the pod.
 bool is_eviction(absl::string_view reason) {
   static constexpr std::array<absl::string_view, 9> kReasons = {
       "Evicted",     "NodeLost",     "Preempting", "Preempted",
@@ -46,7 +46,7 @@ bool is_eviction(absl::string_view reason) {
   return std::find(kReasons.begin(), kReasons.end(), reason) != kReasons.end() || reason.substr(0, 5) == "OutOf";
 }
 
-// A container that waits because of an error, not because it is its turn.
+// Returns whether a container with this waiting reason waits because of an error.
 bool is_start_error(absl::string_view reason) {
   return reason.substr(0, 3) == "Err" || reason == "ImagePullBackOff" || reason == "InvalidImageName" ||
          reason == "CrashLoopBackOff" || reason == "RunContainerError" || reason.substr(0, 6) == "Create";
@@ -65,7 +65,7 @@ void read_containers(const json& statuses, PodView& pod) {
     const json& code = at(terminated, "exitCode");
     if (!code.is_number_integer() || code.get<int>() == 0) continue;
     PodView::Exit exit{text(at(status, "name")), code.get<int>(), text(at(terminated, "reason"))};
-    if (const auto time = types::parse_time(text(at(terminated, "finishedAt"))); time.ok()) exit.at = *time;
+    if (const auto time = api::parse_time(text(at(terminated, "finishedAt"))); time.ok()) exit.at = *time;
     if (!pod.exit.has_value() || exit.at < pod.exit->at) pod.exit = std::move(exit);
   }
 }
@@ -97,26 +97,26 @@ void read_conditions(const json& conditions, PodView& pod) {
 }  // namespace
 
 absl::StatusOr<PodView> parse_pod(const json& object) {
-  GLN_ASSIGN_OR_RETURN(const types::ObjectMeta meta, types::parse_meta(object));
+  GLN_ASSIGN_OR_RETURN(const api::ObjectMeta meta, api::parse_meta(object));
   PodView pod;
   pod.name = meta.name;
   pod.ns = meta.ns;
   pod.uid = meta.uid;
   pod.created = meta.creation_time;
   pod.deletion = meta.deletion_time;
-  pod.job = meta.label(types::kJobLabel);
-  pod.role = meta.label(types::kRoleLabel);
-  pod.index = number(meta.label(types::kIndexLabel));
-  pod.attempt = number(meta.label(types::kAttemptLabel));
-  pod.bits_per_second = types::bandwidth_limit(meta);
-  for (const types::OwnerReference& owner : meta.owners) {
+  pod.job = meta.label(api::kJobLabel);
+  pod.role = meta.label(api::kRoleLabel);
+  pod.index = number(meta.label(api::kIndexLabel));
+  pod.attempt = number(meta.label(api::kAttemptLabel));
+  pod.bits_per_second = api::bandwidth_limit(meta);
+  for (const api::OwnerReference& owner : meta.owners) {
     if (owner.controller && owner.kind == "TrainingJob") pod.owner_uid = owner.uid;
   }
   const json& spec = at(object, "spec");
   pod.node = text(at(spec, "nodeName"));
   if (const json& priority = at(spec, "priority"); priority.is_number_integer()) pod.priority = priority.get<int32_t>();
   if (pod.role == kSummer) {
-    GLN_ASSIGN_OR_RETURN(const types::Requests requests, types::total_requests(spec));
+    GLN_ASSIGN_OR_RETURN(const api::Requests requests, api::total_requests(spec));
     pod.cpus = placement::needed_cpus(requests.cpus);
   }
   read_gates(at(spec, "schedulingGates"), pod);

@@ -1,4 +1,5 @@
-// What the operator wants to know of a pod, and no more: ten thousand of them are kept in memory.
+// PodView has the fields of a pod that the operator uses, and no others, since the operator holds ten thousand pods in
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "operator/types/meta.h"
+#include "common/api/meta.h"
 
 namespace gleaner::reconcile {
 
 struct PodView {
   enum class Phase { kPending, kRunning, kSucceeded, kFailed };
-  // How a container ended that ended badly; of several the first.
+  // The failure of a container; the earliest one if several containers failed.
   struct Exit {
     std::string container;
     int code = 0;
@@ -24,28 +25,32 @@ struct PodView {
   };
 
   std::string name, ns, uid;
-  std::string job, role;  // by label
-  std::string owner_uid;  // of the TrainingJob that controls it
+  std::string job, role;  // from its labels
+  std::string owner_uid;  // uid of the TrainingJob that controls it
   uint32_t index = 0, attempt = 0;
   absl::Time created = absl::UnixEpoch();
-  std::optional<absl::Time> deletion;  // when its grace period ends, once it has been told to go
+  std::optional<absl::Time> deletion;  // the end of the pod's grace period, once it is being deleted
   Phase phase = Phase::kPending;
-  bool gated = false;                    // by kGangGate
-  std::vector<std::string> other_gates;  // the user's
+  bool gated = false;                    // the pod has the scheduling gate kGangGate
+  std::vector<std::string> other_gates;  // scheduling gates of the user
   int32_t priority = 0;
   std::string node, ip;
-  std::string evicted_by;      // why the cluster took it: "Evicted", "PreemptionByScheduler"; empty: it did not
-  std::string unschedulable;   // the scheduler's message
-  std::string waiting_reason;  // why a container can't start: "ImagePullBackOff"
+  // The reason for which the cluster ended the pod: "Evicted", "PreemptionByScheduler"; empty: it did not.
+  std::string evicted_by;
+  std::string unschedulable;   // the scheduler's message if it finds no node for the pod
+  std::string waiting_reason;  // the reason for which a container can't start: "ImagePullBackOff"
   std::string waiting_message;
   std::optional<Exit> exit;
-  double bits_per_second = 0;  // the smaller of its bandwidth annotations; 0: none
-  double cpus = 0;             // a summer's requests, kLeastCpus at least
+  double bits_per_second = 0;  // the smaller of the pod's bandwidth annotations; 0: it has none
+  double cpus = 0;             // requests of a summer, at least kLeastCpus
 
   bool finished() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
+  // The pod runs or will run, and is not being deleted.
+  bool alive() const { return !finished() && !deletion.has_value(); }
 };
 
-// InvalidArgument names what is missing or malformed. A pod without Gleaner's labels has empty job and role.
+// Returns the view of a pod. InvalidArgument: a field is missing or malformed; the message names it. `job` and `role`
+// are empty for a pod without Gleaner's labels.
 absl::StatusOr<PodView> parse_pod(const nlohmann::json& object);
 
 }  // namespace gleaner::reconcile

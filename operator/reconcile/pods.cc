@@ -17,19 +17,19 @@ constexpr char kBootstrapFolder[] = "/var/run/gleaner";
 constexpr char kBootstrapVolume[] = "gleaner-bootstrap";
 constexpr int kTokenSeconds = 3600;
 
-json metadata(const types::TrainingJob& job, const char* role, uint32_t index) {
+json metadata(const api::TrainingJob& job, const char* role, uint32_t index) {
   return {{"name", pod_name(job.meta.name, role, index, job.status.attempt)},
           {"namespace", job.meta.ns},
           {"labels",
-           {{types::kJobLabel, job.meta.name},
-            {types::kRoleLabel, role},
-            {types::kIndexLabel, absl::StrCat(index)},
-            {types::kAttemptLabel, absl::StrCat(job.status.attempt)},
+           {{api::kJobLabel, job.meta.name},
+            {api::kRoleLabel, role},
+            {api::kIndexLabel, absl::StrCat(index)},
+            {api::kAttemptLabel, absl::StrCat(job.status.attempt)},
             {"app.kubernetes.io/managed-by", "gleaner"}}}};
 }
 
-json owner(const types::TrainingJob& job) {
-  return json::array({{{"apiVersion", types::kApiVersion},
+json owner(const api::TrainingJob& job) {
+  return json::array({{{"apiVersion", api::kApiVersion},
                        {"kind", "TrainingJob"},
                        {"name", job.meta.name},
                        {"uid", job.meta.uid},
@@ -37,7 +37,8 @@ json owner(const types::TrainingJob& job) {
                        {"blockOwnerDeletion", true}}});
 }
 
-// What a member needs to prove who it is and to know its coordinator.
+// Returns the volume with the token that proves a member's identity, and the CA that verifies the coordinator's
+// certificate.
 json bootstrap_volume() {
   return {{"name", kBootstrapVolume},
           {"projected",
@@ -53,8 +54,8 @@ json bootstrap_mount() { return {{"name", kBootstrapVolume}, {"mountPath", kBoot
 
 json variable(const char* name, std::string value) { return {{"name", name}, {"value", std::move(value)}}; }
 
-// $(POD_IP) is replaced by the kubelet.
-json member_environment(const types::TrainingJob& job, const Settings& settings) {
+// The kubelet replaces $(GLEANER_POD_IP) in variables that come after GLEANER_POD_IP.
+json member_environment(const api::TrainingJob& job, const PodSettings& settings) {
   json environment =
       json::array({{{"name", "GLEANER_POD_IP"}, {"valueFrom", {{"fieldRef", {{"fieldPath", "status.podIP"}}}}}},
                    variable("GLEANER_COORDINATOR", settings.coordinator),
@@ -65,7 +66,7 @@ json member_environment(const types::TrainingJob& job, const Settings& settings)
   return environment;
 }
 
-// Ours first: the user's own variables may refer to them.
+// Puts `ours` before the user's variables, so that these may refer to them.
 void prepend(json& list, json ours) {
   if (list.is_array()) {
     for (json& item : list) ours.push_back(std::move(item));
@@ -85,7 +86,7 @@ void add_to_container(json& container, const json& environment, bool first) {
   ports.push_back({{"name", "metrics"}, {"containerPort", kMetricsPort}});
 }
 
-json worker_environment(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+json worker_environment(const api::TrainingJob& job, uint32_t index, const PodSettings& settings) {
   json environment = member_environment(job, settings);
   environment.push_back(variable("GLEANER_WORKER", absl::StrCat(index)));
   environment.push_back(variable("GLEANER_WORKERS", absl::StrCat(job.workers.replicas)));
@@ -100,7 +101,7 @@ json worker_environment(const types::TrainingJob& job, uint32_t index, const Set
   return environment;
 }
 
-// The user's labels and annotations stay; ours win.
+// Adds the user's labels and annotations. On a conflict the operator's value wins.
 void merge_metadata(const json& user, json& ours) {
   if (!user.is_object()) return;
   for (const char* kind : {"labels", "annotations"}) {
@@ -112,15 +113,15 @@ void merge_metadata(const json& user, json& ours) {
   }
 }
 
-// Quantities of bits per second, as CNI's bandwidth plugin reads them. It takes no less than 1k.
+// CNI's bandwidth plugin reads quantities of bits per second, and accepts no less than 1k.
 json bandwidth_annotations(double bits_per_second) {
   const std::string quantity = absl::StrCat(static_cast<int64_t>(std::max(bits_per_second, 1000.0)));
   return {{"kubernetes.io/ingress-bandwidth", quantity}, {"kubernetes.io/egress-bandwidth", quantity}};
 }
 
-// The candidate's machine if it may be, and no machine with another pod of this job: two summers would share a link,
-// and a worker's link is what they are to relieve.
-json summer_affinity(const types::TrainingJob& job, const std::string& node) {
+// Prefers the candidate's machine. Excludes machines with another pod of this job: two summers on one machine would
+// share its link, and a summer beside a worker would load the link that summers are to relieve.
+json summer_affinity(const api::TrainingJob& job, const std::string& node) {
   const json here = {{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}};
   return {{"nodeAffinity",
            {{"preferredDuringSchedulingIgnoredDuringExecution",
@@ -128,11 +129,11 @@ json summer_affinity(const types::TrainingJob& job, const std::string& node) {
           {"podAntiAffinity",
            {{"requiredDuringSchedulingIgnoredDuringExecution",
              json::array({{{"topologyKey", "kubernetes.io/hostname"},
-                           {"labelSelector", {{"matchLabels", {{types::kJobLabel, job.meta.name}}}}}}})}}}};
+                           {"labelSelector", {{"matchLabels", {{api::kJobLabel, job.meta.name}}}}}}})}}}};
 }
 
-// Workers of a job near each other, as far as the zones say and the user has not said otherwise.
-void prefer_near(const types::TrainingJob& job, json& spec) {
+// Makes workers of a job prefer each other's zone, besides the affinities of the user's template.
+void prefer_near(const api::TrainingJob& job, json& spec) {
   json& affinity = spec["affinity"];
   if (!affinity.is_object()) affinity = json::object();
   json& near = affinity["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"];
@@ -141,10 +142,11 @@ void prefer_near(const types::TrainingJob& job, json& spec) {
       {{"weight", 10},
        {"podAffinityTerm",
         {{"topologyKey", "topology.kubernetes.io/zone"},
-         {"labelSelector", {{"matchLabels", {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, kWorker}}}}}}}});
+         {"labelSelector", {{"matchLabels", {{api::kJobLabel, job.meta.name}, {api::kRoleLabel, kWorker}}}}}}}});
 }
 
-json summer_container(const types::TrainingJob& job, uint32_t index, double bits_per_second, const Settings& settings) {
+json summer_container(const api::TrainingJob& job, uint32_t index, double bits_per_second,
+                      const PodSettings& settings) {
   json environment = member_environment(job, settings);
   environment.push_back(variable("GLEANER_ADDRESS", absl::StrCat("$(GLEANER_POD_IP):", kDataPort)));
   json container = {
@@ -163,7 +165,7 @@ json summer_container(const types::TrainingJob& job, uint32_t index, double bits
       {"securityContext",
        {{"allowPrivilegeEscalation", false}, {"readOnlyRootFilesystem", true}, {"capabilities", {{"drop", {"ALL"}}}}}},
       {"volumeMounts", json::array({bootstrap_mount()})}};
-  if (bits_per_second >= 1) {  // what the first plan with it reckons with
+  if (bits_per_second >= 1) {  // the first plan with this summer assumes this bandwidth
     for (const std::string& word : {std::string("--bandwidth"), absl::StrCat(static_cast<int64_t>(bits_per_second)),
                                     std::string("--pace"), std::string("plan")}) {
       container["args"].push_back(word);
@@ -178,7 +180,7 @@ json summer_container(const types::TrainingJob& job, uint32_t index, double bits
   return container;
 }
 
-json fill_template(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+json fill_template(const api::TrainingJob& job, uint32_t index, const PodSettings& settings) {
   json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata(job, kWorker, index)}};
   pod["metadata"]["ownerReferences"] = owner(job);
   if (job.workers.pod_template.contains("metadata")) {
@@ -197,7 +199,7 @@ json fill_template(const types::TrainingJob& job, uint32_t index, const Settings
   if (!volumes.is_array()) volumes = json::array();
   volumes.push_back(bootstrap_volume());
   add_shared_volume(job, settings, spec);
-  spec["restartPolicy"] = "Never";  // what a lost worker means is for the operator to decide
+  spec["restartPolicy"] = "Never";  // the operator decides what follows from a lost worker
   spec["hostname"] = pod_name(job.meta.name, kWorker, index, 0);
   spec["subdomain"] = job.meta.name;
   if (job.workers.replicas > 1) {
@@ -212,30 +214,31 @@ json fill_template(const types::TrainingJob& job, uint32_t index, const Settings
 
 }  // namespace
 
-json summer_resources(const types::TrainingJob& job) {
+json summer_resources(const api::TrainingJob& job) {
   json resources = job.communication.summers.resources;
   if (!resources.is_object()) resources = json::object();
   json& requests = resources["requests"];
   if (!requests.is_object()) requests = {{"cpu", "2m"}, {"memory", "64Mi"}};
-  requests[types::kSummerResource] = "1";
+  requests[api::kSummerResource] = "1";
   json& limits = resources["limits"];
   if (!limits.is_object()) limits = json::object();
-  limits[types::kSummerResource] = "1";
+  limits[api::kSummerResource] = "1";
   return resources;
 }
 
-std::string session_of(const types::TrainingJob& job) { return session_name(job.meta.key(), job.status.attempt); }
+std::string session_of(const api::TrainingJob& job) { return session_name(job.meta.key(), job.status.attempt); }
 
-absl::StatusOr<json> worker_pod(const types::TrainingJob& job, uint32_t index, const Settings& settings) {
+absl::StatusOr<json> worker_pod(const api::TrainingJob& job, uint32_t index, const PodSettings& settings) {
   try {
     return fill_template(job, index, settings);
-  } catch (const json::exception& error) {  // the schema leaves most of a template to whoever admits pods
-    return absl::InvalidArgumentError(absl::StrCat("spec.workers.template has not the shape of a pod: ", error.what()));
+  } catch (const json::exception& error) {  // the schema does not check most of a template
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec.workers.template does not have the form of a pod template: ", error.what()));
   }
 }
 
-json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::Candidate& candidate,
-                const Settings& settings) {
+json summer_pod(const api::TrainingJob& job, uint32_t index, const placement::Candidate& candidate,
+                const PodSettings& settings) {
   json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", metadata(job, kSummer, index)}};
   pod["metadata"]["ownerReferences"] = owner(job);
   if (candidate.bits_per_second > 0) {
@@ -259,18 +262,18 @@ json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::
   return pod;
 }
 
-json worker_service(const types::TrainingJob& job) {
+json worker_service(const api::TrainingJob& job) {
   return {{"apiVersion", "v1"},
           {"kind", "Service"},
           {"metadata",
            {{"name", job.meta.name},
             {"namespace", job.meta.ns},
-            {"labels", {{types::kJobLabel, job.meta.name}, {"app.kubernetes.io/managed-by", "gleaner"}}},
+            {"labels", {{api::kJobLabel, job.meta.name}, {"app.kubernetes.io/managed-by", "gleaner"}}},
             {"ownerReferences", owner(job)}}},
           {"spec",
            {{"clusterIP", "None"},
             {"publishNotReadyAddresses", true},
-            {"selector", {{types::kJobLabel, job.meta.name}, {types::kRoleLabel, kWorker}}},
+            {"selector", {{api::kJobLabel, job.meta.name}, {api::kRoleLabel, kWorker}}},
             {"ports", json::array({{{"name", "gleaner"}, {"port", kDataPort}}})}}}};
 }
 

@@ -1,4 +1,4 @@
-// The pods of a job, as they are sent to the API server. Pure.
+// Functions that build the pods of a job as the operator sends them to the API server. Pure.
 #pragma once
 
 #include <cstdint>
@@ -6,38 +6,40 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "operator/placement/placement.h"
-#include "operator/types/training_job.h"
+#include "common/api/training_job.h"
+#include "common/placement/placement.h"
 
 namespace gleaner::reconcile {
 
-// What the operator was told at its start and puts into pods.
-struct Settings {
-  std::string coordinator;            // HOST:PORT, as pods reach it
-  std::string summer_image;           // has gleaner-summer in it
-  std::string summer_priority_class;  // empty: the cluster's default
-  double worth = 0.01;                // share of a step that one more summer must buy, when a job begins
-  std::string shm_host_path;          // directory of each machine that pods of one job share; empty: none
-  std::string rdma_resource;          // extended resource that stands for an RDMA device; empty: none
-  double summer_yield_above = 0;      // share of a machine's processors above which its owners have it; 0: never
+// The operator's options that determine a job's pods.
+struct PodSettings {
+  std::string coordinator;            // HOST:PORT at which pods reach the coordinator
+  std::string summer_image;           // image that contains gleaner-summer
+  std::string summer_priority_class;  // PriorityClass; empty: the cluster's default
+  double min_gain = 0.01;             // share of the step time that each summer must save for a job to begin with it
+  std::string shm_host_path;          // directory of every machine that the pods of one job share; empty: none
+  std::string rdma_resource;          // extended resource of RDMA devices; empty: none
+  // A summer leaves its machine if other processes use more than this share of the processors' time and almost none is
+  // idle; 0: it never leaves for that reason.
+  double summer_yield_above = 0;
 };
 
-// Worker `index` of this attempt: the user's template, with identity, bootstrap and name added. A gang of more than one
-// waits at the scheduling gate kGangGate until all of it is there.
-absl::StatusOr<nlohmann::json> worker_pod(const types::TrainingJob& job, uint32_t index, const Settings& settings);
+// Returns the pod of worker `index` of this attempt: the user's template with identity, bootstrap and name added. The
+// workers of a job with several wait at the scheduling gate kGangGate until all of their pods exist.
+absl::StatusOr<nlohmann::json> worker_pod(const api::TrainingJob& job, uint32_t index, const PodSettings& settings);
 
-// Summer `index`, meant for the candidate's machine: the scheduler is asked to prefer it, and may know better. What the
-// summer may use of its link is enforced by the bandwidth annotations where the cluster's network plugin knows them.
-nlohmann::json summer_pod(const types::TrainingJob& job, uint32_t index, const placement::Candidate& candidate,
-                          const Settings& settings);
+// Returns the pod of summer `index` for the candidate's machine. The scheduler prefers that machine but may choose
+// another. Bandwidth annotations limit the summer's link, where the cluster's network plugin enforces them.
+nlohmann::json summer_pod(const api::TrainingJob& job, uint32_t index, const placement::Candidate& candidate,
+                          const PodSettings& settings);
 
-// ResourceRequirements of a summer's container: the job's, filled up.
-nlohmann::json summer_resources(const types::TrainingJob& job);
+// Returns the ResourceRequirements of a summer's container: those of the job, with defaults added.
+nlohmann::json summer_resources(const api::TrainingJob& job);
 
-// The headless Service that gives workers their names: JOB-worker-I.JOB.
-nlohmann::json worker_service(const types::TrainingJob& job);
+// Returns the headless Service that gives workers their DNS names, JOB-worker-I.JOB.
+nlohmann::json worker_service(const api::TrainingJob& job);
 
-// "namespace/name/attempt" of the attempt that job.status is in.
-std::string session_of(const types::TrainingJob& job);
+// Returns "namespace/name/attempt" for the attempt in job.status.
+std::string session_of(const api::TrainingJob& job);
 
 }  // namespace gleaner::reconcile

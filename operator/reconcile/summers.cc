@@ -3,33 +3,34 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/api/pod.h"
 #include "common/plan/model.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pods.h"
-#include "operator/types/pod.h"
 
 namespace gleaner::reconcile {
-bool wants_summers(const types::TrainingJob& job) {
-  return job.workers.replicas > 1 && job.communication.strategy != types::Strategy::kColocated &&
+bool wants_summers(const api::TrainingJob& job) {
+  return job.workers.replicas > 1 && job.communication.strategy != api::Strategy::kColocated &&
          job.communication.summers.max > 0;
 }
 
-placement::SummerRequest summer_request(const types::TrainingJob& job, const std::vector<std::string>& worker_nodes) {
+placement::SummerRequest summer_request(const api::TrainingJob& job, const std::vector<std::string>& worker_nodes) {
   placement::SummerRequest request;
   request.job = job.meta.key();
-  if (const auto asked = types::parse_requests(summer_resources(job)); asked.ok()) {
+  if (const auto asked = api::parse_requests(summer_resources(job)); asked.ok()) {
     request.cpus = placement::needed_cpus(asked->cpus);
     request.memory_bytes = asked->memory_bytes;
-  }  // else the API server refuses the pod, and says why
+  }  // otherwise the API server refuses the pod, with a reason
   request.max_bits_per_second = job.communication.summers.bits_per_second;
   request.worker_nodes.insert(worker_nodes.begin(), worker_nodes.end());
   return request;
 }
 
-std::vector<placement::Candidate> choose_summers(const types::TrainingJob& job, const std::vector<double>& worker_bits,
-                                                 std::vector<placement::Candidate> candidates, double worth) {
-  const types::SummersWanted& wanted = job.communication.summers;
+std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, const std::vector<double>& worker_bits,
+                                                 std::vector<placement::Candidate> candidates, double min_gain) {
+  const api::SummersWanted& wanted = job.communication.summers;
   plan::Fleet fleet{worker_bits, {}};
   double before = plan::bound_seconds(fleet, 1);
   std::vector<placement::Candidate> chosen;
@@ -40,7 +41,7 @@ std::vector<placement::Candidate> choose_summers(const types::TrainingJob& job, 
     if (candidate.bits_per_second < plan::kMinBitsPerSecond) continue;
     fleet.summer_bits_per_second.push_back(candidate.bits_per_second);
     const double after = plan::bound_seconds(fleet, 1);
-    if (chosen.size() >= wanted.min && before - after < worth * before) break;
+    if (chosen.size() >= wanted.min && before - after < min_gain * before) break;
     before = after;
     chosen.push_back(std::move(candidate));
   }
@@ -63,6 +64,33 @@ std::vector<const PodView*> running_summers(const Observed& observed) {
   });
   summers.erase(stop, summers.end());
   return summers;
+}
+
+const coordinator::MemberState* find_summer_member(const coordinator::JobState& session, uint32_t index) {
+  for (const coordinator::MemberState& member : session.members) {
+    if (member.role == coordinator::Role::kSummer && member.index == index) return &member;
+  }
+  return nullptr;
+}
+
+std::vector<nlohmann::json> add_summers(const Observed& observed, const PodSettings& settings,
+                                        const std::vector<placement::Candidate>& machines, const std::string& cause,
+                                        const std::string& why, StatusUpdate& update) {
+  api::TrainingJobStatus& status = update.status;
+  // Skips the numbers of pods that were created before nextSummer was persisted.
+  for (const PodView* pod : summers_of_attempt(observed)) {
+    status.next_summer = std::max(status.next_summer, pod->index + 1);
+  }
+  std::vector<nlohmann::json> pods;
+  std::string names;
+  for (const placement::Candidate& machine : machines) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", "summer-", status.next_summer, " on ", machine.node);
+    pods.push_back(summer_pod(observed.job, status.next_summer++, machine, settings));
+  }
+  status.summers.last_change = absl::StrCat(names, " added: ", cause, ", ", why);
+  status.summers.last_change_time = observed.now;
+  update.add_event(false, "SummerAdded", status.summers.last_change, cause);
+  return pods;
 }
 
 }  // namespace gleaner::reconcile

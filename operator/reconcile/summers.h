@@ -1,28 +1,44 @@
-// How many summers a job gets, and which of them count.
+// Functions that choose a job's summers, build their pods, and find them among its pods and the members of its session.
+// Pure.
 #pragma once
 
 #include <vector>
 
-#include "operator/reconcile/decide.h"
+#include "operator/reconcile/observed.h"
+#include "operator/reconcile/pods.h"
+#include "operator/reconcile/status_update.h"
 
 namespace gleaner::reconcile {
 
-// The candidates to start summers for, best first: as many as shorten a step by `worth` of it each, within min and max
-// of the job. Fewer than min where there are not so many machines to spare: none at all is fine.
-std::vector<placement::Candidate> choose_summers(const types::TrainingJob& job, const std::vector<double>& worker_bits,
-                                                 std::vector<placement::Candidate> candidates, double worth = 0.01);
+// Returns the candidates on which to start summers, best first: as many as shorten a step by the share `min_gain` each,
+// within the job's min and max. Returns fewer than min, even none, if there are not enough machines.
+std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, const std::vector<double>& worker_bits,
+                                                 std::vector<placement::Candidate> candidates, double min_gain = 0.01);
 
-// The summers of this attempt that run, up to the first that does not: seats are numbered without gaps.
+// Returns the running summers of this attempt, by index, up to the first that does not run. Only those take part from
+// the start, since a plan numbers its summers without gaps.
 std::vector<const PodView*> running_summers(const Observed& observed);
 
-// All of this attempt, by index.
+// Returns all summers of this attempt, by index.
 std::vector<const PodView*> summers_of_attempt(const Observed& observed);
 
-// What placement is asked for a summer of this job: the requests of summer_pod(), and no machine with one of its
-// workers.
-placement::SummerRequest summer_request(const types::TrainingJob& job, const std::vector<std::string>& worker_nodes);
+// Returns the request by which placement judges machines for a summer of this job: the requests of summer_pod(),
+// without the machines of the job's workers.
+placement::SummerRequest summer_request(const api::TrainingJob& job, const std::vector<std::string>& worker_nodes);
 
-// True when the job may have summers at all.
-bool wants_summers(const types::TrainingJob& job);
+// Returns whether the job may have summers.
+bool wants_summers(const api::TrainingJob& job);
+
+// Returns the summer of this index in the session; null: there is none.
+const coordinator::MemberState* find_summer_member(const coordinator::JobState& session, uint32_t index);
+
+// Returns pods of new summers for these machines, with new numbers, and records them in `update`: the next number, the
+// change, and an Event. `cause` and `why` explain them to people.
+//
+// The numbers of summers only grow within an attempt. status.nextSummer is written before the pod with that number is
+// created, so operators that take over from each other neither reuse a name nor create a summer twice.
+std::vector<nlohmann::json> add_summers(const Observed& observed, const PodSettings& settings,
+                                        const std::vector<placement::Candidate>& machines, const std::string& cause,
+                                        const std::string& why, StatusUpdate& update);
 
 }  // namespace gleaner::reconcile

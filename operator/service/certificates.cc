@@ -30,7 +30,7 @@ using Bio = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
 
 constexpr size_t kDataKeyBytes = 32;
 constexpr int kSerialBytes = 16;
-// Clocks of members may be behind ours.
+// Members' clocks may be behind the operator's.
 constexpr absl::Duration kBackdate = absl::Minutes(10);
 
 absl::Status openssl_error(const char* what) {
@@ -82,7 +82,7 @@ bool add_extension(X509* certificate, X509* issuer, int nid, const std::string& 
 bool set_serial(X509* certificate) {
   unsigned char bytes[kSerialBytes];
   if (RAND_bytes(bytes, sizeof bytes) != 1) return false;
-  bytes[0] &= 0x7f;  // positive
+  bytes[0] &= 0x7f;  // serial numbers are positive
   BIGNUM* number = BN_bin2bn(bytes, sizeof bytes, nullptr);
   const bool set = number != nullptr && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate)) != nullptr;
   BN_free(number);
@@ -95,7 +95,7 @@ struct Wanted {
   std::vector<std::pair<int, std::string>> extensions;
 };
 
-// Signed by `issuer`, or by itself if that is null.
+// Makes a key and its certificate, signed by `issuer`, or by itself if `issuer` is null.
 absl::StatusOr<Certificate> make(const Wanted& wanted, const Certificate* issuer, absl::Time now) {
   const Key key(EVP_EC_gen("P-256"));
   const X509Pointer certificate(X509_new());

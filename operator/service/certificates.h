@@ -1,8 +1,7 @@
-// The coordinator's identity: a CA of our own and the server certificate that it signs, kept in one Secret, renewed in
-// time.
+// Identity is the coordinator's identity: Gleaner's own CA and a server certificate signed by it. One Secret stores
+// both. renew() renews them in time.
 //
-// Pure but for the random numbers of OpenSSL: the caller keeps what is made, and says what time it is. Keys are ECDSA
-// P-256.
+// Pure except for OpenSSL's random numbers: the caller stores the identity and passes the time. Keys are ECDSA P-256.
 #pragma once
 
 #include <string>
@@ -20,9 +19,9 @@ struct Certificate {
 
 struct Identity {
   Certificate ca;
-  std::string earlier_ca;  // PEM of the CA before, while certificates by it may still be trusted; may be empty
+  std::string earlier_ca;  // PEM of the previous CA while certificates that it signed may be in use; else empty
   Certificate server;
-  std::string data_key;  // 32 bytes: the secrets of jobs' data connections come from it
+  std::string data_key;  // 32 bytes, from which the secrets of jobs' data connections are derived
 
   std::string ca_bundle() const { return ca.certificate + earlier_ca; }
 };
@@ -30,11 +29,11 @@ struct Identity {
 inline constexpr absl::Duration kCaLife = absl::Hours(24 * 365 * 5);
 inline constexpr absl::Duration kServerLife = absl::Hours(24 * 90);
 
-// What of `identity` has less than a third of its life left, is missing, unreadable, by another CA or not for
-// `host_names` is made anew; the rest stays. True: something changed. Internal: OpenSSL can't.
+// Renews each part of `identity` that is missing or unreadable, has less than a third of its life left, was signed by
+// another CA, or is not valid for `host_names`. Returns whether any part changed, or Internal if OpenSSL fails.
 absl::StatusOr<bool> renew(Identity& identity, const std::vector<std::string>& host_names, absl::Time now);
 
-// When a PEM certificate ends. InvalidArgument: it is none.
+// Returns when a PEM certificate expires. InvalidArgument: the text is not a certificate.
 absl::StatusOr<absl::Time> expiry(const std::string& certificate);
 
 }  // namespace gleaner::operation

@@ -16,7 +16,7 @@ const T& any_of(const std::shared_ptr<const T>& before, const std::shared_ptr<co
   return after != nullptr ? *after : *before;
 }
 
-// As placement sees it.
+// Returns the pod as placement sees it. Cached pods hold no memory requests.
 placement::Pod placed(const reconcile::PodView& pod) {
   placement::Pod placed;
   placed.key = absl::StrCat(pod.ns, "/", pod.name);
@@ -33,12 +33,12 @@ placement::Pod placed(const reconcile::PodView& pod) {
 }  // namespace
 
 Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, const std::string& watch) : env_(env) {
-  using Jobs = kube::Cache<types::TrainingJob>;
+  using Jobs = kube::Cache<api::TrainingJob>;
   using Pods = kube::Cache<reconcile::PodView>;
-  using Plans = kube::Cache<types::ReductionPlan>;
+  using Plans = kube::Cache<api::ReductionPlan>;
   pods_ = Pods::start(env, client,
                       {kube::pods(),
-                       {watch, types::kJobLabel, ""},
+                       {watch, api::kJobLabel, ""},
                        reconcile::parse_pod,
                        [this, &queue](const Pods::Pointer& before, const Pods::Pointer& after) {
                          const reconcile::PodView& pod = any_of(before, after);
@@ -49,15 +49,15 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, c
   jobs_ = Jobs::start(env, client,
                       {kube::training_jobs(),
                        {watch, "", ""},
-                       types::parse_training_job,
+                       api::parse_training_job,
                        [&queue](const Jobs::Pointer& before, const Jobs::Pointer& after) {
                          queue.add(any_of(before, after).meta.key());
                        },
-                       [](const types::TrainingJob& job) { return job.meta.ns; }});
+                       [](const api::TrainingJob& job) { return job.meta.ns; }});
   plans_ = Plans::start(env, client,
                         {kube::reduction_plans(),
                          {watch, "", ""},
-                         types::parse_reduction_plan,
+                         api::parse_reduction_plan,
                          [&queue](const Plans::Pointer& before, const Plans::Pointer& after) {
                            queue.add(any_of(before, after).meta.key());
                          },
@@ -73,11 +73,11 @@ Cluster::Cluster(const Env& env, kube::Client& client, kube::WorkQueue& queue, c
                            if (after == nullptr) fleet_.remove_node(before->name);
                          },
                          {}});
-  using Profiles = kube::Cache<types::NodeProfile>;
+  using Profiles = kube::Cache<api::NodeProfile>;
   profiles_ = Profiles::start(env, client,
                               {kube::node_profiles(),
                                {},
-                               types::parse_node_profile,
+                               api::parse_node_profile,
                                [this](const Profiles::Pointer& before, const Profiles::Pointer& after) {
                                  absl::MutexLock lock(&fleet_mutex_);
                                  if (after != nullptr) fleet_.set_profile(after);
@@ -115,7 +115,7 @@ std::vector<std::shared_ptr<const placement::Machine>> Cluster::machines() const
   return fleet_.machines();
 }
 
-std::vector<placement::Candidate> Cluster::candidates(const types::TrainingJob& job,
+std::vector<placement::Candidate> Cluster::candidates(const api::TrainingJob& job,
                                                       const std::vector<std::string>& worker_nodes) const {
   const auto all = machines();
   std::vector<const placement::Machine*> pointers;
@@ -124,7 +124,7 @@ std::vector<placement::Candidate> Cluster::candidates(const types::TrainingJob& 
   return placement::summer_candidates(pointers, reconcile::summer_request(job, worker_nodes), env_.clock->now());
 }
 
-reconcile::Observed Cluster::observe(const types::TrainingJob& job) const {
+reconcile::Observed Cluster::observe(const api::TrainingJob& job) const {
   reconcile::Observed observed;
   observed.job = job;
   for (auto& pod : pods_->by_index(job.meta.key())) {

@@ -19,7 +19,7 @@ using nlohmann::json;
 
 constexpr char kSecretName[] = "gleaner-operator";
 constexpr int kAttempts = 5;
-// A ConfigMap that somebody removed is there again after this at the latest.
+// A ConfigMap that was deleted is written again after this time at the latest.
 constexpr absl::Duration kBelieved = absl::Minutes(10);
 
 std::string decoded(const json& data, const char* name) {
@@ -46,7 +46,7 @@ json to_data(const Identity& identity) {
           {"data.key", absl::Base64Escape(identity.data_key)}};
 }
 
-// Whole or not at all: gRPC reads these files whenever it likes.
+// Replaces the file atomically, since gRPC may read it at any time.
 absl::Status write_file(const std::filesystem::path& path, const std::string& contents) {
   const std::filesystem::path temporary = path.string() + ".new";
   {
@@ -86,7 +86,7 @@ absl::StatusOr<Identity> IdentityStore::load_or_make() {
       env_.log->info("certificates made", "secret", kSecretName);
       return identity;
     }
-    // Another replica was faster, or this very write was carried out twice: look at what is there.
+    // Another replica has written the Secret first, or this write was carried out twice. Read the Secret again.
     if (!absl::IsAborted(written.status()) && !absl::IsAlreadyExists(written.status())) return written.status();
   }
   return absl::AbortedError(absl::StrCat("the Secret ", ns_, "/", kSecretName, " keeps changing"));
@@ -143,7 +143,7 @@ absl::Status IdentityStore::write_bootstrap(const std::string& ns, const std::st
   const auto applied = client_.apply(kube::config_maps(), map, options);
   absl::MutexLock lock(&mutex_);
   if (!applied.ok()) {
-    bootstraps_.erase(ns);  // also when the namespace is gone
+    bootstraps_.erase(ns);  // for example, the namespace is gone
     return applied.status();
   }
   bootstraps_[ns] = {ca, env_.clock->since_start()};

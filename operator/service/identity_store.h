@@ -1,5 +1,5 @@
-// Keeps the coordinator's Identity: in a Secret that all replicas share, in files that gRPC watches, and its CA in a
-// ConfigMap of every namespace with jobs.
+// IdentityStore keeps the coordinator's Identity in a Secret that all replicas share, in files that gRPC watches, and
+// its CA in a ConfigMap of every namespace with jobs.
 //
 // Thread safe.
 #pragma once
@@ -20,21 +20,21 @@ namespace gleaner::operation {
 
 class IdentityStore {
  public:
-  // `folder` is private to this process and gets certificate_file() and key_file().
+  // `folder` is private to this process. The store writes certificate_file() and key_file() there.
   IdentityStore(const Env& env, kube::Client& client, std::string ns, std::vector<std::string> host_names,
                 std::filesystem::path folder);
 
-  // Reads the Secret, renews what is due, writes it back if it is still as it was read, then the files and every
-  // ConfigMap that has another CA. To be called at the start and now and then.
+  // Reads the Secret, renews the parts that are due, and writes the Secret unless it has changed meanwhile. Then writes
+  // the files and every ConfigMap that has another CA. To be called at the start and periodically.
   absl::Status refresh() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The ConfigMap is there and has today's CA. Cheap when it was made before.
+  // Ensures that the namespace has the ConfigMap with the current CA. Cheap if this store wrote it recently.
   absl::Status ensure_bootstrap(const std::string& ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The last job of the namespace is gone, and its ConfigMap goes, too.
+  // Deletes the namespace's ConfigMap. To be called when the last job of the namespace is gone.
   absl::Status drop_bootstrap(const std::string& ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The secret of one job's data connections: the same at every replica.
+  // Returns the secret of one job's data connections, which is the same at every replica.
   std::string data_secret(const std::string& session, const std::string& job_uid) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::string certificate_file() const { return (folder_ / "tls.crt").string(); }
@@ -57,7 +57,8 @@ class IdentityStore {
     std::string ca;
     absl::Duration at;
   };
-  absl::flat_hash_map<std::string, Written> bootstraps_ ABSL_GUARDED_BY(mutex_);  // by namespace
+  // ConfigMaps that this store wrote, by namespace.
+  absl::flat_hash_map<std::string, Written> bootstraps_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace gleaner::operation

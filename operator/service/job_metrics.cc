@@ -14,8 +14,8 @@ prometheus::Family<prometheus::Gauge>* gauges(prometheus::Registry& registry, co
   return &prometheus::BuildGauge().Name(name).Help(help).Register(registry);
 }
 
-const char* strategy_name(types::Strategy strategy) {
-  return strategy == types::Strategy::kColocated ? "Colocated" : "Auto";
+const char* strategy_name(api::Strategy strategy) {
+  return strategy == api::Strategy::kColocated ? "Colocated" : "Auto";
 }
 
 }  // namespace
@@ -28,23 +28,25 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
       summers_(gauges(registry, "gleaner_job_summers", "Summers on CPU machines that take part")),
       summers_wanted_(gauges(registry, "gleaner_job_summers_wanted", "Summers that the autoscaler wants (k)")),
       summers_planned_(gauges(registry, "gleaner_job_summers_planned", "Summers in the plan in force")),
-      summers_reason_(gauges(registry, "gleaner_job_summers_reason", "1 for why so many summers are wanted")),
+      summers_reason_(
+          gauges(registry, "gleaner_job_summers_reason", "1 for the reason for the number of summers wanted")),
       epoch_(gauges(registry, "gleaner_job_epoch", "Epoch of the plan in force; 0: none")),
       restarts_(gauges(registry, "gleaner_job_restarts", "Failures so far that backoffLimit counts")),
       step_bytes_(gauges(registry, "gleaner_job_step_bytes", "Gradient bytes that a worker reduces in a step")),
       communication_(gauges(registry, "gleaner_job_step_communication_seconds",
                             "Time per step with sums in flight, of the slowest worker: mean of the last minute")),
       bound_(gauges(registry, "gleaner_job_bound_seconds",
-                    "Least time that a step's bytes can take, under the plan in force")),
+                    "Shortest time in which a step's bytes can be reduced under the plan in force")),
       bound_without_summers_(
           gauges(registry, "gleaner_job_bound_without_summers_seconds", "The bound with no summers")),
       goodput_(gauges(registry, "gleaner_job_goodput_bytes_per_second",
                       "Gradient bytes reduced per second of communication and worker: mean of the last minute")),
-      efficiency_(gauges(registry, "gleaner_job_efficiency_ratio",
-                         "Bound over measured, of the last minute's steps, each beside the bound in force then")),
+      efficiency_(
+          gauges(registry, "gleaner_job_efficiency_ratio",
+                 "Bound divided by measured time, for the last minute's steps, each with the bound in force then")),
       steps_(&prometheus::BuildCounter()
                   .Name("gleaner_job_steps_total")
-                  .Help("Steps of the worker that is furthest; starts again with an attempt")
+                  .Help("Steps of the worker that has done the most; an attempt counts from 0")
                   .Register(registry)),
       changes_(&prometheus::BuildCounter()
                     .Name("gleaner_job_summer_changes_total")
@@ -94,7 +96,7 @@ void JobMetrics::enter_phase(Series& series, const std::string& phase) {
   set(series, phase_, 1, {{"phase", phase}});
 }
 
-void JobMetrics::show_summers(Series& series, const types::SummersStatus& summers) {
+void JobMetrics::show_summers(Series& series, const api::SummersStatus& summers) {
   set(series, summers_planned_, summers.had);
   if (summers.reason.empty()) return;
   set(series, summers_wanted_, summers.wanted);
@@ -110,7 +112,7 @@ void JobMetrics::show_summers(Series& series, const types::SummersStatus& summer
   set(series, summers_reason_, 1, {{"reason", summers.reason}});
 }
 
-void JobMetrics::count_change(const types::TrainingJob& job, const std::string& change, const std::string& cause) {
+void JobMetrics::count_change(const api::TrainingJob& job, const std::string& change, const std::string& cause) {
   absl::MutexLock lock(&mutex_);
   const auto found = series_.find(job.meta.key());
   if (found == series_.end()) return;
@@ -144,7 +146,7 @@ void JobMetrics::follow_session(Series& series, const coordinator::Summary& summ
   show(series, efficiency_, summary.window.efficiency);
 }
 
-void JobMetrics::update(const types::TrainingJob& job, const types::TrainingJobStatus& status,
+void JobMetrics::update(const api::TrainingJob& job, const api::TrainingJobStatus& status,
                         const coordinator::JobState* session) {
   absl::MutexLock lock(&mutex_);
   auto [entry, is_new] = series_.try_emplace(job.meta.key());

@@ -1,4 +1,5 @@
-// gleaner_job_* and gleaner_jobs (docs/metrics.md): a job's series come and go with its TrainingJob. Thread safe.
+// JobMetrics publishes gleaner_job_* and gleaner_jobs (docs/metrics.md). A job's series exist as long as its
+// TrainingJob. Thread safe.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -12,8 +13,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
-#include "operator/coordinator/service.h"
-#include "operator/types/training_job.h"
+#include "common/api/training_job.h"
+#include "coordinator/service.h"
 
 namespace gleaner::operation {
 
@@ -22,21 +23,21 @@ class JobMetrics {
   explicit JobMetrics(prometheus::Registry& registry);
 
   // `session` may be null.
-  void update(const types::TrainingJob& job, const types::TrainingJobStatus& status,
-              const coordinator::JobState* session) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `change`: SummerAdded, SummerRemoved, SummerLost, SummerRefused.
-  void count_change(const types::TrainingJob& job, const std::string& change, const std::string& cause)
+  void update(const api::TrainingJob& job, const api::TrainingJobStatus& status, const coordinator::JobState* session)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `change`: SummerAdded, SummerRemoved, SummerLeft, SummerLost or SummerRefused.
+  void count_change(const api::TrainingJob& job, const std::string& change, const std::string& cause)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void remove(const std::string& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Gauges = prometheus::Family<prometheus::Gauge>;
-  // One job's series: what is not known has none.
+  // One job's series. A value that is not known has no series.
   struct Series {
     prometheus::Labels labels;
     std::string phase;
     std::vector<std::pair<Gauges*, prometheus::Gauge*>> gauges;
-    std::string reason;  // of the summers wanted
+    std::string reason;  // the reason for the number of summers wanted, which has a series
     std::vector<prometheus::Counter*> changes;
     prometheus::Counter* steps = nullptr;
     double steps_seen = 0;
@@ -44,10 +45,10 @@ class JobMetrics {
 
   void set(Series& series, Gauges* family, double value, const prometheus::Labels& more = {});
   void unset(Series& series, Gauges* family);
-  // A value above 0, or no series.
+  // Sets a value above 0; removes the series otherwise.
   void show(Series& series, Gauges* family, double value);
   void enter_phase(Series& series, const std::string& phase);
-  void show_summers(Series& series, const types::SummersStatus& summers);
+  void show_summers(Series& series, const api::SummersStatus& summers);
   void follow_session(Series& series, const coordinator::Summary& summary);
 
   Gauges* const jobs_;

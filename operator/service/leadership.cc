@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/base/thread.h"
 
 namespace gleaner::operation {
 namespace {
@@ -21,11 +20,11 @@ std::vector<std::string> host_names(const OperatorOptions& options) {
 // "namespace/name/attempt" -> "namespace/name".
 std::string job_key(const std::string& session) { return session.substr(0, session.rfind('/')); }
 
-reconcile::Settings settings_of(const OperatorOptions& options) {
+reconcile::PodSettings settings_of(const OperatorOptions& options) {
   return {absl::StrCat(options.service, ".", options.ns, ".svc:", options.listen.port),
           options.summer_image,
           options.summer_priority_class,
-          options.scaling.settings.worth,
+          options.scaling.settings.min_gain,
           options.shm_host_path,
           options.rdma_resource,
           options.summer_yield_above};
@@ -59,26 +58,22 @@ absl::Status Leadership::start(uint64_t term) {
   GLN_ASSIGN_OR_RETURN(sessions_, coordinator::Service::start(parts_.env, std::move(options)));
   GLN_ASSIGN_OR_RETURN(scaler_,
                        Scaler::start({parts_.env, parts_.cluster, *sessions_, parts_.queue, parts_.options.scaling}));
-  reconciler_ = std::make_unique<JobReconciler>(
-      JobReconciler::Parts{parts_.env, parts_.client, parts_.cluster, *sessions_, identities_, *events_, job_metrics_,
-                           [this](const std::string& job) { return scaler_->wish(job); }, settings_of(parts_.options)});
+  reconciler_ = std::make_unique<JobReconciler>(JobReconciler::Parts{
+      parts_.env, parts_.client, parts_.cluster, *sessions_, identities_, *events_, job_metrics_,
+      [this](const std::string& job) { return scaler_->request(job); }, settings_of(parts_.options)});
   for (const auto& job : parts_.cluster.jobs()) parts_.queue.add(job->meta.key());
   controller_ = kube::Controller::start(parts_.env, {"trainingjob", parts_.options.workers}, *reconciler_, parts_.queue,
                                         &parts_.registry);
   GLN_RETURN_IF_ERROR(publish_endpoint());
   parts_.metrics.set_leader(true);
   parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
-  freshener_ = std::thread([this] {
-    name_this_thread("gln-fresh");
-    keep_fresh();
-  });
+  refreshes_.emplace("gln-fresh", kFreshen, Periodic::First::kAfterInterval, [this] { refresh(); });
   return absl::OkStatus();
 }
 
 Leadership::~Leadership() {
-  stopping_.Notify();
-  if (freshener_.joinable()) freshener_.join();
-  controller_.reset();  // no reconciler runs any more
+  refreshes_.reset();
+  controller_.reset();  // waits for running reconcilers
   scaler_.reset();
   sessions_.reset();
   parts_.metrics.set_leader(false);
@@ -103,21 +98,19 @@ absl::Status Leadership::publish_endpoint() {
   return parts_.client.apply(kube::endpoint_slices(), slice, apply).status();
 }
 
-void Leadership::keep_fresh() {
-  while (!stopping_.WaitForNotificationWithTimeout(kFreshen)) {
-    if (const absl::Status status = identities_.refresh(); !status.ok()) {
-      parts_.env.log->warning("can't look after the certificates; tried again in a minute", "error", status.message());
-    }
-    if (const absl::Status status = publish_endpoint(); !status.ok()) {
-      parts_.env.log->warning("can't write the coordinator's EndpointSlice", "error", status.message());
-    }
-    parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
+void Leadership::refresh() {
+  if (const absl::Status status = identities_.refresh(); !status.ok()) {
+    parts_.env.log->warning("can't renew the certificates; the next try is in a minute", "error", status.message());
   }
+  if (const absl::Status status = publish_endpoint(); !status.ok()) {
+    parts_.env.log->warning("can't write the coordinator's EndpointSlice", "error", status.message());
+  }
+  parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
 }
 
 absl::StatusOr<reconcile::PodView> Leadership::find_pod(const std::string& ns, const std::string& name) {
   if (const auto pod = parts_.cluster.pod(absl::StrCat(ns, "/", name)); pod != nullptr) return *pod;
-  // The cache may be behind: a pod that has just started asks at once.
+  // The cache may be behind, since a pod connects as soon as it starts.
   absl::StatusOr<kube::Object> object = parts_.client.get(kube::pods(), ns, name);
   if (absl::IsNotFound(object.status())) {
     return absl::PermissionDeniedError(absl::StrCat("there is no pod ", ns, "/", name));

@@ -1,19 +1,19 @@
-// What only the leading operator runs: the sessions of all jobs, the reconciler, and the EndpointSlice that leads
-// members to it.
+// Leadership holds the parts that only the leading operator runs: the sessions of all jobs, the reconciler, the
+// autoscaler, and the EndpointSlice by which members find this replica.
 //
-// Made when the lease is ours; destroyed before it is given up. Destroying it leaves every job running: members look
-// for the next leader.
+// Create it when this replica gets the lease, and destroy it before the lease is released. Jobs keep running without
+// it: their members look for the next leader.
 #pragma once
 
 #include <prometheus/registry.h>
 
 #include <memory>
-#include <thread>
+#include <optional>
+#include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
 #include "common/base/env.h"
+#include "common/base/periodic.h"
 #include "common/kube/client.h"
 #include "common/kube/controller.h"
 #include "common/kube/events.h"
@@ -39,9 +39,9 @@ class Leadership {
     kube::WorkQueue& queue;
     prometheus::Registry& registry;
     OperatorMetrics& metrics;
-    std::string folder;  // private, for key files
+    std::string folder;  // private to this process, for key files
   };
-  // `term`: above that of every leadership before it.
+  // `term` is higher than that of every earlier leadership.
   static absl::StatusOr<std::unique_ptr<Leadership>> begin(const Parts& parts, uint64_t term);
   ~Leadership();
 
@@ -49,7 +49,8 @@ class Leadership {
   explicit Leadership(const Parts& parts);
   absl::Status start(uint64_t term);
   absl::Status publish_endpoint();
-  void keep_fresh();  // its own thread
+  // Renews certificates and the EndpointSlice, and updates metrics. Runs on the thread of refreshes_.
+  void refresh();
   absl::StatusOr<reconcile::PodView> find_pod(const std::string& ns, const std::string& name);
 
   const Parts parts_;
@@ -61,8 +62,7 @@ class Leadership {
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<JobReconciler> reconciler_;
   std::unique_ptr<kube::Controller> controller_;
-  absl::Notification stopping_;
-  std::thread freshener_;
+  std::optional<Periodic> refreshes_;
 };
 
 }  // namespace gleaner::operation

@@ -1,15 +1,12 @@
 // gleaner-operator: watches TrainingJobs and runs them.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <iostream>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
-#include "common/flags/flags.h"
+#include "common/flags/groups.h"
 #include "common/kube/process.h"
 #include "operator/service/operator.h"
 
@@ -23,34 +20,36 @@ struct ScalingFlags {
          grow_pause_seconds = 60, return_pause_seconds = 30;
 };
 
-void add_scaling_flags(CLI::App& app, ScalingFlags& flags) {
-  app.add_option("--prometheus", flags.prometheus,
-                 "Prometheus' URL, asked for step times and what machines spare; default: summers by the model alone");
-  app.add_option("--prometheus-token-file", flags.token_file, "Bearer token for it");
-  app.add_option("--prometheus-ca-file", flags.ca_file, "CA of its certificate");
-  app.add_option("--prometheus-interval-seconds", flags.interval_seconds, "How often it is asked")
-      ->capture_default_str()
-      ->check(CLI::Range(1.0, 600.0));
-  app.add_option("--prometheus-window-seconds", flags.window_seconds, "Time that rates are taken over")
-      ->capture_default_str()
-      ->check(CLI::Range(5.0, 3600.0));
-  app.add_option("--prometheus-query", flags.queries, "NAME=EXPRESSION in place of a default (docs/autoscaler.md)");
-  app.add_option("--summer-worth", flags.worth, "Share of the step that one more summer must buy")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--summer-keep", flags.keep, "A summer that buys a smaller share goes")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--summer-idle-seconds", flags.idle_seconds, "After so long")
-      ->capture_default_str()
-      ->check(CLI::Range(1.0, 86400.0));
-  app.add_option("--summer-grow-pause-seconds", flags.grow_pause_seconds, "Between two additions to a job")
-      ->capture_default_str()
-      ->check(CLI::Range(1.0, 86400.0));
-  app.add_option("--summer-return-pause-seconds", flags.return_pause_seconds,
-                 "Before a machine whose owners needed it is asked again")
-      ->capture_default_str()
-      ->check(CLI::Range(1.0, 86400.0));
+void add_scaling_flags(flags::Command& app, ScalingFlags& flags) {
+  app.add_text(
+      "--prometheus", flags.prometheus,
+      "Prometheus' URL, for step times and the spare resources of machines; default: only the bandwidth model decides");
+  app.add_text("--prometheus-token-file", flags.token_file, "File with the bearer token for Prometheus");
+  app.add_text("--prometheus-ca-file", flags.ca_file, "File with the CA of Prometheus' certificate");
+  app.add_number("--prometheus-interval-seconds", flags.interval_seconds, "Time between two queries of Prometheus")
+      .show_default()
+      .between(1.0, 600.0);
+  app.add_number("--prometheus-window-seconds", flags.window_seconds, "Time over which queries take rates")
+      .show_default()
+      .between(5.0, 3600.0);
+  app.add_texts("--prometheus-query", flags.queries, "NAME=EXPRESSION in place of a default (docs/autoscaler.md)");
+  app.add_number("--summer-worth", flags.worth, "Share of the step time that one more summer must save")
+      .show_default()
+      .between(0.0, 1.0);
+  app.add_number("--summer-keep", flags.keep, "Remove a summer that saves a smaller share of the step time")
+      .show_default()
+      .between(0.0, 1.0);
+  app.add_number("--summer-idle-seconds", flags.idle_seconds,
+                 "Remove such a summer once it has saved that little for this time")
+      .show_default()
+      .between(1.0, 86400.0);
+  app.add_number("--summer-grow-pause-seconds", flags.grow_pause_seconds, "Pause between two additions to a job")
+      .show_default()
+      .between(1.0, 86400.0);
+  app.add_number("--summer-return-pause-seconds", flags.return_pause_seconds,
+                 "Pause before a machine whose owners needed it gets a summer again")
+      .show_default()
+      .between(1.0, 86400.0);
 }
 
 absl::StatusOr<ScalingOptions> scaling_options(const ScalingFlags& flags) {
@@ -60,12 +59,12 @@ absl::StatusOr<ScalingOptions> scaling_options(const ScalingFlags& flags) {
   options.prometheus.ca_file = flags.ca_file;
   options.interval = absl::Seconds(flags.interval_seconds);
   options.window = absl::Seconds(flags.window_seconds);
-  options.settings.worth = flags.worth;
-  options.settings.keep = flags.keep;
+  options.settings.min_gain = flags.worth;
+  options.settings.min_loss = flags.keep;
   options.settings.idle = absl::Seconds(flags.idle_seconds);
   options.settings.grow_pause = absl::Seconds(flags.grow_pause_seconds);
   options.settings.return_pause = absl::Seconds(flags.return_pause_seconds);
-  // Readings are as old as two rounds of asking at most.
+  // A reading ages by up to one interval between polls, and by two if a poll fails.
   options.settings.fresh = options.window + 2 * options.interval;
   const Queries known = default_queries();
   for (const std::string& query : flags.queries) {
@@ -78,7 +77,7 @@ absl::StatusOr<ScalingOptions> scaling_options(const ScalingFlags& flags) {
     }
     options.queries[parts.first] = parts.second;
   }
-  if (options.settings.keep > options.settings.worth) {
+  if (options.settings.min_loss > options.settings.min_gain) {
     return absl::InvalidArgumentError("--summer-keep must not be above --summer-worth: summers would come and go");
   }
   return options;
@@ -93,46 +92,45 @@ struct Flags {
   ScalingFlags scaling;
 };
 
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--namespace", flags.ns, "The operator's own namespace; default: that of its service account")
-      ->envname("POD_NAMESPACE");
-  app.add_option("--watch-namespace", flags.watch, "Look after the jobs of this namespace only; default: all");
-  app.add_option("--listen", flags.listen, "Where the coordinator listens for members, HOST:PORT")
-      ->capture_default_str();
-  app.add_option("--advertise-service", flags.service, "The Service by which members find the coordinator")
-      ->capture_default_str();
-  app.add_option("--pod-ip", flags.pod_ip, "This replica's address, for that Service's EndpointSlice")
-      ->envname("POD_IP")
-      ->required();
-  app.add_option("--identity", flags.identity, "This replica's name in the lease; default: the host's name")
-      ->envname("POD_NAME");
-  app.add_option("--metrics", flags.metrics, "Serve Prometheus metrics on HOST:PORT")->capture_default_str();
-  app.add_option("--health", flags.health, "Serve /healthz and /readyz on HOST:PORT")->capture_default_str();
-  app.add_option("--summer-image", flags.summer_image, "Image with gleaner-summer in it")->required();
-  app.add_option("--summer-priority-class", flags.summer_priority_class, "PriorityClass of summers");
-  app.add_option(
+void add_flags(flags::Command& app, Flags& flags) {
+  app.add_text("--namespace", flags.ns, "The operator's own namespace; default: that of its service account")
+      .environment("POD_NAMESPACE");
+  app.add_text("--watch-namespace", flags.watch, "Run only the jobs of this namespace; default: of all namespaces");
+  app.add_text("--listen", flags.listen, "Address at which the coordinator listens for members, HOST:PORT")
+      .show_default();
+  app.add_text("--advertise-service", flags.service, "The Service by which members find the coordinator")
+      .show_default();
+  app.add_text("--pod-ip", flags.pod_ip, "This replica's address, for that Service's EndpointSlice")
+      .environment("POD_IP")
+      .required();
+  app.add_text("--identity", flags.identity, "This replica's name in the lease; default: the host's name")
+      .environment("POD_NAME");
+  flags::add_metrics(app, flags.metrics).show_default();
+  flags::add_health(app, flags.health).show_default();
+  app.add_text("--summer-image", flags.summer_image, "Image that contains gleaner-summer").required();
+  app.add_text("--summer-priority-class", flags.summer_priority_class, "PriorityClass of summers");
+  app.add_number(
          "--summer-yield-above", flags.summer_yield_above,
-         "A summer leaves when others take more than this share of its machine's processors' time and nothing is "
+         "A summer leaves when other processes use more than this share of its machine's processors' time and none is "
          "idle; 0: never")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option(
-      "--shm-host-path", flags.shm_host_path,
-      "Directory of every machine, with mode 1777, that pods of a job share for shared memory; default: none");
-  app.add_option(
-      "--rdma-resource", flags.rdma_resource,
-      "Extended resource that stands for an RDMA device, such as rdma/hca, for pods to ask for; default: none");
-  app.add_option("--threads", flags.workers, "Jobs looked at at once")->capture_default_str()->check(CLI::Range(1, 64));
-  flags::add_old_name(app, "--threads", "--workers");
-  app.add_option("--lease-seconds", flags.lease_seconds, "Silence after which another replica takes over")
-      ->capture_default_str()
-      ->check(CLI::Range(2.0, 600.0));
+      .show_default()
+      .between(0.0, 1.0);
+  app.add_text("--shm-host-path", flags.shm_host_path,
+               "Directory of every machine, with mode 1777, in which pods of a job share memory; default: none");
+  app.add_text("--rdma-resource", flags.rdma_resource,
+               "Extended resource of RDMA devices that pods request, such as rdma/hca; default: none");
+  app.add_number("--threads", flags.workers, "Number of jobs reconciled at the same time")
+      .show_default()
+      .between(1, 64);
+  app.add_old_name("--threads", "--workers");
+  app.add_number("--lease-seconds", flags.lease_seconds, "Silence after which another replica takes over")
+      .show_default()
+      .between(2.0, 600.0);
   add_scaling_flags(app, flags.scaling);
-  app.add_option("--kubeconfig", flags.kubeconfig, "Outside a pod; default: $KUBECONFIG, then ~/.kube/config");
-  app.add_option("--context", flags.context, "Context of the kubeconfig; default: its current one");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
-      ->capture_default_str()
-      ->envname("GLEANER_LOG_LEVEL");
+  app.add_text("--kubeconfig", flags.kubeconfig,
+               "The kubeconfig to use outside a pod; default: $KUBECONFIG, then ~/.kube/config");
+  app.add_text("--context", flags.context, "Context of the kubeconfig; default: its current one");
+  flags::add_log_level(app, flags.log_level);
 }
 
 std::string host_name() {
@@ -149,7 +147,7 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
   GLN_ASSIGN_OR_RETURN(options.health, Address::parse(flags.health));
   options.service = flags.service;
   options.pod_ip = flags.pod_ip;
-  // A replica that comes back under the same name must not be taken for the one that holds the lease.
+  // A replica that restarts under the same name must have another identity than the replica that holds the lease.
   options.identity = absl::StrCat(flags.identity.empty() ? host_name() : flags.identity, "_", getpid(), "_",
                                   absl::ToUnixMillis(absl::Now()));
   options.summer_image = flags.summer_image;
@@ -181,15 +179,15 @@ absl::Status start(const Flags& flags) {
 
 int main(int argc, char** argv) {
   gleaner::kube::prepare_process();
-  CLI::App app{"Runs TrainingJobs on Kubernetes: workers, summers on machines with something to spare, and the plan"};
-  app.name("gleaner-operator");
-  app.set_version_flag("--version", GLEANER_VERSION);
+  gleaner::flags::Program app(
+      "gleaner-operator",
+      "Runs TrainingJobs on Kubernetes: workers, summers on machines with spare CPU and bandwidth, and the plan",
+      GLEANER_VERSION);
   gleaner::operation::Flags flags;
   gleaner::operation::add_flags(app, flags);
-  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
+  if (const std::optional<int> status = app.parse(argc, argv)) return *status;
   const absl::Status status = gleaner::operation::start(flags);
-  if (status.ok()) return 0;
-  std::cerr << "gleaner-operator: " << status.message() << "\n";
-  if (absl::IsAborted(status)) std::_Exit(1);  // nothing of ours may act any more
-  return absl::IsInvalidArgument(status) ? 2 : 1;
+  const int exit_status = app.report(status);
+  if (absl::IsAborted(status)) std::_Exit(exit_status);  // no destructor may run any more, since another replica leads
+  return exit_status;
 }

@@ -14,7 +14,7 @@ Queries expanded(const Queries& queries, absl::Duration window) {
   return expanded;
 }
 
-// "namespace/name" of a job's series, or the node; empty: neither.
+// Returns "namespace/name" for a job's series, the node's name for a node's series, and else an empty string.
 std::string key_of(const std::map<std::string, std::string>& labels) {
   const auto at = [&labels](const char* name) {
     const auto found = labels.find(name);
@@ -26,8 +26,9 @@ std::string key_of(const std::map<std::string, std::string>& labels) {
 
 }  // namespace
 
-// Workers wait for the slowest of them, too: only what every one waits is for sums. Where nobody ever waits in gln_wait
-// (ddp_hook) there is no saying how long they do.
+// Returns the default queries. Workers also wait for the slowest worker, so only the shortest wait of all workers
+// counts as waiting for sums. For jobs that never wait in gln_wait (ddp_hook) there is no result, since their exposed
+// communication is unknown.
 Queries default_queries() {
   return {
       {kStepSeconds, "1 / (max by (namespace, trainingjob) (rate(gleaner_worker_steps_total[$window])) > 0)"},
@@ -54,7 +55,8 @@ absl::Status Measurements::poll() {
     const auto samples = client_.query(expression);
     if (!samples.ok()) {
       status.Update(absl::Status(samples.status().code(), absl::StrCat(name, ": ", samples.status().message())));
-      if (!absl::IsInvalidArgument(samples.status())) break;  // Prometheus is away: the others would only wait, too
+      // Prometheus does not answer, so other queries would time out, too.
+      if (!absl::IsInvalidArgument(samples.status())) break;
       continue;
     }
     for (const PrometheusClient::Sample& sample : *samples) answer.value[key_of(sample.labels)] = sample.value;

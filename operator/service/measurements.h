@@ -1,6 +1,6 @@
-// What Prometheus says of jobs and machines, for the autoscaler: asked for every now and then, kept with its age.
+// Measurements holds the values of Prometheus for jobs and machines, for the autoscaler. Each reading has an age.
 //
-// Thread safe. poll() blocks on Prometheus; readings do not.
+// Thread safe. poll() waits for Prometheus; the other functions do not wait.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@
 
 namespace gleaner::operation {
 
-// The expressions by name. $window stands for the time that rates are taken over. Values by labels `namespace` and
-// `trainingjob`, or `node`.
+// Prometheus expressions by name. $window is replaced by the time over which rates are taken. Results have the labels
+// `namespace` and `trainingjob`, or `node`.
 using Queries = std::map<std::string, std::string>;
 inline constexpr char kStepSeconds[] = "step_seconds";
 inline constexpr char kExposedSeconds[] = "exposed_seconds";
@@ -32,10 +32,11 @@ Queries default_queries();
 
 class Measurements {
  public:
-  // `client` outlives it.
+  // `clock` and `client` must outlive this object.
   Measurements(const Clock& clock, PrometheusClient& client, const Queries& queries, absl::Duration window);
 
-  // Asks all there is to ask. What fails leaves the readings from before, which grow old; the first error is returned.
+  // Evaluates all queries and returns the first error. If a query fails, its earlier readings stay, and their age
+  // grows.
   absl::Status poll() ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct OfJob {
@@ -49,7 +50,7 @@ class Measurements {
 
  private:
   struct Answer {
-    absl::Duration at;                    // when it was asked for
+    absl::Duration at;                    // when the query was sent
     std::map<std::string, double> value;  // by job key or node
   };
   std::optional<autoscale::Reading> reading(const char* query, const char* age, const std::string& key) const
@@ -59,7 +60,7 @@ class Measurements {
   PrometheusClient& client_;
   const Queries queries_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, Answer> answers_ ABSL_GUARDED_BY(mutex_);  // by query
+  std::map<std::string, Answer> answers_ ABSL_GUARDED_BY(mutex_);  // by name of the query
 };
 
 }  // namespace gleaner::operation

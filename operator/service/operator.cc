@@ -20,10 +20,10 @@ namespace {
 
 constexpr char kLeaseName[] = "gleaner-operator";
 constexpr absl::Duration kFirstSync = absl::Minutes(5);
-constexpr absl::Duration kTurn = absl::Milliseconds(200);
+constexpr absl::Duration kPollInterval = absl::Milliseconds(200);
 constexpr uint32_t kRequestsInFlight = 32;
 
-// A folder of this process alone, for the key files; gone with it.
+// A temporary folder for key files that only this process can read. The destructor removes it.
 class PrivateFolder {
  public:
   static absl::StatusOr<std::unique_ptr<PrivateFolder>> make() {
@@ -35,7 +35,7 @@ class PrivateFolder {
   PrivateFolder(const PrivateFolder&) = delete;
   PrivateFolder& operator=(const PrivateFolder&) = delete;
   ~PrivateFolder() {
-    std::error_code ignored;  // the folder lies in a temporary place anyway
+    std::error_code ignored;  // the folder is in the system's temporary folder anyway
     std::filesystem::remove_all(path_, ignored);
   }
   const std::string& path() const { return path_; }
@@ -44,10 +44,10 @@ class PrivateFolder {
   const std::string path_;
 };
 
-// What the election's thread says to the one that runs everything.
-class Office {
+// Passes the state of the lease from the election's thread to the main thread.
+class LeaseState {
  public:
-  void take() {
+  void acquire() {
     absl::MutexLock lock(&mutex_);
     held_ = true;
   }
@@ -71,7 +71,7 @@ class Office {
 };
 
 std::unique_ptr<kube::LeaderElection> stand_for_election(const Env& env, kube::Client& client,
-                                                         const OperatorOptions& options, Office& office) {
+                                                         const OperatorOptions& options, LeaseState& lease) {
   kube::LeaderElection::Options election;
   election.ns = options.ns;
   election.name = kLeaseName;
@@ -79,27 +79,27 @@ std::unique_ptr<kube::LeaderElection> stand_for_election(const Env& env, kube::C
   election.lease_duration = options.lease_duration;
   election.renew_deadline = options.lease_duration * 2 / 3;
   election.retry_period = options.lease_duration / 8;
-  election.on_acquired = [&office] { office.take(); };
-  election.on_lost = [&office, log = env.log] {
-    office.lose();
-    log->error("the lease is lost: another replica leads; this one ends");
+  election.on_acquired = [&lease] { lease.acquire(); };
+  election.on_lost = [&lease, log = env.log] {
+    lease.lose();
+    log->error("the lease is lost: another replica leads; this replica ends");
   };
   return kube::LeaderElection::start(env, client, std::move(election));
 }
 
-// Leads whenever it may, until a signal or the loss of the lease.
+// Leads while this replica holds the lease. Ends on a signal, or with Aborted when the lease is lost.
 absl::Status serve(const Leadership::Parts& parts, const EndSignals& signals) {
-  Office office;
-  const auto election = stand_for_election(parts.env, parts.client, parts.options, office);
+  LeaseState lease;
+  const auto election = stand_for_election(parts.env, parts.client, parts.options, lease);
   std::unique_ptr<Leadership> leadership;
-  while (signals.wait(kTurn) == 0) {
-    if (office.lost()) return absl::AbortedError("the lease was lost");
-    if (leadership != nullptr || !office.held()) continue;
+  while (signals.wait(kPollInterval) == 0) {
+    if (lease.lost()) return absl::AbortedError("the lease was lost");
+    if (leadership != nullptr || !lease.held()) continue;
     parts.env.log->info("this replica leads", "identity", parts.options.identity);
     GLN_ASSIGN_OR_RETURN(leadership, Leadership::begin(parts, election->term()));
   }
   parts.env.log->info("stopping: jobs go on under the next leader");
-  leadership.reset();  // before the lease is given up
+  leadership.reset();  // before the lease is released
   election->release();
   return absl::OkStatus();
 }
@@ -126,7 +126,7 @@ absl::Status run(const Env& env, const OperatorOptions& options, const kube::Cre
                               })));
   const absl::Duration give_up = env.clock->since_start() + kFirstSync;
   while (!cluster.wait_synced(absl::ZeroDuration())) {
-    if (signals.wait(kTurn) != 0) return absl::OkStatus();
+    if (signals.wait(kPollInterval) != 0) return absl::OkStatus();
     if (env.clock->since_start() > give_up) {
       return absl::DeadlineExceededError(
           "the API server did not list jobs, pods, nodes, profiles and plans within 5 minutes: are the CRDs installed, "

@@ -1,4 +1,4 @@
-// gleaner-operator: caches, lease, metrics and health of one replica, and its Leadership while it leads.
+// Runs one replica of gleaner-operator: its caches, lease, metrics and health checks, and a Leadership while it leads.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,8 +9,8 @@
 
 namespace gleaner::operation {
 
-// Runs until one of `signals` comes: OK. Aborted: the lease was lost; the process must end at once, since another
-// replica leads now. Anything else: it could not start.
+// Runs until one of `signals` arrives, and then returns OK. Aborted: the lease was lost, and the process must end
+// immediately, since another replica leads. Other errors: the replica could not start.
 absl::Status run(const Env& env, const OperatorOptions& options, const kube::Credentials& credentials,
                  const EndSignals& signals);
 

@@ -1,6 +1,6 @@
 #include "operator/service/operator_metrics.h"
 
-#include "operator/placement/placement.h"
+#include "common/placement/placement.h"
 
 namespace gleaner::operation {
 
@@ -12,11 +12,11 @@ OperatorMetrics::OperatorMetrics(prometheus::Registry& registry, const std::stri
                    .Add({})),
       expiry_(&prometheus::BuildGauge()
                    .Name("gleaner_operator_certificate_expiry_seconds")
-                   .Help("Unix time at which this certificate ends")
+                   .Help("Unix time at which this certificate expires")
                    .Register(registry)),
       profiles_(&prometheus::BuildGauge()
                      .Name("gleaner_operator_node_profiles")
-                     .Help("NodeProfiles, by whether placement believes them")
+                     .Help("NodeProfiles, by whether they are recent enough for placement")
                      .Register(registry)) {
   prometheus::BuildGauge()
       .Name("gleaner_operator_info")
@@ -27,7 +27,7 @@ OperatorMetrics::OperatorMetrics(prometheus::Registry& registry, const std::stri
 }
 
 void OperatorMetrics::update(const Identity& identity,
-                             const std::vector<std::shared_ptr<const types::NodeProfile>>& profiles, absl::Time now) {
+                             const std::vector<std::shared_ptr<const api::NodeProfile>>& profiles, absl::Time now) {
   const auto set = [this](const char* name, const std::string& certificate) {
     if (const auto end = expiry(certificate); end.ok()) {
       expiry_->Add({{"certificate", name}}).Set(static_cast<double>(absl::ToUnixSeconds(*end)));

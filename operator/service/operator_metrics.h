@@ -1,4 +1,4 @@
-// gleaner_operator_* (docs/metrics.md). Thread safe.
+// OperatorMetrics publishes gleaner_operator_* (docs/metrics.md). Thread safe.
 #pragma once
 
 #include <prometheus/gauge.h>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/api/node_profile.h"
 #include "operator/service/certificates.h"
-#include "operator/types/node_profile.h"
 
 namespace gleaner::operation {
 
@@ -18,7 +18,7 @@ class OperatorMetrics {
  public:
   OperatorMetrics(prometheus::Registry& registry, const std::string& version);
   void set_leader(bool leader) { leader_->Set(leader ? 1 : 0); }
-  void update(const Identity& identity, const std::vector<std::shared_ptr<const types::NodeProfile>>& profiles,
+  void update(const Identity& identity, const std::vector<std::shared_ptr<const api::NodeProfile>>& profiles,
               absl::Time now);
 
  private:

@@ -1,4 +1,4 @@
-// What gleaner-operator is told on its command line, once.
+// OperatorOptions are the options of gleaner-operator, from its command line.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace gleaner::operation {
 
 struct OperatorOptions {
   std::string ns;        // the operator's own namespace
-  std::string watch;     // jobs of this namespace only; empty: of all
-  Address listen;        // the coordinator's, for members
-  std::string service;   // the Service by which members find it; its EndpointSlice is ours
-  std::string pod_ip;    // what that EndpointSlice names; empty: listen.host
-  std::string identity;  // of this replica in the lease
+  std::string watch;     // the namespace whose jobs it runs; empty: all namespaces
+  Address listen;        // the address at which the coordinator listens for members
+  std::string service;   // the Service by which members find the coordinator; this operator writes its EndpointSlice
+  std::string pod_ip;    // this replica's address, for that EndpointSlice
+  std::string identity;  // name of this replica in the lease
   Address metrics, health;
   std::string summer_image;
   std::string summer_priority_class;
-  std::string shm_host_path, rdma_resource;  // as reconcile::Settings has them
+  std::string shm_host_path, rdma_resource;  // as in reconcile::PodSettings
   double summer_yield_above = 0.8;
   ScalingOptions scaling;
-  uint32_t workers = 8;  // reconcilers at once
+  uint32_t workers = 8;  // jobs reconciled at the same time
   absl::Duration lease_duration = absl::Seconds(15);
 };
 

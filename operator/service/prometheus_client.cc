@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr uint32_t kInFlight = 2;
-constexpr size_t kShown = 200;  // of an answer that makes no sense
+constexpr size_t kShown = 200;  // characters of a malformed answer to quote
 
 std::string percent_encoded(const std::string& text) {
   std::string encoded;
@@ -37,8 +37,9 @@ std::string text_at(const json& object, const char* name) {
 }
 
 absl::Status nonsense(const kube::Http::Response& response) {
-  return absl::UnavailableError(absl::StrCat("Prometheus answers ", response.status,
-                                             ", which is not what its API says: ", response.body.substr(0, kShown)));
+  return absl::UnavailableError(
+      absl::StrCat("Prometheus answered HTTP ", response.status,
+                   " with an answer that its API does not specify: ", response.body.substr(0, kShown)));
 }
 
 absl::StatusOr<PrometheusClient::Sample> parse_sample(const json& element) {
@@ -46,7 +47,7 @@ absl::StatusOr<PrometheusClient::Sample> parse_sample(const json& element) {
   for (const auto& [name, value] : element.at("metric").items()) sample.labels[name] = value.get<std::string>();
   const json& value = element.at("value");
   if (!absl::SimpleAtod(value.at(1).get<std::string>(), &sample.value)) {
-    return absl::UnavailableError("Prometheus gives a value that is no number");
+    return absl::UnavailableError("Prometheus returned a value that is not a number");
   }
   return sample;
 }
@@ -89,8 +90,8 @@ absl::StatusOr<std::unique_ptr<PrometheusClient>> PrometheusClient::create(const
   http.in_flight = kInFlight;
   auto made = kube::Http::create(clock, std::move(http));
   if (!made.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Prometheus should be a URL like http://prometheus.monitoring:9090, not '", options.url, "'"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected a URL of Prometheus such as http://prometheus.monitoring:9090, not '", options.url, "'"));
   }
   return std::unique_ptr<PrometheusClient>(new PrometheusClient(*std::move(made), options.timeout));
 }

@@ -1,4 +1,4 @@
-// Prometheus' HTTP API: instant queries. Thread safe; calls block.
+// PrometheusClient makes instant queries by Prometheus' HTTP API. Thread safe. Calls block.
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@ namespace gleaner::operation {
 class PrometheusClient {
  public:
   struct Options {
-    std::string url;         // http://prometheus.monitoring:9090, or with a path before /api
-    std::string token_file;  // bearer token; empty: none
-    std::string ca_file;     // PEM, of an https URL; empty: the system's
+    std::string url;         // http://prometheus.monitoring:9090; may end in a path, which comes before /api
+    std::string token_file;  // file with a bearer token; empty: none
+    std::string ca_file;     // PEM file with the CA of an https URL; empty: the system's CAs
     absl::Duration timeout = absl::Seconds(5);
   };
   struct Sample {
@@ -26,12 +26,12 @@ class PrometheusClient {
     double value = 0;  // finite
   };
 
-  // InvalidArgument: this is no URL.
+  // InvalidArgument: `options.url` is not a URL.
   static absl::StatusOr<std::unique_ptr<PrometheusClient>> create(const Clock& clock, const Options& options);
 
-  // The expression's value now, without what is not a number. InvalidArgument: Prometheus does not understand the
-  // expression, or its value is no vector; Unavailable, DeadlineExceeded: no answer, or none that Prometheus would
-  // give.
+  // Evaluates the expression now and returns its samples with finite values. InvalidArgument: Prometheus does not
+  // understand the expression, or its value is not a vector. Unavailable, DeadlineExceeded: Prometheus did not answer,
+  // answered with an error, or gave an answer that its API does not specify.
   absl::StatusOr<std::vector<Sample>> query(const std::string& expression);
 
  private:

@@ -1,25 +1,24 @@
-// Runs the autoscaler: looks at all jobs once a second, asks Prometheus less often, and wakes the reconciler of a job
-// whose summers should change. What it wants of each job it hands out as a Wish.
+// Scaler runs the autoscaler. It judges all jobs once a second, queries Prometheus less often, and wakes the reconciler
+// of a job whose summers should change. The reconciler gets the job's ScalingRequest from request().
 //
-// Threads of its own: "gln-scale", and "gln-prometheus" where there is one, so that a Prometheus that hangs delays
-// nothing: its metrics just grow old. Thread safe.
+// Scaler has two threads: "gln-scale", and "gln-prometheus" if there is a Prometheus. So a Prometheus that hangs delays
+// no decision; only the age of its readings grows. Thread safe.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "common/base/env.h"
+#include "common/base/periodic.h"
 #include "common/kube/work_queue.h"
+#include "coordinator/service.h"
 #include "operator/autoscale/autoscaler.h"
-#include "operator/coordinator/service.h"
 #include "operator/service/cluster.h"
 #include "operator/service/measurements.h"
 #include "operator/service/prometheus_client.h"
@@ -29,15 +28,15 @@ namespace gleaner::operation {
 
 struct ScalingOptions {
   autoscale::Settings settings;
-  PrometheusClient::Options prometheus;  // without a URL: by the model alone
-  Queries queries;                       // in place of the defaults of these names
+  PrometheusClient::Options prometheus;  // without a URL only the bandwidth model decides
+  Queries queries;                       // replace the default queries of the same names
   absl::Duration interval = absl::Seconds(15);
   absl::Duration window = absl::Minutes(1);
 };
 
 class Scaler {
  public:
-  // All of these outlive it.
+  // All references must outlive the Scaler.
   struct Parts {
     Env env;
     Cluster& cluster;
@@ -46,32 +45,33 @@ class Scaler {
     ScalingOptions options;
   };
   static absl::StatusOr<std::unique_ptr<Scaler>> start(const Parts& parts);
-  ~Scaler();
 
-  std::optional<reconcile::Wish> wish(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the request for a job, by its key; nullopt: the job was not judged yet, or may not be scaled.
+  std::optional<reconcile::ScalingRequest> request(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Standing {
-    reconcile::Wish wish;
-    absl::Duration since;                                // the addition
-    absl::flat_hash_map<uint32_t, absl::Duration> told;  // removals, and since when
+  // A job's request, which stays in force from round to round.
+  struct StandingRequest {
+    reconcile::ScalingRequest request;
+    absl::Duration addition_since;                                // since when the request has its addition
+    absl::flat_hash_map<uint32_t, absl::Duration> removal_since;  // since when the request has each removal, by summer
   };
 
   explicit Scaler(const Parts& parts);
-  void look() ABSL_LOCKS_EXCLUDED(mutex_);
-  // True if the reconciler has something to do.
-  static bool follow(const types::TrainingJob& job, ScalingView view, autoscale::Verdict verdict, absl::Duration now,
-                     Standing& standing);
-  void ask();
+  void run_round() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Updates `standing` by a new verdict. Returns whether the reconciler has to act.
+  static bool update_request(const api::TrainingJob& job, ScalingView view, autoscale::Verdict verdict,
+                             absl::Duration now, StandingRequest& standing);
+  void poll_prometheus();
 
   const Parts parts_;
-  autoscale::Autoscaler autoscaler_;  // of gln-scale
+  autoscale::Autoscaler autoscaler_;  // used by gln-scale only
   std::unique_ptr<PrometheusClient> client_;
   std::unique_ptr<Measurements> measurements_;
-  absl::Notification stopping_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, Standing> standing_ ABSL_GUARDED_BY(mutex_);  // by job
-  std::thread looks_, asks_;
+  std::map<std::string, StandingRequest> standing_ ABSL_GUARDED_BY(mutex_);  // by job key
+  // Declared last, since their threads use all members above.
+  std::optional<Periodic> rounds_, polls_;
 };
 
 }  // namespace gleaner::operation

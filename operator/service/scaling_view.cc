@@ -15,10 +15,10 @@ namespace {
 using placement::Machine;
 using reconcile::PodView;
 
-// A summer whose machine has less than this left of what it was given may as well go.
+// A summer is not worth its machine if less than this share of its bandwidth is left.
 constexpr double kLeastShare = 0.1;
 
-// The machine as it would be without this summer.
+// Returns a copy of the machine without this summer.
 Machine without(const Machine& machine, const PodView& summer) {
   Machine freed = machine;
   freed.commitment.summers -= std::min(1U, freed.commitment.summers);
@@ -28,8 +28,8 @@ Machine without(const Machine& machine, const PodView& summer) {
   return freed;
 }
 
-// Whether anything can be said of the machine now.
-bool is_heard_of(const Machine& machine, absl::Time now) {
+// Returns whether an agent has reported on the machine recently.
+bool has_recent_profile(const Machine& machine, absl::Time now) {
   return machine.profile != nullptr && now - machine.profile->status.observed_time <= placement::kProfileLife;
 }
 
@@ -79,10 +79,10 @@ void Views::add_summers(const reconcile::Observed& observed, ScalingView& view) 
     summer.leaving = pod->deletion.has_value();
     summer.age = now_ - pod->created;
     const auto machine = by_name_.find(pod->node);
-    if (machine != by_name_.end() && is_heard_of(*machine->second, now_)) {
+    if (machine != by_name_.end() && has_recent_profile(*machine->second, now_)) {
       request.min_bits_per_second = kLeastShare * pod->bits_per_second;
       const placement::Verdict verdict = judge_summer(without(*machine->second, *pod), request, now_);
-      summer.room = autoscale::Room{verdict.fits, verdict.why_not};
+      summer.suitability = autoscale::Suitability{verdict.fits, verdict.why_not};
       if (verdict.fits) {
         view.spare_bits_per_second.emplace_back(pod->index, verdict.bits_per_second);
         summer.bits_per_second = std::min(summer.bits_per_second, verdict.bits_per_second);
@@ -105,7 +105,7 @@ autoscale::Candidate Views::measured(const placement::Candidate& candidate) cons
 ScalingView Views::view(const reconcile::Observed& observed) const {
   ScalingView view;
   autoscale::Job& job = view.job;
-  const types::SummersWanted& wanted = observed.job.communication.summers;
+  const api::SummersWanted& wanted = observed.job.communication.summers;
   job.key = observed.job.meta.key();
   job.min = wanted.min;
   job.max = wanted.max;
@@ -135,7 +135,7 @@ ScalingView Views::view(const reconcile::Observed& observed) const {
   return view;
 }
 
-// Machines that only another job's summer keeps this one from.
+// Adds machines that would be suitable if a summer of another job left, for a job without candidates.
 void Views::add_contested(const std::vector<reconcile::Observed>& all, const reconcile::Observed& observed,
                           autoscale::Job& job) const {
   if (!job.candidates.empty() || job.summers.size() >= job.max) return;
@@ -157,7 +157,7 @@ void Views::add_contested(const std::vector<reconcile::Observed>& all, const rec
 
 }  // namespace
 
-bool may_scale(const types::TrainingJob& job, const coordinator::JobState& session) {
+bool may_scale(const api::TrainingJob& job, const coordinator::JobState& session) {
   using Phase = coordinator::JobState::Phase;
   return reconcile::wants_summers(job) && session.phase == Phase::kRunning && session.epoch > 0 &&
          !session.outcome.has_value();

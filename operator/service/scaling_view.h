@@ -1,4 +1,4 @@
-// Jobs as the autoscaler is told of them, from what the operator observes.
+// Functions that convert the operator's observations into the autoscaler's input.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/placement/placement.h"
 #include "operator/autoscale/autoscale.h"
-#include "operator/placement/placement.h"
-#include "operator/reconcile/decide.h"
+#include "operator/reconcile/observed.h"
 #include "operator/service/measurements.h"
 
 namespace gleaner::operation {
@@ -18,14 +18,14 @@ using Machines = std::vector<std::shared_ptr<const placement::Machine>>;
 
 struct ScalingView {
   autoscale::Job job;
-  // By summer: what its machine can spare it now.
+  // The spare bandwidth of each summer's machine, by index of the summer.
   std::vector<std::pair<uint32_t, double>> spare_bits_per_second;
 };
 
-// True for a job whose number of summers may change: it has begun, and has not ended.
-bool may_scale(const types::TrainingJob& job, const coordinator::JobState& session);
+// Returns whether the job's number of summers may change: its session runs with a plan, and the job wants summers.
+bool may_scale(const api::TrainingJob& job, const coordinator::JobState& session);
 
-// All jobs that may be scaled, by what is observed of each (with a session). `measurements` may be null.
+// Returns the views of `jobs`, in order. Each job must have a session and may_scale(). `measurements` may be null.
 std::vector<ScalingView> scaling_views(const std::vector<reconcile::Observed>& jobs, const Machines& machines,
                                        const Measurements* measurements, absl::Time now);
 

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kThreads = 4;
-constexpr size_t kMostWaiting = 4096;  // a storm beyond that is told to come back
+constexpr size_t kMostWaiting = 4096;  // further members get Unavailable and try again later
 constexpr char kUserPrefix[] = "system:serviceaccount:";
 
 std::string first_of(const json& extra, const char* name) {
@@ -64,7 +64,7 @@ absl::Status check_member(const std::string& session, const coordinator::Identit
   if (reconcile::session_name(absl::StrCat(pod.ns, "/", pod.job), pod.attempt) != session) {
     return refuse("the pod belongs to another job or attempt");
   }
-  if (identity.role == coordinator::Role::kObserver) return absl::OkStatus();  // any of the job's pods may look
+  if (identity.role == coordinator::Role::kObserver) return absl::OkStatus();  // any pod of the job may observe it
   const bool summer = identity.role == coordinator::Role::kSummer;
   if (pod.role != (summer ? reconcile::kSummer : reconcile::kWorker))
     return refuse(absl::StrCat("the pod is a ", pod.role));
@@ -104,7 +104,7 @@ void TokenAuthenticator::authenticate(const std::string& job, const coordinator:
       return;
     }
   }
-  done(absl::UnavailableError("too many members are joining at once; come back in a moment"));
+  done(absl::UnavailableError("too many members are joining at once; try again in a moment"));
 }
 
 void TokenAuthenticator::run() {

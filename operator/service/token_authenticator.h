@@ -1,8 +1,8 @@
-// Checks members' service account tokens: by TokenReview, and then against the pod that the operator made for that
-// member.
+// TokenAuthenticator checks members' service account tokens, first by TokenReview and then against the pod that the
+// operator made for the member.
 //
-// A token is good for one member: it must be bound to the very pod (name and uid) that is this worker or summer of this
-// attempt, and be meant for the audience gleaner.dev. A few threads of its own ("gln-review") ask the API server.
+// A token is valid for one member only. It must be bound to the pod (by name and uid) of this worker or summer in this
+// attempt, and be issued for the audience gleaner.dev. Threads of the authenticator ("gln-review") ask the API server.
 #pragma once
 
 #include <functional>
@@ -16,27 +16,28 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/env.h"
 #include "common/kube/client.h"
-#include "operator/coordinator/service.h"
+#include "coordinator/service.h"
 #include "operator/reconcile/pod_view.h"
 
 namespace gleaner::operation {
 
-// Who a token belongs to, by the API server's word.
+// The pod to which a token is bound, as the API server reports it.
 struct TokenHolder {
   std::string ns, pod, pod_uid;
 };
 
-// What a TokenReview's status says. PermissionDenied: the token is not good, or not bound to a pod.
+// Returns the holder from a TokenReview's status. PermissionDenied: the token is not valid, or not bound to a pod.
 absl::StatusOr<TokenHolder> read_review(const kube::Object& review);
 
-// Whether this pod is that member of `session` ("namespace/job/attempt"). PermissionDenied says what differs.
+// Checks that `pod`, which holds the token, is this member of `session` ("namespace/job/attempt"). PermissionDenied: it
+// is another one; the message names the difference.
 absl::Status check_member(const std::string& session, const coordinator::Identity& identity, const TokenHolder& holder,
                           const reconcile::PodView& pod);
 
 class TokenAuthenticator final : public coordinator::Authenticator {
  public:
   using FindPod = std::function<absl::StatusOr<reconcile::PodView>(const std::string& ns, const std::string& name)>;
-  // `client` outlives it. `find_pod` may block and is called on its threads.
+  // `client` must outlive this object. The threads of the authenticator call `find_pod`, which may block.
   TokenAuthenticator(const Env& env, kube::Client& client, FindPod find_pod);
   ~TokenAuthenticator() override;
 

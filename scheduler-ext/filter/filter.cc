@@ -4,13 +4,13 @@
 
 namespace gleaner::extender {
 
-std::vector<std::string> filter(const placement::Pod& pod, const Picture& picture) {
-  std::vector<std::string> why_not(picture.machines.size());
-  if (pod.role != "summer" || !picture.known) return why_not;
+std::vector<std::string> filter(const placement::Pod& pod, const Snapshot& snapshot) {
+  std::vector<std::string> why_not(snapshot.machines.size());
+  if (pod.role != "summer" || !snapshot.known) return why_not;
   for (size_t i = 0; i < why_not.size(); ++i) {
-    const placement::Machine* machine = picture.machines[i].get();
-    why_not[i] = machine == nullptr ? "not known to Gleaner's scheduler extender yet"
-                                    : placement::judge_summer(*machine, picture.request, picture.now).why_not;
+    const placement::Machine* machine = snapshot.machines[i].get();
+    why_not[i] = machine == nullptr ? "Gleaner's scheduler extender does not know the node yet"
+                                    : placement::judge_summer(*machine, snapshot.request, snapshot.now).why_not;
   }
   return why_not;
 }

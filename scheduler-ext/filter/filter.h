@@ -1,16 +1,17 @@
-// Which of the scheduler's nodes a pod of ours may go to. Pure.
+// Decides on which of kube-scheduler's nodes a pod of Gleaner may run. Pure.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "operator/placement/fleet.h"
+#include "common/placement/fleet.h"
 #include "scheduler-ext/state/state.h"
 
 namespace gleaner::extender {
 
-// Per node asked for: why the pod can't go there, for people; empty: it may. Workers may go anywhere. So may summers
-// while there is no profile at all: then it is better to let the scheduler decide alone than to hold the pod.
-std::vector<std::string> filter(const placement::Pod& pod, const Picture& picture);
+// Returns, for each node of the snapshot, the reason for which the pod can't run on it; empty if it can. Workers may
+// run on every node. So may summers while no NodeProfile exists: then kube-scheduler alone decides, and the pod is not
+// delayed.
+std::vector<std::string> filter(const placement::Pod& pod, const Snapshot& snapshot);
 
 }  // namespace gleaner::extender

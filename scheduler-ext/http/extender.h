@@ -1,8 +1,8 @@
-// The extender's HTTP interface: POST /filter and /prioritize, GET /healthz and /readyz, over a State that somebody
-// else feeds.
+// Extender is the HTTP interface of the scheduler extender: POST /filter and /prioritize, GET /healthz and /readyz. It
+// answers from a State that another object (Feeds) keeps up to date.
 //
-// 400 and a reason: the body isn't what kube-scheduler sends. Pods that are not ours pass /filter whole and have 0
-// everywhere. Metrics: docs/metrics.md, gleaner_extender_*.
+// It answers 400 with a reason if the body is not an ExtenderArgs object. For pods that are not Gleaner's, /filter
+// accepts all nodes, and all scores are 0. Metrics: docs/metrics.md, gleaner_extender_*.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -15,6 +15,10 @@
 #include "absl/status/statusor.h"
 #include "common/base/address.h"
 #include "common/base/env.h"
+#include "common/kube/http_server.h"
+#include "scheduler-ext/http/call_metrics.h"
+#include "scheduler-ext/http/wire.h"
+#include "scheduler-ext/score/score.h"
 #include "scheduler-ext/state/state.h"
 
 namespace gleaner::extender {
@@ -24,14 +28,30 @@ class Extender {
   struct Options {
     Address listen;
     std::vector<std::string> topology;           // node labels, widest first
-    size_t max_body_bytes = size_t{64} << 20;    // 5,000 whole nodes are about 40 MB; their names 0.15
-    std::function<std::string()> why_not_ready;  // empty: ready
+    size_t max_body_bytes = size_t{64} << 20;    // 5,000 whole nodes take about 40 MB, their names 0.15 MB
+    std::function<std::string()> why_not_ready;  // returns an empty string if ready
   };
-  // All outlive the extender. Unavailable: can't listen there.
+  // All references must outlive the extender. Unavailable: it can't listen at options.listen.
   static absl::StatusOr<std::unique_ptr<Extender>> start(const Env& env, State& state, prometheus::Registry& registry,
                                                          Options options);
-  virtual ~Extender() = default;  // answers what it has begun
-  virtual Address address() const = 0;
+  Address address() const { return server_->address(); }
+
+ private:
+  Extender(const Env& env, State& state, prometheus::Registry& registry, std::vector<std::string> topology);
+  absl::Status listen(const Options& options);
+  template <typename Respond>
+  kube::HttpAnswer answer(const std::string& body, CallMetrics& metrics, Respond respond);
+  std::string on_filter(Args args);
+  std::string on_prioritize(const Args& args);
+  void promise_best(const placement::Pod& pod, const std::vector<std::string>& names, const Scores& result);
+
+  const Env env_;
+  State& state_;
+  const std::vector<std::string> topology_;
+  CallMetrics filter_metrics_, prioritize_metrics_;
+  // Declared last, so that it is destroyed first, which completes answers in progress: its handlers use the other
+  // members.
+  std::unique_ptr<kube::HttpServer> server_;
 };
 
 }  // namespace gleaner::extender

@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> names_of_nodes(const json& list) {
   return names;
 }
 
-// Names hardly ever need escapes; what the scheduler wrote is quoted as JSON quotes it.
+// Names rarely need escapes, so most are written without the JSON library.
 void append_quoted(std::string& out, const std::string& text) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "operator/placement/topology.h"
+#include "common/placement/topology.h"
 
 namespace gleaner::extender {
 namespace {
@@ -12,17 +12,17 @@ namespace {
 using placement::Machine;
 using placement::Verdict;
 
-Scores score_summer(const Picture& picture) {
+Scores score_summer(const Snapshot& snapshot) {
   Scores result;
-  result.scores.resize(picture.machines.size());
-  std::vector<Verdict> verdicts(picture.machines.size());
+  result.scores.resize(snapshot.machines.size());
+  std::vector<Verdict> verdicts(snapshot.machines.size());
   const auto better = [&](size_t one, size_t other) {
-    return std::tie(verdicts[one].score, verdicts[one].bits_per_second, picture.machines[other]->name) >
-           std::tie(verdicts[other].score, verdicts[other].bits_per_second, picture.machines[one]->name);
+    return std::tie(verdicts[one].score, verdicts[one].bits_per_second, snapshot.machines[other]->name) >
+           std::tie(verdicts[other].score, verdicts[other].bits_per_second, snapshot.machines[one]->name);
   };
   for (size_t i = 0; i < verdicts.size(); ++i) {
-    if (picture.machines[i] == nullptr) continue;
-    verdicts[i] = placement::judge_summer(*picture.machines[i], picture.request, picture.now);
+    if (snapshot.machines[i] == nullptr) continue;
+    verdicts[i] = placement::judge_summer(*snapshot.machines[i], snapshot.request, snapshot.now);
     if (verdicts[i].fits && (!result.best || better(i, *result.best))) result.best = i;
   }
   if (!result.best) return result;
@@ -35,14 +35,14 @@ Scores score_summer(const Picture& picture) {
   return result;
 }
 
-Scores score_worker(const Picture& picture, const std::vector<std::string>& topology) {
+Scores score_worker(const Snapshot& snapshot, const std::vector<std::string>& topology) {
   std::vector<const absl::flat_hash_map<std::string, std::string>*> placed;
-  placed.reserve(picture.placed.size());
-  for (const auto& machine : picture.placed) placed.push_back(&machine->labels);
+  placed.reserve(snapshot.placed.size());
+  for (const auto& machine : snapshot.placed) placed.push_back(&machine->labels);
   placement::Neighbourhood neighbourhood(placed, topology);
   Scores result;
-  result.scores.reserve(picture.machines.size());
-  for (const auto& machine : picture.machines) {
+  result.scores.reserve(snapshot.machines.size());
+  for (const auto& machine : snapshot.machines) {
     const uint32_t hundredths = machine == nullptr ? 0 : neighbourhood.score(machine->labels);
     result.scores.push_back(static_cast<int>(std::lround(hundredths * kMaxScore / 100.0)));
   }
@@ -51,11 +51,11 @@ Scores score_worker(const Picture& picture, const std::vector<std::string>& topo
 
 }  // namespace
 
-Scores score(const placement::Pod& pod, const Picture& picture, const std::vector<std::string>& topology) {
-  if (pod.role == "worker") return score_worker(picture, topology);
-  if (pod.role == "summer" && picture.known) return score_summer(picture);
+Scores score(const placement::Pod& pod, const Snapshot& snapshot, const std::vector<std::string>& topology) {
+  if (pod.role == "worker") return score_worker(snapshot, topology);
+  if (pod.role == "summer" && snapshot.known) return score_summer(snapshot);
   Scores nothing;
-  nothing.scores.resize(picture.machines.size());
+  nothing.scores.resize(snapshot.machines.size());
   return nothing;
 }
 

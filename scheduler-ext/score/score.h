@@ -1,4 +1,4 @@
-// How good each of the scheduler's nodes is for a pod of ours, 0 ... 10. Pure.
+// Computes the scores of kube-scheduler's nodes for a pod of Gleaner, 0 to 10. Pure.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/placement/fleet.h"
+#include "common/placement/fleet.h"
 #include "scheduler-ext/state/state.h"
 
 namespace gleaner::extender {
@@ -14,14 +14,15 @@ namespace gleaner::extender {
 inline constexpr int kMaxScore = 10;  // Kubernetes' MaxExtenderPriority
 
 struct Scores {
-  std::vector<int> scores;     // per node asked for
-  std::optional<size_t> best;  // of a summer: the one node with kMaxScore; none: no node will do
-  double bits_per_second = 0;  // what the summer could use there
+  std::vector<int> scores;     // for each node of the snapshot
+  std::optional<size_t> best;  // for a summer: index of the one node with kMaxScore; absent: no node is suitable
+  double bits_per_second = 0;  // bandwidth that the summer could use on the best node
 };
 
-// Summers: the best by score, then bandwidth, then name has 10, alone, so that the scheduler's choice is known; others
-// have 0
-// ... 9, in proportion to their score. Workers: nearness to the job's other workers. All 0 when nothing is known.
-Scores score(const placement::Pod& pod, const Picture& picture, const std::vector<std::string>& topology);
+// Returns the scores. For a summer, only the best node (by score, then bandwidth, then name) gets 10, so that
+// kube-scheduler's choice is known. Other nodes get 0 to 9 in proportion to their score. For a worker, the score is the
+// nearness to the job's other workers. All scores are 0 while no NodeProfile exists (summers) or no worker is placed
+// (workers).
+Scores score(const placement::Pod& pod, const Snapshot& snapshot, const std::vector<std::string>& topology);
 
 }  // namespace gleaner::extender

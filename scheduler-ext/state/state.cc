@@ -20,7 +20,7 @@ void State::remove_node(absl::string_view name) {
   fleet_.remove_node(name);
 }
 
-void State::set_profile(std::shared_ptr<const types::NodeProfile> profile) {
+void State::set_profile(std::shared_ptr<const api::NodeProfile> profile) {
   absl::MutexLock lock(&mutex_);
   fleet_.set_profile(std::move(profile));
 }
@@ -61,34 +61,34 @@ placement::SummerRequest State::request_of(const Pod& pod) const {
   return request;
 }
 
-Picture State::look(const Pod& pod, const std::vector<std::string>& names) const {
+Snapshot State::take_snapshot(const Pod& pod, const std::vector<std::string>& names) const {
   const absl::Duration since_start = clock_.since_start();
-  Picture picture;
-  picture.now = clock_.now();
-  picture.machines.reserve(names.size());
+  Snapshot snapshot;
+  snapshot.now = clock_.now();
+  snapshot.machines.reserve(names.size());
   absl::flat_hash_map<std::string, placement::Commitment> promised;
   {
     absl::ReaderMutexLock lock(&mutex_);
-    picture.known = fleet_.profiles() > 0;
-    for (const std::string& name : names) picture.machines.push_back(fleet_.machine(name));
+    snapshot.known = fleet_.profiles() > 0;
+    for (const std::string& name : names) snapshot.machines.push_back(fleet_.machine(name));
     if (pod.role == "worker") {
       for (const std::string& node : fleet_.worker_nodes(pod.job)) {
-        if (auto machine = fleet_.machine(node)) picture.placed.push_back(std::move(machine));
+        if (auto machine = fleet_.machine(node)) snapshot.placed.push_back(std::move(machine));
       }
-      return picture;
+      return snapshot;
     }
-    picture.request = request_of(pod);
+    snapshot.request = request_of(pod);
     for (const auto& [key, promise] : promises_) {
       if (promise.until <= since_start || key == pod.key) continue;
-      if (promise.job == pod.job) picture.request.summer_nodes.insert(promise.node);
+      if (promise.job == pod.job) snapshot.request.summer_nodes.insert(promise.node);
       placement::Commitment& commitment = promised[promise.node];
       ++commitment.summers;
       commitment.summer_cpus += promise.cpus;
       commitment.summer_bits_per_second += promise.bits_per_second;
     }
   }
-  if (promised.empty()) return picture;
-  for (auto& machine : picture.machines) {
+  if (promised.empty()) return snapshot;
+  for (auto& machine : snapshot.machines) {
     if (machine == nullptr) continue;
     const auto commitment = promised.find(machine->name);
     if (commitment == promised.end()) continue;
@@ -98,7 +98,7 @@ Picture State::look(const Pod& pod, const std::vector<std::string>& names) const
     taken->commitment.summer_bits_per_second += commitment->second.summer_bits_per_second;
     machine = std::move(taken);
   }
-  return picture;
+  return snapshot;
 }
 
 }  // namespace gleaner::extender

@@ -1,6 +1,9 @@
 #include "summation-service/engine/checks.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "common/base/block_size.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::engine {
@@ -29,7 +32,8 @@ absl::Status check_owner(const plan::Plan& plan, uint32_t self, uint32_t worker,
                                                  plan.member_name(owner)));
 }
 
-absl::Status check_numbers(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload) {
+absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire::Header& header,
+                            const Buffer& payload) {
   const wire::PartitionKey key{header.step, header.tensor, header.partition};
   const plan::Tensor& tensor = plan.tensors[header.tensor];
   const plan::Partition& partition = plan.partitions_of(header.tensor)[header.partition];
@@ -45,15 +49,27 @@ absl::Status check_numbers(const plan::Plan& plan, uint32_t worker, const wire::
   }
   if (tensor.accumulates != (header.op == ReduceOp::kAccumulate)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        plan.member_name(worker), " wants op ", static_cast<int>(header.op), " of ", describe(plan, key), ", which is ",
-        tensor.accumulates ? "accumulated, and nothing else" : "not declared as accumulated"));
+        plan.member_name(worker), " sent op ", static_cast<int>(header.op), " for ", describe(plan, key),
+        ", whose tensor is ", tensor.accumulates ? "declared to accumulate" : "not declared to accumulate"));
   }
   if (!is_valid(header.op) || (header.op == ReduceOp::kAverage && tensor.type == DataType::kInt32)) {
-    return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " wants op ", static_cast<int>(header.op),
-                                                   " of ", describe(plan, key), ", which ", name_of(tensor.type),
-                                                   " does not have"));
+    return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " sent op ", static_cast<int>(header.op),
+                                                   " for ", describe(plan, key), ", but ", name_of(tensor.type),
+                                                   " has no such op"));
   }
   return absl::OkStatus();
+}
+
+absl::Status check_memory(const plan::Plan& plan, uint32_t self, const MemoryBudget& memory) {
+  uint64_t largest = 0;
+  for (const plan::Partition& partition : plan.partitions) {
+    if (partition.owner == self) largest = std::max<uint64_t>(largest, partition.bytes);
+  }
+  const uint64_t needed = block_size(largest) * (plan.workers + uint64_t{1});
+  if (memory.can_ever_fit(needed)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a partition of ", largest, " bytes and ", plan.workers, " workers needs ", needed,
+      " bytes of memory, but the memory cap is ", memory.cap(), ": raise the cap or make partitions smaller"));
 }
 
 absl::Status check_keys(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload) {
@@ -62,7 +78,7 @@ absl::Status check_keys(const plan::Plan& plan, uint32_t worker, const wire::Hea
   }
   return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " sent ", wire::name_of(header.type), " of ",
                                                  payload.size(), " bytes (header: ", header.payload_bytes,
-                                                 "), expected a multiple of ", sizeof(wire::PartitionKey)));
+                                                 "); expected a multiple of ", sizeof(wire::PartitionKey)));
 }
 
 }  // namespace gleaner::engine

@@ -1,4 +1,5 @@
-// Checks frames from workers against the plan. Errors name the worker, the tensor and the expected value.
+// Functions that check frames from workers against the plan, and a plan against the memory limit. Errors name the
+// worker, the tensor and the expected value.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +9,28 @@
 #include "common/base/buffer.h"
 #include "common/plan/plan.h"
 #include "common/wire/frame.h"
+#include "summation-service/engine/memory_budget.h"
 
 namespace gleaner::engine {
 
-// "tensor conv1.weight partition 3 step 12".
+// Returns a description such as "tensor conv1.weight partition 3 step 12".
 std::string describe(const plan::Plan& plan, const wire::PartitionKey& key);
 
-// That the key names a partition of this plan.
+// Checks that the plan has the partition that `key` names.
 absl::Status check_exists(const plan::Plan& plan, uint32_t worker, const wire::PartitionKey& key);
 
-// That member `self` owns the partition, which exists.
+// Checks that member `self` owns the partition. The partition must exist.
 absl::Status check_owner(const plan::Plan& plan, uint32_t self, uint32_t worker, const wire::PartitionKey& key);
 
-// That a kPush or kHand of an existing partition has its size and its tensor's type, and an op that this type has.
-absl::Status check_numbers(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);
+// Checks that a kPush has the size of its partition and a kHand that of an answer (Plan::answer_bytes()), and that both
+// have the data type of their tensor and an op that this tensor allows. The partition must exist.
+absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);
 
-// That the payload of a kAck or kRelease is a whole number of keys.
+// Checks that a sum of the largest partition that member `self` owns fits into the memory cap: n contributions and a
+// result. ResourceExhausted otherwise.
+absl::Status check_memory(const plan::Plan& plan, uint32_t self, const MemoryBudget& memory);
+
+// Checks that the payload of a kAck or kRelease is a whole number of keys.
 absl::Status check_keys(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);
 
 }  // namespace gleaner::engine

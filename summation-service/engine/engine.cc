@@ -1,271 +1,178 @@
 #include "summation-service/engine/engine.h"
 
-#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
 #include "common/base/status_macros.h"
 #include "common/plan/successor.h"
-#include "summation-service/engine/core.h"
+#include "summation-service/engine/checks.h"
 
 namespace gleaner::engine {
+namespace {
 
-// --- plan change
-
-absl::Status Engine::Core::prepare(std::shared_ptr<const plan::Plan> plan) {
-  if (plan_ != nullptr) GLN_RETURN_IF_ERROR(plan::check_successor(*plan, *plan_));
-  uint64_t largest = 0;
-  for (const plan::Partition& partition : plan->partitions) {
-    if (partition.owner == options_.self) largest = std::max<uint64_t>(largest, partition.bytes);
-  }
-  const uint64_t needed = block_size(largest) * (plan->workers + uint64_t{1});
-  if (options_.memory_cap_bytes != 0 && needed > options_.memory_cap_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a partition of ", largest, " bytes and ", plan->workers, " workers needs ", needed,
-                     " bytes of memory, but the memory cap is ", options_.memory_cap_bytes,
-                     ": raise the cap or make partitions smaller"));
-  }
-  prepared_ = std::move(plan);
-  return absl::OkStatus();
+wire::PartitionKey key_at(const Buffer& payload, size_t index) {
+  wire::PartitionKey key;
+  std::memcpy(&key, payload.bytes().data() + index * sizeof(key), sizeof(key));
+  return key;
 }
 
-absl::Status Engine::Core::commit(uint32_t epoch, Actions& actions) {
-  if (plan_ != nullptr && plan_->epoch == epoch) return absl::OkStatus();  // a frame of this epoch was faster
-  if (prepared_ == nullptr || prepared_->epoch != epoch) {
-    return absl::FailedPreconditionError(absl::StrCat("asked to commit epoch ", epoch, ", but the prepared epoch is ",
-                                                      prepared_ == nullptr ? 0 : prepared_->epoch));
-  }
-  come_into_force(actions);
-  return absl::OkStatus();
-}
-
-void Engine::Core::come_into_force(Actions& actions) {
-  const uint32_t before = plan_ == nullptr ? 0 : plan_->epoch;
-  if (plan_ == nullptr) {
-    sums_.reset(prepared_->workers);
-    sources_.resize(prepared_->workers);
-  }
-  for (uint32_t i = 0; i < partitions_.size(); ++i) {
-    if (!plan::has_moved(prepared_->partitions[i], before)) continue;
-    if (partitions_[i].gathering != nullptr) GLN_RARE("engine: a partition is taken away between contributions");
-    if (partitions_[i].takeover != nullptr) GLN_RARE("engine: a partition is taken away during its takeover");
-    forget(i);
-  }
-  plan_ = std::move(prepared_);
-  prepared_ = nullptr;
-  partitions_.resize(plan_->partitions.size());
-  for (uint32_t i = 0; i < partitions_.size(); ++i) {
-    const plan::Partition& partition = plan_->partitions[i];
-    const bool is_new = partition.since == plan_->tensors[partition.tensor].since;  // everybody is at its first step
-    if (partition.owner != options_.self) continue;
-    if (plan_->tensors[partition.tensor].accumulates) {
-      if (!accumulates(i)) begin_accumulation(i, !is_new);
-      continue;
-    }
-    if (is_new || !plan::has_moved(partition, before)) continue;
-    partitions_[i].takeover = std::make_unique<Takeover>(plan_->workers);
-  }
-  actions.reserve(actions.size() + plan_->workers);
-  for (uint32_t worker = 0; worker < plan_->workers; ++worker) tell_plan(worker, actions);
-}
-
-void Engine::Core::tell_plan(uint32_t worker, Actions& actions) const {
-  if (plan_ == nullptr || GLN_MUTATION("owners don't say which plan they follow")) return;
-  actions.push_back({worker, header_of(wire::FrameType::kCommitted, {}), {}});
-}
-
-// It goes to another owner, or comes back from one.
-void Engine::Core::forget(uint32_t index) {
-  if (partitions_[index].gathering != nullptr) drop_gathering(index);
-  if (partitions_[index].retained != nullptr) drop_retained(index);
-  if (accumulates(index)) forget_accumulation(index);
-  partitions_[index] = {};
-}
-
-// --- contributions
-
-void Engine::Core::push(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
-  const wire::PartitionKey key = key_of(header);
-  const uint32_t index = index_of(key);
-  PartitionState& state = partitions_[index];
-  // A push says what an acknowledgement does, also one that is deferred below: it may free memory.
-  if (state.takeover == nullptr || !state.takeover->has_heard(worker)) acknowledge(worker, key, actions);
-  if (key.step < state.step) {
-    ++counters_.duplicates;
-    const bool lost_its_result = key.step + 1 == state.step && state.retained != nullptr &&
-                                 !state.retained->result.empty() && !state.retained->has_acknowledged(worker);
-    if (!lost_its_result) return;
-    GLN_RARE("engine: a result is sent again");
-    ++counters_.resent;
-    send_result(worker, index, 0, actions);
-    return;
-  }
-  if (state.gathering != nullptr && state.gathering->has_contribution(worker)) {
-    GLN_RARE("engine: a contribution comes twice");
-    ++counters_.duplicates;
-    if (!GLN_MUTATION("a contribution counts twice")) return;
-  }
-  if (state.gathering == nullptr) {
-    const uint64_t needed = memory_of(index) * (plan_->workers + uint64_t{1});
-    const bool full = options_.memory_cap_bytes != 0 && counters_.memory_bytes + needed > options_.memory_cap_bytes;
-    if (full || GLN_INJECT("engine: a push is put off though there is room")) {
-      ++counters_.deferred;
-      actions.push_back({worker, header_of(wire::FrameType::kDefer, key), {}});
-      return;
-    }
-    counters_.memory_bytes += needed;
-    state.gathering = sums_.take();
-    state.gathering->op = header.op;
-  }
-  ++counters_.contributions;
-  state.gathering->contributions[worker] = std::move(payload);
-  if (--state.gathering->pending == 0) make_sum(index, header, actions);
-}
-
-void Engine::Core::make_sum(uint32_t index, const wire::Header& header, Actions& actions) {
-  PartitionState& state = partitions_[index];
-  Sum& sum = *state.gathering;
-  const uint32_t bytes = bytes_of(index);
-  sum.result = pool_->take(bytes);
-  for (uint32_t i = 0; i < plan_->workers; ++i) sources_[i] = sum.contributions[i].bytes().data();
-  const uint32_t divisor = sum.op == ReduceOp::kAverage ? plan_->ranks() : 1;
-  kernels_->sum(header.data_type, sources_, sum.result.bytes().data(), bytes / size_of(header.data_type), divisor);
-  for (Buffer& contribution : sum.contributions) contribution = {};
-  std::fill(sum.acknowledged.begin(), sum.acknowledged.end(), 0);
-  sum.pending = plan_->workers;
-  sum.number = releases_.add();
-  counters_.memory_bytes -= memory_of(index) * plan_->workers;
-  ++counters_.sums;
-  counters_.summed_bytes += bytes;
-  // Every worker has pushed this step, so every worker had the one before: nothing is retained.
-  state.retained = std::exchange(state.gathering, nullptr);
-  ++state.step;
-  const uint32_t crc = wire::crc32c(sum.result.bytes());
-  for (uint32_t i = 0; i < plan_->workers; ++i) send_result(i, index, crc, actions);
-}
-
-void Engine::Core::drop_gathering(uint32_t index) {
-  Sum& sum = *partitions_[index].gathering;
-  for (Buffer& contribution : sum.contributions) contribution = {};
-  sums_.give_back(std::exchange(partitions_[index].gathering, nullptr));
-  counters_.memory_bytes -= memory_of(index) * (plan_->workers + uint64_t{1});
-}
-
-// --- how far workers are
-
-void Engine::Core::acknowledge(uint32_t worker, const wire::PartitionKey& key, Actions& actions) {
-  const uint32_t index = index_of(key);
-  const PartitionState& state = partitions_[index];
-  if (accumulates(index)) return hear_version(worker, index, key.step, actions);
-  if (state.takeover != nullptr) return hear(worker, index, key.step, actions);
-  if (key.step == state.step) release_retained(index, worker);
-}
-
-// During a takeover.
-void Engine::Core::hear(uint32_t worker, uint32_t index, uint64_t next, Actions& actions) {
-  PartitionState& state = partitions_[index];
-  Takeover& takeover = *state.takeover;
-  if (takeover.has_heard(worker)) {
-    // It has connected again: what it was asked for may be lost.
-    if (takeover.asked() == worker) {
-      GLN_RARE("engine: a result is asked for again");
-      fetch(index, actions);
-    }
-    return;
-  }
-  const bool leads = takeover.hear(worker, next, state.step);
-  if (leads && state.gathering != nullptr) {  // of a step that an earlier owner has done
-    GLN_RARE("engine: contributions to a finished step are dropped");
-    drop_gathering(index);
-  }
-  if (leads) state.step = next;
-  if (!takeover.complete() && !GLN_MUTATION("a takeover does not wait for the last worker")) return;
-  ++counters_.takeovers;
-  if (takeover.behind() == 0) {
-    state.takeover = nullptr;
-    return;
-  }
-  counters_.handed_bytes += memory_of(index);
-  state.retained = sums_.take();
-  state.retained->handed = true;
-  state.retained->acknowledged = takeover.ahead();
-  state.retained->pending = takeover.behind();
-  fetch(index, actions);
-}
-
-// Asks one of those who have the last result for it.
-void Engine::Core::fetch(uint32_t index, Actions& actions) {
-  Takeover& takeover = *partitions_[index].takeover;
-  takeover.ask(takeover.giver());
-  const wire::PartitionKey key = key_of_step(index, partitions_[index].step - 1);
-  actions.push_back({takeover.asked(), header_of(wire::FrameType::kFetch, key), {}});
-}
-
-void Engine::Core::release_retained(uint32_t index, uint32_t worker) {
-  Sum* const sum = partitions_[index].retained;
-  if (sum == nullptr || sum->has_acknowledged(worker)) return;
-  sum->acknowledge(worker);
-  if (sum->pending == 0 || GLN_MUTATION("a result is let go with its first acknowledgement")) drop_retained(index);
-}
-
-void Engine::Core::drop_retained(uint32_t index) {
-  Sum* const sum = std::exchange(partitions_[index].retained, nullptr);
-  if (!sum->result.empty()) releases_.release(sum->number);
-  (sum->handed ? counters_.handed_bytes : counters_.memory_bytes) -= memory_of(index);
-  sums_.give_back(sum);
-}
-
-// --- answers
-
-// `crc`: of the result, 0 if it is not known yet.
-void Engine::Core::send_result(uint32_t worker, uint32_t index, uint32_t crc, Actions& actions) const {
-  const Sum& sum = *partitions_[index].retained;
-  wire::Header header = header_of(wire::FrameType::kResult, key_of_step(index, partitions_[index].step - 1));
-  header.data_type = plan_->tensors[header.tensor].type;
-  header.op = sum.op;
-  header.sequence = sum.number;
-  header.released = releases_.first_unreleased();
-  header.payload_bytes = static_cast<uint32_t>(sum.result.size());
-  header.payload_crc = crc;
-  actions.push_back({worker, header, sum.result});
-}
-
-wire::Header Engine::Core::header_of(wire::FrameType type, const wire::PartitionKey& key) const {
-  wire::Header header;
-  header.type = type;
-  header.job = options_.job;
-  header.epoch = plan_->epoch;
-  header.sender = options_.self;
-  header.tensor = key.tensor;
-  header.partition = key.partition;
-  header.step = key.step;
-  return header;
-}
-
-// --- public surface
+}  // namespace
 
 Engine::Engine(const Options& options, const kernels::Kernels* kernels, BufferPool* pool)
-    : core_(std::make_unique<Core>(options, kernels, pool)) {}
-Engine::~Engine() = default;
+    : identity_{options.job, options.self},
+      pool_(pool),
+      plans_(identity_),
+      memory_(options.memory_cap_bytes),
+      sums_(identity_, kernels, pool, &memory_, &releases_),
+      running_sums_(identity_, kernels, pool, &memory_, &releases_) {}
 
-absl::Status Engine::prepare(std::shared_ptr<const plan::Plan> plan) { return core_->prepare(std::move(plan)); }
-absl::Status Engine::commit(uint32_t epoch, Actions& actions) { return core_->commit(epoch, actions); }
-void Engine::discard(uint32_t epoch) {
-  if (core_->prepared_ != nullptr && core_->prepared_->epoch == epoch) core_->prepared_ = nullptr;
+absl::Status Engine::prepare(std::shared_ptr<const plan::Plan> plan) {
+  GLN_RETURN_IF_ERROR(plans_.check_successor(*plan));
+  GLN_RETURN_IF_ERROR(check_memory(*plan, identity_.self, memory_));
+  plans_.prepare(std::move(plan));
+  return absl::OkStatus();
 }
-void Engine::on_connected(uint32_t worker, Actions& actions) const { core_->tell_plan(worker, actions); }
+
+absl::Status Engine::commit(uint32_t epoch, Actions& actions) {
+  // A frame of this epoch has committed the plan already.
+  if (plans_.in_force() != nullptr && plans_.epoch() == epoch) return absl::OkStatus();
+  if (!plans_.commits(epoch)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("asked to commit epoch ", epoch, ", but the prepared epoch is ", plans_.prepared_epoch()));
+  }
+  bring_into_force(actions);
+  return absl::OkStatus();
+}
+
+// Brings the prepared plan into force and sends kCommitted to every worker.
+void Engine::bring_into_force(Actions& actions) {
+  plans_.commit();
+  const std::shared_ptr<const plan::Plan>& plan = plans_.in_force();
+  sums_.follow(plan);
+  running_sums_.follow(plan);
+  actions.reserve(actions.size() + plan->workers);
+  for (uint32_t worker = 0; worker < plan->workers; ++worker) tell_plan(worker, actions);
+}
+
+void Engine::tell_plan(uint32_t worker, Actions& actions) const {
+  if (plans_.in_force() == nullptr || GLN_MUTATION("owners don't say which plan they follow")) return;
+  actions.push_back({worker, make_header(identity_, plans_.epoch(), wire::FrameType::kCommitted, {}), {}});
+}
+
 absl::Status Engine::on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
-  return core_->on_frame(worker, header, std::move(payload), actions);
+  absl::Status status = take_frame(worker, header, std::move(payload), actions);
+  if (absl::IsInvalidArgument(status)) refuse(worker, header, status, actions);
+  return status;
 }
-uint32_t Engine::epoch() const { return core_->plan_ == nullptr ? 0 : core_->plan_->epoch; }
-const Counters& Engine::counters() const { return core_->counters_; }
-bool Engine::idle() const { return core_->counters_.memory_bytes + core_->counters_.handed_bytes == 0; }
-bool Engine::idle_without(uint32_t worker) const {
-  if (idle()) return true;
-  return std::none_of(core_->partitions_.begin(), core_->partitions_.end(), [worker](const PartitionState& state) {
-    return state.retained != nullptr || (state.gathering != nullptr && state.gathering->has_contribution(worker));
-  });
+
+// Sends the reason in a frame. The status of a closed connection may be lost, and the worker would then connect again.
+void Engine::refuse(uint32_t worker, const wire::Header& header, const absl::Status& why, Actions& actions) const {
+  const absl::string_view text = why.message().substr(0, wire::kMaxHandshakePayload);
+  Buffer payload = pool_->take(text.size());
+  std::memcpy(payload.bytes().data(), text.data(), text.size());
+  wire::Header refusal = make_header(identity_, plans_.epoch(), wire::FrameType::kRefuse, key_of(header));
+  refusal.payload_bytes = static_cast<uint32_t>(payload.size());
+  actions.push_back({worker, refusal, std::move(payload)});
 }
+
+absl::Status Engine::take_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
+  GLN_RETURN_IF_ERROR(plans_.check_frame(worker, header));
+  if (plans_.commits(header.epoch)) {
+    GLN_RARE("engine: a frame commits the plan");
+    bring_into_force(actions);
+  }
+  switch (header.type) {
+    case wire::FrameType::kPush:
+    case wire::FrameType::kHand:
+      return on_elements(worker, header, std::move(payload), actions);
+    case wire::FrameType::kAck:
+      return on_ack(worker, header, payload, actions);
+    case wire::FrameType::kRelease:
+      return on_release(worker, header, payload, actions);
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("expected PUSH, ACK, HAND or RELEASE from ",
+                                                     plans_.in_force()->member_name(worker), ", got ",
+                                                     wire::name_of(header.type)));
+  }
+}
+
+// Handles a kPush or a kHand, whose payload is the elements of a partition.
+absl::Status Engine::on_elements(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
+  const wire::PartitionKey key = key_of(header);
+  GLN_ASSIGN_OR_RETURN(const bool fenced, plans_.is_fenced(worker, header.epoch, key));
+  if (fenced) {
+    ++fenced_;
+    return absl::OkStatus();
+  }
+  const plan::Plan& plan = *plans_.in_force();
+  GLN_RETURN_IF_ERROR(check_elements(plan, worker, header, payload));
+  const bool is_push = header.type == wire::FrameType::kPush;
+  if (running_sums_.has(plan.index_of(key.tensor, key.partition))) {
+    return is_push ? running_sums_.push(worker, header, std::move(payload), actions)
+                   : running_sums_.hand(worker, header, std::move(payload), actions);
+  }
+  return is_push ? sums_.push(worker, header, std::move(payload), actions)
+                 : sums_.hand(worker, header, std::move(payload), actions);
+}
+
+// Handles a kAck. Checks all keys before it applies any of them.
+absl::Status Engine::on_ack(uint32_t worker, const wire::Header& header, const Buffer& payload, Actions& actions) {
+  const plan::Plan& plan = *plans_.in_force();
+  GLN_RETURN_IF_ERROR(check_keys(plan, worker, header, payload));
+  const size_t keys = payload.size() / sizeof(wire::PartitionKey);
+  for (size_t i = 0; i < keys; ++i) {
+    const wire::PartitionKey key = key_at(payload, i);
+    GLN_ASSIGN_OR_RETURN(const bool fenced, plans_.is_fenced(worker, header.epoch, key));
+    if (fenced || running_sums_.has(plan.index_of(key.tensor, key.partition))) continue;
+    GLN_RETURN_IF_ERROR(sums_.check_progress(worker, key));
+  }
+  for (size_t i = 0; i < keys; ++i) {
+    const wire::PartitionKey key = key_at(payload, i);
+    const uint32_t index = plan.index_of(key.tensor, key.partition);
+    if (plan::has_moved(plan.partitions[index], header.epoch)) {
+      ++fenced_;
+    } else if (running_sums_.has(index)) {
+      running_sums_.acknowledge(worker, key, actions);
+    } else {
+      sums_.acknowledge(worker, key, actions);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Handles a kRelease: a worker with no request in flight asks which of its kept results it may drop. The answer has the
+// number of the first unreleased result, and those of the given keys whose partitions have no retained result.
+absl::Status Engine::on_release(uint32_t worker, const wire::Header& header, const Buffer& payload, Actions& actions) {
+  const plan::Plan& plan = *plans_.in_force();
+  GLN_RETURN_IF_ERROR(check_keys(plan, worker, header, payload));
+  Buffer released = pool_->take(payload.size());
+  size_t count = 0;
+  for (size_t i = 0; i < payload.size() / sizeof(wire::PartitionKey); ++i) {
+    const wire::PartitionKey key = key_at(payload, i);
+    GLN_ASSIGN_OR_RETURN(const bool fenced, plans_.is_fenced(worker, header.epoch, key));
+    if (fenced || running_sums_.has(plan.index_of(key.tensor, key.partition)) || !sums_.is_released(key)) continue;
+    std::memcpy(released.bytes().data() + count++ * sizeof(key), &key, sizeof(key));
+  }
+  wire::Header answer = make_header(identity_, plan.epoch, wire::FrameType::kRelease, {});
+  answer.released = releases_.first_unreleased();
+  released = released.slice(0, count * sizeof(wire::PartitionKey));
+  answer.payload_bytes = static_cast<uint32_t>(released.size());
+  actions.push_back({worker, answer, std::move(released)});
+  return absl::OkStatus();
+}
+
+Counters Engine::counters() const {
+  Counters counters = sums_.counters() + running_sums_.counters();
+  counters.fenced = fenced_;
+  counters.memory_bytes = memory_.reserved();
+  counters.handed_bytes = sums_.handed_bytes();
+  return counters;
+}
+
+bool Engine::idle() const { return memory_.reserved() + sums_.handed_bytes() == 0; }
+
+bool Engine::idle_without(uint32_t worker) const { return idle() || sums_.is_idle_without(worker); }
 
 }  // namespace gleaner::engine

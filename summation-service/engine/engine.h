@@ -1,112 +1,125 @@
-// The summer's protocol core: takes frames of one job, returns frames to send. No I/O, no clock, no thread.
+// Engine is the protocol core of a summer. It takes frames of one job and returns the frames to send. It does no I/O,
+// reads no clock and starts no thread.
 //
-// For each partition it owns and each step it gathers one contribution per worker, in any order. As soon as all n are
-// in, it sums them in rank order (kernels/kernels.h) and sends the result to every worker.
+// For each partition that this summer owns and for each step, the engine gathers one contribution per worker, in any
+// order: a sum *gathers* until all n contributions have arrived. The engine then adds them in the order of the workers
+// (kernels/kernels.h) and sends the result to every worker.
 //
-// Exactly once: a contribution is (epoch, tensor, partition, step, worker). A second copy is ignored; if that sum is
-// made and still retained, its result is sent to that worker again, which lost the first with its connection. A worker
-// starts step s+1 of a tensor only after it has all of step s, so at most two steps of a partition are alive:
-// contributions for s+1 gather while the result of s is retained. A push more than one step ahead is a protocol error.
-// Retention: a result is kept until every worker has acknowledged it (kAck), or pushed the next step of that partition,
-// which says the same. Results are numbered, and carry the first number that some worker may lack. Workers keep their
-// results for as long, to hand them on if this summer is lost.
-// Takeover: an owner begins with a partition when all workers have said how far they are (by a kAck or a push). If some
-// have a result that others lack, the last owner made it, and is lost or may not send it any more. The new owner asks
-// one of the workers that have the result for it (kFetch), and retains what it hands on (kHand) like a result made
-// here. See takeover.h.
-// Accumulation: a partition of a tensor that accumulates has a running sum instead; see accumulate.h.
-// Fencing: frames about a partition of epochs before its `since` are dropped and counted. A frame of a prepared plan
-// commits that plan; a frame of a later epoch is a protocol error.
-// Memory: the first contribution of a partition reserves the memory of its sum: n contributions and a result, each in a
-// block of a power of two of bytes (block_size()). If that would exceed the cap, the push is dropped and answered by
-// kDefer. Partitions that have begun are always let in, so a worker that tries all its ready partitions always makes
-// progress. That holds for workers that run the same program: a cap can't serve one that starts a tensor's next step
-// before the tensors that another worker waits for first. See docs/protocol.md.
+// Exactly once: a contribution is identified by (epoch, tensor, partition, step, worker). The engine ignores a second
+// copy. If the result of that step is retained and the worker has not acknowledged it, the engine sends the result
+// again, because the worker's connection may have broken before the first copy arrived. A worker starts step s + 1 of a
+// tensor only after it has all results of step s, so the engine holds at most two steps of a partition: contributions
+// to s + 1 gather while the result of s is retained. A push for a later step than the one that gathers is an error
+// (FailedPrecondition).
 //
-// Per frame, once warm: no allocation, no lock, no system call (tests/unit counts them).
+// Retention: the engine retains a result until every worker has acknowledged it by a kAck, or by a push of the
+// partition's next step. Results are numbered. Each kResult carries the number of the first result that some worker may
+// lack (releases.h). Each worker also keeps a result until all workers have it, so that it can hand the result on to
+// the next owner if this summer is lost.
+//
+// Takeover: when a partition moves to this summer, the engine waits until every worker has reported its step, by a kAck
+// or a push. If some workers have a result that others lack, the earlier owner made it, but may never send it to the
+// others. The engine then asks a worker that has the result for it (kFetch), and retains the result that the worker
+// hands on (kHand) like one of its own. See takeover.h.
+//
+// Accumulation: a partition of a tensor that accumulates has a running sum instead; see running_sums.h.
+//
+// Fencing: a frame whose epoch is before the `since` of its partition was meant for an earlier owner; the engine drops
+// it. A frame of the prepared plan's epoch commits that plan. A frame of any other epoch after that of the plan in
+// force is an error (FailedPrecondition).
+//
+// Memory: the first contribution to a partition reserves the memory of its sum: n contributions and a result, each in a
+// block of a power of two of bytes (block_size()). If that would exceed the memory cap, the engine drops the push and
+// answers kDefer. The engine accepts every further contribution to a sum that has begun. So workers that try all
+// their ready partitions always make progress, provided that they run the same program. If a worker begins the next
+// step of a tensor before it begins the tensors that another worker waits for, sums that can't be completed may fill
+// the memory, whatever the cap. See docs/protocol.md#sums.
+//
+// Once warm, a frame costs no allocation, no lock and no system call (tests/unit counts them).
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
 #include "common/kernels/kernels.h"
 #include "common/plan/plan.h"
 #include "common/wire/frame.h"
+#include "summation-service/engine/counters.h"
+#include "summation-service/engine/frames.h"
+#include "summation-service/engine/memory_budget.h"
+#include "summation-service/engine/plans.h"
+#include "summation-service/engine/releases.h"
+#include "summation-service/engine/running_sums.h"
+#include "summation-service/engine/sums.h"
 
 namespace gleaner::engine {
 
 struct Options {
   uint64_t job = 0;               // job_number()
-  uint32_t self = 0;              // member index of this summer
-  uint64_t memory_cap_bytes = 0;  // 0: none
-};
-
-// A frame for one worker. The header still lacks what Connection::send() seals.
-struct Send {
-  uint32_t worker = 0;
-  wire::Header header;
-  Buffer payload;
-};
-
-// Filled by the engine, emptied and reused by the caller.
-using Actions = std::vector<Send>;
-
-struct Counters {
-  uint64_t contributions = 0;  // accepted
-  uint64_t sums = 0;           // made
-  uint64_t summed_bytes = 0;   // bytes of results made
-  uint64_t duplicates = 0;     // contributions ignored
-  uint64_t resent = 0;         // results sent once more
-  uint64_t fenced = 0;         // frames, or keys of an kAck, of another owner's time
-  uint64_t takeovers = 0;      // partitions of which all workers have said how far they are
-  uint64_t handed = 0;         // results that workers handed on
-  uint64_t deferred = 0;       // pushes answered by kDefer
-  // All three count the memory of buffers, not the payloads in them.
-  uint64_t memory_bytes = 0;       // reserved now, under the cap
-  uint64_t accumulated_bytes = 0;  // of running sums; beside the cap, they are there for as long as the job
-  uint64_t handed_bytes = 0;  // of results that are, or are being, handed on; beside the cap, or nobody could go on
+  uint32_t self = 0;              // this summer's member index
+  uint64_t memory_cap_bytes = 0;  // limit of the memory for sums and results; 0: no limit
 };
 
 class Engine {
  public:
-  // `kernels` and `pool` outlive the engine; payload buffers may come from `pool` or anywhere else.
+  // `kernels` and `pool` must outlive the engine. Payload buffers may come from `pool` or from elsewhere.
   Engine(const Options& options, const kernels::Kernels* kernels, BufferPool* pool);
-  ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Plan change. prepare() checks that this summer can follow: FailedPrecondition when it is no successor of the one in
-  // force (plan/successor.h); ResourceExhausted when the cap can't hold even one of its partitions. A prepared plan
-  // comes into force by commit(), or by the first frame of its epoch; a later prepare() replaces it, discard() forgets
-  // it. What moves to another owner is forgotten here, what comes begins with a takeover.
+  // prepare() checks that this summer can follow `plan`, and keeps it as the prepared plan in place of an earlier one.
+  // FailedPrecondition: `plan` is not a successor of the plan in force (plan/successor.h). ResourceExhausted: the
+  // memory cap is too small for a sum of the largest partition that this summer owns. The prepared plan comes into
+  // force by commit() or by the first frame of its epoch. The engine then forgets the state of partitions that moved to
+  // another owner, and begins a takeover of those that moved to this summer.
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
-  // The connected workers are told that the plan is in force (kCommitted): a worker without a coordinator follows that.
+  // Brings the prepared plan into force and sends kCommitted to every worker: a worker without a coordinator commits
+  // the plan when it gets that frame. Does nothing if the plan of `epoch` is in force. FailedPrecondition: no plan of
+  // `epoch` is prepared.
   absl::Status commit(uint32_t epoch, Actions& actions);
-  void discard(uint32_t epoch);
+  // Forgets the prepared plan if it has this epoch.
+  void discard(uint32_t epoch) { plans_.discard(epoch); }
 
-  // There is a connection to this worker.
-  void on_connected(uint32_t worker, Actions& actions) const;
+  // Sends the epoch of the plan in force to a worker that has just connected.
+  void on_connected(uint32_t worker, Actions& actions) const { tell_plan(worker, actions); }
 
-  // A kPush, kAck, kHand or kRelease from `worker`. Appends what is to be sent. An error means that this frame can't be
-  // taken, and nothing was changed. FailedPrecondition: not now, since one of the two is behind or was started anew;
-  // the connection is to be closed with it. InvalidArgument: never, since workers ask for different things or one broke
-  // the protocol; a kRefuse that says so is among what is to be sent, and no frame of this worker counts any more.
+  // Handles a kPush, kAck, kHand or kRelease from `worker` and appends the frames to send to `actions`. A frame with an
+  // error changes nothing, except that it may commit the prepared plan:
+  // - FailedPrecondition: the frame can't be accepted yet, because the worker or this summer follows an earlier plan or
+  //   step, or was restarted. The caller closes the connection with this status.
+  // - InvalidArgument: the frame can never be accepted, because workers ask for different operations or one of them
+  //   violated the protocol. `actions` then contains a kRefuse with the reason. The caller ignores all further frames
+  //   of this connection.
   absl::Status on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
 
-  uint32_t epoch() const;  // in force; 0 before the first commit
-  // True if no sum gathers and every worker has every result.
+  uint32_t epoch() const { return plans_.epoch(); }  // epoch of the plan in force; 0 before the first commit
+  // Returns true if no sum gathers, no result is retained and no contribution waits for a running sum.
   bool idle() const;
-  // True if no other worker needs this summer once `worker` begins no further step: every worker has every result, and
-  // each sum that gathers lacks the contribution of `worker`, so it can never be made. Visits all partitions.
+  // Returns true if the other workers no longer need this summer once `worker` begins no further step: no result is
+  // retained, and each sum that gathers lacks the contribution of `worker`, so that it can never be made. Does not
+  // look at running sums, which other workers may still need. O(partitions) unless idle().
   bool idle_without(uint32_t worker) const;
-  const Counters& counters() const;
+  Counters counters() const;
 
  private:
-  struct Core;
-  std::unique_ptr<Core> core_;
+  absl::Status take_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
+  absl::Status on_elements(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions);
+  absl::Status on_ack(uint32_t worker, const wire::Header& header, const Buffer& payload, Actions& actions);
+  absl::Status on_release(uint32_t worker, const wire::Header& header, const Buffer& payload, Actions& actions);
+  void refuse(uint32_t worker, const wire::Header& header, const absl::Status& why, Actions& actions) const;
+  void bring_into_force(Actions& actions);
+  void tell_plan(uint32_t worker, Actions& actions) const;
+
+  const Identity identity_;
+  BufferPool* const pool_;
+  Plans plans_;
+  MemoryBudget memory_;
+  Releases releases_;
+  Sums sums_;
+  RunningSums running_sums_;
+  uint64_t fenced_ = 0;  // Counters::fenced
 };
 
 }  // namespace gleaner::engine

@@ -1,5 +1,6 @@
-// Which of an owner's results every worker has. Results are numbered as they are made and acknowledged in any order;
-// workers are told the first number that some worker may still lack.
+// Releases records which results of an owner every worker has. Results are numbered in the order in which they are
+// made, and released in any order. The owner tells workers the number of the first result that is not released; workers
+// may drop all results before it.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,14 @@ namespace gleaner::engine {
 
 class Releases {
  public:
-  // The number of a new result. Numbers wrap around.
+  // Returns the number of a new result. Numbers wrap around.
   uint32_t add() {
     if (next_ - first_ == released_.size()) grow();
     at(next_) = 0;
     return next_++;
   }
 
-  // Every worker has this one, or nobody will ask for it here any more.
+  // Releases a result: every worker has it, or its partition has moved to another owner.
   void release(uint32_t number) {
     at(number) = 1;
     while (first_ != next_ && at(first_) != 0) ++first_;
@@ -33,7 +34,7 @@ class Releases {
     released_.swap(larger);
   }
 
-  std::vector<uint8_t> released_ = std::vector<uint8_t>(64);  // a ring; its size is a power of two
+  std::vector<uint8_t> released_ = std::vector<uint8_t>(64);  // a ring, whose size is a power of two
   uint32_t first_ = 0;
   uint32_t next_ = 0;
 };

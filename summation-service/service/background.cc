@@ -10,14 +10,14 @@
 namespace gleaner::service {
 namespace {
 
-// sched_setattr(2), which the C library has no declaration for.
+// The argument of sched_setattr(2), which the C library does not declare.
 struct Attributes {
   uint32_t size = sizeof(Attributes);
   uint32_t policy = SCHED_OTHER;
   uint64_t flags = 0;
   int32_t nice = 0;
   uint32_t priority = 0;
-  uint64_t runtime = 0;  // nanoseconds at once
+  uint64_t runtime = 0;  // time slice in nanoseconds
   uint64_t deadline = 0;
   uint64_t period = 0;
 };
@@ -34,7 +34,8 @@ void take_short_turns() {
 }
 
 void run_in_background() {
-  take_short_turns();  // stays; to be asked for in one call it would have to be another policy
+  // A separate call, because sched_setattr() accepts a time slice only with SCHED_OTHER. The slice stays in force.
+  take_short_turns();
   const sched_param none{};
   sched_setscheduler(0, SCHED_IDLE, &none);
 }

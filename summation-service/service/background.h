@@ -1,16 +1,17 @@
-// How the kernel schedules threads that want only what others leave. Anybody may ask for this; what a kernel does not
-// know it leaves as it is.
+// Functions for the CPU scheduling of threads that should use only the time that other processes leave. They need no
+// privileges. A kernel ignores requests that it does not support.
 #pragma once
 
 namespace gleaner::service {
 
-// This thread, and those that it starts from now on, run for as short a time at once as the kernel allows: who comes
-// meanwhile does not wait for long, and of the little time that a cgroup of least weight has it gets a bit often, and
-// not much now and then (Linux 6.12).
+// Requests the shortest time slice that the kernel offers, for this thread and threads that it starts later. Other
+// threads that become runnable then wait less. In a cgroup of least weight, the thread gets its small part of CPU time
+// in frequent short slices instead of rare long ones. Needs Linux 6.12 or later.
 void take_short_turns();
 
-// The same, and whatever is not in the background goes first: such a thread takes nobody's turn when it wakes, has next
-// to no weight in its cgroup, and a processor that runs nothing else counts as idle. There is no way back.
+// Calls take_short_turns() and selects SCHED_IDLE. Such a thread never preempts a thread with another policy when it
+// wakes, it has almost no weight in its cgroup, and the scheduler treats a processor that runs only such threads as
+// idle. There is no function that undoes this.
 void run_in_background();
 
 }  // namespace gleaner::service

@@ -9,7 +9,7 @@ bool Guard::update(absl::Duration at, const Usage& usage) {
   while (samples_.size() > 1 && samples_[1].at <= at - kWindow) samples_.pop_front();
   const Sample& first = samples_.front();
   if (at - first.at < kWindow) return false;
-  // The kernel's counters may step back a little.
+  // The kernel's counters may decrease a little.
   const double busy = std::max(0.0, usage.busy - first.usage.busy);
   const double idle = std::max(0.0, usage.idle - first.usage.idle);
   const double own = std::clamp(usage.own - first.usage.own, 0.0, busy);

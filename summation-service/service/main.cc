@@ -1,10 +1,8 @@
-// gleaner-summer: a summation server on a machine with CPU and bandwidth to spare.
+// gleaner-summer: a summation server on a machine with spare CPU and bandwidth.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
-#include <iostream>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -16,7 +14,7 @@
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
-#include "common/flags/flags.h"
+#include "common/flags/groups.h"
 #include "summation-service/service/background.h"
 #include "summation-service/service/server.h"
 #include "summation-service/service/usage.h"
@@ -25,89 +23,81 @@
 namespace gleaner::service {
 namespace {
 
-// The command line as it was typed; parsed by to_options().
+// The values on the command line. to_options() parses them.
 struct Flags {
-  std::string coordinator, listen = "0.0.0.0:0", advertise, token_file, ca_file, job = "default", bandwidth,
-                           memory = "0", pace, kernel, metrics, log_level = "info", transports = "auto",
-                           shm_directory = "/dev/shm", rdma_device, rdma_near;
+  flags::JoinFlags join;
+  std::string listen = "0.0.0.0:0", advertise, bandwidth, memory = "0", pace, kernel, metrics, log_level = "info",
+              transports = "auto", shm_directory = "/dev/shm", rdma_device, rdma_near;
   int index = -1;
   double start_timeout = 60, yield_above = 0, rdma_poll = 0;
   bool background = false;
 };
 
-void add_flags(CLI::App& app, Flags& flags) {
-  app.add_option("--coordinator", flags.coordinator, "The job's coordinator, HOST:PORT")
-      ->required()
-      ->envname("GLEANER_COORDINATOR");
-  app.add_option("--listen", flags.listen, "Where workers connect to, HOST:PORT; port 0: any free one")
-      ->capture_default_str();
-  app.add_option("--advertise", flags.advertise, "HOST that workers shall use instead of the one of --listen");
-  app.add_option("--token-file", flags.token_file, "File with the job's token")
-      ->required()
-      ->envname("GLEANER_TOKEN_FILE");
-  app.add_option("--ca-file", flags.ca_file,
-                 "PEM file of whom the coordinator's certificate must come from; default: no TLS")
-      ->envname("GLEANER_CA_FILE");
-  app.add_option("--job", flags.job, "Name of the job")->capture_default_str()->envname("GLEANER_JOB");
-  app.add_option("--index", flags.index, "Which summer of the job this is; default: the next free one")
-      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
-  app.add_option("--bandwidth", flags.bandwidth, "This machine's spare bandwidth each way, for example 25Gbit");
-  app.add_option("--memory", flags.memory, "Most memory for sums in progress, for example 512MiB; 0: no limit")
-      ->capture_default_str();
-  app.add_option(
+void add_flags(flags::Command& app, Flags& flags) {
+  flags::add_coordinator(app, flags.join);
+  app.add_text("--listen", flags.listen, "Address for workers to connect to, HOST:PORT; port 0: any free port")
+      .show_default();
+  app.add_text("--advertise", flags.advertise, "HOST at which workers reach this summer, if not that of --listen");
+  flags::add_proof(app, flags.join);
+  app.add_number("--index", flags.index, "Index of this summer in the job; default: the next free one")
+      .between(0, std::numeric_limits<int>::max());
+  app.add_text("--bandwidth", flags.bandwidth, "This machine's spare bandwidth each way, for example 25Gbit");
+  app.add_text("--memory", flags.memory, "Limit on the memory for sums in progress, for example 512MiB; 0: no limit")
+      .show_default();
+  app.add_text(
       "--pace", flags.pace,
-      "Most that it sends by TCP, to all workers together: for example 5Gbit; or 'plan': the bandwidth that the plan "
-      "in force reckons with; default: no limit. Shared memory takes nothing from the network");
-  app.add_flag("--background", flags.background, "Take the processors only when nobody else wants them");
-  app.add_option("--yield-above", flags.yield_above,
-                 "Leave when others take more than this share of the processors' time and nothing is idle; 0: never")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  app.add_option("--kernel", flags.kernel, "Sum kernel: scalar, avx2 or avx512; default: the best here")
-      ->envname("GLEANER_KERNEL");
-  app.add_option("--metrics", flags.metrics, "Serve Prometheus metrics on HOST:PORT");
-  app.add_option("--transports", flags.transports,
-                 "What connections may go by, from best to worst: auto (shm,rdma,tcp), or a list; one without tcp "
-                 "allows nothing else")
-      ->capture_default_str()
-      ->envname("GLEANER_TRANSPORTS");
-  app.add_option("--shm-dir", flags.shm_directory, "shm: directory where members on one machine find each other")
-      ->capture_default_str()
-      ->envname("GLEANER_SHM_DIR");
-  app.add_option("--rdma-device", flags.rdma_device,
-                 "rdma: device, device:port or device:port:gid, or a list of them; default: any that is up")
-      ->envname("GLEANER_RDMA_DEVICE");
-  app.add_option("--rdma-near", flags.rdma_near,
-                 "rdma: use the adapters near this NUMA node, or near the device with this PCI address; default: near "
-                 "the cores it may run on")
-      ->envname("GLEANER_RDMA_NEAR");
-  app.add_option(
+      "Limit of the rate at which the summer sends by TCP to all workers together, for example 5Gbit; or 'plan': its "
+      "bandwidth in the plan in force; default: no limit. Frames through shared memory don't count");
+  app.add_switch("--background", flags.background, "Use only processor time that no other process wants");
+  app.add_number(
+         "--yield-above", flags.yield_above,
+         "Leave when other processes take more than this share of the processors' time and none is idle; 0: never")
+      .show_default()
+      .between(0.0, 1.0);
+  app.add_text("--kernel", flags.kernel,
+               "Sum kernel: scalar, avx2 or avx512; default: the best that the processor can run")
+      .environment("GLEANER_KERNEL");
+  flags::add_metrics(app, flags.metrics);
+  app.add_text(
+         "--transports", flags.transports,
+         "Transports that connections may use, from best to worst: auto (shm,rdma,tcp), or a list. Without tcp in "
+         "the list, connections never fall back to TCP")
+      .show_default()
+      .environment("GLEANER_TRANSPORTS");
+  app.add_text("--shm-dir", flags.shm_directory, "shm: directory in which members on one machine find each other")
+      .show_default()
+      .environment("GLEANER_SHM_DIR");
+  app.add_text("--rdma-device", flags.rdma_device,
+               "rdma: device, device:port or device:port:gid, or a list of them; default: any that is up")
+      .environment("GLEANER_RDMA_DEVICE");
+  app.add_text("--rdma-near", flags.rdma_near,
+               "rdma: use the adapters near this NUMA node, or near the device with this PCI address; default: near "
+               "the cores that the summer may run on")
+      .environment("GLEANER_RDMA_NEAR");
+  app.add_number(
          "--rdma-poll", flags.rdma_poll,
-         "rdma: seconds for which more is looked for without sleeping, each time that something came; takes a core "
-         "meanwhile")
-      ->capture_default_str()
-      ->envname("GLEANER_RDMA_POLL")
-      ->check(CLI::Range(0.0, 1e6));
-  app.add_option("--start-timeout", flags.start_timeout, "Seconds until every member must have joined")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  flags::add_old_name(app, "--start-timeout", "--join-timeout");
-  app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
-      ->capture_default_str()
-      ->envname("GLEANER_LOG_LEVEL");
+         "rdma: seconds for which the thread polls after each frame before it sleeps; it occupies a core meanwhile")
+      .show_default()
+      .environment("GLEANER_RDMA_POLL")
+      .between(0.0, 1e6);
+  app.add_number("--start-timeout", flags.start_timeout, "Seconds until every member must have joined")
+      .show_default()
+      .positive();
+  app.add_old_name("--start-timeout", "--join-timeout");
+  flags::add_log_level(app, flags.log_level);
 }
 
 absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
   ServerOptions options;
-  GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(flags.coordinator));
+  GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(flags.join.coordinator));
   GLN_ASSIGN_OR_RETURN(options.listen, Address::parse(flags.listen));
   options.advertise = flags.advertise;
   if (flags.advertise.empty() && (options.listen.host == "0.0.0.0" || options.listen.host == "::")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--listen ", flags.listen,
-        " does not say where workers can reach this summer; give an address of this machine, or --advertise"));
+        " is not an address at which workers can reach this summer; give an address of this machine, or --advertise"));
   }
-  options.job = flags.job;
+  options.job = flags.join.job;
   if (flags.index >= 0) options.index = static_cast<uint32_t>(flags.index);
   if (!flags.bandwidth.empty()) {
     GLN_ASSIGN_OR_RETURN(options.bits_per_second, parse_bits_per_second(flags.bandwidth));
@@ -134,17 +124,17 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
   }
   options.join_timeout = absl::Seconds(flags.start_timeout);
-  options.token_file = flags.token_file;
-  options.ca_file = flags.ca_file;
-  GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(flags.token_file));
+  options.token_file = flags.join.token_file;
+  options.ca_file = flags.join.ca_file;
+  GLN_ASSIGN_OR_RETURN(options.token, read_secret_file(flags.join.token_file));
   return options;
 }
 
-// How long a summer that the job went on without stays away: longer each time that the job soon did so again, as it
-// does while some worker can't reach it.
-class TimeAway {
+// Computes the pause of a summer before it joins a job again that went on without it. The pause doubles if the job goes
+// on without the summer again within a minute, as happens while some worker can't reach the summer.
+class RejoinBackoff {
  public:
-  absl::Duration after(absl::Duration served) {
+  absl::Duration next(absl::Duration served) {
     if (served > kLongEnough) pause_ = kLeast;
     return std::exchange(pause_, std::min(2 * pause_, kMost));
   }
@@ -157,34 +147,34 @@ class TimeAway {
   absl::Duration pause_ = kLeast;
 };
 
-// Has the summer leave as SIGTERM does, whatever it is at, and ends the process if that takes too long: its connections
-// close with it, which tells the job as much.
-Watch::Actions giving_way() {
+// Makes the summer leave as SIGTERM does, in every state of the summer. If that takes too long, ends the process; its
+// connections then close, which tells the job the same.
+Watch::Actions leave_or_exit() {
   return {read_usage, [] { kill(getpid(), SIGTERM); }, [] { _exit(0); }};
 }
 
-// Serves until the job ends, a signal asks to leave or others need the machine. A job that took this summer for lost
-// may have it back.
+// Serves until the job ends, a signal asks the summer to leave, or other processes need the machine. If the job counts
+// the summer as lost, the summer joins the job again.
 absl::Status serve(const Env& env, ServerOptions options, const Flags& flags) {
   const EndSignals signals;
   std::optional<Watch> watch;
-  if (flags.yield_above > 0) options.watch = &watch.emplace(env, flags.yield_above, giving_way());
+  if (flags.yield_above > 0) options.watch = &watch.emplace(env, flags.yield_above, leave_or_exit());
   if (flags.background) run_in_background();
-  TimeAway away;
+  RejoinBackoff backoff;
   absl::Status status;
-  bool told = false;
+  bool stop_requested = false;
   while (true) {
     const absl::Duration began = env.clock->since_start();
     GLN_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server, Server::create(env, options));
     signals.during([&] { status = server->run(); },
                    [&](int signal) {
                      env.log->info("leaving", "signal", signal);
-                     told = true;
+                     stop_requested = true;
                      server->stop();
                    });
-    if (!absl::IsAborted(status) || told) return status;
-    const absl::Duration pause = away.after(env.clock->since_start() - began);
-    env.log->warning("the job went on without this summer", "reason", status.message(), "back in",
+    if (!absl::IsAborted(status) || stop_requested) return status;
+    const absl::Duration pause = backoff.next(env.clock->since_start() - began);
+    env.log->warning("the job went on without this summer", "reason", status.message(), "joins again in",
                      absl::FormatDuration(pause));
     if (signals.wait(pause) != 0) return absl::OkStatus();
   }
@@ -195,22 +185,15 @@ absl::Status serve(const Env& env, ServerOptions options, const Flags& flags) {
 
 int main(int argc, char** argv) {
   using gleaner::service::Flags;
-  CLI::App app{"Sums gradients for a training job on a machine with CPU and bandwidth to spare"};
-  app.name("gleaner-summer");
-  app.set_version_flag("--version", GLEANER_VERSION);
+  gleaner::flags::Program app(
+      "gleaner-summer", "Sums gradients for a training job on a machine with spare CPU and bandwidth", GLEANER_VERSION);
   Flags flags;
   gleaner::service::add_flags(app, flags);
-  if (const std::optional<int> status = gleaner::flags::parse(app, argc, argv)) return *status;
+  if (const std::optional<int> status = app.parse(argc, argv)) return *status;
   const auto options = gleaner::service::to_options(flags);
   const auto level = gleaner::parse_log_level(flags.log_level);
   const absl::Status usage = options.ok() ? level.status() : options.status();
-  if (!usage.ok()) {
-    std::cerr << "gleaner-summer: " << usage.message() << "\n";
-    return absl::IsInvalidArgument(usage) ? 2 : 1;
-  }
+  if (!usage.ok()) return app.report(usage);
   const gleaner::SystemEnv system({"summer", *level});
-  const absl::Status status = gleaner::service::serve(system.env(), *options, flags);
-  if (status.ok()) return 0;
-  std::cerr << "gleaner-summer: " << status.message() << "\n";
-  return 1;
+  return app.report(gleaner::service::serve(system.env(), *options, flags), 1);
 }

@@ -1,4 +1,4 @@
-// A summer's counters as Prometheus metrics: gleaner_summer_*. The registry is the caller's.
+// SummerMetrics publishes a summer's counters as Prometheus metrics (gleaner_summer_*). The caller owns the registry.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ class SummerMetrics {
  public:
   SummerMetrics(prometheus::Registry& registry, const std::string& job);
 
-  // Brings the metrics up to its counts. On the summer's thread; scrapes may run at the same time.
+  // Brings the metrics up to date with the summer's counters. Called on the summer's thread; scrapes may run at the
+  // same time.
   void update(const Summer& summer);
 
  private:

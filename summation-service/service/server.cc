@@ -11,7 +11,7 @@ namespace {
 constexpr absl::Duration kObserveEvery = absl::Milliseconds(250);
 constexpr absl::Duration kLeaveTimeout = absl::Milliseconds(1800);
 
-// "shm, tcp"
+// Returns "shm, tcp", for example.
 std::string describe(const transport::any::Transport& transport) {
   return absl::StrJoin(transport.endpoints(), ", ", [](std::string* out, const transport::Endpoint& endpoint) {
     absl::StrAppend(out, name_of(endpoint.kind));
@@ -30,7 +30,7 @@ Server::Server(const Env& env, const ServerOptions& options)
 
 Server::~Server() {
   if (client_ != nullptr) client_->stop();
-  transport_.reset();  // holds buffers of the pool
+  transport_.reset();  // the transport holds buffers of the pool
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const ServerOptions& options) {
@@ -46,9 +46,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
     server->transport_metrics_.emplace(*server->registry_, prometheus::Labels{{"job_name", options.job}},
                                        options.transports.preferences);
     if (options.watch != nullptr) {
-      server->others_ =
+      server->others_gauge_ =
           &metrics::add_gauge(*server->registry_, {{"job_name", options.job}}, "gleaner_summer_others_processor_share",
-                              "Share of the processors' time that others took of late.");
+                              "Share of the processors' time that other processes took in the last 0.75 s.");
     }
     GLN_ASSIGN_OR_RETURN(server->metrics_server_, metrics::MetricsServer::start(*options.metrics, server->registry_));
   }
@@ -83,12 +83,12 @@ absl::Status Server::run() {
       observed = now;
       metrics_->update(*summer_);
       transport_metrics_->update(transport_->counters());
-      if (others_ != nullptr) others_->Set(options_.watch->others_share());
+      if (others_gauge_ != nullptr) others_gauge_->Set(options_.watch->others_share());
     }
   }
   mailbox_.close();
   client_->stop();
-  // Who wants to go does not mind that the job was faster.
+  // A summer that wants to leave has left cleanly even if the job counted it as lost before.
   if (leave_by_.has_value() && absl::IsAborted(*ended_)) return absl::OkStatus();
   return *ended_;
 }
@@ -101,11 +101,12 @@ void Server::stop() {
   });
 }
 
-// Workers may connect again: their absence counts when it lasts.
+// Ends once neither a worker nor the coordinator has been connected for the job's deadline. Within that time workers
+// may connect again.
 void Server::end_if_abandoned() {
   const absl::Duration now = env_.clock->since_start();
-  if (!coordinator_lost_ || summer_->connected_workers() > 0) last_company_ = now;
-  if (coordinator_lost_ && now - last_company_ > welcome_->deadline) end(absl::OkStatus());
+  if (!coordinator_lost_ || summer_->connected_workers() > 0) last_connected_ = now;
+  if (coordinator_lost_ && now - last_connected_ > welcome_->deadline) end(absl::OkStatus());
 }
 
 void Server::end(const absl::Status& status) {
@@ -117,8 +118,9 @@ void Server::on_welcome(const member::Welcome& welcome) {
     const bool is_same =
         welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
     welcome_ = welcome;
-    if (is_same) return;  // workers may have connected already
-    if (summer_ != nullptr) summer_->disconnect(absl::UnavailableError("this summer has another place in the job now"));
+    if (is_same) return;  // the summer stays, since workers may have connected to it
+    if (summer_ != nullptr)
+      summer_->disconnect(absl::UnavailableError("this summer has another number in the job now"));
     summer_ = std::make_unique<Summer>(env_, engine::Options{job_, welcome.member, options_.memory_cap_bytes},
                                        &*kernels_, &pool_, &recorder_);
     env_.log->info("joined", "job", options_.job, "summer", welcome.member - welcome.workers, "workers",
@@ -161,7 +163,7 @@ void Server::on_finished() {
 void Server::on_coordinator_lost() {
   mailbox_.post([this] {
     coordinator_lost_ = true;
-    recorder_.forget();  // nobody can ask for it any more
+    recorder_.forget();  // no observer can fetch the recording any more
   });
 }
 

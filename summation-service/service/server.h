@@ -1,4 +1,4 @@
-// A CPU summer as a process: joins a job, sums for it, leaves with it.
+// Server is a CPU summer as a process. It joins a job, sums for it, and ends when the job ends.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "common/base/mailbox.h"
 #include "common/member/client.h"
 #include "common/metrics/server.h"
-#include "common/transports/settings.h"
+#include "common/transport/factory/factory.h"
 #include "summation-service/service/metrics.h"
 #include "summation-service/service/summer.h"
 #include "summation-service/service/transport_metrics.h"
@@ -23,42 +23,44 @@ namespace gleaner::service {
 struct ServerOptions {
   Address coordinator;
   Address listen;
-  std::string advertise;  // HOST that workers shall connect to; empty: the one of `listen`
+  std::string advertise;  // HOST to which workers connect; empty: the host of `listen`
   std::string token;
-  std::string token_file;  // of which `token` is the contents
-  std::string ca_file;     // whom the coordinator's certificate must come from; empty: no TLS
+  std::string token_file;  // the file from which `token` was read
+  std::string ca_file;     // CA of the coordinator's certificate; empty: no TLS
   std::string job = "default";
-  std::optional<uint32_t> index;   // none: the next free one
-  double bits_per_second = 0;      // 0: the coordinator's word counts
-  uint64_t memory_cap_bytes = 0;   // 0: none
-  std::string kernel;              // empty: the best here
-  std::optional<Address> metrics;  // serve Prometheus text there
+  std::optional<uint32_t> index;   // index of this summer in the job; none: the next free one
+  double bits_per_second = 0;      // spare bandwidth each way; 0: the coordinator's setting applies
+  uint64_t memory_cap_bytes = 0;   // 0: no cap
+  std::string kernel;              // see Kernels::choose()
+  std::optional<Address> metrics;  // address at which Prometheus metrics are served; none: not served
   absl::Duration join_timeout = absl::Seconds(60);
   transport::Settings transports;
-  // Most that it sends by the network, to all workers together; 0: as much as it can. `pace_by_plan`: what the plan in
-  // force reckons with, which follows what its machine has to spare.
+  // Limit of the rate at which the summer sends over the network to all workers together; 0: no limit. With
+  // `pace_by_plan` the limit is the summer's bandwidth in the plan in force, which follows the spare bandwidth of its
+  // machine.
   double pace_bits_per_second = 0;
   bool pace_by_plan = false;
-  const Watch* watch = nullptr;  // over this machine, whose figures are served; null: none. Outlives the server
+  // The watch of this machine; the server publishes its figures as metrics. Null: none. It must outlive the server.
+  const Watch* watch = nullptr;
 };
 
-// Threads: run() on the caller's, stop() from any.
+// create() makes a server. run() runs on the caller's thread. Any thread may call stop().
 class Server : private member::Listener, private wire::JobSecrets, private transport::Handler {
  public:
   static absl::StatusOr<std::unique_ptr<Server>> create(const Env& env, const ServerOptions& options);
   ~Server() override;
 
-  // Serves until the job ends, or goes on without this summer: OK when it finished or this summer left well, Aborted
-  // when the job took it for lost, otherwise why it failed.
+  // Serves until the job ends or goes on without this summer. Returns OK if the job finished or this summer left
+  // cleanly, Aborted if the job counted this summer as lost, otherwise the reason for which the job failed.
   absl::Status run();
 
-  // Leaves the job: run() returns when nobody needs this summer any more, or after 1.8 s.
+  // Leaves the job: run() returns when no member needs this summer, or after 1.8 s.
   void stop();
 
  private:
   Server(const Env& env, const ServerOptions& options);
 
-  // The coordinator's thread: each posts to run()'s.
+  // Called on the client's thread. Each function posts a message to run()'s thread.
   void on_welcome(const member::Welcome& welcome) override;
   void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(uint32_t epoch) override;
@@ -68,7 +70,8 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   void on_coordinator_found() override;
   void on_trace(member::TraceOrder order, uint64_t recording) override;
 
-  // Handshakes need the secret that comes with the welcome, which also makes the summer: no frame comes before it.
+  // Handshakes need the secret in the welcome, which also creates the summer. So no frame arrives before the summer
+  // exists.
   const wire::Secret* find(uint64_t job) const override;
   void on_connected(transport::Connection& connection) override { summer_->on_connected(connection); }
   absl::StatusOr<Buffer> on_header(transport::Connection& connection, const wire::Header& header) override {
@@ -99,10 +102,12 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   Mailbox mailbox_;
   std::unique_ptr<member::Client> client_;
   std::optional<absl::Status> ended_;
-  std::optional<absl::Duration> leave_by_;  // once it wants to go
-  prometheus::Gauge* others_ = nullptr;     // what is seen by the watch; null: there is none, or nobody asks
-  bool coordinator_lost_ = false;           // the job goes on; its end shows when the workers have gone
-  absl::Duration last_company_;             // when there was a worker, or a coordinator
+  std::optional<absl::Duration> leave_by_;  // set once stop() was called
+  // Share of processor time that other processes used, as measured by the watch; null: no watch or no metrics.
+  prometheus::Gauge* others_gauge_ = nullptr;
+  // True: the job goes on without a coordinator, and has ended when its workers have disconnected.
+  bool coordinator_lost_ = false;
+  absl::Duration last_connected_;  // last time at which a worker or the coordinator was connected
 };
 
 }  // namespace gleaner::service

@@ -12,7 +12,7 @@ Summer::Summer(const Env& env, const engine::Options& options, const kernels::Ke
     : env_(env), job_(options.job), pool_(pool), recorder_(recorder), engine_(options, kernels, pool) {}
 
 absl::Status Summer::prepare(std::shared_ptr<const plan::Plan> plan) {
-  // Told once more after a coordinator's restart, and a frame of it was faster.
+  // After a restart, the coordinator may prepare a plan again that a frame has already committed.
   if (plan->epoch == engine_.epoch()) return absl::OkStatus();
   if (workers_.size() < plan->workers) workers_.resize(plan->workers);
   return engine_.prepare(std::move(plan));
@@ -43,7 +43,7 @@ void Summer::on_connected(transport::Connection& connection) {
     connection.close(absl::InvalidArgumentError(absl::StrCat("member ", peer.member, " is not a worker of this job")));
     return;
   }
-  // A worker may be told of the plan, and connect, before this summer is.
+  // A worker may learn of the plan and connect before this summer learns of it.
   if (workers_.size() <= peer.member) workers_.resize(peer.member + 1);
   Worker& worker = workers_[peer.member];
   transport::Connection* const old = std::exchange(worker.connection, &connection);
@@ -84,7 +84,8 @@ void Summer::take(transport::Connection& connection, const wire::Header& header,
 
 void Summer::send_all(bool traced) {
   for (engine::Send& send : actions_) {
-    // Without a connection the frame is dropped: the worker pushes again when it is back, and gets it then.
+    // A frame for a worker without a connection is dropped: the worker pushes again when it has reconnected, and then
+    // gets the answer.
     if (send.worker < workers_.size() && workers_[send.worker].connection != nullptr) {
       if (traced && send.header.type == wire::FrameType::kResult) {
         recorder_->record(trace::Kind::kAnswered, send.header.step, send.header.tensor, send.header.partition,
@@ -96,9 +97,10 @@ void Summer::send_all(bool traced) {
   actions_.clear();
 }
 
-// What the engine, which knows no clock, made of a push that came at `arrived`: counters tell.
+// Records the events that follow from a push that arrived at `arrived`. The engine knows neither clock nor traces, so
+// the changes of its counters show how it has handled the push.
 void Summer::record_push(const wire::Header& header, uint32_t worker, int64_t arrived, const engine::Counters& before) {
-  const engine::Counters& after = engine_.counters();
+  const engine::Counters after = engine_.counters();
   if (after.contributions == before.contributions) return;
   trace::Event event{arrived,
                      header.step,

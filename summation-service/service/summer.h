@@ -1,9 +1,11 @@
-// The I/O around one job's engine: workers' connections in, their frames to the engine, what it wants sent out again.
+// Summer does the I/O around the engine of one job. It passes frames from workers' connections to the engine, and sends
+// the frames that the engine returns.
 //
-// Serves a CPU summer (gleaner-summer) and the summer colocated in a worker (comm-lib/runtime) alike: it is a transport
-// handler for accepted connections, whatever the transport. A worker that connects again takes the place of its old
-// connection. A worker whose frame the engine refuses for good is told so, and nothing more of that connection counts.
-// Connections that break again and again are warned of. Threads: everything on the one that polls the transport.
+// It is a transport::Handler for accepted connections. Both a CPU summer (gleaner-summer) and the summer colocated in a
+// worker (comm-lib/runtime) use it. When a worker connects again, the new connection replaces the old one. When the
+// engine refuses a worker's frame permanently, Summer sends the worker a kRefuse and ignores further frames of that
+// connection. It logs a warning about a connection that breaks repeatedly. Threads: all functions run on the thread
+// that polls the transport.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +22,20 @@ namespace gleaner::service {
 
 class Summer : public transport::Handler {
  public:
-  // All of these outlive it.
+  // All arguments must outlive the summer.
   Summer(const Env& env, const engine::Options& options, const kernels::Kernels* kernels, BufferPool* pool,
          trace::Recorder* recorder);
 
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
 
-  // As the engine's (engine.h).
+  // Return the values of the engine's functions of the same names.
   bool idle() const { return engine_.idle(); }
   bool idle_without(uint32_t worker) const { return engine_.idle_without(worker); }
   uint32_t epoch() const { return engine_.epoch(); }
-  const engine::Counters& counters() const { return engine_.counters(); }
+  engine::Counters counters() const { return engine_.counters(); }
   uint32_t connected_workers() const;
-  // Closes all connections: this summer is going to be replaced by another.
+  // Closes all connections. Called before another Summer replaces this one.
   void disconnect(const absl::Status& why);
 
   void on_connected(transport::Connection& connection) override;
@@ -44,7 +46,7 @@ class Summer : public transport::Handler {
  private:
   struct Worker {
     transport::Connection* connection = nullptr;  // null: not connected
-    bool refused = false;                         // over this connection
+    bool refused = false;                         // the engine has permanently refused a frame of this connection
     BreakCounter breaks;
   };
 

@@ -24,15 +24,15 @@ TransportMetrics::TransportMetrics(prometheus::Registry& registry, prometheus::L
     : registry_(registry),
       labels_(std::move(labels)),
       registrations_(registry, labels_, "gleaner_transport_registrations_total",
-                     "Registrations of memory with RDMA adapters. A job that has settled makes none."),
+                     "Registrations of memory with RDMA adapters. A job makes them in its first steps only."),
       copies_(registry, labels_, "gleaner_transport_copies_total",
-              "Payloads copied before RDMA sent them: their memory was not registered, or could not be."),
+              "Payloads copied before RDMA sent them, because their memory was not registered."),
       lanes_(registry, labels_, "gleaner_transport_lanes_total",
-             "Further ports that RDMA connections were spread over.") {
+             "Ports, beside its first one, over which an RDMA connection was spread.") {
   for (const Kind kind : kAll) {
     connections_[static_cast<size_t>(kind)] =
         &metrics::add_gauge(registry, with(labels_, "transport", name_of(kind)), "gleaner_transport_connections",
-                            "Connections that are up now, by what carries them.");
+                            "Connections that are up now, by transport.");
   }
   const auto& kinds = preferences.kinds;
   for (size_t from = 0; from < kinds.size(); ++from) {
@@ -49,9 +49,10 @@ metrics::FollowingCounter& TransportMetrics::fallback(const Fallback& which) {
   prometheus::Labels labels = with(labels_, "from", name_of(from));
   labels = with(with(std::move(labels), "to", name_of(to)), "reason", name_of(why));
   return fallbacks_
-      .try_emplace(which, registry_, labels, "gleaner_transport_fallbacks_total",
-                   "Times that a worse transport took the place of a better one: it can't be had here (start), could "
-                   "not connect to a peer (connect), or broke again and again (broke).")
+      .try_emplace(
+          which, registry_, labels, "gleaner_transport_fallbacks_total",
+          "Times that a worse transport replaced a better one, because the better one is not available on this machine "
+          "(start), could not connect to a peer (connect), or broke repeatedly (broke).")
       .first->second;
 }
 

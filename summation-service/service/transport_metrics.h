@@ -1,4 +1,5 @@
-// By which transports a member is connected, as Prometheus metrics: gleaner_transport_*. The registry is the caller's.
+// TransportMetrics publishes the transports by which a member is connected as Prometheus metrics (gleaner_transport_*).
+// The caller owns the registry.
 #pragma once
 
 #include <array>
@@ -12,15 +13,17 @@ namespace gleaner::service {
 
 class TransportMetrics {
  public:
-  // Those that can come of `preferences` are there from the start, so that rates of them can be taken.
+  // Registers every fallback metric that `preferences` make possible in the constructor, so that rates can be computed
+  // from the start.
   TransportMetrics(prometheus::Registry& registry, prometheus::Labels labels,
                    const transport::Preferences& preferences);
 
-  // Brings the metrics up to the counts. On the transport's thread; scrapes may run at the same time.
+  // Brings the metrics up to date with the counters. Called on the transport's thread; scrapes may run at the same
+  // time.
   void update(const transport::any::Counters& counters);
 
  private:
-  using Fallback = std::tuple<transport::Kind, transport::Kind, transport::any::Reason>;  // from, to, why
+  using Fallback = std::tuple<transport::Kind, transport::Kind, transport::any::Reason>;  // from, to, reason
   metrics::FollowingCounter& fallback(const Fallback& which);
 
   prometheus::Registry& registry_;

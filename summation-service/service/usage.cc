@@ -13,8 +13,8 @@
 
 namespace gleaner::service {
 
-// "cpu  user nice system idle iowait irq softirq steal guest guest_nice", in ticks; guests are in user and nice
-// already.
+// The first line is "cpu  user nice system idle iowait irq softirq steal guest guest_nice", in ticks. user and nice
+// include the time of guests.
 std::optional<Usage> parse_usage(absl::string_view text, double ticks_per_second) {
   const std::vector<absl::string_view> words = absl::StrSplit(text.substr(0, text.find('\n')), ' ', absl::SkipEmpty());
   std::array<double, 7> ticks{};

@@ -1,5 +1,5 @@
-// What the machine's processors have done so far, as the kernel counts it. In a container, too, that is the whole
-// machine.
+// Functions that read the machine's processor usage from the kernel: the usage of the whole machine, also in a
+// container.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,10 @@
 
 namespace gleaner::service {
 
-// Of the text of /proc/stat; `own` stays 0. None: it is something else.
+// Parses the text of /proc/stat; `own` stays 0. None: the text has another format.
 std::optional<Usage> parse_usage(absl::string_view text, double ticks_per_second);
 
+// Returns the usage so far; none: it can't be read.
 std::optional<Usage> read_usage();
 
 }  // namespace gleaner::service

@@ -27,13 +27,13 @@ void Watch::run() {
   while (!needed()) {
     if (stopped_within(kEvery)) return;
   }
-  env_.log->warning("leaving: others need this machine's processors", "their share", guard_.others_share(),
-                    "idle share", guard_.idle_share(), "limit", yield_above_);
+  env_.log->warning("the summer leaves: other processes need this machine's processors", "others share",
+                    guard_.others_share(), "idle share", guard_.idle_share(), "limit", yield_above_);
   if (!late_) {
     actions_.leave();
     if (stopped_within(kPatience)) return;
   }
-  actions_.cut();
+  actions_.kill();
 }
 
 bool Watch::needed() {

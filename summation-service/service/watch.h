@@ -1,9 +1,11 @@
-// Watches what others do with this machine's processors, and says when this process has to leave it.
+// Watch measures how much processor time other processes use, and makes this process leave the machine when they need
+// all of it (guard.h).
 //
-// A thread of its own ("gln-guard") does, for as long as the process lives: it watches while the summer waits to join
-// as well. Made before the process goes to the background, it goes first among this process's threads. It asks to leave
-// at first. Who leaves needs processors too, and may get none where all are needed: what is left of the process after
-// kPatience is cut off, and at once where even this thread had to wait for its turn.
+// A thread of the watch, "gln-guard", runs as long as the process lives, also while the summer waits to join. Construct
+// the watch before run_in_background(): then the scheduler prefers its thread to the process's other threads. The watch
+// first asks the process to leave. Leaving takes processor time, which the process may not get, so after kPatience the
+// watch ends the process (Actions::kill). It calls `kill` without `leave` if even its own thread had to wait for a
+// processor (kLate).
 #pragma once
 
 #include <atomic>
@@ -20,19 +22,20 @@ namespace gleaner::service {
 class Watch {
  public:
   struct Actions {
-    std::function<std::optional<Usage>()> read;  // of now; none: it can't be told
-    std::function<void()> leave;                 // once, unless it is cut off at once
-    std::function<void()> cut;                   // once
+    std::function<std::optional<Usage>()> read;  // returns the usage so far; none: unknown
+    std::function<void()> leave;                 // called once, unless `kill` is called without it
+    std::function<void()> kill;                  // called at most once
   };
   static constexpr absl::Duration kEvery = absl::Milliseconds(100);
-  static constexpr absl::Duration kPatience = absl::Milliseconds(600);
-  static constexpr absl::Duration kLate = absl::Milliseconds(250);  // from one look to the next
+  static constexpr absl::Duration kPatience = absl::Milliseconds(600);  // time between `leave` and `kill`
+  // A sample that comes later than this after the one before is late.
+  static constexpr absl::Duration kLate = absl::Milliseconds(250);
 
-  // `actions` are called by the watching thread.
+  // The watch's thread calls `actions`.
   Watch(const Env& env, double yield_above, Actions actions);
-  ~Watch();  // nothing is called any more
+  ~Watch();  // no action is called afterwards
 
-  // Of the processors' time, of late. From any thread.
+  // Returns the share of the processors' time that other processes took in the last window. Any thread.
   double others_share() const { return others_share_.load(std::memory_order_relaxed); }
 
  private:
@@ -43,9 +46,9 @@ class Watch {
   const Env env_;
   const double yield_above_;
   const Actions actions_;
-  Guard guard_;  // this and the next: the thread's
-  absl::Duration looked_;
-  bool late_ = false;  // the last look
+  Guard guard_;            // only the watch's thread uses this member and the next two
+  absl::Duration looked_;  // time of the last sample
+  bool late_ = false;      // the last sample was late
   std::atomic<double> others_share_ = 0;
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

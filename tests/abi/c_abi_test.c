@@ -1,9 +1,13 @@
-/* The C ABI used from C11: `c_abi_test offline` needs no job, `c_abi_test job` runs under `gleaner run`. */
+/* Tests the C ABI from C11. `c_abi_test offline` needs no job; `c_abi_test job` and `c_abi_test exit` run under
+ * `gleaner run`. */
+#include <arpa/inet.h>
 #include <gleaner/gleaner.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +37,7 @@ static void calls_without_a_session(void) {
   check_error(gln_wait(NULL, 1, 0), GLN_FAILED_PRECONDITION, "gln_open");
   check_error(gln_poll(NULL, 1, &done), GLN_FAILED_PRECONDITION, "gln_open");
   CHECK(gln_close(NULL, 0) == GLN_OK);
+  CHECK(gln_last_error()[0] == 0);
 }
 
 static void bad_options(void) {
@@ -62,7 +67,7 @@ static void offline(void) {
   bad_options();
 }
 
-/* Every rank gives rank + 1; the last element is NaN on rank 0, which passes through. */
+/* Every rank contributes rank + 1. The last element is NaN on rank 0, so its sum must be NaN. */
 static void sums(gln_session* session, const gln_topology* where) {
   enum { kElements = 1000 };
   float values[kElements];
@@ -87,7 +92,7 @@ static void sums(gln_session* session, const gln_topology* where) {
   CHECK(values[0] == expected / (float)where->ranks);
 }
 
-/* Every rank adds 1 three times, at its own pace; after a sum of all ranks everything is in. */
+/* Every rank adds 1 three times, at its own pace. After a sum that all ranks wait for, the total has all additions. */
 static void running_sums(gln_session* session, const gln_topology* where) {
   uint32_t tensor = 0;
   uint32_t meeting = 0;
@@ -108,7 +113,8 @@ static void running_sums(gln_session* session, const gln_topology* where) {
   CHECK(gln_push_pull(session, tensor, &none, &total, GLN_ACCUMULATE, &handle) == GLN_OK);
   CHECK(gln_wait(session, handle, -1) == GLN_OK);
   CHECK(total == 3 * (int32_t)where->ranks);
-  check_error(gln_push_pull(session, tensor, &none, &total, GLN_SUM, &handle), GLN_INVALID_ARGUMENT, "nothing else");
+  check_error(gln_push_pull(session, tensor, &none, &total, GLN_SUM, &handle), GLN_INVALID_ARGUMENT,
+              "its op must be GLN_ACCUMULATE");
   check_error(gln_push_pull(session, meeting, &value, &value, GLN_ACCUMULATE, &handle), GLN_INVALID_ARGUMENT,
               "gln_declare_accumulated()");
   check_error(gln_declare_accumulated(session, "h", 1, GLN_FLOAT16, 0, 0, &tensor), GLN_INVALID_ARGUMENT, "fp16");
@@ -148,7 +154,7 @@ static void broadcasts(gln_session* session, const gln_topology* where) {
   check_error(gln_broadcast(session, "bytes", data, sizeof data, where->ranks), GLN_INVALID_ARGUMENT, "not a rank");
 }
 
-/* A forked child has the session's memory and nothing else: every call says so, and none waits. */
+/* A forked child has a copy of the session's memory, but not its threads, so every call must fail at once. */
 static void forked_child(gln_session* session) {
   const pid_t child = fork();
   CHECK(child >= 0);
@@ -177,6 +183,9 @@ static void job(void) {
   broadcasts(session, &where);
   forked_child(session);
   CHECK(gln_step(session) == GLN_OK);
+  CHECK(gln_add_wait(session, 0.5) == GLN_OK);
+  check_error(gln_add_wait(session, -1), GLN_INVALID_ARGUMENT, "seconds is -1");
+  check_error(gln_add_wait(session, NAN), GLN_INVALID_ARGUMENT, "seconds is nan");
   CHECK(gln_get_stats(session, &stats) == GLN_OK);
   char transports[256];
   CHECK(gln_get_transports(session, transports, sizeof(transports)) == GLN_OK);
@@ -187,13 +196,53 @@ static void job(void) {
   printf("rank %u of %u done\n", where.rank, where.ranks);
 }
 
+static struct sockaddr_in summers_address; /* where the session that is open at exit listens; port 0: none is open */
+
+/* Runs after all functions of atexit(), such as OpenSSL's, while the session's threads still run: a stranger connects
+ * to this rank's summer, which draws random numbers for the handshake. */
+__attribute__((destructor)) static void connect_at_exit(void) {
+  if (summers_address.sin_port == 0) return;
+  for (int i = 0; i < 10; ++i) {
+    const int stranger = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(stranger, (struct sockaddr*)&summers_address, sizeof summers_address) != 0) _exit(3);
+    usleep(20000);
+  }
+}
+
+static void set_free_address(struct sockaddr_in* address) {
+  socklen_t size = sizeof *address;
+  const int socket_ = socket(AF_INET, SOCK_STREAM, 0);
+  address->sin_family = AF_INET;
+  address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK(bind(socket_, (struct sockaddr*)address, sizeof *address) == 0);
+  CHECK(getsockname(socket_, (struct sockaddr*)address, &size) == 0);
+  close(socket_);
+}
+
+/* A program may end with an open session, whose threads then still run while global objects are destroyed. */
+static void exit_with_an_open_session(void) {
+  gln_session* session = NULL;
+  gln_options options = GLN_OPTIONS_INIT;
+  struct sockaddr_in address;
+  char text[32];
+  memset(&address, 0, sizeof address);
+  set_free_address(&address);
+  snprintf(text, sizeof text, "127.0.0.1:%d", ntohs(address.sin_port));
+  options.address = text;
+  CHECK(gln_open(&options, &session) == GLN_OK);
+  summers_address = address;
+  exit(0);
+}
+
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "offline") == 0) {
     offline();
   } else if (argc == 2 && strcmp(argv[1], "job") == 0) {
     job();
+  } else if (argc == 2 && strcmp(argv[1], "exit") == 0) {
+    exit_with_an_open_session();
   } else {
-    fprintf(stderr, "usage: c_abi_test offline|job\n");
+    fprintf(stderr, "usage: c_abi_test offline|job|exit\n");
     return 2;
   }
   return 0;

@@ -19,10 +19,10 @@
 namespace gleaner::bench {
 namespace {
 
-constexpr uint32_t kJoiningAtOnce = 128;  // a coordinator lets few strangers of one host wait
+constexpr uint32_t kJoiningAtOnce = 128;  // a coordinator limits the unauthenticated streams of one host
 constexpr absl::Duration kHeartbeatEvery = absl::Seconds(1);
 constexpr absl::Duration kPatience = absl::Minutes(5);
-constexpr absl::Duration kSettle = absl::Milliseconds(200);  // for what was written to arrive
+constexpr absl::Duration kSettle = absl::Milliseconds(200);  // time for written messages to reach the coordinator
 
 struct Session {
   enum Operation : uint8_t { kStart, kRead, kWrite, kOperations };
@@ -39,7 +39,7 @@ struct Session {
   std::deque<v1::MemberMessage> writes;
   bool writing = false;
   bool joined = false;
-  uint32_t epoch = 0;  // committed
+  uint32_t epoch = 0;  // of the last Commit
   absl::Time committed;
   absl::Time beat;
   Tag tags[kOperations] = {{this, kStart}, {this, kRead}, {this, kWrite}};
@@ -49,7 +49,7 @@ class Sessions {
  public:
   Sessions(const std::string& coordinator, const std::string& roots, const Load& load) : load_(load) {
     grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection each
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // gives each session its own connection
     arguments.SetMaxReceiveMessageSize(proto::kMaxMessageBytes);
     for (uint32_t i = 0; i < load.sessions; ++i) {
       auto session = std::make_unique<Session>();
@@ -75,7 +75,8 @@ class Sessions {
       return committed(1);
     });
   }
-  // Everybody declares these; how long after the last one did each member have the plan. Empty: it never had.
+  // Declares `tensors` from every session. Returns for each session the seconds from the last session's Declare to the
+  // Commit of plan `epoch`. Returns an empty vector on failure.
   std::vector<double> change(const std::vector<plan::Tensor>& tensors, uint32_t epoch) {
     v1::MemberMessage declare;
     for (const plan::Tensor& tensor : tensors) proto::encode(tensor, declare.mutable_declare()->add_tensors());
@@ -181,7 +182,8 @@ class Sessions {
       session.joined = true;
       session.beat = absl::Now();
     } else if (message.has_prepare()) {
-      // Members check a plan before they answer, each on its own machine: here one does, for all.
+      // In a real job each member decodes the plan on its own machine. Here one session decodes the plan for all
+      // sessions, so that the decoding does not dominate the measurement.
       if (session.index == 0) failed_ |= !proto::decode(message.prepare().plan()).ok();
       answer.mutable_acknowledge()->set_epoch(message.prepare().plan().epoch());
       write(session, std::move(answer));
@@ -200,10 +202,10 @@ class Sessions {
   const Load load_;
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<Session>> sessions_;
-  uint32_t next_ = 0;     // to be opened
-  uint32_t joining_ = 0;  // on their way
+  uint32_t next_ = 0;     // the session to open next
+  uint32_t joining_ = 0;  // opened sessions without a Welcome
   uint32_t committed_epoch_ = 0;
-  uint32_t committed_count_ = 0;  // sessions that have it
+  uint32_t committed_count_ = 0;  // sessions with the Commit of committed_epoch_
   size_t outstanding_writes_ = 0;
   absl::Time last_beats_;
   bool failed_ = false;

@@ -1,4 +1,4 @@
-// The members' side of coordinator_scale: many sessions on one thread.
+// The members' side of coordinator_scale: one thread runs the sessions of all members.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ inline constexpr char kScaleJob[] = "scale";
 
 struct Load {
   uint32_t sessions = 1000;
-  uint32_t tensors = 160;  // of the first change; about what ResNet50 has
-  uint32_t changes = 300;  // a tensor each
+  uint32_t tensors = 160;  // tensors that the first plan change adds; about as many as in ResNet50
+  uint32_t changes = 300;  // further plan changes, each of which adds one tensor
 };
 
-// Joins, declares, and prints as JSON how long plan changes took. 0: all went well.
+// Joins all sessions, declares tensors, and prints the durations of the plan changes as JSON. Returns 0 on success.
 int run_sessions(const std::string& coordinator, const std::string& roots_file, const Load& load);
 
 }  // namespace gleaner::bench

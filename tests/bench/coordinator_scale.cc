@@ -1,12 +1,12 @@
-// How fast a coordinator changes the plan of a job with many members, and what jobs cost it in memory.
+// Measures how fast a coordinator changes the plan of a job with many members, and how much memory jobs take.
 //
 //   build/release/tests/coordinator_scale [--sessions 1000] [--tensors 160] [--changes 300]
 //   build/release/tests/coordinator_scale --jobs 1000
 //
-// The first: one job; every member is a gRPC stream over TLS of its own, with a bearer token that is taken at once; all
-// of them are in a second process, with one thread (tests/bench/coordinator_members.cc), which measures: from the last
-// member's Declare until every member has the Commit of the plan that has it. The second: jobs of eight workers and two
-// summers, added and removed. Prints JSON.
+// The first command measures one job. Each member is a gRPC stream over its own TLS connection, and the coordinator
+// accepts every bearer token at once. A second process runs all members in one thread (coordinator_members.h). This
+// process measures the time from the last member's Declare until every member has the Commit of the plan with that
+// tensor. The second command adds and removes jobs of eight workers and two summers, without members. Both print JSON.
 #include <malloc.h>
 #include <prometheus/registry.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "operator/coordinator/service.h"
+#include "coordinator/service.h"
 #include "tests/bench/coordinator_members.h"
 
 namespace gleaner::bench {
@@ -28,6 +28,7 @@ namespace {
 
 using coordinator::Service;
 
+// Accepts every token.
 class Yes final : public coordinator::Authenticator {
   void authenticate(const std::string&, const coordinator::Identity&, const std::string&,
                     std::function<void(absl::Status)> done) override {
@@ -35,7 +36,7 @@ class Yes final : public coordinator::Authenticator {
   }
 };
 
-// A certificate in a directory that goes with it.
+// A self-signed certificate in a temporary directory, which the destructor removes.
 class Certificate {
  public:
   Certificate() {
@@ -85,7 +86,7 @@ Service::JobOptions job_of(const std::string& name, uint32_t workers, uint32_t s
   return job;
 }
 
-// Runs the members' process; what it prints, or nothing.
+// Runs the members' process. Returns its output, or an empty string on failure.
 std::string run_members(const Address& address, const std::string& roots, const Load& load) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string command =

@@ -1,4 +1,5 @@
-// Sums at partition sizes: --benchmark_filter=avx512/fp32. `gleaner bench sum` compares with memcpy.
+// Measures sums of partition sizes. Select some with, for example, --benchmark_filter=avx512/fp32. `gleaner bench sum`
+// compares sums with memcpy.
 #include <benchmark/benchmark.h>
 
 #include <string>

@@ -1,7 +1,7 @@
-// What it costs to sum a tensor over the local ranks of one machine, beside moving it once with memcpy.
+// Compares the time to sum a tensor over the local ranks of one machine with the time to copy it once by memcpy.
 //
-// Each rank is a thread that polls its Group as the I/O thread of a process would; the leader publishes at once, so
-// that no network takes part. One iteration is one push_pull, from start() to on_done() on all ranks.
+// Each rank is a thread that polls its Group, like the I/O thread of a process. The leader publishes each sum at once,
+// so no network takes part. One iteration is one push_pull, from start() to on_done() on all ranks.
 #include <benchmark/benchmark.h>
 #include <poll.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ class Rank : private local::Events {
     }
   }
 
-  // The next push_pull is the last one: all ranks read that in its result.
+  // Makes the next push_pull the last one. All ranks recognize the last one by its result.
   void announce_last() { input_[0] = 0.0f; }
   bool was_last(uint32_t ranks) const { return output_[0] != static_cast<float>(ranks); }
 
@@ -73,7 +73,7 @@ void local_push_pull(benchmark::State& state) {
       } while (!rank->was_last(size));
     });
   }
-  ranks[0]->push_pull();  // touches all memory once
+  ranks[0]->push_pull();  // warm-up: touches all memory once
   for (auto _ : state) ranks[0]->push_pull();
   ranks[0]->announce_last();
   ranks[0]->push_pull();

@@ -1,4 +1,5 @@
-// How long planning takes, and how large what members are sent of it. Run: build/release/tests/plan_benchmark
+// Measures the time to make a plan, and the size of the plan message that members get.
+// Run: build/release/tests/plan_benchmark
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -10,7 +11,7 @@
 namespace gleaner::plan {
 namespace {
 
-// Sizes over four decades, as in real models, `total` bytes together.
+// Returns `count` tensors of `total` bytes together. Their sizes span four decades, as in real models.
 std::vector<Tensor> tensors(size_t count, double total) {
   std::mt19937_64 random(1);
   std::vector<double> size(count);
@@ -27,7 +28,7 @@ std::vector<Tensor> tensors(size_t count, double total) {
   return result;
 }
 
-// Arguments: workers, summers, tensors, MiB in all, Gbit/s.
+// Arguments: workers, summers, tensors, total MiB, Gbit/s.
 void make(benchmark::State& state) {
   const Fleet fleet = even_fleet(static_cast<uint32_t>(state.range(0)), static_cast<uint32_t>(state.range(1)),
                                  static_cast<double>(state.range(4)) * 1e9);
@@ -61,7 +62,7 @@ BENCHMARK(make)
     ->Args({1024, 512, 10'000, 100'000, 100})
     ->Args({64, 32, 100'000, 10'000, 25});
 
-// What tests/bench/growth draws: one thing grows, the others stay.
+// The series that tests/bench/growth measures. In each series one argument grows and the others are constant.
 BENCHMARK(make)
     ->Name("workers")
     ->Unit(benchmark::kMillisecond)

@@ -1,17 +1,17 @@
-// How long kube-scheduler waits for the extender: filter and prioritize of one summer over many nodes, over HTTP on
-// loopback, as the scheduler calls them: one call after the other, names only.
+// Measures how long kube-scheduler waits for the extender: the calls filter and prioritize for one pod over many nodes.
+// The calls go over HTTP on loopback, one after the other and with node names only, as kube-scheduler makes them.
 //
 //   scheduler_ext [--nodes 5000] [--calls 1000] [--connections 1] [--whole-nodes]
 //
-// The machines are put into the extender's own state as its watches do; profiles change meanwhile, 500 a second. Prints
-// one JSON line; times in seconds. `cpu` is processor time of the whole process per call, the calling side and the
-// writes of profiles included: it moves less than the rest where the machine is busy.
+// The benchmark puts nodes into the extender's state in the same way as the extender's watches, and changes 500
+// profiles a second during the measurement. It prints one line of JSON, with times in seconds. `cpu` is the CPU time of
+// the whole process per call, including the client and the profile writes. On a busy machine it varies less than the
+// latencies.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -22,8 +22,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/env.h"
+#include "common/flags/command.h"
 #include "common/kube/process.h"
-#include "operator/placement/topology.h"
+#include "common/placement/topology.h"
 #include "scheduler-ext/http/extender.h"
 
 namespace gleaner::extender {
@@ -38,20 +39,20 @@ struct Flags {
 
 std::string name_of(uint32_t node) { return absl::StrCat("worker-pool-a-", node, ".example.internal"); }
 
-std::shared_ptr<const types::NodeProfile> profile_of(uint32_t node, double spare_cpus) {
-  types::NodeProfile profile;
+std::shared_ptr<const api::NodeProfile> profile_of(uint32_t node, double spare_cpus) {
+  api::NodeProfile profile;
   profile.meta.name = name_of(node);
   auto& status = profile.status;
   status.observed_time = absl::Now();
   status.cpus = 64;
   status.memory_bytes = uint64_t{256} << 30;
   status.bits_per_second = 25e9;
-  status.speed_source = types::SpeedSource::kSysfs;
-  // A quarter has too little to spare.
+  status.speed_source = api::SpeedSource::kSysfs;
+  // A quarter of the nodes has too little spare bandwidth for a summer.
   status.spare = {.cpus = spare_cpus,
                   .memory_bytes = uint64_t{32} << 30,
                   .bits_per_second = node % 4 == 0 ? 1e6 : 5e9 + node * 1e5};
-  return std::make_shared<const types::NodeProfile>(std::move(profile));
+  return std::make_shared<const api::NodeProfile>(std::move(profile));
 }
 
 void fill(State& state, uint32_t nodes) {
@@ -68,7 +69,7 @@ void fill(State& state, uint32_t nodes) {
     state.set_node(std::make_shared<const placement::Node>(std::move(node)));
     state.set_profile(profile_of(i, 20));
   }
-  for (uint32_t i = 0; i < 256; ++i) {  // of the same job
+  for (uint32_t i = 0; i < 256; ++i) {  // workers of the job of the pod in body_of()
     placement::Pod worker;
     worker.key = absl::StrCat("team/digits-worker-", i);
     worker.job = "team/digits";
@@ -102,7 +103,7 @@ std::string body_of(const Flags& flags, const std::string& role) {
   return args.dump();
 }
 
-// One kept connection, as Go's client has.
+// A keep-alive HTTP connection, like those of Go's client.
 class Connection {
  public:
   explicit Connection(const Address& address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -118,7 +119,7 @@ class Connection {
   }
   ~Connection() { ::close(socket_); }
 
-  // Bytes of the answer's body.
+  // Posts `body` to `path`. Returns the number of bytes in the response's body.
   size_t post(const std::string& path, const std::string& body) {
     std::string request = absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n",
                                        "Content-Length: ", body.size(), "\r\n\r\n", body);
@@ -176,7 +177,7 @@ json measure(const Flags& flags, const Address& address, const std::string& path
   for (uint32_t connection = 0; connection < flags.connections; ++connection) {
     threads.emplace_back([&, connection] {
       Connection peer(address);
-      for (uint32_t i = 0; i < 5; ++i) bytes = peer.post(path, body);  // warms up
+      for (uint32_t i = 0; i < 5; ++i) bytes = peer.post(path, body);  // warm-up
       for (uint32_t i = 0; i < flags.calls / flags.connections; ++i) {
         const absl::Time start = absl::Now();
         peer.post(path, body);
@@ -228,12 +229,12 @@ int run(const Flags& flags) {
 }  // namespace gleaner::extender
 
 int main(int argc, char** argv) {
-  CLI::App app{"Latency of the scheduler extender's calls"};
+  gleaner::flags::Program app("scheduler_ext", "Latency of the scheduler extender's calls", "");
   gleaner::extender::Flags flags;
-  app.add_option("--nodes", flags.nodes)->capture_default_str()->check(CLI::Range(1, 100'000));
-  app.add_option("--calls", flags.calls, "Of each kind")->capture_default_str()->check(CLI::PositiveNumber);
-  app.add_option("--connections", flags.connections, "At once")->capture_default_str()->check(CLI::Range(1, 64));
-  app.add_flag("--whole-nodes", flags.whole_nodes, "Nodes of 6 KB instead of names: nodeCacheCapable false");
-  CLI11_PARSE(app, argc, argv);
+  app.add_number("--nodes", flags.nodes, "In the cluster").show_default().between(1, 100'000);
+  app.add_number("--calls", flags.calls, "Of each kind").show_default().positive();
+  app.add_number("--connections", flags.connections, "At once").show_default().between(1, 64);
+  app.add_switch("--whole-nodes", flags.whole_nodes, "Nodes of 6 KB instead of names: nodeCacheCapable false");
+  if (const std::optional<int> status = app.parse(argc, argv)) return *status;
   return gleaner::extender::run(flags);
 }

@@ -1,8 +1,10 @@
-// Shared memory beside memcpy, beside what two threads can hand on at all, and beside TCP on loopback, in one run:
-// frames of 1 MiB from and to sets of buffers of several sizes, and round trips of small frames. A set that is larger
-// than the caches is what tensors of a training step are; one buffer that is sent again and again never leaves the
-// cache, and is the hardest to keep up with. Run: build/release/tests/shm_benchmark [RING_BYTES]; medians over rounds
-// that take turns.
+// Compares the shared-memory transport with memcpy, with a bare ring between two threads, and with TCP on loopback.
+// Run: build/release/tests/shm_benchmark [RING_BYTES]
+//
+// It measures the throughput of 1 MiB frames that go from one set of buffers to another, for sets of several sizes, and
+// the round trips of small frames. A set larger than the CPU caches resembles the tensors of a training step. A set of
+// one buffer stays in the cache, where memcpy is fastest. The contenders take turns in each round, and the results are
+// medians over the rounds.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -36,7 +38,7 @@ Buffers take(BufferPool& pool, size_t bytes) {
   return buffers;
 }
 
-// Puts payloads into a set of buffers in turn.
+// Receives frames into the buffers of a set, in turn.
 class PlacingEnd : public CountingEnd {
  public:
   absl::StatusOr<Buffer> on_header(Connection&, const wire::Header& header) override {
@@ -78,8 +80,8 @@ class Pair {
   std::optional<Stream> stream_;
 };
 
-// The same through a bare ring between two threads that only copy and spin: what this machine's processors allow. Not
-// by shm::Writer and shm::Reader, which are measured.
+// Copies the same bytes through a ring between two threads that only copy and spin: an upper bound for shared memory on
+// this machine. It does not use shm::Writer and shm::Reader, which the benchmark measures.
 class BareRing {
  public:
   explicit BareRing(size_t bytes) : memory_(bytes) {}

@@ -1,4 +1,4 @@
-// A connection from the caller's thread to a transport that polls on a thread of its own, for benchmarks.
+// Connects two transports for benchmarks: the caller's thread polls the client, a second thread polls the server.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace gleaner::transport {
 
-// Counts what comes, and sends it back when asked to. A connection that breaks ends the benchmark.
+// Counts the frames that it receives and, if `echo` is set, sends them back. A closed connection ends the process.
 class CountingEnd : public Handler {
  public:
   void on_connected(Connection& connection) override { up = &connection; }
@@ -23,7 +23,7 @@ class CountingEnd : public Handler {
   void on_frame(Connection& connection, const wire::Header& header, Buffer payload) override {
     if (echo) {
       wire::Header back = header;
-      back.payload_crc = 0;  // it is made anew
+      back.payload_crc = 0;  // send() computes it
       connection.send(back, std::move(payload));
     }
     frames.fetch_add(1, std::memory_order_release);
@@ -41,7 +41,8 @@ class CountingEnd : public Handler {
 
 class Stream {
  public:
-  // `make_client`, `make_server`: a transport for (const Env&, Handler*, const wire::JobSecrets*). The ends outlive it.
+  // `make_client` and `make_server` make a transport from (const Env&, Handler*, const wire::JobSecrets*). `client` and
+  // `server` must outlive the stream.
   template <typename MakeClient, typename MakeServer>
   Stream(const Address& at, CountingEnd* client, CountingEnd* server, const MakeClient& make_client,
          const MakeServer& make_server)

@@ -1,4 +1,4 @@
-// Frames over TCP on this machine beside plain blocking sockets: throughput by frame size, and ping-pong.
+// Compares frames over TCP on loopback with plain blocking sockets: throughput by frame size, and round trips.
 // Run: build/release/tests/transport_benchmark
 #include <arpa/inet.h>
 #include <benchmark/benchmark.h>
@@ -17,7 +17,7 @@
 namespace gleaner::transport {
 namespace {
 
-constexpr size_t kWindowBytes = 8 << 20;  // queued at most
+constexpr size_t kWindowBytes = 8 << 20;  // limit of queued bytes
 
 std::unique_ptr<Transport> make(const Env& env, Handler* handler, const wire::JobSecrets* jobs) {
   return tcp::Transport::create(env, {}, handler, jobs).value();
@@ -71,7 +71,7 @@ BENCHMARK(frames_ping_pong)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
 
-// Two ends of a plain TCP connection.
+// The two ends of a plain TCP connection.
 struct Plain {
   Plain() {
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

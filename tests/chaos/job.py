@@ -1,4 +1,4 @@
-"""A job on the hosts of a lab, in processes of ours: coordinator, workers in PyTorch, summers that come back."""
+"""Runs a job on the hosts of a lab: a coordinator, workers in PyTorch, and summers that are restarted when they end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from wire.lab import ROOT, Lab
 
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release")).resolve()
 TRAIN = Path(__file__).resolve().parent / "train.py"
-PYTHON = "/usr/bin/python3"  # Debian's, which has Debian's torch
+PYTHON = "/usr/bin/python3"  # Debian's Python, which has Debian's PyTorch
 PORT, SUMMER_PORT = 7077, 7078
 
 
 class ChaosError(Exception):
-    """A run did not go as promised; the text says how."""
+    """The job did not behave as it should. The last line of the message gives the deviation."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -31,21 +31,24 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def quiet_digest(workers: int, steps: int, options: list[str]) -> str:
-    """Of as many steps without summers, faults or shaped links, none of which makes a difference."""
+    """Returns the digest of the parameters after `steps` steps of a job without summers, faults and shaped links.
+
+    Summers, faults and shaped links must not change a bit of the result.
+    """
     command = [BUILD / "bin" / "gleaner", "run", "--no-prefix", "--workers", workers, "--summers", 0]
     command += ["--start-timeout", 300, "--", PYTHON, TRAIN, "--steps", steps, *options]
     done = subprocess.run([str(word) for word in command], env=environment(), capture_output=True, text=True)
     if done.returncode != 0:
-        raise ChaosError(f"the quiet run failed:\n{done.stderr}")
+        raise ChaosError(f"{done.stderr}\nthe run without faults failed")
     results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     digests = {str(each["sha256"]) for each in results}
     if len(results) != workers or len(digests) != 1:
-        raise ChaosError(f"ranks of the quiet run ended apart: {digests}")
+        raise ChaosError(f"ranks of the run without faults have different parameters: {digests}")
     return digests.pop()
 
 
 class Summer:
-    """One host's, which is started again some time after it has ended."""
+    """The summer of one host. update() starts it again some time after it has ended."""
 
     def __init__(self, job: Job, host: str) -> None:
         self._job, self.host = job, host
@@ -53,7 +56,8 @@ class Summer:
         self._back_at = 0.0
         self._stopped_until: Optional[float] = None
 
-    def tend(self, now: float) -> None:
+    def update(self, now: float) -> None:
+        """Resumes or starts the summer if its pause is over. The caller calls this several times a second."""
         if self._stopped_until is not None and now >= self._stopped_until:
             self.signal(signal.SIGCONT)
             self._stopped_until = None
@@ -82,7 +86,7 @@ class Summer:
 
 
 class Worker:
-    """What it prints is read all the time: its last line may be longer than a pipe holds."""
+    """A worker's process. A thread reads its output, since its last line may be longer than a pipe's buffer."""
 
     def __init__(self, command: list[str], env: dict[str, str], log: Any) -> None:
         self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -113,25 +117,27 @@ class Job:
         self.coordinator = self._start_coordinator()
         self._coordinator_killed = False
         self.summers = [Summer(self, f"summer{j}") for j in range(lab.setting.summers)]
-        self.tend()
+        self.update()
         options = ["--stop", str(self.stop_file), *options]
         self.workers = [self._start_worker(i, options) for i in range(lab.setting.workers)]
 
-    def tend(self) -> None:
+    def update(self) -> None:
+        """Updates all summers. The caller calls this several times a second."""
         for summer in self.summers:
-            summer.tend(time.monotonic())
+            summer.update(time.monotonic())
 
     def kill_coordinator(self) -> None:
         self._coordinator_killed = True
         self.coordinator.kill()
         self.coordinator.wait()
 
-    def said(self) -> str:
+    def log(self) -> str:
+        """Returns the log of the coordinator and the summers."""
         self._log.flush()
         return Path(self._log.name).read_text()
 
-    def said_since(self, place: int) -> tuple[str, int]:
-        """Whole lines from a place of the log on, and the place after them."""
+    def log_since(self, place: int) -> tuple[str, int]:
+        """Returns the complete lines of the log after `place`, and the place after them."""
         with open(self._log.name) as log:
             log.seek(place)
             text = log.read()
@@ -143,34 +149,34 @@ class Job:
         while not all(worker.training for worker in self.workers):
             self.check()
             if time.monotonic() > end:
-                raise ChaosError(f"workers do not train after {self._start_timeout:g} s:\n{self.said()}")
-            self.tend()
+                raise ChaosError(f"{self.log()}\nworkers do not train after {self._start_timeout:g} s")
+            self.update()
             time.sleep(0.05)
 
     def check(self) -> None:
-        """Nobody who should go on has ended."""
+        """Raises ChaosError if a worker, or a coordinator that was not killed, has ended."""
         ended = [i for i, worker in enumerate(self.workers) if worker.process.poll() is not None]
         if ended or (self.coordinator.poll() is not None and not self._coordinator_killed):
             names = [f"worker {i}" for i in ended] or ["the coordinator"]
-            raise ChaosError(f"{', '.join(names)} ended under way:\n{self.said()}")
+            raise ChaosError(f"{self.log()}\n{', '.join(names)} ended before the end of the job")
 
     def finish(self, timeout: float) -> list[dict[str, Any]]:
-        """All workers end with the same step. What they say."""
+        """Ends the job, whose workers all end after the same step. Returns the workers' results."""
         self.stop_file.touch()
         end = time.monotonic() + timeout
         while any(worker.process.poll() is None for worker in self.workers):
             if time.monotonic() > end:
-                raise ChaosError(f"workers did not come to their end within {timeout:g} s:\n{self.said()}")
-            self.tend()
+                raise ChaosError(f"{self.log()}\nworkers did not end within {timeout:g} s")
+            self.update()
             time.sleep(0.05)
         for worker in self.workers:
             worker.finish(10)
         results = [worker.result for worker in self.workers]
         bad = [f"worker {i}: {w.process.returncode}" for i, w in enumerate(self.workers) if w.process.returncode != 0]
         if bad or None in results:
-            raise ChaosError(f"exit statuses {', '.join(bad)}:\n{self.said()}")
+            raise ChaosError(f"{self.log()}\nexit statuses {', '.join(bad)}")
         if not self._coordinator_killed and self.coordinator.wait(20) != 0:
-            raise ChaosError(f"the coordinator ended with {self.coordinator.returncode}:\n{self.said()}")
+            raise ChaosError(f"{self.log()}\nthe coordinator ended with {self.coordinator.returncode}")
         return results
 
     def close(self) -> None:
@@ -199,7 +205,7 @@ class Job:
         process = subprocess.Popen(command, env=environment(), stdout=self._log, stderr=self._log, text=True)
         while not self._token.exists():
             if process.poll() is not None:
-                raise ChaosError(f"the coordinator ended:\n{self.said()}")
+                raise ChaosError(f"{self.log()}\nthe coordinator ended")
             time.sleep(0.02)
         return process
 

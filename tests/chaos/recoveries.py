@@ -1,4 +1,4 @@
-"""What faults cost: read from the coordinator's log and from when each worker's steps ended."""
+"""Computes the cost of faults in time and steps, from the coordinator's log and the end of each worker's steps."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from typing import Any, Optional
 from faults import Event
 
 LINE = re.compile(r"^(\d{4}-\S+Z) \w+ coordinator: (.*)$")
-LOST = re.compile(r"summer \d+ at (\S+):\d+ is lost: (.*); others take over")
+LOST = re.compile(r"summer \d+ at (\S+):\d+ is lost: (.*); other members take over")
 COMMITTED = re.compile(r"plan committed: epoch (\d+), (.*?)(?: job=|$)")
-# Seconds after the end of a fault, in which it may still be why a summer is lost: detection's, and some more.
+# Seconds after the end of a fault within which the fault may still cause the loss of a summer: the time of detection,
+# and some more.
 LINGERS = 2.0
-AT_ONCE = {"kill", "kill_all", "drain"}  # over when they begin, however long it takes until the summer is back
+AT_ONCE = {"kill", "kill_all", "drain"}  # faults that end when they begin, however long the summer stays away
 
 
 @dataclass
 class Recovery:
-    """Of one summer that was lost, or several at once."""
+    """A recovery from the loss of one summer, or of several at once."""
 
-    at: float  # when the first of them was taken for lost
+    at: float  # time at which the coordinator declared the first of these summers lost
     summers: list[str]
     why: str
-    cause: Optional[Event]  # what was done to the first; None: nothing, it was cut off by what was done to others
-    again: bool  # by the same fault: it came back too soon
-    done: float  # when the last worker had the step that was under way
-    longest: float  # that step, on the worker that it took longest on
+    cause: Optional[Event]  # the fault of the first summer; None: only faults of other members affected it
+    again: bool  # whether an earlier recovery has the same cause: the summer joined again during the fault
+    done: float  # time at which the last worker ended the step that was running when the summer was declared lost
+    longest: float  # duration of that step on the slowest worker
 
     @property
     def detection(self) -> Optional[float]:
@@ -42,7 +43,7 @@ class Recovery:
 
 @dataclass
 class Account:
-    step: float  # the usual one
+    step: float  # median duration of a step
     slowest: float
     epochs: list[tuple[float, int, str]]
     recoveries: list[Recovery]
@@ -53,18 +54,19 @@ class Account:
         return all(before < after for before, after in zip(numbers, numbers[1:]))
 
 
-def said_by_coordinator(log: str) -> list[tuple[float, str]]:
+def parse_log(log: str) -> list[tuple[float, str]]:
+    """Returns the time, in seconds since 1970, and the text of each line that the coordinator has logged."""
     found = [match for match in map(LINE.match, log.splitlines()) if match]
     return [(seconds_of(match.group(1)), match.group(2)) for match in found]
 
 
 def shorten(text: str) -> Optional[str]:
-    """What is worth telling of what the coordinator says: who is lost, who comes, which plans."""
+    """Returns a short form of a log line about a lost summer or a committed or withdrawn plan; None for other lines."""
     if lost := LOST.search(text):
         return f"lost       {lost.group(1)}: {lost.group(2)[:100]}"
     if committed := COMMITTED.search(text):
         return f"epoch      {committed.group(1)}: {committed.group(2)}"
-    return f"given up   {text[:120]}" if "is given up" in text else None
+    return f"withdrawn  {text[:120]}" if "is withdrawn" in text else None
 
 
 def seconds_of(stamp: str) -> float:
@@ -72,7 +74,7 @@ def seconds_of(stamp: str) -> float:
 
 
 def cause_of(address: str, at: float, events: list[Event]) -> Optional[Event]:
-    """The last fault that the summer there suffered."""
+    """Returns the last fault of the summer at `address` that can have caused its loss, or None."""
     fitting = [
         each for each in events if address in each.addresses and each.begin - 0.1 <= at <= ends_at(each) + LINGERS
     ]
@@ -84,7 +86,7 @@ def ends_at(event: Event) -> float:
 
 
 def step_after(ends: list[float], at: float) -> tuple[float, float]:
-    """When the step under way at `at` ended, and how long it took."""
+    """Returns the end and the duration of the step that was running at `at`."""
     place = min(max(bisect.bisect_right(ends, at), 1), len(ends) - 1)
     return ends[place], ends[place] - ends[place - 1]
 
@@ -93,7 +95,7 @@ def account(log: str, events: list[Event], workers: list[dict[str, Any]]) -> Acc
     lengths = [after - before for each in workers for before, after in zip(each["ends"], each["ends"][1:])]
     told = Account(statistics.median(lengths), max(lengths[1:]), [], [])
     seen: list[Event] = []
-    for at, text in said_by_coordinator(log):
+    for at, text in parse_log(log):
         if committed := COMMITTED.search(text):
             told.epochs.append((at, int(committed.group(1)), committed.group(2)))
         lost = LOST.search(text)
@@ -116,7 +118,7 @@ def account(log: str, events: list[Event], workers: list[dict[str, Any]]) -> Acc
 def describe(told: Account, began: float) -> str:
     lines = [f"{'at':>7}  {'lost':28} {'after':>22} {'detected':>9} {'recovered':>9} {'in steps':>8}  reported"]
     for each in told.recoveries:
-        cause = each.cause.kind + " again" * each.again if each.cause else "nothing of its own"
+        cause = each.cause.kind + " again" * each.again if each.cause else "no own fault"
         detection = f"{each.detection:.2f} s" if each.detection is not None else ""
         who = ", ".join(each.summers)
         steps = each.seconds / told.step

@@ -1,8 +1,7 @@
-"""One worker of the chaos test: trains a small network on data made from a seed, and says what came of it.
+"""One worker of the chaos test: trains a small network on data made from a seed, and prints the result.
 
-Everything is deterministic but the network in between: every run of as many workers and steps ends in the same bits. It
-ends after --steps, or with the step in which some worker sees the file --stop.
-"""
+The training is deterministic, so all runs with the same numbers of workers and steps end with the same bits. Training
+ends after --steps, or after the step in which a worker sees the file --stop."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ def parse_arguments() -> argparse.Namespace:
     end = parser.add_mutually_exclusive_group(required=True)
     end.add_argument("--steps", type=int)
     end.add_argument("--stop", type=Path, metavar="FILE")
-    parser.add_argument("--width", type=int, default=512, help="of the hidden layers")
+    parser.add_argument("--width", type=int, default=512, help="size of the hidden layers")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 
@@ -42,7 +41,7 @@ def digest(model: torch.nn.Module) -> str:
 
 
 def is_over(step: int, steps: Optional[int], stop: Optional[Path]) -> bool:
-    """After step `step`; all workers say the same."""
+    """Returns whether training ends after step `step`. The result is the same on all workers."""
     if stop is None:
         return step == steps
     seen = torch.tensor([1.0 if stop.exists() else 0.0])

@@ -1,1 +1,2 @@
-"""A package, so that its conftest has a name of its own where the tests of other folders run in the same session."""
+"""Tests of the chart. This folder is a package so that its conftest has a unique name in sessions with other
+folders."""

@@ -1,4 +1,4 @@
-"""An API server for the tests of the chart: the real one, without nodes."""
+"""Provides a real API server, without nodes, for the tests of the chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chart, rendered, and the programs that look at it."""
+"""Renders the chart, and runs helm, kubectl, prometheus and promtool for the tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMESPACE = "gleaner-system"
 # (verb, RESOURCE[.GROUP][/NAME][:SUBRESOURCE], namespace; empty: cluster-wide)
 Question = tuple[str, str, str]
 KUBERNETES = "1.34.4"
-# Everything on, for whoever wants to see all of it.
+# Values that enable all parts of the chart.
 EVERYTHING = {
     "networkPolicy.enabled": "true",
     "networkPolicy.schedulerCIDRs": "{10.0.0.0/28}",
@@ -40,8 +40,19 @@ EVERYTHING = {
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
 
+def with_another_short_name(folder: Path) -> Path:
+    """Returns a copy of the chart with a changed CRD, as a later version may have."""
+    newer = folder / "newer"
+    shutil.copytree(CHART, newer)
+    path = newer / "files" / "crds" / "nodeprofile.yaml"
+    crd = yaml.safe_load(path.read_text())
+    crd["spec"]["names"]["shortNames"].append("spare")
+    path.write_text(yaml.safe_dump(crd))
+    return newer
+
+
 def program(name: str) -> str:
-    """helm or kubectl, as tests/e2e/binaries makes them; skips the test where it can't."""
+    """Returns the path of helm or kubectl, built by tests/e2e/binaries. Skips the test if the build is not possible."""
     from lab.processes import LabError, binaries
 
     try:
@@ -51,17 +62,17 @@ def program(name: str) -> str:
 
 
 def prometheus_program(name: str) -> str:
-    """prometheus or promtool, installed or as scripts/bootstrap test unpacks them."""
+    """Returns the path of prometheus or promtool, either installed or unpacked by `scripts/bootstrap test`."""
     found = shutil.which(name) or shutil.which(name, path=str(ROOT / "build" / "tools" / "bin"))
     if found is None:
-        pytest.skip(f"{name} (package prometheus) is not here; scripts/bootstrap test unpacks it")
+        pytest.skip(f"{name} (package prometheus) is missing; scripts/bootstrap test unpacks it")
     return found
 
 
 def go_module(name: str, version: str) -> Path:
-    """The folder of a Go module, downloaded if it is not here; skips the test where that can't be."""
+    """Returns the folder of a Go module, downloading it if needed. Skips the test if the download fails."""
     if shutil.which("go") is None:
-        pytest.skip(f"go is not here, which would bring {name}")
+        pytest.skip(f"go is missing, and {name} cannot be downloaded without it")
     done = run("go", "mod", "download", "-json", f"{name}@{version}", timeout=300)
     answer = json.loads(done.stdout or "{}")
     if "Dir" not in answer:
@@ -109,7 +120,7 @@ def dashboards() -> dict[str, dict[str, Any]]:
 
 
 def panel_expressions(dashboard: dict[str, Any], variables: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Title and expression of every query, with variables put in."""
+    """Yields the title and the expression of every query, with the variables replaced by their values."""
     for panel in dashboard["panels"]:
         for target in panel.get("targets", []):
             expression = target["expr"].replace("$__rate_interval", "1m")
@@ -130,7 +141,8 @@ def metric_names(expression: str) -> set[str]:
 
 
 def documented_metrics() -> set[str]:
-    """Names in docs/metrics.md; the coordinator's are listed there without their common beginning."""
+    """Returns the metric names in docs/metrics.md, which lists the coordinator's metrics without their common
+    prefix."""
     text = (ROOT / "docs" / "metrics.md").read_text()
     names = set(re.findall(r"`(gleaner_[a-z_]+)`", text))
     section = re.search(r"^## Coordinator.*?(?=^## )", text, re.MULTILINE | re.DOTALL)
@@ -140,7 +152,7 @@ def documented_metrics() -> set[str]:
 
 
 class Plane:
-    """kubectl and helm as an administrator of an API server."""
+    """Runs kubectl and helm as an administrator of an API server."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = str(kubeconfig)
@@ -160,7 +172,7 @@ class Plane:
         return run(program("helm"), "--kubeconfig", self._kubeconfig, "--namespace", NAMESPACE, *arguments)
 
     def may(self, user: str, groups: list[str], questions: list[Question]) -> list[bool]:
-        """What the API server's authorizers say to each, in one call: `kubectl auth can-i` asks the same one by one."""
+        """Returns for each question whether the user may do it, like `kubectl auth can-i` but in a single call."""
         reviews = [access_review(user, groups, question) for question in questions]
         listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": reviews})
         lines = self.must("create", "-o", 'jsonpath={.status.allowed}{"\\n"}', "-f", "-", text=listed).split()

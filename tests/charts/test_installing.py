@@ -1,10 +1,9 @@
-"""The chart against a real API server: every object is accepted; install, upgrade and uninstall do what they say."""
+"""Tests the chart against a real API server: it accepts every object, and install, upgrade and uninstall work."""
 
 from __future__ import annotations
 
 import copy
 import json
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
-from charts.gleaner_chart import CHART, EVERYTHING, NAMESPACE, Plane, flags_of, go_module, pod_templates, rendered
+from charts.gleaner_chart import (
+    CHART,
+    EVERYTHING,
+    NAMESPACE,
+    Plane,
+    flags_of,
+    go_module,
+    pod_templates,
+    rendered,
+    with_another_short_name,
+)
 
 MONITORING = "monitoring.coreos.com"
 LISTED = (
@@ -27,7 +36,7 @@ CLUSTER_WIDE = (
 
 @pytest.fixture(scope="module")
 def monitoring(plane: Plane) -> Iterator[None]:
-    """Prometheus Operator's own CRDs, out of its Go module."""
+    """Installs the CRDs of Prometheus Operator, from its Go module."""
     crds = (
         go_module("github.com/prometheus-operator/prometheus-operator", "v0.83.0") / "example/prometheus-operator-crd"
     )
@@ -43,7 +52,8 @@ def monitoring(plane: Plane) -> Iterator[None]:
 
 
 def owned_by_the_release(plane: Plane) -> set[str]:
-    """What is there of ours: in our namespace all but what Kubernetes puts into each, elsewhere by name."""
+    """Returns Gleaner's objects: those in its namespace that Kubernetes does not create, and cluster-wide ones by
+    name."""
     given = {"ServiceAccount/default", "ConfigMap/kube-root-ca.crt"}
     here = plane.get(LISTED, "--namespace", NAMESPACE)["items"]
     found = {f"{thing['kind']}/{thing['metadata']['name']}" for thing in here} - given
@@ -95,7 +105,7 @@ def test_install_upgrade_uninstall_leave_nothing_but_crds(clean: Plane) -> None:
     assert clean.get("deployment", "gleaner-operator", "-n", NAMESPACE)["spec"]["replicas"] == 3
     assert not [name for name in owned_by_the_release(clean) if "scheduler-ext" in name and "Pod/" not in name]
 
-    # What the operator fills in belongs to the release, too.
+    # Upgrades must keep what the operator writes into objects of the release.
     clean.must("patch", "secret", "gleaner-operator", "-n", NAMESPACE, "-p", json.dumps({"data": {"key": "a2V5"}}))
     endpoints = [{"addresses": ["10.244.0.7"], "conditions": {"ready": True}}]
     ports = [{"name": "grpc", "port": 7070, "protocol": "TCP"}]
@@ -103,7 +113,9 @@ def test_install_upgrade_uninstall_leave_nothing_but_crds(clean: Plane) -> None:
     clean.must("patch", "endpointslice", "gleaner-coordinator", "-n", NAMESPACE, "--type=merge", "-p", led)
     install(clean, **{"operator.logLevel": "debug"})
     assert clean.get("endpointslice", "gleaner-coordinator", "-n", NAMESPACE)["endpoints"] == endpoints
-    assert clean.get("secret", "gleaner-operator", "-n", NAMESPACE)["data"] == {"key": "a2V5"}, "an upgrade lost it"
+    assert clean.get("secret", "gleaner-operator", "-n", NAMESPACE)["data"] == {
+        "key": "a2V5"
+    }, "an upgrade overwrote it"
 
     done = clean.helm("uninstall", "gleaner", "--wait")
     assert done.returncode == 0, done.stderr
@@ -111,7 +123,7 @@ def test_install_upgrade_uninstall_leave_nothing_but_crds(clean: Plane) -> None:
     left = clean.get("crd", "-l", "app.kubernetes.io/part-of=gleaner")["items"]
     assert {crd["spec"]["names"]["kind"] for crd in left} == {"TrainingJob", "ReductionPlan", "NodeProfile"}
 
-    install(clean)  # and again, over the CRDs that stayed
+    install(clean)  # a second installation takes over the CRDs that stayed
 
 
 def test_an_upgrade_changes_crds_and_keeps_objects(clean: Plane, tmp_path: Path) -> None:
@@ -120,13 +132,7 @@ def test_an_upgrade_changes_crds_and_keeps_objects(clean: Plane, tmp_path: Path)
     profile = {"apiVersion": "gleaner.dev/v1alpha1", "kind": "NodeProfile", "metadata": {"name": "node-1"}}
     clean.must("apply", "-f", "-", text=json.dumps(profile))
 
-    newer = tmp_path / "gleaner"
-    shutil.copytree(CHART, newer)
-    path = newer / "files" / "crds" / "nodeprofile.yaml"
-    crd = yaml.safe_load(path.read_text())
-    crd["spec"]["names"]["shortNames"].append("spare")
-    path.write_text(yaml.safe_dump(crd))
-    install(clean, newer)
+    install(clean, with_another_short_name(tmp_path))
 
     assert "spare" in clean.get("crd", "nodeprofiles.gleaner.dev")["spec"]["names"]["shortNames"]
     assert clean.get("nodeprofiles.gleaner.dev", "node-1")["metadata"]["name"] == "node-1"
@@ -141,7 +147,7 @@ def as_pod(template: dict[str, Any], name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("level", ["restricted", "baseline", "privileged"])
 def test_pod_security_admits_all_but_the_agent(plane: Plane, level: str) -> None:
-    """The agent mounts /proc and /sys of its host: only level privileged has room for that."""
+    """Only level "privileged" admits the agent, which mounts /proc and /sys of its host."""
     namespace = f"level-{level}"
     plane.must("create", "namespace", namespace)
     try:

@@ -1,4 +1,5 @@
-"""Dashboards and alerts: Prometheus understands them, their metrics are promised, alerts fire when they should."""
+"""Tests dashboards and alerts: Prometheus parses them, their metrics are documented, and alerts fire in the right
+cases only."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ def expressions() -> list[tuple[str, str]]:
     return panels + [(rule["alert"], rule["expr"]) for rule in alert_rules()]
 
 
-def test_prometheus_understands_every_expression(tmp_path: Path) -> None:
-    """As recording rules: promtool checks an expression only within a file of rules."""
+def test_prometheus_parses_every_expression(tmp_path: Path) -> None:
+    """Checks expressions as recording rules, since promtool checks expressions only in rule files."""
     rules = [{"record": f"panel:{number}", "expr": expression} for number, (_, expression) in enumerate(expressions())]
     assert len(rules) > 60
     path = tmp_path / "panels.yaml"
@@ -50,7 +51,7 @@ def test_no_variable_is_left_in_an_expression() -> None:
     assert [title for title, expression in expressions() if "$" in expression and "$labels" not in expression] == []
 
 
-def test_every_metric_is_in_the_contract() -> None:
+def test_every_metric_is_documented() -> None:
     promised = documented_metrics()
     asked = {(title, name) for title, expression in expressions() for name in metric_names(expression)}
     assert asked
@@ -58,7 +59,7 @@ def test_every_metric_is_in_the_contract() -> None:
 
 
 @pytest.mark.parametrize("name", dashboards())
-def test_dashboards_are_whole(name: str) -> None:
+def test_dashboards_are_well_formed(name: str) -> None:
     dashboard = dashboards()[name]
     assert dashboard["uid"] == f"gleaner-{name}"
     assert dashboard["templating"]["list"][0]["type"] == "datasource"
@@ -73,14 +74,14 @@ def test_dashboards_are_whole(name: str) -> None:
             for y in range(place["y"], place["y"] + place["h"])
         }
         assert place["x"] + place["w"] <= 24, panel["title"]
-        assert not cells & taken, f"{panel['title']} lies over another panel"
+        assert not cells & taken, f"panel {panel['title']} overlaps another panel"
         taken |= cells
         if panel["type"] != "row":
             assert panel["targets"], panel["title"]
             assert all(target["datasource"] == panel["datasource"] for target in panel["targets"])
 
 
-def test_config_maps_carry_the_dashboards_unchanged() -> None:
+def test_config_maps_contain_the_dashboards_unchanged() -> None:
     objects = rendered({"dashboards.labels.team": "a"})
     for name, dashboard in dashboards().items():
         config_map = one(objects, "ConfigMap", f"gleaner-dashboard-{name}")
@@ -92,12 +93,12 @@ def test_config_maps_carry_the_dashboards_unchanged() -> None:
     ]
 
 
-def test_the_prometheus_rule_carries_the_alerts_unchanged() -> None:
+def test_the_prometheus_rule_contains_the_alerts_unchanged() -> None:
     groups = one(rendered(EVERYTHING), "PrometheusRule", "gleaner")["spec"]["groups"]
     assert groups == [group for path in ALERTS for group in yaml.safe_load(path.read_text())["groups"]]
 
 
-def test_alerts_tell_what_to_do() -> None:
+def test_alerts_have_a_runbook() -> None:
     names = [rule["alert"] for rule in alert_rules()]
     assert len(names) == len(set(names))
     for rule in alert_rules():
@@ -119,7 +120,7 @@ def series(name: str, values: str) -> dict[str, str]:
     return {"series": name, "values": values}
 
 
-# Alert: series of one value a minute; when to look; labels of the alert that is to fire then, or None.
+# The alert's name, series with one value per minute, the time to evaluate, and the labels of the firing alert or None.
 Case = tuple[str, list[dict[str, str]], str, Any]
 CASES: list[Case] = [
     (
@@ -131,13 +132,13 @@ CASES: list[Case] = [
     ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x120"), RUNNING], "9m", None),
     ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.9x120"), RUNNING], "60m", None),
     ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x120")], "60m", None),
-    # One good minute in between, as where a summer is lost and comes back.
+    # One good minute in between, as when a summer is lost and comes back.
     ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x7 0.9 0.4x7"), RUNNING], "15m", None),
-    # Jobs without an efficiency have no series: latency-bound, or with a link of unknown speed.
+    # Jobs without an efficiency have no series: they are latency-bound, or have a link of unknown speed.
     ("GleanerEfficiencyLow", [series(f"gleaner_job_efficiency_ratio{JOB}", "0.4x7 stale"), RUNNING], "15m", None),
     (
         "GleanerJobStuckStarting",
-        # It changes between the phases of not running: still the same wait.
+        # The job changes between phases in which it does not run, which counts as one wait.
         [
             series('gleaner_job_phase{namespace="team", trainingjob="digits", phase="Starting"}', "1x9 stale"),
             series('gleaner_job_phase{namespace="team", trainingjob="digits", phase="Pending"}', "_x9 1x60"),
@@ -218,7 +219,7 @@ CASES: list[Case] = [
     ),
     (
         "GleanerAutoscalerBlind",
-        # From no metrics to old ones: still the same.
+        # A change from no metrics to stale metrics counts as one period without metrics.
         [
             series(f"gleaner_job_summers_reason{because('NoMetrics')}", "1x9 stale"),
             series(f"gleaner_job_summers_reason{because('StaleMetrics')}", "_x9 1x60"),
@@ -309,7 +310,7 @@ def test_every_alert_has_a_case() -> None:
 
 
 def promtool_test(folder: Path, case: Case, groups: list[Any], expected: list[Any]) -> str:
-    """What promtool finds wrong: nothing, if just these alerts of the case's name fire."""
+    """Runs a case in promtool. Returns its output, or an empty string if exactly the expected alerts fire."""
     name, inputs, when, _ = case
     (folder / "alerts.yaml").write_text(yaml.safe_dump({"groups": groups}))
     alert_test = {"eval_time": when, "alertname": name, "exp_alerts": expected}
@@ -331,13 +332,13 @@ def test_alerts_fire_when_they_should(tmp_path: Path, case: Case) -> None:
     groups = alert_groups()
     for group in groups:
         for rule in group["rules"]:
-            del rule["annotations"]  # promtool would compare them, too
+            del rule["annotations"]  # promtool would compare annotations as well
     assert promtool_test(tmp_path, case, groups, expected) == ""
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case[3] is not None], ids=lambda case: case[0])
 def test_annotations_can_be_filled_in(tmp_path: Path, case: Case) -> None:
-    """By what promtool prints of an alert that is not expected: labels and annotations, as they would be sent."""
+    """Checks the annotations that promtool prints for an unexpected alert; Prometheus would send the same."""
     text = promtool_test(tmp_path, case, alert_groups(), [])
     assert "summary=" in text, text
     assert "error expanding" not in text, text

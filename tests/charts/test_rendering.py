@@ -1,4 +1,4 @@
-"""What the chart renders, by its values; and which values it refuses."""
+"""Tests the objects that the chart renders for different values, and the values that it refuses."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ def test_lint_finds_nothing() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_default_values_need_nothing_that_a_bare_cluster_lacks() -> None:
+def test_default_values_render_only_objects_of_a_bare_cluster() -> None:
     objects = rendered()
     assert {name for name, _ in pod_templates(objects)} == DEFAULT_PARTS
     groups = {thing["apiVersion"].split("/")[0] for thing in objects if "/" in thing["apiVersion"]}
     assert not [group for group in groups if "." in group and not group.endswith(".k8s.io")], groups
 
 
-@pytest.mark.parametrize("page", ["scheduler.md", "install-kubernetes.md"])
-def test_pages_configure_the_extender_as_the_chart_does(page: str) -> None:
+def test_the_page_configures_the_extender_as_the_chart_does() -> None:
     [ours] = yaml.safe_load((CHART / "files" / "scheduler-extender.yaml").read_text())
-    blocks = (ROOT / "docs" / page).read_text().split("```")
+    blocks = (ROOT / "docs" / "scheduler.md").read_text().split("```")
     [block] = [block for block in blocks if "kind: KubeSchedulerConfiguration" in block]
     [told] = yaml.safe_load(block.removeprefix("yaml"))["extenders"]
     assert {**told, "urlPrefix": ours["urlPrefix"]} == ours
 
 
-def test_every_name_is_there_once() -> None:
+def test_every_object_is_rendered_once() -> None:
     names = [(thing["kind"], thing["metadata"]["name"]) for thing in rendered(EVERYTHING)]
     assert len(names) == len(set(names))
 
@@ -84,7 +83,7 @@ def test_only_the_agent_sees_the_host_and_cannot_write_there() -> None:
         assert spec["hostNetwork"] is True
 
 
-def test_tokens_are_mounted_only_where_a_pod_says_so() -> None:
+def test_tokens_are_mounted_only_in_pods_that_request_them() -> None:
     objects = rendered()
     accounts = [thing for thing in objects if thing["kind"] == "ServiceAccount"]
     assert {account["metadata"]["name"] for account in accounts} == DEFAULT_PARTS
@@ -99,7 +98,7 @@ def test_the_coordinators_service_has_no_selector() -> None:
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["default", "everything"])
-def test_services_and_monitors_select_pods_and_ports_that_there_are(values: dict[str, str]) -> None:
+def test_services_and_monitors_select_existing_pods_and_ports(values: dict[str, str]) -> None:
     objects = rendered(values)
     pods = list(pod_templates(objects))
     selected = 0
@@ -137,7 +136,7 @@ def test_the_image_of_the_values_is_in_every_pod_and_given_to_summers() -> None:
         assert f"--summer-image={image}" in operator["args"]
 
 
-def test_the_operator_is_told_of_transports_that_are_switched_on() -> None:
+def test_the_operator_gets_the_enabled_transports() -> None:
     def arguments(values: dict[str, str]) -> list[str]:
         pod = one(rendered(values), "Deployment", "gleaner-operator")["spec"]["template"]
         found = pod["spec"]["containers"][0]["args"]
@@ -160,18 +159,18 @@ def test_agents_that_measure_share_a_secret() -> None:
     assert not [thing for thing in rendered() if "measure" in thing["metadata"]["name"]]
 
 
-def test_the_charts_version_is_that_of_the_programs() -> None:
+def test_the_chart_has_the_version_of_the_programs() -> None:
     version = re.search(r"^project\(gleaner VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
     assert version
     assert yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"] == version.group(1)
 
 
-def test_without_the_extender_nothing_of_it_is_left() -> None:
+def test_no_object_of_a_disabled_extender_is_rendered() -> None:
     objects = rendered({**EVERYTHING, "schedulerExtender.enabled": "false"})
     assert not [thing for thing in objects if "scheduler-ext" in thing["metadata"]["name"]]
 
 
-def test_crds_come_only_where_wanted_and_outlive_the_release() -> None:
+def test_crds_are_optional_and_outlive_the_release() -> None:
     crds = [thing for thing in rendered() if thing["kind"] == "CustomResourceDefinition"]
     assert {crd["spec"]["names"]["kind"] for crd in crds} == {"TrainingJob", "ReductionPlan", "NodeProfile"}
     for crd in crds:
@@ -180,7 +179,7 @@ def test_crds_come_only_where_wanted_and_outlive_the_release() -> None:
     assert not [thing for thing in without if thing["kind"] == "CustomResourceDefinition"]
 
 
-def test_crds_of_the_chart_are_those_of_the_tree() -> None:
+def test_crds_of_the_chart_match_the_folder_crds() -> None:
     done = subprocess.run([ROOT / "scripts" / "chart-crds", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     originals = {path.name: yaml.safe_load(path.read_text()) for path in (ROOT / "crds").glob("*.yaml")}
@@ -214,7 +213,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("value", REFUSED)
-def test_wrong_values_are_refused_by_name(value: str) -> None:
+def test_wrong_values_are_refused_with_their_names(value: str) -> None:
     done = template(None, "--set", value)
     assert done.returncode != 0, f"{value} was accepted"
     assert "schema" in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""Who may do what, asked of a real API server: what each part needs, and nothing that would let it do harm."""
+"""Tests permissions with a real API server: each component has those that it needs, and none that could do harm."""
 
 from __future__ import annotations
 
@@ -145,16 +145,16 @@ def account(part: str) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("part", ALLOWED)
-def test_each_part_may_do_what_it_needs(installed: Plane, part: str) -> None:
+def test_each_component_has_the_permissions_that_it_needs(installed: Plane, part: str) -> None:
     assert wrong(installed, *account(part), ALLOWED[part], expected=True) == []
 
 
 @pytest.mark.parametrize("part", REFUSED)
-def test_no_part_may_do_more(installed: Plane, part: str) -> None:
+def test_no_component_has_further_permissions(installed: Plane, part: str) -> None:
     assert wrong(installed, *account(part), REFUSED[part], expected=False) == []
 
 
-def test_the_questions_are_about_resources_that_there_are(installed: Plane) -> None:
+def test_the_tested_permissions_are_about_existing_resources(installed: Plane) -> None:
     known = set(installed.must("api-resources", "-o", "name").split())
     verbs_without_one = {"users"}  # impersonate
     everything = [*ALLOWED.values(), *REFUSED.values(), *PEOPLE_ALLOWED.values(), *PEOPLE_REFUSED.values()]
@@ -163,8 +163,8 @@ def test_the_questions_are_about_resources_that_there_are(installed: Plane) -> N
 
 
 @pytest.mark.parametrize("role", PEOPLE_ALLOWED)
-def test_people_have_their_roles_over_jobs_too(installed: Plane, role: str) -> None:
-    # The controller manager adds our rules to the role shortly after they are there.
+def test_users_have_their_roles_for_jobs(installed: Plane, role: str) -> None:
+    # The controller manager aggregates Gleaner's rules into the role with a short delay.
     deadline = time.monotonic() + 30
     while wrong(installed, f"{role}er", [], PEOPLE_ALLOWED[role], expected=True) and time.monotonic() < deadline:
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-// One suite, run over every transport.
+// The conformance suite, which runs over every transport.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -42,7 +42,7 @@ class Conformance : public ::testing::TestWithParam<TransportKind> {
     return got.size() == expected.size() && std::equal(got.begin(), got.end(), expected.bytes().begin());
   }
 
-  // Where payloads are written into the peer's memory, the writer hears a little later that it is done.
+  // Waits until a transport that writes payloads into the peer's memory knows that they are written.
   void settle(const Connection& writer) {
     if (!writer.capabilities().one_sided) return;
     EXPECT_TRUE(rig_->poll_until([&] { return writer.queued_bytes() == 0; }));
@@ -103,7 +103,7 @@ TEST_P(Conformance, ThousandsOfFramesBothWaysAtOnce) {
   }
 }
 
-TEST_P(Conformance, BuffersAreGivenBackOnceSent) {
+TEST_P(Conformance, BuffersAreReleasedOnceSent) {
   const auto [client, server] = rig_->connected();
   ASSERT_NE(client, nullptr);
   const Buffer payload = pattern(pool_, 3 << 20, 1);
@@ -115,7 +115,7 @@ TEST_P(Conformance, BuffersAreGivenBackOnceSent) {
   EXPECT_TRUE(payload.sole_owner());
 }
 
-TEST_P(Conformance, ABacklogIsToldAndDrains) {
+TEST_P(Conformance, ABacklogIsReportedAndDrains) {
   rig_->server_end.keep_frames = false;
   size_t seen = 0;
   rig_->server_end.when_frame = [&](Connection&, const wire::Header&) { ++seen; };
@@ -124,7 +124,8 @@ TEST_P(Conformance, ABacklogIsToldAndDrains) {
   const Buffer payload = pattern(pool_, 1 << 20, 1);
   for (uint64_t i = 0; i < 64; ++i) client->send(push(i), payload);
   for (int i = 0; i < 100; ++i) rig_->client().poll(absl::ZeroDuration());
-  EXPECT_GT(client->queued_bytes(), size_t{16} << 20) << "nobody reads, and the kernel holds some MiB at most";
+  EXPECT_GT(client->queued_bytes(), size_t{16} << 20)
+      << "the peer does not read, and the kernel buffers only a few MiB";
   EXPECT_LE(client->queued_bytes(), 64 * ((1 << 20) + wire::kHeaderBytes));
   ASSERT_TRUE(rig_->poll_until([&] { return seen == 64; }));
   settle(*client);
@@ -140,7 +141,7 @@ TEST_P(Conformance, AnswersFromWithinACallback) {
   EXPECT_EQ(rig_->client_end.received[0].header.step, 9u);
 }
 
-TEST_P(Conformance, ClosingTellsBothEnds) {
+TEST_P(Conformance, AClosingReachesBothSides) {
   for (const bool from_client : {true, false}) {
     make({});
     const auto [client, server] = rig_->connected();
@@ -148,7 +149,7 @@ TEST_P(Conformance, ClosingTellsBothEnds) {
     End& closer = from_client ? rig_->client_end : rig_->server_end;
     End& other = from_client ? rig_->server_end : rig_->client_end;
     (from_client ? client : server)->close(absl::AbortedError("enough"));
-    EXPECT_TRUE(closer.closed.empty()) << "no callback from within close()";
+    EXPECT_TRUE(closer.closed.empty()) << "close() makes no callback";
     ASSERT_TRUE(rig_->poll_until([&] { return closer.closed.size() == 1 && other.closed.size() == 1; }));
     EXPECT_EQ(closer.closed[0].message(), "enough");
     EXPECT_TRUE(absl::IsUnavailable(other.closed[0])) << other.closed[0];
@@ -156,7 +157,7 @@ TEST_P(Conformance, ClosingTellsBothEnds) {
   }
 }
 
-TEST_P(Conformance, WhatWasSentBeforeClosingArrives) {
+TEST_P(Conformance, FramesSentBeforeAClosingArrive) {
   const auto [client, server] = rig_->connected();
   ASSERT_NE(client, nullptr);
   const Buffer payload = pattern(pool_, 1000, 1);
@@ -211,7 +212,7 @@ TEST_P(Conformance, CallbacksMayConnectAndCloseOthers) {
   EXPECT_EQ(rig_->client_end.closed.size(), 2u);
 }
 
-TEST_P(Conformance, TransportsGoWithFramesOnTheWay) {
+TEST_P(Conformance, TransportsMayBeDestroyedWithFramesInFlight) {
   const auto [client, server] = rig_->connected();
   ASSERT_NE(client, nullptr);
   const Buffer payload = pattern(pool_, 4 << 20, 1);
@@ -222,7 +223,7 @@ TEST_P(Conformance, TransportsGoWithFramesOnTheWay) {
   EXPECT_TRUE(payload.sole_owner());
 }
 
-TEST_P(Conformance, PendingTellsWhatOurOwnCallsLeftToDo) {
+TEST_P(Conformance, PendingReportsWorkLeftByCalls) {
   const auto [client, server] = rig_->connected();
   ASSERT_NE(client, nullptr);
   ASSERT_TRUE(rig_->poll_until([&] { return !rig_->client().pending() && !rig_->server().pending(); }));
@@ -235,19 +236,26 @@ TEST_P(Conformance, PendingTellsWhatOurOwnCallsLeftToDo) {
   EXPECT_FALSE(rig_->client().pending());
 }
 
-TEST_P(Conformance, TheDescriptorIsReadableWhenFramesCome) {
-  if (rig_->server().descriptor() < 0) GTEST_SKIP() << "it has none";
+TEST_P(Conformance, TheDescriptorIsReadableWhenFramesArrive) {
+  if (rig_->server().descriptor() < 0) GTEST_SKIP() << "the transport has no descriptor";
   const auto [client, server] = rig_->connected();
   ASSERT_NE(client, nullptr);
   client->send(push(0), pattern(pool_, 10, 0));
   rig_->client().poll(absl::ZeroDuration());
   while (rig_->server_end.received.empty()) {
-    if (!rig_->server().linger(absl::Seconds(30))) {
+    if (!rig_->server().spin_before_wait(absl::Seconds(30))) {
       pollfd waiting{rig_->server().descriptor(), POLLIN, 0};
       ASSERT_EQ(::poll(&waiting, 1, 30'000), 1);
     }
     rig_->server().poll(absl::ZeroDuration());
   }
+}
+
+TEST_P(Conformance, BothEndsReportTheTransportThatCarriesTheConnection) {
+  const auto [client, server] = rig_->connected();
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(name_of(client->kind()), name_of(GetParam().kind));
+  EXPECT_EQ(name_of(server->kind()), name_of(GetParam().kind));
 }
 
 TEST_P(Conformance, SendingAfterCloseIsDropped) {
@@ -274,7 +282,7 @@ TEST_P(Conformance, ConnectsAgain) {
   }
 }
 
-TEST_P(Conformance, ManyConnectionsKeepApart) {
+TEST_P(Conformance, ManyConnectionsAreSeparate) {
   std::vector<Connection*> clients;
   for (int i = 0; i < 50; ++i) {
     clients.push_back(rig_->connected().first);
@@ -288,7 +296,7 @@ TEST_P(Conformance, ManyConnectionsKeepApart) {
   for (uint64_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], i);
 }
 
-TEST_P(Conformance, NobodyListening) {
+TEST_P(Conformance, NoListenerIsAnError) {
   rig_->address = rig_->nobody();
   const auto connection = rig_->connect();
   absl::Status status = connection.status();
@@ -329,7 +337,7 @@ TEST_P(Conformance, WakeEndsAPollFromAnotherThread) {
 }
 
 TEST_P(Conformance, TheWrongSecretIsRefusedWithAReason) {
-  if (!GetParam().has_network) GTEST_SKIP() << "who shares the process shares the secret";
+  if (!GetParam().has_network) GTEST_SKIP() << "both ends of an in-process connection share the secret";
   ConnectOptions options;
   options.job = kJob;
   options.secret = {9, 9, 9};
@@ -340,24 +348,24 @@ TEST_P(Conformance, TheWrongSecretIsRefusedWithAReason) {
   EXPECT_TRUE(rig_->server_end.connections.empty());
 }
 
-TEST_P(Conformance, AnIdleConnectionStaysUpByPings) {
-  if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
+TEST_P(Conformance, PingsKeepAnIdleConnectionUp) {
+  if (!GetParam().has_network) GTEST_SKIP() << "an in-process connection cannot fall silent";
   make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Milliseconds(400)});
   ASSERT_NE(rig_->connected().first, nullptr);
   const absl::Duration start = system_.env().clock->since_start();
   while (system_.env().clock->since_start() - start < absl::Milliseconds(1200)) rig_->poll_both();
   EXPECT_TRUE(rig_->client_end.closed.empty());
-  EXPECT_TRUE(rig_->client_end.received.empty()) << "pings are the transport's own";
+  EXPECT_TRUE(rig_->client_end.received.empty()) << "pings are not delivered";
 }
 
-TEST_P(Conformance, ThatAllHasArrivedIsKnownOnceThePeerHasSaidSo) {
+TEST_P(Conformance, AllArrivedIsTrueOnceThePeerHasAcknowledged) {
   make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Seconds(10)});
   Connection* const connection = rig_->connected().first;
   ASSERT_NE(connection, nullptr);
-  // Whose pings the client hears all the time.
+  // The client receives the server's pings all the time, which must not count as acknowledgements.
   for (uint64_t step = 0; step < 2; ++step) {
     connection->send(push_header(step), rig_->client_end.pool.take(100'000));
-    EXPECT_FALSE(connection->all_arrived()) << "nobody knows yet";
+    EXPECT_FALSE(connection->all_arrived()) << "the peer has not acknowledged yet";
     rig_->client().flush();
     EXPECT_FALSE(connection->all_arrived());
     ASSERT_TRUE(rig_->poll_until([&] { return connection->all_arrived(); }));
@@ -365,8 +373,8 @@ TEST_P(Conformance, ThatAllHasArrivedIsKnownOnceThePeerHasSaidSo) {
   }
 }
 
-TEST_P(Conformance, ASilentPeerIsGivenUp) {
-  if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
+TEST_P(Conformance, ASilentPeerIsDisconnected) {
+  if (!GetParam().has_network) GTEST_SKIP() << "an in-process connection cannot fall silent";
   make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Milliseconds(200)});
   ASSERT_NE(rig_->connected().first, nullptr);
   while (rig_->client_end.closed.empty()) rig_->client().poll(absl::Milliseconds(10));  // the server never polls
@@ -374,8 +382,8 @@ TEST_P(Conformance, ASilentPeerIsGivenUp) {
   EXPECT_THAT(std::string(rig_->client_end.closed[0].message()), HasSubstr("silent"));
 }
 
-TEST_P(Conformance, APauseOfOursIsNotThePeersSilence) {
-  if (!GetParam().has_network) GTEST_SKIP() << "nothing to lose in process";
+TEST_P(Conformance, APauseOfThisProcessIsNotSilenceOfThePeer) {
+  if (!GetParam().has_network) GTEST_SKIP() << "an in-process connection cannot fall silent";
   make({.ping_after = absl::Milliseconds(20), .idle_deadline = absl::Milliseconds(400)});
   ASSERT_NE(rig_->connected().first, nullptr);
   absl::SleepFor(absl::Milliseconds(700));

@@ -1,4 +1,4 @@
-// What only two ends in one process can do.
+// Tests of the inproc transport beyond the conformance suite.
 #include "common/transport/inproc/transport.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 const Address kHere{"127.0.0.1", 7000};
 
-// Keeps the payloads themselves.
+// Keeps the payloads' buffers.
 struct Keeper : End {
   void on_frame(transport::Connection&, const wire::Header&, Buffer payload) override {
     payloads.push_back(std::move(payload));
@@ -35,12 +35,12 @@ TEST(Inproc, PayloadsAreHandedOverWithoutACopy) {
   server.poll(absl::ZeroDuration());
   ASSERT_EQ(server_end.payloads.size(), 1u);
   EXPECT_EQ(server_end.payloads[0].bytes().data(), sent.bytes().data());
-  EXPECT_FALSE(sent.sole_owner()) << "its memory is in use over there";
+  EXPECT_FALSE(sent.sole_owner()) << "the receiver still uses the memory";
   server_end.payloads.clear();
   EXPECT_TRUE(sent.sole_owner());
 }
 
-TEST(Inproc, WhoeverIsGoneListensNoMore) {
+TEST(Inproc, ADestroyedTransportDoesNotListen) {
   Hub hub;
   End client_end;
   End server_end;

@@ -1,4 +1,4 @@
-// The job that tests and benchmarks of transports are members of.
+// OneJob: the job whose members are the ends of a transport in tests and benchmarks.
 #pragma once
 
 #include "common/transport/transport.h"
@@ -8,7 +8,7 @@ namespace gleaner::transport {
 
 inline constexpr uint64_t kJob = 7;
 
-// Both ends know its secret, unless a test changes it.
+// Both ends know the job's secret, unless a test changes it.
 struct OneJob : wire::JobSecrets {
   wire::Secret secret{1, 2, 3};
   const wire::Secret* find(uint64_t job) const override { return job == kJob ? &secret : nullptr; }

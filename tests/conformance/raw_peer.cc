@@ -11,7 +11,7 @@ namespace gleaner::transport {
 
 RawPeer::RawPeer(const Address& address) : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const int one = 1;
-  const int little = 4096;  // so that who does not read is soon felt
+  const int little = 4096;  // so that a peer that does not read soon blocks the other side
   setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
   setsockopt(descriptor_, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
   sockaddr_in target{};

@@ -1,4 +1,4 @@
-// A peer over a plain blocking socket, for what no transport of ours would send.
+// RawPeer: a peer over a plain blocking socket, to send bytes that the transports of this project never send.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,22 @@ namespace gleaner::transport {
 
 class RawPeer {
  public:
-  explicit RawPeer(const Address& address);  // 127.0.0.1; connected, or the test fails
+  // Connects to the port of `address` on 127.0.0.1. If that fails, the test fails.
+  explicit RawPeer(const Address& address);
   ~RawPeer();
   RawPeer(const RawPeer&) = delete;
   RawPeer& operator=(const RawPeer&) = delete;
 
   void send(ConstBytes bytes);
   void send(const std::string& text);
-  // Sealed here.
+  // Seals the header and sends the frame.
   void send(wire::Header header, ConstBytes payload = {});
-  // As it is, checksums included.
+  // Sends the header without sealing it.
   void send_as_is(const wire::Header& header);
-  void finish();  // no more from us
-  // The next frame, while `poll` makes the other side go on; type kPing and no payload when the stream ends.
+  // Shuts down the sending direction.
+  void finish();
+  // Returns the next frame, or a default header without payload if the stream has ended. Calls `poll`, which must poll
+  // the other side, until then.
   template <typename Poll>
   std::pair<wire::Header, std::string> receive(Poll poll) {
     while (!readable()) poll();

@@ -14,7 +14,7 @@
 namespace gleaner::transport {
 namespace {
 
-// Both ends, of the same kind, each with descriptors of its own to wait for.
+// Two ends of the same class, which are polled one after the other.
 template <typename Real>
 class TwoEnds : public Rig {
  public:
@@ -41,7 +41,7 @@ class TcpRig : public TwoEnds<tcp::Transport> {
   }
 };
 
-// Two transports behind one: what it adds must not show.
+// any::Transport over TCP and a second TCP transport that stands for RDMA. It must behave like a single transport.
 class AnyRig : public TwoEnds<any::Transport> {
  public:
   AnyRig(const Env& env, const Limits& limits) {
@@ -89,7 +89,7 @@ class RdmaRig : public TwoEnds<rdma::Transport> {
  public:
   RdmaRig(const Env& env, const Limits& limits, const char* host, bool busy) {
     rdma::Options options;
-    options.remote = {{limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
+    options.stream = {{limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
     if (busy) options.busy_poll = absl::Milliseconds(5);
     options.devices = devices("GLEANER_TEST_RDMA_PEER_DEVICE");
     client_ = rdma::Transport::create(env, options, &client_end, &job).value();
@@ -97,11 +97,11 @@ class RdmaRig : public TwoEnds<rdma::Transport> {
     server_ = rdma::Transport::create(env, options, &server_end, &job).value();
     address = server_->listen({host, 0}).value();
   }
-  // Not of the loopback interface: a chosen device does not lead there.
+  // An address of the device, since a chosen device can't reach the loopback interface.
   Address nobody() const override { return {address.host, 1}; }
 
  private:
-  // Several: connections have lanes.
+  // With several devices, connections have lanes.
   static std::vector<rdma::DeviceChoice> devices(const char* variable) {
     const char* const names = std::getenv(variable);
     return rdma::DeviceChoice::parse(names == nullptr ? "" : names).value();
@@ -112,16 +112,20 @@ class RdmaRig : public TwoEnds<rdma::Transport> {
 
 std::vector<TransportKind> all_transports() {
   std::vector<TransportKind> kinds = {
-      {"tcp", true, [](const Env& env, const Limits& limits) { return std::make_unique<TcpRig>(env, limits); }},
-      {"any", true, [](const Env& env, const Limits& limits) { return std::make_unique<AnyRig>(env, limits); }},
-      {"shm", true, [](const Env& env, const Limits& limits) { return std::make_unique<ShmRig>(env, limits); }},
-      {"inproc", false, [](const Env&, const Limits&) { return std::make_unique<InprocRig>(); }}};
-  // tests/rdma-lab says what address an RDMA device of its guest has; elsewhere there is none.
+      {"tcp", Kind::kTcp, true,
+       [](const Env& env, const Limits& limits) { return std::make_unique<TcpRig>(env, limits); }},
+      {"any", Kind::kTcp, true,
+       [](const Env& env, const Limits& limits) { return std::make_unique<AnyRig>(env, limits); }},
+      {"shm", Kind::kShm, true,
+       [](const Env& env, const Limits& limits) { return std::make_unique<ShmRig>(env, limits); }},
+      {"inproc", Kind::kInproc, false, [](const Env&, const Limits&) { return std::make_unique<InprocRig>(); }}};
+  // tests/rdma-lab sets this variable to the address of an RDMA device in its guest.
   if (const char* const host = std::getenv("GLEANER_TEST_RDMA_HOST"); host != nullptr) {
     for (const bool busy : {false, true}) {
-      kinds.push_back({busy ? "rdma_busy" : "rdma", true, [host, busy](const Env& env, const Limits& limits) {
-                         return std::make_unique<RdmaRig>(env, limits, host, busy);
-                       }});
+      kinds.push_back(
+          {busy ? "rdma_busy" : "rdma", Kind::kRdma, true, [host, busy](const Env& env, const Limits& limits) {
+             return std::make_unique<RdmaRig>(env, limits, host, busy);
+           }});
     }
   }
   return kinds;

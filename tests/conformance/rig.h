@@ -1,5 +1,5 @@
-// Two ends of a transport in one thread: what the conformance suite runs over each transport. A new transport joins by
-// one Rig and one line in all_transports().
+// Rig: two ends of a transport in one thread, over which the conformance suite runs. A new transport needs a Rig and a
+// line in all_transports().
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct Received {
   std::vector<std::byte> payload;
 };
 
-// Records what happens at one end; hooks let a test act from within callbacks.
+// Records the events of one end. The hooks (when_*) let a test act from within callbacks.
 class End : public Handler {
  public:
   void on_connected(Connection& connection) override;
@@ -28,18 +28,18 @@ class End : public Handler {
   void on_closed(Connection& connection, const absl::Status& status) override;
 
   BufferPool pool;
-  std::vector<Connection*> connections;  // up now
+  std::vector<Connection*> connections;  // the open connections
   std::vector<Received> received;
   std::vector<absl::Status> closed;
   std::function<void(Connection&)> when_connected;
   std::function<void(Connection&, const wire::Header&)> when_header;
   std::function<void(Connection&, const wire::Header&)> when_frame;
   std::function<void(Connection&)> when_closed;
-  absl::Status header_answer;  // not OK: what on_header() returns
+  absl::Status header_answer;  // if it is not OK, on_header() returns it
   bool keep_frames = true;
 };
 
-// Where there is a network; others have no use for them.
+// Limits of transports with has_network; others ignore them.
 struct Limits {
   absl::Duration ping_after = absl::Seconds(1);
   absl::Duration idle_deadline = absl::Seconds(10);
@@ -53,7 +53,7 @@ class Rig {
   virtual Transport& client() = 0;
   virtual Transport& server() = 0;
   virtual void poll_both() = 0;
-  // Where nobody listens.
+  // Returns an address at which no end listens.
   virtual Address nobody() const { return {"127.0.0.1", 1}; }
 
   Address address{"127.0.0.1", 0};
@@ -62,15 +62,16 @@ class Rig {
   OneJob job;
 
   absl::StatusOr<Connection*> connect(void* context = nullptr);
-  // Polls both ends until `done`, some seconds at most; false: it never was.
+  // Polls both ends until `done` returns true, for some seconds at most. Returns whether it did.
   bool poll_until(const std::function<bool()>& done);
-  // Connects and returns the client's and the server's end.
+  // Connects, and returns the connection as the client and as the server have it; null pointers if that fails.
   std::pair<Connection*, Connection*> connected();
 };
 
 struct TransportKind {
   std::string name;
-  bool has_network = false;  // there is something between the ends: handshake, checksums, timeouts
+  Kind kind = Kind::kTcp;    // of its connections
+  bool has_network = false;  // the transport has a handshake, checksums and timeouts
   std::function<std::unique_ptr<Rig>(const Env&, const Limits&)> make;
 };
 

@@ -1,4 +1,4 @@
-// A peer over shared memory that a test moves by hand, for what no transport of ours would do.
+// ShmPeer: a peer over shared memory that a test controls step by step, to violate the protocol.
 #pragma once
 
 #include <optional>
@@ -17,11 +17,13 @@ namespace gleaner::transport {
 
 class ShmPeer {
  public:
-  explicit ShmPeer(const std::string& path);  // connected, or the test fails
+  // Connects to the socket at `path`. If that fails, the test fails.
+  explicit ShmPeer(const std::string& path);
 
   void send(ConstBytes packet, int attached = -1);
   void send(const wire::HandshakeFrame& frame);
-  // The next packet, while `poll` makes the other side go on; nothing when it has closed.
+  // Returns the next packet and its descriptor; calls `poll`, which must poll the other side, until it has arrived.
+  // Returns nothing if the other side has closed the socket.
   template <typename Poll>
   std::optional<std::pair<std::string, Descriptor>> receive(Poll poll) {
     for (int i = 0; i < 20'000; ++i) {
@@ -34,7 +36,7 @@ class ShmPeer {
     }
     return std::nullopt;
   }
-  // Does the client's part of the handshake, and returns the server's offer; false: it came to nothing.
+  // Does the client's part of the handshake and takes the server's offer. Returns whether that succeeded.
   template <typename Poll>
   bool greet(const wire::Secret& secret, Poll poll) {
     wire::ClientHandshake client(kJob, 3, secret, wire::Nonce{4});
@@ -48,7 +50,7 @@ class ShmPeer {
     offered_ = std::move(packet->second);
     return true;
   }
-  // Offers a segment as it should be, so that both are up.
+  // Offers a valid segment, after which the connection is up.
   void offer(size_t ring_bytes = size_t{64} << 10);
 
   const Descriptor& offered() const { return offered_; }  // the server's segment
@@ -56,7 +58,7 @@ class ShmPeer {
   shm::Control& control() const { return *reinterpret_cast<shm::Control*>(own_->memory().data()); }
   shm::Writer& writer() { return *writer_; }
   void leave() { socket_.reset(); }
-  void write(const wire::Header& header, ConstBytes payload);  // header and payload as they are
+  void write(const wire::Header& header, ConstBytes payload);  // does not seal the header
 
  private:
   bool answer(wire::ClientHandshake& client, const std::string& packet);

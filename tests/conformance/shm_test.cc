@@ -1,5 +1,5 @@
-// What only shared memory has to withstand: peers that die or write what they like, files that are not what they should
-// be, directories that can't be used.
+// Tests of the shm transport beyond the conformance suite: peers that die or write arbitrary bytes, files that are not
+// valid segments, and directories that can't be used.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// Two transports in a directory of their own.
+// Sets up two transports in a new directory.
 class Shm : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -63,19 +63,21 @@ class Shm : public ::testing::Test {
     if (!up) return {nullptr, nullptr};
     return {client_end_.connections.back(), server_end_.connections.back()};
   }
-  // A peer that a test moves by hand, known to the server as one that is up.
+  // Returns a peer that has done the handshake, but has not offered a segment.
   std::unique_ptr<ShmPeer> greeted() {
     auto peer = std::make_unique<ShmPeer>(path_);
     EXPECT_TRUE(peer->greet(job_.secret, [this] { server_->poll(absl::Milliseconds(1)); }));
     return peer;
   }
+  // Returns a peer whose connection is up.
   std::unique_ptr<ShmPeer> up() {
     auto peer = greeted();
     peer->offer();
     EXPECT_TRUE(poll_until([&] { return server_end_.connections.size() == 1; }));
     return peer;
   }
-  // The one peer is closed with a message that has `part`, nothing of it is left, and others can still connect.
+  // Expects that the peer is closed with a message that contains `part`, that its memory is freed, and that other peers
+  // can still connect.
   void expect_closed(const std::string& part) {
     ASSERT_TRUE(poll_until([&] { return server_end_.closed.size() == 1; }));
     EXPECT_THAT(std::string(server_end_.closed[0].message()), HasSubstr(part));
@@ -101,8 +103,6 @@ class Shm : public ::testing::Test {
   std::unique_ptr<shm::Transport> server_;
 };
 
-// --- who gets memory
-
 TEST_F(Shm, TheWrongSecretGetsNoMemory) {
   ShmPeer peer(path_);
   wire::ClientHandshake client(kJob, 3, {9, 9}, wire::Nonce{4});
@@ -118,13 +118,13 @@ TEST_F(Shm, TheWrongSecretGetsNoMemory) {
   int packets = 0;
   while (const auto packet = peer.receive(poll)) {
     ++packets;
-    EXPECT_FALSE(packet->second.valid()) << "a descriptor came";
+    EXPECT_FALSE(packet->second.valid()) << "the refused peer got a descriptor";
   }
   EXPECT_EQ(packets, 1) << "the refusal";
   expect_closed("wrong secret");
 }
 
-TEST_F(Shm, NobodyCanWriteToOursOrShrinkIt) {
+TEST_F(Shm, PeersCannotWriteToOrShrinkOurSegment) {
   const auto peer = greeted();
   const int file = peer->offered().get();
   EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), MAP_FAILED);
@@ -133,7 +133,7 @@ TEST_F(Shm, NobodyCanWriteToOursOrShrinkIt) {
   EXPECT_NE(pwrite(file, "x", 1, 0), 1);
 }
 
-TEST_F(Shm, NoMoreMemoryThanAllowed) {
+TEST_F(Shm, MemoryIsLimited) {
   server_.reset();
   shm::Options options;
   options.most_memory = options.ring_bytes * 3 / 2;
@@ -143,8 +143,6 @@ TEST_F(Shm, NoMoreMemoryThanAllowed) {
   ASSERT_TRUE(poll_until([&] { return client_end_.closed.size() == 1; }));
   EXPECT_THAT(std::string(client_end_.closed[0].message()), HasSubstr("no more than"));
 }
-
-// --- what a peer may offer
 
 Descriptor memory_file(size_t bytes, int seals) {
   Descriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -156,7 +154,7 @@ Descriptor memory_file(size_t bytes, int seals) {
 constexpr int kFutureWrite = 0x10;
 constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | kFutureWrite;
 
-TEST_F(Shm, AnOfferThatIsNotWhatItShouldBeIsRefused) {
+TEST_F(Shm, AMalformedOfferIsRefused) {
   const auto good = [] { return memory_file(1 << 20, kAllSeals); };
   const auto pipe_end = [] {
     int ends[2];
@@ -175,7 +173,7 @@ TEST_F(Shm, AnOfferThatIsNotWhatItShouldBeIsRefused) {
       {{.ring_bytes = 65'536}, [] { return memory_file(1 << 20, kAllSeals & ~kFutureWrite); }, "not sealed"},
       {{.ring_bytes = 65'536}, [] { return memory_file(4096, kAllSeals); }, "4096 bytes of shared memory"},
       {{.ring_bytes = 65'536}, [] { return memory_file(size_t{1} << 40, kAllSeals); }, "bytes of shared memory"},
-      {{.ring_bytes = 65'536}, pipe_end, "without a memory file"},
+      {{.ring_bytes = 65'536}, pipe_end, "not a memory file"},
       {{.ring_bytes = 1 << 20}, good, "in a file for"},
       {{.ring_bytes = 1000}, good, "in a file for"},
       {{.ring_bytes = 0}, good, "in a file for"},
@@ -198,7 +196,7 @@ TEST_F(Shm, AnOfferThatIsNotWhatItShouldBeIsRefused) {
 TEST_F(Shm, AnOfferOfAnotherSizeIsRefused) {
   const auto peer = greeted();
   peer->send(std::as_bytes(std::span("GLNS", 4)), memory_file(1 << 20, kAllSeals).get());
-  expect_closed("another size");
+  expect_closed("bytes instead of 16");
 }
 
 TEST_F(Shm, AFrameInsteadOfAnOfferIsRefused) {
@@ -207,9 +205,7 @@ TEST_F(Shm, AFrameInsteadOfAnOfferIsRefused) {
   expect_closed("before the handshake is done");
 }
 
-// --- what a peer may write
-
-TEST_F(Shm, PositionsThatMakeNoSenseEndTheConnection) {
+TEST_F(Shm, InvalidPositionsEndTheConnection) {
   const auto set = [this](const std::function<void(ShmPeer&)>& scribble, const std::string& part) {
     server_.reset();
     server_end_.closed.clear();
@@ -230,15 +226,15 @@ TEST_F(Shm, PositionsThatMakeNoSenseEndTheConnection) {
     }
     expect_closed(part);
   };
-  const std::string senseless = "makes no sense";
-  set([](ShmPeer& peer) { peer.control().written = ~uint64_t{0}; }, senseless);
-  set([](ShmPeer& peer) { peer.control().written = (64 << 10) + 64; }, senseless);
-  set([](ShmPeer& peer) { peer.control().written = 17; }, senseless);
-  set([](ShmPeer& peer) { peer.control().taken = uint64_t{1} << 40; }, senseless);
-  set([](ShmPeer& peer) { peer.control().written = 640; }, "another protocol");  // zeros for a header
+  const std::string invalid = "is not valid";
+  set([](ShmPeer& peer) { peer.control().written = ~uint64_t{0}; }, invalid);
+  set([](ShmPeer& peer) { peer.control().written = (64 << 10) + 64; }, invalid);
+  set([](ShmPeer& peer) { peer.control().written = 17; }, invalid);
+  set([](ShmPeer& peer) { peer.control().taken = uint64_t{1} << 40; }, invalid);
+  set([](ShmPeer& peer) { peer.control().written = 640; }, "another protocol");  // the header is all zeros
 }
 
-TEST_F(Shm, ADamagedHeaderIsNotBelieved) {
+TEST_F(Shm, ADamagedHeaderIsRefused) {
   const auto peer = up();
   wire::Header header = push(1000);
   header.payload_bytes = 4000;
@@ -255,14 +251,14 @@ TEST_F(Shm, AHandshakeFrameInTheRingIsRefused) {
   expect_closed("HELLO frame after the handshake");
 }
 
-TEST_F(Shm, APacketThatIsNoWakeUpIsRefused) {
+TEST_F(Shm, AnUnexpectedPacketIsRefused) {
   const auto peer = up();
   peer->send(std::as_bytes(std::span("xyz", 3)));
-  expect_closed("than a wake-up");
+  expect_closed("expected a wake-up");
 }
 
-// Whatever is in its memory, this process does not crash, and goes on with others.
-TEST_F(Shm, ScribblesDoNoHarm) {
+// A peer writes random bytes into its memory. The server must not crash and must serve other peers.
+TEST_F(Shm, RandomWritesDoNoHarm) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
@@ -287,9 +283,7 @@ TEST_F(Shm, ScribblesDoNoHarm) {
   EXPECT_NE(connected().first, nullptr);
 }
 
-// --- death
-
-// Runs `what` in a child, which is gone at the latest when the test is over.
+// Runs `what` in a child process, which is killed when the object is destroyed.
 class Child {
  public:
   explicit Child(const std::function<void()>& what) : pid_(fork()) {
@@ -309,7 +303,7 @@ class Child {
   pid_t pid_;
 };
 
-TEST_F(Shm, WhileAPeerScribblesAllTheTime) {
+TEST_F(Shm, FramesOfOthersArriveDuringRandomWrites) {
   server_end_.keep_frames = false;
   const Child scribbler([this] {
     for (uint64_t seed = 1;; ++seed) {
@@ -332,7 +326,7 @@ TEST_F(Shm, WhileAPeerScribblesAllTheTime) {
   EXPECT_FALSE(server_end_.closed.empty());
 }
 
-TEST_F(Shm, AServersDeathWithinAFrame) {
+TEST_F(Shm, AServerDiesWithinAFrame) {
   server_.reset();
   Child server([this] {
     make({});
@@ -361,7 +355,7 @@ TEST_F(Shm, AServersDeathWithinAFrame) {
   EXPECT_EQ(client_->memory_bytes(), 0u);
 }
 
-TEST_F(Shm, AClientsDeathWithinAFrame) {
+TEST_F(Shm, AClientDiesWithinAFrame) {
   size_t headers = 0;
   server_end_.when_header = [&](Connection&, const wire::Header&) { ++headers; };
   Child client([this] {
@@ -380,23 +374,22 @@ TEST_F(Shm, AClientsDeathWithinAFrame) {
   client.kill_it();
   ASSERT_TRUE(poll_until([&] { return server_end_.closed.size() == 1; }));
   EXPECT_THAT(std::string(server_end_.closed[0].message()), HasSubstr("closed by the peer"));
-  EXPECT_EQ(server_end_.received.size(), 1u) << "the frame that was whole";
+  EXPECT_EQ(server_end_.received.size(), 1u) << "only the complete frame is delivered";
   EXPECT_EQ(server_->memory_bytes(), 0u);
 }
 
-TEST_F(Shm, WhatAPeerWroteBeforeItWentIsRead) {
+TEST_F(Shm, FramesWrittenBeforeAPeerLeftAreRead) {
   const auto peer = greeted();
   peer->offer(size_t{48} << 20);
   ASSERT_TRUE(poll_until([&] { return server_end_.connections.size() == 1; }));
   const std::vector<std::byte> payload(1 << 20);
-  for (int i = 0; i < 40; ++i) peer->write(push(payload.size()), payload);  // more than many turns read
+  for (int i = 0; i < 40; ++i) peer->write(push(payload.size()), payload);  // more than many polls read
   peer->leave();
   ASSERT_TRUE(poll_until([&] { return server_end_.closed.size() == 1; }));
   EXPECT_EQ(server_end_.received.size(), 40u);
 }
 
-// --- wake-ups and order, between threads that sleep
-
+// Sends frames both ways between two threads, which sleep while they wait, and checks their order and payloads.
 void exchange(const shm::Options& options, const std::string& directory, int rounds, size_t most) {
   SystemEnv system{LogOptions{"test", LogLevel::kOff}};
   OneJob job;
@@ -445,7 +438,7 @@ TEST_F(Shm, NoWakeUpIsLost) {
   options.ring_bytes = 60 << 10;
   const absl::Time begin = absl::Now();
   exchange(options, directory_, 2000, 200'000);
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(60)) << "each that is lost costs up to a second";
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(60)) << "each lost wake-up costs up to a second";
 }
 
 TEST_F(Shm, SpinningChangesNothing) {
@@ -455,9 +448,7 @@ TEST_F(Shm, SpinningChangesNothing) {
   exchange(options, directory_, 2000, 200'000);
 }
 
-// --- directories and sockets
-
-TEST_F(Shm, ADirectoryThatCantBeUsedIsSaid) {
+TEST_F(Shm, AnUnusableDirectoryIsAnErrorWithTheReason) {
   const auto listen = [this](const std::string& directory) { return client_->listen({directory, 0}).status(); };
   EXPECT_TRUE(absl::IsInvalidArgument(listen(directory_ + "/none"))) << listen(directory_ + "/none");
   std::ofstream(directory_ + "/file") << "x";
@@ -469,7 +460,7 @@ TEST_F(Shm, ADirectoryThatCantBeUsedIsSaid) {
   EXPECT_THAT(std::string(listen(deep).message()), HasSubstr("shorter"));
 }
 
-TEST_F(Shm, AFullDirectoryIsSaid) {
+TEST_F(Shm, AFullDirectoryIsAnErrorWithTheReason) {
   constexpr int kSkipped = 77;
   const pid_t child = fork();
   if (child == 0) {
@@ -480,7 +471,7 @@ TEST_F(Shm, AFullDirectoryIsSaid) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  if (WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "this process may not mount";
+  if (WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "this process lacks the permission to mount";
   EXPECT_EQ(status, 0);
 }
 
@@ -502,12 +493,12 @@ TEST_F(Shm, PathsOfDeadProcessesAreRemoved) {
   for (auto* gone : {&dead, &young, &others}) gone->second.reset();
   ASSERT_TRUE(client_->listen({directory_, 0}).ok());
   EXPECT_FALSE(fs::exists(dead.first));
-  EXPECT_TRUE(fs::exists(young.first)) << "it may be about to listen";
-  EXPECT_TRUE(fs::exists(others.first)) << "not ours";
+  EXPECT_TRUE(fs::exists(young.first)) << "the owner may be about to listen";
+  EXPECT_TRUE(fs::exists(others.first)) << "the file does not belong to Gleaner";
   EXPECT_TRUE(fs::exists(alive.first));
 }
 
-TEST_F(Shm, ItsPathIsForEveryUserAndGoesWithIt) {
+TEST_F(Shm, TheSocketIsForEveryUserAndRemovedAtTheEnd) {
   struct stat facts {};
   ASSERT_EQ(stat(path_.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0666u);
@@ -515,12 +506,12 @@ TEST_F(Shm, ItsPathIsForEveryUserAndGoesWithIt) {
   EXPECT_FALSE(fs::exists(path_));
 }
 
-// --- nothing is left behind
-
+// Returns the number of open descriptors of this process.
 size_t descriptors() {
   return static_cast<size_t>(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
 }
 
+// Returns the number of shm segments that this process maps.
 size_t mappings() {
   std::ifstream maps("/proc/self/maps");
   size_t count = 0;
@@ -528,14 +519,14 @@ size_t mappings() {
   return count;
 }
 
-TEST_F(Shm, DescriptorsAndMappingsGoWithAConnection) {
+TEST_F(Shm, DescriptorsAndMappingsEndWithTheConnection) {
   const size_t before = descriptors();
   ASSERT_EQ(mappings(), 0u);
   for (int i = 0; i < 5; ++i) {
     const auto [client, server] = connected();
     ASSERT_NE(client, nullptr);
-    EXPECT_EQ(mappings(), 4u) << "each side has its own and the other's";
-    EXPECT_EQ(descriptors(), before + 2) << "each side has its socket";
+    EXPECT_EQ(mappings(), 4u) << "each side maps its own and the peer's segment";
+    EXPECT_EQ(descriptors(), before + 2) << "each side has one socket";
     EXPECT_GT(server_->memory_bytes(), size_t{1} << 20);
     (i % 2 == 0 ? client : server)->close(absl::OkStatus());
     const size_t expected = static_cast<size_t>(i) + 1;
@@ -547,7 +538,7 @@ TEST_F(Shm, DescriptorsAndMappingsGoWithAConnection) {
   }
 }
 
-TEST_F(Shm, HugePagesWhereThereAreAny) {
+TEST_F(Shm, HugePagesAreUsedIfAvailable) {
   std::ifstream facts("/proc/meminfo");
   size_t free = 0;
   for (std::string word; facts >> word;) {

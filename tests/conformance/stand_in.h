@@ -1,4 +1,5 @@
-// TCP that passes for another transport: what chooses between transports is tested without the machine having them.
+// StandIn: a TCP transport that reports another kind, so that the choice between transports can be tested on a machine
+// without the other kind.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@ namespace gleaner::transport {
 class StandIn : public Transport {
  public:
   explicit StandIn(std::unique_ptr<Transport> real) : real_(std::move(real)) {}
-  // Where there is room, whatever it is told: the real ones have names and ports of their own.
+  // Ignores the address and listens on a free port, since the transport for which it stands has other names and ports.
   absl::StatusOr<Address> listen(const Address&) override { return real_->listen({"127.0.0.1", 0}); }
   absl::StatusOr<Connection*> connect(const Address& address, const ConnectOptions& options) override {
     return real_->connect(address, options);
@@ -22,7 +23,7 @@ class StandIn : public Transport {
   void flush() override { real_->flush(); }
   int descriptor() const override { return real_->descriptor(); }
   bool pending() const override { return real_->pending(); }
-  bool linger(absl::Duration timeout) override { return real_->linger(timeout); }
+  bool spin_before_wait(absl::Duration timeout) override { return real_->spin_before_wait(timeout); }
   void wake() override { real_->wake(); }
 
  private:

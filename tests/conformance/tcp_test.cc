@@ -1,4 +1,5 @@
-// What only TCP has to withstand: strangers, peers that break the rules, a process without descriptors left.
+// Tests of the tcp transport beyond the conformance suite: unauthenticated connections, peers that violate the
+// protocol, and a process that has no free descriptors.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ class Tcp : public ::testing::Test {
     return header;
   }
   static std::string message(const absl::Status& status) { return std::string(status.message()); }
-  // The one peer is closed with a message that has `part`, and others can still connect.
+  // Expects that the peer is closed with a message that contains `part`, and that other peers can still connect.
   void expect_closed(const std::string& part) {
     ASSERT_TRUE(rig_->poll_until([&] { return rig_->server_end.closed.size() == 1; }));
     EXPECT_THAT(message(rig_->server_end.closed[0]), HasSubstr(part));
@@ -60,13 +61,13 @@ class Tcp : public ::testing::Test {
   std::unique_ptr<Rig> rig_;
 };
 
-TEST_F(Tcp, AnotherProtocol) {
+TEST_F(Tcp, AnotherProtocolIsRefused) {
   RawPeer peer(rig_->address);
   peer.send("GET / HTTP/1.1\r\nHost: example\r\nUser-Agent: somebody else entirely\r\n\r\n");
   expect_closed("another protocol");
 }
 
-TEST_F(Tcp, AnotherVersionIsToldBothVersions) {
+TEST_F(Tcp, AnotherVersionGetsAnErrorWithBothVersions) {
   RawPeer peer(rig_->address);
   wire::Header hello = header(wire::FrameType::kHello);
   wire::seal(hello, {});
@@ -124,7 +125,7 @@ TEST_F(Tcp, AStreamThatEndsWithinAFrame) {
   EXPECT_TRUE(absl::IsUnavailable(rig_->server_end.closed[0]));
 }
 
-TEST_F(Tcp, ADamagedPayloadIsNotHandedOn) {
+TEST_F(Tcp, ADamagedPayloadIsNotDelivered) {
   RawPeer peer(rig_->address);
   greet(peer);
   std::vector<std::byte> payload(1000);
@@ -151,7 +152,7 @@ TEST_F(Tcp, APingIsAnswered) {
   EXPECT_EQ(peer.receive([this] { rig_->poll_both(); }).first.type, wire::FrameType::kPong);
 }
 
-TEST_F(Tcp, APeerThatOnlyPingsPilesUpNothing) {
+TEST_F(Tcp, APeerThatOnlyPingsUsesNoMemory) {
   RawPeer peer(rig_->address);
   greet(peer);
   for (int i = 0; i < 1000; ++i) {
@@ -161,14 +162,14 @@ TEST_F(Tcp, APeerThatOnlyPingsPilesUpNothing) {
   }
 }
 
-TEST_F(Tcp, SilenceBeforeTheHandshake) {
+TEST_F(Tcp, SilenceBeforeTheHandshakeEndsTheConnection) {
   make({.handshake_timeout = absl::Milliseconds(100)});
   RawPeer peer(rig_->address);
   expect_closed("no handshake");
   EXPECT_TRUE(absl::IsDeadlineExceeded(rig_->server_end.closed[0])) << rig_->server_end.closed[0];
 }
 
-TEST_F(Tcp, AFrameThatComesBitByBitIsNoSilence) {
+TEST_F(Tcp, ASlowFrameIsNotSilence) {
   make({.ping_after = absl::Milliseconds(50), .idle_deadline = absl::Milliseconds(400)});
   RawPeer peer(rig_->address);
   greet(peer);
@@ -186,14 +187,14 @@ TEST_F(Tcp, AFrameThatComesBitByBitIsNoSilence) {
   EXPECT_THAT(message(rig_->server_end.closed[0]), HasSubstr("has been silent"));
 }
 
-TEST_F(Tcp, AServerThatNeverAnswers) {
+TEST_F(Tcp, AServerThatNeverAnswersIsDisconnected) {
   ASSERT_TRUE(rig_->client().connect(rig_->address, {.job = kJob, .timeout = absl::Milliseconds(100)}).ok());
   while (rig_->client_end.closed.empty()) rig_->client().poll(absl::Milliseconds(10));  // the server never polls
   EXPECT_TRUE(absl::IsDeadlineExceeded(rig_->client_end.closed[0])) << rig_->client_end.closed[0];
   EXPECT_THAT(message(rig_->client_end.closed[0]), HasSubstr(rig_->address.to_string()));
 }
 
-TEST_F(Tcp, IdleStrangersMakeRoom) {
+TEST_F(Tcp, IdleUnauthenticatedConnectionsMakeRoom) {
   make({.max_strangers = 2});
   const RawPeer first(rig_->address);
   ASSERT_TRUE(rig_->poll_until([&] { return !rig_->server().pending(); }));
@@ -204,7 +205,7 @@ TEST_F(Tcp, IdleStrangersMakeRoom) {
   EXPECT_NE(rig_->connected().first, nullptr);
 }
 
-TEST_F(Tcp, WithoutDescriptorsLeftItGoesOnAndAcceptsLater) {
+TEST_F(Tcp, WithoutFreeDescriptorsItContinuesAndAcceptsLater) {
   const auto [client, server] = rig_->connected();
   ASSERT_NE(client, nullptr);
   const RawPeer waiting(rig_->address);  // in the backlog
@@ -225,7 +226,7 @@ TEST_F(Tcp, WithoutDescriptorsLeftItGoesOnAndAcceptsLater) {
   EXPECT_NE(rig_->connected().first, nullptr);
 }
 
-// What the kernel was told for a connection, in bits per second.
+// Returns the pacing rate of a connection's socket, in bits per second.
 double pace_of(const Connection* connection) {
   uint64_t bytes_per_second = 0;
   socklen_t size = sizeof(bytes_per_second);
@@ -234,12 +235,12 @@ double pace_of(const Connection* connection) {
   return 8.0 * static_cast<double>(bytes_per_second);
 }
 
-TEST_F(Tcp, ItsPaceIsSharedByThoseWhoConnected) {
+TEST_F(Tcp, AcceptedConnectionsShareThePace) {
   auto& server = static_cast<tcp::Transport&>(rig_->server());
   server.pace(80e6);
   const auto [first, first_served] = rig_->connected();
   EXPECT_DOUBLE_EQ(pace_of(first_served), 80e6);
-  EXPECT_GT(pace_of(first), 1e12) << "what it began itself is not limited";
+  EXPECT_GT(pace_of(first), 1e12) << "the pace does not limit outgoing connections";
   const auto [second, second_served] = rig_->connected();
   EXPECT_DOUBLE_EQ(pace_of(first_served), 40e6);
   EXPECT_DOUBLE_EQ(pace_of(second_served), 40e6);
@@ -260,11 +261,11 @@ TEST_F(Tcp, ItsPaceIsSharedByThoseWhoConnected) {
   EXPECT_GT(absl::Now() - begin, absl::Milliseconds(300)) << "4 MiB take 0.42 s at 10 MB/s";
 }
 
-TEST_F(Tcp, TheRoundTripIsKnown) {
+TEST_F(Tcp, TheRoundTripIsMeasured) {
   const auto [client, server] = rig_->connected();
   ASSERT_NE(client, nullptr);
   EXPECT_GT(client->round_trip(), absl::ZeroDuration());
-  EXPECT_LT(client->round_trip(), absl::Seconds(1)) << "on this machine";
+  EXPECT_LT(client->round_trip(), absl::Seconds(1)) << "loopback is fast";
 }
 
 TEST_F(Tcp, AllAddressesOfANameAreTried) {
@@ -284,7 +285,7 @@ TEST_F(Tcp, IPv6) {
 }
 
 TEST_F(Tcp, ListensOnAddressesOfThisMachineOnly) {
-  const absl::Status status = rig_->client().listen({"192.0.2.1", 0}).status();  // a network for documents
+  const absl::Status status = rig_->client().listen({"192.0.2.1", 0}).status();  // reserved for documentation
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(message(status), HasSubstr("192.0.2.1:0: this machine has no such address"));
 }

@@ -1,4 +1,4 @@
-// Once warm, a frame costs no allocation, over any transport, in either direction.
+// Checks that, after a warm-up, frames cause no allocations, over any transport and in both directions.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/rig.h"
@@ -34,7 +34,8 @@ TEST_P(Allocations, NonePerFrameOnceWarm) {
     }
     while (frames < expected) rig->poll_both();
   };
-  // How much the kernel takes at once differs from round to round, and with it what stands in the queues.
+  // Several rounds are needed to warm up: the kernel takes different amounts at a time, so any round may have the
+  // longest queue.
   for (int i = 0; i < 5; ++i) round();
   const auto before = allocations_so_far();
   for (int i = 0; i < 5; ++i) round();

@@ -1,6 +1,6 @@
-"""A real cluster for the tests in this folder: one for all of them, taken down with them, however they end.
+"""Fixtures of the e2e tests. One real cluster serves all tests of a session, and goes down with the session.
 
-GLEANER_CLUSTER names a cluster that is up already (`cluster up`), and stays up.
+If GLEANER_CLUSTER names a running cluster (`cluster up`), the tests use that cluster and leave it up.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +25,7 @@ NODES = 6
 
 
 def missing() -> str:
-    """Why there can be no cluster here; empty if there can."""
+    """Returns the reason why this machine cannot run a cluster, or an empty string if it can."""
     if os.geteuid() != 0:
         return "a cluster needs root"
     built = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gleaner" / "e2e" / "bin" / "kubelet"
@@ -36,7 +37,7 @@ def missing() -> str:
 
 
 def start_cluster(name: str, *flags: str) -> subprocess.Popen[str]:
-    """Up on return, and down as soon as its standard input closes."""
+    """Starts a cluster and waits until it is up. The cluster goes down when its standard input closes."""
     command = [str(Path(__file__).parent / "cluster"), "--name", name, "up", "--hold", *flags]
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -54,7 +55,7 @@ def stop_cluster(process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Six nodes, n1 to n6, of 8 CPUs and 16 GiB each as they claim."""
+    """A cluster of six nodes, n1 to n6, which claim to have 8 CPUs and 16 GiB each."""
     given = os.environ.get(NAME)
     if given:
         yield Cluster(given)
@@ -71,8 +72,9 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace for one test; with its default service account, and gone afterwards."""
-    name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name.lower())[:50].strip("-")
+    """A namespace for one test, with its default service account. The fixture deletes it after the test."""
+    words = "".join(letter if letter.isalnum() else "-" for letter in request.node.name.lower())
+    name = f"{words[:50].strip('-')}-{zlib.crc32(words.encode()):08x}"
     cluster.kubectl("create", "namespace", name)
     cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=20s")
     try:
@@ -83,7 +85,7 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Keeps what the cluster knows when a test fails: it is gone when somebody comes to look."""
+    """Saves events, objects and logs of the cluster when a test fails, since the cluster ends with the session."""
     outcome = yield
     report = outcome.get_result()
     used = item.funcargs.get("cluster") if hasattr(item, "funcargs") else None
@@ -109,7 +111,7 @@ def gleaner(cluster: Cluster) -> Cluster:
 
 @pytest.fixture(autouse=True)
 def rest(request: pytest.FixtureRequest) -> None:
-    """A test with Gleaner begins on six machines that all may have summers, whatever the one before did to them."""
+    """Waits, before each test with Gleaner, until all machines may have summers again after the last test."""
     if "gleaner" in request.fixturenames:
         installed: Cluster = request.getfixturevalue("gleaner")
         wait_until("every machine is as it was at the start", lambda: machines_rest(installed), LONG)
@@ -117,7 +119,7 @@ def rest(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def reference(gleaner: Cluster) -> tuple[str, float]:
-    """SHA-256 of the parameters that four ranks must come to, and the accuracy: computed in one process, in one pod."""
+    """The SHA-256 of the parameters that four ranks must reach, and the accuracy, computed by one process in a pod."""
     job = submit(gleaner, "default", "reference", [*TRAIN, "--reference", "4"])
     job.wait_phase("Succeeded", seconds=LONG)
     found = result(job, "reference-worker-0")

@@ -1,4 +1,4 @@
-"""What the digits example prints, and when."""
+"""Reads the output of the digits example."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from product import ROOT, Job
 EXAMPLES = ROOT / "examples"
 EPOCHS = 10
 TRAIN = ["python3", "/examples/digits/train.py", "--epochs", str(EPOCHS)]
-LONG = 180.0  # for a training on a machine that is busy with other things
+LONG = 180.0  # seconds for a training on a busy machine
 
 
 def result(job: Job, pod: str) -> tuple[str, float]:
@@ -20,6 +20,6 @@ def result(job: Job, pod: str) -> tuple[str, float]:
 
 
 def in_epoch(job: Job, epoch: int, attempt: int = 0) -> None:
-    """Returns when the training has come to this epoch."""
+    """Waits until the training has reached the given epoch."""
     suffix = f"-r{attempt}" if attempt else ""
     job.wait_log(f"{job.name}-worker-0{suffix}", f"epoch {epoch:2d}/", LONG)

@@ -1,4 +1,4 @@
-"""The chart's release in the cluster, and what there is of Gleaner besides."""
+"""The release of the chart in the cluster, and all other objects of Gleaner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lab.cluster import Cluster
 from product import CHART, SYSTEM, VALUES
 
 RELEASE = "gleaner"
-# What stays with the CRDs, and the namespace, which was not the chart's to make.
+# Kinds that an uninstallation leaves: CRDs, their objects, and the namespace, which the chart did not create.
 OF_THE_CRDS = ("CustomResourceDefinition", "APIService", "Namespace")
 
 
@@ -20,7 +20,7 @@ def helm(cluster: Cluster, *arguments: str) -> str:
 
 
 def upgrade(cluster: Cluster, chart: Path, values: dict[str, str]) -> None:
-    """From a chart of one's own. Returns when everything is Ready."""
+    """Upgrades the release to the given chart, and waits until everything is Ready."""
     settings = [f"--set={name}={value}" for name, value in {**VALUES, **values}.items()]
     helm(cluster, "upgrade", RELEASE, str(chart), "--wait", "--timeout=4m", *settings)
 
@@ -31,7 +31,8 @@ def installed(cluster: Cluster) -> bool:
 
 @contextlib.contextmanager
 def as_before(cluster: Cluster, folder: Path) -> Iterator[None]:
-    """Whatever happens to the release meanwhile, afterwards it is there as it was, or not, as it was."""
+    """Restores the release at the end of the with-statement: its values if it was installed before, else its
+    absence."""
     values = folder / "values.yaml"
     was_there = installed(cluster)
     if was_there:
@@ -47,7 +48,7 @@ def as_before(cluster: Cluster, folder: Path) -> Iterator[None]:
 
 
 def objects_of_ours(cluster: Cluster) -> set[str]:
-    """Everything in the cluster with our name in it, or in our namespace, but CRDs, what they define, and Events."""
+    """Returns all objects in Gleaner's namespace or with its name, except CRDs, custom objects and Events."""
     kinds = cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
     wanted = [kind for kind in kinds if not kind.startswith("events") and not kind.endswith("gleaner.dev")]
     columns = "KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name"
@@ -65,7 +66,7 @@ def objects_of_ours(cluster: Cluster) -> set[str]:
 
 
 def wait_until_gone(cluster: Cluster, seconds: float = 60) -> set[str]:
-    """What is left of ours in the end."""
+    """Waits until no object of Gleaner is left. Returns the objects that are left after `seconds`."""
     deadline = time.monotonic() + seconds
     while (left := objects_of_ours(cluster)) and time.monotonic() < deadline:
         time.sleep(1)

@@ -1,4 +1,4 @@
-"""Gleaner in the cluster: installed by its chart, and TrainingJobs as users write them."""
+"""Installs Gleaner in the cluster by its chart, and runs TrainingJobs as users write them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "gleaner"
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
 SYSTEM = "gleaner-system"
-NIC = "1Gbit"  # what the agents are told of NICs whose speed can't be read here
+NIC = "1Gbit"  # the agents' bandwidth setting, since they cannot read the speed of virtual NICs
 VALUES = {
     "schedulerExtender.service.clusterIP": SCHEDULER_EXTENDER,
     "agent.bandwidth": NIC,
-    # To a summer all nodes' load is that of one machine: it looks, and never leaves for that.
+    # A summer sees the CPU load of the whole real machine, which is the load of all nodes together. With the
+    # value 1 a summer measures the load but never leaves.
     "summers.yieldAbove": "1",
 }
 PATIENCE = 90.0
 
 
 class Timeout(AssertionError):
-    """What was waited for did not come."""
+    """An awaited condition did not become true in time."""
 
 
 def wait_until(what: str, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
@@ -40,8 +41,8 @@ def wait_until(what: str, condition: Callable[[], bool], seconds: float = PATIEN
 
 
 def install(cluster: Cluster, values: Optional[dict[str, str]] = None) -> None:
-    """Installs the chart, or brings what is installed to these values; returns when everything is ready."""
-    # Nodes share the machine's CPUs: what each uses is what its own pods do.
+    """Installs the chart, or upgrades the release to these values, and waits until everything is ready."""
+    # Nodes share the real machine's CPUs, so an agent takes its node's use from the node's cgroup.
     use = {"agent.cgroupRoot": f"/gleaner-{cluster.name}/$(NODE_NAME)"}
     settings = [f"--set={name}={value}" for name, value in {**VALUES, **use, **(values or {})}.items()]
     cluster.run(
@@ -59,11 +60,11 @@ def install(cluster: Cluster, values: Optional[dict[str, str]] = None) -> None:
         "120s",
         timeout=150,
     )
-    wait_until("every node has a profile with bandwidth to spare", lambda: profiles_ready(cluster))
+    wait_until("every node has a profile with spare bandwidth", lambda: profiles_ready(cluster))
 
 
 def profiles_ready(cluster: Cluster, least_cpus: int = 0) -> bool:
-    """Whether each node has bandwidth to spare, and so many thousandths of a processor."""
+    """Returns whether each node has spare bandwidth, and at least `least_cpus` spare thousandths of a CPU."""
     profiles = json.loads(cluster.kubectl("get", "nodeprofiles", "-o", "json"))["items"]
     spare = [profile.get("status", {}).get("spare", {}) for profile in profiles]
     nodes = cluster.kubectl("get", "nodes", "-o", "name").split()
@@ -73,17 +74,19 @@ def profiles_ready(cluster: Cluster, least_cpus: int = 0) -> bool:
 
 
 def machines_rest(cluster: Cluster) -> bool:
-    """Whether any machine may have a summer, as it is at the start: nothing is left of a test before."""
+    """Returns whether all machines may have summers, that is, whether no effect of an earlier test is left."""
     for node in json.loads(cluster.kubectl("get", "nodes", "-o", "json"))["items"]:
         ready = [each["status"] for each in node["status"]["conditions"] if each["type"] == "Ready"]
         if ready != ["True"] or node["spec"].get("taints"):
             return False
-    # Idle ones have over a core to spare; one that a pod asked for has none until its agent reports again.
+    # An idle machine has more than one spare core. A machine whose CPUs a pod requested has none until its agent
+    # reports again.
     return profiles_ready(cluster, least_cpus=250)
 
 
 def leader(cluster: Cluster) -> str:
-    """Who leads: the operator's pod, "_", and a mark of its process (a pod whose container starts again is another)."""
+    """Returns the leader's identity: the operator's pod name, "_", and a mark that differs after a container
+    restart."""
     lease = cluster.get("lease", "gleaner-operator", SYSTEM)
     return str(lease["spec"].get("holderIdentity") or "")
 
@@ -111,7 +114,7 @@ class Job:
         return dict(found[0]) if found else {}
 
     def wait_phase(self, *phases: str, seconds: float = PATIENCE) -> None:
-        """Until the phase is one of these; at once an error if it is a last one and none of these."""
+        """Waits until the phase is one of `phases`. Fails at once if the phase is final and none of these."""
         seen = ""
 
         def there() -> bool:
@@ -142,7 +145,7 @@ class Job:
         return {pod["metadata"]["name"]: pod for pod in listed}
 
     def planned_summers(self) -> list[str]:
-        """The summers of the job's plan; none before there is one."""
+        """Returns the summers of the job's plan, or none if there is no plan yet."""
         plan = self.cluster.find("reductionplan", self.name, self.namespace)
         everybody = plan["spec"]["members"] if plan else []
         return [member["name"] for member in everybody if member["role"] == "summer"]
@@ -168,7 +171,7 @@ def milli(quantity: str) -> int:
 
 
 def room_but_for_summers(cluster: Cluster, node: str, namespace: str) -> int:
-    """Thousandths of a processor that pods of a machine leave to others, if this namespace's summers went."""
+    """Returns the thousandths of a CPU that would be free on a machine without this namespace's summers."""
     free = milli(cluster.get("node", node)["status"]["allocatable"]["cpu"])
     selector = f"spec.nodeName={node},status.phase=Running"
     for each in json.loads(cluster.kubectl("get", "pods", "-A", "--field-selector", selector, "-o", "json"))["items"]:
@@ -181,7 +184,8 @@ def room_but_for_summers(cluster: Cluster, node: str, namespace: str) -> int:
 
 
 def owners(cluster: Cluster, node: str, namespace: str, spare: int = 0) -> dict[str, Any]:
-    """A pod that asks for what a machine has for others than this namespace's summers, less `spare` thousandths."""
+    """Returns a pod that requests all CPUs that would be free without this namespace's summers, less `spare`
+    thousandths."""
     asking = pod("owners", ["sleep", "100000"], namespace=namespace)
     asking["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
     asked = {"cpu": f"{room_but_for_summers(cluster, node, namespace) - spare}m"}
@@ -190,7 +194,7 @@ def owners(cluster: Cluster, node: str, namespace: str, spare: int = 0) -> dict[
 
 
 def apply_file(cluster: Cluster, path: Path, namespace: str, name: str) -> Job:
-    """The file as a user would apply it."""
+    """Applies the file as a user would. Returns the job in it."""
     cluster.kubectl("apply", "-n", namespace, "-f", str(path))
     return Job(cluster, name, namespace)
 
@@ -206,7 +210,7 @@ def submit(
     container: Optional[dict[str, Any]] = None,
     pod: Optional[dict[str, Any]] = None,
 ) -> Job:
-    """A job of one's own, in the example image."""
+    """Creates a job that runs `command` in the example image."""
     main = {
         "name": "main",
         "image": "gleaner-example:0.1.0",

@@ -1,4 +1,4 @@
-"""A real Prometheus in the cluster's network, configured as docs/dashboards.md says."""
+"""Runs a real Prometheus in the cluster's network, configured as docs/dashboards.md says."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 from charts.gleaner_chart import CHART, prometheus_program
 
 PORT = 9090
-URL = f"http://{GATEWAY}:{PORT}"  # for pods
+URL = f"http://{GATEWAY}:{PORT}"  # as pods reach it
 
-# Asks Prometheus for each path that it reads, one to a line, and answers with a line of JSON.
+# A program that reads paths, one per line, requests each from Prometheus, and prints each answer as one line of JSON.
 ASK = f"""
 import sys, urllib.error, urllib.request
 for path in sys.stdin:
@@ -37,7 +37,7 @@ for path in sys.stdin:
 
 
 class Prometheus:
-    """The server, in the cluster's network, and questions to it."""
+    """The Prometheus server, and queries to it."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster = cluster
@@ -76,7 +76,7 @@ class Prometheus:
         return self.ready() and all(self.values([expression]))
 
     def values(self, expressions: list[str]) -> list[list[float]]:
-        """What each expression is now: the values of its series that are numbers."""
+        """Returns the current value of each expression: the values of its series, without NaN."""
         answers = self.ask([f"/api/v1/query?query={quote(expression, safe='')}" for expression in expressions])
         found = []
         for expression, answer in zip(expressions, answers):
@@ -95,9 +95,9 @@ def documented_scrapes() -> list[dict[str, Any]]:
 
 
 def configuration(folder: Path) -> dict[str, Any]:
-    """That of docs/dashboards.md, but quicker, and with targets from files.
+    """Returns the configuration of docs/dashboards.md, but with shorter intervals and with targets from files.
 
-    Debian's Prometheus is built without discovery of Kubernetes' pods: discover() does that in its stead.
+    Debian's Prometheus is built without discovery of pods in Kubernetes, so discover() writes the targets.
     """
     scrapes = documented_scrapes()
     for scrape in scrapes:
@@ -111,7 +111,8 @@ def configuration(folder: Path) -> dict[str, Any]:
 
 
 def discover(cluster: Cluster, folder: Path) -> None:
-    """Writes what role pod of Prometheus' Kubernetes discovery finds: one target per declared port of each pod."""
+    """Writes the targets that Prometheus' Kubernetes discovery with role "pod" finds: one per declared port of a
+    pod."""
     pods = json.loads(cluster.kubectl("get", "pods", "-A", "-o", "json"))["items"]
     for scrape in documented_scrapes():
         namespaces = scrape["kubernetes_sd_configs"][0].get("namespaces", {}).get("names")

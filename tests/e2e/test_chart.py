@@ -1,18 +1,20 @@
-"""A real `helm install`, upgrade and uninstall: everything runs, and nothing but CRDs stays."""
+"""Tests a real `helm install`, upgrade and uninstall: all components run, and only CRDs are left at the end."""
 
 from __future__ import annotations
 
 import json
-import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from installation import RELEASE, as_before, helm, upgrade, wait_until_gone
 from lab.cluster import Cluster
-from product import CHART, SYSTEM, install, wait_until
+from product import ROOT, SYSTEM, install, wait_until
+
+sys.path.insert(0, str(ROOT / "tests"))
+from charts.gleaner_chart import with_another_short_name
 
 
 @pytest.fixture
@@ -36,17 +38,6 @@ def addresses_of(cluster: Cluster, part: str) -> set[str]:
     return {pod["status"]["podIP"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
 
-def with_another_short_name(folder: Path) -> Path:
-    """The chart as a later version of it may be, with another CRD."""
-    newer = folder / "newer"
-    shutil.copytree(CHART, newer)
-    path = newer / "files" / "crds" / "nodeprofile.yaml"
-    crd = yaml.safe_load(path.read_text())
-    crd["spec"]["names"]["shortNames"].append("spare")
-    path.write_text(yaml.safe_dump(crd))
-    return newer
-
-
 def test_install_upgrade_uninstall(own_release: Cluster, tmp_path: Path) -> None:
     cluster = own_release
     assert wait_until_gone(cluster) == set()
@@ -59,7 +50,7 @@ def test_install_upgrade_uninstall(own_release: Cluster, tmp_path: Path) -> None
         for pod in listed(cluster, "pods", "-n", SYSTEM)
         for state in pod["status"].get("containerStatuses", [])
     ]
-    assert set(restarts) == {0}, "something crashed on the way"
+    assert set(restarts) == {0}, "a container has restarted"
 
     upgrade(cluster, with_another_short_name(tmp_path), {"operator.replicas": "3", "operator.logLevel": "debug"})
     assert len(addresses_of(cluster, "operator")) == 3

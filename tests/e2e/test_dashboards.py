@@ -1,4 +1,5 @@
-"""Dashboards and alerts against a real Prometheus that scrapes a running job: no panel is empty, no metric missing."""
+"""Tests dashboards and alerts with a real Prometheus that scrapes a running job: no panel is empty, and no metric is
+missing."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ ATTEMPTS = 3
 
 
 def long_job(namespace: str) -> dict[str, Any]:
-    """The digits example with three workers, a summer, and no end. (With two workers no summer would help.)"""
+    """Returns the endless digits example with three workers and a summer. (With two workers no summer would help.)"""
     job = yaml.safe_load((ROOT / "examples" / "digits.yaml").read_text())
     job["metadata"] = {"name": JOB, "namespace": namespace}
     job["spec"]["workers"]["replicas"] = 3
@@ -46,7 +47,10 @@ def long_job(namespace: str) -> dict[str, Any]:
 
 
 def start_with_a_summer(cluster: Cluster, namespace: str) -> Job:
-    """On a busy machine a summer may take longer to start than a job waits for it; then the job is started again."""
+    """Starts the job until it runs with its summer.
+
+    On a busy machine the job may begin before its summer has started. The fixture then starts the job again.
+    """
     job = Job(cluster, JOB, namespace)
     for _ in range(ATTEMPTS):
         cluster.apply(long_job(namespace))
@@ -60,7 +64,7 @@ def start_with_a_summer(cluster: Cluster, namespace: str) -> Job:
 
 @pytest.fixture(scope="module")
 def watched(gleaner: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """Prometheus, once it has seen the job's steps for a while."""
+    """A Prometheus that has seen the job's steps for a while."""
     prometheus_program("prometheus")
     gleaner.kubectl("create", "namespace", NAMESPACE)
     prometheus = Prometheus(gleaner, tmp_path_factory.mktemp("prometheus"))
@@ -83,7 +87,7 @@ def empty_ones(prometheus: Prometheus, questions: list[tuple[str, str]]) -> list
 
 
 def have_a_pod_scheduled(cluster: Cluster, number: int) -> None:
-    """One that the scheduler asks the extender about: its latency is known only while it is asked."""
+    """Creates a pod for which kube-scheduler calls the extender, so that the extender's latency has a value."""
     asking = pod(f"asking-{number}", ["true"], namespace=NAMESPACE)
     summer = {"gleaner.dev/summer": "1"}
     asking["spec"]["containers"][0]["resources"] = {"requests": summer, "limits": summer}
@@ -103,7 +107,7 @@ def test_no_panel_is_empty(watched: Prometheus, gleaner: Cluster, name: str) -> 
     assert empty == []
 
 
-def test_variables_of_the_job_dashboard_offer_the_job(watched: Prometheus) -> None:
+def test_the_job_dashboards_variables_list_the_job(watched: Prometheus) -> None:
     variables = {each["name"]: each for each in dashboards()["job"]["templating"]["list"]}
     assert variables["namespace"]["definition"] == "label_values(gleaner_job_info, namespace)"
     answer = watched.ask([f"/api/v1/series?match[]={quote('gleaner_job_info')}"])[0]
@@ -119,7 +123,7 @@ def test_every_target_is_scraped(watched: Prometheus) -> None:
     assert pools.count("gleaner") >= 2 + 2 + 1, "operators, extenders, agents"
 
 
-def test_alerts_are_evaluated_and_a_healthy_cluster_raises_none_that_is_critical(watched: Prometheus) -> None:
+def test_a_healthy_cluster_raises_no_critical_alert(watched: Prometheus) -> None:
     groups = watched.ask(["/api/v1/rules?type=alert"])[0]["data"]["groups"]
     rules = {rule["name"]: rule for group in groups for rule in group["rules"]}
     assert set(rules) == {rule["alert"] for rule in alert_rules()}
@@ -130,8 +134,8 @@ def test_alerts_are_evaluated_and_a_healthy_cluster_raises_none_that_is_critical
     assert not {name for name in firing if rules[name]["labels"]["severity"] == "critical"}
 
 
-def test_metrics_are_those_of_the_contract(watched: Prometheus) -> None:
-    """docs/metrics.md, both ways: what it promises is served, and what is served is in it."""
+def test_metrics_match_the_documentation(watched: Prometheus) -> None:
+    """Checks that docs/metrics.md lists exactly the metrics that the programs serve."""
     names = watched.ask(["/api/v1/label/__name__/values"])[0]["data"]
     served = {re.sub(r"_(bucket|count|sum)$", "", name) for name in names if name.startswith("gleaner_")}
     assert documented_metrics() - served == set()

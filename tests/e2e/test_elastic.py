@@ -1,4 +1,4 @@
-"""Summers that come, go and are deleted under a running job, and the autoscaler with a real Prometheus."""
+"""Tests summers that join, leave and are deleted while a job runs, and the autoscaler with a real Prometheus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.cluster import Cluster
 from product import BUILD, Job, apply_file, install, owners, wait_until
 from prometheus_server import URL, Prometheus
 
-# Quicker than anybody would want it.
+# Shorter pauses than a real cluster would have.
 QUICK = {"autoscaler.growPauseSeconds": "2", "autoscaler.returnPauseSeconds": "5"}
 MEASURED = {
     **QUICK,
@@ -23,7 +23,7 @@ MEASURED = {
     "autoscaler.prometheus.windowSeconds": "20",
 }
 SECONDS_TO_LEAVE = 60.0  # usually ten
-STALE = 30.0  # more than the window and two intervals: what was measured before says nothing any more
+STALE = 30.0  # more than the window and two intervals, so that all earlier measurements are stale
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_a_deleted_summer_is_replaced_and_no_bit_differs(
     in_epoch(job, 2)
     workers = {name: each["metadata"]["uid"] for name, each in job.pods().items()}
     job.kubectl("delete", "pod", "digits-summer-0", "--wait=false")
-    wait_until("another takes part in its place", lambda: "summer-2" in job.planned_summers())
+    wait_until("another summer replaces it", lambda: "summer-2" in job.planned_summers())
     assert "digits-summer-0" not in job.pods("summer"), "no name is used twice"
     job.wait_phase("Succeeded", seconds=LONG)
     assert {name: each["metadata"]["uid"] for name, each in job.pods().items()} == workers
@@ -57,7 +57,7 @@ def test_a_deleted_summer_is_replaced_and_no_bit_differs(
 
 
 @pytest.mark.long
-def test_summers_killed_without_a_word(quick: Cluster, namespace: str, reference: tuple[str, float]) -> None:
+def test_training_survives_force_deleted_summers(quick: Cluster, namespace: str, reference: tuple[str, float]) -> None:
     job = apply_file(quick, EXAMPLES / "digits.yaml", namespace, "digits")
     in_epoch(job, 2)
     for name in job.pods("summer"):
@@ -68,7 +68,7 @@ def test_summers_killed_without_a_word(quick: Cluster, namespace: str, reference
 
 
 def endless(namespace: str) -> dict[str, Any]:
-    """The digits example without end; two of its six machines are free for summers."""
+    """Returns the digits example with endless training. Two of the six machines are free for its summers."""
     job: dict[str, Any] = yaml.safe_load((EXAMPLES / "digits.yaml").read_text())
     job["metadata"]["namespace"] = namespace
     container = job["spec"]["workers"]["template"]["spec"]["containers"][0]
@@ -95,7 +95,7 @@ def test_a_summer_leaves_a_loaded_machine_and_returns(gleaner: Cluster, measured
 
     def seen(condition: Any) -> Any:
         def looks() -> bool:
-            measured.discover()  # pods come and go
+            measured.discover()  # the set of pods changes
             return bool(condition())
 
         return looks

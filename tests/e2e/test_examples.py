@@ -1,4 +1,4 @@
-"""The other examples, as files and by the commands in their first lines."""
+"""Tests the examples other than digits.yaml, by the commands in their first comments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from product import Job, apply_file, submit, wait_until
 
 
 @pytest.mark.long
-def test_elastic_takes_the_machines_that_there_are(
+def test_the_elastic_example_uses_the_available_machines(
     gleaner: Cluster, namespace: str, reference: tuple[str, float]
 ) -> None:
     job = apply_file(gleaner, EXAMPLES / "digits-elastic.yaml", namespace, "digits-elastic")
@@ -30,7 +30,9 @@ def quota_namespace(gleaner: Cluster) -> Iterator[str]:
 
 
 @pytest.mark.long
-def test_quota_is_waited_for(gleaner: Cluster, quota_namespace: str, reference: tuple[str, float]) -> None:
+def test_the_quota_example_waits_for_quota(
+    gleaner: Cluster, quota_namespace: str, reference: tuple[str, float]
+) -> None:
     gleaner.kubectl("apply", "-f", str(EXAMPLES / "quota.yaml"))
     job = Job(gleaner, "digits", quota_namespace)
     wait_until("the job says so", lambda: job.condition("Created").get("reason") == "QuotaExceeded")
@@ -41,7 +43,7 @@ def test_quota_is_waited_for(gleaner: Cluster, quota_namespace: str, reference: 
 
 @pytest.fixture
 def shared_volume(gleaner: Cluster, tmp_path: Path) -> Iterator[None]:
-    """A folder of this machine, which all nodes see, stands in for storage that several nodes can mount."""
+    """A PersistentVolume in a folder of this machine, which all nodes see, in place of shared storage."""
     tmp_path.chmod(0o777)
     gleaner.apply({
         "apiVersion": "v1",
@@ -59,7 +61,9 @@ def shared_volume(gleaner: Cluster, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_suspended_it_goes_on_from_its_checkpoint(gleaner: Cluster, namespace: str, shared_volume: None) -> None:
+def test_the_suspended_example_continues_from_its_checkpoint(
+    gleaner: Cluster, namespace: str, shared_volume: None
+) -> None:
     train = ["python3", "/examples/digits/train.py", "--epochs", "30", "--reference", "4"]
     undisturbed = submit(gleaner, namespace, "undisturbed", train)
     job = apply_file(gleaner, EXAMPLES / "suspend-resume.yaml", namespace, "suspend-resume")

@@ -1,4 +1,4 @@
-"""The container images of images/build, in pods; and the layout they are kept in."""
+"""Tests the container images of images/build in pods, and the image layout in which they are stored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(os.getuid(), _abi.load_library()._name, os.path.exists("/examples/digits/t
 
 
 def run_pod(cluster: Cluster, namespace: str, image: str, *command: str) -> str:
-    """Runs a command as any restricted pod may, and returns its output."""
+    """Runs a command in a pod that the Pod Security level "restricted" admits. Returns its output."""
     context = {"runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     context["seccompProfile"] = {"type": "RuntimeDefault"}
     container = {"name": "main", "image": f"{image}:{VERSION}", "command": list(command), "securityContext": context}
@@ -60,7 +60,7 @@ def test_example_image_has_torch_and_gleaner(cluster: Cluster, namespace: str) -
 
 
 def docker_archive(layers: list[bytes]) -> bytes:
-    """As buildah writes it: layers are named by their digests."""
+    """Returns an archive like those of buildah, in which layers are named by their digests."""
     names = [hashlib.sha256(layer).hexdigest() for layer in layers]
     configuration = json.dumps({"rootfs": {"diff_ids": [f"sha256:{name}" for name in names]}}).encode()
     manifest = [{"Config": "abc.json", "RepoTags": [], "Layers": [f"{name}.tar" for name in names]}]
@@ -83,13 +83,13 @@ def blobs(folder: Path) -> dict[bytes, int]:
     return {path.read_bytes(): path.stat().st_ino for path in (folder / "blobs" / "sha256").iterdir()}
 
 
-def test_layout_keeps_what_images_share_and_drops_what_nobody_names(tmp_path: Path) -> None:
+def test_the_layout_keeps_shared_layers_and_drops_unnamed_images(tmp_path: Path) -> None:
     add(tmp_path, "one:1", [b"base", b"first"])
     before = blobs(tmp_path)
     add(tmp_path, "two:1", [b"base", b"second"])
     add(tmp_path, "one:1", [b"base", b"third"])
     after = blobs(tmp_path)
-    assert after[b"base"] == before[b"base"], "a layer that was there is not written again"
+    assert after[b"base"] == before[b"base"], "an existing layer is not written again"
     assert b"first" not in after
     assert {b"base", b"second", b"third"} <= after.keys()
     for path in (tmp_path / "blobs" / "sha256").iterdir():

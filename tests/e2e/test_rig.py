@@ -1,4 +1,4 @@
-"""The rig itself: what the other tests in this folder take for granted of their cluster."""
+"""Tests the lab itself: the properties of the cluster that the other tests in this folder rely on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lab.cluster import WORKPLACE, Cluster
 from lab.control_plane import ControlPlane, User
 from lab.pods import pod, service
 
-# Asks the API server who it is, with what every pod is given.
+# A program that asks the API server for its own identity, with the credentials that every pod gets.
 ASK = """
 import json, ssl, sys, urllib.request
 account = "/var/run/secrets/kubernetes.io/serviceaccount/"
@@ -34,7 +34,7 @@ print(json.load(urllib.request.urlopen(request, context=context, timeout=10))["s
 
 FETCH = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=3).read().decode())"
 
-# Takes all that it is sent on port 5000, and says how much came in each second, in Mbit/s.
+# A program that receives data on port 5000, and prints the Mbit/s of each second.
 RECEIVE = """
 import socket, time
 connection, _ = socket.create_server(("", 5000)).accept()
@@ -66,7 +66,7 @@ def wait_for_pod(cluster: Cluster, namespace: str, name: str, condition: str = "
     cluster.kubectl("wait", f"--for={condition}", f"pod/{name}", "-n", namespace, "--timeout=40s")
 
 
-def test_nodes_are_ready_and_have_the_size_asked_for(cluster: Cluster) -> None:
+def test_nodes_are_ready_and_have_the_requested_size(cluster: Cluster) -> None:
     nodes = json.loads(cluster.kubectl("get", "nodes", "-o", "json"))["items"]
     assert [node["metadata"]["name"] for node in nodes] == [f"n{index}" for index in range(1, len(nodes) + 1)]
     for node in nodes:
@@ -103,7 +103,7 @@ def test_service_leads_to_a_pod_on_another_node(cluster: Cluster, namespace: str
 
 
 @pytest.mark.parametrize("direction", ["ingress", "egress"])
-def test_bandwidth_is_what_the_annotation_says(cluster: Cluster, namespace: str, direction: str) -> None:
+def test_bandwidth_follows_the_annotation(cluster: Cluster, namespace: str, direction: str) -> None:
     shaped = {f"kubernetes.io/{direction}-bandwidth": "200M"}
     receiver, sender = (shaped, {}) if direction == "ingress" else ({}, shaped)
     cluster.apply(pod("receives", ["python3", "-c", RECEIVE], "n1", receiver, namespace))
@@ -112,7 +112,7 @@ def test_bandwidth_is_what_the_annotation_says(cluster: Cluster, namespace: str,
     cluster.apply(pod("sends", ["python3", "-c", SEND, address, "6.5"], "n2", sender, namespace))
     wait_for_pod(cluster, namespace, "receives", "jsonpath={.status.phase}=Succeeded")
     rates = [float(line) for line in cluster.kubectl("logs", "receives", "-n", namespace).split()]
-    # Payload is 1448 of the 1514 bytes that the shaper counts.
+    # The shaper counts 1514 bytes per packet, of which 1448 are payload.
     wire = [rate * 1514 / 1448 for rate in rates[:5]]
     assert len(wire) == 5
     assert 180 <= sum(wire) / len(wire) <= 220, rates
@@ -141,7 +141,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def traces(name: str) -> list[str]:
-    """What the machine shows of a cluster of this name."""
+    """Returns all traces that a cluster of this name leaves on the machine: links, tables, folders, cgroups, mounts."""
     links = re.findall(r"^\d+: (node\d+|cluster|cni0)\b", os.popen("ip -o link").read(), re.MULTILINE)
     tables = os.popen("nft list tables 2>/dev/null").read().split("\n")
     folders = [Path(f"/dev/shm/gleaner-cluster-{name}"), WORKPLACE / f"cluster-{name}"]
@@ -152,9 +152,9 @@ def traces(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("end", ["down", "lab killed", "holder killed"])
-def test_nothing_is_left_of_a_cluster(cluster: Cluster, end: str) -> None:
+def test_a_cluster_leaves_nothing_behind(cluster: Cluster, end: str) -> None:
     if cluster.inside():
-        pytest.skip("this needs the machine, and runs in a cluster")
+        pytest.skip("this test needs the machine itself, and runs inside a cluster")
     forwarding = Path("/proc/sys/net/ipv4/ip_forward").read_text()
     process = start_cluster("brief", "--nodes", "2")
     other = Cluster("brief")

@@ -1,4 +1,4 @@
-"""What a TrainingJob's runPolicy says, and what can go wrong with its pods: on a real cluster."""
+"""Tests a TrainingJob's runPolicy, and failures of its pods, on a real cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_gang_succeeds_and_its_pods_stay_for_their_logs(gleaner: Cluster, name
     assert "Succeeded" in job.events()
 
 
-def test_an_exit_code_below_128_is_final(gleaner: Cluster, namespace: str) -> None:
+def test_an_exit_code_below_128_fails_the_job(gleaner: Cluster, namespace: str) -> None:
     job = submit(gleaner, namespace, "wrong", fail_with(3))
     job.wait_phase("Failed")
     failed = job.condition("Failed")
@@ -42,7 +42,7 @@ def test_an_exit_code_below_128_is_final(gleaner: Cluster, namespace: str) -> No
     assert job.status()["restarts"] == 0
 
 
-def test_a_signal_is_tried_again_up_to_the_limit(gleaner: Cluster, namespace: str) -> None:
+def test_a_job_killed_by_a_signal_restarts_up_to_the_limit(gleaner: Cluster, namespace: str) -> None:
     job = submit(gleaner, namespace, "again", fail_with(143), run_policy={"backoffLimit": 1})
     job.wait_phase("Failed")
     assert job.condition("Failed")["reason"] == "BackoffLimitExceeded"
@@ -56,7 +56,7 @@ def test_deadline_and_time_to_live(gleaner: Cluster, namespace: str) -> None:
     job = submit(gleaner, namespace, "late", SLEEP, run_policy=policy)
     job.wait_phase("Failed")
     assert job.condition("Failed")["reason"] == "DeadlineExceeded"
-    wait_until("the job goes after its time", lambda: nothing_left(gleaner, namespace))
+    wait_until("the job is deleted after its time to live", lambda: nothing_left(gleaner, namespace))
 
 
 def test_clean_pod_policy_all(gleaner: Cluster, namespace: str) -> None:
@@ -76,7 +76,7 @@ def test_suspend_and_resume(gleaner: Cluster, namespace: str) -> None:
     assert sorted(job.pods()) == ["pause-worker-0-r1", "pause-worker-1-r1"]
 
 
-def test_an_image_that_is_not_there_is_named(gleaner: Cluster, namespace: str) -> None:
+def test_a_missing_image_is_named(gleaner: Cluster, namespace: str) -> None:
     job = submit(gleaner, namespace, "image", SLEEP, container={"image": "localhost/nothing:1"})
     wait_until("the job says so", lambda: job.condition("Running").get("reason") == "ImagePullFailed")
     assert "localhost/nothing:1" in job.condition("Running")["message"]
@@ -86,7 +86,8 @@ def test_an_image_that_is_not_there_is_named(gleaner: Cluster, namespace: str) -
 def test_a_gang_that_does_not_fit_is_released(gleaner: Cluster, namespace: str) -> None:
     nodes = json.loads(gleaner.kubectl("get", "nodes", "-o", "json"))["items"]
     most = max(float(node["status"]["allocatable"]["cpu"]) for node in nodes)
-    resources = {"resources": {"requests": {"cpu": f"{0.6 * most:.1f}"}}}  # one on each node, and one too many
+    # A node has room for one such worker, and there is one more worker than nodes.
+    resources = {"resources": {"requests": {"cpu": f"{0.6 * most:.1f}"}}}
     job = submit(gleaner, namespace, "wide", SLEEP, replicas=len(nodes) + 1, container=resources,
                  run_policy={"startDeadlineSeconds": 5})  # fmt: skip
     wait_until("it is released", lambda: job.condition("Created").get("reason") == "StartDeadlineExceeded")
@@ -94,14 +95,14 @@ def test_a_gang_that_does_not_fit_is_released(gleaner: Cluster, namespace: str) 
     wait_until("it holds no machine", lambda: not job.pods())
 
 
-def test_a_quota_is_waited_for(gleaner: Cluster, namespace: str) -> None:
+def test_a_gang_waits_for_quota(gleaner: Cluster, namespace: str) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "pods", "namespace": namespace}}
     gleaner.apply({**quota, "spec": {"hard": {"pods": "1"}}})
     wait_until("the quota counts", lambda: "used" in gleaner.get("quota", "pods", namespace).get("status", {}))
     job = submit(gleaner, namespace, "poor", SUCCEED, replicas=2)
     wait_until("the job says so", lambda: job.condition("Created").get("reason") == "QuotaExceeded")
     assert "exceeded quota" in job.condition("Created")["message"]
-    assert all(pod["status"]["phase"] == "Pending" for pod in job.pods().values()), "none may start alone"
+    assert all(pod["status"]["phase"] == "Pending" for pod in job.pods().values()), "no worker may start alone"
     gleaner.apply({**quota, "spec": {"hard": {"pods": "5"}}})
     job.wait_phase("Succeeded")
 
@@ -112,10 +113,10 @@ def test_a_deleted_pod_starts_the_gang_again(gleaner: Cluster, namespace: str) -
     job.kubectl("delete", "pod", "robbed-worker-1", "--wait=false")
     wait_until("a new attempt", lambda: job.status()["attempt"] == 1)
     job.wait_phase("Running")
-    assert job.status()["restarts"] == 0, "that was not the job's failure"
+    assert job.status()["restarts"] == 0, "a deleted pod does not count as a failure of the job"
 
 
-def test_a_drained_node_gives_its_worker_to_another(gleaner: Cluster, namespace: str) -> None:
+def test_a_worker_of_a_drained_node_moves_to_another_node(gleaner: Cluster, namespace: str) -> None:
     job = submit(gleaner, namespace, "drained", SLEEP, replicas=2)
     job.wait_phase("Running")
     node = job.pods()["drained-worker-0"]["spec"]["nodeName"]
@@ -173,22 +174,22 @@ def test_deleting_a_job_leaves_nothing(
     gleaner: Cluster, namespace: str, command: list[str], moment: Callable[[Job], bool]
 ) -> None:
     job = submit(gleaner, namespace, "gone", command, replicas=2)
-    wait_until("the moment comes", lambda: moment(job))
+    wait_until("the job reaches the phase to be deleted in", lambda: moment(job))
     job.delete()
     wait_until("nothing is left", lambda: nothing_left(gleaner, namespace), 30)
 
 
-def test_a_namespace_deleted_under_a_job(gleaner: Cluster, namespace: str) -> None:
+def test_a_namespace_can_be_deleted_while_its_job_runs(gleaner: Cluster, namespace: str) -> None:
     job = submit(gleaner, namespace, "under", SLEEP, replicas=2)
     job.wait_phase("Running")
     gleaner.kubectl("delete", "namespace", namespace, "--wait=true", "--timeout=60s", timeout=70)
-    gleaner.kubectl("create", "namespace", namespace)  # for the fixture, which deletes it
+    gleaner.kubectl("create", "namespace", namespace)  # the fixture deletes it
     gleaner.kubectl("wait", "--for=create", "serviceaccount/default", "-n", namespace, "--timeout=20s")
     again = submit(gleaner, namespace, "under", SUCCEED, replicas=2)
     again.wait_phase("Succeeded")
 
 
-def test_the_same_name_again_at_once(gleaner: Cluster, namespace: str) -> None:
+def test_a_deleted_jobs_name_can_be_reused_at_once(gleaner: Cluster, namespace: str) -> None:
     first = submit(gleaner, namespace, "twin", SLEEP, replicas=2)
     first.wait_phase("Running")
     first.kubectl("delete", "trainingjob", "twin", "--wait=false")

@@ -1,4 +1,4 @@
-"""Summers that a cluster takes away under a running job: with their machine, and for a pod of higher priority."""
+"""Tests jobs that lose summers because a machine fails, or because a pod of higher priority preempts a summer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def machines(pods: dict[str, Any]) -> dict[str, str]:
 
 
 def in_training(cluster: Cluster, namespace: str) -> Job:
-    """The digits example, in its second epoch, with both of its summers."""
+    """Starts the digits example, and waits for its second epoch and for both of its summers."""
     job = apply_file(cluster, EXAMPLES / "digits.yaml", namespace, "digits")
     in_epoch(job, 2)
     wait_until("both summers take part", lambda: len(job.planned_summers()) == 2, LONG)
@@ -22,7 +22,7 @@ def in_training(cluster: Cluster, namespace: str) -> Job:
 
 
 def ends_well(job: Job, workers: dict[str, Any], reference: tuple[str, float]) -> None:
-    """The same workers, in their first attempt, come to the bits that one process comes to."""
+    """Checks that the job succeeds with the same workers, in its first attempt, and with the reference's bits."""
     job.wait_phase("Succeeded", seconds=LONG)
     assert {name: each["metadata"]["uid"] for name, each in job.pods().items()} == {
         name: each["metadata"]["uid"] for name, each in workers.items()
@@ -35,17 +35,19 @@ def leading_machine(cluster: Cluster) -> str:
     return str(cluster.get("pod", leader(cluster).split("_")[0], SYSTEM)["spec"]["nodeName"])
 
 
-def test_a_summers_machine_without_power(gleaner: Cluster, namespace: str, reference: tuple[str, float]) -> None:
+def test_a_summer_on_a_node_that_lost_power_is_replaced(
+    gleaner: Cluster, namespace: str, reference: tuple[str, float]
+) -> None:
     job = in_training(gleaner, namespace)
     workers, where = job.pods(), machines(job.pods("summer"))
-    # One without the coordinator, where there is a choice: its loss is another test's.
+    # Prefers a machine without the coordinator, whose loss is the subject of another test.
     away = leading_machine(gleaner)
     name, node = sorted(where.items(), key=lambda each: each[1] == away)[0]
     member = name.removeprefix("digits-")
     gleaner.ask("node-off", node)
     try:
-        wait_until("the plan does without it", lambda: member not in job.planned_summers())
-        assert job.phase() == "Running", "while the training goes on"
+        wait_until("a plan omits the summer", lambda: member not in job.planned_summers())
+        assert job.phase() == "Running", "the training continues"
         ends_well(job, workers, reference)
     finally:
         gleaner.ask("node-on", node)
@@ -61,10 +63,12 @@ def test_a_summer_gives_way_to_a_pod_of_higher_priority(
     member = name.removeprefix("digits-")
     gleaner.apply(owners(gleaner, node, namespace))
     try:
-        wait_until("the plan does without it", lambda: member not in job.planned_summers())
+        wait_until("a plan omits the summer", lambda: member not in job.planned_summers())
         of_it = f"involvedObject.name={name}"
         assert "Preempted" in job.kubectl("get", "events", "--field-selector", of_it, "-o", "jsonpath={..reason}")
-        wait_until("its machine is its owners'", lambda: machines(job.pods("summer")).get(name) is None)
+        wait_until(
+            "the summer's machine is free for the other pod", lambda: machines(job.pods("summer")).get(name) is None
+        )
         job.kubectl("wait", "--for=condition=Ready", "pod/owners", "--timeout=60s")
         ends_well(job, workers, reference)
     finally:

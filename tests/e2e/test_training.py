@@ -1,4 +1,4 @@
-"""Training on a real cluster: examples/digits.yaml as users apply it, and what may happen to it on its way."""
+"""Tests training on a real cluster: examples/digits.yaml as users apply it, undisturbed and with failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from product import BUILD, SYSTEM, Job, apply_file, leader, submit, wait_until
 
 
 def process_of(cluster: Cluster, pod: dict[str, object], program: str) -> int:
-    """A process of this pod, by its cgroup, as the lab numbers it."""
+    """Returns the process id, in the lab, of a program in this pod. Finds the process by its cgroup."""
     uid = str(pod["metadata"]["uid"])  # type: ignore[index]
     find = (
         f"for p in /proc/[0-9]*; do grep -qs pod{uid} $p/cgroup && tr '\\0' ' ' <$p/cmdline | grep -q '{program}' "
@@ -33,7 +33,7 @@ def kill(cluster: Cluster, pod: dict[str, object], program: str) -> None:
 def test_digits_through_summers(gleaner: Cluster, namespace: str, reference: tuple[str, float]) -> None:
     job = apply_file(gleaner, EXAMPLES / "digits.yaml", namespace, "digits")
     in_epoch(job, 3)
-    # A machine may come to be spare, or a summer to be back, a little later than another.
+    # The second summer may join later than the first.
     wait_until(
         "four workers and two summers are in the plan",
         lambda: gleaner.get("reductionplan", "digits", namespace)["status"].get("acknowledged") == 6,
@@ -52,7 +52,7 @@ def test_digits_through_summers(gleaner: Cluster, namespace: str, reference: tup
         "summer-0",
         "summer-1",
     ]
-    # Every tensor that was ever planned: those that were broadcast at the start, too.
+    # ownedBytes counts all tensors of the plan, including tensors that were only broadcast at the start.
     assert sum(member["ownedBytes"] for member in plan["spec"]["members"]) >= plan["spec"]["bytesPerStep"] > 0
     assert plan["status"]["committedEpoch"] >= 2 and plan["status"]["acknowledged"] == 6
     shown = job.kubectl("get", "tj", "digits")
@@ -84,7 +84,7 @@ def kill_apiserver(cluster: Cluster, job: Job) -> None:
 
 
 @pytest.mark.parametrize("accident", [kill_operator, kill_apiserver])
-def test_training_goes_on_without(
+def test_training_survives_the_loss_of_a_component(
     gleaner: Cluster, namespace: str, reference: tuple[str, float], accident: Callable[[Cluster, Job], None]
 ) -> None:
     job = apply_file(gleaner, EXAMPLES / "digits.yaml", namespace, "digits")
@@ -102,7 +102,7 @@ def test_training_goes_on_without(
 def test_a_killed_worker_starts_again_from_the_checkpoint(
     gleaner: Cluster, namespace: str, reference: tuple[str, float], tmp_path: Path
 ) -> None:
-    # Worker 0 alone reads and writes it: a folder of this machine, which all nodes see, stands in for shared storage.
+    # Only worker 0 uses the checkpoint. A folder of this machine, which all nodes see, serves as shared storage.
     node = "n1"
     spec = {
         "nodeSelector": {"kubernetes.io/hostname": node},
@@ -116,7 +116,7 @@ def test_a_killed_worker_starts_again_from_the_checkpoint(
                  container=mount)  # fmt: skip
     in_epoch(job, 3)
     kill(gleaner, job.pods()["killed-worker-2"], "train.py")
-    wait_until("the job says so", lambda: job.status().get("restarts") == 1)
+    wait_until("the job reports the restart", lambda: job.status().get("restarts") == 1)
     assert "killed-worker-2" in job.condition("Restarting")["message"]
     job.wait_phase("Succeeded", seconds=LONG)
     assert "resumed after epoch" in job.log("killed-worker-0-r1")
@@ -126,7 +126,7 @@ def test_a_killed_worker_starts_again_from_the_checkpoint(
 def test_a_foreign_jobs_token_is_refused(gleaner: Cluster, namespace: str) -> None:
     victim = submit(gleaner, namespace, "victim", TRAIN, replicas=2)
     victim.wait_phase("Running")
-    # Shows its own token, and says that it is worker 1 of the other job.
+    # The thief presents its own token, but claims to be worker 1 of the other job.
     pretend = f"GLEANER_JOB={namespace}/victim/0 GLEANER_WORKER=1 exec {' '.join(TRAIN)}"
     thief = submit(gleaner, namespace, "thief", ["sh", "-c", pretend])
     thief.wait_phase("Failed", seconds=LONG)

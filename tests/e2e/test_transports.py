@@ -1,4 +1,4 @@
-"""What carries gradients between pods: shared memory where they are on one node and the chart allows it, else TCP."""
+"""Tests the transports between pods: shared memory on one node if the chart allows it, otherwise TCP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from digits import LONG
 from lab.cluster import Cluster
 from product import BUILD, Job, install, submit, wait_until
 
-# Every node of the lab has a /run of its own; /dev/shm is the machine's.
+# Every node of the lab has its own /run, but all nodes share the machine's /dev/shm.
 SHARED = {"transports.sharedMemory.enabled": "true", "transports.sharedMemory.hostPath": "/run/shm"}
 EXCHANGE = """
 import hashlib, time
@@ -34,7 +34,7 @@ def sharing(gleaner: Cluster) -> Iterator[Cluster]:
 
 
 def exchange(cluster: Cluster, namespace: str, name: str, transport: str) -> Job:
-    """Three workers on two nodes, so that two of them share one."""
+    """Submits a job of three workers on two nodes, so that two workers share a node."""
     among = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n5", "n6"]}]}
     spread = {
         "maxSkew": 1,

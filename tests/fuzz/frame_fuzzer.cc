@@ -1,12 +1,12 @@
-// Bytes from the network: the stream cut into frames, then the handshake on both sides.
+// Fuzzes bytes from the network: a FrameReader cuts the stream into frames, which both sides of the handshake receive.
 //
-// The input is a list of records: how to make them, payload size, header, payload. Records are raw, or made whole with
-// right checksums, so that what lies behind the checks is reached, too.
+// The input is a list of records, each with flags, payload size, header and payload. The flags tell whether a record is
+// sent unchanged or with correct checksums, so that the fuzzer also reaches the code behind these checks.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "common/transport/remote/frame_reader.h"
+#include "common/transport/stream/frame_reader.h"
 #include "common/wire/handshake.h"
 
 namespace {
@@ -15,7 +15,7 @@ using gleaner::Buffer;
 using gleaner::BufferPool;
 using gleaner::ConstBytes;
 using gleaner::MutableBytes;
-using gleaner::transport::remote::FrameReader;
+using gleaner::transport::stream::FrameReader;
 namespace wire = gleaner::wire;
 
 struct Jobs : wire::JobSecrets {
@@ -35,7 +35,7 @@ std::vector<std::byte> make_stream(ConstBytes input) {
     const auto how = static_cast<unsigned>(take(input, 1)[0]);
     const auto scale = static_cast<size_t>(take(input, 1)[0]);
     const ConstBytes raw = take(input, wire::kHeaderBytes);
-    std::vector<std::byte> payload(how & 2 ? scale << 9 : scale);  // most of it zero
+    std::vector<std::byte> payload(how & 2 ? scale << 9 : scale);  // zeros behind the first 256 bytes
     const ConstBytes given = take(input, std::min(payload.size(), size_t{256}));
     std::copy(given.begin(), given.end(), payload.begin());
     wire::Header header;
@@ -53,7 +53,7 @@ std::vector<std::byte> make_stream(ConstBytes input) {
   return stream;
 }
 
-// Hands the reader up to `most` bytes; the number it took.
+// Passes up to `most` bytes to the reader. Returns the number of bytes that the reader took.
 size_t receive(FrameReader& reader, ConstBytes stream, size_t most) {
   stream = stream.first(std::min(most, stream.size()));
   size_t taken = 0;
@@ -77,7 +77,7 @@ void read_stream(ConstBytes stream, size_t most) {
   };
   while (!stream.empty()) {
     const size_t taken = receive(reader, stream, most);
-    if (taken == 0) __builtin_trap();  // a reader that takes nothing more hangs its connection
+    if (taken == 0) __builtin_trap();  // a reader that takes no more bytes would block its connection for ever
     stream = stream.subspan(taken);
     FrameReader::Frame frame;
     while (true) {
@@ -87,7 +87,7 @@ void read_stream(ConstBytes stream, size_t most) {
       if (frame.payload.size() != frame.header.payload_bytes) __builtin_trap();
       client.on_frame(frame.header, frame.payload.bytes()).IgnoreError();
       server.on_frame(frame.header, frame.payload.bytes()).IgnoreError();
-      if (client.done() || server.done()) __builtin_trap();  // nobody proves a secret by chance
+      if (client.done() || server.done()) __builtin_trap();  // random bytes must not prove a secret
     }
   }
 }

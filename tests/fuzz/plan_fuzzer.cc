@@ -1,4 +1,5 @@
-// Bytes as a Plan message: decoding refuses them or gives a valid plan, which encodes to what decodes to the same.
+// Fuzzes the bytes of a Plan message: decoding must reject them or return a valid plan, and that plan must be the same
+// after it is encoded and decoded again.
 #include <cstdint>
 #include <cstdlib>
 
@@ -12,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto plan = proto::decode(message);
   if (!plan.ok()) return 0;
   if (!plan::validate(*plan).ok()) std::abort();
-  // What every member does with a plan must not go astray either.
+  // The functions that every member calls with a plan must give consistent results, too.
   uint64_t owned = 0, bytes = 0;
   for (const uint64_t share : plan::owned_bytes(*plan)) owned += share;
   for (const plan::Tensor& tensor : plan->tensors) bytes += tensor.bytes();

@@ -1,6 +1,6 @@
-"""How the tests start jobs: real coordinator, summers and workers, on loopback.
+"""Starts jobs for the tests, with a real coordinator, summers and workers on loopback.
 
-GLEANER_BUILD names the build that is tested (default: build/release).
+GLEANER_BUILD names the build under test (default: build/release).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Callable
+from typing import Callable, TypeVar
 
 import pytest
 
@@ -31,9 +31,11 @@ GLEANER = BUILD / "bin" / "gleaner"
 SUMMER = BUILD / "bin" / "gleaner-summer"
 LIBRARY = BUILD / "lib" / "libgleaner.so"
 
+T = TypeVar("T")
+
 
 def environment(**more: str) -> dict[str, str]:
-    """For a process of a job: finds our package and library, and uses one thread."""
+    """Returns the environment of a job's process, which uses this tree's package and library, and one thread."""
     return {
         **os.environ,
         "PYTHONPATH": str(ROOT / "comm-lib" / "python"),
@@ -54,9 +56,9 @@ def run_job(
     python: str = sys.executable,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
-    """`gleaner run` of a program of programs/; its own exit status and all output. Ends everything on a timeout.
+    """Runs a program of programs/ with `gleaner run`. Returns the exit status of `gleaner run`, and all output.
 
-    `variables` are the workers' only.
+    Kills the job on a timeout. `variables` are environment variables of the workers only.
     """
     require_build()
     command = [str(GLEANER), "run", "--workers", str(workers), "--summers", str(summers)]
@@ -77,18 +79,18 @@ def run_job(
 
 
 def checks_of(program: str) -> list[str]:
-    """The names of the checks in a program of programs/, in order."""
+    """Returns the names of the checks in a program of programs/, in order."""
     return re.findall(r"^def (check_\w+)\(", (PROGRAMS / program).read_text(), re.MULTILINE)
 
 
 def assert_passed(outcome: subprocess.CompletedProcess[str], check: str, ranks: int) -> None:
-    """Every rank said that a check passed."""
+    """Asserts that every rank printed that a check passed."""
     passed = len(re.findall(rf"\bpassed {check}$", outcome.stdout, re.MULTILINE))
     assert passed == ranks, f"{check} passed on {passed} of {ranks} ranks\n{outcome.stdout}\n{outcome.stderr}"
 
 
 class Job:
-    """A job started by hand, as on bare metal: coordinator, summers, workers, each a process of ours."""
+    """A job whose coordinator, summers and workers the test starts one by one, as on bare metal."""
 
     def __init__(
         self, folder: Path, workers: int, summers: int, *flags: str, summer_flags: tuple[str, ...] = ()
@@ -147,15 +149,20 @@ def job(folder: Path, workers: int, summers: int, *flags: str, summer_flags: tup
         started.close()
 
 
-def wait_until(condition: Callable[[], bool], timeout: float = 20) -> None:
+def wait_until(condition: Callable[[], T], timeout: float = 20, what: str = "a condition") -> T:
+    """Waits until `condition` returns a true value, and returns it.
+
+    Fails after `timeout` seconds with an error that says `what` the condition is.
+    """
     end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, f"waited {timeout} s in vain"
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited {timeout} s in vain until {what}"
         time.sleep(0.02)
+    return found
 
 
 def read_until(process: subprocess.Popen[str], text: str, timeout: float = 90) -> None:
-    """Reads a process's standard output until a line contains `text`; machines may be busy."""
+    """Reads a process's standard output until a line contains `text`. The default timeout allows for a busy machine."""
     found: queue.Queue[str] = queue.Queue()
 
     def find() -> None:
@@ -163,7 +170,7 @@ def read_until(process: subprocess.Popen[str], text: str, timeout: float = 90) -
 
     threading.Thread(target=find, daemon=True).start()
     try:
-        assert found.get(timeout=timeout), f"its output ended without {text!r}"
+        assert found.get(timeout=timeout), f"the output of the process ended without {text!r}"
     except queue.Empty:
         pytest.fail(f"no {text!r} within {timeout} s")
 

@@ -1,4 +1,4 @@
-"""A real API server with Gleaner's CRDs, for tests that ask it what it takes and what it refuses."""
+"""Provides a real API server with Gleaner's CRDs, for tests of the objects that it accepts and refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 import pytest
 import yaml
-from conftest import ROOT  # with the path to lab
+from conftest import ROOT  # importing conftest also makes the package `lab` importable
 
 # isort: split
 from lab.control_plane import ControlPlane
@@ -68,7 +68,7 @@ class Api:
             return Answer(answer.status, body, warnings)
 
     def path(self, manifest: dict[str, Any], name: Optional[str] = None) -> str:
-        """Of a manifest's collection, or of the object `name` in it."""
+        """Returns the path of a manifest's collection, or of the object `name` in it."""
         namespace = "" if manifest["kind"] == "NodeProfile" else f"/namespaces/{namespace_of(manifest)}"
         return f"{GROUP}{namespace}/{PLURALS[manifest['kind']]}" + (f"/{name}" if name else "")
 
@@ -93,7 +93,7 @@ class Api:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, env=environment)
 
     def install(self) -> list[Answer]:
-        """Creates the CRDs and waits until they are served."""
+        """Creates the CRDs and waits until the server serves them."""
         answers = [self.ask("POST", CRD_PATH, yaml.safe_load(path.read_text())) for path in CRDS]
         end = time.monotonic() + 30
         for plural in PLURALS.values():
@@ -108,7 +108,7 @@ def namespace_of(manifest: dict[str, Any]) -> str:
 
 
 def why_not() -> Optional[str]:
-    """What this machine lacks for a real API server."""
+    """Returns the reason why this machine cannot run a real API server, or None if it can."""
     for command in ("etcd", "openssl", "setpriv"):
         if shutil.which(command) is None:
             return f"{command} is not installed: scripts/bootstrap e2e installs it"
@@ -120,7 +120,8 @@ def why_not() -> Optional[str]:
 
 @contextlib.contextmanager
 def real_api() -> Iterator[Api]:
-    """With nothing in it; call install()."""
+    """Starts an API server without Gleaner's CRDs; Api.install() creates them. Skips the test if that is not
+    possible."""
     reason = why_not()
     if reason is not None:
         pytest.skip(reason)
@@ -139,7 +140,7 @@ def small_job(name: str = "small", **spec: Any) -> dict[str, Any]:
 
 
 def changed(manifest: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """A copy with one field (spec.workers.replicas) set."""
+    """Returns a copy of the manifest in which the field at `path` (such as spec.workers.replicas) has `value`."""
     copy = json.loads(json.dumps(manifest))
     *above, last = path.split(".")
     at = copy

@@ -1,4 +1,4 @@
-"""Asynchronous training: no rank waits for another, every step counts once, also when a summer is killed."""
+"""Tests asynchronous training: no rank waits for another, and every step counts once even if summers are killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_ranks_train_at_their_own_pace() -> None:
 
 
 @pytest.mark.parametrize("staleness", [0, 3])
-def test_no_rank_is_further_ahead_than_it_may(staleness: int) -> None:
+def test_no_rank_gets_further_ahead_than_its_staleness(staleness: int) -> None:
     done = run_job("asynchronous.py", str(STEPS), str(staleness), workers=WORKERS, summers=1)
     assert done.returncode == 0, done.stderr
     assert_trained(ends(done.stdout))
@@ -61,13 +61,13 @@ def test_a_killed_summer_costs_no_step(tmp_path: Path, lost: int) -> None:
         assert words.count("is lost") == lost, words
 
 
-def test_who_is_done_first_is_there_until_all_are() -> None:
+def test_a_finished_rank_stays_until_all_ranks_finish() -> None:
     done = run_job("apart.py", workers=2, summers=0)
     assert done.returncode == 0, done.stderr
-    assert "rank done with 25 to 25" in done.stdout, "the last one has everything"
+    assert "rank done with 25 to 25" in done.stdout, "the last rank has the contributions of all ranks"
 
 
-def test_local_ranks_keep_step() -> None:
+def test_local_ranks_wait_for_each_other_in_each_request() -> None:
     done = run_job("local_accumulation.py", workers=2, summers=1, local_ranks=2)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("passed") == 4, done.stdout

@@ -1,4 +1,4 @@
-"""docs/bench-data.md has a reference in numpy: what it says is what `gleaner bench push-pull` gives."""
+"""Tests that `gleaner bench push-pull` gives the results of the numpy reference in docs/bench-data.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conftest import GLEANER, ROOT, Job, job
 
 
 def reference() -> dict[str, Any]:
-    """The functions of the document's Python block."""
+    """Returns the functions in the document's Python block."""
     block = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "bench-data.md").read_text(), re.DOTALL)
     assert block, "docs/bench-data.md has no Python block"
     names: dict[str, Any] = {}
@@ -35,7 +35,7 @@ def start_rank(started: Job, worker: int, local_rank: int, local_ranks: int, *fl
 
 
 def bench(folder: Path, workers: int, local_ranks: int, *flags: str) -> list[dict[str, Any]]:
-    """The JSON lines of all workers of a job with one summer."""
+    """Runs a job with one summer. Returns the JSON lines of all workers."""
     with job(folder, workers, 1, "--local-ranks", str(local_ranks)) as started:
         ranks = [
             start_rank(started, worker, local_rank, local_ranks, *flags)
@@ -50,7 +50,7 @@ def bench(folder: Path, workers: int, local_ranks: int, *flags: str) -> list[dic
 
 @pytest.mark.parametrize("dtype, numpy_type", [("fp32", np.float32), ("fp16", np.float16)])
 @pytest.mark.parametrize("local_ranks", [1, 2])
-def test_sums_are_as_the_document_says(tmp_path: Path, dtype: str, numpy_type: type, local_ranks: int) -> None:
+def test_sums_match_the_document(tmp_path: Path, dtype: str, numpy_type: type, local_ranks: int) -> None:
     size, steps, seed, workers = 100_000, 3, 11, 2
     flags = ("--bytes", str(size), "--steps", str(steps), "--seed", str(seed), "--dtype", dtype, "--verify")
     lines = bench(tmp_path, workers, local_ranks, *flags)

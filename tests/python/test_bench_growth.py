@@ -1,4 +1,4 @@
-"""Exponents and plots of what tests/bench measured."""
+"""Tests the exponents and plots that tests/bench computes from measurements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wire import docs, growth  # noqa: E402
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 2.0])
-def test_a_power_is_found(power: float) -> None:
+def test_the_exponent_of_a_power_law_is_found(power: float) -> None:
     found = growth.exponents([(x, 3.0 * x**power) for x in (1.0, 2.0, 8.0, 100.0)])
     assert found["exponent"] == pytest.approx(power)
     assert found["last_exponent"] == pytest.approx(power)
@@ -29,24 +29,24 @@ def test_a_constant_part_hides_growth_at_first_but_not_at_the_end() -> None:
     assert found["exponent"] < found["last_exponent"]
 
 
-def test_points_at_or_below_zero_have_no_power() -> None:
+def test_points_at_or_below_zero_have_no_exponent() -> None:
     with pytest.raises(ValueError, match="two points"):
         growth.exponents([(1.0, -0.1), (2.0, 0.3)])
 
 
-def test_lines_have_names_of_their_own() -> None:
+def test_each_plotted_line_has_its_own_name() -> None:
     names = [line.name for line in growth.lines()]
     assert len(set(names)) == len(names)
 
 
-def test_processors_are_a_mean_over_the_time_asked_for() -> None:
+def test_processor_use_is_the_mean_over_the_requested_time() -> None:
     samples = [(0.0, 100.0), (1.0, 100.5), (2.0, 102.5), (3.0, 104.5), (4.0, 104.5)]
     assert growth.processors(samples, 0.9, 3.1) == pytest.approx(2.0)
     with pytest.raises(RuntimeError, match="too short"):
         growth.processors(samples, 1.1, 1.9)
 
 
-def test_a_spinning_process_keeps_a_processor_busy() -> None:
+def test_a_spinning_process_uses_one_processor() -> None:
     with growth.Busy(period=0.05) as busy:
         began = time.monotonic()
         while time.monotonic() < began + 0.5:
@@ -115,6 +115,6 @@ def test_the_same_figures_give_the_same_plots_and_document(tmp_path: Path) -> No
     assert text.endswith("after\n")
 
 
-def test_a_document_without_a_place_is_told() -> None:
+def test_a_document_without_markers_is_an_error() -> None:
     with pytest.raises(ValueError, match="end of rows"):
         docs.fill("# nothing\n", "rows", "content")

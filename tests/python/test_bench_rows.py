@@ -1,4 +1,4 @@
-"""What tests/bench/run_all makes of its measurements; measuring itself is not tested."""
+"""Tests how tests/bench/run_all processes measurements. The measurements themselves are not tested."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from wire.processes import Sample, between, processor_share  # noqa: E402
 from wire.row import MIB, Measured, Row, enough, estimate  # noqa: E402
 from wire.rows import rows  # noqa: E402
 from wire.steps import Steps, paces, spread  # noqa: E402
-from wire.stolen import LIMIT, RUNS, StealSampler, listening, stolen_seconds, undisturbed  # noqa: E402
+from wire.stolen import LIMIT, RUNS, StealSampler, limit_runs, stolen_seconds, undisturbed  # noqa: E402
 
 
 def row(name: str, aim: float = 1.0, setting: Setting = Setting(2, 0), **more: object) -> Row:  # noqa: B008
     return Row(name, aim, setting, lambda lab, steps: Measured(1.0, 0.0), lambda steps: 10.0 * steps, **more)
 
 
-def test_a_step_takes_from_the_first_begin_to_the_last_end() -> None:
+def test_a_step_lasts_from_the_first_begin_to_the_last_end() -> None:
     steps = Steps.of_ranks([
         {"step_begins": [10.0, 20.0], "step_ends": [12.0, 21.0]},
         {"step_begins": [11.0, 19.5], "step_ends": [13.0, 20.5]},
@@ -40,14 +40,14 @@ def test_a_step_takes_from_the_first_begin_to_the_last_end() -> None:
     assert (steps + steps).where([False, True, True, False]).pauses == [6.5, math.inf]
 
 
-def test_a_long_line_of_a_worker_is_put_together_again() -> None:
+def test_a_split_line_of_a_worker_is_joined_again() -> None:
     output = '[worker 0] {"begins":[1,\n[worker 1] {"begins":[3,\n[worker 1] 4]}\n[worker 0] 2]}\nnot ours\n'
     assert [json.loads(line)["begins"] for line in lines_of(output)] == [[1, 2], [3, 4]]
 
 
-def test_paces_are_those_of_the_time_that_all_jobs_share() -> None:
+def test_paces_count_only_the_time_in_which_all_jobs_make_steps() -> None:
     early = Steps([0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0])
-    late = Steps([2.0, 4.0], [4.0, 6.0])  # half as fast, and only the time from 2 to 4 is shared
+    late = Steps([2.0, 4.0], [4.0, 6.0])  # half as fast; both jobs make steps only from 2 to 4 s
     assert paces([early, late]) == [1.0, 0.5]
     with pytest.raises(RuntimeError, match="more steps"):
         paces([Steps([0.0], [1.0]), Steps([2.0], [3.0])])
@@ -60,7 +60,7 @@ def test_spread_is_half_the_range_of_the_middle_half() -> None:
 
 
 def sampled(monkeypatch: pytest.MonkeyPatch, samples: list[tuple[float, float]]) -> StealSampler:
-    """One that has sampled (seconds, seconds stolen until then) on a machine with two processors."""
+    """Returns a sampler with the given samples (time, stolen seconds until then) on a machine with two CPUs."""
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     sampler = StealSampler(lambda: 0.0)
     sampler._samples = samples
@@ -68,19 +68,19 @@ def sampled(monkeypatch: pytest.MonkeyPatch, samples: list[tuple[float, float]])
 
 
 def test_steps_that_other_machines_disturbed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Stolen: a tenth of both processors between 1 and 2, and less than is allowed between 3 and 4.
+    # A tenth of both CPUs' time is stolen between 1 and 2 s, and slightly less than LIMIT allows between 3 and 4 s.
     allowed = 0.2 + 1.9 * LIMIT
     sampler = sampled(monkeypatch, [(0.0, 0.0), (1.0, 0.0), (2.0, 0.2), (3.0, 0.2), (4.0, allowed), (5.0, allowed)])
     assert sampler.share(1.2, 1.3) == pytest.approx(0.1)
     assert sampler.share() == pytest.approx(allowed / 10)
     steps = Steps([0.0, 0.5, 1.5, 2.0, 3.0], [0.4, 1.5, 1.9, 3.0, 3.9], [1.0, 2.0, 3.0, 4.0, 5.0])
-    left = sampler.left_alone(steps)
+    left = sampler.undisturbed_steps(steps)
     assert (left.begins, left.ends, left.latencies) == ([0.0, 2.0, 3.0], [0.4, 3.0, 3.9], [1.0, 4.0, 5.0])
 
 
-def test_what_was_disturbed_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disturbed_steps_are_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[Steps] = []
-    good_in_run = {1: 1, 2: 1, 3: 0, 4: 0}  # of the four steps of each run
+    good_in_run = {1: 1, 2: 1, 3: 0, 4: 0}  # number of undisturbed steps among the four of each run
 
     @undisturbed
     def measure() -> Steps:
@@ -88,28 +88,28 @@ def test_what_was_disturbed_is_measured_again(monkeypatch: pytest.MonkeyPatch) -
         runs.append(Steps([first + number for number in range(4)], [first + number + 1 for number in range(4)]))
         return runs[-1]
 
-    def left_alone(sampler: StealSampler, steps: Steps) -> Steps:
+    def undisturbed_steps(sampler: StealSampler, steps: Steps) -> Steps:
         return steps.where([number < good_in_run[len(runs)] for number in range(4)])
 
-    monkeypatch.setattr(StealSampler, "left_alone", left_alone)
-    with listening() as heard:
+    monkeypatch.setattr(StealSampler, "undisturbed_steps", undisturbed_steps)
+    with limit_runs() as heard:
         assert measure().begins == [0.0, 10.0]
     assert not heard
 
     runs.clear()
     good_in_run[1] = good_in_run[2] = 0
     good_in_run[3] = 1
-    with listening() as heard:
+    with limit_runs() as heard:
         assert len(measure().begins) == 4 * RUNS
     assert heard == ["15 of 16 steps"]
 
     runs.clear()
-    with listening(runs=1) as heard:
+    with limit_runs(runs=1) as heard:
         assert len(measure().begins) == 4
     assert heard == ["4 of 4 steps"]
 
 
-def test_stolen_time_is_read_as_proc_has_it(tmp_path: Path) -> None:
+def test_stolen_time_is_read_from_proc_stat(tmp_path: Path) -> None:
     stat = tmp_path / "stat"
     stat.write_text("cpu  100 0 50 800 0 0 3 250 0 0\ncpu0 1 2 3\n")
     assert stolen_seconds(stat) == pytest.approx(250 / os.sysconf("SC_CLK_TCK"))
@@ -117,7 +117,7 @@ def test_stolen_time_is_read_as_proc_has_it(tmp_path: Path) -> None:
     assert stolen_seconds(stat) == 0.0
 
 
-def test_rates_are_read_as_tc_writes_them() -> None:
+def test_rates_in_the_notation_of_tc_are_parsed() -> None:
     assert [bits_per_second(rate) for rate in ("20mbit", "1gbit", "64kbit")] == [20e6, 1e9, 64e3]
     with pytest.raises(ValueError, match="200mbit"):
         bits_per_second("fast")
@@ -133,7 +133,7 @@ def test_rates_are_read_as_tc_writes_them() -> None:
         ([200] * 2, [50]),
     ],
 )
-def test_the_model_of_estimates_is_that_of_plans(workers: list[int], summers: list[int]) -> None:
+def test_estimates_use_the_bandwidth_model_of_plans(workers: list[int], summers: list[int]) -> None:
     require_build()
     command = [str(GLEANER), "plan", "--bytes", "64MiB", "-o", "json"]
     command += ["--worker-bandwidths", ",".join(f"{rate}Mbit" for rate in workers)]
@@ -144,12 +144,12 @@ def test_the_model_of_estimates_is_that_of_plans(workers: list[int], summers: li
     assert ours == pytest.approx(planned["bound_seconds"], rel=1e-6)
 
 
-def test_a_bound_leaves_out_what_shapers_let_through_at_once() -> None:
-    # Equal links carry what they saved up in as many seconds as they would have needed for it.
+def test_a_bound_subtracts_the_bytes_that_shapers_let_through_at_once() -> None:
+    # With equal links the bound is shorter by the time that a link needs for the bytes that its shaper has saved up.
     for workers, summers in (([2e6] * 2, []), ([2e6] * 8, []), ([2e6] * 8, [2e6] * 3)):
         whole, less = (model.bound(MIB, workers, summers, saved) for saved in (0.0, 1e6))
         assert whole - less == pytest.approx(0.5)
-    # A slow worker's own link is what its bytes wait for.
+    # Here a slow worker's own link limits the step.
     assert model.bound(MIB, [1e6, *[2e6] * 7], [2e6] * 8, 1e6) == pytest.approx((8 * MIB - 1e6) / 1e6)
     assert bits("128kb") == 8 * 128 * 1024
     with pytest.raises(ValueError, match="128kb"):
@@ -174,8 +174,8 @@ def test_steps_after_pauses_have_shorter_bounds(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
-def test_pinned_hosts_keep_to_a_core_each_and_are_found() -> None:
-    """By the prefix that `gleaner run` reads, and behind mpirun's agent."""
+def test_processes_on_pinned_hosts_stay_on_one_core_and_are_found() -> None:
+    """Checks processes that `gleaner run` starts by a host's prefix, and processes that mpirun's agent starts."""
     cores = sorted(os.sched_getaffinity(0))
     wanted = [{cores[number % len(cores)]} for number in range(3)]
     tell = ["python3", "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
@@ -197,7 +197,7 @@ def test_pinned_hosts_keep_to_a_core_each_and_are_found() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
-def test_hosts_on_the_loopback_are_one_and_have_the_congestion_control_of_others() -> None:
+def test_all_hosts_on_the_loopback_are_one_namespace_with_the_same_congestion_control() -> None:
     with Lab(Setting(2, 1, "")) as lab:
         assert {lab.space(host) for host in lab.setting.hosts} == {lab.starter()[-1]}
         control = [*lab.starter(), "cat", "/proc/sys/net/ipv4/tcp_congestion_control"]
@@ -208,7 +208,7 @@ def test_hosts_on_the_loopback_are_one_and_have_the_congestion_control_of_others
     assert lab.name not in listed
 
 
-def test_long_steps_are_fewer() -> None:
+def test_rows_with_long_steps_measure_fewer_steps() -> None:
     assert enough(0.001, 10) == (10, 2)
     assert enough(9.0, 10) == (6, 2)
     assert enough(60.0, 10) == (3, 1)
@@ -239,14 +239,14 @@ def test_run_all_lists_without_root_or_hosts() -> None:
     assert "--list" in nothing.stderr
 
 
-def test_samples_are_those_around_the_steps() -> None:
+def test_samples_cover_the_time_of_the_steps() -> None:
     samples = [Sample(time, time / 2, 100, 100) for time in (0.0, 1.0, 2.0, 3.0, 4.0)]
     assert [each.time for each in between(samples, 1.5, 2.5)] == [1.0, 2.0, 3.0]
     with pytest.raises(RuntimeError, match="too short"):
         between(samples[:1], 1.5, 2.5)
 
 
-def test_a_share_of_a_core_is_that_of_the_time_between_samples() -> None:
+def test_a_processor_share_refers_to_the_time_between_samples() -> None:
     samples = [Sample(time, used, 100, 100) for time, used in ((0.0, 9.0), (1.0, 10.0), (2.0, 10.5), (3.0, 11.0))]
     assert processor_share(samples, 1.5, 2.5) == 0.5
 
@@ -255,13 +255,13 @@ def python(program: str) -> list[str]:
     return [sys.executable, "-c", program]
 
 
-def test_ranks_write_as_much_as_they_like_whoever_else_still_runs() -> None:
+def test_output_of_a_rank_is_read_while_other_ranks_run() -> None:
     much = python("import sys; sys.stderr.write('e' * 1000000); print(list(range(100000)))")
     found = ranks.together([python("import time; time.sleep(0.3); print([1])"), much, python("")], 60)
     assert [len(line) for line in found] == [1, 100000]
 
 
-def test_a_rank_that_fails_is_told_and_ends_the_others() -> None:
+def test_a_failed_rank_is_reported_and_ends_the_other_ranks() -> None:
     began = time.monotonic()
     with pytest.raises(RuntimeError, match="ended with 3: no link"):
         ranks.together([["sleep", "100"], python("import sys; sys.stderr.write('no link'); sys.exit(3)")], 60)
@@ -270,7 +270,7 @@ def test_a_rank_that_fails_is_told_and_ends_the_others() -> None:
     assert time.monotonic() - began < 30
 
 
-def test_steps_are_those_of_ranks_that_are_all_there_and_right() -> None:
+def test_steps_need_correct_output_of_all_ranks() -> None:
     line = {"step_begins": [1.0], "step_ends": [2.0]}
     assert ranks.steps_of([line, line], 2).seconds == [1.0]
     with pytest.raises(RuntimeError, match="1 of 2 ranks"):
@@ -281,7 +281,7 @@ def test_steps_are_those_of_ranks_that_are_all_there_and_right() -> None:
         ranks.steps_of([{**line, "right": True}, {**line, "right": False}], 2)
 
 
-def test_small_steps_may_be_further_from_the_bound() -> None:
+def test_the_aim_of_small_steps_is_lower() -> None:
     aims = [row.aim for row in sweep.size_rows()]
     assert aims == sorted(aims)
     assert aims[-1] == 0.975
@@ -289,14 +289,14 @@ def test_small_steps_may_be_further_from_the_bound() -> None:
     assert sweep.reachable(3.8e-3) == pytest.approx(0.45)
 
 
-def test_results_are_kept_and_taken_up_again(tmp_path: Path) -> None:
+def test_results_are_saved_and_loaded_again(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     first = table.Results(path, None, 10)
     first.add(table.result(row("good"), Measured(1.5, 0.1, {"step": 2.0}), 3.0))
     first.add(table.failure(row("bad"), RuntimeError("no link"), 1.0))
     again = table.Results(None, path, 10)
     assert again.has(row("good"))
-    assert not again.has(row("bad"))  # it is measured again
+    assert not again.has(row("bad"))  # so the row is measured again
     again.add(table.result(row("bad"), Measured(0.5, 0.1), 3.0))
     kept = json.loads(path.read_text())
     assert [each["row"] for each in kept["rows"]] == ["good", "bad"]
@@ -304,20 +304,34 @@ def test_results_are_kept_and_taken_up_again(tmp_path: Path) -> None:
     assert [each["row"] for each in again.in_order([row("bad"), row("good"), row("not measured")])] == ["bad", "good"]
 
 
-def test_tables_say_what_is_met_short_and_failed() -> None:
+def test_tables_show_met_missed_and_failed_aims() -> None:
     entries = [
         table.result(row("more"), Measured(1.5, 0.1), 1.0),
         table.result(row("less", at_least=False), Measured(1.5, 0.1), 1.0),
         table.failure(row("broken"), RuntimeError("why"), 1.0),
     ]
     lines = table.markdown(entries).splitlines()[2:]
-    assert lines[0] == "| more | ≥ 1 | 1.500 ± 0.100 | met |"
-    assert lines[1] == "| less | ≤ 1 | 1.500 ± 0.100 | short |"
-    assert "failed" in lines[2]
+    assert lines[0] == "| more | ≥ 1 | 1.500 ± 0.100 | 1 of 1 |"
+    assert lines[1] == "| less | ≤ 1 | **1.500** ± 0.100 | 0 of 1 |"
+    assert lines[2] == "| broken | ≥ 1 | failed | 0 of 1 |"
     assert table.verdict(entries[2]) == "FAILED: why"
 
 
-def test_a_record_is_kept_with_how_it_was_taken_and_judged_with_a_wide_margin(tmp_path: Path) -> None:
+def test_tables_have_a_line_for_rows_that_differ_in_k_or_size() -> None:
+    names = ["n=8 k=0: 64 MiB", "n=8 k=1: 64 MiB", "n=8 k=2: 64 MiB", "n=8 k=0: 4 B over it", "n=8 k=0: 16 KiB over it"]
+    ratios = [1.5, 0.9, 1.1, 1.0, 2.0]
+    entries = [table.result(row(name), Measured(ratio, 0.1), 1.0) for name, ratio in zip(names, ratios)]
+    entries[2]["disturbed"] = ["a step"]
+    entries.append(table.failure(row("n=8 k=1: 4 B over it"), RuntimeError("why"), 1.0))
+    lines = table.markdown(entries).splitlines()[2:]
+    assert lines == [
+        "| n=8 k=0 to 2: 64 MiB | ≥ 1 | 1.500 **0.900** 1.100 ± 0.100 | 2 of 3, 1 disturbed |",
+        "| n=8 k=0: 4 B, 16 KiB over it | ≥ 1 | 1.000 2.000 ± 0.100 | 2 of 2 |",
+        "| n=8 k=1: 4 B over it | ≥ 1 | failed | 0 of 1 |",
+    ]
+
+
+def test_a_record_includes_its_command_and_is_compared_with_a_wide_margin(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     record.write(path, "guard --record", {"processors": 2}, {"a row": 0.91})
     assert record.read(path) == {"a row": 0.91}

@@ -1,4 +1,4 @@
-"""Shells complete the command lines of all programs."""
+"""Tests that shells complete the command lines of all programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROGRAMS = {
 
 
 def complete(*words: str) -> list[str]:
-    """What bash offers for the last of these words."""
+    """Returns bash's completions of the last word."""
     require_build()
     function = f"_{words[0].replace('-', '_')}"
     line = " ".join(f"'{word}'" for word in words)
@@ -47,12 +47,12 @@ def complete(*words: str) -> list[str]:
         (["gleaner", "bench", "push-pull", "--transport"], ["--transports"]),
     ],
 )
-def test_words_of_gleaner(words: list[str], offered: list[str]) -> None:
+def test_completions_of_gleaner(words: list[str], offered: list[str]) -> None:
     assert complete(*words) == offered
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_words_of_other_programs(program: str) -> None:
+def test_completions_of_other_programs(program: str) -> None:
     if not (BUILD / "bin" / program).exists():
         pytest.skip(f"{program} is not built")
     begun, whole = PROGRAMS[program]
@@ -60,11 +60,11 @@ def test_words_of_other_programs(program: str) -> None:
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_scripts_that_other_shells_read(shell: str) -> None:
+def test_zsh_and_fish_accept_their_completion_scripts(shell: str) -> None:
     require_build()
     script = subprocess.run([str(GLEANER), "completion", shell], capture_output=True, text=True, timeout=20)
     assert script.returncode == 0 and "coordinator" in script.stdout and "--completion" in script.stdout
     if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed: its script was not read by it")
+        pytest.skip(f"{shell} is not installed, so its script is not tested")
     read = subprocess.run([shell, "-c", script.stdout], capture_output=True, text=True, timeout=60)
     assert read.returncode == 0 and not read.stderr, read.stderr

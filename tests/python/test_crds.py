@@ -1,4 +1,4 @@
-"""crds/ before a real API server: taken, filled in, refused by the field's name, shown, and as C++ writes it."""
+"""Tests crds/ with a real API server: validation, defaults, errors that name fields, columns, and objects from C++."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import yaml
 from conftest import BUILD, ROOT
 from real_api import CRD_PATH, CRDS, Answer, Api, changed, real_api, small_job
 
-SAMPLE = BUILD / "tests" / "types_sample"
+SAMPLE = BUILD / "tests" / "api_sample"
 KINDS = ("TrainingJob", "NodeProfile", "ReductionPlan")
 LOCKED = "only while the job is suspended"
 CONTAINERS = "spec.workers.template.spec.containers"
@@ -38,7 +38,7 @@ def api(installed: tuple[Api, list[Answer]]) -> Api:
 
 @pytest.fixture
 def job(api: Api) -> Iterator[dict[str, Any]]:
-    """One that runs: not suspended, and started."""
+    """A running job: not suspended, and with a start time."""
     manifest = small_job("running", communication={"summers": {"min": 1, "max": 2}})
     assert api.create(manifest).ok
     assert api.patch(manifest, {"status": {"startTime": "2026-01-31T12:00:00Z"}}, "/status").ok
@@ -47,7 +47,7 @@ def job(api: Api) -> Iterator[dict[str, Any]]:
 
 
 def sample(*arguments: str, stdin: str = "") -> dict[str, Any]:
-    """What C++ writes."""
+    """Returns an object that the C++ code writes."""
     assert SAMPLE.exists(), f"this needs {SAMPLE}; build with scripts/build, or set GLEANER_BUILD"
     done = subprocess.run([str(SAMPLE), *arguments], input=stdin, capture_output=True, text=True, timeout=20)
     assert done.returncode == 0, done.stderr
@@ -76,18 +76,18 @@ def test_applying_them_again_changes_nothing(api: Api) -> None:
         assert api.kubectl("get", "-f", str(path), "-o", "jsonpath={.metadata.resourceVersion}").stdout == before
 
 
-def test_every_field_says_what_it_is_and_in_which_unit() -> None:
+def test_every_field_has_a_description_and_a_unit() -> None:
     units = ("second", "byte", "bits per second", "number of", "version", "cores", "epoch", "generation", "attempt")
 
     def check(schema: dict[str, Any], path: str) -> None:
         for name, field in schema.get("properties", {}).items():
             below = f"{path}.{name}"
             if below == ".metadata":
-                continue  # described by the API server
+                continue  # the API server describes it
             words = field.get("description", "").lower()
             assert words, f"{below} has no description"
             if field.get("type") == "integer" and name not in ("numaNode", "max"):
-                assert any(unit in words for unit in units), f"{below}: in which unit? {words}"
+                assert any(unit in words for unit in units), f"{below}: the description names no unit: {words}"
             check(field, below)
             check(field.get("items", {}), below + "[]")
 
@@ -116,7 +116,7 @@ def test_defaults(api: Api) -> None:
     }
 
 
-def test_defaults_within_what_is_given(api: Api) -> None:
+def test_defaults_inside_given_objects(api: Api) -> None:
     created = api.create(small_job("defaults", communication={"summers": {"max": 2}}), "&dryRun=All")
     assert created.body["spec"]["communication"]["summers"]["min"] == 0
     assert created.body["spec"]["communication"]["strategy"] == "Auto"
@@ -183,7 +183,7 @@ def test_an_invalid_job_is_refused_by_its_field(api: Api, path: str, value: Any,
 
 
 def rules_in(schema: dict[str, Any]) -> Iterator[str]:
-    """The message of every rule in a schema, except of those for changes."""
+    """Yields the messages of all validation rules in a schema, except rules for changes."""
     for rule in schema.get("x-kubernetes-validations", []):
         if "oldSelf" not in rule["rule"]:
             yield " ".join(rule["message"].split())
@@ -258,7 +258,7 @@ def change_of(path: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("path", "value"), LOCKED_FIELDS, ids=lambda value: str(value)[:60])
-def test_what_the_pods_are_made_from_changes_only_while_suspended(
+def test_fields_that_shape_pods_change_only_while_the_job_is_suspended(
     api: Api, job: dict[str, Any], path: str, value: Any
 ) -> None:
     change = change_of(path, value)
@@ -283,7 +283,7 @@ def test_what_the_pods_are_made_from_changes_only_while_suspended(
     ],
     ids=str,
 )
-def test_the_rest_changes_at_any_time(api: Api, job: dict[str, Any], spec: dict[str, Any]) -> None:
+def test_other_fields_change_at_any_time(api: Api, job: dict[str, Any], spec: dict[str, Any]) -> None:
     taken = api.patch(job, {"spec": spec})
     assert taken.ok, taken.message
     relabelled = api.patch(job, {"metadata": {"labels": {"a": "b"}}})
@@ -297,7 +297,7 @@ def test_status_is_written_through_its_subresource_only(api: Api, job: dict[str,
     assert not refused.ok and "status.phase" in refused.message
 
 
-def test_scale(api: Api, job: dict[str, Any]) -> None:
+def test_the_scale_subresource_sets_the_number_of_workers(api: Api, job: dict[str, Any]) -> None:
     status = {"workersReady": 3, "selector": "gleaner.dev/job=running,gleaner.dev/role=worker"}
     assert api.patch(job, {"status": status}, "/status").ok
     scale = api.ask("GET", api.path(job, "running") + "/scale").body
@@ -312,7 +312,7 @@ def test_scale(api: Api, job: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_cpp_writes_is_admitted_and_comes_back_equal(api: Api, kind: str) -> None:
+def test_objects_from_cpp_are_admitted_and_come_back_equal(api: Api, kind: str) -> None:
     manifest = sample(kind)
     status = manifest.pop("status")
     created = api.create(manifest)
@@ -357,12 +357,12 @@ def test_printer_columns(api: Api, short: str, kind: str) -> None:
     api.delete(manifest)
 
 
-def test_explain_tells_what_a_field_means(api: Api) -> None:
+def test_kubectl_explain_describes_fields(api: Api) -> None:
     told = api.kubectl("explain", "tj.spec.communication.partitionBytes").stdout
     assert "quantity from 4Ki to 4Mi" in " ".join(told.split())
 
 
-def test_a_plans_epoch_does_not_go_back(api: Api) -> None:
+def test_the_epoch_of_a_plan_cannot_decrease(api: Api) -> None:
     plan = sample("ReductionPlan")
     assert api.create(plan).ok
     refused = api.patch(plan, {"spec": {"epoch": 2}})
@@ -374,10 +374,10 @@ def test_a_plans_epoch_does_not_go_back(api: Api) -> None:
 
 
 def test_the_largest_plan_fits(api: Api) -> None:
-    """4,096 workers and 512 summers, with long names."""
+    """Creates a plan of 4,096 workers and 512 summers with long names."""
     plan = sample("ReductionPlan")
     member = {**plan["spec"]["members"][0], "pod": "p" * 63, "node": "n" * 40, "address": "[2001:db8::1234:5678]:7071"}
-    del member["transports"]  # as of plans this large
+    del member["transports"]  # plans this large have none
     plan["spec"]["members"] = [{**member, "name": f"worker-{index}"} for index in range(4608)]
     created = api.create(plan)
     assert created.ok, created.message
@@ -387,7 +387,7 @@ def test_the_largest_plan_fits(api: Api) -> None:
     assert "spec.members" in api.create(plan).message
 
 
-def test_a_large_template_stays_within_the_rules_cost(api: Api) -> None:
+def test_validation_rules_admit_a_large_template(api: Api) -> None:
     container = {
         "image": "example:1",
         "command": ["python3", "-c", "x" * 20000],
@@ -404,7 +404,7 @@ def test_a_large_template_stays_within_the_rules_cost(api: Api) -> None:
     api.delete(manifest)
 
 
-def test_the_tables_of_docs_are_those_of_the_crds() -> None:
+def test_the_tables_in_docs_match_the_crds() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "docs" / "generate-crds"), "--check"], capture_output=True, text=True
     )

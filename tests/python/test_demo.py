@@ -1,4 +1,4 @@
-"""scripts/demo from end to end, made small: what it prints, and that it fails when it should."""
+"""Tests scripts/demo from end to end in a small size: its output, and its failure when a check of the demo fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytest.importorskip("sklearn")
 
 
 def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs it, and sees that it leaves none of its hosts behind."""
+    """Runs the demo, and checks that none of its hosts is left."""
     require_build()
     small = ["--workers", "2", "--summers", "1", "--rate", "1gbit"]
     command = [str(ROOT / "scripts" / "demo"), *small, *arguments]
@@ -44,7 +44,7 @@ def test_demo_trains_and_compares() -> None:
         figures = re.search(r"efficiency \(bound / step time\) +([\d.]+)% +([\d.]+)%", done.stdout)
         assert figures is not None, done.stdout
         assert all(0 < float(figure) <= 100 for figure in figures.groups()), done.stdout
-        assert "save up while workers compute" in done.stdout
+        assert "while workers compute, each link's shaper saves up" in done.stdout
 
 
 def demo_program() -> types.ModuleType:
@@ -56,7 +56,7 @@ def demo_program() -> types.ModuleType:
 
 
 def test_the_bound_counts_what_a_shapers_bucket_lets_through() -> None:
-    """A link that lets a full bucket through at once, and the rest at its rate, is as fast as the bound."""
+    """A link that sends a full bucket at once, and the rest at its rate, is as fast as the bound."""
     program = demo_program()
     arguments = argparse.Namespace(rate="100mbit")
     wire_bytes = 700_000
@@ -73,7 +73,7 @@ def test_demo_fails_when_the_model_is_not_good_enough() -> None:
 
 
 def summers_of(process: int) -> list[int]:
-    """Of those that a process has started, and what these have."""
+    """Returns the process ids of all summers among the descendants of a process."""
     found = []
     for task in os.listdir(f"/proc/{process}/task"):
         with open(f"/proc/{process}/task/{task}/children") as children:
@@ -86,8 +86,8 @@ def summers_of(process: int) -> list[int]:
 
 
 @pytest.mark.parametrize("killed", [pytest.param(1, marks=pytest.mark.long), 2], ids=["one", "all"])
-def test_summers_may_be_killed_meanwhile(killed: int) -> None:
-    """The first training goes on, says so, and ends with the bits of the one-process run, or the demo would fail."""
+def test_the_demo_survives_killed_summers(killed: int) -> None:
+    """The first training continues and reports the loss. Its bits are right, because the demo succeeds."""
     require_build()
     running = subprocess.Popen(
         [str(ROOT / "scripts" / "demo"), "--workers", "2", "--summers", "2", "--rate", "1gbit"],
@@ -111,4 +111,4 @@ def test_summers_may_be_killed_meanwhile(killed: int) -> None:
     assert first_training.count("is lost") == killed, seen
     assert "epoch 10/10" in first_training
     assert "bit for bit" in seen.split("== 4/4")[1]
-    assert f"{killed} of 2 summers were lost while it trained" in seen
+    assert f"{killed} of 2 summers were lost during the training" in seen

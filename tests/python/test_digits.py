@@ -1,4 +1,4 @@
-"""examples/digits/train.py as an interrupted job: it goes on from its checkpoint to the same bits."""
+"""Tests examples/digits/train.py as an interrupted job: it resumes from its checkpoint, and ends with the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files, functions, flags, variables, metrics and headings that documents name are there. Nothing is run."""
+"""Tests that files, functions, flags, variables, metrics and headings that documents name exist. Runs no program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-SOURCES = ("agent", "cli", "comm-lib", "common", "operator", "scheduler-ext", "summation-service")
+SOURCES = ("agent", "cli", "comm-lib", "common", "coordinator", "operator", "scheduler-ext", "summation-service")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/*.md"))]
 # Placeholders in CONTRIBUTING.md's instructions.
 INVENTED = re.compile(r"\bNAME\b|NAME_|_NAME|\bKIND\.")
@@ -21,7 +21,7 @@ documents = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path
 
 @functools.lru_cache
 def tracked() -> frozenset[str]:
-    """Files of the tree, and its folders."""
+    """Returns the files and folders of the tree."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
     files = listed.stdout.split() or [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
     return frozenset(files) | {str(parent) for name in files for parent in Path(name).parents}
@@ -29,7 +29,7 @@ def tracked() -> frozenset[str]:
 
 @functools.lru_cache
 def code(*suffixes: str) -> str:
-    """All of our own sources with these suffixes."""
+    """Returns the text of all source files with these suffixes."""
     paths = sorted(name for name in tracked() if name.split("/")[0] in SOURCES and name.endswith(suffixes))
     return "\n".join((ROOT / name).read_text() for name in paths)
 
@@ -41,7 +41,7 @@ def section(document: str, title: str) -> str:
 
 
 def anchors(text: str) -> set[str]:
-    """As GitHub makes them of headings."""
+    """Returns the anchors that GitHub makes of the headings."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"^#+ (.*)", text, re.MULTILINE))
     return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in plain}
@@ -62,19 +62,19 @@ def paths_in(text: str) -> Iterator[str]:
 
 
 @documents
-def test_paths_are_there(document: Path) -> None:
+def test_paths_in_documents_exist(document: Path) -> None:
     missing = {path for path in paths_in(document.read_text()) if path not in tracked() and not INVENTED.search(path)}
     assert not missing, f"{document.name} names {sorted(missing)}"
 
 
 @documents
-def test_tests_are_there(document: Path) -> None:
+def test_tests_named_in_documents_exist(document: Path) -> None:
     every = "\n".join((ROOT / name).read_text() for name in tracked() if re.search(r"test_\w+\.py$", name))
     named = set(re.findall(r"::(test_\w+)", document.read_text()))
     assert not {name for name in named if not re.search(rf"\bdef {name}\b", every)}
 
 
-def test_comments_name_documents_and_headings_that_are_there() -> None:
+def test_documents_and_headings_named_in_comments_exist() -> None:
     wrong = []
     for name in sorted(tracked()):
         if not name.endswith((".cc", ".h", ".py", ".proto", ".yaml", ".txt", ".cmake")) and "." in Path(name).name:
@@ -87,7 +87,7 @@ def test_comments_name_documents_and_headings_that_are_there() -> None:
     assert not wrong
 
 
-def test_headers_that_comments_name_are_there() -> None:
+def test_headers_named_in_comments_exist() -> None:
     names = {Path(name).name for name in tracked()}
     wrong = {
         header
@@ -99,7 +99,7 @@ def test_headers_that_comments_name_are_there() -> None:
     assert not wrong - {"graph.h"}, "graph.h is NCCL's"
 
 
-def test_architecture_names_files_and_functions_that_are_there() -> None:
+def test_files_and_functions_named_in_architecture_exist() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     for name in set(re.findall(r"(?<![\w/.-])[\w/-]+\.(?:cc|h|py|proto|yaml)\b", text)):
         assert any(path == name or path.endswith(f"/{name}") for path in tracked()), f"ARCHITECTURE.md names {name}"
@@ -114,7 +114,7 @@ def test_architecture_names_files_and_functions_that_are_there() -> None:
 def test_architecture_has_a_line_for_each_folder_of_sources() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     stated = set(re.findall(r"^\| ([\w/-]+) \|", text, re.MULTILINE)) - {"folder"}
-    assert stated <= tracked(), f"ARCHITECTURE.md's table has {sorted(stated - tracked())}, which are not there"
+    assert stated <= tracked(), f"folders in ARCHITECTURE.md's table do not exist: {sorted(stated - tracked())}"
     libraries = {str(Path(name).parent) for name in tracked() if name.endswith("CMakeLists.txt")}
     ours = {name for name in libraries if name.split("/")[0] in SOURCES}
     missing = {name for name in ours if "gleaner_library" in (ROOT / name / "CMakeLists.txt").read_text()} - stated
@@ -129,49 +129,49 @@ def flags_of(*folders: str) -> set[str]:
     return {
         flag
         for name in files
-        for said in re.findall(r'add_(?:option|flag)\(\s*"([^"]+)"', (ROOT / name).read_text())
+        for said in re.findall(r'add_(?:option|text|texts|number|switch)\(\s*"([^"]+)"', (ROOT / name).read_text())
         for flag in said.split(",")
         if flag.startswith("--")
     }
 
 
-# Where a document writes of flags of which programs.
+# The folders of the programs whose flags a document describes.
 PROGRAMS = {
     "docs/cli.md": ("cli", "cli/cluster", "common/flags", "summation-service/service"),
-    "docs/agent.md": ("agent",),
-    "docs/scheduler.md": ("scheduler-ext/http",),
+    "docs/agent.md": ("agent", "common/flags"),
+    "docs/scheduler.md": ("scheduler-ext/http", "common/flags"),
     "docs/autoscaler.md": ("operator/service", "cli", "summation-service/service"),
 }
-# Of the programs that these documents speak of besides.
-OTHERS = {"docs/agent.md": {"--cgroup-root"}, "docs/scheduler.md": {"--config"}}
+# Flags of other programs that these documents mention.
+OTHERS = {"docs/agent.md": {"--cgroup-root"}, "docs/scheduler.md": {"--config", "--leader-elect", "--set"}}
 
 
 @pytest.mark.parametrize("document", PROGRAMS)
-def test_flags_are_there(document: str) -> None:
+def test_flags_in_documents_exist(document: str) -> None:
     known = flags_of(*PROGRAMS[document]) | OTHERS.get(document, set()) | {"--help"}
     named = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", (ROOT / document).read_text()))
     assert named <= known, f"{document} names {sorted(named - known)}"
 
 
 @pytest.mark.parametrize("document, folder", [("docs/agent.md", "agent"), ("docs/scheduler.md", "scheduler-ext/http")])
-def test_tables_of_flags_are_whole(document: str, folder: str) -> None:
+def test_tables_of_flags_are_complete(document: str, folder: str) -> None:
     table = section(document, "Flags")
     missing = {flag for flag in flags_of(folder) if f"`{flag}" not in table}
     assert not missing, f"{document} lacks {sorted(missing)}"
 
 
-def test_variables_that_are_read_are_documented() -> None:
-    """Variables that only the operator sets, for programs of users, are in crds/."""
-    read = set(re.findall(r'(?:envname|getenv|value_of|read_\w+)\([^;]*?"(GLEANER_\w+)"', code(".cc")))
+def test_documented_variables_are_exactly_those_that_are_read() -> None:
+    """Variables that only the operator sets, for users' programs, are documented in crds/."""
+    read = set(re.findall(r'(?:\.environment|getenv|value_of|read_\w+)\([^;]*?"(GLEANER_\w+)"', code(".cc")))
     read |= set(re.findall(r'environ(?:\.get)?[([]"(GLEANER_\w+)"', code(".py")))
     assert {"GLEANER_COORDINATOR", "GLEANER_LIBRARY", "GLEANER_ROOT", "GLEANER_RDMA_POLL"} <= read
     pages = "".join((ROOT / page).read_text() for page in ("docs/cli.md", "docs/agent.md", "docs/scheduler.md"))
     documented = set(re.findall(r"\bGLEANER_\w+", pages))
     assert read <= documented, f"no document has {sorted(read - documented)}"
-    assert documented <= read, f"nobody reads {sorted(documented - read)}"
+    assert documented <= read, f"no program reads {sorted(documented - read)}"
 
 
-def test_metrics_are_those_of_the_code() -> None:
+def test_documented_metrics_match_the_code() -> None:
     made = set(re.findall(r'"(gleaner_[a-z_]+)"', code(".cc", ".h")))
     page = (ROOT / "docs/metrics.md").read_text()
     short = re.findall(r"`([a-z][a-z_]+)`", section("docs/metrics.md", "Coordinator, by the leading operator"))
@@ -181,13 +181,13 @@ def test_metrics_are_those_of_the_code() -> None:
     assert made - names == set(), f"docs/metrics.md lacks {sorted(made - names)}"
 
 
-def test_reasons_of_the_autoscaler_are_those_of_the_code() -> None:
+def test_documented_reasons_of_the_autoscaler_match_the_code() -> None:
     given = set(re.findall(r'return "(\w+)";', (ROOT / "operator/autoscale/code.cc").read_text())) - {"Unknown"}
     assert set(re.findall(r"`([A-Z]\w+)`", section("docs/autoscaler.md", "Reasons"))) - given == set()
     assert given <= set(re.findall(r"`([A-Z]\w+)`", section("docs/autoscaler.md", "Reasons")))
 
 
-def test_alerts_are_those_of_the_chart() -> None:
+def test_documented_alerts_match_the_chart() -> None:
     made = {
         name
         for path in (ROOT / "charts/gleaner/alerts").glob("*.yaml")
@@ -196,7 +196,7 @@ def test_alerts_are_those_of_the_chart() -> None:
     assert set(re.findall(r"`(Gleaner[A-Z]\w+)`", (ROOT / "docs/dashboards.md").read_text())) == made
 
 
-def test_settings_of_the_autoscaler_have_the_defaults_of_chart_and_operator() -> None:
+def test_documented_autoscaler_defaults_match_chart_and_operator() -> None:
     values = (ROOT / "charts/gleaner/values.yaml").read_text()
     options = (ROOT / "operator/service/main.cc").read_text()
     table = section("docs/autoscaler.md", "Settings")
@@ -209,14 +209,16 @@ def test_settings_of_the_autoscaler_have_the_defaults_of_chart_and_operator() ->
         assert re.search(rf"\b{variable.group(1)} = {default}\b", options), f"--{option} of gleaner-operator"
 
 
-def test_defaults_of_run_are_those_of_the_code() -> None:
+def test_documented_defaults_of_run_match_the_code() -> None:
     fields = (ROOT / "cli/job_flags.h").read_text() + (ROOT / "cli/run_command.cc").read_text()
-    for flag, default in re.findall(r"^\| `--([\w-]+)[^`]*` \| (\d+) \|", section("docs/cli.md", "gleaner run"), re.M):
+    stated = re.findall(r"`--([\w-]+)[^`]*` \((\d+)\)", section("docs/cli.md", "gleaner run"))
+    assert len(stated) >= 3
+    for flag, default in stated:
         name = flag.replace("-", "_")
         assert re.search(rf"\b{name} = {default}[;,]", fields), f"docs/cli.md: --{flag} is {default} by default"
 
 
-def test_ports_are_those_of_the_chart_and_of_members() -> None:
+def test_documented_ports_match_chart_and_members() -> None:
     templates = "".join(path.read_text() for path in (ROOT / "charts/gleaner/templates").glob("*.yaml"))
     pods = (ROOT / "operator/reconcile/pods.cc").read_text()
     known = set(re.findall(r"\b(70\d\d)\b", templates)) | set(re.findall(r"Port = (70\d\d);", pods))
@@ -232,12 +234,12 @@ def fields_of(table: str) -> set[str]:
 @pytest.mark.parametrize(
     "document, title, source, variable",
     [
-        ("docs/cli.md", "The summary", "operator/coordinator/summary.cc", "json"),
+        ("docs/cli.md", "The summary", "coordinator/summary.cc", "json"),
         ("docs/bench-data.md", "`gleaner bench push-pull`", "cli/bench_push_pull_command.cc", "line"),
         ("docs/bench-data.md", "`gleaner bench sum`", "cli/bench_sum_command.cc", "line"),
     ],
 )
-def test_tables_of_json_are_whole(document: str, title: str, source: str, variable: str) -> None:
+def test_tables_of_json_fields_are_complete(document: str, title: str, source: str, variable: str) -> None:
     written = set(re.findall(rf'\b{variable}\["(\w+)"\] =', (ROOT / source).read_text()))
     stated = fields_of(section(document, title))
     assert written <= stated, f"{document}: {title} lacks {sorted(written - stated)}"
@@ -245,7 +247,7 @@ def test_tables_of_json_are_whole(document: str, title: str, source: str, variab
     assert not unknown, f"{document}: {title} has {sorted(unknown)}"
 
 
-def test_types_of_frames_are_those_of_the_header() -> None:
+def test_documented_frame_types_match_the_header() -> None:
     enum = re.search(r"enum class FrameType.*?\};", (ROOT / "common/wire/frame.h").read_text(), re.DOTALL)
     assert enum
     made = {(number, name.upper()) for name, number in re.findall(r"\bk(\w+) = (\d+),", enum.group())}
@@ -257,7 +259,7 @@ def test_types_of_frames_are_those_of_the_header() -> None:
     assert stated == made
 
 
-def test_stages_and_labels_of_tests_are_those_there_are() -> None:
+def test_documented_stages_and_labels_match_the_tests() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     stages = set(re.findall(r"^stage_(\w+)\(\)", (ROOT / "scripts/test").read_text(), re.MULTILINE))
     assert set(re.findall(r"^\| `scripts/test (\w+)` \|", text, re.MULTILINE)) == stages
@@ -270,7 +272,7 @@ def test_stages_and_labels_of_tests_are_those_there_are() -> None:
 
 
 def test_programs_run_with_debians_python() -> None:
-    """Another python3 that comes first in PATH has none of the packages that scripts/bootstrap installs."""
+    """A different python3 that comes first in PATH would lack the packages that scripts/bootstrap installs."""
     own = [name for name in tracked() if (ROOT / name).is_file() and not name.startswith("examples/")]
     for name in own:
         with (ROOT / name).open("rb") as file:

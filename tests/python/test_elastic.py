@@ -1,4 +1,4 @@
-"""Elastic jobs: workers are lost and come, and the others go on to the bits that one process computes."""
+"""Tests elastic jobs: workers are lost and join, and the job ends with the bits that one process computes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ended(output: str) -> dict[str, Any]:
 
 
 def outcomes(workers: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
-    """What each of these said at its end; all of them end well, with the same bits, those of one process."""
+    """Waits for the workers, which must all succeed with the bits of the reference. Returns their final reports."""
     said = []
     for worker in workers:
         out, err = worker.communicate(timeout=ENDS_WITHIN)
@@ -56,12 +56,12 @@ def coordinator_ends_well(started: Job) -> str:
 
 
 def changes(worlds: list[int]) -> list[int]:
-    """Each n that the job had, in turn."""
+    """Returns the successive numbers of workers of the job."""
     return [n for n, before in zip(worlds, [0, *worlds]) if n != before]
 
 
-def test_workers_are_lost_and_come(tmp_path: Path) -> None:
-    """One is killed together with a summer, one comes, and two are killed at once."""
+def test_workers_are_lost_and_join(tmp_path: Path) -> None:
+    """A worker is killed together with a summer, then a worker joins, then two workers are killed at once."""
     with job(tmp_path, 4, 2, "--min-workers", "2") as started:
         workers = start(started, 0, 1, 2, 3, steps=120)
         read_until(workers[0], "step 10 of 4")
@@ -92,24 +92,26 @@ def test_cross_barrier_goes_on_from_the_last_commit(tmp_path: Path) -> None:
         assert worlds.count(3) % 5 == 0
 
 
-def test_with_too_few_left_all_end_in_error(tmp_path: Path) -> None:
+def error_after_a_loss(started: Job) -> str:
+    """Kills one of two workers during training. Returns the output of the other worker, which ends in error."""
+    workers = [started.start_worker(index, "elastic_numpy.py") for index in range(2)]
+    read_until(workers[0], "step 3 ")
+    workers[1].kill()
+    _, err = workers[0].communicate(timeout=ENDS_WITHIN)
+    assert workers[0].returncode != 0
+    return err
+
+
+def test_a_job_with_too_few_workers_ends_in_error(tmp_path: Path) -> None:
     with job(tmp_path, 2, 0, "--min-workers", "2", "--start-timeout", "3") as started:
-        workers = [started.start_worker(index, "elastic_numpy.py") for index in range(2)]
-        read_until(workers[0], "step 3 ")
-        workers[1].kill()
-        _, err = workers[0].communicate(timeout=ENDS_WITHIN)
-        assert workers[0].returncode != 0
-        assert "1 worker is there, of at least 2" in err, err
+        err = error_after_a_loss(started)
+        assert "1 worker has joined, of at least 2" in err, err
         assert started.coordinator.wait(timeout=5) == 1
 
 
 def test_without_min_workers_a_lost_worker_ends_the_job(tmp_path: Path) -> None:
     with job(tmp_path, 2, 0) as started:
-        workers = [started.start_worker(index, "elastic_numpy.py") for index in range(2)]
-        read_until(workers[0], "step 3 ")
-        workers[1].kill()
-        _, err = workers[0].communicate(timeout=ENDS_WITHIN)
-        assert workers[0].returncode != 0
+        err = error_after_a_loss(started)
         assert re.search(r"UnavailableError: .*worker 1", err), err
 
 
@@ -131,7 +133,7 @@ def test_gleaner_run_starts_a_failed_worker_again(tmp_path: Path) -> None:
     assert changes(json.loads(ends[0])) == [2, 1, 2]
 
 
-def test_one_that_is_started_again_too_late_does_no_harm(tmp_path: Path) -> None:
+def test_a_worker_restarted_after_the_end_of_the_job_does_no_harm(tmp_path: Path) -> None:
     flags = ("--min-workers", "1", "--restarts", "1")
     failing = ("--fail-at", "10", "--once", str(tmp_path / "failed"), "--late", "3")
     done = run_job("elastic_numpy.py", *failing, "--steps", "11", workers=2, flags=flags)
@@ -140,7 +142,7 @@ def test_one_that_is_started_again_too_late_does_no_harm(tmp_path: Path) -> None
     assert "this job has ended" in done.stderr
 
 
-def test_a_worker_taken_for_lost_comes_back(tmp_path: Path) -> None:
+def test_a_worker_that_was_declared_lost_returns(tmp_path: Path) -> None:
     with job(tmp_path, 3, 0, "--min-workers", "2", "--deadline", "3") as started:
         workers = [started.start_worker(index, "elastic_numpy.py", "--changes", "2") for index in range(3)]
         read_until(workers[1], "step 10 ")
@@ -159,18 +161,20 @@ def test_a_worker_taken_for_lost_comes_back(tmp_path: Path) -> None:
     [
         ([(0, 0), (0, 0), (0, 0)], 0),
         ([(1, 7), (1, 8), (1, 7)], 1),
-        ([(3, 7), (2, 90), (3, 7)], 0),  # rank 1 was taken for lost, and went on alone
+        ([(3, 7), (2, 90), (3, 7)], 0),  # rank 1 was declared lost, and continued alone
         ([(0, 0), (1, 0)], 1),
     ],
 )
-def test_whose_state_counts(claims: list[tuple[int, int]], root: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_takes_the_state_of_the_most_advanced_rank(
+    claims: list[tuple[int, int]], root: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topology = SimpleNamespace(rank=1, size=len(claims))
     monkeypatch.setattr(elastic.process, "current", lambda: SimpleNamespace(topology=topology))
     monkeypatch.setattr(elastic, "_sum", lambda ours, name: numpy.array(claims, ours.dtype))
     assert elastic.State()._find_root() == (root, claims[root])
 
 
-def test_what_is_restored_is_what_was_saved() -> None:
+def test_restore_gives_the_values_of_the_last_save() -> None:
     state = elastic.ObjectState(step=1, worlds=[4])
     state.worlds.append(3)
     state.restore()

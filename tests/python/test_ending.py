@@ -1,4 +1,4 @@
-"""`gleaner run` says by which rank a job has failed, and how that rank's process ended."""
+"""Tests that `gleaner run` names the rank that made a job fail, and tells how the rank's process ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_rank_that_ended_is_blamed(how: tuple[str, ...], status: int, said: 
     assert name in verdict[0] and said in verdict[0], job.stderr
 
 
-def test_a_rank_that_dies_is_named_by_all_others() -> None:
+def test_all_other_ranks_name_a_rank_that_dies() -> None:
     job = run_job("ending.py", "kill", workers=3)
     for rank in (0, 2):
         lines = [line for line in job.stderr.splitlines() if line.startswith(f"[worker {rank}]")]
@@ -38,7 +38,7 @@ def test_a_rank_that_dies_is_named_by_all_others() -> None:
 
 
 def test_ranks_with_ten_thousand_tensors_leave_in_time(tmp_path: Path) -> None:
-    """A member tells the first operations of its tensors together, so the coordinator soon hears who leaves."""
+    """A member reports the first operations of its tensors in one message, so that its Leave arrives soon after."""
     tensors = tmp_path / "tensors.json"
     tensors.write_text(json.dumps([{"name": f"tensor{number}", "bytes": 64} for number in range(10_000)]))
     bench = [str(GLEANER), "bench", "push-pull", "--tensors", str(tensors), "--steps", "3", "--warmup", "0"]
@@ -47,8 +47,8 @@ def test_ranks_with_ten_thousand_tensors_leave_in_time(tmp_path: Path) -> None:
     assert job.returncode == 0, job.stderr
 
 
-def test_ranks_wait_with_leaving_for_a_coordinator_that_is_only_slow(tmp_path: Path) -> None:
-    """The coordinator stands still for 4 s while ranks leave; it may be silent for 10 s (--deadline)."""
+def test_leaving_ranks_wait_for_a_slow_coordinator(tmp_path: Path) -> None:
+    """The test stops the coordinator for 4 s while ranks leave. It may be silent for 10 s (--deadline)."""
     stop = tmp_path / "stop"
     with job(tmp_path, 2, 1) as started:
         workers = [started.start_worker(index, "changing.py", str(stop)) for index in range(2)]

@@ -1,4 +1,5 @@
-"""examples/*.yaml before a real API server: admitted without a warning, with pods that strict namespaces take."""
+"""Tests examples/*.yaml with a real API server, which must admit them without a warning, and their pods in namespaces
+with the Pod Security level restricted."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from conftest import BUILD, ROOT
 from real_api import Api, real_api
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
-SAMPLE = BUILD / "tests" / "types_sample"
-# The strictest of the pod security standards.
+SAMPLE = BUILD / "tests" / "api_sample"
+# A namespace with the strictest Pod Security level.
 STRICT = {
     "apiVersion": "v1",
     "kind": "Namespace",
@@ -40,14 +41,14 @@ JOBS = [pytest.param(job, id=f"{path.name}") for path in EXAMPLES for job in job
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_is_admitted_without_a_warning(api: Api, path: Path) -> None:
+def test_an_example_is_admitted_without_a_warning(api: Api, path: Path) -> None:
     done = api.kubectl("apply", "--validate=strict", "-f", str(path))
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_its_pods_are_taken_where_security_is_strict(api: Api, job: dict[str, Any]) -> None:
+def test_pods_of_an_example_are_admitted_in_a_restricted_namespace(api: Api, job: dict[str, Any]) -> None:
     template = job["spec"]["workers"]["template"]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "worker", **template.get("metadata", {})}}
     pod["spec"] = {"restartPolicy": "Never", **template["spec"]}
@@ -58,7 +59,7 @@ def test_its_pods_are_taken_where_security_is_strict(api: Api, job: dict[str, An
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_names_what_is_there(job: dict[str, Any]) -> None:
+def test_commands_in_an_example_name_its_objects(job: dict[str, Any]) -> None:
     version = re.search(r"project\(gleaner VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
     pod = job["spec"]["workers"]["template"]["spec"]
     container = pod["containers"][0]
@@ -74,13 +75,13 @@ def test_names_what_is_there(job: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_cpp_reads_it(job: dict[str, Any]) -> None:
+def test_cpp_parses_an_example(job: dict[str, Any]) -> None:
     done = subprocess.run([str(SAMPLE)], input=json.dumps(job), capture_output=True, text=True, timeout=20)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["spec"]["workers"] == {"localRanks": 1, **job["spec"]["workers"]}
 
 
-def test_there_are_the_jobs_that_the_documents_name() -> None:
+def test_examples_named_in_documents_exist() -> None:
     named = {path.stem: jobs_of(path)[0]["spec"]["communication"] for path in EXAMPLES if jobs_of(path)}
     assert named["digits"]["summers"] == {"min": 0, "max": 2, "bandwidth": "100Mbit"}
     assert named["digits-elastic"]["summers"]["max"] == 4

@@ -1,4 +1,4 @@
-"""A session does not survive fork(), says so, and does not hang; children that leave it alone are no matter."""
+"""Tests fork(): a child that uses its parent's session gets an error and does not hang; other children do no harm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from conftest import run_job
 
 
 @pytest.mark.parametrize(("what", "said"), [("init", 4), ("push_pull", 2)])
-def test_a_forked_child_is_told(what: str, said: int) -> None:
+def test_a_forked_child_gets_an_error(what: str, said: int) -> None:
     job = run_job("forking.py", what)
     assert job.returncode == 0, job.stdout + job.stderr
     told = [line for line in job.stdout.splitlines() if "child was told" in line]
@@ -19,7 +19,7 @@ def test_a_forked_child_is_told(what: str, said: int) -> None:
 @pytest.mark.parametrize(
     ("what", "said"), [("exit", "child ended"), ("multiprocessing", "pool worked"), ("loader", "loader worked")]
 )
-def test_children_that_leave_it_alone(what: str, said: str) -> None:
+def test_children_that_do_not_use_the_session_do_no_harm(what: str, said: str) -> None:
     if what == "loader":
         pytest.importorskip("torch")
     job = run_job("forking.py", what)

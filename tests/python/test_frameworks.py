@@ -1,8 +1,7 @@
-"""Gleaner lives in one process with frameworks that bring their own gRPC, protobuf and OpenSSL.
+"""Tests that Gleaner works in one process with frameworks that bring their own gRPC, protobuf and OpenSSL.
 
-TensorFlow offers these to the whole process, in other versions than libgleaner.so's. TensorFlow and JAX come from the
-Python package index, and take a while; so the tests that always run have a library that does the same.
-"""
+TensorFlow exports the symbols of its versions to the whole process. The download of TensorFlow and JAX from PyPI takes
+long, so the tests that always run use a small library that exports the same symbols."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ ORDERS = pytest.mark.parametrize("when", ["before", "after"])
 
 
 def beside(when: str, *names: str, python: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
-    """Two workers that sum, with these modules or libraries loaded before or after gleaner.init()."""
+    """Runs two workers that sum, and that load these modules or libraries before or after gleaner.init()."""
     return run_job("beside.py", when, *names, timeout=300, python=python or sys.executable, variables=more)
 
 
@@ -28,7 +27,10 @@ def assert_summed(job: subprocess.CompletedProcess[str]) -> None:
 
 
 def install(name: str, *packages: str) -> str:
-    """The Python of a virtual environment with these packages, made at first use; skips when none can be made."""
+    """Returns the Python of a virtual environment with these packages. The first call makes the environment.
+
+    Skips the test if the packages cannot be installed.
+    """
     folder = ENVIRONMENTS / name
     done = folder / "installed"
     if not done.exists() or done.read_text().split() != list(packages):
@@ -52,21 +54,21 @@ def shared_library(folder: Path, name: str, source: str, *flags: str) -> str:
 
 @pytest.fixture(scope="module")
 def framework(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A library that has functions of the same names as libgleaner.so's dependencies; calling them is fatal."""
+    """A library that exports functions with names that libgleaner.so uses. A call of such a function is fatal."""
     require_build()
     wanted = subprocess.run(["nm", "-D", "--undefined-only", str(LIBRARY)], capture_output=True, text=True, check=True)
     names = {line.split()[-1].split("@")[0] for line in wanted.stdout.splitlines()}
-    # Not OpenSSL's: the interpreter itself uses them.
+    # Without OpenSSL's functions, which the interpreter itself uses.
     clashing = {name for name in names if name.startswith(("grpc", "_ZN4grpc", "_ZN6google8protobuf"))}
-    assert len(clashing) > 50, "what does libgleaner.so use now?"
-    clashing.add("_ZN6google8protobuf14DescriptorPool14generated_poolEv")  # by which gleaner._loading knows protobuf
+    assert len(clashing) > 50, "libgleaner.so uses none of the expected functions; update this list"
+    clashing.add("_ZN6google8protobuf14DescriptorPool14generated_poolEv")  # gleaner._loading detects protobuf by it
     assembly = "".join(
         f'__asm__(".globl {name}\\n.type {name}, @function\\n{name}: ud2");\n' for name in sorted(clashing)
     )
     return shared_library(tmp_path_factory.mktemp("framework"), "framework", assembly)
 
 
-# A malloc whose free() knows its own memory, and is fatal for any other.
+# A malloc whose free() recognizes its own memory and aborts for any other.
 MALLOC = """
 #include <stdlib.h>
 #include <string.h>
@@ -119,11 +121,11 @@ def test_library_with_the_same_symbols(when: str, framework: str) -> None:
     assert_summed(beside(when, framework))
 
 
-def test_malloc_that_was_preloaded_serves_the_library(malloc: str) -> None:
+def test_the_library_uses_a_preloaded_malloc(malloc: str) -> None:
     assert_summed(beside("before", "math", LD_PRELOAD=malloc))
 
 
-def test_same_symbols_and_another_malloc(framework: str, malloc: str) -> None:
+def test_clashing_symbols_with_another_malloc_need_an_early_init(framework: str, malloc: str) -> None:
     assert_summed(beside("after", framework, LD_PRELOAD=malloc))
     command = [sys.executable, str(PROGRAMS / "beside.py"), "before", framework]
     alone = subprocess.run(command, capture_output=True, text=True, env=environment(LD_PRELOAD=malloc), timeout=60)
@@ -131,7 +133,7 @@ def test_same_symbols_and_another_malloc(framework: str, malloc: str) -> None:
     assert framework in alone.stderr and "Call gleaner.init() before" in alone.stderr
 
 
-def test_same_symbols_and_a_preloaded_library(framework: str, tmp_path: Path) -> None:
+def test_clashing_symbols_and_a_preloaded_library(framework: str, tmp_path: Path) -> None:
     harmless = shared_library(tmp_path, "harmless", "int gleaner_test_harmless(void) { return 0; }")
     assert_summed(beside("before", framework, LD_PRELOAD=harmless))
 

@@ -1,4 +1,4 @@
-"""What a summer takes of its machine: next to nothing that others need, of processors and of bandwidth."""
+"""Tests that a summer gives way: it uses almost no CPU time and bandwidth that other processes need."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 from conftest import job, read_until, wait_until
 
 WORKERS = 2
-PAUSE = 0.02  # of workers after a step: they leave the machine idle most of the time
+PAUSE = 0.02  # seconds that workers sleep after each step, so that the machine is idle most of the time
 BUSY = ["sh", "-c", "while :; do :; done"]
 
 
 def processor_seconds(pid: int) -> float:
-    """Of a process so far; of one that has ended, too, until it was waited for."""
+    """Returns the CPU time of a process so far. Works also for a process that has ended and was not yet waited for."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Plans:
-    """Follows what a coordinator says: how many summers the plan in force has."""
+    """Follows a coordinator's log for the number of summers in the current plan."""
 
     def __init__(self, coordinator: subprocess.Popen[str]) -> None:
         self.summers = 0
@@ -36,8 +36,8 @@ class Plans:
                 self.summers = int(found.group(1))
 
 
-def test_leaves_for_others(tmp_path: Path) -> None:
-    """The job goes on without it in time. The process itself, in the background, may wait long for its turn to end."""
+def test_a_summer_leaves_a_machine_whose_cpu_others_need(tmp_path: Path) -> None:
+    """The job soon continues without the summer. The summer's process has low priority, and may take long to end."""
     stop = tmp_path / "stop"
     with job(tmp_path, WORKERS, 0) as started:
         workers = [started.start_worker(i, "changing.py", str(stop), str(PAUSE)) for i in range(WORKERS)]
@@ -67,7 +67,7 @@ def test_leaves_for_others(tmp_path: Path) -> None:
         assert seconds < 2
         assert summer.wait(timeout=10) == 0
         said = summer.stderr.read()
-        assert "others need this machine's processors" in said, said
+        assert "other processes need this machine's processors" in said, said
         time.sleep(0.5)
         stop.touch()
         for worker in workers:
@@ -78,7 +78,7 @@ def test_leaves_for_others(tmp_path: Path) -> None:
 
 
 def paces(pid: int) -> set[str]:
-    """Of its connections from workers, as the kernel was told."""
+    """Returns the pacing rates of the process's connections in the kernel."""
     sockets = subprocess.run(["ss", "-HtniOp"], capture_output=True, text=True, check=True).stdout
     found = [
         re.search(r"pacing_rate [^ ]+bps/(\S+bps)", line) for line in sockets.splitlines() if f"pid={pid}," in line
@@ -86,10 +86,10 @@ def paces(pid: int) -> set[str]:
     return {each.group(1) for each in found if each}
 
 
-def test_is_in_the_background_and_sends_no_faster_than_the_plan_says(
+def test_a_summer_runs_at_low_priority_and_sends_at_the_rate_of_the_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GLEANER_TRANSPORTS", "tcp")  # shared memory takes nothing of the network
+    monkeypatch.setenv("GLEANER_TRANSPORTS", "tcp")  # pacing applies only to TCP
     stop = tmp_path / "stop"
     flags = ("--bandwidth", "60Mbit", "--pace", "plan", "--background")
     with job(tmp_path, WORKERS, 1, summer_flags=flags) as started:

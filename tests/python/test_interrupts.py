@@ -1,4 +1,5 @@
-"""Ctrl-C ends every wait and takes no memory away that C still uses; an interrupted init() leaves no session behind."""
+"""Tests Ctrl-C: it ends every wait, frees no memory that C still uses, and leaves no session after an interrupted
+init()."""
 
 from __future__ import annotations
 
@@ -28,22 +29,37 @@ def test_memory_outlives_an_interrupted_wait(tmp_path: Path, call: str) -> None:
     with job(tmp_path, 2, 1, "--deadline", "30") as started:
         interrupted, other = (start(started, index, call) for index in range(2))
         read_until(interrupted, "waiting")
-        time.sleep(0.5)
         interrupted.send_signal(signal.SIGINT)
         read_until(interrupted, "interrupted")
-        tell(other)  # C now writes to the memory of the call that was interrupted
+        tell(other)  # lets C write to the memory of the interrupted call
         read_until(other, "took part", timeout=60)
         tell(interrupted)
         _, err = interrupted.communicate(timeout=60)
         assert interrupted.returncode == 0, err
 
 
+def test_an_interrupted_shutdown_ends_before_the_process(tmp_path: Path) -> None:
+    """The process exits while its shutdown() still waits in C for the other rank."""
+    with job(tmp_path, 2, 1, "--deadline", "30") as started:
+        interrupted, other = (start(started, index, "shutdown") for index in range(2))
+        read_until(interrupted, "waiting")
+        interrupted.send_signal(signal.SIGINT)
+        read_until(interrupted, "interrupted")
+        tell(interrupted)
+        read_until(interrupted, "leaving")
+        time.sleep(0.5)  # a process that does not wait ends within this time
+        assert interrupted.poll() is None, "it waits until its shutdown() has ended"
+        tell(other)
+        read_until(other, "took part", timeout=60)
+        _, err = interrupted.communicate(timeout=60)
+        assert interrupted.returncode == 0, err
+
+
 def test_an_interrupted_init_is_closed(tmp_path: Path) -> None:
-    """Its job begins afterwards, and must not wait for a rank that nobody drives."""
+    """The job begins after the interrupt, and must not wait for the rank whose init() was interrupted."""
     with job(tmp_path, 2, 1) as started:
         interrupted = start(started, 0, "init")
         read_until(interrupted, "waiting")
-        time.sleep(1)
         interrupted.send_signal(signal.SIGINT)
         read_until(interrupted, "interrupted")
         other = start(started, 1, "init")
@@ -56,7 +72,7 @@ def test_an_interrupted_init_is_closed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("framework", "seed"), [("numpy", seed) for seed in range(6)] + [("torch", 6), ("torch", 7)])
 def test_interrupts_at_any_moment(tmp_path: Path, framework: str, seed: int) -> None:
-    """The program ends by KeyboardInterrupt, in training, joining or leaving; never by a crash."""
+    """The program ends by KeyboardInterrupt and never by a crash, whether it trains, joins or leaves."""
     if framework == "torch":
         pytest.importorskip("torch")
     moment = random.Random(seed)

@@ -1,4 +1,4 @@
-"""`kubectl gleaner` before a real API server: what it shows, and what it says when there is nothing to show."""
+"""Tests `kubectl gleaner` with a real API server: its output, and its messages if objects are missing."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def member(index: int, role: str, owned: int, traffic: int) -> dict[str, Any]:
 
 
 def add_cluster(api: Api) -> None:
-    """Six nodes with profiles, a job of four workers, and its plan with two summers."""
+    """Creates six nodes with profiles, a job of four workers, and its plan with two summers."""
     for name in [f"worker-node-{i}" for i in range(4)] + [f"summer-node-{i}" for i in range(2)]:
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
         assert api.ask("POST", "/api/v1/nodes", node).ok
@@ -146,7 +146,7 @@ def cluster() -> Iterator[Api]:
         yield api
 
 
-def test_without_gleaner_in_the_cluster_it_says_so(bare: Api) -> None:
+def test_a_cluster_without_gleaner_is_an_error(bare: Api) -> None:
     for arguments in (["status"], ["status", "digits"], ["explain", "digits"], ["top"], ["logs", "digits"]):
         said = refused(bare, *arguments)
         assert "is Gleaner installed there?" in said
@@ -183,7 +183,7 @@ def test_explain(cluster: Api) -> None:
 
 def test_plan_of_a_job(cluster: Api) -> None:
     text = shown(cluster, "plan", "digits")
-    assert "Workers on no machine yet: 4, taken to have 10 Gbit/s each" in text
+    assert "Workers on no machine yet: 4, assumed to have 10 Gbit/s each" in text
     plan = json.loads(shown(cluster, "plan", "digits", "--bytes", "16MiB", "-o", "json"))
     assert len(plan["workers"]) == 4 and len(plan["summers"]) == 2
     assert all(summer["node"].endswith(("node-0", "node-1", "node-2", "node-3")) for summer in plan["summers"])
@@ -214,7 +214,7 @@ def test_as_a_plugin_of_kubectl(cluster: Api) -> None:
     assert "kubectl gleaner [OPTIONS]" in gleaner(cluster, "--help", program=PLUGIN).stdout
 
 
-def test_it_only_reads(cluster: Api) -> None:
+def test_kubectl_gleaner_changes_nothing(cluster: Api) -> None:
     before = cluster.ask("GET", "/apis/gleaner.dev/v1alpha1/namespaces/default/trainingjobs").body["metadata"]
     for arguments in (["status"], ["explain", "digits"], ["plan", "digits"], ["top"], ["logs", "digits"]):
         shown(cluster, *arguments)

@@ -1,4 +1,4 @@
-"""tests/lab/lab makes hosts that reach each other, keeps labs apart, and leaves nothing behind."""
+"""Tests tests/lab/lab: hosts reach each other, labs are separate, and `lab down` leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,17 +14,13 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+sys.path.insert(0, str(ROOT / "tests"))
+from requirements import needs_namespaces
+
 LAB = ROOT / "tests" / "lab" / "lab"
 
 
-def namespaces_work() -> bool:
-    name = f"glabprobe{os.getpid()}"
-    made = subprocess.run(["ip", "netns", "add", name], capture_output=True).returncode == 0
-    subprocess.run(["ip", "netns", "del", name], capture_output=True)
-    return made
-
-
-pytestmark = pytest.mark.skipif(not namespaces_work(), reason="network namespaces need root")
+pytestmark = needs_namespaces
 
 
 def lab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -50,7 +47,7 @@ def test_hosts_reach_each_other_and_the_machine(name: str, tmp_path: Path) -> No
     wanted = json.loads(hosts.read_text())
     assert [len(wanted["workers"]), len(wanted["summers"])] == [2, 1]
     assert wanted["coordinator"]["prefix"] == []
-    # Else jobs on them would go through the memory that they share.
+    # Without this setting, jobs would use the shared memory of the machine and not the links.
     for command in ([*wanted["workers"][0]["prefix"]], [LAB, "exec", "--name", name, "summer0", "--"]):
         shown = subprocess.run([*command, "printenv", "GLEANER_TRANSPORTS"], capture_output=True, text=True)
         assert shown.stdout == "tcp\n", shown.stderr
@@ -66,20 +63,20 @@ def test_hosts_reach_each_other_and_the_machine(name: str, tmp_path: Path) -> No
     assert wanted["coordinator"]["address"] in own
 
 
-def test_rates_are_each_hosts_own_and_change(name: str) -> None:
+def test_each_host_has_its_own_rate_which_can_change(name: str) -> None:
     assert (
         lab("up", "--name", name, "--workers", "2", "--summers", "0", "--worker-rates", "50mbit,80mbit").returncode == 0
     )
     assert lab("rate", "--name", name, "worker0", "20mbit").returncode == 0
     shown = lab("status", "--name", name).stdout.splitlines()
     assert ["20Mbit" in shown[0], "80Mbit" in shown[1]] == [True, True], shown
-    for space, link in ((f"glab-{name}-worker0", "eth0"), (f"glab-{name}-switch", "worker0")):  # both ways
+    for space, link in ((f"glab-{name}-worker0", "eth0"), (f"glab-{name}-switch", "worker0")):  # both directions
         shaper = subprocess.run(["tc", "-n", space, "qdisc", "show", "dev", link], capture_output=True, text=True)
         assert "rate 20Mbit" in shaper.stdout
 
 
-def test_hosts_know_each_other_without_asking(name: str) -> None:
-    """What they found out themselves would be kept in a table that all namespaces share, and that 32 hosts fill."""
+def test_hosts_have_static_neighbours(name: str) -> None:
+    """Learned neighbours would go into a table that all namespaces share, and 32 hosts would fill it."""
     assert lab("up", "--name", name, "--workers", "3", "--summers", "1", "--rate", "none").returncode == 0
     for space in ([], ["-n", f"glab-{name}-worker0"], ["-n", f"glab-{name}-summer0"]):
         known = subprocess.run(["ip", *space, "-4", "neigh"], capture_output=True, text=True).stdout.splitlines()
@@ -102,7 +99,7 @@ def test_two_labs_at_once(name: str) -> None:
         lab("down", "--name", other)
 
 
-def test_down_ends_what_runs_there(name: str) -> None:
+def test_down_kills_processes_on_the_hosts(name: str) -> None:
     assert lab("up", "--name", name, "--workers", "1", "--summers", "0").returncode == 0
     sleeper = subprocess.Popen([LAB, "exec", "--name", name, "worker0", "--", "sleep", "100"])
     while not subprocess.run(["ip", "netns", "pids", f"glab-{name}-worker0"], capture_output=True).stdout:
@@ -132,7 +129,7 @@ def test_an_interrupted_up_leaves_nothing(name: str) -> None:
         (["rate", "worker0", "1mbit"], "not up"),
     ],
 )
-def test_bad_input_is_told(name: str, arguments: list[str], expected: str) -> None:
+def test_bad_input_is_an_error(name: str, arguments: list[str], expected: str) -> None:
     where = [] if "--name" in arguments else ["--name", name]
     done = lab(arguments[0], *where, *arguments[1:])
     assert done.returncode == 1

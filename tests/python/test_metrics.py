@@ -1,4 +1,4 @@
-"""What coordinator, summer and worker serve to Prometheus while a job runs: well formed, and true."""
+"""Tests the metrics that coordinator, summer and worker serve while a job runs: they are well-formed and correct."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conftest import free_port, job, wait_until
 
 
 def scrape(port: int) -> str:
-    """The metrics text, or nothing while the server is not there yet."""
+    """Returns the metrics text, or an empty string if the server does not listen yet."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
             return answer.read().decode()
@@ -28,7 +28,7 @@ def value(text: str, name: str) -> float:
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (package prometheus) is not here")
-def test_every_part_serves_well_formed_metrics(tmp_path: Path) -> None:
+def test_every_process_serves_well_formed_metrics(tmp_path: Path) -> None:
     ports = {name: free_port() for name in ("coordinator", "summer", "worker")}
     at = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
     with job(tmp_path, 2, 1, "--metrics", at["coordinator"], summer_flags=("--metrics", at["summer"])) as started:
@@ -50,3 +50,20 @@ def test_every_part_serves_well_formed_metrics(tmp_path: Path) -> None:
     assert value(texts["worker"], "gleaner_worker_results_total") > 0
     waited = value(texts["worker"], "gleaner_worker_wait_seconds_total")
     assert 0 < waited <= value(texts["worker"], "gleaner_worker_communication_seconds_total") + 1
+
+
+def test_the_worker_counts_time_that_ddp_waits_for_buckets(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    port = free_port()
+    with job(tmp_path, 2, 1) as started:
+        group = str(tmp_path / "group")
+        started.start_worker(0, "ddp_loop.py", group, GLEANER_METRICS=f"127.0.0.1:{port}")
+        started.start_worker(1, "ddp_loop.py", group)
+        wait_until(
+            lambda: value(scrape(port), "gleaner_worker_wait_seconds_total") > 0,
+            timeout=60,
+            what="worker 0 has waited for a bucket",
+        )
+        text = scrape(port)
+    waited = value(text, "gleaner_worker_wait_seconds_total")
+    assert waited <= value(text, "gleaner_worker_communication_seconds_total") + 1

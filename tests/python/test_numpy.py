@@ -1,4 +1,4 @@
-"""The numpy API over real jobs: every check of programs/numpy_checks.py in several shapes of job."""
+"""Tests the numpy API in real jobs: runs all checks of programs/numpy_checks.py in jobs of several shapes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from conftest import assert_passed, checks_of, run_job
 
 PROGRAM = "numpy_checks.py"
-# Workers and summers: k = 0, 1, and more than n; n = 1, 2 and 3.
+# Workers and summers: n is 1, 2 and 3; k is 0, 1, and more than n.
 SHAPES = [(1, 0), (2, 1), (3, 0), (2, 4)]
 
 

@@ -1,8 +1,7 @@
-"""`gleaner plan` from outside: its JSON, its bound against an independent linear program, its errors.
+"""Tests the command `gleaner plan`: its JSON, its errors, and its bound against an independent linear program.
 
-Seeds are in the test names; run one again with -k. The binary is the one in GLEANER_BIN_DIR, or in the build that
-GLEANER_BUILD names (default: build/release).
-"""
+Test names contain the seeds, so -k runs one seed again. The binary is in GLEANER_BIN_DIR, or in the build that
+GLEANER_BUILD names (default: build/release)."""
 
 import json
 import os
@@ -44,9 +43,9 @@ def bandwidths(plan):
 
 
 def least_seconds(workers, summers, total):
-    """The bound by a linear program over x, y and T, straight from what each machine has to move.
+    """Returns the bound, computed by a linear program over x, y and T from the bytes that each machine has to move.
 
-    In units of the gradient and of the fastest link, which keeps the program well scaled.
+    The gradient's size and the fastest link's bandwidth are the units, so that the program is well scaled.
     """
     n, k = len(workers), len(summers)
     unit = max(workers + summers)
@@ -69,7 +68,7 @@ def least_seconds(workers, summers, total):
 
 
 def seconds_of(plan):
-    """Step time of the partitions as listed, by the same sentence."""
+    """Returns the step time of the listed partitions, by the same formulas."""
     owned = defaultdict(int)
     for partition in plan["partitions"]:
         owned[partition["owner"]] += partition["bytes"]
@@ -86,7 +85,7 @@ def seconds_of(plan):
 
 
 def check_coverage(plan, tensors, partition_bytes=4 << 20):
-    """Every byte of every tensor exactly once, in generation order, in aligned pieces."""
+    """Checks that aligned partitions cover every byte of every tensor exactly once, in generation order."""
     pieces = iter(plan["partitions"])
     for tensor in tensors:
         offset = 0
@@ -102,7 +101,8 @@ def check_coverage(plan, tensors, partition_bytes=4 << 20):
 
 
 def worst_prefix(plan, shares):
-    """How far any owner ever is from its share of what has passed, in largest partitions."""
+    """Returns the largest deviation of an owner from its share, over all prefixes, in units of the largest
+    partition."""
     owned = dict.fromkeys(shares, 0)
     passed, worst = 0, 0.0
     for partition in plan["partitions"]:
@@ -113,7 +113,7 @@ def worst_prefix(plan, shares):
 
 
 def equal_shares(n, k):
-    """BytePS §4.1, Eq. 1 and 2."""
+    """Returns the shares of equal machines (BytePS, section 4.1, equations 1 and 2)."""
     slots = n * n + k * n - 2 * k
     shares = {f"worker/{i}": (n - k) / slots for i in range(n)}
     return shares | {f"summer/{j}": 2 * (n - 1) / slots for j in range(k)}
@@ -129,7 +129,7 @@ def random_fleet(rng):
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_bound_is_what_the_linear_program_finds(seed):
+def test_the_bound_equals_the_result_of_the_linear_program(seed):
     rng = random.Random(seed)
     workers, summers = random_fleet(rng)
     total = rng.choice([4 << 20, 64 << 20, 1 << 30])
@@ -142,7 +142,7 @@ def test_bound_is_what_the_linear_program_finds(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_unequal_fleets_come_close_to_the_bound(seed):
+def test_plans_of_unequal_machines_come_close_to_the_bound(seed):
     workers, summers = random_fleet(random.Random(1000 + seed))
     result = plan(*lists(workers, summers), "--tensors", MODELS / "gpt2_small.json")
     assert result["seconds"] <= result["bound_seconds"] * 1.005
@@ -162,7 +162,7 @@ def test_real_models(model, n, k):
     assert worst_prefix(result, equal_shares(n, k)) <= 1 + 1e-9
 
 
-def test_json_has_just_the_fields_of_the_contract():
+def test_json_has_exactly_the_documented_fields():
     result = plan("--workers", 3, "--summers", 2, "--bandwidth", "200Mbit", "--bytes", "1MiB")
     assert list(result) == ["workers", "summers", "partitions", "seconds", "bound_seconds"]
     assert [len(result["workers"]), len(result["summers"])] == [3, 2]
@@ -317,7 +317,7 @@ def test_bad_command_lines(changes, status, message):
         ('[{"name": "a", "bytes": 6, "dtype": "fp32"}]', "whole number of fp32"),
         ('[{"name": "a", "bytes": 3}]', "'a'"),
         ('[{"name": "a", "bytes": 4, "dtype": "fp8"}]', "fp8"),
-        ('[{"name": "twin", "bytes": 4}, {"name": "twin", "bytes": 8}]', "'twin' is there twice"),
+        ('[{"name": "twin", "bytes": 4}, {"name": "twin", "bytes": 8}]', "'twin' appears twice"),
     ],
 )
 def test_bad_tensor_files(tmp_path, text, message):

@@ -1,4 +1,4 @@
-"""`gleaner run` shows on a terminal how far the job is."""
+"""Tests that `gleaner run` shows the job's progress on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conftest import GLEANER, PROGRAMS, environment, require_build
 
 
 def on_a_terminal(*flags: str, steps: int) -> str:
-    """All that `gleaner run` of a job of so many steps, ten a second, writes to a terminal."""
+    """Runs a job of `steps` steps, ten per second. Returns the output of `gleaner run` on a terminal."""
     require_build()
     ours, theirs = pty.openpty()
     command = [str(GLEANER), "run", "--workers", "2", *flags, "--", sys.executable, str(PROGRAMS / "pacing.py")]
@@ -23,7 +23,7 @@ def on_a_terminal(*flags: str, steps: int) -> str:
     while True:
         try:
             piece = os.read(ours, 65536)
-        except OSError:  # the last one who could write has gone
+        except OSError:  # the last writer has closed the terminal
             break
         text += piece
     os.close(ours)
@@ -32,16 +32,16 @@ def on_a_terminal(*flags: str, steps: int) -> str:
 
 
 @pytest.mark.parametrize("flags", [(), ("--no-progress",)])
-def test_the_line_at_the_bottom(flags: tuple[str, ...]) -> None:
+def test_a_terminal_shows_a_line_of_progress(flags: tuple[str, ...]) -> None:
     text = on_a_terminal(*flags, steps=60)
     shown = [piece for piece in text.split("\r\x1b[K") if piece.startswith("gleaner: step ")]
     assert bool(shown) == (not flags), text
     if shown:
         assert "goodput" in shown[-1], text
-        assert "gleaner: step" not in text.split("\r\x1b[K")[-1], "it is taken off at the end"
+        assert "gleaner: step" not in text.split("\r\x1b[K")[-1], "`gleaner run` removes the line at the end"
 
 
-def test_standard_output_has_none_of_it(tmp_path: Path) -> None:
+def test_standard_output_has_no_progress(tmp_path: Path) -> None:
     require_build()
     command = [str(GLEANER), "run", "--workers", "1", "--", sys.executable, str(PROGRAMS / "pacing.py"), "20"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)

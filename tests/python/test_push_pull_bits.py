@@ -1,6 +1,7 @@
-"""`gleaner bench push-pull` gives the bits that docs/bench-data.md defines, whatever k, partition size or ranks.
+"""Tests that `gleaner bench push-pull` gives the bits that docs/bench-data.md defines.
 
-The expected sums are computed here with numpy alone, from the definition of the data and of the order of summation.
+The bits of a sum do not depend on the number of summers or on the partition size. This test computes the expected sums
+with numpy alone, from the definitions of the data and of the order of summation.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def splitmix64(x: np.ndarray) -> np.ndarray:
 
 
 def values(step: int, rank: int, count: int) -> np.ndarray:
-    """The fp32 data of one rank at one step."""
+    """Returns the fp32 data of one rank in one step."""
     one = np.array([SEED ^ step], dtype=np.uint64)
     base = splitmix64(splitmix64(one) ^ np.uint64(rank))
     bits = splitmix64(base ^ np.arange(count, dtype=np.uint64))
@@ -35,7 +36,7 @@ def values(step: int, rank: int, count: int) -> np.ndarray:
 
 
 def to_bf16(x: np.ndarray) -> np.ndarray:
-    """fp32 rounded to nearest even, as 16 bits (no NaN in this data)."""
+    """Rounds fp32 to the nearest bf16, ties to even. Returns the bits. Does not handle NaN, which this data lacks."""
     bits = x.view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
 
@@ -99,6 +100,6 @@ def test_bits_do_not_depend_on_partition_size(partition_bytes: str) -> None:
     assert {report["sha256"] for report in reports} == {expected_sha256("bf16", 3, 1)}
 
 
-def test_one_workers_local_ranks_sum_like_workers() -> None:
+def test_local_ranks_of_one_worker_sum_like_workers() -> None:
     alone = bench(1, 0, 3, "fp32")
     assert {report["sha256"] for report in alone} == {expected_sha256("fp32", 3, 1)}

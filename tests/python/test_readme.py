@@ -1,4 +1,4 @@
-"""What README.md shows is what the commands print."""
+"""Tests that the output of commands in README.md is real, and that its links lead to files."""
 
 import shlex
 import subprocess
@@ -19,7 +19,7 @@ def test_plan_example():
     assert "\n".join(shown).rstrip() == "\n".join(line.rstrip() for line in printed.splitlines()).rstrip()
 
 
-def test_links_lead_somewhere():
+def test_links_lead_to_files():
     for document in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *ROOT.glob("docs/*.md")]:
         for part in document.read_text().split("](")[1:]:
             target = part.split(")")[0].split("#")[0]

@@ -1,4 +1,4 @@
-"""scripts/report prints the tests that failed, with their output, and counts all tests."""
+"""Tests that scripts/report prints failed tests with their output, and counts all tests."""
 
 import subprocess
 from pathlib import Path
@@ -19,7 +19,7 @@ WARNING: ThreadSanitizer: data race
 Segmentation fault"""
 
 
-def test_a_failure_shows_the_tests_that_failed_and_what_they_printed(tmp_path: Path) -> None:
+def test_a_failure_shows_the_failed_tests_and_their_output(tmp_path: Path) -> None:
     junit = tmp_path / "ctest.xml"
     junit.write_text(
         '<testsuite><testcase classname="suite_test" name="suite_test" status="fail"><failure message=""/>'

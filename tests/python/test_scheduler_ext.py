@@ -1,4 +1,4 @@
-"""The scheduler extender with the real kube-scheduler and a real API server: where summers go, with it and without."""
+"""Tests the nodes on which kube-scheduler places summers, with and without the scheduler extender."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, wait_until
 from real_api import Api, real_api
 
 # isort: split
@@ -21,21 +21,11 @@ from lab.processes import Child, binaries, free_ports
 EXTENDER = BUILD / "bin" / "gleaner-scheduler-ext"
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
-SECONDS = 120.0  # for a machine that does much else
-
-
-def wait_for(what: str, condition: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    end = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < end, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.05)
+SECONDS = 120.0  # long enough for a busy machine
 
 
 class Rig:
-    """API server, kube-scheduler and extender, and nodes without kubelets."""
+    """An API server, kube-scheduler and the extender, with nodes that have no kubelets."""
 
     def __init__(self, api: Api, folder: Path) -> None:
         self.api = api
@@ -103,7 +93,7 @@ class Rig:
         return self.get("/metrics", self._metrics_port)[1]
 
     def add_node(self, name: str, spare_mbit: Optional[int] = None) -> None:
-        """With a profile of 25 Gbit/s if it says what it has to spare."""
+        """Adds a node. With `spare_mbit` the node gets a profile of 25 Gbit/s with this spare bandwidth."""
         room = {"cpu": "8", "memory": "16Gi", "pods": "110"}
         ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "", "lastHeartbeatTime": now()}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
@@ -120,7 +110,7 @@ class Rig:
         head = {"apiVersion": "gleaner.dev/v1alpha1", "kind": "NodeProfile", "metadata": {"name": name}}
         assert self.api.create(head).ok
         status = {
-            # Ahead, so that a slow machine's profiles do not become too old meanwhile; two minutes would be too much.
+            # In the future, so that profiles do not become stale on a slow machine. The limit is two minutes.
             "observedTime": now(ahead=90),
             "cpus": "8",
             "memoryBytes": 16 << 30,
@@ -148,14 +138,16 @@ class Rig:
         self._must("POST", PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     def node_of(self, pod: str) -> str:
-        return wait_for(f"{pod} to be bound", lambda: self.api.ask("GET", f"{PODS}/{pod}").body["spec"].get("nodeName"))
+        return wait_until(
+            lambda: self.api.ask("GET", f"{PODS}/{pod}").body["spec"].get("nodeName"), SECONDS, f"{pod} is bound"
+        )
 
     def why_pending(self, pod: str) -> str:
         def message() -> str:
             status = self.api.ask("GET", f"{PODS}/{pod}").body["status"]
             return next((c["message"] for c in status.get("conditions", []) if c["type"] == "PodScheduled"), "")
 
-        return wait_for(f"{pod} to be refused", message)
+        return wait_until(message, SECONDS, f"{pod} is refused")
 
     def _must(self, method: str, path: str, body: Any, kind: str = "application/json") -> None:
         answer = self.api.ask(method, path, body, kind)
@@ -178,13 +170,13 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
             rig.stop()
 
 
-def test_summers_go_where_there_is_bandwidth_to_spare(rig: Rig) -> None:
+def test_summers_are_placed_on_nodes_with_spare_bandwidth(rig: Rig) -> None:
     for name, spare in (("slow", 100), ("some", 2_000), ("much", 20_000), ("worker", 24_000)):
         rig.add_node(name, spare)
     rig.add_node("unknown")
     rig.add_pod("digits-worker-0", "worker", node="worker")
     rig.start()
-    # Both at once: the second may not go where the first does, nor to the worker's machine.
+    # Creates both summers at once. Summer 1 may go neither to the node of summer 0 nor to the worker's node.
     rig.add_pod("digits-summer-0", "summer")
     rig.add_pod("digits-summer-1", "summer")
     assert {rig.node_of("digits-summer-0"), rig.node_of("digits-summer-1")} == {"much", "some"}
@@ -193,24 +185,24 @@ def test_summers_go_where_there_is_bandwidth_to_spare(rig: Rig) -> None:
     for reason in (
         "0/5 nodes are available",
         "spare bandwidth 100 Mbit/s is below 1 Gbit/s",
-        "a summer of this job is there already",
-        "a worker of this job is there",
-        "no agent has reported on it",
+        "a summer of this job runs on it already",
+        "a worker of this job runs on it",
+        "no agent has reported the machine",
     ):
         assert reason in why
-    # Of another job one may share a machine that has enough left.
+    # A summer of another job may share a node that has enough spare bandwidth left.
     rig.add_pod("other-summer-0", "summer", job="other")
     assert rig.node_of("other-summer-0") in ("much", "worker")
     assert 'gleaner_extender_seconds_count{call="filter"}' in rig.metrics()
 
 
-def test_it_follows_the_cluster(rig: Rig) -> None:
+def test_the_extender_follows_changes_of_the_cluster(rig: Rig) -> None:
     rig.add_node("n1", 100)
     rig.start()
     rig.add_pod("digits-summer-0", "summer")
     assert "spare bandwidth" in rig.why_pending("digits-summer-0")
     rig.add_node("n2", 20_000)
-    # kube-scheduler tries a refused pod again when a node changes, and profiles are none of its business.
+    # kube-scheduler retries a refused pod when a node changes. It does not watch profiles.
     changes = iter(range(10_000))
 
     def bound_after_a_change() -> str:
@@ -218,10 +210,10 @@ def test_it_follows_the_cluster(rig: Rig) -> None:
         time.sleep(0.5)
         return rig.api.ask("GET", f"{PODS}/digits-summer-0").body["spec"].get("nodeName", "")
 
-    assert wait_for("the summer to be bound", bound_after_a_change) == "n2"
+    assert wait_until(bound_after_a_change, SECONDS, "the summer is bound") == "n2"
 
 
-def test_other_pods_never_reach_it(rig: Rig) -> None:
+def test_kube_scheduler_does_not_call_the_extender_for_other_pods(rig: Rig) -> None:
     rig.add_node("n1", 100)
     rig.start()
     rig.add_pod("web", "")
@@ -230,7 +222,7 @@ def test_other_pods_never_reach_it(rig: Rig) -> None:
     assert 'gleaner_extender_seconds_count{call="filter"} 0' in rig.metrics()
 
 
-def test_without_it_or_without_profiles_summers_are_placed_all_the_same(rig: Rig) -> None:
+def test_summers_are_placed_without_the_extender_or_profiles(rig: Rig) -> None:
     rig.add_node("n1")
     rig.start()
     rig.add_pod("digits-summer-0", "summer")
@@ -241,7 +233,7 @@ def test_without_it_or_without_profiles_summers_are_placed_all_the_same(rig: Rig
     assert rig.node_of("digits-summer-1") in ("n1", "n2")
 
 
-def test_it_ends_at_once_when_told_to(rig: Rig) -> None:
+def test_the_extender_ends_at_once_on_a_signal(rig: Rig) -> None:
     rig.add_node("n1", 20_000)
     rig.extender.start()
     rig.extender.wait_until(lambda: rig.get("/readyz")[0] == 200, SECONDS)

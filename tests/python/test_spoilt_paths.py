@@ -1,4 +1,4 @@
-"""A path on which connections come up and break again is a path that is lost: it is said, and the job goes on."""
+"""Tests paths on which connections open but break again: the job loses the path and continues without it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 from conftest import free_port, job, read_until
 
-HANDSHAKE = 1024  # bytes, at most
+HANDSHAKE = 1024  # upper limit of the handshake's bytes
 LIMIT = 64 << 10
 CLONE_NEWNET = 0x40000000
 
 
 class Proxy:
-    """Stands before a summer, at another of this machine's loopback addresses, and spoils what workers send."""
+    """A proxy in front of a summer, on another loopback address. It spoils the data that workers send."""
 
     def __init__(self, port: int, spoil: str) -> None:
         self._spoil = spoil
@@ -41,7 +41,7 @@ class Proxy:
 
     def _run(self) -> None:
         others: dict[socket.socket, socket.socket] = {}
-        sent: dict[socket.socket, int] = {}  # by workers, per connection
+        sent: dict[socket.socket, int] = {}  # bytes that workers have sent, per connection
         while not self._stopping:
             for ready in select.select([self._listener, *others], [], [], 0.05)[0]:
                 if ready is self._listener:
@@ -57,7 +57,7 @@ class Proxy:
                     del others[other]
                     for end in (ready, other):
                         sent.pop(end, None)
-                        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+                        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() resets
                         end.close()
         for end in others:
             end.close()
@@ -79,11 +79,11 @@ class Proxy:
 
 @contextlib.contextmanager
 def network_of_its_own() -> Iterator[None]:
-    """This thread, and processes that it starts, have a loopback of their own meanwhile."""
+    """Gives this thread, and the processes that it starts, a new network namespace with a separate loopback."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/thread-self/ns/net") as before:
         if libc.unshare(CLONE_NEWNET) != 0:
-            pytest.skip(f"no network namespace of its own: {os.strerror(ctypes.get_errno())}")
+            pytest.skip(f"cannot make a network namespace: {os.strerror(ctypes.get_errno())}")
         try:
             subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
             yield
@@ -93,8 +93,8 @@ def network_of_its_own() -> Iterator[None]:
 
 @pytest.fixture
 def port(spoil: str) -> Iterator[int]:
-    """Where a summer listens to which no large frame gets through."""
-    if spoil == "black hole":  # as where a router drops what is larger than its next hop takes, and doesn't say so
+    """The port of a summer behind a proxy that passes no large frame."""
+    if spoil == "black hole":  # like a router that silently drops packets above the next hop's MTU
         with network_of_its_own():
             port = free_port()
             rule = ["-p", "tcp", "--dport", str(port), "-m", "length", "--length", f"{HANDSHAKE}:65535", "-j", "DROP"]
@@ -115,20 +115,21 @@ def port(spoil: str) -> Iterator[int]:
         ("black hole", "127.0.0.1", "(out of reach for|broke without progress).*last: .*silent"),
     ],
 )
-def test_a_summer_that_nothing_gets_through_to(
+def test_a_summer_behind_a_broken_path_is_reported_lost(
     tmp_path: Path, port: int, spoil: str, advertised: str, lost: str
 ) -> None:
     with job(tmp_path, 2, 1, summer_flags=("--listen", f"127.0.0.1:{port}", "--advertise", advertised)) as started:
         workers = [started.start_worker(index, "loop.py", "200", GLEANER_TRANSPORTS="tcp") for index in range(2)]
         for worker in workers:
-            read_until(worker, "summing")  # for themselves: the summer is left out each time it comes
+            # The workers sum without the summer: the plan drops it each time that it joins.
+            read_until(worker, "summing")
         errors = [worker.communicate(timeout=120)[1] for worker in workers]
         assert [worker.returncode for worker in workers] == [0, 0], errors
-        # Of the one that loses it first.
+        # Only the worker that first loses the path logs this.
         assert re.search(rf"warning .*summer/0 at {advertised}:\d+: .*{lost}", "".join(errors)), errors
         started.summers[0].send_signal(signal.SIGTERM)
         _, said = started.summers[0].communicate(timeout=20)
-        if spoil != "black hole":  # each takes a while to break there
+        if spoil != "black hole":  # in a black hole each connection takes a while to break
             assert "a worker's connections break again and again" in said, said
         _, said = started.coordinator.communicate(timeout=20)
         assert re.search(rf"is lost: worker \d+ .*reports: .*{lost}", said), said

@@ -1,4 +1,5 @@
-"""CPU summers are killed, stopped, sent away and added while a job goes on: every sum stays right, no worker ends."""
+"""Tests CPU summers that are killed, stopped, drained and added during a job: all sums are right, and all workers
+continue."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ WORKERS = 3
 
 
 class Disturbed:
-    """A job whose workers sum until they are told to stop."""
+    """A job whose workers sum until the test ends the job."""
 
     def __init__(self, started: Job, folder: Path) -> None:
         self.job = started
@@ -28,7 +29,8 @@ class Disturbed:
             read_until(worker, "summing")
 
     def finish(self) -> float:
-        """All workers end well, and so does the job. The longest step of all, in seconds."""
+        """Ends the job, and checks that all workers and the coordinator succeed. Returns the seconds of the longest
+        step."""
         time.sleep(1)
         self._stop.touch()
         longest = 0.0
@@ -59,7 +61,7 @@ def stop(summer: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize("lose", [kill, stop])
 @pytest.mark.parametrize("transports, lost", [("tcp", 1), ("tcp", 2), ("auto", 2)], ids=["one", "all", "all-auto"])
-def test_lost(
+def test_a_lost_summer(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     lose: Callable[[subprocess.Popen[str]], None],
@@ -73,11 +75,11 @@ def test_lost(
         longest = going.finish()
         words = going.coordinators_words()
         assert words.count("is lost") == lost, words
-        # Lost connections show at once, silence within a second.
+        # Workers notice a lost connection at once, and a silent summer within a second.
         assert longest < (3 if lose is stop else 2), words
 
 
-def test_lost_one_after_the_other(tmp_path: Path) -> None:
+def test_summers_lost_in_succession(tmp_path: Path) -> None:
     with disturbed(tmp_path, 3) as going:
         for summer in going.job.summers:
             kill(summer)
@@ -85,7 +87,7 @@ def test_lost_one_after_the_other(tmp_path: Path) -> None:
         going.finish()
 
 
-def test_sent_away(tmp_path: Path) -> None:
+def test_a_drained_summer(tmp_path: Path) -> None:
     with disturbed(tmp_path, 2) as going:
         leaver = going.job.summers[0]
         leaver.terminate()
@@ -94,7 +96,7 @@ def test_sent_away(tmp_path: Path) -> None:
         assert "is lost" not in going.coordinators_words()
 
 
-def test_one_more_comes(tmp_path: Path) -> None:
+def test_an_added_summer(tmp_path: Path) -> None:
     with disturbed(tmp_path, 0) as going:
         late = going.job.start_summer()
         read = going.job.coordinator.stderr
@@ -107,7 +109,7 @@ def test_one_more_comes(tmp_path: Path) -> None:
         assert late.wait(timeout=10) == 0
 
 
-def test_a_stopped_summer_that_wakes_joins_again(tmp_path: Path) -> None:
+def test_a_stopped_summer_joins_again_when_it_continues(tmp_path: Path) -> None:
     with disturbed(tmp_path, 1) as going:
         summer = going.job.summers[0]
         stop(summer)
@@ -116,5 +118,5 @@ def test_a_stopped_summer_that_wakes_joins_again(tmp_path: Path) -> None:
         going.finish()
         words = going.coordinators_words()
         assert words.count("is lost") == 1, words
-        assert words.count("has come") == 1, words
+        assert words.count("joined the running job") == 1, words
         assert summer.wait(timeout=10) == 0

@@ -1,4 +1,4 @@
-"""gleaner.torch over real jobs: every check of the programs named here, which are in programs."""
+"""Tests gleaner.torch in real jobs: runs all checks of the programs in ALONE and WITH_DDP, which are in programs/."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITH_DDP = ("ddp_checks.py", "lasting_checks.py")
 
 @pytest.fixture(scope="module")
 def alone() -> Run:
-    """Runs a program, once each."""
+    """Returns a function that runs a program. It runs each program once."""
     return functools.cache(lambda program: run_job(program, workers=WORKERS, summers=2, timeout=200))
 
 
@@ -31,7 +31,7 @@ def test_torch(alone: Run, program: str, check: str) -> None:
 
 @pytest.fixture(scope="module")
 def with_ddp(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs a program that joins DDP's process group, too; once each."""
+    """Returns a function that runs a program which also joins DDP's process group. It runs each program once."""
 
     @functools.cache
     def run(program: str) -> subprocess.CompletedProcess[str]:
@@ -48,7 +48,7 @@ def test_with_ddp(with_ddp: Run, program: str, check: str) -> None:
     assert_passed(with_ddp(program), check, ranks=2)
 
 
-def test_ddp_learns_of_a_lost_rank(tmp_path: Path) -> None:
+def test_ddp_gets_the_error_of_a_lost_rank(tmp_path: Path) -> None:
     done = run_job("ddp_checks.py", str(tmp_path / "meeting"), "lose a rank", workers=2, summers=1)
     assert "backward said: " in done.stdout, done.stdout + done.stderr
     assert "worker 1" in done.stdout.split("backward said: ")[1]

@@ -1,4 +1,4 @@
-"""Traces of real jobs: taken while they run, whole, and right about who was slow."""
+"""Tests traces of running jobs: they are complete, and name the slow worker."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from conftest import GLEANER, Job, environment, job, require_build, run_job
 
-SLOW_SECONDS = 0.25  # far more than a busy machine keeps the other workers waiting
+SLOW_SECONDS = 0.25  # far longer than a busy machine delays the other workers
 STAGES = {"compute", "local", "queue", "wire", "sum", "wait", "unknown"}
 
 
 def trace(started: Job, *flags: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    """`gleaner trace` of a job."""
+    """Runs `gleaner trace` for a job."""
     command = [str(GLEANER), "trace", "--coordinator", started.coordinator_address, "--token-file", str(started.token)]
     return subprocess.run([*command, *flags], capture_output=True, text=True, timeout=timeout, env=environment())
 
@@ -31,7 +31,7 @@ def processes(merged: dict) -> dict[int, str]:
 
 
 def check_steps(report: dict) -> None:
-    """Every step's stages cover it, and so does its path."""
+    """Checks that the stages of each step, and the segments of its critical path, cover the whole step."""
     assert report["steps"], report
     for step in report["steps"]:
         assert set(step["stages"]) == STAGES
@@ -46,7 +46,7 @@ def test_a_trace_of_a_bench_has_every_partition_of_every_step(tmp_path: Path) ->
     require_build()
     file = tmp_path / "trace.json"
     bench = [str(GLEANER), "bench", "push-pull", "--bytes", "3MiB", "--steps", "12", "--warmup", "0", "--json"]
-    # The whole job: the members wait with their good-byes until the trace is fetched.
+    # The trace covers the whole job, since members leave only after the trace is fetched.
     command = [str(GLEANER), "run", "--workers", "2", "--summers", "1", "--partition-bytes", "256KiB"]
     command += ["--trace", str(file), "--trace-seconds", "60", "--no-prefix", "--", *bench]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=90, env=environment())
@@ -69,7 +69,7 @@ def test_a_trace_of_a_bench_has_every_partition_of_every_step(tmp_path: Path) ->
                 if e["pid"] == pid and not e["args"]["tensor"].startswith("gleaner bench")
             )
             assert seen == {(step, p): 1 for step in range(12) for p in partitions}, (pid, track)
-    # One clock: nothing is summed before all have pushed it, or pulled before it is summed.
+    # All events are on one clock: a sum begins after all its pushes, and a pull ends after the sum.
     summed = {(e["args"]["tensor"], e["args"]["step"], e["args"]["partition"]): e for e in slices(merged, "6 sum")}
     for event in slices(merged, "3 push to .*|4 pull from .*"):
         of = summed[event["args"]["tensor"], event["args"]["step"], event["args"]["partition"]]
@@ -124,10 +124,10 @@ def test_local_ranks_are_in_the_trace(tmp_path: Path) -> None:
         assert len([e for e in slices(merged, "1 push_pull") if e["pid"] == pid]) == 8 * 3
 
 
-def test_who_does_not_answer_is_named(tmp_path: Path) -> None:
+def test_a_trace_names_a_member_that_does_not_answer(tmp_path: Path) -> None:
     with job(tmp_path, 2, 1, "--deadline", "60") as started:
         workers = [started.start_worker(i, "slow_worker.py", "100000", "0", "0") for i in range(2)]
-        assert trace(started, "--seconds", "1").returncode == 0  # it has begun
+        assert trace(started, "--seconds", "1").returncode == 0  # shows that the job has begun
         workers[1].send_signal(signal.SIGSTOP)
         try:
             taken = trace(started, "--seconds", "1", "--json")
@@ -139,7 +139,7 @@ def test_who_does_not_answer_is_named(tmp_path: Path) -> None:
     assert any("worker 1 is not in this trace" in remark for remark in report["remarks"])
 
 
-def test_wrong_uses_say_what_to_do(tmp_path: Path) -> None:
+def test_errors_of_wrong_uses_give_advice(tmp_path: Path) -> None:
     with job(tmp_path, 2, 0) as started:
         other = tmp_path / "other"
         other.write_text("another token\n")

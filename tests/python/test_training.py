@@ -1,4 +1,4 @@
-"""tests/bench/training: traces, the limit of a step, and workers that train a small trace for real, on loopback."""
+"""Tests tests/bench/training: traces, the limit of a step, and real workers that train a small trace on loopback."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MODELS = sorted(traces.PUBLISHED)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_traces_are_those_of_the_generator(model: str) -> None:
+def test_traces_match_their_generator(model: str) -> None:
     listed = json.loads((traces.MODELS / f"{model}.json").read_text())
     assert traces.load(traces.TRACES / f"{model}.json") == traces.made_from(traces.PUBLISHED[model], listed)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_trace_takes_the_published_time_and_has_the_tensors(model: str) -> None:
+def test_a_trace_has_the_published_time_and_the_models_tensors(model: str) -> None:
     trace = traces.load(traces.TRACES / f"{model}.json")
     seconds = sum(layer.forward + layer.backward for layer in trace.layers)
     assert math.isclose(seconds, traces.PUBLISHED[model].seconds, rel_tol=1e-6)
@@ -49,8 +49,8 @@ BERT_TOKEN = 24 * (12 * 1024**2 + 2 * 512 * 1024)
         ("bert_large", BERT_TOKEN * 512 / 1e9),
     ],
 )
-def test_multiply_adds_are_those_that_are_known(model: str, giga: float) -> None:
-    """Of an image, as published with the models; of a sequence, matrices and attention of every layer, and the head."""
+def test_multiply_adds_match_published_numbers(model: str, giga: float) -> None:
+    """Compares with published numbers per image, and with the sum over matrices, attention and head per sequence."""
     listed = json.loads((traces.MODELS / f"{model}.json").read_text())
     tensors = [(each["name"], each["bytes"] // 4) for each in listed]
     total = sum(operations for _, _, operations in traces.PUBLISHED[model].spread(tensors))
@@ -67,13 +67,13 @@ def test_the_limit_is_computation_when_there_is_little_to_send() -> None:
     assert found.step == 6
 
 
-def test_the_first_layer_has_to_wait_for_its_own_sum() -> None:
+def test_the_limit_includes_the_first_layers_own_sum() -> None:
     found = limits.limit(layers((1, 2, 4), (1, 2, 0)), bound=3)
     assert found.step == 6 + 3
     assert limits.in_order(layers((1, 2, 4), (1, 2, 0)), bound=3) == 9
 
 
-def test_the_last_layer_has_to_wait_for_everything() -> None:
+def test_the_limit_includes_all_sums_before_the_last_layer() -> None:
     found = limits.limit(layers((1, 1, 1), (1, 1, 9)), bound=100)
     assert found.step == 100 + 2
 
@@ -85,7 +85,7 @@ def test_without_an_order_forward_waits_for_the_last_byte() -> None:
 
 
 def turn_of_the_best_order(trace: list[Layer], bound: float) -> float:
-    """A turn when the link always sends what forward needs first, however small the piece."""
+    """Simulates a step in which the link always sends the bytes that forward needs first. Returns the step time."""
     left = limits.travel(trace, bound)
     made, now = {}, 0.0
     for number in reversed(range(len(trace))):
@@ -110,7 +110,7 @@ def turn_of_the_best_order(trace: list[Layer], bound: float) -> float:
     return end
 
 
-def test_the_limit_is_what_the_best_order_takes() -> None:
+def test_the_limit_is_the_step_time_of_the_best_order() -> None:
     generator = random.Random(7)
     for _ in range(300):
         count = generator.randrange(1, 7)
@@ -121,7 +121,7 @@ def test_the_limit_is_what_the_best_order_takes() -> None:
         assert best <= limits.in_order(trace, bound) + 1e-9 <= limits.afterwards(trace, bound) + 2e-9
 
 
-def test_ratios_are_beside_the_best_of_the_others() -> None:
+def test_ratios_compare_with_the_best_other_contender() -> None:
     limit = limits.Limit(1.0, 2.0, 3.0)
     contests = [
         Contest("CrossBarrier", 4, Steps([0.0], [3.2]), limit, 3.5),
@@ -151,7 +151,7 @@ def assert_steps(lines: list[dict[str, list[float]]]) -> None:
 
 
 @pytest.mark.parametrize("contender", ["cross", "cross-unordered", "barrier"])
-def test_workers_of_ours_train(small: Path, contender: str) -> None:
+def test_workers_with_gleaner_train(small: Path, contender: str) -> None:
     pytest.importorskip("torch")
     worker = ROOT / "tests" / "bench" / "training" / "worker.py"
     done = run_job(worker, contender, "--trace", str(small), "--steps", "3", workers=2, flags=("--no-prefix",))
@@ -160,7 +160,7 @@ def test_workers_of_ours_train(small: Path, contender: str) -> None:
 
 
 @pytest.mark.parametrize("contender", ["ddp", "after"])
-def test_workers_of_gloo_train(small: Path, contender: str) -> None:
+def test_workers_with_gloo_train(small: Path, contender: str) -> None:
     pytest.importorskip("torch")
     from training import contenders
 

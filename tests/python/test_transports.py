@@ -1,4 +1,4 @@
-"""Which transport carries a job's gradients: chosen, forced, mixed, fallen back from. The bits are always the same."""
+"""Tests the choice of transports: by default, forced, mixed, and fallbacks. The bits are always the same."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def reports(done: subprocess.CompletedProcess[str]) -> list[dict]:
 
 
 def only(worker: int, transports: str) -> list[str]:
-    """The command, with one worker that goes by other transports than the rest."""
+    """Returns a command that makes `worker` use `transports`, and leaves the other workers' transports unchanged."""
     words = f'[ "$GLEANER_WORKER" != {worker} ] || export GLEANER_TRANSPORTS={transports}; exec "$@"'
     return ["sh", "-c", words, "sh", *BENCH]
 
 
 def fallbacks(text: str) -> dict[tuple[str, str, str], int]:
-    """Those that have happened."""
+    """Returns the fallbacks with a count above zero."""
     found = {}
     for line in text.splitlines():
         if line.startswith("gleaner_transport_fallbacks_total{"):
@@ -60,32 +60,32 @@ def test_bits_do_not_depend_on_the_transport() -> None:
     assert {report["sha256"] for report in [*tcp, *shm, *default, *mixed]} == {tcp[0]["sha256"]}
 
 
-def test_what_the_bench_is_told_goes_before_the_environment() -> None:
+def test_the_flag_of_the_bench_overrides_the_environment() -> None:
     done = run(command=[*BENCH, "--transports", "tcp"], GLEANER_TRANSPORTS="shm,tcp")
     assert reports(done)[0]["transports"].endswith("tcp: worker/1, worker/2, summer/0")
 
 
 @without_rdma
-def test_a_forced_transport_that_is_not_there_is_an_error() -> None:
+def test_a_forced_transport_that_is_missing_is_an_error() -> None:
     done = run(command=[*BENCH, "--transports", "rdma"])
     assert done.returncode != 0
     assert "transport rdma: " in done.stderr, done.stderr
 
 
-def test_a_peer_that_does_not_offer_it_is_named() -> None:
+def test_a_peer_without_a_common_transport_is_named() -> None:
     done = run(command=only(1, "shm"), GLEANER_TRANSPORTS="tcp")
     assert done.returncode != 0
     assert "no transport in common with worker/" in done.stderr, done.stderr
     assert "see GLEANER_TRANSPORTS" in done.stderr
 
 
-def test_a_wrong_name_says_how_to_write_it() -> None:
+def test_an_unknown_transport_is_an_error_that_lists_the_known_ones() -> None:
     done = run("--transports", "pigeon")
     assert done.returncode == 2
-    assert "'pigeon' is no transport; expected shm, rdma or tcp" in done.stderr
+    assert "'pigeon' is not a transport; expected shm, rdma or tcp" in done.stderr
 
 
-def test_a_directory_that_is_not_there_is_done_without(tmp_path: Path) -> None:
+def test_a_missing_directory_for_shared_memory_is_a_fallback(tmp_path: Path) -> None:
     gone = str(tmp_path / "gone")
     done = run("--transports", "shm,tcp", GLEANER_SHM_DIR=gone)
     assert reports(done)[0]["transports"].endswith("tcp: worker/1, worker/2, summer/0")
@@ -97,8 +97,8 @@ def test_a_directory_that_is_not_there_is_done_without(tmp_path: Path) -> None:
     assert "transport shm: " in forced.stderr and gone in forced.stderr, forced.stderr
 
 
-def test_a_socket_that_vanished_is_fallen_back_from(tmp_path: Path) -> None:
-    """Somebody tidies the directory up before the others connect."""
+def test_a_removed_socket_is_a_fallback(tmp_path: Path) -> None:
+    """The sockets are removed from the directory before the other worker connects."""
     sockets, stop = tmp_path / "shm", tmp_path / "stop"
     sockets.mkdir()
     port = free_port()
@@ -114,7 +114,7 @@ def test_a_socket_that_vanished_is_fallen_back_from(tmp_path: Path) -> None:
             read_until(worker, "summing")
         wait_until(lambda: fallbacks(scrape(port)) == {("shm", "tcp", "connect"): 1})
         served = len(re.findall(r"^gleaner_transport_fallbacks_total{", scrape(port), re.MULTILINE))
-        assert served == 9, "all that can happen are there from the start"
+        assert served == 9, "all possible fallbacks have a series from the start"
         stop.touch()
         for worker in (first, second):
             _, err = worker.communicate(timeout=30)

@@ -1,4 +1,4 @@
-// What tests in the lab's guest have its shell do.
+// Runs shell commands for tests in the lab's guest.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@
 
 namespace gleaner::transport::rdma {
 
-// The test fails if the command does.
+// Runs a command. If it fails, the test fails.
 inline void run(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
 
-// Standard output and error together.
+// Runs a command and returns its standard output and standard error together.
 inline std::string output_of(const std::string& command) {
   std::string text;
   FILE* const pipe = popen((command + " 2>&1").c_str(), "r");

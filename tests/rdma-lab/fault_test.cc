@@ -1,5 +1,5 @@
-// What happens to connections over RDMA: killed peers, interfaces that go down, devices that go, packets that get lost.
-// As root of a guest of its own only (tests/rdma-lab/lab).
+// Tests of faults over RDMA: killed peers, interfaces that go down, devices that are removed, lost packets. Run this
+// only as root in a separate guest (tests/rdma-lab/lab).
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kBytes = 1 << 20;
 
-// A process of tests/rdma-lab/peer.cc, which is killed with this.
+// A process of tests/rdma-lab/peer.cc, which is killed when the object is destroyed.
 class Process {
  public:
   explicit Process(std::vector<std::string> arguments) {
@@ -53,7 +53,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // What it has written when there is some.
+  // Waits for output of the process and returns it.
   std::string read() const {
     std::array<char, 1024> text;
     const ssize_t got = ::read(output_, text.data(), text.size());
@@ -71,7 +71,7 @@ class Process {
   int output_ = -1;
 };
 
-// Frames whose payload is their step's number all over, and nothing of another.
+// Checks that every byte of a frame's payload is its step's number, as send_next() writes it.
 class Checking : public End {
  public:
   void on_frame(transport::Connection&, const wire::Header& header, Buffer payload) override {
@@ -89,13 +89,13 @@ void send_next(transport::Connection& connection, BufferPool& pool, uint64_t ste
   connection.send(push(step), std::move(payload));
 }
 
-const Patience kShort{.ping_after = absl::Milliseconds(300), .idle_deadline = absl::Seconds(4)};
+const KeepAlive kShort{.ping_after = absl::Milliseconds(300), .idle_deadline = absl::Seconds(4)};
 
 class RdmaFault : public ::testing::Test {
  protected:
   void SetUp() override {
     if (lab_host() == nullptr) GTEST_SKIP() << "no RDMA device; tests/rdma-lab/lab has some";
-    options_.remote.patience = kShort;
+    options_.stream.keep_alive = kShort;
   }
 
   template <typename Done>
@@ -120,7 +120,7 @@ TEST_F(RdmaFault, APeerIsKilledWhileItWrites) {
   ASSERT_TRUE(poll_until(*server, [&] { return end.closed.size() == 1; }));
   EXPECT_TRUE(absl::IsUnavailable(end.closed[0])) << end.closed[0];
   EXPECT_EQ(end.wrong, 0u);
-  EXPECT_EQ(end.pool.bytes_in_use(), 0u) << "buffers of frames that never came whole are back";
+  EXPECT_EQ(end.pool.bytes_in_use(), 0u) << "buffers of incomplete frames are released";
 }
 
 TEST_F(RdmaFault, AReceiverIsKilledWhileItIsWrittenTo) {
@@ -130,7 +130,8 @@ TEST_F(RdmaFault, AReceiverIsKilledWhileItIsWrittenTo) {
   End end;
   auto client = Transport::create(system_.env(), options_, &end, nullptr).value();
   ASSERT_TRUE(
-      client->connect({lab_host(), port}, {.job = kJob, .member = 3, .secret = job_.secret, .patience = kShort}).ok());
+      client->connect({lab_host(), port}, {.job = kJob, .member = 3, .secret = job_.secret, .keep_alive = kShort})
+          .ok());
   ASSERT_TRUE(poll_until(*client, [&] { return end.connections.size() == 1; }));
   for (uint64_t step = 0; step < 16; ++step) send_next(*end.connections[0], pool, step);
   ASSERT_TRUE(poll_until(*client, [&] { return end.connections[0]->queued_bytes() < 12 * kBytes; }));
@@ -140,9 +141,9 @@ TEST_F(RdmaFault, AReceiverIsKilledWhileItIsWrittenTo) {
   EXPECT_EQ(pool.bytes_in_use(), 0u);
 }
 
-// What both ends do until both are closed: push, and after a few frames this.
 class RdmaLink : public RdmaFault, public ::testing::WithParamInterface<std::string> {
  protected:
+  // Pushes frames until both ends are closed. Runs `command` after the first few frames.
   void push_until_closed(const std::string& command) {
     Checking end;
     End client_end;
@@ -154,7 +155,7 @@ class RdmaLink : public RdmaFault, public ::testing::WithParamInterface<std::str
         client
             ->connect(
                 address,
-                {.job = kJob, .member = 3, .secret = job_.secret, .timeout = absl::Seconds(20), .patience = kShort})
+                {.job = kJob, .member = 3, .secret = job_.secret, .timeout = absl::Seconds(20), .keep_alive = kShort})
             .ok());
     uint64_t step = 0;
     bool done = false;
@@ -177,22 +178,24 @@ class RdmaLink : public RdmaFault, public ::testing::WithParamInterface<std::str
   }
 };
 
-// Soft-RoCE's queue pair for the connection manager may not survive this: tests/rdma-lab/check makes the devices anew
-// after each.
+// Soft-RoCE's queue pair for the connection manager may not survive this test, so tests/rdma-lab/check makes the
+// devices again after each case.
 TEST_P(RdmaLink, GoesDownWhileItIsWrittenOver) {
   push_until_closed("ip link set " + GetParam() + " down");
   End end;
   const auto refused = Transport::create(system_.env(), {.devices = {{.device = "rxe_" + GetParam()}}}, &end, nullptr);
   EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("port 1 of rxe_" + GetParam())) << "says what is down";
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("port 1 of rxe_" + GetParam()))
+      << "the error names the port";
 }
 
-// The device goes with its interface; for good when nobody uses it any more, so it is not waited for.
+// The device is removed together with its interface, but only once it is not used any more. The command therefore runs
+// in the background.
 TEST_P(RdmaLink, IsTakenAwayWhileItIsWrittenOver) { push_until_closed("ip link delete " + GetParam() + " &"); }
 
 INSTANTIATE_TEST_SUITE_P(Link, RdmaLink, ::testing::Values("near", "far"), [](const auto& one) { return one.param; });
 
-TEST_F(RdmaFault, WhatCanNotBeUsedIsSaid) {
+TEST_F(RdmaFault, UnusableSettingsAreErrorsWithTheReason) {
   const auto message_for = [&](const std::string& devices) {
     Options options;
     options.devices = DeviceChoice::parse(devices).value();
@@ -207,15 +210,15 @@ TEST_F(RdmaFault, WhatCanNotBeUsedIsSaid) {
   EXPECT_THAT(message_for("mlx5_9"), HasSubstr("no RDMA device 'mlx5_9'"));
 }
 
-// A process that may lock 64 KiB only, as nobody.
-TEST_F(RdmaFault, WhereMemoryMayNotBeLockedItSaysSo) {
+// The process runs as the user nobody and may lock only 64 KiB.
+TEST_F(RdmaFault, ALimitOfLockedMemoryIsAnErrorWithAdvice) {
   const std::string text = Process({"little_memory"}).read();
   EXPECT_THAT(text, HasSubstr("RESOURCE_EXHAUSTED"));
   EXPECT_THAT(text, HasSubstr("65536"));
   EXPECT_THAT(text, HasSubstr("ulimit -l"));
 }
 
-TEST_F(RdmaFault, NothingOfTheAdapterIsLeftBehind) {
+TEST_F(RdmaFault, AllResourcesOfTheAdapterAreReleased) {
   const auto resources = [] { return output_of("rdma resource show"); };
   std::string before;
   for (int round = 0; round < 4; ++round) {
@@ -237,17 +240,18 @@ TEST_F(RdmaFault, NothingOfTheAdapterIsLeftBehind) {
       }
       const size_t closed = pair.client_end.closed.size();
       ASSERT_TRUE(pair.client->connect(pair.address, {.job = kJob, .member = 3, .secret = {9}}).ok());
-      ASSERT_TRUE(pair.poll_until([&] { return pair.client_end.closed.size() > closed; })) << "it is refused";
-      // One is open, with payloads on the way, when the transports go.
+      ASSERT_TRUE(pair.poll_until([&] { return pair.client_end.closed.size() > closed; }))
+          << "the connection is refused";
+      // The transports are destroyed while a connection is open, with payloads in flight.
     }
     if (round == 0) before = resources();  // the connection manager keeps devices open from its first use on
   }
   EXPECT_EQ(resources(), before);
 }
 
-// As PyTorch's DataLoader does while gradients are registered. Pages that both processes have are copied when one of
-// them writes: the adapter has to read what the parent wrote.
-TEST_F(RdmaFault, WhatIsWrittenAfterAForkIsWhatIsSent) {
+// PyTorch's DataLoader forks while gradients are registered. Pages that parent and child share are copied when one of
+// them writes, and the adapter must read the parent's copy.
+TEST_F(RdmaFault, DataWrittenAfterAForkIsSent) {
   std::vector<std::byte> memory(kBytes, std::byte{1});
   const Buffer lasting = Buffer::borrow_lasting(memory);
   Pair pair(system_.env(), options_);
@@ -274,7 +278,7 @@ TEST_F(RdmaFault, WhatIsWrittenAfterAForkIsWhatIsSent) {
 struct Weather {
   const char* name;
   const char* netem;
-  bool may_break = false;  // connections over rdma
+  bool may_break = false;  // whether connections over RDMA may break
 };
 
 class RdmaNetem : public ::testing::TestWithParam<std::tuple<Weather, std::string>> {
@@ -294,7 +298,8 @@ class RdmaNetem : public ::testing::TestWithParam<std::tuple<Weather, std::strin
     return Transport::create(system_.env(), {.devices = lab_devices(devices)}, handler, &job_).value();
   }
 
-  // Frames both ways over a connection of its own. False: it broke, and said so; what came until then was right.
+  // Sends frames both ways over a new connection. Returns false if the connection broke and reported that; the frames
+  // that arrived before must be right.
   bool exchange() {
     BufferPool pool;  // of payloads that transports hold until they go
     Checking server_end, client_end;
@@ -329,20 +334,21 @@ class RdmaNetem : public ::testing::TestWithParam<std::tuple<Weather, std::strin
 
   bool may_break() const { return std::get<1>(GetParam()) == "rdma" && std::get<0>(GetParam()).may_break; }
 
-  // Those that break a connection take long, too.
+  // Weather that may break connections also makes frames slow.
   const uint64_t frames_ = may_break() ? 10 : 40;
   SystemEnv system_{LogOptions{"test", LogLevel::kOff}};
   OneJob job_;
 };
 
-// An adapter asks for everything behind a packet that is missing once more, and gives its peer up after seven times.
-// Where packets overtake each other Soft-RoCE comes to that now and then; then it is said, and the next connection goes
-// on, as in a job. Where a fourth of them do, none may come through on a loaded machine: then nothing wrong has come.
-TEST_P(RdmaNetem, EveryFrameComesWholeAndOnce) {
+// When a packet is missing, an RDMA adapter requests it and everything after it again; after seven such retries the
+// connection breaks. With reordered packets this happens to Soft-RoCE now and then. The break is then reported, and the
+// next connection continues, as in a job. If a quarter of the packets are reordered, every connection may break on a
+// loaded machine; the test then only checks that no wrong frame arrived.
+TEST_P(RdmaNetem, EveryFrameArrivesWholeAndOnce) {
   const int attempts = std::get<1>(GetParam()) == "rdma" && !may_break() ? 3 : 1;
   bool done = false;
   for (int i = 0; i < attempts && !done; ++i) done = exchange();
-  EXPECT_TRUE(done || may_break()) << "it broke " << attempts << " times";
+  EXPECT_TRUE(done || may_break()) << "the connection broke " << attempts << " times";
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -1,5 +1,5 @@
-// Connections over several ports: what goes by which, and what happens when one of them fails. In a guest of its own
-// with two wires (tests/rdma-lab/guest --second) only.
+// Tests of connections over several ports (lanes): the distribution of bytes over ports, and failures of ports. Run
+// this only in a separate guest with two wires (tests/rdma-lab/guest --second).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class RdmaLanes : public ::testing::Test {
  protected:
   void SetUp() override {
     if (lab_devices("GLEANER_TEST_RDMA_DEVICE").size() < 2) GTEST_SKIP() << "no second RDMA device on each side";
-    options_.remote.patience = {.ping_after = absl::Milliseconds(300), .idle_deadline = absl::Seconds(10)};
+    options_.stream.keep_alive = {.ping_after = absl::Milliseconds(300), .idle_deadline = absl::Seconds(10)};
   }
   void TearDown() override {
     for (const char* name : {"near", "near2"}) {
@@ -39,7 +39,7 @@ class RdmaLanes : public ::testing::Test {
     }
   }
 
-  // A connection with its lanes, on both sides.
+  // Makes a connection, and waits until both sides have `lanes` more lanes. Returns the client's end, or null.
   transport::Connection* connected(Pair& pair, uint64_t lanes = 2) {
     const uint64_t before = pair.server->adapter_counters().lanes;
     const uint64_t ours = pair.client->adapter_counters().lanes;
@@ -52,7 +52,7 @@ class RdmaLanes : public ::testing::Test {
     return made ? client : nullptr;
   }
 
-  // Each with a pattern of its own, so that nothing that went astray looks right.
+  // Sends a frame with a unique pattern, so that the test detects a payload in the wrong place.
   void send(transport::Connection& connection, uint64_t step, size_t bytes = kBytes) {
     connection.send(push(step), payload_of(step, bytes));
   }
@@ -61,7 +61,7 @@ class RdmaLanes : public ::testing::Test {
     for (size_t i = 0; i < bytes; ++i) payload.bytes()[i] = static_cast<std::byte>((i >> 7) * 31 + step * 7 + i);
     return payload;
   }
-  // What has come is what was sent, in order, from the first on.
+  // Expects that the received frames are the first ones that were sent, in order.
   void expect_right(const End& end, size_t bytes = kBytes) {
     for (size_t i = 0; i < end.received.size(); ++i) {
       ASSERT_EQ(end.received[i].header.step, i);
@@ -72,7 +72,8 @@ class RdmaLanes : public ::testing::Test {
     }
   }
 
-  // Frames until both ends are closed, with this after the fifth; nothing wrong comes.
+  // Sends frames until both ends are closed, and runs `command` after the fifth. Expects that all received frames are
+  // right.
   void push_until_closed(Pair& pair, transport::Connection* client, const std::string& command) {
     uint64_t step = 0;
     bool done = false;
@@ -93,15 +94,15 @@ class RdmaLanes : public ::testing::Test {
     pair.server_end.received.clear();
   }
 
-  // After one of two ports has failed: a connection is made by the other, and does not try the first.
+  // After one of two ports has failed, expects that the next connection uses the other port and makes no lanes.
   void expect_the_next_has_no_lane(Pair& pair) {
     const uint64_t lanes = pair.client->adapter_counters().lanes;
     transport::Connection* const next = pair.connected();
-    ASSERT_NE(next, nullptr) << "by the port that works";
+    ASSERT_NE(next, nullptr) << "the next connection uses the working port";
     for (uint64_t step = 0; step < 20; ++step) send(*next, step);
     ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 20; }));
     expect_right(pair.server_end);
-    EXPECT_EQ(pair.client->adapter_counters().lanes, lanes) << "the port that failed is left alone";
+    EXPECT_EQ(pair.client->adapter_counters().lanes, lanes) << "the failed port is avoided";
   }
 
   SystemEnv system_{LogOptions{"test", LogLevel::kOff}};
@@ -109,8 +110,8 @@ class RdmaLanes : public ::testing::Test {
   BufferPool pool_;
 };
 
-// Both adapters call themselves equally fast here, so it is what the wires really have that tells.
-TEST_F(RdmaLanes, PayloadsGoByBothInProportionToTheirBandwidth) {
+// Both adapters report the same speed here, so the split must follow the bandwidth that the wires really have.
+TEST_F(RdmaLanes, PayloadsUseBothWiresInProportionToTheirBandwidth) {
   run("tc qdisc add dev near root tbf rate 20mbit burst 64kb limit 4mb");
   run("tc qdisc add dev near2 root tbf rate 60mbit burst 64kb limit 4mb");
   Pair pair(system_.env(), options_);
@@ -118,7 +119,8 @@ TEST_F(RdmaLanes, PayloadsGoByBothInProportionToTheirBandwidth) {
   ASSERT_NE(client, nullptr);
   constexpr size_t kFrames = 320;
   for (uint64_t step = 0; step < kFrames; ++step) send(*client, step);
-  // Not the first, before anything is known, nor the last, when one wire has no more to do.
+  // Leaves out the first frames, before the bandwidths are known, and the last ones, when one wire has nothing left to
+  // send.
   const auto sent_when = [&](size_t came) {
     EXPECT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() >= came; }));
     return std::array{static_cast<double>(bytes_out_of("near")), static_cast<double>(bytes_out_of("near2"))};
@@ -133,7 +135,7 @@ TEST_F(RdmaLanes, PayloadsGoByBothInProportionToTheirBandwidth) {
   EXPECT_NEAR(sent[1] / sent[0], 3, 0.75);
 }
 
-TEST_F(RdmaLanes, BothWaysAtOnceAndSmallFramesBetween) {
+TEST_F(RdmaLanes, BothDirectionsAtOnceWithSmallFramesBetween) {
   Pair pair(system_.env(), options_);
   transport::Connection* const client = connected(pair);
   ASSERT_NE(client, nullptr);
@@ -149,7 +151,7 @@ TEST_F(RdmaLanes, BothWaysAtOnceAndSmallFramesBetween) {
       [&] { return pair.server_end.received.size() == kFrames && pair.client_end.received.size() == kFrames; }));
   for (const End* end : {&pair.server_end, &pair.client_end}) {
     for (uint64_t step = 0; step < kFrames; ++step) {
-      ASSERT_EQ(end->received[step].header.step, step) << "in order";
+      ASSERT_EQ(end->received[step].header.step, step) << "the frames arrive in order";
       const Buffer expected = payload_of(step, size_of(step));
       ASSERT_TRUE(std::equal(expected.bytes().begin(), expected.bytes().end(), end->received[step].payload.begin(),
                              end->received[step].payload.end()));
@@ -159,7 +161,7 @@ TEST_F(RdmaLanes, BothWaysAtOnceAndSmallFramesBetween) {
   EXPECT_GT(bytes_out_of("far2"), before[1] + (1 << 20));
 }
 
-TEST_F(RdmaLanes, AWarmJobRegistersNothingWhicheverTheLane) {
+TEST_F(RdmaLanes, AWarmJobRegistersNothingOnAnyLane) {
   Pair pair(system_.env(), options_);
   transport::Connection* const client = connected(pair);
   ASSERT_NE(client, nullptr);
@@ -175,13 +177,13 @@ TEST_F(RdmaLanes, AWarmJobRegistersNothingWhicheverTheLane) {
   step(8);
   step(16);
   const uint64_t before = pair.client->adapter_counters().registrations;
-  EXPECT_EQ(before, 1 + 2 * 8u) << "its own slots, and each payload with both adapters";
+  EXPECT_EQ(before, 1 + 2 * 8u) << "the slots, and each payload with both adapters";
   for (size_t i = 3; i <= 8; ++i) step(8 * i);
   EXPECT_EQ(pair.client->adapter_counters().registrations, before);
   EXPECT_EQ(pair.client->adapter_counters().copies + pair.server->adapter_counters().copies, 0u);
 }
 
-TEST_F(RdmaLanes, ALaneThatLosesEverythingEndsTheConnectionAndIsAvoidedByTheNext) {
+TEST_F(RdmaLanes, ALaneWithoutDeliveryEndsTheConnectionAndTheNextAvoidsIt) {
   Pair pair(system_.env(), options_);
   transport::Connection* const client = connected(pair);
   ASSERT_NE(client, nullptr);
@@ -193,7 +195,7 @@ TEST_F(RdmaLanes, ALaneThatLosesEverythingEndsTheConnectionAndIsAvoidedByTheNext
   EXPECT_EQ(pair.client_end.closed.size(), 1u);
 }
 
-TEST_F(RdmaLanes, NothingOfTheAdaptersIsLeftBehind) {
+TEST_F(RdmaLanes, AllResourcesOfTheAdaptersAreReleased) {
   const auto resources = [] { return output_of("rdma resource show"); };
   std::string before;
   for (int round = 0; round < 4; ++round) {
@@ -209,8 +211,8 @@ TEST_F(RdmaLanes, NothingOfTheAdaptersIsLeftBehind) {
               pair.poll_until([&] { return !pair.client_end.closed.empty() && !pair.server_end.closed.empty(); }));
         }
       }
-      // Two are open, with payloads on the way over both wires, when the transports go; another is about to ask for its
-      // lanes.
+      // The transports are destroyed while two connections have payloads in flight over both wires and a third is about
+      // to ask for its lanes.
       ASSERT_NE(pair.connected(), nullptr);
     }
     if (round == 0) before = resources();  // the connection manager keeps devices open from its first use on
@@ -218,7 +220,7 @@ TEST_F(RdmaLanes, NothingOfTheAdaptersIsLeftBehind) {
   EXPECT_EQ(resources(), before);
 }
 
-// The last: Soft-RoCE's queue pair for the connection manager may not survive it.
+// This must be the last test, since Soft-RoCE's queue pair for the connection manager may not survive it.
 TEST_F(RdmaLanes, ALanesLinkGoesDown) {
   Pair pair(system_.env(), options_);
   transport::Connection* const client = connected(pair);

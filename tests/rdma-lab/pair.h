@@ -1,4 +1,4 @@
-// Two rdma transports over the lab's wire, in one thread or with the server in its own.
+// Pair: two rdma transports over the lab's wire. A test polls both in one thread, or the server in a second thread.
 #pragma once
 
 #include <atomic>
@@ -15,10 +15,11 @@
 
 namespace gleaner::transport::rdma {
 
-// The lab's device and address, to which the other device has the wire; null outside of it.
+// Returns the address of the server's RDMA device; null outside the lab.
 inline const char* lab_host() { return std::getenv("GLEANER_TEST_RDMA_HOST"); }
 
-// Of one side of the wire; several where the lab has two wires, and then connections have lanes.
+// Returns the devices of one side, which `variable` names. If the lab has two wires, there are several, and connections
+// have lanes.
 inline std::vector<DeviceChoice> lab_devices(const char* variable) {
   const char* const names = std::getenv(variable);
   return DeviceChoice::parse(names == nullptr ? "" : names).value();
@@ -48,7 +49,7 @@ struct Pair {
     }
     return done();
   }
-  // The client's end, up on both sides; null: it did not come up.
+  // Makes a connection and returns the client's end once both ends are up; null if that fails.
   transport::Connection* connected() {
     const size_t before = server_end.connections.size();
     if (!connect().ok()) return nullptr;

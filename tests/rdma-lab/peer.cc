@@ -1,7 +1,7 @@
-// A process of its own beside a test, which may be killed:
-//   rdma_peer serve HOST          prints its port, then takes what comes
-//   rdma_peer push HOST PORT      connects and pushes frames of 1 MiB as fast as they leave; ends when it is closed
-//   rdma_peer little_memory       as nobody, who may lock 64 KiB: prints what making a transport says
+// A peer in a separate process, which a test may kill:
+//   rdma_peer serve HOST          prints its port, then receives frames
+//   rdma_peer push HOST PORT      connects, and pushes frames of 1 MiB as fast as possible until it is disconnected
+//   rdma_peer little_memory       makes a transport as the user nobody, who may lock 64 KiB, and prints the status
 #include <grp.h>
 #include <sys/resource.h>
 #include <unistd.h>

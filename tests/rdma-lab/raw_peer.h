@@ -1,4 +1,4 @@
-// A peer over verbs alone, for what no transport of ours would send.
+// RawPeer: a peer that uses RDMA verbs directly, to violate the protocol.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace gleaner::transport::rdma {
 
 class RawPeer {
  public:
-  // Connects with these bytes as its greeting, and waits meanwhile: somebody else has to poll the other side. Not
-  // connected afterwards: it was refused.
+  // Connects with these bytes as greeting, and blocks until that is done, so another thread must poll the other side.
+  // If the other side refuses it, connected() is false.
   RawPeer(const Address& address, ConstBytes greeting);
   ~RawPeer();
   RawPeer(const RawPeer&) = delete;
@@ -27,14 +27,15 @@ class RawPeer {
   const std::string& refusal() const { return refusal_; }
 
   void send(ConstBytes packet);
-  // As packets with one item each.
+  // Send a packet with one item.
   void send_item(ItemKind kind, uint16_t number, ConstBytes body);
   void send_frame(const wire::HandshakeFrame& frame);
-  // The body of the first item of the next packet; empty: none came within some seconds, or the connection is over.
+  // Waits for the next packet and returns the body of its first item; empty if none arrived within some seconds or the
+  // connection has ended.
   std::vector<std::byte> receive();
-  // Those of all of its items.
+  // Waits for the next packet and returns the bodies of all its items.
   std::vector<std::vector<std::byte>> receive_all();
-  // Writes eight bytes there; how that ended.
+  // Writes eight bytes to the peer's memory at `address`. Returns the status of the write.
   ibv_wc_status write(uint64_t address, uint32_t key);
 
  private:

@@ -1,11 +1,7 @@
-// What only RDMA has to withstand: peers that break its rules, memory that can't be registered, keys, late writes.
-#include <fcntl.h>
+// Tests of the rdma transport beyond the conformance suite: peers that violate the protocol, memory that can't be
+// registered, keys of memory, late writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/udmabuf.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,7 +9,6 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "common/transport/rdma/device_memory.h"
 #include "tests/rdma-lab/pair.h"
 #include "tests/rdma-lab/raw_peer.h"
 
@@ -60,7 +55,7 @@ TEST_F(Rdma, StepsRegisterNothingOnceWarm) {
   EXPECT_EQ(pair.client->adapter_counters().copies + pair.server->adapter_counters().copies, 0u);
 }
 
-TEST_F(Rdma, MemoryThatIsBorrowedForLongIsRegisteredOnce) {
+TEST_F(Rdma, LastingBorrowedMemoryIsRegisteredOnce) {
   Pair pair(system_.env());
   transport::Connection* const client = pair.connected();
   ASSERT_NE(client, nullptr);
@@ -70,17 +65,18 @@ TEST_F(Rdma, MemoryThatIsBorrowedForLongIsRegisteredOnce) {
     client->send(push(0), lasting.slice(1, 300'000));
     client->send(push(1), lasting.borrow_part(std::span(memory).subspan(400'001, 300'000)));
     ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 2 && client->queued_bytes() == 0; }));
-    EXPECT_EQ(pair.client->adapter_counters().registrations, 2u) << "the connection's own, and this";
+    EXPECT_EQ(pair.client->adapter_counters().registrations, 2u) << "the connection's slots, and the borrowed memory";
     EXPECT_EQ(pair.client->adapter_counters().copies, 0u);
   }
   client->send(push(2), Buffer::borrow(memory));
   ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 3; }));
-  EXPECT_EQ(pair.client->adapter_counters().copies, 1u) << "what is borrowed once is copied, not registered";
+  EXPECT_EQ(pair.client->adapter_counters().copies, 1u) << "memory that is borrowed once is copied and not registered";
   EXPECT_EQ(pair.server_end.received[2].payload, memory);
 }
 
-TEST_F(Rdma, WithoutRegistrationsLeftItSaysWhatToDo) {
-  // The client may register the connection's slots and a payload; for the next there is not even one to copy to.
+TEST_F(Rdma, WithoutFreeRegistrationsTheErrorGivesAdvice) {
+  // The client may register the connection's slots and one payload. For the second payload it can't even register a
+  // buffer to copy to.
   Pair pair(system_.env(), {.registrations_allowed = 2}, {});
   transport::Connection* const client = pair.connected();
   ASSERT_NE(client, nullptr);
@@ -96,27 +92,27 @@ TEST_F(Rdma, WithoutRegistrationsLeftItSaysWhatToDo) {
   EXPECT_TRUE(second.sole_owner());
 }
 
-TEST_F(Rdma, WhatCanNotBeRegisteredIsCopiedToWhatIs) {
+TEST_F(Rdma, UnregisteredMemoryIsCopiedToRegisteredMemory) {
   Pair pair(system_.env(), {.registrations_allowed = 3}, {});
   transport::Connection* const client = pair.connected();
   ASSERT_NE(client, nullptr);
   std::vector<std::byte> memory(200'000, std::byte{3});
-  client->send(push(0), Buffer::borrow(memory));  // makes a buffer to copy to
+  client->send(push(0), Buffer::borrow(memory));  // makes the client register a buffer to copy to
   client->send(push(1), pattern(pool_, 200'000, 1));
   const Buffer third = pattern(pool_, 200'000, 2);
   ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 2 && client->queued_bytes() == 0; }));
-  const Buffer kept = pool_.take(200'000);  // so that the next has a block of its own
+  const Buffer kept = pool_.take(200'000);  // keeps the block of the second payload in use
   client->send(push(2), third);
   ASSERT_TRUE(pair.poll_until([&] { return pair.server_end.received.size() == 3; }));
   EXPECT_TRUE(std::equal(third.bytes().begin(), third.bytes().end(), pair.server_end.received[2].payload.begin()));
   EXPECT_EQ(pair.client->adapter_counters().copies, 2u);
 }
 
-TEST_F(Rdma, ABufferThatCanNotBeRegisteredIsCopiedTo) {
+TEST_F(Rdma, PayloadsAreCopiedIntoABufferThatCannotBeRegistered) {
   Pair pair(system_.env());
   transport::Connection* const client = pair.connected();
   ASSERT_NE(client, nullptr);
-  // The receiver places payloads where nothing may be registered.
+  // The receiver places payloads in borrowed memory, which is not registered.
   std::vector<std::byte> elsewhere(300'000);
   class Placing : public End {
    public:
@@ -144,14 +140,14 @@ TEST_F(Rdma, ABufferThatCanNotBeRegisteredIsCopiedTo) {
   EXPECT_EQ(server->adapter_counters().copies, 1u);
 }
 
-TEST_F(Rdma, ALateWriteDoesNotReachABufferThatHasGoneBack) {
-  // Again and again, since it is a matter of time which packet is on the way when the receiver lets go.
+TEST_F(Rdma, ALateWriteDoesNotReachAReleasedBuffer) {
+  // Several rounds, since it depends on the timing which packet is in flight when the receiver closes the connection.
   for (int round = 0; round < 8; ++round) {
     Pair pair(system_.env());
     std::atomic<bool> stop{false};
     transport::Connection* const client = pair.connected();
     ASSERT_NE(client, nullptr);
-    // Where there are two ports, the writes are those of lanes.
+    // With two ports, the lanes write the payloads.
     const size_t ports = lab_devices("GLEANER_TEST_RDMA_DEVICE").size();
     const uint64_t lanes = ports > 1 ? ports : 0;
     ASSERT_TRUE(pair.poll_until([&] {
@@ -184,43 +180,10 @@ TEST_F(Rdma, ALateWriteDoesNotReachABufferThatHasGoneBack) {
   }
 }
 
-// Memory behind a dma-buf that the kernel makes of a memfd, in place of a GPU's; -1: it does not.
-int udmabuf(size_t bytes) {
-  const int memory = memfd_create("device memory", MFD_ALLOW_SEALING);
-  if (ftruncate(memory, static_cast<off_t>(bytes)) != 0 || fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK) != 0) return -1;
-  const int maker = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
-  udmabuf_create wanted{};
-  wanted.memfd = static_cast<uint32_t>(memory);
-  wanted.size = bytes;
-  const int made = maker < 0 ? -1 : ioctl(maker, UDMABUF_CREATE, &wanted);
-  close(maker);
-  close(memory);
-  return made;
-}
-
-// Soft-RoCE's driver registers no dma-buf, so both the check and the registration have to say so.
-TEST_F(Rdma, AnAdapterWithoutDmaBufRefusesDeviceMemory) {
-  int count = 0;
-  ibv_device** const devices = ibv_get_device_list(&count);
-  ASSERT_GT(count, 0);
-  const Device device(ibv_open_device(devices[0]));
-  ibv_free_device_list(devices);
-  const ProtectionDomain domain(ibv_alloc_pd(device.get()));
-  const int buffer = udmabuf(1 << 20);
-  ASSERT_GE(buffer, 0) << std::strerror(errno);
-  const absl::Status able = check_device_memory(domain.get());
-  const auto region =
-      register_device_memory(domain.get(), {.descriptor = buffer, .bytes = 1 << 20}, IBV_ACCESS_LOCAL_WRITE);
-  close(buffer);
-  EXPECT_TRUE(absl::IsUnimplemented(able)) << able;
-  EXPECT_TRUE(absl::IsUnimplemented(region.status())) << region.status();
-  EXPECT_THAT(message(region.status()), HasSubstr("takes no dma-buf"));
-}
-
-// --- Peers that break the rules. Each is on a thread of its own, while this one polls the server.
-
+// Tests with peers that violate the protocol.
 class RdmaRaw : public Rdma {
  protected:
+  // Runs `act` with a peer on a second thread, while this thread polls the server.
   void with_peer(const Greeting& greeting, const std::function<void(RawPeer&)>& act) {
     pair_ = std::make_unique<Pair>(system_.env());
     std::atomic<bool> done{false};
@@ -237,15 +200,15 @@ class RdmaRaw : public Rdma {
     ASSERT_EQ(pair_->server_end.closed.size(), 1u);
     EXPECT_THAT(message(pair_->server_end.closed[0]), HasSubstr(part));
     EXPECT_TRUE(pair_->server_end.received.empty());
-    EXPECT_NE(pair_->connected(), nullptr) << "others can connect";
+    EXPECT_NE(pair_->connected(), nullptr) << "other peers can still connect";
   }
-  // What the client says to the frame that it got.
+  // Returns the client's answer to the frame that it received.
   static std::vector<wire::HandshakeFrame> answer(wire::ClientHandshake& client, const std::vector<std::byte>& got) {
     if (got.size() < wire::kHeaderBytes) return {};
     const wire::Header header = wire::decode_header(ConstBytes(got).first<wire::kHeaderBytes>()).value();
     return client.on_frame(header, ConstBytes(got).subspan(wire::kHeaderBytes)).value();
   }
-  // Through the handshake.
+  // Does the client's part of the handshake.
   static void greet(RawPeer& peer, const wire::Secret& secret) {
     wire::ClientHandshake client(kJob, 3, secret, wire::Nonce{4});
     peer.send_frame(client.hello());
@@ -287,9 +250,9 @@ TEST_F(RdmaRaw, AnUnknownJobIsRefused) {
   expect_closed("job");
 }
 
-TEST_F(RdmaRaw, OneJobsMemberDoesNotGetIntoTheDomainOfAnother) {
+TEST_F(RdmaRaw, AMemberOfOneJobCannotUseTheDomainOfAnotherJob) {
   Greeting other = greeting_;
-  other.job = 99;  // what it says first, and not what it proves
+  other.job = 99;  // the greeting names another job than the one whose secret the peer proves to know
   with_peer(other, [&](RawPeer& peer) {
     wire::ClientHandshake client(kJob, 3, pair_->job.secret, wire::Nonce{4});
     peer.send_frame(client.hello());
@@ -299,16 +262,16 @@ TEST_F(RdmaRaw, OneJobsMemberDoesNotGetIntoTheDomainOfAnother) {
   expect_closed("another job");
 }
 
-TEST_F(RdmaRaw, ATruncatedPacket) {
+TEST_F(RdmaRaw, ATruncatedPacketIsRefused) {
   with_peer(greeting_, [&](RawPeer& peer) {
     const std::vector<std::byte> half(100);
     peer.send(half);
     peer.receive();
   });
-  expect_closed("calls itself");
+  expect_closed("its header says");
 }
 
-TEST_F(RdmaRaw, AHelloThatIsCutShort) {
+TEST_F(RdmaRaw, ATruncatedHelloIsRefused) {
   with_peer(greeting_, [&](RawPeer& peer) {
     wire::HandshakeFrame hello = wire::ClientHandshake(kJob, 3, pair_->job.secret, wire::Nonce{4}).hello();
     hello.payload.resize(hello.payload.size() / 2);
@@ -319,7 +282,7 @@ TEST_F(RdmaRaw, AHelloThatIsCutShort) {
   expect_closed("HELLO");
 }
 
-TEST_F(RdmaRaw, AReplayedProofIsWorthNothing) {
+TEST_F(RdmaRaw, AReplayedProofIsRefused) {
   std::vector<wire::HandshakeFrame> recorded;
   with_peer(greeting_, [&](RawPeer& peer) {
     wire::ClientHandshake client(kJob, 3, pair_->job.secret, wire::Nonce{4});
@@ -340,7 +303,7 @@ TEST_F(RdmaRaw, AReplayedProofIsWorthNothing) {
   expect_closed("secret");
 }
 
-TEST_F(RdmaRaw, NobodyIsToldOfMemoryBeforeTheProof) {
+TEST_F(RdmaRaw, NoMemoryIsAnnouncedBeforeTheProof) {
   with_peer(greeting_, [&](RawPeer& peer) {
     const RegionItem region{.address = 4096, .bytes = 4096, .key = 1, .index = 0};
     peer.send_item(ItemKind::kRegion, 0, std::as_bytes(std::span(&region, 1)));
@@ -362,8 +325,8 @@ TEST_F(RdmaRaw, AnOfferBeforeTheProofGetsNoBuffer) {
   EXPECT_FALSE(asked);
 }
 
-// The key of a buffer that a job's member was granted, guessed right by a stranger.
-TEST_F(RdmaRaw, AKeyIsOfNoUseBeforeTheProof) {
+// A stranger uses the key of a buffer that was granted to a member of the job.
+TEST_F(RdmaRaw, AKeyCannotBeUsedBeforeTheProof) {
   pair_ = nullptr;
   uint64_t address = 0;
   uint32_t key = 0;
@@ -386,20 +349,20 @@ TEST_F(RdmaRaw, AKeyIsOfNoUseBeforeTheProof) {
     after = peer.write(address, key);
   });
   EXPECT_NE(before, IBV_WC_SUCCESS);
-  EXPECT_EQ(after, IBV_WC_SUCCESS) << "so that it was the right key";
+  EXPECT_EQ(after, IBV_WC_SUCCESS) << "the key is valid for the member";
 }
 
-TEST_F(RdmaRaw, AGrantThatNobodyAskedFor) {
+TEST_F(RdmaRaw, AnUnexpectedGrantIsRefused) {
   with_peer(greeting_, [&](RawPeer& peer) {
     greet(peer, pair_->job.secret);
     const GrantItem grant{.offset = 0, .region = 0};
     peer.send_item(ItemKind::kGrant, 3, std::as_bytes(std::span(&grant, 1)));
     peer.receive();
   });
-  expect_closed("does not wait for one");
+  expect_closed("does not wait for a grant");
 }
 
-TEST_F(RdmaRaw, AnOfferTwice) {
+TEST_F(RdmaRaw, ARepeatedOfferIsRefused) {
   with_peer(greeting_, [&](RawPeer& peer) {
     greet(peer, pair_->job.secret);
     wire::Header header = push(0);
@@ -408,15 +371,15 @@ TEST_F(RdmaRaw, AnOfferTwice) {
     peer.receive();
     peer.receive();
   });
-  expect_closed("an offer that can't be");
+  expect_closed("is not valid");
 }
 
-TEST_F(RdmaRaw, ALaneIsForWhoeverWasToldItsNumber) {
+TEST_F(RdmaRaw, ALaneRequiresItsNumber) {
   with_peer(greeting_, [&](RawPeer& peer) {
     greet(peer, pair_->job.secret);
     peer.send_item(ItemKind::kAsk, 0, {});
     const std::vector<std::vector<std::byte>> told = peer.receive_all();
-    ASSERT_EQ(told.size(), 2u) << "a port and the invitation";
+    ASSERT_EQ(told.size(), 2u) << "the peer gets a port and the invitation";
     PortItem port;
     InvitationItem invitation;
     ASSERT_EQ(told[0].size(), sizeof(port));
@@ -441,7 +404,7 @@ TEST_F(RdmaRaw, ALaneIsForWhoeverWasToldItsNumber) {
   });
 }
 
-TEST_F(RdmaRaw, NobodyIsToldOfPortsBeforeTheProof) {
+TEST_F(RdmaRaw, NoPortsAreAnnouncedBeforeTheProof) {
   with_peer(greeting_, [&](RawPeer& peer) {
     peer.send_item(ItemKind::kAsk, 0, {});
     peer.receive();
@@ -449,17 +412,17 @@ TEST_F(RdmaRaw, NobodyIsToldOfPortsBeforeTheProof) {
   expect_closed("before the handshake");
 }
 
-TEST_F(RdmaRaw, PortsThatNobodyAskedFor) {
+TEST_F(RdmaRaw, UnexpectedPortsAreRefused) {
   with_peer(greeting_, [&](RawPeer& peer) {
     greet(peer, pair_->job.secret);
     const PortItem port;
     peer.send_item(ItemKind::kPort, 0, std::as_bytes(std::span(&port, 1)));
     peer.receive();
   });
-  expect_closed("nobody asked for");
+  expect_closed("did not request");
 }
 
-TEST_F(RdmaRaw, APayloadThatIsSaidToHaveComeAndWasNotSent) {
+TEST_F(RdmaRaw, ACompletionOfAPayloadThatWasNotSentIsRefused) {
   with_peer(greeting_, [&](RawPeer& peer) {
     greet(peer, pair_->job.secret);
     peer.send_item(ItemKind::kTaken, 2, {});

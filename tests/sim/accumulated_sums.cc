@@ -48,7 +48,7 @@ void AccumulatedSums::hear(const plan::Plan& plan, uint32_t tensor, uint32_t wor
     for (size_t i = 0; i < expected.size(); ++i) expected[i] += whole[partition.offset / sizeof(uint32_t) + i];
   }
   if (std::memcmp(expected.data(), payload.bytes().data(), partition.bytes) != 0) {
-    return report_->fail("worker ", worker, " is answered with a sum that is not that of its counts, tensor ", tensor);
+    return report_->fail("worker ", worker, " gets an answer whose sum does not match its counts, tensor ", tensor);
   }
   Heard& heard = heard_[{worker, tensor, header.partition}];
   if (header.step > heard.step) heard = {header.step, {}};
@@ -67,7 +67,8 @@ void AccumulatedSums::check_output(const plan::Plan& plan, uint32_t planned, uin
     const auto found = std::ranges::find_if(
         heard.answers, [&](const auto& answer) { return std::ranges::equal(answer.second, part); });
     if (heard.step != step || found == heard.answers.end()) {
-      return report_->fail("worker ", worker, " has what nobody answered for tensor ", tensor, " step ", step);
+      return report_->fail("worker ", worker, " has an output that no answer contained, tensor ", tensor, " step ",
+                           step);
     }
     uint64_t& highest = highest_[{tensor, i}];
     highest = std::max(highest, found->first);
@@ -78,7 +79,7 @@ void AccumulatedSums::check_end() const {
   for (const auto& [place, version] : highest_) {
     const uint64_t all = uint64_t{scenario_->job.workers} * scenario_->steps;
     if (version == all) continue;
-    report_->fail("of tensor ", place.first, " partition ", place.second, " the last version is ", version,
+    report_->fail("tensor ", place.first, " partition ", place.second, " has the last version ", version,
                   ", expected all ", all, " contributions");
   }
 }

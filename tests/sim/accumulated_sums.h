@@ -1,5 +1,5 @@
-// What answers to tensors that accumulate must be: sums, to the bit, of as many contributions of each worker as they
-// say.
+// AccumulatedSums: checks the answers to tensors that accumulate. An answer states how many contributions of each
+// worker it contains, and its sum must be, bit by bit, the sum of these contributions.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,18 @@ class AccumulatedSums {
  public:
   AccumulatedSums(const Scenario* scenario, Report* report) : scenario_(scenario), report_(report) {}
 
-  // An answer on its way into a worker's session; `tensor`: of the program.
+  // Checks an answer before the worker's session receives it. `tensor` is an index in the program (Scenario::tensors).
   void hear(const plan::Plan& plan, uint32_t tensor, uint32_t worker, const wire::Header& header,
             const Buffer& payload);
-  // A push_pull is done: each of its partitions is one of the answers to it.
+  // Checks the output of a push_pull: each of its partitions must equal an answer to this push_pull. `planned` and
+  // `tensor` are the tensor's indices in the plan and in the program.
   void check_output(const plan::Plan& plan, uint32_t planned, uint32_t tensor, uint32_t worker, uint64_t step,
                     MutableBytes output);
-  // Everything was added, whoever died on the way.
+  // Checks that the last sums contain all contributions, whichever members were lost during the run.
   void check_end() const;
 
  private:
+  // The answers to one worker for a partition, at its latest step.
   struct Heard {
     uint64_t step = 0;
     std::vector<std::pair<uint64_t, std::vector<std::byte>>> answers;  // version and sum
@@ -39,10 +41,10 @@ class AccumulatedSums {
 
   const Scenario* const scenario_;
   Report* const report_;
-  // By tensor and worker: the sums of its first 0, 1, 2, … contributions.
+  // By tensor and worker: the sums of the worker's first 0, 1, 2, … contributions.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<std::vector<uint32_t>>> sums_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Heard> heard_;  // by worker, tensor, partition
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t> highest_;        // version, by tensor and partition
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> highest_;        // by tensor, partition: the highest version seen
 };
 
 }  // namespace gleaner::sim

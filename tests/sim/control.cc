@@ -39,7 +39,7 @@ void Control::act(size_t server, const std::function<void(Core&, coordinator::Ac
   const std::string name = absl::StrCat("coordinator ", server, ": ");
   for (const std::string& note : actions.notes) world_->report->trace(world_->events.now(), name, note);
   for (const std::string& warning : actions.warnings) world_->report->trace(world_->events.now(), name, warning);
-  if (core.plan().epoch < servers_[server]->told_epoch) world_->report->fail(name, "its epoch fell");
+  if (core.plan().epoch < servers_[server]->told_epoch) world_->report->fail(name, "the epoch decreased");
   servers_[server]->told_epoch = core.plan().epoch;
   for (const coordinator::Send& send : actions.sends) {
     tell(send.stream, send.message);
@@ -57,7 +57,7 @@ void Control::repeat_welcome(const coordinator::Send& send) {
     const auto found = pipes_.find(stream);
     if (found == pipes_.end() || found->second.broken) return;
     ++world_->report->coverage.repeated_welcomes;
-    coordinator::Welcome again = found->second.welcome;  // the last one
+    coordinator::Welcome again = found->second.welcome;
     ++again.summers;
     tell(stream, again);
   });
@@ -65,7 +65,7 @@ void Control::repeat_welcome(const coordinator::Send& send) {
 
 Control::Stream Control::open(End* end) {
   if (!there_) return 0;
-  // One that was replaced and lives may still be found.
+  // A coordinator that was replaced and still lives may accept the stream.
   const size_t newest = servers_.size() - 1;
   const bool stale = newest > 0 && !servers_[newest - 1]->dead && world_->dice.chance(0.2);
   pipes_[next_stream_] = {.end = end, .server = stale ? newest - 1 : newest};
@@ -115,7 +115,7 @@ void Control::break_stream(Stream stream) {
   if (End* const end = std::exchange(found->second.end, nullptr); end != nullptr) {
     world_->events.after(world_->dice.between(0, kLongestTrip), [end, stream, why] { end->on_broken(stream, why); });
   }
-  // The coordinator may notice after the member, which may be back by then.
+  // The coordinator may notice the break later than the member, which may have joined again by then.
   const Nanoseconds latest = world_->dice.chance(0.4) ? 20 * kMillisecond : kLongestTrip;
   world_->events.after(world_->dice.between(0, latest), [this, server, stream, why] {
     if (servers_[server]->dead) return;
@@ -182,7 +182,8 @@ void Control::usurp() {
   });
 }
 
-// Until what is said arrives; never before what was said last.
+// Returns the delay until a message arrives, and updates `last`, the arrival of the message before it: messages keep
+// their order.
 Nanoseconds Control::delay(Nanoseconds& last) {
   Nanoseconds delay = world_->dice.between(0, kLongestTrip);
   if (world_->dice.chance(0.05)) delay += world_->dice.between(0, 10 * kMillisecond);

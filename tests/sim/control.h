@@ -1,7 +1,8 @@
-// The coordinator of a simulated job: a real core, replaced by another when it is lost, and the members' streams to it.
+// Control: the coordinator of a simulated job and the members' streams to it. The coordinator is a real
+// coordinator::Core; when it is lost, another one may take its place.
 //
-// A stream keeps the order of what is said on it, both ways. When it breaks, what is under way on it is lost, and both
-// ends hear of it, each in its own time.
+// A stream delivers the messages of each direction in order. When a stream breaks, its messages in flight are lost, and
+// each end learns of the break after its own delay.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "operator/coordinator/core.h"
+#include "coordinator/core.h"
 #include "tests/sim/world.h"
 
 namespace gleaner::sim {
@@ -30,22 +31,24 @@ class Control {
 
   explicit Control(World* world);
 
-  // To the coordinator that is there now; 0: there is none. `end` lives until it is closed or broken.
+  // Opens a stream to the present coordinator; returns 0 if there is none. `end` must live until the stream is closed
+  // or on_broken() was called.
   Stream open(End* end);
-  // Nothing comes from it any more.
+  // Closes the member's end of a stream: its `end` is not called again.
   void close(Stream stream);
+  // Sends a message to the coordinator. `what` calls the core when the message arrives.
   void say(Stream stream, Say what);
-  // Its connection breaks.
+  // Breaks the stream's connection.
   void break_stream(Stream stream);
 
-  // Whoever runs the coordinator says so.
+  // Calls the coordinator at once, as the program that runs it would (a launcher or the operator).
   void order(const std::function<void(Core& core, absl::Duration now, coordinator::Actions& actions)>& what);
 
-  // The coordinator is lost; another takes its place some time later.
+  // Loses the coordinator; another takes its place some time later.
   void forget();
-  // The coordinator is lost, and no other ever comes.
+  // Loses the coordinator for good.
   void die();
-  // Another takes its place at once. The old one lives on, and with it the streams to it, for a while.
+  // Starts another coordinator at once. The old one and the streams to it live on for a while.
   void usurp();
 
   const Core& core() const { return *servers_.back()->core; }
@@ -59,11 +62,11 @@ class Control {
     uint32_t told_epoch = 0;
   };
   struct Pipe {
-    End* end = nullptr;  // null: closed there
+    End* end = nullptr;  // null: the member closed it
     size_t server = 0;
     bool broken = false;
-    Nanoseconds last_said = 0, last_told = 0;
-    coordinator::Welcome welcome;  // the last one
+    Nanoseconds last_said = 0, last_told = 0;  // arrival of the last message to the coordinator, and to the member
+    coordinator::Welcome welcome;              // the last one that the coordinator sent
   };
 
   void begin();

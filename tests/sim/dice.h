@@ -1,4 +1,5 @@
-// The simulator's only source of chance: splitmix64, so that a seed replays the same run on every machine.
+// Dice: the simulator's only source of random numbers. It uses splitmix64, so that a seed gives the same run on every
+// machine.
 #pragma once
 
 #include <cstdint>

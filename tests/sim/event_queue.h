@@ -1,4 +1,5 @@
-// Virtual time: events happen in order of their time, and at the same time in the order in which they were made.
+// EventQueue: runs events in virtual time. Events run in the order of their time; events of the same time run in the
+// order in which they were added.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class EventQueue {
     waiting_.push({now_ + delay, made_++, std::move(event)});
   }
 
-  // False: nothing is left to happen.
+  // Runs the next event. Returns false if there is none.
   bool step() {
     if (waiting_.empty()) return false;
     Event event = std::move(const_cast<Event&>(waiting_.top()));

@@ -1,4 +1,4 @@
-// The oracle's answers of one job, computed when first asked for and kept.
+// ExpectedSums: the sums that the oracle computes for one job, cached.
 #pragma once
 
 #include <map>

@@ -6,9 +6,10 @@
 namespace gleaner::sim {
 namespace {
 
-constexpr Nanoseconds kLeaveWithin = 2000 * kMillisecond;  // as a rank waits for it
+// How long a member that leaves waits for a coordinator that is lost for good, as a rank does.
+constexpr Nanoseconds kLeaveWithin = 2000 * kMillisecond;
 
-// Virtual time is short: what takes seconds in a job takes milliseconds here.
+// Simulated jobs are short, so pauses that take seconds in a real job take milliseconds here.
 member::Membership::Terms terms_of(const coordinator::Identity& identity) {
   member::Membership::Terms terms;
   terms.is_summer = identity.role == coordinator::Role::kSummer;
@@ -21,11 +22,11 @@ member::Membership::Terms terms_of(const coordinator::Identity& identity) {
                 .longest_pause_away = absl::Milliseconds(15),
                 .attempt = absl::Milliseconds(500),
                 .heartbeat = absl::Milliseconds(5),
-                .look = absl::Milliseconds(1)};
+                .tick_away = absl::Milliseconds(1)};
   return terms;
 }
 
-// What a member says, as the coordinator's core hears it.
+// Sends a member's messages to the coordinator, as calls of its core.
 struct Say {
   Control* control;
   Control::Stream to;
@@ -37,7 +38,7 @@ struct Say {
   void operator()(const member::Heartbeat&) const {
     say([](auto& core, auto stream, auto now, auto&) { core.on_heartbeat(stream, now); });
   }
-  void operator()(const member::Declaration& what) const {
+  void operator()(const member::Declare& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_declared(stream, what.tensors, what.operations, now, actions);
     });
@@ -54,9 +55,9 @@ struct Say {
   }
   void operator()(const member::Report&) const { (*this)(member::Heartbeat{}); }
   void operator()(const member::Begun&) const { (*this)(member::Heartbeat{}); }
-  void operator()(const member::Accusation& what) const {
+  void operator()(const member::Fault& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
-      core.on_fault(stream, what.member, what.why, now, actions);
+      core.on_fault(stream, what.member, what.epoch, what.why, now, actions);
     });
   }
   void operator()(const member::Leave& what) const {
@@ -83,7 +84,7 @@ Follower::Follower(std::string name, coordinator::Identity identity, Process* pr
       events_(events),
       membership_(terms_of(identity_), [world] { return static_cast<double>(world->dice.below(1000)) / 999; }) {}
 
-// One thing after the other, when the process runs, with its consequences.
+// Runs `what` when the process runs, and then carries out the actions that follow from it.
 void Follower::run(const std::function<void()>& what) {
   process_->run([this, what] {
     if (over_) return;
@@ -104,13 +105,13 @@ void Follower::begin() {
 }
 
 void Follower::tick() {
-  // A coordinator that let a worker in takes it for lost if it goes without a word.
-  if (leaving_ && !said_leave_ && membership_.is_in()) {
-    return world_->report->fail(name_, " is let in while it leaves, and does not say that it leaves");
+  // An admitted member must send Leave before it ends, or the coordinator declares it lost.
+  if (leaving_ && !said_leave_ && membership_.is_admitted()) {
+    return world_->report->fail(name_, " was admitted while it leaves, and does not send Leave");
   }
-  const absl::Duration patience = membership_.patience();
-  if (over_ || world_->over || process_->is_dead() || patience == absl::InfiniteDuration()) return;
-  world_->events.after(absl::ToInt64Nanoseconds(patience), [this] {
+  const absl::Duration interval = membership_.tick_interval();
+  if (over_ || world_->over || process_->is_dead() || interval == absl::InfiniteDuration()) return;
+  world_->events.after(absl::ToInt64Nanoseconds(interval), [this] {
     run([this] {
       membership_.on_tick(true, world_->time());
       carry_out();
@@ -124,13 +125,13 @@ void Follower::declare(const std::vector<plan::Tensor>& tensors) {
   carry_out();
 }
 
-void Follower::fault(uint32_t member, const absl::Status& why) {
-  membership_.fault(member, why, world_->time());
+void Follower::fault(uint32_t member, uint32_t epoch, const absl::Status& why) {
+  membership_.fault(member, epoch, why, world_->time());
   carry_out();
 }
 
-void Follower::saw(uint32_t epoch, bool by_rank) {
-  membership_.saw(epoch, by_rank);
+void Follower::on_owner_follows(uint32_t epoch, bool by_rank) {
+  membership_.on_owner_follows(epoch, by_rank);
   carry_out();
 }
 
@@ -150,8 +151,6 @@ void Follower::vanish() {
   over_ = true;
   control_->break_stream(stream_);
 }
-
-// --- the stream
 
 void Follower::on_told(Control::Stream stream, const coordinator::Message& message) {
   run([this, stream, message] {
@@ -185,7 +184,7 @@ void Follower::hear(const coordinator::Message& message) {
   } else if (const auto* commit = std::get_if<coordinator::Commit>(&message)) {
     membership_.on_commit(commit->epoch);
   } else if (std::holds_alternative<coordinator::Ending>(message)) {
-    if (membership_.is_in()) events_->on_ending();
+    if (membership_.is_admitted()) events_->on_ending();
   } else if (const auto* failed = std::get_if<coordinator::Failed>(&message)) {
     membership_.on_failed(failed->status, false);
   } else if (std::holds_alternative<coordinator::Finished>(message)) {
@@ -195,9 +194,7 @@ void Follower::hear(const coordinator::Message& message) {
   }
 }
 
-// --- what the membership wants done
-
-void Follower::act(const member::Saying& what) {
+void Follower::act(const member::Message& what) {
   said_leave_ = said_leave_ || std::holds_alternative<member::Leave>(what);
   if (stream_ != 0) std::visit(Say{control_, stream_}, what);
 }
@@ -210,7 +207,7 @@ void Follower::act(const member::Connect&) {
     run([this, connection] {
       if (connection != connections_) return;
       if (stream_ != 0) return membership_.on_challenged(world_->time());
-      membership_.on_closed(absl::UnavailableError("nobody is there"), world_->time());
+      membership_.on_closed(absl::UnavailableError("there is no coordinator"), world_->time());
     });
   });
 }
@@ -245,18 +242,18 @@ void Follower::act(const member::Prepared& what) {
 
 void Follower::act(const member::Committed& what) {
   if (what.epoch <= committed_) {
-    return world_->report->fail(name_, " is told to commit epoch ", what.epoch, " after ", committed_);
+    return world_->report->fail(name_, " gets Commit of epoch ", what.epoch, " after ", committed_);
   }
   committed_ = what.epoch;
   events_->on_commit(prepared_);
 }
 
-void Follower::act(const member::Regroup&) { world_->report->fail(name_, " is told to come again"); }
+void Follower::act(const member::Regroup&) { world_->report->fail(name_, " gets the order to join the next round"); }
 
 void Follower::act(const member::CoordinatorGone& what) {
   const bool is_worker = identity_.role == coordinator::Role::kWorker;
   if (world_->coordinator_is_gone) return events_->on_coordinator_gone(what.why);
-  if (is_worker) world_->report->fail(name_, " has no coordinator any more: ", what.why.ToString());
+  if (is_worker) world_->report->fail(name_, " has lost its coordinator for good: ", what.why.ToString());
 }
 
 void Follower::act(const member::Left& what) {

@@ -1,5 +1,5 @@
-// A member's end of the coordinator's stream: the member's own core (common/member/membership.h) over a simulated
-// stream.
+// Follower: a simulated member's end of the coordinator's stream. It runs the real member::Membership
+// (common/member/membership.h) over a stream of Control.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,8 @@ class Follower final : private Control::End {
   class Events {
    public:
     virtual ~Events() = default;
-    // Again when the job turns out otherwise before the first commit: forget what was prepared.
+    // Called again if the coordinator repeats its Welcome before the first commit, for example with another number of
+    // summers. The member must then forget the plan that it has prepared.
     virtual void on_welcome(uint32_t member) = 0;
     virtual absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) = 0;
     virtual void on_commit(std::shared_ptr<const plan::Plan> plan) = 0;
@@ -28,7 +29,7 @@ class Follower final : private Control::End {
     virtual void on_coordinator_lost() {}
     virtual void on_coordinator_found() {}
     virtual void on_coordinator_gone(const absl::Status& /*why*/) {}
-    // Aborted: the job has gone on without it.
+    // The member has left the job. Aborted: the job continued without it.
     virtual void on_over(const absl::Status& status) = 0;
   };
 
@@ -37,11 +38,11 @@ class Follower final : private Control::End {
 
   void begin();
   void declare(const std::vector<plan::Tensor>& tensors);
-  void fault(uint32_t member, const absl::Status& why);
-  void saw(uint32_t epoch, bool by_rank);
+  void fault(uint32_t member, uint32_t epoch, const absl::Status& why);
+  void on_owner_follows(uint32_t epoch, bool by_rank);
   void leave();
   void break_stream() { control_->break_stream(stream_); }
-  void vanish();  // its process has crashed
+  void vanish();  // called when the member's process has crashed
 
   bool is_leaving() const { return leaving_; }
   bool is_over() const { return over_; }
@@ -54,14 +55,14 @@ class Follower final : private Control::End {
   void run(const std::function<void()>& what);
   void carry_out();
 
-  void act(const member::Saying& what);
+  void act(const member::Message& what);
   void act(const member::Connect&);
   void act(const member::Disconnect&);
   void act(const member::Introduce& what);
   void act(const member::Welcome& what) { events_->on_welcome(what.member); }
   void act(const member::Prepared& what);
   void act(const member::Committed& what);
-  void act(const member::Failed&) {}  // Left has said it
+  void act(const member::Failed&) {}  // Left reports the failure
   void act(const member::Finished&) {}
   void act(const member::Regroup&);
   void act(const member::CoordinatorLost&) { events_->on_coordinator_lost(); }
@@ -81,10 +82,10 @@ class Follower final : private Control::End {
   Control::Stream stream_ = 0;
   uint64_t connections_ = 0;
   bool leaving_ = false;
-  bool said_leave_ = false;  // on this connection
+  bool said_leave_ = false;  // Leave was sent on the present connection
   bool over_ = false;
   std::shared_ptr<const plan::Plan> prepared_;
-  uint32_t committed_ = 0;  // epoch
+  uint32_t committed_ = 0;  // epoch of the last committed plan
 };
 
 }  // namespace gleaner::sim

@@ -1,6 +1,10 @@
-// sim_test [--seeds N] [--first S] [--mutation-seeds M]: runs N random jobs through the protocol cores; the first that
-// fails ends it and prints the command that replays it. Then breaks the protocol on purpose in one place after the
-// other, and fails if M jobs don't show it. sim_test --seed S: runs that one and prints every event.
+// The simulator of the protocol cores:
+//   sim_test [--seeds N] [--first S] [--mutation-seeds M]
+//     Runs N random jobs, with the seeds from S on. Stops at the first job that fails, and prints the command that
+//     replays it. Then runs jobs with mutations, each of which breaks the protocol in one place (mutations.h), and
+//     fails if M jobs do not detect a mutation.
+//   sim_test --seed S
+//     Runs the job of this seed and prints every event.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -16,7 +20,7 @@
 namespace gleaner::sim {
 namespace {
 
-constexpr uint64_t kEnoughSeeds = 10000;  // to reach every place, and every moment with every fault
+constexpr uint64_t kEnoughSeeds = 10000;  // with so many, every site must be reached, and every fault at every moment
 
 struct Arguments {
   uint64_t first = 1;
@@ -45,7 +49,7 @@ bool parse(int argc, char** argv, Arguments& arguments) {
   return argc % 2 == 1;
 }
 
-// Prints what happened; false when something that should have happened never did.
+// Prints the counts of Coverage. Returns false if one of them is zero.
 bool summarize(const Coverage& coverage) {
   const std::vector<std::pair<const char*, uint64_t>> parts = {
       {"seeds", coverage.seeds},
@@ -94,7 +98,7 @@ bool summarize(const Coverage& coverage) {
   return complete;
 }
 
-// How often each fault met each moment; false when some never did.
+// Prints how often each fault happened at each moment. Returns false if an expected pair never occurred.
 bool summarize_faults(const Coverage& coverage) {
   bool complete = true;
   std::printf("%-14s", "");
@@ -102,7 +106,7 @@ bool summarize_faults(const Coverage& coverage) {
   std::printf("\n");
   for (uint32_t fault = 0; fault < kFaultKinds; ++fault) {
     std::printf("%-14s", kFaultNames[fault]);
-    // The coordinator is lost for good only where nothing needs it.
+    // The coordinator is never lost for good during a recovery, since the job then needs it.
     const uint32_t expected =
         static_cast<Fault>(fault) == Fault::kDie ? static_cast<uint32_t>(Moment::kRecovery) : kMoments;
     for (uint32_t moment = 0; moment < kMoments; ++moment) {
@@ -115,8 +119,7 @@ bool summarize_faults(const Coverage& coverage) {
   return complete;
 }
 
-// The places in the cores where the simulator interferes, and how often it got there; false when some were never
-// reached.
+// Prints how often each site in the cores (faults.h) was reached. Returns false if one was never reached.
 bool summarize_sites() {
   bool complete = true;
   for (const faults::Site* site : faults::sites()) {

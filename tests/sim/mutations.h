@@ -1,12 +1,13 @@
-// The protocol broken on purpose, in one place at a time: what the simulator must notice.
+// Mutation tests of the simulator. A mutation breaks the protocol in one place on purpose, and the simulator must
+// detect it.
 #pragma once
 
 #include <cstdint>
 
 namespace gleaner::sim {
 
-// Runs up to `seeds` jobs with each mutation of the cores (GLN_MUTATION), each in a process of its own, since what is
-// broken may crash. Prints how each was found; false: some were not.
+// Runs up to `seeds` jobs with each mutation of the cores (GLN_MUTATION). Each mutation runs in a separate process,
+// since it may cause a crash. Prints how each mutation was detected. Returns false if a mutation was not detected.
 bool find_mutations(uint64_t seeds);
 
 }  // namespace gleaner::sim

@@ -86,7 +86,7 @@ void Network::depart(Frame frame) {
   events_->after(wait, [this, frame = std::move(frame)] { arrive(frame); });
 }
 
-// Until now the frame held its payload, so whoever owns the memory can't have it back.
+// Checks that the payload's memory was not given back to its owner while the frame, which holds it, had not departed.
 void Network::check_still_held(const Frame& frame) {
   const auto is_free = [](std::byte byte) { return byte == kFreeMemory; };
   if (frame.payload.size() < 8 || !std::ranges::all_of(frame.payload.bytes(), is_free)) return;
@@ -116,7 +116,8 @@ void Network::lose(const Frame& frame) {
   --in_flight_;
 }
 
-// Until the next departure or arrival of a link and direction; never before the last one where frames keep their order.
+// Returns the delay until the next departure or arrival in a direction of a link, and updates `last`, the time of the
+// previous one. With Weather::ordered, frames keep their order.
 Nanoseconds Network::delay(Nanoseconds& last) {
   Nanoseconds delay = dice_->between(weather_.least_delay, weather_.most_delay);
   if (dice_->chance(weather_.late_chance)) delay += dice_->between(0, weather_.late_delay);

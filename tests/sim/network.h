@@ -1,11 +1,15 @@
-// Connections between workers and summers in virtual time. Both are processes: worker i is process i, and so is its
-// colocated summer; every CPU summer that comes is a new one.
+// Network: the connections between workers and summers, in virtual time.
 //
-// A frame waits in the sender's transport, which holds its payload's buffer; departs, and is copied; arrives. Within
-// the process of a worker and its colocated summer nothing is copied or lost. On the way the weather delays, reorders
-// and duplicates; a disconnect takes what is under way with it, but for a few frames to summers that were received
-// already. Through a cut connection nothing passes, both ways or one way, and neither end is told. A limited one breaks
-// when more than so many bytes have been sent to the summer over it, as both ends see.
+// Processes have numbers. Worker i and its colocated summer are process i; every CPU summer that joins the job gets the
+// next number. Parameters named `summer` are the number of a summer's process.
+//
+// A frame first waits in the sender's transport, which holds the buffer of its payload. Then the frame departs, and its
+// payload is copied. Then the frame arrives. Frames within one process are neither copied nor lost. Faults of frames:
+// - The weather (Weather in scenario.h) delays, reorders and duplicates frames.
+// - When a connection breaks, the frames in flight on it are lost, except for some frames to a summer: they count as
+//   received before the break, and arrive ("survivors").
+// - A cut connection loses all frames in one direction or in both, and neither end notices it.
+// - A limited connection breaks, visibly for both ends, once more than a number of bytes were sent to the summer.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +29,8 @@
 
 namespace gleaner::sim {
 
-// What a worker writes over its tensors once their sum is done and they are the program's again.
+// A worker fills a tensor's memory with this byte when its push_pull is done and the memory belongs to the program
+// again.
 inline constexpr std::byte kFreeMemory{0xee};
 
 enum class Direction { kToOwner, kToWorker };
@@ -52,7 +57,7 @@ class Network {
     });
   }
   void set_limit(uint32_t worker, uint32_t summer, uint64_t bytes) { link(worker, summer).limit = bytes; }
-  // Whether all that was sent to the summer over the connection of now has arrived there.
+  // Returns whether all frames that were sent to the summer over the present connection have arrived.
   bool all_arrived(uint32_t worker, uint32_t summer) {
     const Link& way = link(worker, summer);
     return way.up && way.missing == 0;
@@ -66,10 +71,10 @@ class Network {
   struct Link {
     bool up = false;
     std::array<bool, 2> cut{};    // by direction
-    uint64_t limit = kUnlimited;  // of bytes
-    uint64_t bytes = 0;           // sent to the summer over this connection
-    uint64_t missing = 0;         // frames of these that have not arrived
-    uint64_t generation = 0;      // one more with every connection
+    uint64_t limit = kUnlimited;  // most bytes to the summer
+    uint64_t bytes = 0;           // bytes sent to the summer over this connection
+    uint64_t missing = 0;         // frames sent to the summer over this connection that have not arrived
+    uint64_t generation = 0;      // grows with every connect and disconnect
     std::array<Nanoseconds, 2> last_departure{}, last_arrival{};
   };
   struct Frame {
@@ -78,7 +83,7 @@ class Network {
     uint64_t generation;
     wire::Header header;
     Buffer payload;
-    bool copy = false;  // that the weather made
+    bool copy = false;  // a duplicate that the weather made
   };
 
   Link& link(uint32_t worker, uint32_t summer) { return links_[{worker, summer}]; }

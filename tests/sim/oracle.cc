@@ -21,7 +21,7 @@ void store(std::vector<std::byte>& bytes, size_t index, T value) {
   std::memcpy(bytes.data() + index * sizeof(T), &value, sizeof(T));
 }
 
-// A number of a 16-bit format with `exponent_bits`, by its definition.
+// Converts a number of the 16-bit floating point format with `exponent_bits` to float, by the definition of the format.
 float widen(uint16_t bits, int exponent_bits) {
   const int fraction_bits = 15 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -33,7 +33,8 @@ float widen(uint16_t bits, int exponent_bits) {
   return sign * std::ldexp(static_cast<float>(fraction + (1 << fraction_bits)), exponent - bias - fraction_bits);
 }
 
-// The nearest number of that format, ties to even: the value in units of its last place, rounded by nearbyint().
+// Rounds to the nearest number of that format, ties to even: expresses the value in units of its last place and rounds
+// with nearbyint().
 uint16_t narrow(float value, int exponent_bits) {
   const int fraction_bits = 15 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -44,7 +45,8 @@ uint16_t narrow(float value, int exponent_bits) {
   if (value == 0) return sign;
   const int exponent = std::max(std::ilogb(value), 1 - bias);
   const double units = std::nearbyint(std::ldexp(std::fabs(static_cast<double>(value)), fraction_bits - exponent));
-  // `units` counts 1 << fraction_bits for the leading one of a normal number, so that carries reach the exponent.
+  // In a normal number, `units` includes the leading one as 1 << fraction_bits, so that a carry increments the
+  // exponent.
   const int64_t bits = (int64_t{exponent + bias - 1} << fraction_bits) + static_cast<int64_t>(units);
   return bits >= infinity ? sign | infinity : static_cast<uint16_t>(sign | bits);
 }
@@ -65,7 +67,7 @@ std::vector<std::byte> reduce_as(const std::vector<std::vector<std::byte>>& cont
 }
 
 uint64_t random_element(DataType type, Dice& dice) {
-  if (dice.chance(0.02)) return dice.next();  // any bits at all
+  if (dice.chance(0.02)) return dice.next();  // random bits: includes infinities, NaNs and subnormal numbers
   const double value = (static_cast<double>(dice.below(1 << 24)) - (1 << 23)) * std::ldexp(1.0, -int(dice.below(40)));
   switch (type) {
     case DataType::kFloat64:

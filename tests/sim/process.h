@@ -1,4 +1,5 @@
-// Something that can be stopped for a while, or for good: what reaches it meanwhile waits, or is lost.
+// Process: a simulated process that can pause and crash. Events that reach a paused process wait; events that reach a
+// crashed process are lost.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@ class Process {
  public:
   explicit Process(EventQueue* events) : events_(events) {}
 
-  // Now, or when the pause is over; never once it has crashed.
+  // Runs `what` at once, or after the pause; never after a crash.
   void run(std::function<void()> what) {
     if (dead_) return;
     if (paused_) return waiting_.push_back(std::move(what));

@@ -11,7 +11,7 @@
 namespace gleaner::sim {
 namespace {
 
-constexpr uint64_t kMostPartitions = 30;  // about, of the tensors of a program
+constexpr uint64_t kMostPartitions = 30;  // of all tensors of a program, approximately
 
 void draw_fleet(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
@@ -21,7 +21,7 @@ void draw_fleet(Scenario& scenario, Dice& dice) {
   const auto bandwidth = [&] { return equal ? 1e9 : static_cast<double>(dice.between(1, 100)) * 1e8; };
   for (uint32_t i = 0; i < job.workers; ++i) job.worker_bits_per_second.push_back(bandwidth());
   for (uint32_t i = 0; i < job.summers; ++i) job.summer_bits_per_second.push_back(bandwidth());
-  // Virtual time is short: what takes seconds in a job takes milliseconds here.
+  // Simulated jobs are short, so timeouts of seconds in a real job are mostly milliseconds here.
   job.start_timeout = absl::Seconds(10);
   job.deadline = absl::Seconds(2);
   job.return_timeout = absl::Seconds(1);
@@ -30,7 +30,8 @@ void draw_fleet(Scenario& scenario, Dice& dice) {
   job.change_timeout = absl::Milliseconds(dice.between(20, 100));
 }
 
-// Partitions small enough to make many of them, and not so many that a seed takes long.
+// Draws tensors and a partition size that is small enough for many partitions, but not for so many that a seed takes
+// long.
 void draw_tensors(Scenario& scenario, Dice& dice) {
   const auto count = static_cast<size_t>(dice.between(1, 8));
   uint64_t bytes = 0;
@@ -47,7 +48,8 @@ void draw_tensors(Scenario& scenario, Dice& dice) {
   scenario.job.partition_bytes = least * dice.pick<uint64_t>({1, 2, 5, 20});
 }
 
-// Tensors that join late are used from some later round on, the same for all workers, as one training script would.
+// Draws the order in which the program uses its tensors. Late tensors are used from a later round on, which is the same
+// for all workers, since they run the same training script.
 void draw_program(Scenario& scenario, Dice& dice) {
   scenario.steps = static_cast<uint32_t>(dice.between(1, 6));
   scenario.barrier = dice.chance(0.5);
@@ -89,7 +91,7 @@ void draw_faults(Scenario& scenario, Dice& dice) {
   scenario.inject_chance = dice.pick({0.0, 0.0, 0.001, 0.02});
   scenario.inject_until = dice.between(30, 200) * kMillisecond;
   if (dice.chance(0.1)) return;
-  // Some kinds at a time, so that each also meets none of the others.
+  // Each scenario has only some kinds of faults, so that each kind also happens without the others.
   std::vector<Fault> kinds;
   for (uint32_t kind = 0; kind < kFaultKinds; ++kind) {
     if (dice.chance(0.35)) kinds.push_back(static_cast<Fault>(kind));
@@ -102,13 +104,13 @@ void draw_faults(Scenario& scenario, Dice& dice) {
   }
 }
 
-// In some jobs, with dice of their own.
+// Makes some tensors accumulate, in a quarter of the scenarios.
 void draw_accumulation(Scenario& scenario, Dice& dice) {
   if (!dice.chance(0.25)) return;
   for (size_t i = 0; i < scenario.tensors.size(); ++i) {
     plan::Tensor& tensor = scenario.tensors[i];
     if (i > 0 && dice.chance(0.5)) continue;
-    tensor.type = DataType::kInt32;  // whose sums are the same in any order
+    tensor.type = DataType::kInt32;  // its sums do not depend on the order
     tensor.accumulates = true;
     tensor.staleness = dice.pick<uint32_t>({plan::kUnbounded, 0, 1, 3});
     scenario.ops[i] = ReduceOp::kAccumulate;
@@ -124,14 +126,15 @@ void draw_beginning(Scenario& scenario, Dice& dice) {
   scenario.repeated_welcome_chance = dice.pick({0.0, 0.0, 0.3});
   scenario.single_coordinator = dice.chance(0.25);
   if (!scenario.single_coordinator || dice.chance(0.5)) return;
-  // It is lost with a plan on its way.
+  // Adds a fault that makes the coordinator propose a plan just when it is lost for good.
   const Nanoseconds when = dice.between(0, 20 * kMillisecond);
   scenario.faults.push_back({Fault::kDie, when});
   scenario.faults.push_back({dice.pick({Fault::kArrive, Fault::kDrain, Fault::kBandwidth}), when + kMillisecond});
 }
 
-// An empty tensor is done at once, also by who alone has heard of its plan; when that one leaves and the coordinator
-// dies, nobody can plan it for the others.
+// Makes all tensors non-empty if the coordinator may be replaced. A worker completes an empty tensor alone, as soon as
+// it follows a plan that has the tensor. If that worker then leaves and the coordinator is lost, the plan is lost with
+// them, and the next coordinator can't plan the tensor for the other workers.
 void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
   const bool dies = scenario.has(Fault::kForget) || scenario.has(Fault::kUsurp) || scenario.has(Fault::kTogether);
   if (!dies) return;

@@ -9,7 +9,7 @@
 namespace gleaner::sim {
 namespace {
 
-// Far more than any scenario needs.
+// Limits far above what any scenario needs.
 constexpr uint64_t kMostEvents = 3'000'000;
 constexpr Nanoseconds kLongest = 60'000 * kMillisecond;
 constexpr size_t kMostSummers = 12;
@@ -90,9 +90,7 @@ bool Simulation::is_reachable(uint32_t worker, uint32_t process) {
   return !summer_of(process)->is_gone() && !summer_of(process)->is_paused();
 }
 
-// --- faults
-
-// Whether the job has to go on after this, now.
+// Returns whether the job must survive this fault if it happens at the moment. Other faults are skipped.
 bool Simulation::may_happen(Fault fault) {
   if (world_.coordinator_is_gone) {
     return fault == Fault::kDisconnect || fault == Fault::kPause;
@@ -104,31 +102,34 @@ bool Simulation::may_happen(Fault fault) {
   if (needs_another && world_.scenario.single_coordinator) return false;
   const bool has_begun = std::ranges::all_of(workers_, [](const auto& worker) { return worker->has_begun(); });
   if (has_begun) {
-    const bool recovers = control_.core().phase() == coordinator::Phase::kRecovering;
+    const bool recovers = control_.core().phase() == coordinator::Phase::kReattaching;
     return !recovers || (fault != Fault::kArrive && fault != Fault::kDrain);
   }
-  // A member that is lost now ends the job, or a summer's comes anew where this one was; another coordinator waits for
-  // all that the job is to begin with.
+  // Before the job has begun, the loss of a member may end it, so only faults without a loss are allowed. The
+  // coordinator may be replaced only while no summer is lost, since the next one waits for all members that the job
+  // begins with.
   const bool may = fault == Fault::kPause || fault == Fault::kStreamBreak ||
                    (fault == Fault::kForget && control_.core().changes().lost == 0);
   if (may) ++world_.report->coverage.early_faults;
   return may;
 }
 
-// Everybody follows a plan with all tensors and with nobody who is gone. Where another coordinator may come, members
-// leave it to that one to go on with a plan that some have committed.
+// Returns whether the job can finish if the coordinator is lost for good at the moment: no connection is bad, no member
+// is lost, and all workers follow plans that have all tensors and whose summers are all present. A change of the plan
+// may be in progress only if the scenario has a single coordinator: then members complete, without a coordinator, a
+// plan that one of them has committed. Otherwise they leave that to the next coordinator.
 bool Simulation::may_die() {
   const coordinator::Core& core = control_.core();
   const bool may_change = world_.scenario.single_coordinator;
   const bool quiet =
       control_.is_there() && core.phase() == coordinator::Phase::kRunning && (may_change || core.proposed_epoch() == 0);
-  if (!quiet || world_.network.is_any_path_bad() || core.is_anybody_lost() ||
+  if (!quiet || world_.network.is_any_path_bad() || core.has_lost_summer() ||
       core.plan().tensors.size() < world_.scenario.tensors.size() || !has_all_summers(core.plan())) {
     return false;
   }
   const auto is_there = [&](const auto& worker) { return worker->follows(core.plan().epoch); };
   if (!may_change) return std::ranges::all_of(workers_, is_there);
-  // Some may stay with the plan before, if nobody has heard of this one.
+  // If no worker follows the newest plan, all stay with an earlier one, so the summers of that plan must be present.
   const bool known = std::ranges::any_of(workers_, is_there);
   return std::ranges::all_of(workers_, [&](const auto& worker) {
     return worker->has_all_tensors() && (known || has_all_summers(worker->plan()));
@@ -199,7 +200,8 @@ void Simulation::happen(Fault fault) {
   }
 }
 
-// When a plan above this epoch is committed, with some of those to whom it is to be told.
+// Waits until a plan above this epoch is committed, and then loses the coordinator for good, so early that only some
+// members may have been told. Gives up after `within`.
 void Simulation::die_after_commit(uint32_t epoch, Nanoseconds within) {
   constexpr Nanoseconds kLook = kMillisecond / 10;
   if (world_.coordinator_is_gone) return;
@@ -214,11 +216,12 @@ void Simulation::die_after_commit(uint32_t epoch, Nanoseconds within) {
   });
 }
 
-// `summer`: whom it befalls, or any; null: there is none.
+// Counts the fault with the moment at which it happens. `summer` is the one that the fault affects, or else any; null:
+// there is none.
 void Simulation::note(Fault fault, const CpuSummer* summer) {
   const coordinator::Core& core = control_.core();
   Moment moment = summer == nullptr ? Moment::kIdle : summer->summer().moment();
-  if (core.phase() == coordinator::Phase::kRecovering || core.is_anybody_lost()) {
+  if (core.phase() == coordinator::Phase::kReattaching || core.has_lost_summer()) {
     moment = Moment::kRecovery;
   } else if (core.proposed_epoch() > 0) {
     moment = Moment::kChange;
@@ -239,7 +242,7 @@ uint32_t Simulation::process_of(const CpuSummer* summer) const {
   return static_cast<uint32_t>(workers_.size() + static_cast<size_t>(place - summers_.begin()));
 }
 
-// A worker and the process of another member that it is connected to.
+// Picks a worker and the process of another member to which it is connected.
 std::optional<std::pair<uint32_t, uint32_t>> Simulation::pick_connection() {
   const auto worker = static_cast<uint32_t>(world_.dice.below(workers_.size()));
   const auto process = static_cast<uint32_t>(world_.dice.below(workers_.size() + summers_.size()));
@@ -265,14 +268,16 @@ void Simulation::cut() {
   cut_from(worker, process, to_summer && world_.dice.chance(0.3));
 }
 
-// Between workers it heals, or their job could not go on.
+// Cuts a connection. A cut between two workers must not be for good, since the job can't continue without their
+// connection.
 void Simulation::cut_from(uint32_t worker, uint32_t process, bool for_good) {
   const bool there = world_.dice.chance(0.6), back = !there || world_.dice.chance(0.6);
   world_.report->trace(world_.events.now(), "worker ", worker, " is cut from process ", process, there ? ", there" : "",
                        back ? ", back" : "", for_good ? ", for good" : "");
   world_.network.set_cut(worker, process, Direction::kToOwner, there);
   world_.network.set_cut(worker, process, Direction::kToWorker, back);
-  // Of other workers' silence, as long as the deadline, there is none here.
+  // A worker soon closes its connection to a silent summer. For a silent worker it waits for the whole deadline, which
+  // is longer than a cut lasts, so between workers the connection breaks instead.
   const bool to_summer = process >= workers_.size();
   later(world_.dice.between(5, 20) * kMillisecond,
         [this, worker, process, to_summer] { workers_[worker]->lose(process, to_summer ? silent() : broken()); });
@@ -284,7 +289,7 @@ void Simulation::cut_from(uint32_t worker, uint32_t process, bool for_good) {
   });
 }
 
-// Not for good between workers either.
+// Limits a connection. As for cut_from(), not for good between workers.
 void Simulation::flap() {
   const auto picked = pick_connection();
   if (!picked.has_value()) return;
@@ -316,7 +321,7 @@ void Simulation::all_lose(uint32_t process, Nanoseconds least, Nanoseconds most,
   }
 }
 
-// It does nothing for longer than others wait for it, and then goes on with what it knows.
+// Pauses a summer for longer than workers wait for it. Afterwards it continues from its old state.
 void Simulation::thaw() {
   CpuSummer* const summer = pick_summer();
   if (summer == nullptr) return;
@@ -358,7 +363,7 @@ void Simulation::change_bandwidth() {
   const auto index = static_cast<uint32_t>(world_.dice.below(4));
   const double bits = static_cast<double>(world_.dice.between(1, 100)) * 1e8;
   control_.order([&](Control::Core& core, absl::Duration now, coordinator::Actions& actions) {
-    // Nobody there: nothing to change.
+    // The call fails if there is no such member, which changes nothing.
     (void)core.set_bandwidth(worker ? coordinator::Role::kWorker : coordinator::Role::kSummer, index, bits, now,
                              actions);
   });
@@ -370,7 +375,7 @@ void Simulation::break_a_stream() {
   if (!summers_[who - workers_.size()]->is_gone()) summers_[who - workers_.size()]->break_stream();
 }
 
-// As the operator does, which sees their pods.
+// Tells the coordinator which workers have ended, as the operator does when their pods end.
 void Simulation::tell_of_ended_workers() {
   for (uint32_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i]->finished() && workers_[i]->stop()) all_lose(i, 0, 3 * kMillisecond, broken());
@@ -397,8 +402,6 @@ void Simulation::tell_of_ended_summer(uint32_t process) {
     });
   });
 }
-
-// --- the run
 
 void Simulation::tick(uint32_t worker) {
   workers_[worker]->tick();
@@ -438,7 +441,7 @@ void Simulation::check_end() {
   coverage.plans += control_.core().plan().epoch;
   coverage.recovered += changes.recovered;
   coverage.moved_plans += changes.moved;
-  coverage.given_up += changes.given_up;
+  coverage.given_up += changes.withdrawn;
   coverage.summers_lost += changes.lost;
   coverage.summers_came += changes.came;
   coverage.summers_left += changes.left;

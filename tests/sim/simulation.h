@@ -1,4 +1,4 @@
-// Runs one scenario from start to end: members, their coordinator, faults, and the checks when all is over.
+// Simulation: runs one scenario from start to end, with members, coordinator and faults, and makes the final checks.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class Simulation {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  // Ends when every worker has all sums and has left, or with a failure in the report.
+  // Runs until every worker has all sums and has left, or until the report has a failure.
   void run();
 
  private:
@@ -53,7 +53,7 @@ class Simulation {
   std::optional<std::pair<uint32_t, uint32_t>> pick_connection();
   bool is_reachable(uint32_t worker, uint32_t process);
   void all_lose(uint32_t process, Nanoseconds least, Nanoseconds most, const absl::Status& why);
-  // Some time from now, and the job is not over before.
+  // Runs `what` after `delay`. The simulation does not count as over before that.
   void later(Nanoseconds delay, std::function<void()> what);
   std::string who_waits() const;
   void check_end();
@@ -62,8 +62,8 @@ class Simulation {
   Control control_;
   const kernels::Kernels* const kernels_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::unique_ptr<CpuSummer>> summers_;  // process number: their index + workers
-  std::vector<bool> told_ended_;                     // of workers, to the coordinator that is there now
+  std::vector<std::unique_ptr<CpuSummer>> summers_;  // the process number is the index + the number of workers
+  std::vector<bool> told_ended_;                     // by worker: the present coordinator was told of its end
   uint32_t incarnations_ = 1;
 };
 

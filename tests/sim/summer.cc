@@ -28,7 +28,7 @@ void Summer::be(uint32_t member) {
 }
 
 absl::Status Summer::prepare(std::shared_ptr<const plan::Plan> plan) {
-  if (plan->epoch == engine_->epoch()) return absl::OkStatus();  // a frame of it was faster
+  if (plan->epoch == engine_->epoch()) return absl::OkStatus();  // a frame of this epoch has already committed it
   const absl::Status status = engine_->prepare(plan);
   if (!status.ok() || !world_->dice.chance(0.1)) return status;
   engine_->discard(plan->epoch);
@@ -47,7 +47,7 @@ void Summer::deliver(uint32_t worker, const wire::Header& header, Buffer payload
   const uint64_t sums = engine_->counters().sums;
   const absl::Status status = engine_->on_frame(worker, header, std::move(payload), actions_);
   if (engine_->counters().sums > sums) pulled_ = false;
-  // One that has joined as a new one meanwhile knows nothing of what it was.
+  // A summer that has joined again as a new member knows nothing of its earlier connections.
   if (absl::IsFailedPrecondition(status) && engine_->epoch() == 0) return world_->close(worker, number_);
   if (!status.ok()) world_->report->fail("process ", number_, ": ", status.ToString());
   const uint64_t cap = world_->scenario.memory_cap_bytes;
@@ -74,7 +74,7 @@ bool Summer::idle_without(uint32_t worker) const { return engine_ == nullptr || 
 
 Moment Summer::moment() const {
   if (engine_ == nullptr) return Moment::kIdle;
-  const engine::Counters& counters = engine_->counters();
+  const engine::Counters counters = engine_->counters();
   if (counters.contributions > counters.sums * world_->scenario.job.workers) return Moment::kHalfPushed;
   if (counters.memory_bytes == 0) return Moment::kIdle;
   return pulled_ ? Moment::kHalfPulled : Moment::kSummed;
@@ -82,7 +82,7 @@ Moment Summer::moment() const {
 
 void Summer::count() const {
   if (engine_ == nullptr) return;
-  const engine::Counters& counters = engine_->counters();
+  const engine::Counters counters = engine_->counters();
   Coverage& coverage = world_->report->coverage;
   coverage.sums += counters.sums;
   coverage.resent += counters.resent;

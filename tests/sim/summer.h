@@ -1,5 +1,5 @@
-// A simulated summer: a real engine, whose counters are checked after every frame. The one colocated with a worker is
-// told of plans by it; a CPU summer follows the coordinator itself.
+// Summer: a simulated summer with a real engine, whose counters are checked after every frame. A colocated summer gets
+// plans from its worker. A CpuSummer follows the coordinator itself.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,11 @@ namespace gleaner::sim {
 
 class Summer {
  public:
-  // `number`: of its process.
+  // `number` is the number of its process (network.h).
   Summer(uint32_t number, const kernels::Kernels* kernels, World* world);
 
-  void be(uint32_t member);  // its place, before the first plan
+  // Sets the summer's member index, before the first plan.
+  void be(uint32_t member);
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   void commit(uint32_t epoch);
   void on_connected(uint32_t worker);
@@ -25,8 +26,10 @@ class Summer {
 
   bool idle_without(uint32_t worker) const;
   Moment moment() const;
-  void on_pulled() { pulled_ = true; }  // one of its results has arrived
-  void count() const;                   // what it did, into the report
+  // Called when one of its results has arrived at a worker.
+  void on_pulled() { pulled_ = true; }
+  // Adds the engine's counters to the report.
+  void count() const;
 
  private:
   void send_all();
@@ -37,7 +40,7 @@ class Summer {
   uint32_t member_ = 0;
   std::unique_ptr<engine::Engine> engine_;
   engine::Actions actions_;
-  bool pulled_ = false;  // since its last sum
+  bool pulled_ = false;  // a result has arrived since the last sum was made
 };
 
 class CpuSummer final : private Follower::Events {
@@ -72,7 +75,7 @@ class CpuSummer final : private Follower::Events {
   Follower follower_;
 };
 
-// Where a summer of this process listens, and back.
+// Convert between the number of a process and the address at which its summer listens.
 std::string address_of(uint32_t number);
 uint32_t number_of(const std::string& address);
 

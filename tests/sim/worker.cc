@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t kUnplanned = UINT32_MAX;
 
-// Virtual time is short: what takes seconds in a job takes milliseconds here.
+// Simulated jobs are short, so timeouts of seconds in a real job are milliseconds here.
 supervision::Options supervisor_options(const Scenario& scenario) {
   return {.deadline = scenario.job.deadline,
           .summer_timeout = absl::Milliseconds(15),
@@ -64,8 +64,6 @@ void Worker::begin() {
   }
 }
 
-// --- the coordinator
-
 void Worker::on_welcome(uint32_t member) {
   if (member != index_) return world_->report->fail("worker ", index_, " is member ", member);
   summer_.be(member);
@@ -95,7 +93,7 @@ void Worker::on_commit(std::shared_ptr<const plan::Plan> plan) {
 
 void Worker::on_over(const absl::Status& status) {
   over_ = true;
-  if (!status.ok()) world_->report->fail("worker ", index_, " is told that the job failed: ", status.ToString());
+  if (!status.ok()) world_->report->fail("worker ", index_, " learns that the job failed: ", status.ToString());
 }
 
 bool Worker::stop() {
@@ -106,8 +104,6 @@ bool Worker::stop() {
   process_.crash();
   return true;
 }
-
-// --- connections
 
 void Worker::follow(const std::shared_ptr<const plan::Plan>& plan) {
   processes_.resize(std::max(processes_.size(), plan->members.size()), UINT32_MAX);
@@ -125,7 +121,7 @@ void Worker::connect(uint32_t i) {
   const uint32_t process = processes_[i] = number_of(plan_->members[i].address);
   world_->events.after(world_->dice.between(0, 3 * kMillisecond), [this, i, process] {
     process_.run([this, i, process] {
-      if (processes_[i] != process || supervisor_.is_up(i)) return;  // of another member by now
+      if (processes_[i] != process || supervisor_.is_up(i)) return;  // the attempt is out of date
       if (!world_->reachable(index_, process)) {
         processes_[i] = UINT32_MAX;
         return supervisor_.on_closed(i, absl::UnavailableError("no connection"), world_->time(), supervised_);
@@ -180,7 +176,7 @@ void Worker::report_losses(const std::vector<uint32_t>& due) {
   for (const supervision::Report& report : told_.reports) {
     world_->report->trace(world_->events.now(), "worker ", index_, " reports member ", report.member);
     ++world_->report->coverage.reports;
-    follower_.fault(report.member, report.why);
+    follower_.fault(report.member, plan_->epoch, report.why);
     if (std::exchange(loses_report_, false)) {
       ++world_->report->coverage.reports_lost;
       follower_.break_stream();
@@ -190,9 +186,7 @@ void Worker::report_losses(const std::vector<uint32_t>& due) {
   told_ = {};
 }
 
-// --- the program
-
-// A round in which nothing happens is over at once.
+// Begins the next round that has push_pulls; skips empty ones.
 void Worker::begin_round() {
   const Scenario& scenario = world_->scenario;
   std::vector<uint32_t> order;
@@ -250,7 +244,8 @@ void Worker::finish(const session::Done& done) {
   } else if (!std::ranges::equal(tensor.result, world_->expected.of(id, step))) {
     return world_->report->fail("worker ", index_, " got wrong bits for tensor ", id, " step ", step);
   }
-  // From now on the memory is the program's: whoever still reads it will notice.
+  // The memory belongs to the program again. Overwriting it exposes frames that still hold it
+  // (Network::check_still_held()).
   std::ranges::fill(tensor.input, kFreeMemory);
   std::ranges::fill(tensor.output, kFreeMemory);
   ++tensor.step;
@@ -269,14 +264,12 @@ void Worker::finish(const session::Done& done) {
   }
 }
 
-// --- frames and time
-
 void Worker::deliver_answer(uint32_t process, const wire::Header& header, const Buffer& payload) {
   process_.run([this, process, header, payload] {
     const auto place = std::ranges::find(processes_, process);
     const auto member = static_cast<uint32_t>(place - processes_.begin());
     if (place == processes_.end() || !supervisor_.is_up(member)) return;
-    follower_.saw(header.epoch, process < world_->scenario.job.workers);
+    follower_.on_owner_follows(header.epoch, process < world_->scenario.job.workers);
     const bool accumulated = header.type == wire::FrameType::kResult && header.op == ReduceOp::kAccumulate;
     if (accumulated) world_->accumulated.hear(*plan_, program_[header.tensor], index_, header, payload);
     const uint64_t results = session_.counters().results;
@@ -301,14 +294,16 @@ void Worker::tick() {
     session_.on_tick(world_->time(), actions_);
     carry_out();
     supervise();
-    // That nothing more is needed of it may be told by workers that have left: without a coordinator that says so, too,
-    // it waits for the deadline.
+    // A worker may leave once its session is idle. The messages that would make the session idle may have been lost
+    // with workers that have left. The coordinator then reports that they have left; without a coordinator, the
+    // worker waits for the deadline.
     const bool done = left_ == 0 && !leaving_ && (session_.idle() || world_->coordinator_is_gone);
     if (!done) done_since_.reset();
     if (!done) return;
     if (!done_since_.has_value()) done_since_ = world_->time();
     if (!session_.idle() && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
-    // The last acknowledgement may be lost with a worker that has left: nobody waits for it for ever.
+    // The last acknowledgement to the colocated summer may have been lost with a worker that has left, so the wait for
+    // it is limited.
     if (!summer_.idle_without(index_) && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
     leaving_ = true;
     world_->report->trace(world_->events.now(), "worker ", index_, " leaves");

@@ -1,5 +1,5 @@
-// A simulated worker: a real session, a real engine and the real supervision of its connections in one process, and a
-// training script that starts push_pulls in an order and at a pace of its own and checks every sum.
+// Worker: a simulated worker, with a real session, a real engine and the real supervision of its connections. Its
+// training script starts push_pulls in its own order and at its own pace, and checks every sum.
 #pragma once
 
 #include <cstdint>
@@ -27,27 +27,30 @@ class Worker final : private Follower::Events {
   void tick();
   void pause(Nanoseconds duration) { process_.pause(duration); }
   void break_stream() { follower_.break_stream(); }
-  // The connection to this process broke, as this worker sees it; by its silence, where `why` is DeadlineExceeded.
+  // Called when this worker sees that its connection to this process broke. `why` is DeadlineExceeded if the process
+  // was silent.
   void lose(uint32_t process, const absl::Status& why = absl::UnavailableError("connection reset"));
   bool is_paused() const { return process_.is_paused(); }
-  void lose_next_report() { loses_report_ = true; }  // its stream breaks with it
+  // Breaks this worker's stream just after its next report, so that the report may be lost.
+  void lose_next_report() { loses_report_ = true; }
 
   bool finished() const { return over_; }
   bool has_begun() const { return plan_ != nullptr; }
   bool follows(uint32_t epoch) const { return !over_ && !leaving_ && plan_ != nullptr && plan_->epoch == epoch; }
   const plan::Plan& plan() const { return *plan_; }
   bool has_all_tensors() const { return !over_ && !leaving_ && program_.size() == tensors_.size(); }
-  bool stop();  // its process is gone; false: it was before
+  // Ends the worker's process. Returns false if it had ended before.
+  bool stop();
   std::string describe() const;
   void check_end() const;
 
  private:
   struct Tensor {
-    uint64_t step = 0;    // the next, or the one in flight
-    bool wanted = false;  // by the program, as soon as the plan has it
+    uint64_t step = 0;    // the step in flight, or else the next one
+    bool wanted = false;  // the program waits for the plan to have this tensor, to start a push_pull
     bool declared = false;
     std::vector<std::byte> input, output;
-    MutableBytes result;  // one of the two
+    MutableBytes result;  // refers to `input` or `output`
   };
 
   void on_welcome(uint32_t member) override;
@@ -85,18 +88,18 @@ class Worker final : private Follower::Events {
   supervision::Supervisor supervisor_;
   supervision::Actions supervised_;
   supervision::Reports reports_;
-  supervision::Told told_;
-  std::vector<uint32_t> processes_;  // by member: to which it is, or is being, connected
+  supervision::ReportActions told_;
+  std::vector<uint32_t> processes_;  // by member: the process of the connection, or of the attempt to connect
   bool loses_report_ = false;
   std::shared_ptr<const plan::Plan> plan_;
-  std::vector<Tensor> tensors_;    // of the program
-  std::vector<uint32_t> planned_;  // by tensor of the program: its index in the plan, or UINT32_MAX
-  std::vector<uint32_t> program_;  // by tensor of the plan: of the program
-  uint32_t round_ = 0;             // with barriers
+  std::vector<Tensor> tensors_;    // by index in the program
+  std::vector<uint32_t> planned_;  // by index in the program: the index in the plan, or UINT32_MAX
+  std::vector<uint32_t> program_;  // by index in the plan: the index in the program
+  uint32_t round_ = 0;             // only with Scenario::barrier
   uint32_t in_round_ = 0;          // push_pulls of this round that are not done
-  uint64_t left_ = 0;              // push_pulls that are not done
+  uint64_t left_ = 0;              // push_pulls of the whole program that are not done
   bool leaving_ = false;
-  std::optional<absl::Duration> done_since_;  // nothing of its own is in flight
+  std::optional<absl::Duration> done_since_;  // since when all push_pulls are done
   bool over_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What the simulated members of one job share.
+// World: the state that all simulated members of one job share.
 #pragma once
 
 #include <functional>
@@ -31,19 +31,19 @@ struct World {
   const Scenario& scenario;
   Dice dice;
   Report* const report;
-  BufferPool pool;  // before what holds its buffers
+  BufferPool pool;  // must outlive the members below, which hold its buffers
   EventQueue events;
   Network network;
   ExpectedSums expected;
   AccumulatedSums accumulated;
-  uint32_t pending = 0;  // faults that have not happened, or are not over
+  uint32_t pending = 0;  // number of faults that have not happened yet or are not over
   bool over = false;
-  bool coordinator_is_gone = false;  // for good
-  // Whether a worker can connect to a process now.
+  bool coordinator_is_gone = false;  // lost for good
+  // Returns whether a worker can connect to a process at the moment.
   std::function<bool(uint32_t worker, uint32_t process)> reachable;
-  // A worker's connection to a process is up.
+  // Tells a process that a worker's connection to it is up.
   std::function<void(uint32_t worker, uint32_t process)> connected;
-  // Closes the connection between them.
+  // Closes the connection between a worker and a process.
   std::function<void(uint32_t worker, uint32_t process)> close;
 };
 

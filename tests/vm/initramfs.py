@@ -1,4 +1,4 @@
-"""The archive that a guest's kernel begins with: busybox, /init, the modules that reach the host's files, and a job."""
+"""Makes a guest's initramfs: busybox, /init, the kernel modules that give access to the host's files, and a job."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import lzma
 import stat
 from pathlib import Path
 
-# The way to the host's files, and the layer of memory above them. All other modules come from the host's files, when
-# they are asked for.
+# The modules for the host's files and for the overlay in memory above them. The guest loads all other modules from the
+# host's files on demand.
 MODULES = ["virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "overlay"]
 
 
 class RigError(Exception):
-    """Something that the user should read and mend."""
+    """An error that the user can fix. Its message says how."""
 
 
 def kernel_of(root: Path) -> tuple[Path, Path]:
-    """The image and the folder of modules of the kernel unpacked there."""
+    """Returns the image and the modules folder of the kernel that is unpacked in `root`."""
     images = sorted(root.glob("boot/vmlinuz-*"))
     modules = root / "lib" / "modules" / images[-1].name.removeprefix("vmlinuz-") if images else root
     if not (modules / "modules.dep").exists():
@@ -25,7 +25,7 @@ def kernel_of(root: Path) -> tuple[Path, Path]:
 
 
 def in_order(modules: Path) -> list[Path]:
-    """MODULES and what they need, each after what it needs; those built into the kernel left out."""
+    """Returns the files of MODULES and their dependencies, each after its dependencies, without built-in modules."""
     needs = {}
     for line in (modules / "modules.dep").read_text().splitlines():
         path, _, rest = line.partition(":")
@@ -37,7 +37,7 @@ def in_order(modules: Path) -> list[Path]:
         if path is None:
             built_in = (modules / "modules.builtin").read_text()
             if f"/{name}.ko" not in built_in:
-                raise RigError(f"the kernel in {modules} has no {name}; a cloud's kernel lacks some")
+                raise RigError(f"the kernel in {modules} has no module {name}; kernels for clouds lack some modules")
             continue
         ordered += [each for each in [*reversed(needs[path]), path] if each not in ordered]
     return [modules / path for path in ordered]
@@ -48,7 +48,7 @@ def unpacked(module: Path) -> bytes:
 
 
 class Archive:
-    """cpio's format "newc", which kernels unpack; archives may follow each other."""
+    """An archive in cpio's format "newc", which kernels unpack."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -81,7 +81,7 @@ class Archive:
 
 
 def make(kernel: Path, busybox: Path, init: Path, job: str) -> bytes:
-    """`job` is a shell script; `kernel` the folder that the host has the kernel in."""
+    """Makes the initramfs. `job` is a shell script, and `kernel` the folder of the kernel on the host."""
     archive = Archive()
     for folder in ("bin", "dev", "proc", "modules"):
         archive.folder(folder)

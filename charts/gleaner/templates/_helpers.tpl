@@ -1,4 +1,4 @@
-{{/* Labels of every object: a component's by `dict "root" . "component" "operator"`. */}}
+{{/* Labels of an object. Argument: `dict "root" . "component" "operator"`. */}}
 {{- define "gleaner.labels" -}}
 {{ include "gleaner.selector" . }}
 app.kubernetes.io/part-of: gleaner
@@ -18,7 +18,7 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- end }}
 {{- end }}
 
-{{/* What all pods' specs share; by `dict "root" . "component" ... "values" .Values.operator`. */}}
+{{/* Metadata of every pod template. Argument: `dict "root" . "component" ... "values" .Values.operator`. */}}
 {{- define "gleaner.podMeta" -}}
 labels:
   {{- include "gleaner.labels" . | nindent 2 }}
@@ -59,7 +59,7 @@ tolerations:
 {{- end }}
 {{- end }}
 
-{{/* What a Deployment's pods share besides: replicas apart from each other. */}}
+{{/* Affinity of a Deployment's pods. The default prefers to place replicas on different nodes. */}}
 {{- define "gleaner.affinity" -}}
 affinity:
   {{- if .values.affinity }}
@@ -84,7 +84,7 @@ securityContext:
     drop: [ALL]
 {{- end }}
 
-{{/* Health: /healthz restarts a process that hangs, /readyz takes it out of its Service; by the name of a port. */}}
+{{/* Probes on the named port: /healthz failing restarts the container, /readyz failing takes the pod out of its Service. */}}
 {{- define "gleaner.probes" -}}
 startupProbe:
   httpGet: {path: /healthz, port: {{ . }}}

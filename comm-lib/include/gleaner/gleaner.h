@@ -1,16 +1,28 @@
-/* Gleaner's communication library: sums tensors over all ranks of a job through summers. C11, and C++.
+/* Gleaner's communication library: it sums tensors over all ranks of a job, by summers. For C11 and C++.
  *
- * Life of a session: gln_open() joins the job and returns when all members are there; gln_declare() names tensors;
- * gln_push_pull() starts sums, gln_wait() ends them; gln_close() leaves. All functions are thread safe unless said
- * otherwise. None aborts, prints, installs a signal handler or throws. When a rank is lost, every
- * blocking call ends within the session's deadline, with GLN_UNAVAILABLE and a message that names it. A CPU summer that
- * is lost costs time only, unless no coordinator is left to plan without it: that ends calls in the same way.
+ * Life of a session: gln_open() joins the job and returns when all members have joined. gln_declare() names tensors,
+ * gln_push_pull() starts sums, and gln_wait() waits for them. gln_close() leaves the job. A *rank* is one session's
+ * place in the job: worker w with local rank l of g is rank w * g + l, of n * g ranks. A *request* is one call of
+ * gln_push_pull(); its *handle* identifies it until gln_wait() returns its outcome.
  *
- * fork(): a session's threads and connections stay with the process that opened it. A child of that process, or of one
- * that has ever opened a session, gets GLN_FAILED_PRECONDITION from every function below, gln_open() included; what it
- * starts by exec may open its own. Forking before the first gln_open() is no matter.
+ * Errors: a gln_status is GLN_OK, an error that the function's comment names, or the error that has ended the session.
+ * gln_last_error() returns the reason. A NULL session gives GLN_FAILED_PRECONDITION (but GLN_OK in gln_close() and
+ * gln_close_to_return()); any other NULL that is not allowed gives GLN_INVALID_ARGUMENT. When a rank is lost, every
+ * blocking call returns GLN_UNAVAILABLE within the job's deadline, and the message names the rank; in an elastic job it
+ * returns GLN_WORKERS_CHANGED. A lost CPU summer costs only time, unless no coordinator is left that can make a plan
+ * without it; calls then end with GLN_UNAVAILABLE, too.
  *
- * Ranks: worker w with local rank l of g is rank w * g + l, of n * g.
+ * Threads: all functions are thread safe unless their comment says otherwise. No function aborts, installs a signal
+ * handler or throws. The library writes warnings to standard error (GLEANER_LOG_LEVEL).
+ *
+ * fork(): a session's threads and connections exist only in the process that opened it. In a child of a process that
+ * has ever called gln_open(), every function that takes a session returns GLN_FAILED_PRECONDITION, and so does
+ * gln_open(). A program that this child starts by exec may open a session. A child forked before the first gln_open()
+ * may open one, too.
+ *
+ * exit(): a process may exit with an open session; the job then takes this rank for lost. The session's threads run
+ * until the end of the process. They use OpenSSL, so gln_open() turns off OpenSSL's cleanup at exit. That has no effect
+ * in a program that has used OpenSSL before: such a program must call gln_close() before it exits.
  */
 #ifndef GLEANER_GLEANER_H_
 #define GLEANER_GLEANER_H_
@@ -30,14 +42,14 @@ extern "C" {
 
 typedef enum gln_status {
   GLN_OK = 0,
-  GLN_INVALID_ARGUMENT = 1,    /* fix the call */
-  GLN_FAILED_PRECONDITION = 2, /* the call comes at the wrong time: before open, after close, tensor in flight */
-  GLN_DEADLINE_EXCEEDED = 3, /* gln_wait()'s timeout ran out; wait again. gln_open(): the message says who is missing */
-  GLN_UNAVAILABLE = 4,       /* a peer or the coordinator is lost; the session is dead, close it */
-  GLN_PERMISSION_DENIED = 5, /* wrong token */
-  GLN_RESOURCE_EXHAUSTED = 6, /* memory, file descriptors */
-  GLN_INTERNAL = 7,           /* a bug of ours */
-  GLN_WORKERS_CHANGED = 8     /* an elastic job goes on with other workers: gln_close_to_return(), then gln_open() */
+  GLN_INVALID_ARGUMENT = 1,    /* an argument is wrong, or ranks disagree; fix the call */
+  GLN_FAILED_PRECONDITION = 2, /* the call comes at the wrong time, e.g. while the tensor is in flight */
+  GLN_DEADLINE_EXCEEDED = 3,   /* a timeout ran out; after gln_wait() and gln_next_done(): call again */
+  GLN_UNAVAILABLE = 4,         /* a peer or the coordinator is lost; the session has ended, close it */
+  GLN_PERMISSION_DENIED = 5,   /* wrong token */
+  GLN_RESOURCE_EXHAUSTED = 6,  /* no memory or no file descriptor is left */
+  GLN_INTERNAL = 7,            /* a bug in Gleaner */
+  GLN_WORKERS_CHANGED = 8      /* an elastic job's workers change: gln_close_to_return(), then gln_open() */
 } gln_status;
 
 typedef enum gln_data_type {
@@ -46,30 +58,32 @@ typedef enum gln_data_type {
   GLN_FLOAT16 = 3,
   GLN_BFLOAT16 = 4,
   GLN_INT32 = 5,
-  GLN_DATA_TYPE_IS_INT = 0x7fffffff /* no type: makes it an int, of which any value may be passed */
+  GLN_DATA_TYPE_IS_INT = 0x7fffffff /* not a type: makes the enum an int, so that any value may be passed */
 } gln_data_type;
 
 typedef enum gln_op {
   GLN_SUM = 1,
-  GLN_AVERAGE = 2,           /* over all ranks, divided before the one rounding; not for GLN_INT32 */
-  GLN_ACCUMULATE = 3,        /* of tensors from gln_declare_accumulated(), and only of these */
-  GLN_OP_IS_INT = 0x7fffffff /* no op, as above */
+  GLN_AVERAGE = 2,           /* the sum divided by the number of ranks, rounded once; not for GLN_INT32 */
+  GLN_ACCUMULATE = 3,        /* for tensors of gln_declare_accumulated(), and only for these */
+  GLN_OP_IS_INT = 0x7fffffff /* not an op, as above */
 } gln_op;
 
+/* One rank's part in a job. gln_open() makes it, gln_close() or gln_close_to_return() frees it. */
 typedef struct gln_session gln_session;
 
-/* Every field may be 0 or NULL: then the environment counts (docs/cli.md#environment), then a default. Start from
- * GLN_OPTIONS_INIT, so that `size` tells the library which fields you know. */
+/* Options of gln_open(). A field that is 0 or NULL is read from its environment variable (docs/cli.md#environment),
+ * else it has its default. Initialize the struct with GLN_OPTIONS_INIT: its `size` tells the library which fields the
+ * caller's version of this header has. The structs below use `size` in the same way. */
 typedef struct gln_options {
   size_t size;
-  const char* coordinator;     /* HOST:PORT; GLEANER_COORDINATOR */
+  const char* coordinator;     /* HOST:PORT; GLEANER_COORDINATOR, no default */
   const char* job;             /* GLEANER_JOB, "default" */
-  const char* worker;          /* decimal index; GLEANER_WORKER */
+  const char* worker;          /* decimal index; GLEANER_WORKER, no default */
   const char* local_rank;      /* GLEANER_LOCAL_RANK, "0" */
   const char* local_size;      /* GLEANER_LOCAL_SIZE, "1" */
-  const char* address;         /* HOST:PORT where this worker's summer listens; GLEANER_ADDRESS, "127.0.0.1:0" */
-  const char* token_file;      /* GLEANER_TOKEN_FILE */
-  double open_timeout_seconds; /* until everybody has joined; GLEANER_OPEN_TIMEOUT, 60 */
+  const char* address;         /* HOST:PORT of this worker's summer; GLEANER_ADDRESS, "127.0.0.1:0" */
+  const char* token_file;      /* file with the job's token; GLEANER_TOKEN_FILE, no default */
+  double open_timeout_seconds; /* until all members have joined; GLEANER_OPEN_TIMEOUT, 60 */
   const char* transports;      /* "auto", "shm,tcp", "rdma" ...; GLEANER_TRANSPORTS, "auto" */
 } gln_options;
 #define GLN_OPTIONS_INIT \
@@ -88,102 +102,147 @@ typedef struct gln_topology {
 #define GLN_TOPOLOGY_INIT \
   { sizeof(gln_topology), 0, 0, 0, 0, 0, 0, 0 }
 
+/* Figures of one rank since gln_open(), up to 250 ms old. */
 typedef struct gln_stats {
   size_t size;
-  uint64_t steps;
-  uint64_t bytes;               /* gradient bytes reduced */
-  double communication_seconds; /* with at least one push_pull in flight */
-  double bound_seconds;         /* best communication time of a step, by the plan's model; 0: unknown links */
-  uint32_t epoch;
+  uint64_t steps;               /* iterations, see gln_step() */
+  uint64_t bytes;               /* bytes of tensors whose sums this rank has received */
+  double communication_seconds; /* time with at least one request in flight */
+  double bound_seconds;         /* best communication time of a step under the plan; 0: links unknown, or no step */
+  uint32_t epoch;               /* of the plan in force */
 } gln_stats;
 #define GLN_STATS_INIT \
   { sizeof(gln_stats), 0, 0, 0.0, 0.0, 0 }
 
-/* "0.1.0" */
+/* Returns the version of the library, such as "0.1.0". */
 GLN_API const char* gln_version(void);
-GLN_API const char* gln_status_name(int status); /* a gln_status; others are "unknown status" */
 
-/* Why the last call of this thread failed, for people; valid until its next call. Never NULL. */
+/* Returns the name of a gln_status, such as "UNAVAILABLE", or "unknown status". */
+GLN_API const char* gln_status_name(int status);
+
+/* Returns the error message, for people, of this thread's last call that returned a gln_status, or "" if that call did
+ * not fail. Never NULL. The library owns the text, which is valid until the thread's next call. */
 GLN_API const char* gln_last_error(void);
 
+/* Joins the job. Blocks until all members have joined and are connected, for at most the open timeout and 5 seconds.
+ * Sets *session, or sets it to NULL on error. `options` may be NULL.
+ *
+ * GLN_INVALID_ARGUMENT: an option or variable is missing or wrong. GLN_UNAVAILABLE: the coordinator can't be reached, a
+ * member was lost, or members have not joined within the open timeout or the coordinator's start timeout; the message
+ * names them. GLN_DEADLINE_EXCEEDED: the session has not opened 5 seconds after the open timeout.
+ * GLN_PERMISSION_DENIED: wrong token. GLN_WORKERS_CHANGED: an elastic job's workers changed meanwhile; call again. */
 GLN_API gln_status gln_open(const gln_options* options, gln_session** session);
 
-/* Leaves the job. Outstanding push_pulls are waited for if `failed` is 0, up to the deadline, and given up otherwise;
- * `failed` also tells the coordinator that this rank ended in error. Frees the session whatever is returned. NULL: OK.
- * Where tensors are accumulated it waits until all ranks close, however long: the others may need what this one has.
- */
+/* Leaves the job and frees the session, also if it returns an error; only a forked child frees nothing. No other call
+ * may use the session at the same time or later. NULL is allowed and gives GLN_OK.
+ *
+ * If `failed` is 0, gln_close() waits for requests in flight, up to the job's deadline, and until no other member needs
+ * this rank. Otherwise it abandons requests, and tells the coordinator that this rank ended in error. If a tensor was
+ * declared by gln_declare_accumulated() and `failed` is 0, gln_close() first waits until all ranks close, without a
+ * limit: other ranks may need sums that this rank has.
+ *
+ * GLN_DEADLINE_EXCEEDED: requests were still in flight. Returns the error that ended the session, if one did. */
 GLN_API gln_status gln_close(gln_session* session, int failed);
 
-/* As gln_close(session, 0), of a process that is going to gln_open() the same elastic job again: its next round waits
- * for it. OK also when the session has ended with GLN_WORKERS_CHANGED. */
+/* Leaves like gln_close(session, 0), for a process that will call gln_open() again for the same elastic job: the job's
+ * next round waits for this worker. Returns GLN_OK also if the session ended with GLN_WORKERS_CHANGED. Does not wait
+ * for accumulated tensors. */
 GLN_API gln_status gln_close_to_return(gln_session* session);
 
-/* How many workers wait for the next round of an elastic job: it begins when all of this one have left to return. Ranks
- * may hear of it at different times. */
+/* Sets *workers to the number of workers that wait for the next round of an elastic job. That round begins when all
+ * workers of the present round have left by gln_close_to_return(). Ranks may see the number change at different times.
+ * GLN_INVALID_ARGUMENT: `workers` is NULL. */
 GLN_API gln_status gln_get_newcomers(gln_session* session, uint32_t* workers);
 
+/* Fill in *topology or *stats, up to its `size`. GLN_INVALID_ARGUMENT: the pointer is NULL or `size` is wrong. */
 GLN_API gln_status gln_get_topology(gln_session* session, gln_topology* topology);
 GLN_API gln_status gln_get_stats(gln_session* session, gln_stats* stats);
 
-/* By what this worker reaches each summer now, for people: "inproc: worker/0; shm: worker/1; tcp: summer/0". At most
- * `size` bytes of it, the terminating NUL included. Empty on local ranks above 0, which reach none. */
+/* Writes to `text` the transport by which this worker reaches each summer, for people: "inproc: worker/0; shm:
+ * worker/1; tcp: summer/0". Writes at most `size` bytes, the terminating NUL included. The text may be 250 ms old. It
+ * is empty on local ranks above 0, which connect to no summer. GLN_INVALID_ARGUMENT: `text` is NULL or `size` is 0. */
 GLN_API gln_status gln_get_transports(gln_session* session, char* text, size_t size);
 
-/* Names a tensor of `elements` elements; sets *tensor to its id on this rank. Every rank must declare it alike, in any
- * order. Lower priority values are served first, ties in order of declaration by rank 0. Returns at once; a mismatch
- * with other ranks shows at the first push_pull's wait. Declaring a name again alike returns the same id, otherwise
- * GLN_INVALID_ARGUMENT. Declare everything before the first push_pull where you can: one plan is then made for all.
+/* Declares a tensor of `elements` elements, at most 1 TiB in all, and sets *tensor to its id on this rank. `name` has 1
+ * to GLN_MAX_NAME_BYTES bytes, and for gln_broadcast() 10 fewer. Every rank must declare the name with the same
+ * elements and type, in any order. Tensors with a lower `priority` value are sent first. Rank 0's priorities count, and
+ * ties go by its order of declaration.
  *
- * `name` has 1 to GLN_MAX_NAME_BYTES bytes (for gln_broadcast 10 fewer); GLN_INVALID_ARGUMENT fails this call
- * and not the job. */
+ * Does not wait for other ranks. If ranks declare a name differently, the job fails, and gln_wait() returns an error
+ * that names the tensor and the ranks. Declare all tensors before the first gln_push_pull() if possible: one plan then
+ * has them all.
+ *
+ * A repeated declaration of a name with the same arguments sets the same id. GLN_INVALID_ARGUMENT: this rank declared
+ * the name with other arguments, or an argument is out of range; the job goes on. */
 #define GLN_MAX_NAME_BYTES 4096
 GLN_API gln_status gln_declare(gln_session* session, const char* name, uint64_t elements, gln_data_type type,
                                int32_t priority, uint32_t* tensor);
 
 #define GLN_UNBOUNDED UINT32_MAX
 
-/* The same for a tensor whose push_pulls, with GLN_ACCUMULATE, add to a running sum that starts from zero: each gives
- * the sum of all that was added so far, its own input included, and does not wait for other workers. So workers go at
- * their own pace, see different sums, and no two runs need be alike. `staleness`: a push_pull waits until no other
- * worker is more than that many push_pulls of this tensor behind; GLN_UNBOUNDED: for nobody. Local ranks of one worker
- * keep step with each other. GLN_FLOAT32 and GLN_INT32. */
+/* Declares a tensor that accumulates, of type GLN_FLOAT32 or GLN_INT32; otherwise like gln_declare(). Requests for it
+ * use GLN_ACCUMULATE. They add to a running sum that starts from zero, and return the sum of all inputs added so far,
+ * including their own. They do not wait for other workers. So each worker trains at its own pace, workers see different
+ * sums, and runs may differ in their results. Local ranks of one worker stay in step with each other.
+ *
+ * `staleness`: a worker's request number t of the tensor (from 0) waits until the sum contains the requests before
+ * t - staleness of every worker. With GLN_UNBOUNDED it waits for no worker. */
 GLN_API gln_status gln_declare_accumulated(gln_session* session, const char* name, uint64_t elements,
                                            gln_data_type type, int32_t priority, uint32_t staleness, uint32_t* tensor);
 
-/* Starts the sum of `tensor` over all ranks. `input` and `output` (which may be the same) hold its elements and stay
- * valid and untouched until the handle is waited for. One push_pull per tensor at a time. Every rank asks for the same
- * `op` in the same step of a tensor: ranks that differ end the session with an error that names them. */
+/* Starts a request: the sum of `tensor` over all ranks. Sets *handle, which the caller passes to gln_wait(). `input`
+ * and `output` hold the tensor's elements. They belong to the caller, which must keep them valid and not touch them
+ * until the request is done. They must be the same memory or not overlap. A tensor can have one request in flight.
+ * Every rank must ask for the same `op` at the same step of a tensor; if ranks differ, the session ends with an error
+ * that names them.
+ *
+ * GLN_INVALID_ARGUMENT: there is no such tensor, a pointer is NULL, or the tensor can't have this op.
+ * GLN_FAILED_PRECONDITION: the tensor is in flight. gln_wait() returns later errors. */
 GLN_API gln_status gln_push_pull(gln_session* session, uint32_t tensor, const void* input, void* output, gln_op op,
                                  uint64_t* handle);
 
-/* Says that these bytes stay where they are until gln_unregister_memory(), so that push_pulls whose input lies there
- * need no copy of it where RDMA carries them: its adapter gets to know the memory once. Optional, and without effect
- * elsewhere. GLN_INVALID_ARGUMENT: no bytes, or some of them are registered. */
+/* Registers memory that must exist until gln_unregister_memory(). RDMA adapters then register it once, and
+ * requests whose `input` lies in it need no copy. Optional. It has no effect without RDMA or on workers with several
+ * local ranks. The memory still belongs to the caller. GLN_INVALID_ARGUMENT: `bytes` is 0, or some of the bytes are
+ * registered already. */
 GLN_API gln_status gln_register_memory(gln_session* session, void* data, uint64_t bytes);
 
-/* Before the memory goes; gln_close() does it, too. GLN_INVALID_ARGUMENT: nothing was registered at that address;
- * GLN_FAILED_PRECONDITION: push_pulls of it are in flight, wait for them first. */
+/* Unregisters memory that was passed to gln_register_memory(), by its address. To be called before the memory is freed;
+ * gln_close() unregisters all memory. May block for 2 seconds while requests still use the memory.
+ * GLN_INVALID_ARGUMENT: no memory is registered at that address. GLN_FAILED_PRECONDITION: requests of this memory are
+ * in flight; wait for them first.
+ */
 GLN_API gln_status gln_unregister_memory(gln_session* session, const void* data);
 
-/* 1 in *done when gln_wait() would not block. */
+/* Sets *done to 1 if the request is done, so that gln_wait() would not block, and otherwise to 0. GLN_INVALID_ARGUMENT:
+ * there is no such handle. */
 GLN_API gln_status gln_poll(gln_session* session, uint64_t handle, int* done);
 
-/* Waits and gives the handle back; the status is the push_pull's own. timeout_seconds < 0: as long as it takes.
- * GLN_DEADLINE_EXCEEDED keeps the handle. */
+/* Waits until the request is done, returns its outcome, and frees the handle. timeout_seconds < 0 waits without a
+ * limit. GLN_DEADLINE_EXCEEDED: the request is not done yet; the handle stays valid. GLN_INVALID_ARGUMENT: there is no
+ * such handle, or this is the request's own error, such as an output that overlaps the input in part. */
 GLN_API gln_status gln_wait(gln_session* session, uint64_t handle, double timeout_seconds);
 
-/* Waits until any push_pull of `session` is done and tells which, for threads that serve callbacks. Does not give
- * the handle back. Each finished push_pull is told once. GLN_DEADLINE_EXCEEDED: none; GLN_FAILED_PRECONDITION: closing.
- */
+/* Waits until some request of `session` is done and sets *handle, for threads that serve callbacks. Does not free the
+ * handle. Reports each request at most once, and no request whose handle gln_wait() has freed. timeout_seconds < 0
+ * waits without a limit. GLN_DEADLINE_EXCEEDED: no request was done in time. GLN_FAILED_PRECONDITION: the session has
+ * ended, and all requests were reported. */
 GLN_API gln_status gln_next_done(gln_session* session, double timeout_seconds, uint64_t* handle);
 
-/* Copies `bytes` bytes of rank `root` to every rank, bit for bit. Blocks. `name` as for gln_declare (all ranks alike).
- * GLN_INVALID_ARGUMENT on every rank: they ask for different roots. */
+/* Copies `bytes` bytes at `data` of rank `root` to `data` of every rank, bit for bit. Blocks until the bytes have
+ * arrived. All ranks must pass the same `name`, `bytes` and `root`; see gln_declare() for names. GLN_INVALID_ARGUMENT:
+ * `root` is not a rank, or ranks pass different roots, which fails the call on every rank. GLN_FAILED_PRECONDITION: a
+ * broadcast of this name is in flight. */
 GLN_API gln_status gln_broadcast(gln_session* session, const char* name, void* data, uint64_t bytes, uint32_t root);
 
-/* Tells statistics that an iteration of training ended. Optional: without it the most push_pulls of one tensor count.
- */
+/* Counts an iteration of training in gln_stats. Optional: without it, the tensor with the most requests gives the
+ * number of iterations. */
 GLN_API gln_status gln_step(gln_session* session);
+
+/* Counts `seconds` as time that the program has waited for requests, in the metric gleaner_worker_wait_seconds_total.
+ * The library itself counts the time in gln_wait(). Programs that wait for callbacks of a thread with gln_next_done()
+ * count their time by this function. GLN_INVALID_ARGUMENT: `seconds` is negative or not finite. */
+GLN_API gln_status gln_add_wait(gln_session* session, double seconds);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,9 @@
-"""The C ABI of libgleaner (include/gleaner/gleaner.h) for ctypes, and where the library is found.
+"""Declares the C ABI of libgleaner (include/gleaner/gleaner.h) for ctypes, and finds and loads the library.
 
-Search order: the file named by GLEANER_LIBRARY; libgleaner.so inside this package (wheel); ../../../ of it (CMake
-install); build/release/lib of the source tree; the system's loader path. Calls release the GIL while they run.
+GLEANER_LIBRARY names the library. Without it, the library is the first of these files that exists: libgleaner.so in
+this package (wheel); libgleaner.so three directories above this package (CMake install);
+build/release/lib/libgleaner.so of the source tree; libgleaner.so in the system's loader path. Calls release the GIL
+while they run.
 """
 
 from __future__ import annotations
@@ -34,12 +36,16 @@ class DataType(enum.IntEnum):
 
     @property
     def size(self) -> int:
-        """Bytes of an element."""
+        """Bytes of one element."""
         return {"FLOAT64": 8, "FLOAT16": 2, "BFLOAT16": 2}.get(self.name, 4)
 
 
 class Op(enum.IntEnum):
-    """gln_op. AVERAGE divides by the number of ranks before the one rounding; not for INT32."""
+    """gln_op: the operation of a request.
+
+    AVERAGE divides the sum by the number of ranks and then rounds once; INT32 has no AVERAGE. ACCUMULATE adds to a
+    running sum, and is the only operation of tensors from Session.declare_accumulated().
+    """
 
     SUM = 1
     AVERAGE = 2
@@ -132,11 +138,12 @@ _SIGNATURES = {
     "gln_next_done": (ctypes.c_int, [_SESSION, ctypes.c_double, ctypes.POINTER(_U64)]),
     "gln_broadcast": (ctypes.c_int, [_SESSION, ctypes.c_char_p, ctypes.c_void_p, _U64, ctypes.c_uint32]),
     "gln_step": (ctypes.c_int, [_SESSION]),
+    "gln_add_wait": (ctypes.c_int, [_SESSION, ctypes.c_double]),
 }
 
 
 def library_candidates() -> Iterator[Path]:
-    """Files that may be the library, best first; they need not exist."""
+    """Yields the paths at which load_library() looks for the library, in this order."""
     package = Path(__file__).resolve().parent
     yield package / LIBRARY_NAME
     yield package.parents[2] / LIBRARY_NAME
@@ -144,7 +151,7 @@ def library_candidates() -> Iterator[Path]:
 
 
 def load_library() -> ctypes.CDLL:
-    """Loads libgleaner with its signatures set. GleanerError when there is none, saying how to get one."""
+    """Loads libgleaner and sets its signatures. Raises GleanerError if it cannot be loaded."""
     named = os.environ.get("GLEANER_LIBRARY")
     found = named or next((str(path) for path in library_candidates() if path.is_file()), LIBRARY_NAME)
     try:

@@ -1,13 +1,14 @@
-"""Opens libgleaner.so in a process where other libraries bring a gRPC, protobuf or OpenSSL of their own.
+"""Opens libgleaner.so in a process where other libraries have their own gRPC, protobuf or OpenSSL.
 
-libgleaner.so uses the shared gRPC, protobuf and OpenSSL of the system. A library that was loaded before and offers
-functions of the same names to the whole process, as TensorFlow does, would answer in their place: in another version,
-with a crash. RTLD_DEEPBIND makes libgleaner.so and its dependencies look among themselves first. Every symbol is bound
-when the library is opened, so that nothing that is loaded later can come between.
+libgleaner.so uses the shared gRPC, protobuf and OpenSSL of the system. Another library, such as TensorFlow, may have
+exported functions of the same names, in other versions, to the whole process; calls to these would crash. RTLD_DEEPBIND
+makes libgleaner.so and its dependencies look up symbols among themselves first. RTLD_NOW binds every symbol at once, so
+libraries that are loaded later have no effect.
 
-RTLD_DEEPBIND also puts libc before what replaces parts of it: memory from the malloc of jemalloc or of a sanitizer
-would be given to libc's free. So a process with another malloc opens the library without it, and a clash of symbols is
-an error there. A process that preloads something else (LD_PRELOAD) gets RTLD_DEEPBIND only when symbols clash.
+With RTLD_DEEPBIND, libgleaner.so also uses libc's malloc and free if another library, such as jemalloc or a sanitizer,
+replaces them in the process. Memory from the other malloc would then be passed to libc's free. If malloc is replaced,
+open_library() therefore does without RTLD_DEEPBIND, and raises an error if symbols clash. If LD_PRELOAD is set and
+malloc is not replaced, open_library() uses RTLD_DEEPBIND only if symbols clash.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Optional
 
 from gleaner.errors import GleanerError
 
-# A function of each dependency that other libraries bring along, too, in one version or another.
+# One function of each dependency that other libraries may export as well, in another version.
 _SHARED_NAMES = {
     "libprotobuf": "_ZN6google8protobuf14DescriptorPool14generated_poolEv",
     "libgrpc": "grpc_init",
@@ -40,9 +41,12 @@ class _SymbolInfo(ctypes.Structure):
 
 
 def open_library(path: str) -> ctypes.CDLL:
-    """Opens the library, or finds it again. OSError as of dlopen; GleanerError when it would clash with another one."""
-    deep = getattr(os, "RTLD_DEEPBIND", 0)  # where libc has it
-    if not deep:
+    """Opens the library at `path`, or returns the library if this process has opened it before.
+
+    Raises OSError if dlopen fails, and GleanerError if symbols clash with another library and malloc is replaced.
+    """
+    deepbind = getattr(os, "RTLD_DEEPBIND", 0)  # 0 if libc does not have it
+    if not deepbind:
         return ctypes.CDLL(path)
     try:
         return ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_NOLOAD)
@@ -50,16 +54,16 @@ def open_library(path: str) -> ctypes.CDLL:
         pass  # it is not open yet
     malloc_is_replaced = _malloc_is_replaced()
     if not malloc_is_replaced and not os.environ.get("LD_PRELOAD"):
-        return ctypes.CDLL(path, mode=os.RTLD_NOW | deep)
-    stranger = _clashing_library()
-    if stranger is None:
+        return ctypes.CDLL(path, mode=os.RTLD_NOW | deepbind)
+    clashing_file = _clashing_library()
+    if clashing_file is None:
         return ctypes.CDLL(path, mode=os.RTLD_NOW)
     if not malloc_is_replaced:
-        return ctypes.CDLL(path, mode=os.RTLD_NOW | deep)
+        return ctypes.CDLL(path, mode=os.RTLD_NOW | deepbind)
     raise GleanerError(
-        f"cannot load {path} beside {stranger}: it offers its own gRPC, protobuf or OpenSSL to the whole process, and "
-        "this process replaces malloc (LD_PRELOAD), so that they cannot be kept apart. Call gleaner.init() before that "
-        "library is imported, or do not replace malloc."
+        f"cannot load {path} beside {clashing_file}, which exports its own gRPC, protobuf or OpenSSL to the whole "
+        "process: they cannot be kept apart, because this process replaces malloc (LD_PRELOAD). Call gleaner.init() "
+        f"before {clashing_file} is loaded, or do not replace malloc."
     )
 
 
@@ -67,16 +71,17 @@ def _malloc_is_replaced() -> bool:
     try:
         libc = ctypes.CDLL("libc.so.6")
     except OSError:
-        return True  # some other libc: nothing is known about it
+        return True  # a libc other than glibc: take the safe path
     process = ctypes.CDLL(None)
-    # Functions that come with every malloc, and whose address no interpreter takes: an executable that takes that of
-    # malloc itself has an entry of its own for it.
+    # Every library that replaces malloc also replaces these functions. The address of malloc itself proves nothing: if
+    # the executable takes it, the whole process sees an entry in the executable's linkage table instead of libc's
+    # function. No Python interpreter takes the addresses of these functions.
     names = ("posix_memalign", "memalign", "malloc_usable_size")
     return any(_address(getattr(process, name)) != _address(getattr(libc, name)) for name in names)
 
 
 def _clashing_library() -> Optional[str]:
-    """The file that offers one of _SHARED_NAMES to the whole process; None when there is none."""
+    """Returns the file that exports one of _SHARED_NAMES to the whole process; None if there is none."""
     process = ctypes.CDLL(None)
     for library, name in _SHARED_NAMES.items():
         if not hasattr(process, name):
@@ -84,7 +89,7 @@ def _clashing_library() -> Optional[str]:
         info = _SymbolInfo()
         process.dladdr(ctypes.c_void_p(_address(getattr(process, name))), ctypes.byref(info))
         file = os.fsdecode(info.file or b"another library")
-        if not os.path.basename(file).startswith(f"{library}.so"):  # that is the dependency itself
+        if not os.path.basename(file).startswith(f"{library}.so"):  # else the dependency itself exports it
             return file
     return None
 

@@ -1,4 +1,4 @@
-"""How numpy arrays are looked at by gleaner.exchange."""
+"""Gives gleaner.exchange access to numpy arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy
 
 from gleaner.session import DataType
 
-# bfloat16 is not numpy's own: ml_dtypes registers it under this name.
+# numpy has no bfloat16; the package ml_dtypes registers a type of this name.
 _DATA_TYPES = {
     "float32": DataType.FLOAT32,
     "float64": DataType.FLOAT64,
@@ -17,7 +17,7 @@ _DATA_TYPES = {
 
 
 class NumpyArrays:
-    """exchange.Arrays for numpy."""
+    """Implements exchange.Arrays for numpy arrays."""
 
     def data_type(self, array: numpy.ndarray) -> DataType:
         if not isinstance(array, numpy.ndarray):

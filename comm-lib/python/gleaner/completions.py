@@ -1,14 +1,16 @@
-"""Calls back when push_pulls are done, from one thread named gln-python.
+"""Calls functions when requests are done, from one thread named gln-python.
 
-The thread exists from the first on_done() to close(), and asks the library only while something is outstanding.
+The thread runs from the construction of Completions until close(). It calls the library only while requests that
+on_done() started are outstanding.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from gleaner.errors import GleanerError
 from gleaner.session import Session
@@ -21,24 +23,33 @@ Failed = Callable[[GleanerError], None]
 
 
 class Completions:
-    """Callbacks for the push_pulls of one session. Thread safe; callbacks must be short and must not raise."""
+    """Makes callbacks for requests of one session. Thread safe. Callbacks must be short and must not raise."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._changed = threading.Condition()
         self._outstanding: dict[int, tuple[Done, Failed]] = {}
         self._closing = False
+        self._wait_began: Optional[float] = None  # see count_wait()
         self._thread = threading.Thread(target=self._run, name="gln-python", daemon=True)
         self._thread.start()
 
     def on_done(self, start: Start, done: Done, failed: Failed) -> None:
-        """Starts a push_pull by `start`, which returns its handle, and calls `done` with its result or `failed`."""
+        """Starts a request by calling `start`, which returns its handle.
+
+        Later the thread calls `done` with the result of the request, or `failed` with its error.
+        """
         with self._changed:
             self._outstanding[start()] = (done, failed)
             self._changed.notify()
 
+    def count_wait(self) -> None:
+        """Tells that the program waits from now on for all outstanding requests. That time counts in the metrics."""
+        with self._changed:
+            self._wait_began = time.monotonic() if self._outstanding else None
+
     def close(self) -> None:
-        """Ends the thread; callbacks still outstanding fail. Call it before the session is closed."""
+        """Ends the thread and calls `failed` for all outstanding requests. Call it before the session is closed."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -57,7 +68,7 @@ class Completions:
         self._fail_all(GleanerError("the session was closed before this push_pull was done"))
 
     def _something_outstanding(self) -> bool:
-        """Waits until there is something to wait for; False when closing."""
+        """Waits until a request is outstanding, and returns True, or until close(), and returns False."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._outstanding)
             return not self._closing
@@ -65,7 +76,7 @@ class Completions:
     def _finish(self, handle: int) -> None:
         with self._changed:
             callbacks = self._outstanding.pop(handle, None)
-        if callbacks is None:  # somebody else's, who synchronizes it
+        if callbacks is None:  # another caller has started this request, and synchronizes it
             return
         done, failed = callbacks
         try:
@@ -73,7 +84,17 @@ class Completions:
         except GleanerError as error:
             failed(error)
         else:
+            self._end_wait()
             done(result)
+
+    def _end_wait(self) -> None:
+        """Counts the time since count_wait() if no request is outstanding."""
+        with self._changed:
+            began = None if self._outstanding else self._wait_began
+            if began is not None:
+                self._wait_began = None
+        if began is not None:
+            self._session.add_wait(time.monotonic() - began)
 
     def _fail_all(self, error: GleanerError) -> None:
         with self._changed:
@@ -83,6 +104,6 @@ class Completions:
 
 
 def _name_thread(name: str) -> None:
-    """Names the calling thread for the system (ps, gdb), which Python does only from 3.14 on."""
-    with contextlib.suppress(OSError):  # no /proc: the name is a convenience
+    """Names the calling thread for the system (ps, gdb). Python does this itself from 3.14 on."""
+    with contextlib.suppress(OSError):  # without /proc the thread has no name, which does no harm
         Path(f"/proc/self/task/{threading.get_native_id()}/comm").write_text(name)

@@ -1,7 +1,7 @@
-"""Which inputs stay where they are from step to step: their memory is registered, so that RDMA sends it without a copy.
+"""Registers inputs that stay at one address from step to step, so that RDMA sends them without a copy.
 
-DDP's buckets do, and gradients that are zeroed between steps (`zero_grad(set_to_none=False)`); those that are dropped
-and made anew come to lie elsewhere.
+A lasting input is an input that stays at one address. DDP's buckets are lasting, and so are gradients that are zeroed
+between steps (`zero_grad(set_to_none=False)`). Gradients that are freed and allocated again in each step are not.
 """
 
 from __future__ import annotations
@@ -15,36 +15,38 @@ from gleaner.session import Session
 
 T = TypeVar("T")
 
-_LEAST_BYTES = 64 << 10  # an adapter keeps an entry, and whole pages, for each; less is copied as quickly
+# Smaller inputs are not registered: their copy costs little, and each registration occupies an entry of the adapter.
+_LEAST_BYTES = 64 << 10
 
 
 class LastingInputs:
-    """Of one session. Calls for one name come one after the other, for others from any thread."""
+    """Registers the lasting inputs of one session. Several threads may make calls for different names at a time."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._places: dict[str, int] = {}  # where each was last
+        self._addresses: dict[str, int] = {}  # last address, by name
         self._tried: set[str] = set()
         self._registered: set[str] = set()
 
-    def look(self, name: str, arrays: Arrays[T], array: T) -> None:
-        """Before each push_pull of `array`, with none of that name in flight.
+    def register_if_unmoved(self, name: str, arrays: Arrays[T], array: T) -> None:
+        """Registers the memory of `array` if it has the address of the last call for `name`.
 
-        Registers it when it lies where it lay the last time, and undoes that, for good, when it has moved.
+        If a registered input has moved, this unregisters the old memory, and never registers this name again. Call it
+        before each push_pull of `name`, with no request of that name in flight.
         """
-        address, before = arrays.address(array), self._places.get(name)
+        address, before = arrays.address(array), self._addresses.get(name)
         if address == before:
             if name not in self._tried:
                 self._tried.add(name)
                 self._register(name, arrays, array)
             return
-        self._places[name] = address
+        self._addresses[name] = address
         if name in self._registered:
             self._registered.remove(name)
             self._session.unregister_memory(before)
 
     def close(self) -> None:
-        """The session forgets what was registered when it closes."""
+        """Does nothing: the session unregisters all memory when it closes."""
 
     def _register(self, name: str, arrays: Arrays[T], array: T) -> None:
         if exchange.bytes_of(arrays, array) < _LEAST_BYTES:
@@ -52,7 +54,7 @@ class LastingInputs:
         try:
             exchange.register_memory(self._session, arrays, array)
         except InvalidArgumentError:
-            return  # it has gaps, so that what is sent is a copy; or its user has registered it, or a part of it
+            return  # the array has gaps, so its copy is sent; or the program has registered a part of its memory
         self._registered.add(name)
 
 

@@ -1,6 +1,7 @@
-"""The one session of a process, for those who call gleaner.init() and never see a Session.
+"""The global session of a process, and the public functions without arrays, which gleaner and gleaner.torch share.
 
-`session`, and what it was opened with, is the only state; everything else in the package takes sessions as arguments.
+This module holds the global session of the package and its options. All other code takes sessions as arguments. init(),
+rejoin() and shutdown() must be called from one thread at a time.
 """
 
 from __future__ import annotations
@@ -10,18 +11,35 @@ import contextlib
 import sys
 from typing import Any, Optional
 
+from gleaner import exchange
 from gleaner.errors import FailedPreconditionError, WorkersChanged
+from gleaner.interruptible import wait_for_calls
 from gleaner.session import Session, Stats
 
 session: Optional[Session] = None
-_options: dict[str, Any] = {}  # of the last init()
+_options: dict[str, Any] = {}  # the options of the last init()
+
+# How long the exit of the process waits for an init() or shutdown() that was interrupted.
+_EXIT_SECONDS = 5.0
 
 
 def init(**options: Any) -> None:
-    """Joins the job; blocks until all its members are there. Options: those of Session, all from the environment.
+    """Joins the job and opens the process's session. Collective; blocks until all members of the job have joined.
 
-    A second call does nothing while the session is open. `gleaner run` sets the environment for you. A process that was
-    forked after init() gets a FailedPreconditionError: it has nothing of its parent's session but the memory.
+    Does nothing if the session is open. `gleaner run` sets all environment variables that init() needs.
+
+    Args:
+        **options: Arguments of Session. Omitted arguments come from environment variables (docs/cli.md#environment),
+            then from defaults.
+
+    Raises:
+        InvalidArgumentError: An option or an environment variable is missing or wrong.
+        UnavailableError: The coordinator cannot be reached, the job has failed, or members have not joined within the
+            coordinator's --start-timeout or this rank's `open_timeout`; the coordinator's message names them.
+        DeadlineExceededError: The session has not opened 5 seconds after `open_timeout`.
+        PermissionDeniedError: The token is not the token of the job.
+        FailedPreconditionError: This process was forked from a process that had opened a session.
+        GleanerError: libgleaner.so cannot be loaded.
     """
     global session, _options
     if session is None or session.closed or session.inherited:
@@ -30,7 +48,11 @@ def init(**options: Any) -> None:
 
 
 def rejoin() -> None:
-    """Leaves the round of an elastic job and joins the next one, with the options of init()."""
+    """Leaves the round of an elastic job and blocks until the next round begins. Uses the options of init().
+
+    Raises:
+        GleanerError: The errors of init().
+    """
     global session
     if session is not None:
         leaving, session = session, None
@@ -40,14 +62,23 @@ def rejoin() -> None:
 
 def _open(options: dict[str, Any]) -> Session:
     while True:
-        with contextlib.suppress(WorkersChanged):  # one that was to begin with us was lost: another round follows
+        with contextlib.suppress(WorkersChanged):  # a worker was lost before this round began: join the next round
             return Session(**options)
 
 
 def shutdown(failed: bool = False) -> None:
-    """Leaves the job; waits for outstanding push_pulls unless `failed`. Does nothing without a session.
+    """Leaves the job and closes the session. Does nothing without a session.
 
-    Runs by itself at exit; then an exception that nobody caught counts as failed.
+    The package calls it when the process exits, with `failed` if an uncaught exception ended the program.
+
+    Args:
+        failed: True: tells the job that this rank ended in error, and does not wait. False: waits for outstanding
+            requests, up to the job's deadline, and until no other rank needs this rank's summer. If the program has
+            used accumulate(), it also waits until all ranks call shutdown(), without a time limit.
+
+    Raises:
+        DeadlineExceededError: Requests are still in flight after the job's deadline.
+        GleanerError: The session has failed before. If `failed` is True, the function raises no error of the session.
     """
     global session
     if session is not None:
@@ -56,49 +87,116 @@ def shutdown(failed: bool = False) -> None:
 
 
 def current() -> Session:
-    """The open session; FailedPreconditionError when there is none."""
+    """Returns the open session.
+
+    Raises:
+        FailedPreconditionError: There is no session: before init() or after shutdown().
+    """
     if session is None or session.closed:
         raise FailedPreconditionError("no session: call gleaner.init() first, and not after gleaner.shutdown()")
     return session
 
 
 def is_initialized() -> bool:
+    """Returns whether init() has opened a session in this process that is still open. Any thread may call it."""
     return session is not None and not session.closed and not session.inherited
 
 
 def rank() -> int:
-    """This rank, 0 … size() - 1."""
+    """Returns this process's rank, 0 to size() - 1. Any thread may call it.
+
+    Raises:
+        FailedPreconditionError: There is no session.
+    """
     return current().topology.rank
 
 
 def size() -> int:
-    """The number of ranks of the job."""
+    """Returns the number of ranks of the job. Any thread may call it.
+
+    Raises:
+        FailedPreconditionError: There is no session.
+    """
     return current().topology.size
 
 
 def local_rank() -> int:
-    """This rank among those of its worker."""
+    """Returns this process's rank within its worker, 0 to local_size() - 1. Any thread may call it.
+
+    Raises:
+        FailedPreconditionError: There is no session.
+    """
     return current().topology.local_rank
 
 
 def local_size() -> int:
-    """The number of ranks of each worker."""
+    """Returns the number of ranks of each worker. Any thread may call it.
+
+    Raises:
+        FailedPreconditionError: There is no session.
+    """
     return current().topology.local_size
 
 
 def stats() -> Stats:
-    """What this rank's session moved so far."""
+    """Returns the communication statistics of this rank since init(). Any thread may call it.
+
+    Raises:
+        FailedPreconditionError: There is no session.
+    """
     return current().stats()
 
 
 def transports() -> str:
-    """By what this worker reaches each summer: "inproc: worker/0; shm: worker/1"; empty on local ranks above 0."""
+    """Returns the transport by which this worker reaches each summer, such as "inproc: worker/0; shm: worker/1".
+
+    Empty on local ranks above 0. Any thread may call it.
+
+    Raises:
+        FailedPreconditionError: There is no session.
+    """
     return current().transports()
 
 
+def poll(handle: int) -> bool:
+    """Returns whether a request is done, so that synchronize(handle) would not block. Any thread may call it.
+
+    Args:
+        handle: Handle of a function whose name ends in _async, or of push_pull_async_inplace().
+
+    Raises:
+        InvalidArgumentError: The handle is unknown, or was synchronized before.
+        FailedPreconditionError: There is no session.
+    """
+    return current().poll(handle)
+
+
+def broadcast_object(value: Any, root_rank: int = 0) -> Any:
+    """Copies an object of rank `root_rank` to all ranks with pickle. Collective; blocks.
+
+    May be called from one thread at a time.
+
+    Args:
+        value: Object that can be pickled. The values that other ranks pass are ignored.
+        root_rank: Rank whose object is copied; the same on all ranks.
+
+    Returns:
+        `value` itself on rank `root_rank`; a copy of the root's `value` on the other ranks.
+
+    Raises:
+        InvalidArgumentError: `root_rank` is not a rank (only this rank raises this), or ranks pass different roots (all
+            ranks raise this).
+        GleanerError: There is no session, or it has failed; see gleaner.errors.
+    """
+    return exchange.broadcast_object(current(), value, root_rank)
+
+
 def _leave_at_exit() -> None:
-    # sys.last_value is the exception that ended the program, where one did.
-    shutdown(failed=getattr(sys, "last_value", None) is not None)
+    # sys.last_value is set if an uncaught exception ended the program.
+    try:
+        shutdown(failed=getattr(sys, "last_value", None) is not None)
+    finally:
+        wait_for_calls(_EXIT_SECONDS)
 
 
 atexit.register(_leave_at_exit)

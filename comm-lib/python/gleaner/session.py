@@ -1,16 +1,18 @@
-"""A rank's membership in a job: the C session as a Python object.
+"""The rank's session of the C ABI (gln_session in gleaner.h) as a Python object: one rank's membership in a job.
 
-Memory is given by address; the `result` closure that belongs to each push_pull keeps it alive. gleaner (numpy) and
-gleaner.torch wrap this for arrays and tensors.
+A request is one push_pull of a tensor by one rank, from its start until synchronize(). Memory is given by address; the
+`result` function of a request keeps its memory alive. gleaner (numpy) and gleaner.torch wrap a session for arrays and
+tensors.
 
-Threads: all methods may be called from any thread; close() must not overlap with another call. Blocking calls let
-Ctrl-C through; memory that C still uses then stays with the session, or with the thread that closes it. After fork()
-the child can use neither its parent's session nor one of its own, and is told so.
+Threads: all methods may be called from any thread, but no other call may run during close(). Ctrl-C interrupts calls
+that block; the session, or the thread that closes it, then keeps the memory that C still uses. In a forked child all
+calls raise FailedPreconditionError: the child can neither use this session nor open another one.
 """
 
 from __future__ import annotations
 
 import ctypes
+import numbers
 import os
 import threading
 import time
@@ -20,8 +22,8 @@ from typing import Any, Callable, Optional, Protocol, TypeVar
 
 from gleaner import _abi
 from gleaner._abi import DataType, Op
-from gleaner.aside import SLICE_SECONDS, Aside
 from gleaner.errors import FailedPreconditionError, GleanerError, InvalidArgumentError, error_of
+from gleaner.interruptible import SLICE_SECONDS, InterruptibleCall
 
 
 class Closable(Protocol):
@@ -33,7 +35,17 @@ C = TypeVar("C", bound=Closable)
 
 @dataclass(frozen=True)
 class Topology:
-    """Who we are. Rank = worker * local_size + local_rank; size = workers * local_size."""
+    """The place of this rank in the job: rank = worker * local_size + local_rank; size = workers * local_size.
+
+    Attributes:
+        rank: Number of this rank, from 0.
+        size: Number of ranks.
+        worker: Number of this rank's worker, from 0.
+        workers: Number of workers.
+        local_rank: Number of this rank within its worker, from 0.
+        local_size: Number of ranks of each worker.
+        summers: Number of CPU summers in the plan when the session was opened.
+    """
 
     rank: int
     size: int
@@ -46,7 +58,17 @@ class Topology:
 
 @dataclass(frozen=True)
 class Stats:
-    """What was moved since init, up to a moment ago; seconds are wall time with at least one push_pull in flight."""
+    """Communication statistics of this rank since its session was opened. The values may be up to 250 ms old.
+
+    Attributes:
+        steps: Number of training steps: the calls of step(), or, if there are none, the requests of the tensor that had
+            the most.
+        bytes: Bytes of the tensors whose sums this rank has received.
+        communication_seconds: Wall time with at least one request in flight, in seconds.
+        bound_seconds: Best possible communication time of a step under the plan, in seconds; 0 if bandwidths are
+            unknown, or before the first step.
+        epoch: Version of the plan in force.
+    """
 
     steps: int
     bytes: int
@@ -56,9 +78,36 @@ class Stats:
 
 
 class Session:
-    """One open session. Every argument left out comes from the environment (docs/cli.md), then a default.
+    """Wraps one gln_session of the C ABI (gleaner.h). As a context manager, it closes the session at the end.
 
-    Opening blocks until all members of the job are there, at most open_timeout seconds.
+    The C++ class of the same name in comm-lib/session is another thing: the protocol core inside a gln_session.
+
+    The constructor joins the job. It is collective and blocks until all members have joined. Arguments that are None
+    come from environment variables (docs/cli.md#environment), then from defaults.
+
+    Attributes:
+        topology: The place of this rank in the job.
+
+    Args:
+        coordinator: HOST:PORT of the coordinator.
+        job: Name of the job.
+        worker: Index of this worker, from 0.
+        local_rank: Index of this rank within its worker, from 0.
+        local_size: Number of ranks of each worker.
+        address: HOST:PORT on which the summer of this worker listens.
+        token_file: Path of the file with the job's token.
+        open_timeout: Seconds within which all members must join; 0: the environment's or the default value.
+
+    Raises:
+        TypeError: `open_timeout` is not a number.
+        InvalidArgumentError: An argument or an environment variable is missing or wrong.
+        UnavailableError: The coordinator cannot be reached, the job has failed, or members have not joined within the
+            coordinator's --start-timeout or this rank's `open_timeout`; the coordinator's message names them.
+        DeadlineExceededError: The session has not opened 5 seconds after `open_timeout`.
+        PermissionDeniedError: The token is not the token of the job.
+        WorkersChanged: A worker of an elastic job was lost before its round began; the caller may try again.
+        FailedPreconditionError: This process was forked from a process that had opened a session.
+        GleanerError: libgleaner.so cannot be loaded.
     """
 
     def __init__(
@@ -74,17 +123,18 @@ class Session:
     ) -> None:
         self._library = _abi.load_library()
         self._pid = os.getpid()
-        self._results: dict[object, tuple[str, Callable[[], Any]]] = {}  # by handle, once there is one
+        self._results: dict[object, tuple[str, Callable[[], Any]]] = {}  # by handle, or by `starting`
         self._names_in_flight: set[str] = set()
-        self._unnamed_by: Optional[threading.Thread] = None  # who started push_pulls without a name
-        self._registered: dict[int, Any] = {}  # owners of memory, by address
+        self._unnamed_by: Optional[threading.Thread] = None  # the thread that starts requests without a name
+        self._registered: dict[int, Any] = {}  # the objects that own registered memory, by address
         self._attached: dict[Callable[[Session], Any], Any] = {}
+        _check_timeout(open_timeout)
         texts = (coordinator, job, worker, local_rank, local_size, address, token_file)
         options = _abi.Options(
             ctypes.sizeof(_abi.Options), *(None if text is None else str(text).encode() for text in texts), open_timeout
         )
         self._pointer: Optional[ctypes.c_void_p] = None
-        opening = Aside(
+        opening = InterruptibleCall(
             lambda: _open_session(self._library, options), orphaned=lambda answer: _abandon(self._library, answer)
         )
         try:
@@ -92,13 +142,13 @@ class Session:
             self._check(status, message)
             self._pointer = pointer
             self.topology = self._read_topology()
-        except BaseException:  # Ctrl-C, above all
+        except BaseException:  # KeyboardInterrupt, for example
             self._pointer = None
             opening.abandon()
             raise
 
     def __del__(self) -> None:
-        # An interrupt may strike after the session was opened and before anything refers to it.
+        # An interrupt may come after the session is open and before the caller has a reference to it.
         pointer = self.__dict__.get("_pointer")
         if pointer is not None and self._pid == os.getpid():
             self._library.gln_close(pointer, 1)
@@ -115,22 +165,30 @@ class Session:
         self.close(failed=kind is not None)
 
     def close(self, failed: bool = False, returning: bool = False) -> None:
-        """Leaves the job; waits for outstanding push_pulls unless `failed`. A second close does nothing.
+        """Leaves the job and closes the session. Does nothing if the session is closed, or in a forked child.
 
-        `failed` tells the job that this rank ended in error; then what close itself meets is no news, and not raised.
-        `returning`: this process joins the next round of an elastic job, which waits for it.
+        Args:
+            failed: True: tells the job that this rank ended in error, does not wait for outstanding requests, and
+                raises no errors of the session. False: waits for outstanding requests, up to the job's deadline, and
+                until no other rank needs this rank's summer. If tensors accumulate, it also waits until all ranks close
+                their sessions, without a time limit.
+            returning: True: this process will join the next round of an elastic job; the round waits for this process.
+
+        Raises:
+            DeadlineExceededError: Requests are still in flight after the job's deadline.
+            GleanerError: The session has failed before.
         """
         if self._pointer is None or self._pid != os.getpid():
             return
         for attached in self._attached.values():
             attached.close()
-        status, message = Aside(lambda: self._close(failed, returning)).wait()
+        status, message = InterruptibleCall(lambda: self._close(failed, returning)).wait()
         if not failed:
             self._check(status, message)
 
     def _close(self, failed: bool, returning: bool) -> tuple[int, str]:
         pointer, self._pointer = self._pointer, None
-        memory = self._results, self._registered  # C uses it until it has closed
+        memory = self._results, self._registered  # C uses this memory until the session is closed
         self._results, self._registered = {}, {}
         leave = self._library.gln_close_to_return if returning else self._library.gln_close
         status = leave(pointer) if returning else leave(pointer, int(failed))
@@ -141,21 +199,44 @@ class Session:
 
     @property
     def closed(self) -> bool:
+        """Whether close() has been called."""
         return self._pointer is None
 
     @property
     def inherited(self) -> bool:
-        """It was opened by the process that this one was forked from, and is of no use here."""
+        """Whether this process was forked from the process that opened the session. The session is then unusable."""
         return self._pid != os.getpid()
 
     def attached(self, kind: Callable[[Session], C]) -> C:
-        """The session's one kind(session), made at first use and closed before the session is."""
+        """Returns the session's object of this kind.
+
+        The first call creates the object as kind(session); close() closes it before the session. Call this from one
+        thread at a time.
+
+        Args:
+            kind: A class or function whose only argument is the session.
+        """
         if kind not in self._attached:
             self._attached[kind] = kind(self)
         return self._attached[kind]
 
     def declare(self, name: str, elements: int, data_type: DataType, priority: int = 0) -> int:
-        """Names a tensor and returns its id. All ranks must declare it alike; lower priority values go first."""
+        """Declares a tensor and returns its id on this rank. Does not block; may be called from several threads.
+
+        Every rank must declare the tensor with the same number of elements and the same type, in any order. If ranks
+        differ, the session ends with an InvalidArgumentError at the first request. A repeated call with the same
+        arguments returns the same id.
+
+        Args:
+            name: 1 to 4096 bytes of UTF-8 without NUL.
+            elements: Number of elements. All elements together have at most 1 TiB.
+            data_type: Type of the elements.
+            priority: Tensors with lower values are sent first; -2**31 to 2**31 - 1. All ranks use the value of rank 0.
+
+        Raises:
+            InvalidArgumentError: An argument is out of range, or this rank has declared `name` differently.
+            FailedPreconditionError: The session is closed or inherited.
+        """
         tensor = ctypes.c_uint32()
         arguments = (_encoded(name), elements, int(data_type), _int32(priority), ctypes.byref(tensor))
         self._call("gln_declare", self._open(), *arguments)
@@ -164,9 +245,21 @@ class Session:
     def declare_accumulated(
         self, name: str, elements: int, data_type: DataType, priority: int = 0, staleness: Optional[int] = None
     ) -> int:
-        """Names a tensor whose push_pulls, with Op.ACCUMULATE, add to a running sum and wait for no other worker.
+        """Declares a tensor whose requests, with Op.ACCUMULATE, add to a running sum that starts from zero.
 
-        With a staleness they wait until no worker is more than so many push_pulls of this tensor behind.
+        Returns its id on this rank. Local ranks of one worker wait for each other in each request.
+
+        Args:
+            name: As in declare().
+            elements: As in declare().
+            data_type: FLOAT32 or INT32.
+            priority: As in declare().
+            staleness: A request waits while another worker is more than this many requests of this tensor behind; the
+                same on all ranks. None: a request waits for no other worker.
+
+        Raises:
+            InvalidArgumentError: As in declare(), or `staleness` is negative.
+            FailedPreconditionError: The session is closed or inherited.
         """
         if staleness is not None and not 0 <= staleness < _abi.UNBOUNDED:
             raise InvalidArgumentError(f"staleness must be None or a number of steps from 0 on, not {staleness}")
@@ -179,14 +272,28 @@ class Session:
     def push_pull_async(
         self, tensor: int, input_address: int, output_address: int, op: Op, name: str, result: Callable[[], Any]
     ) -> int:
-        """Starts a sum over all ranks of `tensor`, an id from declare(); returns a handle for synchronize().
+        """Starts a request and returns a handle for synchronize(). Collective: every rank starts the same requests.
 
-        `result` must own the memory at both addresses: it is kept until the handle is synchronized, and then called
-        to give what synchronize() returns.
+        One request per tensor may be in flight.
+
+        Args:
+            tensor: Id from declare() or declare_accumulated().
+            input_address: Address of the elements to contribute; they must not change until synchronize().
+            output_address: Address for the result; may equal `input_address`.
+            op: Operation; the same on all ranks. ACCUMULATE if the tensor is from declare_accumulated(), and only then.
+            name: Name of the tensor.
+            result: Function that returns the result of synchronize(). The function object must own the memory at both
+                addresses; the session keeps the object until the handle is synchronized.
+
+        Raises:
+            InvalidArgumentError: `tensor` is not declared, or `op` is not possible for it.
+            FailedPreconditionError: A request of this tensor is in flight, or the session is closed or inherited.
+            GleanerError: The session has failed; see gleaner.errors.
         """
         handle, starting = ctypes.c_uint64(), object()
         pointer = self._open()
-        self._results[starting] = (name, result)  # before C has the memory: an interrupt may strike in between
+        # Keep the memory before C gets it: an interrupt may come at any moment, also before there is a handle.
+        self._results[starting] = (name, result)
         try:
             self._call("gln_push_pull", pointer, tensor, input_address, output_address, int(op), ctypes.byref(handle))
         except GleanerError:
@@ -198,14 +305,21 @@ class Session:
         return handle.value
 
     def register_memory(self, address: int, size: int, owner: Any) -> None:
-        """Says that `size` bytes stay at `address`, so that RDMA needs no copy of inputs that lie there.
+        """Registers `size` bytes at `address`, so that RDMA sends inputs from there without a copy.
 
-        `owner`, whose memory it is, is kept until unregister_memory(address) or close().
+        Args:
+            address: Address of the first byte.
+            size: Number of bytes.
+            owner: The object that owns the memory. The session keeps it until unregister_memory(address) or close().
+
+        Raises:
+            InvalidArgumentError: `size` is 0, or a part of the memory is registered already.
+            FailedPreconditionError: The session is closed or inherited.
         """
         pointer = self._open()
         if address in self._registered:
             raise InvalidArgumentError(f"memory at {address:#x} is registered already; unregister it first")
-        self._registered[address] = owner  # before C has the memory: an interrupt may strike in between
+        self._registered[address] = owner  # before C gets the memory, because an interrupt may come at any moment
         try:
             self._call("gln_register_memory", pointer, address, size)
         except GleanerError:
@@ -213,21 +327,49 @@ class Session:
             raise
 
     def unregister_memory(self, address: int) -> None:
-        """FailedPreconditionError while push_pulls of it are in flight."""
+        """Unregisters the memory that was registered with this address.
+
+        If requests still use the memory, this waits for up to 2 seconds.
+
+        Args:
+            address: Address that was passed to register_memory().
+
+        Raises:
+            InvalidArgumentError: No memory is registered with this address.
+            FailedPreconditionError: Requests that use the memory are in flight, or the session is closed or inherited.
+        """
         self._call("gln_unregister_memory", self._open(), address)
         self._registered.pop(address, None)
 
     def poll(self, handle: int) -> bool:
-        """True when synchronize(handle) would not block."""
+        """Returns whether synchronize(handle) would not block.
+
+        Args:
+            handle: Handle from push_pull_async().
+
+        Raises:
+            TypeError: `handle` is not a handle.
+            InvalidArgumentError: The handle is unknown, or was synchronized before.
+            FailedPreconditionError: The session is closed or inherited.
+        """
         done = ctypes.c_int()
-        self._call("gln_poll", self._open(), handle, ctypes.byref(done))
+        self._call("gln_poll", self._open(), _handle(handle), ctypes.byref(done))
         return bool(done.value)
 
     def synchronize(self, handle: int, timeout: Optional[float] = None) -> Any:
-        """Waits for a push_pull and returns its result; each handle once. Raises what the push_pull failed with.
+        """Waits for a request and returns its result. Call it once for each handle.
 
-        DeadlineExceededError after `timeout` seconds; the handle then stays good.
+        Args:
+            handle: Handle from push_pull_async().
+            timeout: Seconds to wait at most; None: no limit.
+
+        Raises:
+            TypeError: `handle` is not a handle.
+            DeadlineExceededError: `timeout` has passed. The handle stays valid.
+            InvalidArgumentError: The handle is unknown, or was synchronized before.
+            GleanerError: The request has failed; see gleaner.errors.
         """
+        _handle(handle)
         status, message = self._in_slices(
             lambda seconds: self._library.gln_wait(self._open(), handle, seconds), timeout
         )
@@ -239,7 +381,17 @@ class Session:
         return result()
 
     def next_done(self, timeout: float) -> Optional[int]:
-        """A handle that became done, each told once; None when none did within `timeout` seconds."""
+        """Waits until a request is done and returns its handle; None if none is done within `timeout` seconds.
+
+        Returns each handle once, and does not synchronize it.
+
+        Args:
+            timeout: Seconds to wait at most.
+
+        Raises:
+            FailedPreconditionError: The session is closed or inherited.
+            GleanerError: The session has failed; see gleaner.errors.
+        """
         handle = ctypes.c_uint64()
         status = self._library.gln_next_done(self._open(), timeout, ctypes.byref(handle))
         if status == _abi.DEADLINE_EXCEEDED:
@@ -248,16 +400,28 @@ class Session:
         return handle.value
 
     def broadcast(self, name: str, address: int, size: int, root: int) -> None:
-        """Copies `size` bytes at `address` of rank `root` to all ranks, bit for bit. Blocks; name and size alike.
+        """Copies `size` bytes at `address` from rank `root` to all ranks, bit for bit. Collective; blocks.
 
-        As gln_broadcast(): bits survive a sum of int32 to which all ranks but one give zeros. Behind them each rank
-        says which root it asks for, so that ranks that differ all hear of it.
+        As in gln_broadcast(), this is a sum of int32 to which all ranks except the root add zeros, so all bits survive.
+        One int32 per rank follows the value. Each rank puts its `root` there, so that all ranks detect a difference.
+
+        Args:
+            name: Name of the broadcast, the same on all ranks. One broadcast per name may run at a time.
+            address: Address of the bytes, which are overwritten on all ranks except the root.
+            size: Number of bytes; the same on all ranks.
+            root: Rank whose bytes are copied; the same on all ranks.
+
+        Raises:
+            InvalidArgumentError: `root` is not a rank (only this rank raises this), or ranks pass different roots (all
+                ranks raise this).
+            GleanerError: The session is closed or has failed; see gleaner.errors.
         """
         rank, ranks = self.topology.rank, self.topology.size
         if not 0 <= root < ranks:
             raise InvalidArgumentError(f"root {root} is not a rank; there are {ranks}")
         words = -(-size // 4)
-        memory = (ctypes.c_int32 * (words + ranks))()  # an interrupt leaves the caller's memory to the caller
+        # After an interrupt C still uses the memory, so this must not be the caller's memory.
+        memory = (ctypes.c_int32 * (words + ranks))()
         if rank == root:
             ctypes.memmove(memory, address, size)
         memory[words + rank] = root
@@ -267,41 +431,85 @@ class Session:
         for other, asked in enumerate(memory[words:]):
             if asked != root:
                 raise InvalidArgumentError(
-                    f"broadcast of '{name}': rank {rank} asks for the value of rank {root}, rank {other} for that of "
-                    f"rank {asked}; every rank must name the same root"
+                    f"broadcast of '{name}': rank {rank} passes root {root}, but rank {other} passes root {asked}; "
+                    "every rank must pass the same root"
                 )
         ctypes.memmove(address, memory, size)
 
     def step(self) -> None:
-        """Tells the statistics that an iteration of training ended."""
+        """Counts a step of training in the statistics. Optional.
+
+        Raises:
+            FailedPreconditionError: The session is closed or inherited.
+        """
         self._call("gln_step", self._open())
 
+    def add_wait(self, seconds: float) -> None:
+        """Counts time that the program has waited for requests other than in synchronize(), for the worker's metrics.
+
+        Args:
+            seconds: The time, 0 or more.
+
+        Raises:
+            InvalidArgumentError: `seconds` is negative or not finite.
+            FailedPreconditionError: The session is closed or inherited.
+        """
+        self._call("gln_add_wait", self._open(), seconds)
+
     def stats(self) -> Stats:
+        """Returns the communication statistics of this rank since its session was opened.
+
+        Raises:
+            FailedPreconditionError: The session is closed or inherited.
+        """
         raw = _abi.Stats(ctypes.sizeof(_abi.Stats))
         self._call("gln_get_stats", self._open(), ctypes.byref(raw))
         return Stats(raw.steps, raw.bytes, raw.communication_seconds, raw.bound_seconds, raw.epoch)
 
     def transports(self) -> str:
-        """By what this worker reaches each summer: "inproc: worker/0; shm: worker/1; tcp: summer/0"."""
+        """Returns the transport to each summer, such as "inproc: worker/0; shm: worker/1; tcp: summer/0".
+
+        The text is empty on local ranks above 0, and ends after 4095 bytes.
+
+        Raises:
+            FailedPreconditionError: The session is closed or inherited.
+        """
         text = ctypes.create_string_buffer(4096)
         self._call("gln_get_transports", self._open(), text, len(text))
         return text.value.decode()
 
     def newcomers(self) -> int:
-        """Workers that wait for the next round of an elastic job; ranks may hear of them at different times."""
+        """Returns how many workers wait for the next round of an elastic job.
+
+        Ranks may learn of these workers at different times.
+
+        Raises:
+            FailedPreconditionError: The session is closed or inherited.
+        """
         workers = ctypes.c_uint32()
         self._call("gln_get_newcomers", self._open(), ctypes.byref(workers))
         return workers.value
 
     def in_flight(self, name: str) -> bool:
-        """Whether a push_pull of this name was started here and not yet synchronized."""
+        """Returns whether a request of this name was started on this rank and not yet synchronized.
+
+        Args:
+            name: Name that was passed to push_pull_async().
+        """
         return name in self._names_in_flight
 
     def unused_name(self, prefix: str) -> str:
-        """The first of prefix.0, prefix.1, … that is not in flight: the same on all ranks that run the same program.
+        """Returns the first of prefix.0, prefix.1, … that is not in flight.
 
-        Names are free again after synchronize(), so their number stays that of unnamed push_pulls at one time. Several
-        threads would ask in an order that differs from rank to rank: FailedPreconditionError.
+        The name is the same on all ranks that run the same program. synchronize() frees the name of its request, so
+        there are only as many names as unnamed requests in flight at one time.
+
+        Args:
+            prefix: Beginning of the name; the same on all ranks.
+
+        Raises:
+            FailedPreconditionError: Another thread has called this method and is alive. The order of the calls of two
+                threads may differ between ranks, so ranks would give one name to different tensors.
         """
         thread = threading.current_thread()
         if self._unnamed_by is not thread and self._unnamed_by is not None and self._unnamed_by.is_alive():
@@ -325,8 +533,9 @@ class Session:
             raise FailedPreconditionError("the session is closed; call gleaner.init() to join a job again")
         if self._pid != os.getpid():
             raise FailedPreconditionError(
-                f"gleaner was initialised in process {self._pid}, from which this one was forked: communicate there. "
-                "A process that is a rank of its own must be started anew (multiprocessing's 'spawn' or 'forkserver')"
+                f"gleaner was initialised in process {self._pid}, from which this process was forked: communicate in "
+                f"process {self._pid}. To make this process another rank, start it with multiprocessing's "
+                "'spawn' or 'forkserver'"
             )
         return self._pointer
 
@@ -342,7 +551,10 @@ class Session:
         return _last_error(self._library, status)
 
     def _in_slices(self, call: Callable[[float], int], timeout: Optional[float]) -> tuple[int, str]:
-        """Repeats a call that takes a timeout until it gives anything but DEADLINE_EXCEEDED or `timeout` is over."""
+        """Repeats a call that takes a timeout while it returns DEADLINE_EXCEEDED, for `timeout` seconds at most.
+
+        Returns the last status and its message. Short calls let Python run signal handlers in between.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = SLICE_SECONDS if end is None else min(SLICE_SECONDS, max(0.0, end - time.monotonic()))
@@ -351,20 +563,40 @@ class Session:
                 return status, self._last_error(status)
 
 
+def _check_timeout(seconds: float) -> None:
+    if not isinstance(seconds, numbers.Real):
+        raise TypeError(f"open_timeout must be a number of seconds, not {seconds!r}")
+    if not seconds >= 0:  # NaN included
+        raise InvalidArgumentError(f"open_timeout must be a number of seconds from 0 on, not {seconds}")
+
+
+def _handle(handle: int) -> int:
+    if not isinstance(handle, int):
+        raise TypeError(f"expected a handle, which push_pull_async() returns, not {type(handle).__name__}")
+    return handle
+
+
 def _encoded(name: str) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"a tensor's name must be a str, not {name!r}")
     if "\0" in name:
         raise InvalidArgumentError(f"a tensor's name must not contain a NUL character, as {name!r} does")
-    return name.encode()
+    try:
+        return name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"a tensor's name must be UTF-8, which {name!r} is not: {error.reason}") from error
 
 
 def _int32(priority: int) -> int:
+    if not isinstance(priority, numbers.Integral):
+        raise TypeError(f"priority must be a whole number, not {priority!r}")
     if not -(2**31) <= priority < 2**31:
         raise InvalidArgumentError(f"priority must be a number from -2**31 to 2**31 - 1, not {priority}")
-    return priority
+    return int(priority)
 
 
 def _last_error(library: ctypes.CDLL, status: int) -> str:
-    """The library's message for this thread's last call; empty when it went well."""
+    """Returns the library's message for this thread's last call, or an empty string if the call succeeded."""
     return "" if status == _abi.OK else library.gln_last_error().decode(errors="replace")
 
 
@@ -375,7 +607,7 @@ def _open_session(library: ctypes.CDLL, options: _abi.Options) -> tuple[int, str
 
 
 def _abandon(library: ctypes.CDLL, opened: tuple[int, str, ctypes.c_void_p]) -> None:
-    """Closes what gln_open() gave after the caller was interrupted."""
+    """Closes the session of an interrupted call of gln_open(), if the call has opened one."""
     status, _, pointer = opened
     if status == _abi.OK:
         library.gln_close(pointer, 1)

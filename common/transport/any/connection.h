@@ -1,12 +1,11 @@
-// A connection over one of several transports, and the attempts that lead to it.
+// Connection is a connection over one of several transports, with the state of the attempts to make it.
 #pragma once
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/time/time.h"
-#include "common/transport/choose.h"
+#include "common/transport/any/attempts.h"
 #include "common/transport/transport.h"
 
 namespace gleaner::transport::any {
@@ -25,31 +24,21 @@ class Connection final : public transport::Connection {
   const Peer& peer() const override { return inner_->peer(); }
   Capabilities capabilities() const override { return inner_->capabilities(); }
   absl::Duration round_trip() const override { return inner_->round_trip(); }
-  Kind kind() const { return kind_; }  // what carries it, or is tried
+  Kind kind() const override { return kind_; }  // before on_connected(): the transport that is being tried
 
  private:
   friend class Transport;
-  struct Failure {
-    Kind kind;
-    absl::Status why;
-  };
-  // The failures of all attempts, with the code of the last.
-  absl::Status all_failed() const;
-
   transport::Connection* inner_ = nullptr;
   Kind kind_ = Kind::kTcp;
   bool up_ = false;
-  bool closing_ = false;  // we said so: nothing else is tried
+  bool closing_ = false;  // close() was called, so no other transport is tried
   absl::Duration up_since_;
 
-  // Of one that we make.
+  // The members below are used on the connecting side only.
   std::string peer_;
   ConnectOptions options_;
-  absl::Duration deadline_;
-  Kind best_ = Kind::kTcp;       // that both have
-  std::vector<Endpoint> order_;  // as tried
-  size_t tried_ = 0;
-  std::vector<Failure> failures_;
+  Kind best_ = Kind::kTcp;  // the best transport that both sides have
+  Attempts attempts_;
 };
 
 }  // namespace gleaner::transport::any

@@ -4,15 +4,15 @@ namespace gleaner::transport::any {
 namespace {
 
 constexpr int kMostFailures = 3;
-constexpr absl::Duration kShunnedFor = absl::Minutes(1);
+constexpr absl::Duration kDemotedFor = absl::Minutes(1);
 constexpr absl::Duration kLongEnough = absl::Seconds(10);
-// Summers that come and go have another address each time.
+// Bounds the memory: summers that come and go have a new address each time.
 constexpr size_t kMostPeers = 4096;
 
 }  // namespace
 
 History::Past& History::past(const std::string& peer) {
-  // What is forgotten costs an attempt and a line in the log.
+  // Forgetting a demoted transport costs one more failed attempt and a line in the log.
   if (peers_.size() >= kMostPeers && !peers_.contains(peer)) peers_.clear();
   return peers_[peer];
 }
@@ -25,8 +25,8 @@ const History::Path* History::path(const std::string& peer, Kind kind) const {
 void History::on_failed(const std::string& peer, Kind kind, const absl::Status& why, absl::Duration now) {
   Path& path = past(peer).paths[static_cast<size_t>(kind)];
   path.why = why;
-  // Once shunned, a single failure is enough to be so again.
-  if (++path.failures >= kMostFailures) path.shunned_until = now + kShunnedFor;
+  // The count is not reset when the minute ends, so a single further failure demotes the transport again.
+  if (++path.failures >= kMostFailures) path.demoted_until = now + kDemotedFor;
 }
 
 void History::on_broken(const std::string& peer, Kind kind, const absl::Status& why, absl::Duration was_up,
@@ -35,9 +35,9 @@ void History::on_broken(const std::string& peer, Kind kind, const absl::Status& 
   past(peer).paths[static_cast<size_t>(kind)] = {.failures = 0, .why = why};
 }
 
-bool History::is_shunned(const std::string& peer, Kind kind, absl::Duration now) const {
+bool History::is_demoted(const std::string& peer, Kind kind, absl::Duration now) const {
   const Path* const found = path(peer, kind);
-  return found != nullptr && now < found->shunned_until;
+  return found != nullptr && now < found->demoted_until;
 }
 
 absl::Status History::last_failure(const std::string& peer, Kind kind) const {

@@ -1,4 +1,9 @@
-// What came of reaching each peer by each transport. Pure.
+// History remembers, for each peer, which transport was used last and how often each has failed. Pure.
+//
+// A transport fails with a peer if it could not connect while another transport could, or if its connection broke
+// within ten seconds. After three failures in a row the transport is *demoted* with that peer for a minute. Each
+// further failure demotes it for another minute. Only a connection that broke after ten seconds or more resets the
+// count.
 #pragma once
 
 #include <array>
@@ -14,23 +19,24 @@ namespace gleaner::transport::any {
 
 class History {
  public:
-  // An attempt failed where another transport worked.
+  // Records that an attempt to connect failed while another transport could connect.
   void on_failed(const std::string& peer, Kind kind, const absl::Status& why, absl::Duration now);
-  // A connection broke that had been up for so long: that, too, is a failure where it was not long.
+  // Records that a connection broke after it had been up for `was_up`. This counts as a failure if `was_up` is less
+  // than ten seconds.
   void on_broken(const std::string& peer, Kind kind, const absl::Status& why, absl::Duration was_up,
                  absl::Duration now);
-  // Whether it has failed so often of late that others come first for now.
-  bool is_shunned(const std::string& peer, Kind kind, absl::Duration now) const;
-  absl::Status last_failure(const std::string& peer, Kind kind) const;  // OK: none
+  // Returns whether other transports should be tried first with this peer.
+  bool is_demoted(const std::string& peer, Kind kind, absl::Duration now) const;
+  absl::Status last_failure(const std::string& peer, Kind kind) const;  // OK if there was none
 
-  // By what the peer was reached last; none: never.
+  // Returns the transport that last reached the peer; nullopt if none ever has.
   std::optional<Kind> used(const std::string& peer) const;
   void use(const std::string& peer, Kind kind);
 
  private:
   struct Path {
     int failures = 0;  // in a row
-    absl::Duration shunned_until = -absl::InfiniteDuration();
+    absl::Duration demoted_until = -absl::InfiniteDuration();
     absl::Status why;
   };
   struct Past {

@@ -1,6 +1,7 @@
 #include "common/transport/any/transport.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +10,7 @@
 namespace gleaner::transport::any {
 namespace {
 
-// Of turns in which others have something to do, one in so many also looks for what came by TCP.
+// While other transports have events, only one poll() in so many also polls tcp.
 constexpr uint32_t kTurnsWithoutTcp = 8;
 
 }  // namespace
@@ -47,26 +48,28 @@ absl::Status Transport::open(const std::vector<Option>& options) {
     GLN_RETURN_IF_ERROR(add(option_of(Kind::kTcp)));
     inners_.back()->wanted = false;
   }
-  tell_missing();
+  log_dropped();
   tcp_ = find(Kind::kTcp)->transport.get();
+  DescriptorWatcher* const watcher = tcp_->extensions().descriptor_watcher;
   for (const auto& inner : inners_) {
     if (inner->transport == nullptr || inner->transport.get() == tcp_ || inner->transport->descriptor() < 0) continue;
-    GLN_RETURN_IF_ERROR(tcp_->watch_beside(inner->transport->descriptor(), &inner->ready));
+    if (watcher == nullptr) return absl::UnimplementedError("transport tcp can't wait for other transports");
+    GLN_RETURN_IF_ERROR(watcher->watch_beside(inner->transport->descriptor(), &inner->ready));
   }
   return absl::OkStatus();
 }
 
 absl::Status Transport::add(const Option& option) {
   Inner& inner = *inners_.emplace_back(std::make_unique<Inner>(this, option));
-  auto made = option.make ? option.make(&inner) : absl::UnimplementedError("this build of gleaner does not have it");
-  if (!made.ok()) return do_without(inner, made.status());
+  auto made = option.make ? option.make(&inner) : absl::UnimplementedError("this build of gleaner does not include it");
+  if (!made.ok()) return drop(inner, made.status());
   inner.transport = *std::move(made);
   return absl::OkStatus();
 }
 
-absl::Status Transport::do_without(Inner& inner, const absl::Status& why) {
+absl::Status Transport::drop(Inner& inner, const absl::Status& why) {
   const Kind kind = inner.option.kind;
-  inner.transport.reset();  // and its descriptor leaves epoll with it
+  inner.transport.reset();  // this closes its descriptor, which ends watch_beside()
   inner.ready = false;
   inner.unusable = why;
   absl::Status failure(why.code(), absl::StrCat("transport ", name_of(kind), ": ", why.message()));
@@ -74,14 +77,15 @@ absl::Status Transport::do_without(Inner& inner, const absl::Status& why) {
   const bool is_last = place + 1 == preferences_.kinds.size();
   if (kind == Kind::kTcp || (is_last && preferences_.forced())) return failure;
   const bool is_nothing_new = absl::IsNotFound(why) || absl::IsUnimplemented(why);
-  inner.missed = !is_nothing_new || preferences_.named;
+  inner.warning_due = !is_nothing_new || preferences_.named;
   return absl::OkStatus();
 }
 
-// Of those that are missed, once it is known what takes their place.
-void Transport::tell_missing() {
+// Logs and counts the transports that can't be used. Called when all have been tried, since only then it is known which
+// transport replaces each of them.
+void Transport::log_dropped() {
   for (auto inner = inners_.begin(); inner != inners_.end(); ++inner) {
-    if (!std::exchange((*inner)->missed, false)) continue;
+    if (!std::exchange((*inner)->warning_due, false)) continue;
     const auto is_usable = [](const auto& other) { return other->wanted && other->transport != nullptr; };
     auto next = std::find_if(inner, inners_.end(), is_usable);
     if (next == inners_.end()) next = std::find_if(inners_.begin(), inner, is_usable);
@@ -119,10 +123,10 @@ absl::StatusOr<Address> Transport::listen(const Address& address) {
     if (where.ok()) {
       inner->address = *std::move(where);
     } else {
-      GLN_RETURN_IF_ERROR(do_without(*inner, where.status()));
+      GLN_RETURN_IF_ERROR(drop(*inner, where.status()));
     }
   }
-  tell_missing();
+  log_dropped();
   return tcp.address;
 }
 
@@ -136,7 +140,7 @@ std::vector<Endpoint> Transport::endpoints(const std::string& advertise) const {
   return told;
 }
 
-// As far as choose() goes by it.
+// Returns this side's endpoints without addresses, which choose() does not look at.
 std::vector<Endpoint> Transport::mine() const {
   std::vector<Endpoint> mine;
   for (const auto& inner : inners_) {
@@ -145,7 +149,132 @@ std::vector<Endpoint> Transport::mine() const {
   return mine;
 }
 
-// --- time
+// Making connections.
+
+absl::StatusOr<transport::Connection*> Transport::connect(const Address& address, const ConnectOptions& options) {
+  return connect(address.to_string(), {{Kind::kTcp, "", address}}, options);
+}
+
+absl::StatusOr<transport::Connection*> Transport::connect(const std::string& peer, const std::vector<Endpoint>& theirs,
+                                                          const ConnectOptions& options) {
+  Choice choice = choose(mine(), theirs);
+  if (choice.order.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no transport in common with ", peer, " (", why_not(choice), "); see GLEANER_TRANSPORTS"));
+  }
+  auto connection = std::make_unique<Connection>();
+  connection->context = options.context;
+  connection->peer_ = peer;
+  connection->options_ = options;
+  connection->best_ = choice.order.front().kind;
+  connection->attempts_ = Attempts(in_order(peer, std::move(choice.order)), now() + options.timeout);
+  GLN_RETURN_IF_ERROR(try_next(*connection));
+  connections_.push_back(std::move(connection));
+  return connections_.back().get();
+}
+
+// Returns the reason for which each excluded transport is excluded. If this machine can't use the transport, the reason
+// is the error of that.
+std::string Transport::why_not(const Choice& choice) const {
+  Choice told = choice;
+  for (Excluded& one : told.excluded) {
+    const Inner* const inner = find(one.kind);
+    if (inner != nullptr && !inner->unusable.ok()) one.why = std::string(inner->unusable.message());
+  }
+  return told.excluded.empty() ? "the peer offers none" : told.why_not();
+}
+
+// Moves transports that are demoted with this peer to the end.
+std::vector<Endpoint> Transport::in_order(const std::string& peer, std::vector<Endpoint> order) const {
+  std::stable_partition(order.begin(), order.end(),
+                        [&](const Endpoint& endpoint) { return !history_.is_demoted(peer, endpoint.kind, now()); });
+  return order;
+}
+
+// Tries the endpoints that are left. An error gives the failures of all attempts.
+absl::Status Transport::try_next(Connection& connection) {
+  while (const Endpoint* const endpoint = connection.attempts_.next()) {
+    absl::Status status = try_one(connection, *endpoint);
+    if (status.ok()) return status;
+    connection.attempts_.fail(std::move(status));
+  }
+  return connection.attempts_.all_failed();
+}
+
+absl::Status Transport::try_one(Connection& connection, const Endpoint& endpoint) {
+  const Inner& inner = *find(endpoint.kind);
+  ConnectOptions options = connection.options_;
+  options.context = &connection;
+  options.timeout = connection.attempts_.timeout(now());
+  Address target = endpoint.address;
+  if (endpoint.kind == Kind::kShm) {
+    // Both sides see the same directory, but may have it mounted at different paths.
+    const std::filesystem::path there = target.host;
+    target.host = (std::filesystem::path(inner.option.directory) / there.filename()).string();
+  }
+  GLN_ASSIGN_OR_RETURN(connection.inner_, inner.transport->connect(target, options));
+  connection.kind_ = endpoint.kind;
+  return absl::OkStatus();
+}
+
+void Transport::on_connected(transport::Connection& inner, Kind kind) {
+  if (inner.context == nullptr) {  // accepted
+    connections_.push_back(std::make_unique<Connection>());
+    inner.context = connections_.back().get();
+  }
+  auto& connection = *static_cast<Connection*>(inner.context);
+  connection.inner_ = &inner;
+  connection.kind_ = kind;
+  connection.up_ = true;
+  connection.up_since_ = now();
+  ++counters_.connections[static_cast<size_t>(kind)];
+  if (!inner.peer().accepted) note_use(connection);
+  handler_->on_connected(connection);
+}
+
+void Transport::note_use(const Connection& connection) {
+  const std::string& peer = connection.peer_;
+  for (const Attempts::Failure& failure : connection.attempts_.failures()) {
+    history_.on_failed(peer, failure.kind, failure.why, now());
+  }
+  const Kind before = history_.used(peer).value_or(connection.best_);
+  history_.use(peer, connection.kind_);
+  if (before == connection.kind_) {
+    env_.log->debug("peer reached", "peer", peer, "transport", name_of(before));
+  } else if (rank(connection.kind_) < rank(before)) {
+    env_.log->info("peer reached by a better transport", "peer", peer, "from", name_of(before), "to",
+                   name_of(connection.kind_));
+  } else {
+    env_.log->warning("peer reached by another transport", "peer", peer, "from", name_of(before), "to",
+                      name_of(connection.kind_), "reason", history_.last_failure(peer, before).message());
+    count(before, connection.kind_, connection.attempts_.has_failed(before) ? Reason::kConnect : Reason::kBroke);
+  }
+}
+
+void Transport::on_closed(transport::Connection& inner, const absl::Status& status) {
+  if (inner.context == nullptr) return handler_->on_closed(inner, status);  // accepted, and never up
+  auto& connection = *static_cast<Connection*>(inner.context);
+  absl::Status told = status;
+  if (connection.up_) {
+    --counters_.connections[static_cast<size_t>(connection.kind_)];
+    if (!inner.peer().accepted && !connection.closing_) {
+      history_.on_broken(connection.peer_, connection.kind_, status, now() - connection.up_since_, now());
+    }
+  } else if (!connection.closing_) {
+    connection.attempts_.fail(status);
+    told = try_next(connection);
+    if (told.ok()) return;
+  }
+  connection.inner_ = &inner;
+  handler_->on_closed(connection, told);
+  forget(connection);
+}
+
+void Transport::forget(const Connection& connection) {
+  std::erase_if(connections_, [&connection](const auto& owned) { return owned.get() == &connection; });
+}
+
+// Waiting and polling.
 
 bool Transport::is_ready() const {
   return std::any_of(inners_.begin(), inners_.end(), [](const auto& inner) { return inner->ready; });
@@ -157,14 +286,14 @@ bool Transport::pending() const {
 }
 
 void Transport::wait(absl::Duration timeout) {
-  if (linger(timeout)) return;
+  if (spin_before_wait(timeout)) return;
   tcp_->wait(timeout);
 }
 
-bool Transport::linger(absl::Duration timeout) {
+bool Transport::spin_before_wait(absl::Duration timeout) {
   for (const auto& inner : inners_) {
     if (inner->transport == nullptr) continue;
-    inner->ready |= inner->transport->linger(is_ready() ? absl::ZeroDuration() : timeout);
+    inner->ready |= inner->transport->spin_before_wait(is_ready() ? absl::ZeroDuration() : timeout);
   }
   return is_ready();
 }
@@ -173,7 +302,7 @@ void Transport::poll(absl::Duration timeout) {
   flush();
   if (!is_ready()) wait(pending() ? absl::ZeroDuration() : timeout);
   poll_inners();
-  flush();  // what the callbacks of one have sent by another
+  flush();  // callbacks of one transport may have sent frames by another
 }
 
 void Transport::poll_inners() {
@@ -195,14 +324,18 @@ void Transport::flush() {
 
 void Transport::pace(double bits_per_second) {
   for (const auto& inner : inners_) {
-    if (inner->transport != nullptr) inner->transport->pace(bits_per_second);
+    if (inner->transport == nullptr) continue;
+    Pacer* const pacer = inner->transport->extensions().pacer;
+    if (pacer != nullptr) pacer->pace(bits_per_second);
   }
 }
 
 AdapterCounters Transport::adapter_counters() const {
   AdapterCounters sum;
   for (const auto& inner : inners_) {
-    if (inner->transport != nullptr) sum += inner->transport->adapter_counters();
+    if (inner->transport == nullptr) continue;
+    const AdapterStatistics* const adapters = inner->transport->extensions().adapter_statistics;
+    if (adapters != nullptr) sum += adapters->adapter_counters();
   }
   return sum;
 }

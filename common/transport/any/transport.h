@@ -1,12 +1,14 @@
-// Several transports behind one: each connection goes over the best that both ends have, and over the next best where
-// that one fails.
+// Transport combines several transports: each connection uses the best transport that both ends have, and the next best
+// if that one fails. Threads as in transport.h.
 //
-// Threads as transport.h says. connect() tries what choose() gives, in order, sharing the time among them; a failed
-// attempt is not told to the handler but followed by the next. A connection that breaks while it is up is closed, as
-// any: the handler connects again, and the same transport is tried first. One that has failed three times in a row with
-// a peer (could not connect where another could, or broke within ten seconds) comes last for a minute, so that one
-// which connects and then does not carry is not tried forever. Each time that a peer comes to be reached otherwise than
-// before, or than by its best, there is one line in the log, and a fallback is counted where that is worse.
+// connect() tries the endpoints that choose() returns, in order, and shares the time among them. The handler does not
+// hear of a failed attempt; the next attempt follows. A connection that breaks while it is up is closed, as in any
+// transport: the handler connects again, and connect() tries the endpoints in the same order again. A transport that
+// fails three times in a row with a peer (history.h) is tried last with that peer for a minute. So a transport that
+// connects but does not carry frames is not tried forever.
+//
+// The log gets a line each time that a peer is reached by another transport than the last time. The first time it gets
+// a line if that transport is not the best that both have. A change to a transport of lower rank counts as a fallback.
 #pragma once
 
 #include <array>
@@ -24,44 +26,50 @@
 
 namespace gleaner::transport::any {
 
-// One transport to choose from.
+// A transport that may be used.
 struct Option {
   Kind kind = Kind::kTcp;
-  // Makes it. NotFound, Unimplemented: this machine has nothing of the kind, which nobody needs to hear of who has not
-  // named it.
+  // Makes the transport. NotFound, Unimplemented: this machine has no transport of this kind, which is worth a warning
+  // only if the user named the kind.
   std::function<absl::StatusOr<std::unique_ptr<transport::Transport>>(Handler*)> make;
-  // shm: whose directory it is (Endpoint::host), and where it is from here.
+  // For shm: the directory of its sockets, in the form of Endpoint::host and as a path on this side.
   std::string host;
   std::string directory;
 };
 
 enum class Reason : uint8_t { kStart, kConnect, kBroke };
 inline constexpr size_t kReasons = 3;
-// "start": it can't be had here; "connect": it could not connect; "broke": it did and broke, again and again.
+// Returns the metric label of a reason to use a worse transport. "start": the better one can't be used on this machine.
+// "connect": it could not connect. "broke": it connected, and broke again and again.
 absl::string_view name_of(Reason reason);
 
 struct Counters {
-  std::array<uint32_t, kKinds> connections{};                                          // up now, whoever made them
-  std::array<std::array<std::array<uint64_t, kReasons>, kKinds>, kKinds> fallbacks{};  // from, to, why
+  std::array<uint32_t, kKinds> connections{};  // connections that are up, made or accepted
+  std::array<std::array<std::array<uint64_t, kReasons>, kKinds>, kKinds> fallbacks{};  // [from][to][why]
   AdapterCounters adapters;
 };
 
-class Transport : public transport::Transport {
+class Transport : public transport::Transport, public Pacer, public AdapterStatistics {
  public:
-  // `options` has tcp, and no kind twice; `preferences` says which of them are used, and how they rank. `handler`
-  // outlives it. An error names the transport that can't be had, although nothing may take its place.
+  // `options` contains tcp, and no kind twice. `preferences` says which of the options are used and how they rank.
+  // `handler` must outlive the transport. An error names a transport that can't be made and that no other may replace:
+  // tcp, or the last one of forced() preferences.
   static absl::StatusOr<std::unique_ptr<Transport>> create(const Env& env, const std::vector<Option>& options,
                                                            const Preferences& preferences, Handler* handler);
   ~Transport() override = default;
 
-  // Of tcp, which always listens: it is what a member is known by. What else can't listen is done without. Once.
+  // Makes all transports listen, and returns tcp's address, which identifies the member; tcp always listens. Drops a
+  // transport that can't listen, and fails if no other may replace it. May be called once.
   absl::StatusOr<Address> listen(const Address& address) override;
-  // What others are told, in order of preference. `advertise`: in place of the host that tcp and rdma listen on.
+  // Returns the endpoints to tell other members, in order of preference. `advertise`, unless empty, replaces the host
+  // that tcp and rdma listen on.
   std::vector<Endpoint> endpoints(const std::string& advertise = "") const;
 
-  // By tcp alone.
+  // Connects by tcp only.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
-  // `peer`: for the log, and to know it again. FailedPrecondition: nothing in common, and why.
+  // Connects by the best of the peer's endpoints. `peer` names the peer in the log and in the history.
+  // FailedPrecondition: the peers share no transport, so retrying cannot help; the message has the reason for each
+  // transport.
   absl::StatusOr<transport::Connection*> connect(const std::string& peer, const std::vector<Endpoint>& theirs,
                                                  const ConnectOptions& options);
 
@@ -70,10 +78,11 @@ class Transport : public transport::Transport {
   void flush() override;
   int descriptor() const override { return tcp_->descriptor(); }
   bool pending() const override;
-  bool linger(absl::Duration timeout) override;
+  bool spin_before_wait(absl::Duration timeout) override;
   void wake() override { tcp_->wake(); }
-  void pace(double bits_per_second) override;
-  AdapterCounters adapter_counters() const override;
+  void pace(double bits_per_second) override;         // paces all transports that can be paced
+  AdapterCounters adapter_counters() const override;  // the sums over the transports
+  Extensions extensions() override { return {.pacer = this, .adapter_statistics = this}; }
 
   const Preferences& preferences() const { return preferences_; }
   Counters counters() const {
@@ -83,8 +92,8 @@ class Transport : public transport::Transport {
   }
 
  private:
-  // One of the transports, and its handler. Its connections have ours as their context: those that we make at once,
-  // others when they are up.
+  // One of the transports, and its handler. The context of an inner connection is the Connection around it: from
+  // connect() on if this side connects, and from on_connected() on if the connection was accepted.
   class Inner final : public Handler {
    public:
     Inner(Transport* owner, Option what) : option(std::move(what)), owner_(owner) {}
@@ -100,11 +109,12 @@ class Transport : public transport::Transport {
     }
 
     const Option option;
-    bool wanted = true;     // tcp may only be there to listen
-    bool missed = false;    // there is none, and somebody should hear of it
-    absl::Status unusable;  // why there is none
-    Address address;        // where it listens; host empty: it does not
-    bool ready = false;     // its descriptor is readable
+    bool wanted = true;        // false: this is tcp, which the user did not list, so it only listens
+    bool warning_due = false;  // the transport can't be used, and a warning about that is due
+    absl::Status unusable;     // why `transport` is null
+    Address address;           // the address on which it listens; an empty host: it does not listen
+    // poll() has something to handle: the descriptor is readable, or spin_before_wait() returned true
+    bool ready = false;
     std::unique_ptr<transport::Transport> transport;
 
    private:
@@ -115,8 +125,8 @@ class Transport : public transport::Transport {
   Transport(const Env& env, Preferences preferences, Handler* handler);
   absl::Status open(const std::vector<Option>& options);
   absl::Status add(const Option& option);
-  absl::Status do_without(Inner& inner, const absl::Status& why);
-  void tell_missing();
+  absl::Status drop(Inner& inner, const absl::Status& why);
+  void log_dropped();
   bool is_ready() const;
   void poll_inners();
   Inner* find(Kind kind) const;
@@ -138,9 +148,9 @@ class Transport : public transport::Transport {
   Handler* const handler_;
   History history_;
   Counters counters_;
-  std::vector<std::unique_ptr<Connection>> connections_;  // outlive the transports, which have them as contexts
+  std::vector<std::unique_ptr<Connection>> connections_;  // outlive the transports, whose connections refer to them
   std::vector<std::unique_ptr<Inner>> inners_;            // in order of preference
-  transport::Transport* tcp_ = nullptr;                   // does the waiting for all: most events are its own
+  transport::Transport* tcp_ = nullptr;  // its wait() waits for all transports, since most events are its own
   uint32_t turns_without_tcp_ = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace gleaner::transport::inproc {
 
-Connection::~Connection() { part(absl::UnavailableError("it is gone")); }
+Connection::~Connection() { part(absl::UnavailableError("the other end was destroyed")); }
 
 void Connection::send(const wire::Header& header, Buffer payload) {
   if (other_ == nullptr || !up_) return;
@@ -23,7 +23,6 @@ void Connection::close(absl::Status status) {
   transport_->post({Transport::Event::Kind::kClosed, this, {}, {}, std::move(status)});
 }
 
-// Tells the other end, after the frames that are on their way to it.
 void Connection::part(absl::Status status) {
   Connection* const other = std::exchange(other_, nullptr);
   queued_bytes_ = 0;

@@ -14,7 +14,8 @@ absl::StatusOr<Address> Transport::listen(const Address& address) {
   if (!listening_.empty()) return absl::FailedPreconditionError("this transport listens already");
   std::string name = address.to_string();
   if (!hub_->listeners_.try_emplace(name, this).second) {
-    return absl::AlreadyExistsError(absl::StrCat("can't listen on ", name, " in this process: something does already"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("can't listen on ", name, " in this process: another transport listens there"));
   }
   listening_ = std::move(name);
   return address;
@@ -24,7 +25,7 @@ absl::StatusOr<transport::Connection*> Transport::connect(const Address& address
   const auto found = hub_->listeners_.find(address.to_string());
   if (found == hub_->listeners_.end()) {
     return absl::UnavailableError(
-        absl::StrCat("can't connect to ", address.to_string(), ": nothing in this process listens there"));
+        absl::StrCat("can't connect to ", address.to_string(), ": no transport in this process listens there"));
   }
   Transport& other = *found->second;
   const Peer here{options.job, 0, false, address.to_string()};
@@ -57,7 +58,7 @@ void Transport::handle(Event& event) {
     std::erase_if(connections_, [&connection](const auto& owned) { return owned.get() == &connection; });
     return;
   }
-  // What was on its way when this end closed; a payload goes with its event.
+  // The event was on its way when this end closed. Its payload is released with it.
   if (connection.closed_) return;
   switch (event.kind) {
     case Event::Kind::kConnected:
@@ -70,7 +71,7 @@ void Transport::handle(Event& event) {
       return connection.close(absl::UnavailableError(absl::StrCat(
           "connection to ", connection.peer().address, " was closed by the peer: ", event.status.message())));
     case Event::Kind::kClosed:
-      return;  // above
+      return;  // handled above
   }
 }
 

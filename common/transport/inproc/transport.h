@@ -1,8 +1,9 @@
-// Frames within one process and thread: between a worker's session and the summer colocated with it. Payloads are
-// handed over as they are, without a copy or a checksum. No handshake: who shares the process shares the secret.
+// Transport moves frames within one process and thread, between a worker's session and the summer colocated with it.
+// The receiver gets the sender's buffers, without a copy or a checksum. There is no handshake, since both ends share a
+// process.
 //
-// Frames are handed over by the receiver's poll(), which never waits. Who waits elsewhere, for a network transport say,
-// asks pending() first. Once warm, nothing allocates.
+// The receiver's poll() delivers frames and never waits. A caller that waits elsewhere, for example for a network
+// transport, asks pending() first. Once warm, it allocates no memory.
 #pragma once
 
 #include <map>
@@ -17,7 +18,8 @@ namespace gleaner::transport::inproc {
 
 class Transport;
 
-// The addresses of one process: what listens where. Any string of Address will do. Outlives its transports.
+// Hub holds the listening transports of one process, by address. Any host and port may be used. It must outlive its
+// transports.
 class Hub {
  private:
   friend class Transport;
@@ -29,14 +31,15 @@ class Transport : public transport::Transport {
   Transport(Hub* hub, Handler* handler) : hub_(hub), handler_(handler) {}
   ~Transport() override;
 
-  absl::StatusOr<Address> listen(const Address& address) override;  // once
+  absl::StatusOr<Address> listen(const Address& address) override;  // may be called once
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
-  // Handles what was pending when it was called; what that brings about is for the next call.
+  // Handles the events that are pending at the call. Events that these cause are handled by the next call.
   void poll(absl::Duration timeout) override;
   void wait(absl::Duration) override {}
   void flush() override {}
   int descriptor() const override { return -1; }
   bool pending() const override { return !inbox_.empty(); }
+  bool spin_before_wait(absl::Duration) override { return false; }
   void wake() override {}  // poll() never waits
 
  private:

@@ -36,7 +36,7 @@ absl::StatusOr<std::shared_ptr<Domain>> Adapter::domain_of(uint64_t job) {
   return domain;
 }
 
-absl::StatusOr<std::shared_ptr<Domain>> Adapter::nobodys_domain() { return Domain::create(device_, 0, ledger_); }
+absl::StatusOr<std::shared_ptr<Domain>> Adapter::make_private_domain() { return Domain::create(device_, 0, ledger_); }
 
 void Adapter::on_events(uint32_t events) {
   ibv_cq* queue = nullptr;
@@ -46,7 +46,7 @@ void Adapter::on_events(uint32_t events) {
     transport_->wake_link(static_cast<Link*>(link));
   }
   if (errno == EAGAIN && (events & uint32_t{EPOLLERR}) == 0) return;
-  // The device has been taken away: the descriptor would be readable for ever.
+  // The device was removed, and the descriptor would stay readable forever.
   gone_ = true;
   transport_->watch(EPOLL_CTL_DEL, channel_->fd, 0, this).IgnoreError();
   transport_->on_adapter_gone(this);

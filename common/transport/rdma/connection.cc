@@ -13,27 +13,27 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-// In the connection manager's terms, why it refused.
+// The connection manager's reasons for a rejection: IB_CM_REJ_INVALID_SERVICE_ID and IB_CM_REJ_CONSUMER_DEFINED.
 constexpr int kNobodyListens = 8;
 constexpr int kByTheUser = 28;
 
 }  // namespace
 
 Connection::Connection(Transport* transport, CmId id, std::string address, const wire::ServerHandshake& handshake)
-    : remote::Connection(transport, std::move(address), handshake),
+    : stream::Connection(transport, std::move(address), handshake),
       transport_(transport),
       id_(std::move(id)),
       lane_maker_(transport, this) {
   id_->context = static_cast<IdUser*>(this);
 }
 
-Connection::Connection(Transport* transport, std::vector<Way> ways, std::string address, const ConnectOptions& options,
-                       const wire::Nonce& nonce)
-    : remote::Connection(transport, std::move(address), options, nonce),
+Connection::Connection(Transport* transport, std::vector<Route> routes, std::string address,
+                       const ConnectOptions& options, const wire::Nonce& nonce)
+    : stream::Connection(transport, std::move(address), options, nonce),
       transport_(transport),
       lane_maker_(transport, this),
-      ways_(std::move(ways)) {
-  std::reverse(ways_.begin(), ways_.end());
+      routes_(std::move(routes)) {
+  std::reverse(routes_.begin(), routes_.end());
 }
 
 Connection::~Connection() {
@@ -47,12 +47,12 @@ Capabilities Connection::capabilities() const {
 
 absl::Status Connection::connect_next() {
   absl::Status status = absl::UnavailableError(absl::StrCat(peer().address, " has no address"));
-  while (!ways_.empty()) {
-    tcp::Target target = ways_.back().target;
-    port_ = ways_.back().port;
-    ways_.pop_back();
-    GLN_ASSIGN_OR_RETURN(id_, transport_->make_id(static_cast<IdUser*>(this)));
-    sockaddr* const from = port_ < 0 ? nullptr : transport_->address_of(port_);
+  while (!routes_.empty()) {
+    tcp::Target target = routes_.back().target;
+    port_ = routes_.back().port;
+    routes_.pop_back();
+    GLN_ASSIGN_OR_RETURN(id_, transport_->connection_manager().make_id(static_cast<IdUser*>(this)));
+    sockaddr* const from = port_ < 0 ? nullptr : transport_->ports().address_of(port_);
     if (rdma_resolve_addr(id_.get(), from, reinterpret_cast<sockaddr*>(&target.address), kResolveMilliseconds) == 0) {
       return absl::OkStatus();
     }
@@ -65,7 +65,7 @@ absl::Status Connection::connect_next() {
 absl::Status Connection::make_link(uint64_t job, bool is_known) {
   GLN_ASSIGN_OR_RETURN(adapter_, transport_->adapter_of(id_->verbs));
   GLN_ASSIGN_OR_RETURN(std::shared_ptr<Domain> domain,
-                       is_known ? adapter_->domain_of(job) : adapter_->nobodys_domain());
+                       is_known ? adapter_->domain_of(job) : adapter_->make_private_domain());
   GLN_ASSIGN_OR_RETURN(
       link_, Link::create(std::move(domain), adapter_->channel(), this, transport_->rdma_options().checksums));
   link_->connection = this;
@@ -76,7 +76,7 @@ absl::Status Connection::accept(const Greeting& theirs) {
   const Greeting ours{.ports = transport_->greeted_ports(), .job = theirs.job};
   if (!ours.suits(theirs)) {
     return absl::InvalidArgumentError(absl::StrCat("this side speaks version ", ours.version,
-                                                   " of Gleaner's protocol over RDMA, and the peer another"));
+                                                   " of Gleaner's RDMA protocol, and the peer another version"));
   }
   GLN_RETURN_IF_ERROR(make_link(theirs.job, transport_->knows(theirs.job)));
   GLN_RETURN_IF_ERROR(link_->make_ready(id_.get()));
@@ -89,17 +89,17 @@ absl::Status Connection::accept(const Greeting& theirs) {
 void Connection::on_event(const rdma_cm_event& event) {
   if (is_dead()) return;
   if (event.event == RDMA_CM_EVENT_DISCONNECTED || event.event == RDMA_CM_EVENT_TIMEWAIT_EXIT) {
-    while (take()) {
-    }  // what came before
+    while (handle_completions()) {
+    }  // frames that came before
     return die(closed_by_peer());
   }
   if (event.event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-    return die(absl::UnavailableError(
-        absl::StrCat("connection to ", peer().address, " broke: its RDMA device was taken away")));
+    return die(
+        absl::UnavailableError(absl::StrCat("connection to ", peer().address, " broke: its RDMA device was removed")));
   }
   if (phase() == Phase::kConnecting) {
     absl::Status status = on_dial_event(event);
-    if (!status.ok()) status = next_after(std::move(status));
+    if (!status.ok()) status = connect_next_after(std::move(status));
     if (!status.ok()) die(std::move(status));
     return;
   }
@@ -108,33 +108,34 @@ void Connection::on_event(const rdma_cm_event& event) {
   }
 }
 
-// By the next way; without one, `why`.
-absl::Status Connection::next_after(absl::Status why) {
-  if (ways_.empty()) return why;
+// Starts to connect by the next route. Returns `why` if there is no further route.
+absl::Status Connection::connect_next_after(absl::Status why) {
+  if (routes_.empty()) return why;
   if (link_ != nullptr) transport_->forget_link(link_.get());
   link_.reset();
   return connect_next();
 }
 
-// It has answered, and would not answer otherwise by another way.
-void Connection::forget_ways_to(const sockaddr* address) {
-  std::erase_if(ways_, [&](const Way& way) { return std::memcmp(&way.target.address, address, way.target.size) == 0; });
+// The peer has answered at this address, and would answer the same from another port.
+void Connection::forget_routes_to(const sockaddr* address) {
+  std::erase_if(
+      routes_, [&](const Route& route) { return std::memcmp(&route.target.address, address, route.target.size) == 0; });
 }
 
 absl::Status Connection::on_dial_event(const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (rdma_resolve_route(id_.get(), kResolveMilliseconds) == 0) return absl::OkStatus();
-      return verbs_error(errno, absl::StrCat("can't find the way to ", peer().address));
+      return verbs_error(errno, absl::StrCat("can't find an RDMA route to ", peer().address));
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-      return ask();
+      return request();
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       return establish(event);
     case RDMA_CM_EVENT_ADDR_ERROR:
-      return absl::UnavailableError(
-          absl::StrCat("can't connect to ", peer().address, ": no RDMA device leads there, or nobody answers"));
+      return absl::UnavailableError(absl::StrCat("can't connect to ", peer().address,
+                                                 ": no RDMA device has a route there, or no machine answers"));
     case RDMA_CM_EVENT_REJECTED:
-      forget_ways_to(rdma_get_peer_addr(id_.get()));
+      forget_routes_to(rdma_get_peer_addr(id_.get()));
       return refused(event);
     default:
       return absl::UnavailableError(
@@ -142,7 +143,7 @@ absl::Status Connection::on_dial_event(const rdma_cm_event& event) {
   }
 }
 
-absl::Status Connection::ask() {
+absl::Status Connection::request() {
   GLN_RETURN_IF_ERROR(make_link(peer().job, true));
   set_ack_timeout(id_.get());
   const Greeting greeting{.ports = transport_->greeted_ports(), .job = peer().job};
@@ -154,11 +155,12 @@ absl::Status Connection::ask() {
 absl::Status Connection::establish(const rdma_cm_event& event) {
   Greeting theirs;
   if (event.param.conn.private_data_len < sizeof(theirs))
-    return absl::InvalidArgumentError("a peer without a greeting");
+    return absl::InvalidArgumentError(absl::StrCat(peer().address, " answered without Gleaner's greeting"));
   std::memcpy(&theirs, event.param.conn.private_data, sizeof(theirs));
   const Greeting ours{.ports = transport_->greeted_ports(), .job = peer().job};
   if (!ours.suits(theirs)) {
-    return absl::InvalidArgumentError(absl::StrCat(peer().address, " greets as another protocol or version does"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(peer().address, " speaks another protocol, or another version of Gleaner's RDMA protocol"));
   }
   most_ports_ = std::max(ours.ports, theirs.ports);
   GLN_RETURN_IF_ERROR(link_->make_ready(id_.get()));
@@ -170,7 +172,7 @@ absl::Status Connection::establish(const rdma_cm_event& event) {
 
 absl::Status Connection::refused(const rdma_cm_event& event) const {
   const std::string what = absl::StrCat("can't connect to ", peer().address, " over RDMA: ");
-  if (event.status == kNobodyListens) return absl::UnavailableError(absl::StrCat(what, "nobody listens there"));
+  if (event.status == kNobodyListens) return absl::UnavailableError(absl::StrCat(what, "no process listens there"));
   if (event.status == kByTheUser && event.param.conn.private_data_len > 0) {
     const auto* text = static_cast<const char*>(event.param.conn.private_data);
     const size_t size = strnlen(text, event.param.conn.private_data_len);
@@ -183,7 +185,7 @@ void Connection::push(const wire::Header& header, Buffer payload) {
   if (link_ != nullptr) link_->push(header, std::move(payload));
 }
 
-// It may be another thread that flushes, while ours waits: what goes wrong is dealt with in ours.
+// Another thread may call flush() while the transport's own thread waits, so poll() reports an error of write().
 absl::Status Connection::write() {
   if (link_ == nullptr || !failure_.ok()) return absl::OkStatus();
   absl::Status status = link_->write();
@@ -194,15 +196,15 @@ absl::Status Connection::write() {
   return absl::OkStatus();
 }
 
-void Connection::give_up() {
+void Connection::close_after_write_error() {
   die(absl::Status(failure_.code(), absl::StrCat("connection to ", peer().address, " broke: ", failure_.message())));
 }
 
-bool Connection::take() {
+bool Connection::handle_completions() {
   if (link_ == nullptr || is_dead()) return false;
   Link& link = *link_;
   const absl::StatusOr<bool> more = link.read();
-  if (is_dead()) return false;  // closed by what came
+  if (is_dead()) return false;  // the handler of a frame has closed the connection
   if (link.heard()) heard();
   if (!more.ok()) {
     if (absl::IsUnavailable(more.status())) {
@@ -212,7 +214,8 @@ bool Connection::take() {
     }
     return false;
   }
-  transport_->mark_dirty(this);  // there may be room, grants or slots to tell of now
+  transport_->mark_dirty(
+      this);  // the peer may have returned credits, and this side may have grants and credits to send
   return *more;
 }
 
@@ -222,14 +225,14 @@ void Connection::on_broken(const absl::Status& why) {
   absl::Status status =
       absl::UnavailableError(absl::StrCat("connection to ", peer().address, " broke: ", why.message()));
   if (path <= 0) return die(std::move(status));
-  link_->sender().tell(ItemKind::kLost, static_cast<uint16_t>(path));
+  link_->sender().items().push(ItemKind::kLost, static_cast<uint16_t>(path));
   close(std::move(status));
 }
 
 void Connection::avoid_port_of(uint16_t path) {
   const std::unique_ptr<Lane>& lane = link_->lanes()[path];
   const int port = path == 0 ? own_port() : lane == nullptr ? -1 : lane->port();
-  if (port >= 0 && !peer().accepted) transport_->avoid(port, peer().address);
+  if (port >= 0 && !peer().accepted) transport_->ports().avoid(port, peer().address, transport_->now());
 }
 
 bool Connection::uses(const Adapter& adapter) const {
@@ -243,22 +246,23 @@ int Connection::own_port() const { return transport_->port_of(id_.get()); }
 
 absl::Duration Connection::now() const { return transport_->now(); }
 
-void Connection::read() { take(); }
+void Connection::read() { handle_completions(); }
 
 void Connection::on_proven() {
   if (peer().job != link_->domain().job()) {
-    return refuse(absl::PermissionDeniedError("it asked for the connection as a member of another job"));
+    return refuse(
+        absl::PermissionDeniedError("the peer requested the connection for another job than it proved to be in"));
   }
   absl::Status status = link_->trust();
   if (!status.ok()) return die(std::move(status));
   if (!peer().accepted && most_ports_ > 1) {
-    link_->sender().tell(ItemKind::kAsk, 0);
+    link_->sender().items().push(ItemKind::kAsk, 0);
     transport_->mark_dirty(this);
   }
   come_up();
 }
 
-void Connection::let_go() {
+void Connection::release_frames() {
   if (link_ == nullptr) return;
   lane_maker_.stop();
   link_->forget_user();

@@ -24,9 +24,9 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-// What a few connections need, with payloads: a limit below this would be met at once.
+// The memory of a few connections, payloads included. A job would soon exceed a lower limit.
 constexpr size_t kTrialBytes = 16 << 20;
-constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;  // an int: clang minds the macro that takes it
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;  // an int, since clang warns of the enum in the macro ibv_reg_mr()
 constexpr int kLeastObjects = 16;
 
 struct DeviceList {
@@ -34,7 +34,8 @@ struct DeviceList {
   std::unique_ptr<ibv_device* [], Ends<ibv_free_device_list>> devices { ibv_get_device_list(&count) };
 };
 
-// Lanes times the rate of one, as ibv_port_attr has them.
+// Returns the link's bits per second: the number of its serial lanes times the rate of one, both encoded in
+// ibv_port_attr.
 uint64_t rate_of(const ibv_port_attr& port) {
   constexpr std::array<std::pair<int, uint64_t>, 4> kWidths = {{{1, 1}, {2, 4}, {4, 8}, {8, 12}}};
   constexpr std::array<std::pair<int, uint64_t>, 8> kSpeeds = {{{1, 2'500'000'000},
@@ -63,7 +64,7 @@ bool is_routable(const ibv_gid_entry& gid) {
   return gid.gid_type == IBV_GID_TYPE_ROCE_V2 || gid.gid_type == IBV_GID_TYPE_IB;
 }
 
-// Of the interface that has the address.
+// Returns the length of the network prefix of the interface that has the address; 0 if there is none.
 int network_bits_of(const sockaddr_storage& address) {
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return 0;
@@ -87,7 +88,8 @@ int network_bits_of(const sockaddr_storage& address) {
   return 0;
 }
 
-// The one asked for, or the first that is of RoCE v2 (or InfiniBand) and carries an IPv4 address, or any address.
+// Returns the GID with index `wanted`. If that is negative, returns the first RoCE v2 or InfiniBand GID that contains
+// an IPv4 address, else the first with an IPv6 address, else the first of all.
 absl::StatusOr<ibv_gid_entry> choose_gid(ibv_context* device, const std::string& name, uint8_t port, int entries,
                                          int wanted) {
   ibv_gid_entry best{};
@@ -106,7 +108,7 @@ absl::StatusOr<ibv_gid_entry> choose_gid(ibv_context* device, const std::string&
   if (wanted >= 0) {
     return absl::UnavailableError(absl::StrCat("port ", port, " of ", name, " has no GID with index ", wanted,
                                                "; `rdma link` and /sys/class/infiniband/", name, "/ports/", port,
-                                               "/gids show those it has"));
+                                               "/gids show its GIDs"));
   }
   return absl::UnavailableError(absl::StrCat(
       "port ", port, " of ", name, " has no RoCE v2 or InfiniBand GID; give its network interface an address"));
@@ -120,7 +122,7 @@ absl::Status check_port(const std::string& name, uint8_t port, const ibv_port_at
 
 absl::Status check_limits(ibv_context* device, const std::string& name) {
   ibv_device_attr limits{};
-  if (ibv_query_device(device, &limits) != 0) return verbs_error(errno, absl::StrCat("can't ask ", name));
+  if (ibv_query_device(device, &limits) != 0) return verbs_error(errno, absl::StrCat("can't query ", name));
   if (limits.max_qp < kLeastObjects || limits.max_mr < kLeastObjects || limits.max_cq < kLeastObjects) {
     return absl::ResourceExhaustedError(
         absl::StrCat(name, " has ", limits.max_qp, " queue pairs, ", limits.max_cq, " completion queues and ",
@@ -184,7 +186,7 @@ absl::Status add_ports(ibv_device* device, const DeviceChoice& choice, std::vect
 
 }  // namespace
 
-// An IPv4 address is a GID of ::ffff:a.b.c.d; any other GID is an IPv6 address.
+// A GID ::ffff:a.b.c.d is an IPv4 address; any other GID that is not link-local is an IPv6 address.
 sockaddr_storage address_of(const ibv_gid& gid) {
   sockaddr_storage storage{};
   in6_addr bits;
@@ -246,7 +248,7 @@ absl::StatusOr<std::vector<Port>> usable_ports(const std::vector<DeviceChoice>& 
         list.devices.get(), end, [&](ibv_device* device) { return choice.device == ibv_get_device_name(device); });
     if (found == end)
       return absl::NotFoundError(
-          absl::StrCat("there is no RDMA device '", choice.device, "'; `rdma link` shows those there are"));
+          absl::StrCat("there is no RDMA device '", choice.device, "'; `rdma link` shows this machine's devices"));
     add(*found, choice);
   }
   if (!ports.empty() && (choices.empty() || why.empty())) return ports;

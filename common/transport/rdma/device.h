@@ -1,4 +1,5 @@
-// Which adapters and ports there are, which of them may be used, and why not.
+// Functions that find the machine's RDMA adapters and ports, and say which of them can be used and why the others
+// can't.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,13 +15,14 @@
 
 namespace gleaner::transport::rdma {
 
-// What the user asked for: "mlx5_0", "mlx5_0:1" (port), "mlx5_0:1:3" (index of the GID, too).
+// A device that the user named: "mlx5_0", "mlx5_0:1" (with a port) or "mlx5_0:1:3" (with a port and a GID's index).
 struct DeviceChoice {
   std::string device;
   uint8_t port = 0;    // 0: any
   int gid_index = -1;  // -1: the best
 
-  // Several with commas between them; none of an empty text. InvalidArgument says what is wrong.
+  // Parses a list separated by commas; an empty text gives an empty list. The message of InvalidArgument names the
+  // wrong part.
   static absl::StatusOr<std::vector<DeviceChoice>> parse(absl::string_view text);
 };
 
@@ -30,8 +32,8 @@ struct Port {
   uint8_t port = 1;
   int gid_index = 0;
   bool is_ethernet = true;       // RoCE; false: InfiniBand
-  sockaddr_storage address{};    // of the GID; family AF_UNSPEC where it tells none
-  int network_bits = 0;          // of the address, that name its network; 0: not known
+  sockaddr_storage address{};    // the IP address of the GID; family AF_UNSPEC: none
+  int network_bits = 0;          // of the address's network prefix; 0: not known
   uint64_t bits_per_second = 0;  // of its link
   uint32_t mtu_bytes = 0;
   int numa_node = -1;  // the adapter's; -1: not known
@@ -39,15 +41,16 @@ struct Port {
   std::string to_string() const;
 };
 
-// Whether it still is active.
+// Returns whether the port is active now.
 bool is_active(const Port& port);
 
-// The address that a GID tells; family AF_UNSPEC: none.
+// Returns the IP address that a GID contains; family AF_UNSPEC: none.
 sockaddr_storage address_of(const ibv_gid& gid);
 
-// Those of `choices`, or all without any. Each has been tried: its port is active, it has the GID asked for, or a RoCE
-// v2 or InfiniBand one, and a few pages could be registered. NotFound: no adapter at all. Unavailable,
-// ResourceExhausted: the reasons of all that can't be used. With choices, all of them have to be usable.
+// Returns the usable ports of `choices`, or of all devices if `choices` is empty. A usable port is active and has the
+// GID that was asked for, or else one of RoCE v2 or InfiniBand. Its device has enough objects and could register 16
+// MiB. NotFound: there is no device, or none with a name in `choices`. Unavailable, ResourceExhausted: the message has
+// the reasons for which devices can't be used. It is an error if one of `choices` has no usable port.
 absl::StatusOr<std::vector<Port>> usable_ports(const std::vector<DeviceChoice>& choices);
 
 }  // namespace gleaner::transport::rdma

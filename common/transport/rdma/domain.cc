@@ -52,9 +52,10 @@ absl::StatusOr<MemoryRegion> Domain::register_memory(MutableBytes memory, int ac
     return absl::ResourceExhaustedError("can't register memory: the test allows no more");
   MemoryRegion region(ibv_reg_mr(protection_.get(), memory.data(), memory.size(), access));
   if (region == nullptr) {
-    return verbs_error(errno, absl::StrCat("can't register ", memory.size(),
-                                           " bytes of memory (see `ulimit -l`, which has to be unlimited or well above "
-                                           "what is summed at a time)"));
+    return verbs_error(errno,
+                       absl::StrCat("can't register ", memory.size(),
+                                    " bytes of memory (see `ulimit -l`, which has to be unlimited or well above the "
+                                    "bytes that are summed at a time)"));
   }
   --ledger_->registrations_left;
   ++ledger_->counters.registrations;
@@ -78,7 +79,7 @@ const Region* Domain::region_of(const Buffer& buffer) {
   }
   if (!buffer.is_lasting() || (free_.empty() && regions_.size() == kMaxRegions)) return nullptr;
   absl::StatusOr<MemoryRegion> memory = register_memory(buffer.block(), kAccess);
-  // What can't be registered is remembered, too: asking costs much each time.
+  // A failure is recorded, too, since each attempt is expensive.
   const uint32_t index = take_index();
   auto region = std::make_unique<Region>(this, index, memory.ok() ? *std::move(memory) : nullptr);
   const Region* const made = regions_[index] = region.get();
@@ -89,7 +90,8 @@ const Region* Domain::region_of(const Buffer& buffer) {
 absl::StatusOr<Buffer> Domain::stage(size_t bytes) {
   Buffer buffer = staging_.take(bytes);
   if (region_of(buffer) == nullptr) {
-    if (Attachment* failed = buffer.attachment(owner_); failed != nullptr) failed->remove();  // later it may work
+    // Removes the record of the failure, so that the next use of this block tries to register it again.
+    if (Attachment* failed = buffer.attachment(owner_); failed != nullptr) failed->remove();
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory could be registered for a payload of ", bytes, " bytes; see `ulimit -l`"));
   }

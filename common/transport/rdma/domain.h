@@ -1,10 +1,12 @@
-// One job's memory as one network adapter knows it: a protection domain, and the registrations in it.
+// Domain is one job's memory on one adapter: a protection domain, and the memory regions registered in it.
 //
-// Blocks of buffers are registered on first use and stay so until they end (Attachment), so that a step registers
-// nothing. A domain has one job's connections only, and a key works in its domain alone: no peer of another job can use
-// it, and a peer whose connection has ended has no queue pair left to use it with. (Memory windows would bind keys to
-// single connections; they cost a further message per buffer and peer, and members of one job have to trust each
-// other's numbers anyway.)
+// The memory block behind a buffer is registered at its first use and stays registered until it is freed (Attachment in
+// buffer.h), so a warm job registers no memory in a step.
+//
+// A domain contains the queue pairs of one job only, and a remote key is valid in its own domain only. So a peer of
+// another job can't use the key, and a peer whose connection has ended has no queue pair left with which it could use
+// the key. Memory windows would bind keys to single connections. But they cost one more message per buffer and peer,
+// and the members of one job have to trust each other's numbers anyway.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,7 @@ namespace gleaner::transport::rdma {
 
 class Domain;
 
-// A block that is registered, or that could not be.
+// A memory block that is registered with the adapter, or whose registration has failed.
 class Region : public Attachment {
  public:
   Region(Domain* domain, uint32_t index, MemoryRegion memory);
@@ -31,8 +33,8 @@ class Region : public Attachment {
   uint32_t remote_key() const { return memory_->rkey; }
   uint64_t address() const { return reinterpret_cast<uint64_t>(memory_->addr); }
   uint64_t bytes() const { return memory_->length; }
-  uint32_t index() const { return index_; }    // of those of its domain
-  uint64_t number() const { return number_; }  // no other region has ever had it
+  uint32_t index() const { return index_; }    // unique among the domain's regions; used again after the region's end
+  uint64_t number() const { return number_; }  // unique among all regions that the domain has had
 
  private:
   friend class Domain;
@@ -44,9 +46,9 @@ class Region : public Attachment {
 
 class Domain {
  public:
-  // What all of a transport's have in common.
+  // Shared by all domains of a transport.
   struct Ledger {
-    size_t registrations_left = SIZE_MAX;  // that may still succeed; for tests
+    size_t registrations_left = SIZE_MAX;  // number of registrations that may still succeed; for tests
     AdapterCounters counters;
   };
 
@@ -59,12 +61,13 @@ class Domain {
   ibv_context* device() const { return protection_->context; }
   ibv_pd* get() const { return protection_.get(); }
 
-  // The buffer's block, registered now if it was not; null: it can't be, or it does not stay long enough to be worth
-  // it.
+  // Returns the region of the buffer's block, and registers the block if it is not registered yet. Null: the block
+  // can't be registered, or lives too briefly for a registration to pay (Buffer::is_lasting()).
   const Region* region_of(const Buffer& buffer);
-  // A registered buffer to copy to instead. ResourceExhausted: there is none.
+  // Returns a registered buffer for a copy of a payload that is not registered. ResourceExhausted: there is no such
+  // buffer.
   absl::StatusOr<Buffer> stage(size_t bytes);
-  // Plain memory of our own. ResourceExhausted names the limit.
+  // Registers memory that does not belong to a Buffer. The message of ResourceExhausted names the limit.
   absl::StatusOr<MemoryRegion> register_memory(MutableBytes memory, int access);
 
  private:
@@ -73,7 +76,7 @@ class Domain {
   uint32_t take_index();
 
   const uint64_t job_;
-  const uint64_t owner_;  // of attachments
+  const uint64_t owner_;  // Attachment::key() of the domain's regions
   Ledger* const ledger_;
   const ProtectionDomain protection_;
   std::vector<Region*> regions_;  // by index; null: free

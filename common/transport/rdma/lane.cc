@@ -11,12 +11,17 @@
 
 namespace gleaner::transport::rdma {
 
-Lane::Lane(User* user, uint16_t number, int port, uint64_t bits_per_second)
-    : user_(user), number_(number), port_(port), bits_per_second_(bits_per_second) {}
+Lane::Lane(OnEvent on_event, uint16_t number, int port, uint64_t bits_per_second)
+    : on_event_(std::move(on_event)), number_(number), port_(port), bits_per_second_(bits_per_second) {}
 
 void Lane::set_id(CmId id) {
   id_ = std::move(id);
   id_->context = static_cast<IdUser*>(this);
+}
+
+void Lane::on_event(const rdma_cm_event& event) {
+  const OnEvent handle = on_event_;  // a copy, which outlives the lane if the call destroys it
+  if (handle) handle(*this, event);
 }
 
 std::string Lane::name() const {
@@ -46,7 +51,7 @@ absl::Status Lane::refill(size_t count) {
   for (size_t i = 1; i < count; ++i) requests[i - 1].next = &requests[i];
   ibv_recv_wr* bad = nullptr;
   const int error = ibv_post_recv(pair_.get(), requests.data(), &bad);
-  return error == 0 ? absl::OkStatus() : verbs_error(error, "can't give the adapter more to receive by");
+  return error == 0 ? absl::OkStatus() : verbs_error(error, "the adapter accepts no more receive requests");
 }
 
 absl::Status Lane::write(uint16_t offer, uint32_t immediate, ibv_sge piece, uint64_t address, uint32_t key) {
@@ -61,7 +66,7 @@ absl::Status Lane::write(uint16_t offer, uint32_t immediate, ibv_sge piece, uint
   request.wr.rdma.rkey = key;
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(pair_.get(), &request, &bad);
-  if (error != 0) return verbs_error(error, absl::StrCat("can't give ", name(), " more to send"));
+  if (error != 0) return verbs_error(error, absl::StrCat(name(), " accepts no more send requests"));
   ++writes_;
   return absl::OkStatus();
 }
@@ -83,7 +88,7 @@ absl::StatusOr<std::span<const ibv_wc>> Lane::take() {
     if (one.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
       ++received;
     } else if (one.opcode == IBV_WC_RECV) {
-      return absl::InvalidArgumentError("a packet over a lane, which takes payloads only");
+      return absl::InvalidArgumentError("the peer sent a packet over a lane, which carries payloads only");
     } else {
       --writes_;
     }

@@ -1,13 +1,15 @@
-// A further queue pair of a connection's, over another port: payloads that were granted are written by it, and nothing
-// else. What is said about them (offers, grants, taken) goes by the connection's own link, and so does their order.
+// Lane is a further queue pair of a connection, over a pair of ports. It carries only payloads that the receiver has
+// granted. All messages about these payloads (offers, grants, taken) go by the connection's own link, which also keeps
+// frames in order.
 //
-// Its receive queue has a request for each offer there can be, and an offer's number is used again only after the peer
-// has told that it took the payload and filled the request again: so there always is one. Immediate values need no
-// memory, so a lane has none.
+// A lane's receive queue holds a work request for each possible offer. The sender uses an offer's number again only
+// after `taken`: by then the receiver has got the payload and posted the work request again. So a work request is
+// always posted, and receiver-not-ready can't happen. Immediate values need no receive memory, so a lane has none.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,25 +23,21 @@ namespace gleaner::transport::rdma {
 
 class Lane : public IdUser {
  public:
-  class User {
-   public:
-    virtual ~User() = default;
-    // The lane may be gone when it returns.
-    virtual void on_lane_event(Lane& lane, const rdma_cm_event& event) = 0;
-  };
+  // Handles an event of the lane's id. May destroy the lane.
+  using OnEvent = std::function<void(Lane&, const rdma_cm_event&)>;
 
-  // From our port (of the transport's). `number`: of the connection's.
-  Lane(User* user, uint16_t number, int port, uint64_t bits_per_second);
+  // `number` is unique in the connection; `port` is this side's port, an index in the transport's ports().
+  Lane(OnEvent on_event, uint16_t number, int port, uint64_t bits_per_second);
   ~Lane() override { end(); }
 
-  // What the connection manager knows it by; from now on events of it come.
+  // Sets the connection manager's id. The lane handles the id's events from then on.
   void set_id(CmId id);
   rdma_cm_id* id() const { return id_.get(); }
-  // `context`: of its completion queue.
+  // Makes the queue pair. `context` is the context of its completion queue.
   absl::Status open(std::shared_ptr<Domain> domain, ibv_comp_channel* channel, void* context);
-  // Its peer has been checked: it may be written over, both ways.
+  // Lets both sides write payloads by the lane. May only be called once the peer has been checked.
   absl::Status make_ready();
-  void forget_user() { user_ = nullptr; }
+  void ignore_events() { on_event_ = nullptr; }
 
   uint16_t number() const { return number_; }
   int port() const { return port_; }
@@ -49,28 +47,26 @@ class Lane : public IdUser {
   bool is_open() const { return pair_ != nullptr; }
   std::string name() const;  // of the device
 
-  // The payload at `piece` to there, with this immediate value.
+  // Posts a WRITE of the payload `piece` to the peer's `address`, with this immediate value.
   absl::Status write(uint16_t offer, uint32_t immediate, ibv_sge piece, uint64_t address, uint32_t key);
   bool is_quiet() const { return writes_ == 0; }
-  bool is_unreachable() const { return unreachable_; }  // its adapter gave the peer up
+  bool is_unreachable() const { return unreachable_; }  // the lane's adapter has given up the peer
 
-  // Completions, a turn's worth; those that say a payload has come have their request filled again. Fails where one of
-  // them has.
+  // Returns completions, at most one turn's worth. Posts a receive request again for each payload that has arrived.
+  // Returns an error if a completion reports one.
   absl::StatusOr<std::span<const ibv_wc>> take();
-  bool peek();
-  absl::Status arm();
-  // Nothing comes or leaves over it any more. Idempotent.
+  bool peek();         // whether take() has completions to return
+  absl::Status arm();  // asks for an event of the next completion
+  // Destroys the queue pair: no payload arrives or leaves by the lane after that. Idempotent.
   void end();
 
  private:
-  void on_event(const rdma_cm_event& event) override {
-    if (user_ != nullptr) user_->on_lane_event(*this, event);
-  }
+  void on_event(const rdma_cm_event& event) override;
   int poll();
   absl::Status refill(size_t count);
 
   static constexpr int kCompletionsAtOnce = 16;
-  User* user_;
+  OnEvent on_event_;  // empty: events are ignored
   const uint16_t number_;
   const int port_;
   const uint64_t bits_per_second_;
@@ -82,10 +78,10 @@ class Lane : public IdUser {
   bool unreachable_ = false;
   size_t writes_ = 0;
   std::array<ibv_wc, kCompletionsAtOnce> taken_;
-  int taken_count_ = 0;  // that peek() took
+  int taken_count_ = 0;  // completions that peek() took
 };
 
-// A connection's, by number; null: there is none. 0 never is.
+// A connection's lanes by number; null: none. Number 0, the connection's own link, is always null.
 using LaneTable = std::array<std::unique_ptr<Lane>, kMostLanes + 1>;
 
 }  // namespace gleaner::transport::rdma

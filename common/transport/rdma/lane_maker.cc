@@ -49,12 +49,12 @@ absl::Status LaneMaker::on_item(const PacketReader::Item& item) {
     default:
       if (item.number > kMostLanes) break;
       connection_->avoid_port_of(item.number);
-      return absl::UnavailableError(absl::StrCat("its lane ", item.number, " failed, says the peer"));
+      return absl::UnavailableError(absl::StrCat("the peer reports that lane ", item.number, " has failed"));
   }
-  return absl::InvalidArgumentError("something about lanes that nobody asked for");
+  return absl::InvalidArgumentError("the peer sent an item about lanes that this side did not request");
 }
 
-// --- The one who accepted.
+// The accepting side.
 
 absl::Status LaneMaker::invite() {
   GLN_ASSIGN_OR_RETURN(const wire::Nonce nonce, transport_->draw_nonce());
@@ -62,22 +62,22 @@ absl::Status LaneMaker::invite() {
   invitation_.emplace();
   std::copy_n(nonce.begin(), 16, invitation_->request.begin());
   std::copy_n(nonce.begin() + 16, 16, invitation_->answer.begin());
-  Sender& sender = connection_->link()->sender();
-  const std::vector<Port>& ports = transport_->ports();
+  ItemQueue& items = connection_->link()->sender().items();
+  const PortTable& ports = transport_->ports();
   const int main = connection_->own_port();
   for (size_t i = 0; i < std::min<size_t>(ports.size(), kMostLanes + 1); ++i) {
     const bool is_main = static_cast<int>(i) == main;
-    if (!is_main && !transport_->is_usable(i)) continue;
+    if (!is_main && !ports.is_usable(i)) continue;
     const uint16_t listens = transport_->listen_for_lanes(i);
-    if (!is_main && (listens == 0 || transport_->worth(i) == 0)) continue;
+    if (!is_main && (listens == 0 || ports.usable_bandwidth(i) == 0)) continue;
     const PortItem item{.address = to_bytes(ports[i].address),
-                        .bits_per_second = transport_->worth(i),
+                        .bits_per_second = ports.usable_bandwidth(i),
                         .port = listens,
                         .is_main = is_main,
                         .is_ethernet = ports[i].is_ethernet};
-    sender.tell(ItemKind::kPort, 0, item);
+    items.push(ItemKind::kPort, 0, item);
   }
-  sender.tell(ItemKind::kInvitation, 0, *invitation_);
+  items.push(ItemKind::kInvitation, 0, *invitation_);
   return absl::OkStatus();
 }
 
@@ -89,24 +89,26 @@ bool LaneMaker::expects(const LaneGreeting& greeting) const {
 void LaneMaker::accept(CmId id, const LaneGreeting& greeting) {
   rdma_cm_id* const asked = id.get();
   const int port = transport_->port_of(asked);
-  auto lane = std::make_unique<Lane>(this, greeting.number, port, greeting.bits_per_second);
+  auto lane = make_lane(greeting.number, port, greeting.bits_per_second);
   lane->set_id(std::move(id));
   const LaneTable& lanes = connection_->link()->lanes();
   if (port < 0 || greeting.number == 0 || greeting.number > kMostLanes || lanes[greeting.number] != nullptr) {
-    transport_->reject(asked, "a lane that can't be");
-    return go_without(*lane, absl::InvalidArgumentError("asked for a lane that can't be"));
+    transport_->reject(asked, "this lane can't be made: its number or its port is not valid");
+    return log_missing_lane(*lane,
+                            absl::InvalidArgumentError("the peer requested a lane whose number or port is not valid"));
   }
   const absl::Status status = open(*lane);
   if (!status.ok()) {
     transport_->reject(asked, status.message());
-    return go_without(*lane, status);
+    return log_missing_lane(*lane, status);
   }
   const Lane& opened = *lane;
   const absl::Status answered = answer(std::move(lane), greeting);
-  if (!answered.ok()) go_without(opened, answered);
+  if (!answered.ok()) log_missing_lane(opened, answered);
 }
 
-// From here on the peer may write over it, and name it, though only its next event says that it has heard.
+// Adds the lane to the link before the answer is sent: the peer may write by the lane, and name it in grants, as soon
+// as it has the answer. The event ESTABLISHED, which shows that the peer has the answer, comes later.
 absl::Status LaneMaker::answer(std::unique_ptr<Lane> lane, const LaneGreeting& greeting) {
   LaneGreeting ours = greeting;
   ours.secret = invitation_->answer;
@@ -118,10 +120,11 @@ absl::Status LaneMaker::answer(std::unique_ptr<Lane> lane, const LaneGreeting& g
   return absl::OkStatus();
 }
 
-// --- The one who connected.
+// The connecting side.
 
 absl::Status LaneMaker::on_port(const PortItem& port) {
-  if (theirs_.size() > kMostLanes) return absl::InvalidArgumentError("more ports than there can be");
+  if (theirs_.size() > kMostLanes)
+    return absl::InvalidArgumentError(absl::StrCat("the peer listed more than ", kMostLanes + 1, " ports"));
   if (port.is_main != 0) their_main_ = theirs_.size();
   theirs_.emplace_back(PathEnd{.address = port.port == 0 ? sockaddr_storage{} : to_address(port.address),
                                .network_bits = 0,
@@ -135,12 +138,13 @@ absl::Status LaneMaker::on_invitation(const InvitationItem& invitation) {
   invitation_ = invitation;
   const int main = connection_->own_port();
   if (main < 0 || !their_main_.has_value()) return absl::OkStatus();
+  const PortTable& ports = transport_->ports();
   std::vector<PathEnd> ours;
-  for (size_t i = 0; i < transport_->ports().size(); ++i) {
-    ours.push_back(transport_->path_end(i));
+  for (size_t i = 0; i < ports.size(); ++i) {
+    ours.push_back(ports.path_end(i));
     const bool is_main = static_cast<int>(i) == main;
-    if (!is_main &&
-        (!transport_->is_usable(i) || transport_->is_avoided(static_cast<int>(i), connection_->peer().address))) {
+    if (!is_main && (!ports.is_usable(i) ||
+                     ports.is_avoided(static_cast<int>(i), connection_->peer().address, transport_->now()))) {
       ours.back().bits_per_second = 0;
     }
   }
@@ -155,9 +159,9 @@ absl::Status LaneMaker::on_invitation(const InvitationItem& invitation) {
 
 void LaneMaker::dial(uint16_t number, const Path& path) {
   const int our_port = static_cast<int>(path.ours);
-  auto lane = std::make_unique<Lane>(this, number, our_port, path.bits_per_second);
-  absl::StatusOr<CmId> id = transport_->make_id(nullptr);
-  if (!id.ok()) return go_without(*lane, id.status());
+  auto lane = make_lane(number, our_port, path.bits_per_second);
+  absl::StatusOr<CmId> id = transport_->connection_manager().make_id(nullptr);
+  if (!id.ok()) return log_missing_lane(*lane, id.status());
   lane->set_id(*std::move(id));
   sockaddr_storage target = theirs_[path.theirs].first.address;
   const uint16_t port = htons(theirs_[path.theirs].second);
@@ -166,9 +170,9 @@ void LaneMaker::dial(uint16_t number, const Path& path) {
   } else {
     reinterpret_cast<sockaddr_in6&>(target).sin6_port = port;
   }
-  if (rdma_resolve_addr(lane->id(), transport_->address_of(our_port), reinterpret_cast<sockaddr*>(&target),
+  if (rdma_resolve_addr(lane->id(), transport_->ports().address_of(our_port), reinterpret_cast<sockaddr*>(&target),
                         kResolveMilliseconds) != 0) {
-    return go_without(*lane, verbs_error(errno, "no way there"));
+    return log_missing_lane(*lane, verbs_error(errno, "there is no RDMA route to the peer's port"));
   }
   dialing_.push_back(std::move(lane));
 }
@@ -177,7 +181,7 @@ absl::Status LaneMaker::on_dial_event(Lane& lane, const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       if (rdma_resolve_route(lane.id(), kResolveMilliseconds) == 0) return absl::OkStatus();
-      return verbs_error(errno, "no way there");
+      return verbs_error(errno, "there is no RDMA route to the peer's port");
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
       return request(lane);
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
@@ -199,18 +203,19 @@ absl::Status LaneMaker::request(Lane& lane) {
   const LaneGreeting greeting{
       .number = lane.number(), .bits_per_second = lane.bits_per_second(), .secret = invitation_->request};
   rdma_conn_param parameters = parameters_of(lane.pair_number(), &greeting, sizeof(greeting));
-  return rdma_connect(lane.id(), &parameters) == 0 ? absl::OkStatus() : verbs_error(errno, "can't ask for it");
+  return rdma_connect(lane.id(), &parameters) == 0 ? absl::OkStatus() : verbs_error(errno, "can't request the lane");
 }
 
 absl::Status LaneMaker::establish(Lane& lane, const rdma_cm_event& event) {
   LaneGreeting theirs;
-  if (event.param.conn.private_data_len < sizeof(theirs)) return absl::InvalidArgumentError("no answer");
+  if (event.param.conn.private_data_len < sizeof(theirs))
+    return absl::InvalidArgumentError("the answer has no greeting");
   std::memcpy(&theirs, event.param.conn.private_data, sizeof(theirs));
   if (theirs.number != lane.number() || theirs.secret != invitation_->answer) {
-    return absl::PermissionDeniedError("somebody else answered");
+    return absl::PermissionDeniedError("the answer does not come from the peer");
   }
   GLN_RETURN_IF_ERROR(lane.make_ready());
-  if (rdma_establish(lane.id()) != 0) return verbs_error(errno, "can't establish it");
+  if (rdma_establish(lane.id()) != 0) return verbs_error(errno, "can't establish the lane");
   const auto ours = std::find_if(dialing_.begin(), dialing_.end(), [&](const auto& one) { return one.get() == &lane; });
   connection_->link()->add_lane(std::move(*ours));
   dialing_.erase(ours);
@@ -218,7 +223,12 @@ absl::Status LaneMaker::establish(Lane& lane, const rdma_cm_event& event) {
   return absl::OkStatus();
 }
 
-// --- Both.
+// Both sides.
+
+std::unique_ptr<Lane> LaneMaker::make_lane(uint16_t number, int port, uint64_t bits_per_second) {
+  return std::make_unique<Lane>([this](Lane& lane, const rdma_cm_event& event) { on_lane_event(lane, event); }, number,
+                                port, bits_per_second);
+}
 
 void LaneMaker::on_lane_event(Lane& lane, const rdma_cm_event& event) {
   const bool is_dialing =
@@ -226,7 +236,7 @@ void LaneMaker::on_lane_event(Lane& lane, const rdma_cm_event& event) {
   if (is_dialing) {
     const absl::Status status = on_dial_event(lane, event);
     if (status.ok()) return;
-    go_without(lane, status);
+    log_missing_lane(lane, status);
     std::erase_if(dialing_, [&](const auto& one) { return one.get() == &lane; });
     return;
   }
@@ -236,9 +246,9 @@ void LaneMaker::on_lane_event(Lane& lane, const rdma_cm_event& event) {
     case RDMA_CM_EVENT_CONNECT_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_REJECTED:
-      return go_without(lane, absl::UnavailableError(rdma_event_str(event.event)));
+      return log_missing_lane(lane, absl::UnavailableError(rdma_event_str(event.event)));
     default:
-      return connection_->on_event(event);  // what ends a lane ends its connection
+      return connection_->on_event(event);  // the end of a lane ends its connection
   }
 }
 
@@ -246,10 +256,10 @@ void LaneMaker::come_up(const Lane& lane) {
   Link* const link = connection_->link();
   link->open_path(lane.number(), lane.bits_per_second());
   transport_->note_lane();
-  transport_->wake_link(link);  // what came before its completions are told of
+  transport_->wake_link(link);  // completions may have come before the lane was armed
 }
 
-void LaneMaker::go_without(const Lane& lane, const absl::Status& why) {
+void LaneMaker::log_missing_lane(const Lane& lane, const absl::Status& why) {
   transport_->env().log->warning(
       "a connection over RDMA goes on without one of its lanes", "peer", connection_->peer().address, "lane",
       lane.number(), "device",

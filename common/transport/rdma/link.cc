@@ -14,7 +14,7 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-constexpr int kTurns = 4;  // of kCompletionsAtOnce; then others have theirs
+constexpr int kTurns = 4;  // of kCompletionsAtOnce, so that a link does not starve others
 constexpr size_t kPage = 4096;
 
 }  // namespace
@@ -71,7 +71,7 @@ void Link::forget_user() {
   receiver_.forget_user();
   sender_.drop_waiting();
   for (const auto& lane : lanes_) {
-    if (lane != nullptr) lane->forget_user();
+    if (lane != nullptr) lane->ignore_events();
   }
 }
 
@@ -119,7 +119,7 @@ absl::Status Link::read_lane(Lane& lane, std::span<const ibv_wc> completions) {
     } else {
       sender_.on_lane_completed(static_cast<uint16_t>(one.wr_id));
     }
-    if (pair_ == nullptr) break;  // it was ended in there
+    if (pair_ == nullptr) break;  // the handler of a frame has closed the connection
   }
   return absl::OkStatus();
 }
@@ -132,7 +132,7 @@ absl::StatusOr<bool> Link::read_own() {
     busy_ = busy_ || count > 0;
     for (int i = 0; i < count; ++i) {
       GLN_RETURN_IF_ERROR(on_completion(taken_[static_cast<size_t>(i)]));
-      if (pair_ == nullptr) return false;  // it was ended in there
+      if (pair_ == nullptr) return false;  // the handler of a frame has closed the connection
     }
     GLN_RETURN_IF_ERROR(receiver_.refill(pair_.get()));
     if (count < kCompletionsAtOnce) return false;

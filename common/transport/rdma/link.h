@@ -1,8 +1,8 @@
-// One reliable connection of an adapter's: its queue pair, completions, and both halves of the traffic; and its lanes,
-// if it has any over other ports.
+// Link is a reliable connection of an adapter: its queue pair and completion queue, both halves of the traffic (Sender
+// and Receiver), and its lanes, if any.
 //
-// Buffers that an adapter reads, or that the peer may write to, are let go only after all queue pairs are destroyed,
-// those of the lanes, too: nothing of a connection can reach a buffer that has gone back to its pool.
+// end() releases buffers that an adapter reads, or that the peer may write to, only after it has destroyed all queue
+// pairs, those of lanes included. So no payload arrives in a buffer that has returned to its pool.
 #pragma once
 
 #include <array>
@@ -21,56 +21,60 @@ class Connection;
 
 class Link {
  public:
-  // The completion queue's context is the Link. ResourceExhausted: the system or adapter has no more of something.
+  // The context of the completion queue is the Link. ResourceExhausted: the system or the adapter has run out of
+  // objects or memory.
   static absl::StatusOr<std::unique_ptr<Link>> create(std::shared_ptr<Domain> domain, ibv_comp_channel* channel,
                                                       Receiver::User* user, bool checksums);
   ~Link();
 
-  uint32_t number() const { return pair_->qp_num; }
+  uint32_t number() const { return pair_->qp_num; }  // of the queue pair
   Domain& domain() { return *domain_; }
 
-  // Takes what the connection manager found out about the way to the peer. Payloads can't be written here yet.
+  // Makes the queue pair ready to send and to receive packets, with the connection manager's data about the path to the
+  // peer. The peer can't write payloads yet.
   absl::Status make_ready(rdma_cm_id* id);
-  // The peer is proven: it may write where it is granted to.
+  // Lets the peer write payloads to the places that this side grants. Called when the handshake is done.
   absl::Status trust();
-  // A further path for payloads, which is ready. The peer may name it in grants at once; we do from open_path() on.
+  // Adds a lane. The peer may name it in grants from then on; this side does so from open_path() on.
   void add_lane(std::unique_ptr<Lane> lane);
-  // Payloads may be asked for by this lane from now on, and are reckoned to come with that rate. None is asked for by
-  // the link itself any more.
+  // Lets this side's grants name the lane, and assumes this bandwidth for it. From then on grants name the link itself
+  // only for buffers that the chosen lane's adapter can't register.
   void open_path(uint16_t lane, uint64_t bits_per_second) { receiver_.open_path(lane, bits_per_second); }
   const LaneTable& lanes() const { return lanes_; }
-  // By which path the peer could not be reached any more, when read() failed: a lane, or 0; -1: that was not it.
+  // Returns the path by which the peer could not be reached, after read() has failed: a lane's number, or 0, the link
+  // itself. -1: read() has failed for another reason.
   int failed_path() const { return failed_path_; }
-  // For what is told about lanes.
+  // Returns the sender, for messages about lanes.
   Sender& sender() { return sender_; }
 
   void push(const wire::Header& header, Buffer payload) { sender_.push(header, std::move(payload)); }
   size_t queued_bytes() const { return sender_.queued_bytes(); }
   absl::Status write();
 
-  // Takes completions, one turn's worth. True: there may be more.
+  // Handles completions, at most one turn's worth. Returns true if there may be more.
   absl::StatusOr<bool> read();
-  // Whether something has come that read() will take; for spinning.
+  // Returns whether read() has something to handle.
   bool peek();
-  // The next completion makes the channel readable. What came before may have to be looked for once more.
+  // Lets the next completion signal the channel. Earlier completions do not, so the caller calls peek() once more.
   absl::Status arm();
-  // Since the last call: something came; anything was taken.
+  // heard() returns whether the peer has sent something since the last call of heard(). was_busy() returns whether any
+  // completion has arrived since the last call of was_busy().
   bool heard() { return std::exchange(heard_, false); }
   bool was_busy() { return std::exchange(busy_, false); }
 
-  // The user is gone: nothing is handed on, and what has not left stays.
+  // Detaches the user: the link delivers no more frames, and drops frames that it has not given to an adapter.
   void forget_user();
-  // Whether what has been sent is with the peer.
+  // Returns whether the peer's adapters have acknowledged all messages.
   bool is_quiet() const;
-  // Whether nothing but our own slots is in the adapter's or the peer's hands.
+  // Returns whether neither the adapters nor the peer access any buffers; slots do not count.
   bool holds_no_buffers() const { return !sender_.reads_payloads() && !receiver_.has_granted(); }
-  // Ends all traffic, then lets go of buffers. Idempotent.
+  // Destroys the queue pairs, then releases the buffers. Idempotent.
   void end();
   bool has_ended() const { return pair_ == nullptr; }
 
-  // For whoever has the link.
-  Connection* connection = nullptr;  // null: it lingers
-  bool awake = false;                // its completions are looked for without events
+  // Set by the link's owner.
+  Connection* connection = nullptr;  // null: the connection is closed, and the link lingers
+  bool awake = false;                // the transport looks for completions without an event
 
  private:
   struct Slots {
@@ -92,11 +96,11 @@ class Link {
   QueuePair pair_;
   LaneTable lanes_;
   int failed_path_ = -1;
-  Credits credits_;
+  SlotCredits credits_;
   Sender sender_;
   Receiver receiver_;
   std::array<ibv_wc, kCompletionsAtOnce> taken_;
-  int taken_count_ = 0;  // that peek() took and read() has not seen
+  int taken_count_ = 0;  // completions that peek() took and read() has not handled
   bool heard_ = false;
   bool busy_ = false;
 };

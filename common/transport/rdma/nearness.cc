@@ -82,23 +82,23 @@ double Nodes::cost(int from, int to) const {
   return static_cast<double>(row->second[there]) / row->second[here];
 }
 
-absl::StatusOr<int> node_of(absl::string_view what, const std::string& root) {
+absl::StatusOr<int> node_of(absl::string_view name, const std::string& root) {
   namespace fs = std::filesystem;
   const fs::path system = fs::path(root) / "sys";
   std::error_code ignored;
   int node = 0;
-  if (absl::SimpleAtoi(what, &node)) {
+  if (absl::SimpleAtoi(name, &node)) {
     if (fs::exists(system / absl::StrCat("devices/system/node/node", node), ignored)) return node;
     return absl::NotFoundError(absl::StrCat("this machine has no NUMA node ", node, "; see `lscpu`"));
   }
   static const std::regex address("([0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\\.[0-7]");
-  std::string device = absl::AsciiStrToLower(what);
+  std::string device = absl::AsciiStrToLower(name);
   if (!std::regex_match(device, address)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", what, "': expected the number of a NUMA node, or a PCI address such as 0000:3b:00.0"));
+        absl::StrCat("'", name, "': expected the number of a NUMA node, or a PCI address such as 0000:3b:00.0"));
   }
   if (std::count(device.begin(), device.end(), ':') == 1) device = absl::StrCat("0000:", device);
-  // As the kernel writes it: a GPU's own tools put eight digits before the first colon.
+  // The kernel writes four digits before the first colon; a GPU's own tools write eight.
   while (device.find(':') > 4 && device.front() == '0') device.erase(0, 1);
   const fs::path folder = system / "bus/pci/devices" / device;
   if (!fs::exists(folder, ignored)) {
@@ -109,7 +109,7 @@ absl::StatusOr<int> node_of(absl::string_view what, const std::string& root) {
 
 std::vector<int> own_cores() {
   std::vector<int> cores;
-  // The kernel refuses a set that is smaller than its own.
+  // The kernel refuses a set that is smaller than its own, so the loop tries larger ones.
   for (int size = CPU_SETSIZE; size <= kMostCores; size *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(static_cast<size_t>(size)),
                                                                [](cpu_set_t* one) { CPU_FREE(one); });
@@ -134,8 +134,8 @@ std::vector<double> costs_of(const std::vector<int>& port_nodes, const std::vect
   return costs;
 }
 
-std::vector<uint64_t> worth_of(const std::vector<uint64_t>& bits_per_second, const std::vector<double>& costs,
-                               bool nearest_only) {
+std::vector<uint64_t> usable_bandwidths(const std::vector<uint64_t>& bits_per_second, const std::vector<double>& costs,
+                                        bool nearest_only) {
   std::vector<uint64_t> worth = bits_per_second;
   const double least = costs.empty() ? 1 : *std::min_element(costs.begin(), costs.end());
   for (size_t i = 0; i < worth.size(); ++i) {

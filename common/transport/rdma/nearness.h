@@ -1,7 +1,8 @@
-// How near adapters are to the cores, or the GPU, whose memory they move: by NUMA nodes.
+// Functions that compute, by NUMA node, how near adapters are to the memory that they move: the memory of the process's
+// cores, or of a GPU.
 //
-// What comes from another socket crosses the link between the two, which costs it bandwidth and takes that from
-// everybody else. The kernel's table of distances says how much; nothing here is guessed.
+// Data from another socket crosses the link between the sockets, which lowers its bandwidth and that of all other data
+// on that link. The kernel's table of distances gives the relative cost of a transfer between two nodes.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +15,38 @@
 
 namespace gleaner::transport::rdma {
 
-// The numbers of a list such as "0-3,8"; without those that can't be read.
+// Returns the numbers of a list such as "0-3,8". Skips the parts that it can't read.
 std::vector<int> numbers_in(absl::string_view list);
 
 // A machine's NUMA nodes, as Linux shows them.
 struct Nodes {
-  std::map<int, std::vector<int>> cores;      // of each node
-  std::map<int, std::vector<int>> distances;  // from each node, to each in order of their numbers; 10: to itself
+  std::map<int, std::vector<int>> cores;      // by node
+  std::map<int, std::vector<int>> distances;  // by node: to each node, in order of their numbers; 10: to itself
 
-  // Below /sys/devices/system/node of `root`. Empty where there is none.
+  // Reads /sys/devices/system/node below `root`. Returns no nodes if that folder does not exist.
   static Nodes read(const std::string& root = "/");
-  // That have some of these cores.
+  // Returns the nodes that have at least one of these cores.
   std::vector<int> with(const std::vector<int>& cores) const;
-  // 1: within one node, or not known; 2: twice as much.
+  // Returns the distance between the nodes relative to the distance within `from`: 1 within a node or if unknown, 2 if
+  // it is twice as much.
   double cost(int from, int to) const;
 };
 
-// The NUMA node that is meant by its number, or by the PCI address of a device of it, such as a GPU ("0000:3b:00.0",
-// and "3b:00.0" for short); -1 where the machine does not tell, as one with a single node does. NotFound: there is no
-// such node or device; InvalidArgument: neither.
-absl::StatusOr<int> node_of(absl::string_view what, const std::string& root = "/");
+// Returns the NUMA node that `name` identifies: by its number, or by the PCI address of a device on it, such as a GPU
+// ("0000:3b:00.0", or "3b:00.0" for short). Returns -1 if the machine does not tell a device's node, as is usual on
+// machines with a single node. NotFound: there is no such node or device. InvalidArgument: `name` has neither form.
+absl::StatusOr<int> node_of(absl::string_view name, const std::string& root = "/");
 
-// The cores that this process may run on.
+// Returns the cores that this process may run on.
 std::vector<int> own_cores();
 
-// How many times as much as from a node of its own it costs to reach each of `ports`' nodes from the nearest of ours;
-// -1 and no nodes: not known, which counts as near.
+// Returns, for each port's node, the cost() of a transfer from the nearest of `our_nodes`. An unknown node (-1) counts
+// as near (1), and so do all nodes if `our_nodes` is empty.
 std::vector<double> costs_of(const std::vector<int>& port_nodes, const std::vector<int>& our_nodes, const Nodes& nodes);
 
-// The bandwidth that each port is to be used with. The nearest have theirs. Those that are farther have none, if
-// `nearest_only`, or else what is left of theirs at that cost: half at twice as much.
-std::vector<uint64_t> worth_of(const std::vector<uint64_t>& bits_per_second, const std::vector<double>& costs,
-                               bool nearest_only);
+// Returns the bandwidth with which each port should be used. The nearest ports keep theirs. A farther port gets none if
+// `nearest_only`, else its bandwidth divided by its cost relative to the nearest: half at twice the cost.
+std::vector<uint64_t> usable_bandwidths(const std::vector<uint64_t>& bits_per_second, const std::vector<double>& costs,
+                                        bool nearest_only);
 
 }  // namespace gleaner::transport::rdma

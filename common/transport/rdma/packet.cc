@@ -53,11 +53,11 @@ size_t PacketWriter::finish(uint16_t credits) {
 
 absl::StatusOr<PacketReader> PacketReader::open(ConstBytes bytes) {
   PacketHeader header;
-  if (bytes.size() < sizeof(header)) return absl::InvalidArgumentError("a packet without its header");
+  if (bytes.size() < sizeof(header)) return absl::InvalidArgumentError("the packet is shorter than its header");
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.bytes != bytes.size() || header.reserved != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a packet of ", bytes.size(), " bytes that calls itself one of ", header.bytes));
+        absl::StrCat("the packet has ", bytes.size(), " bytes, but its header says ", header.bytes));
   }
   PacketReader reader;
   reader.rest_ = bytes.subspan(sizeof(header));
@@ -67,13 +67,13 @@ absl::StatusOr<PacketReader> PacketReader::open(ConstBytes bytes) {
 
 absl::StatusOr<PacketReader::Item> PacketReader::next() {
   ItemHeader header;
-  if (rest_.size() < sizeof(header)) return absl::InvalidArgumentError("a packet that ends within an item's header");
+  if (rest_.size() < sizeof(header)) return absl::InvalidArgumentError("the packet ends within an item's header");
   std::memcpy(&header, rest_.data(), sizeof(header));
   if (header.bytes != body_size(header.kind, header.bytes)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a packet with an item of kind ", static_cast<int>(header.kind), " and ", header.bytes, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("the packet has an item of kind ", static_cast<int>(header.kind),
+                                                   " and ", header.bytes, " bytes"));
   }
-  if (item_size(header.bytes) > rest_.size()) return absl::InvalidArgumentError("a packet that ends within an item");
+  if (item_size(header.bytes) > rest_.size()) return absl::InvalidArgumentError("the packet ends within an item");
   const Item item{header.kind, header.number, rest_.subspan(sizeof(header), header.bytes)};
   rest_ = rest_.subspan(item_size(header.bytes));
   return item;

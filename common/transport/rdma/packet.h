@@ -1,21 +1,29 @@
-// What a SEND carries: items behind each other, each of which is a small frame or concerns a large one. docs/rdma.md
-// describes them; this is their code.
+// A packet is the contents of a SEND: a header, then items. Each item is a small frame or concerns a large one
+// (docs/rdma.md#frames).
 //
-//   frame   a whole frame: header and payload
-//   offer   the header of a frame whose payload waits at the sender; its number is the offer's
-//   region  memory of the receiver's that the peer may write to: told once, then referred to by its index
-//   grant   where the payload of an offer shall be written: a region's index and an offset, and by which lane
-//   taken   the payload of an offer has come by a lane, and the lane can receive another
+//   frame       a whole small frame: header and payload
+//   offer       the header of a large frame, whose payload waits at the sender; the item's number is the offer's
+//   region      a memory region of the item's sender, to which the peer may write; sent once, then named by its index
+//   grant       the place for the payload of an offer (a region's index and an offset), and the lane to write it by
+//   taken       the payload of an offer has arrived by a lane, and the lane can receive another
 //
-// and, where a host has several ports (lane_maker.h):
+// If a host has several ports (lane_maker.h), also:
 //
-//   ask     which ports there are
-//   port    one of the sender's, that lanes may be made to
-//   invitation  these were all; what a lane's request and its answer have to know
-//   lost    this lane has failed; the connection is about to end
+//   ask         asks for the peer's ports
+//   port        a port of the item's sender, to which lanes can be made
+//   invitation  ends the list of ports; has the numbers that prove the identity of both sides when a lane is made
+//   lost        this lane has failed, and the connection is about to end
 //
-// Payloads come by WRITE, and the immediate value of that tells the offer's number. Packets and immediate values also
-// tell how many receive slots were filled again since the last: the peer may send as many more.
+// A large frame, for example, takes these steps; only the WRITE moves the payload:
+//
+//   sender                                                       receiver
+//   SEND offer {number, header}                        -->
+//                                                      <--       SEND region {index, address, remote key}, once
+//                                                      <--       SEND grant {number, region's index, offset, lane}
+//   WRITE payload, with the number as immediate value  -->
+//                                                      <--       SEND taken {number}, if the payload came by a lane
+//
+// Packets and immediate values also return credits (slot_credits.h).
 #pragma once
 
 #include <array>
@@ -30,12 +38,12 @@
 
 namespace gleaner::transport::rdma {
 
-// A receive slot's size, and how many there are per connection. The peer has to have the same.
+// The size of a receive slot, and the number of slots per connection. Both sides must have the same values.
 inline constexpr size_t kSlotBytes = 8 << 10;
 inline constexpr uint16_t kSlots = 64;
 inline constexpr uint16_t kMaxOffers = 24;      // of one sender at a time
-inline constexpr uint32_t kMaxRegions = 65536;  // of one receiver and lane
-inline constexpr uint16_t kMostLanes = 15;      // of one connection, beside its own link, which has number 0
+inline constexpr uint32_t kMaxRegions = 65536;  // per receiver and lane
+inline constexpr uint16_t kMostLanes = 15;      // per connection, not counting its own link, which is lane 0
 
 enum class ItemKind : uint16_t {
   kFrame = 1,
@@ -50,7 +58,7 @@ enum class ItemKind : uint16_t {
 };
 
 struct PacketHeader {
-  uint16_t credits = 0;
+  uint16_t credits = 0;   // slots filled again since the last packet or immediate value
   uint16_t reserved = 0;  // zero
   uint32_t bytes = 0;     // this header included
 };
@@ -58,8 +66,8 @@ static_assert(sizeof(PacketHeader) == 8);
 
 struct ItemHeader {
   ItemKind kind = ItemKind::kFrame;
-  uint16_t number = 0;  // of the offer, where one is concerned; of the lane: region, lost
-  uint32_t bytes = 0;   // that follow; then as many zeros as make the next item begin at a multiple of 8
+  uint16_t number = 0;  // the lane in region and lost, else the offer, if any
+  uint32_t bytes = 0;   // of the body, which follows; zeros pad it to a multiple of 8
 };
 static_assert(sizeof(ItemHeader) == 8);
 
@@ -73,7 +81,7 @@ static_assert(sizeof(RegionItem) == 24);
 
 struct GrantItem {
   uint64_t offset = 0;
-  uint32_t region = 0;  // of the lane's
+  uint32_t region = 0;  // index among the regions of that lane's domain
   uint32_t lane = 0;
 };
 static_assert(sizeof(GrantItem) == 16);
@@ -81,21 +89,22 @@ static_assert(sizeof(GrantItem) == 16);
 struct PortItem {
   std::array<uint8_t, 16> address{};  // IPv6, or IPv4 as ::ffff:a.b.c.d
   uint64_t bits_per_second = 0;
-  uint16_t port = 0;    // of the connection manager, where it takes lanes
-  uint8_t is_main = 0;  // the connection itself is over this one
+  uint16_t port = 0;    // the connection manager's port that accepts lanes; 0: none
+  uint8_t is_main = 0;  // 1: the connection itself uses this port
   uint8_t is_ethernet = 0;
   uint32_t reserved = 0;
 };
 static_assert(sizeof(PortItem) == 32);
 
-// Two numbers that nobody else can guess: who asks for a lane tells the first, who answers tells the second.
+// Two random numbers, sent over the authenticated connection. The request of a lane has to carry the first, the answer
+// the second.
 struct InvitationItem {
   std::array<uint8_t, 16> request{};
   std::array<uint8_t, 16> answer{};
 };
 static_assert(sizeof(InvitationItem) == 32);
 
-// The largest payload that travels within a packet.
+// The largest payload of a small frame, which travels within a packet.
 inline constexpr size_t kMaxSmallPayload = kSlotBytes - sizeof(PacketHeader) - sizeof(ItemHeader) - wire::kHeaderBytes;
 
 constexpr size_t item_size(size_t bytes) { return sizeof(ItemHeader) + (bytes + 7) / 8 * 8; }
@@ -112,7 +121,7 @@ class PacketWriter {
   bool empty() const { return size_ == sizeof(PacketHeader); }
   // Needs fits(first.size() + second.size()).
   void add(ItemKind kind, uint16_t number, ConstBytes first, ConstBytes second = {});
-  // The packet's size; the slot holds it.
+  // Completes the packet in the slot and returns its size.
   size_t finish(uint16_t credits);
 
  private:
@@ -120,7 +129,7 @@ class PacketWriter {
   size_t size_ = sizeof(PacketHeader);
 };
 
-// An item's body, which PacketReader::next() has found to be as long.
+// Returns a copy of an item's body, whose size PacketReader::next() has checked.
 template <typename Item>
 Item read_as(ConstBytes body) {
   Item item;
@@ -128,11 +137,11 @@ Item read_as(ConstBytes body) {
   return item;
 }
 
-// Reads what a peer wrote: nothing in it is trusted.
+// Reads a packet that a peer wrote. Safe for any bytes.
 class PacketReader {
  public:
   PacketReader() = default;
-  // InvalidArgument: no packet. `bytes` stay.
+  // `bytes` must outlive the reader and its items. InvalidArgument: the bytes are not a packet.
   static absl::StatusOr<PacketReader> open(ConstBytes bytes);
   uint16_t credits() const { return credits_; }
 

@@ -21,7 +21,7 @@ std::span<const uint8_t> bytes_of(const sockaddr_storage& address) {
   return reinterpret_cast<const sockaddr_in6&>(address).sin6_addr.s6_addr;
 }
 
-// -1: of different families, or of one that is not known.
+// Returns -1 if the addresses are of different families, or of one that is not known.
 int common_bits(const sockaddr_storage& one, const sockaddr_storage& other) {
   const auto first = bytes_of(one);
   const auto second = bytes_of(other);
@@ -32,7 +32,7 @@ int common_bits(const sockaddr_storage& one, const sockaddr_storage& other) {
   return i == first.size() ? whole : whole + std::countl_zero(static_cast<uint8_t>(first[i] ^ second[i]));
 }
 
-// Takes the bandwidth that the pair has from what is left at both ends.
+// Returns the path between the two, with the bandwidth left at both ends, which is then used up.
 Path take(std::vector<PathEnd>& ours, size_t i, std::vector<PathEnd>& theirs, size_t j) {
   const uint64_t rate = std::min(ours[i].bits_per_second, theirs[j].bits_per_second);
   ours[i].bits_per_second -= rate;
@@ -61,7 +61,7 @@ std::vector<Path> pair_ports(const std::vector<PathEnd>& ours, size_t our_main, 
   std::vector<PathEnd> their_rest = theirs;
   std::vector<Path> paths{take(our_rest, our_main, their_rest, their_main)};
   while (paths.size() < most) {
-    // The best is the least: less close, further apart in their places, later.
+    // The least rank is the best: the closest addresses, then the most similar places, then the earlier place.
     using Rank = std::tuple<int, size_t, size_t>;
     std::optional<Rank> best;
     size_t best_theirs = 0;

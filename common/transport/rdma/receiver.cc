@@ -11,7 +11,7 @@ namespace gleaner::transport::rdma {
 namespace {
 
 constexpr size_t kFirstArrivals = 64;
-// Of large payloads that are on their way at a time, by each path. A single one may be larger.
+// The most bytes of large payloads in flight at a time, for each path. A single payload may be larger.
 constexpr size_t kGrantedBytes = 8 << 20;
 
 absl::StatusOr<wire::Header> header_of(const PacketReader::Item& item) {
@@ -20,7 +20,7 @@ absl::StatusOr<wire::Header> header_of(const PacketReader::Item& item) {
 
 }  // namespace
 
-Receiver::Receiver(User* user, Domain* domain, const LaneTable* lanes, Credits* credits, Sender* sender,
+Receiver::Receiver(User* user, Domain* domain, const LaneTable* lanes, SlotCredits* credits, Sender* sender,
                    MutableBytes slots, uint32_t slots_key)
     : user_(user),
       domain_(domain),
@@ -50,7 +50,7 @@ absl::Status Receiver::refill(ibv_qp* pair) {
   free_count_ = 0;
   ibv_recv_wr* bad = nullptr;
   const int error = ibv_post_recv(pair, requests.data(), &bad);
-  return error == 0 ? absl::OkStatus() : verbs_error(error, "can't give the adapter more to receive into");
+  return error == 0 ? absl::OkStatus() : verbs_error(error, "the adapter accepts no more receive requests");
 }
 
 void Receiver::release(uint16_t slot) {
@@ -61,7 +61,8 @@ void Receiver::release(uint16_t slot) {
 
 absl::Status Receiver::on_packet(uint16_t slot, size_t bytes) {
   GLN_ASSIGN_OR_RETURN(PacketReader reader, PacketReader::open(slots_.subspan(slot * kSlotBytes, bytes)));
-  if (!credits_->got(reader.credits())) return absl::InvalidArgumentError("a peer with more slots than it has");
+  if (!credits_->got(reader.credits()))
+    return absl::InvalidArgumentError("the peer returned more credits than it has receive slots");
   ++uses_[slot];
   bool says_taken = false;
   while (!reader.done() && user_ != nullptr) {
@@ -76,7 +77,8 @@ absl::Status Receiver::on_packet(uint16_t slot, size_t bytes) {
 
 absl::Status Receiver::on_item(uint16_t slot, const PacketReader::Item& item) {
   if (item.kind == ItemKind::kFrame) return on_frame(slot, item);
-  if (!trusted_) return absl::InvalidArgumentError("memory is spoken of before the handshake is done");
+  if (!trusted_)
+    return absl::InvalidArgumentError("the peer sent an item about memory or lanes before the handshake is done");
   switch (item.kind) {
     case ItemKind::kOffer:
       return on_offer(item);
@@ -96,7 +98,7 @@ absl::Status Receiver::on_frame(uint16_t slot, const PacketReader::Item& item) {
   const ConstBytes payload = item.body.subspan(wire::kHeaderBytes);
   if (header.payload_bytes != payload.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a frame with ", payload.size(), " bytes of payload instead of ", header.payload_bytes));
+        absl::StrCat("the packet has ", payload.size(), " bytes for a frame's payload of ", header.payload_bytes));
   }
   if (first_ == end_) return hand_on_small(header, payload);
   Arrival& arrival = append();
@@ -112,7 +114,7 @@ absl::Status Receiver::on_offer(const PacketReader::Item& item) {
   GLN_ASSIGN_OR_RETURN(const wire::Header header, header_of(item));
   if (item.number >= kMaxOffers || offers_[item.number] != kNone || wire::is_handshake(header.type) ||
       header.payload_bytes == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("an offer that can't be, number ", item.number));
+    return absl::InvalidArgumentError(absl::StrCat("the peer's offer ", item.number, " is not valid"));
   }
   offers_[item.number] = end_;
   Arrival& arrival = append();
@@ -145,7 +147,7 @@ absl::Status Receiver::grant_more() {
 
 absl::Status Receiver::grant(Arrival& arrival) {
   GLN_ASSIGN_OR_RETURN(Buffer buffer, user_->place_payload(arrival.header));
-  if (user_ == nullptr) return absl::OkStatus();  // it was closed in there
+  if (user_ == nullptr) return absl::OkStatus();  // place_payload() has closed the connection
   const Region* region = choose_lane(buffer, arrival.lane);
   if (region == nullptr) {
     Domain& domain = domain_of(arrival.lane);
@@ -162,8 +164,9 @@ absl::Status Receiver::grant(Arrival& arrival) {
   return absl::OkStatus();
 }
 
-// The lane that the payload shall come by, and the buffer as its adapter knows it; null: it does not. All adapters are
-// told of the buffer, so that a warm job registers nothing, whichever it is next time.
+// Chooses the lane for the payload, and returns the buffer's region in the domain of that lane; null: the buffer can't
+// be registered there. Registers the buffer with the adapters of all lanes, so that a warm job registers no memory,
+// whichever lane is chosen next.
 const Region* Receiver::choose_lane(const Buffer& buffer, uint16_t& lane) {
   const Region* const ours = domain_->region_of(buffer);
   lane = static_cast<uint16_t>(stripe_.choose(buffer.size()));
@@ -178,29 +181,32 @@ const Region* Receiver::choose_lane(const Buffer& buffer, uint16_t& lane) {
 }
 
 absl::Status Receiver::on_written(uint16_t slot, uint32_t immediate, size_t bytes) {
-  if (!credits_->got(credits_of(immediate))) return absl::InvalidArgumentError("a peer with more slots than it has");
+  if (!credits_->got(credits_of(immediate)))
+    return absl::InvalidArgumentError("the peer returned more credits than it has receive slots");
   ++uses_[slot];
   release(slot);
   return on_whole(0, offer_of(immediate), bytes);
 }
 
 absl::Status Receiver::on_lane_written(const Lane& lane, uint32_t immediate, size_t bytes) {
-  if (!credits_->got(credits_of(immediate))) return absl::InvalidArgumentError("a peer with more slots than it has");
+  if (!credits_->got(credits_of(immediate)))
+    return absl::InvalidArgumentError("the peer returned more credits than it has receive slots");
   const uint16_t number = offer_of(immediate);
-  // Told before the frame is handed on: the number is of use to the peer as soon as the lane can receive again.
-  sender_->tell_taken(number);
+  // `taken` is queued before the frame is delivered: the peer may use the number again as soon as the lane can receive.
+  sender_->items().push(ItemKind::kTaken, number);
   return on_whole(lane.number(), number, bytes);
 }
 
 absl::Status Receiver::on_whole(uint16_t lane, uint16_t number, size_t bytes) {
   if (number >= kMaxOffers || offers_[number] == kNone || !at(offers_[number]).granted ||
       at(offers_[number]).lane != lane) {
-    return absl::InvalidArgumentError(absl::StrCat("a WRITE for offer ", number, ", which waits for none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the peer wrote a payload for offer ", number, ", which was not granted on this path"));
   }
   Arrival& arrival = at(std::exchange(offers_[number], kNone));
   if (bytes != arrival.header.payload_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a WRITE of ", bytes, " bytes instead of ", arrival.header.payload_bytes));
+        absl::StrCat("the peer wrote ", bytes, " bytes for a payload of ", arrival.header.payload_bytes));
   }
   arrival.complete = true;
   granted_bytes_ -= bytes;
@@ -229,7 +235,7 @@ absl::Status Receiver::hand_on_small(const wire::Header& header, ConstBytes payl
   Buffer buffer;
   if (!payload.empty()) {
     GLN_ASSIGN_OR_RETURN(buffer, user_->place_payload(header));
-    if (user_ == nullptr) return absl::OkStatus();  // it was closed in there
+    if (user_ == nullptr) return absl::OkStatus();  // place_payload() has closed the connection
     std::memcpy(buffer.bytes().data(), payload.data(), payload.size());
   }
   user_->hand_on(header, std::move(buffer));
@@ -240,7 +246,7 @@ absl::Status Receiver::hand_on_large(Arrival arrival) {
   if (!arrival.staged.empty()) {
     std::memcpy(arrival.payload.bytes().data(), arrival.staged.bytes().data(), arrival.staged.size());
   }
-  // Without a checksum, the adapters have checked it, packet by packet.
+  // If there is no checksum, the adapters have checked each packet of the payload.
   if (arrival.header.payload_crc != 0) {
     GLN_RETURN_IF_ERROR(wire::check_payload(arrival.header, arrival.payload.bytes()));
   }

@@ -1,9 +1,9 @@
-// The receiving half of a connection: slots for packets, and the order of frames.
+// Receiver is the receiving half of a connection: the receive slots for packets, and the order of frames.
 //
-// Frames are handed on in the order they were sent in, though payloads of large ones come by WRITE after what was sent
-// behind them: small frames then wait in their slots. Several large ones are on their way at a time, each into the
-// buffer that the user gave for it, and are handed on when their WRITE's immediate value has come: the payload is whole
-// then.
+// Receiver delivers frames in the order in which they were sent. The payload of a large frame arrives by WRITE, later
+// than small frames that were sent after it; those wait in their slots meanwhile. Several large payloads are in flight
+// at a time, each into the buffer that the user chose for it. A payload is complete once the immediate value of its
+// WRITE has arrived.
 #pragma once
 
 #include <array>
@@ -13,66 +13,66 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/buffer.h"
-#include "common/transport/rdma/credits.h"
 #include "common/transport/rdma/domain.h"
 #include "common/transport/rdma/packet.h"
 #include "common/transport/rdma/sender.h"
+#include "common/transport/rdma/slot_credits.h"
 #include "common/transport/rdma/stripe.h"
 
 namespace gleaner::transport::rdma {
 
-// Whom frames are handed to; each call may end the receiver's use of it (forget_user()).
 class Receiver {
  public:
+  // Receives the frames. Each call may lead to a call of forget_user().
   class User {
    public:
     virtual ~User() = default;
     virtual absl::StatusOr<Buffer> place_payload(const wire::Header& header) = 0;
     virtual void hand_on(const wire::Header& header, Buffer payload) = 0;
     virtual absl::Duration now() const = 0;
-    // Something was told about lanes.
+    // Handles an item about lanes.
     virtual absl::Status on_lane_item(const PacketReader::Item& item) = 0;
   };
   static constexpr size_t kMemory = kSlots * kSlotBytes;
 
-  // `slots`: kMemory of registered memory. `sender` takes grants.
-  Receiver(User* user, Domain* domain, const LaneTable* lanes, Credits* credits, Sender* sender, MutableBytes slots,
+  // `slots`: kMemory bytes of registered memory, `slots_key` its local key. `sender` sends the grants.
+  Receiver(User* user, Domain* domain, const LaneTable* lanes, SlotCredits* credits, Sender* sender, MutableBytes slots,
            uint32_t slots_key);
 
-  // All slots, before the first packet can come.
+  // Gives all slots to the adapter. Must be called before the first packet can arrive.
   absl::Status fill(ibv_qp* pair);
-  // The peer is proven: it may offer and grant.
+  // Lets the peer offer and grant. Called when the handshake is done.
   void trust() { trusted_ = true; }
-  // Nothing is handed on from now on.
+  // Stops delivery: the receiver does not call the user after that.
   void forget_user() { user_ = nullptr; }
 
-  // A packet is in the slot.
+  // Handles a packet that has arrived in the slot.
   absl::Status on_packet(uint16_t slot, size_t bytes);
-  // The payload of an offer has been written; `slot` has been used up for that.
+  // Handles a payload that the connection's own queue pair has written, which has used up `slot`.
   absl::Status on_written(uint16_t slot, uint32_t immediate, size_t bytes);
-  // The payload of an offer has been written by this lane.
+  // Handles a payload that a lane has written.
   absl::Status on_lane_written(const Lane& lane, uint32_t immediate, size_t bytes);
-  // From now on payloads may come by this lane.
+  // Lets grants name this lane from now on.
   void open_path(uint16_t path, uint64_t bits_per_second) { stripe_.open(path, bits_per_second); }
-  // Gives the adapter the slots that are free again.
+  // Gives free slots back to the adapter.
   absl::Status refill(ibv_qp* pair);
 
-  bool has_granted() const { return granted_bytes_ > 0; }  // the peer may write to buffers
-  // The peer can't write to us any more: buffers are let go.
+  bool has_granted() const { return granted_bytes_ > 0; }  // whether the peer may write to buffers
+  // Releases all buffers. May only be called once the peer can't write any more.
   void clear();
 
  private:
-  // A frame that waits for its turn: a small one in its slot, or a large one whose payload is offered, granted or
-  // there.
+  // A frame that waits for its turn: a small frame in its slot, or a large one whose payload has been offered, granted
+  // or written.
   struct Arrival {
     wire::Header header;
-    ConstBytes small;  // payload, in the slot
-    Buffer payload;    // what the user gave for it
-    Buffer staged;     // where the WRITE goes, if not there
+    ConstBytes small;  // a small frame's payload, in the slot
+    Buffer payload;    // a large frame's buffer, which the user chose
+    Buffer staged;     // a registered buffer into which the WRITE goes, if not into `payload`
     bool is_small = false;
     bool granted = false;
     bool complete = false;
-    uint16_t number = 0;  // slot or offer
+    uint16_t number = 0;  // of the slot (small) or the offer (large)
     uint16_t lane = 0;
   };
   Arrival& at(uint64_t position) { return arrivals_[position & (arrivals_.size() - 1)]; }
@@ -93,7 +93,7 @@ class Receiver {
   User* user_;
   Domain* const domain_;
   const LaneTable* const lanes_;
-  Credits* const credits_;
+  SlotCredits* const credits_;
   Sender* const sender_;
   const MutableBytes slots_;
   const uint32_t slots_key_;
@@ -102,13 +102,13 @@ class Receiver {
   std::vector<Arrival> arrivals_;  // a ring whose size is a power of two
   uint64_t first_ = 0;
   uint64_t end_ = 0;
-  uint64_t next_grant_ = 0;  // all before it are granted, or small
-  size_t granted_bytes_ = 0;
+  uint64_t next_grant_ = 0;   // all arrivals before this position are granted, or small
+  size_t granted_bytes_ = 0;  // granted and not written yet
   Stripe stripe_;
   static constexpr uint64_t kNone = UINT64_MAX;
-  std::array<uint64_t, kMaxOffers> offers_;  // where each is in the ring
+  std::array<uint64_t, kMaxOffers> offers_;  // position of each offer's arrival; kNone: no such offer
 
-  std::array<uint16_t, kSlots> uses_{};  // of each slot: small frames in it that wait, and its being read
+  std::array<uint16_t, kSlots> uses_{};  // per slot: number of waiting small frames in it, and 1 more while it is read
   std::array<uint16_t, kSlots> free_;
   size_t free_count_ = 0;
 };

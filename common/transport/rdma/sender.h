@@ -1,24 +1,28 @@
-// The sending half of a connection: frames that wait, and what the adapter has been given of them.
+// Sender is the sending half of a connection: frames that wait, and frames that an adapter has.
 //
-// Small frames are copied into slots, many into one, each slot a SEND. A large one is offered by its header; once the
-// peer has granted a place, its payload is one WRITE from the buffer it lies in, by the lane that the grant names.
-// Whatever is given to an adapter holds a slot or an offer, and the send queues have room for all of these: they can't
-// overrun. Only the last of what is posted together, and one in a few before it, ask for a completion; lanes do for
-// each.
+// Small frames are copied into send slots, many into one, and each slot is sent by one SEND. A large frame is offered
+// by its header. Once the peer has granted a place for the payload, one WRITE sends it from its own buffer, by the lane
+// that the grant names.
+//
+// Every work request holds a slot or an offer, and the send queues have room for all slots and offers, so they can't
+// overrun. On lanes each work request asks for a completion.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
-#include "common/transport/rdma/credits.h"
 #include "common/transport/rdma/domain.h"
+#include "common/transport/rdma/frame_queue.h"
+#include "common/transport/rdma/item_queue.h"
 #include "common/transport/rdma/lane.h"
 #include "common/transport/rdma/packet.h"
+#include "common/transport/rdma/remote_regions.h"
+#include "common/transport/rdma/slot_credits.h"
+#include "common/transport/rdma/work_requests.h"
 
 namespace gleaner::transport::rdma {
 
@@ -28,130 +32,91 @@ class Sender {
   static constexpr size_t kDepth = kSendSlots + kMaxOffers;  // of the send queue
   static constexpr size_t kMemory = kSendSlots * kSlotBytes;
 
-  // `slots`: kMemory of registered memory. `checksums`: large payloads carry theirs, too.
-  Sender(Domain* domain, const LaneTable* lanes, Credits* credits, MutableBytes slots, uint32_t slots_key,
+  // `slots`: kMemory bytes of registered memory, `slots_key` its local key. `checksums`: whether large payloads have a
+  // checksum, too.
+  Sender(Domain* domain, const LaneTable* lanes, SlotCredits* credits, MutableBytes slots, uint32_t slots_key,
          bool checksums);
 
-  // Queues a frame. Seals its header.
+  // Queues a frame and seals its header.
   void push(const wire::Header& header, Buffer payload);
-  // Answers an offer of the peer's: it may write its payload there, by this lane. Tells of the region first, if the
-  // peer does not know it.
+  // Answers an offer of the peer, which may write the payload into `region` at `offset`, by `lane`. Announces the
+  // region to the peer first, unless the peer knows it.
   void grant(uint16_t offer, uint16_t lane, const Region& region, uint64_t offset);
-  // The payload of the peer's offer has come by a lane.
-  void tell_taken(uint16_t offer) { tell(ItemKind::kTaken, offer); }
-  // Something about lanes, in a packet with others.
-  template <typename Item>
-  void tell(ItemKind kind, uint16_t number, const Item& item) {
-    controls_.push_back({kind, number, sizeof(item), {}});
-    std::memcpy(controls_.back().body.data(), &item, sizeof(item));
-  }
-  void tell(ItemKind kind, uint16_t number) { controls_.push_back({kind, number, 0, {}}); }
+  // Returns the items that wait for the next packets; callers may add some.
+  ItemQueue& items() { return items_; }
 
-  // What the peer told; InvalidArgument: nonsense.
-  absl::Status on_region(uint16_t lane, const RegionItem& region);
+  // Handle items from the peer. InvalidArgument: the item is invalid.
+  absl::Status on_region(uint16_t lane, const RegionItem& region) { return remote_regions_.add(lane, region); }
   absl::Status on_grant(uint16_t offer, const GrantItem& grant);
   absl::Status on_taken(uint16_t offer);
 
-  // Gives the adapter what can leave now.
+  // Posts the work requests that can be posted now.
   absl::Status post(ibv_qp* pair);
-  // A completion came: for this and all before it.
+  // Handles the completion of a work request, which completes all earlier ones as well.
   void on_completed(uint64_t number);
-  // A lane has written the offer's payload.
+  // Handles the completion of a WRITE by a lane.
   void on_lane_completed(uint16_t offer);
 
   size_t queued_bytes() const { return queued_bytes_; }
-  bool is_quiet() const { return posted_ == completed_; }  // the adapter has nothing of ours
-  bool reads_payloads() const { return writes_ > 0; }      // the adapter may be reading buffers
-  // Lets go of what the adapter has not been given. Nothing more is pushed or granted afterwards.
+  bool is_quiet() const { return requests_.all_completed(); }  // the adapter has no work requests
+  bool reads_payloads() const { return writes_ > 0; }          // the adapter may be reading buffers
+  // Releases the payloads that no adapter has. push() and grant() must not be called afterwards.
   void drop_waiting();
-  // The adapter has nothing more to do with us: buffers are let go.
+  // Releases all buffers. May only be called once the adapters have no work requests.
   void clear();
 
  private:
-  struct Frame {
-    wire::Header header;
+  struct OfferedFrame {
     Buffer payload;
-  };
-  struct Offer {
-    Buffer payload;
-    size_t bytes = 0;  // of the frame; 0: free
-    uint64_t address = 0;
-    uint32_t key = 0;
+    size_t bytes = 0;              // of the frame; 0: the number is free
+    RemoteRegions::Target target;  // the place that the peer granted
     uint32_t local_key = 0;
     uint16_t lane = 0;
     bool granted = false;
-    // By a lane: the number is free when both have come, and they may in any order.
+    // For a payload that goes by a lane: the number is free again once both are true; either may come first.
     bool written = false;
     bool taken = false;
   };
-  struct RemoteRegion {
-    uint64_t address = 0;
-    uint64_t bytes = 0;
-    uint32_t key = 0;
-  };
-  struct Control {
-    ItemKind kind;
-    uint16_t number;
-    size_t size;
-    std::array<std::byte, 32> body;
-  };
-
   static bool is_small(const Buffer& payload) { return payload.size() <= kMaxSmallPayload; }
-  Frame& front() { return frames_[first_ & (frames_.size() - 1)]; }
-  void pop();
-  void grow();
   bool can_add_front(const PacketWriter& packet) const;
   void add_front(PacketWriter& packet);
   absl::Status offer_front(PacketWriter& packet);
-  void add_controls(PacketWriter& packet);
   absl::Status fill(PacketWriter& packet, bool with_data);
   absl::Status add_packets();
   void add_writes();
   absl::Status write_by_lanes();
   void add_write(uint16_t number);
   absl::Status write_by_lane(uint16_t number);
-  absl::Status prepare_for(Lane& lane, Offer& offer);
-  void let_go(Offer& offer);
-  void free_number(Offer& offer);
-  ibv_send_wr& next_request(ibv_sge sge);
-  absl::Status give(ibv_qp* pair);
+  absl::Status prepare_for(Lane& lane, OfferedFrame& offer);
+  void release_payload(OfferedFrame& offer);
+  void free_number(OfferedFrame& offer);
 
   Domain* const domain_;
   const LaneTable* const lanes_;
-  Credits* const credits_;
+  SlotCredits* const credits_;
   const MutableBytes slots_;
   const uint32_t slots_key_;
   const bool checksums_;
 
-  std::vector<Frame> frames_;  // a ring whose size is a power of two
-  uint64_t first_ = 0;
-  uint64_t end_ = 0;
+  FrameQueue frames_;
   size_t queued_bytes_ = 0;
+  ItemQueue items_{size_t{4} * kMaxOffers};
+  // By lane (0: the link) and index of this side's region: number() of the region with this index that the peer knows.
+  std::array<std::vector<uint64_t>, kMostLanes + 1> announced_;
+  RemoteRegions remote_regions_;
 
-  std::vector<Control> controls_;
-  size_t controls_sent_ = 0;
-  // By lane, whose regions are those of its adapter's domain; 0: our own.
-  std::array<std::vector<uint64_t>, kMostLanes + 1> told_;  // by index of our region: the number that the peer knows
-  std::array<std::vector<RemoteRegion>, kMostLanes + 1> remote_;
-
-  std::array<Offer, kMaxOffers> offers_;
+  std::array<OfferedFrame, kMaxOffers> offers_;
   size_t offers_in_use_ = 0;
-  std::array<uint16_t, kMaxOffers> granted_;  // to be written
+  std::array<uint16_t, kMaxOffers> granted_;  // offers whose WRITE is to be posted
   size_t granted_count_ = 0;
-  size_t writes_ = 0;  // that the adapters have
+  size_t writes_ = 0;  // WRITEs that the adapters have
 
   std::array<uint16_t, kSendSlots> free_slots_;
   size_t free_slot_count_ = kSendSlots;
 
-  // What the adapter has, in order: a slot, or kSendSlots and more: an offer.
-  std::array<uint16_t, 64> in_flight_;
-  static_assert(kDepth <= 64);
-  uint64_t posted_ = 0;
-  uint64_t completed_ = 0;
-
-  std::array<ibv_send_wr, kDepth> requests_;
-  std::array<ibv_sge, kDepth> pieces_;
-  size_t request_count_ = 0;
+  // A request holds a send slot, or kSendSlots + the number of an offer.
+  WorkRequests requests_;
+  static_assert(kDepth <= WorkRequests::kMost);
 };
 
 }  // namespace gleaner::transport::rdma

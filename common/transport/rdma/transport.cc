@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +18,7 @@ namespace {
 constexpr int kBacklog = 256;
 constexpr absl::Duration kLinger = absl::Seconds(1);
 constexpr absl::Duration kLingerAtEnd = absl::Milliseconds(250);
-constexpr absl::Duration kAvoidFor = absl::Minutes(1);
-constexpr size_t kMostRejectText = 140;  // that a rejection carries
+constexpr size_t kMostRejectText = 140;  // bytes of private data in a rejection
 
 std::string text_of(sockaddr* address) {
   sockaddr_storage storage{};
@@ -31,9 +29,15 @@ std::string text_of(sockaddr* address) {
       .to_string();
 }
 
-std::vector<int> nodes_near(int near_node, const Nodes& nodes) {
-  if (near_node >= 0) return {near_node};
-  return nodes.with(own_cores());
+// Returns the table of the ports, with the cost of a transfer to each from the memory that is sent.
+PortTable table_of(std::vector<Port> ports, const Options& options) {
+  const Nodes nodes = Nodes::read();
+  std::vector<int> port_nodes;
+  port_nodes.reserve(ports.size());
+  for (const Port& port : ports) port_nodes.push_back(port.numa_node);
+  const std::vector<int> near = options.near_node >= 0 ? std::vector<int>{options.near_node} : nodes.with(own_cores());
+  std::vector<double> costs = costs_of(port_nodes, near, nodes);
+  return PortTable(std::move(ports), std::move(costs), !options.devices.empty(), is_active);
 }
 
 absl::Status listen_error(int error, const Address& address) {
@@ -42,8 +46,8 @@ absl::Status listen_error(int error, const Address& address) {
     return absl::AlreadyExistsError(absl::StrCat(what, ": the port is in use; choose another, or 0 for any free one"));
   }
   if (error == EADDRNOTAVAIL || error == ENODEV) {
-    return absl::NotFoundError(
-        absl::StrCat(what, ": no RDMA device has this address; give that of one, or 0.0.0.0 for all of them"));
+    return absl::NotFoundError(absl::StrCat(
+        what, ": no RDMA device has this address; give the address of a device, or 0.0.0.0 for all of them"));
   }
   return verbs_error(error, what);
 }
@@ -51,25 +55,14 @@ absl::Status listen_error(int error, const Address& address) {
 }  // namespace
 
 Transport::Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs,
-                     std::vector<Port> ports, EventChannel events)
-    : remote::Transport(env, options.remote, handler, jobs),
+                     std::vector<Port> ports, EventChannel channel)
+    : stream::Transport(env, options.stream, handler, jobs),
       options_(options),
       jobs_(jobs),
-      ports_(std::move(ports)),
+      ports_(table_of(std::move(ports), options)),
       ledger_{.registrations_left = options.registrations_allowed, .counters = {}},
-      events_(std::move(events)),
-      lane_listeners_(ports_.size()) {
-  const Nodes nodes = Nodes::read();
-  std::vector<int> port_nodes;
-  std::vector<uint64_t> rates;
-  for (const Port& port : ports_) {
-    port_nodes.push_back(port.numa_node);
-    rates.push_back(std::max<uint64_t>(1, port.bits_per_second));
-  }
-  costs_ = costs_of(port_nodes, nodes_near(options.near_node, nodes), nodes);
-  // Whoever names devices wants them used.
-  worth_ = worth_of(rates, costs_, options.devices.empty());
-}
+      connection_manager_(std::move(channel), [this](const rdma_cm_event& event) { on_event(event); }),
+      lane_listeners_(ports_.size()) {}
 
 Transport::~Transport() {
   drop_connections();
@@ -80,31 +73,20 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, con
                                                              const wire::JobSecrets* jobs) {
   GLN_RETURN_IF_ERROR(prepare_for_fork());
   GLN_ASSIGN_OR_RETURN(std::vector<Port> ports, usable_ports(options.devices));
-  EventChannel events(rdma_create_event_channel());
-  if (events == nullptr) {
-    return verbs_error(errno, "the RDMA connection manager can't be reached (is the module rdma_ucm loaded?)");
-  }
-  GLN_RETURN_IF_ERROR(set_nonblocking(events->fd));
+  GLN_ASSIGN_OR_RETURN(EventChannel channel, ConnectionManager::open_channel());
   auto transport =
-      std::unique_ptr<Transport>(new Transport(env, options, handler, jobs, std::move(ports), std::move(events)));
+      std::unique_ptr<Transport>(new Transport(env, options, handler, jobs, std::move(ports), std::move(channel)));
   GLN_RETURN_IF_ERROR(transport->open());
-  GLN_RETURN_IF_ERROR(transport->watch(EPOLL_CTL_ADD, transport->events_->fd, EPOLLIN, &transport->on_events_));
+  ConnectionManager& manager = transport->connection_manager_;
+  GLN_RETURN_IF_ERROR(transport->watch(EPOLL_CTL_ADD, manager.descriptor(), EPOLLIN, &manager));
   return transport;
-}
-
-absl::StatusOr<CmId> Transport::make_id(void* context) {
-  rdma_cm_id* id = nullptr;
-  if (rdma_create_id(events_.get(), &id, context, RDMA_PS_TCP) != 0) {
-    return verbs_error(errno, "can't make an RDMA connection");
-  }
-  return CmId(id);
 }
 
 absl::StatusOr<Address> Transport::listen(const Address& address) {
   GLN_ASSIGN_OR_RETURN(std::vector<tcp::Target> targets, tcp::resolve(address));
   absl::Status status;
   for (tcp::Target& target : targets) {
-    GLN_ASSIGN_OR_RETURN(CmId id, make_id(nullptr));
+    GLN_ASSIGN_OR_RETURN(CmId id, connection_manager_.make_id(nullptr));
     if (rdma_bind_addr(id.get(), reinterpret_cast<sockaddr*>(&target.address)) != 0 ||
         rdma_listen(id.get(), kBacklog) != 0) {
       status = listen_error(errno, address);
@@ -118,88 +100,47 @@ absl::StatusOr<Address> Transport::listen(const Address& address) {
   return status;
 }
 
-// With a choice of the user's, no other device is used.
 absl::Status Transport::check_device(const rdma_cm_id* id) const {
-  if (options_.devices.empty() || id->verbs == nullptr) return absl::OkStatus();
-  const std::string name = ibv_get_device_name(id->verbs->device);
-  const auto is_chosen = [&](const Port& port) { return port.device == name; };
-  if (std::any_of(ports_.begin(), ports_.end(), is_chosen)) return absl::OkStatus();
+  if (id->verbs == nullptr) return absl::OkStatus();
+  const absl::string_view name = ibv_get_device_name(id->verbs->device);
+  if (ports_.allows(name)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("this address is of RDMA device ", name, ", which was not chosen"));
 }
 
 absl::StatusOr<transport::Connection*> Transport::connect(const Address& address, const ConnectOptions& options) {
   GLN_ASSIGN_OR_RETURN(const wire::Nonce nonce, draw_nonce());
   GLN_ASSIGN_OR_RETURN(std::vector<tcp::Target> targets, tcp::resolve(address));
-  std::vector<Connection::Way> ways;
+  const std::vector<size_t> connections = connections_by_port();
+  std::vector<Connection::Route> routes;
   for (const tcp::Target& target : targets) {
-    for (const int port : ports_to(target.address, address.to_string())) ways.push_back({target, port});
+    for (const int port : ports_.ports_to(target.address, address.to_string(), connections, now())) {
+      routes.push_back({target, port});
+    }
   }
-  auto connection = std::make_unique<Connection>(this, std::move(ways), address.to_string(), options, nonce);
+  auto connection = std::make_unique<Connection>(this, std::move(routes), address.to_string(), options, nonce);
   GLN_RETURN_IF_ERROR(connection->connect_next());
   return adopt(std::move(connection));
 }
 
-PathEnd Transport::path_end(size_t port) const {
-  const Port& one = ports_[port];
-  return {one.address, one.network_bits, one.is_ethernet, worth_[port]};
-}
-
-// Of the connections that were made from it, by its bandwidth.
-double Transport::load_of(size_t port) const {
-  const auto uses = std::count_if(connections().begin(), connections().end(), [port](const auto& connection) {
-    return static_cast<const Connection&>(*connection).port() == static_cast<int>(port);
-  });
-  return static_cast<double>(uses + 1) / static_cast<double>(std::max<uint64_t>(1, ports_[port].bits_per_second));
-}
-
-// Of those that were named, all, since somebody wants them used. Otherwise the system's routes have the last word, and
-// say only which port comes first in the peer's network, not which of several in it is near.
-std::vector<int> Transport::ports_to(const sockaddr_storage& target, const std::string& peer) const {
-  const bool named = !options_.devices.empty();
-  // A peer on this very host is the system's matter, too.
-  const bool is_here =
-      std::any_of(ports_.begin(), ports_.end(), [&](const Port& port) { return are_the_same(port.address, target); });
-  if (!named && (ports_.size() < 2 || is_here)) return {-1};
-  using Rank = std::tuple<bool, int, double, double, size_t>;
-  std::vector<Rank> ranks;
-  for (size_t i = 0; i < ports_.size(); ++i) {
-    const PathEnd end = path_end(i);
-    const int close = closeness(end, target);
-    if (close < 0 || (!named && !is_in_network(end, target))) continue;
-    ranks.emplace_back(is_avoided(static_cast<int>(i), peer) || !is_usable(i), -close, costs_[i], load_of(i), i);
-  }
-  std::sort(ranks.begin(), ranks.end());
-  if (!named && ranks.size() > 1) ranks.resize(1);
-  std::vector<int> ports;
-  ports.reserve(ranks.size() + 1);
-  for (const Rank& rank : ranks) ports.push_back(static_cast<int>(std::get<size_t>(rank)));
-  if (!named || ports.empty()) ports.push_back(-1);
-  return ports;
-}
-
 int Transport::port_of(const rdma_cm_id* id) const {
   if (id == nullptr || id->verbs == nullptr) return -1;
-  const std::string name = ibv_get_device_name(id->verbs->device);
-  const auto found = std::find_if(ports_.begin(), ports_.end(),
-                                  [&](const Port& port) { return port.device == name && port.port == id->port_num; });
-  return found == ports_.end() ? -1 : static_cast<int>(found - ports_.begin());
+  return ports_.find(ibv_get_device_name(id->verbs->device), id->port_num);
 }
 
-void Transport::avoid(int port, const std::string& peer) {
-  std::erase_if(avoided_, [&](const Avoided& one) { return one.until <= now(); });
-  avoided_.push_back({port, peer, now() + kAvoidFor});
-}
-
-bool Transport::is_avoided(int port, const std::string& peer) const {
-  return std::any_of(avoided_.begin(), avoided_.end(),
-                     [&](const Avoided& one) { return one.port == port && one.peer == peer && one.until > now(); });
+std::vector<size_t> Transport::connections_by_port() const {
+  std::vector<size_t> counts(ports_.size());
+  for (const auto& connection : connections()) {
+    const int port = static_cast<const Connection&>(*connection).port();
+    if (port >= 0) ++counts[static_cast<size_t>(port)];
+  }
+  return counts;
 }
 
 uint16_t Transport::listen_for_lanes(size_t port) {
   CmId& listener = lane_listeners_[port];
   if (listener == nullptr) {
-    absl::StatusOr<CmId> id = make_id(nullptr);
-    if (!id.ok() || rdma_bind_addr(id->get(), address_of(static_cast<int>(port))) != 0 ||
+    absl::StatusOr<CmId> id = connection_manager_.make_id(nullptr);
+    if (!id.ok() || rdma_bind_addr(id->get(), ports_.address_of(static_cast<int>(port))) != 0 ||
         rdma_listen(id->get(), kBacklog) != 0) {
       return 0;
     }
@@ -222,25 +163,6 @@ absl::StatusOr<Adapter*> Transport::adapter_of(ibv_context* device) {
   return adapters_.back().get();
 }
 
-void Transport::Events::on_events(uint32_t /*events*/) {
-  rdma_cm_event* event = nullptr;
-  while (rdma_get_cm_event(transport_->events_.get(), &event) == 0) {
-    // Its id can't be destroyed while it is not acknowledged, and what it points to goes with that.
-    rdma_cm_event copy = *event;
-    std::array<std::byte, 256> data{};
-    const bool has_data = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
-                          event->event == RDMA_CM_EVENT_CONNECT_RESPONSE || event->event == RDMA_CM_EVENT_REJECTED;
-    if (has_data && event->param.conn.private_data != nullptr) {
-      std::memcpy(data.data(), event->param.conn.private_data, event->param.conn.private_data_len);
-      copy.param.conn.private_data = data.data();
-    } else if (has_data) {
-      copy.param.conn.private_data_len = 0;
-    }
-    rdma_ack_cm_event(event);
-    transport_->on_event(copy);
-  }
-}
-
 void Transport::on_event(const rdma_cm_event& event) {
   const auto is_event_of = [&](const CmId& id) { return id.get() == event.id; };
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
@@ -253,12 +175,12 @@ void Transport::on_event(const rdma_cm_event& event) {
   const auto lane_listener = std::find_if(lane_listeners_.begin(), lane_listeners_.end(), is_event_of);
   if (lane_listener != lane_listeners_.end()) lane_listener->reset();
   if (std::any_of(listeners_.begin(), listeners_.end(), is_event_of)) {
-    env().log->warning("the RDMA device that was listened on was taken away; nobody can connect over it any more");
+    env().log->warning("the RDMA device of the listening address was removed; peers can't connect by it any more");
     std::erase_if(listeners_, is_event_of);
   }
 }
 
-// Whoever does not know the number that a connection's peer was told gets nothing made for it.
+// No lane is made for a peer that does not know the first number of a connection's invitation.
 void Transport::on_lane_request(const rdma_cm_event& event) {
   CmId id(event.id);
   id->context = nullptr;
@@ -284,12 +206,12 @@ void Transport::on_request(const rdma_cm_event& event) {
   Greeting greeting;
   absl::Status status = check_device(id.get());
   if (status.ok() && event.param.conn.private_data_len < sizeof(greeting)) {
-    status = absl::InvalidArgumentError("another protocol");
+    status = absl::InvalidArgumentError("the request has no greeting of Gleaner: the peer speaks another protocol");
   }
   if (!status.ok()) return reject(id.get(), status.message());
   std::memcpy(&greeting, event.param.conn.private_data, sizeof(greeting));
   const std::optional<wire::ServerHandshake> handshake = greet();
-  if (!handshake.has_value()) return reject(id.get(), "it has no random numbers");
+  if (!handshake.has_value()) return reject(id.get(), "this side can't draw random numbers");
   std::string address = text_of(rdma_get_peer_addr(id.get()));
   rdma_cm_id* const asked = id.get();
   auto connection = std::make_unique<Connection>(this, std::move(id), std::move(address), *handshake);
@@ -318,23 +240,23 @@ void Transport::keep(CmId id, std::unique_ptr<Link> link) {
   lingering_.push_back({std::move(id), std::move(link), now() + kLinger});
 }
 
-void Transport::take(Link* link) {
+void Transport::handle_completions(Link* link) {
   if (link->connection != nullptr) {
-    link->connection->take();
+    link->connection->handle_completions();
   } else if (!link->read().ok()) {
     link->end();
   }
 }
 
 void Transport::take_turn() {
-  for (size_t i = 0; i < failed_.size(); ++i) failed_[i]->give_up();
+  for (size_t i = 0; i < failed_.size(); ++i) failed_[i]->close_after_write_error();
   failed_.clear();
   bool came = false;
   for (size_t i = 0; i < awake_.size(); ++i) {
-    take(awake_[i]);
+    handle_completions(awake_[i]);
     came = awake_[i]->was_busy() || came;
   }
-  bury_lingering();
+  end_lingering();
   if (options_.busy_poll > absl::ZeroDuration()) {
     if (came) last_came_ = now();
     if (now() < last_came_ + options_.busy_poll) return;
@@ -342,7 +264,7 @@ void Transport::take_turn() {
   for (size_t i = awake_.size(); i > 0; --i) let_sleep(i - 1);
 }
 
-// Unless something has come meanwhile: what comes after arm() is told.
+// Stops polling the link's completion queues, unless they have completions: arm() reports only later ones.
 void Transport::let_sleep(size_t index) {
   Link* const link = awake_[index];
   if (!link->has_ended() && (link->peek() || !link->arm().ok() || link->peek())) return;
@@ -357,7 +279,8 @@ absl::Duration Transport::before_wait(absl::Duration timeout) {
   return absl::ZeroDuration();
 }
 
-// Looks for completions until some are there, or something else has happened, or it is time.
+// Looks for completions until there is one, epoll has an event, or `until` or busy_poll is over. Returns whether there
+// is a completion.
 bool Transport::spin(absl::Duration until) {
   until = std::min(until, last_came_ + options_.busy_poll);
   for (int round = 0;; ++round) {
@@ -372,7 +295,7 @@ bool Transport::spin(absl::Duration until) {
   }
 }
 
-void Transport::bury_lingering() {
+void Transport::end_lingering() {
   for (size_t i = lingering_.size(); i > 0; --i) {
     Lingering& one = lingering_[i - 1];
     if (!one.link->has_ended() && !one.link->is_quiet() && now() < one.until) continue;
@@ -384,7 +307,7 @@ void Transport::bury_lingering() {
 }
 
 void Transport::on_tick() {
-  bury_lingering();
+  end_lingering();
   for (const auto& adapter : adapters_) adapter->forget_jobs([this](uint64_t job) { return knows(job); });
 }
 
@@ -393,16 +316,16 @@ void Transport::on_adapter_gone(Adapter* adapter) {
     auto& ours = static_cast<Connection&>(*connection);
     if (ours.uses(*adapter))
       ours.close(absl::UnavailableError(
-          absl::StrCat("connection to ", ours.peer().address, " broke: its RDMA device was taken away")));
+          absl::StrCat("connection to ", ours.peer().address, " broke: its RDMA device was removed")));
   }
 }
 
-// What was closed reaches its peer, if that takes no longer than it may.
+// Gives frames of closed connections at most kLingerAtEnd to reach their peers.
 void Transport::drain() {
   const absl::Duration until = now() + kLingerAtEnd;
   while (!lingering_.empty() && now() < until) {
-    for (const Lingering& one : lingering_) take(one.link.get());
-    bury_lingering();
+    for (const Lingering& one : lingering_) handle_completions(one.link.get());
+    end_lingering();
   }
   lingering_.clear();
 }

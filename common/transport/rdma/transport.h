@@ -1,9 +1,12 @@
-// Frames over RDMA: reliable connections of InfiniBand or RoCE adapters. docs/rdma.md says how.
+// Transport moves frames over RDMA: reliable connections of InfiniBand or RoCE adapters (docs/rdma.md).
 //
-// Connections are made by the connection manager (librdmacm) to the host and port that tcp would use; its ports are a
-// space of their own. Large payloads are written straight from the sender's buffer into the one that the receiver's
-// handler gave, both registered once. Where both hosts have several ports, a connection uses them all. Destroying the
-// transport closes everything without callbacks, and gives what was closed before some 100 ms to reach its peer.
+// The connection manager (librdmacm) makes connections to the host and port number that tcp would use; its port numbers
+// are separate from those of tcp. Large payloads are written directly from the sender's buffer into the buffer that the
+// receiver's handler chose; both buffers are registered once. If a host has several usable ports, a connection uses all
+// of them, by lanes.
+//
+// The destructor closes all connections without callbacks. Frames of connections that were closed before have 250 ms to
+// reach their peers.
 #pragma once
 
 #include <algorithm>
@@ -14,29 +17,29 @@
 #include "absl/status/statusor.h"
 #include "common/transport/rdma/adapter.h"
 #include "common/transport/rdma/connection.h"
+#include "common/transport/rdma/connection_manager.h"
 #include "common/transport/rdma/device.h"
-#include "common/transport/rdma/paths.h"
-#include "common/transport/remote/transport.h"
+#include "common/transport/rdma/port_table.h"
+#include "common/transport/stream/transport.h"
 
 namespace gleaner::transport::rdma {
 
 struct Options {
-  remote::Options remote;
-  std::vector<DeviceChoice> devices;  // none: any that is there, as the system routes
-  int near_node = -1;                 // the NUMA node of what is sent; -1: those of the cores that it may run on
-  // So long after the last that came, completions are looked for without sleeping. Takes a whole core meanwhile.
+  stream::Options stream;
+  std::vector<DeviceChoice> devices;  // empty: all devices, by the system's routes
+  int near_node = -1;                 // NUMA node of the memory that is sent; -1: nodes of the process's cores
+  // Time after the last completion in which the thread looks for more without sleeping. It uses a whole core meanwhile.
   absl::Duration busy_poll = absl::ZeroDuration();
-  // Payloads that are written, too, carry a checksum. Adapters check every packet; this adds the way between adapter
-  // and memory.
+  // Whether payloads that are sent by WRITE have a checksum, too. Adapters check every packet; a checksum also covers
+  // the path between adapter and memory.
   bool checksums = false;
-  size_t registrations_allowed = SIZE_MAX;  // then they fail; for tests
+  size_t registrations_allowed = SIZE_MAX;  // registrations beyond it fail; for tests
 };
 
-// What its connections did so far.
-class Transport : public remote::Transport {
+class Transport : public stream::Transport, public AdapterStatistics {
  public:
-  // `handler` and `jobs` outlive it. `jobs` is asked at each handshake. Errors are usable_ports()'s: there is no
-  // adapter that can be used, which the caller may answer by another transport.
+  // `handler` and `jobs` must outlive the transport. Each handshake looks its job up in `jobs`. Most errors are those
+  // of usable_ports(): no adapter can be used, and the caller may use another transport.
   static absl::StatusOr<std::unique_ptr<Transport>> create(const Env& env, const Options& options, Handler* handler,
                                                            const wire::JobSecrets* jobs);
   ~Transport() override;
@@ -44,61 +47,52 @@ class Transport : public remote::Transport {
   // May be called for several addresses.
   absl::StatusOr<Address> listen(const Address& address) override;
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
-  bool linger(absl::Duration timeout) override {
+  bool spin_before_wait(absl::Duration timeout) override {
     return !awake_.empty() && spin(now() + std::min(timeout, options_.busy_poll));
   }
   void wait(absl::Duration timeout) override { wait_for_events(before_wait(timeout)); }
 
-  const std::vector<Port>& ports() const { return ports_; }
   AdapterCounters adapter_counters() const override { return ledger_.counters; }
+  Extensions extensions() override {
+    Extensions all = stream::Transport::extensions();
+    all.adapter_statistics = this;
+    return all;
+  }
 
-  // What follows is for connections and adapters.
+  // The public functions below are for connections and adapters.
   const Options& rdma_options() const { return options_; }
   bool knows(uint64_t job) const { return jobs_ != nullptr && jobs_->find(job) != nullptr; }
-  absl::StatusOr<CmId> make_id(void* context);
+  ConnectionManager& connection_manager() { return connection_manager_; }
   absl::StatusOr<Adapter*> adapter_of(ibv_context* device);
-  using remote::Transport::draw_nonce;
+  using stream::Transport::draw_nonce;
   static void reject(rdma_cm_id* id, absl::string_view why);
-  // Of ports(): which an id is over; -1: none of them.
-  int port_of(const rdma_cm_id* id) const;
-  sockaddr* address_of(int port) { return reinterpret_cast<sockaddr*>(&ports_[static_cast<size_t>(port)].address); }
-  // Whether connections may be made from it, and with what bandwidth, by how near it is.
-  bool is_usable(size_t port) const { return ports_[port].address.ss_family != AF_UNSPEC && is_active(ports_[port]); }
-  uint64_t worth(size_t port) const { return worth_[port]; }
-  PathEnd path_end(size_t port) const;
+  PortTable& ports() { return ports_; }
   uint32_t greeted_ports() const { return static_cast<uint32_t>(ports_.size()); }
-  // Where this port takes requests of lanes; 0: it can't.
+  // Returns the index in ports() of the port that an id uses; -1: none of them.
+  int port_of(const rdma_cm_id* id) const;
+  // Listens for lanes on this port and returns the connection manager's port number for that; 0: it can't listen.
   uint16_t listen_for_lanes(size_t port);
-  void note_lane() { ++ledger_.counters.lanes; }  // has come up
-  // For a while this peer is not to be reached from there, if there is another way.
-  void avoid(int port, const std::string& peer);
-  bool is_avoided(int port, const std::string& peer) const;
-  void wake_link(Link* link);                                                  // it may have completions
-  void forget_link(Link* link);                                                // it goes
-  void note_failed(Connection* connection) { failed_.push_back(connection); }  // it shall give_up()
+  void note_lane() { ++ledger_.counters.lanes; }  // a lane has come up
+  void wake_link(Link* link);                     // the link may have completions
+  void forget_link(Link* link);                   // the link is about to be destroyed
+  // Makes poll() call the connection's close_after_write_error().
+  void note_failed(Connection* connection) { failed_.push_back(connection); }
   void forget_failed(Connection* connection) { std::erase(failed_, connection); }
-  // A connection is over; what it has sent may still be on the way.
+  // Keeps the link of a closed connection for up to a second, since frames that the connection sent may still be in
+  // flight.
   void keep(CmId id, std::unique_ptr<Link> link);
   void on_adapter_gone(Adapter* adapter);
 
  private:
+  // The link of a closed connection.
   struct Lingering {
     CmId id;
     std::unique_ptr<Link> link;
     absl::Duration until;
   };
-  // Of the connection manager.
-  class Events : public remote::Source {
-   public:
-    explicit Events(Transport* transport) : transport_(transport) {}
-    void on_events(uint32_t events) override;
-
-   private:
-    Transport* const transport_;
-  };
 
   Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs,
-            std::vector<Port> ports, EventChannel events);
+            std::vector<Port> ports, EventChannel channel);
   absl::Duration before_wait(absl::Duration timeout);
   void take_turn() override;
   bool has_turn() const override { return !awake_.empty() || !failed_.empty(); }
@@ -106,37 +100,27 @@ class Transport : public remote::Transport {
   void on_event(const rdma_cm_event& event);
   void on_request(const rdma_cm_event& event);
   void on_lane_request(const rdma_cm_event& event);
-  // The ports to connect from, the best first; -1: as the system routes.
-  std::vector<int> ports_to(const sockaddr_storage& target, const std::string& peer) const;
-  double load_of(size_t port) const;
+  std::vector<size_t> connections_by_port() const;  // by port: number of connections made from it
+  // Returns an error if the user named devices and the id uses another one.
   absl::Status check_device(const rdma_cm_id* id) const;
-  void take(Link* link);
+  void handle_completions(Link* link);
   bool spin(absl::Duration until);
   void let_sleep(size_t index);
-  void bury_lingering();
+  void end_lingering();
   void drain();
 
   const Options options_;
   const wire::JobSecrets* const jobs_;
-  std::vector<Port> ports_;
-  std::vector<double> costs_;    // to reach each from where our memory is
-  std::vector<uint64_t> worth_;  // the bandwidth of each, at that cost
-  struct Avoided {
-    int port;
-    std::string peer;
-    absl::Duration until;
-  };
-  std::vector<Avoided> avoided_;
+  PortTable ports_;
   Domain::Ledger ledger_;
-  EventChannel events_;  // outlives all that it tells of
-  Events on_events_{this};
+  ConnectionManager connection_manager_;  // outlives all ids
   std::vector<std::unique_ptr<Adapter>> adapters_;
   std::vector<CmId> listeners_;
-  std::vector<CmId> lane_listeners_;  // by port; null: none yet
+  std::vector<CmId> lane_listeners_;  // by port; null: does not listen yet
   std::vector<Lingering> lingering_;
-  std::vector<Link*> awake_;
-  std::vector<Connection*> failed_;
-  absl::Duration last_came_;
+  std::vector<Link*> awake_;         // links to look at without an event
+  std::vector<Connection*> failed_;  // connections whose close_after_write_error() is due
+  absl::Duration last_came_;         // when the last completion arrived; kept only for busy_poll
 };
 
 }  // namespace gleaner::transport::rdma

@@ -10,8 +10,9 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-// 4 us times 2^16, and up to as often as the second says: a peer's adapter that does not answer is given up after some
-// seconds. The first is what the adapter makes of it; most wait longer. 7, the most, is for ever with Soft-RoCE.
+// An adapter waits for an acknowledgement for 4 us times 2^kAckTimeout, most adapters for longer, and sends again
+// kRetries times. So it gives up a peer that does not answer after some seconds. With 7 retries, the maximum, Soft-RoCE
+// never gives up.
 constexpr uint8_t kAckTimeout = 16;
 constexpr uint8_t kRetries = 6;
 
@@ -25,11 +26,11 @@ absl::Status modify(ibv_qp* pair, ibv_qp_attr* attributes, int mask, const char*
 
 absl::Status prepare_for_fork() {
   static const int error = ibv_fork_init();
-  return error == 0 ? absl::OkStatus() : verbs_error(error, "memory can't be kept out of processes that are forked");
+  return error == 0 ? absl::OkStatus() : verbs_error(error, "can't exclude registered memory from forked processes");
 }
 
-absl::Status verbs_error(int error, absl::string_view what) {
-  const std::string message = absl::StrCat(what, ": ", std::strerror(error));
+absl::Status verbs_error(int error, absl::string_view action) {
+  const std::string message = absl::StrCat(action, ": ", std::strerror(error));
   if (error == ENOMEM || error == ENOSPC || error == EMFILE || error == EAGAIN) {
     return absl::ResourceExhaustedError(message);
   }
@@ -54,7 +55,7 @@ rdma_conn_param parameters_of(uint32_t pair_number, const void* data, size_t byt
   parameters.private_data = data;
   parameters.private_data_len = static_cast<uint8_t>(bytes);
   parameters.retry_count = kRetries;
-  parameters.rnr_retry_count = 1;  // there always is a slot
+  parameters.rnr_retry_count = 1;  // receiver-not-ready can't happen: slot_credits.h
   parameters.qp_num = pair_number;
   return parameters;
 }
@@ -78,7 +79,7 @@ absl::Status move_to(rdma_cm_id* id, ibv_qp* pair, ibv_qp_state state) {
   ibv_qp_attr attributes{};
   attributes.qp_state = state;
   int mask = 0;
-  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return verbs_error(errno, "can't learn the way to the peer");
+  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return verbs_error(errno, "can't get the path to the peer");
   attributes.qp_access_flags = 0;  // the connection manager would let the peer write at once
   const char* const to = state == IBV_QPS_INIT  ? "initialized"
                          : state == IBV_QPS_RTR ? "ready to receive"

@@ -1,4 +1,4 @@
-// What libibverbs and librdmacm give out, each with an owner who gives it back.
+// Owning handles for the objects of libibverbs and librdmacm, and wrappers of their calls.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,7 +13,7 @@
 
 namespace gleaner::transport::rdma {
 
-inline constexpr int kResolveMilliseconds = 2000;  // for each of the two steps of finding the way to a peer
+inline constexpr int kResolveMilliseconds = 2000;  // for each of two steps: resolving a peer's address, and its route
 
 template <auto kEnd>
 struct Ends {
@@ -32,38 +32,39 @@ using QueuePair = std::unique_ptr<ibv_qp, Ends<ibv_destroy_qp>>;
 using EventChannel = std::unique_ptr<rdma_event_channel, Ends<rdma_destroy_event_channel>>;
 using CmId = std::unique_ptr<rdma_cm_id, Ends<rdma_destroy_id>>;
 
-// Whom an id's events concern: its context is one of these, or null.
+// Handles the events of a connection manager's id. The context of each id is an IdUser or null.
 class IdUser {
  public:
   virtual ~IdUser() = default;
   virtual void on_event(const rdma_cm_event& event) = 0;
 };
 
-// To be asked before any memory is registered. From here on a process may fork, as PyTorch's DataLoader does, while
-// adapters have its memory: what it writes afterwards is what they read. Kernels from 5.12 on see to that themselves;
-// on others a child does not have the pages that were registered.
+// Prepares for a fork, such as that of PyTorch's DataLoader, while memory is registered. Must be called before any
+// memory is registered. After a fork the adapters continue to read the memory of this process. Kernels from 5.12 on
+// ensure that themselves; on older kernels the child process does not get the registered pages.
 absl::Status prepare_for_fork();
 
-// `what` and errno's text. ResourceExhausted where the system has no more of it: memory that may be pinned, or an
-// object of the adapter.
-absl::Status verbs_error(int error, absl::string_view what);
+// Returns an error with `action` and errno's text. The code is ResourceExhausted if the system has run out of memory
+// that may be pinned or of an adapter's objects, else Unavailable.
+absl::Status verbs_error(int error, absl::string_view action);
 
-// In words, what a completion says that went wrong.
+// Returns the error that a failed completion reports.
 absl::Status completion_error(const ibv_wc& completion);
 
-// What the connection manager asks or answers with. `data` stays until it has.
+// Returns the parameters of rdma_connect() or rdma_accept(). `data`, the private data, has to outlive that call.
 rdma_conn_param parameters_of(uint32_t pair_number, const void* data, size_t bytes);
-// Before it asks.
+// Sets the timeout of acknowledgements. Has to be called before rdma_connect().
 void set_ack_timeout(rdma_cm_id* id);
 
-// A reliable connection's, of one scatter entry per request.
+// Makes the queue pair of a reliable connection, with one scatter-gather entry per work request.
 absl::StatusOr<QueuePair> make_queue_pair(ibv_pd* domain, ibv_cq* queue, uint32_t sends, uint32_t receives);
-// Takes what the connection manager has found out about the way to the peer. The peer can't write here yet.
+// Moves the queue pair to `state`, with the connection manager's data about the path to the peer. The peer can't write
+// to memory yet.
 absl::Status move_to(rdma_cm_id* id, ibv_qp* pair, ibv_qp_state state);
-// Now it can, where it has a key to.
+// Lets the peer write to registered memory whose remote key it has.
 absl::Status let_write(ibv_qp* pair);
 
-// A poll() of its descriptor shall never wait.
+// Makes the descriptor non-blocking, so that poll() never blocks when it reads events from it.
 absl::Status set_nonblocking(int descriptor);
 
 }  // namespace gleaner::transport::rdma

@@ -18,28 +18,28 @@
 namespace gleaner::transport::shm {
 namespace {
 
-// What is copied before the other side is told: it copies the last piece while this one copies the next.
+// The number of bytes after which a side publishes or releases them, so that both sides copy at the same time.
 constexpr size_t kPiece = 32 << 10;
-// What one connection may read in a turn; then others have theirs.
+// The most bytes that one connection reads per turn, so that it does not starve others.
 constexpr size_t kReadBytesPerTurn = 4 << 20;
 constexpr int kPacketsPerTurn = 64;
 
-absl::Status senseless() {
-  return absl::DataLossError("the peer's position in shared memory makes no sense: it broke the protocol");
+absl::Status invalid_position() {
+  return absl::DataLossError("the peer's position in shared memory is not valid: it broke the protocol");
 }
 
 }  // namespace
 
 Connection::Connection(Transport* transport, Descriptor socket, std::string address,
                        const wire::ServerHandshake& handshake)
-    : remote::Connection(transport, std::move(address), handshake),
+    : stream::Connection(transport, std::move(address), handshake),
       transport_(transport),
       socket_(std::move(socket)),
       accepted_(true) {}
 
 Connection::Connection(Transport* transport, Descriptor socket, std::string address, const ConnectOptions& options,
                        const wire::Nonce& nonce)
-    : remote::Connection(transport, std::move(address), options, nonce),
+    : stream::Connection(transport, std::move(address), options, nonce),
       transport_(transport),
       socket_(std::move(socket)),
       accepted_(false) {}
@@ -50,7 +50,7 @@ Connection::~Connection() {
 
 absl::Status Connection::watch() { return transport_->watch(EPOLL_CTL_ADD, socket_.get(), EPOLLIN, this); }
 
-// --- before it is up: packets
+// Packets, before the connection is up.
 
 void Connection::push(const wire::Header& header, Buffer payload) {
   if (is_up()) return outbox_.push(header, std::move(payload));
@@ -80,7 +80,9 @@ bool Connection::receive_packets() {
 
 void Connection::on_packet(MutableBytes bytes, Descriptor attached) {
   if (is_up()) {
-    if (bytes.size() != 1) refuse(absl::InvalidArgumentError("a packet of another kind than a wake-up"));
+    if (bytes.size() != 1)
+      refuse(absl::InvalidArgumentError(
+          absl::StrCat("the peer sent a packet of ", bytes.size(), " bytes; expected a wake-up of one byte")));
     return;
   }
   if (phase() != Phase::kSettling || !attached.valid()) return on_handshake_packet(bytes);
@@ -105,7 +107,7 @@ void Connection::on_handshake_packet(ConstBytes bytes) {
 }
 
 void Connection::on_proven() {
-  if (!accepted_) return;  // the server's offer comes first
+  if (!accepted_) return;  // the server offers first
   const absl::Status status = offer();
   if (!status.ok()) refuse(status);
 }
@@ -124,10 +126,12 @@ absl::Status Connection::offer() {
 absl::Status Connection::on_offer(ConstBytes bytes, Descriptor attached) {
   Offer offer;
   const Offer expected;
-  if (bytes.size() != sizeof(offer)) return absl::InvalidArgumentError("an offer of shared memory of another size");
+  if (bytes.size() != sizeof(offer))
+    return absl::InvalidArgumentError(
+        absl::StrCat("the peer's offer of shared memory has ", bytes.size(), " bytes instead of ", sizeof(offer)));
   std::memcpy(&offer, bytes.data(), sizeof(offer));
   if (offer.magic != expected.magic || offer.version != expected.version) {
-    return absl::InvalidArgumentError(absl::StrCat("an offer of shared memory of version ", offer.version,
+    return absl::InvalidArgumentError(absl::StrCat("the peer's offer of shared memory has version ", offer.version,
                                                    ", this side knows version ", expected.version,
                                                    ": run the same release everywhere"));
   }
@@ -136,7 +140,7 @@ absl::Status Connection::on_offer(ConstBytes bytes, Descriptor attached) {
   const size_t most = theirs_->memory().size() - kControlBytes;
   if (offer.ring_bytes == 0 || offer.ring_bytes % kAlignment != 0 || offer.ring_bytes > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat("an offer of ", offer.ring_bytes, " bytes of shared memory, in a file for ", most));
+        absl::StrCat("the peer offered a ring of ", offer.ring_bytes, " bytes of shared memory, in a file for ", most));
   }
   if (!accepted_) GLN_RETURN_IF_ERROR(this->offer());
   auto* const own = new (own_->memory().data()) Control;
@@ -146,7 +150,7 @@ absl::Status Connection::on_offer(ConstBytes bytes, Descriptor attached) {
   return absl::OkStatus();
 }
 
-// --- up: rings
+// Rings, while the connection is up.
 
 void Connection::on_events(uint32_t /*events*/) {
   if (is_dead()) return;
@@ -165,7 +169,7 @@ absl::Status Connection::write() {
     const ConstBytes bytes = outbox_.next();
     const std::optional<size_t> room = out_->room(std::min(bytes.size(), kPiece));
     if (!room.has_value()) {
-      return absl::DataLossError(absl::StrCat(peer().address, ": ", senseless().message()));
+      return absl::DataLossError(absl::StrCat(peer().address, ": ", invalid_position().message()));
     }
     if (*room == 0) {
       if (out_->publish()) wake_peer();
@@ -191,7 +195,7 @@ void Connection::read_up_to(size_t most) {
   size_t total = 0;
   while (!is_dead()) {
     if (total >= most) {
-      transport_->look_again(this);
+      transport_->schedule_read(this);
       break;
     }
     const absl::StatusOr<size_t> got = read_piece();
@@ -205,12 +209,12 @@ void Connection::read_up_to(size_t most) {
   if (in_->unreleased() >= kAlignment && in_->release()) wake_peer();
 }
 
-// Takes a header, or a piece of a payload. Returns the bytes; 0: nothing has come.
+// Reads a header or a piece of a payload. Returns the number of bytes read; 0: none have arrived.
 absl::StatusOr<size_t> Connection::read_piece() {
   if (!incoming_.has_value()) return read_header();
   const MutableBytes missing = incoming_->payload.bytes().subspan(incoming_->filled);
   const std::optional<size_t> available = in_->available(std::min(missing.size(), kPiece));
-  if (!available.has_value()) return senseless();
+  if (!available.has_value()) return invalid_position();
   const size_t size = std::min({missing.size(), *available, kPiece});
   in_->take(missing.first(size));
   incoming_->filled += size;
@@ -221,12 +225,12 @@ absl::StatusOr<size_t> Connection::read_piece() {
 absl::StatusOr<size_t> Connection::read_header() {
   const std::optional<size_t> available = in_->available(wire::kHeaderBytes);
   if (available == size_t{0}) return size_t{0};
-  // Headers are written whole.
-  if (!available.has_value() || *available < wire::kHeaderBytes) return senseless();
-  std::array<std::byte, wire::kHeaderBytes> bytes;  // taken out first: the peer could change it after the check
+  // A writer publishes headers whole.
+  if (!available.has_value() || *available < wire::kHeaderBytes) return invalid_position();
+  std::array<std::byte, wire::kHeaderBytes> bytes;  // checks a copy, which the peer can't change
   in_->take(bytes);
   GLN_ASSIGN_OR_RETURN(wire::Header header, wire::decode_header(bytes));
-  header.payload_crc = 0;  // nobody has checked it
+  header.payload_crc = 0;  // payloads are not checked here
   incoming_.emplace(Incoming{header, {}});
   if (header.payload_bytes == 0) {
     finish_frame();
@@ -242,7 +246,8 @@ void Connection::finish_frame() {
   handle(frame.header, std::move(frame.payload));
 }
 
-// Without success it has others to read, or it is gone, which the socket will tell.
+// An error is ignored: either the peer has unread packets, which wake it, too, or its process has ended, which the
+// socket shows.
 void Connection::wake_peer() {
   const std::byte wake{1};
   (void)send_packet(socket_, std::span(&wake, 1));

@@ -1,54 +1,58 @@
-// One connection through shared memory: the socket it begins with, then a ring each way. Driven by shm::Transport.
+// Connection is one connection through shared memory: a Unix socket, and a ring in each direction. shm::Transport
+// drives it.
 //
-// The handshake's frames are packets of the socket. Once it is done each side makes its own segment and offers it to
-// the other, the server first; a side is up when it has the other's. From then on frames go through the rings, and the
-// socket only carries wake-ups (packets of one byte) and tells of the other's end.
+// Frames of the handshake are packets of the socket. After the handshake each side makes its own segment (segment.h)
+// and offers it to the other side, the server first. A side is up when it has the other side's segment. From then on
+// frames go through the rings (ring.h). The socket then only carries wake-ups, which are packets of one byte, and shows
+// when the peer's process has ended.
 #pragma once
 
 #include <atomic>
 #include <optional>
 #include <string>
 
-#include "common/transport/remote/connection.h"
-#include "common/transport/remote/outbox.h"
-#include "common/transport/remote/source.h"
 #include "common/transport/shm/ring.h"
 #include "common/transport/shm/segment.h"
+#include "common/transport/stream/connection.h"
+#include "common/transport/stream/outbox.h"
+#include "common/transport/stream/source.h"
 
 namespace gleaner::transport::shm {
 
 class Transport;
 
-// The packet that a segment's file comes with.
+// The packet that passes a segment's file to the peer.
 struct Offer {
   uint32_t magic = 0x534e4c47;  // "GLNS"
   uint32_t version = 1;
-  uint64_t ring_bytes = 0;  // behind the control page; a multiple of kAlignment
+  uint64_t ring_bytes = 0;  // size of the ring behind the control page; a multiple of kAlignment
 };
 static_assert(sizeof(Offer) == 16);
 
-class Connection : public remote::Connection, private remote::Source {
+class Connection : public stream::Connection, private stream::Source {
  public:
-  // Accepted.
+  // For an accepted connection.
   Connection(Transport* transport, Descriptor socket, std::string address, const wire::ServerHandshake& handshake);
-  // To `address`, whose socket it is.
+  // For a connection that this side makes: `socket` is connected to `address`.
   Connection(Transport* transport, Descriptor socket, std::string address, const ConnectOptions& options,
              const wire::Nonce& nonce);
   ~Connection() override;
 
   size_t queued_bytes() const override { return outbox_.bytes(); }
+  Kind kind() const override { return Kind::kShm; }
   Capabilities capabilities() const override { return {.checksums_payload = false}; }
 
-  // What follows is for the transport.
-  absl::Status watch();  // from here on its transport wakes it
+  // The public functions below are for the transport.
+  absl::Status watch();  // registers the socket with the transport's epoll
   void greet() { connected(); }
-  // Of a connection that is up:
-  bool has_news() const { return in_->has_news() || out_->has_room(); }
-  [[nodiscard]] bool sleep() { return in_->sleep(); }  // false: there are news by now
-  void awake() { in_->awake(); }
+  // The functions below need is_up(). has_work() returns whether there are bytes to read, or room that write() waits
+  // for.
+  bool has_work() const { return in_->has_data() || out_->has_room(); }
+  [[nodiscard]] bool prepare_sleep() { return in_->wait_for_data(); }  // false: bytes have arrived meanwhile
+  void end_sleep() { in_->wait_no_more(); }
 
  private:
-  // What a frame's header has promised, and how much of it has come.
+  // A frame whose header has arrived, and the part of its payload that has.
   struct Incoming {
     wire::Header header;
     Buffer payload;
@@ -58,13 +62,13 @@ class Connection : public remote::Connection, private remote::Source {
   void push(const wire::Header& header, Buffer payload) override;
   absl::Status write() override;
   void read() override;
-  void let_go() override { outbox_.clear(); }
+  void release_frames() override { outbox_.clear(); }
   void on_proven() override;
   void on_events(uint32_t events) override;
 
   void send_frame(const wire::Header& header, ConstBytes payload);
   absl::Status offer();
-  bool receive_packets();  // false: the other side has closed the socket
+  bool receive_packets();  // false: the peer has closed the socket
   void on_packet(MutableBytes bytes, Descriptor attached);
   void on_handshake_packet(ConstBytes bytes);
   absl::Status on_offer(ConstBytes bytes, Descriptor attached);
@@ -77,14 +81,14 @@ class Connection : public remote::Connection, private remote::Source {
   Transport* const transport_;
   const Descriptor socket_;
   const bool accepted_;
-  int socket_error_ = 0;  // what became of a packet that could not be sent
+  int socket_error_ = 0;  // errno of the first packet that could not be sent; 0: none
   std::optional<Segment> own_;
   std::optional<Segment> theirs_;
   size_t own_ring_bytes_ = 0;
   std::optional<Writer> out_;
   std::optional<Reader> in_;
   std::optional<Incoming> incoming_;
-  remote::Outbox outbox_{false};
+  stream::Outbox outbox_{false};
 };
 
 }  // namespace gleaner::transport::shm

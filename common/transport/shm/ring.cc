@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t round_up(uint64_t position) { return (position + kAlignment - 1) / kAlignment * kAlignment; }
 constexpr uint64_t round_down(uint64_t position) { return position / kAlignment * kAlignment; }
-// Of a ring: what has to be free before a writer that looks on goes on.
+// A spinning writer goes on once this fraction of its ring is free: one part in kLeastRoom.
 constexpr size_t kLeastRoom = 16;
 
 constexpr bool is_odd(uint32_t count) { return count % 2 == 1; }
@@ -24,7 +24,7 @@ void stop_waiting(std::atomic<uint32_t>& waits) {
   if (is_odd(count)) waits.store(count + 1, std::memory_order_relaxed);
 }
 
-// Who says that it waits is woken once for it.
+// Returns whether the peer waits and was not woken for this wait yet.
 bool is_to_be_woken(const std::atomic<uint32_t>& waits, uint32_t& woken) {
   const uint32_t count = waits.load(std::memory_order_seq_cst);
   return is_odd(count) && std::exchange(woken, count) != count;
@@ -32,8 +32,9 @@ bool is_to_be_woken(const std::atomic<uint32_t>& waits, uint32_t& woken) {
 
 }  // namespace
 
-// Store, then load: each side first says what it has done and then looks at the other. All four are sequentially
-// consistent, so at least one of the two sees what the other did, and no wake-up is lost.
+// Before a side sleeps it stores that it waits, then loads the other's position. The other side stores its position,
+// then loads whether the first one waits. All four accesses are sequentially consistent, so at least one side sees the
+// store of the other, and no wake-up is lost.
 
 std::optional<size_t> Writer::room(size_t wanted) {
   if (ring_.size() - (written_ - taken_seen_) < wanted) taken_seen_ = peer_->taken.load(std::memory_order_acquire);
@@ -50,7 +51,7 @@ void Writer::append(ConstBytes bytes) {
   at_ = at_ + bytes.size() < ring_.size() ? at_ + bytes.size() : bytes.size() - first;
 }
 
-// There is room: what the peer has taken is told in multiples of kAlignment, and so is the ring's size.
+// The gap always fits: the ring's size and the positions in peer_->taken are multiples of kAlignment.
 void Writer::align() {
   const uint64_t gap = round_up(written_) - written_;
   written_ += gap;
@@ -60,22 +61,22 @@ void Writer::align() {
 bool Writer::publish() {
   published_ = written_;
   own_->written.store(written_, std::memory_order_seq_cst);
-  return is_to_be_woken(peer_->sleeps, woken_);
+  return is_to_be_woken(peer_->waits_for_data, woken_);
 }
 
 bool Writer::wait_for_room() {
-  start_waiting(own_->crowded);
+  start_waiting(own_->waits_for_room);
   taken_seen_ = peer_->taken.load(std::memory_order_seq_cst);
   if (written_ - taken_seen_ > ring_.size() / 2) return true;
   wait_no_more();
   return false;
 }
 
-void Writer::wait_no_more() { stop_waiting(own_->crowded); }
+void Writer::wait_no_more() { stop_waiting(own_->waits_for_room); }
 
-// Who waits has published all.
+// A writer that waits has published all its bytes, so own_->written is its position.
 bool Writer::has_room() const {
-  if (!is_odd(own_->crowded.load(std::memory_order_relaxed))) return false;
+  if (!is_odd(own_->waits_for_room.load(std::memory_order_relaxed))) return false;
   const uint64_t used = own_->written.load(std::memory_order_relaxed) - peer_->taken.load(std::memory_order_acquire);
   return used <= ring_.size() - ring_.size() / kLeastRoom;
 }
@@ -104,15 +105,15 @@ void Reader::align() {
 bool Reader::release() {
   released_ = round_down(taken_);
   own_->taken.store(released_, std::memory_order_seq_cst);
-  if (written_seen_ - released_ > ring_.size() / 2) return false;  // more than half is full, as far as we know
-  return is_to_be_woken(peer_->crowded, woken_);
+  if (written_seen_ - released_ > ring_.size() / 2) return false;  // more than half is full, as far as this side knows
+  return is_to_be_woken(peer_->waits_for_room, woken_);
 }
 
-bool Reader::sleep() {
-  start_waiting(own_->sleeps);
+bool Reader::wait_for_data() {
+  start_waiting(own_->waits_for_data);
   return peer_->written.load(std::memory_order_seq_cst) == taken_;
 }
 
-void Reader::awake() { stop_waiting(own_->sleeps); }
+void Reader::wait_no_more() { stop_waiting(own_->waits_for_data); }
 
 }  // namespace gleaner::transport::shm

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/units.h"
 
-// What some C libraries lack of the kernel's interface.
+// Some C libraries lack these constants of the kernel's interface.
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -57,18 +57,19 @@ absl::StatusOr<Segment> Segment::make(size_t bytes, bool huge) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.get(), 0);
   if (memory == MAP_FAILED) return no_memory("map", bytes);
   Segment segment(std::move(file), {static_cast<std::byte*>(memory), bytes}, huge);
-  // Children that the process forks neither need it nor keep it alive.
+  // Forked children do not need the mapping, and would keep the memory alive.
   madvise(memory, bytes, MADV_DONTFORK);
   if (fcntl(segment.file(), F_ADD_SEALS, kSeals) != 0) {
     return absl::UnimplementedError(
-        absl::StrCat("can't seal shared memory: ", std::strerror(errno), "; it takes Linux 5.1 or later"));
+        absl::StrCat("can't seal shared memory: ", std::strerror(errno), "; this needs Linux 5.1 or later"));
   }
   return segment;
 }
 
 absl::StatusOr<Segment> Segment::map(Descriptor file) {
   const int seals = file.valid() ? fcntl(file.get(), F_GET_SEALS) : -1;
-  if (seals < 0) return absl::InvalidArgumentError("the peer offered shared memory without a memory file");
+  if (seals < 0)
+    return absl::InvalidArgumentError("the peer's offer of shared memory has a file that is not a memory file");
   if ((seals & kSeals) != kSeals) {
     return absl::InvalidArgumentError("the peer's shared memory is not sealed: it could shrink while in use");
   }
@@ -76,8 +77,8 @@ absl::StatusOr<Segment> Segment::map(Descriptor file) {
   if (fstat(file.get(), &facts) != 0) return absl::ErrnoToStatus(errno, "fstat");
   const auto bytes = static_cast<size_t>(facts.st_size);
   if (facts.st_size < 0 || bytes < kLeastSegment || bytes > kMostSegment) {
-    return absl::InvalidArgumentError(absl::StrCat("the peer offered ", facts.st_size, " bytes of shared memory, from ",
-                                                   kLeastSegment, " to ", kMostSegment, " are possible"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the peer offered ", facts.st_size, " bytes of shared memory; expected ", kLeastSegment, " to ", kMostSegment));
   }
   void* const memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file.get(), 0);
   if (memory == MAP_FAILED) return no_memory("map", bytes);

@@ -22,16 +22,16 @@ namespace {
 
 constexpr absl::string_view kPrefix = "gleaner-";
 constexpr absl::string_view kSuffix = ".sock";
-// A path that young may be of a process that is about to listen.
+// A younger path may belong to a process that has made the path and does not listen yet.
 constexpr time_t kYoungSeconds = 10;
 
 absl::StatusOr<sockaddr_un> to_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(absl::StrCat("the path of a Unix socket has 1 to ", sizeof(address.sun_path) - 1,
-                                                   " bytes, '", path, "' has ", path.size(),
-                                                   "; choose a shorter directory"));
+    return absl::InvalidArgumentError(absl::StrCat("the path of a Unix socket must have 1 to ",
+                                                   sizeof(address.sun_path) - 1, " bytes, '", path, "' has ",
+                                                   path.size(), "; choose a shorter directory"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -61,7 +61,8 @@ absl::Status listen_error(int error, const std::string& directory) {
   }
 }
 
-// Another type of socket can't be connected to it, and the error tells whether anybody has it open.
+// Tests the path with a socket of another type, which can't be connected to a listener: connect() fails with
+// ECONNREFUSED only if no process has the path's socket open.
 bool is_abandoned(const std::string& path) {
   struct stat facts {};
   if (lstat(path.c_str(), &facts) != 0 || !S_ISSOCK(facts.st_mode)) return false;

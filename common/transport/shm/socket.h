@@ -1,5 +1,5 @@
-// The Unix sockets by which two processes of one host find each other; none of it waits. Errors say the path, and what
-// to do.
+// Functions for the Unix sockets by which two processes of one host find each other. No function blocks. Error messages
+// name the path and suggest a remedy.
 #pragma once
 
 #include <string>
@@ -15,12 +15,13 @@ struct Listening {
   std::string path;
 };
 
-// Listens at a new path in the directory, open to every user: who connects has to know a job's secret. Removes the
-// paths that processes which are gone have left there. AlreadyExists: it is a path where somebody listens.
+// Listens at a new path in the directory. Every user may connect to the path, since a peer has to prove that it knows a
+// job's secret. Removes paths of dead processes in the directory that are older than ten seconds. AlreadyExists:
+// `directory` is itself a socket.
 absl::StatusOr<Listening> listen_in(const std::string& directory, const Env& env);
-// Unavailable: nobody listens at `path` now.
+// Connects to the socket at `path`. Unavailable: it can't connect, for example because no process listens there.
 absl::StatusOr<Descriptor> connect_to(const std::string& path);
-// Who it is, for people.
+// Returns a description of the process at the other end, for messages.
 std::string peer_of(const Descriptor& socket);
 
 }  // namespace gleaner::transport::shm

@@ -17,11 +17,12 @@
 namespace gleaner::transport::shm {
 namespace {
 
-// Of rings, between two looks at the clock and at epoll.
+// The number of looks at the rings between two looks at the clock and at epoll.
 constexpr int kLooks = 64;
 constexpr absl::Duration kLeastSpin = absl::Microseconds(10);
-// While rings have news at every look, epoll is asked now and then only: it costs as much as a small frame.
-constexpr uint32_t kWaitsPerAsking = 8;
+// While every look at the rings finds work, only one wait in kWaitsPerEpoll calls epoll, since a call costs as much as
+// a small frame.
+constexpr uint32_t kWaitsPerEpoll = 8;
 
 bool has_one_processor() {
   cpu_set_t processors;
@@ -41,9 +42,9 @@ absl::Status check(const Options& options) {
   if (segment >= kLeastSegment && options.ring_bytes <= kMostSegment / 2 && options.ring_bytes % kAlignment == 0) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("a ring of ", options.ring_bytes, " bytes; from ",
+  return absl::InvalidArgumentError(absl::StrCat("a ring of ", options.ring_bytes, " bytes; expected ",
                                                  kLeastSegment - kControlBytes, " to ", kMostSegment / 2,
-                                                 " in multiples of ", kAlignment, " are possible"));
+                                                 " in multiples of ", kAlignment));
 }
 
 Options without_needless_spins(Options options) {
@@ -54,7 +55,7 @@ Options without_needless_spins(Options options) {
 }  // namespace
 
 Transport::Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs)
-    : remote::Transport(env, options, handler, jobs),
+    : stream::Transport(env, options, handler, jobs),
       options_(without_needless_spins(options)),
       listener_(this, [this](Descriptor socket) { accept(std::move(socket)); }),
       spin_(options_.spin) {}
@@ -120,47 +121,48 @@ void Transport::on_connections_changed() {
   }
 }
 
-// --- waiting
+// Waiting.
 
 void Transport::wait(absl::Duration timeout) {
   if (has_events()) return;
-  const bool was_asleep = asleep_;  // and may have been woken
-  const bool sleeps = !linger(timeout) && timeout > absl::ZeroDuration();
-  const bool asks = sleeps || was_asleep || !looks_again() || ++waits_unasked_ % kWaitsPerAsking == 0;
-  if (asks) wait_for_events(sleeps ? timeout : absl::ZeroDuration());
+  const bool was_asleep = asleep_;  // a peer may have woken this side meanwhile
+  const bool sleeps = !spin_before_wait(timeout) && timeout > absl::ZeroDuration();
+  const bool needs_epoll =
+      sleeps || was_asleep || !has_scheduled_reads() || ++waits_without_epoll_ % kWaitsPerEpoll == 0;
+  if (needs_epoll) wait_for_events(sleeps ? timeout : absl::ZeroDuration());
   wake_up();
 }
 
-bool Transport::find_news() {
+bool Transport::find_work() {
   bool found = false;
   for (Connection* connection : up_) {
-    if (!connection->has_news()) continue;
-    look_again(connection);
+    if (!connection->has_work()) continue;
+    schedule_read(connection);
     found = true;
   }
   return found;
 }
 
-bool Transport::linger(absl::Duration timeout) {
-  if (find_news()) {
+bool Transport::spin_before_wait(absl::Duration timeout) {
+  if (find_work()) {
     wake_up();
     return true;
   }
   if (timeout <= absl::ZeroDuration() || asleep_) return false;
   const absl::Duration begin = now();
-  if (!up_.empty() && find_news_for(std::min(timeout, spin_))) return true;
-  nothing_since_ = begin;
-  if (fall_asleep()) return false;
+  if (!up_.empty() && spin_for_work(std::min(timeout, spin_))) return true;
+  sleep_began_ = begin;
+  if (prepare_sleep()) return false;
   wake_up();
   return true;
 }
 
-// Or something that epoll knows of.
-bool Transport::find_news_for(absl::Duration time) {
+// Spins for up to `time`. Returns true if a ring has data, or if epoll has an event.
+bool Transport::spin_for_work(absl::Duration time) {
   for (const absl::Duration end = now() + time; now() < end;) {
     for (int i = 0; i < kLooks; ++i) {
       pause();
-      if (find_news()) return true;
+      if (find_work()) return true;
     }
     wait_for_events(absl::ZeroDuration());
     if (has_events()) return true;
@@ -168,12 +170,12 @@ bool Transport::find_news_for(absl::Duration time) {
   return false;
 }
 
-bool Transport::fall_asleep() {
+bool Transport::prepare_sleep() {
   asleep_ = true;
   bool quiet = true;
   for (Connection* connection : up_) {
-    if (connection->sleep()) continue;
-    look_again(connection);
+    if (connection->prepare_sleep()) continue;
+    schedule_read(connection);
     quiet = false;
   }
   return quiet;
@@ -181,8 +183,8 @@ bool Transport::fall_asleep() {
 
 void Transport::wake_up() {
   if (!std::exchange(asleep_, false)) return;
-  for (Connection* connection : up_) connection->awake();
-  const bool soon = now() - nothing_since_ <= 2 * options_.spin;
+  for (Connection* connection : up_) connection->end_sleep();
+  const bool soon = now() - sleep_began_ <= 2 * options_.spin;
   spin_ = soon ? std::min(std::max(2 * spin_, kLeastSpin), options_.spin) : spin_ / 2;
 }
 

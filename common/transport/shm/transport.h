@@ -1,12 +1,13 @@
-// Frames between processes of one host, through memory that they share: docs/transports.md tells how.
+// Transport moves frames between processes of one host, through memory that they share
+// (docs/transports.md#shared-memory).
 //
-// An address's host is the path of a Unix socket, its port 0; listen() is given a directory and makes a path of its own
-// there, which goes with the transport. Payloads are copied once into the ring and once out of it, and have no
-// checksum: they do not leave the host's memory. Headers have theirs.
+// The host of an address is the path of a Unix socket, its port is 0. listen() takes a directory and makes a new path
+// in it; the transport's destructor removes the path. Payloads are copied once into the ring and once out of it. They
+// have no checksum, since they do not leave the host's memory; headers have one.
 //
-// A thread that waits here looks on for some microseconds before it sleeps, as long as that pays: as KVM does before it
-// halts a processor (halt_poll_ns; Linux, Documentation/virt/kvm/halt-polling.rst), for longer after each wait that
-// would have ended soon, for less after each that was long.
+// Before a waiting thread sleeps, it spins for some microseconds, as KVM does before it halts a processor
+// (halt_poll_ns; Linux, Documentation/virt/kvm/halt-polling.rst). That time doubles after a wait that ended soon, and
+// halves after a long one.
 #pragma once
 
 #include <memory>
@@ -15,39 +16,41 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/env.h"
-#include "common/transport/remote/listener.h"
-#include "common/transport/remote/transport.h"
 #include "common/transport/shm/connection.h"
 #include "common/transport/shm/segment.h"
+#include "common/transport/stream/listener.h"
+#include "common/transport/stream/transport.h"
 #include "common/transport/transport.h"
 
 namespace gleaner::transport::shm {
 
-struct Options : remote::Options {
-  size_t ring_bytes = size_t{1} << 20;            // one way, of one connection; from 60 KiB to 128 MiB
-  size_t most_memory = size_t{1} << 30;           // of the segments that this side makes; ResourceExhausted beyond
-  bool huge_pages = true;                         // where there are free ones
-  absl::Duration spin = absl::Microseconds(100);  // at most, before a thread sleeps. Never with one processor
+struct Options : stream::Options {
+  size_t ring_bytes = size_t{1} << 20;   // for each direction of a connection; from 60 KiB to 128 MiB
+  size_t most_memory = size_t{1} << 30;  // limit for all segments that this side makes; more is ResourceExhausted
+  bool huge_pages = true;                // use huge pages where there are free ones
+  absl::Duration spin = absl::Microseconds(100);  // the longest time before a thread sleeps; zero with one processor
 };
 
-class Transport : public remote::Transport {
+class Transport : public stream::Transport {
  public:
-  // `handler` and `jobs` outlive it. `jobs` is asked at each handshake, so jobs may come and go.
+  // `handler` and `jobs` must outlive the transport. Each handshake looks its job up in `jobs`, so jobs may come and
+  // go.
   static absl::StatusOr<std::unique_ptr<Transport>> create(const Env& env, const Options& options, Handler* handler,
                                                            const wire::JobSecrets* jobs);
   ~Transport() override;
 
-  // Once. InvalidArgument: no such directory; PermissionDenied, ResourceExhausted: as the message says.
+  // May be called once. InvalidArgument: there is no such directory. PermissionDenied, ResourceExhausted: see the
+  // message.
   absl::StatusOr<Address> listen(const Address& address) override;
-  // Unavailable: nobody listens there.
+  // Unavailable: no process listens at the address.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
   void wait(absl::Duration timeout) override;
-  bool linger(absl::Duration timeout) override;
+  bool spin_before_wait(absl::Duration timeout) override;
 
-  // Bytes of the segments that this side has made, and that are still there.
+  // Returns the bytes of the segments that this side has made and that still exist.
   size_t memory_bytes() const { return memory_bytes_; }
 
-  // What follows is for connections.
+  // The public functions below are for connections.
   size_t ring_bytes() const { return options_.ring_bytes; }
   absl::StatusOr<Segment> make_segment(size_t bytes);
   void give_back(size_t bytes) { memory_bytes_ -= bytes; }
@@ -57,20 +60,20 @@ class Transport : public remote::Transport {
   void accept(Descriptor socket);
   void on_connections_changed() override;
   void on_tick() override { listener_.on_tick(); }
-  bool find_news();
-  bool find_news_for(absl::Duration time);
-  bool fall_asleep();  // false: there are news
+  bool find_work();
+  bool spin_for_work(absl::Duration time);
+  bool prepare_sleep();  // false: an event has arrived meanwhile
   void wake_up();
 
   const Options options_;
-  remote::Listener listener_;
-  std::string path_;             // of the listener
-  std::vector<Connection*> up_;  // those that have come up
+  stream::Listener listener_;
+  std::string path_;             // of the listener's socket
+  std::vector<Connection*> up_;  // the connections that are up
   size_t memory_bytes_ = 0;
-  bool asleep_ = false;           // peers wake us
-  absl::Duration nothing_since_;  // while it is asleep: when it began to wait
-  absl::Duration spin_;           // before the next sleep, by what came of the last ones
-  uint32_t waits_unasked_ = 0;
+  bool asleep_ = false;               // peers were asked to wake this side
+  absl::Duration sleep_began_;        // if asleep_: when the wait began
+  absl::Duration spin_;               // time to spin before the next sleep, adapted to the last waits
+  uint32_t waits_without_epoll_ = 0;  // counts waits that need not call epoll_wait()
 };
 
 }  // namespace gleaner::transport::shm

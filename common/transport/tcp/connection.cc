@@ -14,24 +14,25 @@
 namespace gleaner::transport::tcp {
 namespace {
 
-// What one connection may move in a turn; then others have theirs.
+// The most bytes that one connection moves per turn, so that it does not starve others.
 constexpr size_t kReadBytesPerTurn = 4 << 20;
 constexpr size_t kWriteBytesPerTurn = 4 << 20;
-// Of a large frame, how much has to come before its reader is woken: a wake-up costs as much as copying some 50 KB.
+// The most bytes of a large frame that may arrive before the reader is woken. A wake-up costs as much as a copy of
+// about 50 KB.
 constexpr size_t kWakeBytes = 256 << 10;
 
 }  // namespace
 
 Connection::Connection(Transport* transport, Descriptor socket, std::string address,
                        const wire::ServerHandshake& handshake)
-    : remote::Connection(transport, std::move(address), handshake),
+    : stream::Connection(transport, std::move(address), handshake),
       transport_(transport),
       socket_(std::move(socket)),
       place_([this](const wire::Header& header) { return place(header); }) {}
 
 Connection::Connection(Transport* transport, std::vector<Target> targets, std::string address,
                        const ConnectOptions& options, const wire::Nonce& nonce)
-    : remote::Connection(transport, std::move(address), options, nonce),
+    : stream::Connection(transport, std::move(address), options, nonce),
       transport_(transport),
       targets_(std::move(targets)),
       place_([this](const wire::Header& header) { return place(header); }) {
@@ -90,7 +91,7 @@ absl::Status Connection::write() {
 }
 
 void Connection::read() {
-  if (phase() == Phase::kConnecting) return;  // to the next of its addresses
+  if (phase() == Phase::kConnecting) return;  // still connecting, perhaps to the next target
   for (size_t total = 0; total < kReadBytesPerTurn && !is_dead();) {
     const std::array<MutableBytes, 2> space = reader_.space();
     iovec pieces[] = {{space[0].data(), space[0].size()}, {space[1].data(), space[1].size()}};
@@ -102,12 +103,12 @@ void Connection::read() {
     total += static_cast<size_t>(got);
     reader_.received(static_cast<size_t>(got));
     read_frames();
-    if (static_cast<size_t>(got) < space[0].size() + space[1].size()) break;  // that was all
+    if (static_cast<size_t>(got) < space[0].size() + space[1].size()) break;  // the socket is empty
   }
   if (is_up()) wake_for(reader_.awaited());
 }
 
-// Without success we are woken for less, too.
+// An error is ignored: the reader is then woken for fewer bytes, which only costs time.
 void Connection::wake_for(size_t bytes) {
   const int wanted = static_cast<int>(std::min(bytes, kWakeBytes));
   if (wanted == low_water_) return;
@@ -116,12 +117,12 @@ void Connection::wake_for(size_t bytes) {
 }
 
 void Connection::read_frames() {
-  remote::FrameReader::Frame frame;
+  stream::FrameReader::Frame frame;
   while (!is_dead()) {
     const absl::StatusOr<bool> whole = reader_.next(place_, &frame);
     if (!whole.ok()) return refuse(whole.status());
     if (!*whole) return;
-    if (!is_dead()) handle(frame.header, std::move(frame.payload));  // place() may have closed it
+    if (!is_dead()) handle(frame.header, std::move(frame.payload));  // on_header() may have closed the connection
   }
 }
 

@@ -1,5 +1,5 @@
-// On its own: the kernel's <linux/tcp.h>, which alone has tcpi_min_rtt, and the C library's <netinet/tcp.h> exclude
-// each other.
+// This function is in a file of its own, since the kernel's <linux/tcp.h>, the only header with tcpi_min_rtt, and the C
+// library's <netinet/tcp.h> can't be included together.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 

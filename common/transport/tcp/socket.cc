@@ -32,15 +32,15 @@ absl::StatusOr<Descriptor> open_socket(const Target& target) {
   return socket;
 }
 
-// BBR takes what a connection carried for what it can carry, and paces it at that. Ours carry what a window over all of
-// a member's connections lets through, so each is idle most of the time: a frame then leaves over as long as the last
-// ones took, in packets cut small for it. A host that has another default keeps it.
+// Replaces BBR, if it is the host's default, by another algorithm. BBR paces a connection at the rate that it measured
+// before. All connections of a member share one window of bytes in flight, so each is idle most of the time. BBR would
+// then spread the next frame over as much time as the last frames took, in small packets.
 void avoid_bbr(const Descriptor& socket) {
   std::array<char, 16> name{};
   socklen_t size = name.size() - 1;
   if (getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &size) != 0) return;
   if (absl::string_view(name.data()) != "bbr") return;
-  for (const absl::string_view other : {"cubic", "reno"}) {  // cubic may be for root only; reno is everybody's
+  for (const absl::string_view other : {"cubic", "reno"}) {  // cubic may be restricted to root; reno never is
     if (setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, other.data(), static_cast<socklen_t>(other.size())) ==
         0) {
       return;
@@ -55,8 +55,8 @@ absl::Status listen_error(int error, const Address& address) {
       return absl::AlreadyExistsError(
           absl::StrCat(what, ": the port is in use; choose another, or 0 for any free one"));
     case EADDRNOTAVAIL:
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ": this machine has no such address; give one of its own, or 0.0.0.0 for all of them"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          what, ": this machine has no such address; give one of its addresses, or 0.0.0.0 for all of them"));
     default:
       return absl::ErrnoToStatus(error, what);
   }

@@ -1,4 +1,4 @@
-// Non-blocking TCP sockets: the system calls, with errors as Status.
+// Functions for non-blocking TCP sockets: wrappers of system calls that return errors as Status.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,33 +13,33 @@
 
 namespace gleaner::transport::tcp {
 
-// One of the addresses that a host has.
+// One of a host's addresses, with the port.
 struct Target {
   sockaddr_storage address;
   socklen_t size;
 };
 
-// All of them, in the system's order of preference. Looks names up, which may block; numeric addresses never do.
-// InvalidArgument: no such host; Unavailable: the name service does not answer.
+// Returns all addresses of the host, in the system's order of preference. The look-up of a name may block; a numeric
+// address never blocks. InvalidArgument: there is no such host. Unavailable: the name service does not answer.
 absl::StatusOr<std::vector<Target>> resolve(const Address& address);
 
-// AlreadyExists: port in use; InvalidArgument: not an address of this machine.
+// Listens on the address. AlreadyExists: the port is in use. InvalidArgument: this machine does not have the address.
 absl::StatusOr<Descriptor> listen_on(const Address& address);
-// Errors are Unavailable and say `address`, which is `target` as people wrote it.
+// Starts to connect to `target`. Errors are Unavailable and name `address`, which is `target` as the user wrote it.
 absl::StatusOr<Descriptor> start_connect(const Target& target, const std::string& address);
-// The outcome of start_connect() once the socket is writable.
+// Returns the outcome of start_connect(); call it once the socket is writable.
 absl::Status connect_outcome(const Descriptor& socket, const std::string& address);
 
 absl::StatusOr<Address> to_address(const sockaddr_storage& storage, socklen_t size);
 absl::StatusOr<Address> local_address(const Descriptor& socket);
-std::string peer_address(const Descriptor& socket);  // "a peer that is gone" when it is
-// No waiting for more to send, and no BBR (socket.cc says why).
+std::string peer_address(const Descriptor& socket);  // "a peer that is gone" after a disconnect
+// Turns off Nagle's algorithm, and BBR where it is the default (socket.cc says why).
 void tune(const Descriptor& socket);
 
-// What it sends from now on leaves no faster: the kernel spaces the packets.
+// Limits the rate at which the socket sends from now on; the kernel spaces the packets.
 void pace(const Descriptor& socket, double bits_per_second);
 
-// Of the last minutes, as the kernel has seen it; zero when it does not tell.
+// Returns the least round-trip time of the last minutes, as the kernel measured it; zero if unknown.
 absl::Duration least_round_trip(const Descriptor& socket);
 
 }  // namespace gleaner::transport::tcp

@@ -9,7 +9,7 @@
 namespace gleaner::transport::tcp {
 
 Transport::Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs)
-    : remote::Transport(env, options, handler, jobs),
+    : stream::Transport(env, options, handler, jobs),
       listener_(this, [this](Descriptor socket) { accept(std::move(socket)); }) {}
 
 absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, const Options& options, Handler* handler,
@@ -53,7 +53,7 @@ void Transport::pace(double bits_per_second) {
   on_connections_changed();
 }
 
-// Those who have come up share it.
+// Divides the rate limit among the accepted connections that are up.
 void Transport::on_connections_changed() {
   if (pace_bits_per_second_ <= 0) return;
   const auto has_share = [](const auto& connection) { return connection->peer().accepted && connection->is_up(); };

@@ -1,33 +1,40 @@
-// Frames over TCP: one epoll, non-blocking sockets, many frames per system call, CRC-32C on all of them.
+// Transport moves frames over TCP: one epoll, non-blocking sockets, many frames per system call, CRC-32C over headers
+// and payloads.
 //
-// Destroying the transport closes everything without callbacks.
+// Destroying the transport closes all connections without callbacks.
 #pragma once
 
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "common/base/env.h"
-#include "common/transport/remote/listener.h"
-#include "common/transport/remote/transport.h"
+#include "common/transport/stream/listener.h"
+#include "common/transport/stream/transport.h"
 #include "common/transport/tcp/connection.h"
 #include "common/transport/transport.h"
 
 namespace gleaner::transport::tcp {
 
-using Options = remote::Options;
+using Options = stream::Options;
 
-class Transport : public remote::Transport {
+class Transport : public stream::Transport, public Pacer {
  public:
-  // `handler` and `jobs` outlive it. `jobs` is asked at each handshake, so jobs may come and go.
+  // `handler` and `jobs` must outlive the transport. Each handshake looks its job up in `jobs`, so jobs may come and
+  // go.
   static absl::StatusOr<std::unique_ptr<Transport>> create(const Env& env, const Options& options, Handler* handler,
                                                            const wire::JobSecrets* jobs);
   ~Transport() override { drop_connections(); }
 
-  absl::StatusOr<Address> listen(const Address& address) override;  // once
-  // A host name is looked up here, which may block; numeric addresses are not. All its addresses are tried in turn.
+  absl::StatusOr<Address> listen(const Address& address) override;  // may be called once
+  // Looks up the host's name, which may block; a numeric address never blocks. Tries all addresses of the host in turn.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
 
-  void pace(double bits_per_second) override;  // TCP's headers left out
+  void pace(double bits_per_second) override;  // does not count TCP's headers
+  Extensions extensions() override {
+    Extensions all = stream::Transport::extensions();
+    all.pacer = this;
+    return all;
+  }
 
  private:
   Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs);
@@ -35,7 +42,7 @@ class Transport : public remote::Transport {
   void on_connections_changed() override;
   void on_tick() override { listener_.on_tick(); }
 
-  remote::Listener listener_;
+  stream::Listener listener_;
   double pace_bits_per_second_ = 0;  // 0: no limit
 };
 

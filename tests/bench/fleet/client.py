@@ -1,4 +1,4 @@
-"""The API server as the benchmark sees it: many small writes over a few connections, and one watch."""
+"""Accesses the API server for the benchmark: many small writes over a few connections, and one watch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Request = tuple[str, str, Any]  # method, path, object
 
 
 class Connection:
-    """For one thread; an idle one is closed by the API server. LabError for an answer that is not 2xx."""
+    """An HTTPS connection for one thread. The API server closes idle connections.
+
+    A response whose status is not 2xx raises LabError.
+    """
 
     def __init__(self, plane: ControlPlane, timeout: float = 120) -> None:
         address = urlsplit(plane.server)
@@ -41,7 +44,7 @@ class Connection:
         return self.open(method, path, body, **headers).read()
 
     def everything(self, path: str) -> list[Any]:
-        """All objects of a list, a page at a time."""
+        """Returns all objects of a list, which it reads in pages."""
         items: list[Any] = []
         token = ""
         while True:
@@ -62,7 +65,10 @@ class Connection:
 
 
 def send_all(plane: ControlPlane, requests: Iterable[Request], connections: int, per_second: float = 0) -> float:
-    """Returns the seconds that it took. `per_second`: at most so many; 0: as fast as the API server takes them."""
+    """Sends all requests. Returns the seconds that this took.
+
+    `per_second` limits the rate; 0 sends as fast as the API server accepts requests.
+    """
     waiting: queue.SimpleQueue[Optional[Request]] = queue.SimpleQueue()
     errors: list[Exception] = []
 
@@ -89,12 +95,12 @@ def send_all(plane: ControlPlane, requests: Iterable[Request], connections: int,
     for thread in threads:
         thread.join()
     if errors:
-        raise LabError(f"the API server did not take an object: {errors[0]}")
+        raise LabError(f"the API server refused an object: {errors[0]}")
     return time.monotonic() - start
 
 
 class JobWatch:
-    """Follows the phases of all TrainingJobs. A watch of tables, which are a tenth of the objects' size."""
+    """Watches the phases of all TrainingJobs. Requests tables, which have a tenth of the objects' size."""
 
     TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -110,7 +116,10 @@ class JobWatch:
             return sum(known == phase for known in self._phases.values())
 
     def wait_running(self, jobs: int, timeout: float, say: Any) -> float:
-        """When (time.monotonic()) the last of so many came to run. Says how many do, now and then."""
+        """Waits until `jobs` jobs run. Returns the time.monotonic() at which the last one began to run.
+
+        Reports the number of running jobs every five seconds.
+        """
         now = time.monotonic()
         deadline, next_word = now + timeout, now + 5
         while True:
@@ -138,7 +147,7 @@ class JobWatch:
                 while line := answer.readline():
                     self._take(json.loads(line))
             except (LabError, OSError, ValueError, http.client.HTTPException):
-                time.sleep(0.5)  # a new watch begins with everything that is there
+                time.sleep(0.5)  # the next watch begins with all existing objects, so nothing is missed
             finally:
                 connection.close()
 

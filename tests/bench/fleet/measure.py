@@ -1,4 +1,4 @@
-"""What a phase of the benchmark cost: processor time and memory of each program, requests, and reconciliations."""
+"""Measures the cost of a phase of the benchmark: CPU time and memory of each program, requests, and reconciliations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from wire.sampling import TICKS, processor_seconds
 
 SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([-+.\w]+)(?: \d+)?$")
-BUSY = ("user", "nice", "system", "irq", "softirq", "steal")  # processors' time, whoever used it
+BUSY = ("user", "nice", "system", "irq", "softirq", "steal")  # kinds of CPU time that are not idle
 Histogram = dict[float, float]  # upper bound of a bucket in seconds -> observations in it and below
 
 
@@ -29,7 +29,10 @@ def resident_mib(pid: int) -> float:
 
 
 class Cost:
-    """Processor time from now to end(), as cores in use on average: of each program, and of others on the machine."""
+    """Measures the CPU time from its construction to end().
+
+    end() returns the average number of cores that each program used, and under "others" the rest of the machine.
+    """
 
     def __init__(self, pids: Mapping[str, int]) -> None:
         self._pids = dict(pids)
@@ -49,7 +52,7 @@ def labels_of(text: str) -> dict[str, str]:
 
 
 def requests_by_kind(metrics: str) -> Counter[str]:
-    """The API server's own count, of requests that are not watches: "PATCH trainingjobs/status"."""
+    """Returns the API server's own counts of requests other than watches, by kind ("PATCH trainingjobs/status 200")."""
     counts: Counter[str] = Counter()
     for line in metrics.splitlines():
         if not line.startswith("apiserver_request_total{"):
@@ -64,7 +67,7 @@ def requests_by_kind(metrics: str) -> Counter[str]:
 
 
 def reconciliations(address: str) -> Histogram:
-    """Of gleaner_reconcile_seconds, whatever the result."""
+    """Returns the histogram gleaner_reconcile_seconds, summed over all results."""
     buckets: Histogram = Counter()  # type: ignore[assignment]
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
         for raw in answer:
@@ -80,7 +83,7 @@ def between(before: Histogram, after: Histogram) -> Histogram:
 
 
 def quantile(histogram: Histogram, share: float) -> float:
-    """In milliseconds, taking a bucket's observations as evenly spread over it."""
+    """Returns a quantile in milliseconds. It assumes that observations are spread evenly within each bucket."""
     rank = share * histogram[float("inf")]
     lower, below = 0.0, 0.0
     for bound, count in sorted(histogram.items()):
@@ -96,7 +99,8 @@ def seconds_of(text: str) -> float:
 
 
 def stages(jobs: list[Any], pods: list[Any]) -> dict[str, float]:
-    """Mean seconds that a job waited for each: objects' own timestamps, which are whole seconds."""
+    """Returns the mean seconds that a job spent in each stage, computed from the objects' timestamps in whole
+    seconds."""
 
     def turned(thing: Any, kind: str) -> float:
         times = [c["lastTransitionTime"] for c in thing["status"]["conditions"] if c["type"] == kind]

@@ -1,4 +1,4 @@
-"""What the benchmark puts into the cluster, and what kwok does with it."""
+"""The objects that the benchmark creates in the cluster, and the configuration of kwok."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def profiles(count: int) -> Iterator[Request]:
 
 
 def profile_statuses(count: int) -> Iterator[Request]:
-    """As an agent writes them: a machine with one interface of 25 Gbit/s, half idle."""
+    """Yields NodeProfile statuses as an agent writes them, for half idle machines with one interface of 25 Gbit/s."""
     for i in range(count):
         status = {
             "observedTime": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -61,7 +61,7 @@ def profile_statuses(count: int) -> Iterator[Request]:
 def jobs(name: str, count: int) -> Iterator[Request]:
     container = {"name": "main", "image": "example:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     spec = {
-        # Nobody joins the coordinator from a pod that is not real, and that must not end a job meanwhile.
+        # No member joins the coordinator, because the pods are simulated. A long deadline keeps the jobs from failing.
         "runPolicy": {"startDeadlineSeconds": 86400},
         "workers": {"replicas": 1, "template": {"spec": {"containers": [container]}}},
     }
@@ -75,7 +75,7 @@ def jobs(name: str, count: int) -> Iterator[Request]:
 
 
 def stage(name: str, kind: str, conditions: dict[str, tuple[str, str]], following: dict[str, Any]) -> dict[str, Any]:
-    """`conditions`: where in the object, and an operator with a value if it has one."""
+    """Returns a Stage of kwok. `conditions` maps a place in the object to an operator and its value ("": none)."""
     expressions = [
         {"key": key, "operator": how, **({"values": [value]} if value else {})}
         for key, (how, value) in conditions.items()
@@ -122,13 +122,13 @@ startTime: {{ Now | Quote }}
 
 
 def kwok_configuration() -> str:
-    """Nodes are ready at once, and pods run as soon as they are bound."""
+    """Returns kwok's configuration, by which nodes are ready at once and pods run as soon as they are bound."""
     configuration = {
         "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
         "kind": "KwokConfiguration",
         "options": {"podPlayStageParallelism": 16, "nodePlayStageParallelism": 16},
     }
-    # kwok takes a pod only when it has a node of its own, so that a stage need not ask for one.
+    # kwok handles a pod only when the pod is bound to one of kwok's nodes, so the stages need no condition for that.
     documents = [
         configuration,
         stage("node-ready", "Node", {READY: ("NotIn", "True")}, {"statusTemplate": NODE_STATUS}),

@@ -1,4 +1,5 @@
-// One rank of an all-reduce by Gloo: --rank R --size N --address IP --store FOLDER --algorithm NAME --bytes-file FILE
+// Runs one rank of an all-reduce by Gloo. Arguments:
+// --rank R --size N --address IP --store FOLDER --algorithm NAME --bytes-file FILE
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_bcube.h>
 #include <gloo/allreduce_halving_doubling.h>
@@ -32,7 +33,7 @@ std::unique_ptr<gloo::Algorithm> make(const std::string& name, const Context& co
   std::exit(2);
 }
 
-// What torch's backend calls: a segmented ring.
+// Reduces by the segmented ring that PyTorch's Gloo backend uses.
 void reduce_as_torch(const Context& context, std::vector<float>& tensor) {
   gloo::AllreduceOptions options(context);
   options.setOutput(tensor.data(), tensor.size());

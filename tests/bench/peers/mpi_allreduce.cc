@@ -1,4 +1,4 @@
-// One rank of an all-reduce by MPI, started by mpirun, which chooses the algorithm: --bytes-file FILE
+// Runs one rank of an all-reduce by MPI. mpirun starts the ranks and selects the algorithm. Argument: --bytes-file FILE
 #include <mpi.h>
 
 #include "steps.h"

@@ -1,4 +1,5 @@
-// What both programs share: their arguments, and steps timed as ours are.
+// Arguments of the programs in this folder, and steps that are timed in the same way as those of `gleaner bench
+// push-pull`.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace peers {
 
-// --bytes-file FILE with the tensors of a step, a number a line, --steps N, --warmup N; the rest is the program's own.
+// --bytes-file names a file with the bytes of each tensor of a step, one number per line. --steps and --warmup are the
+// numbers of measured steps and of steps before them. The meaning of the other arguments depends on the program.
 struct Arguments {
   std::vector<uint64_t> bytes;
   uint64_t steps = 10, warmup = 2;
@@ -55,15 +57,15 @@ inline Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-// Seconds of CLOCK_MONOTONIC, which all hosts of a lab share.
+// Returns the seconds of CLOCK_MONOTONIC, which all hosts of a lab share.
 inline double now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// One line: whether the sums were right, and when each step began and ended here. To --results FOLDER, as a file named
-// after the rank, or to standard output.
+// Writes one line of JSON: whether the sums were right, and when each step began and ended on this rank. Writes to the
+// file named by the rank in the folder --results, or to standard output.
 inline void print(const Arguments& arguments, int rank, bool right, const std::vector<double>& begins,
                   const std::vector<double>& ends) {
   std::FILE* out = stdout;
@@ -84,8 +86,9 @@ inline void print(const Arguments& arguments, int rank, bool right, const std::v
   std::fflush(out);
 }
 
-// Times `reduce` between barriers, and prints. Nobody makes the next step's data while others still sum: ranks that
-// share a machine would slow each other down. Ours wait likewise (cli/bench_push_pull_command.cc).
+// Times `reduce` in each step, and prints the results. The barriers keep a rank from preparing the data of the next
+// step while other ranks still sum, since ranks on one machine would slow each other down. `gleaner bench push-pull`
+// has the same barriers (cli/bench_push_pull_command.cc).
 inline void run(const Arguments& arguments, std::vector<std::vector<float>>& tensors, int rank,
                 const std::function<void()>& barrier, const std::function<void()>& reduce) {
   std::vector<double> begins, ends;

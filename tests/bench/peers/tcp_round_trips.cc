@@ -1,6 +1,8 @@
-// What an all-reduce through one owner can't do without, and nothing else: every worker's message to the owner, and one
-// back when all are in; twice. The owner: --rank 0 --size N --address IP, its own; the workers: --rank 1 ... and the
-// owner's address. All: --bytes-file.
+// Measures only the messages that an all-reduce through one owner needs: each worker sends a message to the owner, and
+// the owner answers all workers when it has all messages. A step consists of two such round trips.
+//
+// Arguments: --rank R --size N --address IP --bytes-file FILE. Rank 0 is the owner, and IP its address; the other ranks
+// are the workers.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -46,7 +48,7 @@ std::vector<int> accept_all(const peers::Arguments& arguments) {
   return workers;
 }
 
-// A worker may come before the owner listens: it tries for ten seconds.
+// Connects to the owner. Retries for ten seconds, since a worker may start before the owner listens.
 int connect_to_owner(const peers::Arguments& arguments) {
   const sockaddr_in address = owner_of(arguments);
   for (int attempt = 0; attempt < 100; ++attempt) {

@@ -1,8 +1,9 @@
-// What a WRITE costs by how its memory lies: one piece or two (a header somewhere else, then the payload), and from a
-// page's begin or 20 bytes behind it. BytePS (OSDI '20, section 5) saw 41 Gbit/s become 89 with one page-aligned piece.
+// Measures how the memory layout of an RDMA WRITE affects its throughput. The WRITE has one piece, or two pieces (a
+// separate header and the payload), and the memory starts at a page boundary or 20 bytes after it. BytePS (OSDI '20,
+// section 5) reports an increase from 41 to 89 Gbit/s with one page-aligned piece.
 //   rdma_scatter DEVICE PEER_DEVICE BYTES SECONDS
-// One thread, two connected queue pairs; the four kinds take turns. Prints, as JSON, the median bytes per second of
-// each.
+// One thread uses two connected queue pairs, and the four layouts take turns. The program prints the median bytes per
+// second of each layout as JSON.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -39,7 +40,7 @@ Device open(const std::string& name) {
   throw std::runtime_error("there is no RDMA device " + name);
 }
 
-// A queue pair with memory of its own.
+// A queue pair and its registered memory.
 class End {
  public:
   End(const std::string& device, size_t bytes)
@@ -84,12 +85,13 @@ class End {
                    IBV_QP_MAX_QP_RD_ATOMIC);
   }
 
-  // Writes `bytes` to the peer, `count` times; its first kHeader bytes are a piece of their own if `in_two`.
+  // Writes `bytes` to the peer, `count` times, from memory that starts `shift` bytes after a page boundary. If
+  // `in_two`, the first kHeader bytes are a separate piece.
   void write(const End& peer, size_t bytes, size_t shift, bool in_two, int count) {
     const auto begin = reinterpret_cast<uint64_t>(memory_.get()) + shift;
     const uint32_t key = region_->lkey;
     const auto size = static_cast<uint32_t>(bytes);
-    // The header of its own lies behind the payload.
+    // The separate header lies behind the payload in memory.
     std::array<ibv_sge, 2> pieces = {{{begin, size, key}, {}}};
     if (in_two) pieces = {{{begin + bytes - kHeader, kHeader, key}, {begin, size - kHeader, key}}};
     ibv_send_wr request{};

@@ -1,8 +1,10 @@
-// Frames from one thread to another over tcp or rdma, for some seconds: what tests/bench/rdma/figures compares.
+// Sends frames from one thread to another over tcp or rdma for some seconds, for tests/bench/rdma/figures.
 //   rdma_stream TRANSPORT HOST BYTES SECONDS [echo] [checksums] [busy] [unaligned]
-// Prints, as JSON: frames, seconds, bytes_per_second, machine_seconds (processor time that the whole machine spent, the
-// kernel's threads included), own_seconds (this process's, both ends), round_trip_us (with echo: the median, one frame
-// at a time).
+// Prints as JSON:
+//   frames, seconds, bytes_per_second
+//   machine_seconds  CPU time of the whole machine, including kernel threads
+//   own_seconds      CPU time of this process, which contains both ends
+//   round_trip_us    with echo: the median round trip, with one frame in flight
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -23,9 +25,9 @@
 namespace gleaner::transport {
 namespace {
 
-constexpr size_t kWindowBytes = 8 << 20;  // queued at most
+constexpr size_t kWindowBytes = 8 << 20;  // limit of bytes in flight
 
-// Places payloads so many bytes from the page's begin.
+// Receives payloads into memory that starts `shift` bytes after a page boundary.
 class ShiftingEnd : public CountingEnd {
  public:
   absl::StatusOr<Buffer> on_header(Connection&, const wire::Header& header) override {
@@ -35,7 +37,7 @@ class ShiftingEnd : public CountingEnd {
   size_t shift = 0;
 };
 
-// Of all processors, since boot.
+// Returns the CPU time of all processors since boot, without idle time.
 double machine_seconds() {
   std::ifstream file("/proc/stat");
   std::string name;
@@ -44,7 +46,7 @@ double machine_seconds() {
   return (user + nice + system + irq + soft) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// Of this process, sender and receiver.
+// Returns the CPU time of this process, which contains the sender and the receiver.
 double own_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -62,7 +64,7 @@ struct Wanted {
   std::set<std::string> flags;
 };
 
-// `devices`: the variable that names those of this end of the wire.
+// Makes a transport for one end. `devices` is the environment variable that names the RDMA devices of that end.
 std::unique_ptr<Transport> make(const Env& env, const Wanted& wanted, const char* devices, Handler* handler,
                                 const wire::JobSecrets* jobs) {
   if (wanted.transport == "tcp") return tcp::Transport::create(env, {}, handler, jobs).value();
@@ -92,7 +94,7 @@ void run(const Wanted& wanted) {
   wire::Header header = push_header();
   header.payload_bytes = static_cast<uint32_t>(wanted.bytes);
   const size_t depth = echo ? 1 : std::max<size_t>(2, kWindowBytes / wanted.bytes);
-  std::vector<Buffer> payloads;  // several, as a job has
+  std::vector<Buffer> payloads;  // several, as in a real job
   for (size_t i = 0; i < std::min<size_t>(depth, 16); ++i)
     payloads.push_back(client_end.on_header(*client_end.up, header).value());
   std::vector<double> trips;
@@ -133,7 +135,7 @@ void run(const Wanted& wanted) {
       static_cast<unsigned long long>(frames), seconds,
       static_cast<double>(frames) * static_cast<double>(wanted.bytes) / seconds, machine, own, median);
   std::fflush(stdout);
-  std::_Exit(0);  // what is still on the way does not matter
+  std::_Exit(0);  // drops the frames in flight
 }
 
 }  // namespace

@@ -1,1 +1,2 @@
-"""Steps of training beside their limit: the GPU is timed waits, backward's hooks and communication are real."""
+"""Compares training steps with their limit. The GPU is simulated by waits; autograd's hooks and communication are
+real."""

@@ -1,4 +1,4 @@
-"""Who trains the trace: jobs of ours and of torch's Gloo on the workers of a lab."""
+"""The contenders that train a trace on the workers of a lab: Gleaner, and PyTorch with Gloo."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ OF_OURS = {
 
 
 def ours(name: str) -> Contender:
-    """`cross` waits for parameters layer by layer, `barrier` for all in step(); `cross-unordered` has no priorities."""
+    """Returns a contender that uses Gleaner.
+
+    "cross" waits for parameters layer by layer, and "cross-unordered" does so without priorities. "barrier" waits for
+    all parameters in step()."""
 
     @undisturbed
     def train(part: Part, flags: list[str]) -> Steps:
@@ -35,7 +38,7 @@ def ours(name: str) -> Contender:
 
 
 def gloos(name: str, *more: str) -> Contender:
-    """`ddp`, or one all-reduce `after` backward."""
+    """Returns a contender that uses Gloo: "ddp", or one all-reduce "after" the backward pass."""
 
     @undisturbed
     def train(part: Part, flags: list[str]) -> Steps:
@@ -46,7 +49,7 @@ def gloos(name: str, *more: str) -> Contender:
 
 
 def meet(prefixes: list[list[str]], flags: list[str]) -> list[dict[str, Any]]:
-    """A worker behind each prefix, and they meet over Gloo; the objects that they wrote."""
+    """Runs a worker behind each prefix, connected over Gloo. Returns the objects that the workers wrote."""
     with tempfile.TemporaryDirectory(prefix="gleaner-training-") as folder:
         command = [PYTHON, str(WORKER), *flags, "--meeting", f"{folder}/meeting", "--ranks", str(len(prefixes))]
         commands = [[*prefix, *command, "--rank", str(rank)] for rank, prefix in enumerate(prefixes)]
@@ -54,7 +57,7 @@ def meet(prefixes: list[list[str]], flags: list[str]) -> list[dict[str, Any]]:
 
 
 def tensors_of(trace: Path, folder: Path) -> list[str]:
-    """A trace's tensors as `gleaner plan` takes them."""
+    """Writes the tensors of a trace to a file. Returns the flag of `gleaner plan` that names the file."""
     layers = json.loads(trace.read_text())["layers"]
     listed = [{"name": name, "bytes": size} for layer in reversed(layers) for name, size in layer["tensors"]]
     path = folder / "tensors.json"

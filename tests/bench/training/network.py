@@ -1,4 +1,5 @@
-"""A torch module that takes the time of a trace and yields gradients of its sizes, for autograd's real hooks."""
+"""A PyTorch module that waits for the times of a trace and produces gradients of its sizes, through autograd's real
+hooks."""
 
 from __future__ import annotations
 
@@ -9,24 +10,24 @@ import torch
 
 from training.traces import Layer, Trace
 
-# What waits longer than this between being called and beginning waited for parameters, and not for a core of this
-# machine, which a GPU would not have needed.
+# If a layer begins later than this after it was called, it waited for parameters. A shorter delay counts as waiting for
+# a CPU core, which a GPU would not need.
 _STALL_SECONDS = 0.002
 
 
 class Processor:
-    """The GPU: does one thing after the other, each in its time, however late the thread is that hands it over."""
+    """Simulates a GPU: it executes work items one after the other, even if the calling thread submits them late."""
 
     def __init__(self) -> None:
         self._free = 0.0
-        self.begins: list[float] = []  # of steps
+        self.begins: list[float] = []  # times at which steps began
 
     def begin_step(self) -> None:
         self.stand_idle()
         self.begins.append(self._free)
 
     def stand_idle(self) -> None:
-        """It has had nothing to do until now."""
+        """Records that the GPU was idle until now."""
         self._free = max(self._free, time.monotonic())
 
     def work(self, seconds: float) -> None:
@@ -35,7 +36,10 @@ class Processor:
 
 
 class Gradients:
-    """Of all layers in one piece of memory. Each rank contributes `value` to the first and last element of each."""
+    """The gradients of all layers, in one block of memory.
+
+    A rank's contribution has `value` in the first and last element of each tensor.
+    """
 
     def __init__(self, trace: Trace) -> None:
         self.memory = torch.zeros(trace.bytes // 4)
@@ -48,7 +52,7 @@ class Gradients:
                 start += size // 4
 
     def of(self, layer: Layer) -> list[torch.Tensor]:
-        """Views that nobody else has, so that autograd takes them without copying."""
+        """Returns new views of the layer's gradients. Autograd takes views without other references without copying."""
         for name, _ in layer.tensors:
             self._places[name][0] = self._places[name][-1] = self.value
         return [self._places[name].view(-1) for name, _ in layer.tensors]
@@ -73,7 +77,7 @@ class TimedLayer(torch.nn.Module):
         self.trace, self.processor, self.gradients, self.first = trace, processor, gradients, first
         self.called = 0.0
         for name, size in reversed(trace.tensors):
-            # Neither read nor written, so that it takes no memory.
+            # The parameter is neither read nor written, so it takes no physical memory.
             self.register_parameter(name.rpartition(".")[2], torch.nn.Parameter(torch.empty(size // 4)))
 
     def forward(self, activation: torch.Tensor) -> torch.Tensor:

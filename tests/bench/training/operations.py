@@ -1,8 +1,8 @@
-"""How the work of a model is spread over its layers: multiply-adds of each, from the sizes of its tensors.
+"""Estimates how the work of a model is spread over its layers, as multiply-adds computed from the sizes of the tensors.
 
-A parameter is used once per position of its layer's output: pixels of a feature map, tokens of a sequence. So a layer
-takes (elements of its tensors) x (positions) multiply-adds a sample, whether it is a convolution, a matrix, a bias or
-a norm. What has no parameters (ReLU, pooling, softmax) counts for nothing, and an embedding, which is looked up, too.
+A parameter is used once per position of its layer's output: per pixel of a feature map, or per token of a sequence. So
+a layer takes (elements of its tensors) x (positions) multiply-adds per sample, for convolutions, matrices, biases and
+norms alike. Operations without parameters (ReLU, pooling, softmax) and embeddings, which are looked up, count as zero.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-IMAGE = 224  # pixels of each side
+IMAGE = 224  # width and height in pixels
 Tensors = list[tuple[str, int]]  # names and elements
-Work = tuple[str, Tensors, float]  # a layer, its tensors in the order of backward, and its multiply-adds
+Work = tuple[str, Tensors, float]  # a layer's name, its tensors in the order of backward, and its multiply-adds
 
 
 def layers_of(tensors: Tensors) -> list[tuple[str, Tensors]]:
-    """Modules in the order of forward; `tensors` are in the order of backward."""
+    """Groups `tensors`, which are in the order of backward, by module. Returns the modules in the order of forward."""
     grouped = groupby(tensors, key=lambda tensor: tensor[0].rpartition(".")[0])
     return [(module, list(members)) for module, members in grouped][::-1]
 
@@ -26,7 +26,11 @@ def elements(tensors: Tensors) -> int:
 
 
 def vgg(tensors: Tensors) -> Iterator[Work]:
-    """Between two convolutions lies a ReLU, or a ReLU and a pooling that halves the map: their numbers tell."""
+    """Yields the layers of VGG.
+
+    Between two convolutions there is a ReLU, or a ReLU and a pooling that halves the map. The difference of the module
+    numbers shows whether there is a pooling.
+    """
     side, last = IMAGE, 0
     for module, members in layers_of(tensors):
         part, number = module.split(".")
@@ -37,7 +41,10 @@ def vgg(tensors: Tensors) -> Iterator[Work]:
 
 
 def resnet(tensors: Tensors) -> Iterator[Work]:
-    """The stem halves twice; the first block of layers 2 to 4 halves in its second convolution (version 1.5)."""
+    """Yields the layers of ResNet.
+
+    The stem halves the map twice. The first block of layers 2 to 4 halves it in its second convolution (version 1.5).
+    """
     for module, members in layers_of(tensors):
         stage, _, rest = module.partition(".")
         if stage == "fc":
@@ -54,11 +61,11 @@ def resnet(tensors: Tensors) -> Iterator[Work]:
 def transformer(
     sequence: int, embeddings: tuple[str, ...], attention: str, pooler: str = "", tied_head: str = ""
 ) -> Callable[[Tensors], Iterator[Work]]:
-    """`attention`: how the names of layers end that follow on an attention, whose scores and sums are theirs.
+    """Returns a function that yields the layers of a transformer.
 
-    `pooler`: the layer that looks at one token alone.
-    `tied_head`: the embedding that is also the output's matrix; its gradient is whole when backward is through.
-    """
+    `attention` is the end of the names of layers that follow an attention; the attention's scores and sums count for
+    them. `pooler` is the layer that processes a single token. `tied_head` is the embedding that is also the output
+    matrix. Its gradient is complete only when backward ends."""
 
     def spread(tensors: Tensors) -> Iterator[Work]:
         layers = layers_of(tensors)
@@ -66,7 +73,7 @@ def transformer(
             looked_up = module in embeddings
             operations = 0 if looked_up else elements(members)
             if module.endswith(attention):
-                width = min(count for _, count in members)  # of the bias
+                width = min(count for _, count in members)  # elements of the bias
                 operations += 2 * sequence * width
             yield module, members, float(operations * (1 if module == pooler else sequence))
         if tied_head:

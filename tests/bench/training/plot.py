@@ -1,4 +1,4 @@
-"""The steps of several models as one SVG: bars as parts of the limit of the run with the most summers."""
+"""Plots the steps of several models as one SVG. Bars are multiples of the limit with the most summers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLOURS = {"peer": "tab:gray", "without": "tab:cyan", "with": "tab:blue"}
 
 
 def draw(models: list[dict[str, Any]], path: Path) -> None:
-    """`models`: those of Result.as_json()."""
+    """Draws the plot. `models` has the results of Result.as_json()."""
     figure, panels = pyplot.subplots(1, len(models), figsize=(2.6 * len(models) + 3, 4.2), sharey=True, squeeze=False)
     for axes, model in zip(panels[0], models):
         contests = model["contests"][::-1]

@@ -1,4 +1,4 @@
-"""What was measured of a model: each contender's step beside the limit for its summers, and the ratios aimed at."""
+"""Results of a model: each contender's step time, the limit for its number of summers, and the ratios aimed at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ OVER_DDP = {"vgg16": 1.6}
 
 @dataclass
 class Contest:
-    """`in_order` is what a step takes at least if gradients are sent in the order backward makes them."""
+    """A contender's result. `in_order` is the least step time if gradients are sent in the order of the backward
+    pass."""
 
     contender: str
     summers: int
@@ -51,7 +52,7 @@ class Result:
     contests: list[Contest] = field(default_factory=list)
 
     def best(self, name: str, summers: Optional[int] = None) -> Optional[Contest]:
-        """The fastest whose name begins so."""
+        """Returns the fastest contest whose contender's name begins with `name`, or None."""
         chosen = [
             each
             for each in self.contests
@@ -60,7 +61,7 @@ class Result:
         return min(chosen, key=lambda each: each.steps.median, default=None)
 
     def ratios(self) -> list[tuple[str, float, Optional[float]]]:
-        """Names, ratios and what is aimed at."""
+        """Returns names, ratios and aims."""
         found = []
         most = max((each.summers for each in self.contests), default=0)
         ddp, after = self.best("DDP"), self.best("all-reduce")

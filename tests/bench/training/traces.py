@@ -1,11 +1,10 @@
-"""Traces: what the layers of a model take on a GPU, forward and backward, and the tensors they yield.
+"""Traces: the times of a model's layers on a GPU, in the forward and backward pass, and the tensors of their gradients.
 
     /usr/bin/python3 tests/bench/training/traces.py      writes traces/*.json from examples/models and published times
 
-No published trace has times of layers, so each is a published time of a whole step on one GPU, spread over the layers
-in proportion to their multiply-adds (operations.py). Backward takes twice as many as forward, for the gradients of
-weights and of inputs; the first layer's inputs need none.
-"""
+No published trace has times per layer. This program therefore spreads the published time of a whole step on one GPU
+over the layers, in proportion to their multiply-adds (operations.py). Backward takes twice as many multiply-adds as
+forward, for the gradients of weights and of inputs. The first layer needs no gradients of inputs."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ class Layer:
 @dataclass(frozen=True)
 class Trace:
     source: str
-    network: str  # of the machines it stands for, as tc writes a rate
+    network: str  # bandwidth of the machines that the trace represents, in the notation of tc
     layers: tuple[Layer, ...]  # in the order of forward
 
     @property
@@ -47,14 +46,14 @@ class Trace:
         return sum(layer.bytes for layer in self.layers)
 
     def slowed(self, factor: float) -> Trace:
-        """The same on a machine that takes `factor` times as long."""
+        """Returns the trace of a machine that takes `factor` times as long."""
         layers = [Layer(each.name, each.forward * factor, each.backward * factor, each.tensors) for each in self.layers]
         return Trace(self.source, self.network, tuple(layers))
 
 
 @dataclass(frozen=True)
 class Published:
-    """A step of one GPU, and a network on which the job then waits for communication."""
+    """A published step time of one GPU, and a network speed at which such a job waits for communication."""
 
     seconds: float
     source: str
@@ -106,14 +105,14 @@ def load(path: Path) -> Trace:
 
 
 def save(trace: Trace, path: Path) -> None:
-    """One line per layer."""
+    """Writes the trace as JSON, with one line per layer."""
     head = json.dumps({"source": trace.source, "network": trace.network})[:-1]
     layers = ",\n".join(json.dumps(vars(layer)) for layer in trace.layers)
     path.write_text(f'{head}, "layers": [\n{layers}\n]}}\n')
 
 
 def made_from(published: Published, listed: list[dict[str, object]]) -> Trace:
-    """`listed`: names and bytes of fp32 gradients in the order of backward."""
+    """Makes a trace. `listed` has the names and bytes of fp32 gradients in the order of backward."""
     sizes = {str(each["name"]): int(str(each["bytes"])) for each in listed}
     work = list(published.spread([(name, size // 4) for name, size in sizes.items()]))
     backward = [(1 if place == 0 else 2) * operations for place, (_, _, operations) in enumerate(work)]

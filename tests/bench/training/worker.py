@@ -1,7 +1,7 @@
-"""One rank of a job that trains a trace; what it measured is a line of JSON.
+"""Runs one rank of a job that trains a trace, and writes its measurements as a line of JSON.
 
-Under `gleaner run` it uses gleaner.torch, otherwise torch.distributed's Gloo. Updates of parameters take no time for
-anybody: in their place, the first and last element of every average are checked.
+Under `gleaner run` it uses gleaner.torch, otherwise torch.distributed with Gloo. It does not update parameters: instead
+it checks the first and last element of every average, which takes almost no time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from training.network import TimedNetwork
 
 @dataclass
 class Training:
-    """What is called forward, what sums gradients and stands in for updates, and what comes between."""
+    """A contender's training loop.
+
+    `module` is the model. `after_backward` is called after the backward pass. `optimizer` sums gradients and checks the
+    averages."""
 
     rank: int
     module: torch.nn.Module
@@ -45,7 +48,7 @@ class Training:
 
 
 class Checks(torch.optim.Optimizer):
-    """Stands in for updates: rank r contributed r + step."""
+    """Checks averages in place of updating parameters. In each step rank r contributes the value r + step."""
 
     def __init__(self, network: TimedNetwork, ranks: int) -> None:
         super().__init__(network.parameters(), {})
@@ -77,7 +80,7 @@ def gleaner(network: TimedNetwork, contender: str) -> Iterator[Training]:
 
 @contextlib.contextmanager
 def gloo(network: TimedNetwork, arguments: argparse.Namespace) -> Iterator[Training]:
-    """DistributedDataParallel, or one all-reduce of everything when backward is through."""
+    """Trains with DistributedDataParallel, or with one all-reduce of all gradients after the backward pass."""
     rank, ranks = arguments.rank, arguments.ranks
     torch.distributed.init_process_group("gloo", init_method=f"file://{arguments.meeting}", rank=rank, world_size=ranks)
 
@@ -92,7 +95,7 @@ def gloo(network: TimedNetwork, arguments: argparse.Namespace) -> Iterator[Train
 
 
 def in_ddp(network: TimedNetwork, bucket_mib: float) -> torch.nn.Module:
-    # Everybody's parameters are nothing; to send them around would only take time.
+    # The parameters have no values, so broadcasting them would only take time.
     with mock.patch("torch.nn.parallel.distributed._sync_module_states"):
         return torch.nn.parallel.DistributedDataParallel(
             network, bucket_cap_mb=bucket_mib, gradient_as_bucket_view=True, broadcast_buffers=False
@@ -103,11 +106,11 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("contender", choices=["cross", "cross-unordered", "barrier", "ddp", "after"])
     parser.add_argument("--trace", type=Path, required=True)
-    parser.add_argument("--slower", type=float, default=1.0, help="by how much, than the trace says")
+    parser.add_argument("--slower", type=float, default=1.0, help="factor on all times of the trace (1)")
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--warmup", type=int, default=1)
     parser.add_argument("--bucket-mib", type=float, default=25)
-    parser.add_argument("--meeting", type=Path, help="of Gloo: a file that is not there yet")
+    parser.add_argument("--meeting", type=Path, help="new file through which Gloo's ranks find each other")
     parser.add_argument("--rank", type=int)
     parser.add_argument("--ranks", type=int)
     return parser.parse_args()

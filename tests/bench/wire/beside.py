@@ -1,4 +1,4 @@
-"""Rows of what users would pick instead: its step over ours."""
+"""Rows that compare with Gloo and Open MPI: a peer's step time over Gleaner's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from wire.steps import Steps
 
 LOOPBACK = Setting(2, 2, rate="")
 MANY, SMALL = 1000, 16384
-# Of all peers together, in steps of one that reaches the bound, as `steps` were asked for; measured.
+# Durations of every_peer() in units of the bound, for estimates: SLOWEST for the first run of each peer, NEAR per step
+# of the peers that are measured further. Both are measured values.
 SLOWEST, NEAR = 25.0, 6.0
 
 
@@ -20,7 +21,7 @@ def every_peer(lab: Lab, workers: int, bytes_: int, steps: int) -> dict[str, Ste
 
 
 def beside_peers(name: str, aim: float, setting: Setting, workers: int, summers: int, seconds: float) -> Row:
-    """`seconds`: of a step of ours, about."""
+    """Compares with the best peer. `seconds` is the approximate duration of one of Gleaner's steps."""
 
     def measure(lab: Lab, steps: int) -> Measured:
         others = every_peer(lab, workers, STEP, max(3, steps // 2))
@@ -29,7 +30,8 @@ def beside_peers(name: str, aim: float, setting: Setting, workers: int, summers:
         return quotient(best, ours, figures)
 
     def estimate(steps: int) -> float:
-        theirs = 0.0 if summers and not setting.loopback else SLOWEST + NEAR * (steps // 2 + 2)  # measured once
+        # The row without summers measures the peers for both rows.
+        theirs = 0.0 if summers and not setting.loopback else SLOWEST + NEAR * (steps // 2 + 2)
         return JOB_SECONDS + (steps + 2 + theirs) * seconds
 
     return Row(name, aim, setting, measure, estimate, peers=True)
@@ -61,7 +63,7 @@ def beside_one_rank(lab: Lab, steps: int) -> Measured:
 def shaped_rows() -> list[Row]:
     alone, helped = (nominal_bound(EIGHT, 8, k, STEP) for k in (0, 8))
     small = nominal_bound(EIGHT, 8, 0, MANY * SMALL)
-    # The best peers reach the all-reduce bound itself, so the ratio of the bounds is the most that summers can give.
+    # The best peers reach the bound of all-reduce, so summers can gain at most the ratio of the two bounds.
     with_summers = 0.985 * alone / helped
     return [
         beside_peers("n=8 k=0: beside the best of Gloo and Open MPI", 1.0, EIGHT, 8, 0, alone),
@@ -76,5 +78,5 @@ def shaped_rows() -> list[Row]:
 
 
 def loopback_rows() -> list[Row]:
-    # Nothing but the processors limits these, and with summers twice as many bytes pass through them.
+    # Only the CPU limits these steps, and with summers twice as many bytes pass through it.
     return [beside_peers("n=2 k=2 on the loopback: beside the best of Gloo and Open MPI", 0.5, LOOPBACK, 2, 2, 0.1)]

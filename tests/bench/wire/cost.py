@@ -1,4 +1,4 @@
-"""Rows of what summing takes beside the time of a step: processor, memory, and the other jobs of a summer's machine."""
+"""Rows about other costs than step time: CPU time, memory, and the effect on other jobs with summers on the machine."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from wire.row import JOB_SECONDS, Measured, Row
 from wire.steps import Steps, paces, spread
 
 NO_LIMIT = Setting(2, 2, "none")
-NO_LIMIT_STEP_SECONDS = 0.15  # of STEP, about; measured
+NO_LIMIT_STEP_SECONDS = 0.15  # approximate duration of a step of STEP bytes; measured
 IPERF_SECONDS = 8
 WATCHED_SECONDS = 6.0
-LONG, SMALL = 10_000, 16384  # steps, and bytes of each, in which memory is to stay as it is
-SAMPLE_BYTES = 16  # that `bench push-pull` itself keeps of each step: when it began and ended
+LONG, SMALL = 10_000, 16384  # number of steps, and bytes of each step, over which memory must stay constant
+SAMPLE_BYTES = 16  # bytes per step that `bench push-pull` itself keeps: when the step began and ended
 
 
 def processor(setting: Setting, step_seconds: float) -> Callable[[Lab, int], Measured]:
-    """With all hosts of `setting`, whose summers own everything in equal parts. Of steps as long as `step_seconds` as
-    many as Watch needs."""
+    """Returns a measurement of a summer's CPU time per received byte, over that of iperf3 and the sum kernel.
+
+    Uses all hosts of `setting`, whose summers own equal parts and all partitions. A step takes about `step_seconds`,
+    from which the measurement computes how many steps Watch needs."""
 
     def measure(lab: Lab, steps: int) -> Measured:
         part = lab.part(setting.workers, setting.summers)
         with Watch(part) as watch:
             found = jobs.measure(part, one(STEP), enough_to_watch(step_seconds, steps))
         begin, end = found.begins[0], found.ends[-1]
-        received = STEP / part.k * part.n * len(found.ends)  # by each summer
+        received = STEP / part.k * part.n * len(found.ends)  # bytes that each summer received
         ours = [processor_share(watch.samples[host], begin, end) * (end - begin) / received for host in part.summers]
         pairs = list(zip(part.summers, part.workers))
         bare = {
@@ -46,7 +48,10 @@ def processor(setting: Setting, step_seconds: float) -> Callable[[Lab, int], Mea
 
 
 def enough_to_watch(step_seconds: float, steps: int) -> int:
-    """Processor time is counted in ticks of 10 ms, and looked at four times a second."""
+    """Returns a number of steps that lasts WATCHED_SECONDS at least.
+
+    The kernel counts CPU time in ticks of 10 ms, and Watch samples it four times a second.
+    """
     return max(steps, math.ceil(WATCHED_SECONDS / step_seconds))
 
 
@@ -59,8 +64,10 @@ def processor_row(hosts: str, setting: Setting, step_seconds: float) -> Row:
 
 
 def two_jobs(lab: Lab, steps: int) -> dict[str, Any]:
-    """Four workers each, on the same four summers, whose links are what both wait for; each job has summer processes of
-    its own."""
+    """Measures two jobs of four workers each, whose summers run on the same four hosts.
+
+    The links of these hosts limit both jobs. Each job has its own summer processes.
+    """
     first, second = lab.part(4, 4), lab.part(4, 4, first_worker=4)
     alone = jobs.one_run(first, one(STEP), steps)
     bench = jobs.bench(one(STEP), steps)
@@ -92,7 +99,7 @@ def long_run(lab: Lab) -> tuple[Watch, Steps, Part]:
 
 
 def most_memory(lab: Lab) -> dict[str, int]:
-    """Beyond the gradients, in steps as large as in other rows: of a worker, and of a summer."""
+    """Measures the peak memory of a worker beyond its gradients, and of a summer, in steps of STEP bytes."""
     part = lab.part(8, 8)
     with Watch(part) as watch:
         jobs.measure(part, one(STEP), 3)
@@ -136,7 +143,7 @@ def rows() -> list[Row]:
 
 
 def fast_rows() -> list[Row]:
-    """The faster the links, the more bytes a summer finds each time it wakes up."""
+    """Returns rows on fast links. The faster the links, the more bytes a summer finds each time that it wakes up."""
     return [
         processor_row("n=2 k=2 at 1 Gbit/s", GIGABIT, nominal_bound(GIGABIT, 2, 2, STEP)),
         processor_row("n=2 k=2 without limit", NO_LIMIT, NO_LIMIT_STEP_SECONDS),

@@ -1,4 +1,4 @@
-"""Puts what was measured into a document, between <!-- NAME: ... --> and <!-- end of NAME -->."""
+"""Writes measured results into a document, between <!-- NAME: ... --> and <!-- end of NAME -->."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def fill(document: str, name: str, content: str) -> str:
-    """The document with `content` in place of what was between the marks."""
+    """Returns the document with the text between the marks replaced by `content`."""
     marks = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(<!-- end of {name} -->\n)", re.DOTALL)
     if len(marks.findall(document)) != 1:
         raise ValueError(f"expected one place between <!-- {name}: ... --> and <!-- end of {name} -->")
@@ -17,7 +17,7 @@ def fill(document: str, name: str, content: str) -> str:
 
 
 def section(measured: dict[str, Any], table: str, plots: list[Path], document: Path) -> str:
-    """A table, the plots, and what all of it was measured on."""
+    """Returns a description of the machine, the table, and links to the plots."""
     machine = measured["machine"]
     taken = f"Up to {measured['steps']} steps each, on {machine['processors']} cores of {machine['model']}, "
     taken += f"Linux {machine['kernel']}, commit {machine['commit']}."

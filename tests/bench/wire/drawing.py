@@ -1,4 +1,4 @@
-"""Plots of what run_all and growth measured. The same figures give the same bytes of SVG."""
+"""Plots the results of run_all and growth as SVG files. The same figures give the same bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ matplotlib.use("svg")
 from matplotlib import pyplot
 
 matplotlib.rcParams.update({
-    "svg.hashsalt": "gleaner",  # of the names within a file
+    "svg.hashsalt": "gleaner",  # makes the identifiers within a file reproducible
     "svg.fonttype": "none",
     "figure.figsize": (6.4, 3.8),
     "axes.grid": True,
@@ -29,19 +29,19 @@ def save(folder: Path, name: str) -> Path:
     pyplot.legend(fontsize="small")
     pyplot.savefig(path, metadata={"Date": None, "Creator": None})
     pyplot.close()
-    # Matplotlib ends some lines with a space.
+    # Matplotlib writes trailing spaces.
     path.write_text("".join(line.rstrip() + "\n" for line in path.read_text().splitlines()))
     return path
 
 
 def matching(rows: list[dict[str, Any]], pattern: str) -> list[tuple[re.Match[str], dict[str, Any]]]:
-    """Rows that were measured and whose whole name is as `pattern` says."""
+    """Returns the rows that were measured and whose whole name matches `pattern`, with the matches."""
     found = [(re.fullmatch(pattern, row["row"]), row) for row in rows if "error" not in row]
     return [(match, row) for match, row in found if match]
 
 
 def efficiency(rows: list[dict[str, Any]], folder: Path) -> Path | None:
-    """Bound over step, for each number of summers."""
+    """Plots bound over step time, by the number of summers."""
     curves = {
         "n = 4, 64 MiB": r"n=4 k=(\d+): 64 MiB",
         "n = 8, 64 MiB": r"n=8 k=(\d+): 64 MiB",
@@ -67,7 +67,7 @@ def efficiency(rows: list[dict[str, Any]], folder: Path) -> Path | None:
 
 
 def bars(rows: list[dict[str, Any]], folder: Path) -> Path | None:
-    """Ours with and without summers, beside every peer."""
+    """Plots the step times of Gleaner with and without summers, and of every peer."""
     found = {match[1]: row["figures"] for match, row in matching(rows, r"n=8 k=([08]): beside the best of .*")}
     if not found:
         return None
@@ -83,7 +83,7 @@ def bars(rows: list[dict[str, Any]], folder: Path) -> Path | None:
 
 
 def latency(rows: list[dict[str, Any]], folder: Path) -> Path | None:
-    """One small tensor: ours, the best peer, bare TCP."""
+    """Plots the latency of one small tensor for Gleaner, the best peer and bare TCP."""
     curves: dict[str, list[tuple[float, float]]] = {}
     for _, row in matching(rows, r"n=8 k=0: .* over the best of .*"):
         figures = row["figures"]
@@ -111,7 +111,7 @@ def all_of_rows(rows: list[dict[str, Any]], folder: Path) -> list[Path]:
 
 
 def growth(lines: list[dict[str, Any]], folder: Path) -> list[Path]:
-    """A plot for each thing that grows, lines of one unit together, beside straight lines through their last points."""
+    """Makes a plot for each growing quantity and unit. Each curve has a line of exponent 1 through its last point."""
     paths = []
     usable = [line for line in lines if "error" not in line]
     for x, unit in sorted({(line["x"], line["unit"]) for line in usable}):

@@ -1,4 +1,4 @@
-"""Rows of the bound over the step."""
+"""Rows of efficiency: the bound over the step time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from wire.row import JOB_SECONDS, MIB, Measured, Row, enough
 
 STEP = 64 * MIB  # per worker
 EIGHT = Setting(8, 8)
-# A quarter of the rate and of the bytes: 34 hosts move about as much altogether as the 16 of EIGHT, in steps as long.
+# A quarter of EIGHT's rate and bytes, so that its 34 hosts together move about as many bytes as the 16 hosts of EIGHT,
+# in steps of the same duration.
 SIXTEEN = Setting(16, 18, "50mbit")
 SIXTEENTH_STEP = 16 * MIB
 GIGABIT = Setting(2, 2, "1gbit", "625kb")
-PAYLOAD = 0.95  # what TCP leaves of a rate, roughly: for estimates
+PAYLOAD = 0.95  # approximate share of a rate that is TCP payload, for estimates
 
 
 def nominal_bound(setting: Setting, workers: int, summers: int, bytes_: int) -> float:
@@ -26,7 +27,7 @@ def nominal_bound(setting: Setting, workers: int, summers: int, bytes_: int) -> 
 def efficiency(
     name: str, aim: float, setting: Setting, workers: int, summers: int, tensors: list[str], more: int = 1
 ) -> Row:
-    """`more`: times the steps, where they are short."""
+    """Returns a row of efficiency. Short steps are measured `more` times as often."""
     expected = nominal_bound(setting, workers, summers, jobs.bytes_of(tensors))
 
     def measure(lab: Lab, steps: int) -> Measured:
@@ -56,7 +57,7 @@ def even_rows() -> list[Row]:
 
 
 def other_rows() -> list[Row]:
-    """Each on links of its own."""
+    """Returns rows that each need different links."""
     uneven = {
         "half of the summers at half speed": {f"summer{j}": "100mbit" for j in range(4)},
         "one worker at half speed": {"worker0": "100mbit"},
@@ -66,8 +67,8 @@ def other_rows() -> list[Row]:
         efficiency(f"n=8 k=8: {name}", 0.975, Setting(8, 8, rates=tuple(rates.items())), 8, 8, one(STEP))
         for name, rates in uneven.items()
     ]
-    # At half the rate: bursts smaller than a packet with segmentation offloaded make tbf cut it up, which on 2 cores is
-    # more work than the links of 12 hosts at 200 Mbit/s leave time for.
+    # These rows use half the rate: with a burst smaller than an offloaded (GSO) packet, tbf segments each packet, and
+    # at 200 Mbit/s two cores cannot do that for 12 hosts.
     rows += [
         efficiency(
             f"n=4 k=4 at 100 Mbit/s: bursts of {burst}", 0.975, Setting(4, 4, "100mbit", burst), 4, 4, one(STEP // 2)

@@ -1,11 +1,10 @@
-"""A load as a machine's owners have it: requests of about a millisecond of computing, in one process per core.
+"""Simulates other load on a machine: requests of about a millisecond of CPU time, in one process per core.
 
     foreground.py CORES EVERY FILE
 
-CORES like "0,1"; a request comes every EVERY seconds on each core (0: when the last one is done). Writes "ready", works
-until FILE is there, and then writes a JSON list: for every request when it was done, on this machine's monotonic clock,
-and for how long whoever sent it waited.
-"""
+CORES is a list like "0,1". On each core a request arrives every EVERY seconds (0: as soon as the last request is done).
+The program writes "ready", works until FILE exists, and then writes a JSON list with a pair for each request: its end
+on this machine's monotonic clock, and the seconds from its arrival to its end."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ LOOK_EVERY = 0.2
 
 
 def block_of_a_request() -> bytes:
-    """Bytes whose hash takes about a request's time here, undisturbed."""
+    """Returns bytes whose hash takes about REQUEST_SECONDS on an idle core of this machine."""
     probe = bytes(1 << 18)
     best = 1.0
     for _ in range(50):

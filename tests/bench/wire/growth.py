@@ -1,4 +1,5 @@
-"""How cost grows with one thing at a time: lines of points, and the exponent of the power that lies nearest."""
+"""Measures how a cost grows with one quantity at a time. Each line of points gets the exponent of a fitted power
+law."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from wire.steps import Steps, paces
 
 Points = Iterator[tuple[float, float]]
 SMALL = 4096
-TENSOR = 64  # bytes of each of many
-# All workers share this machine's cores, so that what n of them do takes n times as long, whatever each does.
+TENSOR = 64  # bytes per tensor, in steps of many tensors
+# All workers share this machine's cores, so the work of n workers takes n times as long as that of one.
 NO_LIMIT = Setting(32, 32, "none")
 LOOPBACK = Setting(2, 1, "")
 SLOW = Setting(32, 16, "20mbit")
@@ -33,7 +34,7 @@ SLOW_STEP = 2 * MIB
 
 @dataclass(frozen=True)
 class Line:
-    """`measure` gives (x, y) as they come; y is in `unit`."""
+    """A curve to measure. `measure` yields points (x, y) as it takes them, with y in `unit`."""
 
     name: str
     x: str
@@ -43,7 +44,7 @@ class Line:
 
 
 def exponents(points: list[tuple[float, float]]) -> dict[str, float]:
-    """Of y = a x^e: e that lies nearest to all points in logarithms, and e from the last point but one to the last."""
+    """Fits y = a x^e. Returns e for all points (least squares of the logarithms), and e for the last two points."""
     logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     if len(logs) < 2:
         raise ValueError("an exponent needs two points above 0")
@@ -54,7 +55,7 @@ def exponents(points: list[tuple[float, float]]) -> dict[str, float]:
 
 
 def markdown(entries: list[dict[str, Any]]) -> str:
-    """As docs show it."""
+    """Returns a Markdown table of measured lines."""
     lines = ["| | from | to | exponent | at the end |", "|---|---|---|---|---|"]
     for entry in entries:
         if "error" in entry:
@@ -72,7 +73,7 @@ WORKERS = (2, 4, 8, 16, 32)
 def each_of(
     counts: tuple[int, ...], measure: Callable[[Lab, int], dict[str, float]], value: str
 ) -> Callable[[Lab, int], Points]:
-    """One of the values that are measured together."""
+    """Returns a measurement of one of the values that `measure` takes together, at each count."""
 
     def points(lab: Lab, steps: int) -> Points:
         for count in counts:
@@ -82,7 +83,7 @@ def each_of(
 
 
 def small_step(lab: Lab, n: int) -> dict[str, float]:
-    """Of n workers: its time, and the processor time that each of them takes for it and for the barrier before it."""
+    """Measures the time of a small step of n workers, and each worker's CPU time for it and the barrier before it."""
 
     def measure() -> dict[str, float]:
         part = lab.part(n, 0)
@@ -119,7 +120,7 @@ def over_bound_by_summers(lab: Lab, steps: int) -> Points:
 
 
 def counted(lab: Lab, count: int, steps: int) -> dict[str, float]:
-    """A step of so many small tensors, and the time from the job's start to its first step."""
+    """Measures the time of a step of `count` small tensors, and the time from the job's start to its first step."""
 
     def measure() -> dict[str, float]:
         began = time.monotonic()
@@ -151,28 +152,30 @@ class Busy(Sampler):
 
     def __init__(self, period: float = 0.1) -> None:
         super().__init__(period)
-        self.samples: list[tuple[float, float]] = []  # when, and the seconds of BUSY until then
+        self.samples: list[tuple[float, float]] = []  # time, and the seconds of BUSY until then
 
-    def look(self) -> None:
+    def sample(self) -> None:
         self.samples.append((time.monotonic(), processor_seconds(BUSY)))
 
 
 def processors(samples: list[tuple[float, float]], begin: float, end: float) -> float:
-    """That were busy from `begin` to `end`, as a mean."""
+    """Returns the mean number of busy processors from `begin` to `end`."""
     within = [sample for sample in samples if begin <= sample[0] <= end]
     if len(within) < 2:
-        raise RuntimeError("too few samples of the processors: it was too short")
+        raise RuntimeError("too few samples of the processors: the measurement was too short")
     (first, before), (last, after) = within[0], within[-1]
     return (after - before) / (last - first)
 
 
 def side_by_side(lab: Lab, count: int) -> dict[str, float]:
-    """So many jobs: the mean time of a step while all of them are at it, and the processor time that goes into it and
-    the barrier before it."""
+    """Measures `count` jobs that run at the same time, over the time in which all of them make steps.
+
+    Returns the mean step time, and the CPU time for one step and the barrier before it.
+    """
 
     def measure() -> dict[str, float]:
         part = lab.part(2, 1)
-        many = max(4000, 50_000 // count)  # some seconds of each: they do not start at the same moment
+        many = max(4000, 50_000 // count)  # enough for some seconds, since the jobs do not start at the same moment
         bench = jobs.bench(one(SMALL), many, 20)
         with ExitStack() as stack:
             busy = stack.enter_context(Busy())
@@ -189,7 +192,7 @@ JOBS = (1, 2, 4, 8, 16, 32)
 
 
 def planned(grows: str, value: str) -> Callable[[Lab, int], Points]:
-    """Of plan_benchmark: `value` is cpu_time (ms) or the counter bytes."""
+    """Returns a measurement by plan_benchmark. `value` is "cpu_time" (in ms) or the counter "bytes"."""
 
     def measure(lab: Lab, steps: int) -> Points:
         command = [str(jobs.BUILD / "tests" / "plan_benchmark"), f"--benchmark_filter=^{grows}/"]
@@ -207,12 +210,15 @@ def planned(grows: str, value: str) -> Callable[[Lab, int], Points]:
 
 
 SESSIONS = (8, 32, 128, 512)
-CHANGES = 11  # one, and ten more whose plans are hardly larger
+CHANGES = 11  # the first change, and ten more whose plans are hardly larger
 
 
 def coordinated(lab: Lab, sessions: int) -> dict[str, float]:
-    """A job's first plan with tensors: from the last rank's Declare until all have the Commit. And the processor time,
-    of the coordinator and of all ranks' ends, that a change of that plan takes for each rank."""
+    """Measures plan changes of a job with `sessions` ranks.
+
+    "first" is the time of the job's first plan with tensors, from the last rank's Declare until all ranks have the
+    Commit. "processor" is the CPU time per rank of one more change, of the coordinator and of the ranks' ends together.
+    """
 
     def run(changes: int) -> tuple[float, float]:
         command = [str(jobs.BUILD / "tests" / "coordinator_scale"), "--sessions", str(sessions)]
@@ -234,7 +240,7 @@ def coordinated(lab: Lab, sessions: int) -> dict[str, float]:
 
 
 def lines() -> list[Line]:
-    """Those on the same hosts one after the other."""
+    """Returns all lines, ordered so that lines of one setting follow each other."""
     seconds = "s"
     return [
         Line("step of 4 KiB by workers, k = 0, no limit", "workers", seconds, NO_LIMIT,

@@ -1,4 +1,4 @@
-"""iperf3 between two hosts: what a link carries, and what carrying it costs the processor."""
+"""Runs iperf3 between two hosts, to measure the capacity of a link and the CPU time that TCP takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """iperf3 -s on a host, for one test."""
+    """Runs `iperf3 -s` on a host, for one test."""
 
     def __init__(self, lab: Lab, host: str) -> None:
         self._lab, self._host = lab, host
@@ -50,14 +50,16 @@ def end_of(client: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
 
 
 def both_ways(lab: Lab, one: str, other: str, seconds: int = 3) -> float:
-    """Bits of payload a second, each way while both are in use: the best of two runs, since what a link carries is a
-    maximum, of which a run that was held up shows less; of more, if other virtual machines disturbed both."""
+    """Returns the payload bits per second in each direction while both directions are in use.
+
+    Returns the best of two runs, since the capacity of a link is a maximum that a delayed run does not reach. Makes
+    more runs if other virtual machines disturbed both."""
     found: list[float] = []
-    left_alone = False
-    while len(found) < 2 or (not left_alone and len(found) < stolen.RUNS):
+    undisturbed = False
+    while len(found) < 2 or (not undisturbed and len(found) < stolen.RUNS):
         with stolen.StealSampler() as sampler:
             found.append(both_ways_once(lab, one, other, seconds))
-        left_alone |= sampler.share() <= stolen.LIMIT
+        undisturbed |= sampler.share() <= stolen.LIMIT
     return max(found)
 
 
@@ -68,7 +70,10 @@ def both_ways_once(lab: Lab, one: str, other: str, seconds: int) -> float:
 
 
 def processor_seconds_per_byte(lab: Lab, pairs: list[tuple[str, str]], seconds: int, sends: bool) -> float:
-    """Of the servers, which send or receive, all pairs (server, client) at the same time."""
+    """Returns the servers' CPU seconds per byte, while all pairs (server, client) run at the same time.
+
+    The servers send if `sends`, and receive otherwise.
+    """
     flags = ["-t", str(seconds), *(["-R"] if sends else [])]
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(Server(lab, server)) for server, _ in pairs]

@@ -1,4 +1,4 @@
-"""Steps of ours: jobs of `gleaner bench push-pull` on hosts, and the bound of their plans."""
+"""Measures Gleaner's steps: runs `gleaner bench push-pull` as jobs on hosts, and computes the bounds of their plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GLEANER = str(BUILD / "bin" / "gleaner")
 
 
 def links(part: Part) -> list[str]:
-    """What a user would tell of the machines; of the loopback nobody tells anything."""
+    """Returns the flags that describe the machines of a part: counts and, except on the loopback, bandwidths."""
     flags = ["--workers", str(part.n), "--summers", str(part.k)]
     if part.lab.setting.loopback:
         return flags
@@ -33,8 +33,11 @@ def links(part: Part) -> list[str]:
 
 
 def bound(part: Part, tensors: list[str], steps: Optional[Steps] = None) -> float:
-    """Seconds that a step takes at best, by the model for these links, less what their shapers let through at once:
-    what they save up in the pauses before `steps`, or in long ones."""
+    """Returns the least seconds of a step on these links, by the model.
+
+    A link's shaper saves up tokens while the link is idle and then lets a burst through at once, which makes the bound
+    shorter. The burst is computed from the pauses before `steps`, or is a full one if `steps` is None.
+    """
     command = [GLEANER, "plan", *links(part), *tensors, "-o", "json"]
     planned = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     seconds = float(json.loads(planned)["bound_seconds"])
@@ -49,7 +52,10 @@ def bound(part: Part, tensors: list[str], steps: Optional[Steps] = None) -> floa
 
 
 def lines_of(output: str) -> list[str]:
-    """Each worker's JSON. `gleaner run` cuts lines of more than 64 KiB into pieces, each after the worker's name."""
+    """Returns each worker's line of JSON.
+
+    `gleaner run` splits lines of more than 64 KiB into pieces, and prefixes each with the worker's name.
+    """
     whole: dict[str, str] = defaultdict(str)
     for name, piece in re.findall(r"^\[(worker [0-9.]+)\] (.*)$", output, re.MULTILINE):
         whole[name] += piece
@@ -57,7 +63,7 @@ def lines_of(output: str) -> list[str]:
 
 
 class Job:
-    """`command` as every worker of a job of ours. Ends with the with-statement, whatever happens."""
+    """A Gleaner job that runs `command` as each worker. The end of the with-statement ends the job in every case."""
 
     def __init__(
         self,
@@ -83,11 +89,11 @@ class Job:
 
     def __exit__(self, *_: object) -> None:
         if self._process and self._process.poll() is None:
-            self._process.terminate()  # it ends its members, too
+            self._process.terminate()  # `gleaner run` ends the job's members, too
             self._process.communicate()
 
     def lines(self, timeout: float) -> list[dict[str, Any]]:
-        """The object that each worker wrote, once it has ended."""
+        """Waits for the job to end. Returns the JSON object that each worker wrote."""
         assert self._process is not None
         out, err = self._process.communicate(timeout=timeout)
         if self._process.returncode != 0:
@@ -95,7 +101,7 @@ class Job:
         return [json.loads(line) for line in lines_of(out)]
 
 
-TIMEOUT = 1800.0  # of any single job: it hangs
+TIMEOUT = 1800.0  # seconds after which a single job counts as hanging
 
 
 def run(
@@ -106,12 +112,12 @@ def run(
 
 
 def bench(tensors: list[str], steps: int, warmup: int = 2) -> list[str]:
-    """`tensors`: --bytes N or --tensors FILE."""
+    """Returns the command of the benchmark. `tensors` is --bytes N or --tensors FILE."""
     return [GLEANER, "bench", "push-pull", *tensors, "--json", "--steps", str(steps), "--warmup", str(warmup)]
 
 
 def one_run(part: Part, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
-    """Steps one after the other, whatever other virtual machines do."""
+    """Measures the steps of one job, even if other virtual machines disturb it."""
     return ranks.steps_of(run(part, bench(tensors, steps, warmup), local_ranks), part.n)
 
 
@@ -119,19 +125,19 @@ measure = stolen.undisturbed(one_run)
 
 
 def write_list(folder: Path, count: int, bytes_: int) -> list[str]:
-    """A list of `count` tensors, as --tensors has it."""
+    """Writes a list of `count` tensors to a file. Returns the flag that names the file."""
     path = folder / f"tensors-{count}-{bytes_}.json"
     path.write_text(json.dumps([{"name": f"t{i}", "bytes": bytes_} for i in range(count)]))
     return ["--tensors", str(path)]
 
 
 def of_model(name: str) -> list[str]:
-    """A real model's list."""
+    """Returns the flag that names the tensors of a real model."""
     return ["--tensors", str(ROOT / "examples" / "models" / f"{name}.json")]
 
 
 def bytes_of(tensors: list[str]) -> int:
-    """Of all tensors of --bytes N or --tensors FILE."""
+    """Returns the total bytes of --bytes N or --tensors FILE."""
     if tensors[0] == "--bytes":
         return int(tensors[1])
     return sum(entry["bytes"] for entry in json.loads(Path(tensors[1]).read_text()))

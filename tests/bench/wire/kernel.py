@@ -1,4 +1,4 @@
-"""The bare sum: `gleaner bench sum`."""
+"""Measures the sum kernel alone, by `gleaner bench sum`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wire.jobs import GLEANER
 
 
 def rates(sources: int, bytes_: int) -> dict[str, Any]:
-    """Of fp32: bytes a second by the sum and by memcpy, in processor time of one core, and their ratio."""
+    """Returns the bytes per second of CPU time of the fp32 sum and of memcpy on one core, and their ratio."""
     command = [GLEANER, "bench", "sum", "--dtype", "fp32", "--sources", str(sources), "--bytes", str(bytes_), "--json"]
     return dict(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
 
 
 def seconds_per_byte(sources: int, bytes_: int) -> float:
-    """Processor time for each byte that is summed up."""
+    """Returns the CPU time per input byte of the sum."""
     return float((sources + 1) / sources / rates(sources, bytes_)["sum_bytes_per_second"])

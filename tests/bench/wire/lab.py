@@ -1,4 +1,4 @@
-"""Hosts for as long as measurements take: a lab with shaped links (tests/lab/lab), or the loopback of one such host."""
+"""Creates hosts for measurements: a lab with shaped links (tests/lab/lab), or the loopback of one such host."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 
 
 def bits_per_second(rate: str) -> float:
-    """Of a rate as tc writes it."""
+    """Parses a rate in the notation of tc."""
     for unit, factor in (("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3)):
         if rate.endswith(unit):
             return float(rate[: -len(unit)]) * factor
@@ -28,7 +28,7 @@ def bits_per_second(rate: str) -> float:
 
 
 def bits(burst: str) -> float:
-    """Of a bucket's size as tc writes it: 128kb are 128 KiB."""
+    """Returns the bits of a bucket size in the notation of tc, in which 128kb are 128 KiB."""
     if not burst.endswith("kb"):
         raise ValueError(f"a burst is written like 128kb, not {burst!r}")
     return float(burst[: -len("kb")]) * 8 * 1024
@@ -36,9 +36,11 @@ def bits(burst: str) -> float:
 
 @dataclass(frozen=True)
 class Setting:
-    """Hosts worker0 ... and summer0 ..., each with a link of `rate`, except for those in `rates`. `rate` none: links
-    without a limit; empty: no links at all, they are one host and meet on its loopback. `pinned`, where there are any:
-    every host keeps to one core, host i to core i modulo the number of cores, as hosts of their own would."""
+    """The hosts worker0 ... and summer0 ... of a lab, and their links.
+
+    Each link has `rate`, except for the hosts in `rates`. The rate "none" means links without a limit. An empty rate
+    means one host without links, on whose loopback all members meet. If `pinned`, host i uses only core i modulo the
+    number of cores, as if it were a separate machine; the loopback is never pinned."""
 
     workers: int
     summers: int
@@ -63,7 +65,7 @@ class Setting:
         return dict(self.rates).get(host, self.rate)
 
     def flags(self) -> list[str]:
-        """Of `lab up`."""
+        """Returns the flags of `lab up`."""
         if self.loopback:
             return ["--workers", "1", "--summers", "0", "--rate", "none"]
         flags = ["--workers", str(self.workers), "--summers", str(self.summers)]
@@ -75,7 +77,7 @@ class Setting:
 
 
 class Lab:
-    """The hosts of a setting; as a context manager it makes them and removes them."""
+    """The hosts of a setting. The with-statement creates and removes them."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -109,7 +111,7 @@ class Lab:
     def __exit__(
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        # In a session of its own: a second Ctrl-C must not stop the cleaning up.
+        # The cleanup runs in a new session, so that a second Ctrl-C does not stop it.
         subprocess.run([PROGRAM, "down", "--name", self.name], capture_output=True, start_new_session=True)
         self._folder.cleanup()
 
@@ -117,22 +119,22 @@ class Lab:
         return self._entries[host]
 
     def prefix(self, host: str) -> list[str]:
-        """What to put before a command to run it there."""
+        """Returns the command prefix that runs a command on the host."""
         return list(self._entries[host]["prefix"])
 
     def starter(self) -> list[str]:
-        """What to put before a command that starts a job on all of them."""
+        """Returns the command prefix for a command that starts a job on all hosts."""
         return list(self.coordinator["prefix"])
 
     def space(self, host: str) -> str:
-        """The network namespace that it is."""
+        """Returns the name of the host's network namespace."""
         return str(self._entries[host]["prefix"][-1])
 
     def address(self, host: str) -> str:
         return str(self._entries[host]["address"])
 
     def part(self, workers: int, summers: int, first_worker: int = 0) -> Part:
-        """So many of the hosts, as if there were no others."""
+        """Returns a part of the lab with the given numbers of workers and summers."""
         chosen = tuple(f"worker{first_worker + i}" for i in range(workers)), tuple(f"summer{j}" for j in range(summers))
         missing = [host for host in chosen[0] + chosen[1] if host not in self._entries]
         if missing:
@@ -140,31 +142,34 @@ class Lab:
         return Part(self, *chosen)
 
     def payload_of(self, host: str) -> float:
-        """Bits of TCP payload a second that its link carries each way while both are in use."""
+        """Returns the TCP payload bits per second that the host's link carries in each direction while both are in
+        use."""
         setting = self.setting
         if not setting.is_shaped:
             return self.once("payload", lambda: iperf.both_ways(self, *setting.hosts[:2]))
         like = [each for each in setting.hosts if setting.rate_of(each) == setting.rate][:2]
-        # A burst of the shaper must not count: 128 KiB are 0.1 s of 10 Mbit/s.
+        # The measurement must be long against the shaper's burst: 128 KiB last 0.1 s at 10 Mbit/s.
         seconds = max(3, round(150e6 / bits_per_second(setting.rate)))
         payload = self.once("payload", lambda: iperf.both_ways(self, *like, seconds))
         return float(payload * bits_per_second(setting.rate_of(host)) / bits_per_second(setting.rate))
 
     @property
     def bucket(self) -> float:
-        """Bits of TCP payload that a link's shaper saves up while nothing is sent, and lets through at once."""
+        """The TCP payload bits that a link's shaper saves up while the link is idle, and then lets through at once."""
         host = self.setting.hosts[0]
         return bits(self.setting.burst) * self.payload_of(host) / bits_per_second(self.setting.rate_of(host))
 
     def once(self, key: Hashable, measure: Callable[[], Any]) -> Any:
-        """What rows have in common is measured by the first of them."""
+        """Returns the result of `measure`, which is called only once per key, so that rows can share measurements."""
         if key not in self._known:
             self._known[key] = measure()
         return self._known[key]
 
     def _avoid_bbr(self, host: str) -> None:
-        """BBR, where it is the machine's default, holds peers back, and ours avoid it by themselves. Reno is what every
-        kernel lets a namespace have, so everybody has it."""
+        """Sets the host's TCP congestion control to Reno, which every kernel has and allows in a namespace.
+
+        If the machine's default is BBR, it would slow the peers down. Gleaner does not use BBR in any case, so Reno
+        makes the comparison fair."""
         command = [*self.prefix(host), "sh", "-c", f"echo reno > {CONGESTION_CONTROL}"]
         subprocess.run(command, check=True, capture_output=True)
 
@@ -181,7 +186,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class Part:
-    """Workers and summers of a lab that a job runs on."""
+    """The workers and summers of a lab on which a job runs."""
 
     lab: Lab
     workers: tuple[str, ...]
@@ -196,7 +201,7 @@ class Part:
         return len(self.summers)
 
     def hosts_file(self) -> Path:
-        """For `gleaner run --hosts`."""
+        """Writes the file for `gleaner run --hosts`. Returns its path."""
         path = self.lab.folder / f"hosts-{self.workers[0]}-{self.n}-{self.k}.json"
         hosts = {"workers": [self.lab.entry(host) for host in self.workers]}
         hosts |= {"summers": [self.lab.entry(host) for host in self.summers]}

@@ -1,5 +1,8 @@
-"""Rows of one small tensor: ours over the best peer's, and over what bare TCP takes among as many hosts. Latency is the
-mean over the ranks of what each one's own call takes, as in osu_allreduce, so that nobody's barrier counts."""
+"""Rows of latency of one small tensor: ratios of Gleaner's latency to the best peer's, and to that of bare TCP.
+
+Latency is the mean over the ranks of the duration of each rank's own call, as in osu_allreduce. The barrier before a
+step therefore does not count. Bare TCP is measured among the same number of hosts.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from wire.row import JOB_SECONDS, Measured, Row
 from wire.steps import Steps, spread
 
 SIZES = {4: "4 B", 256: "256 B", 4096: "4 KiB", 16384: "16 KiB", 65536: "64 KiB", 262144: "256 KiB"}
-# Bare TCP takes a tenth of the time while the kernel has both ends on one core, where it moves them at will.
+# Pinned, because the kernel otherwise moves processes between cores, and bare TCP takes a tenth of the time when both
+# ends are on one core.
 PINNED = Setting(8, 0, pinned=True)
-MORE = 20  # times the steps: they are short and vary
+MORE = 20  # factor on the number of steps, which are short and vary
 
 
 def ours(lab: Lab, workers: int, bytes_: int, steps: int) -> Steps:
@@ -24,7 +28,8 @@ def ours(lab: Lab, workers: int, bytes_: int, steps: int) -> Steps:
 
 
 def estimate(bytes_: int, runs: int, through_one: int = 0) -> Callable[[int], float]:
-    """`through_one`: messages that one link carries, in a step of bare TCP."""
+    """Returns an estimate of a row's duration. `through_one` is the number of messages on the owner's link in a step of
+    bare TCP."""
     step = 1.5e-3 + 8 * bytes_ / 100e6 + through_one * 8 * bytes_ / 190e6
     return lambda steps: runs * (JOB_SECONDS + MORE * steps * step)
 

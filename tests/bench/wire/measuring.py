@@ -1,4 +1,4 @@
-"""Rows, one after the other, each on the hosts it needs."""
+"""Measures rows one after the other, each on the hosts that it needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wire.row import Measured, Row
 
 
 class Labs:
-    """One at a time, for as long as the rows ask for the same setting."""
+    """Holds one lab at a time, and keeps it while the rows ask for the same setting."""
 
     def __init__(self) -> None:
         self._lab: Optional[Lab] = None
@@ -38,18 +38,20 @@ class Labs:
 def measure(
     rows: list[Row], steps: int, tell: Callable[[int, Row], None], runs: int = stolen.RUNS
 ) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Each with what was measured, or why it could not be: then the next one has a fresh lab. `runs`: how often steps
-    are measured at most while other virtual machines disturb them."""
+    """Yields each row with its result or its error. After an error the next row gets a fresh lab.
+
+    `runs` limits how often steps are measured again because other virtual machines disturb them.
+    """
     with Labs() as labs:
         for number, row in enumerate(rows):
             tell(number, row)
             began = time.monotonic()
             try:
-                with stolen.listening(runs) as disturbed:
+                with stolen.limit_runs(runs) as disturbed:
                     measured: Measured = row.measure(labs.of(row.setting), steps)
                 entry = table.result(row, measured, time.monotonic() - began)
                 if disturbed:
-                    labs.close()  # what the next row shares with this one is measured anew
+                    labs.close()  # so that the next row does not reuse disturbed measurements of this one
                     entry["disturbed"] = disturbed
             except Exception as error:
                 labs.close()

@@ -1,4 +1,4 @@
-"""A summer beside a load on the same cores: what weight each has there, and what the summer takes."""
+"""Sets the scheduling weights of a summer and of a load on the same cores, and measures the summer's use of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Optional
 
 V1, V2 = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
-# Weights of the summer and of the load. "pod": what requests of 2m and of 1 CPU become in a Kubernetes pod with v2.
+# Weights of the summer and of the load. "pod" has the weights that Kubernetes derives from requests of 2m and of 1 CPU
+# under cgroup v2.
 RATIOS = ("least", "pod")
 RATIOS_V1 = {"least": (2, 1024), "pod": (26, 1024)}
 RATIOS_V2 = {"least": (1, 100), "pod": (1, 39)}
 
 
 class Groups:
-    """Cgroups of ours: of the summer, with the least weight, and of the load."""
+    """Two cgroups: one for the summer, with the least weight, and one for the load.
+
+    If no cgroup can be created, the summer gets nice 19 instead.
+    """
 
     def __init__(self) -> None:
         self._top: Optional[Path] = None
@@ -55,9 +59,9 @@ class Groups:
         self.weight = "{} {} beside {}".format(self._file, *self._ratios[ratio])
 
     def let_summer_idle(self) -> None:
-        """Has the kernel treat the summer's group as a whole as SCHED_IDLE (cpu.idle, since Linux 5.15)."""
+        """Makes the kernel schedule the summer's whole cgroup as SCHED_IDLE (cpu.idle, since Linux 5.15)."""
         if self._top is None:
-            raise SystemExit("harmless: no cgroup can be made here; cpu.idle is a cgroup's")
+            raise SystemExit("harmless: --idle-group needs a cgroup, and this machine cannot make one")
         (self._made[0] / "cpu.idle").write_text("1")
         self.weight = "cpu.idle 1"
 
@@ -69,33 +73,36 @@ class Groups:
 
 
 def place(pid: int, cores: set[int]) -> None:
-    """All threads of a process."""
+    """Restricts all threads of a process to `cores`."""
     for thread in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(int(thread), cores)
 
 
 def schedule(pid: int, policy: int) -> None:
-    """All threads of a process."""
+    """Sets the scheduling policy of all threads of a process."""
     for thread in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(ProcessLookupError):
             os.sched_setscheduler(int(thread), policy, os.sched_param(0))
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of all threads, to the nanosecond: the kernel's clock of that process (CPUCLOCK_SCHED in clock_getcpuclockid)."""
+    """Returns the CPU time of all threads of a process, in nanosecond resolution.
+
+    The clock id is that of CPUCLOCK_SCHED, as clock_getcpuclockid(3) computes it.
+    """
     return time.clock_gettime(~pid << 3 | 2)
 
 
 def sent_bytes(pid: int) -> int:
-    """Over all connections that it has now."""
+    """Returns the bytes sent over all connections that the process has open."""
     sockets = subprocess.run(["ss", "-HtniOp"], capture_output=True, text=True, check=True).stdout
     lines = [line for line in sockets.splitlines() if f"pid={pid}," in line]
     return sum(int(sent) for line in lines for sent in re.findall(r"bytes_sent:(\d+)", line))
 
 
 class Watcher:
-    """Looks up, again and again, what a summer takes."""
+    """Measures a summer's CPU share and sent bytes between successive calls of since()."""
 
     def __init__(self, pid: int, cores: int) -> None:
         self._pid, self._cores = pid, cores
@@ -105,7 +112,7 @@ class Watcher:
         return time.monotonic(), cpu_seconds(self._pid), sent_bytes(self._pid)
 
     def since(self) -> tuple[float, float]:
-        """Share of the cores, and bytes sent per second, since it was last asked."""
+        """Returns the share of the cores, and the bytes sent per second, since the last call."""
         before, self._last = self._last, self._now()
         at, cpus, sent = (now - then for now, then in zip(self._last, before))
         return cpus / at / self._cores, max(0, sent) / at

@@ -1,4 +1,4 @@
-"""Steps of others on a part's workers: Gloo's algorithms (torch's backend among them), Open MPI's, bare TCP."""
+"""Measures peers on a part's workers: the algorithms of Gloo (including PyTorch's) and of Open MPI, and bare TCP."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from wire.stolen import undisturbed
 SOURCE = ROOT / "tests" / "bench" / "peers"
 PROGRAMS = ROOT / "build" / "bench-peers"
 GLOO = ["ring", "ring_chunked", "halving_doubling", "bcube", "torch"]
-# coll_tuned_allreduce_algorithm; 0 is its own choice by size.
+# Values of coll_tuned_allreduce_algorithm. With 0, Open MPI chooses the algorithm by the size.
 MPI = {"default": 0, "recursive_doubling": 3, "ring": 4, "segmented_ring": 5, "rabenseifner": 6}
-# What mpirun calls in place of ssh: HOST COMMAND...; a host's line is what goes before a command to run it there.
-# Daemons that share a folder for their own files stopped at the start in 7 runs of 95, and mpirun waited for them.
+# mpirun calls this script in place of ssh, with the arguments HOST COMMAND... The file GLEANER_LAB_PREFIXES has, for
+# each host, the prefix that runs a command there. Each daemon gets a folder for its files, because daemons that shared
+# a folder hung at the start in 7 of 95 runs.
 AGENT = """#!/bin/sh
 host=$1; shift
 export OMPI_MCA_orte_tmpdir_base="$(dirname "$GLEANER_LAB_PREFIXES")/$host"
 mkdir -p "$OMPI_MCA_orte_tmpdir_base"
 exec $(sed -n "s/^$host //p" "$GLEANER_LAB_PREFIXES") sh -c "$*"
 """
-TIMEOUT = 300.0  # of any single run: it hangs
+TIMEOUT = 300.0  # seconds after which a single run counts as hanging
 
 
 def build(with_mpi: bool = True) -> None:
@@ -62,7 +63,7 @@ def gloo(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int
 
 
 def mpi_hosts(part: Part, folder: Path) -> dict[str, str]:
-    """Settings for where ranks are and how they reach each other: by TCP, also on the loopback."""
+    """Writes the files that tell mpirun where to start ranks. Returns the settings by which they connect, over TCP."""
     if part.lab.setting.loopback:
         (folder / "hosts").write_text(f"localhost slots={part.n}\n")
         return {"btl_tcp_if_include": "lo"}
@@ -88,7 +89,7 @@ def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int)
         settings = mpi_hosts(part, folder) | {
             "btl": "tcp,self",
             "pml": "ob1",
-            "mpi_yield_when_idle": "1",  # more ranks than cores: whoever waits does not spin
+            "mpi_yield_when_idle": "1",  # there are more ranks than cores, so a waiting rank must not spin
             "hwloc_base_binding_policy": "none",
         }
         if MPI[algorithm]:
@@ -98,7 +99,7 @@ def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int)
         for key, value in settings.items():
             command += ["--mca", key, value]
         command += [str(PROGRAMS / "mpi_allreduce"), *sizes(tensors, folder)]
-        # Lines of several ranks would mix on mpirun's output.
+        # mpirun would mix the lines of several ranks in its output.
         (folder / "results").mkdir()
         command += ["--steps", str(steps), "--warmup", str(warmup), "--results", str(folder / "results")]
         environment = {**os.environ, "GLEANER_LAB_PREFIXES": str(folder / "prefixes")}
@@ -109,7 +110,7 @@ def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int)
             said = mpirun.communicate(timeout=TIMEOUT)[1]
         finally:
             if mpirun.poll() is None:
-                mpirun.terminate()  # it ends its ranks, too
+                mpirun.terminate()  # mpirun ends its ranks, too
                 mpirun.communicate()
         if mpirun.returncode != 0:
             raise RuntimeError(f"mpirun ended with {mpirun.returncode}: {said[-2000:]}")
@@ -117,11 +118,12 @@ def mpi(part: Part, algorithm: str, tensors: list[int], steps: int, warmup: int)
     return ranks.steps_of(lines, part.n)
 
 
-NEAR = 1.25  # times the fastest: who is slower after a few steps is not measured further
+NEAR = 1.25  # peers that take longer than this multiple of the fastest peer's time are measured for a few steps only
 
 
 def fastest(part: Part, tensors: list[int], steps: int, mpi_too: bool = True) -> dict[str, Steps]:
-    """Of each a few steps, and of those near the fastest as many as were asked for. One that fails is left out."""
+    """Measures a few steps of each peer, and `steps` steps of the peers near the fastest. Leaves out peers that
+    fail."""
     runs = {f"gloo {name}": (gloo, name) for name in GLOO}
     if mpi_too:
         runs |= {f"mpi {name}": (mpi, name) for name in MPI}
@@ -146,7 +148,7 @@ def fastest(part: Part, tensors: list[int], steps: int, mpi_too: bool = True) ->
 
 @undisturbed
 def round_trips(part: Part, bytes_: int, steps: int) -> Steps:
-    """A message from every worker to the first and back, twice, with nothing but TCP."""
+    """Measures two round trips of bare TCP between the first worker and all others."""
     with tempfile.TemporaryDirectory(prefix="gleaner-tcp-") as folder:
         flags = ["--size", str(part.n), "--address", part.lab.address(part.workers[0])]
         flags += [*sizes([bytes_], Path(folder)), "--steps", str(steps), "--warmup", str(max(2, steps // 10))]
@@ -154,4 +156,4 @@ def round_trips(part: Part, bytes_: int, steps: int) -> Steps:
         commands = [
             [*part.lab.prefix(host), program, "--rank", str(rank), *flags] for rank, host in enumerate(part.workers)
         ]
-        return ranks.steps_of(ranks.together(commands, TIMEOUT), part.n - 1)  # the first one only answers
+        return ranks.steps_of(ranks.together(commands, TIMEOUT), part.n - 1)  # the first worker measures nothing

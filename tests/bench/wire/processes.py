@@ -1,4 +1,4 @@
-"""What the processes of a part's hosts take of processor and memory while a job runs."""
+"""Samples the CPU time and the memory of the processes on a part's hosts while a job runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wire.sampling import TICKS, Sampler
 
 @dataclass(frozen=True)
 class Sample:
-    time: float  # CLOCK_MONOTONIC, as of steps
-    processor_seconds: float  # since the process began
+    time: float  # seconds of CLOCK_MONOTONIC, like those of Steps
+    processor_seconds: float  # CPU time since the process began
     resident_bytes: int
     most_resident_bytes: int
 
 
 def sample(pid: int) -> Sample:
-    # The name in parentheses may hold anything; after it come state, ppid, ...
+    # The name in parentheses may contain any characters. The fields after it begin with state and ppid.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     resident, most = (int(status[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
@@ -29,7 +29,7 @@ def sample(pid: int) -> Sample:
 
 
 class Watch(Sampler):
-    """Samples the process of each host whose name is one of ours."""
+    """Samples Gleaner's process on each host."""
 
     def __init__(self, part: Part, period: float = 0.25) -> None:
         super().__init__(period)
@@ -37,14 +37,14 @@ class Watch(Sampler):
         self.samples: dict[str, list[Sample]] = defaultdict(list)
         self._pids: dict[str, int] = {}
 
-    def look(self) -> None:
+    def sample(self) -> None:
         for host in (*self._part.workers, *self._part.summers):
             try:
                 if host not in self._pids:
                     self._find(host)
                 if host in self._pids:
                     self.samples[host].append(sample(self._pids[host]))
-            except (OSError, KeyError):  # it has ended
+            except (OSError, KeyError):  # the process has ended
                 self._pids.pop(host, None)
 
     def _find(self, host: str) -> None:
@@ -56,13 +56,13 @@ class Watch(Sampler):
 
 
 def processor_share(samples: list[Sample], begin: float, end: float) -> float:
-    """Of one core, from about `begin` to about `end`."""
+    """Returns the share of one core that the process used from about `begin` to about `end`."""
     taken = between(samples, begin, end)
     return (taken[-1].processor_seconds - taken[0].processor_seconds) / (taken[-1].time - taken[0].time)
 
 
 def between(samples: list[Sample], begin: float, end: float) -> list[Sample]:
-    """Those from the last one before `begin` to the first one after `end`, as far as there are any."""
+    """Returns the samples from the last one before `begin` to the first one after `end`, as far as these exist."""
     before = [each for each in samples if each.time <= begin][-1:]
     after = [each for each in samples if each.time >= end][:1]
     within = before + [each for each in samples if begin < each.time < end] + after

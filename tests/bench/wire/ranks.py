@@ -1,4 +1,4 @@
-"""Ranks of a job: programs that run at the same time, each of which writes what it measured as one line of JSON."""
+"""Runs the ranks of a job at the same time. Each rank writes its measurements as one line of JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from wire.steps import Steps
 
 
 def together(commands: list[list[str]], timeout: float) -> list[dict[str, Any]]:
-    """What each wrote, if it wrote anything. One that fails ends all, and none is left."""
+    """Runs all commands at once. Returns the output of each command that wrote any.
+
+    If one command fails, ends all of them. No process is left when this returns.
+    """
     with tempfile.TemporaryDirectory(prefix="gleaner-ranks-") as folder:
-        # Files: a pipe that nobody reads yet would hold up its rank, and those that wait for it.
+        # Outputs go to files, because a full pipe would block a rank, and other ranks would wait for that rank.
         files = [(Path(folder) / f"{rank}.out", Path(folder) / f"{rank}.err") for rank in range(len(commands))]
         ranks: list[subprocess.Popen[bytes]] = []
         try:
@@ -34,7 +37,7 @@ def together(commands: list[list[str]], timeout: float) -> list[dict[str, Any]]:
 
 
 def wait_for(ranks: list[subprocess.Popen[bytes]], timeout: float) -> int | None:
-    """Until all have ended, or one has failed: that one."""
+    """Waits until all ranks have ended or one has failed. Returns the index of the failed one, or None."""
     deadline = time.monotonic() + timeout
     while True:
         codes = [rank.poll() for rank in ranks]
@@ -49,10 +52,13 @@ def wait_for(ranks: list[subprocess.Popen[bytes]], timeout: float) -> int | None
 
 
 def steps_of(lines: list[dict[str, Any]], ranks: int) -> Steps:
-    """Of what so many ranks wrote. Some add a digest of their sums, which are everybody's; others whether they are
-    `right`."""
+    """Checks and combines the lines of all ranks. `ranks` is the expected number of lines.
+
+    Some programs write a digest of their sums, which must be the same on all ranks. Others write whether their sums are
+    `right`.
+    """
     if len(lines) != ranks:
-        raise RuntimeError(f"{len(lines)} of {ranks} ranks told their steps")
+        raise RuntimeError(f"{len(lines)} of {ranks} ranks reported their steps")
     digests = [line.get("sha256") for line in lines]
     if len(set(digests)) != 1:
         raise RuntimeError(f"the ranks' sums differ: {digests}")

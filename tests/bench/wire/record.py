@@ -1,4 +1,4 @@
-"""Ratios as they were recorded, and what is too far from them."""
+"""Reads and writes recorded ratios, and compares measured ratios with them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-MARGIN = 0.8  # of the record; machines of CI differ, and so do their neighbours
+MARGIN = 0.8  # least accepted share of the recorded ratio, since CI machines differ, and so does the load beside them
 
 
 def read(path: Path) -> dict[str, float]:
@@ -14,7 +14,7 @@ def read(path: Path) -> dict[str, float]:
 
 
 def write(path: Path, command: str, machine: dict[str, Any], ratios: dict[str, float]) -> None:
-    """With how it was taken."""
+    """Writes the ratios, with the command and the machine that produced them."""
     entries = [{"row": row, "ratio": round(ratio, 4)} for row, ratio in ratios.items()]
     path.write_text(json.dumps({"command": command, "machine": machine, "rows": entries}, indent=1) + "\n")
 

@@ -1,4 +1,4 @@
-"""A row of run_all: a ratio, taken in one run, beside the ratio aimed at."""
+"""A row of run_all: a ratio that is measured in one run, and its aim."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from wire.lab import Lab, Setting
 from wire.steps import Steps
 
 MIB = 1 << 20
-SETUP_SECONDS = 12.0  # of a lab: its hosts, and what its links carry
-JOB_SECONDS = 1.5  # from a job's start to its first step, and from the last to its end
+SETUP_SECONDS = 12.0  # to create a lab's hosts and measure its links
+JOB_SECONDS = 1.5  # from a job's start to its first step, plus from its last step to its end
 
 
 @dataclass
 class Measured:
-    """`ratio` is what the aim speaks of; `figures` are what it was made from, in seconds unless named otherwise."""
+    """The result of a row. `ratio` is compared with the aim; `figures` are its inputs, in seconds unless named
+    otherwise."""
 
     ratio: float
     spread: float
@@ -26,11 +27,11 @@ class Measured:
 class Row:
     name: str
     aim: float
-    setting: Setting  # rows with the same one, one after the other, share a lab
-    measure: Callable[[Lab, int], Measured]  # with so many steps
-    seconds: Callable[[int], float]  # about how long that takes, without the lab
-    at_least: bool = True  # else the ratio is to be at most the aim
-    peers: bool = False  # whether it needs the programs of tests/bench/peers
+    setting: Setting  # successive rows with the same setting share a lab
+    measure: Callable[[Lab, int], Measured]  # takes the number of steps
+    seconds: Callable[[int], float]  # estimated duration of that many steps, without the lab's setup
+    at_least: bool = True  # whether the ratio must be at least the aim, or at most
+    peers: bool = False  # whether the row needs the programs of tests/bench/peers
 
     def met(self, ratio: float) -> bool:
         return ratio >= self.aim if self.at_least else ratio <= self.aim
@@ -40,14 +41,17 @@ class Row:
 
 
 def estimate(rows: list[Row], steps: int) -> float:
-    """Seconds that all of them take, one after the other."""
+    """Returns the estimated seconds of all rows together."""
     settings = [row.setting for row in rows]
     labs = sum(1 for before, setting in zip([None, *settings], settings) if setting != before)
     return labs * SETUP_SECONDS + sum(row.seconds(steps) for row in rows)
 
 
 def enough(seconds: float, steps: int) -> tuple[int, int]:
-    """Steps to measure and steps before them: long ones vary little, so that a minute of them will do, 3 at least."""
+    """Returns the numbers of measured steps and of warm-up steps, for steps of about `seconds`.
+
+    Long steps vary little, so a minute of them suffices, but at least 3.
+    """
     return max(3, min(steps, int(60 / seconds))), 2 if seconds < 10 else 1
 
 
@@ -56,7 +60,7 @@ def quotient(dividend: Steps, divisor: Steps, figures: dict[str, Any]) -> Measur
 
 
 def best_of(others: dict[str, Steps], ours: Steps) -> tuple[Steps, dict[str, Any]]:
-    """The fastest of the others, and the figures of all."""
+    """Returns the steps of the fastest peer, and the medians of all as figures."""
     name = min(others, key=lambda name: others[name].median)
     figures = {"ours": ours.median, "best": name, **{other: found.median for other, found in others.items()}}
     return others[name], figures

@@ -1,4 +1,4 @@
-"""The table of run_all, in an order in which rows that share a lab follow each other."""
+"""All rows of run_all, ordered so that rows of the same setting share a lab."""
 
 from __future__ import annotations
 

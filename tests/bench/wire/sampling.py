@@ -1,4 +1,4 @@
-"""Samples taken beside a measurement, and the processors' times that this machine's kernel counts."""
+"""Takes samples during a measurement, and reads the CPU times that the kernel counts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
-TICKS = os.sysconf("SC_CLK_TCK")  # a second, in what /proc counts
+TICKS = os.sysconf("SC_CLK_TCK")  # ticks per second in /proc
 STAT = Path("/proc/stat")
-TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # of its first line (proc(5))
+TIMES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")  # first line of STAT (proc(5))
 
 
 class Sampler(ABC):
-    """Calls look() every `period` seconds, in a thread of its own, while its with-statement lasts."""
+    """Calls sample() every `period` seconds in a new thread, from the begin of the with-statement to its end."""
 
     def __init__(self, period: float) -> None:
         self._period = period
@@ -31,16 +31,18 @@ class Sampler(ABC):
 
     def _run(self) -> None:
         while not self._end.wait(self._period):
-            self.look()
+            self.sample()
 
     @abstractmethod
-    def look(self) -> None:
+    def sample(self) -> None:
         """Takes a sample."""
 
 
 def processor_seconds(kinds: tuple[str, ...], stat: Path = STAT) -> float:
-    """That all processors together have spent since this machine was started, of the TIMES in `kinds`. What an old
-    kernel does not count is 0."""
+    """Returns the seconds that all processors together have spent in the TIMES named by `kinds` since boot.
+
+    A time that an old kernel does not count is 0.
+    """
     with stat.open() as file:
         times = dict(zip(TIMES, map(int, file.readline().split()[1:])))
     return sum(times.get(kind, 0) for kind in kinds) / TICKS

@@ -1,4 +1,4 @@
-"""Rows for CI: short, and of ratios that a change for the worse moves far."""
+"""Short rows for CI, with ratios that fall clearly when the data plane gets slower."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wire.steps import Steps
 FOUR = Setting(4, 4)
 STEP = 8 * MIB
 MANY, SMALL = 1000, 4096
-MORE = 8  # times the steps: on the loopback they are short and vary
+MORE = 8  # factor on the number of steps on the loopback, which are short and vary
 
 
 def kernel_beside_memcpy(lab: Lab, steps: int) -> Measured:
@@ -24,7 +24,7 @@ def kernel_beside_memcpy(lab: Lab, steps: int) -> Measured:
 
 
 def in_turn(one_way: Callable[[], Steps], other_way: Callable[[], Steps]) -> tuple[float, float]:
-    """A step of each when nobody else wants the cores: the lower quartile of several runs, one after the other."""
+    """Returns the lower quartile of each variant's step times, over several runs in which the variants take turns."""
     runs = [(one_way(), other_way()) for _ in range(3)]
     both = ([step for run in which for step in run.seconds] for which in zip(*runs))
     one, other = (statistics.quantiles(seconds, n=4)[0] for seconds in both)
@@ -48,7 +48,7 @@ def beside_fused(lab: Lab, steps: int) -> Measured:
 
 
 def rows() -> list[Row]:
-    """No aims: what was recorded stands in for them."""
+    """Returns the rows. They have no aims, since guard compares with recorded ratios."""
     shaped = [efficiency(f"n=4 k={k}: 8 MiB, bound over step", 0.0, FOUR, 4, k, one(STEP)) for k in (0, 2, 4)]
     return [
         Row("sum kernel beside memcpy", 0.0, LOOPBACK, kernel_beside_memcpy, lambda _: 3.0),

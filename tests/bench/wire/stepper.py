@@ -1,9 +1,9 @@
-"""A worker that sums one tensor over and over until a file is there, and writes when each step ended.
+"""A worker that sums one tensor in each step until a file exists, and then writes when each step ended.
 
     stepper.py BYTES FILE
 
-One JSON line: `ends`, a list of seconds on this machine's monotonic clock, which all hosts of a lab share.
-"""
+Writes one line of JSON with `ends`, a list of seconds on this machine's monotonic clock, which all hosts of a lab
+share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main() -> None:
         data[0] = 2 if stop.exists() else 1
         total = gleaner.push_pull(data, name="step", average=False)
         ends.append(time.monotonic())
-        stopping = total[0] > gleaner.size()  # the same step on every worker
+        stopping = total[0] > gleaner.size()  # in the same step on every worker
     gleaner.shutdown()
     print(json.dumps({"ends": ends}))
 

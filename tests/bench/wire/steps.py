@@ -1,4 +1,4 @@
-"""Steps of a job as its ranks saw them: a step takes from the first rank's begin to the last one's end."""
+"""Steps of a job, from its ranks' measurements. A step lasts from the first rank's begin to the last rank's end."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Steps:
-    """When each began and ended: seconds of CLOCK_MONOTONIC, which the hosts of a lab share."""
+    """Begin and end of each step, in seconds of CLOCK_MONOTONIC, which the hosts of a lab share."""
 
     begins: list[float]
     ends: list[float]
-    # What the ranks' own parts took, from each one's begin to its end, on average: leaves out how far apart the
-    # barrier before the step let them go. What osu_allreduce calls latency.
+    # Mean over the ranks of the time from a rank's own begin of the step to its own end, as osu_allreduce defines
+    # latency. The different times at which ranks leave the barrier before the step do not count.
     latencies: list[float] = field(default_factory=list)
-    # Since the last rank's end of the step before; infinite where there is none in this run.
+    # Seconds since the end of the step before on the last rank; infinite for the first step of a run.
     pauses: list[float] = field(default_factory=list)
 
     @classmethod
     def of_ranks(cls, lines: list[dict[str, Any]]) -> Steps:
-        """From each rank's step_begins and step_ends."""
+        """Combines the step_begins and step_ends of all ranks."""
         begins = list(zip(*(line["step_begins"] for line in lines)))
         ends = list(zip(*(line["step_ends"] for line in lines)))
         latencies = [statistics.mean(ended) - statistics.mean(begun) for begun, ended in zip(begins, ends)]
@@ -40,7 +40,7 @@ class Steps:
         )
 
     def where(self, chosen: Sequence[bool]) -> Steps:
-        """Those for which `chosen` is true."""
+        """Returns the steps for which `chosen` is true."""
         kept = [number for number, each in enumerate(chosen) if each]
         latencies = [self.latencies[number] for number in kept] if self.latencies else []
         pauses = [self.pauses[number] for number in kept] if self.pauses else []
@@ -65,7 +65,7 @@ class Steps:
         return statistics.median(self.latencies)
 
     def done_by(self, time: float) -> float:
-        """Steps that had ended by then, and of the one in progress the part of its time that had passed."""
+        """Returns the number of steps that had ended by `time`, plus the elapsed fraction of the step in progress."""
         marks = [self.begins[0], *self.ends]
         for number, (before, after) in enumerate(zip(marks, self.ends)):
             if time < after:
@@ -74,7 +74,7 @@ class Steps:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Half of the range between the quartiles (of fewer than four values: of all), as a part of the median."""
+    """Returns half of the interquartile range (of the whole range for fewer than four values) over the median."""
     low, high = min(values), max(values)
     if len(values) >= 4:
         low, _, high = statistics.quantiles(values, n=4)
@@ -82,7 +82,7 @@ def spread(values: Sequence[float]) -> float:
 
 
 def paces(jobs: list[Steps]) -> list[float]:
-    """Steps a second of each, while all of them were at it."""
+    """Returns each job's steps per second over the time in which all jobs made steps."""
     begin, end = max(job.begins[0] for job in jobs), min(job.ends[-1] for job in jobs)
     if end <= begin:
         raise RuntimeError("the jobs did not run at the same time: give them more steps")

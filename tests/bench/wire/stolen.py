@@ -1,6 +1,7 @@
-"""Processor time that the hypervisor gave to other virtual machines while this one wanted it (steal).
+"""Detects steal: CPU time that the hypervisor gave to other virtual machines while this virtual machine needed it.
 
-A step that was disturbed in this way takes longer than by itself. It is measured again, be it ours or a peer's."""
+A step that was disturbed by steal takes longer. Such steps are measured again, for Gleaner and for peers alike.
+"""
 
 from __future__ import annotations
 
@@ -18,86 +19,91 @@ from typing import Any, Callable, Self, TypeVar, cast
 from wire.sampling import STAT, Sampler, processor_seconds
 from wire.steps import Steps
 
-LIMIT = 0.02  # of the time of all processors: a step during which more was stolen is disturbed
-RUNS = 4  # at most, until enough steps were left alone, unless whoever is listening() says otherwise
+LIMIT = 0.02  # largest share of stolen CPU time, over all processors, of an undisturbed step
+RUNS = 4  # default limit of runs until enough steps are undisturbed; limit_runs() sets another one
 
 Measure = TypeVar("Measure", bound=Callable[..., Steps])
 
 
 def stolen_seconds(stat: Path = STAT) -> float:
-    """Processor time stolen since this machine was started; 0 where the kernel does not say."""
+    """Returns the CPU time stolen since boot, or 0 if the kernel does not count it."""
     return processor_seconds(("steal",), stat)
 
 
 class StealSampler(Sampler):
-    """Samples how much processor time is stolen."""
+    """Samples the stolen CPU time."""
 
     def __init__(self, read: Callable[[], float] = stolen_seconds, period: float = 0.1) -> None:
         super().__init__(period)
         self._read = read
-        self._samples: list[tuple[float, float]] = []  # (seconds of CLOCK_MONOTONIC, seconds stolen until then)
+        self._samples: list[tuple[float, float]] = []  # (seconds of CLOCK_MONOTONIC, stolen seconds until then)
 
     def __enter__(self) -> Self:
-        self.look()
+        self.sample()
         return super().__enter__()
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
-        self.look()
+        self.sample()
 
-    def look(self) -> None:
+    def sample(self) -> None:
         self._samples.append((time.monotonic(), self._read()))
 
     def share(self, begin: float = -math.inf, end: float = math.inf) -> float:
-        """Of the time of all processors, what was stolen between the last sample before and the first one after."""
+        """Returns the share of stolen CPU time, from the last sample before `begin` to the first one after `end`."""
         before = max((each for each in self._samples if each[0] <= begin), default=self._samples[0])
         after = min((each for each in self._samples if each[0] >= end), default=self._samples[-1])
         passed = (after[0] - before[0]) * (os.cpu_count() or 1)
         return (after[1] - before[1]) / passed if passed > 0 else 0.0
 
-    def left_alone(self, steps: Steps) -> Steps:
+    def undisturbed_steps(self, steps: Steps) -> Steps:
         shares = [self.share(begin, end) for begin, end in zip(steps.begins, steps.ends)]
         return steps.where([share <= LIMIT for share in shares])
 
 
 @dataclass
-class Listener:
+class RunLimit:
     runs: int = RUNS
-    heard: list[str] = field(default_factory=list)  # a line for each measurement that stayed disturbed
+    disturbed: list[str] = field(default_factory=list)  # one line per measurement that stayed disturbed
 
 
-_listeners = [Listener()]  # the last one is told
+_limits = [RunLimit()]  # a stack; undisturbed() reports to the last one
 
 
 @contextmanager
-def listening(runs: int = RUNS) -> Iterator[list[str]]:
-    """Inside the with-statement, a function that is undisturbed() runs `runs` times at most. The list gets a line for
-    each measurement that stayed disturbed."""
-    listener = Listener(runs)
-    _listeners.append(listener)
+def limit_runs(runs: int = RUNS) -> Iterator[list[str]]:
+    """Limits functions decorated by undisturbed() to `runs` runs, inside the with-statement.
+
+    Yields a list, to which each measurement that stays disturbed appends a line.
+    """
+    limit = RunLimit(runs)
+    _limits.append(limit)
     try:
-        yield listener.heard
+        yield limit.disturbed
     finally:
-        _listeners.pop()
+        _limits.pop()
 
 
 def undisturbed(measure: Measure) -> Measure:
-    """Runs `measure` until half as many steps as it measures were left alone: those steps. If that takes too many runs,
-    all steps, and standard error and who is listening() are told."""
+    """Decorates `measure` to repeat disturbed steps.
+
+    Runs `measure` until the undisturbed steps are at least half as many as the steps of one run, and returns these. If
+    the limit of runs is reached first, returns all steps, and reports that to standard error and to the innermost
+    limit_runs()."""
 
     @functools.wraps(measure)
     def again(*args: Any, **kwargs: Any) -> Steps:
-        listener = _listeners[-1]
+        limit = _limits[-1]
         all_steps = good = Steps([], [])
-        for _ in range(listener.runs):
+        for _ in range(limit.runs):
             with StealSampler() as sampler:
                 found = measure(*args, **kwargs)
             all_steps += found
-            good += sampler.left_alone(found)
+            good += sampler.undisturbed_steps(found)
             if 2 * len(good.begins) >= len(found.begins):
                 return good
         told = f"{len(all_steps.begins) - len(good.begins)} of {len(all_steps.begins)} steps"
-        listener.heard.append(told)
+        limit.disturbed.append(told)
         print(f"  other virtual machines disturbed {told}", file=sys.stderr, flush=True)
         return all_steps
 

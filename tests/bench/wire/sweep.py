@@ -1,4 +1,4 @@
-"""Rows of the bound over the step with nothing chosen by hand: by rate, by size, and 1 GiB beside Gloo."""
+"""Rows of efficiency with default settings, by rate and by size, and a row that compares a step of 1 GiB with Gloo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wire.row import JOB_SECONDS, MIB, Measured, Row, best_of, quotient
 KIB = 1 << 10
 GIB = 1 << 30
 AIM = 0.975
-# Steps of about two seconds, of which what a shaper lets through at once is little: 5 ms of the rate, 16 KiB at least.
+# Steps take about two seconds, so a shaper's burst (5 ms of the rate, but at least 16 KiB) is a small part of them.
 RATES = [
     ("n=4 k=4 at 10 Mbit/s: 3 MiB", Setting(4, 4, "10mbit", "16kb"), 3 * MIB),
     ("n=4 k=4 at 50 Mbit/s: 12 MiB", Setting(4, 4, "50mbit", "31kb"), 12 * MIB),
@@ -20,15 +20,18 @@ RATES = [
     ("n=2 k=2 at 1 Gbit/s: 256 MiB", GIGABIT, 256 * MIB),
 ]
 SIZES = {256 * KIB: "256 KiB", MIB: "1 MiB", 4 * MIB: "4 MiB", 16 * MIB: "16 MiB", 256 * MIB: "256 MiB"}
-PARTITION_SECONDS = 1.4e-3  # of 32 KiB at 200 Mbit/s
-TRIPS_SECONDS = 1e-3  # two bare round trips and what waits for a core; no more than that
-MEASURED_SECONDS = 0.5  # of short steps, for each one that was asked for
-LARGE_STEP_SECONDS = 1.5  # of 1 GiB and making its data, about; measured
+PARTITION_SECONDS = 1.4e-3  # time of a partition of 32 KiB at 200 Mbit/s
+TRIPS_SECONDS = 1e-3  # time of two bare round trips and of waiting for a core
+MEASURED_SECONDS = 0.5  # total duration of the short steps that are measured for each step of --steps
+LARGE_STEP_SECONDS = 1.5  # approximate time to make 1 GiB of data and sum it; measured
 
 
 def reachable(bound: float) -> float:
-    """The aim of a small step: its first partition has to arrive before any link carries a sum, and the sum of its last
-    one leaves when the other links are through; nine tenths of what that leaves of the bound."""
+    """Returns the aim of a small step: nine tenths of the efficiency that is possible.
+
+    The links carry no results until the first partition has arrived, and the result of the last partition leaves when
+    the other links have finished. So a step takes at least two partitions' times and the round trips longer than its
+    bound."""
     return 0.9 * bound / (bound + 2 * PARTITION_SECONDS + TRIPS_SECONDS)
 
 
@@ -39,7 +42,7 @@ def by_size(bytes_: int, label: str) -> Row:
 
 
 def large(lab: Lab, steps: int) -> Measured:
-    """Beside Gloo's rings, the better one: torch's is in segments, the other in chunks."""
+    """Compares with the better of Gloo's rings: PyTorch's segmented ring and the chunked ring."""
     part, few = lab.part(2, 0), min(3, steps)
     rings = {f"gloo {name}": peers.gloo(part, name, [GIB], few, 1) for name in ("ring_chunked", "torch")}
     ours = jobs.measure(part, one(GIB), few, 1)

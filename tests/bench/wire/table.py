@@ -1,11 +1,14 @@
-"""What was measured, as it is kept (JSON) and as docs show it (a table in Markdown)."""
+"""Stores results of rows as JSON, and formats them as a Markdown table for docs/benchmarks.md."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
+import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from wire.row import Measured, Row
 
 
 def machine() -> dict[str, Any]:
-    """What the figures hang on."""
+    """Returns the properties of this machine and the commit on which results depend."""
     models = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
               if line.startswith("model name")]  # fmt: skip
     commit = subprocess.run(
@@ -57,18 +60,54 @@ def verdict(entry: dict[str, Any]) -> str:
     return f"{entry['ratio']:6.4f} ± {entry['spread']:.4f}{'' if met(entry) else '  SHORT'}{other_machines}"
 
 
+# The part of a row's name that varies within a family of rows: the number of summers, or a size.
+VARIES = (re.compile(r"(?<=k=)\d+"), re.compile(r"\b\d+ (?:B|KiB|MiB|GiB)\b"))
+
+
+def families(results: list[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yields consecutive rows that have one aim and whose names differ in one varying part, with the family's name."""
+    begin = 0
+    while begin < len(results):
+        runs = [family_from(results, begin, pattern) for pattern in VARIES]
+        name, members = max(runs, key=lambda run: len(run[1]))
+        yield name, members
+        begin += len(members)
+
+
+def family_from(
+    results: list[dict[str, Any]], begin: int, pattern: re.Pattern[str]
+) -> tuple[str, list[dict[str, Any]]]:
+    def shared(entry: dict[str, Any]) -> tuple[Any, ...]:
+        return pattern.sub("", entry["row"], count=1), entry["aim"], entry["at_least"], "error" in entry
+
+    first = results[begin]
+    members = list(itertools.takewhile(lambda entry: shared(entry) == shared(first), results[begin:]))
+    values = [found[0] for entry in members if (found := pattern.search(entry["row"]))]
+    if len(values) < 2:
+        return first["row"], [first]
+    whole = all(value.isdigit() for value in values)
+    contiguous = whole and [int(value) for value in values] == list(range(int(values[0]), int(values[-1]) + 1))
+    varying = f"{values[0]} to {values[-1]}" if contiguous else ", ".join(values)
+    return pattern.sub(varying, first["row"], count=1), members
+
+
 def markdown(results: list[dict[str, Any]]) -> str:
-    lines = ["| | aim | measured | |", "|---|---|---|---|"]
-    for entry in results:
-        aim = f"{'≥' if entry['at_least'] else '≤'} {entry['aim']:g}"
-        shown = "failed" if "error" in entry else f"{entry['ratio']:.3f} ± {entry['spread']:.3f}"
-        judged = f"{'met' if met(entry) else 'short'}{', disturbed' if 'disturbed' in entry else ''}"
-        lines.append(f"| {entry['row']} | {aim} | {shown} | {judged} |")
+    """Returns a Markdown table with a line for each family of rows. Ratios that miss the aim are bold."""
+    lines = ["| | aim | measured | met |", "|---|---|---|---|"]
+    for name, members in families(results):
+        aim = f"{'≥' if members[0]['at_least'] else '≤'} {members[0]['aim']:g}"
+        shown = "failed"
+        if "error" not in members[0]:
+            ratios = [f"{each['ratio']:.3f}" if met(each) else f"**{each['ratio']:.3f}**" for each in members]
+            shown = f"{' '.join(ratios)} ± {max(each['spread'] for each in members):.3f}"
+        judged = f"{sum(map(met, members))} of {len(members)}"
+        disturbed = sum("disturbed" in each for each in members)
+        lines.append(f"| {name} | {aim} | {shown} | {judged}{f', {disturbed} disturbed' if disturbed else ''} |")
     return "\n".join(lines)
 
 
 class Results:
-    """Kept in a file after every row, if there is one."""
+    """The results so far. If there is a file for them, add() rewrites it after every row."""
 
     def __init__(self, path: Path | None, resume: Path | None, steps: int) -> None:
         self._path = path or resume

@@ -1,5 +1,5 @@
-// Kubernetes and CoreDNS in one file, since these programs share most of their code: whichever of them the file is called
-// as, it is.
+// Command kubernetes combines the programs of Kubernetes, and CoreDNS, in one executable, since they share most of their
+// code. The name by which the executable is called selects the program.
 package main
 
 import (

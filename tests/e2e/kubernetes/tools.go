@@ -1,6 +1,6 @@
 //go:build tools
 
-// Programs that are built as they are, so that go.mod has their versions beside those of Kubernetes.
+// This file imports programs that are built unchanged, so that go.mod lists their versions beside those of Kubernetes.
 package main
 
 import _ "helm.sh/helm/v3/cmd/helm"

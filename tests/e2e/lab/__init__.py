@@ -1,1 +1,1 @@
-"""The rig under the e2e tests: real Kubernetes programs in processes and namespaces of their own."""
+"""The lab of the e2e tests: real Kubernetes programs, in separate processes and Linux namespaces."""

@@ -1,4 +1,4 @@
-"""A cluster of one's own: starts a lab, sends it commands, runs programs in it, and takes it down."""
+"""A handle for a cluster: starts a lab, sends commands to it, runs programs in it, and takes it down."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .processes import HERE, LabError, binaries, require_commands
 from .spec import NODE_GRACE_SECONDS, ClusterSpec, NodeSpec
 from .template import Images, provide_template
 
-NAME = "GLEANER_CLUSTER"  # tells programs that run in a lab, and tests, the name of their cluster
+NAME = "GLEANER_CLUSTER"  # environment variable with the cluster's name, for tests and for programs in a lab
 WORKPLACE = HERE.parents[1] / "build" / "e2e"
 COMMANDS = tuple("containerd runc ctr nft ip tc conntrack nsenter unshare setpriv etcd openssl".split())
-UP_SECONDS = 300.0  # a machine that is busy with other things still gets there
+UP_SECONDS = 300.0  # long enough for a busy machine
 
 
 def require_inotify(nodes: int) -> None:
@@ -52,7 +52,7 @@ class Cluster:
         return self.folder / "plane" / "admin.conf"
 
     def alive(self) -> bool:
-        """Whether its lab runs: it holds this lock for as long as it lives."""
+        """Returns whether the lab runs. The lab's process holds a lock for as long as it lives."""
         try:
             lock = os.open(self.folder / "lab.lock", os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -66,9 +66,10 @@ class Cluster:
         return False
 
     def up(self, nodes: list[NodeSpec], node_grace_seconds: int = NODE_GRACE_SECONDS, bound: bool = False) -> float:
-        """Returns when every node is Ready and Services and DNS work; the seconds that took.
+        """Starts the cluster, and waits until every node is Ready and Services and DNS work. Returns the seconds it
+        took.
 
-        If it is bound, it is killed with the process that calls this.
+        If `bound`, the kernel kills the cluster when the calling process ends.
         """
         if os.geteuid() != 0:
             raise LabError("expected to be root: a cluster needs namespaces, mounts and cgroups")
@@ -94,12 +95,12 @@ class Cluster:
             return time.monotonic() - start
 
     def down(self) -> None:
-        """Leaves no process, mount, cgroup, link or file. Nothing if it is not up."""
+        """Ends the cluster. Leaves no process, mount, cgroup, link or file. Does nothing if the cluster is not up."""
         with self._alone():
             self._end()
 
     def ask(self, *command: str) -> dict[str, Any]:
-        """One of the commands that lab/main.py knows."""
+        """Sends one of the commands of lab/main.py to the lab. Returns the answer."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(120)
         try:
@@ -117,22 +118,22 @@ class Cluster:
         return answer
 
     def inside(self) -> bool:
-        """Whether this process runs in the lab itself, as those of `cluster run` do."""
+        """Returns whether this process runs in the lab itself, like the processes of `cluster run`."""
         network = self.folder / "network"
         return network.exists() and network.read_text() == str(Path("/proc/self/ns/net").readlink())
 
     def command(self, *command: str) -> list[str]:
-        """What to execute, from the machine or from within, so that `command` runs in the lab."""
+        """Returns the command that runs `command` in the lab, both from the machine and from within the lab."""
         if self.inside():
             return list(command)
         if not self.alive():
             raise LabError(f"the cluster {self.name} is not up")
         enter = ["nsenter", "-t", str(self._first_process()), "--mount", "--net", "--pid", "--"]
-        # It ends with its nsenter, which otherwise would leave it behind when it is killed.
+        # setpriv makes the command end with its nsenter; otherwise the command would survive a killed nsenter.
         return [*enter, "setpriv", "--pdeathsig", "KILL", "env", "-C", os.getcwd(), *command]
 
     def environment(self) -> dict[str, str]:
-        """For what runs in the lab: kubectl and helm are found, and know the cluster."""
+        """Returns the environment for programs in the lab, in which kubectl and helm are found and know the cluster."""
         path = f"{self._programs}:{os.environ.get('PATH', '/usr/bin:/bin')}"
         return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), NAME: self.name}
 
@@ -158,22 +159,25 @@ class Cluster:
         return found
 
     def find(self, kind: str, name: str, namespace: str = "default") -> Optional[dict[str, Any]]:
-        """As get; None where there is no such object."""
+        """Returns the object like get(), or None if it does not exist."""
         text = self.kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
         found: Optional[dict[str, Any]] = json.loads(text) if text.strip() else None
         return found
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """One `up` or `down` of this name at a time."""
+        """Holds a lock, so that only one `up` or `down` of this name runs at a time."""
         WORKPLACE.mkdir(parents=True, exist_ok=True)
         with (WORKPLACE / f"{self.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def _start_lab(self, used: int, bound: bool) -> None:
-        """`used` is the file that keeps the template: it stays open in the lab's first process."""
-        # bash is the first process: it reaps what is orphaned in the lab, and its end is the end of everything.
+        """Starts the lab's process, and waits until it is ready.
+
+        The lab's first process keeps the file `used` open, which keeps the template from being removed.
+        """
+        # bash is the first process of the PID namespace: it reaps orphans, and its end ends all other processes.
         inner = ["bash", "-c", '"$@" & wait $!', "lab", sys.executable, "-m", "lab.main", str(self.folder)]
         spaces = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         with (self.folder / "lab.log").open("w") as log:
@@ -196,7 +200,7 @@ class Cluster:
             raise LabError(f"the cluster {self.name} did not come up: {why}")
 
     def _first_process(self) -> int:
-        """The lab's PID 1, as the machine numbers it."""
+        """Returns the machine's process id of the lab's PID 1."""
         parent = int((self.folder / "pid").read_text())
         return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
 
@@ -205,7 +209,8 @@ class Cluster:
             first = os.pidfd_open(self._first_process())
             try:
                 signal.pidfd_send_signal(first, signal.SIGKILL)
-                # Readable once it is gone, and it goes last in its namespace.
+                # A pidfd becomes readable when its process has ended. PID 1 is the last process of its namespace to
+                # end.
                 if not select.select([first], [], [], 30)[0]:
                     raise LabError(f"the processes of {self.name} did not end in 30 s after SIGKILL")
             finally:

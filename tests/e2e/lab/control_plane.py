@@ -1,8 +1,7 @@
-"""etcd and kube-apiserver, and kube-controller-manager where it is asked for, as children of this process.
+"""Runs etcd and kube-apiserver, and kube-controller-manager on request, as children of this process.
 
-Everything is in one folder in memory and is gone after stop(). Methods are for one thread at a time. Start it in one
-that lives as long as the plane, since the children end with it. Every method raises LabError.
-"""
+All files are in one folder in memory, which stop() removes. A ControlPlane is not thread-safe. The thread that starts
+it must live as long as the control plane, since the children end with that thread. Methods raise LabError."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ READY_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class User:
-    """Somebody whom the API server knows by a token."""
+    """A user whom the API server authenticates by a token."""
 
     name: str
     token: str
@@ -36,12 +35,12 @@ class User:
 
 @dataclass
 class Listen:
-    """Where the API server listens, and what address it names itself by within the cluster."""
+    """The address on which the API server listens, and the address that it advertises in the cluster."""
 
     address: str = "127.0.0.1"
-    port: int = 0  # 0: any that is free
+    port: int = 0  # 0: any free port
     advertise: str = ""  # empty: the Service "kubernetes" has no endpoint
-    names: list[str] = field(default_factory=list)  # more addresses for its certificate
+    names: list[str] = field(default_factory=list)  # further addresses in its certificate
 
 
 class ControlPlane:
@@ -54,7 +53,10 @@ class ControlPlane:
         controller_flags: Sequence[str] = (),
         folder: Optional[Path] = None,
     ) -> None:
-        """`folder`: an empty one that is the caller's to remove; by default one in memory that stop() removes."""
+        """Prepares a control plane.
+
+        `folder` is an empty folder, which the caller removes. By default stop() removes a folder in memory.
+        """
         self._listen = listen or Listen()
         self._users = list(users)
         self._with_controllers = controllers
@@ -109,7 +111,7 @@ class ControlPlane:
         }
 
     def start(self) -> None:
-        """Returns when the API server is ready."""
+        """Starts the programs, and waits until the API server is ready."""
         require_commands("etcd", "openssl", "setpriv")
         programs = binaries("kube")
         if self._given_folder is None:
@@ -141,20 +143,21 @@ class ControlPlane:
         self._child("apiserver").kill()
 
     def restart_apiserver(self) -> None:
-        """Starts it again at its old address. Returns when it is ready."""
+        """Restarts the API server at the same address, and waits until it is ready."""
         self._child("apiserver").kill()
         self._child("apiserver").start()
         self._child("apiserver").wait_until(self._ready, READY_SECONDS)
 
     def pause(self) -> None:
-        """The API server answers nobody, and its connections stay open."""
+        """Stops the API server by SIGSTOP: it answers no request, but its connections stay open."""
         self._child("apiserver").signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         self._child("apiserver").signal(signal.SIGCONT)
 
     def compact(self) -> None:
-        """etcd forgets all versions but the current one. The API server's watch cache lasts until its next start."""
+        """Makes etcd forget all versions but the current one. The API server's watch cache lasts until its next
+        start."""
         revision = self._ask_etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"]
         self._ask_etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
 
@@ -184,7 +187,8 @@ class ControlPlane:
         ]
 
     def _apiserver_command(self, programs: Path) -> list[str]:
-        # An address for documentation: it has to be one that is not loopback, and nobody uses it without endpoints.
+        # The address must not be loopback. Without endpoints no client uses it, so an address reserved for
+        # documentation will do.
         advertise = self._listen.advertise or "192.0.2.1"
         flags = [
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
@@ -204,11 +208,11 @@ class ControlPlane:
             "--allow-privileged=true",
             "--kubelet-preferred-address-types=InternalIP",
             "--profiling=false",
-            # Debian's etcd 3.4 can't report what this asks for; the API server would complain all the time.
+            # This feature needs statistics that Debian's etcd 3.4 does not report, and would fill the log with errors.
             "--feature-gates=SizeBasedListCostEstimate=false",
         ]
         if not self._with_controllers:
-            # Nobody makes the "default" service accounts that this plugin asks for.
+            # Without controllers no "default" service accounts exist, which this plugin requires.
             flags.append("--disable-admission-plugins=ServiceAccount")
         return [str(programs / "kube-apiserver"), *flags, *self._apiserver_flags]
 
@@ -228,7 +232,8 @@ class ControlPlane:
         ]
 
     def get(self, path: str) -> tuple[int, bytes]:
-        """An administrator's GET; status 0 where nobody answers."""
+        """Sends a GET as an administrator. Returns status and body; the status is 0 if the API server does not
+        answer."""
         context = ssl.create_default_context(cafile=str(self.dir / "ca.crt"))
         connection = http.client.HTTPSConnection(self._listen.address, self._port, timeout=5, context=context)
         try:
@@ -241,7 +246,7 @@ class ControlPlane:
             connection.close()
 
     def _ready(self) -> bool:
-        # The namespace is made a moment after /readyz says ok, and everybody's first object goes there.
+        # The API server creates the namespace "default" shortly after /readyz returns ok, and callers need it at once.
         return self.get("/readyz")[0] == 200 and self.get("/api/v1/namespaces/default")[0] == 200
 
     def _ask_etcd(self, path: str, question: dict[str, Any]) -> dict[str, Any]:

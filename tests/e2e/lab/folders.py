@@ -1,4 +1,4 @@
-"""Folders in memory (/dev/shm) that belong to one process: those whose owner is gone are removed by the next one."""
+"""Folders in memory (/dev/shm) that belong to one process. A new owner removes the folders whose owners have ended."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import tempfile
 from pathlib import Path
 
 PARENT = Path("/dev/shm")
-LOCK = "owner.lock"  # held for as long as its owner lives
+LOCK = "owner.lock"  # locked by the owner for as long as it lives
 
 
 class OwnedFolder:
     def __init__(self, prefix: str) -> None:
         remove_abandoned(prefix)
-        # Made under another name: a folder of this prefix always has a lock that somebody holds.
+        # The folder gets its name only when it has a locked lock file, since others remove folders of this prefix
+        # without one.
         half = Path(tempfile.mkdtemp(prefix=f".{prefix}", dir=PARENT))
         self._lock = os.open(half / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The processors and the memory that a node believes to have: files to mount over those in /proc and /sys."""
+"""Simulates the CPUs and the memory of a node with files that are mounted over files in /proc and /sys."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def write_machine(folder: Path, cpus: int, memory_gib: int) -> None:
     cpu.mkdir(parents=True, exist_ok=True)
     node.mkdir(parents=True, exist_ok=True)
     for index in range(cpus):
-        # cadvisor counts folders, and kubelet writes their numbers to a cpuset, which knows real processors only.
-        # So the surplus ones are called cpu00, cpu01, cpu000: more names for processors 0 and 1.
+        # cadvisor counts these folders, and the kubelet writes their numbers to a cpuset, which accepts only real CPUs.
+        # So the surplus folders are further names of real CPUs: cpu00, cpu01, cpu000 for CPUs 0, 1 and 0.
         name = f"cpu{index % real:0{index // real + 1}d}"
         for parent in (cpu, node):
             (parent / name / "topology").mkdir(parents=True, exist_ok=True)

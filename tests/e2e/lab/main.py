@@ -1,10 +1,10 @@
-"""The lab: one process that has a cluster in namespaces of its own, and does what is asked of it through a socket.
+"""The lab: one process that runs a cluster in Linux namespaces, and executes commands that it gets over a socket.
 
     python3 -m lab.main FOLDER
 
-FOLDER holds spec.json, and receives all that the cluster writes except its nodes' disks. Prints `ready` when all nodes
-are, then answers each connection to FOLDER/control: one line with a command, one line of JSON. Everything ends with it.
-"""
+FOLDER contains spec.json, and receives all files of the cluster except the nodes' disks. The lab prints `ready` when
+all nodes are ready. Then it accepts connections to FOLDER/control, reads one line with a command from each, and answers
+with one line of JSON. The cluster ends with this process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .spec import APISERVER_PORT, GATEWAY, ClusterSpec
 
 PLUGINS = Path("/usr/lib/cni")
 READY_SECONDS = 300.0
-# Of no use here, or in need of a cloud.
+# These controllers have no function in the lab, or need a cloud.
 WITHOUT_CONTROLLERS = (
     "cloud-node-lifecycle-controller",
     "service-lb-controller",
@@ -123,11 +123,12 @@ class Lab:
         output_of("ip", "link", "add", "cluster", "type", "bridge")
         output_of("ip", "addr", "add", f"{GATEWAY}/24", "dev", "cluster")
         output_of("ip", "link", "set", "cluster", "up")
-        # Any way out will do: kube-proxy changes the destination, but is asked only about packets that have one.
+        # The kernel looks up a route for the lab's own packets before kube-proxy's rules rewrite their destination.
+        # So Services need a route, and any route is sufficient.
         output_of("ip", "route", "add", SERVICES, "dev", "cluster")
         for setting in ("ip_forward=1", "conf.all.send_redirects=0", "conf.cluster.send_redirects=0"):
             output_of("sysctl", "-qw", f"net.ipv4.{setting}")
-        # kube-proxy sees what is routed; what only crosses the bridge is none of its business.
+        # kube-proxy needs to see only routed packets, and no packets that merely cross the bridge.
         if Path("/proc/sys/net/bridge").is_dir():
             output_of("sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=0")
 
@@ -172,7 +173,7 @@ def dns_ready() -> bool:
 
 
 def serve(lab: Lab, listener: socket.socket) -> None:
-    """One connection after the other, and forever: the commands start processes that end with this thread."""
+    """Serves connections in this thread, one after the other, forever. Processes of commands end with this thread."""
     while True:
         connection, _ = listener.accept()
         with connection, connection.makefile("rw") as stream:
@@ -185,7 +186,7 @@ def serve(lab: Lab, listener: socket.socket) -> None:
                 stream.write(json.dumps(answer) + "\n")
                 stream.flush()
             except OSError:
-                pass  # who asked has gone
+                pass  # the client has closed the connection
 
 
 def main() -> int:

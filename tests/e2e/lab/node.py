@@ -1,4 +1,4 @@
-"""One node: a containerd and a kubelet with their usual paths and ports, in namespaces that make them a machine."""
+"""One node: a containerd and a kubelet with their usual paths and ports, in namespaces that simulate a machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import cgroups
 from .machine import write_machine
 from .pki import write_kubeconfig
 from .processes import HERE, Child, LabError, output_of, wait_until
-from .spec import APISERVER_PORT, GATEWAY, ClusterSpec, NodeSpec
+from .spec import APISERVER_PORT, CABLE_BURST, CABLE_QUEUE, GATEWAY, ClusterSpec, NodeSpec
 from .template import PAUSE, SNAPSHOTTER, clone_template, snapshots
 
 NAMESPACES = ["--mount", "--pid", "--net", "--uts", "--ipc"]
@@ -42,7 +42,7 @@ class Node:
         return self._child.alive
 
     def write(self) -> None:
-        """All of its files, from its configuration to its images."""
+        """Writes all files of the node, including its images."""
         (self._folder / "cni").mkdir(parents=True)
         self._disk.mkdir(parents=True)
         clone_template(Path(self._cluster.template), self._disk / "containerd")
@@ -53,6 +53,7 @@ class Node:
         values = {"NODE": self.spec.name, "NODE_ADDRESS": self.spec.address, "GATEWAY": GATEWAY, "LABELS": labels}
         values["TEMPLATE"] = str(snapshots(Path(self._cluster.template) / "root"))
         values["KUBELET"] = str(self._programs / "kubelet")
+        values |= {"CABLE_RATE": self.spec.cable_rate, "CABLE_BURST": CABLE_BURST, "CABLE_QUEUE": CABLE_QUEUE}
         (self._folder / "node.env").write_text("".join(f"{name}='{value}'\n" for name, value in values.items()))
         others = [node for node in self._cluster.nodes if node.name != self.spec.name]
         (self._folder / "neighbours").write_text("".join(f"{node.pods} {node.address}\n" for node in others))
@@ -62,18 +63,21 @@ class Node:
         (self._folder / "cni" / "10-lab.conflist").write_text(json.dumps(self._network_configuration()))
 
     def on(self) -> None:
-        """Starts it and plugs its cable in."""
+        """Starts the node, and connects it to the lab's network."""
         if self.alive:
             raise LabError(f"{self.spec.name} is on already")
         cgroups.make(self._cluster.name, self.spec.name)
         self._child.start()
         first = self._first_process()
         output_of("ip", "link", "add", self.spec.link, "type", "veth", "peer", "name", "eth0", "netns", str(first))
+        if self.spec.cable_rate:
+            shaper = ["tbf", "rate", self.spec.cable_rate, "burst", CABLE_BURST, "latency", CABLE_QUEUE]
+            output_of("tc", "qdisc", "replace", "dev", self.spec.link, "root", *shaper)
         output_of("ip", "link", "set", self.spec.link, "master", "cluster", "up")
         output_of("ip", "route", "replace", self.spec.pods, "via", self.spec.address)
 
     def off(self) -> None:
-        """Cuts its power: every process on it is gone at once. Its disk stays, and its pods' cgroups go."""
+        """Simulates a power failure: kills every process of the node, and removes its cgroups. Its disk stays."""
         if not self.alive:
             raise LabError(f"{self.spec.name} is off already")
         self._child.signal(signal.SIGKILL)
@@ -82,7 +86,7 @@ class Node:
         cgroups.remove(self._cluster.name, self.spec.name)
 
     def _first_process(self) -> int:
-        """Its node-init, once it has a network of its own."""
+        """Waits until the node's node-init is in its own network namespace. Returns the process id of node-init."""
         children = Path(f"/proc/{self._child.pid}/task/{self._child.pid}/children")
         ours = Path("/proc/self/ns/net").readlink()
         found: list[int] = []

@@ -1,4 +1,4 @@
-"""Keys and certificates of one cluster: its authority, the API server's certificate, the service accounts' key."""
+"""Creates the keys and certificates of a cluster: its CA, the API server's certificate, the service accounts' key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_key(path: Path) -> None:
 
 
 def write_pki(folder: Path, addresses: list[str]) -> None:
-    """Writes ca.crt, ca.key, apiserver.crt, apiserver.key (good for `addresses`), accounts.key and accounts.pub."""
+    """Writes ca.crt, ca.key, apiserver.crt, apiserver.key (for `addresses`), accounts.key and accounts.pub."""
     for name in ("ca", "apiserver", "accounts"):
         new_key(folder / f"{name}.key")
     authority = ["-x509", "-key", str(folder / "ca.key"), "-subj", "/CN=gleaner-lab", "-days", "30"]

@@ -1,4 +1,4 @@
-"""Pods for tests: a shell, and with it the node's own /usr, so that they run python3 without an image of their own."""
+"""Pods for tests. Their image has a shell, and they mount the node's /usr, so that they can run python3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pod(
     namespace: str = "default",
     labels: Optional[dict[str, str]] = None,
 ) -> dict[str, Any]:
-    """It is not restarted, and leaves at once when it is told to."""
+    """Returns a pod that is never restarted and has no termination grace period."""
     container = {
         "name": "main",
         "image": PAUSE,

@@ -1,4 +1,4 @@
-"""Child processes that end with us, however we end, and waiting with a deadline."""
+"""Child processes that end with this process in every case, and waiting with a deadline."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HERE = Path(__file__).resolve().parents[1]
 
 
 class LabError(Exception):
-    """Something that the user should read and mend."""
+    """An error that the user can fix. Its message says how."""
 
 
 class Child:
-    """One program with its output in a log. The kernel kills it when the thread that started it is gone."""
+    """A program whose output goes to a log. The kernel kills the program when the thread that started it ends."""
 
     def __init__(
         self, name: str, command: list[str], log: Path, environment: Optional[Mapping[str, str]] = None
@@ -53,7 +53,7 @@ class Child:
                 stdout=log,
                 stderr=log,
                 env=environment,
-                start_new_session=True,  # a Ctrl-C is ours to handle
+                start_new_session=True,  # keeps Ctrl-C from the child, so that this process can end it in order
             )
 
     def signal(self, number: signal.Signals) -> None:
@@ -62,13 +62,13 @@ class Child:
         os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """SIGKILL, and gone on return. Nothing if it did not run."""
+        """Sends SIGKILL, and waits for the end. Does nothing if the program was not started."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
     def stop(self, timeout: float) -> None:
-        """SIGTERM, and SIGKILL for one that takes longer."""
+        """Sends SIGTERM, and SIGKILL if the program takes longer than `timeout` to end."""
         if self._process is None:
             return
         self._process.terminate()
@@ -78,12 +78,12 @@ class Child:
             self.kill()
 
     def end(self) -> str:
-        """The last lines of its log, for a message."""
+        """Returns the last lines of the log, for an error message."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return "\n".join(lines[-8:])
 
     def wait_until(self, ready: Callable[[], bool], timeout: float) -> None:
-        """LabError if it ends before, or does not get there in time."""
+        """Waits until `ready` returns true. Raises LabError if the program ends first, or after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while not ready():
             if not self.alive:
@@ -116,7 +116,7 @@ def require_commands(*names: str) -> None:
 
 
 def binaries(*names: str) -> Path:
-    """The folder with the Kubernetes programs, built if they are not there yet."""
+    """Returns the folder with the named programs. Builds the programs that do not exist yet."""
     done = subprocess.run([str(HERE / "binaries"), *names], stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise LabError(f"tests/e2e/binaries {' '.join(names)} failed: see above")
@@ -124,7 +124,7 @@ def binaries(*names: str) -> Path:
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
-    """TCP ports that nobody listens on. None of the ephemeral ones: they stay free while a program is restarted."""
+    """Returns free TCP ports outside the ephemeral range, which therefore stay free while a program restarts."""
     found: list[int] = []
     for port in random.sample(range(20000, 32000), 2000):
         with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""What runs beside the control plane, in the lab's own network: scheduler, kube-proxy and DNS."""
+"""The services beside the control plane, in the lab's own network: kube-scheduler, kube-proxy and DNS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXTENDER = Path(__file__).resolve().parents[3] / "charts" / "gleaner" / "files" 
 
 
 def scheduler(programs: Path, folder: Path, kubeconfig: Path) -> Child:
-    """kube-scheduler with the extender as the chart tells users to configure it."""
+    """Returns kube-scheduler, configured to use the extender as the chart tells users to do."""
     [extender] = yaml.safe_load(EXTENDER.read_text())
     extender["urlPrefix"] = f"http://{SCHEDULER_EXTENDER}:{SCHEDULER_EXTENDER_PORT}"
     configuration = {
@@ -33,7 +33,10 @@ def scheduler(programs: Path, folder: Path, kubeconfig: Path) -> Child:
 
 
 def proxy(programs: Path, folder: Path, kubeconfig: Path, node: str) -> Child:
-    """One kube-proxy for all: every node's way to a Service leads through the lab. `node` must exist by now."""
+    """Returns one kube-proxy for all nodes, since the nodes' routes to Services lead through the lab.
+
+    The Node object `node` must exist already.
+    """
     configuration = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -42,7 +45,7 @@ def proxy(programs: Path, folder: Path, kubeconfig: Path, node: str) -> Child:
         "hostnameOverride": node,
         "clientConnection": {"kubeconfig": str(kubeconfig)},
         "nftables": {"masqueradeAll": True, "minSyncPeriod": "100ms", "syncPeriod": "30s"},
-        # The connection table's limits are the machine's, and stay as they are.
+        # The limits of connection tracking are the machine's, so kube-proxy must not change them.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     }
     file = folder / "proxy.yaml"

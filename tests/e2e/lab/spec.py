@@ -1,4 +1,4 @@
-"""What a cluster should be: its nodes, their sizes, and the addresses that follow from them."""
+"""The specification of a cluster: its nodes, their sizes, and the addresses derived from them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-GATEWAY = "10.200.0.1"  # the lab itself, where the control plane, kube-proxy and DNS are
+GATEWAY = "10.200.0.1"  # the lab itself, with the control plane, kube-proxy and DNS
 APISERVER_PORT = 6443
-SCHEDULER_EXTENDER = "10.96.0.76"  # ClusterIP that the chart's Service gleaner-scheduler-ext has to ask for
+SCHEDULER_EXTENDER = "10.96.0.76"  # ClusterIP that the chart must request for the Service gleaner-scheduler-ext
 SCHEDULER_EXTENDER_PORT = 7076
 MAX_NODES = 200
-# Enough for a start of the API server, or a busy machine, not to make nodes look lost.
+# Long enough that nodes do not count as lost while the API server restarts or the machine is busy.
 NODE_GRACE_SECONDS = 12
+CABLE_BURST = "64k"  # bytes that leave at once after a pause of the cable
+CABLE_QUEUE = "30ms"  # the time that a packet waits at most before a cable; the packets behind are dropped
 
 
 @dataclass
 class NodeSpec:
-    """One machine as kubelet sees it; `cpus` and `memory_gib` may exceed what is really there."""
+    """One machine as the kubelet sees it. `cpus` and `memory_gib` may exceed what the real machine has."""
 
     name: str
     index: int  # from 1
     cpus: int = 8
     memory_gib: int = 16
     labels: dict[str, str] = field(default_factory=dict)
+    # Rate of its cable in each direction, as tc writes it ("200mbit"); empty: as fast as the machine allows.
+    cable_rate: str = ""
 
     @property
     def address(self) -> str:
@@ -35,7 +39,7 @@ class NodeSpec:
 
     @property
     def link(self) -> str:
-        """The lab's end of its cable."""
+        """The name of the lab's end of the node's veth pair."""
         return f"node{self.index}"
 
     @property
@@ -47,11 +51,11 @@ class NodeSpec:
 class ClusterSpec:
     name: str
     nodes: list[NodeSpec]
-    # A node counts as lost after this long without a sign of life; its pods are evicted as their tolerations say.
+    # Seconds without a heartbeat after which a node counts as lost. Its pods are then evicted as their tolerations say.
     node_grace_seconds: int = NODE_GRACE_SECONDS
-    template: str = ""  # containerd's root with the images in it
-    folder: str = ""  # in memory: control plane, configurations, logs
-    disk: str = ""  # containers of the nodes; on the template's file system, for hard links
+    template: str = ""  # containerd's root folder with the images
+    folder: str = ""  # folder in memory, for the control plane, configurations and logs
+    disk: str = ""  # folder of the nodes' containers; on the file system of the template, for hard links
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))

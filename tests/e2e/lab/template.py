@@ -1,4 +1,4 @@
-"""containerd's root with all images in it: made once, lent to every node."""
+"""The template: a root folder of containerd with all images. It is made once, and all nodes share it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .folders import OwnedFolder
 from .processes import Child, LabError, output_of
 
 SNAPSHOTTER = "overlayfs"
-PAUSE = "gleaner.dev/lab/busybox:1"  # what holds a pod's namespaces; a shell for tests as well
+PAUSE = "gleaner.dev/lab/busybox:1"  # image of pods' sandboxes, and of test pods that need a shell
 BUSYBOX = Path("/usr/bin/busybox")
 IMAGE_NAME = "org.opencontainers.image.ref.name"
 BLOBS = "blobs/sha256"
@@ -34,7 +34,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644)
 
 
 def write_busybox_image(path: Path) -> None:
-    """A docker-archive of Debian's static busybox; without a command of its own it sleeps."""
+    """Writes a docker-archive with Debian's static busybox. Its default command sleeps forever."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as archive:
         _add(archive, "bin/busybox", BUSYBOX.read_bytes(), 0o755)
@@ -42,7 +42,7 @@ def write_busybox_image(path: Path) -> None:
             link = tarfile.TarInfo(f"bin/{applet}")
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             archive.addfile(link)
-        # Where a pod mounts the node's /usr, the machine's programs run: these lead them to their libraries.
+        # With these links the machine's programs find their libraries in pods that mount the node's /usr.
         for name in ("lib", "lib64"):
             link = tarfile.TarInfo(name)
             link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
@@ -67,7 +67,10 @@ def snapshots(root: Path) -> Path:
 
 
 def clone_template(template: Path, root: Path) -> None:
-    """A root for a node. Files of layers are left out, for node-init to mount: so their number costs nothing."""
+    """Makes a containerd root for a node.
+
+    The root does not contain the files of the layers, so its size does not depend on them. node-init mounts the layers.
+    """
     source = template / "root"
     layers = snapshots(source)
 
@@ -75,7 +78,7 @@ def clone_template(template: Path, root: Path) -> None:
         return names if Path(folder).parent.parent == layers else []
 
     def share(path: str, copy: str) -> str:
-        # containerd writes to its databases; blobs never change.
+        # containerd writes to its databases, so each node gets a copy. Blobs never change, so hard links will do.
         if path.endswith(".db"):
             return shutil.copyfile(path, copy)
         os.link(path, copy)
@@ -86,7 +89,7 @@ def clone_template(template: Path, root: Path) -> None:
 
 @dataclass(frozen=True)
 class Images:
-    """An OCI image layout, as images/build makes it. One that does not exist has no images."""
+    """An OCI image layout, as images/build makes it. A layout that does not exist has no images."""
 
     layout: Path
 
@@ -96,7 +99,7 @@ class Images:
         return found
 
     def stream(self, known: set[str], out: BinaryIO) -> None:
-        """Writes the layout as one archive, without the blobs whose digests are known to who reads it."""
+        """Writes the layout to `out` as one archive, without the blobs whose digests are in `known`."""
         entries = [
             {**entry, "annotations": {"io.containerd.image.name": entry["annotations"][IMAGE_NAME]}}
             for entry in self.entries()
@@ -110,7 +113,7 @@ class Images:
 
 
 def _import(template: Path, images: Images) -> None:
-    folder = OwnedFolder("gleaner-template-")  # a socket's path has to be short
+    folder = OwnedFolder("gleaner-template-")  # in /dev/shm, since a socket's path must be short
     socket, configuration = folder.path / "containerd.sock", folder.path / "containerd.toml"
     configuration.write_text(
         f"""version = 2
@@ -121,7 +124,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
   address = "{socket}"
 """
     )
-    # It mounts what it unpacks: nobody else should see that.
+    # containerd mounts the layers that it unpacks. A new mount namespace hides these mounts from the machine.
     command = ["unshare", "--mount", "--propagation", "private", "--", "containerd", "-c", str(configuration)]
     daemon = Child("containerd", command, template / "containerd.log")
     daemon.start()
@@ -142,7 +145,7 @@ def _stream_into(command: list[str], images: Images, blobs: Path) -> None:
     known = {blob.name for blob in blobs.iterdir()}
     importer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert importer.stdin is not None and importer.stdout is not None
-    with contextlib.suppress(BrokenPipeError):  # its own words say why
+    with contextlib.suppress(BrokenPipeError):  # the importer has failed, and its output, read below, has the reason
         images.stream(known, importer.stdin)
         importer.stdin.close()
     said = importer.stdout.read().decode(errors="replace")
@@ -151,7 +154,7 @@ def _stream_into(command: list[str], images: Images, blobs: Path) -> None:
 
 
 def _use(template: Path) -> int:
-    """Keeps others from removing it for as long as this file, or a copy of it in a child, is open."""
+    """Locks the template against removal for as long as the returned file, or a copy of it in a child, is open."""
     lock = os.open(template / "in-use", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_SH)
     return lock
@@ -169,7 +172,7 @@ def _remove_unused(parent: Path, current: Path) -> None:
 
 
 def _begin(half: Path, earlier: Optional[Path]) -> None:
-    """An empty template, or one with all that an earlier one has."""
+    """Creates an empty template, or one with the contents of an earlier one."""
     shutil.rmtree(half, ignore_errors=True)
     half.mkdir()
     if earlier is None:
@@ -182,9 +185,9 @@ def _begin(half: Path, earlier: Optional[Path]) -> None:
 
 
 def provide_template(parent: Path, images: Images) -> tuple[Path, int]:
-    """The template with these images, and a file that is to stay open while it is used.
+    """Returns the template with these images, and a file that the user must keep open while using the template.
 
-    It is there from an earlier time if they did not change; if they did, the earlier one lends what it has.
+    If the images did not change, it returns the existing template. Otherwise it builds on the latest earlier template.
     """
     if not BUSYBOX.exists():
         raise LabError(f"{BUSYBOX} is missing: scripts/bootstrap e2e installs it (package busybox-static)")
@@ -203,7 +206,7 @@ def provide_template(parent: Path, images: Images) -> tuple[Path, int]:
             except LabError:
                 if not earlier:
                     raise
-                # containerd may collect what it takes for garbage of the earlier images while it builds on it.
+                # containerd may garbage-collect contents of the earlier images that the import needs.
                 _begin(half, None)
                 _import(half, images)
             half.rename(template)

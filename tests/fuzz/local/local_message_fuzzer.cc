@@ -1,14 +1,14 @@
-// Packets as another local rank might send them: read, and acted on by the leader's record and by a rank's own part.
-// Whatever they hold is an error or a valid next step. The first byte of an input says whether the rest is a packet as
-// it is, or messages in short form, which reach further.
+// Fuzzes packets from another local rank: reads them, and passes their messages to the leader's record (PushPullRecord)
+// and to a rank (Requests). Each message must be an error or a valid next step. The first byte of an input tells
+// whether the rest is a raw packet, or a list of messages in short form, which reach deeper code.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>
 
 #include "comm-lib/local/layout.h"
 #include "comm-lib/local/message.h"
-#include "comm-lib/local/push_pulls.h"
-#include "comm-lib/local/rounds.h"
+#include "comm-lib/local/push_pull_record.h"
+#include "comm-lib/local/requests.h"
 
 namespace gleaner::local {
 namespace {
@@ -23,8 +23,8 @@ void read_one(const Message& message, ConstBytes payload) {
   if (status_of(message, payload).ok() != (message.detail == 0)) std::abort();
 }
 
-// A rank that starts whatever it may, and hears `message` from the leader.
-void follow(PushPulls& rank, const Message& message, ConstBytes payload, MutableBytes data) {
+// Lets the rank start every push_pull that it may, and passes it `message` as a message of the leader.
+void follow(Requests& rank, const Message& message, ConstBytes payload, MutableBytes data) {
   for (uint32_t tensor = 0; tensor < rank.tensors(); ++tensor) {
     const MutableBytes bytes = data.first(rank.bytes_of(tensor));
     (void)rank.start(tensor, ReduceOp::kSum, bytes, bytes);
@@ -38,17 +38,18 @@ void follow(PushPulls& rank, const Message& message, ConstBytes payload, Mutable
   }
 }
 
-void lead(Rounds& rounds, uint32_t from, const Message& message) {
+void lead(PushPullRecord& record, uint32_t from, const Message& message) {
   const bool ready = message.type == MessageType::kReady;
   if (!ready && message.type != MessageType::kReduced) return;
-  const auto next = ready ? rounds.on_ready(from, message.tensor, message.step, static_cast<ReduceOp>(message.detail))
-                          : rounds.on_reduced(from, message.tensor, message.step);
-  if (!next.ok() || *next == Rounds::Next::kWait || *next == Rounds::Next::kReduce) return;
-  if (!rounds.summed(message.tensor)) std::abort();
-  rounds.publish(message.tensor);
+  const auto next = ready ? record.on_ready(from, message.tensor, message.step, static_cast<ReduceOp>(message.detail))
+                          : record.on_reduced(from, message.tensor, message.step);
+  if (!next.ok() || *next == PushPullRecord::Next::kWait || *next == PushPullRecord::Next::kReduce) return;
+  if (!record.summed(message.tensor)) std::abort();
+  record.publish(message.tensor);
 }
 
-// Six bytes of input become one message, with a payload of what follows.
+// Makes a packet from messages in short form: each six bytes of input are one message, whose payload is a copy of the
+// beginning of the remaining input.
 std::vector<std::byte> spell_out(ConstBytes input) {
   std::vector<std::byte> packet;
   for (; input.size() >= 6; input = input.subspan(6)) {
@@ -74,11 +75,11 @@ void run(ConstBytes input) {
   const Layout layout = *lay_out(shapes, 0, kRanks);
   static std::vector<std::byte> memory(layout.total_bytes());
   static std::vector<std::byte> data(1 << 20);
-  PushPulls rank(1, kRanks, &kernels);
+  Requests rank(1, kRanks, &kernels);
   rank.add(shapes);
   rank.attach(layout, memory.data());
-  Rounds rounds(kRanks);
-  for (uint32_t i = 0; i < shapes.size(); ++i) rounds.add(reducers(rank.bytes_of(i), kRanks));
+  PushPullRecord record(kRanks);
+  for (uint32_t i = 0; i < shapes.size(); ++i) record.add(reducers(rank.bytes_of(i), kRanks));
 
   PacketReader reader(input);
   Message message;
@@ -88,7 +89,7 @@ void run(ConstBytes input) {
     if (!more.ok() || !*more) return;
     if (payload.size() > input.size()) std::abort();
     read_one(message, payload);
-    lead(rounds, i % kRanks, message);
+    lead(record, i % kRanks, message);
     follow(rank, message, payload, data);
   }
 }

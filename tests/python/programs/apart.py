@@ -1,4 +1,4 @@
-"""Adds to a running sum; rank 0 is done long before the others."""
+"""Adds to a running sum. Rank 0 ends long before the other ranks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Trains asynchronously, rank 0 slower than the others: asynchronous.py STEPS [STALENESS].
+"""Trains asynchronously, with rank 0 slower than the others: asynchronous.py STEPS [STALENESS].
 
-Beside the parameters it counts every rank's steps in a running sum. Writes "training" once it works, and at the end a
-line of JSON: the loss, a digest of the parameters, how far this rank was ever ahead of another, and all steps.
-"""
+The program also counts every rank's steps in a running sum. It prints "training" after the first step, and at the end a
+line of JSON with the loss, a digest of the parameters, the largest number of steps by which this rank was ahead of
+another rank, and the steps of all ranks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def main(steps: int, staleness: Optional[int]) -> None:
     gln.init()
     rank, size = gln.rank(), gln.size()
     wanted = torch.randn(FEATURES, 300, generator=torch.Generator().manual_seed(7))
-    torch.manual_seed(rank)  # rank 0's parameters count
+    torch.manual_seed(rank)  # training must start from the parameters of rank 0
     model = torch.nn.Linear(FEATURES, 300)
-    optimizer = torch.optim.SGD(model.parameters(), lr=15)  # of a loss that is a mean over all outputs
+    optimizer = torch.optim.SGD(model.parameters(), lr=15)  # large, since the loss is a mean over all outputs
     optimizer = gln.DistributedOptimizer(optimizer, model.named_parameters(), asynchronous=True, staleness=staleness)
     data = torch.Generator().manual_seed(100 + rank)
     mine = torch.zeros(size, dtype=torch.int32)

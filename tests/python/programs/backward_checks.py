@@ -1,4 +1,4 @@
-"""Checks of when averages are in place, and of what may be done with gradients, with one rank per worker."""
+"""Checks when averages are in place, and which uses of gradients work or raise errors, with one rank per worker."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import gleaner.torch as gln
 import torch
 from checking import raises, run_checks
 from gleaner import FailedPreconditionError
-from torch import nn
-from torch.utils.checkpoint import checkpoint
-from torch_checks import (
+from small_training import (
     assert_same_parameters,
     distributed,
     equal,
@@ -23,6 +21,8 @@ from torch_checks import (
     reference,
     same_on_all_ranks,
 )
+from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 def check_averages_are_in_place_after_backward() -> None:
@@ -37,7 +37,7 @@ def check_averages_are_in_place_after_backward() -> None:
 
 
 def check_gradients_may_be_changed_after_backward() -> None:
-    """Clipping and unscaling between backward() and step() give what one process would compute."""
+    """Clipping and unscaling between backward() and step() give the same result as in one process."""
 
     def clip(model: nn.Module) -> None:
         nn.utils.clip_grad_norm_(model.parameters(), 0.01)
@@ -91,10 +91,10 @@ def check_gradients_may_be_zeroed_in_every_way() -> None:
 
 
 def check_several_backwards_before_a_step_add_up() -> None:
-    """As with DDP: gradients of a second loss, or of the same graph again, are averaged in their turn."""
+    """As with DDP, each backward pass of a second loss, or of the same graph again, is averaged by itself."""
     model, expected = net(), net()
     optimizer, plain = distributed(model), momentum(expected)
-    data, target = inputs(0, 0), 3.0  # the same on all ranks, so that rounding does not depend on their number
+    data, target = inputs(0, 0), 3.0  # the same on all ranks, so that rounding does not depend on the number of ranks
     for trained, its_optimizer in ((model, optimizer), (expected, plain)):
         its_optimizer.zero_grad()
         trained(data).square().mean().backward()
@@ -147,7 +147,7 @@ def check_a_changed_gradient_in_flight_is_an_error() -> None:
             assert "the gradient of" in message and "call optimizer.synchronize() before you clip" in message
     model = net()
     optimizer = distributed(model, backward_passes_per_step=2)
-    loss_of(model, gln.rank(), 0).backward()  # too few, as at the end of an epoch
+    loss_of(model, gln.rank(), 0).backward()  # too few backward passes, as at the end of an epoch
     nn.utils.clip_grad_norm_(model.parameters(), 0.01)
     assert "fewer backward passes" in raises(FailedPreconditionError, optimizer.step)
 
@@ -166,7 +166,7 @@ def check_a_gradient_in_flight_cannot_be_read() -> None:
     model.first.weight.grad.data.clamp_(-0.001, 0.001)
     loss_of(model, gln.rank(), 1).backward()
     del optimizer
-    model.zero_grad(set_to_none=False)  # no step waits for the averages any more
+    model.zero_grad(set_to_none=False)  # no step needs the averages any more
 
 
 def check_waiting_in_step_gives_the_same_parameters() -> None:
@@ -182,7 +182,7 @@ def check_waiting_in_step_gives_the_same_parameters() -> None:
 
 
 def check_parts_of_one_tensor_may_be_gradients() -> None:
-    """Their version counter is one, and tells of no change in flight."""
+    """Views of one tensor share its version counter, which must not count as a change in flight."""
     model = net()
     memory = torch.zeros(sum(parameter.numel() for parameter in model.parameters()))
     start = 0
@@ -296,7 +296,7 @@ def check_checkpointed_segments() -> None:
 
 
 def check_derivatives_of_gradients() -> None:
-    """torch.autograd.grad() averages nothing; a penalty on its result is averaged as any loss."""
+    """torch.autograd.grad() averages nothing. The gradients of a penalty on its result are averaged as usual."""
     model = net()
     optimizer = distributed(model)
     data = inputs(gln.rank(), 0).requires_grad_()

@@ -1,8 +1,7 @@
-"""Sums beside other libraries: beside.py before|after NAME...: modules, or files of shared libraries.
+"""Sums in a process with other libraries: beside.py before|after NAME...
 
-They are loaded before or after gleaner.init(), and then once more something is summed. A shared library offers its
-symbols to the whole process.
-"""
+Each NAME is a Python module or the file of a shared library. The program loads them before or after gleaner.init(), and
+then sums. A shared library exports its symbols to the whole process."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Sums other numbers in each step, and checks each sum, until a file is there: something to take summers away from.
+"""Sums different numbers in each step, and checks each sum, until a file exists: changing.py FILE [PAUSE].
 
-Writes "summing" once it works, "after FILE" with the first step that begins when that file is there, and at the end
-"N steps, the longest took SECONDS". A sum that is not right ends it with exit status 1, an error of Gleaner's with 3.
-After each step it pauses for so many seconds as its second argument says; without one it does not.
-"""
+Prints "summing" when the sums work, and at the end "N steps, the longest took SECONDS". A wrong sum ends the program
+with exit status 1, an error of Gleaner with 3. After each step the program sleeps for PAUSE seconds (default: 0)."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def main(stop: Path, pause: float) -> None:
             longest = max(longest, time.monotonic() - start)
         expected = places * (size * (size + 1) // 2) + size * (step % 4096)
         assert (total[1:] == expected[1:]).all(), f"rank {rank}: the sum of step {step} is wrong"
-        stopping = total[0] > 0  # the same step on every rank
+        stopping = total[0] > 0  # in the same step on every rank
         step += 1
         time.sleep(pause)
         if step == 3:

@@ -1,4 +1,5 @@
-"""What check programs share: they run their check_* functions in order, on every rank, and say which passed."""
+"""Functions for the check programs. A check program runs its check_* functions on every rank, and prints each that
+passed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy
 
 
 def run_checks(functions: dict[str, Any]) -> None:
-    """Stops at the first that fails, since the other ranks would wait for this one."""
+    """Runs all check_* functions. Exits at the first failure, so that the other ranks do not wait for this rank."""
     for name, function in list(functions.items()):
         if name.startswith("check_"):
             try:
@@ -23,13 +24,13 @@ def run_checks(functions: dict[str, Any]) -> None:
 
 
 def data_of(rank: int, elements: int, seed: int = 0) -> numpy.ndarray:
-    """What `rank` contributes: float32 of many magnitudes, so that the order of sums shows in the bits."""
+    """Returns the contribution of `rank`: float32 of many magnitudes, so that the order of a sum affects its bits."""
     generator = numpy.random.default_rng([seed, rank])
     return (generator.standard_normal(elements) * 10.0 ** generator.integers(-3, 4, elements)).astype(numpy.float32)
 
 
 def rank_order_sum(parts: Sequence[numpy.ndarray], divide_by: int = 1) -> numpy.ndarray:
-    """The contract: added in rank order in float32 (float64 for float64), divided, then rounded once."""
+    """Sums as Gleaner promises: in rank order in float32 (float64 for float64), then divides, then rounds once."""
     kind = parts[0].dtype
     wide = kind if kind in (numpy.float64, numpy.int32) else numpy.dtype(numpy.float32)
     total = parts[0].astype(wide)
@@ -43,7 +44,7 @@ def same_bits(a: numpy.ndarray, b: numpy.ndarray) -> bool:
 
 
 def raises(kind: type[BaseException], call: Any) -> str:
-    """The message of the error that `call` must raise."""
+    """Asserts that `call` raises an error of `kind`. Returns its message."""
     try:
         call()
     except kind as error:

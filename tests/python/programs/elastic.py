@@ -1,8 +1,7 @@
-"""A worker of an elastic job: trains a small network on data that depends on step, rank and number of ranks alone.
+"""A worker of an elastic job: trains a small network on data that depends only on step, rank and number of ranks.
 
-`--reference WORLDS` trains without Gleaner, in one process: WORLDS has the number of ranks of each step, and what they
-would add is added in rank order. Both print the SHA-256 of the final parameters.
-"""
+`--reference WORLDS` trains without Gleaner, in one process: WORLDS lists the number of ranks in each step, and the
+process adds the ranks' gradients in rank order. Both modes print the SHA-256 of the final parameters."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def work(arguments: argparse.Namespace) -> None:
 
     gln.init()
     model, optimizer = make()
-    with torch.no_grad():  # only what sync() brings counts
+    with torch.no_grad():  # sync() must replace these parameters
         for parameter in model.parameters():
             parameter.add_(gln.rank())
     wrap = gln.CrossBarrier(optimizer, model) if arguments.cross_barrier else None

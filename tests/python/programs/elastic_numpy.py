@@ -1,4 +1,4 @@
-"""A worker of an elastic job without PyTorch: counts steps and adds up ranks. With --fail-at one rank ends in error."""
+"""A worker of an elastic job without PyTorch: counts steps and adds up ranks. With --fail-at one rank fails."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gleaner import elastic
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--changes", type=int, default=0, help="of the number of workers, before which it does not end")
-    parser.add_argument("--fail-at", type=int, help="the last rank of the first round does, before this step")
-    parser.add_argument("--once", type=Path, metavar="FILE", help="unless this file is there; it makes it")
-    parser.add_argument("--late", type=float, default=0, help="seconds after which it joins, when the file is there")
+    parser.add_argument("--changes", type=int, default=0, help="least number of changes of n before the end")
+    parser.add_argument("--fail-at", type=int, help="step before which the last rank of round 1 fails")
+    parser.add_argument("--once", type=Path, metavar="FILE", help="do not fail if FILE exists; create it")
+    parser.add_argument("--late", type=float, default=0, help="seconds to wait before joining if FILE exists")
     return parser.parse_args()
 
 
@@ -37,9 +37,9 @@ def main() -> None:
 
     @elastic.run
     def count(state: elastic.ObjectState) -> None:
-        # All ranks have the same worlds behind them, so all end together.
+        # `worlds` is the same on all ranks, so all ranks end after the same step.
         while state.step < arguments.steps or changes(state.worlds) < arguments.changes:
-            assert state.step < 5000, "nobody comes any more"
+            assert state.step < 5000, "the number of workers does not change any more"
             last = gleaner.rank() == gleaner.size() - 1
             if state.step == arguments.fail_at and last and not resets and not failed_before:
                 if arguments.once is not None:
@@ -54,7 +54,7 @@ def main() -> None:
             time.sleep(0.02)
 
     count(state)
-    assert state.total == sum(state.worlds), "a sum is of one round's workers, whole"
+    assert state.total == sum(state.worlds), "every sum has the contributions of all workers of one round"
     print(f"ended with {state.worlds}", flush=True)
     gleaner.shutdown()
 

@@ -1,4 +1,4 @@
-"""Sums until told otherwise; worker 1 ends in its fifth step: ending.py exit STATUS | kill | raise."""
+"""Sums forever, but worker 1 ends in step 5, in the given way: ending.py exit STATUS | kill | raise."""
 
 from __future__ import annotations
 

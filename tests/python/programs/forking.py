@@ -1,7 +1,12 @@
-"""Forked children: forking.py WHAT. Each child says what became of it; the parents go on to sum.
+"""Forks children: forking.py WHAT. Each child prints its outcome, and the parents continue to sum.
 
-init: the child follows no advice and calls init(). push_pull: it uses what it inherited. exit: it ends by sys.exit().
-multiprocessing, loader: forked workers. before: children that are ranks of their own, forked before anybody's init().
+WHAT is one of:
+    init             the child calls init(), against the documentation
+    push_pull        the child uses the session that it inherited
+    exit             the child ends by sys.exit()
+    multiprocessing  a pool of forked processes
+    loader           a DataLoader with forked workers
+    before           children that are ranks themselves, forked before init() in any process
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ def total() -> float:
 
 
 def in_child(work) -> None:
-    """Runs `work` in a forked child and waits for it."""
+    """Runs `work` in a forked child, and waits for the child's end."""
     child = os.fork()
     if child == 0:
         try:
@@ -33,7 +38,7 @@ def in_child(work) -> None:
 
 
 def leave_at_exit() -> None:
-    """As a child of os.fork() that runs the interpreter's own end, with its atexit functions."""
+    """Forks a child that ends by sys.exit(), which runs the interpreter's atexit functions."""
     child = os.fork()
     if child == 0:
         sys.exit(0)

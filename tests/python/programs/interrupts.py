@@ -1,4 +1,7 @@
-"""Broadcasts and sums, or trains with `torch`, until it is interrupted; memory is dropped as soon as Python allows."""
+"""Broadcasts and sums until an interrupt: interrupts.py numpy|torch. With `torch` the program trains instead.
+
+The program drops all memory as soon as it can.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,10 @@ def with_torch() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with SIGINT ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # this process may have started with SIGINT ignored
     steps = with_torch() if "torch" in sys.argv else with_numpy()
     if "torch" in sys.argv:
-        next(steps)  # to import torch takes long
+        next(steps)  # importing torch takes long
     print("begins", flush=True)
     for _ in steps:
         pass

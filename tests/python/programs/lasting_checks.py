@@ -1,4 +1,4 @@
-"""Which inputs are registered by themselves: those that stay where they are from step to step."""
+"""Checks automatic registration: only inputs whose memory stays in the same place from step to step are registered."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from checking import run_checks
 from ddp_checks import Stack, distributed, join_both, train
 from gleaner import process
 from gleaner.session import Session
+from small_training import assert_same_parameters, loss_of, momentum, reference
 from torch import nn
-from torch_checks import assert_same_parameters, loss_of, momentum, reference
 
-LAYERS = 7  # of Stack, with weights above 64 KiB; biases and the first layer's weights are below
+LAYERS = 7  # layers of Stack with weights above 64 KiB; biases and the first layer's weights are smaller
 
 
 @contextmanager
 def watched() -> Iterator[tuple[list[int], list[int]]]:
-    """The addresses that were registered and unregistered, in order."""
+    """Records the registered and the unregistered addresses, in order."""
     registered: list[int] = []
     unregistered: list[int] = []
     register, unregister = Session.register_memory, Session.unregister_memory
@@ -44,11 +44,13 @@ def distributed_optimizer(model: nn.Module, names: str) -> torch.optim.Optimizer
 
 
 def run(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int, drop: bool = False) -> None:
-    """Gradients are zeroed between the steps, or dropped and kept elsewhere a while."""
+    """Trains a few steps. Between the steps it zeroes gradients or, if `drop`, gives them new memory."""
     kept = []
     for step in range(steps):
         if drop:
-            kept.append([parameter.grad for parameter in model.parameters()])  # so that the next lies elsewhere
+            kept.append(
+                [parameter.grad for parameter in model.parameters()]
+            )  # so that the next gradients get other memory
         optimizer.zero_grad(set_to_none=drop)
         loss_of(model, gln.rank(), step).backward()
         optimizer.step()
@@ -75,7 +77,7 @@ def check_gradients_that_move() -> None:
         registered.clear()
         run(model, optimizer, 2, drop=True)
         run(model, optimizer, 3)
-        assert len(unregistered) == LAYERS and registered == [], "what has moved once is not tried again"
+        assert len(unregistered) == LAYERS and registered == [], "an input that has moved is never registered again"
 
 
 def check_buckets_of_ddp() -> None:

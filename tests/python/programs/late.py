@@ -1,4 +1,4 @@
-"""Rank 0 does something else for argv[2] seconds before its step argv[1], as if it wrote or read a checkpoint."""
+"""Rank 0 sleeps before a step, as if it read or wrote a checkpoint: late.py STEP SECONDS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running sum with several local ranks to a worker, and calls that are wrong."""
+"""Adds to a running sum with several local ranks per worker, and makes wrong calls, which must fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if __name__ == "__main__":
         others = total - own * (step + 1)
         assert (others == others[0]).all() or gleaner.size() > gleaner.local_size()
         assert (others >= 0).all()
-    gleaner.push_pull(numpy.ones(1, numpy.float32), name="everybody has added all")
+    gleaner.push_pull(numpy.ones(1, numpy.float32), name="the sum has the contributions of all ranks")
     total = gleaner.accumulate(numpy.zeros_like(mine), "counter")
     assert (total == 5 * sum(range(gleaner.size() + 1))).all(), total
     with_other_name = raises(InvalidArgumentError, lambda: gleaner.push_pull(mine, name="counter", average=False))

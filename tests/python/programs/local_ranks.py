@@ -1,4 +1,4 @@
-"""Checks with several local ranks per worker: their sum is rounded to the tensor's type before it travels."""
+"""Checks jobs with several local ranks per worker. A worker rounds its local sum to the tensor's type and sends it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Sums the same tensor over and over until told to stop or until that fails: something to disturb.
+"""Sums the same tensor in STEPS steps (default: a million) or until a sum fails: loop.py [STEPS].
 
-Writes "summing" once it works, and, when it fails, "error after SECONDS: MESSAGE" to standard error with exit status 3.
-"""
+Prints "summing" when the sums work. On failure it prints "error after SECONDS: MESSAGE" to standard error, and exits
+with status 3."""
 
 from __future__ import annotations
 

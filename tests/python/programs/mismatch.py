@@ -1,4 +1,5 @@
-"""Rank 1 declares a tensor differently from the others, asks for another operation or order; argv says which."""
+"""Rank 1 does something that does not match the other ranks: mismatch.py
+size|type|name|operation|order|accumulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the numpy API, for any number of ranks with one rank per worker."""
+"""Checks the numpy API, for any number of workers with one rank each."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def check_nan_and_infinity_pass_through() -> None:
 def check_many_at_once_in_any_order() -> None:
     parts = [[data_of(rank, 3000, seed) for seed in range(20)] for rank in range(gleaner.size())]
     mine = parts[gleaner.rank()]
-    order = numpy.random.default_rng(gleaner.rank()).permutation(20)  # another on every rank
+    order = numpy.random.default_rng(gleaner.rank()).permutation(20)  # different on each rank
     handles = {seed: gleaner.push_pull_async(mine[seed], name=f"many.{seed}", average=False) for seed in order}
     for seed in reversed(range(20)):
         assert same_bits(gleaner.synchronize(handles[seed]), rank_order_sum([part[seed] for part in parts]))
@@ -121,7 +121,7 @@ def check_registered_memory_gives_the_same_bits() -> None:
 
 
 def check_one_push_pull_per_name_at_a_time() -> None:
-    # Rank 0 begins; the others only after it has asked twice, so that it is in flight till then.
+    # The other ranks begin only after rank 0 has asked twice, so the push_pull of rank 0 is in flight until then.
     big = numpy.ones(1 << 20, numpy.float32)
     handle = gleaner.push_pull_async(big, name="busy") if gleaner.rank() == 0 else None
     if handle is not None:
@@ -147,6 +147,18 @@ def check_broadcasts_are_bit_exact() -> None:
     assert same_bits(gleaner.broadcast(table * (gleaner.rank() == 0)), table)
 
 
+def check_arrays_of_other_shape_or_type_are_not_broadcast() -> None:
+    """They would fit into the same message: sizes are rounded up."""
+    others = [numpy.ones(5), numpy.ones(3, numpy.float32), numpy.ones((3, 1)), numpy.ones((1,) * 30 + (3,))]
+    for other in others:
+        if gleaner.rank() == 0:
+            gleaner.broadcast(numpy.ones(3))
+        else:
+            message = raises(gleaner.InvalidArgumentError, lambda other=other: gleaner.broadcast(other))
+            assert f"{other.shape} {other.dtype}" in message and "(3,) float64" in message, message
+        assert gleaner.broadcast(numpy.full(3, gleaner.rank())).tolist() == [0] * 3
+
+
 def check_objects_are_broadcast() -> None:
     for value in ({"rate": 0.1, "names": ["a", "b"]}, None, "x" * 70_000):
         assert gleaner.broadcast_object(value if gleaner.rank() == 0 else "mine") == value
@@ -159,11 +171,17 @@ def check_names_and_priorities_are_taken_whole() -> None:
         for priority in (2**31, -(2**31) - 1):
             message = raises(ValueError, lambda call=call, value=priority: call(array, name="far", priority=value))
             assert "priority" in message and str(priority) in message, message
+    for call in (gleaner.poll, gleaner.synchronize):
+        assert "not ndarray" in raises(TypeError, lambda call=call: call(array))
+    assert "not 5" in raises(TypeError, lambda: gleaner.push_pull(array, name=5))
+    assert "UTF-8" in raises(ValueError, lambda: gleaner.push_pull(array, name="\udc80"))
+    assert "'high'" in raises(TypeError, lambda: gleaner.push_pull(array, name="urgent", priority="high"))
+    assert gleaner.push_pull(array, name="numpy", priority=numpy.int64(1)).tolist() == [1] * 3
     assert gleaner.push_pull(array, name="last", priority=2**31 - 1).tolist() == [1] * 3
 
 
 def check_stats_count() -> None:
-    while gleaner.stats().steps < 30:  # they come a moment late
+    while gleaner.stats().steps < 30:  # statistics arrive with a delay
         time.sleep(0.01)
     stats = gleaner.stats()
     assert stats.bytes > 30 * 16_000

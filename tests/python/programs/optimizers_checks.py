@@ -1,4 +1,4 @@
-"""Checks of several optimizers, schedulers, copies and uneven data, with one rank per worker."""
+"""Checks several optimizers of one model, schedulers, copies and uneven data, with one rank per worker."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import gleaner.torch as gln
 import torch
 from checking import raises, run_checks
 from gleaner import FailedPreconditionError, InvalidArgumentError
-from torch import nn
-from torch_checks import (
+from small_training import (
     assert_same_parameters,
     distributed,
     equal,
@@ -23,7 +22,9 @@ from torch_checks import (
     net,
     reference,
     same_on_all_ranks,
+    take_step,
 )
+from torch import nn
 
 
 def check_two_optimizers_of_one_model() -> None:
@@ -34,7 +35,7 @@ def check_two_optimizers_of_one_model() -> None:
         return [torch.optim.SGD(each.first.parameters(), lr=0.1), torch.optim.Adam(back, lr=0.01)]
 
     plain = optimizers(expected)
-    # Both are given all names, and each rank makes its gradients in one backward pass.
+    # Both optimizers get all names. One backward pass makes the gradients of both.
     ours = [gln.DistributedOptimizer(each, model.named_parameters()) for each in optimizers(model)]
     for _ in range(3):
         for each in (*ours, *plain):
@@ -47,7 +48,7 @@ def check_two_optimizers_of_one_model() -> None:
 
 
 class Both:
-    """Several optimizers as one."""
+    """Calls step() and zero_grad() of several optimizers."""
 
     def __init__(self, optimizers: list[torch.optim.Optimizer]) -> None:
         self._optimizers = optimizers
@@ -62,7 +63,7 @@ class Both:
 
 
 def check_adversaries() -> None:
-    """As in the tutorials: two backward passes for the critic, and one of the generator through both."""
+    """Trains a GAN as tutorials do: two backward passes for the critic, and one for the generator through both."""
     torch.manual_seed(1)
     generator, critic = nn.Linear(4, 20), nn.Sequential(nn.Linear(20, 8), nn.Tanh(), nn.Linear(8, 1))
     makes, judges = distributed(generator), distributed(critic)
@@ -87,9 +88,7 @@ def check_wrapping_again_takes_over() -> None:
     later = gln.DistributedOptimizer(momentum(model), model.named_parameters())
     reference(expected, momentum(expected), steps=2)
     for step in range(2):
-        later.zero_grad()
-        loss_of(model, gln.rank(), step).backward()
-        later.step()
+        take_step(model, later, step)
     assert_same_parameters(model, expected)
     assert not earlier._gradients.in_flight
 
@@ -116,7 +115,7 @@ def check_schedulers_made_before_wrapping() -> None:
         optimizer = gln.DistributedOptimizer(plain, model.named_parameters())
         gln.broadcast_optimizer_state(optimizer if give_wrapped else plain)
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # that the scheduler's step comes before the optimizer's
+            warnings.simplefilter("error")  # PyTorch warns if it thinks that the scheduler stepped before the optimizer
             for step in range(3):
                 assert optimizer.param_groups[0]["lr"] == 0.1 * 0.5**step
                 loss_of(model, gln.rank(), step).backward()
@@ -133,7 +132,7 @@ def check_parameters_that_come_later_are_told() -> None:
         loss_of(model, gln.rank(), 0).backward()
         plain.add_param_group({"params": more.parameters()})
         message = raises(FailedPreconditionError, optimizer.step)
-        assert "has 8 parameters, and had 6" in message and "wrap it again" in message, message
+        assert "has 8 parameters, and had 6" in message and "wrap the optimizer again" in message, message
         again = gln.DistributedOptimizer(plain, [*model.named_parameters(), *more.named_parameters("more")])
         again.synchronize()
         again.zero_grad()
@@ -149,7 +148,9 @@ def check_parameters_that_replace_others_are_told() -> None:
         model.sometimes = nn.Linear(10, 10)
         optimizer.param_groups[0]["params"][4:] = list(model.sometimes.parameters())
         message = raises(FailedPreconditionError, optimizer.step)
-        assert "2 of the optimizer's 6 parameters came after" in message and "wrap it again" in message, message
+        assert (
+            "2 of the optimizer's 6 parameters were added" in message and "wrap the optimizer again" in message
+        ), message
 
 
 def check_what_is_wrapped_is_not_wrapped_again() -> None:
@@ -164,7 +165,7 @@ def check_what_is_wrapped_is_not_wrapped_again() -> None:
             lambda each: gln.CrossBarrier(each, model),
         ):
             message = raises(InvalidArgumentError, lambda wrap=wrap, wrapped=wrapped: wrap(wrapped))
-            assert "pass the one that was given to it" in message, message
+            assert "pass the original, unwrapped optimizer" in message, message
 
 
 def check_a_checkpoint_may_be_loaded_into_either() -> None:
@@ -190,7 +191,7 @@ def check_a_checkpoint_may_be_loaded_into_either() -> None:
 
 
 def check_asynchronous_training_exchanges_what_is_unfrozen() -> None:
-    """On some ranks earlier than on others: all have the same parameters in the end."""
+    """Even if a rank unfreezes parameters earlier than others, all ranks have the same parameters in the end."""
     for everywhere in (True, False):
         model = net(gln.rank())
         model.first.requires_grad_(False)
@@ -199,9 +200,7 @@ def check_asynchronous_training_exchanges_what_is_unfrozen() -> None:
         for step in range(4):
             if step == 2 and (everywhere or gln.rank() == 0):
                 model.first.requires_grad_(True)
-            optimizer.zero_grad()
-            loss_of(model, gln.rank(), step).backward()
-            optimizer.step()
+            take_step(model, optimizer, step)
         optimizer.synchronize()
         assert same_on_all_ranks(model)
         assert not equal(model.first.weight, before)
@@ -282,10 +281,10 @@ def check_models_are_copied_and_pickled() -> None:
         optimizer.step()
         saved = io.BytesIO()
         torch.save(model, saved)
-        assert b"gleaner" not in saved.getvalue(), "it can be loaded where Gleaner is not installed"
+        assert b"gleaner" not in saved.getvalue(), "the pickle can be loaded without Gleaner"
         saved.seek(0)
         for copied in (copy.deepcopy(model), torch.load(saved, weights_only=False)):
-            assert_same_parameters(copied, expected)  # CrossBarrier waits for what is late
+            assert_same_parameters(copied, expected)  # copying a model waits for CrossBarrier's late updates
             loss_of(copied, 0, 0).backward()
         assert_same_parameters(copy.deepcopy(model.first), expected.first)
         loss_of(model, gln.rank(), 1).backward()
@@ -304,6 +303,54 @@ def check_tensors_are_broadcast() -> None:
     assert "dense" in raises(TypeError, lambda: gln.broadcast(torch.eye(2).to_sparse()))
 
 
+def check_tensors_of_other_shape_or_type_are_not_broadcast() -> None:
+    for other in (torch.ones(5), torch.ones(3, dtype=torch.int32), torch.ones(3, 1)):
+        if gln.rank() == 0:
+            gln.broadcast(torch.ones(3))
+        else:
+            kept = other.clone()
+            message = raises(InvalidArgumentError, lambda other=other: gln.broadcast_(other))
+            assert f"{tuple(other.shape)} {other.dtype}" in message and "(3,) torch.float32" in message, message
+            assert torch.equal(other, kept)
+
+
+def check_the_state_of_another_optimizer_is_not_broadcast() -> None:
+    model = net()
+    if gln.rank() == 0:
+        gln.broadcast_optimizer_state(momentum(model))
+    else:
+        adam = torch.optim.Adam(model.parameters())
+        message = raises(InvalidArgumentError, lambda: gln.broadcast_optimizer_state(adam))
+        assert "Adam" in message and "SGD" in message, message
+        assert "betas" in adam.param_groups[0]
+
+
+def check_ranks_that_begin_with_different_parameters_are_warned() -> None:
+    for odd in (None, 1):
+        model = net()
+        with torch.no_grad():
+            model.first.bias[0] = 1.0 if gln.rank() == odd else 0.0
+        for wrap in (
+            lambda each: gln.DistributedOptimizer(momentum(each)),
+            lambda each: gln.CrossBarrier(momentum(each), each),
+        ):
+            optimizer = wrap(model)
+            if gln.rank() == 0:
+                model.second.weight.requires_grad_(False)  # ranks may freeze different parameters
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                for step in range(2):
+                    take_step(model, optimizer, gln.rank(), step)
+                optimizer.synchronize()
+            model.second.weight.requires_grad_(True)
+            told = [str(each.message) for each in told if "different parameters" in str(each.message)]
+            assert len(told) == (odd is not None), told
+            for each in told:
+                assert "rank 1 has others than rank 0" in each and "broadcast_parameters(" in each, each
+            for parameter in model.parameters():
+                parameter.grad = None
+
+
 def check_unnamed_push_pulls_come_from_one_thread() -> None:
     gln.push_pull(torch.ones(3))
     told = []
@@ -320,7 +367,7 @@ def check_unnamed_push_pulls_come_from_one_thread() -> None:
 
 
 def check_ranks_join_when_their_data_ends() -> None:
-    """Rank r has r + 1 batches; a rank without counts as zeros, and in the end all have the same parameters."""
+    """Rank r has r + 1 batches. Ranks without a batch contribute zeros, and all ranks end with the same parameters."""
     for more in ({}, {"wait": "step"}, {"backward_passes_per_step": 2}):
         model, expected = net(), net()
         optimizer, plain = distributed(model, **more), momentum(expected)
@@ -341,7 +388,7 @@ def check_ranks_join_when_their_data_ends() -> None:
             assert torch.allclose(ours, wanted, rtol=1e-5)
         assert same_on_all_ranks(model)
         optimizer.zero_grad()
-        loss_of(model, gln.rank(), 9).backward()  # the next epoch, whose momentum is the last rank's everywhere
+        loss_of(model, gln.rank(), 9).backward()  # the next epoch, in which all ranks have the last rank's momentum
         optimizer.step()
         assert same_on_all_ranks(model)
         del optimizer
@@ -350,11 +397,9 @@ def check_ranks_join_when_their_data_ends() -> None:
 def check_adversaries_join() -> None:
     first, second = net(1), net(2)
     optimizers = [distributed(first), distributed(second)]
-    for step in range(2 * (gln.size() - gln.rank())):  # here rank 0 has the most
+    for step in range(2 * (gln.size() - gln.rank())):  # here rank 0 has the most batches
         for model, optimizer in zip((first, second), optimizers):
-            optimizer.zero_grad()
-            loss_of(model, gln.rank(), step).backward()
-            optimizer.step()
+            take_step(model, optimizer, step)
     assert gln.join() == 0
     assert same_on_all_ranks(nn.ModuleList([first, second]))
     assert gln.join() == gln.size() - 1, "all at once: the last rank"

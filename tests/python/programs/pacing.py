@@ -1,4 +1,4 @@
-"""Ten steps a second: pacing.py STEPS."""
+"""Makes ten steps per second: pacing.py STEPS."""
 
 from __future__ import annotations
 

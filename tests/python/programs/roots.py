@@ -1,4 +1,4 @@
-"""Ranks ask for different roots of one broadcast, then for the same: an error on each, then the value."""
+"""Ranks ask for different roots of one broadcast, which is an error on each rank, and then for the same root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of a few tensors; one worker computes for longer than the others: slow_worker.py STEPS WORKER SECONDS."""
+"""Makes steps of a few tensors, in which one worker computes longer: slow_worker.py STEPS WORKER SECONDS."""
 
 from __future__ import annotations
 

@@ -1,114 +1,28 @@
-"""Checks of gleaner.torch, for any number of ranks with one rank per worker."""
+"""Checks gleaner.torch, for any number of workers with one rank each."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from typing import Any
 from unittest import mock
 
 import gleaner.torch as gln
-import numpy
 import torch
-from checking import data_of, raises, run_checks
+from checking import raises, run_checks
 from gleaner import FailedPreconditionError, InvalidArgumentError
 from gleaner.torch.tensors import TORCH, TorchTensors
+from small_training import (
+    assert_same_parameters,
+    equal,
+    everybodys,
+    inputs,
+    loss_of,
+    momentum,
+    net,
+    ordered_sum,
+    reference,
+    take_step,
+)
 from torch import nn
-
-
-def everybodys(elements: int, kind: torch.dtype = torch.float32, seed: int = 0) -> list[torch.Tensor]:
-    return [torch.from_numpy(data_of(rank, elements, seed)).to(kind) for rank in range(gln.size())]
-
-
-def ordered_sum(parts: list[torch.Tensor], divide_by: int = 1) -> torch.Tensor:
-    """The contract again, in torch, which knows bfloat16."""
-    kind = parts[0].dtype
-    wide = kind if kind in (torch.float64, torch.int32) else torch.float32
-    total = parts[0].to(wide)
-    for part in parts[1:]:
-        total = total + part.to(wide)
-    return (total if divide_by == 1 else total / divide_by).to(kind)
-
-
-def equal(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Bit for bit."""
-    return a.dtype == b.dtype and a.shape == b.shape and bool((bits(a) == bits(b)).all())
-
-
-def bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-
-
-class Net(nn.Module):
-    """Small, with a layer that is used only now and then."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first = nn.Linear(20, 30)
-        self.second = nn.Linear(30, 10)
-        self.sometimes = nn.Linear(10, 10)
-
-    def forward(self, data: torch.Tensor, detour: bool = False) -> torch.Tensor:
-        out = self.second(torch.relu(self.first(data)))
-        return self.sometimes(out) if detour else out
-
-
-def net(seed: int = 1) -> Net:
-    torch.manual_seed(seed)
-    return Net()
-
-
-def inputs(rank: int, step: int) -> torch.Tensor:
-    return torch.from_numpy(numpy.random.default_rng([rank, step]).standard_normal((16, 20)).astype(numpy.float32))
-
-
-def loss_of(model: nn.Module, rank: int, step: int, detour: bool = False) -> torch.Tensor:
-    return model(inputs(rank, step), detour).square().mean()
-
-
-def reference(
-    model: Net, optimizer: torch.optim.Optimizer, steps: int, passes: int = 1, detour_rank: int | None = None
-) -> None:
-    """Trains as all ranks together do, in this process alone."""
-    parameters = list(model.parameters())
-    for step in range(steps):
-        everyones = []
-        for rank in range(gln.size()):
-            optimizer.zero_grad(set_to_none=True)
-            for number in range(passes):
-                loss_of(model, rank, step * passes + number, rank == detour_rank).backward()
-            everyones.append([None if p.grad is None else p.grad.clone() for p in parameters])
-        for parameter, parts in zip(parameters, zip(*everyones)):
-            parameter.grad = averaged(parameter, parts)
-        optimizer.step()
-
-
-def averaged(parameter: nn.Parameter, parts: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
-    """A rank without a gradient counts as zeros; without one on any rank there is none."""
-    if all(part is None for part in parts):
-        return None
-    return ordered_sum([torch.zeros_like(parameter) if part is None else part for part in parts], gln.size())
-
-
-def assert_same_parameters(model: nn.Module, expected: nn.Module) -> None:
-    for (name, ours), theirs in zip(model.named_parameters(), expected.parameters()):
-        assert equal(ours, theirs), name
-
-
-def momentum(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
-
-
-def same_on_all_ranks(model: nn.Module) -> bool:
-    ours = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
-    everybodys = gln.push_pull(
-        torch.eye(gln.size())[gln.rank()][:, None] * ours, average=False, name=f"compared.{ours.numel()}"
-    )
-    return all(equal(theirs, ours) for theirs in everybodys)
-
-
-def distributed(model: nn.Module, **more: Any) -> torch.optim.Optimizer:
-    return gln.DistributedOptimizer(momentum(model), model.named_parameters(), **more)
 
 
 def check_sums_are_exact_for_every_type() -> None:
@@ -188,9 +102,7 @@ def check_optimizer_equals_manual_averaging() -> None:
         optimizer = gln.DistributedOptimizer(make(model), model.named_parameters())
         reference(expected, make(expected), steps=5)
         for step in range(5):
-            optimizer.zero_grad()
-            loss_of(model, gln.rank(), step).backward()
-            optimizer.step()
+            take_step(model, optimizer, step)
         assert_same_parameters(model, expected)
 
 
@@ -237,9 +149,7 @@ def check_unused_parameters_count_as_zeros() -> None:
     optimizer = gln.DistributedOptimizer(momentum(model), model.named_parameters())
     reference(expected, momentum(expected), steps=3, detour_rank=0)
     for step in range(3):
-        optimizer.zero_grad()
-        loss_of(model, gln.rank(), step, detour=gln.rank() == 0).backward()
-        optimizer.step()
+        take_step(model, optimizer, step, detour=gln.rank() == 0)
     assert_same_parameters(model, expected)
 
 
@@ -299,7 +209,7 @@ def check_gradients_that_share_memory() -> None:
     weights = everybodys(1000)
     expected = -ordered_sum(weights, gln.size())
     optimizer = gln.DistributedOptimizer(torch.optim.SGD([a, b, c], lr=1.0), list(parameters.items()))
-    if gln.rank() == 0:  # here each gradient comes after the one before it has become an average
+    if gln.rank() == 0:  # delays each gradient until the previous gradient has become an average
         for parameter in (a, b, c):
             parameter.register_hook(lambda _: time.sleep(0.2))
     ((a.view(1000) + torch.cat([b.view(500), c])) * weights[gln.rank()]).sum().backward()
@@ -315,7 +225,7 @@ def check_one_memory_for_two_gradients_is_an_error() -> None:
     memory = torch.zeros(60)
     low.grad, high.grad = memory[:40], memory[20:]
     message = raises(InvalidArgumentError, optimizer.synchronize)
-    assert "high lies in memory that low's is sent from" in message, message
+    assert "high shares memory with the gradient of low, which is in flight" in message, message
     high.grad = torch.zeros(40)
     optimizer.step()
 
@@ -328,7 +238,7 @@ def check_misuse_is_an_error() -> None:
     assert "in flight" in raises(FailedPreconditionError, optimizer.zero_grad)
     message = raises(FailedPreconditionError, lambda: loss_of(model, gln.rank(), 0).backward())
     assert "backward_passes_per_step" in message
-    assert "was changed" in raises(FailedPreconditionError, optimizer.step), "autograd added to what was in flight"
+    assert "was changed" in raises(FailedPreconditionError, optimizer.step), "autograd added to a gradient in flight"
     named = list(model.named_parameters())
     assert "named_parameters" in raises(
         InvalidArgumentError, lambda: gln.DistributedOptimizer(momentum(model), named[1:])
@@ -336,7 +246,19 @@ def check_misuse_is_an_error() -> None:
     raises(
         InvalidArgumentError, lambda: gln.DistributedOptimizer(momentum(model), [(n, p) for _, p in named for n in "x"])
     )
-    raises(InvalidArgumentError, lambda: gln.DistributedOptimizer(momentum(model), named, backward_passes_per_step=0))
+    for passes in (0, 1.5):
+        told = raises(
+            InvalidArgumentError,
+            lambda passes=passes: gln.DistributedOptimizer(momentum(model), backward_passes_per_step=passes),
+        )
+        assert f"not {passes}" in told, told
+    for wrong in (model.parameters(), model.state_dict(), model, 3):
+        told = raises(TypeError, lambda wrong=wrong: gln.DistributedOptimizer(momentum(model), wrong))
+        assert "pass model.named_parameters()" in told, told
+    for wrong in (model, torch.optim.SGD):
+        assert "expected an optimizer" in raises(TypeError, lambda wrong=wrong: gln.DistributedOptimizer(wrong))
+    assert "'yes'" in raises(TypeError, lambda: gln.DistributedOptimizer(momentum(model), asynchronous="yes"))
+    assert "takes the model" in raises(TypeError, lambda: gln.CrossBarrier(momentum(model), model.named_parameters()))
     raises(FailedPreconditionError, lambda: optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))]}))
 
 
@@ -354,7 +276,7 @@ def check_crossing_the_barrier_gives_the_same_parameters() -> None:
                     optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-            state = model.state_dict()  # which waits
+            state = model.state_dict()  # waits for the late updates
             for name, parameter in expected.named_parameters():
                 assert equal(state[name], parameter), name
 
@@ -382,7 +304,7 @@ def check_crossing_updates_each_layer_before_its_forward() -> None:
     assert set(late) == {*model.second.parameters(), *model.sometimes.parameters()}
     with torch.no_grad():
         model(inputs(0, 0))
-    assert not late, "inference takes everything"
+    assert not late, "a forward pass for inference updates all parameters"
 
 
 def check_crossing_allows_clipping() -> None:
@@ -428,7 +350,7 @@ def check_crossing_past_a_module_is_an_error() -> None:
     assert "inner.weight was used before its last update" in message
     assert "was changed" in raises(
         FailedPreconditionError, optimizer.synchronize
-    ), "autograd added to what was in flight"
+    ), "autograd added to a gradient in flight"
     raises(InvalidArgumentError, lambda: optimizer.step(lambda: 0))
     raises(InvalidArgumentError, lambda: gln.CrossBarrier(torch.optim.LBFGS(model.parameters()), model))
 
@@ -466,7 +388,8 @@ def check_what_is_no_model_is_not_broadcast() -> None:
 def check_different_models_are_not_broadcast() -> None:
     parameters = {"weight": torch.ones(3 if gln.rank() == 0 else 4)}
     if gln.rank() == 0:
-        gln.broadcast_object([("weight", (3,), "torch.float32")])  # all that broadcast_parameters sends before it looks
+        # broadcast_parameters() sends this before its check fails on the other ranks.
+        gln.broadcast_object([("weight", (3,), "torch.float32")])
     else:
         assert "weight" in raises(InvalidArgumentError, lambda: gln.broadcast_parameters(parameters))
 
@@ -474,16 +397,14 @@ def check_different_models_are_not_broadcast() -> None:
 def check_optimizer_state_is_broadcast() -> None:
     model = net()
     plain = torch.optim.Adam(model.parameters(), lr=0.1 * (gln.rank() + 1))
-    if gln.rank() == 0:  # the others have no state yet, as after a restart from a checkpoint that rank 0 alone has read
+    if gln.rank() == 0:  # as after a restart in which only rank 0 reads the checkpoint
         loss_of(model, 0, 0).backward()
         plain.step()
     optimizer = gln.DistributedOptimizer(plain, model.named_parameters())
     gln.broadcast_parameters(model.state_dict())
     gln.broadcast_optimizer_state(optimizer)
     assert optimizer.param_groups[0]["lr"] == 0.1
-    optimizer.zero_grad()
-    loss_of(model, gln.rank(), 1).backward()
-    optimizer.step()
+    take_step(model, optimizer, 1)
     ours = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
     roots = ours.clone()
     gln.broadcast_parameters({"all": roots})

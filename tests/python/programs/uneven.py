@@ -1,4 +1,8 @@
-"""Rank R makes argv[1 + R] steps; argv[-1] says how the rank with the fewest ends: return, raise, exit or die."""
+"""Ranks make different numbers of steps: uneven.py STEPS... return|raise|exit|die.
+
+Rank 0 makes the first number of steps, rank 1 the second, and so on. The last argument tells how the rank with the
+fewest steps ends.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// What is spared, from traces of samples.
+// Tests of the estimator of spare resources, with sequences of samples.
 #include "agent/spare/estimator.h"
 
 #include <gmock/gmock.h>
@@ -8,12 +8,12 @@
 namespace gleaner::spare {
 namespace {
 
+using api::SpeedSource;
 using testing::DoubleNear;
-using types::SpeedSource;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-// A machine of 16 CPUs, 64 GiB and 10 Gbit/s whose counters grow by what it is told.
+// A machine of 16 CPUs, 64 GiB and 10 Gbit/s. Its counters grow by the use that a test gives.
 class Machine {
  public:
   Machine() {
@@ -28,7 +28,7 @@ class Machine {
     last_ = estimator_.update(sample_);
   }
 
-  // One sample after a step of time with this use.
+  // Takes a sample after time `by` with this use.
   Estimate step(double cpus, double received_bits = 0, double sent_bits = 0, absl::Duration by = absl::Seconds(1)) {
     const double seconds = absl::ToDoubleSeconds(by);
     sample_.at += by;
@@ -60,7 +60,7 @@ class Machine {
 TEST(Estimator, SparesNothingBeforeItHasMeasured) {
   Machine machine;
   EXPECT_FALSE(machine.last().measured);
-  EXPECT_EQ(machine.last().spare, types::Spare{});
+  EXPECT_EQ(machine.last().spare, api::Spare{});
 }
 
 TEST(Estimator, IdleMachineSparesAllButTheMargin) {
@@ -72,14 +72,14 @@ TEST(Estimator, IdleMachineSparesAllButTheMargin) {
   EXPECT_NEAR(static_cast<double>(estimate.spare.memory_bytes), (60 - 6.4) * kGiB, 2) << "60 GiB are available";
 }
 
-TEST(Estimator, RequestsAndUseDoNotAddUp) {
+TEST(Estimator, TheLargerOfRequestsAndUseCounts) {
   Machine machine;
   machine.sample().requested_cpus = 6;
-  EXPECT_NEAR(machine.step(2).spare.cpus, 14.4 - 6, 1e-9) << "what is requested is the owners', used or not";
+  EXPECT_NEAR(machine.step(2).spare.cpus, 14.4 - 6, 1e-9) << "requests count whether they are used or not";
   Machine busy;
   busy.sample().requested_cpus = 6;
   const Estimate estimate = busy.step(10);
-  EXPECT_NEAR(estimate.spare.cpus, 14.4 - 10, 1e-9) << "what is used is, requested or not";
+  EXPECT_NEAR(estimate.spare.cpus, 14.4 - 10, 1e-9) << "use counts whether it was requested or not";
   EXPECT_NEAR(estimate.used_cpus, 10, 1e-9);
 }
 
@@ -107,7 +107,7 @@ TEST(Estimator, ShrinksFastAndGrowsSlowly) {
   const double low = machine.last().spare.cpus;
   EXPECT_LT(machine.steps(6, 0).spare.cpus, low + 12 * 0.11) << "a tenth of the time constant of 60 s";
   EXPECT_GT(machine.steps(54, 0).spare.cpus, 14.4 - 12 * 0.4) << "about two thirds after one";
-  EXPECT_GT(machine.steps(240, 0).spare.cpus, 14.3) << "all of it in the end";
+  EXPECT_GT(machine.steps(240, 0).spare.cpus, 14.3) << "finally all CPUs are spare again";
 }
 
 TEST(Estimator, SmoothingGoesByTimeNotBySamples) {
@@ -118,7 +118,7 @@ TEST(Estimator, SmoothingGoesByTimeNotBySamples) {
   EXPECT_NEAR(often.last().spare.cpus, seldom.last().spare.cpus, 0.01);
 }
 
-TEST(Estimator, SummersUseIsNotTheOwners) {
+TEST(Estimator, UseBySummersCountsAsSpare) {
   Machine machine;
   SummerUse summer{"uid-1", 50.0, 2 * kGiB, Traffic{7e9, 8e9}};
   machine.sample().summers = {summer};
@@ -131,10 +131,10 @@ TEST(Estimator, SummersUseIsNotTheOwners) {
   EXPECT_NEAR(machine.last().summers_cpus, 3, 1e-9);
   EXPECT_NEAR(machine.last().used_bits_per_second, 0.5e9, 1);
   EXPECT_NEAR(machine.last().summers_bits_per_second, 6e9, 1);
-  EXPECT_GT(machine.last().spare.cpus, 13) << "it is all for summers";
+  EXPECT_GT(machine.last().spare.cpus, 13) << "summers' use counts as spare";
 }
 
-TEST(Estimator, SummerWhoseUseCantBeReadCountsAsAnOwner) {
+TEST(Estimator, UseOfASummerThatCannotBeReadIsNotSpare) {
   Machine machine;
   machine.sample().summers = {{"uid-1", std::nullopt, 0, std::nullopt}};
   machine.step(0);
@@ -143,18 +143,18 @@ TEST(Estimator, SummerWhoseUseCantBeReadCountsAsAnOwner) {
   EXPECT_NEAR(estimate.used_bits_per_second, 6e9, 1);
 }
 
-TEST(Estimator, SummerThatCameOrWentDisturbsNothing) {
+TEST(Estimator, AJoiningOrLeavingSummerDoesNotDistortTheEstimate) {
   Machine machine;
   machine.step(2);
-  machine.sample().summers = {{"uid-1", 1e6, 0, Traffic{1e15, 1e15}}};  // counters of a long life
+  machine.sample().summers = {{"uid-1", 1e6, 0, Traffic{1e15, 1e15}}};  // counters that have run for a long time
   EXPECT_NEAR(machine.step(2).used_cpus, 2, 1e-9);
   machine.sample().summers.clear();
   EXPECT_NEAR(machine.step(2).used_cpus, 2, 1e-9);
-  machine.sample().summers = {{"uid-1", 0.0, 0, Traffic{0, 0}}};  // the same pod's container, begun again
+  machine.sample().summers = {{"uid-1", 0.0, 0, Traffic{0, 0}}};  // the container of the same pod was restarted
   EXPECT_NEAR(machine.step(2).used_cpus, 2, 1e-9);
 }
 
-TEST(Estimator, CountersThatBeginAgainLeaveTheLastRateInForce) {
+TEST(Estimator, ResetCountersLeaveTheLastRateInForce) {
   Machine machine;
   machine.step(4, 0, 3e9);
   machine.sample().cpu_seconds = 1;
@@ -162,7 +162,7 @@ TEST(Estimator, CountersThatBeginAgainLeaveTheLastRateInForce) {
   const Estimate estimate = machine.step(0);
   EXPECT_NEAR(estimate.used_cpus, 4, 1e-9);
   EXPECT_NEAR(estimate.used_bits_per_second, 3e9, 1);
-  EXPECT_FALSE(estimate.speed.lied);
+  EXPECT_FALSE(estimate.speed.contradicted);
   EXPECT_NEAR(machine.step(1, 0, 1e9).used_cpus, 1, 1e-9);
 }
 
@@ -177,7 +177,7 @@ TEST(Estimator, MissingReadingsLeaveTheLastOnesInForce) {
   EXPECT_NEAR(estimate.used_bits_per_second, 3e9, 1);
 }
 
-TEST(Estimator, TimeThatStandsStillOrGoesBackChangesNothing) {
+TEST(Estimator, AClockThatStopsOrGoesBackChangesNothing) {
   Machine machine;
   const Estimate before = machine.step(4, 0, 3e9);
   for (const absl::Duration by : {absl::ZeroDuration(), absl::Seconds(-3600)}) {
@@ -195,7 +195,7 @@ TEST(Estimator, LongGapIsAveragedOver) {
   EXPECT_NEAR(machine.step(2, 0, 0, absl::Hours(2)).used_cpus, 2, 1e-6);
 }
 
-TEST(Estimator, PressureTakesFromABusyMachineOnly) {
+TEST(Estimator, PressureReducesSparesOnlyOnABusyMachine) {
   Machine idle;
   idle.sample().cpu_pressure = 60;
   EXPECT_NEAR(idle.step(1).spare.cpus, 13.4, 1e-9) << "tasks of an idle machine wait for their own quota";
@@ -217,18 +217,18 @@ TEST(Estimator, UnknownSpeedSparesNoBandwidth) {
   machine.sample().claimed_by = SpeedSource::kUnknown;
   const Estimate estimate = machine.steps(20, 0, 1e9, 0);
   EXPECT_EQ(estimate.spare.bits_per_second, 0);
-  EXPECT_FALSE(estimate.speed.lied);
+  EXPECT_FALSE(estimate.speed.contradicted);
   EXPECT_GT(estimate.spare.cpus, 0);
 }
 
-TEST(Estimator, NicThatLiedSparesWhatWasSeenOfIt) {
+TEST(Estimator, ANicFasterThanItsClaimHasTheObservedSpeed) {
   Machine machine;
   machine.sample().claimed_bits_per_second = 1e9;
   const Estimate estimate = machine.steps(11, 0, 4e9, 1e9);
-  EXPECT_TRUE(estimate.speed.lied);
+  EXPECT_TRUE(estimate.speed.contradicted);
   EXPECT_EQ(estimate.speed.source, SpeedSource::kMeasured);
   EXPECT_NEAR(estimate.speed.bits_per_second, 4e9, 1e3);
-  EXPECT_EQ(estimate.spare.bits_per_second, 0) << "as it is all in use";
+  EXPECT_EQ(estimate.spare.bits_per_second, 0) << "the whole speed is in use";
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A stand-in for NVIDIA's management library, since there is no GPU where tests run: the functions that the agent
-// calls, with the layout of the published header, over two made-up GPUs. GLEANER_FAKE_NVML=broken: it can't reach a
-// driver.
+// A stand-in for NVIDIA's management library (NVML), since the tests run on machines without a GPU. It has the
+// functions that the agent calls, with the layout of the published header, and reports two GPUs. With
+// GLEANER_FAKE_NVML=broken it reports that it can't reach a driver.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,7 +47,7 @@ __attribute__((visibility("default"))) int nvmlDeviceGetName(void*, char* text, 
   return 0;
 }
 __attribute__((visibility("default"))) int nvmlDeviceGetPciInfo_v3(void* device, void* info) {
-  // char busIdLegacy[16], five unsigned, char busId[32]
+  // The layout is char busIdLegacy[16], five unsigned, char busId[32].
   std::memset(info, 'x', 16 + 20);
   const char* address = reinterpret_cast<size_t>(device) == 1 ? "00000000:D9:00.0" : "00000000:19:00.0";
   std::snprintf(static_cast<char*>(info) + 36, 32, "%s", address);

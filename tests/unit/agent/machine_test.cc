@@ -1,4 +1,4 @@
-// Whole machines: recorded ones and ones built after published topologies (machines/README.md says which is which).
+// Tests with whole machines, some recorded and some made from published topologies; machines/README.md lists them.
 #include "agent/discover/machine.h"
 
 #include <gmock/gmock.h>
@@ -10,9 +10,9 @@
 namespace gleaner::discover {
 namespace {
 
+using api::SpeedSource;
 using testing::ElementsAre;
 using testing::IsEmpty;
-using types::SpeedSource;
 
 Machine read(const std::string& name) {
   const MachineTree tree(name);
@@ -21,10 +21,11 @@ Machine read(const std::string& name) {
   return machine.ok() ? *std::move(machine) : Machine();
 }
 
-// "eth0 mlx5_core 25 Sysfs *": name, driver, Gbit/s, where from, the default route.
+// Returns a line for each NIC, for example "eth0 mlx5_core 25 mlx5_0 *": name, driver, Gbit/s, the RDMA device if there
+// is one, and * for the default route.
 std::vector<std::string> nics(const Machine& machine) {
   std::vector<std::string> lines;
-  for (const types::Nic& nic : machine.nics) {
+  for (const api::Nic& nic : machine.nics) {
     lines.push_back(absl::StrCat(nic.name, " ", nic.driver.empty() ? "-" : nic.driver, " ", nic.bits_per_second / 1e9,
                                  nic.rdma_device.empty() ? "" : absl::StrCat(" ", nic.rdma_device),
                                  nic.default_route ? " *" : ""));
@@ -32,13 +33,13 @@ std::vector<std::string> nics(const Machine& machine) {
   return lines;
 }
 
-// One line per GPU: the distances to each NIC with a PCI address, in the order of the NICs.
+// Returns a line for each GPU: the distances to the NICs that have a PCI address, in the order of the NICs.
 std::vector<std::string> matrix(const Machine& machine) {
   std::vector<std::string> lines;
-  for (const types::Gpu& gpu : machine.gpus) {
+  for (const api::Gpu& gpu : machine.gpus) {
     std::vector<std::string> row;
-    for (const types::Path& path : machine.paths) {
-      if (path.gpu == gpu.uuid) row.emplace_back(types::name_of(path.type));
+    for (const api::Path& path : machine.paths) {
+      if (path.gpu == gpu.uuid) row.emplace_back(api::name_of(path.type));
     }
     lines.push_back(absl::StrJoin(row, " "));
   }
@@ -83,9 +84,10 @@ TEST(Machine, AzureNdv2) {
   EXPECT_THAT(nics(machine), ElementsAre("eth0 hv_netvsc 40 *", "mlx5_0 - 100 mlx5_0"));
   EXPECT_THAT(matrix(machine), ElementsAre("PHB", "PHB", "PHB", "PHB", "SYS", "SYS", "SYS", "SYS"));
   ASSERT_EQ(machine.gpus.size(), 8u);
-  EXPECT_EQ(machine.gpus[0].uuid, "GPU-00000001-0000-0000-0000-000000000000") << "by the driver, without NVML";
+  EXPECT_EQ(machine.gpus[0].uuid, "GPU-00000001-0000-0000-0000-000000000000")
+      << "the driver reports the UUID without NVML";
   EXPECT_EQ(machine.gpus[0].model, "Tesla V100-SXM2-32GB");
-  EXPECT_EQ(machine.gpus[1].uuid, "0002:00:00.0") << "a driver that doesn't know the uuid yet writes question marks";
+  EXPECT_EQ(machine.gpus[1].uuid, "0002:00:00.0") << "the driver writes question marks while it does not know the UUID";
   EXPECT_EQ(machine.paths[1].gpu, "0002:00:00.0");
 }
 

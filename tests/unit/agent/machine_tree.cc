@@ -62,7 +62,7 @@ void MachineTree::remove(absl::string_view path) { std::filesystem::remove_all(a
 
 MachineSource MachineTree::source() const { return {tree(), hwloc_, ""}; }
 
-// pci PATH/OF/BRIDGES/DEVICE key=value...
+// Reads a line "pci PATH/OF/BRIDGES/DEVICE key=value...".
 void MachineTree::add_pci(absl::string_view rest) {
   const std::vector<absl::string_view> words = absl::StrSplit(rest, ' ', absl::SkipEmpty());
   const std::vector<std::string> chain = absl::StrSplit(words.at(0), '/');

@@ -1,5 +1,5 @@
-// Machines for tests: their /sys and /proc, written into a temporary folder from a text under machines/. The format is
-// described in machines/README.md.
+// MachineTree: a machine for tests. It writes a /sys and a /proc into a temporary folder, from a file under machines/,
+// whose format machines/README.md describes.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace gleaner::discover {
 
 class MachineTree {
  public:
-  // machines/NAME.machine. A line that makes no sense fails the running test.
+  // Reads machines/NAME.machine. A line that can't be read fails the running test.
   explicit MachineTree(const std::string& name);
   MachineTree();  // an empty machine
   ~MachineTree();

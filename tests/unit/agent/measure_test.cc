@@ -1,4 +1,4 @@
-// Two agents that measure: on loopback, as in the machine's other tests of sockets.
+// Tests of the bandwidth measurement between two agents, on loopback.
 #include "agent/probe/measure.h"
 
 #include <gmock/gmock.h>
@@ -20,14 +20,14 @@ class MeasureTest : public testing::Test {
     EXPECT_TRUE(server.ok()) << server.status();
     return *std::move(server);
   }
-  // As measure() from another address of this machine, which counts as another machine.
+  // measure() takes the address of an agent on another machine. Another loopback address stands for it.
   Address from_elsewhere(const MeasureServer& server) const { return {"127.0.0.2", server.address().port}; }
 
  private:
   SystemEnv system_{{.component = "test", .level = LogLevel::kOff}};
 };
 
-TEST_F(MeasureTest, FindsABandwidthAndTakesNoLongerThanItMay) {
+TEST_F(MeasureTest, MeasuresABandwidthWithinItsTimeLimit) {
   auto server = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1));
   ASSERT_TRUE(server.ok()) << server.status();
   for (int i = 0; i < 2; ++i) {
@@ -46,7 +46,7 @@ TEST_F(MeasureTest, WrongSecretIsRefusedByBothSides) {
   ASSERT_TRUE(server.ok());
   EXPECT_EQ(measure(env(), from_elsewhere(**server), "other").status().code(), absl::StatusCode::kPermissionDenied);
 
-  // A server that takes everybody, but can't prove that it knows the secret.
+  // A server that accepts every peer, but can't prove that it knows the secret.
   absl::StatusOr<Socket> impostor = Socket::listen({"127.0.0.2", 0});
   ASSERT_TRUE(impostor.ok());
   std::thread thread([&] {
@@ -68,7 +68,7 @@ TEST_F(MeasureTest, WrongSecretIsRefusedByBothSides) {
   thread.join();
 }
 
-TEST_F(MeasureTest, ServerOutlivesSilentAndTalkativeStrangers) {
+TEST_F(MeasureTest, ServerSurvivesSilentClientsAndClientsThatSendGarbage) {
   auto server = MeasureServer::start(env(), {"0.0.0.0", 0}, "secret", absl::Milliseconds(1));
   ASSERT_TRUE(server.ok());
   const absl::Duration deadline = env().clock->since_start() + absl::Seconds(10);
@@ -88,7 +88,7 @@ TEST_F(MeasureTest, MachineDoesNotMeasureItself) {
   EXPECT_EQ(measure(env(), server->address(), "secret").status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(MeasureTest, NobodyThereIsUnavailable) {
+TEST_F(MeasureTest, AnAddressWithoutAServerIsUnavailable) {
   EXPECT_EQ(measure(env(), {"127.0.0.2", 1}, "secret").status().code(), absl::StatusCode::kUnavailable);
 }
 
@@ -106,7 +106,7 @@ TEST_F(MeasureTest, ProbeMeasuresOnlyWhenItIsNeeded) {
   const auto probe = PeerProbe::start(env(), options);
   ASSERT_TRUE(probe.ok()) << probe.status();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_EQ((*probe)->bits_per_second(), 0) << "nobody asked";
+  EXPECT_EQ((*probe)->bits_per_second(), 0) << "no measurement was requested";
   (*probe)->set_needed(true);
   for (int i = 0; i < 1000 && (*probe)->bits_per_second() == 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -114,7 +114,7 @@ TEST_F(MeasureTest, ProbeMeasuresOnlyWhenItIsNeeded) {
   EXPECT_GT((*probe)->bits_per_second(), 0);
 }
 
-TEST_F(MeasureTest, ProbeThatFindsOnlyItselfMeasuresNothing) {
+TEST_F(MeasureTest, ProbeWithoutAnotherAgentMeasuresNothing) {
   const auto other = serve("secret");
   PeerProbe::Options options{{"127.0.0.1", 0}, other->address(), "secret"};
   options.first = options.retry = absl::Milliseconds(5);

@@ -1,4 +1,4 @@
-// What the kernel says of network devices, and which of it is believed.
+// Tests of reading the kernel's reports about network devices, and of deciding which speeds are credible.
 #include "agent/discover/network.h"
 
 #include <gmock/gmock.h>
@@ -64,7 +64,7 @@ TEST(Speed, OfABondFollowsItsMode) {
   }
 }
 
-TEST(Speed, OfABondCountsWhatIsUpAndKnown) {
+TEST(Speed, OfABondIsTheSumOfDevicesThatAreUp) {
   MachineTree tree;
   add_physical(tree, "eth0", "up", "25000");
   add_physical(tree, "eth1", "down", "25000");
@@ -76,7 +76,7 @@ TEST(Speed, OfABondCountsWhatIsUpAndKnown) {
   EXPECT_EQ(speed(tree, "bond0"), std::nullopt) << "a sum with a gap is no sum";
 }
 
-TEST(Speed, OfAVlanIsThatOfWhatCarriesIt) {
+TEST(Speed, OfAVlanIsThatOfTheDeviceBelow) {
   MachineTree tree;
   add_physical(tree, "eth0", "up", "10000");
   add_virtual(tree, "br0", "up", "", {"eth0"});
@@ -84,7 +84,7 @@ TEST(Speed, OfAVlanIsThatOfWhatCarriesIt) {
   EXPECT_THAT(speed(tree, "br0.7"), Optional(DoubleEq(10e9)));
 }
 
-TEST(Speed, OfDevicesThatStandOnEachOtherInARingIsUnknown) {
+TEST(Speed, OfDevicesInACycleIsUnknown) {
   MachineTree tree;
   add_virtual(tree, "a", "up", "", {"b"});
   add_virtual(tree, "b", "up", "", {"a"});
@@ -119,7 +119,7 @@ TEST(DefaultDevice, IsThatOfIpv6WithoutIpv4) {
   EXPECT_EQ(read_default_device(tree.tree(), {}), "eth6");
 }
 
-TEST(DefaultDevice, WithoutARouteIsTheFastestThatIsUp) {
+TEST(DefaultDevice, WithoutARouteIsTheFastestDeviceThatIsUp) {
   MachineTree tree;
   NetDevice slow, fast, down;
   slow.name = "slow", fast.name = "fast", down.name = "down";

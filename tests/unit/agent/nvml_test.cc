@@ -1,4 +1,4 @@
-// Loading NVIDIA's library at run time: absent, broken, and a fake one in the published layout (no GPU is here).
+// Tests of loading NVIDIA's library at run time: absent, broken, and a fake one with the published layout.
 #include "agent/discover/nvml.h"
 
 #include <gmock/gmock.h>
@@ -27,9 +27,9 @@ TEST(Nvml, WithoutADriverIsUnavailable) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("Driver Not Loaded"));
 }
 
-TEST(Nvml, TellsUuidModelMemoryAndPlace) {
-  for (int i = 0; i < 2; ++i) {  // closed and opened again
-    const absl::StatusOr<std::vector<types::Gpu>> gpus = read_nvml_gpus(FAKE_NVML);
+TEST(Nvml, ReportsUuidModelMemoryAndPciAddress) {
+  for (int i = 0; i < 2; ++i) {  // closes the library and opens it again
+    const absl::StatusOr<std::vector<api::Gpu>> gpus = read_nvml_gpus(FAKE_NVML);
     ASSERT_TRUE(gpus.ok()) << gpus.status();
     ASSERT_EQ(gpus->size(), 2u);
     EXPECT_EQ((*gpus)[0].uuid, "GPU-fake-1");
@@ -39,14 +39,14 @@ TEST(Nvml, TellsUuidModelMemoryAndPlace) {
   }
 }
 
-TEST(Nvml, IsWhatAMachineWithGpusIsReadBy) {
+TEST(Nvml, IsUsedOnAMachineWithGpus) {
   const MachineTree tree("hgx-h100");
   MachineSource source = tree.source();
   source.nvml_library = FAKE_NVML;
   const absl::StatusOr<Machine> machine = read_machine(source);
   ASSERT_TRUE(machine.ok());
-  ASSERT_EQ(machine->gpus.size(), 2u) << "those that the driver lets see, of the eight on the bus";
-  EXPECT_EQ(machine->gpus[1].uuid, "GPU-fake-1") << "by PCI address";
+  ASSERT_EQ(machine->gpus.size(), 2u) << "the driver shows two of the eight GPUs on the bus";
+  EXPECT_EQ(machine->gpus[1].uuid, "GPU-fake-1") << "NVML and the bus are matched by PCI address";
   EXPECT_EQ(machine->gpus[1].numa_node, 1);
   EXPECT_EQ(machine->paths.size(), 2 * machine->nics.size());
   EXPECT_EQ(machine->without_nvml, "");
@@ -58,7 +58,7 @@ TEST(Nvml, IsWhatAMachineWithGpusIsReadBy) {
   EXPECT_NE(without->without_nvml, "");
 }
 
-TEST(Nvml, IsNotAskedWhereThereIsNoGpu) {
+TEST(Nvml, IsNotUsedOnAMachineWithoutAGpu) {
   const MachineTree tree("cpu-bond");
   MachineSource source = tree.source();
   source.nvml_library = FAKE_NVML;

@@ -1,4 +1,4 @@
-// Distances between PCI devices, in NCCL's terms.
+// Tests of the distances between PCI devices, in NCCL's terms.
 #include "agent/discover/pci.h"
 
 #include <gmock/gmock.h>
@@ -8,9 +8,9 @@
 namespace gleaner::discover {
 namespace {
 
+using api::PathType;
 using testing::ElementsAre;
 using testing::IsEmpty;
-using types::PathType;
 
 PciPlace add(MachineTree& tree, const std::string& chain, int numa) {
   const std::string folder = "sys/devices/pci0000:00/" + chain;
@@ -32,7 +32,7 @@ TEST(PciPlace, SwitchesAreEverySecondBridge) {
   EXPECT_EQ(deep.numa_node, 1);
 }
 
-TEST(PciPlace, OfWhatIsBelowTheDevice) {
+TEST(PciPlace, OfAnEntryBelowTheDevice) {
   MachineTree tree;
   add(tree, "0000:03:00.0", 0);
   tree.write("sys/devices/pci0000:00/0000:03:00.0/virtio2/net/eth0/speed", "-1");
@@ -57,11 +57,11 @@ TEST(PathType, NearestFirst) {
   EXPECT_EQ(path_type(lower_switch, gpu), PathType::kPxb) << "distances are the same both ways";
   EXPECT_EQ(path_type(gpu, other_port), PathType::kPhb);
   EXPECT_EQ(path_type(gpu, other_socket), PathType::kSys);
-  EXPECT_EQ(path_type(gpu, unknown_socket), PathType::kPhb) << "-1 is the only node there is";
+  EXPECT_EQ(path_type(gpu, unknown_socket), PathType::kPhb) << "-1 stands for the only node";
   EXPECT_EQ(path_type(gpu, PciPlace{}), PathType::kSys);
 }
 
-TEST(PciAddress, IsWrittenInOneWay) {
+TEST(PciAddress, HasOneSpelling) {
   EXPECT_EQ(normal_pci_address("00000000:3B:00.0"), "0000:3b:00.0");
   EXPECT_EQ(normal_pci_address("0000:3b:00.0"), "0000:3b:00.0");
   EXPECT_EQ(normal_pci_address("00010000:3B:00.0"), "00010000:3b:00.0") << "a domain above 0xffff";

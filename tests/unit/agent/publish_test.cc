@@ -1,4 +1,4 @@
-// Pods' requests as the scheduler counts them, the node's state, and the profile's status.
+// Tests of pods' requests as the scheduler counts them, of the node's state, and of the profile's status.
 #include <gmock/gmock.h>
 
 #include "agent/publish/node.h"
@@ -25,7 +25,7 @@ void expect_requests(const json& object, double cpus, double mebibytes) {
   EXPECT_NEAR(parsed->memory_bytes, mebibytes * 1024 * 1024, 1) << object;
 }
 
-TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
+TEST(Pod, RequestsAreCountedAsTheSchedulerDoes) {
   expect_requests(pod({{"containers", {container("500m", "1Gi"), container("1", "512Mi")}}}), 1.5, 1536);
   expect_requests(pod({{"containers", {{{"name", "none"}}}}}), 0, 0);
   expect_requests(pod({{"containers", {container("1", "1Gi")}}, {"initContainers", {container("4", "64Mi")}}}), 4,
@@ -39,7 +39,7 @@ TEST(Pod, RequestsAreWhatTheSchedulerCounts) {
                   100);
 }
 
-TEST(Pod, WhatIsNotOfUseIsRefused) {
+TEST(Pod, MalformedPodsAreRefused) {
   EXPECT_FALSE(parse_pod(pod({{"containers", {container("much", "1Gi")}}})).ok());
   EXPECT_FALSE(parse_pod({{"metadata", {{"name", "p"}}}}).ok());
 }
@@ -58,7 +58,7 @@ TEST(Pods, OwnersRequestsAreThoseOfRunningPodsThatAreNoSummers) {
   EXPECT_NEAR(owners_requests(pods).memory_bytes, 1024.0 * 1024 * 1024, 1);
 }
 
-TEST(Node, TellsWhatItAllowsAndWhatItAdvertises) {
+TEST(Node, HasAllocatableResourcesLabelAndSummers) {
   const json object = {{"metadata", {{"name", "n1"}, {"uid", "u"}, {"labels", {{"gleaner.dev/bandwidth", "25Gbit"}}}}},
                        {"status",
                         {{"allocatable", {{"cpu", "7500m"}, {"memory", "16Gi"}}},
@@ -71,7 +71,7 @@ TEST(Node, TellsWhatItAllowsAndWhatItAdvertises) {
   EXPECT_EQ(node->bandwidth_label, "25Gbit");
   const absl::StatusOr<NodeState> fresh = parse_node({{"metadata", {{"name", "n1"}, {"uid", "u"}}}});
   ASSERT_TRUE(fresh.ok());
-  EXPECT_EQ(fresh->summers_capacity, -1) << "nothing is advertised, which is not the same as none";
+  EXPECT_EQ(fresh->summers_capacity, -1) << "-1: the node does not advertise the resource";
   EXPECT_EQ(fresh->allocatable_cpus, 0);
 }
 
@@ -81,33 +81,33 @@ class ProfileTest : public testing::Test {
     machine_.processors = {.cpus = 16, .memory_bytes = uint64_t{64} << 30, .numa_nodes = 2};
     machine_.nics = {{.name = "eth0", .default_route = true}, {.name = "eth1"}};
     estimate_.measured = true;
-    estimate_.speed = {10e9, types::SpeedSource::kLabel, false, 10e9};
+    estimate_.speed = {10e9, api::SpeedSource::kLabel, false, 10e9};
     estimate_.spare = {8, uint64_t{32} << 30, 5e9};
-    speed_ = {10e9, types::SpeedSource::kLabel, "Label", "the label says so", false};
+    speed_ = {10e9, api::SpeedSource::kLabel, "Label", "the label says so", false};
   }
-  types::NodeProfileStatus status() const {
+  api::NodeProfileStatus status() const {
     return make_status(machine_, estimate_, speed_, "1.0", before_, absl::UnixEpoch());
   }
-  const types::Condition& condition(const types::NodeProfileStatus& status, const char* type) const {
-    return *types::find_condition(status.conditions, type);
+  const api::Condition& condition(const api::NodeProfileStatus& status, const char* type) const {
+    return *api::find_condition(status.conditions, type);
   }
 
   discover::Machine machine_;
   spare::Estimate estimate_;
   probe::Speed speed_;
-  std::vector<types::Condition> before_;
+  std::vector<api::Condition> before_;
 };
 
 TEST_F(ProfileTest, SpeedIsThatOfTheDefaultRoutesNic) {
-  const types::NodeProfileStatus made = status();
+  const api::NodeProfileStatus made = status();
   EXPECT_EQ(made.bits_per_second, 10e9);
   EXPECT_EQ(made.nics[0].bits_per_second, 10e9);
-  EXPECT_EQ(made.nics[0].speed_source, types::SpeedSource::kLabel);
+  EXPECT_EQ(made.nics[0].speed_source, api::SpeedSource::kLabel);
   EXPECT_EQ(made.nics[1].bits_per_second, 0);
   EXPECT_EQ(made.numa_nodes, 2u);
 }
 
-TEST_F(ProfileTest, ConditionsSayWhatIsKnown) {
+TEST_F(ProfileTest, ConditionsStateWhetherTheSpeedIsKnown) {
   EXPECT_TRUE(condition(status(), "Ready").status);
   EXPECT_TRUE(condition(status(), "SpeedKnown").status);
   EXPECT_EQ(condition(status(), "SpeedKnown").reason, "Label");
@@ -118,7 +118,7 @@ TEST_F(ProfileTest, ConditionsSayWhatIsKnown) {
   estimate_.measured = false;
   EXPECT_FALSE(condition(status(), "Ready").status);
 
-  estimate_.speed.lied = true;
+  estimate_.speed.contradicted = true;
   EXPECT_FALSE(condition(status(), "SpeedKnown").status);
   EXPECT_EQ(condition(status(), "SpeedKnown").reason, "FasterThanClaimed");
   estimate_.speed = {};
@@ -129,17 +129,17 @@ TEST_F(ProfileTest, ConditionsSayWhatIsKnown) {
 
 TEST_F(ProfileTest, ConditionsKeepTheTimeOfTheirTransition) {
   before_ = status().conditions;
-  const types::NodeProfileStatus later =
+  const api::NodeProfileStatus later =
       make_status(machine_, estimate_, speed_, "1.0", before_, absl::UnixEpoch() + absl::Hours(1));
   EXPECT_EQ(condition(later, "Ready").last_transition, absl::UnixEpoch());
   estimate_.measured = false;
-  const types::NodeProfileStatus changed =
+  const api::NodeProfileStatus changed =
       make_status(machine_, estimate_, speed_, "1.0", before_, absl::UnixEpoch() + absl::Hours(2));
   EXPECT_EQ(condition(changed, "Ready").last_transition, absl::UnixEpoch() + absl::Hours(2));
 }
 
-TEST_F(ProfileTest, OnlyWhatMattersIsNoticeable) {
-  const types::NodeProfileStatus before = status();
+TEST_F(ProfileTest, OnlyLargeChangesAreNoticeable) {
+  const api::NodeProfileStatus before = status();
   EXPECT_FALSE(differs_noticeably(before, status()));
   estimate_.spare.cpus = 9.5;               // of 16
   estimate_.spare.bits_per_second = 5.9e9;  // of 10
@@ -154,22 +154,22 @@ TEST_F(ProfileTest, OnlyWhatMattersIsNoticeable) {
   EXPECT_TRUE(differs_noticeably(before, status()));
 }
 
-TEST_F(ProfileTest, WhereLittleIsLeftLessIsNoticeable) {
+TEST_F(ProfileTest, SmallChangesOfSmallSparesAreNoticeable) {
   estimate_.spare.cpus = 0.5;  // of 16
-  const types::NodeProfileStatus before = status();
+  const api::NodeProfileStatus before = status();
   estimate_.spare.cpus = 0.35;
   EXPECT_FALSE(differs_noticeably(before, status()));
   estimate_.spare.cpus = 0.2;
   EXPECT_TRUE(differs_noticeably(before, status()));
   EXPECT_TRUE(differs_noticeably(status(), before));
   estimate_.spare.cpus = 0.05;
-  const types::NodeProfileStatus nothing = status();
+  const api::NodeProfileStatus nothing = status();
   estimate_.spare.cpus = 0;
-  EXPECT_FALSE(differs_noticeably(nothing, status())) << "that is noise";
+  EXPECT_FALSE(differs_noticeably(nothing, status())) << "the difference is noise";
 }
 
-TEST_F(ProfileTest, AnythingFoundAnewIsNoticeable) {
-  const types::NodeProfileStatus before = status();
+TEST_F(ProfileTest, NewDevicesAreNoticeable) {
+  const api::NodeProfileStatus before = status();
   machine_.nics[1].bits_per_second = 1e9;
   EXPECT_TRUE(differs_noticeably(before, status()));
   machine_.nics[1].bits_per_second = 0;

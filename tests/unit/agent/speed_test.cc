@@ -1,4 +1,4 @@
-// Which statement about the speed counts.
+// Tests of choose_speed(), which chooses among several statements about a NIC's speed.
 #include "agent/probe/speed.h"
 
 #include <gmock/gmock.h>
@@ -6,9 +6,9 @@
 namespace gleaner::probe {
 namespace {
 
-using types::SpeedSource;
+using api::SpeedSource;
 
-TEST(ChooseSpeed, GoesByItsOrder) {
+TEST(ChooseSpeed, TakesTheFirstSourceThatHasASpeed) {
   struct Case {
     SpeedClaims claims;
     double expected;
@@ -35,7 +35,7 @@ TEST(ChooseSpeed, GoesByItsOrder) {
   }
 }
 
-TEST(ChooseSpeed, NobodyMakesALinkFaster) {
+TEST(ChooseSpeed, NoSourceExceedsTheSpeedOfTheLink) {
   for (SpeedClaims claims : {SpeedClaims{.flag = 40e9}, SpeedClaims{.label = "40Gbit"}}) {
     claims.sysfs = 25e9;
     claims.driver = "mlx5_core";
@@ -47,7 +47,7 @@ TEST(ChooseSpeed, NobodyMakesALinkFaster) {
   }
 }
 
-TEST(ChooseSpeed, HypervisorsAndVirtualDevicesDontKnowTheLink) {
+TEST(ChooseSpeed, ALabelOverridesTheSpeedOfVirtualDevices) {
   for (const char* driver : {"virtio_net", "hv_netvsc", "vmxnet3", "ena", "gve", ""}) {
     const Speed speed = choose_speed({.label = "40Gbit", .sysfs = 10e9, .driver = driver});
     EXPECT_EQ(speed.bits_per_second, 40e9) << driver;
@@ -55,7 +55,7 @@ TEST(ChooseSpeed, HypervisorsAndVirtualDevicesDontKnowTheLink) {
   }
 }
 
-TEST(ChooseSpeed, LabelThatCantBeReadIsPassedOverAndTold) {
+TEST(ChooseSpeed, AMalformedLabelIsIgnoredAndReported) {
   for (const char* label : {"fast", "-1Gbit", "0", "25GB/s"}) {
     const Speed speed = choose_speed({.label = label, .sysfs = 10e9, .driver = "ixgbe"});
     EXPECT_EQ(speed.bits_per_second, 10e9) << label;

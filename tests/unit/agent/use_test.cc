@@ -1,4 +1,4 @@
-// Counters of the machine and of pods, in both versions of cgroups and under both drivers.
+// Tests of reading the use counters of the machine and of pods, for both cgroup versions and both cgroup drivers.
 #include "agent/discover/use.h"
 
 #include <gmock/gmock.h>
@@ -41,17 +41,18 @@ TEST(CpuSeconds, WithoutCgroupsComeFromProcStat) {
   MachineTree tree;
   EXPECT_EQ(read_cpu_seconds(tree.tree(), "/"), std::nullopt);
   tree.write("proc/stat", "cpu  100 20 30 9999 888 4 5 77 66 55\ncpu0 1 2 3 4 5 6 7 8 9 10");
-  const double ticks = 100 + 20 + 30 + 4 + 5;  // not idle, waiting, stolen; guests are in user already
+  // Without idle, waiting and stolen ticks. User ticks include those of guests.
+  const double ticks = 100 + 20 + 30 + 4 + 5;
   EXPECT_THAT(read_cpu_seconds(tree.tree(), "/"),
               Optional(DoubleEq(ticks / static_cast<double>(sysconf(_SC_CLK_TCK)))));
 }
 
-TEST(CgroupRoot, IsBeforeWhatTheKubeletMakes) {
+TEST(CgroupRoot, IsTheParentOfTheKubeletsCgroups) {
   EXPECT_EQ(cgroup_root_of("9:name=systemd:/nodes/n1/kubepods/burstable/pod1/c\n0::/"), "/nodes/n1");
   EXPECT_EQ(cgroup_root_of("0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/c"), "/");
   EXPECT_EQ(cgroup_root_of("0::/site.slice/kubelet-kubepods.slice/pod1"), "/site.slice");
   EXPECT_EQ(cgroup_root_of("0::/"), "/");
-  EXPECT_EQ(cgroup_root_of("0::/../../kubepods/pod1"), "/") << "another cgroup namespace: not the whole path";
+  EXPECT_EQ(cgroup_root_of("0::/../../kubepods/pod1"), "/") << "the path is incomplete in another cgroup namespace";
   EXPECT_EQ(cgroup_root_of(""), "/");
 }
 
@@ -111,7 +112,7 @@ TEST(PodFinder, FindsPodsOfBothCgroupDrivers) {
   }
 }
 
-TEST(PodFinder, PodThatIsNotThereUsesNothingThatIsKnown) {
+TEST(PodFinder, AMissingPodHasUnknownUse) {
   MachineTree tree;
   PodFinder finder(tree.tree(), "/");
   const std::vector<PodUse> uses = finder.read({kUid}, {true});
@@ -127,13 +128,13 @@ TEST(PodFinder, FollowsAPodThroughItsRestarts) {
   PodFinder finder(tree.tree(), "/");
   EXPECT_EQ(finder.read({kUid}, {true})[0].traffic->sent_bytes, 1);
   tree.remove("proc/42");
-  add_process(tree, "42", "0::/user.slice", 99, 99);  // the number is another's now
+  add_process(tree, "42", "0::/user.slice", 99, 99);  // another process has got this number
   EXPECT_FALSE(finder.read({kUid}, {true})[0].traffic.has_value());
   add_process(tree, "50", cgroup, 5, 6);
   EXPECT_EQ(finder.read({kUid}, {true})[0].traffic->sent_bytes, 6);
 }
 
-TEST(PodFinder, TrafficOfTheHostsNetworkIsNotThePods) {
+TEST(PodFinder, APodInTheHostsNetworkHasNoTrafficOfItsOwn) {
   MachineTree tree;
   add_process(tree, "42", absl::StrCat("0::/kubepods/pod", kUid), 1, 1);
   PodFinder finder(tree.tree(), "/");

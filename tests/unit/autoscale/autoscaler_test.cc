@@ -1,4 +1,4 @@
-// One job: when it grows, when it shrinks, when it is left alone.
+// Tests of the autoscaler with one job: when it adds summers, when it removes them, and when it changes nothing.
 #include "operator/autoscale/autoscaler.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// One round of a settled scaler.
+// Returns the verdict of one round of a settled autoscaler (jobs.h).
 Verdict decided(const Settings& settings, const Job& job) {
   return settled(settings, {job}).round({job}, kStart).at(job.key);
 }
@@ -25,7 +25,7 @@ Job growing() {
   return job;
 }
 
-TEST(Autoscaler, AddsOneWhereItBuysEnough) {
+TEST(Autoscaler, AddsASummerThatSavesEnough) {
   const Verdict verdict = decided(measured(), growing());
   ASSERT_TRUE(verdict.add.has_value());
   EXPECT_EQ(verdict.add->node, "a");
@@ -35,7 +35,7 @@ TEST(Autoscaler, AddsOneWhereItBuysEnough) {
   EXPECT_TRUE(absl::StrContains(verdict.why, "of the step of 2 s")) << verdict.why;
 }
 
-TEST(Autoscaler, TheMachineThatBuysMost) {
+TEST(Autoscaler, TakesTheMachineThatSavesMost) {
   Job job = growing();
   job.candidates = {machine("slow", 1e8), machine("fast", 1e9)};
   EXPECT_EQ(decided(measured(), job).add->node, "fast");
@@ -46,7 +46,7 @@ TEST(Autoscaler, GrowsSlowly) {
   Autoscaler scaler = settled(measured(), {job});
   EXPECT_TRUE(scaler.round({job}, kStart).at(job.key).add.has_value());
   Job more = job;
-  more.summers.push_back({1, "a", 1e9, true, false, absl::Seconds(5), Room{true, ""}});
+  more.summers.push_back({1, "a", 1e9, true, false, absl::Seconds(5), Suitability{true, ""}});
   more.candidates = {machine("b")};
   EXPECT_EQ(scaler.round({more}, kStart + absl::Seconds(59)).at(job.key).code, Code::kPausing);
   EXPECT_TRUE(scaler.round({more}, kStart + absl::Seconds(60)).at(job.key).add.has_value());
@@ -62,14 +62,14 @@ TEST(Autoscaler, AfterAChangeOfLeaderTheYoungestSummerSaysWhenTheLastAdditionWas
   EXPECT_EQ(old.round({job}, kStart).at(job.key).code, Code::kWorthIt);
 }
 
-// A job without summers, as the autoscaler sees it for the first time.
+// Returns a job without summers, as in the autoscaler's first round.
 Job beginning() {
   Job job = job_of("team/digits", 4, 0);
   measure(job, 2.0, 1.0);
   return job;
 }
 
-TEST(Autoscaler, AJobWithoutSummersIsNotToldOfAnAdditionThatNeverWas) {
+TEST(Autoscaler, AJobWithoutSummersHasNoTimeOfALastAddition) {
   Job job = beginning();
   Autoscaler scaler(measured());
   for (int second = 0; second < 3; ++second) {
@@ -86,24 +86,26 @@ TEST(Autoscaler, TheFirstSummersComeWithoutAPause) {
   job.candidates = {machine("a"), machine("b")};
   EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(1)).at(job.key).code, Code::kWorthIt);
   job.summers.push_back({0, "", 1e9, false, false, absl::Seconds(1), {}});
-  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(2)).at(job.key).code, Code::kPausing) << "it has no machine yet";
+  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(2)).at(job.key).code, Code::kPausing)
+      << "the first job has no machine yet";
   job.summers[0].node = "a";
   job.candidates = {machine("b")};
   EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(3)).at(job.key).code, Code::kWorthIt);
-  job.summers.push_back({1, "b", 1e9, true, false, absl::Seconds(1), Room{true, ""}});
+  job.summers.push_back({1, "b", 1e9, true, false, absl::Seconds(1), Suitability{true, ""}});
   job.candidates.clear();
   EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(4)).at(job.key).code, Code::kNoMachine);
   job.candidates = {machine("c")};
-  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(5)).at(job.key).code, Code::kPausing) << "it has had its first";
+  EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(5)).at(job.key).code, Code::kPausing)
+      << "the job has had its first summer";
   EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(63)).at(job.key).code, Code::kWorthIt);
 }
 
-TEST(Autoscaler, ThePauseIsTheReasonOnlyWhereNothingElseIs) {
+TEST(Autoscaler, ThePauseIsTheReasonOnlyWithoutAnotherReason) {
   Job job = growing();
   Autoscaler scaler = settled(measured(), {job});
   ASSERT_TRUE(scaler.round({job}, kStart).at(job.key).add.has_value());
   Job next = job;
-  next.summers.push_back({1, "a", 1e9, true, false, absl::Seconds(5), Room{true, ""}});
+  next.summers.push_back({1, "a", 1e9, true, false, absl::Seconds(5), Suitability{true, ""}});
   next.candidates.clear();
   EXPECT_EQ(scaler.round({next}, kStart + absl::Seconds(5)).at(job.key).code, Code::kNoMachine);
   next.candidates = {machine("b")};
@@ -115,7 +117,7 @@ TEST(Autoscaler, ThePauseIsTheReasonOnlyWhereNothingElseIs) {
   EXPECT_TRUE(absl::StrContains(verdict.why, "added less than 1m ago")) << verdict.why;
 }
 
-TEST(Autoscaler, SaysWhyAMachineThatIsFreeWillNotDo) {
+TEST(Autoscaler, GivesTheReasonAgainstAFreeMachine) {
   Job job = growing();
   job.candidates = {machine("a")};
   job.candidates[0].spare_cpus.reset();
@@ -126,12 +128,12 @@ TEST(Autoscaler, SaysWhyAMachineThatIsFreeWillNotDo) {
   gone.candidates = {machine("s0")};
   Autoscaler scaler = settled(Settings(), {there});
   const Verdict verdict = scaler.round({gone}, kStart).at(gone.key);
-  EXPECT_TRUE(absl::StrContains(verdict.why, "s0 is left alone")) << verdict.why;
+  EXPECT_TRUE(absl::StrContains(verdict.why, "s0 gets no summer for a while")) << verdict.why;
 }
 
-TEST(Autoscaler, OnlyWhatIsExposedCanBeBought) {
+TEST(Autoscaler, OnlyExposedCommunicationCanBeSaved) {
   Job job = growing();
-  measure(job, 2.0, 0.019);  // hidden behind computation, but for less than 1 % of the step
+  measure(job, 2.0, 0.019);  // hidden behind computation, except for less than 1 % of the step
   const Verdict verdict = decided(measured(), job);
   EXPECT_FALSE(verdict.add.has_value());
   EXPECT_EQ(verdict.code, Code::kNotWorthIt);
@@ -142,7 +144,7 @@ TEST(Autoscaler, OnlyWhatIsExposedCanBeBought) {
 TEST(Autoscaler, TheShareIsConfigured) {
   Settings settings = measured();
   const double share = decided(settings, growing()).share;
-  settings.worth = share * 1.01;
+  settings.min_gain = share * 1.01;
   EXPECT_EQ(decided(settings, growing()).code, Code::kNotWorthIt);
 }
 
@@ -159,13 +161,13 @@ TEST(Autoscaler, HoldsWithoutMetrics) {
   EXPECT_FALSE(decided(measured(), job).add.has_value());
 }
 
-TEST(Autoscaler, BelievesNoMachineThatPrometheusDoesNotKnow) {
+TEST(Autoscaler, IgnoresMachinesWithoutRecentMetrics) {
   Job job = growing();
   job.candidates = {machine("a")};
   job.candidates[0].spare_cpus.reset();
   EXPECT_EQ(decided(measured(), job).code, Code::kNoMachine);
   job.candidates = {machine("a")};
-  job.candidates[0].spare_bits_per_second->value = 1e8;  // it has had much less of late
+  job.candidates[0].spare_bits_per_second->value = 1e8;  // its spare bandwidth has been much lower recently
   EXPECT_EQ(decided(measured(), job).code, Code::kNoMachine);
   job.candidates = {machine("a")};
   job.candidates[0].spare_cpus->age = absl::Minutes(5);
@@ -187,7 +189,7 @@ TEST(Autoscaler, KeepsWithinMinimumAndMaximum) {
   job.min = 2;
   EXPECT_EQ(decided(measured(), job).code, Code::kBelowMinimum);
   job.step_seconds.reset();
-  EXPECT_TRUE(decided(measured(), job).add.has_value()) << "what the job asks for needs no reason";
+  EXPECT_TRUE(decided(measured(), job).add.has_value()) << "the minimum needs no gain";
   job = growing();
   job.max = 1;
   EXPECT_EQ(decided(measured(), job).code, Code::kAtMaximum);
@@ -200,9 +202,9 @@ TEST(Autoscaler, KeepsWithinMinimumAndMaximum) {
 
 TEST(Autoscaler, ShrinksAtOnceWhenOwnersNeedTheMachine) {
   Job job = job_of("team/digits", 4, 2);
-  job.summers[1].room = Room{false, "spare CPU 0 is below 0.1"};
+  job.summers[1].suitability = Suitability{false, "spare CPU 0 is below 0.1"};
   job.candidates = {machine("c")};
-  Autoscaler scaler(measured());  // without metrics, and in its first round
+  Autoscaler scaler(measured());  // has no metrics and has seen no round before
   const Verdict verdict = scaler.round({job}, kStart).at(job.key);
   ASSERT_THAT(verdict.remove, SizeIs(1));
   EXPECT_EQ(verdict.remove[0].index, 1U);
@@ -211,13 +213,13 @@ TEST(Autoscaler, ShrinksAtOnceWhenOwnersNeedTheMachine) {
   EXPECT_FALSE(verdict.add.has_value());
 }
 
-TEST(Autoscaler, HoldsASummerWhoseMachineSaysNothing) {
+TEST(Autoscaler, KeepsASummerOnAMachineOfUnknownSuitability) {
   Job job = job_of("team/digits", 4, 2);
-  job.summers[1].room.reset();
+  job.summers[1].suitability.reset();
   EXPECT_THAT(decided(measured(), job).remove, IsEmpty());
 }
 
-TEST(Autoscaler, AMachineWhoseSummerLeftByItselfRests) {
+TEST(Autoscaler, AMachineWhoseSummerLeftByItselfGetsNoneForAPause) {
   const Job there = job_of("team/digits", 4, 1);
   Job gone = job_of("team/digits", 4, 0);
   gone.candidates = {{"s0", 1e9, {}, {}}};
@@ -233,10 +235,10 @@ TEST(Autoscaler, AMachineWhoseSummerLeftByItselfRests) {
   }
 }
 
-// A machine whose owners needed it `times` times, and is free again since.
+// Returns how long the autoscaler avoids a machine whose capacity other processes have needed `times` times.
 absl::Duration returns_after(int times) {
   Job needed = job_of("team/digits", 4, 1);
-  needed.summers[0].room = Room{false, "no"};
+  needed.summers[0].suitability = Suitability{false, "no"};
   Job gone = job_of("team/digits", 4, 0);
   gone.candidates = {{"s0", 1e9, {}, {}}};
   Autoscaler scaler = settled(Settings(), {gone});
@@ -252,13 +254,13 @@ absl::Duration returns_after(int times) {
   return absl::InfiniteDuration();
 }
 
-TEST(Autoscaler, ComesBackAfterAPauseThatGrows) {
+TEST(Autoscaler, ReturnsToAMachineAfterAGrowingPause) {
   EXPECT_EQ(returns_after(1), absl::Seconds(30));
   EXPECT_EQ(returns_after(2), absl::Seconds(60));
   EXPECT_EQ(returns_after(3), absl::Seconds(120));
 }
 
-TEST(Autoscaler, GivesBackWhatBuysNothing) {
+TEST(Autoscaler, RemovesASummerThatSavesNothing) {
   Job job = job_of("team/digits", 4, 2);
   measure(job, 2.0, 0.001);
   Autoscaler scaler = settled(measured(), {job});
@@ -266,12 +268,12 @@ TEST(Autoscaler, GivesBackWhatBuysNothing) {
   EXPECT_THAT(scaler.round({job}, now).at(job.key).remove, IsEmpty()) << "not at once";
   now += absl::Minutes(2);
   const Verdict verdict = scaler.round({job}, now).at(job.key);
-  ASSERT_THAT(verdict.remove, SizeIs(1)) << "one at a time";
+  ASSERT_THAT(verdict.remove, SizeIs(1)) << "the autoscaler removes one summer at a time";
   EXPECT_EQ(verdict.code, Code::kBuysNothing);
 }
 
 TEST(Autoscaler, BetweenTheTwoSharesNothingChanges) {
-  // A tenth summer's loss is small: between keep and worth it stays, and no other comes.
+  // The gain of a further summer is small: between `keep` and `worth`. So no summer is removed and none is added.
   Job job = job_of("team/digits", 4, 2);
   measure(job, 2.0, 1.0);
   Settings settings = measured();
@@ -282,8 +284,8 @@ TEST(Autoscaler, BetweenTheTwoSharesNothingChanges) {
                                  return more;
                                }())
                            .share;
-  settings.worth = 2 * share;
-  settings.keep = share / 2;
+  settings.min_gain = 2 * share;
+  settings.min_loss = share / 2;
   job.candidates = {machine("c")};
   Autoscaler scaler = settled(settings, {job});
   for (int minute = 0; minute < 30; ++minute) {
@@ -305,7 +307,7 @@ TEST(Autoscaler, StaleMetricsDoNotCountAsIdleTime) {
   EXPECT_THAT(scaler.round({job}, kStart + absl::Minutes(13)).at(job.key).remove, SizeIs(1));
 }
 
-TEST(Autoscaler, IsMorePatientWhereItErred) {
+TEST(Autoscaler, WaitsLongerAfterAWrongRemoval) {
   Job two = job_of("team/digits", 4, 2);
   measure(two, 2.0, 0.001);
   Job one = job_of("team/digits", 4, 1);
@@ -314,13 +316,14 @@ TEST(Autoscaler, IsMorePatientWhereItErred) {
   Autoscaler scaler = settled(measured(), {two});
   scaler.round({two}, kStart);
   ASSERT_THAT(scaler.round({two}, kStart + absl::Minutes(2)).at(two.key).remove, SizeIs(1));
-  ASSERT_TRUE(scaler.round({one}, kStart + absl::Minutes(4)).at(two.key).add.has_value()) << "it was missed";
+  ASSERT_TRUE(scaler.round({one}, kStart + absl::Minutes(4)).at(two.key).add.has_value())
+      << "the removed summer was needed";
   scaler.round({two}, kStart + absl::Minutes(5));
   EXPECT_THAT(scaler.round({two}, kStart + absl::Minutes(8)).at(two.key).remove, IsEmpty());
   EXPECT_THAT(scaler.round({two}, kStart + absl::Minutes(9)).at(two.key).remove, SizeIs(1));
 }
 
-TEST(Autoscaler, GivesUpOnOneThatDoesNotRun) {
+TEST(Autoscaler, GivesUpASummerThatDoesNotRun) {
   Job job = job_of("team/digits", 4, 2);
   job.summers[1].running = false;
   job.summers[1].node.clear();
@@ -333,7 +336,7 @@ TEST(Autoscaler, GivesUpOnOneThatDoesNotRun) {
 TEST(Autoscaler, ARemovalStandsUntilTheSummerIsGone) {
   Job job = job_of("team/digits", 4, 2);
   Job needed = job;
-  needed.summers[1].room = Room{false, "no"};
+  needed.summers[1].suitability = Suitability{false, "no"};
   Autoscaler scaler = settled(Settings(), {job});
   scaler.round({needed}, kStart);
   for (int second = 1; second < 10; ++second) {
@@ -343,10 +346,10 @@ TEST(Autoscaler, ARemovalStandsUntilTheSummerIsGone) {
   EXPECT_THAT(scaler.round({job}, kStart + absl::Seconds(10)).at(job.key).remove, IsEmpty());
 }
 
-TEST(Autoscaler, DoesNotTellTwiceWhoLeaves) {
+TEST(Autoscaler, ReportsARemovalOnce) {
   Job job = job_of("team/digits", 4, 2);
   job.summers[1].leaving = true;
-  job.summers[1].room = Room{false, "no"};
+  job.summers[1].suitability = Suitability{false, "no"};
   const Verdict verdict = decided(Settings(), job);
   EXPECT_THAT(verdict.remove, IsEmpty());
   EXPECT_EQ(verdict.wanted, 1U);

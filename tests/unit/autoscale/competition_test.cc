@@ -1,4 +1,4 @@
-// Several jobs, and fewer machines than they would take.
+// Tests of several jobs that compete for machines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ TEST(Competition, AMachineGoesToTheJobThatGainsMost) {
   EXPECT_EQ(verdicts.at("b").add->node, "m");
 }
 
-TEST(Competition, TheLoserTakesTheNextBest) {
+TEST(Competition, TheOtherJobTakesTheNextBestMachine) {
   const Verdicts verdicts =
       decided({bidder("a", 0.1, {machine("m"), machine("n")}), bidder("b", 0.2, {machine("m"), machine("n")})});
   EXPECT_EQ(verdicts.at("a").add->node, "n");
@@ -43,7 +43,7 @@ TEST(Competition, PriorityGoesBeforeGain) {
   EXPECT_EQ(verdicts.at("b").code, Code::kOutbid);
 }
 
-TEST(Competition, WhoIsBelowItsMinimumGoesFirst) {
+TEST(Competition, AJobBelowItsMinimumGoesFirst) {
   Job poor = bidder("a", 0.1, {machine("m")});
   poor.min = 2;
   EXPECT_TRUE(decided({poor, bidder("b", 0.2, {machine("m")})}).at("a").add.has_value());
@@ -60,7 +60,7 @@ Job contender(double exposed, const std::string& holder) {
   return job;
 }
 
-TEST(Competition, ALowerPriorityGivesWay) {
+TEST(Competition, AJobOfLowerPriorityGivesWay) {
   Job holder = bidder("b", 1.0, {});
   Job contender_job = contender(0.1, "b");
   contender_job.priority = 1;
@@ -70,24 +70,25 @@ TEST(Competition, ALowerPriorityGivesWay) {
   EXPECT_EQ(verdicts.at("b").wanted, 0U);
 }
 
-TEST(Competition, AHigherPriorityDoesNot) {
+TEST(Competition, AJobOfHigherPriorityDoesNotGiveWay) {
   Job holder = bidder("b", 0.001, {});
   holder.priority = 1;
   EXPECT_THAT(decided({contender(1.0, "b"), holder}).at("b").remove, IsEmpty());
 }
 
-TEST(Competition, AmongEqualsOnlyForMuchMore) {
-  EXPECT_THAT(decided({contender(1.0, "b"), bidder("b", 0.001, {})}).at("b").remove, SizeIs(1)) << "it buys b nothing";
+TEST(Competition, AJobOfEqualPriorityGivesWayOnlyForAMuchLargerGain) {
+  EXPECT_THAT(decided({contender(1.0, "b"), bidder("b", 0.001, {})}).at("b").remove, SizeIs(1))
+      << "the summer saves b nothing";
   EXPECT_THAT(decided({contender(1.0, "b"), bidder("b", 1.0, {})}).at("b").remove, IsEmpty());
 }
 
-TEST(Competition, NobodyGivesWayBelowItsMinimum) {
+TEST(Competition, NoJobGivesWayBelowItsMinimum) {
   Job holder = bidder("b", 0.001, {});
   holder.min = 1;
   EXPECT_THAT(decided({contender(1.0, "b"), holder}).at("b").remove, IsEmpty());
 }
 
-TEST(Competition, WhoGaveWayDoesNotComeStraightBack) {
+TEST(Competition, AJobThatGaveWayDoesNotReturnAtOnce) {
   Job holder = bidder("b", 1.0, {});
   Job contender_job = contender(0.1, "b");
   contender_job.priority = 1;

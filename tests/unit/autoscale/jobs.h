@@ -1,4 +1,4 @@
-// Jobs as the autoscaler sees them, and a scaler that is past its first pause.
+// Makes jobs for tests of the autoscaler, and an autoscaler that is past its first pause.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@ namespace gleaner::autoscale {
 
 inline constexpr absl::Duration kStart = absl::Hours(1);
 
-// n workers and k summers of 1 Gbit/s, 100 MB a step, on machines s0, s1, ...
+// Returns a job of n workers and k summers with 1 Gbit/s each and 100 MB a step; the summers run on machines s0, s1,
+// ...
 inline Job job_of(const std::string& key, uint32_t workers, uint32_t summers) {
   Job job;
   job.key = key;
@@ -19,7 +20,7 @@ inline Job job_of(const std::string& key, uint32_t workers, uint32_t summers) {
   job.worker_bits_per_second.assign(workers, 1e9);
   job.bytes_per_step = 100e6;
   for (uint32_t j = 0; j < summers; ++j) {
-    job.summers.push_back({j, "s" + std::to_string(j), 1e9, true, false, absl::Hours(1), Room{true, ""}});
+    job.summers.push_back({j, "s" + std::to_string(j), 1e9, true, false, absl::Hours(1), Suitability{true, ""}});
   }
   return job;
 }
@@ -39,7 +40,7 @@ inline Settings measured() {
   return settings;
 }
 
-// One that knows these jobs already, and whose next round may add.
+// Returns an autoscaler that already knows these jobs, and that may add summers in its next round.
 inline Autoscaler settled(const Settings& settings, const std::vector<Job>& jobs) {
   Autoscaler scaler(settings);
   std::vector<Job> before = jobs;

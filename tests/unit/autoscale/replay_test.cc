@@ -1,4 +1,4 @@
-// Recorded series and the decisions that follow: each file has both, as a table.
+// Replays recorded series. Each file under recorded/ has a series and the table of decisions that must follow.
 #include "operator/autoscale/replay.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::vector<std::string> recordings() {
   return names;
 }
 
-// Only what changes is in the table: [seconds, job, had, wanted, reason].
+// The table has only decisions that change something: [seconds, job, had, wanted, reason].
 TEST_P(Recorded, GivesTheDecisionsOfItsTable) {
   const json recording = read(std::filesystem::path(GLEANER_RECORDED) / absl::StrCat(GetParam(), ".json"));
   const auto decisions = replay(recording);
@@ -46,12 +46,12 @@ TEST_P(Recorded, GivesTheDecisionsOfItsTable) {
 
 INSTANTIATE_TEST_SUITE_P(All, Recorded, ::testing::ValuesIn(recordings()), [](const auto& each) { return each.param; });
 
-TEST(Replay, SaysWhatIsWrongWithARecording) {
+TEST(Replay, NamesTheErrorInARecording) {
   EXPECT_TRUE(absl::StrContains(replay(json::object()).status().message(), "jobs"));
   const json job = {{"key", "a"}, {"workers", {1e9, 1e9}}, {"bytesPerStep", 1e8}};
   const auto with = [&job](const json& rounds) { return replay({{"jobs", {job}}, {"rounds", rounds}}).status(); };
   EXPECT_TRUE(with(json::array()).ok());
-  EXPECT_TRUE(absl::StrContains(with({{{"at", 2}}, {{"at", 1}}}).message(), "backwards"));
+  EXPECT_TRUE(absl::StrContains(with({{{"at", 2}}, {{"at", 1}}}).message(), "not in order of time"));
   EXPECT_TRUE(absl::StrContains(with({{{"at", 0}, {"jobs", {{"b", nullptr}}}}}).message(), "b, which is not known"));
 }
 

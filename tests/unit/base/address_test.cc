@@ -21,7 +21,7 @@ TEST(AddressTest, RoundTrips) {
   }
 }
 
-TEST(AddressTest, SaysWhatItWants) {
+TEST(AddressTest, ErrorsNameTheExpectedFormat) {
   for (const char* text : {"",
                            ":",
                            "host",

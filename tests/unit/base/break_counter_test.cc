@@ -18,7 +18,7 @@ TEST(BreakCounter, WarnsOfManyWithinTheWindowAndThenSeldom) {
   EXPECT_EQ(warned, (std::vector<uint32_t>{4, 16, 64}));
 }
 
-TEST(BreakCounter, NotOfThoseThatHappenNowAndThen) {
+TEST(BreakCounter, DoesNotWarnOfRareBreaks) {
   BreakCounter breaks;
   absl::Duration now = absl::Seconds(100);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(breaks.on_break(now += absl::Seconds(4)), 0u);

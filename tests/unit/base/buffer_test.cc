@@ -8,13 +8,13 @@
 namespace gleaner {
 namespace {
 
-TEST(BufferPoolTest, BlocksArePageAlignedAndOfTheSizeAskedFor) {
+TEST(BufferPoolTest, BlocksArePageAlignedAndOfTheRequestedSize) {
   BufferPool pool;
   for (size_t size : {1, 4095, 4096, 4097, 100'000, 4 << 20}) {
     const Buffer buffer = pool.take(size);
     EXPECT_EQ(buffer.size(), size);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.bytes().data()) % 4096, 0u);
-    buffer.bytes().back() = std::byte{1};  // the sanitizer would object
+    buffer.bytes().back() = std::byte{1};  // a sanitizer would report an access behind the buffer
   }
   EXPECT_TRUE(pool.take(0).empty());
 }
@@ -51,7 +51,7 @@ TEST(BufferTest, SlicesKeepTheBlock) {
   EXPECT_EQ(pool.bytes_in_use(), 0u);
 }
 
-TEST(BufferTest, CopiesShareAndMovesHandOver) {
+TEST(BufferTest, CopiesShareABlockAndMovesTransferIt) {
   BufferPool pool;
   Buffer a = pool.take(10);
   Buffer copy = a;
@@ -93,7 +93,7 @@ TEST(BufferTest, ABlockOutlivesTheHandleThatTookIt) {
   EXPECT_EQ(pool.bytes_reserved(), uint64_t{100} << 12);
 }
 
-// Counts how many of it there are.
+// Counts its live instances.
 class Note : public Attachment {
  public:
   Note(uint64_t owner, int* count) : Attachment(owner), count_(count) { ++*count_; }
@@ -115,10 +115,10 @@ TEST(AttachmentTest, StaysWithTheBlockUntilItEnds) {
       EXPECT_EQ(buffer.block().size(), 8192u);
       EXPECT_TRUE(buffer.is_lasting());
     }
-    EXPECT_EQ(notes, 2) << "it outlives the handles";
+    EXPECT_EQ(notes, 2) << "the attachment outlives the handles";
     const Buffer again = pool.take(7000).slice(100, 10);
     ASSERT_NE(again.attachment(1), nullptr);
-    EXPECT_EQ(again.attachment(2)->owner(), 2u);
+    EXPECT_EQ(again.attachment(2)->key(), 2u);
     again.attachment(1)->remove();
     EXPECT_EQ(notes, 1);
     EXPECT_EQ(again.attachment(1), nullptr);
@@ -146,7 +146,7 @@ TEST(AttachmentTest, BorrowedMemoryLastsOnlyIfItsOwnerSaysSo) {
   EXPECT_EQ(notes, 0);
 }
 
-TEST(AttachmentTest, PartsHaveOwnersOfTheirOwnAndTheWholesAttachments) {
+TEST(AttachmentTest, PartsHaveTheirOwnOwnersAndTheAttachmentsOfTheWhole) {
   int notes = 0;
   std::vector<std::byte> memory(100);
   auto whole = std::make_unique<Buffer>(Buffer::borrow_lasting(memory));

@@ -8,7 +8,7 @@ namespace {
 constexpr DataType kAll[] = {DataType::kFloat32, DataType::kFloat64, DataType::kFloat16, DataType::kBFloat16,
                              DataType::kInt32};
 
-TEST(DataTypes, NamesGoBothWays) {
+TEST(DataTypes, NamesRoundTrip) {
   for (DataType type : kAll) {
     EXPECT_TRUE(is_valid(type));
     EXPECT_EQ(parse_data_type(name_of(type)), type);
@@ -18,7 +18,7 @@ TEST(DataTypes, NamesGoBothWays) {
   EXPECT_EQ(parse_data_type(""), std::nullopt);
 }
 
-// They travel: a change of any of these breaks peers.
+// These numbers are sent to peers, so changing one of them breaks compatibility.
 TEST(DataTypes, ValuesAndSizesAreFixed) {
   const int values[] = {1, 2, 3, 4, 5};
   const size_t sizes[] = {4, 8, 2, 2, 4};
@@ -28,7 +28,7 @@ TEST(DataTypes, ValuesAndSizesAreFixed) {
   }
 }
 
-TEST(DataTypes, AnythingElseIsInvalid) {
+TEST(DataTypes, OtherNamesAndValuesAreInvalid) {
   for (int value : {0, 6, 255}) {
     EXPECT_FALSE(is_valid(static_cast<DataType>(value)));
     EXPECT_EQ(size_of(static_cast<DataType>(value)), 0u);

@@ -19,7 +19,7 @@ TEST(Mailbox, WakesItsOwnerOncePerDrain) {
   EXPECT_EQ(wakes, 2);
 }
 
-TEST(Mailbox, WhatAMessagePostsIsForTheNextDrain) {
+TEST(Mailbox, AMessagePostedByAMessageWaitsForTheNextDrain) {
   int wakes = 0;
   std::vector<int> order;
   Mailbox mailbox([&] { ++wakes; });
@@ -35,7 +35,7 @@ TEST(Mailbox, WhatAMessagePostsIsForTheNextDrain) {
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
 }
 
-TEST(Mailbox, DropsWhatComesAfterTheEnd) {
+TEST(Mailbox, DropsMessagesAfterItsEnd) {
   int ran = 0;
   Mailbox mailbox([] {});
   mailbox.post([&] { ++ran; });

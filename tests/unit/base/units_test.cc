@@ -1,4 +1,4 @@
-// What people write for bandwidths and sizes, and what they read.
+// Tests of parsing and printing bandwidths, sizes and times for people.
 #include "common/base/units.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TEST(Units, BadSizes) {
   }
 }
 
-TEST(Units, ForPeople) {
+TEST(Units, AreWrittenReadably) {
   EXPECT_EQ(format_bits_per_second(25e9), "25 Gbit/s");
   EXPECT_EQ(format_bits_per_second(1.5e6), "1.5 Mbit/s");
   EXPECT_EQ(format_bits_per_second(12), "12 bit/s");

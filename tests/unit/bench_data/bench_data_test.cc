@@ -1,4 +1,5 @@
-// The data of `gleaner bench` and its sums against constants that numpy and PyTorch computed (docs/bench-data.md).
+// Compares the data of `gleaner bench` and its sums with constants that numpy and PyTorch computed
+// (docs/bench-data.md).
 #include "cli/bench_data.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@ MutableBytes bytes_of(std::vector<Bits>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
-// Elements 0 to 5 of rank 5 at step 3, seed 7.
+// Returns elements 0 to 5 of rank 5 at step 3, for seed 7.
 template <typename Bits>
 std::vector<Bits> first_six(DataType type) {
   std::vector<Bits> bits(6);
@@ -34,7 +35,7 @@ TEST(BenchData, DrawsAsSplitmix64Does) {
   EXPECT_EQ(splitmix64(2), 0x975835DE1C9756CE);
 }
 
-TEST(BenchData, IsTheSameForEverybody) {
+TEST(BenchData, IsTheSameOnAllRanks) {
   EXPECT_THAT(first_six<uint32_t>(DataType::kFloat32),
               ElementsAre(0xBE59A0F0, 0x3F29C256, 0xBD0D6CC0, 0xBF49D69C, 0x3EDBA2A4, 0xBE008E50));
   EXPECT_THAT(first_six<uint64_t>(DataType::kFloat64),
@@ -52,7 +53,7 @@ TEST(BenchData, CountsElementsOverAllTensors) {
   EXPECT_THAT(from_two, ElementsAre(0xBD0D6CC0, 0xBF49D69C, 0x3EDBA2A4, 0xBE008E50));
 }
 
-// Elements 100 to 103 at step 3, seed 7, over six ranks.
+// Returns the sums of elements 100 to 103 over six ranks at step 3, for seed 7.
 template <typename Bits>
 std::vector<Bits> sum_of_six(DataType type, uint32_t workers, uint32_t local_ranks) {
   std::vector<Bits> bits(4);
@@ -77,7 +78,7 @@ TEST(BenchOracle, SumsEveryType) {
 
 TEST(BenchOracle, FindsTheFirstWrongElement) {
   BenchOracle oracle = *BenchOracle::make(7, 3, 2);
-  std::vector<uint16_t> sums(30000);  // several chunks
+  std::vector<uint16_t> sums(30000);  // more than one chunk of the oracle
   oracle.sum(DataType::kFloat16, 3, 50, bytes_of(sums));
   EXPECT_EQ(oracle.check(DataType::kFloat16, 3, 50, bytes_of(sums)), std::nullopt);
 

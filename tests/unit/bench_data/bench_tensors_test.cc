@@ -19,7 +19,7 @@ BenchTensors three_tensors() {
                               {.name = "b", .elements = 5, .type = DataType::kFloat16}});
 }
 
-TEST(BenchTensors, NumberTheirElementsInOneSequence) {
+TEST(BenchTensors, ElementsAreNumberedInOneSequence) {
   BenchTensors tensors = three_tensors();
   EXPECT_EQ(tensors.bytes(), 22);
   tensors.fill_input(7, 3, 5);
@@ -29,7 +29,7 @@ TEST(BenchTensors, NumberTheirElementsInOneSequence) {
   EXPECT_EQ(tensors.input(1).size(), 0);
 }
 
-TEST(BenchTensors, HashTheirOutputsWithoutGaps) {
+TEST(BenchTensors, OutputsAreHashedWithoutGaps) {
   BenchTensors tensors = three_tensors();
   std::memcpy(tensors.output(0).data(), "hello, world", 12);
   std::memset(tensors.output(2).data(), '!', 10);
@@ -37,7 +37,7 @@ TEST(BenchTensors, HashTheirOutputsWithoutGaps) {
   EXPECT_EQ(*tensors.output_sha256(), "13e1510f8b5f0f7fdfa076e2a210e9f229c6827bb4b49f65bdaac015e2bf51b5");
 }
 
-TEST(BenchTensors, SayWhichTensorIsWrong) {
+TEST(BenchTensors, AWrongTensorIsNamed) {
   BenchTensors tensors = three_tensors();
   BenchOracle oracle = *BenchOracle::make(7, 2, 1);
   oracle.sum(DataType::kFloat32, 1, 0, tensors.output(0));
@@ -49,7 +49,7 @@ TEST(BenchTensors, SayWhichTensorIsWrong) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("step 1: tensor 'b', element 2: expected 0x"));
 }
 
-TEST(BenchTensors, SayWhenMemoryIsShort) {
+TEST(BenchTensors, LackOfMemoryIsAnError) {
   const auto bytes = AlignedBytes::make(size_t{1} << 60);
   EXPECT_EQ(bytes.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(bytes.status().message()), HasSubstr("1152921504606846976 bytes"));

@@ -1,4 +1,4 @@
-// What people see of a cluster, from objects as the API server has them.
+// Tests of the texts that commands print about a cluster, made from objects as the API server has them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-types::TrainingJob job_of(const std::string& name) {
-  types::TrainingJob job;
+api::TrainingJob job_of(const std::string& name) {
+  api::TrainingJob job;
   job.meta.name = name;
   job.meta.ns = "team";
   job.meta.creation_time = kNow - absl::Minutes(5);
@@ -39,9 +39,9 @@ types::TrainingJob job_of(const std::string& name) {
   return job;
 }
 
-// 4 workers and 2 summers of 10 Gbit/s each, 80 MB a step, split as the model wants.
-types::ReductionPlan plan_of(double worker_bits = 10e9) {
-  types::ReductionPlan plan;
+// Returns the plan of 4 workers and 2 summers with 10 Gbit/s each and 80 MB a step, split according to the model.
+api::ReductionPlan plan_of(double worker_bits = 10e9) {
+  api::ReductionPlan plan;
   plan.meta.name = "digits";
   plan.meta.ns = "team";
   plan.spec.epoch = 3;
@@ -56,7 +56,7 @@ types::ReductionPlan plan_of(double worker_bits = 10e9) {
   for (const double share : shares) owned.push_back(static_cast<uint64_t>(share * 80e6));
   const std::vector<double> traffic = plan::traffic_bytes(fleet, owned);
   for (size_t i = 0; i < shares.size(); ++i) {
-    types::PlanMember member;
+    api::PlanMember member;
     member.role = i < 4 ? "worker" : "summer";
     member.name = i < 4 ? absl::StrCat("worker-", i) : absl::StrCat("summer-", i - 4);
     member.node = absl::StrCat("n", i);
@@ -74,7 +74,7 @@ TEST(Table, AlignsByCharacters) {
             "A        B    C\nlängst   x\ns        yy   z\n");
 }
 
-TEST(Age, AsKubectlSaysIt) {
+TEST(Age, IsWrittenAsByKubectl) {
   EXPECT_EQ(age(kNow - absl::Seconds(119), kNow), "119s");
   EXPECT_EQ(age(kNow - absl::Minutes(119), kNow), "119m");
   EXPECT_EQ(age(kNow - absl::Hours(47), kNow), "47h");
@@ -84,7 +84,7 @@ TEST(Age, AsKubectlSaysIt) {
 }
 
 TEST(Status, ListsJobsInOrder) {
-  types::TrainingJob fresh;
+  api::TrainingJob fresh;
   fresh.meta.name = "alpha";
   fresh.meta.ns = "team";
   fresh.meta.creation_time = kNow;
@@ -96,7 +96,7 @@ TEST(Status, ListsJobsInOrder) {
               AllOf(testing::StartsWith("NAMESPACE   NAME"), HasSubstr("\nteam ")));
 }
 
-TEST(Status, SaysAllAboutOneJob) {
+TEST(Status, ShowsAllDetailsOfOneJob) {
   std::vector<JobEvent> events;
   for (int i = 0; i < 12; ++i) {
     events.push_back({kNow - absl::Minutes(i), "Normal", absl::StrCat("Reason", i), "what happened", i + 1});
@@ -110,8 +110,8 @@ TEST(Status, SaysAllAboutOneJob) {
   EXPECT_LT(text.find("Reason9"), text.find("Reason0 "));  // oldest first
 }
 
-TEST(Status, SaysWhatIsNotThereYet) {
-  types::TrainingJob fresh;
+TEST(Status, NamesMissingParts) {
+  api::TrainingJob fresh;
   fresh.meta.name = "alpha";
   const std::string text = job_text(fresh, std::nullopt, {}, kNow);
   EXPECT_THAT(text, AllOf(HasSubstr("is the operator running?"), HasSubstr("none wanted"),
@@ -129,14 +129,15 @@ TEST(Status, ReadsEventsOfBothKinds) {
   EXPECT_EQ(bare.last, absl::InfinitePast());
 }
 
-TEST(Explain, SaysByWhatMembersReachEachOther) {
-  types::ReductionPlan plan = plan_of();
-  EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("Transports"))) << "of an older operator";
-  for (types::PlanMember& member : plan.spec.members) member.transports = {absl::StrCat("shm:", member.node), "tcp"};
+TEST(Explain, ShowsTheTransportsBetweenMembers) {
+  api::ReductionPlan plan = plan_of();
+  EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("Transports")))
+      << "the plan of an older operator has no transports";
+  for (api::PlanMember& member : plan.spec.members) member.transports = {absl::StrCat("shm:", member.node), "tcp"};
   EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("\nTransports tcp: all\n"));
   plan.spec.members[5].transports = {"shm:n0", "tcp"};
   EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("\nTransports shm: worker-0 – summer-1; tcp: the rest\n"));
-  // 6 pairs of workers and 8 of a worker and a summer.
+  // There are 6 pairs of workers, and 8 pairs of a worker and a summer.
   const nlohmann::json json = to_json(explain_job(plan).value())["transports"];
   EXPECT_EQ(json[0].dump(), R"({"first":["worker-0 – summer-1"],"pairs":1,"transport":"shm"})");
   EXPECT_EQ(json[1]["pairs"], 13);
@@ -146,13 +147,13 @@ TEST(Explain, SaysByWhatMembersReachEachOther) {
   EXPECT_THAT(to_text(explain_job(plan).value()), AllOf(HasSubstr("; rdma: worker-2 → worker-1, "),
                                                         HasSubstr("worker-1 – worker-3, worker-2 – worker-3; tcp"),
                                                         HasSubstr("none in common: worker-0 – worker-3, ")))
-      << "who connects goes by its own order";
+      << "the connecting side uses its own order";
 }
 
-TEST(Explain, SaysWhatEachMachineDoesAndWhatOneMoreWouldBuy) {
+TEST(Explain, ShowsTheWorkOfEachMachineAndTheGainFromAnotherSummer) {
   const auto job = explain_job(plan_of());
   ASSERT_TRUE(job.ok()) << job.status();
-  // The model's figures for n = 4 equal workers, k = 2: T = 2n(n-1)M / ((n² + kn - 2k) B).
+  // The figures of the model for n = 4 equal workers and k = 2: T = 2n(n-1)M / ((n² + kn - 2k) B).
   const double bound = 8 * 24.0 * 80e6 / 20 / 10e9;
   EXPECT_NEAR(job->seconds, bound, bound * 1e-6);
   EXPECT_NEAR(job->plan.spec.bound_seconds, bound, bound * 1e-9);
@@ -172,10 +173,11 @@ TEST(Explain, SaysWhatEachMachineDoesAndWhatOneMoreWouldBuy) {
   EXPECT_EQ(json["machines"][4]["role"], "summer");
 }
 
-TEST(Explain, TensorsThatAreMovedOnceAreNotAStepsOwn) {
-  types::ReductionPlan plan = plan_of();
+TEST(Explain, TensorsThatAreSentOnceAreNotPartOfAStep) {
+  api::ReductionPlan plan = plan_of();
   const auto without = explain_job(plan);
-  for (types::PlanMember& member : plan.spec.members) {  // as many bytes of parameters, broadcast at the start
+  // As many bytes of parameters are broadcast at the start.
+  for (api::PlanMember& member : plan.spec.members) {
     member.owned_bytes *= 2;
     member.traffic_bytes *= 2;
   }
@@ -184,8 +186,8 @@ TEST(Explain, TensorsThatAreMovedOnceAreNotAStepsOwn) {
   EXPECT_EQ(to_text(*with), to_text(*without));
 }
 
-TEST(Explain, WithoutALinksSpeedThereIsNoBoundAndItSaysWhatToSet) {
-  types::ReductionPlan plan = plan_of();
+TEST(Explain, WithoutALinksSpeedThereIsNoBoundButAdvice) {
+  api::ReductionPlan plan = plan_of();
   plan.spec.members[1].bandwidth_assumed = true;
   plan.spec.bound_seconds = plan.spec.bound_without_summers_seconds = 0;
   plan.status.efficiency = 0;
@@ -193,22 +195,21 @@ TEST(Explain, WithoutALinksSpeedThereIsNoBoundAndItSaysWhatToSet) {
   const auto job = explain_job(plan);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->limit, JobLimit::kUnknown);
-  EXPECT_THAT(to_text(*job),
-              AllOf(HasSubstr("Bound      unknown: nobody knows how fast the network of worker-1 on n1 is"),
-                    HasSubstr("gleaner.dev/bandwidth=25Gbit"), HasSubstr("efficiency unknown"), Not(HasSubstr("binds")),
-                    Not(HasSubstr("Limit")), Not(HasSubstr("nan"))));
+  EXPECT_THAT(to_text(*job), AllOf(HasSubstr("Bound      unknown: the network speed of worker-1 on n1 is unknown"),
+                                   HasSubstr("gleaner.dev/bandwidth=25Gbit"), HasSubstr("efficiency unknown"),
+                                   Not(HasSubstr("binds")), Not(HasSubstr("Limit")), Not(HasSubstr("nan"))));
   EXPECT_EQ(to_json(*job)["limit"], "unknown");
   EXPECT_EQ(to_json(*job)["machines"][1]["bandwidth_assumed"], true);
   EXPECT_THAT(job_text(job_of("digits"), plan, {}, kNow), HasSubstr("label their nodes gleaner.dev/bandwidth=25Gbit"));
 }
 
-TEST(Explain, SaysWhyThereIsNoEfficiency) {
-  types::ReductionPlan plan = plan_of();
+TEST(Explain, GivesTheReasonForAMissingEfficiency) {
+  api::ReductionPlan plan = plan_of();
   plan.status.efficiency = 0;
   plan.status.efficiency_basis = "latency";
   EXPECT_THAT(to_text(explain_job(plan).value()), AllOf(HasSubstr("latency-bound"), Not(HasSubstr("efficiency"))));
   plan.status.efficiency_basis = "bandwidth_too_low";
-  EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("a link is faster than was said"));
+  EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("a link is faster than its stated bandwidth"));
 }
 
 TEST(Explain, NamesAWorkerWhoseLinkIsTooSlow) {
@@ -219,11 +220,11 @@ TEST(Explain, NamesAWorkerWhoseLinkIsTooSlow) {
   EXPECT_THAT(to_text(*job), AllOf(HasSubstr("Limit      worker-0 at 2 Gbit/s"), HasSubstr("no gain")));
 }
 
-TEST(Explain, NeedsAPlanThatIsOne) {
-  types::ReductionPlan empty = plan_of();
+TEST(Explain, RefusesAMalformedPlan) {
+  api::ReductionPlan empty = plan_of();
   empty.spec.bytes_per_step = 0;
   EXPECT_EQ(explain_job(empty).status().code(), absl::StatusCode::kFailedPrecondition);
-  types::ReductionPlan broken = plan_of();
+  api::ReductionPlan broken = plan_of();
   broken.spec.members[1].bits_per_second = 0;
   EXPECT_EQ(explain_job(broken).status().code(), absl::StatusCode::kInvalidArgument);
   broken.spec.members.clear();
@@ -231,7 +232,7 @@ TEST(Explain, NeedsAPlanThatIsOne) {
 }
 
 TEST(Explain, OneWorkerMovesNothing) {
-  types::ReductionPlan plan = plan_of();
+  api::ReductionPlan plan = plan_of();
   plan.spec.members.resize(1);
   plan.spec.members[0].traffic_bytes = 0;
   plan.spec.bound_seconds = plan.spec.bound_without_summers_seconds = 0;
@@ -240,10 +241,10 @@ TEST(Explain, OneWorkerMovesNothing) {
   EXPECT_THAT(to_text(*job), AllOf(HasSubstr("nothing has to move"), Not(HasSubstr("binds")), Not(HasSubstr("nan"))));
 }
 
-TEST(Top, MostToSpareFirstAndWhyNot) {
-  types::NodeProfile slow = placement::spare_profile("slow");
+TEST(Top, SortsBySpareBandwidthAndGivesReasonsAgainstNodes) {
+  api::NodeProfile slow = placement::spare_profile("slow");
   slow.status.spare.bits_per_second = 2e9;
-  types::NodeProfile stale = placement::spare_profile("stale");
+  api::NodeProfile stale = placement::spare_profile("stale");
   stale.status.observed_time = kNow - absl::Minutes(10);
   placement::Machine bare;
   bare.name = "bare";
@@ -251,13 +252,13 @@ TEST(Top, MostToSpareFirstAndWhyNot) {
   for (placement::Machine machine : {bare, placement::machine_of(slow), placement::machine_of(stale)}) {
     machines.push_back(std::make_shared<const placement::Machine>(std::move(machine)));
   }
-  types::TrainingJob other = job_of("other"), waits = job_of("waits");
+  api::TrainingJob other = job_of("other"), waits = job_of("waits");
   other.status.goodput = "1.5 GB/s";
   waits.status.workers_ready = 0;
   const std::string text = top_text(machines, {job_of("digits"), waits, other}, kNow);
   EXPECT_LT(text.find("stale"), text.find("slow"));
   EXPECT_LT(text.find("slow"), text.find("bare"));
-  EXPECT_THAT(text, AllOf(HasSubstr("no: its profile is 600 s old"), HasSubstr("no: no agent has reported on it"),
+  EXPECT_THAT(text, AllOf(HasSubstr("no: its profile is 600 s old"), HasSubstr("no: no agent has reported the machine"),
                           HasSubstr("10.0 of 32"), HasSubstr("2 Gbit/s\n"), Not(HasSubstr("waits"))));
   EXPECT_LT(text.find("team/other"), text.find("team/digits"));
   EXPECT_THAT(top_text({}, {}, kNow), AllOf(HasSubstr("No nodes"), HasSubstr("No job")));
@@ -267,7 +268,7 @@ TEST(Top, MostToSpareFirstAndWhyNot) {
   EXPECT_EQ(json["jobs"][0]["goodput"], "1.5 GB/s");
 }
 
-TEST(Logs, SaysHowToReadThem) {
+TEST(Logs, ShowsTheCommandsThatPrintThem) {
   placement::Pod worker, foreign;
   worker.key = "team/digits-worker-0-r1";
   worker.job = "team/digits";
@@ -280,7 +281,7 @@ TEST(Logs, SaysHowToReadThem) {
   EXPECT_THAT(logs_text(job_of("digits"), {}), HasSubstr("no pods now"));
 }
 
-TEST(Failures, SayWhatToDo) {
+TEST(Failures, GiveAdvice) {
   const auto said = [](const absl::Status& status, const std::string& name) {
     return std::string(explain_failure(status, kube::training_jobs(), "team", name).message());
   };

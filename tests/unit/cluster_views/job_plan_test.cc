@@ -1,4 +1,4 @@
-// The fleet that a job would get.
+// Tests of the fleet that a job would get from a cluster.
 #include "cli/cluster/job_plan.h"
 
 #include <gmock/gmock.h>
@@ -31,9 +31,9 @@ class PlanOfAJob : public testing::Test {
     node.name = name;
     node.ready = true;
     cluster_.set_node(std::make_shared<const placement::Node>(node));
-    types::NodeProfile profile = placement::spare_profile(name);
+    api::NodeProfile profile = placement::spare_profile(name);
     profile.status.spare.bits_per_second = spare_bits;
-    cluster_.set_profile(std::make_shared<const types::NodeProfile>(profile));
+    cluster_.set_profile(std::make_shared<const api::NodeProfile>(profile));
   }
   void add_pod(const std::string& name, const std::string& role, const std::string& node, double bits = 0) {
     Pod pod;
@@ -47,25 +47,25 @@ class PlanOfAJob : public testing::Test {
   }
   absl::StatusOr<JobFleet> fleet() { return fleet_for(job_, cluster_, pods_, kNow); }
 
-  types::TrainingJob job_;
+  api::TrainingJob job_;
   placement::Fleet cluster_{placement::Fleet::Taints::kRefuse};
   std::vector<Pod> pods_;
 };
 
-TEST_F(PlanOfAJob, NotPlacedYet) {
+TEST_F(PlanOfAJob, WorkersWithoutAMachineHaveAnAssumedSpeed) {
   const auto result = fleet();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->assumed, 4u);
   EXPECT_THAT(result->fleet.worker_bits_per_second, ElementsAre(25e9, 25e9, 25e9, 25e9));
   EXPECT_THAT(result->fleet.summer_bits_per_second, ElementsAre(20e9, 20e9, 20e9, 20e9));
-  EXPECT_THAT(to_text(job_, *result), HasSubstr("Workers on no machine yet: 4, taken to have 25 Gbit/s each"));
+  EXPECT_THAT(to_text(job_, *result), HasSubstr("Workers on no machine yet: 4, assumed to have 25 Gbit/s each"));
 }
 
-TEST_F(PlanOfAJob, WorkersAreWhereTheyAreAndSummersElsewhere) {
+TEST_F(PlanOfAJob, SummersAreOnOtherMachinesThanWorkers) {
   add_pod("digits-worker-0", "worker", "n0");
   add_pod("digits-worker-1-r2", "worker", "n1", 5e9);
   add_pod("digits-worker-2", "worker", "");
-  add_pod("digits-summer-0", "summer", "n5", 20e9);  // its own: that machine is free for it
+  add_pod("digits-summer-0", "summer", "n5", 20e9);  // a summer of the job itself, so its machine counts as free
   const auto result = fleet();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_THAT(result->fleet.worker_bits_per_second, ElementsAre(25e9, 5e9, 25e9, 25e9));
@@ -79,17 +79,17 @@ TEST_F(PlanOfAJob, WorkersAreWhereTheyAreAndSummersElsewhere) {
   EXPECT_THAT(result->refusals, ElementsAre(HasSubstr("n0: a worker of this job"), HasSubstr("n1: a worker")));
 }
 
-TEST_F(PlanOfAJob, AsManySummersAsHelpAndMay) {
+TEST_F(PlanOfAJob, UsesAsManySummersAsHelpAndAreAllowed) {
   job_.communication.summers.max = 2;
   EXPECT_THAT(fleet()->fleet.summer_bits_per_second, SizeIs(2));
   job_.communication.summers.bits_per_second = 1e9;
   EXPECT_THAT(fleet()->fleet.summer_bits_per_second, Each(1e9));
-  job_.communication.strategy = types::Strategy::kColocated;
+  job_.communication.strategy = api::Strategy::kColocated;
   EXPECT_THAT(fleet()->fleet.summer_bits_per_second, SizeIs(0));
   EXPECT_THAT(to_text(job_, *fleet()), HasSubstr("the strategy is Colocated"));
 }
 
-TEST_F(PlanOfAJob, TheTemplatesLimitHolds) {
+TEST_F(PlanOfAJob, TheBandwidthLimitOfTheTemplateApplies) {
   job_.workers.pod_template = {{"metadata", {{"annotations", {{"kubernetes.io/egress-bandwidth", "200M"}}}}}};
   EXPECT_THAT(fleet()->fleet.worker_bits_per_second, Each(200e6));
 }

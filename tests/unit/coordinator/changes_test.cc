@@ -1,4 +1,4 @@
-// CPU summers that come, go and are lost while the job goes on.
+// Tests of CPU summers that join, leave and are lost while a job runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ Options patient(uint32_t workers, uint32_t summers) {
   return result;
 }
 
-// Who owns something under the plan that worker 0 follows.
+// Returns the members that own partitions in the plan that worker 0 follows.
 std::vector<uint32_t> owners(const Fleet& fleet) {
   std::vector<uint32_t> result;
   const std::vector<uint64_t> bytes = plan::owned_bytes(*fleet.members[0].committed);
@@ -31,7 +31,7 @@ std::vector<uint32_t> owners(const Fleet& fleet) {
   return result;
 }
 
-// Three workers, two summers (members 3 and 4), one tensor that all of them own parts of.
+// Three workers and two summers (members 3 and 4), which all own parts of one tensor.
 class ChangesTest : public testing::Test {
  protected:
   ChangesTest() {
@@ -41,7 +41,7 @@ class ChangesTest : public testing::Test {
     EXPECT_THAT(epochs(fleet), Each(2u));
     EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2, 3, 4));
   }
-  // Time passes without a word from these seats.
+  // Lets time pass. The members in the seats of `silent` send nothing and receive nothing.
   void pass_without(absl::Duration time, std::vector<uint32_t> silent) {
     for (const absl::Duration end = fleet.now + time; fleet.now < end;) {
       fleet.now += absl::Milliseconds(100);
@@ -61,7 +61,7 @@ class ChangesTest : public testing::Test {
   Fleet fleet{patient(3, 2)};
 };
 
-TEST_F(ChangesTest, ASummerThatFallsSilentIsDoneWithoutWithinASecond) {
+TEST_F(ChangesTest, ASilentSummerIsLeftOutWithinASecond) {
   pass_without(absl::Milliseconds(900), {4});
   EXPECT_EQ(fleet.core->changes().lost, 0u);
   pass_without(absl::Milliseconds(500), {4});
@@ -73,10 +73,9 @@ TEST_F(ChangesTest, ASummerThatFallsSilentIsDoneWithoutWithinASecond) {
   EXPECT_TRUE(absl::IsAborted(fleet.members[4].rejection)) << fleet.members[4].rejection;
 }
 
-TEST_F(ChangesTest, WhatALostSummerHadIsMovedFirstAndAllIsDealtAnewAfterwards) {
+TEST_F(ChangesTest, PartitionsOfALostSummerMoveFirstAndAllAreReassignedAfterwards) {
   const auto before = fleet.members[0].committed;
-  fleet.core->on_fault(fleet.members[0].stream, 4, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
-  fleet.collect();
+  fleet.fault(0, 4);
   for (uint32_t seat = 0; seat < 4; ++seat) fleet.deliver_to(seat);
   const auto first = fleet.members[0].prepared;
   ASSERT_NE(first, nullptr);
@@ -91,21 +90,63 @@ TEST_F(ChangesTest, WhatALostSummerHadIsMovedFirstAndAllIsDealtAnewAfterwards) {
   EXPECT_FALSE(fleet.members[0].committed->members[4].is_here());
 }
 
-TEST_F(ChangesTest, AllOfThemMayBeLostAndAlsoWhileAPlanIsOnItsWay) {
-  fleet.core->on_fault(fleet.members[0].stream, 3, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
-  fleet.collect();
+TEST_F(ChangesTest, ALateReportAboutALostSummerDoesNotConcernItsSuccessor) {
+  fleet.fault(0, 4);
+  fleet.settle();
+  ASSERT_TRUE(absl::IsAborted(fleet.members[4].rejection));
+  fleet.connect(4);
+  fleet.fault(1, 4, 2);
+  EXPECT_EQ(fleet.core->changes().lost, 1u) << "the successor is not in a plan yet";
+  fleet.settle();
+  ASSERT_TRUE(fleet.members[1].committed->members[4].is_here());
+  fleet.fault(1, 4, 2);
+  EXPECT_EQ(fleet.core->changes().lost, 1u);
+  EXPECT_NE(fleet.members[4].stream, 0u);
+  fleet.fault(1, 4);
+  EXPECT_EQ(fleet.core->changes().lost, 2u) << "under the present plan the report is about the successor";
+}
+
+TEST_F(ChangesTest, AllSummersMayBeLostEvenWhileAPlanIsProposed) {
+  fleet.fault(0, 3);
   fleet.deliver_to(0);
   fleet.deliver_from(0);
   fleet.deliver_to(4);
-  fleet.core->on_fault(fleet.members[1].stream, 4, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
-  fleet.collect();
+  fleet.fault(1, 4);
   fleet.settle();
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2));
   EXPECT_EQ(fleet.core->changes().lost, 2u);
   EXPECT_EQ(fleet.outcome(), "none");
 }
 
-TEST_F(ChangesTest, ASummerWhoseStreamBreaksMayComeBackInTime) {
+TEST_F(ChangesTest, SeveralMembersMayRefuseAnOptionalPlan) {
+  EXPECT_EQ(fleet.core->set_bandwidth(Role::kWorker, 0, 5e8, fleet.now, fleet.actions), absl::OkStatus());
+  fleet.collect();
+  ASSERT_EQ(fleet.core->proposed_epoch(), 3u);
+  for (const uint32_t seat : {0, 1, 4}) {
+    fleet.core->on_refused(fleet.members[seat].stream, 3, absl::ResourceExhaustedError("no memory"), fleet.now,
+                           fleet.actions);
+  }
+  fleet.collect();
+  EXPECT_EQ(fleet.outcome(), "none");
+  EXPECT_EQ(fleet.core->changes().withdrawn, 1u);
+  EXPECT_EQ(fleet.core->changes().lost, 0u);
+}
+
+TEST_F(ChangesTest, ASummerReleasedBeforeItIsInThePlanDelaysNoMember) {
+  fleet.add(5);
+  fleet.connect(5);
+  ASSERT_EQ(fleet.core->proposed_epoch(), 3u);
+  EXPECT_EQ(fleet.core->release_summer(2, fleet.now, fleet.actions), absl::OkStatus());
+  fleet.collect();
+  fleet.settle();
+  EXPECT_TRUE(fleet.members[5].over);
+  pass_without(absl::Seconds(4), {});
+  EXPECT_EQ(fleet.core->changes().withdrawn, 0u);
+  EXPECT_EQ(fleet.core->proposed_epoch(), 0u);
+  EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST_F(ChangesTest, ASummerWhoseStreamBreaksMayReturnInTime) {
   fleet.cut(4);
   pass_without(absl::Milliseconds(500), {4});
   fleet.connect(4);
@@ -122,15 +163,14 @@ TEST_F(ChangesTest, ASummerWhoseStreamBreaksMayComeBackInTime) {
 }
 
 TEST_F(ChangesTest, TimeLostToRecoveriesIsCounted) {
-  fleet.core->on_fault(fleet.members[0].stream, 4, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
-  fleet.collect();
+  fleet.fault(0, 4);
   fleet.now += absl::Milliseconds(300);
   fleet.settle();
   EXPECT_EQ(fleet.core->changes().recovered, 1u);
   EXPECT_DOUBLE_EQ(fleet.core->changes().recovery_seconds, 0.3);
 }
 
-TEST(SummersBeforeTheBeginning, OneThatNobodyCountedComesAgainLater) {
+TEST(SummersBeforeTheBeginning, AnUnexpectedSummerIsToldToRetryLater) {
   Fleet fleet(patient(1, 1));
   fleet.restart();
   fleet.add(5);
@@ -147,11 +187,11 @@ TEST(SummersBeforeTheBeginning, OneThatNobodyCountedComesAgainLater) {
   EXPECT_EQ(fleet.core->plan().summers(), 2u);
 }
 
-TEST_F(ChangesTest, OneThatComesGetsItsShare) {
+TEST_F(ChangesTest, AJoiningSummerGetsItsShare) {
   fleet.add(5);
   fleet.connect(5);
   fleet.settle();
-  EXPECT_THAT(owners(fleet), ElementsAre(3, 4, 5)) << "with as many summers as workers they do all of it";
+  EXPECT_THAT(owners(fleet), ElementsAre(3, 4, 5)) << "with as many summers as workers the summers own all partitions";
   EXPECT_EQ(fleet.epoch(5), 3u);
   EXPECT_EQ(fleet.core->changes().came, 1u);
   for (const plan::Partition& partition : fleet.members[0].committed->partitions) {
@@ -159,9 +199,8 @@ TEST_F(ChangesTest, OneThatComesGetsItsShare) {
   }
 }
 
-TEST_F(ChangesTest, OneThatComesMayTakeThePlaceOfALostOne) {
-  fleet.core->on_fault(fleet.members[0].stream, 3, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
-  fleet.collect();
+TEST_F(ChangesTest, AJoiningSummerMayTakeThePlaceOfALostSummer) {
+  fleet.fault(0, 3);
   fleet.settle();
   fleet.add(5);
   fleet.members[5].identity.index = std::nullopt;
@@ -173,7 +212,7 @@ TEST_F(ChangesTest, OneThatComesMayTakeThePlaceOfALostOne) {
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST_F(ChangesTest, OneThatWantsToGoIsLetGoOnceAPlanDoesWithoutIt) {
+TEST_F(ChangesTest, ASummerThatAsksToLeaveGetsGoodbyeOnceAPlanOmitsIt) {
   fleet.leave(4);
   fleet.deliver_from(4);
   EXPECT_FALSE(fleet.members[4].over);
@@ -184,7 +223,7 @@ TEST_F(ChangesTest, OneThatWantsToGoIsLetGoOnceAPlanDoesWithoutIt) {
   EXPECT_EQ(fleet.core->changes().lost, 0u);
 }
 
-TEST_F(ChangesTest, OneThatShallGoIsLetGoToo) {
+TEST_F(ChangesTest, AReleasedSummerGetsGoodbyeToo) {
   ASSERT_EQ(fleet.core->release_summer(1, fleet.now, fleet.actions), absl::OkStatus());
   fleet.collect();
   fleet.settle();
@@ -193,7 +232,7 @@ TEST_F(ChangesTest, OneThatShallGoIsLetGoToo) {
   EXPECT_TRUE(absl::IsNotFound(fleet.core->release_summer(1, fleet.now, fleet.actions)));
 }
 
-TEST_F(ChangesTest, AnotherBandwidthIsAnotherShare) {
+TEST_F(ChangesTest, AChangedBandwidthChangesTheShare) {
   const std::vector<uint64_t> before = plan::owned_bytes(*fleet.members[0].committed);
   ASSERT_EQ(fleet.core->set_bandwidth(Role::kSummer, 0, 1e8, fleet.now, fleet.actions), absl::OkStatus());
   fleet.collect();
@@ -204,7 +243,7 @@ TEST_F(ChangesTest, AnotherBandwidthIsAnotherShare) {
   EXPECT_TRUE(absl::IsInvalidArgument(fleet.core->set_bandwidth(Role::kWorker, 0, -1, fleet.now, fleet.actions)));
 }
 
-TEST_F(ChangesTest, WhoDoesNotAcknowledgeAChangeStopsTheChangeAndNotTheJob) {
+TEST_F(ChangesTest, AMissingAcknowledgementStopsTheChangeAndNotTheJob) {
   fleet.add(5);
   fleet.connect(5);
   for (uint32_t seat = 0; seat < 6; ++seat) fleet.deliver_to(seat);
@@ -215,36 +254,34 @@ TEST_F(ChangesTest, WhoDoesNotAcknowledgeAChangeStopsTheChangeAndNotTheJob) {
     fleet.core->on_tick(fleet.now, fleet.actions);
     fleet.collect();
   }
-  EXPECT_EQ(fleet.core->changes().given_up, 1u);
+  EXPECT_EQ(fleet.core->changes().withdrawn, 1u);
   EXPECT_EQ(fleet.core->plan().epoch, 2u);
   EXPECT_EQ(fleet.outcome(), "none");
   fleet.settle();
-  EXPECT_EQ(fleet.epoch(0), 2u) << "its late word changes nothing";
+  EXPECT_EQ(fleet.epoch(0), 2u) << "a late acknowledgement changes nothing";
   pass_without(absl::Seconds(6), {});
-  EXPECT_THAT(owners(fleet), ElementsAre(3, 4, 5)) << "it is tried again";
+  EXPECT_THAT(owners(fleet), ElementsAre(3, 4, 5)) << "the change is proposed again";
 }
 
-TEST_F(ChangesTest, TensorsThatWereInAPlanThatWasWithdrawnAreInTheNext) {
+TEST_F(ChangesTest, TensorsOfAWithdrawnPlanAreInTheNextPlan) {
   fleet.declare_all("b");
   for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_from(seat);
-  fleet.core->on_fault(fleet.members[0].stream, 4, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
-  fleet.collect();
+  fleet.fault(0, 4);
   fleet.settle();
   EXPECT_TRUE(fleet.has_tensor(0, "b"));
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2, 3));
 }
 
-TEST_F(ChangesTest, ALostWorkerIsStillTheEndOfTheJob) {
-  fleet.core->on_fault(fleet.members[0].stream, 1, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
+TEST_F(ChangesTest, ALostWorkerEndsTheJob) {
+  fleet.fault(0, 1);
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("out of reach")));
 }
 
-TEST_F(ChangesTest, OnceAWorkerHasLeftNothingMoves) {
+TEST_F(ChangesTest, NoPartitionMovesAfterAWorkerHasLeft) {
   fleet.leave(0);
   fleet.settle();
   const uint32_t epoch = fleet.epoch(1);
-  fleet.core->on_fault(fleet.members[1].stream, 4, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
-  fleet.collect();
+  fleet.fault(1, 4);
   fleet.settle();
   EXPECT_EQ(fleet.epoch(1), epoch);
   fleet.leave(1);
@@ -253,18 +290,18 @@ TEST_F(ChangesTest, OnceAWorkerHasLeftNothingMoves) {
   EXPECT_EQ(fleet.outcome(), "well");
 }
 
-TEST_F(ChangesTest, AfterARestartOfTheCoordinatorMissingSummersAreDoneWithout) {
+TEST_F(ChangesTest, AfterARestartOfTheCoordinatorMissingSummersAreLeftOut) {
   fleet.restart();
   for (const uint32_t seat : {0, 1, 2, 3}) fleet.connect(seat);
   fleet.settle();
-  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  EXPECT_EQ(fleet.core->phase(), Phase::kReattaching);
   pass_without(absl::Seconds(7), {4});
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(fleet.outcome(), "none");
 }
 
-TEST(NewSummer, WhatItHadPreparedIsAskedAgainWhenItHadToCatchUp) {
+TEST(NewSummer, APlanIsProposedAgainToASummerThatHadToCatchUp) {
   Fleet fleet(patient(2, 0));
   fleet.start();
   fleet.add(2);
@@ -274,33 +311,34 @@ TEST(NewSummer, WhatItHadPreparedIsAskedAgainWhenItHadToCatchUp) {
   ASSERT_EQ(fleet.members[2].prepared->epoch, 2u);
   fleet.cut(2);
   fleet.connect(2);
-  // The plan in force comes through, what is on its way does not.
+  // The plan in force arrives, but the proposed plan does not.
   while (fleet.epoch(2) == 0) ASSERT_TRUE(fleet.deliver_to(2));
   fleet.cut(2);
   for (uint32_t seat = 0; seat < 2; ++seat) {
     while (fleet.deliver_to(seat) || fleet.deliver_from(seat)) {
     }
   }
-  EXPECT_EQ(fleet.core->plan().epoch, 1u) << "nobody may follow a plan that a member of it does not have";
-  for (int i = 0; i < 2; ++i) {  // it follows a plan without itself: it is turned away, and comes as a new one
-    fleet.connect(2);
-    fleet.settle();
-    fleet.pass(absl::Seconds(10));
-    fleet.settle();
-  }
+  EXPECT_EQ(fleet.core->plan().epoch, 1u) << "a plan is committed only if all its members have it";
+  // The summer follows a plan of which it is not a member, so it is rejected and then joins as a new member. The plan
+  // that was proposed with it is withdrawn at once.
+  fleet.connect(2);
+  EXPECT_EQ(fleet.core->proposed_epoch(), 0u);
+  fleet.settle();
+  EXPECT_TRUE(absl::IsAborted(fleet.members[2].rejection));
+  fleet.connect(2);
+  fleet.settle();
+  EXPECT_EQ(fleet.core->changes().withdrawn, 0u);
   EXPECT_TRUE(fleet.core->plan().members.back().is_here() && fleet.core->plan().members.size() == 3);
 }
 
-// --- before the first plan is in force
-
-TEST(BeforeTheFirstPlan, ASummerThatIsLostIsDoneWithout) {
+TEST(BeforeTheFirstPlan, ALostSummerIsLeftOut) {
   Fleet fleet(patient(2, 2));
   fleet.connect_all();
   for (uint32_t seat = 0; seat < 3; ++seat) {
     while (fleet.deliver_to(seat) || fleet.deliver_from(seat)) {
     }
   }
-  ASSERT_EQ(fleet.core->plan().epoch, 0u) << "one has not acknowledged";
+  ASSERT_EQ(fleet.core->plan().epoch, 0u) << "one member has not acknowledged";
   fleet.cut(3);
   fleet.pass(absl::Seconds(1.5));
   fleet.settle();
@@ -311,7 +349,7 @@ TEST(BeforeTheFirstPlan, ASummerThatIsLostIsDoneWithout) {
   EXPECT_EQ(fleet.core->changes().lost, 1u);
 }
 
-TEST(BeforeTheFirstPlan, ASummerThatIsStartedAnewJoinsAfterIt) {
+TEST(BeforeTheFirstPlan, ARestartedSummerJoinsAfterThePlan) {
   Fleet fleet(patient(2, 1));
   fleet.connect_all();
   fleet.cut(2);
@@ -328,7 +366,7 @@ TEST(BeforeTheFirstPlan, ASummerThatIsStartedAnewJoinsAfterIt) {
   EXPECT_EQ(fleet.members[0].committed->members[2].address, "10.0.1.2:7000");
 }
 
-TEST(BeforeTheFirstPlan, ASummerThatRefusesItIsDoneWithout) {
+TEST(BeforeTheFirstPlan, ASummerThatRefusesThePlanIsLeftOut) {
   Fleet fleet(patient(2, 1));
   fleet.connect_all();
   fleet.core->on_refused(fleet.members[2].stream, 1, absl::ResourceExhaustedError("no memory"), fleet.now,
@@ -340,7 +378,23 @@ TEST(BeforeTheFirstPlan, ASummerThatRefusesItIsDoneWithout) {
   EXPECT_FALSE(fleet.members[0].committed->members.size() > 2 && fleet.members[0].committed->members[2].is_here());
 }
 
-TEST(BeforeTheFirstPlan, ASummerThatGoesWhileOthersAreWaitedForIsDoneWithout) {
+TEST(BeforeTheFirstPlan, ASummerThatLeavesWhileThePlanIsProposedIsLeftOut) {
+  Fleet fleet(patient(2, 1));
+  fleet.connect_all();
+  for (uint32_t seat = 0; seat < 2; ++seat) {
+    while (fleet.deliver_to(seat) || fleet.deliver_from(seat)) {
+    }
+  }
+  fleet.leave(2);
+  fleet.deliver_from(2);
+  fleet.settle();
+  EXPECT_GE(fleet.epoch(0), 2u);
+  fleet.pass(fleet.options_.deadline + absl::Seconds(1));
+  EXPECT_EQ(fleet.outcome(), "none");
+  EXPECT_EQ(fleet.core->plan().summers(), 0u);
+}
+
+TEST(BeforeTheFirstPlan, ASummerThatLeavesWhileMembersAreMissingIsLeftOut) {
   Fleet fleet(patient(2, 1));
   fleet.connect(0);
   fleet.connect(2);
@@ -354,7 +408,7 @@ TEST(BeforeTheFirstPlan, ASummerThatGoesWhileOthersAreWaitedForIsDoneWithout) {
   fleet.settle();
   fleet.pass(absl::Seconds(1));
   fleet.settle();
-  EXPECT_TRUE(fleet.members[0].committed->members.back().is_here()) << "it is let in when it is back";
+  EXPECT_TRUE(fleet.members[0].committed->members.back().is_here()) << "the summer joins when it returns";
   EXPECT_EQ(fleet.members[0].committed->members.size(), 3u);
 }
 

@@ -1,4 +1,4 @@
-#include "operator/coordinator/core.h"
+#include "coordinator/core.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// Members and a clock around a core: what it sends is answered only where a test says so. Stream of seat s: 100 + s.
+// A core with members and a clock. Members answer messages of the core only where a test makes them do so. The stream
+// of seat s (fleet.h) is 100 + s.
 class Stage {
  public:
   explicit Stage(const Options& options) : options_(options), core(options, now) {}
@@ -57,7 +58,7 @@ class Stage {
   void leave(uint32_t seat, const absl::Status& status = absl::OkStatus()) {
     core.on_left(stream(seat), status, core.plan().epoch, now, actions);
   }
-  // Everybody lives on for this long.
+  // Lets time pass. All members send heartbeats, except those in the seats of `silent`.
   void pass(absl::Duration time, std::vector<uint32_t> silent = {}) {
     for (const absl::Duration end = now + time; now < end;) {
       now += absl::Milliseconds(100);
@@ -67,7 +68,7 @@ class Stage {
       core.on_tick(now, actions);
     }
   }
-  // From now on.
+  // Reports that a rank waits for a tensor since now.
   void wait_for(uint32_t rank, const std::string& tensor, uint64_t step) {
     core.on_waiting(stream(rank), Waiting{tensor, step, now}, now);
   }
@@ -109,7 +110,7 @@ plan::Tensor tensor(const std::string& name, uint64_t elements = 1000, int32_t p
   return {name, elements, DataType::kFloat32, priority, since};
 }
 
-TEST(Core, CommitsAfterTheLastAcknowledgementInWhateverOrderTheyCome) {
+TEST(Core, CommitsAfterTheLastAcknowledgementInAnyOrder) {
   for (const std::vector<uint32_t>& order : {std::vector<uint32_t>{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}) {
     Stage stage(options(3, 1));
     stage.join_all();
@@ -124,7 +125,7 @@ TEST(Core, CommitsAfterTheLastAcknowledgementInWhateverOrderTheyCome) {
   }
 }
 
-TEST(Core, PreparesTheFirstPlanWhenAllAreThereAndCommitsWhenAllHaveIt) {
+TEST(Core, PreparesTheFirstPlanWhenAllMembersHaveJoinedAndCommitsWhenAllHaveIt) {
   Stage stage(options(2, 1, 2));
   for (uint32_t seat = 0; seat < 4; ++seat) stage.join(seat);
   EXPECT_EQ(stage.last<Prepare>(), nullptr);
@@ -135,7 +136,7 @@ TEST(Core, PreparesTheFirstPlanWhenAllAreThereAndCommitsWhenAllHaveIt) {
   EXPECT_EQ(plan.epoch, 1u);
   EXPECT_EQ(plan.local_ranks, 2u);
   ASSERT_EQ(plan.members.size(), 3u);
-  EXPECT_EQ(plan.members[1].address, "10.0.0.2:7000") << "that of local rank 0";
+  EXPECT_EQ(plan.members[1].address, "10.0.0.2:7000") << "the address of local rank 0";
   EXPECT_EQ(plan.members[2].address, "10.0.0.4:7000");
   for (uint32_t seat : {4, 2, 1, 1, 3, 0}) {
     EXPECT_EQ(stage.last<Commit>(), nullptr) << "before seat " << seat;
@@ -155,7 +156,7 @@ TEST(Core, WelcomesMembersByTheirPlanIndex) {
   EXPECT_THAT(stage.actions.notes[1], HasSubstr("2 of 4 ranks, 0 of 2 summers"));
 }
 
-TEST(Core, GivesSummersWithoutAnIndexTheNextFreeOne) {
+TEST(Core, GivesSummersWithoutAnIndexTheNextFreeIndex) {
   Stage stage(options(1, 3));
   Identity summer = stage.identity(2);  // summer 1
   stage.core.on_joined(1, summer, std::nullopt, stage.now, stage.actions);
@@ -170,7 +171,7 @@ TEST(Core, GivesSummersWithoutAnIndexTheNextFreeOne) {
   EXPECT_TRUE(absl::IsAlreadyExists(stage.last<Rejected>()->why));
 }
 
-TEST(Core, BandwidthsAreThoseOfTheListsThenOfAllThenTheirOwn) {
+TEST(Core, BandwidthsComeFromTheListsThenTheOptionThenTheMembers) {
   const auto bandwidths = [](const Options& given) {
     Stage stage(given);
     for (uint32_t seat = 0; seat < 3; ++seat) {
@@ -183,14 +184,14 @@ TEST(Core, BandwidthsAreThoseOfTheListsThenOfAllThenTheirOwn) {
     return result;
   };
   Options given = options(2, 1);
-  EXPECT_THAT(bandwidths(given), ElementsAre(5e9, 5e9, 5e9)) << "a link of unknown speed counts as the others";
+  EXPECT_THAT(bandwidths(given), ElementsAre(5e9, 5e9, 5e9)) << "a link of unknown speed counts as fast as the others";
   given.bits_per_second = 2e9;
   EXPECT_THAT(bandwidths(given), ElementsAre(2e9, 2e9, 2e9));
   given.worker_bits_per_second = {3e9, 4e9};
   EXPECT_THAT(bandwidths(given), ElementsAre(3e9, 4e9, 2e9));
 }
 
-TEST(Core, PlansWhatAllRanksDeclaredInRankZerosOrder) {
+TEST(Core, PlansTensorsThatAllRanksDeclaredInTheOrderOfRankZero) {
   Stage stage(options(2, 1));
   stage.start();
   stage.declare(1, {tensor("a", 10, 9), tensor("b", 20, 9)});
@@ -200,7 +201,7 @@ TEST(Core, PlansWhatAllRanksDeclaredInRankZerosOrder) {
   EXPECT_EQ(second->epoch, 2u);
   EXPECT_THAT(second->tensors, ElementsAre(tensor("b", 20, 1, 2), tensor("a", 10, 3, 2)));
 
-  // What is agreed on while a plan is on its way waits for the next.
+  // Tensors that are agreed on while a plan is proposed wait for the next plan.
   stage.declare(1, {tensor("x", 5)});
   EXPECT_THAT(stage.told<Prepare>(), ElementsAre(100, 101, 102));
   stage.acknowledge_all(2);
@@ -211,7 +212,7 @@ TEST(Core, PlansWhatAllRanksDeclaredInRankZerosOrder) {
   EXPECT_EQ(third->tensors.back(), tensor("x", 5, 2, 3));
 }
 
-TEST(Core, TakesDeclarationsBeforeTheStart) {
+TEST(Core, AcceptsDeclarationsBeforeTheStart) {
   Stage stage(options(1, 1));
   stage.join(0);
   stage.declare(0, {tensor("a")});
@@ -220,7 +221,7 @@ TEST(Core, TakesDeclarationsBeforeTheStart) {
   EXPECT_EQ(stage.last<Prepare>()->plan->epoch, 2u);
 }
 
-TEST(Core, PartitionsAreAsLargeAsAsked) {
+TEST(Core, PartitionsHaveTheRequestedSize) {
   Options given = options(2, 0);
   given.partition_bytes = 4096;
   Stage stage(given);
@@ -231,12 +232,12 @@ TEST(Core, PartitionsAreAsLargeAsAsked) {
   EXPECT_EQ(largest, 4096u);
 }
 
-TEST(Core, DeclaringAgainAlikeIsHarmless) {
+TEST(Core, ARepeatedDeclarationIsHarmless) {
   Stage stage(options(2, 0));
   stage.start();
   stage.declare(0, {tensor("a")});
   stage.declare(0, {tensor("a")});
-  EXPECT_EQ(stage.last<Prepare>(), nullptr) << "rank 0 twice is not both";
+  EXPECT_EQ(stage.last<Prepare>(), nullptr) << "a repeated declaration of rank 0 does not count for rank 1";
   stage.declare(1, {tensor("a")});
   stage.acknowledge_all(2);
   stage.declare(1, {tensor("a")});
@@ -255,7 +256,7 @@ TEST(Core, DeclarationsThatDifferNameTensorRanksAndShapes) {
   EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102));
 }
 
-TEST(Core, WhatOneRankSumsAndAnotherAccumulatesDiffers) {
+TEST(Core, ATensorThatOneRankSumsAndAnotherAccumulatesIsAnError) {
   Stage stage(options(2, 0));
   stage.start();
   stage.declare(1, {tensor("w", 7)});
@@ -277,7 +278,7 @@ TEST(Core, OperationsThatDifferNameTensorRanksAndOperations) {
   EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102, 103));
 }
 
-TEST(Core, AnOperationMayBeToldAfterItsTensorIsPlanned) {
+TEST(Core, AnOperationMayArriveAfterItsTensorIsPlanned) {
   Stage stage(options(2, 0));
   stage.start();
   for (uint32_t rank = 0; rank < 2; ++rank) stage.declare(rank, {tensor("w")});
@@ -288,7 +289,7 @@ TEST(Core, AnOperationMayBeToldAfterItsTensorIsPlanned) {
   EXPECT_THAT(stage.failure(), HasSubstr("worker 0 asks for its sum, worker 1 for its average"));
 }
 
-TEST(Core, OneRankThatDeclaresTwiceDifferently) {
+TEST(Core, ARankThatDeclaresATensorTwiceDifferentlyIsAnError) {
   Stage stage(options(2, 0));
   stage.start();
   stage.declare(1, {tensor("w", 7)});
@@ -304,7 +305,7 @@ TEST(Core, OneRankThatDeclaresTwiceDifferently) {
   EXPECT_THAT(planned.failure(), HasSubstr("worker 0 declared it twice"));
 }
 
-TEST(Core, MembersThatAreMissingAreNamedAgainAndAgain) {
+TEST(Core, MissingMembersAreNamedRepeatedly) {
   Stage stage(options(2, 1));
   stage.join(1);
   stage.pass(absl::Seconds(4));
@@ -318,7 +319,7 @@ TEST(Core, MembersThatAreMissingAreNamedAgainAndAgain) {
   EXPECT_EQ(stage.actions.warnings[1], "waiting for summer 0 to join: 20s of at most 1m");
 }
 
-TEST(Core, TensorThatSomeNeverDeclareIsNamedWithThem) {
+TEST(Core, ATensorThatSomeRanksNeverDeclareIsNamedWithTheRanks) {
   Options given = options(4, 0);
   given.declare_timeout = absl::Seconds(20);
   Stage stage(given);
@@ -330,11 +331,11 @@ TEST(Core, TensorThatSomeNeverDeclareIsNamedWithThem) {
   stage.declare(0, {tensor("w")});
   stage.pass(absl::Seconds(15));
   EXPECT_EQ(stage.failure(), "no outcome");
-  ASSERT_EQ(stage.actions.warnings.size(), 3u) << "said again and again";
+  ASSERT_EQ(stage.actions.warnings.size(), 3u) << "the warning is repeated";
   EXPECT_THAT(stage.actions.warnings[0], HasSubstr("worker 1, worker 3 for 5s"));
   stage.wait_for(1, "odd", 0);
   stage.pass(absl::Seconds(30));
-  EXPECT_EQ(stage.failure(), "no outcome") << "worker 3 may still be about to declare it";
+  EXPECT_EQ(stage.failure(), "no outcome") << "worker 3 may still declare the tensor";
   stage.wait_for(3, "odd", 0);
   stage.pass(absl::Seconds(19));
   EXPECT_EQ(stage.failure(), "no outcome");
@@ -343,7 +344,7 @@ TEST(Core, TensorThatSomeNeverDeclareIsNamedWithThem) {
                                      HasSubstr("within 20s; worker 1 waits for tensor 'odd'")));
 }
 
-TEST(Core, ARankThatLoadsACheckpointIsWaitedFor) {
+TEST(Core, RanksWaitForARankThatLoadsACheckpoint) {
   Stage stage(options(2, 0));
   stage.start();
   stage.declare(1, {tensor("w")});
@@ -358,7 +359,7 @@ TEST(Core, ARankThatLoadsACheckpointIsWaitedFor) {
   EXPECT_EQ(stage.core.plan().tensors.size(), 1u);
 }
 
-// Two workers of two ranks each, which have tensor 'w'.
+// A job of two workers with two ranks each, which has the tensor 'w'.
 class StallTest : public testing::Test {
  protected:
   StallTest() : stage_(options(2, 1, 2)) {
@@ -371,12 +372,12 @@ class StallTest : public testing::Test {
   Stage stage_;
 };
 
-TEST_F(StallTest, ARankThatIsLateIsNamedAgainAndAgain) {
+TEST_F(StallTest, ALateRankIsNamedRepeatedly) {
   for (uint32_t rank : {0, 1, 3}) stage_.wait_for(rank, "w", 5);
   stage_.pass(absl::Seconds(4));
   EXPECT_THAT(stage_.told<Inquire>(), IsEmpty());
   stage_.pass(absl::Seconds(1));
-  EXPECT_THAT(stage_.told<Inquire>(), ElementsAre(100, 101, 102, 103)) << "ranks, and no summer";
+  EXPECT_THAT(stage_.told<Inquire>(), ElementsAre(100, 101, 102, 103)) << "ranks are asked, and summers are not";
   EXPECT_EQ(stage_.last<Inquire>()->tensor, "w");
   for (uint32_t rank : {0, 1, 3}) answer(rank, 6);
   answer(2, 5);
@@ -389,13 +390,13 @@ TEST_F(StallTest, ARankThatIsLateIsNamedAgainAndAgain) {
   stage_.pass(absl::Seconds(20));
   EXPECT_GE(stage_.actions.warnings.size(), 4u);
   for (uint32_t rank : {0, 1}) stage_.wait_for(rank, "w", 6);
-  EXPECT_THAT(stage_.core.stall(), HasSubstr("step 6")) << "one rank still waits";
+  EXPECT_THAT(stage_.core.stall(), HasSubstr("step 6")) << "one rank still waits for step 6";
   stage_.wait_for(3, "w", 6);
   EXPECT_EQ(stage_.core.stall(), "");
   EXPECT_EQ(stage_.failure(), "no outcome");
 }
 
-TEST_F(StallTest, NothingIsSaidOnceTheSumIsThere) {
+TEST_F(StallTest, NothingIsReportedOnceTheSumIsComplete) {
   for (uint32_t rank : {0, 1, 3}) stage_.wait_for(rank, "w", 5);
   stage_.pass(absl::Seconds(5));
   for (uint32_t rank : {0, 1, 3}) stage_.core.on_waiting(stage_.stream(rank), std::nullopt, stage_.now);
@@ -413,7 +414,7 @@ TEST_F(StallTest, ARankThatDoesNotAnswerIsNamed) {
                                 HasSubstr("for worker 1 (local rank 0), which does not say"))));
 }
 
-TEST_F(StallTest, WhereAllHaveBegunNobodyIsBlamed) {
+TEST_F(StallTest, NoRankIsBlamedIfAllHaveBegun) {
   stage_.wait_for(0, "w", 0);
   stage_.pass(absl::Seconds(5));
   for (uint32_t rank = 0; rank < 4; ++rank) answer(rank, 1);
@@ -421,15 +422,15 @@ TEST_F(StallTest, WhereAllHaveBegunNobodyIsBlamed) {
   EXPECT_THAT(stage_.actions.warnings, ElementsAre(HasSubstr("the network or a summer is slow")));
 }
 
-TEST_F(StallTest, ARankThatFinishedEarlyEndsTheOthersWithItsNameAndSteps) {
+TEST_F(StallTest, ARankThatFinishedEarlyIsNamedToTheOtherRanksWithItsSteps) {
   stage_.report(1, 5);
   stage_.report(3, 5);
   stage_.leave(1);
   stage_.pass(absl::Seconds(30));
-  EXPECT_EQ(stage_.failure(), "no outcome") << "nobody waits";
+  EXPECT_EQ(stage_.failure(), "no outcome") << "no member waits";
   stage_.wait_for(3, "w", 5);
   stage_.pass(absl::Seconds(4));
-  EXPECT_EQ(stage_.failure(), "no outcome") << "its last results may be on their way";
+  EXPECT_EQ(stage_.failure(), "no outcome") << "the last results may be in flight";
   stage_.pass(absl::Seconds(2));
   EXPECT_EQ(
       stage_.failure(),
@@ -439,7 +440,7 @@ TEST_F(StallTest, ARankThatFinishedEarlyEndsTheOthersWithItsNameAndSteps) {
   EXPECT_THAT(stage_.told<Failed>(), ElementsAre(100, 102, 103, 104));
 }
 
-TEST(Core, RanksThatWaitForEachOtherInACircleAreNamed) {
+TEST(Core, RanksInADeadlockAreNamed) {
   for (const bool is_circle : {true, false}) {
     Options given = options(3, 0);
     given.declare_timeout = absl::Seconds(30);
@@ -448,7 +449,7 @@ TEST(Core, RanksThatWaitForEachOtherInACircleAreNamed) {
     for (uint32_t rank = 0; rank < 3; ++rank) stage.declare(rank, {tensor("a"), tensor("b")});
     stage.acknowledge_all(2);
     const std::vector<std::string> waits = {"b", "a", "a"};
-    // Each rank has begun what it waits for and nothing else. Without the circle rank 0 waits for nothing.
+    // Each rank has begun only the tensor for which it waits. If there is no deadlock, rank 0 waits for nothing.
     for (uint32_t rank = is_circle ? 0 : 1; rank < 3; ++rank) stage.wait_for(rank, waits[rank], 4);
     for (int second = 0; second < 29; ++second) {
       stage.pass(absl::Seconds(1));
@@ -462,7 +463,7 @@ TEST(Core, RanksThatWaitForEachOtherInACircleAreNamed) {
     stage.pass(absl::Seconds(3));
     if (!is_circle) {
       stage.pass(absl::Minutes(10));
-      EXPECT_EQ(stage.failure(), "no outcome") << "rank 0 may still begin what the others wait for";
+      EXPECT_EQ(stage.failure(), "no outcome") << "rank 0 may still begin the tensor that the others wait for";
       continue;
     }
     EXPECT_THAT(stage.failure(),
@@ -473,17 +474,17 @@ TEST(Core, RanksThatWaitForEachOtherInACircleAreNamed) {
   }
 }
 
-TEST_F(StallTest, ALeaverThatIsOutOfReachHasFinishedEarly) {
+TEST_F(StallTest, AnUnreachableRankThatLeavesHasFinishedEarly) {
   stage_.report(0, 5);
   stage_.report(2, 5);
   for (uint32_t rank : {0, 1}) stage_.leave(rank);
-  stage_.core.on_fault(stage_.stream(2), 0, absl::UnavailableError("worker/0 is out of reach"), stage_.now,
+  stage_.core.on_fault(stage_.stream(2), 0, 1, absl::UnavailableError("worker/0 is out of reach"), stage_.now,
                        stage_.actions);
   EXPECT_THAT(stage_.failure(), HasSubstr("worker 0 (local rank 0) finished after 5 steps; worker 1 (local rank 0) is "
                                           "at step 6"));
 }
 
-TEST_F(StallTest, ALossSaysHowFarItWasAndTheOthers) {
+TEST_F(StallTest, ALossReportsTheStepsOfAllRanks) {
   stage_.report(0, 6);
   stage_.report(2, 5);
   stage_.core.on_disconnected(stage_.stream(2), absl::UnavailableError("its connection broke"), stage_.actions);
@@ -491,13 +492,13 @@ TEST_F(StallTest, ALossSaysHowFarItWasAndTheOthers) {
                                           "last report was of 5 steps, the others' of up to 6"));
 }
 
-TEST_F(StallTest, OthersAreNotSaidToBeBehindALossForWantOfTheirReports) {
+TEST_F(StallTest, RanksWithoutAReportAreNotSaidToBeBehindALostRank) {
   stage_.report(2, 3);
   stage_.core.on_disconnected(stage_.stream(2), absl::UnavailableError("its connection broke"), stage_.actions);
   EXPECT_THAT(stage_.failure(), testing::EndsWith("its connection broke; its last report was of 3 steps"));
 }
 
-TEST(Core, TensorThatALeaverNeverDeclaredFailsAtOnce) {
+TEST(Core, ATensorThatALeavingRankNeverDeclaredFailsAtOnce) {
   for (const bool leaves_first : {true, false}) {
     Stage stage(options(2, 0));
     stage.start();
@@ -508,7 +509,7 @@ TEST(Core, TensorThatALeaverNeverDeclaredFailsAtOnce) {
   }
 }
 
-TEST(Core, WhoIsMissingAtTheStartIsNamed) {
+TEST(Core, MembersMissingAtTheStartAreNamed) {
   Stage stage(options(2, 2, 2));
   for (uint32_t seat : {0, 1, 2, 5}) stage.join(seat);
   stage.pass(absl::Seconds(59));
@@ -518,13 +519,13 @@ TEST(Core, WhoIsMissingAtTheStartIsNamed) {
   EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102, 105));
 }
 
-TEST(Core, ManyMissingAreCounted) {
+TEST(Core, ManyMissingMembersAreCounted) {
   Stage stage(options(100, 0));
   stage.pass(absl::Seconds(61));
   EXPECT_THAT(stage.failure(), AllOf(HasSubstr("worker 9 and 90 more"), Not(HasSubstr("worker 10"))));
 }
 
-TEST(Core, WhoDoesNotAcknowledgeIsNamed) {
+TEST(Core, AMemberThatDoesNotAcknowledgeIsNamed) {
   Stage stage(options(2, 1));
   stage.join_all();
   for (uint32_t seat : {0, 2}) stage.core.on_acknowledged(stage.stream(seat), 1, stage.now, stage.actions);
@@ -540,11 +541,11 @@ TEST(Core, RefusalFailsTheJobWithItsReason) {
   EXPECT_TRUE(absl::IsResourceExhausted(*stage.core.outcome()));
 }
 
-TEST(Core, MembersThatAreLostAreNamed) {
+TEST(Core, LostMembersAreNamed) {
   Stage silent(options(2, 1));
   silent.start();
   silent.pass(absl::Seconds(11), {1});
-  EXPECT_THAT(silent.failure(), HasSubstr("worker 1 at 10.0.0.1:7000 is lost: it has said nothing for 10s"));
+  EXPECT_THAT(silent.failure(), HasSubstr("worker 1 at 10.0.0.1:7000 is lost: it has sent no message for 10s"));
   EXPECT_EQ(silent.core.culprit(), 1u);
 
   Stage broken(options(2, 1));
@@ -554,16 +555,16 @@ TEST(Core, MembersThatAreLostAreNamed) {
 
   Stage accused(options(2, 1));
   accused.start();
-  accused.core.on_fault(100, 1, absl::UnavailableError("refused"), accused.now, accused.actions);
+  accused.core.on_fault(100, 1, 1, absl::UnavailableError("refused"), accused.now, accused.actions);
   EXPECT_THAT(accused.failure(),
               AllOf(HasSubstr("worker 1 at 10.0.0.1:7000 is lost"), HasSubstr("worker 0 reports: refused")));
   EXPECT_EQ(accused.core.culprit(), 1u);
 }
 
-TEST(Core, ItsOwnSleepIsNobodysSilence) {
+TEST(Core, APauseOfTheCoordinatorIsNotSilenceOfMembers) {
   Stage stage(options(1, 1));
   stage.start();
-  stage.now += absl::Hours(1);  // stopped, or the machine was suspended
+  stage.now += absl::Hours(1);  // the coordinator was stopped, or its machine suspended
   stage.core.on_tick(stage.now, stage.actions);
   stage.pass(absl::Seconds(3));
   EXPECT_EQ(stage.failure(), "no outcome");
@@ -619,7 +620,7 @@ TEST(Core, NothingChangesAfterTheEnd) {
   EXPECT_THAT(std::string(stage.last<Rejected>()->why.message()), HasSubstr("has ended"));
 }
 
-TEST(Core, IdentitiesThatDoNotFitAreRejectedAndHurtNobody) {
+TEST(Core, WrongIdentitiesAreRejectedWithoutEffectOnMembers) {
   const auto rejection = [](auto change) {
     Stage stage(options(2, 1));
     Identity identity = stage.identity(1);
@@ -646,7 +647,7 @@ TEST(Core, IdentitiesThatDoNotFitAreRejectedAndHurtNobody) {
               HasSubstr("summer 1 is not in this job"));
 }
 
-TEST(Core, SummaryTellsWhatSummersBought) {
+TEST(Core, TheSummaryShowsTheGainFromSummers) {
   Options given = options(2, 2);
   given.bits_per_second = 8e9;
   Stage stage(given);
@@ -657,7 +658,7 @@ TEST(Core, SummaryTellsWhatSummersBought) {
   const Summary summary = stage.core.summary();
   EXPECT_EQ(summary.steps, 11u);
   EXPECT_EQ(summary.bytes_per_step, 1 << 20);
-  EXPECT_DOUBLE_EQ(summary.step_communication_seconds, 0.2) << "of the slowest worker";
+  EXPECT_DOUBLE_EQ(summary.step_communication_seconds, 0.2) << "the time of the slowest worker counts";
   EXPECT_DOUBLE_EQ(summary.goodput_bytes_per_second, (1 << 20) / 0.2);
   const plan::Fleet with{{8e9, 8e9}, {8e9, 8e9}}, without{{8e9, 8e9}, {}};
   EXPECT_DOUBLE_EQ(summary.bound_seconds, plan::bound_seconds(with, 1 << 20));
@@ -669,15 +670,15 @@ TEST(Core, SummaryTellsWhatSummersBought) {
   EXPECT_EQ(summary.epochs[0].summers, 2u);
 }
 
-TEST(Core, ThereIsNoBoundWhereALinksSpeedIsUnknown) {
+TEST(Core, ThereIsNoBoundIfALinksSpeedIsUnknown) {
   Options given = options(2, 1);
-  given.worker_bits_per_second = {1e9, 0};  // 0: nobody knows
+  given.worker_bits_per_second = {1e9, 0};  // 0: the bandwidth is unknown
   Stage stage(given);
   stage.start();
-  EXPECT_FALSE(stage.core.plan().members[0].assumed);
-  EXPECT_TRUE(stage.core.plan().members[1].assumed);
-  EXPECT_TRUE(stage.core.plan().members[2].assumed);
-  EXPECT_EQ(stage.core.plan().members[1].bits_per_second, 1e9) << "taken to be as fast as the others";
+  EXPECT_FALSE(stage.core.plan().members[0].bandwidth_assumed);
+  EXPECT_TRUE(stage.core.plan().members[1].bandwidth_assumed);
+  EXPECT_TRUE(stage.core.plan().members[2].bandwidth_assumed);
+  EXPECT_EQ(stage.core.plan().members[1].bits_per_second, 1e9) << "an unknown bandwidth counts as that of the others";
   EXPECT_EQ(stage.core.plan().members[2].bits_per_second, 1e9);
   const uint32_t epoch = stage.core.plan().epoch;
   stage.core.on_report(100, {10, 10 << 20, 1.0, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now);

@@ -1,5 +1,5 @@
-// Coordinators that die, streams that break and members that leave, whenever the dice say so. GLEANER_SEED=N repeats
-// one.
+// Random tests in which coordinators are lost, streams break and members leave at any time. GLEANER_SEED=N repeats one
+// of them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -56,7 +56,7 @@ class Story {
   uint32_t somebody() { return below(static_cast<uint32_t>(fleet_.members.size())); }
 
   void die() {
-    // What is on its way to members may still arrive.
+    // Some messages in flight to members still arrive.
     for (uint32_t seat = 0; seat < fleet_.members.size(); ++seat) {
       for (uint32_t i = below(4); i > 0; --i) fleet_.deliver_to(seat);
     }
@@ -82,13 +82,14 @@ class Story {
     for (int i = 0; i < 3; ++i) {
       fleet_.connect_all();
       fleet_.settle();
-      // Summers that were turned away are not waited for, and come as new ones.
-      if (fleet_.core->phase() == Phase::kRecovering) fleet_.pass(absl::Seconds(7));
+      // The coordinator does not wait for summers that it has rejected; they join as new members.
+      if (fleet_.core->phase() == Phase::kReattaching) fleet_.pass(absl::Seconds(7));
     }
     fleet_.settle();
     EXPECT_EQ(fleet_.outcome(), "none");
   }
-  // Everybody leaves, some of them while there is no coordinator: then their pods' ends are seen.
+  // All members leave, some of them while there is no coordinator. In that case the operator reports that their pods
+  // have ended.
   void end() {
     for (uint32_t seat = 0; seat < ranks(); ++seat) {
       if (below(6) == 0) die();

@@ -1,4 +1,5 @@
-// A launcher tells how the processes of ranks end: every member hears the true cause.
+// Tests of jobs whose launcher reports how the ranks' processes end: every member must learn the true cause of a
+// failure.
 #include <gmock/gmock.h>
 
 #include "tests/unit/coordinator/fleet.h"
@@ -39,22 +40,23 @@ TEST_F(Exits, ABrokenStreamIsExplainedByItsProcess) {
   fleet.start();
   fleet.cut(1);
   fleet.settle();
-  EXPECT_EQ(fleet.outcome(), "none") << "the launcher may still say more";
+  EXPECT_EQ(fleet.outcome(), "none") << "the launcher may still report an exit status";
   exited(fleet, 1, {false, kKilled});
   fleet.settle();
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr(kKilled)));
   EXPECT_EQ(fleet.core->culprit(), 1u);
-  EXPECT_THAT(std::string(fleet.members[0].failure.message()), HasSubstr(kKilled)) << "the others hear it, too";
+  EXPECT_THAT(std::string(fleet.members[0].failure.message()), HasSubstr(kKilled))
+      << "other members get the exit status, too";
 }
 
-TEST_F(Exits, AProcessMayBeSeenFirst) {
+TEST_F(Exits, AnExitMayBeReportedBeforeTheStreamBreaks) {
   Fleet fleet(options(2));
   fleet.start();
   exited(fleet, 1, {false, "exited with status 7"});
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("exited with status 7")));
 }
 
-TEST_F(Exits, WithoutWordOfTheProcessTheLossIsTheCause) {
+TEST_F(Exits, WithoutAnExitStatusTheLossIsTheCause) {
   Fleet fleet(options(2));
   fleet.start();
   fleet.cut(1);
@@ -64,7 +66,7 @@ TEST_F(Exits, WithoutWordOfTheProcessTheLossIsTheCause) {
   EXPECT_EQ(fleet.core->culprit(), 1u);
 }
 
-TEST_F(Exits, OneThatLeftAndThenEndedInErrorIsTheCause) {
+TEST_F(Exits, ARankThatLeftAndThenExitedInErrorIsTheCause) {
   for (const bool victim_ends_first : {false, true}) {
     Fleet fleet(options(2));
     fleet.start();
@@ -79,7 +81,57 @@ TEST_F(Exits, OneThatLeftAndThenEndedInErrorIsTheCause) {
   }
 }
 
-TEST_F(Exits, OneThatLeftAndEndedWellIsNot) {
+TEST_F(Exits, ARankThatLeftIsTheCauseEvenIfTheExitOfAnotherIsSeenFirst) {
+  for (const bool is_stream_broken : {false, true}) {
+    Fleet fleet(options(2));
+    fleet.start();
+    fleet.leave(1);
+    fleet.settle();
+    if (is_stream_broken) fleet.cut(0);
+    exited(fleet, 0, {false, "exited with status 1"});
+    EXPECT_EQ(fleet.outcome(), "none") << "worker 1 may be the cause";
+    exited(fleet, 1, {false, "exited with status 3"});
+    EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("exited with status 3")));
+    EXPECT_EQ(fleet.core->culprit(), 1u);
+  }
+}
+
+TEST_F(Exits, ATickThatEndsTheJobDoesNothingElse) {
+  Options optional_plan = options(2);
+  optional_plan.change_timeout = kExitTimeout;
+  Fleet fleet(optional_plan);
+  fleet.start();
+  ASSERT_EQ(fleet.core->set_bandwidth(Role::kWorker, 0, 5e8, fleet.now, fleet.actions), absl::OkStatus());
+  ASSERT_NE(fleet.core->proposed_epoch(), 0u);
+  fleet.pass(absl::Milliseconds(100));
+  fleet.cut(1);
+  fleet.pass(kExitTimeout - absl::Milliseconds(100));
+  EXPECT_EQ(fleet.outcome(), "none");
+  fleet.pass(absl::Milliseconds(100));  // now both the pending failure and the optional plan are due
+  EXPECT_THAT(fleet.outcome(), HasSubstr("worker 1"));
+  EXPECT_EQ(fleet.core->changes().withdrawn, 0u);
+}
+
+TEST_F(Exits, AnOptionalPlanThatOnlyALostRankHasNotAcknowledgedIsWithdrawnAndNoRankIsBlamed) {
+  Options optional_plan = options(2);
+  optional_plan.exit_timeout = absl::Seconds(20);
+  optional_plan.change_timeout = absl::Seconds(1);
+  Fleet fleet(optional_plan);
+  fleet.start();
+  ASSERT_EQ(fleet.core->set_bandwidth(Role::kWorker, 0, 5e8, fleet.now, fleet.actions), absl::OkStatus());
+  fleet.collect();
+  while (fleet.deliver_to(0) || fleet.deliver_from(0)) {
+  }
+  fails(fleet, 1, "out of luck");
+  ASSERT_NE(fleet.core->proposed_epoch(), 0u);
+  fleet.pass(absl::Seconds(1.5));
+  EXPECT_EQ(fleet.core->changes().withdrawn, 0u);
+  EXPECT_EQ(fleet.outcome(), "none");
+  exited(fleet, 1, {false, "exited with status 7"});
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("out of luck"), HasSubstr("status 7")));
+}
+
+TEST_F(Exits, ARankThatLeftAndExitedCleanlyIsNotTheCause) {
   Fleet fleet(options(2));
   fleet.start();
   fleet.leave(1);
@@ -91,7 +143,7 @@ TEST_F(Exits, OneThatLeftAndEndedWellIsNot) {
   EXPECT_EQ(fleet.core->culprit(), 0u);
 }
 
-TEST_F(Exits, ThoseThatEndForWantOfTheLostAreNotTheCause) {
+TEST_F(Exits, RanksThatEndBecauseOfALossAreNotTheCause) {
   Fleet fleet(options(3));
   fleet.start();
   fleet.cut(1);
@@ -106,7 +158,7 @@ TEST_F(Exits, ThoseThatEndForWantOfTheLostAreNotTheCause) {
 TEST_F(Exits, AnotherLocalRankMayBeTheCause) {
   Fleet fleet(options(2, 2));
   fleet.start();
-  fleet.cut(2);  // worker 1's first local rank, by which its summer is known
+  fleet.cut(2);  // worker 1's local rank 0, whose address stands for the worker
   exited(fleet, 3, {false, kKilled});
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1 (local rank 1)"), HasSubstr(kKilled)));
   EXPECT_EQ(fleet.core->culprit(), 3u);
@@ -119,11 +171,11 @@ TEST_F(Exits, ExitingWithoutLeavingIsALoss) {
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("without leaving the job")));
 }
 
-TEST_F(Exits, OneThatEndsBeforeItJoinsIsNotAwaited) {
+TEST_F(Exits, AProcessThatEndsBeforeItJoinsFailsTheJob) {
   for (const bool before : {false, true}) {
     Fleet fleet(options(2));
     if (before) exited(fleet, 1, {true, "exited with status 0"});
-    EXPECT_EQ(fleet.outcome(), "none") << "nobody may want to join";
+    EXPECT_EQ(fleet.outcome(), "none") << "possibly no process wants to join";
     fleet.connect(0);
     if (!before) exited(fleet, 1, {true, "exited with status 0"});
     fleet.settle();
@@ -168,7 +220,7 @@ TEST_F(Exits, ALocalRankThatFinishesEarlyIsNamed) {
   }
 }
 
-TEST_F(Exits, AJobThatEndsWellDoesNotMind) {
+TEST_F(Exits, ExitsAfterASuccessfulJobHaveNoEffect) {
   Fleet fleet(options(2));
   fleet.start();
   fleet.leave(0);

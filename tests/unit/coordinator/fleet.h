@@ -1,5 +1,7 @@
-// Members as a core sees them, with what each of them holds, and coordinators that die and are replaced. Messages wait
-// in queues until a test, or a die, delivers them.
+// Fleet: the members of a job, with the plans that each of them holds, and a coordinator's core that can be lost and
+// replaced. Messages wait in queues (inbox, outbox) until a test delivers them.
+//
+// A seat is a member's index in `members`: first all ranks, then the CPU summers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/plan/successor.h"
 #include "common/proto/plan_codec.h"
-#include "operator/coordinator/core.h"
+#include "coordinator/core.h"
 
 namespace gleaner::coordinator {
 
@@ -30,9 +32,9 @@ class Fleet {
     uint64_t term = 0;
     std::shared_ptr<const plan::Plan> prepared, committed;
     std::vector<plan::Tensor> declared;
-    bool left = false;       // it said so
-    bool over = false;       // it was told how the job ended
-    absl::Status rejection;  // of its last attempt
+    bool left = false;       // the member has sent Leave
+    bool over = false;       // the member was told how the job ended
+    absl::Status rejection;  // answer to the member's last attempt to join
     absl::Status failure;
     std::deque<Message> inbox;
     std::deque<std::function<void()>> outbox;
@@ -55,13 +57,13 @@ class Fleet {
     members.push_back({identity});
   }
 
-  // The coordinator dies, and with it what is under way; another begins.
+  // Replaces the coordinator by another one. Messages in flight are lost.
   void restart(bool may_resume = true) {
     for (Member& member : members) disconnect(member);
     ++sessions_;
     core = std::make_unique<Core>(options_, now, Origin{absl::StrCat("session ", sessions_), may_resume, 0, sessions_});
   }
-  // Its stream breaks: what was under way is lost.
+  // Breaks the member's stream. Messages in flight on it are lost.
   static void disconnect(Member& member) {
     member.stream = 0;
     member.inbox.clear();
@@ -97,7 +99,7 @@ class Fleet {
     }
   }
 
-  // The next message to, or from, a member; false: there is none.
+  // Deliver the next message to or from a member. Return false if there is none.
   bool deliver_to(uint32_t seat) {
     Member& member = members[seat];
     if (member.inbox.empty()) return false;
@@ -147,6 +149,12 @@ class Fleet {
       core->on_left(stream, absl::OkStatus(), epoch, now, actions);
     });
   }
+  // The rank in this seat reports that it can't reach a member of the plan that it follows.
+  void fault(uint32_t seat, uint32_t member) { fault(seat, member, epoch(seat)); }
+  void fault(uint32_t seat, uint32_t member, uint32_t plan_epoch) {
+    core->on_fault(members[seat].stream, member, plan_epoch, absl::UnavailableError("out of reach"), now, actions);
+    collect();
+  }
   void ended(uint32_t seat, const absl::Status& how = absl::OkStatus()) {
     const Identity& who = members[seat].identity;
     core->on_ended(who.role, *who.index, how, now, actions);
@@ -163,7 +171,7 @@ class Fleet {
     }
   }
 
-  // Hands out what the core has sent.
+  // Moves the messages that the core has sent to the members' inboxes.
   void collect() {
     for (Send& send : actions.sends) {
       for (Member& member : members) {
@@ -243,7 +251,7 @@ class Fleet {
     } else if (const auto* rejected = std::get_if<Rejected>(&message)) {
       member.rejection = rejected->why;
       disconnect(member);
-      if (absl::IsAborted(rejected->why)) {  // it comes as a new one
+      if (absl::IsAborted(rejected->why)) {  // it will join as a new member
         member.session.clear();
         member.prepared = member.committed = nullptr;
       }
@@ -255,12 +263,13 @@ class Fleet {
     }
   }
 
-  // Frames of this plan may go out now: everybody who is still there has the same one, and can follow.
+  // Called when a member commits a plan, so that its frames may arrive anywhere: every worker that has not left must
+  // have the same plan, and must be able to follow it.
   void check_commit(const plan::Plan& plan) {
     const auto [known, is_new] = committed_.emplace(plan.epoch, plan);
     EXPECT_EQ(known->second, plan) << "two plans of epoch " << plan.epoch;
     for (const Member& other : members) {
-      // A summer may have been left out since, and have come again as a new one.
+      // A summer may have been left out of the plan meanwhile and have joined again as a new member.
       if (other.left || other.over || other.identity.role == Role::kSummer) continue;
       const bool follows = other.committed != nullptr && other.committed->epoch >= plan.epoch;
       const bool is_ready = other.prepared != nullptr && *other.prepared == plan;
@@ -282,7 +291,7 @@ inline Options options(uint32_t workers, uint32_t summers, uint32_t local_ranks 
   return result;
 }
 
-// Of the plans that they have committed.
+// Returns the epoch of the plan that each member has committed.
 inline std::vector<uint32_t> epochs(const Fleet& fleet) {
   std::vector<uint32_t> result;
   for (uint32_t seat = 0; seat < fleet.members.size(); ++seat) result.push_back(fleet.epoch(seat));

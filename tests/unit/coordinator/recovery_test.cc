@@ -1,4 +1,4 @@
-// Coordinators that die at the worst moments, and members that come back to the next.
+// Tests of coordinators that are lost at difficult moments, and of members that return to the next coordinator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A fleet of two workers and a summer gets a plan of tensor 'a', whose Commit reaches only one of them.
+// Plans the tensor 'a' for two workers and a summer, but delivers Commit only to the member in seat `only`.
 void plan_tensor_and_commit_at(Fleet& fleet, uint32_t only) {
   fleet.declare_all("a");
   fleet.deliver_from(0);
@@ -23,7 +23,7 @@ void plan_tensor_and_commit_at(Fleet& fleet, uint32_t only) {
   fleet.deliver_to(only);                                              // Commit
 }
 
-TEST(Recovery, GoesOnWhenEverybodyIsBack) {
+TEST(Recovery, ContinuesWhenAllMembersHaveReturned) {
   Fleet fleet(options(2, 1, 2));
   fleet.start();
   fleet.declare_all("a");
@@ -31,12 +31,12 @@ TEST(Recovery, GoesOnWhenEverybodyIsBack) {
   fleet.restart();
   EXPECT_EQ(fleet.core->phase(), Phase::kGathering);
   fleet.connect(3);
-  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  EXPECT_EQ(fleet.core->phase(), Phase::kReattaching);
   fleet.settle();
   fleet.connect_all();
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
   EXPECT_EQ(fleet.core->plan(), *fleet.members[0].committed);
-  EXPECT_EQ(fleet.members[0].session, "session 1") << "it stays that of the job";
+  EXPECT_EQ(fleet.members[0].session, "session 1") << "the session's name does not change";
   fleet.settle();
   EXPECT_THAT(epochs(fleet), Each(2u));
 
@@ -50,12 +50,12 @@ TEST(Recovery, GoesOnWhenEverybodyIsBack) {
   EXPECT_TRUE(fleet.members[4].over);
 }
 
-TEST(Recovery, DeclarationsMadeMeanwhileArePlanned) {
+TEST(Recovery, DeclarationsDuringTheAbsenceArePlanned) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.declare(0, {{"a", 10, DataType::kFloat32, 0}});
   fleet.settle();
-  fleet.restart();  // which alone knew of worker 0's declaration
+  fleet.restart();  // only the lost coordinator knew of worker 0's declaration
   fleet.declare(1, {{"a", 10, DataType::kFloat32, 0}});
   fleet.connect_all();
   fleet.settle();
@@ -63,25 +63,25 @@ TEST(Recovery, DeclarationsMadeMeanwhileArePlanned) {
   EXPECT_TRUE(fleet.has_tensor(2, "a"));
 }
 
-TEST(Recovery, DiesBetweenCommits) {
+TEST(Recovery, TheCoordinatorDiesBetweenCommits) {
   Fleet fleet(options(2, 1));
   fleet.start();
   plan_tensor_and_commit_at(fleet, 1);
   ASSERT_THAT(epochs(fleet), ElementsAre(1, 2, 1));
   fleet.restart();
   fleet.connect(0);
-  fleet.settle();  // asked for epoch 1
+  fleet.settle();  // the coordinator asks it for the plan of epoch 1
   fleet.connect(2);
   fleet.settle();
-  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  EXPECT_EQ(fleet.core->phase(), Phase::kReattaching);
   fleet.connect(1);
-  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering) << "epoch 2 is not known yet";
+  EXPECT_EQ(fleet.core->phase(), Phase::kReattaching) << "epoch 2 is not known yet";
   fleet.settle();
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
   EXPECT_THAT(epochs(fleet), Each(2u));
 }
 
-TEST(Recovery, DiesBeforeTheFirstCommitHasReachedAll) {
+TEST(Recovery, TheCoordinatorDiesBeforeTheFirstCommitHasReachedAll) {
   for (const bool had_committed_first : {true, false}) {
     Fleet fleet(options(2, 0));
     fleet.connect_all();
@@ -101,23 +101,23 @@ TEST(Recovery, DiesBeforeTheFirstCommitHasReachedAll) {
   }
 }
 
-TEST(Recovery, PlanThatNobodyCommittedIsSkippedOver) {
+TEST(Recovery, APlanThatNoMemberCommittedIsSkipped) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.declare_all("a");
   fleet.deliver_from(0);
   fleet.deliver_from(1);
-  fleet.deliver_to(0);  // Prepare of epoch 2, to one of them
+  fleet.deliver_to(0);  // Prepare of epoch 2, to only one member
   ASSERT_EQ(fleet.members[0].prepared->epoch, 2u);
   fleet.restart();
   fleet.declare_all("b");
   fleet.connect_all();
   fleet.settle();
-  EXPECT_THAT(epochs(fleet), Each(3u)) << "epoch 2 could be mistaken for the one that was given up";
+  EXPECT_THAT(epochs(fleet), Each(3u)) << "epoch 2 could be confused with the withdrawn plan of epoch 2";
   EXPECT_TRUE(fleet.has_tensor(0, "a") && fleet.has_tensor(0, "b"));
 }
 
-TEST(Recovery, FirstPlanThatNobodyCommittedIsMadeAnew) {
+TEST(Recovery, AFirstPlanThatNoMemberCommittedIsMadeAgain) {
   Fleet fleet(options(2, 1));
   fleet.connect_all();
   for (int i = 0; i < 2; ++i) fleet.deliver_to(1);  // Welcome, Prepare
@@ -130,14 +130,14 @@ TEST(Recovery, FirstPlanThatNobodyCommittedIsMadeAnew) {
   for (const auto& member : fleet.members) EXPECT_EQ(member.session, "session 2");
 }
 
-TEST(Recovery, FreshJobUnderANewCoordinatorBeginsAsAny) {
+TEST(Recovery, AFreshJobUnderANewCoordinatorBeginsNormally) {
   Fleet fleet(options(2, 1));
   fleet.restart();
   fleet.start();
   EXPECT_THAT(epochs(fleet), Each(1u));
 }
 
-TEST(Recovery, DiesTwice) {
+TEST(Recovery, TheCoordinatorDiesTwice) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.declare_all("a");
@@ -145,7 +145,7 @@ TEST(Recovery, DiesTwice) {
   fleet.restart();
   fleet.connect(0);
   fleet.settle();
-  fleet.restart();  // with worker 0 back, and nobody else
+  fleet.restart();  // when only worker 0 has returned
   fleet.connect_all();
   fleet.settle();
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
@@ -160,14 +160,14 @@ TEST(Recovery, DiesTwice) {
       if (fleet.members[seat].prepared != nullptr && fleet.members[seat].prepared->epoch == 4) break;
     }
   }
-  fleet.restart();  // with epoch 3 and 4 prepared here and there
+  fleet.restart();  // when some members have prepared epoch 3 and others epoch 4
   fleet.connect_all();
   fleet.settle();
   EXPECT_THAT(epochs(fleet), Each(5u));
   EXPECT_TRUE(fleet.has_tensor(0, "b"));
 }
 
-TEST(Recovery, WhoIsAskedAndGoesIsReplaced) {
+TEST(Recovery, AnotherMemberIsAskedIfTheAskedOneIsLost) {
   Fleet fleet(options(3, 0));
   fleet.start();
   fleet.restart();
@@ -178,12 +178,12 @@ TEST(Recovery, WhoIsAskedAndGoesIsReplaced) {
   EXPECT_TRUE(std::holds_alternative<Recall>(fleet.members[1].inbox.back()));
   fleet.connect(2);
   fleet.settle();
-  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  EXPECT_EQ(fleet.core->phase(), Phase::kReattaching);
   fleet.connect(0);
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
 }
 
-TEST(Recovery, MembersThatLeaveMeanwhileAreNotWaitedFor) {
+TEST(Recovery, TheJobDoesNotWaitForMembersThatLeftMeanwhile) {
   Fleet fleet(options(3, 1));
   fleet.start();
   fleet.restart();
@@ -203,7 +203,26 @@ TEST(Recovery, MembersThatLeaveMeanwhileAreNotWaitedFor) {
   EXPECT_TRUE(fleet.members[3].over);
 }
 
-TEST(Recovery, OnlyTheOneWithThePlanLeaves) {
+TEST(Recovery, ASummerThatWantsToLeaveMeanwhileLeavesWithTheNextPlan) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.restart();
+  fleet.connect(0);
+  fleet.connect(2);
+  fleet.settle();
+  fleet.leave(2);
+  fleet.deliver_from(2);
+  EXPECT_FALSE(fleet.members[2].over) << "the summer may still own partitions";
+  fleet.connect(1);
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  EXPECT_TRUE(fleet.members[2].over);
+  EXPECT_EQ(fleet.core->changes().left, 1u);
+  EXPECT_EQ(fleet.core->changes().lost, 0u);
+  EXPECT_EQ(fleet.core->plan().summers(), 0u);
+}
+
+TEST(Recovery, TheMemberThatWasAskedForThePlanLeaves) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.restart();
@@ -211,14 +230,14 @@ TEST(Recovery, OnlyTheOneWithThePlanLeaves) {
   fleet.leave(0);
   fleet.members[0].inbox.clear();  // it never answers Recall
   fleet.deliver_from(0);
-  fleet.cut(0);  // and does not wait
+  fleet.cut(0);  // its stream breaks before that
   fleet.connect(1);
   fleet.connect(2);
   fleet.settle();
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
 }
 
-TEST(Recovery, JobThatEndedMeanwhileHasEndedWell) {
+TEST(Recovery, AJobThatEndedMeanwhileHasSucceeded) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.restart();
@@ -227,11 +246,11 @@ TEST(Recovery, JobThatEndedMeanwhileHasEndedWell) {
   EXPECT_EQ(fleet.outcome(), "well");
   fleet.connect(2);
   fleet.settle();
-  EXPECT_TRUE(fleet.members[2].over) << "the summer hears of it";
+  EXPECT_TRUE(fleet.members[2].over) << "the summer gets the outcome";
   EXPECT_EQ(fleet.members[2].failure, absl::OkStatus());
 }
 
-TEST(Recovery, WorkerThatFailedMeanwhileFailsTheJob) {
+TEST(Recovery, AWorkerThatFailedMeanwhileFailsTheJob) {
   Fleet fleet(options(3, 0));
   fleet.start();
   fleet.restart();
@@ -242,10 +261,10 @@ TEST(Recovery, WorkerThatFailedMeanwhileFailsTheJob) {
   fleet.connect(1);
   fleet.settle();
   EXPECT_THAT(std::string(fleet.members[1].failure.message()), HasSubstr("its machine is gone"))
-      << "who comes late, too";
+      << "a late member gets the outcome, too";
 }
 
-TEST(Recovery, WhoDoesNotComeBackIsNamed) {
+TEST(Recovery, AMemberThatDoesNotReturnIsNamed) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.restart();
@@ -259,7 +278,7 @@ TEST(Recovery, WhoDoesNotComeBackIsNamed) {
   EXPECT_EQ(fleet.core->culprit(), 1u);
 }
 
-TEST(Recovery, SummerThatDoesNotComeBackIsDoneWithout) {
+TEST(Recovery, ASummerThatDoesNotReturnIsLeftOut) {
   for (const bool is_known_to_have_ended : {false, true}) {
     Fleet fleet(options(2, 1));
     fleet.start();
@@ -272,7 +291,7 @@ TEST(Recovery, SummerThatDoesNotComeBackIsDoneWithout) {
     fleet.settle();
     if (!is_known_to_have_ended) {
       fleet.pass(absl::Seconds(5));
-      EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+      EXPECT_EQ(fleet.core->phase(), Phase::kReattaching);
       fleet.pass(absl::Seconds(2));
     }
     fleet.settle();
@@ -284,10 +303,10 @@ TEST(Recovery, SummerThatDoesNotComeBackIsDoneWithout) {
   }
 }
 
-TEST(Recovery, SummerThatIsOutOfReachMeanwhileIsDoneWithout) {
+TEST(Recovery, AnUnreachableSummerIsLeftOut) {
   Fleet fleet(options(2, 1));
   fleet.start();
-  fleet.add(3);  // comes later: the next coordinator does not know of its place
+  fleet.add(3);  // it joins late, so the next coordinator does not know its place
   fleet.connect(3);
   fleet.settle();
   fleet.declare_all("a");
@@ -295,8 +314,7 @@ TEST(Recovery, SummerThatIsOutOfReachMeanwhileIsDoneWithout) {
   ASSERT_TRUE(fleet.members[0].committed->members[3].is_here());
   fleet.restart();
   fleet.connect(0);
-  fleet.core->on_fault(fleet.members[0].stream, 3, absl::UnavailableError("out of reach"), fleet.now, fleet.actions);
-  fleet.collect();
+  fleet.fault(0, 3);
   fleet.connect_all();
   fleet.settle();
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
@@ -305,8 +323,28 @@ TEST(Recovery, SummerThatIsOutOfReachMeanwhileIsDoneWithout) {
   EXPECT_TRUE(fleet.members[0].committed->members[2].is_here());
 }
 
-// A leader that was paused wakes: what it had made up its mind to do is of no use to anybody any more.
-TEST(Recovery, CoordinatorThatWasReplacedIsNotFollowedAnyMore) {
+TEST(Recovery, AReportAboutAnEarlierSummerDoesNotConcernItsSuccessor) {
+  Fleet fleet(options(2, 1));
+  fleet.start();
+  fleet.declare_all("a");
+  fleet.settle();
+  fleet.fault(0, 2);
+  fleet.settle();
+  fleet.connect(2);
+  fleet.settle();
+  ASSERT_TRUE(fleet.members[0].committed->members[2].is_here());
+  fleet.restart();
+  fleet.connect(0);
+  fleet.fault(0, 2, 1);
+  fleet.connect_all();
+  fleet.settle();
+  EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
+  EXPECT_EQ(fleet.core->changes().lost, 0u);
+  EXPECT_TRUE(fleet.members[0].committed->members[2].is_here());
+}
+
+// A coordinator that was paused while another took its place continues. Members must not follow it any more.
+TEST(Recovery, AReplacedCoordinatorIsNotFollowed) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.declare_all("a");
@@ -321,7 +359,7 @@ TEST(Recovery, CoordinatorThatWasReplacedIsNotFollowedAnyMore) {
   for (uint32_t seat = 0; seat < 3; ++seat) {
     while (fleet.deliver_from(seat)) {
     }
-    fleet.members[seat].inbox.clear();  // commits are lost
+    fleet.members[seat].inbox.clear();  // the commits are lost
   }
   ASSERT_EQ(fleet.core->plan().epoch, 2u);
   const std::unique_ptr<Core> old = std::move(fleet.core);
@@ -335,11 +373,12 @@ TEST(Recovery, CoordinatorThatWasReplacedIsNotFollowedAnyMore) {
   ASSERT_TRUE(std::holds_alternative<Rejected>(actions.sends[0].message));
   EXPECT_THAT(std::string(std::get<Rejected>(actions.sends[0].message).why.message()),
               HasSubstr("another coordinator"));
-  EXPECT_TRUE(absl::IsUnavailable(std::get<Rejected>(actions.sends[0].message).why)) << "so that it looks for that one";
+  EXPECT_TRUE(absl::IsUnavailable(std::get<Rejected>(actions.sends[0].message).why))
+      << "the member then looks for the newer coordinator";
 }
 
-// Terms tell coordinators apart; where they do not, what a member has heard of does.
-TEST(Recovery, MemberThatIsFurtherThanItsCoordinatorIsNotTakenBack) {
+// If the terms of two coordinators are equal, the epochs that a member knows show which coordinator is newer.
+TEST(Recovery, AMemberAheadOfItsCoordinatorIsNotAdmitted) {
   Fleet fleet(options(2, 1));
   fleet.start();
   std::optional<Resume> resume = fleet.resume_of(fleet.members[0]);
@@ -349,12 +388,12 @@ TEST(Recovery, MemberThatIsFurtherThanItsCoordinatorIsNotTakenBack) {
   ASSERT_EQ(actions.sends.size(), 1u);
   ASSERT_TRUE(std::holds_alternative<Rejected>(actions.sends[0].message));
   const absl::Status& why = std::get<Rejected>(actions.sends[0].message).why;
-  EXPECT_TRUE(absl::IsUnavailable(why)) << "so that it looks for another";
+  EXPECT_TRUE(absl::IsUnavailable(why)) << "the member then looks for another coordinator";
   EXPECT_THAT(std::string(why.message()), HasSubstr("another coordinator has gone on"));
   EXPECT_EQ(fleet.outcome(), "none");
 }
 
-TEST(Recovery, WorkerThatWasStartedAnewFailsTheJob) {
+TEST(Recovery, ARestartedWorkerFailsTheJob) {
   for (const bool comes_first : {true, false}) {
     Fleet fleet(options(2, 1));
     fleet.start();
@@ -362,12 +401,12 @@ TEST(Recovery, WorkerThatWasStartedAnewFailsTheJob) {
     if (comes_first) fleet.connect(1, std::nullopt);
     fleet.connect(0);
     if (!comes_first) fleet.connect(1, std::nullopt);
-    EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("started anew")));
+    EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("started again")));
     EXPECT_EQ(fleet.core->culprit(), 1u);
   }
 }
 
-TEST(Recovery, SummerThatThePlanDoesWithoutHurtsNobody) {
+TEST(Recovery, ASummerOutsideThePlanIsRejectedWithoutEffectOnMembers) {
   Fleet fleet(options(1, 2));
   fleet.connect(0);
   fleet.connect(1);
@@ -376,7 +415,7 @@ TEST(Recovery, SummerThatThePlanDoesWithoutHurtsNobody) {
   fleet.settle();
   ASSERT_THAT(epochs(fleet), ElementsAre(1, 1, 0));
   fleet.restart();
-  fleet.connect(2);  // the one that came too late
+  fleet.connect(2);  // the summer that came too late
   fleet.settle();
   fleet.connect(0);
   fleet.deliver_to(2);
@@ -390,10 +429,10 @@ TEST(Recovery, SummerThatThePlanDoesWithoutHurtsNobody) {
   fleet.settle();
   EXPECT_EQ(fleet.members[2].rejection, absl::OkStatus());
   EXPECT_EQ(fleet.outcome(), "none");
-  EXPECT_THAT(epochs(fleet), Each(2u)) << "it is one that comes under way";
+  EXPECT_THAT(epochs(fleet), Each(2u)) << "the summer joins the running job";
 }
 
-TEST(Recovery, SummersThatWereGivenOtherPlacesComeBackToTheirs) {
+TEST(Recovery, SummersReturnToTheirEarlierPlaces) {
   Fleet fleet(options(1, 2));
   for (const uint32_t seat : {1, 2}) fleet.members[seat].identity.index.reset();
   fleet.connect_all();
@@ -405,9 +444,9 @@ TEST(Recovery, SummersThatWereGivenOtherPlacesComeBackToTheirs) {
   ASSERT_THAT(epochs(fleet), ElementsAre(0, 1, 0));
   fleet.restart();
   fleet.connect(0);
-  fleet.connect(2);  // and is given the first place, which is the other's
+  fleet.connect(2);  // it is given the first place, which belongs to the other summer
   fleet.connect(1);
-  EXPECT_EQ(fleet.core->phase(), Phase::kRecovering);
+  EXPECT_EQ(fleet.core->phase(), Phase::kReattaching);
   EXPECT_EQ(fleet.members[1].rejection, absl::OkStatus()) << fleet.members[1].rejection;
   while (fleet.deliver_to(2)) {
   }
@@ -418,14 +457,14 @@ TEST(Recovery, SummersThatWereGivenOtherPlacesComeBackToTheirs) {
   fleet.connect(2);
   fleet.settle();
   EXPECT_TRUE(absl::IsAborted(fleet.members[2].rejection)) << fleet.members[2].rejection;
-  fleet.connect(2);  // as a new one
+  fleet.connect(2);  // as a new member
   fleet.settle();
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
   EXPECT_EQ(fleet.outcome(), "none");
   EXPECT_THAT(epochs(fleet), Each(fleet.core->plan().epoch));
 }
 
-TEST(Recovery, WhoeverTakesThePlaceOfASummerThatWasTurnedAwayIsAnotherMember) {
+TEST(Recovery, ASummerInThePlaceOfARejectedSummerIsANewMember) {
   Fleet fleet(options(2, 1));
   fleet.members[2].identity.index.reset();
   fleet.start();
@@ -435,7 +474,7 @@ TEST(Recovery, WhoeverTakesThePlaceOfASummerThatWasTurnedAwayIsAnotherMember) {
   fleet.restart();
   fleet.connect_all();
   fleet.settle();
-  ASSERT_TRUE(absl::IsAborted(fleet.members[2].rejection)) << "no rank knows that plan";
+  ASSERT_TRUE(absl::IsAborted(fleet.members[2].rejection)) << "no rank knows the summer's plan";
   const Identity anew = fleet.members[2].identity;
   fleet.members[2] = {anew};
   fleet.members[2].identity.address = "10.0.0.9:7000";
@@ -443,10 +482,10 @@ TEST(Recovery, WhoeverTakesThePlaceOfASummerThatWasTurnedAwayIsAnotherMember) {
   fleet.settle();
   const plan::Member& summer = fleet.core->plan().members[2];
   EXPECT_EQ(summer.address, "10.0.0.9:7000");
-  EXPECT_GT(summer.since, before) << "workers would keep their connections to the other";
+  EXPECT_GT(summer.since, before) << "otherwise workers would keep connections to the earlier summer";
 }
 
-TEST(Recovery, ImpostorsAreNotLetIn) {
+TEST(Recovery, ImpostorsAreRejected) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.restart();
@@ -463,10 +502,10 @@ TEST(Recovery, ImpostorsAreNotLetIn) {
     return std::string(status.message());
   };
   EXPECT_THAT(rejection(0, [](Resume&) {}), HasSubstr("has joined already"));
-  EXPECT_THAT(rejection(1, [](Resume& resume) { resume.member = 0; }), HasSubstr("somebody else's place"));
-  EXPECT_THAT(rejection(1, [](Resume& resume) { resume.member = 2; }), HasSubstr("somebody else's place"));
-  EXPECT_THAT(rejection(2, [](Resume& resume) { resume.member = 0; }), HasSubstr("somebody else's place"));
-  EXPECT_THAT(rejection(2, [](Resume& resume) { resume.member = 1u << 30; }), HasSubstr("somebody else's place"));
+  EXPECT_THAT(rejection(1, [](Resume& resume) { resume.member = 0; }), HasSubstr("belongs to another member"));
+  EXPECT_THAT(rejection(1, [](Resume& resume) { resume.member = 2; }), HasSubstr("belongs to another member"));
+  EXPECT_THAT(rejection(2, [](Resume& resume) { resume.member = 0; }), HasSubstr("belongs to another member"));
+  EXPECT_THAT(rejection(2, [](Resume& resume) { resume.member = 1u << 30; }), HasSubstr("belongs to another member"));
   EXPECT_THAT(rejection(1, [](Resume& resume) { resume.session = "other"; }), HasSubstr("another run"));
   EXPECT_EQ(fleet.outcome(), "none");
   fleet.settle();
@@ -486,7 +525,7 @@ TEST(Recovery, PlansThatDifferFailTheJob) {
                                      HasSubstr("different plans of epoch 1")));
 }
 
-TEST(Recovery, PlanThatIsNotTheOneSaidFailsTheJob) {
+TEST(Recovery, APlanOtherThanTheStatedOneFailsTheJob) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.restart();
@@ -497,7 +536,7 @@ TEST(Recovery, PlanThatIsNotTheOneSaidFailsTheJob) {
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 0"), HasSubstr("not the one it said")));
 }
 
-TEST(Recovery, EndpointsStayAsTheyWere) {
+TEST(Recovery, EndpointsDoNotChange) {
   Fleet fleet(options(2, 1));
   fleet.start();
   const std::vector<plan::Member> before = fleet.members[0].committed->members;
@@ -506,10 +545,10 @@ TEST(Recovery, EndpointsStayAsTheyWere) {
   fleet.connect_all();
   fleet.settle();
   EXPECT_EQ(fleet.core->plan().members, before);
-  EXPECT_EQ(fleet.core->proposed_epoch(), 0u) << "nothing to change";
+  EXPECT_EQ(fleet.core->proposed_epoch(), 0u) << "there is no change to propose";
 }
 
-TEST(Recovery, SummersAreThoseOfThePlanWhateverTheOptionsSay) {
+TEST(Recovery, TheSummersOfThePlanOverrideTheOptions) {
   for (const uint32_t believed : {0u, 3u}) {
     Fleet fleet(options(1, 2));
     fleet.start();
@@ -522,14 +561,14 @@ TEST(Recovery, SummersAreThoseOfThePlanWhateverTheOptionsSay) {
     fleet.connect_all();
     fleet.settle();
     EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
-    EXPECT_EQ(fleet.core->summers(), 2u);
+    EXPECT_EQ(fleet.core->roster().summers(), 2u);
     fleet.ended(2, absl::UnavailableError("gone"));
     EXPECT_EQ(fleet.outcome(), "none");
     EXPECT_EQ(fleet.core->changes().lost, 1u);
   }
 }
 
-TEST(Recovery, CoordinatorWithoutThatGiftRefusesAndTheJobGoesOnWithoutIt) {
+TEST(Recovery, ACoordinatorThatMayNotResumeRefusesAndTheJobContinuesWithoutIt) {
   Fleet fleet(options(2, 0));
   fleet.start();
   fleet.restart(false);

@@ -1,4 +1,4 @@
-// Members whose streams broke and who come back, and those who are fewer than asked for or leave early.
+// Tests of members that return after their streams broke, and of jobs that begin with another number of summers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,15 +12,13 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// --- a member whose stream breaks while the coordinator lives
-
 Options patient(uint32_t workers, uint32_t summers) {
   Options result = options(workers, summers);
   result.return_timeout = absl::Seconds(5);
   return result;
 }
 
-TEST(Return, MissedPlansAreCaughtUpWith) {
+TEST(Return, AReturningMemberGetsMissedPlans) {
   Fleet fleet(patient(2, 1));
   fleet.start();
   fleet.declare_all("a");
@@ -28,7 +26,7 @@ TEST(Return, MissedPlansAreCaughtUpWith) {
   fleet.deliver_from(1);
   for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_to(seat);
   for (uint32_t seat = 0; seat < 3; ++seat) fleet.deliver_from(seat);
-  fleet.cut(1);  // with Commit on its way
+  fleet.cut(1);  // while Commit is in flight
   fleet.settle();
   fleet.declare_all("b");
   fleet.settle();
@@ -40,13 +38,13 @@ TEST(Return, MissedPlansAreCaughtUpWith) {
   EXPECT_EQ(fleet.outcome(), "none");
 }
 
-TEST(Return, ProposedPlanIsSentOnceMore) {
+TEST(Return, AProposedPlanIsSentAgain) {
   Fleet fleet(patient(2, 0));
   fleet.start();
   fleet.declare_all("a");
   fleet.deliver_from(0);
   fleet.deliver_from(1);
-  fleet.cut(1);  // with Prepare on its way
+  fleet.cut(1);  // while Prepare is in flight
   fleet.settle();
   EXPECT_THAT(epochs(fleet), ElementsAre(1, 1));
   fleet.connect(1);
@@ -54,7 +52,7 @@ TEST(Return, ProposedPlanIsSentOnceMore) {
   EXPECT_THAT(epochs(fleet), Each(2u));
 }
 
-TEST(Return, WhoDoesNotComeBackInTimeIsLost) {
+TEST(Return, AMemberThatDoesNotReturnInTimeIsLost) {
   Fleet fleet(patient(2, 0));
   fleet.start();
   fleet.cut(1);
@@ -65,15 +63,15 @@ TEST(Return, WhoDoesNotComeBackInTimeIsLost) {
   EXPECT_EQ(fleet.core->culprit(), 1u);
 }
 
-TEST(Return, WhoIsStartedAnewIsLostAtOnce) {
+TEST(Return, ARestartedMemberIsLostAtOnce) {
   Fleet fleet(patient(2, 0));
   fleet.start();
   fleet.cut(1);
   fleet.connect(1, std::nullopt);
-  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("started anew")));
+  EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("started again")));
 }
 
-TEST(Return, WhileTheJobGathersNothingIsLost) {
+TEST(Return, BeforeTheStartABrokenStreamIsNoLoss) {
   Fleet fleet(patient(2, 0));
   fleet.connect(0);
   fleet.cut(0);
@@ -86,13 +84,13 @@ TEST(Return, WhileTheJobGathersNothingIsLost) {
   Fleet later(patient(2, 0));
   later.connect_all();
   later.deliver_to(0);  // Welcome
-  later.cut(0);         // with Prepare on its way
+  later.cut(0);         // while Prepare is in flight
   later.connect(0);
   later.settle();
   EXPECT_THAT(epochs(later), Each(1u));
 }
 
-TEST(Return, ASummerThatIsNotToldItsPlaceComesBackToItsOwn) {
+TEST(Return, ASummerWithoutAnIndexReturnsToItsPlace) {
   Fleet fleet(patient(1, 2));
   for (const uint32_t seat : {1, 2}) fleet.members[seat].identity.index.reset();
   fleet.connect(1);
@@ -101,20 +99,20 @@ TEST(Return, ASummerThatIsNotToldItsPlaceComesBackToItsOwn) {
   fleet.connect(1);
   fleet.connect(2);
   fleet.settle();
-  EXPECT_EQ(fleet.members[2].rejection, absl::OkStatus()) << "there is a place left";
+  EXPECT_EQ(fleet.members[2].rejection, absl::OkStatus()) << "a place is free";
   fleet.connect(0);
   fleet.settle();
   EXPECT_THAT(epochs(fleet), Each(1u));
 }
 
-TEST(Return, NonsenseIsNotForgiven) {
+TEST(Return, AProtocolErrorIsALossAtOnce) {
   Fleet fleet(patient(2, 0));
   fleet.start();
   fleet.core->on_disconnected(fleet.members[1].stream, absl::InvalidArgumentError("it joined twice"), fleet.actions);
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("joined twice")));
 }
 
-TEST(Return, CoordinatorThatWasLeftBehindLetsThemGo) {
+TEST(Return, ACoordinatorBehindItsMembersRejectsThem) {
   Fleet fleet(patient(2, 0));
   fleet.start();
   Resume ahead = *fleet.resume_of(fleet.members[1]);
@@ -126,9 +124,7 @@ TEST(Return, CoordinatorThatWasLeftBehindLetsThemGo) {
   EXPECT_EQ(fleet.outcome(), "none");
 }
 
-// --- how many summers there are
-
-TEST(Summers, ThoseWhoCameAreEnough) {
+TEST(Summers, TheJobStartsWithTheSummersThatHaveJoined) {
   Fleet fleet(options(1, 4));
   fleet.connect(0);
   fleet.connect(2);  // summers 1 and 3
@@ -140,10 +136,10 @@ TEST(Summers, ThoseWhoCameAreEnough) {
   ASSERT_NE(plan, nullptr);
   EXPECT_EQ(plan->members[1].address, "10.0.0.2:7000");
   EXPECT_EQ(plan->members[2].address, "10.0.0.4:7000");
-  EXPECT_EQ(fleet.members[4].member, 2u) << "it is told its new place";
+  EXPECT_EQ(fleet.members[4].member, 2u) << "the summer gets its new place";
   EXPECT_TRUE(absl::IsFailedPrecondition(fleet.core->set_summers(1, fleet.now, fleet.actions)));
 
-  // The next coordinator finds them under the same names.
+  // The next coordinator knows the summers by the same indices.
   fleet.restart();
   fleet.connect(4);
   fleet.settle();
@@ -155,10 +151,10 @@ TEST(Summers, ThoseWhoCameAreEnough) {
   EXPECT_EQ(fleet.outcome(), "none");
   fleet.settle();
   EXPECT_TRUE(fleet.members[0].committed->members[1].is_here());
-  EXPECT_FALSE(fleet.members[0].committed->members[2].is_here()) << "that of summer 3";
+  EXPECT_FALSE(fleet.members[0].committed->members[2].is_here()) << "the place of summer 3 is empty";
 }
 
-TEST(Summers, OneTooManyIsLetGoAndOneMoreIsWaitedFor) {
+TEST(Summers, TooManySummersAreRejectedAndMissingOnesAwaited) {
   Fleet fleet(options(1, 2));
   fleet.connect(1);
   fleet.connect(2);
@@ -185,7 +181,7 @@ TEST(Ended, BeforeTheJobBegan) {
   early.ended(1);
   EXPECT_THAT(early.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("before the job had begun")));
 
-  Fleet undecided(options(2, 0));  // worker 1 may have ended after a whole life
+  Fleet undecided(options(2, 0));  // worker 1 may have ended after a complete run
   undecided.restart();
   undecided.ended(1);
   EXPECT_EQ(undecided.outcome(), "none");
@@ -193,7 +189,7 @@ TEST(Ended, BeforeTheJobBegan) {
   EXPECT_THAT(undecided.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("before the job had begun")));
 }
 
-TEST(Ended, SummerIsDoneWithout) {
+TEST(Ended, AnEndedSummerIsLeftOut) {
   Fleet fleet(options(2, 1));
   fleet.start();
   fleet.ended(2);
@@ -202,7 +198,7 @@ TEST(Ended, SummerIsDoneWithout) {
   EXPECT_FALSE(fleet.members[0].committed->members[2].is_here());
 }
 
-TEST(Ended, WorkerThatLeftAndThenFailedIsNotTheJobs) {
+TEST(Ended, AWorkerThatLeftAndThenFailedDoesNotFailTheJob) {
   Fleet fleet(options(2, 0));
   fleet.start();
   fleet.leave(0);

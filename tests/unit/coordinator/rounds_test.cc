@@ -1,5 +1,5 @@
-// Elastic jobs: rounds end, the next one begins with whoever is there.
-#include "operator/coordinator/rounds.h"
+// Tests of elastic jobs: a round ends, and the next one begins with the workers that are present.
+#include "coordinator/rounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ Options elastic(uint32_t least, uint32_t workers, uint32_t most, uint32_t summer
   return options;
 }
 
-// Rounds and a clock: members that join follow every plan, until they are told to come again. Then it is a test that
-// says who does. Streams are never used twice.
+// Rounds with a clock. Members that join follow every plan until they are told to join again. The test decides which
+// members join again. A stream number is never used twice.
 class RoundsTest : public testing::Test {
  protected:
   void begin(const Options& options) {
@@ -79,7 +79,7 @@ class RoundsTest : public testing::Test {
       carry_out();
     }
   }
-  // By own index, in rank order; empty while a round gathers.
+  // Returns the workers of the round in rank order, by their own indices; empty while a round gathers its workers.
   std::vector<uint32_t> at_work() const {
     std::vector<uint32_t> indices;
     if (rounds->phase() != Phase::kRunning) return indices;
@@ -97,7 +97,7 @@ class RoundsTest : public testing::Test {
   std::map<StreamId, std::string> failed, rejected;
   std::vector<std::string> warnings;
   std::map<StreamId, uint32_t> newcomers;
-  bool follow = true;  // plans
+  bool follow = true;  // whether members acknowledge plans
 
  private:
   void carry_out() {
@@ -127,7 +127,7 @@ class RoundsTest : public testing::Test {
   StreamId last_stream_ = 100;
 };
 
-TEST_F(RoundsTest, AFixedJobFailsByALostWorkerAsEver) {
+TEST_F(RoundsTest, ALostWorkerFailsAJobThatIsNotElastic) {
   Options options = elastic(0, 3, 0);
   begin(options);
   EXPECT_THAT(at_work(), ElementsAre(0, 1, 2));
@@ -138,7 +138,7 @@ TEST_F(RoundsTest, AFixedJobFailsByALostWorkerAsEver) {
   EXPECT_THAT(regrouped, IsEmpty());
 }
 
-TEST_F(RoundsTest, TheOthersGoOnWithoutALostWorkerUnderAHigherEpoch) {
+TEST_F(RoundsTest, TheJobContinuesWithoutALostWorkerUnderAHigherEpoch) {
   begin(elastic(2, 4, 4));
   EXPECT_THAT(at_work(), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(epoch(), 1u);
@@ -147,7 +147,7 @@ TEST_F(RoundsTest, TheOthersGoOnWithoutALostWorkerUnderAHigherEpoch) {
   EXPECT_THAT(regrouped, UnorderedElementsAre(workers[0], workers[2], workers[3]));
   EXPECT_FALSE(rounds->outcome().has_value());
   come_again({3, 0});
-  EXPECT_THAT(at_work(), IsEmpty()) << "worker 2 is to come back";
+  EXPECT_THAT(at_work(), IsEmpty()) << "the round waits for worker 2";
   come_again({2});
   EXPECT_THAT(at_work(), ElementsAre(0, 2, 3));
   EXPECT_EQ(rounds->number(), 2u);
@@ -157,16 +157,16 @@ TEST_F(RoundsTest, TheOthersGoOnWithoutALostWorkerUnderAHigherEpoch) {
   EXPECT_TRUE(rounds->outcome()->ok()) << *rounds->outcome();
 }
 
-TEST_F(RoundsTest, WhoIsWaitedForIsSaidWhileOthersWait) {
+TEST_F(RoundsTest, MissingWorkersAreNamedWhileOthersWait) {
   Options options = elastic(2, 3, 3);
   options.regroup_timeout = absl::Seconds(30);
   options.start_timeout = absl::Minutes(1);
   rounds.emplace(options, now, Origin{});
   pass(absl::Seconds(10));
-  EXPECT_THAT(warnings, IsEmpty()) << "nobody waits";
+  EXPECT_THAT(warnings, IsEmpty()) << "no member waits";
   join(0);
   pass(absl::Seconds(1));
-  EXPECT_THAT(warnings, ElementsAre("waiting for workers, 1 of 3 are here: 10s of at most 1m"));
+  EXPECT_THAT(warnings, ElementsAre("waiting for workers, 1 of 3 have joined: 10s of at most 1m"));
   join(1);
   join(2);
   ASSERT_THAT(at_work(), ElementsAre(0, 1, 2));
@@ -180,18 +180,18 @@ TEST_F(RoundsTest, WhoIsWaitedForIsSaidWhileOthersWait) {
   warnings.clear();
   kill(2);
   pass(absl::Seconds(15));
-  EXPECT_THAT(warnings, ElementsAre("waiting for workers, 1 of 2 are here: 20s of at most 1m"));
+  EXPECT_THAT(warnings, ElementsAre("waiting for workers, 1 of 2 have joined: 20s of at most 1m"));
 }
 
-TEST_F(RoundsTest, OneThatGoesWithoutAWordIsNotWaitedFor) {
+TEST_F(RoundsTest, TheNextRoundDoesNotWaitForALostWorker) {
   begin(elastic(1, 4, 4));
   kill(1);
-  kill(2);  // it was told to come again
+  kill(2);  // after it was told to join again
   come_again({0, 3});
   EXPECT_THAT(at_work(), ElementsAre(0, 3));
 }
 
-TEST_F(RoundsTest, OneThatCameBackAndGoesIsNotWaitedFor) {
+TEST_F(RoundsTest, TheNextRoundDoesNotWaitForAReturnedWorkerThatIsLost) {
   begin(elastic(1, 3, 3));
   kill(1);
   come_again({0});
@@ -200,7 +200,7 @@ TEST_F(RoundsTest, OneThatCameBackAndGoesIsNotWaitedFor) {
   EXPECT_THAT(at_work(), ElementsAre(2));
 }
 
-TEST_F(RoundsTest, OneThatSaysThatItEndsIsNotWaitedFor) {
+TEST_F(RoundsTest, TheNextRoundDoesNotWaitForAWorkerThatLeaves) {
   begin(elastic(1, 3, 3));
   kill(1);
   leave(2, false, absl::InternalError("it can't go on"));
@@ -208,7 +208,7 @@ TEST_F(RoundsTest, OneThatSaysThatItEndsIsNotWaitedFor) {
   EXPECT_THAT(at_work(), ElementsAre(0));
 }
 
-TEST_F(RoundsTest, OneThatDoesNotComeBackIsWaitedForUpToTheTimeout) {
+TEST_F(RoundsTest, TheNextRoundWaitsForAWorkerUpToTheTimeout) {
   begin(elastic(1, 3, 3));
   kill(1);
   leave(2, true);
@@ -219,14 +219,14 @@ TEST_F(RoundsTest, OneThatDoesNotComeBackIsWaitedForUpToTheTimeout) {
   EXPECT_THAT(at_work(), ElementsAre(0));
 }
 
-TEST_F(RoundsTest, OneThatEndedInErrorIsLost) {
+TEST_F(RoundsTest, AWorkerThatEndedInErrorIsLost) {
   begin(elastic(2, 3, 3));
   leave(0, false, absl::InternalError("division by zero"));
   come_again({1, 2});
   EXPECT_THAT(at_work(), ElementsAre(1, 2));
 }
 
-TEST_F(RoundsTest, OneThatHeardOfTheLossFromItsConnectionsComesAgain) {
+TEST_F(RoundsTest, AWorkerThatNoticedTheLossFirstJoinsTheNextRound) {
   begin(elastic(2, 3, 3));
   leave(0, true, absl::UnavailableError("worker 2 is out of reach"));
   join(0);
@@ -235,7 +235,7 @@ TEST_F(RoundsTest, OneThatHeardOfTheLossFromItsConnectionsComesAgain) {
   EXPECT_THAT(at_work(), ElementsAre(0, 1));
 }
 
-TEST_F(RoundsTest, WithTooFewTheJobWaitsForOthersAndThenFails) {
+TEST_F(RoundsTest, WithTooFewWorkersTheJobWaitsAndThenFails) {
   begin(elastic(2, 2, 4));
   kill(1);
   come_again({0});
@@ -247,37 +247,37 @@ TEST_F(RoundsTest, WithTooFewTheJobWaitsForOthersAndThenFails) {
   come_again({0});
   pass(absl::Seconds(61));
   ASSERT_TRUE(rounds->outcome().has_value());
-  EXPECT_THAT(rounds->outcome()->message(), HasSubstr("1 worker is there, of at least 2"));
+  EXPECT_THAT(rounds->outcome()->message(), HasSubstr("1 worker has joined, of at least 2"));
   EXPECT_THAT(rejected[workers[0]], HasSubstr("of at least 2"));
 }
 
-TEST_F(RoundsTest, WhoeverWaitsIsToldOfAndTakenInWhenTheOthersComeAgain) {
+TEST_F(RoundsTest, AWaitingWorkerIsAnnouncedAndJoinsTheNextRound) {
   begin(elastic(2, 2, 3));
   join(5);
   join(4);
   EXPECT_THAT(at_work(), ElementsAre(0, 1));
-  EXPECT_EQ(newcomers[workers[0]], 1u) << "there is room for one";
+  EXPECT_EQ(newcomers[workers[0]], 1u) << "the job admits one more worker";
   EXPECT_EQ(newcomers[workers[1]], 1u);
   come_again({0, 1});
   EXPECT_THAT(at_work(), ElementsAre(0, 1, 4));
-  EXPECT_EQ(newcomers.count(workers[0]), 0u) << "there is no room now";
+  EXPECT_EQ(newcomers.count(workers[0]), 0u) << "the job is full";
   kill(0);
   come_again({1, 4});
   EXPECT_THAT(at_work(), ElementsAre(1, 4, 5));
 }
 
-TEST_F(RoundsTest, ANewcomerThatGoesIsNotCounted) {
+TEST_F(RoundsTest, AWaitingWorkerThatLeavesIsNotCounted) {
   begin(elastic(2, 2, 3));
   join(5);
   kill(5);
   EXPECT_EQ(newcomers[workers[0]], 0u);
 }
 
-TEST_F(RoundsTest, AWorkerStartedAnewWaitsUntilTheOldOneIsKnownToBeGone) {
+TEST_F(RoundsTest, ARestartedWorkerWaitsUntilTheOldProcessIsLost) {
   begin(elastic(2, 3, 3));
   const StreamId old = workers[2];
   join(2);
-  EXPECT_THAT(rejected[workers[2]], HasSubstr("takes part already"));
+  EXPECT_THAT(rejected[workers[2]], HasSubstr("is a member of this round already"));
   workers[2] = old;
   kill(2);
   join(2);
@@ -285,14 +285,14 @@ TEST_F(RoundsTest, AWorkerStartedAnewWaitsUntilTheOldOneIsKnownToBeGone) {
   EXPECT_THAT(at_work(), ElementsAre(0, 1, 2));
 }
 
-TEST_F(RoundsTest, SummersComeAlong) {
+TEST_F(RoundsTest, SummersJoinTheNextRound) {
   begin(elastic(1, 2, 3, 2));
   EXPECT_EQ(rounds->core().plan().summers(), 2u);
   kill(0);
   EXPECT_THAT(regrouped, UnorderedElementsAre(workers[1], summers[0], summers[1]));
-  join_summer(1);  // the other one was killed
+  join_summer(1);  // the other summer was killed
   come_again({1});
-  EXPECT_THAT(at_work(), IsEmpty()) << "for a second they are waited for";
+  EXPECT_THAT(at_work(), IsEmpty()) << "the round waits a second for summers";
   pass(absl::Seconds(2));
   EXPECT_THAT(at_work(), ElementsAre(1));
   EXPECT_EQ(rounds->core().plan().summers(), 1u);
@@ -301,12 +301,25 @@ TEST_F(RoundsTest, SummersComeAlong) {
   EXPECT_EQ(rounds->core().plan().summers(), 2u);
 }
 
-TEST_F(RoundsTest, WhoIsLeftWhenOthersHaveEndedWellGoesOnAlone) {
+TEST_F(RoundsTest, AWaitingSummerIsToldThatAnotherSummerOfItsIndexHasReplacedIt) {
+  begin(elastic(1, 2, 3, 1));
+  kill(0);
+  join_summer(0);
+  EXPECT_THAT(rejected, IsEmpty());
+  join_summer(0);
+  EXPECT_THAT(rejected[summers[1]], HasSubstr("another summer 0, at 10.0.0.1:"));
+  EXPECT_FALSE(rejected.contains(summers[2]));
+  come_again({1});
+  EXPECT_THAT(at_work(), ElementsAre(1));
+  EXPECT_EQ(rounds->core().plan().summers(), 1u);
+}
+
+TEST_F(RoundsTest, TheRemainingWorkersContinueAfterOthersHaveFinished) {
   begin(elastic(3, 3, 3));
   leave(0, false);
   kill(1);
   come_again({2});
-  EXPECT_THAT(at_work(), IsEmpty()) << "one is lost, and two are not three";
+  EXPECT_THAT(at_work(), IsEmpty()) << "two workers are fewer than the minimum of three";
   pass(absl::Seconds(61));
   EXPECT_TRUE(rounds->outcome().has_value());
   begin(elastic(2, 3, 3));
@@ -316,10 +329,18 @@ TEST_F(RoundsTest, WhoIsLeftWhenOthersHaveEndedWellGoesOnAlone) {
   EXPECT_THAT(at_work(), ElementsAre(2));
 }
 
+TEST_F(RoundsTest, AWorkerThatFinishesBetweenTwoRoundsCountsAsDone) {
+  begin(elastic(2, 2, 2));
+  kill(1);
+  leave(0, false);
+  join(1);
+  EXPECT_THAT(at_work(), ElementsAre(1));
+}
+
 TEST_F(RoundsTest, ALossWhileARoundBeginsEndsThatRound) {
   begin(elastic(1, 3, 3));
   kill(0);
-  follow = false;  // the plan of round 2
+  follow = false;  // members do not acknowledge the plan of round 2
   come_again({1, 2});
   EXPECT_EQ(rounds->number(), 2u);
   EXPECT_THAT(at_work(), IsEmpty());
@@ -328,10 +349,10 @@ TEST_F(RoundsTest, ALossWhileARoundBeginsEndsThatRound) {
   come_again({1});
   EXPECT_THAT(at_work(), ElementsAre(1));
   EXPECT_EQ(rounds->number(), 3u);
-  EXPECT_EQ(epoch(), 3u) << "that of round 2 was told to somebody";
+  EXPECT_EQ(epoch(), 3u) << "epoch 2 was proposed to members";
 }
 
-TEST_F(RoundsTest, WhatIsNoLossFailsTheJob) {
+TEST_F(RoundsTest, AnErrorOtherThanALossFailsTheJob) {
   begin(elastic(1, 2, 2));
   Actions actions;
   rounds->core().on_declared(workers[0], {{"a", 10}}, {}, now, actions);
@@ -341,7 +362,7 @@ TEST_F(RoundsTest, WhatIsNoLossFailsTheJob) {
   EXPECT_THAT(rounds->outcome()->message(), HasSubstr("'a'"));
 }
 
-TEST_F(RoundsTest, StopReachesThoseBetweenTwoRounds) {
+TEST_F(RoundsTest, StopReachesWorkersBetweenTwoRounds) {
   begin(elastic(1, 3, 3));
   kill(0);
   come_again({1});
@@ -353,7 +374,7 @@ TEST_F(RoundsTest, StopReachesThoseBetweenTwoRounds) {
   EXPECT_THAT(told, UnorderedElementsAre(workers[1], workers[2]));
 }
 
-TEST_F(RoundsTest, ElasticOptionsMustFitEachOther) {
+TEST_F(RoundsTest, ElasticOptionsAreChecked) {
   EXPECT_TRUE(validate(elastic(1, 2, 3)).ok());
   EXPECT_FALSE(validate(elastic(3, 2, 3)).ok());
   EXPECT_FALSE(validate(elastic(1, 4, 3)).ok());

@@ -1,4 +1,4 @@
-#include "operator/coordinator/summary.h"
+#include "coordinator/summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Summary, IsWrittenWholeOrNotAtAll) {
+TEST(Summary, IsWrittenAtomically) {
   const Scratch scratch;
   const std::string path = scratch / "summary.json";
   Summary summary;
@@ -26,7 +26,7 @@ TEST(Summary, IsWrittenWholeOrNotAtAll) {
   const auto json = nlohmann::json::parse(contents(path));
   EXPECT_EQ(json["workers"], 4);
   EXPECT_EQ(json["efficiency"], 0.25);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1) << "no temporary is left";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1) << "the temporary file is gone";
 
   const std::string before = contents(path);
   std::filesystem::create_directory(scratch / "directory");
@@ -36,13 +36,13 @@ TEST(Summary, IsWrittenWholeOrNotAtAll) {
   EXPECT_EQ(contents(path), before);
 }
 
-TEST(Summary, SaysWhyItCannotBeWritten) {
+TEST(Summary, AFailedWriteIsAnError) {
   EXPECT_THAT(std::string(write_summary({}, "/dev/full").message()),
               AllOf(HasSubstr("/dev/full"), HasSubstr("No space left")));
   EXPECT_THAT(std::string(write_summary({}, "/no/such/directory/x").message()), HasSubstr("No such file"));
 }
 
-TEST(Summary, TableSpeaksOfStepsOnlyWhereThereWereAny) {
+TEST(Summary, TheTableShowsStepsOnlyIfThereWereAny) {
   Summary summary;
   summary.workers = 1;
   EXPECT_EQ(to_table(summary).find("efficiency"), std::string::npos);

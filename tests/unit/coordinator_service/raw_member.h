@@ -1,4 +1,5 @@
-// A member's end of the stream, message by message, over real gRPC; and what is around it: a service, certificates.
+// RawMember: a member's end of the coordinator's stream over real gRPC, which a test controls message by message. Also
+// makes identities, jobs and certificates for such tests.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,14 +19,14 @@
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
-#include "operator/coordinator/service.h"
+#include "coordinator/service.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner::coordinator {
 
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// A clock that also goes by jumps.
+// A real clock that a test can put forward.
 class JumpingClock final : public Clock {
  public:
   explicit JumpingClock(const Clock* real) : real_(*real) {}
@@ -38,7 +39,7 @@ class JumpingClock final : public Clock {
   std::atomic<int> ahead_{0};
 };
 
-// Waits until `condition` holds; false when it never does.
+// Waits until `condition` returns true, for kPatience at most. Returns whether it did.
 template <typename Condition>
 bool eventually(Condition condition) {
   for (const absl::Time end = absl::Now() + kPatience; absl::Now() < end; absl::SleepFor(absl::Milliseconds(5))) {
@@ -49,7 +50,7 @@ bool eventually(Condition condition) {
 
 class RawMember {
  public:
-  // `roots`: PEM; empty: plain text. A connection of its own.
+  // Opens a new connection. `roots`: the certificates to trust, as PEM; empty: no TLS.
   explicit RawMember(const Address& service, const std::string& roots = "") {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -64,7 +65,7 @@ class RawMember {
     if (!finished_) end();
   }
 
-  // The next message that is no heartbeat; none: the stream has ended.
+  // Returns the next message other than a heartbeat; nothing if the stream has ended.
   std::optional<v1::CoordinatorMessage> read() {
     v1::CoordinatorMessage message;
     while (stream_->Read(&message)) {
@@ -72,7 +73,8 @@ class RawMember {
     }
     return std::nullopt;
   }
-  bool heartbeat() {  // whether one comes
+  // Waits for a heartbeat. Returns false if the stream ended before.
+  bool heartbeat() {
     v1::CoordinatorMessage message;
     while (stream_->Read(&message)) {
       if (message.has_heartbeat()) return true;
@@ -80,7 +82,7 @@ class RawMember {
     return false;
   }
   void write(const v1::MemberMessage& message) { stream_->Write(message); }
-  // How the stream ended, once it has.
+  // Waits until the stream has ended, and returns its status.
   grpc::Status end() {
     v1::CoordinatorMessage message;
     while (stream_->Read(&message)) continue;
@@ -89,7 +91,8 @@ class RawMember {
   }
   void cancel() { context_.TryCancel(); }
 
-  // Challenge and Join. With a token its proof, else `bearer` is shown.
+  // Reads the Challenge and answers it with Join, which contains a proof of `token`, unless that is empty, and
+  // `bearer`.
   void join(v1::Identity identity, const std::string& token, const std::string& bearer = "",
             const v1::Resume* resume = nullptr) {
     const auto message = read();
@@ -108,7 +111,7 @@ class RawMember {
     if (resume != nullptr) *join->mutable_resume() = *resume;
     write(answer);
   }
-  // Through the first plan; whether it was committed.
+  // Follows the first plan. Returns whether it was committed.
   bool follow_plan() {
     while (const auto message = read()) {
       if (message->has_welcome()) welcome_ = message->welcome();
@@ -168,7 +171,7 @@ inline Service::JobOptions token_job(const std::string& name, uint32_t workers =
   return job;
 }
 
-// A certificate for 127.0.0.1 that is its own authority: DIRECTORY/{certificate,key}.pem.
+// Makes a self-signed certificate for 127.0.0.1: DIRECTORY/{certificate,key}.pem.
 inline void make_certificate(const std::string& directory) {
   std::filesystem::create_directory(directory);
   const Ended ended =

@@ -1,5 +1,5 @@
-// Many jobs behind one port: who comes to which, what they tell, and how they go.
-#include "operator/coordinator/service.h"
+// Tests of many jobs behind one port: how members find their job, the reports of jobs, and the ends of jobs.
+#include "coordinator/service.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ class ServiceTest : public testing::Test {
   std::unique_ptr<Service> service_;
 };
 
-TEST_F(ServiceTest, MembersComeToTheirJobs) {
+TEST_F(ServiceTest, MembersReachTheirJobs) {
   start();
   const auto one = token_job("a/one/0", 2, 1), two = token_job("a/two/0");
   ASSERT_EQ(service_->add(one), absl::OkStatus());
@@ -91,14 +91,14 @@ TEST_F(ServiceTest, MembersComeToTheirJobs) {
   EXPECT_FALSE(service_->state("a/three/0").has_value());
 }
 
-TEST_F(ServiceTest, OwnedBytesAreThePlans) {
+TEST_F(ServiceTest, OwnedBytesMatchThePlan) {
   start();
   const auto job = token_job("j", 2);
   ASSERT_EQ(service_->add(job), absl::OkStatus());
   const auto zero = join(job, worker("j", 0)), one = join(job, worker("j", 1));
   v1::MemberMessage declare;
   proto::encode(plan::Tensor{"w", 1 << 20, DataType::kFloat32, 0}, declare.mutable_declare()->add_tensors());
-  const auto take_part = [&declare](auto& member) {  // only one thread at a time may write to a stream
+  const auto take_part = [&declare](auto& member) {  // a stream is written by one thread at a time
     EXPECT_TRUE(member.follow_plan());
     member.write(declare);
     EXPECT_TRUE(member.follow_plan());
@@ -140,7 +140,7 @@ TEST_F(ServiceTest, RemovedJobsTellTheirMembersAndAreForgotten) {
   EXPECT_FALSE(service_->state("j").has_value());
   EXPECT_FALSE(metric("gleaner_coordinator_joined_ranks", "j").has_value());
 
-  // The name is free at once, and the new job is another one.
+  // The name is free at once, and the new job is separate from the old one.
   ASSERT_EQ(service_->add(job), absl::OkStatus());
   const auto message = zero->read();
   ASSERT_TRUE(message.has_value() && message->has_failed());
@@ -153,7 +153,7 @@ TEST_F(ServiceTest, RemovedJobsTellTheirMembersAndAreForgotten) {
   EXPECT_TRUE(other->heartbeat());
 }
 
-TEST_F(ServiceTest, TellsOfChangesAndMayBeCalledFromThere) {
+TEST_F(ServiceTest, CallbacksReportChangesAndMayCallTheService) {
   absl::Mutex mutex;
   std::vector<std::string> told;
   std::vector<JobState::Phase> phases;
@@ -187,7 +187,7 @@ TEST_F(ServiceTest, TellsOfChangesAndMayBeCalledFromThere) {
   zero->write(leave);
   EXPECT_TRUE(seen(JobState::Phase::kEnded));
   EXPECT_TRUE(eventually([&] { return !service_->state("j").has_value(); }));
-  // Coalesced: an idle job tells nothing, however often it beats.
+  // Reports are coalesced: an idle job reports nothing for any number of heartbeats.
   absl::MutexLock lock(&mutex);
   EXPECT_LE(told.size(), 6u);
 }
@@ -204,7 +204,7 @@ TEST_F(ServiceTest, NoRoundOfAnElasticJobHasTheSecretOfAnother) {
   ASSERT_TRUE(zero->follow_plan());
   other.join();
   EXPECT_TRUE(zero->welcome().elastic());
-  one.reset();  // it is lost
+  one.reset();  // worker 1 is lost
   std::optional<v1::CoordinatorMessage> told = zero->read();
   while (told.has_value() && !told->has_failed()) told = zero->read();
   ASSERT_TRUE(told.has_value());
@@ -217,11 +217,11 @@ TEST_F(ServiceTest, NoRoundOfAnElasticJobHasTheSecretOfAnother) {
   const auto again = join(job, worker("j", 0));
   ASSERT_TRUE(again->follow_plan());
   EXPECT_EQ(again->welcome().workers(), 1u);
-  EXPECT_NE(again->welcome().job_nonce(), zero->welcome().job_nonce()) << "data secrets are derived from it";
+  EXPECT_NE(again->welcome().job_nonce(), zero->welcome().job_nonce()) << "data secrets are derived from the nonce";
   EXPECT_GT(again->plan().epoch(), zero->plan().epoch());
 }
 
-TEST_F(ServiceTest, EndsSayHowAndByWhom) {
+TEST_F(ServiceTest, TheEndOfAJobHasItsCauseAndItsMember) {
   start();
   const auto job = token_job("j", 2, 0);
   ASSERT_EQ(service_->add(job), absl::OkStatus());
@@ -243,7 +243,7 @@ TEST_F(ServiceTest, EndsSayHowAndByWhom) {
   EXPECT_TRUE(message->has_failed());
 }
 
-TEST_F(ServiceTest, FewerSummersMayDo) {
+TEST_F(ServiceTest, AJobMayStartWithFewerSummers) {
   start();
   const auto job = token_job("j", 1, 3);
   ASSERT_EQ(service_->add(job), absl::OkStatus());
@@ -265,7 +265,7 @@ TEST_F(ServiceTest, JobsOutliveTheirCoordinator) {
   const auto zero = join(job, worker("j"));
   ASSERT_TRUE(zero->follow_plan());
   service_.reset();
-  EXPECT_FALSE(zero->read().has_value()) << "nobody says that the job has ended";
+  EXPECT_FALSE(zero->read().has_value()) << "the member gets no message that the job has ended";
   EXPECT_EQ(zero->end().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
@@ -279,8 +279,8 @@ TEST_F(ServiceTest, AThousandJobsNeedNoThreadsAndLeaveNothing) {
   const auto last = token_job("job999");
   const auto zero = join(last, worker("job999"));
   EXPECT_TRUE(zero->follow_plan());
-  EXPECT_LE(threads(), alone + 16) << "gRPC's own, at most";
-  EXPECT_EQ(series(), (before - 1) * 1001 + 1) << "one is the service's own";
+  EXPECT_LE(threads(), alone + 16) << "at most the threads of gRPC";
+  EXPECT_EQ(series(), (before - 1) * 1001 + 1) << "one series belongs to the service";
   for (int i = 0; i < 1000; ++i) service_->remove(absl::StrCat("job", i), absl::CancelledError("enough"));
   EXPECT_EQ(series(), before);
   EXPECT_TRUE(service_->state("first").has_value());

@@ -1,4 +1,4 @@
-// The coordinator's certificate: what it protects from, and how it is renewed.
+// Tests of TLS at the coordinator: refused clients, and the renewal of the certificate.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ class TlsTest : public testing::Test {
     for (const char* directory : {"first", "second"}) make_certificate(scratch_ / directory);
     point_to("first");
   }
-  // As Kubernetes renews a mounted secret: both files at once.
+  // Replaces both files at once, as Kubernetes does when it renews a mounted secret.
   void point_to(const std::string& directory) {
     std::filesystem::create_directory_symlink(directory, scratch_ / "next");
     std::filesystem::rename(scratch_ / "next", scratch_ / "now");
@@ -34,7 +34,7 @@ class TlsTest : public testing::Test {
   Scratch scratch_;
 };
 
-TEST_F(TlsTest, StrangersToTheAuthorityHearNothing) {
+TEST_F(TlsTest, ClientsOfAnotherAuthorityGetNoAnswer) {
   const auto service = start();
   ASSERT_TRUE(service.ok()) << service.status();
   const Address address = (*service)->address();
@@ -52,7 +52,7 @@ TEST_F(TlsTest, OldVersionsAreRefused) {
   const auto service = start();
   ASSERT_TRUE(service.ok()) << service.status();
   const auto handshake = [&](const std::string& version) {
-    // Security level 0: else the client itself would not want to.
+    // Security level 0 makes the client itself offer old versions.
     return run_to_end({"/bin/sh", "-c",
                        absl::StrCat("echo | exec timeout 20 openssl s_client -cipher DEFAULT@SECLEVEL=0 -", version,
                                     " -alpn h2 -connect ", (*service)->address().to_string())})
@@ -63,7 +63,7 @@ TEST_F(TlsTest, OldVersionsAreRefused) {
   EXPECT_THAT(handshake("tls1_1"), AllOf(HasSubstr("CONNECTED"), Not(HasSubstr("h2"))));
 }
 
-TEST_F(TlsTest, RenewedCertificateTakesEffectAndHurtsNobody) {
+TEST_F(TlsTest, ARenewedCertificateTakesEffectWithoutBreakingStreams) {
   const auto service = start();
   ASSERT_TRUE(service.ok()) << service.status();
   ASSERT_EQ((*service)->add(token_job("j", 2)), absl::OkStatus());
@@ -75,10 +75,10 @@ TEST_F(TlsTest, RenewedCertificateTakesEffectAndHurtsNobody) {
   point_to("second");
   EXPECT_TRUE(eventually([&] { return RawMember(address, roots("second")).read().has_value(); }));
   EXPECT_FALSE(RawMember(address, roots("first")).read().has_value());
-  EXPECT_TRUE(early.heartbeat()) << "who is in stays";
+  EXPECT_TRUE(early.heartbeat()) << "admitted members stay";
 }
 
-TEST_F(TlsTest, FilesThatCantBeUsedAreSaidSo) {
+TEST_F(TlsTest, UnusableFilesAreErrors) {
   std::filesystem::copy_file(scratch_ / "second/key.pem", scratch_ / "first/key.pem",
                              std::filesystem::copy_options::overwrite_existing);
   absl::Status status = start().status();

@@ -1,4 +1,4 @@
-// A trace, message by message: what a coordinator makes of observers, and of members that go meanwhile.
+// Tests of a coordinator's part in traces, message by message: observers, and members that leave meanwhile.
 #include <gtest/gtest.h>
 
 #include "tests/unit/coordinator_service/raw_member.h"
@@ -56,17 +56,17 @@ class TracingTest : public testing::Test {
   std::unique_ptr<RawMember> worker_;
 };
 
-TEST_F(TracingTest, AWelcomeProvesTheCoordinatorAndTellsNoSecret) {
+TEST_F(TracingTest, AWelcomeProvesTheCoordinatorAndContainsNoSecret) {
   const auto one = join(observer("j"));
   const auto welcome = one->await_welcome();
   ASSERT_TRUE(welcome.has_value());
   EXPECT_TRUE(proto::check_proof(welcome->proof(), job_.token, proto::Prover::kCoordinator, one->challenge().nonce(),
                                  std::string(proto::kNonceBytes, 'm'), welcome->job_nonce()));
   EXPECT_EQ(welcome->secret(), "");
-  EXPECT_EQ(service_->state("j")->members.size(), 1u) << "an observer takes no seat";
+  EXPECT_EQ(service_->state("j")->members.size(), 1u) << "an observer is no member";
 }
 
-TEST_F(TracingTest, AMemberThatGoesWhileItsGoodbyeIsHeldBackHasLeftWell) {
+TEST_F(TracingTest, AMemberThatEndsWhileItsGoodbyeIsHeldBackHasLeft) {
   const auto watching = recording_observer();
   worker_->write(leave());
   EXPECT_TRUE(watching->read()->observed().ending());
@@ -77,11 +77,24 @@ TEST_F(TracingTest, AMemberThatGoesWhileItsGoodbyeIsHeldBackHasLeftWell) {
   EXPECT_EQ(watching->end().error_message(), "the job has ended");
 }
 
-TEST_F(TracingTest, WhenTheObserverGoesNobodyIsHeldBack) {
+TEST_F(TracingTest, NoMemberIsHeldBackAfterTheObserverIsGone) {
   auto watching = recording_observer();
   worker_->write(leave());
   EXPECT_TRUE(watching->read()->observed().ending());
   watching.reset();
+  ASSERT_TRUE(eventually([this] { return outcome().has_value(); }));
+  EXPECT_EQ(*outcome(), absl::OkStatus());
+}
+
+TEST_F(TracingTest, ASummerMayBeLostWhileItsGoodbyeIsHeldBack) {
+  const auto leaving = join(summer("j", 0));
+  EXPECT_TRUE(leaving->await_welcome().has_value());
+  const auto watching = recording_observer();
+  leaving->write(leave());
+  EXPECT_TRUE(watching->read()->observed().ending());
+  service_->ended("j", Role::kSummer, 0, absl::UnavailableError("it was killed"));
+  EXPECT_EQ(leaving->end().error_code(), grpc::StatusCode::ABORTED);
+  worker_->write(leave());
   ASSERT_TRUE(eventually([this] { return outcome().has_value(); }));
   EXPECT_EQ(*outcome(), absl::OkStatus());
 }
@@ -95,7 +108,7 @@ TEST_F(TracingTest, AMemberThatFailsIsNotHeldBack) {
   EXPECT_FALSE(outcome()->ok());
 }
 
-TEST_F(TracingTest, AnswersToAnEarlierObserverReachNobody) {
+TEST_F(TracingTest, AnswersToAnEarlierObserverAreDropped) {
   auto first = recording_observer();
   const auto order = worker_->read();
   ASSERT_TRUE(order.has_value() && order->has_trace());
@@ -112,7 +125,7 @@ TEST_F(TracingTest, AnswersToAnEarlierObserverReachNobody) {
   EXPECT_EQ(second->read()->observed().part().traced().recording(), next->trace().recording());
 }
 
-TEST_F(TracingTest, WhatAnObserverMayNotSayEndsItsStreamAlone) {
+TEST_F(TracingTest, AWrongMessageOfAnObserverEndsOnlyItsStream) {
   const auto watching = recording_observer();
   watching->write(observe(v1::TRACE_ORDER_SEND, 7));
   EXPECT_EQ(watching->end().error_code(), grpc::StatusCode::INVALID_ARGUMENT);

@@ -1,4 +1,4 @@
-// Counts every operator new of the process it is linked into.
+// Counts all calls of operator new in a program that is linked with allocation_counter.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Partitions that accumulate: each contribution is in once, each answer has all that is in, later owners go on from it.
+// Tests of partitions that accumulate: each contribution counts once, each answer has all earlier contributions, and
+// later owners continue from the last answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +67,7 @@ class EngineAccumulate : public ::testing::Test {
   AccumulateRig rig{accumulating()};
 };
 
-TEST_F(EngineAccumulate, EachPushIsAnsweredAtOnceWithAllThatIsIn) {
+TEST_F(EngineAccumulate, EachPushIsAnsweredAtOnceWithAllContributions) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 0, {1, 2}, {0, 1, 0}}));
   ASSERT_TRUE(rig.add(1, 1, {10, 20}).ok());
@@ -79,15 +80,15 @@ TEST_F(EngineAccumulate, ASecondCopyCountsOnceAndIsAnsweredAgain) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   ASSERT_TRUE(rig.add(2, 0, {10, 20}).ok());
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
-  EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 0, {11, 22}, {0, 1, 1}})) << "as it is now";
+  EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 0, {11, 22}, {0, 1, 1}})) << "the answer has the present sum";
   ASSERT_TRUE(rig.add(1, 1, {1, 2}).ok());
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
-  EXPECT_THAT(rig.answers(), IsEmpty()) << "it has pushed the next one, so it was answered";
+  EXPECT_THAT(rig.answers(), IsEmpty()) << "a worker that pushes the next step has the answer";
   EXPECT_EQ(rig.engine.counters().contributions, 3u);
   EXPECT_EQ(rig.engine.counters().duplicates, 2u);
 }
 
-TEST_F(EngineAccumulate, AnAnswerOnItsWayIsNotWrittenOver) {
+TEST_F(EngineAccumulate, AnAnswerInFlightIsNotOverwritten) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   const engine::Actions queued = rig.actions;
   ASSERT_TRUE(rig.add(0, 0, {10, 20}).ok());
@@ -95,7 +96,7 @@ TEST_F(EngineAccumulate, AnAnswerOnItsWayIsNotWrittenOver) {
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 0, {1, 2}, {0, 1, 0}}));
 }
 
-TEST_F(EngineAccumulate, AContributionThatCantBeTheNextIsAnError) {
+TEST_F(EngineAccumulate, AContributionOutOfOrderIsAnError) {
   const absl::Status status = rig.add(1, 1, {1, 2});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("only 0 of its contributions"));
@@ -108,11 +109,11 @@ TEST_F(EngineAccumulate, SumsAndRunningSumsDoNotMix) {
   EXPECT_EQ(other.push(0, {}, {1, 2}, ReduceOp::kAccumulate).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(EngineAccumulate, MemoryIsThatOfTheSumAndIsGivenBackWithThePartition) {
+TEST_F(EngineAccumulate, MemoryIsThatOfTheSumAndIsFreedWithThePartition) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   ASSERT_TRUE(rig.add(1, 1, {1, 2}).ok());
   EXPECT_EQ(rig.engine.counters().accumulated_bytes, block_size(8 + 3 * 8));
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 0u) << "nothing that somebody waits for";
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 0u) << "no worker waits for a contribution";
   PlanSpec away = accumulating();
   away.epoch = 2;
   away.tensors[0].owners = {0};
@@ -124,14 +125,12 @@ TEST_F(EngineAccumulate, MemoryIsThatOfTheSumAndIsGivenBackWithThePartition) {
   EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
 }
 
-// --- staleness
-
-TEST(EngineStaleness, AnAnswerWaitsForThoseWhoAreTooFarBehind) {
+TEST(EngineStaleness, AnAnswerWaitsForWorkersThatAreTooFarBehind) {
   AccumulateRig rig{accumulating(1)};
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.add(0, 0, {1, 0}).ok());
   ASSERT_TRUE(rig.add(0, 1, {1, 0}).ok());
-  EXPECT_THAT(rig.answers(), ElementsAre(Answer{0, 1, {2, 0}, {2, 0, 0}})) << "one step ahead";
+  EXPECT_THAT(rig.answers(), ElementsAre(Answer{0, 1, {2, 0}, {2, 0, 0}})) << "worker 0 is one step ahead";
   ASSERT_TRUE(rig.add(0, 2, {1, 0}).ok());
   EXPECT_THAT(rig.answers(), IsEmpty());
   ASSERT_TRUE(rig.add(1, 0, {0, 1}).ok());
@@ -151,11 +150,9 @@ TEST(EngineStaleness, OfZeroKeepsWorkersWithinAStep) {
   EXPECT_THAT(rig.answers(), IsEmpty());
 }
 
-// --- what an earlier owner accumulated
-
 class EngineInherits : public ::testing::Test {
  protected:
-  // Member 3 gets the partition from member 0 in epoch 2.
+  // In epoch 2, member 3 takes the partition over from member 0.
   explicit EngineInherits(uint64_t memory_cap_bytes = 0) : rig(before(), memory_cap_bytes) {
     EXPECT_TRUE(rig.take_plan().ok());
     PlanSpec after = before();
@@ -170,7 +167,7 @@ class EngineInherits : public ::testing::Test {
   AccumulateRig rig;
 };
 
-TEST_F(EngineInherits, ItGoesOnFromTheHighestVersionThatAWorkerHas) {
+TEST_F(EngineInherits, ContinuesFromTheHighestVersionThatAWorkerHas) {
   ASSERT_TRUE(tell(0, 4).ok());
   ASSERT_TRUE(tell(1, 7).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
@@ -183,9 +180,9 @@ TEST_F(EngineInherits, ItGoesOnFromTheHighestVersionThatAWorkerHas) {
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 4, {71, 8}, {2, 5, 1}}));
 }
 
-TEST_F(EngineInherits, WhatIsInWithoutAnAnswerIsAnsweredAndNotAddedAgain) {
-  ASSERT_TRUE(rig.add(0, 1, {1000, 1000}).ok()) << "is in version 7, but the answer was lost";
-  ASSERT_TRUE(rig.add(2, 1, {1, 1}).ok()) << "was lost with the earlier owner";
+TEST_F(EngineInherits, AnUnansweredContributionIsAnsweredAndNotAddedAgain) {
+  ASSERT_TRUE(rig.add(0, 1, {1000, 1000}).ok()) << "version 7 has the contribution, but the answer was lost";
+  ASSERT_TRUE(rig.add(2, 1, {1, 1}).ok()) << "the contribution was lost with the earlier owner";
   EXPECT_THAT(rig.actions, IsEmpty());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 2 * block_size(8));
   for (const auto& [worker, version] : {std::pair{0u, 4u}, {1u, 7u}, {2u, 5u}}) ASSERT_TRUE(tell(worker, version).ok());
@@ -194,14 +191,14 @@ TEST_F(EngineInherits, WhatIsInWithoutAnAnswerIsAnsweredAndNotAddedAgain) {
   EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);
 }
 
-TEST_F(EngineInherits, NothingIsAskedForWhereNobodyHasAnything) {
+TEST_F(EngineInherits, NothingIsFetchedIfNoWorkerHasAnAnswer) {
   ASSERT_TRUE(rig.add(2, 0, {1, 1}).ok());
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(tell(worker, 0).ok());
   EXPECT_THAT(rig.receivers(FrameType::kFetch), IsEmpty());
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{2, 0, {1, 1}, {0, 0, 1}}));
 }
 
-TEST_F(EngineInherits, ItAsksAgainWhenWhoWasAskedConnectsAgain) {
+TEST_F(EngineInherits, FetchesAgainWhenTheAskedWorkerReconnects) {
   for (const auto& [worker, version] : {std::pair{0u, 4u}, {1u, 7u}, {2u, 5u}}) ASSERT_TRUE(tell(worker, version).ok());
   ASSERT_TRUE(tell(2, 5).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
@@ -224,7 +221,7 @@ class EngineInheritsWithLittleMemory : public EngineInherits {
   EngineInheritsWithLittleMemory() : EngineInherits(4 * block_size(8)) {}
 };
 
-TEST_F(EngineInheritsWithLittleMemory, WhatDoesNotFitIsPutOff) {
+TEST_F(EngineInheritsWithLittleMemory, AContributionThatDoesNotFitIsDeferred) {
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.add(worker, 0, {1, 1}).ok());
   ASSERT_TRUE(rig.push(0, {.partition = 1}, {1, 1}, ReduceOp::kAccumulate).ok());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 4 * block_size(8));

@@ -1,4 +1,4 @@
-// Once warm, a frame costs no allocation; and an engine for a large job stays small.
+// Tests that frames cause no allocations after a warm-up, and that an engine for a large job needs little memory.
 #include <gtest/gtest.h>
 
 #include "common/base/block_size.h"
@@ -8,7 +8,7 @@
 namespace gleaner::testing {
 namespace {
 
-// One step of every partition: a push twice, the results sent again once, and acknowledged by two workers of three.
+// Runs one step of every partition: every push is sent twice, and two of three workers acknowledge.
 void run_step(EngineRig& rig, uint64_t step) {
   const auto partitions = static_cast<uint32_t>(rig.plan->partitions.size());
   for (uint32_t worker = 0; worker < 3; ++worker) {
@@ -29,7 +29,7 @@ void run_step(EngineRig& rig, uint64_t step) {
 }
 
 TEST(EngineAllocation, NoneOnceWarm) {
-  const uint64_t cap = (4 * 4 + 4) * block_size(8);  // what four partitions need at most
+  const uint64_t cap = (4 * 4 + 4) * block_size(8);  // the most that four partitions need
   EngineRig rig({.workers = 3, .tensors = {{.owners = {3, 3, 3, 3}}}}, cap);
   ASSERT_TRUE(rig.take_plan().ok());
   run_step(rig, 0);
@@ -40,7 +40,7 @@ TEST(EngineAllocation, NoneOnceWarm) {
   EXPECT_EQ(rig.engine.counters().sums, 200u);
 }
 
-TEST(EngineAllocation, NoneOnceWarmWhereItAccumulates) {
+TEST(EngineAllocation, NoneOnceWarmForRunningSums) {
   EngineRig rig({.workers = 3, .tensors = {{.owners = {3, 3}, .accumulates = true, .staleness = 1}}});
   ASSERT_TRUE(rig.take_plan().ok());
   Allocations before;

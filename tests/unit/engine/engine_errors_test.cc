@@ -1,4 +1,5 @@
-// Frames that break the protocol: an error that says what is wrong, and an engine that goes on as if they never came.
+// Tests of frames that violate the protocol: the engine returns an error that names the violation, and its state does
+// not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ using ::testing::HasSubstr;
 
 struct BadFrame {
   const char* name;
-  std::function<void(wire::Header&, Buffer&)> spoil;  // a good push of worker 0
+  std::function<void(wire::Header&, Buffer&)> spoil;  // changes a valid push of worker 0
   absl::StatusCode code;
   const char* message;
 };
@@ -37,7 +38,8 @@ TEST_P(EngineErrors, IsRefusedAndChangesNothing) {
   EXPECT_EQ(status.code(), GetParam().code) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().message));
   if (absl::IsInvalidArgument(status)) {
-    ASSERT_THAT(rig.receivers(wire::FrameType::kRefuse), ElementsAre(0)) << "its worker is told that this is for good";
+    ASSERT_THAT(rig.receivers(wire::FrameType::kRefuse), ElementsAre(0))
+        << "the worker learns that the refusal is final";
     const ConstBytes text = rig.actions[0].payload.bytes();
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data()), text.size()), status.message());
     rig.actions.clear();
@@ -67,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFrame{
             "AverageOfIntegers",
             [](wire::Header& h, Buffer&) { h.tensor = 1, h.data_type = DataType::kInt32, h.op = ReduceOp::kAverage; },
-            kInvalid, "int32 does not have"},
+            kInvalid, "int32 has no such op"},
         BadFrame{"Tensor", [](wire::Header& h, Buffer&) { h.tensor = 2; }, kInvalid, "2 tensors"},
         BadFrame{"Partition", [](wire::Header& h, Buffer&) { h.partition = 2; }, kInvalid, "2 partitions"},
         BadFrame{"Owner", [](wire::Header& h, Buffer&) { h.partition = 1; }, kInvalid, "its owner is worker/0"},
@@ -81,13 +83,13 @@ INSTANTIATE_TEST_SUITE_P(
                  "multiple of 16"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
-TEST(EngineOutsiders, AFrameOfAMemberThatIsNoWorker) {
+TEST(EngineOutsiders, AFrameOfAMemberThatIsNotAWorkerIsRefused) {
   EngineRig rig({.tensors = {{.owners = {2}}}});
   ASSERT_TRUE(rig.take_plan().ok());
   EXPECT_EQ(rig.push(2, {}, {1, 2}).code(), kInvalid);
 }
 
-TEST(EngineOutsiders, AFrameBeforeAnyPlan) {
+TEST(EngineOutsiders, AFrameBeforeAnyPlanIsRefused) {
   EngineRig rig({.tensors = {{.owners = {2}}}});
   EXPECT_EQ(rig.push(0, {}, {1, 2}).code(), kTooEarly);
 }

@@ -1,4 +1,4 @@
-// The memory cap: what is begun goes on, what is not waits.
+// Tests of the memory cap: sums that are begun continue, and others wait.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using wire::FrameType;
 
 constexpr uint64_t kBlock = block_size(8);
 
-// Two workers; a sum of 8 bytes needs three blocks of memory, a retained result one.
+// Two workers. A sum of 8 bytes needs three blocks of memory, a retained result one.
 const PlanSpec kTwoTensors{.tensors = {{.owners = {2}}, {.owners = {2}}}};
 
 TEST(EngineMemory, ReservesAtTheFirstContributionAndFreesWithTheSum) {
@@ -26,7 +26,7 @@ TEST(EngineMemory, ReservesAtTheFirstContributionAndFreesWithTheSum) {
   EXPECT_EQ(rig.engine.counters().memory_bytes, kBlock);
 }
 
-TEST(EngineMemory, DefersWhatWouldExceedTheCapButLetsInWhatIsBegun) {
+TEST(EngineMemory, DefersNewSumsAboveTheCapButAcceptsThoseInProgress) {
   EngineRig rig(kTwoTensors, 3 * kBlock);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {.tensor = 0}, {1, 2}).ok());
@@ -53,28 +53,29 @@ TEST(EngineMemory, ARetainedResultCountsUntilItIsAcknowledged) {
   EXPECT_EQ(rig.engine.counters().memory_bytes, 3 * kBlock);
 }
 
-TEST(EngineMemory, ADeferredPushStillAcknowledgesTheStepBefore) {
+TEST(EngineMemory, ADeferredPushStillAcknowledgesThePreviousStep) {
   EngineRig rig(kTwoTensors, 4 * kBlock);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
-  ASSERT_TRUE(rig.push(0, {.tensor = 1}, {1, 2}).ok());  // fills the cap
+  ASSERT_TRUE(rig.push(0, {.tensor = 1}, {1, 2}).ok());  // reaches the cap
   ASSERT_TRUE(rig.push(0, {.step = 1}, {1, 2}).ok());
   ASSERT_THAT(rig.receivers(FrameType::kDefer), ElementsAre(0));
   ASSERT_TRUE(rig.push(1, {.step = 1}, {1, 2}).ok());
   ASSERT_THAT(rig.receivers(FrameType::kDefer), ElementsAre(1));
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 3 * kBlock) << "both have step 0 of tensor 0, so its result is gone";
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 3 * kBlock)
+      << "both workers have step 0 of tensor 0, so its result was freed";
 }
 
 TEST(EngineMemory, APlanWhoseLargestPartitionCanNeverFitIsRefused) {
   EngineRig rig({.tensors = {{.owners = {2}}, {.owners = {0}, .bytes = 80000}}}, 3 * kBlock - 1);
   EXPECT_EQ(rig.engine.prepare(rig.plan).code(), absl::StatusCode::kResourceExhausted);
   EngineRig fits({.tensors = {{.owners = {2}}, {.owners = {0}, .bytes = 80000}}}, 3 * kBlock);
-  EXPECT_TRUE(fits.engine.prepare(fits.plan).ok()) << "partitions of others do not count";
+  EXPECT_TRUE(fits.engine.prepare(fits.plan).ok()) << "partitions of other owners do not count";
 }
 
-TEST(EngineMemory, CountsTheMemoryThatBuffersTakeAndNotTheirPayloads) {
-  constexpr uint32_t kBytes = (64 << 10) + 4;  // in blocks of 128 KiB
+TEST(EngineMemory, CountsTheMemoryOfBuffersAndNotOfPayloads) {
+  constexpr uint32_t kBytes = (64 << 10) + 4;  // takes blocks of 128 KiB
   EngineRig rig({.tensors = {{.owners = {2}, .bytes = kBytes}}}, 3 * block_size(kBytes));
   ASSERT_TRUE(rig.take_plan().ok());
   const std::vector<float> values(kBytes / sizeof(float), 1);

@@ -1,4 +1,4 @@
-// Plans: prepare, commit, discard, and what frames of which epoch count for.
+// Tests of plans in the engine: prepare, commit, discard, and frames of other epochs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,37 +32,37 @@ TEST_F(EnginePlan, OnlyALaterEpochCanBePrepared) {
   EXPECT_EQ(rig.commit(7).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(EnginePlan, AnExtensionKeepsWhatIsGathered) {
+TEST_F(EnginePlan, AnExtensionKeepsContributions) {
   ASSERT_TRUE(push_at(5, 0, {}).ok());
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
   ASSERT_TRUE(rig.commit(7).ok());
-  ASSERT_TRUE(push_at(5, 1, {}).ok()) << "of the epoch before, not fenced";
+  ASSERT_TRUE(push_at(5, 1, {}).ok()) << "a frame of the previous epoch is not fenced";
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
   EXPECT_EQ(rig.actions.at(0).header.epoch, 7u);
   EXPECT_TRUE(push_at(7, 1, {.tensor = 1}).ok());
 }
 
-TEST_F(EnginePlan, AFrameOfThePreparedEpochCommitsIt) {
+TEST_F(EnginePlan, AFrameOfThePreparedEpochCommitsThePlan) {
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
   EXPECT_EQ(rig.engine.epoch(), 5u);
   ASSERT_TRUE(push_at(7, 0, {.tensor = 1}).ok());
   EXPECT_EQ(rig.engine.epoch(), 7u);
-  EXPECT_TRUE(rig.commit(7).ok()) << "the message comes late and finds it done";
+  EXPECT_TRUE(rig.commit(7).ok()) << "a late Commit of the plan in force succeeds";
 }
 
-TEST_F(EnginePlan, WorkersAreToldWhatComesIntoForce) {
+TEST_F(EnginePlan, WorkersAreToldOfACommittedPlan) {
   EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(0, 1));
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
   ASSERT_TRUE(push_at(5, 0, {}).ok());
-  EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre()) << "it is prepared only";
+  EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre()) << "the plan is only prepared";
   ASSERT_TRUE(push_at(7, 0, {.tensor = 1}).ok());
   ASSERT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(0, 1));
   EXPECT_EQ(rig.actions.at(0).header.epoch, 7u);
   ASSERT_TRUE(rig.commit(7).ok());
-  EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre()) << "they know";
+  EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre()) << "the workers know the epoch";
 }
 
-TEST_F(EnginePlan, AWorkerThatConnectsIsToldWhatIsInForce) {
+TEST_F(EnginePlan, AConnectingWorkerIsToldThePlanInForce) {
   rig.actions.clear();
   rig.engine.on_connected(1, rig.actions);
   ASSERT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(1));
@@ -72,7 +72,7 @@ TEST_F(EnginePlan, AWorkerThatConnectsIsToldWhatIsInForce) {
   EXPECT_TRUE(rig.actions.empty()) << "nothing is";
 }
 
-TEST_F(EnginePlan, AFrameOfNoWorkerDoesNotCommitIt) {
+TEST_F(EnginePlan, AFrameOfAnotherMemberDoesNotCommitAPlan) {
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
   wire::Header header = rig.header(FrameType::kPush, 0, {});
   header.epoch = 7;
@@ -90,7 +90,7 @@ TEST_F(EnginePlan, ADiscardedPlanIsForgotten) {
   EXPECT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
 }
 
-TEST_F(EnginePlan, WhatWasSentBeforeItHadThePartitionIsDroppedAndCounted) {
+TEST_F(EnginePlan, FramesSentBeforeItOwnedThePartitionAreDroppedAndCounted) {
   ASSERT_TRUE(push_at(3, 0, {}).ok());
   EXPECT_EQ(rig.engine.counters().fenced, 1u);
   EXPECT_EQ(rig.engine.counters().contributions, 0u);
@@ -98,19 +98,19 @@ TEST_F(EnginePlan, WhatWasSentBeforeItHadThePartitionIsDroppedAndCounted) {
   EXPECT_EQ(rig.engine.counters().contributions, 1u);
 }
 
-TEST_F(EnginePlan, WhatMovesAwayIsForgotten) {
+TEST_F(EnginePlan, PartitionsThatMoveAwayAreForgotten) {
   ASSERT_TRUE(push_at(5, 0, {}).ok());
   EXPECT_GT(rig.engine.counters().memory_bytes, 0u);
   ASSERT_TRUE(rig.engine.prepare(build_plan(kMoved)).ok());
   ASSERT_TRUE(rig.commit(7).ok());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);
   EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
-  ASSERT_TRUE(push_at(5, 1, {}).ok()) << "of a worker that has not heard";
+  ASSERT_TRUE(push_at(5, 1, {}).ok()) << "the worker does not know the new plan yet";
   EXPECT_EQ(rig.engine.counters().fenced, 1u);
-  EXPECT_FALSE(push_at(7, 0, {}).ok()) << "not the owner any more";
+  EXPECT_FALSE(push_at(7, 0, {}).ok()) << "the engine no longer owns the partition";
 }
 
-TEST_F(EnginePlan, WhatCanFollowNothingIsRefused) {
+TEST_F(EnginePlan, AnInvalidSuccessorIsRefused) {
   PlanSpec other = kExtended;
   other.workers = 3;
   EXPECT_EQ(rig.engine.prepare(build_plan(other)).code(), absl::StatusCode::kFailedPrecondition);

@@ -1,4 +1,4 @@
-// An engine with everything it needs, and short ways to push, acknowledge and read what it sends.
+// EngineRig: an engine for tests, with short functions to push, to acknowledge, and to read what the engine sends.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class EngineRig {
     return commit(plan->epoch);
   }
 
-  // What was sent before is forgotten.
+  // Commits a prepared plan. Clears `actions` first.
   absl::Status commit(uint32_t epoch) {
     actions.clear();
     return engine.commit(epoch, actions);
@@ -59,7 +59,7 @@ class EngineRig {
     return buffer;
   }
 
-  // What was sent for the frame before is forgotten.
+  // Passes a frame to the engine. Clears `actions` first.
   absl::Status send(uint32_t worker, wire::Header what, Buffer bytes) {
     actions.clear();
     what.payload_bytes = static_cast<uint32_t>(bytes.size());

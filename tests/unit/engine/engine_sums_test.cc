@@ -1,4 +1,4 @@
-// What an engine sums, and that it does so once.
+// Tests of sums in the engine: their values, and that each contribution counts once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class EngineSums : public ::testing::Test {
   EngineRig rig{{.workers = 3, .local_ranks = 2, .tensors = {{.owners = {3, 3}}, {.owners = {3}}}}};
 };
 
-TEST_F(EngineSums, SumsInRankOrderWhateverTheOrderOfArrival) {
+TEST_F(EngineSums, SumsInRankOrderForAnyOrderOfArrival) {
   // In fp32, (1 + 1e8) - 1e8 is 0, and (1e8 - 1e8) + 1 is 1.
   ASSERT_TRUE(rig.push(2, {}, {-1e8f, 1}).ok());
   ASSERT_TRUE(rig.push(1, {}, {1e8f, -1e8f}).ok());
@@ -53,7 +53,7 @@ TEST_F(EngineSums, AnAverageIsOverAllLocalRanks) {
   EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));  // three workers of two ranks each
 }
 
-TEST_F(EngineSums, ItIsIdleWithoutAWorkerThatNoSumWaitsForButThatOne) {
+TEST_F(EngineSums, IsIdleWithoutAWorkerIfNoOtherWorkerWaitsForASum) {
   ASSERT_TRUE(rig.push(0, {}, {1, 1}).ok());
   EXPECT_FALSE(rig.engine.idle_without(0));
   EXPECT_TRUE(rig.engine.idle_without(1)) << "a sum that lacks its contribution is never made";
@@ -62,7 +62,7 @@ TEST_F(EngineSums, ItIsIdleWithoutAWorkerThatNoSumWaitsForButThatOne) {
   ASSERT_TRUE(rig.push(2, {}, {1, 1}).ok());
   ASSERT_TRUE(rig.push(0, {.step = 1}, {1, 1}).ok());
   ASSERT_TRUE(rig.push(1, {.step = 1}, {1, 1}).ok());
-  EXPECT_FALSE(rig.engine.idle_without(2)) << "it may lack the result itself";
+  EXPECT_FALSE(rig.engine.idle_without(2)) << "the worker itself may lack the result";
   ASSERT_TRUE(rig.acknowledge(2, {{.step = 1}}).ok());
   EXPECT_TRUE(rig.engine.idle_without(2));
   EXPECT_FALSE(rig.engine.idle_without(1));
@@ -103,8 +103,6 @@ TEST_F(EngineSums, OpsMustAgree) {
   EXPECT_EQ(rig.engine.counters().contributions, 1u);
 }
 
-// --- retention
-
 class EngineRetention : public EngineSums {
  protected:
   void sum(uint64_t step) {
@@ -112,7 +110,7 @@ class EngineRetention : public EngineSums {
   }
 };
 
-TEST_F(EngineRetention, AResultIsSentAgainToWhoPushesAgain) {
+TEST_F(EngineRetention, AResultIsSentAgainToAWorkerThatPushesAgain) {
   sum(0);
   ASSERT_TRUE(rig.push(1, {}, {50, 50}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(1));
@@ -120,7 +118,7 @@ TEST_F(EngineRetention, AResultIsSentAgainToWhoPushesAgain) {
   EXPECT_EQ(rig.engine.counters().resent, 1u);
 }
 
-TEST_F(EngineRetention, ButNotToWhoHasAcknowledgedIt) {
+TEST_F(EngineRetention, AResultIsNotSentAgainToAWorkerThatHasAcknowledgedIt) {
   sum(0);
   ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.push(1, {}, {1, 2}).ok());
@@ -128,7 +126,7 @@ TEST_F(EngineRetention, ButNotToWhoHasAcknowledgedIt) {
   EXPECT_EQ(rig.engine.counters().resent, 0u);
 }
 
-TEST_F(EngineRetention, ItIsKeptUntilEveryWorkerHasAcknowledged) {
+TEST_F(EngineRetention, AResultIsKeptUntilEveryWorkerHasAcknowledged) {
   sum(0);
   rig.actions.clear();
   EXPECT_GT(rig.pool.bytes_in_use(), 0u);
@@ -148,13 +146,13 @@ TEST_F(EngineRetention, APushOfTheNextStepAcknowledges) {
   ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   EXPECT_EQ(rig.engine.counters().memory_bytes, block_size(8));
   ASSERT_TRUE(rig.push(2, {.step = 1}, {1, 2}).ok());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, block_size(8) * 4);  // the next sum's; the result is gone
+  EXPECT_EQ(rig.engine.counters().memory_bytes, block_size(8) * 4);  // for the next sum; the result is freed
 }
 
-TEST_F(EngineRetention, TwoStepsMayBeAlive) {
+TEST_F(EngineRetention, TwoStepsMayBeInProgress) {
   sum(0);
   ASSERT_TRUE(rig.push(0, {.step = 1}, {10, 10}).ok());
-  ASSERT_TRUE(rig.push(1, {.step = 0}, {1, 2}).ok());  // has lost the result of step 0
+  ASSERT_TRUE(rig.push(1, {.step = 0}, {1, 2}).ok());  // it has lost the result of step 0
   EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));
   ASSERT_TRUE(rig.push(2, {.step = 1}, {10, 10}).ok());
   ASSERT_TRUE(rig.push(1, {.step = 1}, {10, 10}).ok());
@@ -170,7 +168,7 @@ TEST_F(EngineRetention, LateCopiesOfOldStepsAreIgnored) {
   EXPECT_EQ(rig.engine.counters().memory_bytes, block_size(8));
 }
 
-TEST_F(EngineRetention, AStepTooFarIsAnErrorAndChangesNothing) {
+TEST_F(EngineRetention, AStepTooFarAheadIsAnErrorAndChangesNothing) {
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
   const absl::Status status = rig.push(1, {.step = 1}, {1, 2});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -178,7 +176,7 @@ TEST_F(EngineRetention, AStepTooFarIsAnErrorAndChangesNothing) {
   EXPECT_EQ(rig.engine.counters().contributions, 1u);
 }
 
-TEST_F(EngineRetention, AnAckOfWhatIsNotSummedIsAnErrorAndChangesNothing) {
+TEST_F(EngineRetention, AnAckOfAnIncompleteSumIsAnErrorAndChangesNothing) {
   sum(0);
   const absl::Status status = rig.acknowledge(0, {{.step = 1}, {.step = 1, .tensor = 1}});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);

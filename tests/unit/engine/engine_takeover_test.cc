@@ -1,5 +1,5 @@
-// A partition that comes from another owner: what workers say of it, what they hand on, and what is summed from then
-// on.
+// Tests of a partition that moves to the engine from another owner: the reports of workers, the results that the engine
+// fetches from them, and the following sums.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using wire::FrameType;
 
-// Three workers; the engine is member 3's, which gets the partition from member 0 in epoch 2.
+// Three workers. The engine is member 3, which takes the partition over from member 0 in epoch 2.
 class EngineTakeover : public ::testing::Test {
  protected:
   EngineTakeover() {
@@ -28,7 +28,7 @@ class EngineTakeover : public ::testing::Test {
   EngineRig rig{{.workers = 3, .tensors = {{.owners = {0}}}}};
 };
 
-TEST_F(EngineTakeover, AllAtTheSameStepGoOnWithIt) {
+TEST_F(EngineTakeover, WorkersAtTheSameStepContinueWithIt) {
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(tell(worker, 5).ok());
   EXPECT_EQ(rig.engine.counters().takeovers, 1u);
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = 5}, {1, 2}).ok());
@@ -36,12 +36,12 @@ TEST_F(EngineTakeover, AllAtTheSameStepGoOnWithIt) {
   EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));
 }
 
-TEST_F(EngineTakeover, APushSaysAsMuch) {
+TEST_F(EngineTakeover, APushAlsoTellsAWorkersStep) {
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = 5}, {1, 2}).ok());
   EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));
 }
 
-TEST_F(EngineTakeover, AResultThatNotAllHaveIsHandedOnByOneWhoHasIt) {
+TEST_F(EngineTakeover, AResultThatSomeWorkersLackIsFetchedFromAWorkerThatHasIt) {
   ASSERT_TRUE(rig.push(0, {.step = 4}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {.step = 5}, {10, 20}).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
@@ -49,7 +49,7 @@ TEST_F(EngineTakeover, AResultThatNotAllHaveIsHandedOnByOneWhoHasIt) {
   ASSERT_THAT(rig.receivers(FrameType::kFetch), ElementsAre(1));
   EXPECT_EQ(rig.actions[0].header.step, 4u);
   ASSERT_TRUE(hand(1, 4, {7, 7}).ok());
-  EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0)) << "the others have it";
+  EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0)) << "the other workers have the result";
   EXPECT_EQ(rig.actions[0].header.step, 4u);
   EXPECT_THAT(rig.values_sent(0), ElementsAre(7, 7));
   ASSERT_TRUE(rig.push(0, {.step = 5}, {10, 20}).ok());
@@ -57,21 +57,22 @@ TEST_F(EngineTakeover, AResultThatNotAllHaveIsHandedOnByOneWhoHasIt) {
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1, 2));
   EXPECT_THAT(rig.values_sent(0), ElementsAre(30, 60));
   EXPECT_EQ(rig.engine.counters().handed, 1u);
-  EXPECT_EQ(rig.engine.counters().handed_bytes, 0u) << "worker 0 has pushed the next step, so it has the last";
+  EXPECT_EQ(rig.engine.counters().handed_bytes, 0u)
+      << "worker 0 has pushed the next step, so it has the previous result";
 }
 
-TEST_F(EngineTakeover, WhoeverIsAheadMayComeLast) {
+TEST_F(EngineTakeover, TheWorkerThatIsAheadMayConnectLast) {
   ASSERT_TRUE(rig.push(0, {.step = 4}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {.step = 4}, {1, 2}).ok());
   EXPECT_GT(rig.engine.counters().memory_bytes, 0u);
   ASSERT_TRUE(tell(2, 5).ok());
-  EXPECT_EQ(rig.engine.counters().memory_bytes, 0u) << "what was gathered is of a step that is done";
+  EXPECT_EQ(rig.engine.counters().memory_bytes, 0u) << "the contributions belong to a completed step";
   EXPECT_THAT(rig.receivers(FrameType::kFetch), ElementsAre(2));
   ASSERT_TRUE(hand(2, 4, {7, 7}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
 }
 
-TEST_F(EngineTakeover, AsksAgainWhenTheOneWhoHasItConnectsAgain) {
+TEST_F(EngineTakeover, FetchesAgainWhenTheWorkerThatHasTheResultReconnects) {
   ASSERT_TRUE(tell(0, 4).ok());
   ASSERT_TRUE(tell(1, 5).ok());
   ASSERT_TRUE(tell(2, 5).ok());
@@ -79,7 +80,7 @@ TEST_F(EngineTakeover, AsksAgainWhenTheOneWhoHasItConnectsAgain) {
   ASSERT_TRUE(tell(2, 5).ok());
   EXPECT_THAT(rig.actions, IsEmpty());
   ASSERT_TRUE(rig.push(1, {.step = 5}, {1, 2}).ok());
-  EXPECT_THAT(rig.actions, IsEmpty()) << "a push does not say that anything was lost";
+  EXPECT_THAT(rig.actions, IsEmpty()) << "a repeated push does not mean that the result was lost";
   ASSERT_TRUE(tell(1, 5).ok());
   EXPECT_THAT(rig.receivers(FrameType::kFetch), ElementsAre(1));
   ASSERT_TRUE(hand(1, 4, {7, 7}).ok());
@@ -87,34 +88,32 @@ TEST_F(EngineTakeover, AsksAgainWhenTheOneWhoHasItConnectsAgain) {
   EXPECT_THAT(rig.actions, IsEmpty()) << "a second copy";
 }
 
-TEST_F(EngineTakeover, WhatIsHandedOnIsRetainedLikeAResultMadeHere) {
+TEST_F(EngineTakeover, AFetchedResultIsRetainedLikeAnOwnResult) {
   ASSERT_TRUE(tell(0, 4).ok());
   ASSERT_TRUE(tell(1, 5).ok());
   ASSERT_TRUE(tell(2, 5).ok());
   ASSERT_TRUE(hand(1, 4, {7, 7}).ok());
   ASSERT_TRUE(rig.push(0, {.step = 4}, {1, 2}).ok());
-  EXPECT_THAT(rig.values_sent(0), ElementsAre(7, 7)) << "its connection may have taken the first with it";
+  EXPECT_THAT(rig.values_sent(0), ElementsAre(7, 7)) << "the first result may have been lost with the connection";
   ASSERT_TRUE(tell(0, 5).ok());
   rig.actions.clear();
   EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
 }
 
-TEST_F(EngineTakeover, WorkersTwoStepsApartCantBe) {
+TEST_F(EngineTakeover, WorkersTwoStepsApartAreAnError) {
   ASSERT_TRUE(tell(0, 4).ok());
   const absl::Status status = tell(1, 6);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("can't be that far apart"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no two workers are more than one step apart"));
   ASSERT_TRUE(tell(1, 5).ok());
   EXPECT_FALSE(tell(2, 6).ok()) << "worker 0 lacks step 4";
   EXPECT_FALSE(tell(2, 3).ok());
   ASSERT_TRUE(tell(2, 4).ok());
 }
 
-TEST_F(EngineTakeover, AResultThatNobodyAskedForIsAnError) { EXPECT_FALSE(hand(0, 4, {7, 7}).ok()); }
+TEST_F(EngineTakeover, AnUnexpectedResultIsAnError) { EXPECT_FALSE(hand(0, 4, {7, 7}).ok()); }
 
-// --- what workers may let go of
-
-TEST_F(EngineTakeover, ResultsSayWhatEveryWorkerHas) {
+TEST_F(EngineTakeover, ResultsTellWhichResultsEveryWorkerHas) {
   const auto step = [&](uint64_t number) {
     for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = number}, {1, 2}).ok());
   };
@@ -123,10 +122,10 @@ TEST_F(EngineTakeover, ResultsSayWhatEveryWorkerHas) {
   EXPECT_EQ(rig.actions[0].header.released, 0u);
   step(6);
   EXPECT_EQ(rig.actions[0].header.sequence, 1u);
-  EXPECT_EQ(rig.actions[0].header.released, 1u) << "all have pushed step 6, so they have 5";
+  EXPECT_EQ(rig.actions[0].header.released, 1u) << "all workers have pushed step 6, so they have step 5";
 }
 
-TEST_F(EngineTakeover, ToldOnRequest) {
+TEST_F(EngineTakeover, ReleasedResultsAreToldOnRequest) {
   const auto ask = [&](const std::vector<wire::PartitionKey>& keys) {
     ASSERT_TRUE(rig.send(2, rig.header(FrameType::kRelease, 2, {}), rig.payload(keys)).ok());
     ASSERT_THAT(rig.receivers(FrameType::kRelease), ElementsAre(2));
@@ -134,7 +133,7 @@ TEST_F(EngineTakeover, ToldOnRequest) {
   ASSERT_TRUE(tell(0, 5).ok());
   ASSERT_TRUE(tell(1, 5).ok());
   ask({{.step = 5}});
-  EXPECT_EQ(rig.actions[0].payload.size(), 0u) << "not all have been heard";
+  EXPECT_EQ(rig.actions[0].payload.size(), 0u) << "not all workers have told their step";
   ASSERT_TRUE(tell(2, 5).ok());
   ask({{.step = 5}});
   EXPECT_EQ(rig.actions[0].payload.size(), sizeof(wire::PartitionKey));

@@ -1,4 +1,4 @@
-// Small plans written by hand, for tests of the protocol cores.
+// Builds small plans for tests of the protocol cores.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace gleaner::testing {
 
-// A tensor and the owners of its partitions, which are all of `bytes` bytes.
+// A tensor, given by the owners of its partitions. Each partition has `bytes` bytes.
 struct TensorSpec {
   std::vector<uint32_t> owners;
   uint32_t bytes = 8;
   DataType type = DataType::kFloat32;
   int32_t priority = 0;
   uint32_t since = 1;  // epoch of its first plan
-  uint32_t moved = 0;  // epoch since when it has these owners; 0: from the start
+  uint32_t moved = 0;  // epoch since which it has these owners; 0: from the start
   bool accumulates = false;
   uint32_t staleness = plan::kUnbounded;
 };

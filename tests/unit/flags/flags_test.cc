@@ -1,11 +1,9 @@
-#include "common/flags/flags.h"
+#include "common/flags/command.h"
 
 #include <gmock/gmock.h>
 
-#include <CLI/CLI.hpp>
-
 #include "absl/strings/str_cat.h"
-#include "common/flags/completion.h"
+#include "common/flags/mistake.h"
 
 namespace gleaner::flags {
 namespace {
@@ -14,24 +12,22 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// A program with commands, and one without.
+// Has a program with subcommands, and one without.
 class Flags : public testing::Test {
  protected:
   Flags() {
-    program_.name("prog");
-    program_.require_subcommand(1);
-    CLI::App* run = program_.add_subcommand("run", "Runs");
-    run->add_option("--workers", workers_, "How many")->required();
-    run->add_option("--transports", transports_, "By what")->envname("GLEANER_TEST_TRANSPORTS");
-    run->add_option("COMMAND", command_, "What to run");
-    run->positionals_at_end();
-    run->add_option("--seconds", seconds_, "How long")->check(CLI::Range(0.1, 1e6))->envname("GLEANER_TEST_SECONDS");
-    run->add_option("--rate", rate_, "How fast")->check(CLI::PositiveNumber);
-    add_old_name(*run, "--transports", "--transport");
-    program_.add_subcommand("coordinator", "Coordinates")->add_option("--listen", listen_, "Where");
-    CLI::App* bench = program_.add_subcommand("bench", "Measures");
-    bench->require_subcommand(1);
-    bench->add_subcommand("sum", "Sums")->add_option("--dtype", dtype_, "Of what")->check(CLI::IsMember({"a", "b"}));
+    program_.require_command();
+    Command run = program_.add_command("run", "Runs");
+    run.add_number("--workers", workers_, "How many").required();
+    run.add_text("--transports", transports_, "By what").environment("GLEANER_TEST_TRANSPORTS");
+    run.add_texts("COMMAND", command_, "What to run");
+    run.end_flags_at_first_positional();
+    run.add_number("--seconds", seconds_, "How long").between(0.1, 1e6).environment("GLEANER_TEST_SECONDS");
+    run.add_number("--rate", rate_, "How fast").positive();
+    run.add_old_name("--transports", "--transport");
+    program_.add_command("coordinator", "Coordinates").add_text("--listen", listen_, "Where");
+    bench_.require_command();
+    bench_.add_command("sum", "Sums").add_text("--dtype", dtype_, "Of what").one_of({"a", "b"});
   }
 
   struct Parsed {
@@ -42,21 +38,57 @@ class Flags : public testing::Test {
     arguments.insert(arguments.begin(), "prog");
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    const std::optional<int> status = flags::parse(program_, static_cast<int>(arguments.size()), arguments.data());
+    const std::optional<int> status = program_.parse(static_cast<int>(arguments.size()), arguments.data());
     return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
   }
 
-  CLI::App program_{"Does things"};
+  Program program_{"prog", "Does things", ""};
+  Command bench_{program_.add_command("bench", "Measures")};
   int workers_ = 0;
   double seconds_ = 1, rate_ = 1;
   std::string transports_, listen_, dtype_;
   std::vector<std::string> command_;
 };
 
-TEST_F(Flags, AGoodCommandLineGoesOn) {
+TEST_F(Flags, ACorrectCommandLineRunsTheCommand) {
   EXPECT_EQ(parse({"run", "--workers", "2", "--", "echo", "--no-such=", "--workers"}).status, std::nullopt);
   EXPECT_EQ(workers_, 2);
   EXPECT_EQ(command_, (std::vector<std::string>{"echo", "--no-such=", "--workers"}));
+}
+
+TEST_F(Flags, TheInnermostCommandIsTheChosenOne) {
+  bool ran = false;
+  bench_.on_chosen([&] { ran = true; });
+  EXPECT_EQ(parse({"bench", "sum", "--dtype=a"}).status, std::nullopt);
+  EXPECT_EQ(program_.chosen(), "prog bench sum");
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(parse({"coordinator"}).status, std::nullopt);
+  EXPECT_EQ(program_.chosen(), "prog coordinator");
+}
+
+TEST_F(Flags, AnErrorIsPrintedAfterTheChosenCommand) {
+  ASSERT_EQ(parse({"bench", "sum"}).status, std::nullopt);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(program_.report(absl::OkStatus()), 0);
+  EXPECT_EQ(program_.report(absl::InvalidArgumentError("one")), 2);
+  EXPECT_EQ(program_.report(absl::UnavailableError("two")), 1);
+  EXPECT_EQ(program_.report(absl::UnavailableError("three"), 2), 2);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "prog bench sum: one\nprog bench sum: two\nprog bench sum: three\n");
+}
+
+TEST_F(Flags, AnOutlineHasCommandsFlagsAndTheirWords) {
+  const CommandOutline outline = program_.outline();
+  ASSERT_EQ(outline.commands.size(), 3u);
+  const CommandOutline& sum = outline.commands[0].commands.at(0);
+  EXPECT_EQ(sum.path, "prog bench sum");
+  ASSERT_EQ(sum.flags.size(), 2u);  // --help is the first
+  EXPECT_EQ(sum.flags[1].names, std::vector<std::string>{"--dtype"});
+  EXPECT_EQ(sum.flags[1].words, (std::vector<std::string>{"a", "b"}));
+  const std::vector<FlagOutline>& flags = outline.commands[1].flags;
+  EXPECT_TRUE(std::any_of(flags.begin(), flags.end(), [](const FlagOutline& flag) {
+    return flag.is_old_name && flag.names == std::vector<std::string>{"--transport"};
+  }));
 }
 
 TEST_F(Flags, NumbersAreFinite) {
@@ -71,7 +103,12 @@ TEST_F(Flags, NumbersAreFinite) {
   EXPECT_EQ(seconds_, 2.5);
 }
 
-TEST_F(Flags, AWrongValueIsNamedByTheVariableItCameFrom) {
+TEST_F(Flags, AValueWithAUnitIsNamedAsNoNumber) {
+  EXPECT_THAT(parse({"run", "--seconds", "5s"}).errors, HasSubstr("expected a number, without a unit"));
+  EXPECT_THAT(parse({"run", "--seconds", "1e9"}).errors, Not(HasSubstr("unit")));
+}
+
+TEST_F(Flags, AWrongValueIsNamedWithItsVariable) {
   for (const char* value : {"soon", "nan", "0"}) {
     ::setenv("GLEANER_TEST_SECONDS", value, 1);
     const Parsed parsed = parse({"run", "--workers", "2", "--", "true"});
@@ -83,7 +120,7 @@ TEST_F(Flags, AWrongValueIsNamedByTheVariableItCameFrom) {
   ::unsetenv("GLEANER_TEST_SECONDS");
 }
 
-TEST_F(Flags, AnUnknownFlagIsNamedWithWhatWasMeant) {
+TEST_F(Flags, AnUnknownFlagIsNamedWithASuggestion) {
   const Parsed parsed = parse({"run", "--worker", "2", "--", "true"});
   EXPECT_EQ(parsed.status, 2);
   EXPECT_THAT(parsed.errors, AllOf(HasSubstr("prog run: unknown flag '--worker'"), HasSubstr("mean '--workers'?"),
@@ -93,12 +130,12 @@ TEST_F(Flags, AnUnknownFlagIsNamedWithWhatWasMeant) {
               AllOf(HasSubstr("unknown flag '--quite-different'"), Not(HasSubstr("did you mean"))));
 }
 
-TEST_F(Flags, AFlagBeforeItsCommandIsToldWhereItBelongs) {
+TEST_F(Flags, AFlagBeforeItsCommandIsNamedWithItsPlace) {
   EXPECT_THAT(parse({"--workers", "2", "run"}).errors,
               HasSubstr("a command's flags come after it: 'prog run --workers'"));
 }
 
-TEST_F(Flags, AnUnknownCommandIsNamedWithWhatWasMeant) {
+TEST_F(Flags, AnUnknownCommandIsNamedWithASuggestion) {
   EXPECT_THAT(parse({"rum", "--workers", "2"}).errors,
               AllOf(HasSubstr("unknown command 'rum'"), HasSubstr("mean 'run'?")));
   EXPECT_THAT(parse({"coord"}).errors, HasSubstr("mean 'coordinator'?"));
@@ -122,20 +159,19 @@ TEST_F(Flags, OldNamesWorkAndAreNotShown) {
   EXPECT_THAT(help.output, AllOf(HasSubstr("--transports"), Not(HasSubstr("--transport "))));
 }
 
-TEST_F(Flags, AnEmptyValueAfterTheEqualsSignIsOne) {
+TEST_F(Flags, AnEmptyValueAfterTheEqualsSignIsAValue) {
   transports_ = "x";
   EXPECT_EQ(parse({"run", "--workers", "2", "--transports=", "--", "true"}).status, std::nullopt);
   EXPECT_EQ(transports_, "");
 }
 
 TEST_F(Flags, AProgramWithoutCommandsPrintsItsCompletion) {
-  CLI::App app{"One thing"};
-  app.name("one-thing");
+  Program app("one-thing", "One thing", "");
   std::string value;
-  app.add_option("--color", value, "Which")->required()->check(CLI::IsMember({"red", "green"}));
+  app.add_text("--color", value, "Which").required().one_of({"red", "green"});
   const char* arguments[] = {"one-thing", "--completion", "bash"};
   testing::internal::CaptureStdout();
-  EXPECT_EQ(flags::parse(app, 3, arguments), 0);
+  EXPECT_EQ(app.parse(3, arguments), 0);
   EXPECT_THAT(testing::internal::GetCapturedStdout(), AllOf(HasSubstr("complete -o default -F _one_thing one-thing"),
                                                             HasSubstr("--color"), HasSubstr("red green")));
 }

@@ -1,4 +1,4 @@
-// The HTTP server as its peers see it: answers byte by byte over real sockets, also for peers that misbehave.
+// Tests of the HTTP server over real sockets: its answers byte by byte, also to peers that violate the protocol.
 #include "common/kube/http_server.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +46,7 @@ class Peer {
     }
     return true;
   }
-  // All until the server closes.
+  // Reads until the server closes the connection.
   std::string receive() {
     std::string answer, piece(4096, '\0');
     for (ssize_t got = 0; (got = ::recv(socket_, piece.data(), piece.size(), 0)) > 0;) {
@@ -102,7 +102,7 @@ TEST_F(Server, AnswersByPathAndMethod) {
   EXPECT_THAT(ask(address_, "POST /throw"), AllOf(StartsWith("HTTP/1.1 500"), HasSubstr("oh")));
 }
 
-TEST_F(Server, SaysWhetherItIsReady) {
+TEST_F(Server, ReadyzReportsReadiness) {
   EXPECT_THAT(ask(address_, "GET /healthz"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("ok\n")));
   EXPECT_THAT(ask(address_, "GET /readyz"), AllOf(StartsWith("HTTP/1.1 503"), EndsWith("no nodes yet\n")));
   ready_ = true;
@@ -117,7 +117,7 @@ TEST_F(Server, RefusesBodiesTooLargeOrOfUnknownLength) {
   EXPECT_THAT(peer.receive(), StartsWith("HTTP/1.1 411"));
 }
 
-// ASan keeps what was freed for a while.
+// ASan keeps freed memory for a while.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kSanitized = true;
 #elif defined(__has_feature)
@@ -133,7 +133,7 @@ size_t resident_bytes() {
   return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-TEST_F(Server, KeepsNothingOfABodyItRefused) {
+TEST_F(Server, DropsARefusedBody) {
   constexpr size_t kBytes = size_t{256} << 20;
   const size_t before = resident_bytes();
   Peer peer(address_);
@@ -141,13 +141,13 @@ TEST_F(Server, KeepsNothingOfABodyItRefused) {
   const std::string piece(size_t{1} << 20, 'x');
   for (size_t sent = 0; sent < kBytes && peer.send(piece);) sent += piece.size();
   EXPECT_THAT(peer.receive(), StartsWith("HTTP/1.1 413"));
-  if (kSanitized) GTEST_SKIP() << "memory in use tells nothing here";
+  if (kSanitized) GTEST_SKIP() << "sanitizers make the used memory meaningless";
   EXPECT_LT(resident_bytes(), before + kBytes / 2);
 }
 
-TEST_F(Server, ServesOthersWhileBodiesAreUnderWay) {
+TEST_F(Server, ServesOtherRequestsDuringSlowBodies) {
   std::vector<std::unique_ptr<Peer>> slow;
-  for (int i = 0; i < 32; ++i) {  // many more than threads
+  for (int i = 0; i < 32; ++i) {  // many more than there are threads
     slow.push_back(std::make_unique<Peer>(address_));
     slow.back()->send("POST /echo HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: 5\r\n\r\nab");
   }
@@ -165,7 +165,7 @@ TEST_F(Server, SurvivesGarbageAndVanishingPeers) {
   EXPECT_THAT(ask(address_, "POST /echo", "still"), EndsWith("still"));
 }
 
-TEST_F(Server, FinishesWhatItHasBegunAndThenIsGone) {
+TEST_F(Server, FinishesRequestsInProgressBeforeItEnds) {
   std::string answer;
   std::thread asking([&] { answer = ask(address_, "POST /slow"); });
   while (slow_ == 0) absl::SleepFor(absl::Milliseconds(1));
@@ -175,7 +175,7 @@ TEST_F(Server, FinishesWhatItHasBegunAndThenIsGone) {
   EXPECT_FALSE(Peer(address_).connected());
 }
 
-TEST_F(Server, SaysWhenThePortIsTaken) {
+TEST_F(Server, AUsedPortIsAnError) {
   const auto second = HttpServer::start({.listen = address_}, {});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(second.status().message(), HasSubstr(address_.to_string()));

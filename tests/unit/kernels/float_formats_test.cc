@@ -1,4 +1,4 @@
-// fp16 and bf16 against their definition in floating-point arithmetic, and against what numpy and PyTorch give.
+// Compares fp16 and bf16 with their definition in floating-point arithmetic, and with the results of numpy and PyTorch.
 #include "common/kernels/float_formats.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct Format {
 constexpr Format kFloat16 = {10, -14, 5};
 constexpr Format kBFloat16 = {7, -126, 8};
 
-// The value that `bits` stand for, as IEEE 754 words it.
+// Returns the value of `bits` by the definition of IEEE 754.
 double value_of(uint16_t bits, const Format& format) {
   const int mantissa = bits & ((1 << format.mantissa_bits) - 1);
   const int exponent = (bits & 0x7FFF) >> format.mantissa_bits;
@@ -30,7 +30,7 @@ double value_of(uint16_t bits, const Format& format) {
   return sign * std::ldexp(significand, std::max(exponent, 1) - 1 + format.least_exponent - format.mantissa_bits);
 }
 
-// The nearest value of the format, ties to even, as a double.
+// Returns the nearest value of the format, ties to even, as a double.
 double rounded(double value, const Format& format) {
   if (value == 0 || !std::isfinite(value)) return value;
   const int exponent = std::max(std::ilogb(value), format.least_exponent);
@@ -83,7 +83,7 @@ TEST(FloatFormats, NarrowsToTheNearestTiesToEven) {
 
 TEST(FloatFormats, NarrowsRightAroundEveryTie) {
   for (uint32_t i = 0; i < 0xFFFF; ++i) {
-    // Halfway between two neighbours of each format, and one fp32 step to either side.
+    // Checks the tie between two neighbours of each format, and the fp32 numbers just below and above it.
     const auto bits = static_cast<uint16_t>(i);
     const double low = value_of(bits, kFloat16);
     const double high = value_of(static_cast<uint16_t>(bits + 1), kFloat16);
@@ -96,7 +96,7 @@ TEST(FloatFormats, NarrowsRightAroundEveryTie) {
   }
 }
 
-// fp32 bits, then fp16 as numpy 1.24 rounds and bf16 as PyTorch 1.13 does.
+// Each line has fp32 bits, fp16 bits as numpy 1.24 rounds them, and bf16 bits as PyTorch 1.13 does.
 TEST(FloatFormats, AgreesWithNumpyAndPyTorch) {
   struct Known {
     uint32_t value;

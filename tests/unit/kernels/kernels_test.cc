@@ -1,4 +1,4 @@
-// The contract in kernels.h, for every variant, against values worked out by other means.
+// Tests the contract in kernels.h for every variant, against values that do not come from the kernels.
 #include "common/kernels/kernels.h"
 
 #include <gmock/gmock.h>
@@ -43,14 +43,14 @@ INSTANTIATE_TEST_SUITE_P(Kernels, EveryVariant, ::testing::ValuesIn(variants()),
                          [](const auto& tested) { return tested.param; });
 
 TEST_P(EveryVariant, AddsInTheOrderGiven) {
-  // 2^24 + 1 is a tie in fp32, so the order of the two ones and the 2^24 shows.
+  // 2^24 + 1 is a tie in fp32, so the result shows in which order the two ones and 2^24 were added.
   constexpr float kBig = 16777216.0f;
   EXPECT_THAT(sum<float>(kernels_, DataType::kFloat32, {{kBig}, {1}, {1}}), ElementsAre(kBig));
   EXPECT_THAT(sum<float>(kernels_, DataType::kFloat32, {{1}, {1}, {kBig}}), ElementsAre(kBig + 2));
 }
 
-// A double holds the exact sum and quotient of two fp32 closely enough that rounding it to fp32 is right (53 >=
-// 2*24+2).
+// A double holds the sum or quotient of two fp32 numbers exactly enough that rounding it to fp32 gives the correctly
+// rounded fp32 result (53 >= 2*24+2).
 TEST_P(EveryVariant, RoundsEveryStepOfFloat32Once) {
   std::mt19937 random(2);
   std::uniform_real_distribution<float> uniform(-1e3f, 1e3f);
@@ -72,13 +72,14 @@ TEST_P(EveryVariant, RoundsEveryStepOfFloat32Once) {
 }
 
 TEST_P(EveryVariant, SumsSixteenBitFloatsInFloat32) {
-  // 2048 + 1 is a tie in fp16 (to 2048), 256 + 1 one in bf16 (to 256): only a wider accumulator gets to the sums.
+  // 2048 + 1 is a tie in fp16 (rounds to 2048), and 256 + 1 is one in bf16 (rounds to 256), so only a wider accumulator
+  // gives these sums.
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x6800}, {0x3C00}, {0x3C00}}), ElementsAre(0x6801));
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kBFloat16, {{0x4380}, {0x3F80}, {0x3F80}}), ElementsAre(0x4381));
-  // 65504 + 65504 is beyond fp16, their average is not.
+  // 65504 + 65504 exceeds the range of fp16; their average does not.
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x7BFF}, {0x7BFF}}), ElementsAre(0x7C00));
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x7BFF}, {0x7BFF}}, 2), ElementsAre(0x7BFF));
-  // (1 + 2^-10) / 3 is 1366.67 places of 2^-12, so 1367.
+  // (1 + 2^-10) / 3 is 1366.67 units of 2^-12, so it rounds to 1367.
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x3C00}, {0x1400}}, 3), ElementsAre(0x3557));
 }
 
@@ -105,14 +106,14 @@ TEST_P(EveryVariant, MakesNanCanonical) {
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kBFloat16, {{0xFF81, 0xFFFF}}), ElementsAre(0x7FC0, 0x7FC0));
 }
 
-TEST_P(EveryVariant, KeepsWhatIsSmallAndTheSignOfZero) {
+TEST_P(EveryVariant, KeepsSubnormalNumbersAndTheSignOfZero) {
   EXPECT_THAT(sum<uint32_t>(kernels_, DataType::kFloat32, {{1, 0x80000000, 0x80000000}, {2, 0x80000000, 0}}),
               ElementsAre(3, 0x80000000, 0));
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{1, 0x8000}, {2, 0x8000}}), ElementsAre(3, 0x8000));
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kBFloat16, {{1, 0x8001}, {2, 0x8002}}), ElementsAre(3, 0x8003));
 }
 
-TEST_P(EveryVariant, TakesNoNoticeOfTheCallersFloatingPointModes) {
+TEST_P(EveryVariant, IgnoresTheCallersFloatingPointModes) {
   const uint32_t before = _mm_getcsr();
   const uint32_t odd_modes = before | 0x8040 | 0x6000;  // flush to zero, denormals are zero, round towards zero
   const std::vector<std::vector<uint32_t>> sources = {{1, 0x3F800000}, {2, 0x33C00000}};
@@ -126,20 +127,20 @@ TEST_P(EveryVariant, TakesNoNoticeOfTheCallersFloatingPointModes) {
 
 TEST_P(EveryVariant, IsChosenByName) { EXPECT_EQ(kernels_.name(), GetParam()); }
 
-TEST(Kernels, TakesTheBestWhenNoneIsNamed) {
+TEST(Kernels, TheBestVariantIsTheDefault) {
   ASSERT_FALSE(available_variants().empty());
   EXPECT_EQ(available_variants().front(), "scalar");
   EXPECT_EQ(Kernels::choose("")->name(), available_variants().back());
 }
 
-TEST(Kernels, SaysWhichVariantsThereAre) {
+TEST(Kernels, AnUnknownVariantIsAnErrorThatListsThemAll) {
   const absl::Status status = Kernels::choose("sse9").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("'sse9'"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("scalar"));
 }
 
-TEST(Kernels, RefusesWhatTheProcessorCantRun) {
+TEST(Kernels, AVariantThatTheProcessorLacksIsRefused) {
   for (absl::string_view name : {"avx2", "avx512"}) {
     const auto available = available_variants();
     const bool runs = std::find(available.begin(), available.end(), name) != available.end();

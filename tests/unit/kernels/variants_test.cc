@@ -1,4 +1,4 @@
-// Every variant against the oracle, bit for bit.
+// Compares every variant with the scalar oracle, bit by bit.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +14,8 @@ namespace {
 constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType::kFloat16, DataType::kBFloat16,
                                DataType::kInt32};
 
-// Bits that are hard for the type: NaN of all kinds, infinities, subnormals, zeros, ties, the greatest and the least.
+// Returns bits that are difficult for the type: all kinds of NaN, infinities, subnormal numbers, zeros, ties, the
+// greatest and the least numbers.
 std::vector<uint64_t> hard_values(DataType type) {
   switch (type) {
     case DataType::kFloat64:
@@ -34,7 +35,7 @@ std::vector<uint64_t> hard_values(DataType type) {
   }
 }
 
-// Fills with random bits, half of them from the hard values.
+// Fills the memory with random bits and, in half of the elements, with hard values.
 void fill(DataType type, MutableBytes bytes, std::mt19937_64& random) {
   const std::vector<uint64_t> hard = hard_values(type);
   const size_t size = size_of(type);
@@ -45,7 +46,8 @@ void fill(DataType type, MutableBytes bytes, std::mt19937_64& random) {
   }
 }
 
-// Sources and a result at any byte offset in blocks that end where they end, so that a sanitizer sees what passes it.
+// Has sources and a result at any byte offset. Their blocks end with the last element, so a sanitizer detects accesses
+// behind it.
 class Sums {
  public:
   Sums(DataType type, size_t elements, size_t count, size_t offset, std::mt19937_64& random)
@@ -64,7 +66,7 @@ class Sums {
     return memory;
   }
 
-  // Overwrites a source.
+  // Sums into a copy of a source, which serves as source and result.
   std::vector<std::byte> in_place(const Kernels& kernels, uint32_t divisor, size_t source) const {
     std::vector<std::byte> memory = blocks_[source];
     std::vector<const std::byte*> sources = sources_;
@@ -86,7 +88,7 @@ class Sums {
 
 class Variants : public ::testing::TestWithParam<DataType> {
  protected:
-  // Both at all divisors that the type takes.
+  // Compares both kinds of sums at all divisors that the type allows.
   void expect_same(const Sums& sums, const std::string& what) const {
     for (const uint32_t divisor : GetParam() == DataType::kInt32 ? std::vector<uint32_t>{1} : divisors_) {
       const std::vector<std::byte> expected = sums.into_new_memory(oracle_, divisor);
@@ -141,7 +143,7 @@ TEST_P(Variants, MayOverwriteAnySource) {
   }
 }
 
-// Every 16-bit value alone, and with one that makes it round.
+// Checks every 16-bit value alone, and added to a value that makes it round.
 TEST(SixteenBitVariants, AgreeOnAllValues) {
   const Kernels oracle = *Kernels::choose("scalar");
   std::vector<uint16_t> all(65536);

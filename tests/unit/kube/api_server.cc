@@ -10,6 +10,8 @@
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -25,7 +27,8 @@ extern char** environ;
 namespace gleaner::kube {
 namespace {
 
-// Empty: all that is needed is there. Nothing is built here: that takes minutes.
+// Returns the name of a program that is missing to start the server, or an empty string. Builds nothing, since a build
+// takes minutes.
 std::string missing_programs() {
   if (access("/usr/bin/etcd", X_OK) != 0) return "etcd is not installed (Debian: etcd-server)";
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -147,6 +150,21 @@ void ServerTest::SetUp() {
   ns_ = absl::AsciiStrToLower(test->name());
   const auto made = client().create(namespaces(), {{"metadata", {{"name", ns_}}}});
   ASSERT_TRUE(made.ok() || absl::IsAlreadyExists(made.status())) << made.status();
+}
+
+TokenFile::TokenFile(const std::string& name, const std::string& token)
+    : path_(absl::StrCat(testing::TempDir(), "/", name, ".token")) {
+  write(token);
+}
+
+TokenFile::~TokenFile() { std::filesystem::remove(path_); }
+
+void TokenFile::write(const std::string& token) { std::ofstream(path_) << token; }
+
+Credentials TokenFile::credentials(Credentials credentials) const {
+  credentials.token.clear();
+  credentials.token_file = path_;
+  return credentials;
 }
 
 std::unique_ptr<Client> ServerTest::client_as(const std::string& token) {

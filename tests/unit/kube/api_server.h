@@ -1,4 +1,5 @@
-// A real API server for the tests of this program: tests/e2e/control-plane as a child, started once and shared.
+// ApiServer: a real Kubernetes API server for tests. It runs tests/e2e/control-plane as a child process, which is
+// started once and shared by all tests of a program.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,11 +18,11 @@ namespace gleaner::kube {
 
 class ApiServer {
  public:
-  // Null when the programs for it are missing, or when it did not come up; `why` says what.
+  // Returns null if its programs are missing or it did not start; `why` then gets the reason.
   static std::unique_ptr<ApiServer> start(std::string* why);
-  ~ApiServer();  // takes all of it down
+  ~ApiServer();  // ends all of its processes
 
-  // One of control-plane's commands; a failed one fails the test.
+  // Runs a command of control-plane. If the command fails, the test fails.
   void command(const std::string& text);
 
   const std::string& folder() const { return folder_; }
@@ -42,19 +43,35 @@ class ApiServer {
 };
 
 // Users of the shared server, beside the administrator.
-constexpr char kAliceToken[] = "token-of-alice";  // may do nothing
-constexpr char kBobToken[] = "token-of-bob";      // an administrator, too
-constexpr char kCarolToken[] = "token-of-carol";  // the same
+constexpr char kAliceToken[] = "token-of-alice";  // has no permissions
+constexpr char kBobToken[] = "token-of-bob";      // has the permissions of the administrator
+constexpr char kCarolToken[] = "token-of-carol";  // has the permissions of the administrator
 
-ApiServer* shared_server();   // null: there is none
-std::string why_no_server();  // then
-// Starts it once for all tests of a program. GoogleTest owns it.
+ApiServer* shared_server();  // null: there is no server, and why_no_server() has the reason
+std::string why_no_server();
+// Returns an environment that starts the shared server once for all tests of a program. GoogleTest owns it.
 testing::Environment* server_environment();
 
-// True once `condition` holds; false: not within `timeout`.
+// A file with a bearer token, which a test rewrites while clients use it. The destructor removes the file.
+class TokenFile {
+ public:
+  TokenFile(const std::string& name, const std::string& token);
+  ~TokenFile();
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+
+  void write(const std::string& token);
+  // Returns `credentials` with this file in place of their token.
+  Credentials credentials(Credentials credentials) const;
+
+ private:
+  const std::string path_;
+};
+
+// Waits until `condition` returns true, for `timeout` at most. Returns whether it did.
 bool eventually(const std::function<bool()>& condition, absl::Duration timeout = absl::Seconds(60));
 
-// A test with a client of its own and a namespace of its own.
+// A test with its own client and its own namespace.
 class ServerTest : public testing::Test {
  protected:
   void SetUp() override;
@@ -64,9 +81,10 @@ class ServerTest : public testing::Test {
   Client& client() { return *client_; }
   std::unique_ptr<Client> client_as(const std::string& token);
   std::unique_ptr<Client> client_with(const Client::Options& options);
-  // Pauses it, and returns when it really answers nobody any more: a signal takes a moment. To be resumed by a command.
+  // Pauses the server, and returns once it does not answer any more, since a signal takes a moment to act. A command
+  // resumes it.
   void freeze_server();
-  // A ConfigMap in this test's namespace.
+  // Returns a ConfigMap in this test's namespace.
   Object config_map(const std::string& name, const std::string& value) const;
 
   std::string ns_;

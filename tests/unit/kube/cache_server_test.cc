@@ -1,16 +1,13 @@
-// Caches against a real API server that is killed, frozen, and forgets old versions. What counts in the end: the cache,
-// and what its listener was told, are what a fresh list says.
+// Tests caches against a real API server that is killed, frozen, and compacts old versions. At the end of each test,
+// the cache and the events of its listener must agree with a fresh list.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 #include <thread>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -85,7 +82,7 @@ class CacheTest : public ServerTest {
     EXPECT_TRUE(eventually([&] { return versions_of(cache) == expected; })) << "the cache differs from a fresh list";
     EXPECT_EQ(versions_of(cache), expected);
     EXPECT_TRUE(eventually([&] { return heard() == expected; }));
-    EXPECT_EQ(heard(), expected) << "what the listener was told differs";
+    EXPECT_EQ(heard(), expected) << "the events of the listener differ from a fresh list";
     EXPECT_EQ(contradictions(), 0);
   }
 
@@ -95,7 +92,7 @@ class CacheTest : public ServerTest {
   int contradictions_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Creates, changes and deletes ConfigMaps from several threads until stopped; failures of the server are expected.
+// Creates, changes and deletes ConfigMaps from several threads until stopped. Failures of the server are expected.
 class Writers {
  public:
   Writers(Client& client, std::function<Object(const std::string&, const std::string&)> make)
@@ -147,18 +144,18 @@ TEST_F(CacheTest, FollowsObjectsAndTheirIndex) {
   ASSERT_TRUE(client().create(config_maps(), config_map("b", "green")).ok());
   EXPECT_TRUE(eventually([&] { return cache->by_index("green").size() == 2; }));
   EXPECT_EQ(cache->by_index("red").size(), 0U);
-  EXPECT_EQ(old->value, "red") << "what was handed out should not change";
+  EXPECT_EQ(old->value, "red") << "an object that was returned should not change";
   EXPECT_EQ(cache->size(), 2U);
 
   ASSERT_TRUE(client().apply(config_maps(), config_map("b", "unreadable"), {}).ok());
-  EXPECT_TRUE(eventually([&] { return cache->size() == 1; })) << "what can't be read is left out";
+  EXPECT_TRUE(eventually([&] { return cache->size() == 1; })) << "unreadable objects are left out";
   ASSERT_TRUE(client().apply(config_maps(), config_map("b", "blue"), {}).ok());
   ASSERT_TRUE(client().remove(config_maps(), ns_, "a", {}).ok());
   EXPECT_TRUE(eventually([&] { return cache->get(key) == nullptr && cache->by_index("blue").size() == 1; }));
   expect_converged(*cache);
 }
 
-TEST_F(CacheTest, ASelectorDecidesWhatIsInIt) {
+TEST_F(CacheTest, ASelectorLimitsItsObjects) {
   ASSERT_TRUE(client().create(config_maps(), config_map("a", "1")).ok());
   const auto cache = start_cache(client(), {.labels = "test=yes"});
   ASSERT_TRUE(cache->wait_synced(absl::Seconds(20)));
@@ -185,7 +182,7 @@ TEST_F(CacheTest, ConvergesUnderWritesThoughTheServerIsKilledAndFrozen) {
   server().command("resume-apiserver");
   const uint64_t seen = cache->counts().events;
   EXPECT_TRUE(eventually([&] { return cache->counts().events > seen + 100; }));
-  EXPECT_EQ(cache->counts().lists, lists_before_freeze) << "it should go on where it was, without a list";
+  EXPECT_EQ(cache->counts().lists, lists_before_freeze) << "the watch should continue without a new list";
 
   server().command("kill-apiserver");
   EXPECT_GT(cache->size(), 0U) << "the last known state is served";
@@ -198,14 +195,11 @@ TEST_F(CacheTest, ConvergesUnderWritesThoughTheServerIsKilledAndFrozen) {
   RecordProperty("events", static_cast<int>(cache->counts().events));
 }
 
-TEST_F(CacheTest, AfterItsVersionExpiredItTellsWhatChangedMeanwhile) {
-  // The cache is kept out by its own token while others change things: its watches are short, and the next is refused.
-  const std::string path = absl::StrCat(testing::TempDir(), "/", ns_, ".token");
-  const absl::Cleanup remove = [&] { std::filesystem::remove(path); };
-  std::ofstream(path) << kBobToken;
-  Client::Options options{.credentials = server().admin()};
-  options.credentials.token.clear();
-  options.credentials.token_file = path;
+TEST_F(CacheTest, ReportsChangesAfterItsVersionExpired) {
+  // The cache has a separate token, and loses access while other clients change objects: its watches are short, and
+  // the next one is refused.
+  TokenFile token(ns_, kBobToken);
+  Client::Options options{.credentials = token.credentials(server().admin())};
   options.watch_limit = absl::Seconds(1);
   const auto watching = client_with(options);
   for (const char* name : {"stays", "changes", "goes"}) {
@@ -215,7 +209,7 @@ TEST_F(CacheTest, AfterItsVersionExpiredItTellsWhatChangedMeanwhile) {
   ASSERT_TRUE(cache->wait_synced(absl::Seconds(20)));
   ASSERT_EQ(heard().size(), 3U);
 
-  std::ofstream(path) << "refused";
+  token.write("refused");
   ASSERT_TRUE(eventually([&] { return cache->counts().breaks > 0; }));
   ASSERT_EQ(client().apply(config_maps(), config_map("changes", "2"), {}).status(), absl::OkStatus());
   ASSERT_TRUE(client().remove(config_maps(), ns_, "goes", {}).ok());
@@ -226,7 +220,7 @@ TEST_F(CacheTest, AfterItsVersionExpiredItTellsWhatChangedMeanwhile) {
   EXPECT_EQ(cache->size(), 3U);
   EXPECT_EQ(heard().count(ns_ + "/goes"), 1U);
 
-  std::ofstream(path) << kCarolToken;
+  token.write(kCarolToken);
   EXPECT_TRUE(eventually([&] { return cache->get(ns_ + "/goes") == nullptr; }));
   expect_converged(*cache);
   EXPECT_GE(cache->counts().expired, 1U);
@@ -234,7 +228,7 @@ TEST_F(CacheTest, AfterItsVersionExpiredItTellsWhatChangedMeanwhile) {
   EXPECT_EQ(heard().count(ns_ + "/comes"), 1U);
 }
 
-TEST_F(CacheTest, BookmarksCarryItOverWatchesThatSawNothing) {
+TEST_F(CacheTest, BookmarksKeepItsVersionFreshWithoutChanges) {
   Client::Options options{.credentials = server().admin()};
   options.watch_limit = absl::Seconds(3);  // the server sends a bookmark before it ends a watch
   const auto watching = client_with(options);
@@ -244,14 +238,14 @@ TEST_F(CacheTest, BookmarksCarryItOverWatchesThatSawNothing) {
   ASSERT_TRUE(cache->wait_synced(absl::Seconds(20)));
   int number = 0;
   EXPECT_TRUE(eventually([&] {
-    // Versions go on while this cache has nothing to see.
+    // Versions advance although this cache has nothing to see.
     foreign["data"]["value"] = absl::StrCat(++number);
     EXPECT_TRUE(client().apply(config_maps(), foreign, {}).ok());
     return cache->counts().watches >= 2 && cache->counts().bookmarks >= 1;
   }));
   EXPECT_EQ(cache->counts().events, 0U);
   EXPECT_EQ(cache->counts().lists, 1U);
-  EXPECT_EQ(cache->counts().breaks, 0U) << "that a watch ends is no failure";
+  EXPECT_EQ(cache->counts().breaks, 0U) << "the end of a watch is no failure";
   ASSERT_TRUE(client().remove(config_maps(), ns_, "foreign", {}).ok());
   ASSERT_TRUE(client().create(config_maps(), config_map("a", "1")).ok());
   expect_converged(*cache);

@@ -1,11 +1,10 @@
-// The client against a real API server: every call, every status code, and what happens when the server is not well.
+// Tests the client against a real API server: every call, every status code, and a frozen or foreign server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
@@ -23,7 +22,7 @@ using testing::HasSubstr;
 
 class ClientTest : public ServerTest {
  protected:
-  // Who the server takes the client's token for.
+  // Returns the name of the user as which the server authenticates the client.
   std::string whoami(Client& client) {
     const Resource reviews{"authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", false};
     const auto review = client.create(
@@ -51,14 +50,15 @@ TEST_F(ClientTest, CreatesReadsReplacesAndRemoves) {
   ASSERT_TRUE(merged.ok()) << merged.status();
   EXPECT_EQ((*merged)["data"], (Object{{"value", "2"}, {"more", "3"}}));
 
-  EXPECT_EQ(client().remove(config_maps(), ns_, "a", {.uid = "another-uid"}), absl::OkStatus()) << "that one is gone";
-  EXPECT_TRUE(client().get(config_maps(), ns_, "a").ok()) << "and this one must stay";
+  EXPECT_EQ(client().remove(config_maps(), ns_, "a", {.uid = "another-uid"}), absl::OkStatus())
+      << "an object with another UID counts as deleted";
+  EXPECT_TRUE(client().get(config_maps(), ns_, "a").ok()) << "the object with this UID must stay";
   EXPECT_TRUE(client().remove(config_maps(), ns_, "a", {.uid = uid_of(*made)}).ok());
   EXPECT_TRUE(absl::IsNotFound(client().get(config_maps(), ns_, "a").status()));
-  EXPECT_TRUE(client().remove(config_maps(), ns_, "a", {}).ok()) << "twice is as once";
+  EXPECT_TRUE(client().remove(config_maps(), ns_, "a", {}).ok()) << "removing a removed object succeeds";
 }
 
-TEST_F(ClientTest, RemovesAllThatIsSelected) {
+TEST_F(ClientTest, RemovesAllSelectedObjects) {
   for (const char* name : {"a", "b", "c"}) {
     Object object = config_map(name, "1");
     if (*name == 'c') object["metadata"]["labels"]["test"] = "other";
@@ -75,7 +75,7 @@ TEST_F(ClientTest, RemovesAllThatIsSelected) {
 
 TEST_F(ClientTest, ApplySharesAnObjectBetweenManagers) {
   Object object = config_map("shared", "ours");
-  ASSERT_TRUE(client().apply(config_maps(), object, {.field_manager = "one"}).ok()) << "it makes what is missing";
+  ASSERT_TRUE(client().apply(config_maps(), object, {.field_manager = "one"}).ok()) << "apply creates a missing object";
   object["data"]["value"] = "theirs";
   const absl::Status conflict =
       client().apply(config_maps(), object, {.field_manager = "two", .force = false}).status();
@@ -84,12 +84,12 @@ TEST_F(ClientTest, ApplySharesAnObjectBetweenManagers) {
   const auto forced = client().apply(config_maps(), object, {.field_manager = "two"});
   ASSERT_TRUE(forced.ok()) << forced.status();
   EXPECT_EQ((*forced)["data"]["value"], "theirs");
-  // The same again changes nothing: a resent call is harmless.
+  // Applying the same again changes nothing, so a call may be sent again.
   EXPECT_EQ(resource_version_of(*client().apply(config_maps(), object, {.field_manager = "two"})),
             resource_version_of(*forced));
 }
 
-TEST_F(ClientTest, RefusalsHaveTheirCodesAndTheServersWords) {
+TEST_F(ClientTest, RefusalsHaveTheirCodesAndTheServersMessage) {
   ASSERT_TRUE(client().create(config_maps(), config_map("a", "1")).ok());
   EXPECT_TRUE(absl::IsAlreadyExists(client().create(config_maps(), config_map("a", "1")).status()));
   const absl::Status name = client().create(config_maps(), config_map("Not_A_Name", "1")).status();
@@ -100,6 +100,11 @@ TEST_F(ClientTest, RefusalsHaveTheirCodesAndTheServersWords) {
   EXPECT_TRUE(absl::IsInvalidArgument(client().create(config_maps(), wrong).status())) << "400";
   EXPECT_TRUE(absl::IsInvalidArgument(client().get(config_maps(), ns_, "").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(client().get(config_maps(), "", "a").status()));
+  Object misspelt = config_map("c", "1");
+  misspelt["immutabel"] = true;
+  const absl::Status unknown = client().create(config_maps(), misspelt).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(unknown)) << unknown;
+  EXPECT_THAT(unknown.message(), HasSubstr("immutabel"));
   Object generated = config_map("", "1");
   generated["metadata"] = {{"namespace", ns_}, {"generateName", "a-"}};
   EXPECT_TRUE(absl::IsInvalidArgument(client().create(config_maps(), generated).status()));
@@ -123,7 +128,7 @@ TEST_F(ClientTest, AQuotaExhaustsResources) {
                   {"metadata", {{"namespace", ns_}, {"name", "q"}}},
                   {"spec", {{"hard", {{"count/configmaps", "1"}}}}}};
   ASSERT_TRUE(client().create(quotas, quota).ok());
-  // What the quota controller would do, which does not run here.
+  // Sets the status that the quota controller would set; no such controller runs here.
   quota.erase("spec");
   quota["status"] = {{"hard", {{"count/configmaps", "1"}}}, {"used", {{"count/configmaps", "1"}}}};
   ASSERT_TRUE(client().apply(quotas, quota, {.subresource = "status"}).ok());
@@ -166,10 +171,10 @@ TEST_F(ClientTest, AWatchSeesChangesInOrderAndEndsWhenCancelled) {
   ASSERT_TRUE(list.ok());
   std::vector<std::pair<EventType, std::string>> events;
   absl::Notification all_seen;
-  const auto cancel = client().make_cancel();
+  Cancellation cancel;
   absl::Status ended;
   std::thread watcher([&] {
-    ended = client().watch(config_maps(), {.ns = ns_}, list->resource_version, *cancel, [&](const WatchEvent& event) {
+    ended = client().watch(config_maps(), {.ns = ns_}, list->resource_version, cancel, [&](const WatchEvent& event) {
       events.emplace_back(event.type, name_of(event.object));
       if (event.type == EventType::kDeleted) all_seen.Notify();
     });
@@ -179,14 +184,14 @@ TEST_F(ClientTest, AWatchSeesChangesInOrderAndEndsWhenCancelled) {
   ASSERT_TRUE(client().remove(config_maps(), ns_, "a", {}).ok());
   EXPECT_TRUE(all_seen.WaitForNotificationWithTimeout(absl::Seconds(20)));
   const absl::Time start = absl::Now();
-  cancel->cancel();
+  cancel.cancel();
   watcher.join();
   EXPECT_LT(absl::Now() - start, absl::Seconds(1));
   EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
   EXPECT_THAT(events,
               testing::ElementsAre(testing::Pair(EventType::kAdded, "a"), testing::Pair(EventType::kModified, "a"),
                                    testing::Pair(EventType::kDeleted, "a")));
-  EXPECT_TRUE(absl::IsCancelled(client().watch(config_maps(), {.ns = ns_}, list->resource_version, *cancel, nullptr)))
+  EXPECT_TRUE(absl::IsCancelled(client().watch(config_maps(), {.ns = ns_}, list->resource_version, cancel, nullptr)))
       << "a cancel stays cancelled";
 }
 
@@ -198,17 +203,17 @@ TEST_F(ClientTest, AFrozenServerCostsNoMoreThanTheTimeoutAndACancelLess) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       client().bounded(absl::Milliseconds(300), nullptr)->get(config_maps(), ns_, "a").status()));
 
-  const auto cancel = client().make_cancel();
+  Cancellation cancel;
   absl::Status call_ended;
   absl::Status watch_ended;
   std::thread caller(
-      [&] { call_ended = client().bounded(absl::Minutes(5), cancel.get())->get(config_maps(), ns_, "a").status(); });
+      [&] { call_ended = client().bounded(absl::Minutes(5), &cancel)->get(config_maps(), ns_, "a").status(); });
   std::thread watcher([&] {
-    watch_ended = client().watch(config_maps(), {.ns = ns_}, list->resource_version, *cancel, [](const WatchEvent&) {});
+    watch_ended = client().watch(config_maps(), {.ns = ns_}, list->resource_version, cancel, [](const WatchEvent&) {});
   });
   absl::SleepFor(absl::Milliseconds(100));
   const absl::Time start = absl::Now();
-  cancel->cancel();
+  cancel.cancel();
   caller.join();
   watcher.join();
   EXPECT_LT(absl::Now() - start, absl::Seconds(1));
@@ -216,16 +221,16 @@ TEST_F(ClientTest, AFrozenServerCostsNoMoreThanTheTimeoutAndACancelLess) {
   EXPECT_TRUE(absl::IsCancelled(watch_ended)) << watch_ended;
 }
 
-TEST_F(ClientTest, ASilentWatchEndsAndAnotherSaysWhetherTheServerIsThere) {
+TEST_F(ClientTest, ASilentWatchEndsAndTheNextFindsTheServer) {
   Client::Options options{.credentials = server().admin()};
   options.timeout = absl::Seconds(1);
   options.stall_timeout = absl::Seconds(2);
   const auto impatient = client_with(options);
   const auto list = client().list(config_maps(), {.ns = ns_});
   ASSERT_TRUE(list.ok());
-  const auto cancel = client().make_cancel();
+  Cancellation cancel;
   const auto watch = [&] {
-    return impatient->watch(config_maps(), {.ns = ns_}, list->resource_version, *cancel, [](const WatchEvent&) {});
+    return impatient->watch(config_maps(), {.ns = ns_}, list->resource_version, cancel, [](const WatchEvent&) {});
   };
   const absl::Status silent = watch();
   EXPECT_TRUE(absl::IsDeadlineExceeded(silent)) << silent;
@@ -247,11 +252,11 @@ TEST_F(ClientTest, TooManyCallsWaitForEachOther) {
   server().command("resume-apiserver");
   hanging.join();
   EXPECT_TRUE(absl::IsDeadlineExceeded(refused)) << refused;
-  EXPECT_THAT(refused.message(), HasSubstr("1 others"));
-  EXPECT_TRUE(absl::IsNotFound(narrow->get(config_maps(), ns_, "a").status())) << "the place is free again";
+  EXPECT_THAT(refused.message(), HasSubstr("1 other calls"));
+  EXPECT_TRUE(absl::IsNotFound(narrow->get(config_maps(), ns_, "a").status())) << "the connection is free again";
 }
 
-TEST_F(ClientTest, ServersThatAreNotOursAreUnavailable) {
+TEST_F(ClientTest, ServersOfAnotherAuthorityAreUnavailable) {
   Client::Options options{.credentials = server().admin()};
   const std::string other_ca = absl::StrCat(testing::TempDir(), "/", ns_, "-ca");
   const absl::Cleanup remove = [&] {
@@ -277,20 +282,15 @@ TEST_F(ClientTest, ServersThatAreNotOursAreUnavailable) {
 }
 
 TEST_F(ClientTest, ARotatedTokenIsUsedAtOnce) {
-  const std::string path = absl::StrCat(testing::TempDir(), "/", ns_, ".token");
-  const absl::Cleanup remove = [&] { std::filesystem::remove(path); };
-  std::ofstream(path) << kBobToken;
-  Client::Options options{.credentials = server().admin()};
-  options.credentials.token.clear();
-  options.credentials.token_file = path;
-  const auto rotating = client_with(options);
+  TokenFile token(ns_, kBobToken);
+  const auto rotating = client_with({.credentials = token.credentials(server().admin())});
   EXPECT_EQ(whoami(*rotating), "bob");
-  std::ofstream(path) << kCarolToken;
+  token.write(kCarolToken);
   EXPECT_EQ(whoami(*rotating), "carol");
-  std::ofstream(path) << "expired";
+  token.write("expired");
   EXPECT_TRUE(absl::IsUnauthenticated(rotating->get_raw("/version").status()) ||
               absl::IsUnauthenticated(rotating->get(config_maps(), ns_, "a").status()));
-  std::ofstream(path) << kBobToken;
+  token.write(kBobToken);
   EXPECT_EQ(whoami(*rotating), "bob");
 }
 

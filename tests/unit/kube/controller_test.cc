@@ -13,7 +13,8 @@
 namespace gleaner::kube {
 namespace {
 
-// Answers as told, by key and round; says whether one key was ever worked on twice at once.
+// A reconciler that returns given results, by key and round, and detects whether it works on one key twice at the same
+// time.
 class Script : public Reconciler {
  public:
   explicit Script(std::map<std::string, std::vector<Result>> results) : results_(std::move(results)) {}
@@ -52,7 +53,7 @@ class Script : public Reconciler {
   bool overlap_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// How many reconciliations the registry has counted, by result.
+// Returns how many reconciliations the registry has counted, by result.
 std::map<std::string, uint64_t> counts_by_result(const prometheus::Registry& registry) {
   std::map<std::string, uint64_t> counts;
   for (const auto& family : registry.Collect()) {
@@ -73,7 +74,7 @@ class ControllerTest : public testing::Test {
   prometheus::Registry registry_;
 };
 
-TEST_F(ControllerTest, DoesWhatTheResultSays) {
+TEST_F(ControllerTest, FollowsTheResult) {
   const absl::Status why = absl::AbortedError("conflict");
   Script script({{"retry", {Retry{why}, Retry{why}}},
                  {"later", {RequeueAfter{absl::Milliseconds(5)}}},
@@ -92,7 +93,7 @@ TEST_F(ControllerTest, DoesWhatTheResultSays) {
                                             testing::Pair("retry", 2), testing::Pair("terminal", 1)));
 }
 
-TEST_F(ControllerTest, OneKeyIsNeverWorkedOnTwiceAtOnce) {
+TEST_F(ControllerTest, OneKeyIsNeverReconciledTwiceAtOnce) {
   Script script({});
   auto controller = Controller::start(env_.env(), {.name = "test", .workers = 8}, script, queue_, nullptr);
   for (int i = 0; i < 300; ++i) {

@@ -28,7 +28,7 @@ TEST(ElectionRecord, IsClosedWhileItsHolderRenews) {
 TEST(ElectionRecord, OpensOnceNothingWasObservedForTheDuration) {
   ElectionRecord record;
   record.observe(lease("a", "1"), absl::Seconds(100));
-  record.observe(lease("a", "1"), absl::Seconds(110));  // the same write, read again
+  record.observe(lease("a", "1"), absl::Seconds(110));  // the same write is read again
   EXPECT_FALSE(record.is_open_to("b", absl::Seconds(114.9)));
   EXPECT_TRUE(record.is_open_to("b", absl::Seconds(115)));
 }
@@ -60,7 +60,7 @@ TEST(ElectionRecord, ClaimingCountsTransitionsAndKeepsTheRest) {
   EXPECT_EQ(other["spec"]["leaseTransitions"], 1);
   EXPECT_EQ(other["spec"]["acquireTime"], "1970-01-01T00:01:00.000000Z");
   EXPECT_EQ(other["spec"]["leaseDurationSeconds"], 15);
-  EXPECT_EQ(resource_version_of(other), "7") << "without it two could claim the lease at once";
+  EXPECT_EQ(resource_version_of(other), "7") << "without the version two candidates could claim the lease";
   EXPECT_EQ(other["metadata"]["labels"]["x"], "y");
 }
 
@@ -76,7 +76,7 @@ TEST(ElectionRecord, TermsGrow) {
   EXPECT_GT(ElectionRecord::term(again), ElectionRecord::term(next));
   Object anew = lease("a", "9");
   anew["metadata"]["creationTimestamp"] = "2026-01-01T00:00:01Z";
-  EXPECT_GT(ElectionRecord::term(anew), ElectionRecord::term(again)) << "somebody deleted the Lease";
+  EXPECT_GT(ElectionRecord::term(anew), ElectionRecord::term(again)) << "the Lease was deleted";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Leader election on a real Lease: one at a time, takeover from a frozen holder, release.
+// Tests of leader election on a real Lease: one leader at a time, takeover from a frozen leader, release.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,11 +8,8 @@
 
 #include <array>
 #include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -39,41 +36,36 @@ class ElectionTest : public ServerTest {
   }
 };
 
-TEST_F(ElectionTest, OneLeadsAndItsReleaseHandsOverAtOnce) {
+TEST_F(ElectionTest, OneCandidateLeadsAndItsReleaseHandsOverAtOnce) {
   std::atomic<int> lost = 0;
   auto first = LeaderElection::start(env(), client(), options("first", &lost));
   ASSERT_TRUE(eventually([&] { return first->is_leader(); }));
   EXPECT_EQ(holder(), "first");
   auto second = LeaderElection::start(env(), client(), options("second"));
-  absl::SleepFor(absl::Seconds(3));  // longer than the lease: it is renewed
+  absl::SleepFor(absl::Seconds(3));  // longer than the lease, so the leader must have renewed it
   EXPECT_TRUE(first->is_leader());
   EXPECT_FALSE(second->is_leader());
   first->release();
   EXPECT_FALSE(first->is_leader());
   const absl::Time start = absl::Now();
   EXPECT_TRUE(eventually([&] { return second->is_leader(); }));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(1.5)) << "it should not wait for the lease to run out";
+  EXPECT_LT(absl::Now() - start, absl::Seconds(1.5)) << "the successor should not wait for the lease to expire";
   first->release();
   first.reset();
   EXPECT_EQ(holder(), "second") << "a second release should not take the lease from others";
-  EXPECT_EQ(lost, 0) << "giving up is not losing";
+  EXPECT_EQ(lost, 0) << "a release does not count as a loss";
   second.reset();
   EXPECT_EQ(holder(), "");
 }
 
-TEST_F(ElectionTest, WhoCannotRenewGivesUpBeforeAnotherTakesOver) {
-  const std::string path = absl::StrCat(testing::TempDir(), "/", ns_, ".token");
-  const absl::Cleanup remove = [&] { std::filesystem::remove(path); };
-  std::ofstream(path) << kBobToken;
-  Client::Options of_first{.credentials = server().admin()};
-  of_first.credentials.token.clear();
-  of_first.credentials.token_file = path;
-  const auto first_client = client_with(of_first);
+TEST_F(ElectionTest, ALeaderThatCannotRenewGivesUpBeforeAnotherTakesOver) {
+  TokenFile token(ns_, kBobToken);
+  const auto first_client = client_with({.credentials = token.credentials(server().admin())});
   std::atomic<int> lost = 0;
   auto first = LeaderElection::start(env(), *first_client, options("first", &lost));
   ASSERT_TRUE(eventually([&] { return first->is_leader(); }));
   auto second = LeaderElection::start(env(), client(), options("second"));
-  std::ofstream(path) << "refused";
+  token.write("refused");
   bool both = false;
   EXPECT_TRUE(eventually([&] {
     const bool second_leads = second->is_leader();
@@ -82,13 +74,13 @@ TEST_F(ElectionTest, WhoCannotRenewGivesUpBeforeAnotherTakesOver) {
   }));
   EXPECT_FALSE(both);
   EXPECT_EQ(lost, 1);
-  std::ofstream(path) << kBobToken;
+  token.write(kBobToken);
   absl::SleepFor(absl::Milliseconds(500));
-  EXPECT_FALSE(first->is_leader()) << "what is lost stays lost";
+  EXPECT_FALSE(first->is_leader()) << "a lost lease stays lost";
   EXPECT_TRUE(second->is_leader());
 }
 
-// A process of its own (elector_main), since only a process can be frozen.
+// A candidate in a separate process (elector.h), since only a process can be frozen.
 class ElectorProcess {
  public:
   ElectorProcess(const std::string& kubeconfig, const std::string& ns) {
@@ -126,7 +118,7 @@ class ElectorProcess {
   std::string said_;
 };
 
-TEST_F(ElectionTest, AFrozenHolderIsReplacedAndKnowsItWhenItWakes) {
+TEST_F(ElectionTest, AFrozenHolderIsReplacedAndNoticesThatWhenItContinues) {
   ElectorProcess frozen(server().kubeconfig(), ns_);
   ASSERT_TRUE(eventually([&] { return frozen.has_said("leading"); }));
   auto second = LeaderElection::start(env(), client(), options("second"));
@@ -139,7 +131,7 @@ TEST_F(ElectionTest, AFrozenHolderIsReplacedAndKnowsItWhenItWakes) {
   absl::SleepFor(absl::Milliseconds(500));
   EXPECT_TRUE(second->is_leader());
   EXPECT_EQ(holder(), "second");
-  EXPECT_FALSE(frozen.has_said("wrong")) << "it took itself for the leader after it woke";
+  EXPECT_FALSE(frozen.has_said("wrong")) << "the candidate believed to be the leader after it continued";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What election_server_test.cc runs in a process of its own.
+// A candidate of a leader election, which election_server_test.cc runs in a separate process.
 #pragma once
 
 #include <string>
@@ -18,8 +18,9 @@ inline LeaderElection::Options quick_election(const std::string& ns, const std::
           .retry_period = absl::Milliseconds(200)};
 }
 
-// Takes part until it is killed, with its parent at the latest; returns only when it can't. Prints "leading", "lost",
-// and "wrong" if it ever takes itself for the leader after a freeze longer than the lease.
+// Takes part in the election until it is killed, or its parent ends; returns only if it can't take part. Prints
+// "leading" and "lost", and prints "wrong" if it ever believes to be the leader after it was frozen for longer than the
+// lease.
 int run_elector(const std::string& kubeconfig, const std::string& ns);
 
 }  // namespace gleaner::kube

@@ -16,7 +16,7 @@ class EventLogTest : public testing::Test {
   void record(absl::string_view message, const ObjectReference& object = kJob) {
     log_.record({now_, absl::UnixEpoch() + now_}, object, "Normal", "Started", message);
   }
-  // The Events written when all that waits is.
+  // Returns the Events that are written once all waiting ones are.
   std::vector<Object> flush() {
     std::vector<Object> events;
     while (auto write = log_.next(now_, true)) events.push_back(write->event);
@@ -27,7 +27,7 @@ class EventLogTest : public testing::Test {
   absl::Duration now_ = absl::Seconds(1000);
 };
 
-TEST_F(EventLogTest, SaysWhatDescribeShows) {
+TEST_F(EventLogTest, WritesTheFieldsThatDescribeShows) {
   record("4 workers");
   const std::vector<Object> events = flush();
   ASSERT_EQ(events.size(), 1U);
@@ -44,7 +44,7 @@ TEST_F(EventLogTest, SaysWhatDescribeShows) {
   EXPECT_EQ(event["firstTimestamp"], "1970-01-01T00:16:40Z");
 }
 
-TEST_F(EventLogTest, TheSameAgainCountsUnderTheSameName) {
+TEST_F(EventLogTest, ARepeatedEventIsCountedUnderTheSameName) {
   record("x");
   const Object first = flush().at(0);
   now_ += absl::Minutes(9);
@@ -58,7 +58,7 @@ TEST_F(EventLogTest, TheSameAgainCountsUnderTheSameName) {
   EXPECT_EQ(later[0]["lastTimestamp"], "1970-01-01T00:25:40Z");
 }
 
-TEST_F(EventLogTest, AfterTheWindowItIsAnotherEvent) {
+TEST_F(EventLogTest, ARepetitionAfterTheWindowIsANewEvent) {
   record("x");
   const Object first = flush().at(0);
   now_ += absl::Minutes(11);
@@ -68,7 +68,7 @@ TEST_F(EventLogTest, AfterTheWindowItIsAnotherEvent) {
   EXPECT_NE(name_of(second), name_of(first));
 }
 
-TEST_F(EventLogTest, WhatDiffersIsAnotherEvent) {
+TEST_F(EventLogTest, ADifferentTextIsANewEvent) {
   record("x");
   record("y");
   ObjectReference other = kJob;
@@ -80,7 +80,7 @@ TEST_F(EventLogTest, WhatDiffersIsAnotherEvent) {
   EXPECT_NE(name_of(events[0]), name_of(events[2]));
 }
 
-TEST_F(EventLogTest, AStormIsWrittenOnceASecond) {
+TEST_F(EventLogTest, ManyRepetitionsAreWrittenOnceASecond) {
   record("x");
   ASSERT_TRUE(log_.next(now_, false).has_value());
   for (int i = 0; i < 1000; ++i) record("x");
@@ -92,7 +92,7 @@ TEST_F(EventLogTest, AStormIsWrittenOnceASecond) {
   EXPECT_EQ(log_.waiting(), 0U);
 }
 
-TEST_F(EventLogTest, AFailedWriteComesAgainWithWhatHappenedMeanwhile) {
+TEST_F(EventLogTest, AFailedWriteIsRetriedWithTheLatestCount) {
   record("x");
   auto write = log_.next(now_, true);
   log_.failed(*write);
@@ -119,9 +119,9 @@ TEST_F(EventLogTest, WritesEventsOfClusterObjectsToDefault) {
   EXPECT_FALSE(event["involvedObject"].contains("namespace"));
 }
 
-TEST_F(EventLogTest, CutsWhatTheServerWouldRefuse) {
+TEST_F(EventLogTest, TruncatesTextsThatTheServerWouldRefuse) {
   std::string message(1023, 'x');
-  message += "\xC3\xA4";  // ä, across the limit
+  message += "\xC3\xA4";  // the bytes of "ä" cross the limit
   ObjectReference job = kJob;
   job.name = std::string(253, 'n');
   record(message, job);

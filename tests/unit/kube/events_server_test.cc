@@ -1,4 +1,5 @@
-// Events on a real API server: found as kubectl describe finds them, counted, and kept while the server is away.
+// Tests of Events on a real API server: kubectl describe finds them, repetitions are counted, and they are kept while
+// the server is away.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ namespace {
 class EventsTest : public ServerTest {
  protected:
   ObjectReference job() const { return {"gleaner.dev/v1alpha1", "TrainingJob", ns_, "digits", "some-uid"}; }
-  // As kubectl describe asks.
+  // Lists Events as kubectl describe does.
   std::vector<Object> events_of_job() {
     const auto list = client().list(
         events(), {.ns = ns_,
@@ -31,7 +32,7 @@ class EventsTest : public ServerTest {
   }
 };
 
-TEST_F(EventsTest, TheSameIsCountedAndTheLastOnesAreWrittenAtTheEnd) {
+TEST_F(EventsTest, RepetitionsAreCountedAndTheLastEventsAreWrittenAtTheEnd) {
   auto recorder = EventRecorder::start(env(), client(), "gleaner-operator", "operator-0");
   recorder->normal(job(), "Started", "4 workers");
   EXPECT_TRUE(eventually([&] { return shows("Started", 1); }));

@@ -1,4 +1,4 @@
-// Requests whose callers give up. What a real API server answers: client_server_test.cc.
+// Tests of requests that their callers cancel. client_server_test.cc tests the answers of a real API server.
 #include "common/kube/http.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace gleaner::kube {
 namespace {
 
-// Takes connections and says no more than `words` on them.
+// A server that accepts connections and sends nothing but `words`.
 class Mute {
  public:
   explicit Mute(std::string words) : words_(std::move(words)) {
@@ -66,8 +66,8 @@ std::unique_ptr<Http> client_of(const SystemEnv& env, const std::string& url) {
                                           .in_flight = 4});
 }
 
-// A process that ends as soon as its client is gone: what still ran would be freed by nobody, and LeakSanitizer would
-// tell.
+// Runs a process that cancels a request and then ends. If any part of the request still ran then, LeakSanitizer would
+// report its memory.
 void give_up_and_end(const std::string& words, bool stream) {
   prepare_process();
   const SystemEnv env({"test", LogLevel::kError});
@@ -93,7 +93,7 @@ class GivenUp : public testing::TestWithParam<bool> {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_P(GivenUp, BeforeTheAnswerLeavesNothingBehind) {
+TEST_P(GivenUp, BeforeTheResponseLeavesNothingBehind) {
   EXPECT_EXIT(give_up_and_end("", GetParam()), testing::ExitedWithCode(0), "");
 }
 

@@ -76,18 +76,18 @@ TEST_F(KubeconfigTest, KeepsInlineDataInFilesOfThisProcess) {
   ASSERT_TRUE(credentials.ok()) << credentials.status();
   EXPECT_EQ(contents(credentials->client_cert_file), "hello");
   EXPECT_EQ(contents(credentials->client_key_file), "world");
-  EXPECT_EQ(contents(credentials->client_key_file), "world") << "it should be readable again";
+  EXPECT_EQ(contents(credentials->client_key_file), "world") << "the key file should be readable again";
   EXPECT_EQ(credentials->ns, "default");
 }
 
-TEST_F(KubeconfigTest, SaysWhatIsNotSupportedAndWhatToDo) {
+TEST_F(KubeconfigTest, UnsupportedSettingsAreErrorsWithAdvice) {
   const absl::Status plugin = read(kConfig, "plugin").status();
   EXPECT_TRUE(absl::IsUnimplemented(plugin)) << plugin;
   EXPECT_THAT(plugin.message(), HasSubstr("kubectl create token"));
   EXPECT_TRUE(absl::IsUnimplemented(read(kConfig, "careless").status()));
 }
 
-TEST_F(KubeconfigTest, NamesWhatIsMissing) {
+TEST_F(KubeconfigTest, NamesMissingFields) {
   EXPECT_THAT(read(kConfig, "lost").status().message(), HasSubstr("no cluster 'nowhere'"));
   EXPECT_THAT(read(kConfig, "other").status().message(), HasSubstr("no context 'other'"));
   EXPECT_THAT(read("kind: Config\n").status().message(), HasSubstr("current-context"));
@@ -102,7 +102,7 @@ TEST_F(KubeconfigTest, BrokenFilesAreErrors) {
   }
 }
 
-TEST_F(KubeconfigTest, OfSeveralFilesTheFirstThatSaysItCounts) {
+TEST_F(KubeconfigTest, OfSeveralFilesTheFirstWithAValueCounts) {
   const std::string first = write("first", "current-context: certs\n");
   const std::string second = write("second", kConfig);
   ASSERT_EQ(setenv("KUBECONFIG", absl::StrCat(folder_, "/none:", first, ":", second).c_str(), 1), 0);

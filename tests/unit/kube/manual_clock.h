@@ -1,4 +1,4 @@
-// A clock that stands still until it is told otherwise.
+// ManualClock: a clock that only advance() moves.
 #pragma once
 
 #include <atomic>

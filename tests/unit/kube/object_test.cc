@@ -23,7 +23,7 @@ TEST(ParseObject, LeavesOutManagedFieldsOnly) {
     "metadata": {"resourceVersion": "7"}})"));
 }
 
-TEST(ParseObject, ReadsWhatTheParserReads) {
+TEST(ParseObject, AgreesWithTheFullParser) {
   for (const char* text : {"[]", "{}", "[[],[1,[2,{}]],{\"a\":[{}]}]", "\"text\"", "12", "{\"metadata\":[1,2]}",
                            "{\"metadata\":{\"metadata\":{\"a\":1}}}", "{\"a\":18446744073709551615}"}) {
     const auto parsed = parse_object(text);
@@ -32,13 +32,13 @@ TEST(ParseObject, ReadsWhatTheParserReads) {
   }
 }
 
-TEST(ParseObject, RefusesWhatIsNoJson) {
+TEST(ParseObject, RefusesMalformedJson) {
   for (const char* text : {"", "{", "{\"a\":}", "ok", "{} {}", "\xff"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(parse_object(text).status())) << text;
   }
 }
 
-TEST(Object, ReadersTakeAnythingForMissing) {
+TEST(Object, ReadersTreatWrongTypesAsMissing) {
   EXPECT_EQ(name_of(json(3)), "");
   EXPECT_EQ(name_of(json{{"metadata", {{"name", 3}}}}), "");
   EXPECT_EQ(name_of(json{{"metadata", "x"}}), "");
@@ -46,7 +46,7 @@ TEST(Object, ReadersTakeAnythingForMissing) {
   EXPECT_EQ(key_of(json{{"metadata", {{"name", "a"}}}}), "a");
 }
 
-TEST(Paths, AreThoseOfTheApiServer) {
+TEST(Paths, MatchTheApiServer) {
   EXPECT_EQ(collection_path(pods(), ""), "/api/v1/pods");
   EXPECT_EQ(collection_path(pods(), "team"), "/api/v1/namespaces/team/pods");
   EXPECT_EQ(object_path(training_jobs(), "team", "digits", "status"),

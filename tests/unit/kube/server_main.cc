@@ -1,4 +1,4 @@
-// Tests against an API server, and the process that one of them needs.
+// The main program of tests with an API server; also the candidate of a leader election (elector.h).
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -22,7 +22,7 @@ void say(absl::string_view word) {
 }  // namespace
 
 int run_elector(const std::string& kubeconfig, const std::string& ns) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // also when frozen
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // works even if the process is frozen
   const SystemEnv env({.component = "elector", .level = LogLevel::kOff});
   auto credentials = kubeconfig_credentials(kubeconfig, "");
   if (!credentials.ok()) return 1;

@@ -15,7 +15,7 @@ absl::StatusCode code(int http_code, const std::string& text, Verb verb = Verb::
   return status_of_answer(http_code, text, verb, "GET /x").code();
 }
 
-TEST(Status, CodesAreThoseOfTheContract) {
+TEST(Status, HttpCodesBecomeDocumentedStatusCodes) {
   EXPECT_EQ(code(400, body("BadRequest", "m")), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code(401, body("Unauthorized", "m")), absl::StatusCode::kUnauthenticated);
   EXPECT_EQ(code(404, body("NotFound", "m")), absl::StatusCode::kNotFound);
@@ -34,13 +34,13 @@ TEST(Status, AlreadyExistsIsForCreationsOnly) {
   EXPECT_EQ(code(409, body("Conflict", "m")), absl::StatusCode::kAborted);
 }
 
-TEST(Status, AQuotaIsToldFromOtherRefusals) {
+TEST(Status, AQuotaDiffersFromOtherRefusals) {
   EXPECT_EQ(code(403, body("Forbidden", "pods is forbidden: exceeded quota: q, requested: pods=1")),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(code(403, body("Forbidden", "pods is forbidden: User cannot create")), absl::StatusCode::kPermissionDenied);
 }
 
-TEST(Status, MessagesAreTheServersOwnOrNameTheCall) {
+TEST(Status, MessagesComeFromTheServerOrNameTheCall) {
   EXPECT_EQ(status_of_answer(422, body("Invalid", "spec.workers: must be positive"), Verb::kOther, "x").message(),
             "spec.workers: must be positive");
   EXPECT_EQ(status_of_answer(502, "<html>", Verb::kOther, "GET /api").message(),

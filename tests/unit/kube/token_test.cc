@@ -19,7 +19,7 @@ class TokenTest : public testing::Test {
     path_ = absl::StrCat(folder_, "/token");
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  // As the kubelet does: a whole new file takes the place of the old one.
+  // Replaces the file by a new one, as the kubelet does.
   void replace(const std::string& text) const {
     const std::string next = absl::StrCat(folder_, "/next");
     std::ofstream(next) << text;
@@ -39,7 +39,7 @@ TEST_F(TokenTest, FollowsTheFile) {
   EXPECT_EQ(*source.get(), "two");
 }
 
-TEST_F(TokenTest, KeepsTheLastOneWhileTheFileIsGoneOrEmpty) {
+TEST_F(TokenTest, KeepsTheLastTokenWhileTheFileIsMissingOrEmpty) {
   TokenSource source("", path_);
   replace("one");
   EXPECT_EQ(*source.get(), "one");
@@ -51,7 +51,7 @@ TEST_F(TokenTest, KeepsTheLastOneWhileTheFileIsGoneOrEmpty) {
   EXPECT_EQ(*source.get(), "two");
 }
 
-TEST_F(TokenTest, IsTheFixedOneWithoutAFile) { EXPECT_EQ(*TokenSource("fixed", "").get(), "fixed"); }
+TEST_F(TokenTest, IsTheFixedTokenWithoutAFile) { EXPECT_EQ(*TokenSource("fixed", "").get(), "fixed"); }
 
 }  // namespace
 }  // namespace gleaner::kube

@@ -8,7 +8,7 @@
 namespace gleaner::kube {
 namespace {
 
-TEST(LineReader, CutsTheSameLinesFromAnyChunks) {
+TEST(LineReader, ReturnsTheSameLinesForAllChunkSizes) {
   const std::string text = "one\ntwo\n\nthree\nrest";
   for (size_t size = 1; size <= text.size(); ++size) {
     LineReader reader;
@@ -23,7 +23,7 @@ TEST(LineReader, CutsTheSameLinesFromAnyChunks) {
   }
 }
 
-TEST(LineReader, StopsWhenToldTo) {
+TEST(LineReader, StopsWhenTheCallbackReturnsFalse) {
   LineReader reader;
   int lines = 0;
   EXPECT_FALSE(reader.feed("a\nb\n", [&](absl::string_view) { return ++lines < 1; }));
@@ -48,7 +48,7 @@ TEST(WatchEvent, AnErrorIsItsStatus) {
   EXPECT_TRUE(absl::IsUnavailable(parse_watch_event(R"({"type":"ERROR","object":{}})").status()));
 }
 
-TEST(WatchEvent, RubbishIsABrokenWatch) {
+TEST(WatchEvent, GarbageIsABrokenWatch) {
   for (const char* line : {"{", "3", "{\"type\":\"ADDED\"}", "{\"type\":\"NEW\",\"object\":{}}", "{\"object\":{}}"}) {
     EXPECT_TRUE(absl::IsUnavailable(parse_watch_event(line).status())) << line;
   }

@@ -23,7 +23,7 @@ TEST(WorkQueue, GivesEachKeyOnceInOrder) {
   EXPECT_EQ(queue.waiting(), 0U);
 }
 
-TEST(WorkQueue, AKeyAddedWhileWorkedOnComesAgainAfterwardsAndOnce) {
+TEST(WorkQueue, AKeyAddedWhileInProgressIsReturnedOnceMoreAfterwards) {
   ManualClock clock;
   WorkQueue queue(clock);
   queue.add("a");
@@ -51,7 +51,7 @@ TEST(WorkQueue, TheEarliestOfSeveralDelaysCounts) {
   EXPECT_EQ(queue.next(), "a");
   queue.done("a");
   clock.advance(absl::Seconds(60));
-  EXPECT_EQ(queue.waiting(), 0U) << "the other delays should be gone";
+  EXPECT_EQ(queue.waiting(), 0U) << "the longer delays should be dropped";
 }
 
 TEST(WorkQueue, FailuresDoubleTheDelayUntilForgotten) {
@@ -88,13 +88,13 @@ TEST(WorkQueue, AWaitingWorkerWakesForADelayThatBecameShorter) {
   queue.add_after("late", absl::Hours(1));
   std::optional<std::string> got;
   std::thread worker([&] { got = queue.next(); });
-  absl::SleepFor(absl::Milliseconds(50));  // it waits for the other one by then
+  absl::SleepFor(absl::Milliseconds(50));  // the worker waits for the other key by then
   queue.add_after("soon", absl::Milliseconds(20));
-  worker.join();  // the test's own time limit is the deadline
+  worker.join();  // the time limit of the test is the deadline
   EXPECT_EQ(got, "soon");
 }
 
-TEST(WorkQueue, ShutDownEndsThoseWhoWaitAndRefusesKeys) {
+TEST(WorkQueue, ShutDownEndsWaitingCallersAndRefusesKeys) {
   SystemEnv env({.component = "test", .level = LogLevel::kOff});
   WorkQueue queue(*env.env().clock);
   std::optional<std::string> got = "something";

@@ -1,4 +1,4 @@
-// Once warm, a push_pull over local ranks allocates nothing.
+// Tests that a push_pull over local ranks causes no allocations after a warm-up.
 #include "tests/unit/engine/allocation_counter.h"
 #include "tests/unit/local/ranks.h"
 

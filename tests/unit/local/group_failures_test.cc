@@ -1,4 +1,4 @@
-// What happens when something is wrong after the start: every rank hears of it, and why.
+// Tests of failures after the start: every local rank must learn of them, with the reason.
 #include "tests/unit/local/ranks.h"
 
 namespace gleaner::testing {
@@ -9,7 +9,7 @@ using ::testing::HasSubstr;
 
 class GroupFailures : public ::testing::Test {
  protected:
-  // `rank` starts `tensor` of int32.
+  // Starts a push_pull of an int32 tensor at `rank`.
   absl::Status start(uint32_t rank, uint32_t tensor, ReduceOp op = ReduceOp::kSum) {
     auto& data = data_[{rank, tensor}];
     data.assign(5, static_cast<int32_t>(rank + 1));
@@ -39,7 +39,7 @@ TEST_F(GroupFailures, TheNetworksStatusReachesEveryRankAndTheNextStepMayWork) {
   for (uint32_t rank = 0; rank < 3; ++rank) {
     EXPECT_TRUE(absl::IsUnavailable(ranks_[rank].done[1]));
     EXPECT_THAT(std::string(ranks_[rank].done[1].message()), HasSubstr("summer/1 is lost"));
-    EXPECT_EQ((data_[{rank, 1}]), std::vector<int32_t>(5, static_cast<int32_t>(rank + 1))) << "output was touched";
+    EXPECT_EQ((data_[{rank, 1}]), std::vector<int32_t>(5, static_cast<int32_t>(rank + 1))) << "the output was changed";
   }
   EXPECT_EQ(ranks_[2].done[1].message().size(), 400);
   ranks_[0].network = nullptr;
@@ -49,7 +49,7 @@ TEST_F(GroupFailures, TheNetworksStatusReachesEveryRankAndTheNextStepMayWork) {
   EXPECT_EQ((data_[{2, 1}]), std::vector<int32_t>(5, 6));
 }
 
-TEST_F(GroupFailures, RanksThatDisagreeOnTheOpAreToldWhichOnes) {
+TEST_F(GroupFailures, ADisagreementOnTheOpNamesTheRanks) {
   ranks_.register_tensors(shapes_);
   ASSERT_TRUE(start(0, 0).ok());
   ASSERT_TRUE(start(1, 0).ok());
@@ -80,7 +80,8 @@ TEST_F(GroupFailures, WrongCallsAreRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(group.start(0, ReduceOp::kSum, right, right)));
 }
 
-// A rank may start before its memory is there, and any rank may be the first to know of new tensors.
+// A rank may start a push_pull before its shared memory is mapped, and any rank may be the first to register new
+// tensors.
 TEST_F(GroupFailures, RegistrationInAnyOrder) {
   for (const std::vector<uint32_t>& order : std::vector<std::vector<uint32_t>>{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}}) {
     const uint32_t first = static_cast<uint32_t>(ranks_[0].done.size());
@@ -103,7 +104,7 @@ TEST_F(GroupFailures, RegistrationInAnyOrder) {
   }
 }
 
-TEST(GroupRegistration, BeforeTheOthersAreThere) {
+TEST(GroupRegistration, MayHappenBeforeOtherRanksJoin) {
   Ranks ranks(0);
   for (uint32_t rank : {1u, 0u}) {
     ranks.open(rank, 2);
@@ -140,11 +141,11 @@ TEST_F(GroupFailures, TensorsBeyondTheAddressSpaceAreRefused) {
     const std::vector<local::TensorShape> shapes = {{1, DataType::kFloat32}, {elements, DataType::kFloat64}};
     EXPECT_TRUE(absl::IsInvalidArgument(ranks[0].group->register_tensors(shapes)));
     ASSERT_TRUE(ranks.until([&] { return ranks[1].failed.has_value(); }));
-    EXPECT_FALSE(ranks[0].failed);  // it was told by register_tensors()
+    EXPECT_FALSE(ranks[0].failed);  // register_tensors() has returned the error
   }
 }
 
-TEST_F(GroupFailures, OneRanksFailureIsEverybodys) {
+TEST_F(GroupFailures, OneRanksFailureReachesAllRanks) {
   ranks_.register_tensors(shapes_);
   for (const uint32_t rank : {0u, 2u}) ASSERT_TRUE(start(rank, 0).ok());
   settle();
@@ -157,15 +158,15 @@ TEST_F(GroupFailures, OneRanksFailureIsEverybodys) {
     EXPECT_TRUE(absl::IsAborted(start(rank, 1)));
   }
   settle();
-  EXPECT_FALSE(ranks_[2].failed) << "it knows";
+  EXPECT_FALSE(ranks_[2].failed) << "rank 2 knows its own failure";
   EXPECT_TRUE(absl::IsAborted(start(2, 1)));
   EXPECT_EQ(ranks_[0].done_count + ranks_[1].done_count + ranks_[2].done_count, 0);
-  // Late news from the network does no harm.
+  // A late result of the network must do no harm.
   ranks_[0].group->publish(0, absl::OkStatus());
   EXPECT_FALSE(ranks_[0].group->has_work());
 }
 
-// What a rank says last arrives although it closed without reading what was sent to it.
+// The last message of a rank must arrive even if the rank closed its socket with unread messages.
 TEST_F(GroupFailures, TheReasonIsNotLostWithUnreadMessages) {
   ASSERT_TRUE(ranks_[0].group->register_tensors(shapes_).ok());
   for (int i = 0; i < 20; ++i) ranks_[0].turn(0);
@@ -183,7 +184,7 @@ TEST_F(GroupFailures, TheLeadersFailureWhileTheNetworkHasTheSum) {
   ranks_[0].group->fail(absl::UnavailableError("summer/0 is lost"));
   ASSERT_TRUE(ranks_.until([&] { return ranks_[1].failed && ranks_[2].failed; }));
   EXPECT_THAT(std::string(ranks_[1].failed->message()), HasSubstr("summer/0 is lost"));
-  std::memset(region.data(), 1, region.size());  // the session's, until the group is destroyed
+  std::memset(region.data(), 1, region.size());  // the memory belongs to the session until the group is destroyed
 }
 
 TEST_F(GroupFailures, PublishWithoutASumIsAnError) {
@@ -193,7 +194,7 @@ TEST_F(GroupFailures, PublishWithoutASumIsAnError) {
   EXPECT_TRUE(absl::IsInternal(*ranks_[1].failed));
 }
 
-TEST_F(GroupFailures, PublishIsTheLeadersAlone) {
+TEST_F(GroupFailures, OnlyTheLeaderMayPublish) {
   ranks_.register_tensors(shapes_);
   ranks_[1].group->publish(1, absl::OkStatus());
   ASSERT_TRUE(until_all_failed());
@@ -208,7 +209,7 @@ TEST_F(GroupFailures, RanksMayLeaveOneAfterTheOther) {
   settle();
   EXPECT_FALSE(ranks_[0].failed);
   EXPECT_FALSE(ranks_[2].failed);
-  EXPECT_TRUE(absl::IsUnavailable(start(0, 0)));  // the leader knows
+  EXPECT_TRUE(absl::IsUnavailable(start(0, 0)));  // the leader knows that rank 1 has left
   ranks_.close(0);
   settle();
   EXPECT_FALSE(ranks_[2].failed);
@@ -217,11 +218,11 @@ TEST_F(GroupFailures, RanksMayLeaveOneAfterTheOther) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("local rank 0 of worker 2 has left"));
 }
 
-TEST_F(GroupFailures, WhoWaitsForOneThatHasLeftIsToldSo) {
+TEST_F(GroupFailures, ARankThatWaitsForARankThatHasLeftGetsAnError) {
   ranks_.register_tensors(shapes_);
   ranks_.close(1);
   settle();
-  ASSERT_TRUE(start(2, 0).ok());  // has not heard of it
+  ASSERT_TRUE(start(2, 0).ok());  // rank 2 does not know that rank 1 has left
   ASSERT_TRUE(until_all_failed());
   EXPECT_TRUE(absl::IsUnavailable(*ranks_[2].failed));
   EXPECT_THAT(std::string(ranks_[2].failed->message()), HasSubstr("local rank 1 of worker 2 has left"));
@@ -244,7 +245,7 @@ TEST_F(GroupFailures, TheLeaderLeavingWhileOthersWait) {
   ranks_.close(0);
   ASSERT_TRUE(ranks_.until([&] { return ranks_[2].failed.has_value(); }));
   settle();
-  EXPECT_FALSE(ranks_[1].failed) << "it needs nobody";
+  EXPECT_FALSE(ranks_[1].failed) << "rank 1 waits for no other rank";
 }
 
 TEST_F(GroupFailures, LeavingInTheMiddleIsAFailure) {

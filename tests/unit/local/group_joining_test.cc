@@ -1,4 +1,4 @@
-// How local ranks find each other, and who is let in.
+// Tests of how local ranks find each other, and of their authentication.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ struct Deaf : local::Events {
   void on_failed(const absl::Status&) override {}
 };
 
-// A leader whose other ranks don't come on their own.
+// A leader without other ranks. Tests connect to it.
 struct LonelyLeader {
   explicit LonelyLeader(uint32_t size = 2) : options(options_of(0, size)) {
     options.secret = fresh_secret();
@@ -45,7 +45,7 @@ struct LonelyLeader {
     return local::Channel(**std::move(socket));
   }
 
-  // What the leader answers, in words.
+  // Sends a message and returns the leader's answer as text.
   std::string answer_to(local::Channel& channel, local::Message message, ConstBytes payload) const {
     channel.queue(message, payload);
     channel.flush();
@@ -108,7 +108,7 @@ TEST(GroupJoining, OneLeaderPerWorker) {
   EXPECT_TRUE(local::Group::create(test_env(), elsewhere, test_kernels(), &events).ok());
 }
 
-TEST(GroupJoining, TheLeaderNamesWhoIsMissing) {
+TEST(GroupJoining, TheLeaderNamesMissingRanks) {
   LonelyLeader lonely(4);
   local::Options options = lonely.options;
   options.local_rank = 2;
@@ -149,7 +149,7 @@ TEST(GroupJoining, TwoProcessesWithOneLocalRank) {
   EXPECT_FALSE(lonely.leader->failed);
 }
 
-TEST(GroupJoining, AWrongSecretIsRefusedAndOthersStillComeIn) {
+TEST(GroupJoining, AWrongSecretIsRefusedAndOtherRanksStillJoin) {
   LonelyLeader lonely;
   lonely.options.timeout = absl::Seconds(30);
   local::Channel impostor = lonely.connect();
@@ -169,7 +169,7 @@ TEST(GroupJoining, AWrongSecretIsRefusedAndOthersStillComeIn) {
   EXPECT_TRUE(lonely.leader->connected);
 }
 
-TEST(GroupJoining, AProofForAnotherWorkerOrJobIsNone) {
+TEST(GroupJoining, AProofForAnotherWorkerOrJobIsInvalid) {
   LonelyLeader lonely;
   for (const bool other_worker : {false, true}) {
     local::Options other = lonely.options;
@@ -192,7 +192,7 @@ TEST(GroupJoining, ADifferentLocalSizeEndsTheGroup) {
   EXPECT_TRUE(absl::IsInvalidArgument(*lonely.leader->failed)) << *lonely.leader->failed;
 }
 
-TEST(GroupJoining, AnotherVersionIsToldSo) {
+TEST(GroupJoining, AnotherVersionGetsAnErrorThatNamesBothVersions) {
   LonelyLeader lonely;
   local::Channel other = lonely.connect();
   local::Message message = message_of(local::MessageType::kHello);
@@ -213,7 +213,7 @@ TEST(GroupJoining, GarbageIsRefused) {
     for (int i = 0; i < 5; ++i) lonely.leader->turn(1);
     char answer[1024];
     EXPECT_GT(::recv((*socket)->get(), answer, sizeof(answer), MSG_DONTWAIT), 0);
-    EXPECT_EQ(::recv((*socket)->get(), answer, sizeof(answer), MSG_DONTWAIT), 0) << "not closed";
+    EXPECT_EQ(::recv((*socket)->get(), answer, sizeof(answer), MSG_DONTWAIT), 0) << "the connection must not be closed";
   };
   for (size_t bytes : {1, 23, 24, 80, 5000}) send(bytes);
   local::Channel early = lonely.connect();
@@ -223,8 +223,8 @@ TEST(GroupJoining, GarbageIsRefused) {
   EXPECT_FALSE(lonely.leader->failed);
 }
 
-// Somebody who took the name, but can't answer for the secret.
-TEST(GroupJoining, AFalseLeaderIsFoundOut) {
+// A process listens under the leader's name, but does not know the secret.
+TEST(GroupJoining, AFalseLeaderIsDetected) {
   local::Options options = options_of(1, 2);
   options.secret = fresh_secret();
   auto listener = local::listen_at(local::socket_name(options));
@@ -246,7 +246,7 @@ TEST(GroupJoining, AFalseLeaderIsFoundOut) {
   EXPECT_FALSE(rank.connected);
 }
 
-TEST(GroupJoining, NamesAndProofsTellNothing) {
+TEST(GroupJoining, NamesAndProofsDoNotRevealTheSecret) {
   local::Options options = options_of(1, 2);
   options.secret = fresh_secret();
   local::Options other = options;

@@ -1,4 +1,4 @@
-// Real processes: that sums cross them, that a death is noticed whenever it comes, and that nothing is left behind.
+// Tests with real processes: sums are right, a death is always noticed, and no memory or descriptor is left behind.
 #include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 constexpr uint32_t kElements = 1 << 20;
 const std::vector<local::TensorShape> kShapes = {{kElements, DataType::kInt32}, {7, DataType::kInt32}};
 
-// Runs `body` in a child process; its result is the exit status.
+// Runs `body` in a child process. The result of `body` is the child's exit status.
 template <typename Body>
 pid_t in_child(const Body& body) {
   const pid_t pid = fork();
@@ -58,7 +58,7 @@ bool shares_files() {
   bool found = false;
   DIR* folder = opendir("/dev/shm");
   if (folder == nullptr) return false;
-  // Folders are those of clusters that other tests run, sockets those of jobs.
+  // Ignores folders, which belong to clusters of other tests, and sockets, which belong to jobs.
   while (const dirent* entry = readdir(folder)) {
     found |= entry->d_type == DT_REG && strstr(entry->d_name, "gleaner") != nullptr;
   }
@@ -66,7 +66,7 @@ bool shares_files() {
   return found;
 }
 
-// Several steps; 0 when all is well.
+// Runs several steps. Returns 0 if all sums are right.
 int train(uint32_t rank, uint32_t size, const std::array<uint8_t, 32>& secret) {
   const auto self = open_rank(rank, size, secret);
   if (!self->group->register_tensors(kShapes).ok()) return 2;
@@ -96,7 +96,7 @@ int train(uint32_t rank, uint32_t size, const std::array<uint8_t, 32>& secret) {
   return 0;
 }
 
-TEST(GroupProcesses, SumAndLeaveInPeace) {
+TEST(GroupProcesses, SumAndLeaveWithoutErrors) {
   const auto secret = fresh_secret();
   std::vector<pid_t> children;
   for (uint32_t rank = 1; rank < 4; ++rank) {
@@ -109,13 +109,13 @@ TEST(GroupProcesses, SumAndLeaveInPeace) {
 
 struct Death {
   uint32_t rank;
-  int turns;  // after it has started its push_pulls
+  int turns;  // polls after it has started its push_pulls
 };
 
 class GroupDeath : public ::testing::TestWithParam<Death> {};
 
-// One of three is killed in the middle of a push_pull of 4 MiB; the other two live in this process.
-TEST_P(GroupDeath, IsToldToAllOthersByName) {
+// One of three ranks is killed during a push_pull of 4 MiB. The other two run in this process.
+TEST_P(GroupDeath, IsReportedToAllOtherRanks) {
   const auto [victim, turns] = GetParam();
   const auto secret = fresh_secret();
   const pid_t child = in_child([&, rank = victim, turns = turns] {
@@ -144,7 +144,7 @@ TEST_P(GroupDeath, IsToldToAllOthersByName) {
     ASSERT_TRUE(survivor->failed);
     EXPECT_TRUE(absl::IsUnavailable(*survivor->failed));
     EXPECT_THAT(std::string(survivor->failed->message()),
-                AllOf(HasSubstr("local rank " + std::to_string(victim) + " of worker 2"), HasSubstr("gone")));
+                AllOf(HasSubstr("local rank " + std::to_string(victim) + " of worker 2"), HasSubstr("is lost")));
   }
   survivors.clear();
   EXPECT_FALSE(shares_files());
@@ -160,8 +160,8 @@ INSTANTIATE_TEST_SUITE_P(AtAnyTurn, GroupDeath,
                                   std::to_string(example.param.turns);
                          });
 
-// A data loader forked by the training process holds its sockets; that must not hide the death.
-TEST(GroupProcesses, ADeathShowsWhileChildrenOfTheDeadLiveOn) {
+// A data loader that the training process has forked holds its sockets open. The death must be noticed nevertheless.
+TEST(GroupProcesses, ADeathIsNoticedWhileChildrenOfTheProcessLive) {
   for (const uint32_t victim : {0u, 1u}) {
     const auto secret = fresh_secret();
     int until_closed[2];
@@ -179,7 +179,7 @@ TEST(GroupProcesses, ADeathShowsWhileChildrenOfTheDeadLiveOn) {
     const auto survivor = open_rank(1 - victim, 2, secret);
     for (int i = 0; i < 20000 && !survivor->failed; ++i) survivor->turn(1);
     ASSERT_TRUE(survivor->failed);
-    EXPECT_THAT(std::string(survivor->failed->message()), HasSubstr("is gone"));
+    EXPECT_THAT(std::string(survivor->failed->message()), HasSubstr("is lost"));
     EXPECT_EQ(exit_status_of(child), 128 + SIGKILL);
     close(until_closed[0]);
     close(until_closed[1]);
@@ -187,11 +187,11 @@ TEST(GroupProcesses, ADeathShowsWhileChildrenOfTheDeadLiveOn) {
 }
 
 TEST(GroupProcesses, NothingIsLeftOpen) {
-  fresh_secret();  // opens what it needs once
+  fresh_secret();  // opens descriptors that stay open
   const size_t before = open_files();
   for (int round = 0; round < 6; ++round) {
     Ranks ranks(3);
-    if (round == 5) ranks.turn();  // never all connected
+    if (round == 5) ranks.turn();  // the ranks are not all connected
     if (round < 5) {
       ASSERT_TRUE(ranks.connect());
       ranks.register_tensors(kShapes);
@@ -207,7 +207,7 @@ TEST(GroupProcesses, NothingIsLeftOpen) {
   EXPECT_FALSE(mentions_gleaner("/proc/self/maps"));
 }
 
-// The limit `resource` at `value` for as long as it lives.
+// Sets the limit `resource` to `value` while the object lives.
 class Limit {
  public:
   Limit(int resource, rlim_t value) : resource_(resource) {
@@ -222,7 +222,7 @@ class Limit {
   rlimit before_{};
 };
 
-TEST(GroupProcesses, NoDescriptorsLeftIsAStatus) {
+TEST(GroupProcesses, LackOfDescriptorsIsAStatus) {
   Ranks ranks(2);
   ASSERT_TRUE(ranks.connect());
   const Limit limit(RLIMIT_NOFILE, 3);
@@ -233,7 +233,7 @@ TEST(GroupProcesses, NoDescriptorsLeftIsAStatus) {
   EXPECT_THAT(std::string(ranks[1].failed->message()), HasSubstr("local rank 0 of worker 2"));
 }
 
-TEST(GroupProcesses, NoAddressSpaceLeftIsAStatus) {
+TEST(GroupProcesses, LackOfAddressSpaceIsAStatus) {
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
   GTEST_SKIP() << "sanitizers need the address space";

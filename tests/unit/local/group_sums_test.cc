@@ -1,4 +1,4 @@
-// What a push_pull over local ranks computes.
+// Tests of the sums that push_pulls over local ranks compute.
 #include <algorithm>
 #include <numeric>
 
@@ -16,7 +16,7 @@ struct Case {
 
 class Sums : public ::testing::TestWithParam<Case> {};
 
-// Sizes around lines, slices and turns; all in flight at once.
+// Sizes just below and above cache lines, slices and turns, all in flight at once.
 TEST_P(Sums, AreThoseOfTheOracleInRankOrder) {
   const auto [type, size] = GetParam();
   const std::vector<size_t> elements = {0, 1, 2, 3, 7, 15, 17, 63, 65, 1000, 4097, 16385, 70001, 1300003};
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(TypesAndSizes, Sums,
                            return std::string(name_of(example.param.type)) + "_" + std::to_string(example.param.ranks);
                          });
 
-// (1 + 2^-24) + 2^-24 is 1, 2^-24 + 2^-24 + 1 is not: the order shows.
+// (1 + 2^-24) + 2^-24 is 1, but 2^-24 + 2^-24 + 1 is not, so the result shows the order.
 TEST(GroupSums, AddInRankOrder) {
   Ranks ranks(3);
   ASSERT_TRUE(ranks.connect());
@@ -80,8 +80,8 @@ TEST(GroupSums, AddInRankOrder) {
   }
 }
 
-// The leader's network part changes the sum region; everybody gets what it left there.
-TEST(GroupSums, HandOutWhatTheNetworkMadeOfTheSum) {
+// The leader's network replaces the sum. All ranks must get the bytes that the network left in the sum region.
+TEST(GroupSums, PublishTheResultOfTheNetwork) {
   Ranks ranks(2);
   ASSERT_TRUE(ranks.connect());
   ranks.register_tensors({{3, DataType::kInt32}});
@@ -93,7 +93,8 @@ TEST(GroupSums, HandOutWhatTheNetworkMadeOfTheSum) {
     ranks[0].group->publish(tensor, absl::OkStatus());
   };
   std::vector<std::vector<int32_t>> data = {{1, 2, 3}, {10, 20, 30}};
-  for (size_t rank = 0; rank < 2; ++rank) {  // in place
+  // Each rank's input is also its output.
+  for (size_t rank = 0; rank < 2; ++rank) {
     ASSERT_TRUE(ranks[rank]
                     .group
                     ->start(0, ReduceOp::kAverage, std::as_bytes(std::span(data[rank])),
@@ -106,7 +107,7 @@ TEST(GroupSums, HandOutWhatTheNetworkMadeOfTheSum) {
   for (const auto& output : data) EXPECT_THAT(output, ElementsAre(110, 220, 330));
 }
 
-// Each rank in an order of its own, the next step from on_done(), results that come late: steps never mix.
+// Each rank uses another order, starts the next step from on_done(), and results come late. Steps must not mix.
 TEST(GroupSums, StepsOfManyTensorsInAnyOrder) {
   constexpr uint32_t kRanks = 3;
   constexpr uint32_t kTensors = 40;
@@ -117,7 +118,7 @@ TEST(GroupSums, StepsOfManyTensorsInAnyOrder) {
   for (uint32_t i = 0; i < kTensors; ++i) shapes.push_back({1 + i * 97, DataType::kInt32});
   ranks.register_tensors(shapes);
 
-  std::vector<uint32_t> late;  // reduced, not yet published
+  std::vector<uint32_t> late;  // reduced, and not published yet
   ranks[0].network = [&](uint32_t tensor, MutableBytes) { late.push_back(tensor); };
   struct Place {
     uint64_t step = 0;
@@ -157,8 +158,8 @@ TEST(GroupSums, StepsOfManyTensorsInAnyOrder) {
   }));
 }
 
-// 64 MiB: by many polls, each of which does a part.
-TEST(GroupSums, LargeTensorsDoNotHoldThePollUp) {
+// A tensor of 64 MiB takes many polls, each of which does a part.
+TEST(GroupSums, LargeTensorsDoNotBlockThePoll) {
   Ranks ranks(2);
   ASSERT_TRUE(ranks.connect());
   constexpr size_t kElements = 16 << 20;
@@ -188,7 +189,7 @@ TEST(GroupSums, LargeTensorsDoNotHoldThePollUp) {
   }
 }
 
-// Far more messages than a socket holds.
+// More messages than a socket can hold.
 TEST(GroupSums, ManySmallTensorsAtOnce) {
   constexpr uint32_t kTensors = 20000;
   Ranks ranks(2);
@@ -199,7 +200,7 @@ TEST(GroupSums, ManySmallTensorsAtOnce) {
     const auto bytes = std::as_writable_bytes(std::span(&data[i], 1));
     ASSERT_TRUE(ranks[i / kTensors].group->start(i % kTensors, ReduceOp::kSum, bytes, bytes).ok());
   }
-  // The second rank reads nothing until the first can't send any more.
+  // Rank 1 reads nothing until rank 0 can't send any more.
   for (int i = 0; i < 1000; ++i) ranks[1].turn(0);
   for (int i = 0; i < 1000; ++i) ranks[0].turn(0);
   EXPECT_FALSE(ranks[0].group->idle());

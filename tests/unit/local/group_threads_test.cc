@@ -1,4 +1,5 @@
-// Local ranks on threads of their own, each waiting on its descriptor as the I/O thread of a process would.
+// Tests with one thread per local rank. Each thread waits on its rank's descriptor, as the I/O thread of a process
+// does.
 #include <atomic>
 #include <thread>
 
@@ -7,7 +8,7 @@
 namespace gleaner::testing {
 namespace {
 
-// Waits long when there is no work: if a descriptor failed to wake its thread, this would not end in time.
+// Waits for a long time if there is no work. If a descriptor failed to wake its thread, the test would not end in time.
 TEST(GroupThreads, TrainSideBySide) {
   constexpr uint32_t kRanks = 4;
   constexpr uint32_t kTensors = 12;
@@ -53,7 +54,7 @@ TEST(GroupThreads, TrainSideBySide) {
   EXPECT_EQ(good, kRanks);
 }
 
-// The leader has far more to say at once than a socket holds, and nothing to do but wait until there is room again.
+// The leader has more to send at once than a socket holds, and must wait until there is room again.
 TEST(GroupThreads, AFullSocketWakesWhenThereIsRoom) {
   constexpr uint32_t kTensors = 20000;
   const auto secret = fresh_secret();

@@ -1,4 +1,4 @@
-// The messages between local ranks, and where tensors lie in shared memory.
+// Tests of the messages between local ranks, and of the layout of tensors in shared memory.
 #include "comm-lib/local/message.h"
 
 #include <gmock/gmock.h>
@@ -49,7 +49,7 @@ TEST(Messages, ReadBackAsWritten) {
   EXPECT_FALSE(*reader.next(message, payload));
 }
 
-TEST(Messages, WhatDoesNotReadIsAnErrorThatSaysWhy) {
+TEST(Messages, MalformedPacketsAreErrorsWithTheReason) {
   const auto why = [](Message message, size_t bytes) {
     auto packet = packet_of({{message, ""}});
     std::memcpy(packet.data(), &message, sizeof(message));
@@ -65,7 +65,7 @@ TEST(Messages, WhatDoesNotReadIsAnErrorThatSaysWhy) {
   EXPECT_THAT(why(good, 23), HasSubstr("24 bytes, got 23"));
   Message bad = good;
   bad.magic = 0;
-  EXPECT_THAT(why(bad, 24), HasSubstr("something else"));
+  EXPECT_THAT(why(bad, 24), HasSubstr("the bytes are not one"));
   bad = good;
   bad.version = 3;
   EXPECT_THAT(why(bad, 24), HasSubstr("version 3"));
@@ -87,7 +87,7 @@ TEST(Messages, UnknownStatusCodesStayErrors) {
   EXPECT_TRUE(status_of(message, {}).ok());
 }
 
-TEST(Slices, MakeUpTheTensorInWholeLines) {
+TEST(Slices, CoverTheTensorInWholeCacheLines) {
   for (const size_t bytes : {size_t{0}, size_t{2}, size_t{64}, kSmallestSlice, kSmallestSlice + 2, size_t{1} << 20,
                              (size_t{1} << 20) + 2, size_t{67108870}}) {
     for (uint32_t ranks = 2; ranks <= kMaxLocalRanks; ++ranks) {
@@ -116,7 +116,7 @@ TEST(Layouts, KeepTensorsApartAndPadLittle) {
   const auto layout = lay_out(tensors, 5, 3);
   ASSERT_TRUE(layout.ok());
   EXPECT_THAT(layout->offsets, ElementsAre(0, 0, 64, 256));
-  EXPECT_EQ(layout->area_bytes, 20480);  // 256 + 16800, in pages
+  EXPECT_EQ(layout->area_bytes, 20480);  // 256 + 16800, rounded up to pages
   EXPECT_EQ(layout->total_bytes(), 4 * 20480);
   EXPECT_NE(layout->digest, lay_out(tensors, 6, 3)->digest);
 }

@@ -1,4 +1,5 @@
-// Local ranks in one thread, polled in turn: possible since a Group never blocks.
+// Ranks: the local ranks of a worker in one thread, which polls them in turn. A Group never blocks, so one thread
+// suffices.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -40,14 +41,14 @@ inline local::Options options_of(uint32_t rank, uint32_t size) {
   return options;
 }
 
-// Tests in one network namespace don't meet: names of sockets depend on it.
+// Returns a random secret. The names of sockets depend on it, so tests in one network namespace do not collide.
 inline std::array<uint8_t, 32> fresh_secret() {
   std::array<uint8_t, 32> secret;
   EXPECT_TRUE(test_env().random->fill(secret).ok());
   return secret;
 }
 
-// One local rank and what it was told.
+// One local rank, which records its events.
 struct TestRank : local::Events {
   explicit TestRank(const local::Options& options) {
     auto made = local::Group::create(test_env(), options, test_kernels(), this);
@@ -73,7 +74,7 @@ struct TestRank : local::Events {
     failed = status;
   }
 
-  // What the thread of a process would do, once.
+  // Does one round of the loop that a process's I/O thread runs: waits, and polls.
   void turn(int timeout_ms) {
     pollfd descriptor{group->descriptor(), POLLIN, 0};
     if (!group->has_work()) ::poll(&descriptor, 1, timeout_ms);
@@ -113,7 +114,7 @@ class Ranks {
     }
   }
 
-  // False when `condition` does not hold within a generous time.
+  // Polls all ranks until `condition` returns true. Returns false if that takes longer than 30 s.
   template <typename Condition>
   [[nodiscard]] bool until(const Condition& condition) {
     const absl::Duration start = test_env().clock->since_start();
@@ -145,7 +146,7 @@ class Ranks {
   std::vector<std::unique_ptr<TestRank>> ranks_;
 };
 
-// Random bytes that are well-behaved numbers of `type`: magnitudes whose sums round.
+// Returns random finite numbers of `type`, of similar magnitudes, so that their sums must be rounded.
 inline std::vector<std::byte> random_tensor(DataType type, size_t elements, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<std::byte> bytes(elements * size_of(type));
@@ -180,7 +181,7 @@ inline std::vector<std::byte> random_tensor(DataType type, size_t elements, uint
   return bytes;
 }
 
-// The sum in rank order by the scalar oracle.
+// Returns the sum in rank order, computed with the scalar kernel.
 inline std::vector<std::byte> expected_sum(DataType type, const std::vector<std::vector<std::byte>>& inputs) {
   static const kernels::Kernels oracle = *kernels::Kernels::choose("scalar");
   std::vector<const std::byte*> sources;

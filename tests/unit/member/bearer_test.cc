@@ -1,4 +1,4 @@
-// Members who show a bearer token to a coordinator that speaks TLS.
+// Tests of members that authenticate with a bearer token to a coordinator that uses TLS.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "common/member/observer.h"
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
-#include "operator/coordinator/service.h"
+#include "coordinator/service.h"
 #include "tests/unit/member/restart.h"
 #include "tests/unit/run/program.h"
 
@@ -24,7 +24,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Who shows "right-2", and so on, is worker 2.
+// Accepts the token "right-N" for worker N.
 class Doorkeeper final : public coordinator::Authenticator {
  public:
   explicit Doorkeeper(std::string password) : password_(std::move(password)) {}
@@ -47,12 +47,12 @@ class BearerTest : public RestartTest {
     job_.options.summers = 0;
     service_options_.tls = coordinator::Service::Tls{scratch_ / "certificate.pem", scratch_ / "key.pem"};
   }
-  // The coordinator asks the doorkeeper until it has ended.
+  // Ends the coordinator before the doorkeeper, which it calls until it has ended.
   ~BearerTest() override {
     members_.clear();
     kill();
   }
-  // A certificate for 127.0.0.1 that is its own authority.
+  // Makes a self-signed certificate for 127.0.0.1.
   void renew(const std::string& password) {
     const Ended ended =
         run_to_end({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
@@ -136,7 +136,7 @@ TEST_F(BearerTest, ForeignTokensAndAuthoritiesAreRefused) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << "the certificate is for another name: " << status;
 }
 
-TEST_F(BearerTest, FilesThatCannotServeAreSaidSoAtOnce) {
+TEST_F(BearerTest, UnusableFilesAreErrorsAtOnce) {
   renew("right");
   start_job(false);
   struct Silent : member::Listener {
@@ -155,7 +155,7 @@ TEST_F(BearerTest, FilesThatCannotServeAreSaidSoAtOnce) {
   EXPECT_THAT(std::string(client.status().message()), AllOf(HasSubstr("token-0"), HasSubstr("no certificate")));
 }
 
-// Asks for the token itself, in plain text.
+// Asks for the token itself, without TLS.
 class Thief final : public v1::Coordinator::Service {
   grpc::Status Join(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::MemberMessage>* stream) override {

@@ -1,4 +1,4 @@
-// Members and a coordinator over real gRPC on the loopback.
+// Tests of members and a coordinator over real gRPC on loopback.
 #include "common/member/client.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
-#include "operator/coordinator/server.h"
+#include "coordinator/server.h"
 #include "tests/paths.h"
 #include "tests/unit/member/participant.h"
 
@@ -30,8 +30,8 @@ using testing::HasSubstr;
 
 constexpr char kToken[] = "0123456789abcdef";
 
-// `gleaner coordinator` for one worker, in a process of its own so that it can be killed: gRPC does not live through a
-// fork without an exec.
+// Runs `gleaner coordinator` for one worker in a separate process, which can be killed. A fork without exec is not
+// possible, since gRPC does not work in the child.
 class CoordinatorProcess {
  public:
   CoordinatorProcess() {
@@ -130,7 +130,7 @@ TEST_F(ClientTest, MembersJoinPlanAndLeave) {
   EXPECT_EQ(here->secret, there->secret);
   EXPECT_NE(here->secret, wire::Secret{});
 
-  // Rank 0's order and priorities count.
+  // The plan uses the order and the priorities of rank 0.
   zero->client().declare({{"b", 1000, DataType::kFloat32, 5}, {"a", 10, DataType::kFloat16, 6}});
   one->client().declare({{"a", 10, DataType::kFloat16, 0}, {"b", 1000, DataType::kFloat32, 0}});
   const auto second = summer->await_epoch(2);
@@ -192,7 +192,7 @@ TEST_F(ClientTest, ManyMembersManyTensors) {
   }
 }
 
-TEST_F(ClientTest, MembersMayComeBeforeTheCoordinator) {
+TEST_F(ClientTest, MembersMayStartBeforeTheCoordinator) {
   start();
   const Address address = server_->address();
   server_.reset();
@@ -204,17 +204,17 @@ TEST_F(ClientTest, MembersMayComeBeforeTheCoordinator) {
   EXPECT_NE(early->await_epoch(1), nullptr);
 }
 
-TEST_F(ClientTest, WrongTokenIsNotLetIn) {
+TEST_F(ClientTest, AWrongTokenIsRefused) {
   start();
   member::JoinOptions wrong = worker_options(0);
   wrong.token = "another";
   const absl::Status status = join(wrong)->await_failure();
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("token"));
-  EXPECT_FALSE(server_->outcome().has_value()) << "the job goes on";
+  EXPECT_FALSE(server_->outcome().has_value()) << "the job continues";
 }
 
-// Lets everybody in, but does not hold the token.
+// Accepts every member, but does not know the token.
 class Impostor : public v1::Coordinator::Service {
   grpc::Status Join(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::MemberMessage>* stream) override {
@@ -236,7 +236,7 @@ class Impostor : public v1::Coordinator::Service {
   uint32_t protocol = proto::kProtocol;
 };
 
-TEST_F(ClientTest, ImpostorOfTheCoordinatorIsFoundOut) {
+TEST_F(ClientTest, AFalseCoordinatorIsDetected) {
   Impostor impostor;
   int port = 0;
   const auto server = grpc::ServerBuilder()
@@ -255,8 +255,8 @@ TEST_F(ClientTest, ImpostorOfTheCoordinatorIsFoundOut) {
                                                    HasSubstr(absl::StrCat("protocol ", proto::kProtocol))));
 }
 
-// What a member may not say.
-TEST_F(ClientTest, CoordinatorBearsStrangers) {
+// Sends messages that a member must not send.
+TEST_F(ClientTest, TheCoordinatorSurvivesForeignClients) {
   options_.workers = 1;
   options_.summers = 0;
   start();
@@ -273,7 +273,7 @@ TEST_F(ClientTest, CoordinatorBearsStrangers) {
   };
   v1::MemberMessage message;
   message.mutable_leave();
-  EXPECT_EQ(say(message).error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "not the first message";
+  EXPECT_EQ(say(message).error_code(), grpc::StatusCode::INVALID_ARGUMENT) << "Leave is not a valid first message";
   message.mutable_join()->set_protocol(7);
   EXPECT_EQ(say(message).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   message.mutable_join()->set_protocol(proto::kProtocol);
@@ -282,7 +282,7 @@ TEST_F(ClientTest, CoordinatorBearsStrangers) {
   EXPECT_NE(zero->await_epoch(1), nullptr);
 }
 
-TEST_F(ClientTest, RejectionsSayWhyAndHurtNobody) {
+TEST_F(ClientTest, RejectionsHaveAReasonAndNoEffectOnMembers) {
   start();
   auto zero = join(worker_options(0));
   ASSERT_TRUE(zero->await_welcome().has_value());
@@ -306,11 +306,11 @@ TEST_F(ClientTest, RejectionsSayWhyAndHurtNobody) {
 
   auto summer = join(summer_options());
   auto one = join(worker_options(1));
-  EXPECT_NE(zero->await_epoch(1), nullptr) << "the others start all the same";
+  EXPECT_NE(zero->await_epoch(1), nullptr) << "the other members start without it";
   member::JoinOptions late = summer_options();
   late.address = "127.0.0.1:7101";
   const auto newcomer = join(late);
-  ASSERT_TRUE(newcomer->await_welcome().has_value()) << "summers may come at any time";
+  ASSERT_TRUE(newcomer->await_welcome().has_value()) << "summers may join at any time";
   EXPECT_EQ(newcomer->await_welcome()->member, 3u);
 }
 
@@ -355,7 +355,7 @@ TEST_F(ClientTest, LostMemberIsNamedToEveryone) {
   auto zero = join(worker_options(0));
   auto one = join(worker_options(1));
   ASSERT_NE(zero->await_epoch(1), nullptr);
-  one.reset();  // without a word
+  one.reset();  // without saying that it leaves
   const absl::Status status = zero->await_failure();
   EXPECT_THAT(std::string(status.message()), HasSubstr("worker 1 at 127.0.0.1:7001 is lost"));
   EXPECT_EQ(summer->await_failure(), status);
@@ -372,19 +372,33 @@ TEST_F(ClientTest, FailedWorkerAndFaultAreNamed) {
   ASSERT_NE(zero->await_epoch(1), nullptr);
   one->client().leave(absl::AbortedError("loss is NaN"), kPatience);
   EXPECT_THAT(std::string(zero->await_failure().message()), AllOf(HasSubstr("worker 1"), HasSubstr("loss is NaN")));
-  EXPECT_FALSE(one->failed()) << "who left hears nothing more";
+  EXPECT_FALSE(one->failed()) << "a member that has left gets no message";
 
   start();
   zero = join(worker_options(0));
   one = join(worker_options(1));
   ASSERT_NE(zero->await_epoch(1), nullptr);
-  zero->client().fault(1, absl::UnavailableError("connection refused"));
+  zero->client().fault(1, 1, absl::UnavailableError("connection refused"));
   EXPECT_THAT(std::string(one->await_failure().message()),
               AllOf(HasSubstr("worker 1 at 127.0.0.1:7001 is lost"), HasSubstr("worker 0 reports"),
                     HasSubstr("connection refused")));
 }
 
-TEST_F(ClientTest, NobodyThereIsAnErrorThatSaysWhatToCheck) {
+TEST_F(ClientTest, AReportOfAnEarlierPlanDoesNotConcernASummerThatJoinedLater) {
+  options_.summers = 0;
+  start();
+  auto zero = join(worker_options(0));
+  auto one = join(worker_options(1));
+  ASSERT_NE(zero->await_epoch(1), nullptr);
+  auto summer = join(summer_options());
+  ASSERT_NE(summer->await_epoch(2), nullptr);
+  ASSERT_NE(zero->await_epoch(2), nullptr);
+  zero->client().fault(2, 1, absl::UnavailableError("too early"));
+  zero->client().fault(2, 2, absl::UnavailableError("connection refused"));
+  EXPECT_THAT(std::string(summer->await_failure().message()), HasSubstr("connection refused"));
+}
+
+TEST_F(ClientTest, AnUnreachableCoordinatorIsAnErrorWithAdvice) {
   address_ = {"127.0.0.1", 1};
   member::JoinOptions options = worker_options(0);
   options.timeout = absl::Milliseconds(300);
@@ -394,14 +408,14 @@ TEST_F(ClientTest, NobodyThereIsAnErrorThatSaysWhatToCheck) {
               AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("refused"), HasSubstr("GLEANER_COORDINATOR")));
 }
 
-TEST_F(ClientTest, SomethingElseThereIsAnErrorToo) {
+TEST_F(ClientTest, AnotherServerAtTheAddressIsAnError) {
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof name;
   ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&name), size), 0);
-  ASSERT_EQ(::listen(listener, 8), 0);  // and never says a word
+  ASSERT_EQ(::listen(listener, 8), 0);  // never accepts a connection
   ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&name), &size), 0);
   address_ = {"127.0.0.1", ntohs(name.sin_port)};
   member::JoinOptions options = worker_options(0);
@@ -410,7 +424,7 @@ TEST_F(ClientTest, SomethingElseThereIsAnErrorToo) {
   ::close(listener);
 }
 
-TEST_F(ClientTest, CoordinatorLostBeforeTheStartFailsAfterItDoesNot) {
+TEST_F(ClientTest, ALostCoordinatorFailsTheJobOnlyBeforeTheStart) {
   start();
   auto zero = join(worker_options(0));
   ASSERT_TRUE(zero->await_welcome().has_value());
@@ -418,7 +432,7 @@ TEST_F(ClientTest, CoordinatorLostBeforeTheStartFailsAfterItDoesNot) {
   EXPECT_THAT(std::string(zero->await_failure().message()), HasSubstr("shutting down"));
 }
 
-TEST_F(ClientTest, TrainingGoesOnWithoutACoordinatorThatDied) {
+TEST_F(ClientTest, TrainingContinuesAfterTheCoordinatorDied) {
   CoordinatorProcess coordinator;
   address_ = coordinator.address();
   ASSERT_NE(address_.port, 0);
@@ -428,7 +442,7 @@ TEST_F(ClientTest, TrainingGoesOnWithoutACoordinatorThatDied) {
   coordinator.kill();
   EXPECT_TRUE(zero->await_coordinator_lost());
   EXPECT_FALSE(zero->failed());
-  zero->client().declare({{"a", 8, DataType::kFloat32, 0}});  // planned already: harmless
+  zero->client().declare({{"a", 8, DataType::kFloat32, 0}});  // it is in the plan already, so this has no effect
   zero->client().report({1, 32, 0.1});
   EXPECT_FALSE(zero->failed());
   zero->client().declare({{"b", 8, DataType::kFloat32, 0}});
@@ -445,11 +459,11 @@ TEST_F(ClientTest, NoCallbackAfterStop) {
     absl::SleepFor(absl::Milliseconds(i));
     zero->client().stop();
     zero->client().stop();
-    zero.reset();  // and with it what callbacks would touch
+    zero.reset();  // callbacks that still ran would use freed memory
   }
 }
 
-TEST_F(ClientTest, PortInUseIsSaidSo) {
+TEST_F(ClientTest, APortInUseIsAnError) {
   start();
   const auto second = coordinator::Server::start(system_.env(), options_, kToken, address_, nullptr);
   EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();

@@ -18,10 +18,11 @@ class IntroductionTest : public testing::Test {
     challenge.set_protocol(proto::kProtocol);
     challenge.set_nonce(std::string(proto::kNonceBytes, 'c'));
     v1::Join join;
-    EXPECT_EQ(introduction.answer(challenge, &join), absl::OkStatus());
+    introduction.on_challenge(challenge);
+    EXPECT_EQ(introduction.answer(&join), absl::OkStatus());
     return join;
   }
-  // Of a coordinator that holds the token and was shown `nonce`.
+  // Returns the Welcome of a coordinator that knows the token and was shown `nonce`.
   v1::Welcome welcome(const std::string& nonce) {
     v1::Welcome welcome;
     welcome.set_job_nonce("job");

@@ -1,4 +1,4 @@
-// The member's core without threads, connections or a clock: events in, actions out.
+// Tests of a member's core, without threads, connections or a clock: events go in, actions come out.
 #include "common/member/membership.h"
 
 #include <gmock/gmock.h>
@@ -34,17 +34,17 @@ class MembershipTest : public testing::Test {
     made.epoch = epoch;
     return std::make_shared<const plan::Plan>(std::move(made));
   }
-  Admission admission(const std::string& session = "s", uint32_t summers = 1) const {
-    Admission admission;
-    admission.told.member = 1;
-    admission.told.workers = 2;
-    admission.told.summers = summers;
-    admission.told.deadline = absl::Seconds(10);
+  AuthenticatedWelcome admission(const std::string& session = "s", uint32_t summers = 1) const {
+    AuthenticatedWelcome admission;
+    admission.welcome.member = 1;
+    admission.welcome.workers = 2;
+    admission.welcome.summers = summers;
+    admission.welcome.deadline = absl::Seconds(10);
     admission.session = session;
     return admission;
   }
 
-  // What was to be done since the last call.
+  // Returns the actions since the last call.
   std::vector<Action> take() { return membership_.take(); }
   template <typename T>
   std::optional<T> last(const std::vector<Action>& actions) {
@@ -54,7 +54,7 @@ class MembershipTest : public testing::Test {
     };
     for (const Action& action : actions) {
       std::visit(look, action);
-      if (const Saying* said = std::get_if<Saying>(&action)) std::visit(look, *said);
+      if (const Message* message = std::get_if<Message>(&action)) std::visit(look, *message);
     }
     return found;
   }
@@ -66,7 +66,7 @@ class MembershipTest : public testing::Test {
     const std::optional<Failed> failed = last<Failed>(take());
     return failed.has_value() ? std::string(failed->status.message()) : "none";
   }
-  // Until it connects: how long that took.
+  // Lets time pass until the next attempt to connect, and returns how long that took.
   absl::Duration next_attempt() {
     const absl::Duration start = now_;
     while (!happened<Connect>() && now_ - start < absl::Minutes(1)) pass(absl::Milliseconds(5));
@@ -102,7 +102,7 @@ class SummerMembershipTest : public MembershipTest {
   SummerMembershipTest() : MembershipTest(true) {}
 };
 
-TEST_F(MembershipTest, LooksForACoordinatorThatIsNotThereWithGrowingPauses) {
+TEST_F(MembershipTest, RetriesAnUnreachableCoordinatorWithGrowingPauses) {
   EXPECT_TRUE(happened<Connect>());
   std::vector<int64_t> pauses;
   for (int i = 0; i < 6; ++i) {
@@ -115,7 +115,7 @@ TEST_F(MembershipTest, LooksForACoordinatorThatIsNotThereWithGrowingPauses) {
   EXPECT_EQ(next_attempt(), absl::Milliseconds(500)) << "half of a pause at least";
 }
 
-TEST_F(MembershipTest, GivesUpWhenNobodyAnswersInTime) {
+TEST_F(MembershipTest, GivesUpWithoutAnAnswerInTime) {
   break_stream(absl::UnavailableError("connection refused"));
   while (now_ < absl::Seconds(1061)) {
     pass(absl::Seconds(1));
@@ -125,7 +125,7 @@ TEST_F(MembershipTest, GivesUpWhenNobodyAnswersInTime) {
   EXPECT_TRUE(membership_.is_over());
 }
 
-TEST_F(MembershipTest, AConnectionThatStaysSilentIsMadeAnew) {
+TEST_F(MembershipTest, ASilentConnectionIsReplaced) {
   take();
   pass(absl::Seconds(20));
   EXPECT_FALSE(happened<Disconnect>());
@@ -134,7 +134,7 @@ TEST_F(MembershipTest, AConnectionThatStaysSilentIsMadeAnew) {
   EXPECT_LE(next_attempt(), absl::Milliseconds(100));
 }
 
-TEST_F(MembershipTest, WhatMayPassIsTriedAgainAndWhatMayNotFails) {
+TEST_F(MembershipTest, RetriesTransientErrorsOnly) {
   for (const auto code : {absl::StatusCode::kNotFound, absl::StatusCode::kUnavailable,
                           absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kResourceExhausted}) {
     membership_.on_challenged(now_);
@@ -146,9 +146,9 @@ TEST_F(MembershipTest, WhatMayPassIsTriedAgainAndWhatMayNotFails) {
   EXPECT_EQ(failure(), "wrong token");
 }
 
-TEST_F(MembershipTest, ASeatThatIsTakenIsAnErrorUnlessWeMayHaveTakenItOurselves) {
+TEST_F(MembershipTest, ATakenSeatIsAnErrorUnlessThisMemberMayHaveTakenIt) {
   membership_.on_challenged(now_);
-  break_stream();  // the coordinator may have let us in, and may not have noticed yet that this connection broke
+  break_stream();  // the coordinator may have admitted the member, and not know yet that the connection broke
   next_attempt();
   membership_.on_challenged(now_);
   break_stream(absl::AlreadyExistsError("has joined already"));
@@ -157,43 +157,43 @@ TEST_F(MembershipTest, ASeatThatIsTakenIsAnErrorUnlessWeMayHaveTakenItOurselves)
   EXPECT_TRUE(happened<Welcome>());
 }
 
-TEST_F(MembershipTest, ASeatThatSomebodyElseHasIsAnError) {
-  break_stream();  // nobody was there
+TEST_F(MembershipTest, ASeatOfAnotherProcessIsAnError) {
+  break_stream();  // before the coordinator answered
   next_attempt();
   membership_.on_challenged(now_);
   break_stream(absl::AlreadyExistsError("has joined already"));
   EXPECT_EQ(failure(), "has joined already");
 }
 
-TEST_F(MembershipTest, AWelcomeThatIsRepeatedChangesNothing) {
+TEST_F(MembershipTest, ARepeatedWelcomeChangesNothing) {
   come_in();
   EXPECT_TRUE(happened<Welcome>());
   membership_.on_prepare(plan(1), now_);
   membership_.on_welcome(admission("s", 2), now_);
-  EXPECT_FALSE(happened<Welcome>()) << "another number of summers is no other place";
+  EXPECT_FALSE(happened<Welcome>()) << "another number of summers does not change the place";
   membership_.on_commit(1);
   EXPECT_EQ(last<Committed>(take())->epoch, 1u);
 }
 
-TEST_F(MembershipTest, AWelcomeToAnotherPlaceForgetsWhatWasPrepared) {
+TEST_F(MembershipTest, AWelcomeToAnotherPlaceForgetsThePreparedPlan) {
   come_in();
   membership_.on_prepare(plan(1), now_);
-  Admission other = admission();
-  other.told.member = 0;
+  AuthenticatedWelcome other = admission();
+  other.welcome.member = 0;
   membership_.on_welcome(other, now_);
   EXPECT_EQ(last<Welcome>(take())->member, 0u);
   membership_.on_commit(1);
   EXPECT_THAT(failure(), HasSubstr("commits a plan of epoch 1 that it did not prepare"));
 }
 
-TEST_F(MembershipTest, BeforeTheJobHasBegunALostCoordinatorFailsItUnlessAnotherMayComeInItsPlace) {
+TEST_F(MembershipTest, BeforeTheStartALostCoordinatorFailsTheJobUnlessItCanBeReplaced) {
   come_in("");
   take();
   break_stream();
   EXPECT_THAT(failure(), HasSubstr("was lost before the job had begun: broken"));
 }
 
-TEST_F(MembershipTest, ACoordinatorThatCanBeReplacedIsLookedForWithWhatWeHold) {
+TEST_F(MembershipTest, ReattachesToAReplacementWithItsPlans) {
   begin_job();
   break_stream();
   const std::vector<Action> lost = take();
@@ -220,41 +220,41 @@ TEST_F(MembershipTest, ASilentCoordinatorIsLost) {
   EXPECT_TRUE(last<Disconnect>(actions).has_value());
 }
 
-TEST_F(MembershipTest, AMemberThatStoodStillHasNotHeardASilence) {
+TEST_F(MembershipTest, APauseOfTheMemberIsNotSilenceOfTheCoordinator) {
   begin_job();
   stand_still(absl::Minutes(1));
-  EXPECT_FALSE(happened<CoordinatorLost>()) << "what was said in that minute is still to be read";
+  EXPECT_FALSE(happened<CoordinatorLost>()) << "messages of that minute are still unread";
   pass(absl::Seconds(9));
   EXPECT_FALSE(happened<CoordinatorLost>());
   pass(absl::Seconds(2));
   EXPECT_TRUE(happened<CoordinatorLost>());
 }
 
-TEST_F(MembershipTest, WithoutASessionItGoesOnAloneAndNeedsAPlanForEachTensor) {
+TEST_F(MembershipTest, WithoutASessionItContinuesAloneWithPlannedTensors) {
   begin_job("");
   break_stream();
   EXPECT_TRUE(happened<CoordinatorGone>());
   pass(absl::Hours(1));
   EXPECT_THAT(take(), IsEmpty());
   membership_.declare({tensor("late")}, {}, now_);
-  EXPECT_THAT(failure(), HasSubstr("is lost, and nobody else can plan tensor 'late': broken"));
+  EXPECT_THAT(failure(), HasSubstr("is lost and can't be replaced, and no plan has tensor 'late': broken"));
 }
 
-TEST_F(MembershipTest, ACoordinatorThatRefusesForGoodLeavesItAlone) {
+TEST_F(MembershipTest, ACoordinatorThatRefusesForGoodIsGivenUp) {
   begin_job();
   break_stream();
   next_attempt();
   membership_.on_challenged(now_);
   break_stream(absl::FailedPreconditionError("started anew"));
   EXPECT_TRUE(happened<CoordinatorGone>());
-  EXPECT_EQ(next_attempt(), absl::Minutes(1)) << "it looks for it no more";
+  EXPECT_EQ(next_attempt(), absl::Minutes(1)) << "the member no longer looks for the coordinator";
 }
 
-TEST_F(MembershipTest, WithoutACoordinatorItCommitsWhatOthersFollow) {
+TEST_F(MembershipTest, WithoutACoordinatorItCommitsThePlanThatOthersFollow) {
   begin_job("");
   membership_.on_prepare(plan(2), now_);
-  membership_.saw(2, false);
-  EXPECT_FALSE(happened<Committed>()) << "the coordinator will say so";
+  membership_.on_owner_follows(2, false);
+  EXPECT_FALSE(happened<Committed>()) << "the member waits for the coordinator's Commit";
   break_stream();
   const std::vector<Action> actions = take();
   ASSERT_TRUE(last<CoordinatorGone>(actions).has_value());
@@ -262,39 +262,39 @@ TEST_F(MembershipTest, WithoutACoordinatorItCommitsWhatOthersFollow) {
   EXPECT_EQ(last<Committed>(actions)->epoch, 2u);
 }
 
-TEST_F(MembershipTest, WithoutACoordinatorItHearsLaterWhatOthersFollow) {
+TEST_F(MembershipTest, WithoutACoordinatorItMayLearnLaterWhichPlanOthersFollow) {
   begin_job("");
   membership_.on_prepare(plan(2), now_);
   break_stream();
-  membership_.saw(1, true);
+  membership_.on_owner_follows(1, true);
   EXPECT_FALSE(happened<Committed>());
-  membership_.saw(2, false);
+  membership_.on_owner_follows(2, false);
   EXPECT_TRUE(happened<Committed>());
-  membership_.saw(2, true);
+  membership_.on_owner_follows(2, true);
   EXPECT_FALSE(happened<Committed>()) << "once";
 }
 
-TEST_F(MembershipTest, WhereACoordinatorMayComeOnlyWhatARankFollowsIsSureToStay) {
+TEST_F(MembershipTest, IfACoordinatorMayReturnOnlyPlansThatARankFollowsAreFinal) {
   begin_job();
   membership_.on_prepare(plan(2), now_);
   break_stream();
   take();
-  membership_.saw(2, false);
-  EXPECT_FALSE(happened<Committed>()) << "the next coordinator asks ranks, and may give it up";
-  membership_.saw(2, true);
+  membership_.on_owner_follows(2, false);
+  EXPECT_FALSE(happened<Committed>()) << "the next coordinator asks ranks, and may withdraw the plan";
+  membership_.on_owner_follows(2, true);
   EXPECT_TRUE(happened<Committed>());
   next_attempt();
   membership_.on_challenged(now_);
   EXPECT_EQ(last<Introduce>(take())->resume->committed, 2u);
 }
 
-TEST_F(MembershipTest, WhoHasSaidWhatItFollowsWaitsForTheAnswer) {
+TEST_F(MembershipTest, AfterAReattachmentItWaitsForTheAnswer) {
   begin_job();
   membership_.on_prepare(plan(2), now_);
   break_stream();
   next_attempt();
   membership_.on_challenged(now_);
-  membership_.saw(2, true);
+  membership_.on_owner_follows(2, true);
   EXPECT_FALSE(happened<Committed>());
   membership_.on_welcome(admission(), now_);
   membership_.on_prepare(plan(2), now_);
@@ -302,7 +302,7 @@ TEST_F(MembershipTest, WhoHasSaidWhatItFollowsWaitsForTheAnswer) {
   EXPECT_TRUE(happened<Committed>());
 }
 
-TEST_F(MembershipTest, WhatIsCommittedAlreadyIsAcknowledgedOnceMore) {
+TEST_F(MembershipTest, ACommittedPlanIsAcknowledgedAgain) {
   begin_job();
   membership_.on_prepare(plan(2), now_);
   membership_.on_commit(2);
@@ -325,32 +325,32 @@ TEST_F(MembershipTest, ATensorWaitsForALostCoordinatorForAsLongAsThePlanTimeout)
   EXPECT_THAT(failure(), HasSubstr("tensor 'late' has waited for a plan for 10m"));
 }
 
-TEST_F(MembershipTest, SaysAgainWhatNoPlanHas) {
+TEST_F(MembershipTest, DeclaresUnplannedTensorsAgain) {
   begin_job();
   membership_.declare({tensor("a"), tensor("b")}, {{"b", ReduceOp::kSum}}, now_);
-  EXPECT_EQ(last<Declaration>(take())->tensors.size(), 2u);
+  EXPECT_EQ(last<Declare>(take())->tensors.size(), 2u);
   membership_.on_prepare(plan(2, {tensor("a")}), now_);
   membership_.on_commit(2);
   break_stream();
   next_attempt();
   come_in();
-  const std::optional<Declaration> again = last<Declaration>(take());
+  const std::optional<Declare> again = last<Declare>(take());
   ASSERT_TRUE(again.has_value());
   EXPECT_THAT(again->tensors, ElementsAre(tensor("b")));
   EXPECT_THAT(again->operations, ElementsAre(plan::Operation{"b", ReduceOp::kSum}));
 }
 
-TEST_F(MembershipTest, OperationsGoTogetherWhenAllIsWritten) {
+TEST_F(MembershipTest, OperationsAreCollectedWhileEarlierMessagesAreUnwritten) {
   begin_job();
   membership_.declare({tensor("a"), tensor("b"), tensor("c")}, {{"a", ReduceOp::kSum}}, now_);
-  EXPECT_THAT(last<Declaration>(take())->operations, ElementsAre(plan::Operation{"a", ReduceOp::kSum}));
+  EXPECT_THAT(last<Declare>(take())->operations, ElementsAre(plan::Operation{"a", ReduceOp::kSum}));
   membership_.declare({}, {{"b", ReduceOp::kSum}}, now_);
   membership_.on_tick(false, now_);
   membership_.declare({}, {{"c", ReduceOp::kAverage}}, now_);
   membership_.on_tick(false, now_);
   EXPECT_THAT(take(), IsEmpty());
   membership_.on_tick(true, now_);
-  EXPECT_THAT(last<Declaration>(take())->operations,
+  EXPECT_THAT(last<Declare>(take())->operations,
               ElementsAre(plan::Operation{"b", ReduceOp::kSum}, plan::Operation{"c", ReduceOp::kAverage}));
   membership_.on_tick(true, now_);
   EXPECT_THAT(take(), IsEmpty());
@@ -368,7 +368,7 @@ TEST_F(MembershipTest, OwnersCompareTheOperationsOfTensorsThatAPlanHas) {
   EXPECT_THAT(take(), IsEmpty());
 }
 
-TEST_F(MembershipTest, SaysAgainThatItLeavesUntilItIsHeard) {
+TEST_F(MembershipTest, RepeatsLeaveUntilItIsAcknowledged) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   EXPECT_EQ(last<Leave>(take())->epoch, 1u);
@@ -382,7 +382,7 @@ TEST_F(MembershipTest, SaysAgainThatItLeavesUntilItIsHeard) {
   EXPECT_FALSE(last<Finished>(actions).has_value());
 }
 
-TEST_F(MembershipTest, WhoLeavesWaitsForACoordinatorThatIsSlowUntilTheDeadline) {
+TEST_F(MembershipTest, ALeavingMemberWaitsForASlowCoordinatorUntilTheDeadline) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   for (int i = 0; i < 19; ++i) {
@@ -394,7 +394,7 @@ TEST_F(MembershipTest, WhoLeavesWaitsForACoordinatorThatIsSlowUntilTheDeadline) 
   EXPECT_TRUE(happened<Left>());
 }
 
-TEST_F(MembershipTest, WhoLeavesWaitsForALostCoordinatorToComeBack) {
+TEST_F(MembershipTest, ALeavingMemberWaitsForAReplacementOfALostCoordinator) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   pass(absl::Seconds(5));
@@ -406,18 +406,18 @@ TEST_F(MembershipTest, WhoLeavesWaitsForALostCoordinatorToComeBack) {
   EXPECT_TRUE(happened<Left>());
 }
 
-TEST_F(MembershipTest, ARoundThatIsOverIsLeftByTheDeadline) {
+TEST_F(MembershipTest, AnEndedRoundIsLeftByTheDeadline) {
   begin_job();
   membership_.on_failed(absl::AbortedError("worker 0 is lost"), true);
   membership_.leave(absl::OkStatus(), true, kLeaveTimeout, now_);
-  EXPECT_LT(membership_.patience(), absl::Seconds(1));
+  EXPECT_LT(membership_.tick_interval(), absl::Seconds(1));
   pass(absl::Seconds(9));
   EXPECT_FALSE(happened<Left>());
   pass(absl::Seconds(2));
   EXPECT_TRUE(happened<Left>());
 }
 
-TEST_F(MembershipTest, APlanThatComesWhileItLeavesKeepsIt) {
+TEST_F(MembershipTest, APlanThatArrivesWhileItLeavesKeepsTheMember) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   membership_.on_prepare(plan(2), now_);
@@ -427,7 +427,7 @@ TEST_F(MembershipTest, APlanThatComesWhileItLeavesKeepsIt) {
   EXPECT_EQ(last<Leave>(take())->epoch, 2u);
 }
 
-TEST_F(MembershipTest, ARoundThatIsOverIsLeftOnItsStream) {
+TEST_F(MembershipTest, AnEndedRoundIsLeftOnItsStream) {
   begin_job();
   membership_.on_failed(absl::AbortedError("worker 0 is lost"), true);
   EXPECT_TRUE(happened<Regroup>());
@@ -437,7 +437,7 @@ TEST_F(MembershipTest, ARoundThatIsOverIsLeftOnItsStream) {
   EXPECT_TRUE(happened<Left>());
 }
 
-TEST_F(MembershipTest, ReportsGoWithHeartbeats) {
+TEST_F(MembershipTest, ReportsAreSentWithHeartbeats) {
   begin_job();
   pass(absl::Milliseconds(1000));
   EXPECT_TRUE(happened<Heartbeat>());
@@ -445,12 +445,12 @@ TEST_F(MembershipTest, ReportsGoWithHeartbeats) {
   membership_.on_tick(true, now_ += absl::Milliseconds(500));
   EXPECT_FALSE(happened<Report>());
   membership_.on_tick(false, now_ += absl::Milliseconds(600));
-  EXPECT_FALSE(happened<Report>()) << "nothing is added to what still waits to be written";
+  EXPECT_FALSE(happened<Report>()) << "nothing is added while earlier messages are unwritten";
   membership_.on_tick(true, now_);
   EXPECT_EQ(last<Report>(take())->steps, 7u);
 }
 
-TEST_F(SummerMembershipTest, ASummerThatTheJobGoesOnWithoutIsOver) {
+TEST_F(SummerMembershipTest, ASummerThatTheJobLeftOutFails) {
   begin_job();
   break_stream(absl::AbortedError("left out"));
   EXPECT_EQ(failure(), "left out");

@@ -1,4 +1,4 @@
-// Somebody asks a running job for a trace, over real gRPC on the loopback.
+// Tests of an observer that takes a trace of a running job, over real gRPC on loopback.
 #include "common/member/observer.h"
 
 #include <gmock/gmock.h>
@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "operator/coordinator/server.h"
+#include "coordinator/server.h"
 #include "tests/unit/member/participant.h"
 
 namespace gleaner {
@@ -75,7 +75,7 @@ TEST_F(ObserverTest, EveryMemberRecordsStopsAndSends) {
   }
 }
 
-TEST_F(ObserverTest, WhoDoesNotAnswerHoldsUpNobody) {
+TEST_F(ObserverTest, AMemberThatDoesNotAnswerDelaysNoOther) {
   begin_job();
   members_[1]->have_recorded(recording_with(1));
   const auto observer = observe();
@@ -100,7 +100,7 @@ TEST_F(ObserverTest, AnInterruptEndsTheWait) {
   impatient.join();
 }
 
-TEST_F(ObserverTest, ReportsOfStepsArePassedOn) {
+TEST_F(ObserverTest, ReportsOfStepsAreForwarded) {
   begin_job();
   const auto observer = observe();
   ASSERT_EQ(observer->record(), absl::OkStatus());
@@ -114,32 +114,32 @@ TEST_F(ObserverTest, ReportsOfStepsArePassedOn) {
   EXPECT_EQ(progress.steps, 42u);
 }
 
-TEST_F(ObserverTest, OneAtATimeAndTheNextMayWhenItIsGone) {
+TEST_F(ObserverTest, ASecondObserverIsRefusedUntilTheFirstIsGone) {
   begin_job();
   auto first = observe();
   ASSERT_EQ(first->record(), absl::OkStatus());
   const auto second = Observer::join(system_.env(), join_);
   EXPECT_TRUE(absl::IsFailedPrecondition(second.status())) << second.status();
-  EXPECT_THAT(second.status().message(), HasSubstr("somebody else is tracing"));
+  EXPECT_THAT(second.status().message(), HasSubstr("another observer traces this job"));
   first.reset();
   EXPECT_TRUE(members_[2]->await_orders({TraceOrder::kRecord, TraceOrder::kForget}));
   EXPECT_EQ(observe()->record(), absl::OkStatus());
 }
 
-TEST_F(ObserverTest, OnlyWhoHasTheTokenIsTold) {
+TEST_F(ObserverTest, AnObserverNeedsTheToken) {
   begin_job();
   join_.token = "another";
   EXPECT_TRUE(absl::IsPermissionDenied(Observer::join(system_.env(), join_).status()));
 }
 
-TEST_F(ObserverTest, WithoutACoordinatorItSaysSo) {
+TEST_F(ObserverTest, AMissingCoordinatorIsAnError) {
   join_.coordinator.port = 1;
   const absl::Status status = Observer::join(system_.env(), join_).status();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(status.message(), HasSubstr("127.0.0.1:1"));
 }
 
-TEST_F(ObserverTest, WhoIsDoneWaitsForTheTraceToBeFetched) {
+TEST_F(ObserverTest, ALeavingMemberWaitsUntilItsTraceIsFetched) {
   begin_job();
   for (uint64_t i = 0; i < 3; ++i) members_[i]->have_recorded(recording_with(i));
   const auto observer = observe();
@@ -160,7 +160,7 @@ TEST_F(ObserverTest, WhoIsDoneWaitsForTheTraceToBeFetched) {
   EXPECT_EQ(server_->wait(), absl::OkStatus());
 }
 
-TEST_F(ObserverTest, NobodyWaitsForAnObserverForLong) {
+TEST_F(ObserverTest, MembersWaitForAnObserverForALimitedTime) {
   begin_job();
   const auto observer = observe();
   ASSERT_EQ(observer->record(), absl::OkStatus());

@@ -1,4 +1,4 @@
-// A member of a job for tests: does what it is told, and remembers it.
+// Participant: a member of a job for tests. It follows the coordinator's orders and records them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class Participant : private member::Listener {
 
   member::Client& client() {
     absl::MutexLock lock(&mutex_);
-    // Callbacks may come before start() has given it back.
+    // Callbacks may run before start() has returned the client.
     const auto is_there = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return client_ != nullptr; };
     mutex_.Await(absl::Condition(&is_there));
     return *client_;
@@ -39,7 +39,7 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     return welcome_;
   }
-  // The plan in force once its epoch is at least this; null when the job failed before.
+  // Waits until the epoch of the plan in force is at least this, and returns the plan; null if the job failed before.
   std::shared_ptr<const plan::Plan> await_epoch(uint32_t epoch) {
     await([this, epoch]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return (committed_ != nullptr && committed_->epoch >= epoch) || failure_.has_value();
@@ -62,7 +62,7 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     return coordinator_lost_;
   }
-  // How often it has been found again.
+  // Waits until the coordinator was found again this many times.
   bool await_coordinator_found(int times = 1) {
     await([this, times]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return found_ >= times || failure_.has_value(); });
     absl::MutexLock lock(&mutex_);
@@ -76,7 +76,7 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     return failure_.has_value();
   }
-  // What it answers when somebody asks for its trace; without that it is silent.
+  // Sets the answer to a request for its recording. Without it, the participant does not answer such requests.
   void have_recorded(trace::Recording recording) {
     absl::MutexLock lock(&mutex_);
     recording_ = std::move(recording);

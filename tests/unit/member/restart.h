@@ -1,4 +1,4 @@
-// Members of one job whose coordinator can be killed and started again on the same port.
+// RestartTest: a test with the members of one job, whose coordinator can be killed and started again on the same port.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "operator/coordinator/service.h"
+#include "coordinator/service.h"
 #include "tests/unit/member/participant.h"
 #include "tests/unit/run/program.h"
 
@@ -51,7 +51,7 @@ class RestartTest : public testing::Test {
     join.timeout = absl::Seconds(30);
     return join;
   }
-  // Workers 0 and 1, and a summer.
+  // Joins as worker 0, worker 1, or (2) the summer.
   std::unique_ptr<Participant> join(uint32_t member) const {
     member::JoinOptions options = worker_options(member);
     if (member == 2) {

@@ -1,4 +1,4 @@
-// Members whose coordinator goes away and comes back, on the same port, over real gRPC.
+// Tests of members whose coordinator ends and starts again on the same port, over real gRPC.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/proto/coordinator.grpc.pb.h"
 #include "common/proto/plan_codec.h"
-#include "operator/coordinator/service.h"
+#include "coordinator/service.h"
 #include "tests/unit/member/restart.h"
 #include "tests/unit/run/program.h"
 
@@ -23,7 +23,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST_F(RestartTest, JobGoesOnUnderTheNextCoordinator) {
+TEST_F(RestartTest, TheJobContinuesUnderTheNextCoordinator) {
   begin();
   const wire::Secret secret = members_[0]->await_welcome()->secret;
   for (int times = 1; times <= 2; ++times) {
@@ -37,7 +37,7 @@ TEST_F(RestartTest, JobGoesOnUnderTheNextCoordinator) {
   const auto plan = members_[2]->await_epoch(3);
   ASSERT_EQ(plan->tensors.size(), 2u);
   EXPECT_EQ(plan->tensors[0].name, "a");
-  for (const auto& member : members_) EXPECT_EQ(member->welcomes(), 1) << "it is the same job to them";
+  for (const auto& member : members_) EXPECT_EQ(member->welcomes(), 1) << "members joined only once";
   EXPECT_EQ(members_[0]->await_welcome()->secret, secret);
 
   members_[0]->client().report({10, 40000, 0.5});
@@ -48,7 +48,7 @@ TEST_F(RestartTest, JobGoesOnUnderTheNextCoordinator) {
   EXPECT_EQ(service_->state("default")->summary.steps, 10u);
 }
 
-TEST_F(RestartTest, WhatIsDeclaredMeanwhileIsPlanned) {
+TEST_F(RestartTest, TensorsDeclaredMeanwhileArePlanned) {
   begin();
   kill();
   EXPECT_TRUE(members_[0]->await_coordinator_lost());
@@ -57,7 +57,7 @@ TEST_F(RestartTest, WhatIsDeclaredMeanwhileIsPlanned) {
   await_all(3);
 }
 
-TEST_F(RestartTest, BeforeTheFirstPlanMembersJoinAnew) {
+TEST_F(RestartTest, BeforeTheFirstPlanMembersJoinAgain) {
   start_job(false);
   members_.push_back(join(1));
   ASSERT_TRUE(members_[0]->await_welcome().has_value());
@@ -68,7 +68,7 @@ TEST_F(RestartTest, BeforeTheFirstPlanMembersJoinAnew) {
   await_all(1);
 }
 
-TEST_F(RestartTest, MembersMayComeBeforeTheJob) {
+TEST_F(RestartTest, MembersMayConnectBeforeTheJobIsAdded) {
   start();
   join_all();
   absl::SleepFor(absl::Milliseconds(300));
@@ -88,13 +88,13 @@ TEST_F(RestartTest, NeitherTrainingNorLeavingNeedsACoordinator) {
 
   start_job();
   EXPECT_TRUE(members_[1]->await_coordinator_found());
-  service_->ended("default", coordinator::Role::kWorker, 0, absl::OkStatus());  // its process was seen to end well
+  service_->ended("default", coordinator::Role::kWorker, 0, absl::OkStatus());  // the launcher saw its process end well
   members_[1]->client().leave(absl::OkStatus(), kPatience);
   EXPECT_TRUE(members_[2]->await_finished());
   EXPECT_TRUE(await_outcome(absl::OkStatus()));
 }
 
-TEST_F(RestartTest, GoodByeIsSaidToTheNext) {
+TEST_F(RestartTest, AMemberLeavesUnderTheNextCoordinator) {
   begin();
   kill();
   for (const auto& member : members_) EXPECT_TRUE(member->await_coordinator_lost());
@@ -105,7 +105,7 @@ TEST_F(RestartTest, GoodByeIsSaidToTheNext) {
   EXPECT_TRUE(members_[2]->await_finished());
 }
 
-TEST_F(RestartTest, TensorThatWaitsTooLongFailsTheJobAndSaysWhatToDo) {
+TEST_F(RestartTest, ATensorThatWaitsTooLongFailsTheJobWithAdvice) {
   job_.options.workers = 1;
   job_.options.summers = 0;
   start_job(false);
@@ -116,14 +116,14 @@ TEST_F(RestartTest, TensorThatWaitsTooLongFailsTheJobAndSaysWhatToDo) {
   kill();
   EXPECT_TRUE(zero.await_coordinator_lost());
   absl::SleepFor(absl::Milliseconds(700));
-  EXPECT_FALSE(zero.failed()) << "it is the tensor that waits";
+  EXPECT_FALSE(zero.failed()) << "only the tensor fails, and not the member";
   zero.client().declare({tensor("b")});
   EXPECT_THAT(std::string(zero.await_failure().message()),
               AllOf(HasSubstr("tensor 'b'"), HasSubstr("500ms"), HasSubstr(address_.to_string()), HasSubstr("refused"),
                     HasSubstr("GLEANER_PLAN_TIMEOUT")));
 }
 
-TEST_F(RestartTest, CoordinatorThatCannotTakeTheJobUpIsDoneWithout) {
+TEST_F(RestartTest, TheJobContinuesWithoutACoordinatorThatCannotResume) {
   begin();
   kill();
   start_job(false);
@@ -135,7 +135,7 @@ TEST_F(RestartTest, CoordinatorThatCannotTakeTheJobUpIsDoneWithout) {
               AllOf(HasSubstr("tensor 'b'"), HasSubstr("can't take up a job")));
 }
 
-TEST_F(RestartTest, LostMemberIsFoundOutByTheNext) {
+TEST_F(RestartTest, TheNextCoordinatorDetectsALostMember) {
   job_.options.start_timeout = absl::Seconds(2);
   begin();
   kill();
@@ -145,9 +145,10 @@ TEST_F(RestartTest, LostMemberIsFoundOutByTheNext) {
   EXPECT_THAT(std::string(members_[1]->await_failure().message()), HasSubstr("summer 0"));
 }
 
-TEST_F(RestartTest, StreamThatBreaksUnderALivingCoordinatorIsMended) {
+TEST_F(RestartTest, ABrokenStreamToALivingCoordinatorIsReplaced) {
   job_.options.return_timeout = absl::Seconds(30);
-  job_.options.deadline = absl::Milliseconds(300);  // heartbeats come once a second: all of them fall silent at times
+  // Heartbeats come once a second, so all members count as silent from time to time.
+  job_.options.deadline = absl::Milliseconds(300);
   start_job(false);
   join_all();
   for (const auto& member : members_) EXPECT_TRUE(member->await_welcome().has_value());
@@ -158,7 +159,7 @@ TEST_F(RestartTest, StreamThatBreaksUnderALivingCoordinatorIsMended) {
   await_all(3);
 }
 
-// Answers in the coordinator's place, without the token.
+// A coordinator's server that does not know the token.
 class Usurper final : public v1::Coordinator::Service {
   grpc::Status Join(grpc::ServerContext*,
                     grpc::ServerReaderWriter<v1::CoordinatorMessage, v1::MemberMessage>* stream) override {
@@ -188,7 +189,7 @@ class Usurper final : public v1::Coordinator::Service {
   std::atomic<int> visits{0};
 };
 
-TEST_F(RestartTest, NobodyElseCanEndOrTakeOverTheJob) {
+TEST_F(RestartTest, ForeignClientsCannotEndOrTakeOverTheJob) {
   begin();
   kill();
   {

@@ -1,4 +1,4 @@
-// Recordings travel whole, in pieces.
+// Tests that recordings can be sent in pieces and put together again.
 #include "common/member/trace_messages.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(TraceMessages, RecordingsArriveAsTheyWere) {
   }
 }
 
-TEST(TraceMessages, PiecesThatAreNoneAreRefused) {
+TEST(TraceMessages, MalformedPiecesAreRefused) {
   v1::Traced piece = encode(1, recording_of(3))[0];
   trace::Recording received;
   v1::Traced shorter = piece;
@@ -44,7 +44,7 @@ TEST(TraceMessages, PiecesThatAreNoneAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(append(stranger, received)));
 }
 
-TEST(TraceMessages, KindsOfLaterVersionsAreLeftOut) {
+TEST(TraceMessages, KindsOfLaterVersionsAreSkipped) {
   v1::Traced piece = encode(1, recording_of(3))[0];
   piece.set_kinds(1, trace::kLastKind + 1);
   trace::Recording received;

@@ -1,11 +1,11 @@
-// Metrics as Prometheus sees them: over HTTP, judged by promtool.
+// Tests of the metrics over HTTP, as Prometheus reads them. promtool checks their format.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "common/metrics/server.h"
-#include "operator/coordinator/metrics.h"
+#include "coordinator/metrics.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner {
@@ -51,7 +51,7 @@ TEST(Metrics, CoordinatorsPassPromtool) {
   EXPECT_THAT(text, AllOf(HasSubstr("gleaner_coordinator_joined_ranks{job_name=\"digits\"} 1"),
                           HasSubstr("gleaner_coordinator_expected_ranks{job_name=\"digits\"} 3"),
                           HasSubstr("gleaner_coordinator_rejected_joins_total{job_name=\"digits\"} 1")));
-  if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "promtool (package prometheus) is not here";
+  if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "promtool (package prometheus) is missing";
   const Scratch scratch;
   std::ofstream(scratch / "metrics") << text;
   const Ended ended = run_to_end({"/bin/sh", "-c", "exec promtool check metrics < " + (scratch / "metrics")});

@@ -1,4 +1,5 @@
-// The coordinator's certificates: made when they are missing, renewed before they end, and never for somebody else.
+// Tests of the coordinator's certificates: they are made if missing, renewed before they expire, and valid for no other
+// name.
 #include "operator/service/certificates.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +31,7 @@ X509* parse(const std::string& pem) {
   return certificate;
 }
 
-// As a member checks it: chain, time, purpose and name.
+// Verifies as a member does: chain, time, purpose and name.
 bool verifies(const Identity& identity, const std::string& host, absl::Time at) {
   X509_STORE* store = X509_STORE_new();
   const std::string pem = identity.ca_bundle();
@@ -70,18 +71,18 @@ TEST(Certificates, AreKeptWhileTheyAreGood) {
   EXPECT_EQ(identity.server.certificate, before.server.certificate);
 }
 
-TEST(Certificates, TheServersIsRenewedInItsLastThird) {
+TEST(Certificates, TheServersCertificateIsRenewedInTheLastThirdOfItsTime) {
   Identity identity = fresh();
   const Identity before = identity;
   const absl::Time later = kNow + kServerLife * 0.7;
   ASSERT_TRUE(*renew(identity, kHosts, later));
   EXPECT_NE(identity.server.certificate, before.server.certificate);
-  EXPECT_EQ(identity.ca.certificate, before.ca.certificate) << "members need not learn anything";
-  EXPECT_EQ(identity.data_key, before.data_key) << "secrets of running jobs stay";
+  EXPECT_EQ(identity.ca.certificate, before.ca.certificate) << "members need no new CA";
+  EXPECT_EQ(identity.data_key, before.data_key) << "secrets of running jobs do not change";
   EXPECT_TRUE(verifies(identity, kHosts[0], later));
 }
 
-TEST(Certificates, AnEarlierCaIsTrustedOn) {
+TEST(Certificates, AnEarlierCaStaysTrusted) {
   Identity identity = fresh();
   const Identity before = identity;
   const absl::Time later = kNow + kCaLife * 0.7;
@@ -91,7 +92,7 @@ TEST(Certificates, AnEarlierCaIsTrustedOn) {
   EXPECT_TRUE(verifies(identity, kHosts[0], later));
 }
 
-TEST(Certificates, WhatIsBrokenIsMadeAnew) {
+TEST(Certificates, BrokenCertificatesAreReplaced) {
   for (const auto& spoil :
        std::vector<void (*)(Identity&)>{[](Identity& identity) { identity.server.certificate = "no PEM"; },
                                         [](Identity& identity) { identity.server.key = fresh().server.key; },
@@ -112,13 +113,13 @@ TEST(Certificates, AnotherNameNeedsAnotherCertificate) {
   EXPECT_TRUE(verifies(identity, "other.svc", kNow));
 }
 
-TEST(Certificates, AClockThatWentBackIsNoReasonToKeepThem) {
+TEST(Certificates, CertificatesFromTheFutureAreReplaced) {
   Identity identity = fresh(kNow + absl::Hours(24 * 365));
   ASSERT_TRUE(*renew(identity, kHosts, kNow)) << "not valid yet";
   EXPECT_TRUE(verifies(identity, kHosts[0], kNow));
 }
 
-TEST(Certificates, TellTheirEnd) {
+TEST(Certificates, HaveAnExpiryTime) {
   const Identity identity = fresh();
   EXPECT_EQ(*expiry(identity.server.certificate), kNow + kServerLife);
   EXPECT_FALSE(expiry("nothing").ok());

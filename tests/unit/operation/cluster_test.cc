@@ -1,4 +1,4 @@
-// What the operator sees of a cluster, from a real API server.
+// Tests of the operator's view of a cluster, with a real API server.
 #include "operator/service/cluster.h"
 
 #include <gmock/gmock.h>
@@ -44,18 +44,19 @@ class ClusterTest : public kube::ServerTest {
     }
   }
 
-  // Ready, with 10 cores and 20 Gbit/s to spare by its profile.
+  // Adds a ready node whose profile has 10 cores and 20 Gbit/s to spare.
   void add_machine(const std::string& name, json spec = json::object()) {
     machines_.push_back(name);
     const auto node = client().create(kube::nodes(), {{"metadata", {{"name", name}}}});
     ASSERT_TRUE(node.ok()) << node.status();
-    if (!spec.contains("taints")) spec["taints"] = nullptr;  // the server's own, of a node that is not ready yet
+    // Removes the taint that the server sets on nodes that are not ready.
+    if (!spec.contains("taints")) spec["taints"] = nullptr;
     ASSERT_TRUE(client().merge_patch(kube::nodes(), "", name, {{"spec", std::move(spec)}}).ok());
     const json ready = {{"status", {{"conditions", json::array({{{"type", "Ready"}, {"status", "True"}}})}}}};
     ASSERT_TRUE(client().merge_patch(kube::nodes(), "", name, ready, "status").ok());
-    types::NodeProfile profile = placement::spare_profile(name);
+    api::NodeProfile profile = placement::spare_profile(name);
     profile.status.observed_time = absl::Now();
-    json object = types::to_json(profile);
+    json object = api::to_json(profile);
     ASSERT_TRUE(client().create(kube::node_profiles(), object).ok());
     const json status = {{"status", object["status"]}};
     ASSERT_TRUE(client().merge_patch(kube::node_profiles(), "", name, status, "status").ok());
@@ -66,7 +67,7 @@ class ClusterTest : public kube::ServerTest {
         client().create(kube::pods(), {{"metadata",
                                         {{"namespace", ns_},
                                          {"name", name},
-                                         {"labels", {{types::kJobLabel, "other"}, {types::kRoleLabel, "summer"}}},
+                                         {"labels", {{api::kJobLabel, "other"}, {api::kRoleLabel, "summer"}}},
                                          {"annotations", {{"kubernetes.io/egress-bandwidth", "1G"}}}}},
                                        {"spec", {{"nodeName", node}, {"containers", json::array({container})}}}});
     ASSERT_TRUE(pod.ok()) << pod.status();
@@ -79,11 +80,11 @@ class ClusterTest : public kube::ServerTest {
 
   kube::WorkQueue queue_{*env().clock};
   std::unique_ptr<Cluster> cluster_;
-  types::TrainingJob job_;
+  api::TrainingJob job_;
   std::vector<std::string> machines_;
 };
 
-TEST_F(ClusterTest, SummersGoWhereNothingForbidsThem) {
+TEST_F(ClusterTest, SummersArePlacedOnSuitableNodes) {
   add_machine("free");
   add_machine("workers");
   add_machine("tainted", {{"taints", json::array({{{"key", "gpu"}, {"effect", "NoSchedule"}}})}});
@@ -93,7 +94,7 @@ TEST_F(ClusterTest, SummersGoWhereNothingForbidsThem) {
   EXPECT_THAT(candidates({"workers"}), ElementsAre("free"));
 }
 
-TEST_F(ClusterTest, SummersOfOthersTakeWhatTheyAskedFor) {
+TEST_F(ClusterTest, SummersOfOtherJobsTakeTheirRequests) {
   add_machine("busy");
   ASSERT_TRUE(kube::eventually([&] { return candidates().size() == 1; }));
   add_summer("small", "busy", "7");
@@ -101,7 +102,7 @@ TEST_F(ClusterTest, SummersOfOthersTakeWhatTheyAskedFor) {
     const auto found = cluster_->observe(job_).candidates({});
     return found.size() == 1 && found.front().bits_per_second == 19e9;
   }));
-  add_summer("large", "busy", "1500m");  // 10 cores less 8.5 is less than the 2 that ours asks for
+  add_summer("large", "busy", "1500m");  // 10 cores less 8.5 are fewer than the 2 that the job's summer requests
   EXPECT_TRUE(kube::eventually([&] { return candidates().empty(); }));
   ASSERT_TRUE(client().remove(kube::pods(), ns_, "large", {.grace_period_seconds = 0}).ok());
   EXPECT_TRUE(kube::eventually([&] { return candidates().size() == 1; }));

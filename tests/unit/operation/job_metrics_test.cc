@@ -1,4 +1,4 @@
-// A job's series: they follow it, and go with it.
+// Tests of the metric series of a job: they follow the job, and are removed with it.
 #include "operator/service/job_metrics.h"
 
 #include <gmock/gmock.h>
@@ -23,14 +23,14 @@ class JobMetricsTest : public ::testing::Test {
 
   prometheus::Registry registry_;
   JobMetrics metrics_{registry_};
-  types::TrainingJob job_;
+  api::TrainingJob job_;
 };
 
 TEST_F(JobMetricsTest, FollowTheJob) {
   metrics_.update(job_, job_.status, nullptr);
   EXPECT_THAT(text(), HasSubstr("gleaner_jobs{phase=\"Running\"} 1"));
   EXPECT_THAT(text(), HasSubstr("gleaner_job_workers{namespace=\"team\",state=\"wanted\",trainingjob=\"digits\"} 4"));
-  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_efficiency_ratio{"))) << "nothing is known yet";
+  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_efficiency_ratio{"))) << "there are no figures yet";
   job_.status.phase = "Succeeded";
   metrics_.update(job_, job_.status, nullptr);
   EXPECT_THAT(text(), HasSubstr("gleaner_jobs{phase=\"Running\"} 0"));
@@ -38,7 +38,7 @@ TEST_F(JobMetricsTest, FollowTheJob) {
   EXPECT_THAT(text(), Not(HasSubstr("phase=\"Running\",trainingjob")));
 }
 
-TEST_F(JobMetricsTest, StepsCountUpAndBeginAgainWithAnAttempt) {
+TEST_F(JobMetricsTest, StepsIncreaseAndRestartWithAnAttempt) {
   coordinator::JobState session;
   session.summary.tensors = 3;
   session.summary.steps = 5;
@@ -52,11 +52,11 @@ TEST_F(JobMetricsTest, StepsCountUpAndBeginAgainWithAnAttempt) {
   EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 2"));
 }
 
-TEST_F(JobMetricsTest, FiguresAreThoseOfTheLastMinuteAndGoWhenThereAreNone) {
+TEST_F(JobMetricsTest, FiguresCoverTheLastMinuteAndVanishWithoutSteps) {
   coordinator::JobState session;
   session.summary.tensors = 3;
   session.summary.steps = 500;
-  session.summary.efficiency = 0.5;  // over the whole job
+  session.summary.efficiency = 0.5;  // of the whole job
   session.summary.plan_bound_seconds = 0.1;
   session.summary.window.steps = 50;
   session.summary.window.goodput_bytes_per_second = 3e6;
@@ -64,7 +64,7 @@ TEST_F(JobMetricsTest, FiguresAreThoseOfTheLastMinuteAndGoWhenThereAreNone) {
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), HasSubstr("gleaner_job_efficiency_ratio{namespace=\"team\",trainingjob=\"digits\"} 0.9"));
   EXPECT_THAT(text(), HasSubstr("gleaner_job_bound_seconds{namespace=\"team\",trainingjob=\"digits\"} 0.1"));
-  session.summary.window.efficiency = 0;  // latency-bound, or a link of unknown speed came
+  session.summary.window.efficiency = 0;  // a step is latency-bound, or a link's speed is unknown
   session.summary.plan_bound_seconds = 0;
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_efficiency_ratio{")));
@@ -72,9 +72,9 @@ TEST_F(JobMetricsTest, FiguresAreThoseOfTheLastMinuteAndGoWhenThereAreNone) {
   EXPECT_THAT(text(), HasSubstr("gleaner_job_goodput_bytes_per_second{"));
 }
 
-TEST_F(JobMetricsTest, SummersWantedAndHadAndWhy) {
+TEST_F(JobMetricsTest, HasWantedAndPlannedSummersAndTheReason) {
   metrics_.update(job_, job_.status, nullptr);
-  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_summers_wanted{"))) << "the autoscaler has not looked";
+  EXPECT_THAT(text(), Not(HasSubstr("gleaner_job_summers_wanted{"))) << "the autoscaler has not decided yet";
   job_.status.summers.wanted = 2;
   job_.status.summers.had = 1;
   job_.status.summers.reason = "WorthIt";
@@ -91,7 +91,7 @@ TEST_F(JobMetricsTest, SummersWantedAndHadAndWhy) {
               HasSubstr("change=\"SummerLost\",namespace=\"team\",reason=\"Evicted\",trainingjob=\"digits\"} 2"));
 }
 
-TEST_F(JobMetricsTest, GoWithTheJob) {
+TEST_F(JobMetricsTest, AreRemovedWithTheJob) {
   coordinator::JobState session;
   session.summary.tensors = 3;
   session.summary.steps = 5;

@@ -1,4 +1,5 @@
-// Prometheus' answers, and their age. The server here speaks its HTTP API, and nothing else; tests/e2e has a real one.
+// Tests of Prometheus' answers and their age, with a server that implements only the HTTP API. tests/e2e uses a real
+// Prometheus.
 #include "operator/service/measurements.h"
 
 #include <gmock/gmock.h>
@@ -56,14 +57,14 @@ TEST_F(MeasurementsTest, ReadsAVector) {
   EXPECT_EQ(asked_.at(0), "query=rate%28x%5B1m%5D%29%20%3E%200");
 }
 
-TEST_F(MeasurementsTest, LeavesOutWhatIsNoNumber) {
+TEST_F(MeasurementsTest, LeavesOutValuesThatAreNoNumbers) {
   answer(200, vector_of("", "NaN"));
   EXPECT_TRUE(client_->query("x")->empty());
   answer(200, vector_of("", "+Inf"));
   EXPECT_TRUE(client_->query("x")->empty());
 }
 
-TEST_F(MeasurementsTest, TellsErrorsApart) {
+TEST_F(MeasurementsTest, DistinguishesErrors) {
   answer(400, R"({"status":"error","errorType":"bad_data","error":"unexpected end of input"})");
   EXPECT_TRUE(absl::IsInvalidArgument(client_->query("x(").status()));
   EXPECT_TRUE(absl::StrContains(client_->query("x(").status().message(), "unexpected end of input"));
@@ -84,7 +85,7 @@ TEST_F(MeasurementsTest, TellsErrorsApart) {
 TEST_F(MeasurementsTest, KeepsReadingsWithTheirAge) {
   Measurements measurements(clock_, *client_, {}, absl::Seconds(90));
   EXPECT_FALSE(measurements.job("team/digits").step_seconds.has_value());
-  // Every query gets this: the age, too.
+  // Every query gets this answer, including the one for the age.
   answer(200, vector_of(R"("namespace":"team","trainingjob":"digits")", "3"));
   ASSERT_TRUE(measurements.poll().ok());
   ASSERT_TRUE(measurements.job("team/digits").step_seconds.has_value());
@@ -98,15 +99,15 @@ TEST_F(MeasurementsTest, KeepsReadingsWithTheirAge) {
   clock_.advance(absl::Seconds(20));
   answer(500, "");
   EXPECT_FALSE(measurements.poll().ok());
-  EXPECT_EQ(measurements.job("team/digits").step_seconds->age, absl::Seconds(23)) << "it only grows old";
+  EXPECT_EQ(measurements.job("team/digits").step_seconds->age, absl::Seconds(23)) << "the measurement stays and ages";
 
   answer(200, vector_of(R"("node":"n1")", "2"));
   ASSERT_TRUE(measurements.poll().ok());
-  EXPECT_FALSE(measurements.job("team/digits").step_seconds.has_value()) << "nobody knows of it any more";
+  EXPECT_FALSE(measurements.job("team/digits").step_seconds.has_value()) << "the job is no longer measured";
   EXPECT_EQ(measurements.node("n1").spare_bits_per_second->value, 2);
 }
 
-TEST_F(MeasurementsTest, ABadExpressionDoesNotKeepTheOthersFromBeingAsked) {
+TEST_F(MeasurementsTest, ABadExpressionDoesNotStopOtherQueries) {
   Measurements measurements(clock_, *client_, {{kGoodput, "nonsense("}}, absl::Seconds(60));
   answer(400, R"({"status":"error","errorType":"bad_data","error":"no"})");
   EXPECT_TRUE(absl::IsInvalidArgument(measurements.poll()));
@@ -114,7 +115,7 @@ TEST_F(MeasurementsTest, ABadExpressionDoesNotKeepTheOthersFromBeingAsked) {
   asked_.clear();
   answer(503, "");
   EXPECT_FALSE(measurements.poll().ok());
-  EXPECT_EQ(asked_.size(), 1U) << "it is away: the others would only wait, too";
+  EXPECT_EQ(asked_.size(), 1U) << "one query fails, and the others are not sent";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the autoscaler is told of jobs, their summers' machines, and machines that others hold.
+// Tests of the autoscaler's inputs: jobs, their summers' machines, and machines that other jobs use.
 #include "operator/service/scaling_view.h"
 
 #include <gmock/gmock.h>
@@ -15,14 +15,14 @@ using ::testing::SizeIs;
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 
 std::shared_ptr<placement::Machine> machine(const std::string& name, double cpus, double bits) {
-  auto profile = std::make_shared<types::NodeProfile>();
+  auto profile = std::make_shared<api::NodeProfile>();
   profile->meta.name = name;
-  types::NodeProfileStatus& status = profile->status;
+  api::NodeProfileStatus& status = profile->status;
   status.observed_time = kNow - absl::Seconds(1);
   status.cpus = 8;
   status.memory_bytes = status.spare.memory_bytes = 1ULL << 33;
   status.bits_per_second = 10e9;
-  status.speed_source = types::SpeedSource::kLabel;
+  status.speed_source = api::SpeedSource::kLabel;
   status.spare.cpus = cpus;
   status.spare.bits_per_second = bits;
   auto made = std::make_shared<placement::Machine>();
@@ -62,14 +62,14 @@ reconcile::Observed job(const std::string& name) {
   return observed;
 }
 
-// s0 with a summer of ours on it.
+// Returns machines; s0 has a summer of the job.
 Machines machines() {
   auto taken = machine("s0", 4, 2e9);
   taken->commitment = {1, 0.1, 1e9};
   return {machine("w0", 4, 5e9), machine("w1", 4, 5e9), taken, machine("s1", 4, 3e9)};
 }
 
-TEST(ScalingView, TellsWhatCounts) {
+TEST(ScalingView, HasTheInputsOfADecision) {
   const auto views = scaling_views({job("a")}, machines(), nullptr, kNow);
   ASSERT_THAT(views, SizeIs(1));
   const autoscale::Job& told = views[0].job;
@@ -80,39 +80,39 @@ TEST(ScalingView, TellsWhatCounts) {
   ASSERT_THAT(told.summers, SizeIs(1));
   EXPECT_TRUE(told.summers[0].running);
   EXPECT_EQ(told.summers[0].age, absl::Minutes(5));
-  EXPECT_TRUE(told.summers[0].room->fits);
-  ASSERT_THAT(told.candidates, SizeIs(1)) << "neither with a worker nor with a summer of this job";
+  EXPECT_TRUE(told.summers[0].suitability->fits);
+  ASSERT_THAT(told.candidates, SizeIs(1)) << "machines of this job's workers and summers are no candidates";
   EXPECT_EQ(told.candidates[0].node, "s1");
   EXPECT_FALSE(told.candidates[0].spare_cpus.has_value());
 }
 
-TEST(ScalingView, ASummersOwnShareIsNotHeldAgainstIt) {
+TEST(ScalingView, ASummersOwnCommitmentCountsAsSpare) {
   const auto views = scaling_views({job("a")}, machines(), nullptr, kNow);
   ASSERT_THAT(views[0].spare_bits_per_second, SizeIs(1));
-  EXPECT_EQ(views[0].spare_bits_per_second[0].second, 2e9) << "1e9 of it is promised to the summer itself";
+  EXPECT_EQ(views[0].spare_bits_per_second[0].second, 2e9) << "the summer's own commitment of 1e9 counts as spare";
 }
 
-TEST(ScalingView, OwnersNeedTheMachine) {
+TEST(ScalingView, OtherLoadMakesASummersMachineUnsuitable) {
   Machines all = machines();
   all[2] = machine("s0", 0.05, 2e9);
   const auto views = scaling_views({job("a")}, all, nullptr, kNow);
-  EXPECT_FALSE(views[0].job.summers[0].room->fits);
+  EXPECT_FALSE(views[0].job.summers[0].suitability->fits);
   all[2] = machine("s0", 4, 5e7);
-  EXPECT_FALSE(scaling_views({job("a")}, all, nullptr, kNow)[0].job.summers[0].room->fits)
-      << "less than a tenth of what it was given";
+  EXPECT_FALSE(scaling_views({job("a")}, all, nullptr, kNow)[0].job.summers[0].suitability->fits)
+      << "the bandwidth is less than a tenth of the summer's share";
 }
 
-TEST(ScalingView, ASilentAgentSaysNothing) {
+TEST(ScalingView, AStaleProfileMakesTheSuitabilityUnknown) {
   Machines all = machines();
   auto silent = machine("s0", 0, 0);
-  auto profile = std::make_shared<types::NodeProfile>(*silent->profile);
+  auto profile = std::make_shared<api::NodeProfile>(*silent->profile);
   profile->status.observed_time = kNow - absl::Minutes(3);
   silent->profile = profile;
   all[2] = silent;
-  EXPECT_FALSE(scaling_views({job("a")}, all, nullptr, kNow)[0].job.summers[0].room.has_value());
+  EXPECT_FALSE(scaling_views({job("a")}, all, nullptr, kNow)[0].job.summers[0].suitability.has_value());
 }
 
-TEST(ScalingView, MachinesThatOthersHold) {
+TEST(ScalingView, MachinesOfOtherJobsAreContested) {
   reconcile::Observed other = job("b");
   other.pods = {pod("worker", 0, "w0"), pod("worker", 1, "w1")};
   Machines all = machines();
@@ -132,12 +132,12 @@ TEST(ScalingView, OnlyJobsThatHaveBegunAreScaled) {
   const reconcile::Observed observed = job("a");
   EXPECT_TRUE(may_scale(observed.job, *observed.session));
   coordinator::JobState session = *observed.session;
-  session.phase = coordinator::JobState::Phase::kRecovering;
+  session.phase = coordinator::JobState::Phase::kReattaching;
   EXPECT_FALSE(may_scale(observed.job, session));
   session = *observed.session;
   session.outcome = absl::OkStatus();
   EXPECT_FALSE(may_scale(observed.job, session));
-  types::TrainingJob alone = observed.job;
+  api::TrainingJob alone = observed.job;
   alone.communication.summers.max = 0;
   EXPECT_FALSE(may_scale(alone, *observed.session));
 }

@@ -1,4 +1,4 @@
-// Whose token is good for which member.
+// Tests that a token is valid only for the member whose pod it names.
 #include "operator/service/token_authenticator.h"
 
 #include <gmock/gmock.h>
@@ -47,23 +47,24 @@ TEST(TokenReview, NamesThePod) {
   EXPECT_EQ(holder->pod_uid, "p1");
 }
 
-TEST(TokenReview, RefusesWhatIsNotForUs) {
+TEST(TokenReview, RefusesOtherTokens) {
   json other = review();
   other["status"]["audiences"] = {"https://kubernetes.default.svc"};
-  EXPECT_TRUE(absl::IsPermissionDenied(read_review(other).status())) << "a token for the API server is none for us";
+  EXPECT_TRUE(absl::IsPermissionDenied(read_review(other).status()))
+      << "a token for the API server has another audience";
   other = review();
   other["status"]["authenticated"] = false;
   EXPECT_TRUE(absl::IsPermissionDenied(read_review(other).status()));
   other = review();
   other["status"]["user"]["extra"].erase("authentication.kubernetes.io/pod-uid");
-  EXPECT_TRUE(absl::IsPermissionDenied(read_review(other).status())) << "bound to no pod";
+  EXPECT_TRUE(absl::IsPermissionDenied(read_review(other).status())) << "the token is not bound to a pod";
   other = review();
   other["status"]["user"]["username"] = "system:node:n1";
   EXPECT_TRUE(absl::IsPermissionDenied(read_review(other).status()));
   EXPECT_TRUE(absl::IsPermissionDenied(read_review(json::object()).status()));
 }
 
-TEST(Member, IsThatPodAndNoOther) {
+TEST(Member, IsIdentifiedByItsPod) {
   EXPECT_TRUE(check_member("team/digits/2", worker(1), kHolder, pod()).ok());
   EXPECT_THAT(check_member("team/digits/2", worker(0), kHolder, pod()).message(), HasSubstr("number 1"));
   EXPECT_THAT(check_member("team/digits/1", worker(1), kHolder, pod()).message(), HasSubstr("another job or attempt"));
@@ -84,7 +85,7 @@ TEST(Member, AnyPodOfTheJobMayTraceIt) {
   EXPECT_THAT(check_member("team/other/2", observer, kHolder, pod()).message(), HasSubstr("another job or attempt"));
 }
 
-TEST(Member, IsNotAnImitationOfOurPods) {
+TEST(Member, AnImitatedPodIsRefused) {
   reconcile::PodView stranger = pod();
   stranger.owner_uid.clear();
   EXPECT_THAT(check_member("team/digits/2", worker(1), kHolder, stranger).message(), HasSubstr("no TrainingJob"));

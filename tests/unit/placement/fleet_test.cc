@@ -1,5 +1,5 @@
-// Machines put together from nodes, profiles and pods, in whatever order these come and go.
-#include "operator/placement/fleet.h"
+// Tests of machines that are composed of nodes, profiles and pods, which come and go in any order.
+#include "common/placement/fleet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,11 +36,11 @@ std::shared_ptr<const Pod> pod(const std::string& key, const std::string& role, 
   return std::make_shared<const Pod>(std::move(pod));
 }
 
-std::shared_ptr<const types::NodeProfile> profile(const std::string& name) {
-  return std::make_shared<const types::NodeProfile>(spare_profile(name));
+std::shared_ptr<const api::NodeProfile> profile(const std::string& name) {
+  return std::make_shared<const api::NodeProfile>(spare_profile(name));
 }
 
-TEST(Fleet, AMachineIsItsNodeWithWhatIsKnownOfIt) {
+TEST(Fleet, AMachineCombinesNodeProfileAndPods) {
   Fleet fleet(Fleet::Taints::kRefuse);
   fleet.set_profile(profile("n1"));
   EXPECT_EQ(fleet.machine("n1"), nullptr);
@@ -53,7 +53,7 @@ TEST(Fleet, AMachineIsItsNodeWithWhatIsKnownOfIt) {
   EXPECT_EQ(fleet.machines().size(), 1u);
   fleet.remove_profile("n1");
   EXPECT_EQ(fleet.machine("n1")->profile, nullptr);
-  EXPECT_NE(machine->profile, nullptr);  // what was handed out stays as it was
+  EXPECT_NE(machine->profile, nullptr);  // a returned object does not change
   fleet.remove_node("n1");
   EXPECT_EQ(fleet.machine("n1"), nullptr);
   EXPECT_THAT(fleet.machines(), IsEmpty());
@@ -73,19 +73,19 @@ TEST(Fleet, RefusesNodesThatTakeNoPods) {
   }
 }
 
-TEST(Fleet, CountsWhatRunsThere) {
+TEST(Fleet, CountsRunningPods) {
   Fleet fleet(Fleet::Taints::kRefuse);
   fleet.set_node(node("n1"));
   fleet.set_node(node("n2"));
   fleet.set_profile(profile("n1"));
   fleet.set_pod(pod("team/digits-summer-0", "summer", "n1"));
-  fleet.set_pod(pod("team/digits-summer-0", "summer", "n1"));  // said twice
+  fleet.set_pod(pod("team/digits-summer-0", "summer", "n1"));  // a repeated event
   fleet.set_pod(pod("team/digits-summer-1", "summer", "n1", 0));
   fleet.set_pod(pod("team/digits-worker-0", "worker", "n2"));
-  fleet.set_pod(pod("team/digits-worker-1", "worker", ""));  // waits
+  fleet.set_pod(pod("team/digits-worker-1", "worker", ""));  // is not bound yet
   EXPECT_EQ(fleet.machine("n1")->commitment.summers, 2u);
   EXPECT_EQ(fleet.machine("n1")->commitment.summer_cpus, 1.0);
-  EXPECT_EQ(fleet.machine("n1")->commitment.summer_bits_per_second, 26e9);  // the unlimited one has all of 25
+  EXPECT_EQ(fleet.machine("n1")->commitment.summer_bits_per_second, 26e9);  // the unlimited one counts with 25
   EXPECT_EQ(fleet.machine("n2")->commitment.summers, 0u);
   EXPECT_THAT(fleet.summer_nodes("team/digits"), ElementsAre("n1", "n1"));
   EXPECT_THAT(fleet.worker_nodes("team/digits"), ElementsAre("n2"));
@@ -101,7 +101,7 @@ TEST(Fleet, CountsWhatRunsThere) {
   EXPECT_THAT(fleet.summer_nodes("team/digits"), IsEmpty());
 }
 
-TEST(Fleet, PodsMayComeBeforeTheirNode) {
+TEST(Fleet, PodsMayArriveBeforeTheirNode) {
   Fleet fleet(Fleet::Taints::kRefuse);
   fleet.set_pod(pod("team/digits-summer-0", "summer", "n1"));
   EXPECT_EQ(fleet.machine("n1"), nullptr);
@@ -113,14 +113,14 @@ TEST(Fleet, PodsMayComeBeforeTheirNode) {
   EXPECT_EQ(fleet.machine("n1")->commitment.summers, 0u);
 }
 
-// After any sequence of changes it is as if only the last state had been set.
+// After any sequence of changes, the fleet must equal one to which only the last state was given.
 TEST(Fleet, OnlyTheLastStateCounts) {
   for (uint32_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937 random(seed);
     Fleet changed(Fleet::Taints::kRefuse);
     std::map<std::string, std::shared_ptr<const Node>> nodes;
-    std::map<std::string, std::shared_ptr<const types::NodeProfile>> profiles;
+    std::map<std::string, std::shared_ptr<const api::NodeProfile>> profiles;
     std::map<std::string, std::shared_ptr<const Pod>> pods;
     for (int step = 0; step < 300; ++step) {
       const std::string name = absl::StrCat("n", random() % 4);
@@ -205,7 +205,7 @@ TEST(Objects, ReadsPods) {
   EXPECT_TRUE(read->holds_node());
 }
 
-TEST(Objects, ASummerNeedsMoreThanItAsksFor) {
+TEST(Objects, ASummerNeedsMoreThanItRequests) {
   const auto read = parse_pod(json::parse(R"({"metadata": {"name": "digits-summer-0", "namespace": "team",
       "labels": {"gleaner.dev/job": "digits", "gleaner.dev/role": "summer"}},
     "spec": {"containers": [{"name": "summer", "resources": {"requests": {"cpu": "2m"}}}]}})"));
@@ -213,7 +213,7 @@ TEST(Objects, ASummerNeedsMoreThanItAsksFor) {
   EXPECT_EQ(read->cpus, kLeastCpus);
 }
 
-TEST(Objects, NeedNotUnderstandPodsOfOthers) {
+TEST(Objects, IgnoresPodsOfOtherPrograms) {
   const auto foreign = parse_pod(json::parse(R"({"metadata": {"name": "web", "namespace": "team",
       "annotations": {"kubernetes.io/egress-bandwidth": "much"}}, "spec": {"containers": "none"}})"));
   ASSERT_TRUE(foreign.ok()) << foreign.status();
@@ -223,7 +223,7 @@ TEST(Objects, NeedNotUnderstandPodsOfOthers) {
       "labels": {"gleaner.dev/job": "x", "gleaner.dev/role": "summer"},
       "annotations": {"kubernetes.io/egress-bandwidth": "much"}}, "spec": {"containers": []}})"));
   ASSERT_TRUE(ours.ok()) << ours.status();
-  EXPECT_EQ(ours->bits_per_second, 0) << "it won't start: the kubelet says why";
+  EXPECT_EQ(ours->bits_per_second, 0) << "the pod cannot start, and the kubelet reports the reason";
   EXPECT_FALSE(parse_pod(json::parse(R"({"metadata": {"name": "x-summer-0", "namespace": "team",
       "labels": {"gleaner.dev/job": "x", "gleaner.dev/role": "summer"}}, "spec": {"containers": "none"}})"))
                    .ok());

@@ -1,4 +1,4 @@
-// Which machines may have a summer, with which bandwidth, and which come first.
+// Tests of the choice of machines for summers: their suitability, bandwidth and order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "operator/placement/placement.h"
+#include "common/placement/placement.h"
 #include "tests/unit/placement/machines.h"
 
 namespace gleaner::placement {
@@ -36,13 +36,13 @@ std::string why_not(const Machine& machine, const SummerRequest& request) {
   return verdict.why_not;
 }
 
-std::string why_not(const std::function<void(types::NodeProfile&)>& change) {
-  types::NodeProfile profile = spare_profile("n1");
+std::string why_not(const std::function<void(api::NodeProfile&)>& change) {
+  api::NodeProfile profile = spare_profile("n1");
   change(profile);
   return why_not(machine_of(std::move(profile)), request());
 }
 
-TEST(JudgeSummer, TakesAMachineWithSpares) {
+TEST(JudgeSummer, AcceptsAMachineWithSpareCapacity) {
   const Verdict verdict = judge_summer(spare_machine("n1"), request(), kNow);
   EXPECT_TRUE(verdict.fits);
   EXPECT_EQ(verdict.why_not, "");
@@ -50,7 +50,7 @@ TEST(JudgeSummer, TakesAMachineWithSpares) {
   EXPECT_EQ(verdict.score, 67u);  // 60 * 20 / 45 + 25 + 15
 }
 
-TEST(JudgeSummer, WantsAReadyMachineWithAFreshProfile) {
+TEST(JudgeSummer, RequiresAReadyMachineWithAFreshProfile) {
   Machine machine = spare_machine("n1");
   machine.schedulable = false;
   EXPECT_THAT(why_not(machine, request()), HasSubstr("cordoned"));
@@ -63,13 +63,13 @@ TEST(JudgeSummer, WantsAReadyMachineWithAFreshProfile) {
               HasSubstr("clock is 121 s ahead"));
   EXPECT_THAT(why_not([](auto& profile) { profile.status.observed_time = absl::InfinitePast(); }),
               HasSubstr("not reported yet"));
-  types::NodeProfile profile = spare_profile("n1");
+  api::NodeProfile profile = spare_profile("n1");
   profile.status.observed_time = kNow - kProfileLife;
   EXPECT_TRUE(judge_summer(machine_of(profile), request(), kNow).fits);
 }
 
-TEST(JudgeSummer, BelievesNoProfileThatContradictsItself) {
-  EXPECT_THAT(why_not([](auto& profile) { profile.status.speed_source = types::SpeedSource::kUnknown; }),
+TEST(JudgeSummer, RefusesContradictoryProfiles) {
+  EXPECT_THAT(why_not([](auto& profile) { profile.status.speed_source = api::SpeedSource::kUnknown; }),
               HasSubstr("gleaner.dev/bandwidth"));
   EXPECT_THAT(why_not([](auto& profile) { profile.status.bits_per_second = 0; }), HasSubstr("not known"));
   EXPECT_THAT(why_not([](auto& profile) { profile.status.bits_per_second = 1e15; }), HasSubstr("no link has"));
@@ -89,16 +89,16 @@ TEST(JudgeSummer, BelievesNoProfileThatContradictsItself) {
               HasSubstr("not ready: no sysfs"));
 }
 
-TEST(JudgeSummer, KeepsOffTheJobsOwnMachines) {
+TEST(JudgeSummer, RefusesMachinesOfTheSameJob) {
   SummerRequest wanted = request();
   wanted.worker_nodes = {"n1"};
   wanted.summer_nodes = {"n2"};
-  EXPECT_THAT(why_not(spare_machine("n1"), wanted), HasSubstr("share its link"));
-  EXPECT_THAT(why_not(spare_machine("n2"), wanted), HasSubstr("there already"));
+  EXPECT_THAT(why_not(spare_machine("n1"), wanted), HasSubstr("share the worker's link"));
+  EXPECT_THAT(why_not(spare_machine("n2"), wanted), HasSubstr("runs on it already"));
   EXPECT_TRUE(judge_summer(spare_machine("n3"), wanted, kNow).fits);
 }
 
-TEST(JudgeSummer, NamesWhatIsShort) {
+TEST(JudgeSummer, NamesTheScarceResource) {
   EXPECT_THAT(why_not([](auto& profile) { profile.status.spare.cpus = 0.4; }), "spare CPU 0.4 is below 0.5");
   EXPECT_THAT(why_not([](auto& profile) { profile.status.spare.memory_bytes = uint64_t{1} << 29; }),
               "spare memory 512.00 MiB is below 1.00 GiB");
@@ -106,23 +106,24 @@ TEST(JudgeSummer, NamesWhatIsShort) {
               "spare bandwidth 200 Mbit/s is below 1 Gbit/s");
   SummerRequest any = request();
   any.min_bits_per_second = 0;
-  types::NodeProfile profile = spare_profile("n1");
+  api::NodeProfile profile = spare_profile("n1");
   profile.status.spare.bits_per_second = 0;
   EXPECT_THAT(why_not(machine_of(profile), any), "no bandwidth to spare");
 }
 
-TEST(JudgeSummer, KeepsWhatWasPromisedToOthers) {
+TEST(JudgeSummer, CountsPromisesToOtherSummers) {
   Machine machine = spare_machine("n1");
   machine.commitment = {.summers = 2, .summer_cpus = 9.6, .summer_bits_per_second = 0};
   EXPECT_THAT(why_not(machine, request()), "spare CPU 0.4 is below 0.5");
-  // Of 20 to spare, whatever the summer there uses of its 12 by now: the agent leaves that out.
+  // Of 20 spare Gbit/s, 12 are promised to the summer there. The summer's actual use does not matter, since the agent
+  // counts it as spare.
   machine.commitment = {.summers = 1, .summer_cpus = 0.1, .summer_bits_per_second = 12e9};
   EXPECT_EQ(judge_summer(machine, request(), kNow).bits_per_second, 8e9);
   machine.commitment.summer_bits_per_second = 1e12;
   EXPECT_THAT(why_not(machine, request()), "no bandwidth to spare");
 }
 
-TEST(JudgeSummer, UsesNoMoreThanItMay) {
+TEST(JudgeSummer, RespectsTheLimitOfTheRequest) {
   SummerRequest limited = request();
   limited.max_bits_per_second = 10e9;
   EXPECT_EQ(judge_summer(spare_machine("n1"), limited, kNow).bits_per_second, 10e9);
@@ -140,7 +141,7 @@ TEST(SummerCandidates, BestFirst) {
                                                                    {"free-b", 20e9, 10.0, 0u},
                                                                    {"free-a", 20e9, 10.0, 0u},
                                                                    {"unfit", 1e8, 10.0, 0u}}) {
-    types::NodeProfile profile = spare_profile(name);
+    api::NodeProfile profile = spare_profile(name);
     profile.status.spare.bits_per_second = spare_bits_per_second;
     profile.status.spare.cpus = cpus;
     fleet.push_back(machine_of(std::move(profile)));
@@ -153,7 +154,7 @@ TEST(SummerCandidates, BestFirst) {
   EXPECT_THAT(order, ElementsAre("fast", "free-a", "free-b", "shared", "busy", "slow"));
 }
 
-// Random machines, sane and broken.
+// Makes random machines, valid and invalid ones.
 class Property : public testing::TestWithParam<uint32_t> {
  protected:
   Property() : random_(GetParam()) { RecordProperty("seed", static_cast<int>(GetParam())); }
@@ -174,7 +175,7 @@ class Property : public testing::TestWithParam<uint32_t> {
     }
   }
   Machine machine() {
-    types::NodeProfile profile = spare_profile(absl::StrCat("n", random_() % 8));
+    api::NodeProfile profile = spare_profile(absl::StrCat("n", random_() % 8));
     auto& status = profile.status;
     status.bits_per_second = odd(amount(100e9));
     status.spare.bits_per_second = odd(amount(1) * status.bits_per_second);
@@ -201,7 +202,7 @@ class Property : public testing::TestWithParam<uint32_t> {
   std::mt19937 random_;
 };
 
-TEST_P(Property, VerdictsHoldTheirPromises) {
+TEST_P(Property, AcceptedMachinesHaveTheRequiredSpares) {
   uint32_t fit = 0;
   for (int i = 0; i < 2000; ++i) {
     const Machine where = machine();
@@ -211,7 +212,7 @@ TEST_P(Property, VerdictsHoldTheirPromises) {
     ASSERT_LE(verdict.score, 100u);
     if (!verdict.fits) continue;
     ++fit;
-    const types::Spare& spare = where.profile->status.spare;
+    const api::Spare& spare = where.profile->status.spare;
     ASSERT_TRUE(where.schedulable);
     ASSERT_FALSE(what.worker_nodes.contains(where.name) || what.summer_nodes.contains(where.name));
     ASSERT_LE(absl::AbsDuration(kNow - where.profile->status.observed_time), kProfileLife);
@@ -227,20 +228,20 @@ TEST_P(Property, VerdictsHoldTheirPromises) {
   EXPECT_GT(fit, 50u);
 }
 
-// More to spare never makes a machine worse; more promised to others never makes it better.
-TEST_P(Property, SparesHelpAndCommitmentsDont) {
+// More spare resources never make a machine worse, and more commitments never make it better.
+TEST_P(Property, MoreSparesNeverHurtAndMoreCommitmentsNeverHelp) {
   for (int i = 0; i < 2000; ++i) {
     const Machine where = machine();
     const SummerRequest what = wanted();
     const Verdict before = judge_summer(where, what, kNow);
     if (!before.fits) continue;
-    types::NodeProfile richer = *where.profile;
+    api::NodeProfile richer = *where.profile;
     richer.status.cpus = 64;
     richer.status.spare.cpus += amount(10);
     richer.status.bits_per_second += 10e9;
     richer.status.spare.bits_per_second += amount(10e9);
     Machine better = where;
-    better.profile = std::make_shared<const types::NodeProfile>(richer);
+    better.profile = std::make_shared<const api::NodeProfile>(richer);
     const Verdict after = judge_summer(better, what, kNow);
     ASSERT_TRUE(after.fits) << after.why_not;
     ASSERT_GE(after.score, before.score);
@@ -255,7 +256,7 @@ TEST_P(Property, SparesHelpAndCommitmentsDont) {
   }
 }
 
-TEST_P(Property, CandidatesAreTheFitOnesWhateverTheirOrder) {
+TEST_P(Property, CandidatesAreTheSuitableMachinesInAnyOrder) {
   std::vector<Machine> fleet;
   for (int i = 0; i < 200; ++i) {
     fleet.push_back(machine());

@@ -1,8 +1,8 @@
-// How near machines are by their labels.
+// Tests of the distance between machines by their labels.
 #include <gtest/gtest.h>
 
-#include "operator/placement/placement.h"
-#include "operator/placement/topology.h"
+#include "common/placement/placement.h"
+#include "common/placement/topology.h"
 
 namespace gleaner::placement {
 namespace {
@@ -22,21 +22,21 @@ TEST(ScoreWorker, NearerIsBetter) {
   const auto score = [&](const Machine& candidate) { return score_worker(candidate, {&placed}); };
   EXPECT_EQ(score(placed), 100u);
   EXPECT_EQ(score(machine({{kRegion, "eu"}, {kZone, "a"}, {kRack, "r2"}})), 67u);
-  EXPECT_EQ(score(machine({{kRegion, "eu"}, {kZone, "b"}, {kRack, "r1"}})), 33u);  // r1 of another zone
+  EXPECT_EQ(score(machine({{kRegion, "eu"}, {kZone, "b"}, {kRack, "r1"}})), 33u);  // r1 is a rack of another zone
   EXPECT_EQ(score(machine({{kRegion, "us"}, {kZone, "a"}, {kRack, "r1"}})), 0u);
-  EXPECT_EQ(score(machine({{kRegion, "eu"}, {kZone, "a"}})), 67u);  // whose rack isn't known
+  EXPECT_EQ(score(machine({{kRegion, "eu"}, {kZone, "a"}})), 67u);  // the rack is unknown
   EXPECT_EQ(score(machine({})), 0u);
 }
 
-TEST(ScoreWorker, IsTheMeanOverThePlaced) {
+TEST(ScoreWorker, IsTheMeanOverPlacedWorkers) {
   const Machine a = machine({{kZone, "a"}}), b = machine({{kZone, "b"}}), bare = machine({});
   EXPECT_EQ(score_worker(a, {&a, &a, &b}), 67u);
   EXPECT_EQ(score_worker(b, {&a, &a, &b}), 33u);
   EXPECT_EQ(score_worker(a, {}), 0u);
-  EXPECT_EQ(score_worker(bare, {&bare, &bare}), 0u);  // nothing is known, so nowhere is near
+  EXPECT_EQ(score_worker(bare, {&bare, &bare}), 0u);  // nothing is known about any machine, so none is near
 }
 
-TEST(ScoreWorker, GoesByTheLabelsItIsGiven) {
+TEST(ScoreWorker, UsesTheGivenLabels) {
   const Machine a = machine({{kZone, "a"}, {"example.com/pod", "p1"}});
   const Machine b = machine({{kZone, "b"}, {"example.com/pod", "p1"}});
   EXPECT_EQ(score_worker(b, {&a}, {"example.com/pod"}), 100u);

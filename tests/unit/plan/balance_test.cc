@@ -1,4 +1,4 @@
-// Every prefix of the stream is split by the shares, within one slice, whatever the slices.
+// Tests that every prefix of the stream is split by the shares, to within one slice, for slices of any sizes.
 #include "common/plan/balance.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace gleaner::plan {
 namespace {
 
-// Deals slices of random sizes and fails where a member is more than one largest slice away from its share.
+// Deals slices of random sizes. Fails if a member is ever more than one largest slice away from its share.
 void expect_balanced(const std::vector<double>& shares, uint64_t largest, int slices, std::mt19937_64& random) {
   std::vector<uint64_t> owned(shares.size());
   const int style = std::uniform_int_distribution(0, 3)(random);
@@ -51,7 +51,7 @@ TEST(Balance, EveryPrefixWithinOneSlice) {
   }
 }
 
-// Shares that no fleet would give: powers of two, one giant among dwarfs, zeros.
+// Extreme shares: powers of two, one very large share among small ones, zeros.
 TEST(Balance, ExtremeShares) {
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -78,7 +78,7 @@ TEST(Balance, EqualSharesTakeTurns) {
   }
 }
 
-// A member whose whole share is a fraction of a slice waits for the fine slices at the end.
+// A member whose whole share is less than a slice gets only the small slices at the end.
 TEST(Balance, SmallSharesGetNoWholeSlice) {
   std::vector<double> share(11, 0.0999);
   share[10] = 0.001;
@@ -94,12 +94,12 @@ TEST(Balance, SmallSharesGetNoWholeSlice) {
   EXPECT_EQ(owned[10], 100u);
 }
 
-TEST(Balance, GoesOnWhereAnotherStopped) {
+TEST(Balance, ContinuesAnEarlierBalance) {
   const std::vector<double> share = {0.5, 0.3, 0.2};
   Balance one(share, {0, 0, 0}, 700, 7);
   std::vector<uint64_t> owned(3);
   for (int slice = 0; slice < 100; ++slice) {
-    const uint32_t owner = Balance(share, owned, 700, 7).next(7);  // a new one each time
+    const uint32_t owner = Balance(share, owned, 700, 7).next(7);  // a new object each time
     EXPECT_EQ(one.next(7), owner);
     one.give(7);
     owned[owner] += 7;

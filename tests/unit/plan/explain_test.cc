@@ -1,4 +1,4 @@
-// The numbers of explain(), and that its sentences say them.
+// Tests of the figures of explain(), and that its sentences contain them.
 #include "common/plan/explain.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST(Explain, TheSlowestWorkerBinds) {
   EXPECT_THAT(to_table(e), HasSubstr("worker/0 .. worker/4"));
 }
 
-TEST(Explain, OneMoreSummerIsAsFastAsTheMedianOne) {
+TEST(Explain, AnAdditionalSummerHasTheMedianSpeed) {
   Fleet fleet = even_fleet(8, 3, 25e9);
   fleet.summer_bits_per_second = {1e9, 5e9, 40e9};
   EXPECT_EQ(explained(fleet).one_more_bits_per_second, 5e9);
@@ -71,12 +71,12 @@ TEST(Explain, NothingMoves) {
   EXPECT_THAT(to_table(empty), HasSubstr("nothing has to move"));
 }
 
-TEST(Explain, PartitionSizesAndWhy) {
+TEST(Explain, PartitionSizesHaveAReason) {
   const Explanation e = explained(even_fleet(8, 4, 0.2e9), 16 << 20);
   EXPECT_EQ(e.largest_partition, 32768u);
   EXPECT_EQ(e.default_partition_bytes, 32768u);
   EXPECT_NEAR(e.partition_limits.by_link, 35000, 1e-6);
-  // 410 bytes of headers and work; a bound of 112/88 of 64 MiB of link.
+  // 410 bytes of headers and work, and a bound of 112/88 of the time that a link takes for 64 MiB
   EXPECT_NEAR(e.partition_limits.by_stream, std::sqrt(410.0 * 112 / 88 * (64 << 20) / 16), 1);
   EXPECT_THAT(to_text(e), HasSubstr("34.18 KiB"));
   EXPECT_EQ(e.window_bytes, 16u * 32768);

@@ -1,4 +1,5 @@
-// Random fleets for property tests: even and uneven, slow summers and many, down to one worker.
+// Makes random fleets for property tests: with equal and unequal bandwidths, slow summers, many summers, a single
+// worker.
 #pragma once
 
 #include <cmath>
@@ -16,7 +17,7 @@ inline Fleet random_fleet(std::mt19937_64& random, uint32_t most_workers = 40) {
   const auto pick = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
   const uint32_t n = std::uniform_int_distribution(1u, most_workers)(random);
   const uint32_t k = std::uniform_int_distribution(0u, most_workers + most_workers / 2)(random);
-  const double spread = pick(0, 1) < 0.3 ? 0 : pick(0, 3);  // powers of e between the slowest and the fastest
+  const double spread = pick(0, 1) < 0.3 ? 0 : pick(0, 3);  // most of log(fastest / slowest worker)
   Fleet fleet = even_fleet(n, k, 25e9);
   for (double& bandwidth : fleet.worker_bits_per_second) bandwidth *= std::exp(pick(-spread / 2, spread / 2));
   const double summers = std::exp(pick(-3, 1));

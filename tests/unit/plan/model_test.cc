@@ -1,4 +1,4 @@
-// The bandwidth model against the figures of the BytePS paper, and against what any optimum must satisfy.
+// Compares the bandwidth model with the figures of the BytePS paper and with properties of every optimum.
 #include "common/plan/model.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,8 @@ constexpr double kGbit = 1e9;
 
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-// Step time of these shares by the sentence "worker i moves M + (n-2)x_i, summer j moves n y_j": no code of the model.
+// Returns the step time of these shares, computed without the model's code: worker i moves M + (n-2)x_i, summer j moves
+// n y_j.
 double seconds_of(const Fleet& fleet, const std::vector<double>& share, double bytes) {
   const double n = fleet.n();
   double slowest = 0;
@@ -28,7 +29,7 @@ double seconds_of(const Fleet& fleet, const std::vector<double>& share, double b
   return slowest;
 }
 
-// Eq. 6, and M/B above k = n.
+// Returns the bound by equation 6 of the paper; M/B if k > n.
 double equal_bound(double n, double k, double bytes, double bits_per_second) {
   if (k > n) k = n;
   return 2 * n * (n - 1) * bytes / ((n * n + k * n - 2 * k) * bits_per_second / 8);
@@ -47,7 +48,7 @@ TEST(Model, Equations1And2) {
   for (double n : {2., 3., 8., 32.}) {
     for (double k = 1; k <= n; ++k) {
       const auto share = shares(even_fleet(static_cast<uint32_t>(n), static_cast<uint32_t>(k), kGbit));
-      const double slots = n * n + k * n - 2 * k;  // the paper's hash range
+      const double slots = n * n + k * n - 2 * k;  // the range of the paper's hash function
       EXPECT_NEAR(share.front(), (n - k) / slots, 1e-12) << "n=" << n << " k=" << k;
       EXPECT_NEAR(share.back(), 2 * (n - 1) / slots, 1e-12) << "n=" << n << " k=" << k;
     }
@@ -81,7 +82,7 @@ TEST(Model, Figure12) {
   }
 }
 
-// Footnote 4: CPU machines with a quarter of the bandwidth serve as one.
+// Footnote 4 of the paper: CPU machines with a quarter of the bandwidth.
 TEST(Model, SummersCountOnlyByTheirSum) {
   Fleet quarters = even_fleet(8, 0, 25 * kGbit);
   quarters.summer_bits_per_second.assign(16, 25 * kGbit / 4);
@@ -98,7 +99,7 @@ TEST(Model, OneWorkerMovesNothing) {
   EXPECT_EQ(step_seconds(fleet, {1000, 0, 0, 0}), 0);
 }
 
-TEST(Model, TwoWorkersAreBoundByTheSlowerWhateverTheSummers) {
+TEST(Model, TwoWorkersAreBoundByTheSlowerOneForAnySummers) {
   for (uint32_t k : {0, 1, 2, 7}) {
     Fleet fleet = even_fleet(2, k, 5 * kGbit);
     fleet.worker_bits_per_second = {2 * kGbit, 4 * kGbit};
@@ -130,7 +131,7 @@ TEST(Model, SharesReachTheBoundOnRandomFleets) {
   }
 }
 
-// No split beats the bound: neither a random one, nor a small change of the best.
+// No split is better than the bound: neither a random one, nor a small change of the best one.
 TEST(Model, NothingBeatsTheBound) {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -148,7 +149,7 @@ TEST(Model, NothingBeatsTheBound) {
   }
 }
 
-// Where the slowest worker binds there is slack: everyone who owns something has the same part of it to spare.
+// If the slowest worker limits the step, all other owners use the same fraction of what their links allow.
 TEST(Model, SlackIsSpreadInProportion) {
   Fleet fleet = even_fleet(8, 12, 10 * kGbit);
   fleet.worker_bits_per_second[3] = 5 * kGbit;
@@ -157,7 +158,7 @@ TEST(Model, SlackIsSpreadInProportion) {
   EXPECT_NEAR(bound, 8e9 / 5e9, 1e-9);
   const auto share = shares(fleet);
   EXPECT_EQ(share[3], 0);
-  const double full = (bound * 10 * kGbit / 8 - 1e9) / 6;  // a worker at 10 Gbit/s that is busy all the time
+  const double full = (bound * 10 * kGbit / 8 - 1e9) / 6;  // bytes that a worker with 10 Gbit/s owns if always busy
   const double used = share[0] * 1e9 / full;
   EXPECT_LT(used, 0.9);
   EXPECT_NEAR(share[8] * 1e9 / (bound * 40 * kGbit / 8 / 8), used, 1e-9);
@@ -171,7 +172,7 @@ TEST(Model, TrafficOfAConcreteOwnership) {
   EXPECT_DOUBLE_EQ(step_seconds(fleet, owned), 2100 / 0.5e9);
 }
 
-TEST(Model, RejectsFleetsThatCannotBe) {
+TEST(Model, RejectsInvalidFleets) {
   EXPECT_TRUE(validate(even_fleet(1, 0, 1)).ok());
   EXPECT_TRUE(validate(even_fleet(kMaxMembers - 1, 1, 1e18)).ok());
   const auto message = [](const Fleet& fleet) { return std::string(validate(fleet).message()); };

@@ -1,4 +1,4 @@
-// Cutting and dealing: every byte once, every prefix in proportion, the total at the bound.
+// Tests of cutting and assigning partitions: every byte once, every prefix in proportion, the whole at the bound.
 #include "common/plan/partitioner.h"
 
 #include "common/plan/successor.h"
@@ -48,12 +48,12 @@ uint64_t stream_bytes(const Plan& plan) {
   return bytes;
 }
 
-// What was asked for, or the default.
+// Returns the requested partition size, or the default if none was requested.
 uint64_t partition_limit(const Plan& plan, uint64_t asked) {
   return asked > 0 ? asked : default_partition_bytes(fleet_of(plan), stream_bytes(plan));
 }
 
-// The largest distance of a member from its share after any partition, in bytes.
+// Returns the largest distance of a member from its share after any partition, in bytes.
 double worst_prefix(const Plan& plan) {
   const auto share = shares(fleet_of(plan));
   std::vector<double> owned(share.size());
@@ -110,7 +110,7 @@ struct Rig {
 };
 class RealModel : public testing::TestWithParam<Rig> {};
 
-TEST_P(RealModel, TotalWithinHalfAPercentOfTheBound) {
+TEST_P(RealModel, TheTotalIsWithinHalfAPercentOfTheBound) {
   const auto [name, workers, summers, bandwidth] = GetParam();
   const auto plan = make_plan(even_fleet(workers, summers, bandwidth), model(name), {});
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Rigs, RealModel, testing::ValuesIn(rigs()), [](const au
          std::to_string(static_cast<int>(rig.bits_per_second / 1e6)) + "Mbit";
 });
 
-TEST(Partitioner, TheLargestPartitionsComeCloseToo) {
+TEST(Partitioner, TheLargestPartitionsComeCloseToTheBound) {
   for (const char* name : {"vgg16", "resnet50", "gpt2_small", "bert_large"}) {
     for (uint32_t n : {8, 32}) {
       const auto plan = make_plan(even_fleet(n, n / 2, 25 * kGbit), model(name), {kMaxPartitionBytes});
@@ -145,7 +145,7 @@ TEST(Partitioner, TheLargestPartitionsComeCloseToo) {
   }
 }
 
-TEST(Partitioner, UnevenFleetsComeClose) {
+TEST(Partitioner, UnequalMachinesComeCloseToTheBound) {
   const auto tensors = model("gpt2_small");
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -166,7 +166,7 @@ TEST(Partitioner, TensorsAreCutEvenly) {
   for (const Partition& slice : slices) EXPECT_NEAR(slice.bytes, 1024001, 4);
 }
 
-TEST(Partitioner, CountsHaveTheirPlaceBesideWhatAccumulates) {
+TEST(Partitioner, AnswersWithCountsFitTheLargestPartition) {
   Tensor tensor{"w", 3 << 20};
   tensor.accumulates = true;
   const auto plan = make_plan(even_fleet(4, 0, kGbit), {tensor}, {kMaxPartitionBytes});
@@ -194,7 +194,7 @@ TEST(Partitioner, ASmallTensorAloneIsSpread) {
   for (uint64_t owned : owned_bytes(*plan)) EXPECT_NEAR(static_cast<double>(owned), 8192, 4096);
 }
 
-TEST(Partitioner, ExtensionsKeepWhatWasAndBalanceTheWhole) {
+TEST(Partitioner, ExtensionsKeepPartitionsAndBalanceTheWhole) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
@@ -220,7 +220,7 @@ TEST(Partitioner, ExtensionsKeepWhatWasAndBalanceTheWhole) {
   }
 }
 
-TEST(Reassign, DealsAllOwnersAnewForOtherMembers) {
+TEST(Reassign, AssignsAllOwnersAgainForOtherMembers) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
@@ -242,7 +242,7 @@ TEST(Reassign, DealsAllOwnersAnewForOtherMembers) {
   }
 }
 
-TEST(Reassign, MovesOnlyWhatBelongsToTheLost) {
+TEST(Reassign, MovesOnlyPartitionsOfLostMembers) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
@@ -265,7 +265,7 @@ TEST(Reassign, MovesOnlyWhatBelongsToTheLost) {
   }
 }
 
-TEST(Reassign, WhoeverComesIntoAPlaceBeginsAnew) {
+TEST(Reassign, AMemberInAReusedPlaceOwnsPartitionsSinceItsEpoch) {
   auto plan = make_plan({{1e9, 1e9, 1e9}, {1e9}}, {{"w", 1 << 20}}, {1 << 16});
   ASSERT_TRUE(plan.ok());
   plan->epoch = 1;
@@ -284,18 +284,18 @@ TEST(Partitioner, AHundredThousandTensors) {
 }
 
 TEST(Partitioner, DefaultSizes) {
-  // The lab: 200 Mbit/s, 64 MiB, 8 workers. 32 KiB was the best measured.
+  // The lab: 200 Mbit/s, 64 MiB, 8 workers. 32 KiB was the fastest in measurements.
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 0.2 * kGbit), 64 << 20), 32u << 10);
-  // A fast link and a large model: by link time.
+  // A fast link and a large model: the link's time decides.
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 10 * kGbit), uint64_t{100} << 30), 1u << 20);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 400 * kGbit), uint64_t{100} << 30), kMaxPartitionBytes);
-  // A small model: every owner gets a few, until the wire would wait for the CPU.
+  // A small model: every owner gets a few partitions, as long as the wire does not wait for the CPU.
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 0.2 * kGbit), 1 << 20), 4u << 10);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 10 * kGbit), 1 << 20), 64u << 10);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 1 * kGbit), 1 << 20), 8u << 10);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 100 * kGbit), 1 << 20), 64u << 10);
   EXPECT_EQ(default_partition_bytes(even_fleet(8, 4, 1), 0), 4u << 10);
-  // The slowest worker counts, not the summers.
+  // The slowest worker decides, not a slow summer.
   Fleet uneven = even_fleet(8, 4, 10 * kGbit);
   uneven.summer_bits_per_second[0] = 0.1 * kGbit;
   EXPECT_EQ(default_partition_bytes(uneven, uint64_t{100} << 30), 1u << 20);
@@ -304,12 +304,12 @@ TEST(Partitioner, DefaultSizes) {
 }
 
 TEST(Partitioner, DefaultSizesOfManyWorkers) {
-  // Above 16 workers n partitions take as long as 16 do.
+  // Above 16 workers, partitions get smaller, so that n of them take as long as 16 do with 16 workers.
   EXPECT_EQ(default_partition_bytes(even_fleet(16, 16, 8 * kGbit), uint64_t{100} << 30), 1u << 20);
   EXPECT_EQ(default_partition_bytes(even_fleet(64, 16, 8 * kGbit), uint64_t{100} << 30), 256u << 10);
 }
 
-TEST(Partitioner, TheWindowCoversTheWayThroughAnOwner) {
+TEST(Partitioner, TheWindowCoversTheRoundTripThroughAnOwner) {
   const auto plan = make_plan(even_fleet(8, 4, 0.2 * kGbit), {{"w", 16 << 20}}, {});  // 64 MiB of fp32
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(window_bytes(*plan, 0), 16u * (32 << 10));
@@ -317,7 +317,7 @@ TEST(Partitioner, TheWindowCoversTheWayThroughAnOwner) {
   const auto small = make_plan(even_fleet(8, 4, 0.2 * kGbit), {{"w", 1024}}, {});
   EXPECT_EQ(window_bytes(*small, 0), 490u * 512) << "10 ms of the link, in slices of 512 bytes";
   EXPECT_EQ(window_bytes(*plan, 0, 0, 20e-3), (16u + 16) * (32 << 10)) << "500,000 bytes more: 20 ms of the link";
-  EXPECT_EQ(window_bytes(*plan, 0, 100'000, 20e-3), 4u * (32 << 10)) << "what was asked for";
+  EXPECT_EQ(window_bytes(*plan, 0, 100'000, 20e-3), 4u * (32 << 10)) << "the requested window";
   const auto slow = make_plan(even_fleet(8, 4, 1e6), {{"w", 1024}}, {});
   EXPECT_EQ(window_bytes(*slow, 0), 64u << 10);
 }
@@ -328,12 +328,12 @@ TEST(Partitioner, BadInput) {
   EXPECT_THAT(message(make_plan({}, {}, {})), testing::HasSubstr("worker"));
   EXPECT_THAT(message(make_plan(fleet, {{"w", 1}}, {kMaxPartitionBytes + 1})), testing::HasSubstr("4194305"));
   EXPECT_THAT(message(make_plan(fleet, {{"w", 1}}, {7})), testing::HasSubstr("7 bytes"));
-  EXPECT_THAT(message(make_plan(fleet, {{"w", 1}, {"w", 1}}, {})), testing::HasSubstr("'w' is there twice"));
+  EXPECT_THAT(message(make_plan(fleet, {{"w", 1}, {"w", 1}}, {})), testing::HasSubstr("'w' appears twice"));
   EXPECT_THAT(message(make_plan(fleet, {{"w", uint64_t{1} << 40}}, {8})), testing::HasSubstr("larger partitions"));
   EXPECT_THAT(message(make_plan(fleet, {{"w", uint64_t{1} << 62}}, {})), testing::HasSubstr("'w'"));
   const auto plan = make_plan(fleet, {{"w", 1}}, {});
   ASSERT_TRUE(plan.ok());
-  EXPECT_THAT(message(extend_plan(*plan, {{"w", 1}}, {}, 1)), testing::HasSubstr("'w' is there twice"));
+  EXPECT_THAT(message(extend_plan(*plan, {{"w", 1}}, {}, 1)), testing::HasSubstr("'w' appears twice"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What comes from outside is a plan only if every rule of plan.h holds.
+// Tests that validate() accepts a plan only if the plan follows every rule of plan.h.
 #include "common/plan/plan.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ Plan good() {
   return plan;
 }
 
-TEST(Plan, GoodOnesPass) {
+TEST(Plan, ValidPlansPass) {
   EXPECT_TRUE(validate(good()).ok()) << validate(good());
   Plan empty;
   empty.workers = 1;
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"OwnedSince", "owned since epoch 4", [](Plan& p) { p.partitions[0].since = 4; }},
         {"OwnedBeforeItWasThere", "owned since epoch 1", [](Plan& p) { p.partitions[2].since = 1; }},
         {"MemberSince", "worker/1 came in epoch 4", [](Plan& p) { p.members[1].since = 4; }},
-        {"OwnerWhoIsGone", "summer/0, which is not here", [](Plan& p) { p.members[2] = {}; }},
+        {"OwnerWhoIsGone", "summer/0, whose place is empty", [](Plan& p) { p.members[2] = {}; }},
         {"NoWorkerInAPlace", "worker/1 has 0 bit/s", [](Plan& p) { p.members[1] = {}; }},
         {"NoWorkers", "0 workers", [](Plan& p) { p.workers = 0; }},
         {"MoreWorkersThanMembers", "4 workers among 3", [](Plan& p) { p.workers = 4; }},
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         {"UnprintableEndpoint", "summer/0: an endpoint", [](Plan& p) { p.members[2].endpoints = {"tcp://\n"}; }},
         {"NoName", "name", [](Plan& p) { p.tensors[1].name.clear(); }},
         {"LongName", "4097", [](Plan& p) { p.tensors[1].name.assign(kMaxTensorNameBytes + 1, 'x'); }},
-        {"SameName", "'w' is there twice", [](Plan& p) { p.tensors[2].name = "w"; }},
+        {"SameName", "'w' appears twice", [](Plan& p) { p.tensors[2].name = "w"; }},
         {"Type", "data type 9", [](Plan& p) { p.tensors[1].type = static_cast<DataType>(9); }},
         {"ElementsOverflow", "elements", [](Plan& p) { p.tensors[1].elements = kHuge / 4 + 2; }},
         {"StreamOverflow", "elements", [](Plan& p) { p.tensors[1].elements = kMaxStreamBytes / 4; }},
@@ -105,8 +105,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"IndexFalls", "first_partition falls", [](Plan& p) { p.first_partition[1] = 3; }},
         {"IndexBeyond", "first_partition falls", [](Plan& p) { p.first_partition[1] = 1000; }},
         {"Tensor", "'w'", [](Plan& p) { p.partitions[1].tensor = 2; }},
-        {"Gap", "expected its byte 24", [](Plan& p) { p.partitions[1].offset = 28; }},
-        {"Overlap", "expected its byte 24", [](Plan& p) { p.partitions[1].offset = 20; }},
+        {"Gap", "from its byte 24", [](Plan& p) { p.partitions[1].offset = 28; }},
+        {"Overlap", "from its byte 24", [](Plan& p) { p.partitions[1].offset = 20; }},
         {"Short", "it has 40", [](Plan& p) { p.partitions[1].bytes = 12; }},
         {"Long", "it has 40", [](Plan& p) { p.partitions[1].bytes = 20; }},
         {"Missing", "it has 6",

@@ -1,4 +1,4 @@
-// What may change from one plan of a job to the next.
+// Tests of the changes that are allowed from one plan of a job to the next.
 #include "common/plan/successor.h"
 
 #include <gmock/gmock.h>
@@ -67,13 +67,13 @@ TEST_P(WrongSuccessor, IsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, WrongSuccessor,
                          testing::ValuesIn(std::vector<Wrong>{
-                             {"Epoch", "epochs grow", [](Plan& p) { p.epoch = 3; }},
+                             {"Epoch", "epoch must be higher", [](Plan& p) { p.epoch = 3; }},
                              {"Workers", "1 workers", [](Plan& p) { p.workers = 1; }},
                              {"LocalRanks", "2 ranks", [](Plan& p) { p.local_ranks = 2; }},
                              {"FewerPlaces", "2 places", [](Plan& p) { p.members.pop_back(); }},
                              {"AnotherWorker", "worker/1 is at z:1", [](Plan& p) { p.members[1].address = "z:1"; }},
-                             {"AnotherCut", "add to them", [](Plan& p) { p.partitions[0].bytes = 20; }},
-                             {"FewerTensors", "add to them",
+                             {"AnotherCut", "it may only add some", [](Plan& p) { p.partitions[0].bytes = 20; }},
+                             {"FewerTensors", "it may only add some",
                               [](Plan& p) {
                                 p.tensors.clear();
                                 p.partitions.clear();
@@ -81,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, WrongSuccessor,
                               }},
                              {"MovedWithoutAWord", "owns partition 1", [](Plan& p) { p.partitions[1].owner = 1; }},
                              {"AnotherPast", "since epoch 2", [](Plan& p) { p.partitions[0].since = 2; }},
-                             {"KeptByAnother", "summer/0 is another", [](Plan& p) { p.members[2].since = 4; }},
+                             {"KeptByAnother", "summer/0 is not the same member",
+                              [](Plan& p) { p.members[2].since = 4; }},
                          }),
                          [](const auto& rule) { return std::string(rule.param.what); });
 

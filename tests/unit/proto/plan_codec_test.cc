@@ -53,7 +53,7 @@ TEST(PlanCodec, IsCompact) {
   EXPECT_LT(message.ByteSizeLong(), large.partitions.size() * 5);
 }
 
-TEST(PlanCodec, WhatDoesNotFitTogetherIsRefused) {
+TEST(PlanCodec, InconsistentMessagesAreRefused) {
   const auto refusal = [](auto change) {
     v1::Plan message = encoded();
     change(message);
@@ -72,7 +72,7 @@ TEST(PlanCodec, WhatDoesNotFitTogetherIsRefused) {
   EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_tensors(2)->set_name("empty"); }), HasSubstr("twice"));
   EXPECT_THAT(refusal([](v1::Plan& m) { m.set_workers(0); }), HasSubstr("0 workers"));
   EXPECT_THAT(refusal([](v1::Plan& m) { m.set_owned_since(0, 8); }), HasSubstr("owned since epoch 8"));
-  EXPECT_THAT(refusal([](v1::Plan& m) { m.add_owned_since(1); }), HasSubstr("since when"));
+  EXPECT_THAT(refusal([](v1::Plan& m) { m.add_owned_since(1); }), HasSubstr("epochs of ownership"));
   EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_members(0)->set_bits_per_second(0); }), HasSubstr("bit/s"));
   EXPECT_THAT(refusal([](v1::Plan& m) { m.mutable_members(0)->set_address("x"); }), HasSubstr("not an address"));
 }

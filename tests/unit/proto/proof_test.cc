@@ -21,7 +21,7 @@ TEST(Proof, IsBoundToTokenRoleNoncesAndStatement) {
 }
 
 TEST(Proof, NoncesHaveOneLength) {
-  // Or a longer one could move into the next field.
+  // Otherwise bytes of a longer field could count for the next field.
   const std::string proof = make_proof("token", Prover::kMember, kOurs, "short", "x");
   EXPECT_FALSE(check_proof(proof, "token", Prover::kMember, kOurs, "short", "x"));
 }

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Two sockets of two nodes each.
+// A machine with two sockets of two NUMA nodes each.
 class NodesTest : public ::testing::Test {
  protected:
   NodesTest() {
@@ -46,7 +46,7 @@ TEST_F(NodesTest, CoresHaveNodes) {
   EXPECT_THAT(Nodes::read("/nowhere").with({0}), IsEmpty());
 }
 
-TEST_F(NodesTest, AGpuIsOfItsNode) {
+TEST_F(NodesTest, AGpuBelongsToItsNode) {
   const auto device = [&](const std::string& address, const std::string& node) {
     const auto folder = root_ / "sys/bus/pci/devices" / address;
     std::filesystem::create_directories(folder);
@@ -58,8 +58,8 @@ TEST_F(NodesTest, AGpuIsOfItsNode) {
   EXPECT_EQ(node("3").value(), 3);
   EXPECT_EQ(node("0000:3b:00.0").value(), 2);
   EXPECT_EQ(node("3B:00.0").value(), 2);
-  EXPECT_EQ(node("00000000:3B:00.0").value(), 2) << "as nvidia-smi writes it";
-  EXPECT_EQ(node("00000001:AF:00.1").value(), -1) << "the machine does not tell";
+  EXPECT_EQ(node("00000000:3B:00.0").value(), 2) << "the notation of nvidia-smi";
+  EXPECT_EQ(node("00000001:AF:00.1").value(), -1) << "the node is unknown";
   EXPECT_EQ(node("4").status().message(), "this machine has no NUMA node 4; see `lscpu`");
   EXPECT_TRUE(absl::IsNotFound(node("-1").status()));
   EXPECT_EQ(node("0000:3c:00.0").status().message(), "this machine has no PCI device 0000:3c:00.0; see `lspci -D`");
@@ -67,7 +67,7 @@ TEST_F(NodesTest, AGpuIsOfItsNode) {
   EXPECT_TRUE(absl::IsInvalidArgument(node("../3b:00.0").status()));
 }
 
-TEST_F(NodesTest, CostsAreThoseOfTheKernelsTable) {
+TEST_F(NodesTest, CostsComeFromTheKernelsTable) {
   EXPECT_EQ(nodes().cost(1, 1), 1);
   EXPECT_EQ(nodes().cost(0, 1), 1.2);
   EXPECT_EQ(nodes().cost(0, 3), 3.2);
@@ -75,19 +75,20 @@ TEST_F(NodesTest, CostsAreThoseOfTheKernelsTable) {
   EXPECT_EQ(nodes().cost(17, 0), 1);
 }
 
-TEST_F(NodesTest, APortIsAsFarAsFromTheNearestOfOurNodes) {
+TEST_F(NodesTest, APortsDistanceIsThatFromTheNearestNode) {
   EXPECT_THAT(costs_of({0, 1, 2, -1}, {0}, nodes()), ElementsAre(1, 1.2, 3.2, 1));
   EXPECT_THAT(costs_of({0, 1, 2, -1}, {1, 2}, nodes()), ElementsAre(1.2, 1, 1, 1));
-  EXPECT_THAT(costs_of({0, 3}, {}, nodes()), ElementsAre(1, 1)) << "not known where we are";
+  EXPECT_THAT(costs_of({0, 3}, {}, nodes()), ElementsAre(1, 1)) << "the node of this process is unknown";
   EXPECT_THAT(costs_of({0, 3}, {0}, Nodes()), ElementsAre(1, 1));
 }
 
-TEST(Worth, TheNearestAloneOrFarOnesForLess) {
-  EXPECT_THAT(worth_of({100, 100, 400}, {1, 2, 1}, true), ElementsAre(100, 0, 400));
-  EXPECT_THAT(worth_of({100, 100, 400}, {1, 2, 1}, false), ElementsAre(100, 50, 400));
-  EXPECT_THAT(worth_of({100, 100}, {2, 3.2}, true), ElementsAre(100, 0)) << "none is near: the nearest there are";
-  EXPECT_THAT(worth_of({100}, {3.2}, true), ElementsAre(100));
-  EXPECT_THAT(worth_of({}, {}, true), IsEmpty());
+TEST(Worth, FarPortsCountLess) {
+  EXPECT_THAT(usable_bandwidths({100, 100, 400}, {1, 2, 1}, true), ElementsAre(100, 0, 400));
+  EXPECT_THAT(usable_bandwidths({100, 100, 400}, {1, 2, 1}, false), ElementsAre(100, 50, 400));
+  EXPECT_THAT(usable_bandwidths({100, 100}, {2, 3.2}, true), ElementsAre(100, 0))
+      << "no port is near, so the nearest ports count";
+  EXPECT_THAT(usable_bandwidths({100}, {3.2}, true), ElementsAre(100));
+  EXPECT_THAT(usable_bandwidths({}, {}, true), IsEmpty());
 }
 
 TEST(Cores, ThisProcessHasSome) { EXPECT_FALSE(own_cores().empty()); }

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::byte> bytes(size_t size, int value) { return std::vector<std::byte>(size, std::byte(value)); }
 
-TEST(Packet, ItemsComeAsTheyWent) {
+TEST(Packet, ItemsRoundTrip) {
   std::vector<std::byte> slot(kSlotBytes);
   PacketWriter writer(slot);
   EXPECT_TRUE(writer.empty());
@@ -48,7 +48,7 @@ TEST(Packet, TheLargestSmallPayloadFits) {
   EXPECT_FALSE(writer.fits(0));
 }
 
-TEST(Packet, WhatIsNoPacketIsSaid) {
+TEST(Packet, MalformedPacketsAreErrors) {
   std::vector<std::byte> slot(kSlotBytes);
   PacketWriter writer(slot);
   writer.add(ItemKind::kOffer, 5, bytes(wire::kHeaderBytes, 3));
@@ -62,21 +62,22 @@ TEST(Packet, WhatIsNoPacketIsSaid) {
     copy[at] = std::byte(value);
     return PacketReader::open(copy).ok() && PacketReader::open(copy)->next().ok();
   };
-  EXPECT_TRUE(damaged(10, 5)) << "an offer's number may be any";
+  EXPECT_TRUE(damaged(10, 5)) << "an offer may have any number";
   EXPECT_FALSE(damaged(2, 1)) << "reserved";
-  EXPECT_FALSE(damaged(8, 10)) << "no such kind";
+  EXPECT_FALSE(damaged(8, 10)) << "the kind is unknown";
   EXPECT_FALSE(damaged(8, 5)) << "a kind without a body";
   EXPECT_FALSE(damaged(8, 6)) << "a kind whose body has another size";
-  EXPECT_FALSE(damaged(12, 63)) << "an offer is a header";
-  EXPECT_FALSE(damaged(14, 1)) << "longer than the packet";
+  EXPECT_FALSE(damaged(12, 63)) << "an offer has the size of a header";
+  EXPECT_FALSE(damaged(14, 1)) << "the item is longer than the packet";
 }
 
-TEST(Packet, NoiseIsReadToItsEndAndNotBeyond) {
+TEST(Packet, RandomBytesAreNotReadBeyondTheirEnd) {
   std::mt19937 random(7);
   size_t items = 0;
   for (int round = 0; round < 20'000; ++round) {
     std::vector<std::byte> noise(8 + random() % 300);
-    for (std::byte& one : noise) one = std::byte(random() % 5);  // small numbers: kinds and sizes that may be right
+    // Small numbers, so that kinds and sizes are often valid.
+    for (std::byte& one : noise) one = std::byte(random() % 5);
     const PacketHeader header{0, 0, static_cast<uint32_t>(noise.size())};
     std::memcpy(noise.data(), &header, sizeof(header));
     absl::StatusOr<PacketReader> reader = PacketReader::open(noise);

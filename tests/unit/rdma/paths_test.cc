@@ -37,7 +37,7 @@ std::vector<Made> pairs(const std::vector<PathEnd>& ours, const std::vector<Path
   return made;
 }
 
-TEST(Closeness, CountsWhatNamesTheNetwork) {
+TEST(Closeness, CountsCommonBitsOfTheNetworkPrefix) {
   EXPECT_EQ(closeness(end("10.0.1.1"), address("10.0.1.200")), 24);
   EXPECT_EQ(closeness(end("10.0.1.1"), address("10.0.1.3")), 24);
   EXPECT_EQ(closeness(end("10.0.1.1", 1, 0), address("10.0.1.3")), 30);
@@ -55,11 +55,11 @@ TEST(Closeness, CountsWhatNamesTheNetwork) {
   EXPECT_FALSE(is_in_network(end("10.0.1.1", 1, 0), address("10.0.1.3"))) << "not known";
 }
 
-TEST(PairPorts, OneEachIsTheConnectionAlone) {
+TEST(PairPorts, OnePortOnEachSideNeedsNoLanes) {
   EXPECT_THAT(pairs({end("10.0.0.1", 200)}, {end("10.0.0.2")}), ElementsAre(Made{0, 0, 100}));
 }
 
-TEST(PairPorts, NetworksInCommonComeTogether) {
+TEST(PairPorts, PortsOfTheSameNetworkArePaired) {
   const std::vector<PathEnd> ours = {end("10.0.0.1"), end("10.0.1.1"), end("10.0.2.1")};
   const std::vector<PathEnd> theirs = {end("10.0.2.2"), end("10.0.0.2"), end("10.0.1.2")};
   EXPECT_THAT(pairs(ours, theirs, 0, 1), ElementsAre(Made{0, 1, 100}, Made{1, 2, 100}, Made{2, 0, 100}));
@@ -78,7 +78,7 @@ TEST(PairPorts, AFastPortTakesSeveralSlowOnes) {
   EXPECT_THAT(pairs(slow, {end("10.0.0.9", 100)}), ElementsAre(Made{0, 0, 100}));
 }
 
-TEST(PairPorts, WhatCanNotMeetIsNotPaired) {
+TEST(PairPorts, PortsThatCannotConnectAreNotPaired) {
   std::vector<PathEnd> ours = {end("10.0.0.1"), end("fd00::1"), end("10.0.0.2"), end("10.0.0.4", 0)};
   ours[2].is_ethernet = false;
   std::vector<PathEnd> theirs = {end("10.0.0.9"), end("10.0.0.8"), end("10.0.0.7")};
@@ -96,7 +96,7 @@ TEST(PairPorts, AFarMainPortLeavesPayloadsToTheOthers) {
               ElementsAre(Made{0, 0, 0}, Made{1, 1, 100}));
 }
 
-TEST(PairPorts, NotMoreThanThereMayBe) {
+TEST(PairPorts, PairsNoMoreThanTheLimit) {
   std::vector<PathEnd> many;
   for (int i = 1; i <= 20; ++i) many.push_back(end("10.0." + std::to_string(i) + ".1"));
   std::vector<PathEnd> others;

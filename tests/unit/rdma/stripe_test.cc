@@ -9,13 +9,13 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-TEST(Stripe, WithoutLanesThereIsOneWay) {
+TEST(Stripe, WithoutLanesThereIsOnePath) {
   Stripe stripe;
   EXPECT_EQ(stripe.paths(), 1u);
   EXPECT_EQ(stripe.choose(100), 0u);
 }
 
-TEST(Stripe, GoesWhereItIsThereFirst) {
+TEST(Stripe, TakesThePathThatDeliversFirst) {
   Stripe stripe;
   stripe.open(1, 100);
   stripe.open(3, 300);
@@ -24,32 +24,33 @@ TEST(Stripe, GoesWhereItIsThereFirst) {
   stripe.started(3, 60);
   EXPECT_EQ(stripe.choose(60), 3u) << "120 / 300 is less than 60 / 100";
   stripe.started(3, 60);
-  EXPECT_EQ(stripe.choose(60), 1u) << "as soon by either, so by the first";
+  EXPECT_EQ(stripe.choose(60), 1u) << "both paths deliver at the same time, so the first is taken";
   stripe.started(1, 60);
   EXPECT_EQ(stripe.choose(60), 3u);
   stripe.done(3, 60, absl::ZeroDuration());
   EXPECT_EQ(stripe.choose(1), 3u);
 }
 
-TEST(Stripe, TheConnectionsOwnLinkCarriesNoneWhereThereAreLanes) {
+TEST(Stripe, WithLanesTheMainPathIsNotChosen) {
   Stripe stripe;
-  stripe.started(0, 10);  // before
+  stripe.started(0, 10);  // before there are lanes
   stripe.open(1, 1);
   stripe.done(0, 10, absl::ZeroDuration());
   stripe.started(1, 1'000'000);
   EXPECT_EQ(stripe.choose(10), 1u);
 }
 
-// Two paths that hand over their payloads in order, each at its own rate in bytes per second.
+// Two paths that deliver their payloads in order, each at its own rate in bytes per second.
 class Wires {
  public:
   Wires(std::array<uint64_t, 2> said, std::array<double, 2> real) : real_(real) {
     for (size_t i = 0; i < 2; ++i) stripe_.open(i + 1, said[i]);
   }
 
-  // As many payloads as may be on the way until the first of them is there: so many are to be kept in order.
+  // Returns the time for sending the payloads if at most `window` of them, counted from the first that has not arrived,
+  // may be in flight.
   double seconds_for(size_t payloads, uint64_t bytes, size_t window) {
-    std::deque<bool> there;  // from the first that is not, on
+    std::deque<bool> there;  // arrived or not, from the first payload that has not arrived
     size_t begun = 0;
     const double begin = now_;
     while (begun < payloads || !there.empty()) {
@@ -67,7 +68,7 @@ class Wires {
     return now_ - begin;
   }
 
-  // As many bytes as are let through, in any order.
+  // Sends payloads of random sizes, with at most `most` bytes in flight, which may arrive in any order.
   void keep_busy(size_t payloads, double most) {
     std::mt19937 random(5);
     for (size_t i = 0; i < payloads; ++i) {
@@ -85,7 +86,7 @@ class Wires {
   struct Payload {
     uint64_t bytes;
     size_t number;
-    double at;  // when it is there
+    double at;  // when it arrives
   };
   void send(uint64_t bytes, size_t number) {
     const size_t path = stripe_.choose(bytes) - 1;
@@ -122,7 +123,7 @@ TEST(Stripe, SharesByBandwidth) {
   EXPECT_NEAR(wires.ratio(), 3, 0.15);
 }
 
-TEST(Stripe, FollowsWhatPathsReallyHave) {
+TEST(Stripe, FollowsTheMeasuredBandwidthOfPaths) {
   Wires wires({100, 100}, {100, 300});
   wires.keep_busy(20'000, 20'000);
   EXPECT_NEAR(wires.ratio(), 3, 0.3);
@@ -130,7 +131,7 @@ TEST(Stripe, FollowsWhatPathsReallyHave) {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// With few on the way that are wanted in order, one that takes long by a slow path holds up all that came after it.
+// If few payloads may be in flight in order, one that takes long on a slow path holds up all later ones.
 TEST(Stripe, FewPayloadsInOrderDoNotWaitForTheSlowPath) {
   for (const std::array<double, 2> real : {std::array{10e6, 30e6}, std::array{30e6, 10e6}, std::array{20e6, 20e6}}) {
     Wires wires({100'000'000'000, 100'000'000'000}, real);
@@ -139,7 +140,7 @@ TEST(Stripe, FewPayloadsInOrderDoNotWaitForTheSlowPath) {
   }
 }
 
-TEST(Stripe, APathThatGetsFasterIsFoundOut) {
+TEST(Stripe, APathThatGetsFasterIsDetected) {
   Wires wires({100, 100}, {1e6, 30e6});
   (void)wires.seconds_for(100, kMiB, 8);
   wires.become(0, 30e6);
@@ -147,13 +148,13 @@ TEST(Stripe, APathThatGetsFasterIsFoundOut) {
   EXPECT_LT(wires.seconds_for(400, kMiB, 8), 1.1 * 400 * kMiB / 60e6);
 }
 
-TEST(Stripe, WhatIsSaidCountsAgainAfterAWhile) {
+TEST(Stripe, TheReportedSpeedCountsAgainAfterAWhile) {
   Wires wires({300, 100}, {1e6, 30e6});
   (void)wires.seconds_for(100, kMiB, 8);
   wires.pause(60);
   const double before = wires.ratio();
   (void)wires.seconds_for(2, 1000, 1);
-  EXPECT_LT(wires.ratio(), before) << "by the one that is said to be faster";
+  EXPECT_LT(wires.ratio(), before) << "the path with the higher reported speed gets payloads again";
 }
 
 }  // namespace

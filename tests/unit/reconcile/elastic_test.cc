@@ -1,4 +1,4 @@
-// Summers that come, go and are lost under a running job.
+// Tests of summers that join, leave and are lost while a job runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ coordinator::MemberState seat(coordinator::Role role, uint32_t index, double bit
   return state;
 }
 
-// Four workers and two summers, and the first plan is in force.
+// Returns a job of four workers and two summers whose first plan is in force.
 World running() {
   World world(4);
   for (const char* node : {"w0", "w1", "w2", "w3", "s0", "s1", "s2"}) world.nodes[node] = {true, true, 1e9};
@@ -46,30 +46,30 @@ World running() {
   return world;
 }
 
-Wish wish_for(const World& world) {
-  Wish wish;
-  wish.attempt = world.job.status.attempt;
-  wish.next_summer = world.job.status.next_summer;
-  wish.verdict.wanted = 2;
-  return wish;
+ScalingRequest request_for(const World& world) {
+  ScalingRequest request;
+  request.attempt = world.job.status.attempt;
+  request.next_summer = world.job.status.next_summer;
+  request.verdict.wanted = 2;
+  return request;
 }
 
-Wish addition(const World& world, const char* node) {
-  Wish wish = wish_for(world);
-  wish.verdict.wanted = 3;
-  wish.verdict.add = autoscale::Candidate{node, 5e8, {}, {}};
-  wish.verdict.code = autoscale::Code::kWorthIt;
-  wish.verdict.why = "it buys 9.0 % of the step";
-  return wish;
+ScalingRequest addition(const World& world, const char* node) {
+  ScalingRequest request = request_for(world);
+  request.verdict.wanted = 3;
+  request.verdict.add = autoscale::Candidate{node, 5e8, {}, {}};
+  request.verdict.code = autoscale::Code::kWorthIt;
+  request.verdict.why = "it buys 9.0 % of the step";
+  return request;
 }
 
-Wish removal(const World& world, uint32_t index) {
-  Wish wish = wish_for(world);
-  wish.verdict.wanted = 1;
-  wish.verdict.code = autoscale::Code::kOwnersNeedIt;
-  wish.verdict.why = "machine s1 is needed by its owners: spare CPU 0 is below 0.1";
-  wish.verdict.remove = {{index, wish.verdict.code, wish.verdict.why}};
-  return wish;
+ScalingRequest removal(const World& world, uint32_t index) {
+  ScalingRequest request = request_for(world);
+  request.verdict.wanted = 1;
+  request.verdict.code = autoscale::Code::kOwnersNeedIt;
+  request.verdict.why = "machine s1 is needed by its owners: spare CPU 0 is below 0.1";
+  request.verdict.remove = {{index, request.verdict.code, request.verdict.why}};
+  return request;
 }
 
 TEST(Elastic, AStallIsAConditionAndAnEventOnceAMinuteAtMost) {
@@ -102,41 +102,41 @@ TEST(Elastic, AStallIsAConditionAndAnEventOnceAMinuteAtMost) {
   EXPECT_FALSE(world.holds("Stalled"));
 }
 
-TEST(Elastic, OneMoreComesUnderANewNumber) {
+TEST(Elastic, AnAddedSummerHasANewNumber) {
   World world = running();
   ASSERT_EQ(world.job.status.next_summer, 2U);
-  world.wish = addition(world, "s2");
+  world.scaling = addition(world, "s2");
   const Decision decision = world.look();
   ASSERT_THAT(decision.create_summers, SizeIs(1));
   EXPECT_TRUE(world.has("digits-summer-2"));
-  EXPECT_EQ(decision.status.next_summer, 3U) << "on record with the pod";
+  EXPECT_EQ(decision.status.next_summer, 3U) << "the status records the number together with the pod";
   EXPECT_TRUE(world.noted("SummerAdded"));
   EXPECT_EQ(world.job.status.summers.wanted, 3U);
   EXPECT_EQ(world.job.status.summers.had, 2U);
   EXPECT_EQ(world.job.status.summers.reason, "WorthIt");
-  EXPECT_THAT(world.look().create_summers, IsEmpty()) << "the wish still stands, and has been followed";
+  EXPECT_THAT(world.look().create_summers, IsEmpty()) << "a request that was carried out is not repeated";
 }
 
-TEST(Elastic, AWishOfAnotherAttemptOrAnOldOneIsNotFollowed) {
+TEST(Elastic, ARequestForAnotherAttemptOrAnOldOneIsNotCarriedOut) {
   World world = running();
-  world.wish = addition(world, "s2");
-  world.wish->attempt = 1;
+  world.scaling = addition(world, "s2");
+  world.scaling->attempt = 1;
   EXPECT_THAT(world.look().create_summers, IsEmpty());
-  world.wish = addition(world, "s2");
-  world.wish->next_summer = 1;
+  world.scaling = addition(world, "s2");
+  world.scaling->next_summer = 1;
   EXPECT_THAT(world.look().create_summers, IsEmpty());
 }
 
-TEST(Elastic, NumbersOfPodsThatAreThereAreNotUsedAgain) {
+TEST(Elastic, NumbersOfExistingPodsAreNotReused) {
   World world = running();
-  world.job.status.next_summer = 0;  // of an operator that did not keep it
-  world.wish = addition(world, "s2");
+  world.job.status.next_summer = 0;  // an older operator did not store it
+  world.scaling = addition(world, "s2");
   world.look();
   EXPECT_TRUE(world.has("digits-summer-2"));
   EXPECT_EQ(world.job.status.next_summer, 3U);
 }
 
-TEST(Elastic, ALostOneIsReplacedUnderANewNumber) {
+TEST(Elastic, ALostSummerIsReplacedUnderANewNumber) {
   World world = running();
   world.erase("digits-summer-1");
   Decision decision = world.look();
@@ -147,14 +147,14 @@ TEST(Elastic, ALostOneIsReplacedUnderANewNumber) {
   EXPECT_EQ(world.phase(), "Running");
   world.session->members.pop_back();
   world.look();
-  EXPECT_THAT(world.look().ended, IsEmpty()) << "nobody speaks of it any more";
-  world.wish = addition(world, "s1");
+  EXPECT_THAT(world.look().ended, IsEmpty()) << "the end of the summer is reported once";
+  world.scaling = addition(world, "s1");
   world.look();
   EXPECT_TRUE(world.has("digits-summer-2"));
   EXPECT_FALSE(world.has("digits-summer-1"));
 }
 
-TEST(Elastic, OneThatFailedIsToldAndCleanedUp) {
+TEST(Elastic, AFailedSummerIsReportedAndRemoved) {
   World world = running();
   world.exit("digits-summer-0", 137, "OOMKilled");
   const Decision decision = world.look();
@@ -166,7 +166,7 @@ TEST(Elastic, OneThatFailedIsToldAndCleanedUp) {
   EXPECT_EQ(world.job.status.restarts, 0U);
 }
 
-TEST(Elastic, OneThatGaveWayToItsMachinesOwnersIsTold) {
+TEST(Elastic, ASummerThatGaveWayIsReported) {
   World world = running();
   world.exit("digits-summer-0", 0);
   const Decision decision = world.look();
@@ -177,7 +177,7 @@ TEST(Elastic, OneThatGaveWayToItsMachinesOwnersIsTold) {
   EXPECT_FALSE(world.has("digits-summer-0"));
 }
 
-TEST(Elastic, OneThatIsBeingDeletedLeavesByItself) {
+TEST(Elastic, ASummerWhosePodIsBeingDeletedLeavesByItself) {
   World world = running();
   world.pod("digits-summer-0").deletion = world.now + absl::Seconds(5);
   const Decision decision = world.look();
@@ -185,50 +185,50 @@ TEST(Elastic, OneThatIsBeingDeletedLeavesByItself) {
   EXPECT_EQ(world.phase(), "Running");
 }
 
-TEST(Elastic, OneToRemoveIsReleasedFirst) {
+TEST(Elastic, ASummerIsReleasedBeforeItsPodIsDeleted) {
   World world = running();
-  world.wish = removal(world, 1);
+  world.scaling = removal(world, 1);
   const Decision decision = world.look();
   EXPECT_THAT(world.released, ElementsAre(1U));
   EXPECT_EQ(decision.release_summers[0].note.reason, "SummerRemoved");
   EXPECT_TRUE(absl::StrContains(decision.release_summers[0].note.message, "OwnersNeedIt"));
-  EXPECT_THAT(decision.remove, IsEmpty()) << "the plan does without it first";
+  EXPECT_THAT(decision.remove, IsEmpty()) << "the pod is removed after a plan without the summer";
   world.session->members.pop_back();
   world.exit("digits-summer-1", 0);
   world.look();
   EXPECT_FALSE(world.has("digits-summer-1"));
   EXPECT_FALSE(world.noted("SummerLost"));
-  EXPECT_FALSE(world.noted("SummerLeft")) << "it was told to";
+  EXPECT_FALSE(world.noted("SummerLeft")) << "a requested leave is no Event";
 }
 
-TEST(Elastic, OneThatDoesNotLeaveInTimeIsDeleted) {
+TEST(Elastic, ASummerThatDoesNotLeaveInTimeIsDeleted) {
   World world = running();
-  world.wish = removal(world, 1);
-  world.wish->overdue = {1};
+  world.scaling = removal(world, 1);
+  world.scaling->overdue = {1};
   EXPECT_THAT(world.look().remove, SizeIs(1));
   EXPECT_TRUE(world.pod("digits-summer-1").deletion.has_value());
 }
 
-TEST(Elastic, OneThatNeverJoinedIsDeletedAtOnce) {
+TEST(Elastic, ASummerThatNeverJoinedIsDeletedAtOnce) {
   World world = running();
-  world.wish = addition(world, "s2");
+  world.scaling = addition(world, "s2");
   world.look();
-  world.wish = removal(world, 2);
+  world.scaling = removal(world, 2);
   world.look();
   EXPECT_FALSE(world.has("digits-summer-2"));
   EXPECT_THAT(world.released, IsEmpty());
   EXPECT_TRUE(world.noted("SummerRemoved"));
 }
 
-TEST(Elastic, BandwidthsFollowWhenTheyAreFarOff) {
+TEST(Elastic, LargeChangesOfBandwidthReachTheCoordinator) {
   World world = running();
   EXPECT_THAT(world.look().bandwidths, IsEmpty());
   world.nodes["s0"].bits_per_second = 8.5e8;
   world.nodes["w1"].bits_per_second = 5e8;
-  world.wish = wish_for(world);
-  world.wish->spare_bits_per_second = {{1, 3e8}};
+  world.scaling = request_for(world);
+  world.scaling->spare_bits_per_second = {{1, 3e8}};
   const Decision decision = world.look();
-  ASSERT_THAT(decision.bandwidths, SizeIs(2)) << "15 % is left alone";
+  ASSERT_THAT(decision.bandwidths, SizeIs(2)) << "a change of 15 % is ignored";
   EXPECT_EQ(decision.bandwidths[0].role, coordinator::Role::kWorker);
   EXPECT_EQ(decision.bandwidths[0].index, 1U);
   EXPECT_EQ(decision.bandwidths[0].bits_per_second, 5e8);
@@ -236,12 +236,12 @@ TEST(Elastic, BandwidthsFollowWhenTheyAreFarOff) {
   EXPECT_EQ(decision.bandwidths[1].bits_per_second, 3e8);
 }
 
-TEST(Elastic, ThePlanNamesThoseThatTakePartNow) {
+TEST(Elastic, ThePlanObjectNamesThePresentMembers) {
   World world = running();
-  world.wish = addition(world, "s2");
+  world.scaling = addition(world, "s2");
   world.look();
   world.run("digits-summer-2", "s2");
-  world.session->members[4] = seat(coordinator::Role::kSummer, 2, 5e8);  // in the place of summer 0
+  world.session->members[4] = seat(coordinator::Role::kSummer, 2, 5e8);  // it has the place of summer 0 in the plan
   world.settle();
   const auto& members = world.plan->spec.members;
   ASSERT_THAT(members, SizeIs(6));
@@ -251,32 +251,32 @@ TEST(Elastic, ThePlanNamesThoseThatTakePartNow) {
   EXPECT_EQ(members[5].name, "summer-1");
 }
 
-TEST(Elastic, ANewOperatorTakesItUpAsItIs) {
+TEST(Elastic, ANewOperatorKeepsTheSummers) {
   World world = running();
-  world.wish = addition(world, "s2");
+  world.scaling = addition(world, "s2");
   world.look();
   world.run("digits-summer-2", "s2");
   world.session->members.push_back(seat(coordinator::Role::kSummer, 2, 5e8));
   world.settle();
   const auto names = world.names();
-  world.session = coordinator::JobState();  // another operator's, which knows nobody yet
-  world.session->phase = coordinator::JobState::Phase::kRecovering;
-  world.wish.reset();
+  world.session = coordinator::JobState();  // the session of another operator, which no member has joined yet
+  world.session->phase = coordinator::JobState::Phase::kReattaching;
+  world.scaling.reset();
   world.spare = {{"s0", 1e9}, {"s1", 1e9}, {"s2", 1e9}};
   for (int i = 0; i < 3; ++i) {
     const Decision decision = world.look();
-    EXPECT_THAT(decision.create_summers, IsEmpty()) << "no pod is doubled";
+    EXPECT_THAT(decision.create_summers, IsEmpty()) << "no pod is created twice";
     EXPECT_THAT(decision.remove, IsEmpty());
     EXPECT_THAT(decision.ended, IsEmpty());
     EXPECT_EQ(decision.session->summers, 3U);
-    EXPECT_THAT(decision.session->summer_bits_per_second, IsEmpty()) << "they know what they have";
+    EXPECT_THAT(decision.session->summer_bits_per_second, IsEmpty()) << "summers already have their bandwidths";
     world.now += absl::Seconds(30);
   }
   EXPECT_EQ(world.names(), names);
   EXPECT_EQ(world.job.status.next_summer, 3U);
 }
 
-TEST(Elastic, AnAttemptBeginsToCountAnew) {
+TEST(Elastic, ANewAttemptNumbersItsSummersFromZero) {
   World world = running();
   world.exit("digits-worker-0", 137);
   world.now += absl::Seconds(10);

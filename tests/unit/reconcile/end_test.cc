@@ -1,4 +1,4 @@
-// How jobs end, what is left of them, and what suspension does.
+// Tests of the end of jobs, the removal of their pods, and suspension.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ using ::testing::IsEmpty;
 
 World running(uint32_t workers = 2) {
   World world(workers);
-  world.job.communication.summers.min = world.job.communication.summers.max = 1;  // two workers gain nothing by one
+  // Two workers gain nothing from a summer, so they get one only if it is required.
+  world.job.communication.summers.min = world.job.communication.summers.max = 1;
   world.spare = {{"s0", 1e9}};
   world.settle();
   world.run_workers();
@@ -36,13 +37,13 @@ TEST(End, SucceedsWhenAllWorkersDo) {
   EXPECT_TRUE(world.job.status.completion_time.has_value());
   EXPECT_FALSE(world.holds("Running"));
   EXPECT_THAT(world.ended_sessions, ElementsAre("the job has succeeded"));
-  EXPECT_TRUE(world.pod("digits-summer-0").deletion.has_value()) << "summers go at once";
+  EXPECT_TRUE(world.pod("digits-summer-0").deletion.has_value()) << "summers are removed at once";
   EXPECT_TRUE(world.has("digits-worker-0")) << "logs stay";
 }
 
-TEST(End, CleansPodsAsAsked) {
-  for (const auto& [policy, left] : std::vector<std::pair<types::CleanPodPolicy, size_t>>{
-           {types::CleanPodPolicy::kNone, 2}, {types::CleanPodPolicy::kRunning, 1}, {types::CleanPodPolicy::kAll, 0}}) {
+TEST(End, CleansPodsByThePolicy) {
+  for (const auto& [policy, left] : std::vector<std::pair<api::CleanPodPolicy, size_t>>{
+           {api::CleanPodPolicy::kNone, 2}, {api::CleanPodPolicy::kRunning, 1}, {api::CleanPodPolicy::kAll, 0}}) {
     World world = running();
     world.job.run_policy.clean_pod_policy = policy;
     world.exit("digits-worker-0", 3);
@@ -65,7 +66,7 @@ TEST(End, RemovesTheJobAfterItsTime) {
   world.exit("digits-worker-1", 0);
   world.settle();
   EXPECT_FALSE(world.job_removed);
-  EXPECT_EQ(world.look().look_again, absl::Seconds(100));
+  EXPECT_EQ(world.look().requeue_after, absl::Seconds(100));
   world.now += absl::Seconds(100);
   world.look();
   EXPECT_TRUE(world.job_removed);
@@ -74,7 +75,7 @@ TEST(End, RemovesTheJobAfterItsTime) {
 TEST(End, FailsAtItsDeadline) {
   World world = running();
   world.job.run_policy.active_deadline = absl::Seconds(50);
-  EXPECT_LE(*world.look().look_again, absl::Seconds(50));
+  EXPECT_LE(*world.look().requeue_after, absl::Seconds(50));
   world.now += absl::Seconds(51);
   world.settle();
   EXPECT_EQ(world.phase(), "Failed");
@@ -82,13 +83,13 @@ TEST(End, FailsAtItsDeadline) {
   EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value());
 }
 
-TEST(End, ADeletedJobGivesItsSessionUpAndNothingElse) {
+TEST(End, ADeletedJobRemovesOnlyItsSession) {
   World world = running();
   world.job.meta.deletion_time = world.now;
   const Decision decision = world.look();
   EXPECT_TRUE(decision.end_session.has_value());
   EXPECT_THAT(decision.create, IsEmpty());
-  EXPECT_THAT(decision.remove, IsEmpty()) << "owner references do that";
+  EXPECT_THAT(decision.remove, IsEmpty()) << "owner references remove the pods";
 }
 
 TEST(Suspend, RemovesThePodsAndResumesAsANewAttempt) {

@@ -1,4 +1,4 @@
-// What makes an attempt fail, what is tried again, and what counts against backoffLimit.
+// Tests of failures: which of them end an attempt, are retried, and count towards backoffLimit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,20 +43,20 @@ TEST(Failure, AnExitCodeBelow128IsFinal) {
   EXPECT_THAT(world.condition("Failed")->message, HasSubstr("ended with 2"));
 }
 
-TEST(Failure, ASignalIsTriedAgain) {
+TEST(Failure, ASignalRestartsTheJob) {
   World world = running();
   world.exit("digits-worker-1", 137, "OOMKilled");
   world.now += kLater;
   world.look();
   expect_restarted(world, 1);
   EXPECT_EQ(world.condition("Restarting")->reason, "OutOfMemory");
-  EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value()) << "all workers start again";
+  EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value()) << "all workers restart";
   EXPECT_THAT(world.ended_sessions, ElementsAre(HasSubstr("137")));
 }
 
-TEST(Failure, TheFirstOneDecidesNotThoseItTakesAlong) {
+TEST(Failure, TheFirstFailureDecides) {
   World world = running(3);
-  world.exit("digits-worker-0", 1);  // "worker 2 is lost": its error is a consequence
+  world.exit("digits-worker-0", 1);  // its error, "worker 2 is lost", is a consequence
   world.exit("digits-worker-2", 137);
   world.now += kLater;
   world.look();
@@ -64,13 +64,13 @@ TEST(Failure, TheFirstOneDecidesNotThoseItTakesAlong) {
   EXPECT_THAT(world.condition("Restarting")->message, HasSubstr("digits-worker-2"));
 }
 
-TEST(Failure, WaitsForTheWholeStory) {
+TEST(Failure, WaitsForTheExitStatusOfTheCause) {
   World world = running();
   world.exit("digits-worker-0", 1);
   const Decision decision = world.look();
   EXPECT_EQ(world.phase(), "Running");
-  EXPECT_EQ(decision.look_again, absl::Seconds(1));
-  world.pod("digits-worker-1").deletion = world.now;  // drained: that is why
+  EXPECT_EQ(decision.requeue_after, absl::Seconds(1));
+  world.pod("digits-worker-1").deletion = world.now;  // it was drained, which is the reason of the failure
   world.now += kLater;
   world.look();
   expect_restarted(world, 0);
@@ -103,7 +103,7 @@ TEST(Failure, PausesBeforeARestartAndLongerEachTime) {
   world.exit("digits-worker-0", 139);
   world.now += kLater;
   world.look();
-  world.job.status.restarts = 4;  // the fifth time: 8 s
+  world.job.status.restarts = 4;  // the fifth restart waits 8 s
   world.look();
   EXPECT_FALSE(world.has("digits-worker-0-r1"));
   world.now += absl::Seconds(7);
@@ -114,7 +114,7 @@ TEST(Failure, PausesBeforeARestartAndLongerEachTime) {
   EXPECT_TRUE(world.has("digits-worker-0-r1"));
 }
 
-TEST(Failure, WhatTheClusterTakesDoesNotCount) {
+TEST(Failure, EvictionsDoNotCountAsFailures) {
   World world = running();
   world.pod("digits-worker-0").evicted_by = "EvictionByEvictionAPI";
   world.pod("digits-worker-0").phase = PodView::Phase::kFailed;
@@ -124,7 +124,7 @@ TEST(Failure, WhatTheClusterTakesDoesNotCount) {
   EXPECT_EQ(world.condition("Restarting")->reason, "Evicted");
 }
 
-TEST(Failure, APodThatIsGoneIsLookedForFirst) {
+TEST(Failure, AMissingPodIsConfirmedFirst) {
   World world = running();
   world.erase("digits-worker-1");
   const Decision decision = world.look();
@@ -137,14 +137,14 @@ TEST(Failure, ALostNodeIsAnInterruption) {
   world.session->outcome = absl::UnavailableError("worker 1 is lost: silent for 10 s");
   world.session->culprit = {coordinator::Role::kWorker, 1};
   world.look();
-  EXPECT_EQ(world.phase(), "Running") << "nobody knows yet";
+  EXPECT_EQ(world.phase(), "Running") << "the cause is not known yet";
   world.nodes["w1"] = {true, false, 0};
   world.look();
   expect_restarted(world, 0);
   EXPECT_EQ(world.condition("Restarting")->reason, "NodeLost");
 }
 
-TEST(Failure, OthersErrorsWaitForTheCulprit) {
+TEST(Failure, ErrorsOfOtherRanksWaitForTheCause) {
   World world = running();
   world.session->outcome = absl::UnavailableError("worker 1 is lost: silent for 10 s");
   world.session->culprit = {coordinator::Role::kWorker, 1};
@@ -160,7 +160,8 @@ TEST(Failure, OthersErrorsWaitForTheCulprit) {
 
 TEST(Failure, ALostSummerIsAnInterruptionIfTheClusterTookIt) {
   World world(2);
-  world.job.communication.summers.min = world.job.communication.summers.max = 1;  // two workers gain nothing by one
+  // Two workers gain nothing from a summer, so they get one only if it is required.
+  world.job.communication.summers.min = world.job.communication.summers.max = 1;
   world.spare = {{"s0", 1e9}};
   world.settle();
   world.run_workers();
@@ -174,7 +175,7 @@ TEST(Failure, ALostSummerIsAnInterruptionIfTheClusterTookIt) {
   world.session->members.assign(3, member);
   world.pod("digits-summer-0").deletion = world.now;
   world.look();
-  EXPECT_EQ(world.phase(), "Running") << "it may hand over";
+  EXPECT_EQ(world.phase(), "Running") << "the lost summer may be replaced";
   world.session->outcome = absl::UnavailableError("summer 0 is lost");
   world.session->culprit = {coordinator::Role::kSummer, 0};
   world.exit("digits-worker-0", 1);
@@ -185,7 +186,7 @@ TEST(Failure, ALostSummerIsAnInterruptionIfTheClusterTookIt) {
   EXPECT_THAT(world.condition("Restarting")->message, HasSubstr("digits-summer-0"));
 }
 
-TEST(Failure, AJobThatDoesNotUseTheLibraryIsLeftAlone) {
+TEST(Failure, AJobThatDoesNotUseTheLibraryIsNotFailed) {
   World world = running();
   world.session->members.assign(2, {});
   world.session->outcome = absl::DeadlineExceededError("nobody came");
@@ -194,7 +195,7 @@ TEST(Failure, AJobThatDoesNotUseTheLibraryIsLeftAlone) {
   EXPECT_EQ(world.phase(), "Running");
 }
 
-TEST(Failure, AWrongClockDoesNotStopIt) {
+TEST(Failure, AWrongClockDoesNotStopARestart) {
   World world = running(1);
   world.exit("digits-worker-0", 1);
   world.pod("digits-worker-0").exit->at = world.now + absl::Hours(5);

@@ -1,4 +1,4 @@
-// What the ReductionPlan says of the coordinator's session.
+// Tests of the ReductionPlan that is made from the coordinator's session.
 #include "operator/reconcile/plan_object.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,8 @@ namespace {
 
 World planned() {
   World world(2);
-  world.job.communication.summers.min = world.job.communication.summers.max = 1;  // two workers gain nothing by one
+  // Two workers gain nothing from a summer, so they get one only if it is required.
+  world.job.communication.summers.min = world.job.communication.summers.max = 1;
   world.spare = {{"s0", 1e9}};
   world.nodes = {{"w0", {true, true, 1e9}}, {"w1", {true, true, 5e8}}, {"s0", {true, true, 1e9}}};
   world.settle();
@@ -46,7 +47,7 @@ TEST(PlanObject, NamesMembersMachinesAndBandwidths) {
   EXPECT_EQ(world.plan->spec.epoch, 0U);
 }
 
-TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
+TEST(PlanObject, HasTheFiguresOfTheCoordinator) {
   World world = planned();
   coordinator::JobState session;
   session.phase = coordinator::JobState::Phase::kRunning;
@@ -58,7 +59,7 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   session.members[2].endpoints = {"shm://boot.1.2/elsewhere/b", "tcp://10.0.0.2:7071"};
   session.summary.tensors = 4;
   session.summary.steps = 10;
-  session.summary.bytes_per_step = 5000;  // with what was moved at the start
+  session.summary.bytes_per_step = 5000;  // includes the bytes that were moved at the start
   session.summary.efficiency = 0.2;
   session.summary.plan_bound_seconds = 0.05;
   session.summary.window.steps = 5;
@@ -71,7 +72,7 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   EXPECT_EQ(world.plan->spec.epoch, 2U);
   EXPECT_EQ(world.plan->status.acknowledged, 2U);
   EXPECT_EQ(world.plan->spec.members[2].owned_bytes, 1000U);
-  EXPECT_EQ(world.plan->spec.members[2].traffic_bytes, 2000U) << "n times what it owns";
+  EXPECT_EQ(world.plan->spec.members[2].traffic_bytes, 2000U) << "n times the owned bytes";
   EXPECT_TRUE(world.plan->spec.members[1].binds) << "1000 bytes over half the bandwidth";
   EXPECT_FALSE(world.plan->spec.members[0].binds);
   const auto& members = world.plan->spec.members;
@@ -88,7 +89,7 @@ TEST(PlanObject, TellsWhatTheCoordinatorKnows) {
   EXPECT_EQ(world.plan->status.efficiency_basis, "bandwidth");
 }
 
-TEST(PlanObject, WhatIsNotKnownIsCalledUnknown) {
+TEST(PlanObject, UnknownValuesAreNamedUnknown) {
   World world = planned();
   coordinator::JobState session;
   session.phase = coordinator::JobState::Phase::kRunning;
@@ -112,7 +113,7 @@ TEST(PlanObject, WhatIsNotKnownIsCalledUnknown) {
   EXPECT_EQ(world.plan->status.efficiency_basis, "unknown_bandwidth");
 }
 
-// An object of etcd's holds 1.5 MB; tests/python/test_crds.py checks the largest plan's size.
+// An object in etcd can have 1.5 MB; tests/python/test_crds.py checks the size of the largest plan.
 TEST(PlanObject, OfThousandsOfMembersLeavesOutTheirTransports) {
   for (const uint32_t workers : {2048u, 2049u}) {
     World world(workers);
@@ -137,7 +138,7 @@ TEST(PlanObject, OfThousandsOfMembersLeavesOutTheirTransports) {
   }
 }
 
-TEST(PlanObject, StaysAsItIsWhileANewOperatorWaitsForItsMembers) {
+TEST(PlanObject, DoesNotChangeWhileANewOperatorWaitsForItsMembers) {
   World world = planned();
   coordinator::JobState session;
   session.epoch = 3;
@@ -146,11 +147,11 @@ TEST(PlanObject, StaysAsItIsWhileANewOperatorWaitsForItsMembers) {
   world.look();
   ASSERT_EQ(world.plan->spec.epoch, 3U);
   world.session = coordinator::JobState();
-  world.session->phase = coordinator::JobState::Phase::kRecovering;
+  world.session->phase = coordinator::JobState::Phase::kReattaching;
   const Decision decision = world.look();
   EXPECT_FALSE(decision.plan.has_value());
   EXPECT_EQ(world.job.status.epoch, 3U);
-  EXPECT_TRUE(decision.session.has_value()) << "for them to come back to";
+  EXPECT_TRUE(decision.session.has_value()) << "members need the session to return to";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Pods as the API server writes them.
+// Tests of reading pods as the API server writes them.
 #include "operator/reconcile/pod_view.h"
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ TEST(PodView, ReadsIdentityAndPlace) {
   EXPECT_EQ(pod.node, "n3");
   EXPECT_EQ(pod.ip, "10.1.2.3");
   EXPECT_EQ(pod.phase, PodView::Phase::kRunning);
-  EXPECT_EQ(pod.bits_per_second, 100e6) << "the smaller of both";
+  EXPECT_EQ(pod.bits_per_second, 100e6) << "the smaller annotation counts";
   EXPECT_FALSE(pod.gated);
 }
 
@@ -53,16 +53,16 @@ TEST(PodView, TheFirstContainerThatFailed) {
   EXPECT_EQ(pod.exit->reason, "OOMKilled");
 }
 
-TEST(PodView, WhyItCannotStart) {
+TEST(PodView, HasTheReasonWhyAPodCannotStart) {
   json object = base();
   object["status"] = json::parse(R"({"phase": "Pending", "containerStatuses": [
     {"name": "main", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}]})");
   EXPECT_EQ(parsed(object).waiting_reason, "ErrImagePull");
   object["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] = "ContainerCreating";
-  EXPECT_EQ(parsed(object).waiting_reason, "") << "that is no error";
+  EXPECT_EQ(parsed(object).waiting_reason, "") << "ContainerCreating is no error";
 }
 
-TEST(PodView, WhoTookIt) {
+TEST(PodView, HasTheCauseOfAnEviction) {
   json object = base();
   object["status"]["conditions"] =
       json::parse(R"([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}])");
@@ -74,7 +74,7 @@ TEST(PodView, WhoTookIt) {
   EXPECT_EQ(parsed(object).evicted_by, "OutOfcpu");
 }
 
-TEST(PodView, GatesOursAndOthers) {
+TEST(PodView, DistinguishesGleanersGatesFromOthers) {
   json object = base();
   object["spec"]["schedulingGates"] = json::parse(R"([{"name": "a/b"}, {"name": "gleaner.dev/gang"}])");
   const PodView pod = parsed(object);
@@ -82,7 +82,7 @@ TEST(PodView, GatesOursAndOthers) {
   EXPECT_THAT(pod.other_gates, ::testing::ElementsAre("a/b"));
 }
 
-TEST(PodView, OddShapesAreNoCrash) {
+TEST(PodView, MalformedPodsAreHandled) {
   for (const char* status : {"[]", "null", R"({"containerStatuses": 3})", R"({"conditions": [1, "x", {"type": 5}]})",
                              R"({"containerStatuses": [{"state": {"terminated": {"exitCode": "x"}}}]})"}) {
     json object = base();

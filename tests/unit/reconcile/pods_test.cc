@@ -1,4 +1,4 @@
-// The pods that are made: the user's template is kept, and what a member needs is added.
+// Tests of the created pods: they keep the user's template, and have all settings that a member needs.
 #include "operator/reconcile/pods.h"
 
 #include <gmock/gmock.h>
@@ -9,8 +9,8 @@ namespace {
 
 using nlohmann::json;
 
-types::TrainingJob job() {
-  types::TrainingJob job;
+api::TrainingJob job() {
+  api::TrainingJob job;
   job.meta.name = "digits";
   job.meta.ns = "team";
   job.meta.uid = "u1";
@@ -25,7 +25,7 @@ types::TrainingJob job() {
   return job;
 }
 
-const Settings kSettings{"coordinator.gleaner-system.svc:7070", "gleaner:1", "gleaner-summer"};
+const PodSettings kSettings{"coordinator.gleaner-system.svc:7070", "gleaner:1", "gleaner-summer"};
 
 std::string environment(const json& container, const std::string& name) {
   for (const json& variable : container["env"]) {
@@ -62,10 +62,11 @@ TEST(WorkerPod, KeepsTheTemplateAndAddsIdentity) {
     EXPECT_EQ(container["volumeMounts"].back()["mountPath"], "/var/run/gleaner");
   }
   EXPECT_EQ(environment(spec["containers"][0], "A"), "$(GLEANER_WORKER)");
-  EXPECT_EQ(spec["containers"][0]["env"].back()["name"], "A") << "may refer to ours, which come before";
+  EXPECT_EQ(spec["containers"][0]["env"].back()["name"], "A")
+      << "the user's variables follow Gleaner's, and may refer to them";
 }
 
-TEST(WorkerPod, ATokenForUsAlone) {
+TEST(WorkerPod, HasATokenForGleanersAudience) {
   const json pod = *worker_pod(job(), 0, kSettings);
   const json& source = pod["spec"]["volumes"].back()["projected"]["sources"][0]["serviceAccountToken"];
   EXPECT_EQ(source["audience"], "gleaner.dev");
@@ -73,26 +74,26 @@ TEST(WorkerPod, ATokenForUsAlone) {
 }
 
 TEST(WorkerPod, TheAttemptIsInNameLabelAndSession) {
-  types::TrainingJob again = job();
+  api::TrainingJob again = job();
   again.status.attempt = 4;
   const json pod = *worker_pod(again, 2, kSettings);
   EXPECT_EQ(pod["metadata"]["name"], "digits-worker-2-r4");
   EXPECT_EQ(pod["metadata"]["labels"]["gleaner.dev/attempt"], "4");
   EXPECT_EQ(environment(pod["spec"]["containers"][0], "GLEANER_JOB"), "team/digits/4");
-  EXPECT_EQ(pod["spec"]["hostname"], "digits-worker-2") << "names that programs use stay";
+  EXPECT_EQ(pod["spec"]["hostname"], "digits-worker-2") << "the hostname does not contain the attempt";
 }
 
 TEST(WorkerPod, ATemplateOfAnotherShapeIsAnError) {
   for (const char* spec : {R"({"containers": ["main"]})",
                            R"({"containers": [{"name": "a", "env": {"x": 1}}], "affinity": {"podAffinity": 3}})",
                            R"({"containers": [{"name": "a"}], "affinity": {"podAffinity": "near"}})", R"([1, 2])"}) {
-    types::TrainingJob odd = job();
+    api::TrainingJob odd = job();
     odd.workers.pod_template["spec"] = json::parse(spec);
     EXPECT_TRUE(absl::IsInvalidArgument(worker_pod(odd, 0, kSettings).status())) << spec;
   }
 }
 
-TEST(SummerPod, IsHarmless) {
+TEST(SummerPod, IsRestricted) {
   const json pod = summer_pod(job(), 0, {"s7", 2.5e9}, kSettings);
   EXPECT_EQ(pod["metadata"]["annotations"]["kubernetes.io/egress-bandwidth"], "2500000000");
   const json& spec = pod["spec"];
@@ -111,7 +112,7 @@ TEST(SummerPod, IsHarmless) {
             "s7");
 }
 
-TEST(Transports, NothingIsAddedWhereTheInstallationHasNothing) {
+TEST(Transports, NothingIsAddedWithoutTransportsInTheInstallation) {
   const json worker = *worker_pod(job(), 0, kSettings);
   EXPECT_EQ(environment(worker["spec"]["containers"][0], "GLEANER_TRANSPORTS"), "(none)");
   EXPECT_EQ(environment(worker["spec"]["containers"][0], "GLEANER_SHM_DIR"), "(none)");
@@ -120,7 +121,7 @@ TEST(Transports, NothingIsAddedWhereTheInstallationHasNothing) {
 }
 
 TEST(Transports, MachinesShareTheirDirectoryAndTheirRdmaDevices) {
-  Settings settings = kSettings;
+  PodSettings settings = kSettings;
   settings.shm_host_path = "/dev/shm";
   settings.rdma_resource = "rdma/hca";
   const json worker = *worker_pod(job(), 0, settings);
@@ -139,10 +140,10 @@ TEST(Transports, MachinesShareTheirDirectoryAndTheirRdmaDevices) {
   EXPECT_FALSE(side.contains("resources")) << "only the first container trains";
 }
 
-TEST(Transports, WhatTheTemplateAsksForItselfStays) {
-  Settings settings = kSettings;
+TEST(Transports, SettingsOfTheTemplateStay) {
+  PodSettings settings = kSettings;
   settings.rdma_resource = "rdma/hca";
-  types::TrainingJob own = job();
+  api::TrainingJob own = job();
   json& container = own.workers.pod_template["spec"]["containers"][0];
   container["resources"] = {{"limits", {{"rdma/hca", "4"}, {"nvidia.com/gpu", 8}}}, {"requests", {{"rdma/hca", "4"}}}};
   container["securityContext"] = {{"capabilities", {{"add", {"IPC_LOCK", "SYS_NICE"}}}}};
@@ -151,26 +152,26 @@ TEST(Transports, WhatTheTemplateAsksForItselfStays) {
   EXPECT_EQ(made["securityContext"], container["securityContext"]);
 }
 
-TEST(Transports, AJobSaysWhichItAllows) {
-  Settings settings = kSettings;
+TEST(Transports, AJobChoosesItsTransports) {
+  PodSettings settings = kSettings;
   settings.shm_host_path = "/dev/shm";
   settings.rdma_resource = "rdma/hca";
-  const std::vector<std::pair<types::Transport, std::string>> expected = {
-      {types::Transport::kTcp, "tcp"}, {types::Transport::kShm, "shm"}, {types::Transport::kRdma, "shm,rdma"}};
+  const std::vector<std::pair<api::Transport, std::string>> expected = {
+      {api::Transport::kTcp, "tcp"}, {api::Transport::kShm, "shm"}, {api::Transport::kRdma, "shm,rdma"}};
   for (const auto& [transport, variable] : expected) {
-    types::TrainingJob wanted = job();
+    api::TrainingJob wanted = job();
     wanted.communication.transport = transport;
     const json spec = (*worker_pod(wanted, 0, settings))["spec"];
     EXPECT_EQ(environment(spec["containers"][0], "GLEANER_TRANSPORTS"), variable);
-    EXPECT_EQ(spec["containers"][0].contains("resources"), transport == types::Transport::kRdma);
-    EXPECT_EQ(spec["volumes"].size(), transport == types::Transport::kTcp ? 2u : 3u);
+    EXPECT_EQ(spec["containers"][0].contains("resources"), transport == api::Transport::kRdma);
+    EXPECT_EQ(spec["volumes"].size(), transport == api::Transport::kTcp ? 2u : 3u);
     const json summer = summer_pod(wanted, 0, {"s7", 0}, settings)["spec"]["containers"][0];
     EXPECT_EQ(environment(summer, "GLEANER_TRANSPORTS"), variable);
   }
 }
 
-TEST(SummerPod, IsToldWhatItMayTake) {
-  Settings settings = kSettings;
+TEST(SummerPod, HasItsLimitsAsFlags) {
+  PodSettings settings = kSettings;
   settings.summer_yield_above = 0.8;
   const auto option = [](const json& pod, const std::string& name) -> std::string {
     const std::vector<std::string> words = pod["spec"]["containers"][0]["args"];

@@ -1,8 +1,9 @@
-// How attempts begin: gangs, deadlines, quotas, and what is said while workers can't run.
+// Tests of the start of attempts: gangs, deadlines, quotas, and the status while workers can't run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "operator/reconcile/gang_start.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace gleaner::reconcile {
@@ -12,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(Start, MakesAllWorkersAndLetsNoneGoAlone) {
+TEST(Start, CreatesAllWorkersAndOpensNoGateAlone) {
   World world(3);
   const Decision first = world.look();
   EXPECT_TRUE(first.service);
@@ -62,7 +63,7 @@ TEST(Start, RunsWhenAllWorkersRun) {
   EXPECT_EQ(world.job.status.workers_ready, 2U);
 }
 
-TEST(Start, ReleasesAGangThatDoesNotComeToRun) {
+TEST(Start, ReleasesAGangThatDoesNotStart) {
   World world(2);
   world.job.run_policy.start_deadline = absl::Seconds(60);
   world.settle();
@@ -77,7 +78,7 @@ TEST(Start, ReleasesAGangThatDoesNotComeToRun) {
   EXPECT_EQ(world.job.status.restarts, 0U) << "waiting for machines is no failure";
   EXPECT_FALSE(world.has("digits-worker-1"));
   EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value());
-  // Others get the chance to use what was given back.
+  // Other jobs get the chance to use the resources that were released.
   world.erase("digits-worker-0");
   world.settle();
   EXPECT_THAT(world.names(), IsEmpty());
@@ -86,7 +87,7 @@ TEST(Start, ReleasesAGangThatDoesNotComeToRun) {
   EXPECT_THAT(world.names(), ElementsAre("digits-worker-0-r1", "digits-worker-1-r1"));
 }
 
-TEST(Start, SaysWhichImageCannotBePulled) {
+TEST(Start, NamesAnImageThatCannotBePulled) {
   World world(2);
   world.settle();
   world.pod("digits-worker-1").waiting_reason = "ImagePullBackOff";
@@ -100,36 +101,34 @@ TEST(Start, SaysWhichImageCannotBePulled) {
   EXPECT_EQ(world.events.size(), events) << "said once";
 }
 
-TEST(Start, SaysWhenAQuotaRefuses) {
+TEST(Start, ReportsAQuotaThatRefuses) {
   World world(2);
-  Decision decision;
-  decision.status = world.job.status;
-  note_refusal(world.job, absl::ResourceExhaustedError("exceeded quota: team"), world.now, decision);
-  const types::Condition* created = types::find_condition(decision.status.conditions, "Created");
+  const absl::Status why = absl::ResourceExhaustedError("exceeded quota: team");
+  const StatusUpdate first = refused_worker(world.job, world.job.status, why, world.now);
+  const api::Condition* created = first.condition("Created");
   ASSERT_NE(created, nullptr);
   EXPECT_EQ(created->reason, "QuotaExceeded");
   EXPECT_THAT(created->message, HasSubstr("exceeded quota: team"));
-  ASSERT_TRUE(decision.look_again.has_value());
-  ASSERT_EQ(decision.events.size(), 1U);
-  world.job.status = decision.status;
-  note_refusal(world.job, absl::ResourceExhaustedError("exceeded quota: team"), world.now, decision);
-  EXPECT_EQ(decision.events.size(), 1U) << "said once";
+  EXPECT_TRUE(first.requeue().has_value());
+  EXPECT_EQ(first.events().size(), 1U);
+  world.job.status = first.status;
+  EXPECT_THAT(refused_worker(world.job, world.job.status, why, world.now).events(), IsEmpty()) << "said once";
 }
 
-TEST(Start, WaitsForPodsOfTheAttemptBefore) {
+TEST(Start, WaitsForPodsOfThePreviousAttempt) {
   World world(1);
   world.settle();
   world.run_workers();
   world.settle();
   world.exit("digits-worker-0", 137);
-  world.pod("digits-worker-0").phase = PodView::Phase::kRunning;  // an odd one that still runs
+  world.pod("digits-worker-0").phase = PodView::Phase::kRunning;  // a pod of the old attempt still runs
   world.pod("digits-worker-0").exit.reset();
   world.job.status.attempt = 1;
   world.job.status.conditions.clear();
   world.settle();
   EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value());
   EXPECT_FALSE(world.has("digits-worker-0-r1"));
-  world.now = *world.pod("digits-worker-0").deletion + absl::Seconds(31);  // its machine does not answer
+  world.now = *world.pod("digits-worker-0").deletion + absl::Seconds(31);  // the machine of the pod does not answer
   world.settle();
   EXPECT_TRUE(world.has("digits-worker-0-r1"));
 }

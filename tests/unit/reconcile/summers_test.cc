@@ -1,4 +1,4 @@
-// Which summers a job gets, and when it begins without them.
+// Tests of the summers that a job gets, and of jobs that begin without summers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,14 +38,14 @@ size_t summers(const World& world) {
   return count;
 }
 
-TEST(Summers, ComeWhenTheWorkersMachinesAreKnown) {
+TEST(Summers, AreCreatedWhenTheWorkersMachinesAreKnown) {
   World world = wanting(0, 2, {{"s0", 1e9}, {"s1", 1e9}});
   EXPECT_EQ(summers(world), 0U);
   world.run_workers();
   world.settle();
   EXPECT_EQ(summers(world), 2U);
   EXPECT_THAT(world.asked_nodes, ElementsAre("w0", "w1", "w2", "w3"));
-  EXPECT_FALSE(world.wanted_session.has_value()) << "who takes part is not settled";
+  EXPECT_FALSE(world.wanted_session.has_value()) << "the set of summers is not decided yet";
   world.run("digits-summer-0", "s0");
   world.run("digits-summer-1", "s1");
   world.settle();
@@ -54,16 +54,16 @@ TEST(Summers, ComeWhenTheWorkersMachinesAreKnown) {
   EXPECT_EQ(world.job.status.summers_ready, 2U);
 }
 
-TEST(Summers, AskPlacementForWhatTheirContainersRequest) {
-  types::TrainingJob job = World(2).job;
+TEST(Summers, PlacementUsesTheirRequests) {
+  api::TrainingJob job = World(2).job;
   job.communication.summers.resources = nlohmann::json::object();
-  EXPECT_DOUBLE_EQ(summer_request(job, {}).cpus, 0.1) << "it asks for less";
+  EXPECT_DOUBLE_EQ(summer_request(job, {}).cpus, 0.1) << "the container requests less";
   job.communication.summers.resources = {{"requests", {{"cpu", "2"}, {"memory", "1Gi"}}}};
   EXPECT_DOUBLE_EQ(summer_request(job, {}).cpus, 2);
   EXPECT_EQ(summer_request(job, {}).memory_bytes, uint64_t{1} << 30);
 }
 
-TEST(Summers, NoneToSpareIsFine) {
+TEST(Summers, AJobStartsWithoutSpareMachines) {
   World world = wanting(2, 4, {});
   world.run_workers();
   world.settle();
@@ -73,15 +73,16 @@ TEST(Summers, NoneToSpareIsFine) {
   EXPECT_EQ(world.phase(), "Running");
 }
 
-TEST(Summers, NotMoreThanHelp) {
-  // Four workers at 1 Gbit/s: with four such summers a worker's own gradient fills its link, and a fifth buys nothing.
+TEST(Summers, AreNotMoreThanHelp) {
+  // Four workers with 1 Gbit/s: with four such summers a worker's own gradient fills its link, so a fifth gains
+  // nothing.
   World world = wanting(0, 8, std::vector<placement::Candidate>(8, {"s", 1e9}));
   world.run_workers();
   world.settle();
   EXPECT_EQ(summers(world), 4U);
 }
 
-TEST(Summers, AtLeastAsManyAsAskedFor) {
+TEST(Summers, AreAtLeastTheMinimum) {
   World world = wanting(6, 8, std::vector<placement::Candidate>(8, {"s", 1e9}));
   world.run_workers();
   world.settle();
@@ -90,14 +91,14 @@ TEST(Summers, AtLeastAsManyAsAskedFor) {
 
 TEST(Summers, ColocatedMeansNone) {
   World world = wanting(0, 2, {{"s0", 1e9}});
-  world.job.communication.strategy = types::Strategy::kColocated;
+  world.job.communication.strategy = api::Strategy::kColocated;
   world.run_workers();
   world.settle();
   EXPECT_EQ(summers(world), 0U);
   EXPECT_TRUE(world.wanted_session.has_value());
 }
 
-TEST(Summers, ThoseThatDoNotRunAreLeftOut) {
+TEST(Summers, SummersThatDoNotRunAreLeftOut) {
   World world = wanting(0, 3, {{"s0", 1e9}, {"s1", 1e9}, {"s2", 1e9}});
   world.run_workers();
   world.settle();
@@ -114,7 +115,7 @@ TEST(Summers, ThoseThatDoNotRunAreLeftOut) {
   EXPECT_THAT(world.plan->spec.members, SizeIs(5));
 }
 
-TEST(Summers, NoneIsAddedOnceThePlanIsWritten) {
+TEST(Summers, NoSummerIsAddedOnceThePlanIsWritten) {
   World world = wanting(0, 2, {});
   world.run_workers();
   world.settle();
@@ -137,7 +138,7 @@ TEST(Summers, TheirBandwidthIsTheSmallerOfShareAndMachine) {
   EXPECT_THAT(world.wanted_session->summer_bits_per_second, ElementsAre(8e8));
 }
 
-TEST(Summers, OneThatFailsBeforeTheFirstPlanIsNotWaitedFor) {
+TEST(Summers, TheJobDoesNotWaitForASummerThatFailedBeforeTheFirstPlan) {
   World world = wanting(0, 2, {{"s0", 1e9}, {"s1", 1e9}});
   world.run_workers();
   world.settle();
@@ -146,7 +147,7 @@ TEST(Summers, OneThatFailsBeforeTheFirstPlanIsNotWaitedFor) {
   world.settle();
   world.session.emplace();
   world.session->members = {summer_seat(0, /*joined=*/false), summer_seat(1, /*joined=*/true)};
-  EXPECT_FALSE(world.look().session_summers.has_value()) << "both are well";
+  EXPECT_FALSE(world.look().session_summers.has_value()) << "both summers run";
   world.exit("digits-summer-0", 1);
   const Decision decision = world.look();
   ASSERT_TRUE(decision.session_summers.has_value());
@@ -154,7 +155,7 @@ TEST(Summers, OneThatFailsBeforeTheFirstPlanIsNotWaitedFor) {
   EXPECT_EQ(world.phase(), "Running") << "a job never restarts because of a summer";
 }
 
-TEST(Summers, OneThatDiesAfterItJoinedIsFirstMissedByTheCoordinator) {
+TEST(Summers, TheCoordinatorNoticesFirstThatAJoinedSummerDied) {
   World world = wanting(0, 1, {{"s0", 1e9}});
   world.run_workers();
   world.settle();
@@ -168,21 +169,21 @@ TEST(Summers, OneThatDiesAfterItJoinedIsFirstMissedByTheCoordinator) {
   EXPECT_EQ(world.look().session_summers, std::optional<uint32_t>(0));
 }
 
-TEST(Summers, WhatTheApiServerRefusesIsDoneWithout) {
+TEST(Summers, ASummerThatTheApiServerRefusesIsLeftOut) {
   World world = wanting(0, 1, {{"s0", 1e9}});
   world.run_workers();
   world.look();
   ASSERT_EQ(world.job.status.next_summer, 1U);
   world.erase("digits-summer-0");
   world.look();
-  EXPECT_FALSE(world.wanted_session.has_value()) << "it may only be late";
+  EXPECT_FALSE(world.wanted_session.has_value()) << "the summer may start late";
   world.now += absl::Seconds(6);
   world.look();
   EXPECT_TRUE(world.wanted_session.has_value());
-  EXPECT_EQ(world.job.status.next_summer, 1U) << "no number is used twice";
+  EXPECT_EQ(world.job.status.next_summer, 1U) << "a number is never reused";
 }
 
-TEST(Summers, WhoseEndTheCoordinatorIsTold) {
+TEST(Summers, TheCoordinatorIsToldOfEndedMembers) {
   World world = wanting(0, 0, {});
   world.run_workers();
   world.settle();

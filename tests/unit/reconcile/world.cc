@@ -18,13 +18,13 @@ World::World(uint32_t workers) {
       {"spec", {{"containers", nlohmann::json::array({{{"name", "main"}, {"image", "train:1"}}})}}}};
 }
 
-Decision World::look() {
+Observed World::observe() {
   Observed observed;
   observed.job = job;
   observed.pods.assign(pods_.begin(), pods_.end());
   observed.plan = plan;
   observed.session = session;
-  observed.wish = wish;
+  observed.scaling = scaling;
   observed.session_ended_for = session_ended_for;
   observed.node = [this](const std::string& name) {
     const auto found = nodes.find(name);
@@ -35,7 +35,11 @@ Decision World::look() {
     return spare;
   };
   observed.now = now;
-  const Decision decision = decide(observed, {"coordinator:7070", "gleaner:1", "low"});
+  return observed;
+}
+
+Decision World::look() {
+  const Decision decision = decide(observe(), {"coordinator:7070", "gleaner:1", "low"});
   carry_out(decision);
   return decision;
 }
@@ -51,7 +55,7 @@ void World::carry_out(const Decision& decision) {
   for (const nlohmann::json& object : create) {
     nlohmann::json made = object;
     made["metadata"]["uid"] = absl::StrCat("uid-", ++uids_);
-    made["metadata"]["creationTimestamp"] = types::format_time(now);
+    made["metadata"]["creationTimestamp"] = api::format_time(now);
     const auto pod = parse_pod(made);
     ASSERT_TRUE(pod.ok()) << pod.status();
     ASSERT_FALSE(has(pod->name)) << pod->name << " is made twice";
@@ -77,13 +81,13 @@ void World::carry_out(const Decision& decision) {
 
 void World::settle() {
   for (int i = 0; i < 10; ++i) {
-    const types::TrainingJobStatus before = job.status;
+    const api::TrainingJobStatus before = job.status;
     const Decision decision = look();
     const bool still = decision.create.empty() && decision.create_summers.empty() && decision.release.empty() &&
                        decision.remove.empty();
     if (still && to_json(before) == to_json(job.status)) return;
   }
-  FAIL() << "it does not come to rest";
+  FAIL() << "the decisions do not settle";
 }
 
 PodView& World::pod(const std::string& name) {
@@ -128,12 +132,12 @@ void World::erase(const std::string& name) {
   std::erase_if(pods_, [&name](const auto& pod) { return pod->name == name; });
 }
 
-const types::Condition* World::condition(const std::string& type) const {
-  return types::find_condition(job.status.conditions, type);
+const api::Condition* World::condition(const std::string& type) const {
+  return api::find_condition(job.status.conditions, type);
 }
 
 bool World::holds(const std::string& type) const {
-  const types::Condition* found = condition(type);
+  const api::Condition* found = condition(type);
   return found != nullptr && found->status;
 }
 

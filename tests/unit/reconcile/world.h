@@ -1,5 +1,5 @@
-// A job and its pods as the operator observes them, moved on by hand and by what decide() decides: what a cluster would
-// do with it is said by the test, step by step.
+// World: a job and its pods as the operator observes them. It carries out the decisions of decide(). A test acts as the
+// cluster, step by step.
 #pragma once
 
 #include <memory>
@@ -14,29 +14,30 @@ class World {
  public:
   explicit World(uint32_t workers = 2);
 
-  // One look; what it decides happens: pods appear, gates open, pods go (at once, if they have no node), status and
-  // plan are kept.
+  Observed observe();
+  // Calls decide() once and carries out its decision: pods are created, gates open, pods are removed (at once, if they
+  // have no node or have finished), status and plan are stored.
   Decision look();
-  // Looks until nothing is created, released, removed or changed any more.
+  // Calls look() until it creates, releases, removes and changes nothing more.
   void settle();
 
-  PodView& pod(const std::string& name);  // fails the test if it is not there
+  PodView& pod(const std::string& name);  // fails the test if there is no such pod
   bool has(const std::string& name) const;
   std::vector<std::string> names() const;
-  void run(const std::string& name, const std::string& node);                         // bound and running
-  void run_workers();                                                                 // on nodes w0, w1, ...
-  void exit(const std::string& name, int code, const std::string& reason = "Error");  // now
+  void run(const std::string& name, const std::string& node);  // binds the pod to the node and lets it run
+  void run_workers();                                          // runs the workers on nodes w0, w1, ...
+  void exit(const std::string& name, int code, const std::string& reason = "Error");
   void erase(const std::string& name);
 
-  const types::Condition* condition(const std::string& type) const;
+  const api::Condition* condition(const std::string& type) const;
   bool holds(const std::string& type) const;
   const std::string& phase() const { return job.status.phase; }
-  bool noted(const std::string& reason) const;  // an event, in any look so far
+  bool noted(const std::string& reason) const;  // whether any look() so far emitted an Event with this reason
 
-  types::TrainingJob job;
-  std::optional<types::ReductionPlan> plan;
+  api::TrainingJob job;
+  std::optional<api::ReductionPlan> plan;
   std::optional<coordinator::JobState> session;
-  std::optional<Wish> wish;
+  std::optional<ScalingRequest> scaling;
   absl::Duration session_ended_for;
   std::map<std::string, NodeView> nodes;
   std::vector<placement::Candidate> spare;
@@ -44,8 +45,8 @@ class World {
   std::vector<std::string> ended_sessions;
   std::vector<EventNote> events;
   std::optional<coordinator::Options> wanted_session;
-  std::vector<uint32_t> released;        // summers, by the session
-  std::vector<std::string> asked_nodes;  // workers' nodes that candidates were asked for
+  std::vector<uint32_t> released;        // summers that the session was told to release
+  std::vector<std::string> asked_nodes;  // the workers' nodes for which candidates were requested
   bool job_removed = false;
 
  private:

@@ -1,4 +1,4 @@
-// `gleaner coordinator` as a user has it.
+// Tests of `gleaner coordinator` as users run it.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -26,7 +26,7 @@ std::string await_address(const Program& program) {
   return line.substr(kStart.size(), line.find('\n') - kStart.size());
 }
 
-TEST(CoordinatorCommand, MakesATokenThatOnlyItsOwnerReads) {
+TEST(CoordinatorCommand, MakesATokenFileReadableOnlyByItsOwner) {
   const Scratch scratch;
   const std::string token_file = scratch / "token";
   Program program(coordinator("127.0.0.1:0", token_file));
@@ -38,8 +38,8 @@ TEST(CoordinatorCommand, MakesATokenThatOnlyItsOwnerReads) {
   EXPECT_EQ(token.size(), 65u);
   Program second(coordinator("127.0.0.1:0", token_file));
   await_address(second);
-  EXPECT_EQ(contents(token_file), token) << "one that is there is used";
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1) << "nothing else is left";
+  EXPECT_EQ(contents(token_file), token) << "an existing token file is used";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 1) << "no other file is left";
 }
 
 TEST(CoordinatorCommand, EndsWithTheJob) {
@@ -58,7 +58,7 @@ TEST(CoordinatorCommand, EndsWithTheJob) {
   EXPECT_THAT(contents(summary), HasSubstr("\"succeeded\": true"));
 }
 
-TEST(CoordinatorCommand, SaysWhoIsMissing) {
+TEST(CoordinatorCommand, NamesMissingMembers) {
   const Scratch scratch;
   const Ended ended =
       run_to_end(coordinator("127.0.0.1:0", scratch / "token",
@@ -77,7 +77,7 @@ TEST(CoordinatorCommand, PortInUse) {
   EXPECT_THAT(ended.errors, AllOf(HasSubstr(address), HasSubstr("in use")));
 }
 
-TEST(CoordinatorCommand, SignalsEndItInOrder) {
+TEST(CoordinatorCommand, SignalsEndTheCoordinatorCleanly) {
   const Scratch scratch;
   for (const int signal : {SIGTERM, SIGINT}) {
     Program program(coordinator("127.0.0.1:0", scratch / "token"));

@@ -64,12 +64,12 @@ TEST_F(LineWriterTest, ACarriageReturnEndsALine) {
   writer.write("\n", now_);
   EXPECT_EQ(written(), "[a] three\n");
   writer.write("dos\r", now_);
-  EXPECT_EQ(written(), "") << "a line feed may follow";
+  EXPECT_EQ(written(), "") << "a line feed may follow the carriage return";
   writer.write("\nunix\r\n", now_);
   EXPECT_EQ(written(), "[a] dos\r\n[a] unix\r\n");
 }
 
-// Bars with the carriage return in front (tqdm), and behind.
+// Progress bars with the carriage return before the text (tqdm), and after it.
 TEST_F(LineWriterTest, AProgressBarIsShownSoon) {
   LineWriter writer(&stream_, "[a] ");
   for (const char* bar : {"\r 10%", " 20%\r"}) {
@@ -91,7 +91,7 @@ TEST_F(LineWriterTest, AProgressBarIsShownSoon) {
   EXPECT_EQ(written(), "[a] a line in two pieces\n");
 }
 
-TEST_F(LineWriterTest, SaysWhatIsWrongWithTheStream) {
+TEST_F(LineWriterTest, ReportsErrorsOfTheStream) {
   OutputStream full(open("/dev/full", O_WRONLY));
   LineWriter writer(&full, "");
   writer.write("x\n", now_);

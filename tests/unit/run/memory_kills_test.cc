@@ -18,7 +18,7 @@ TEST(MemoryKills, ReadsTheCountersOfBothCgroupVersionsAndOfTheMachine) {
   put(root / "proc/vmstat", "nr_free_pages 12\noom_kill 5\n");
   EXPECT_EQ(memory_kills(root.path()), 5u);
   put(root / "proc/self/cgroup", "8:memory:/jobs/a\n3:cpu,cpuacct:/jobs/a\n");
-  EXPECT_EQ(memory_kills(root.path()), 5u) << "a cgroup that can't be read";
+  EXPECT_EQ(memory_kills(root.path()), 5u) << "the cgroup cannot be read";
   put(root / "sys/fs/cgroup/memory/jobs/a/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
   EXPECT_EQ(memory_kills(root.path()), 2u);
   put(root / "proc/self/cgroup", "0::/jobs/b\n");

@@ -1,4 +1,4 @@
-// A program under test: started, fed signals, waited for; its output in files.
+// Program: runs a program under test, sends signals to it, waits for its end, and collects its output in files.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 namespace gleaner {
 
-// Removed with all that is in it.
+// A temporary folder, which is removed with its contents when the object is destroyed.
 class Scratch {
  public:
   Scratch() {
@@ -77,7 +77,7 @@ class Program {
 
   pid_t pid() const { return pid_; }
   void signal(int number) const { ::kill(pid_, number); }
-  // Exit status, or 128 + signal.
+  // Waits for the program's end. Returns its exit status, or 128 + the signal that killed it.
   int wait() {
     int status = 0;
     ::waitpid(pid_, &status, 0);

@@ -35,18 +35,18 @@ TEST_F(ProgressLineTest, IsKeptUpToDateOnATerminal) {
   ProgressLine line = this->line(20);
   text_ = "step 1";
   line.update(absl::Seconds(100));
-  EXPECT_EQ(written(), "") << "nothing at once";
+  EXPECT_EQ(written(), "") << "no line is printed at once";
   line.update(absl::Seconds(101));
   EXPECT_EQ(written(), "\r\x1b[Kstep 1\r");
   line.update(absl::Seconds(101.5));
   EXPECT_EQ(written(), "");
   text_ = "step 2, a line that is too long";
   line.update(absl::Seconds(102));
-  EXPECT_EQ(written(), "\r\x1b[Kstep 2, a line that\r") << "it may not wrap";
+  EXPECT_EQ(written(), "\r\x1b[Kstep 2, a line that\r") << "the line must not wrap";
   line.hide();
   EXPECT_EQ(written(), "\r\x1b[K");
   line.hide();
-  EXPECT_EQ(written(), "") << "it is off already";
+  EXPECT_EQ(written(), "") << "the line was removed before";
 }
 
 TEST_F(ProgressLineTest, IsALineEachMinuteElsewhere) {
@@ -54,7 +54,7 @@ TEST_F(ProgressLineTest, IsALineEachMinuteElsewhere) {
   for (int second = 0; second < 60; ++second) line.update(absl::Seconds(second));
   EXPECT_EQ(written(), "");
   for (int second = 60; second < 65; ++second) line.update(absl::Seconds(second));
-  EXPECT_EQ(written(), "") << "there is nothing to say";
+  EXPECT_EQ(written(), "") << "there are no figures";
   text_ = "step 1";
   for (int second = 65; second < 120; ++second) line.update(absl::Seconds(second));
   EXPECT_EQ(written(), "step 1\n");

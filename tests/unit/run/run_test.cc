@@ -1,4 +1,4 @@
-// `gleaner run` as a user has it: real processes.
+// Tests of `gleaner run` as users run it, with real processes.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -25,12 +25,12 @@ Ended run_shell(std::vector<std::string> flags, const std::string& script) {
   return run(std::move(flags), {"sh", "-c", script});
 }
 
-// Processes are found by a word in their command line that nothing else has.
+// A unique word in the command lines of processes. The test finds the processes by this word.
 class Marker {
  public:
   Marker() : word_(absl::StrCat("gleanermark", ::getpid(), "x", absl::ToUnixNanos(absl::Now()))) {}
   const std::string& word() const { return word_; }
-  // A command that lasts: sleep with the word as its name.
+  // Returns a shell command that lasts: sleep, with the word as its name.
   std::string sleep() const { return absl::StrCat("exec -a ", word_, " sleep 1000"); }
   int alive() const {
     int count = 0;
@@ -53,7 +53,7 @@ std::vector<std::string> bash_run(std::vector<std::string> flags, const std::str
   return arguments;
 }
 
-TEST(Run, TellsEachRankWhoItIs) {
+TEST(Run, GivesEachRankItsIdentity) {
   const Ended ended = run_shell({"--workers", "2", "--local-ranks", "2", "--job", "digits"},
                                 "echo $GLEANER_WORKER/$GLEANER_LOCAL_RANK/$GLEANER_LOCAL_SIZE $GLEANER_JOB "
                                 "$GLEANER_ADDRESS; test -s $GLEANER_TOKEN_FILE && echo $GLEANER_COORDINATOR >&2");
@@ -64,19 +64,19 @@ TEST(Run, TellsEachRankWhoItIs) {
   }
 }
 
-// As torchrun does.
-TEST(Run, SetsWhatProgramsForTorchrunRead) {
+// The variables are set as by torchrun.
+TEST(Run, SetsTheVariablesOfTorchrun) {
   const char* const script =
       "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $OMP_NUM_THREADS; test \"$MASTER_PORT\" -gt 0 && echo at "
       "$MASTER_ADDR";
-  ::setenv("RANK", "77", 1);  // of a job that this one may run in
+  ::setenv("RANK", "77", 1);  // of another job, inside of which this one runs
   const Ended ended = run_shell({"--workers", "2", "--local-ranks", "2"}, script);
   ::unsetenv("RANK");
   for (const char* rank : {"0.0] 0/4 0/2 1\n", "0.1] 1/4 1/2 1\n", "1.0] 2/4 0/2 1\n", "1.1] 3/4 1/2 1\n"}) {
     EXPECT_THAT(ended.output, HasSubstr(rank)) << ended.errors;
   }
   EXPECT_THAT(ended.output, HasSubstr("] at 127.0.0.1\n"));
-  EXPECT_THAT(ended.errors, HasSubstr("OMP_NUM_THREADS=1 for each process, for 4 share a machine"));
+  EXPECT_THAT(ended.errors, HasSubstr("OMP_NUM_THREADS=1 for each process, since 4 share a machine"));
   EXPECT_THAT(run_shell({"--workers", "1"}, "echo \"<$OMP_NUM_THREADS>\"").output, HasSubstr("<>"));
   ::setenv("OMP_NUM_THREADS", "3", 1);
   ::setenv("MASTER_ADDR", "10.1.2.3", 1);
@@ -86,10 +86,10 @@ TEST(Run, SetsWhatProgramsForTorchrunRead) {
   EXPECT_THAT(chosen.output, HasSubstr("] 3 10.1.2.3:4567\n"));
   EXPECT_THAT(chosen.errors, Not(HasSubstr("OMP_NUM_THREADS")));
   const Ended elastic = run_shell({"--workers", "2", "--min-workers", "1"}, "echo \"<$WORLD_SIZE> $LOCAL_WORLD_SIZE\"");
-  EXPECT_THAT(elastic.output, HasSubstr("<> 1\n")) << "their number changes";
+  EXPECT_THAT(elastic.output, HasSubstr("<> 1\n")) << "the number of workers changes in an elastic job";
 }
 
-TEST(Run, LinesStayWholeAndTheLastNeedsNoEnd) {
+TEST(Run, KeepsLinesWholeAndPrintsALastLineWithoutAnEnd) {
   const Ended ended =
       run_shell({"--workers", "3"}, "for i in $(seq 500); do printf 'some '; echo $i; done; printf 'the end'");
   ASSERT_EQ(ended.status, 0);
@@ -104,11 +104,11 @@ TEST(Run, LinesStayWholeAndTheLastNeedsNoEnd) {
   EXPECT_THAT(seen, testing::ElementsAre(501, 501, 501));
 }
 
-TEST(Run, PassesOutputOnAsItIsIfAsked) {
+TEST(Run, ForwardsOutputUnchangedOnRequest) {
   EXPECT_EQ(run({"--workers", "1", "--no-prefix"}, {"printf", "a\\nb"}).output, "a\nb\n");
 }
 
-TEST(Run, ReturnsTheFirstFailingStatusAndEndsTheOthers) {
+TEST(Run, ReturnsTheFirstFailingStatusAndEndsOtherProcesses) {
   const Marker marker;
   Program program(bash_run({"--workers", "3"}, "if [ $GLEANER_WORKER = 1 ]; then exit 7; fi; " + marker.sleep()));
   EXPECT_EQ(program.wait(), 7);
@@ -116,7 +116,7 @@ TEST(Run, ReturnsTheFirstFailingStatusAndEndsTheOthers) {
   EXPECT_EQ(run_shell({"--workers", "2"}, "kill -SEGV $$").status, 128 + SIGSEGV);
 }
 
-TEST(Run, EndsWhoIgnoresTheWish) {
+TEST(Run, KillsProcessesThatIgnoreSigterm) {
   const Marker marker;
   Program program(bash_run({"--workers", "2", "--grace", "0.3"},
                            "if [ $GLEANER_WORKER = 1 ]; then exit 3; fi; trap '' TERM; " + marker.sleep()));
@@ -126,14 +126,14 @@ TEST(Run, EndsWhoIgnoresTheWish) {
 
 TEST(Run, LeavesNoChildrenOfWorkersBehind) {
   const Marker marker;
-  // One in the worker's group that holds its output open, one in a session of its own.
+  // Leaves a process in the worker's group, which keeps its output open, and one in a new session.
   const std::string script = absl::StrCat("(", marker.sleep(), ") & setsid bash -c '", marker.sleep(), "' & sleep 0.3");
   Program program(bash_run({"--workers", "2"}, script));
   EXPECT_EQ(program.wait(), 0);
   EXPECT_EQ(marker.alive(), 0);
 }
 
-TEST(Run, EndsWhatAWorkerLeftWhileOthersGoOn) {
+TEST(Run, EndsLeftoverChildrenOfAWorkerWhileOthersRun) {
   const Marker left, lasting;
   Program program(bash_run({"--workers", "2"}, absl::StrCat("if [ $GLEANER_WORKER = 1 ]; then ", lasting.sleep(),
                                                             "; fi; (", left.sleep(), ") & sleep 0.3")));
@@ -170,7 +170,7 @@ TEST(Run, NothingIsLeftWhenItsChildIsKilled) {
   EXPECT_EQ(marker.alive(), 0);
 }
 
-TEST(Run, PassesSignalsOn) {
+TEST(Run, ForwardsSignals) {
   const Marker marker;
   Program program(bash_run({"--workers", "2"},
                            "trap 'echo saved; exit 0' TERM; echo ready; (" + marker.sleep() + ") & wait; wait"));
@@ -179,7 +179,7 @@ TEST(Run, PassesSignalsOn) {
            program.output().find("1] ready") != std::string::npos;
   }));
   program.signal(SIGTERM);
-  EXPECT_EQ(program.wait(), 0) << "both ended well";
+  EXPECT_EQ(program.wait(), 0) << "both workers succeeded";
   EXPECT_THAT(program.output(), AllOf(HasSubstr("[worker 0] saved"), HasSubstr("[worker 1] saved")));
   EXPECT_EQ(marker.alive(), 0);
 }
@@ -202,7 +202,7 @@ TEST(Run, SecondSignalKills) {
   EXPECT_EQ(marker.alive(), 0);
 }
 
-TEST(Run, SaysWhatCannotBeStarted) {
+TEST(Run, NamesAProgramThatCannotBeStarted) {
   Ended ended = run({"--workers", "2"}, {"no-such-command"});
   EXPECT_EQ(ended.status, 127);
   EXPECT_THAT(ended.errors, AllOf(HasSubstr("no-such-command"), HasSubstr("No such file")));
@@ -242,7 +242,7 @@ TEST(Run, UnknownFlagsAndCommandsAreNamed) {
               AllOf(HasSubstr("unknown flag '--cordinator'"), HasSubstr("'--coordinator'?")));
 }
 
-TEST(Run, CommandMayBeNamedLikeOneOfOurs) {
+TEST(Run, TheCommandMayHaveTheNameOfASubcommand) {
   const Ended ended = run({"--workers", "1", "--no-prefix"}, {"echo", "plan", "run", "--workers", "x"});
   EXPECT_EQ(ended.output, "plan run --workers x\n") << ended.errors;
 }
@@ -294,18 +294,18 @@ TEST(Run, FailsTheJobWhenAMemberDoesNotJoin) {
   EXPECT_EQ(marker.alive(), 0);
 }
 
-TEST(Run, ReaderThatGoesAwayEndsTheJob) {
+TEST(Run, AClosedOutputPipeEndsTheJob) {
   const Marker marker;
   const Ended ended =
       run_to_end({"/bin/bash", "-o", "pipefail", "-c",
                   absl::StrCat(kGleaner, " run --workers 1 -- bash -c 'yes & ", marker.sleep(), "' | head -n 1")});
   EXPECT_EQ(ended.status, 128 + SIGPIPE);
   EXPECT_EQ(ended.output, "[worker 0] y\n");
-  EXPECT_EQ(ended.errors, "gleaner run: the job was ended, for nobody reads its standard output any more\n");
+  EXPECT_EQ(ended.errors, "gleaner run: the job was ended, since its standard output was closed by its reader\n");
   EXPECT_EQ(marker.alive(), 0);
 }
 
-TEST(Run, SaysOnceThatStandardOutputCannotBeWrittenAndGoesOn) {
+TEST(Run, ReportsOnceThatStandardOutputCannotBeWrittenAndContinues) {
   const Scratch scratch;
   const struct {
     const char *redirection, *reason;
@@ -323,7 +323,7 @@ TEST(Run, SaysOnceThatStandardOutputCannotBeWrittenAndGoesOn) {
   }
 }
 
-TEST(Run, SaysThatItWasInterrupted) {
+TEST(Run, ReportsAnInterrupt) {
   const std::string train =
       absl::StrCat(kGleaner, " bench push-pull --bytes 64KiB --steps 100000000 --dtype fp32 --json");
   const struct {
@@ -359,7 +359,7 @@ TEST(Run, WritesTheSummary) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }
 
-TEST(Run, AsksBeforeTheJobWhetherTheSummaryCanBeWritten) {
+TEST(Run, ChecksBeforeTheJobThatTheSummaryCanBeWritten) {
   const Scratch scratch;
   for (const std::string& file : {scratch / "no/such/summary.json", scratch.path()}) {
     const Ended ended = run({"--workers", "1", "--summary", file}, {"touch", scratch / "started"});
@@ -370,7 +370,7 @@ TEST(Run, AsksBeforeTheJobWhetherTheSummaryCanBeWritten) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch.path()), {}), 0) << "nothing is left";
 }
 
-// With the real summers and the real library: what the others in here do without.
+// With real summers and the real library, unlike the other tests in this file.
 TEST(Run, WholeJob) {
   const Scratch scratch;
   const std::string file = scratch / "summary.json";
@@ -383,7 +383,7 @@ TEST(Run, WholeJob) {
   EXPECT_TRUE(summary["succeeded"]);
   EXPECT_GE(summary["steps"], 3);
   EXPECT_GE(summary["bytes_per_step"], 1 << 19);
-  // Over shared memory 10 Gbit/s may be beaten: then there is no efficiency.
+  // Over shared memory the job may exceed 10 Gbit/s, and then there is no efficiency.
   EXPECT_LE(summary["efficiency"], 1);
   EXPECT_EQ(summary["efficiency"] > 0, summary["efficiency_basis"] == "bandwidth") << summary;
   EXPECT_GT(summary["bound_seconds"], 0);
@@ -393,7 +393,7 @@ TEST(Run, WholeJob) {
 }
 
 TEST(Run, FailureIsThatOfTheWorkerThatCausedIt) {
-  // Worker 1 is killed in the middle of the job; worker 0 ends in error because of that.
+  // Worker 1 is killed during the job, and worker 0 fails because of that.
   const Ended ended = run_shell(
       {"--workers", "2"}, absl::StrCat("if [ $GLEANER_WORKER = 1 ]; then (sleep 1; kill -KILL $$) & fi; exec ",
                                        kGleaner, " bench push-pull --bytes 1MiB --steps 1000000 --dtype fp32 --json"));
@@ -401,7 +401,7 @@ TEST(Run, FailureIsThatOfTheWorkerThatCausedIt) {
   EXPECT_THAT(ended.errors, HasSubstr("worker 1 at 127.0.0.1:"));
 }
 
-TEST(Run, TellsEveryRankThatOneWasKilled) {
+TEST(Run, EveryRankGetsTheErrorOfAKilledRank) {
   const Ended ended = run_shell(
       {"--workers", "3"}, absl::StrCat("if [ $GLEANER_WORKER = 1 ]; then (sleep 1; kill -KILL $$) & fi; exec ",
                                        kGleaner, " bench push-pull --bytes 1MiB --steps 1000000 --dtype fp32 --json"));
@@ -415,7 +415,7 @@ TEST(Run, TellsEveryRankThatOneWasKilled) {
   }
 }
 
-TEST(Run, OneThatExitsBeforeItJoinsEndsTheOthers) {
+TEST(Run, AWorkerThatExitsBeforeItJoinsEndsTheJob) {
   for (const int status : {0, 7}) {
     const Ended ended = run_shell(
         {"--workers", "2"}, absl::StrCat("if [ $GLEANER_WORKER = 1 ]; then exit ", status, "; fi; exec ", kGleaner,
@@ -437,7 +437,7 @@ pid_t summer_of(const std::string& job) {
   return 0;
 }
 
-TEST(Run, GoesOnWithoutASummerThatIsKilledBeforeTheWorkersJoin) {
+TEST(Run, ContinuesWithoutASummerKilledBeforeTheWorkersJoin) {
   const Scratch scratch;
   for (const int signal : {SIGKILL, SIGTERM}) {
     const Marker job;
@@ -479,7 +479,7 @@ TEST(Run, NamesTheProcessThatFailed) {
               HasSubstr("exited with status 139, which shells return after SIGSEGV"));
 }
 
-TEST(Run, SaysThatNobodyJoined) {
+TEST(Run, ReportsThatNoWorkerJoined) {
   EXPECT_THAT(run_shell({"--workers", "2"}, "true").errors,
               AllOf(HasSubstr("warning: no process joined the job"), HasSubstr("gleaner.init()")));
   const Ended joined = run({"--workers", "1"}, {kGleaner, "bench", "push-pull", "--bytes", "64KiB", "--steps", "1",

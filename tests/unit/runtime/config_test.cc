@@ -34,7 +34,7 @@ class ConfigTest : public testing::Test {
   Scratch scratch_;
 };
 
-TEST_F(ConfigTest, TakesLocalRanksFromTorchrunWhereNobodySaysOtherwise) {
+TEST_F(ConfigTest, TakesLocalRanksFromTorchrunByDefault) {
   EXPECT_EQ(read()->local_rank, 0u);
   EXPECT_EQ(read()->local_size, 1u);
   ::setenv("LOCAL_RANK", "2", 1);
@@ -93,20 +93,20 @@ TEST_F(ConfigTest, ReadsFilesAndTimeouts) {
   EXPECT_THAT(std::string(read().status().message()), AllOf(HasSubstr("GLEANER_PLAN_TIMEOUT"), HasSubstr("above 0")));
 }
 
-TEST_F(ConfigTest, NamesTheVariableThatIsWrongAndWhatWasExpected) {
+TEST_F(ConfigTest, NamesTheWrongVariableAndTheExpectedValue) {
   const struct {
     const char *variable, *value, *expected;
   } wrong[] = {{"GLEANER_COORDINATOR", "nowhere", "HOST:PORT"},
                {"GLEANER_ADDRESS", "nowhere", "HOST:PORT"},
                {"GLEANER_METRICS", "9100", "HOST:PORT"},
-               {"GLEANER_WORKER", "first", "a whole number from 0 on"},
+               {"GLEANER_WORKER", "first", "a whole number of at least 0"},
                {"GLEANER_WINDOW", "abc", "a whole number of bytes, such as"},
                {"GLEANER_SUMMER_MEMORY", "-1", "a whole number of bytes, such as"},
                {"GLEANER_BANDWIDTH", "fast", "a bandwidth above 0, such as"},
                {"GLEANER_KERNEL", "cuda", "a kernel that this processor can run: "},
                {"GLEANER_OPEN_TIMEOUT", "nan", "a number of seconds above 0"},
                {"GLEANER_OPEN_TIMEOUT", "inf", "a number of seconds above 0"},
-               {"GLEANER_RDMA_POLL", "x", "a number of seconds from 0 on"},
+               {"GLEANER_RDMA_POLL", "x", "a number of seconds of at least 0"},
                {"GLEANER_LOG_LEVEL", "loud", "debug, info"}};
   for (const auto& [variable, value, expected] : wrong) {
     const char* const before = std::getenv(variable);
@@ -122,7 +122,7 @@ TEST_F(ConfigTest, NamesTheVariableThatIsWrongAndWhatWasExpected) {
   EXPECT_TRUE(read().ok()) << read().status();
 }
 
-TEST_F(ConfigTest, SaysThatTheTokenFileIsADirectory) {
+TEST_F(ConfigTest, ATokenFileThatIsADirectoryIsAnError) {
   ::setenv("GLEANER_TOKEN_FILE", scratch_.path().c_str(), 1);
   EXPECT_THAT(std::string(read().status().message()),
               AllOf(HasSubstr("can't read the token file"), HasSubstr(scratch_.path()), HasSubstr("Is a directory")));

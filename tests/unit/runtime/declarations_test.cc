@@ -13,36 +13,46 @@ using ::testing::IsEmpty;
 const plan::Tensor kWeights{"fc.weight", 10, DataType::kFloat32, 3};
 const plan::Tensor kBias{"fc.bias", 2, DataType::kFloat32, 3};
 
-TEST(Declarations, TheSameNameAlikeIsTheSameTensor) {
+TEST(Declarations, ARepeatedDeclarationReturnsTheSameTensor) {
   Declarations declarations;
   EXPECT_EQ(declarations.declare(kWeights).value(), 0u);
   EXPECT_EQ(declarations.declare(kBias).value(), 1u);
   EXPECT_EQ(declarations.declare(kWeights).value(), 0u);
-  EXPECT_EQ(declarations.take_untold(0, ReduceOp::kSum).tensors.size(), 2u);
-  EXPECT_TRUE(declarations.take_untold(0, ReduceOp::kSum).tensors.empty());
+  EXPECT_EQ(declarations.take_unsent(0, ReduceOp::kSum).tensors.size(), 2u);
+  EXPECT_TRUE(declarations.take_unsent(0, ReduceOp::kSum).tensors.empty());
 }
 
-TEST(Declarations, TheFirstOperationOfATensorIsToldOnce) {
+TEST(Declarations, KnowsWhetherATensorAccumulates) {
+  Declarations declarations;
+  ASSERT_TRUE(declarations.declare({"gradient", 1, DataType::kFloat32}).ok());
+  EXPECT_FALSE(declarations.any_accumulates());
+  plan::Tensor accumulated{"sum", 1, DataType::kFloat32};
+  accumulated.accumulates = true;
+  ASSERT_TRUE(declarations.declare(accumulated).ok());
+  EXPECT_TRUE(declarations.any_accumulates());
+}
+
+TEST(Declarations, TheFirstOperationOfATensorIsSentOnce) {
   Declarations declarations;
   ASSERT_TRUE(declarations.declare(kWeights).ok());
   ASSERT_TRUE(declarations.declare(kBias).ok());
   const plan::Operation first{"fc.bias", ReduceOp::kAverage};
-  EXPECT_THAT(declarations.take_untold(1, ReduceOp::kAverage).operations, ElementsAre(first));
-  EXPECT_THAT(declarations.take_untold(1, ReduceOp::kSum).operations, IsEmpty());
+  EXPECT_THAT(declarations.take_unsent(1, ReduceOp::kAverage).operations, ElementsAre(first));
+  EXPECT_THAT(declarations.take_unsent(1, ReduceOp::kSum).operations, IsEmpty());
   const plan::Operation second{"fc.weight", ReduceOp::kSum};
-  EXPECT_THAT(declarations.take_untold(0, ReduceOp::kSum).operations, ElementsAre(second));
+  EXPECT_THAT(declarations.take_unsent(0, ReduceOp::kSum).operations, ElementsAre(second));
 }
 
-TEST(Declarations, ANameThatIsTooLongIsAnErrorOfItsCall) {
+TEST(Declarations, ATooLongNameIsAnErrorOfTheCall) {
   Declarations declarations;
   const std::string longest(plan::kMaxTensorNameBytes, 'n');
   EXPECT_TRUE(declarations.declare({longest, 1, DataType::kFloat32, 0}).ok());
   const absl::Status status = declarations.declare({longest + "n", 1, DataType::kFloat32, 0}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("4097 bytes; at most 4096"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("4097 bytes; expected at most 4096"));
 }
 
-TEST(Declarations, TheSameNameOtherwiseIsAnErrorThatShowsBoth) {
+TEST(Declarations, ADifferentDeclarationIsAnErrorThatShowsBoth) {
   Declarations declarations;
   ASSERT_TRUE(declarations.declare(kWeights).ok());
   plan::Tensor other = kWeights;
@@ -53,13 +63,13 @@ TEST(Declarations, TheSameNameOtherwiseIsAnErrorThatShowsBoth) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("now 11 elements"));
 }
 
-TEST(Declarations, RefusesWhatNoTensorCanBe) {
+TEST(Declarations, RefusesInvalidTensors) {
   Declarations declarations;
   EXPECT_TRUE(absl::IsInvalidArgument(declarations.declare({"", 1, DataType::kFloat32, 0}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(declarations.declare({"x", 1, static_cast<DataType>(9), 0}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(declarations.declare({"x", ~uint64_t{0}, DataType::kFloat64, 0}).status()));
   EXPECT_TRUE(declarations.declare(kBias).ok());
-  EXPECT_THAT(declarations.take_untold(0, ReduceOp::kSum).tensors, ElementsAre(kBias));
+  EXPECT_THAT(declarations.take_unsent(0, ReduceOp::kSum).tensors, ElementsAre(kBias));
 }
 
 TEST(Declarations, OnePushPullOfATensorAtATime) {

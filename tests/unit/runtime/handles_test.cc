@@ -39,7 +39,7 @@ TEST(Handles, WaitEndsWhenAnotherThreadFinishes) {
   finisher.join();
 }
 
-TEST(Handles, NextDoneTellsEachOnceInOrderAndSkipsWhatWasWaitedFor) {
+TEST(Handles, NextDoneReturnsEachHandleOnceInOrderAndSkipsThoseWaitedFor) {
   Handles handles;
   const uint64_t first = handles.open();
   const uint64_t second = handles.open();

@@ -1,4 +1,4 @@
-// What a rank counts: counters since the start, and figures of each epoch that a bound can be held against.
+// Tests of a rank's counters: totals since the start, and figures of each epoch that can be compared with its bound.
 #include "comm-lib/runtime/meter.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kBytes = 1000;
 
-// A rank that reduces one tensor of kBytes in each step, which takes a second, and computes for another.
+// A rank that, in each step, reduces one tensor of kBytes for a second and computes for a second.
 class Rank {
  public:
   void follow(uint32_t epoch) { meter.follow(epoch, now); }
@@ -42,7 +42,7 @@ TEST(Meter, CountsSinceTheStart) {
   const member::Report report = rank.meter.report(rank.now);
   EXPECT_EQ(report.steps, 2u);
   EXPECT_EQ(report.bytes, 2 * kBytes);
-  EXPECT_DOUBLE_EQ(report.communication_seconds, 2.5) << "what is in flight counts as it goes on";
+  EXPECT_DOUBLE_EQ(report.communication_seconds, 2.5) << "requests in flight count up to the present";
 }
 
 TEST(Meter, MeasuresWholeStepsOfAnEpoch) {
@@ -52,10 +52,11 @@ TEST(Meter, MeasuresWholeStepsOfAnEpoch) {
   EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 3, 3 * kBytes, 0, 3.0}));
   rank.begin();
   rank.wait(0.5);
-  EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 3, 3 * kBytes, 0, 3.0})) << "a step that goes on";
+  EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 3, 3 * kBytes, 0, 3.0}))
+      << "the present step is included";
 }
 
-TEST(Meter, AStepThatSpansAChangeOfPlanCountsForNeither) {
+TEST(Meter, AStepThatSpansAChangeOfPlanCountsForNeitherEpoch) {
   Rank rank;
   rank.follow(1);
   rank.step();
@@ -82,8 +83,8 @@ TEST(Meter, AChangeBetweenTwoStepsLosesNothing) {
               ElementsAre(member::Measured{1, 1, kBytes, 0, 1.0}, member::Measured{2, 1, kBytes, 0, 1.0}));
 }
 
-// The next step's push_pull always begins before the one before has ended, as with CrossBarrier.
-TEST(Meter, WithoutAPauseWhatIsInFlightIsNeverCountedTooEarly) {
+// The push_pull of the next step always begins before the one before has ended, as with CrossBarrier.
+TEST(Meter, RequestsInFlightAreNotCountedTooEarly) {
   Rank rank;
   rank.follow(1);
   rank.begin();
@@ -124,7 +125,7 @@ TEST(Meter, PushPullsThatFailCountAsTimeOnly) {
   EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 1, kBytes, 0, 2.0}));
 }
 
-TEST(Meter, TheMostPushPullsOfATensorAreStepsWhereNobodyCountsThem) {
+TEST(Meter, WithoutCallsOfStepTheMostPushPullsOfATensorAreTheSteps) {
   Rank rank;
   rank.follow(1);
   for (int step = 0; step < 3; ++step) {
@@ -135,7 +136,7 @@ TEST(Meter, TheMostPushPullsOfATensorAreStepsWhereNobodyCountsThem) {
   EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 3, 3 * kBytes, 0, 3.0}));
 }
 
-TEST(Meter, TheLastReportHasWhatCameAfterTheLastStep) {
+TEST(Meter, TheLastReportIncludesRequestsAfterTheLastStep) {
   Rank rank;
   rank.follow(1);
   rank.step();
@@ -149,7 +150,7 @@ TEST(Meter, TheLastReportHasWhatCameAfterTheLastStep) {
 TEST(Meter, ReportsTheLatestEpochs) {
   Rank rank;
   rank.step();
-  EXPECT_THAT(rank.measured(), IsEmpty()) << "no plan was in force";
+  EXPECT_THAT(rank.measured(), IsEmpty()) << "no plan was in force during the step";
   for (uint32_t epoch = 1; epoch <= 2 * Meter::kEpochsKept; ++epoch) {
     rank.follow(epoch);
     rank.step();

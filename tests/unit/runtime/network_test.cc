@@ -1,4 +1,5 @@
-// Workers' networks and a summer in one process, over real connections, some of them through a proxy that spoils them.
+// Tests with workers' networks and a summer in one process, over real connections, some of them through a damaging
+// proxy.
 #include "comm-lib/runtime/network.h"
 
 #include <gmock/gmock.h>
@@ -18,8 +19,8 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr uint32_t kSummer = 2;                                    // a member
-constexpr uint32_t kPartitionBytes = 256 << 10;                    // more than a spoilt connection carries
+constexpr uint32_t kSummer = 2;                  // member index
+constexpr uint32_t kPartitionBytes = 256 << 10;  // more than a connection through Proxy::Way::kReset carries
 constexpr size_t kElements = 3 * kPartitionBytes / sizeof(float);  // one partition per member
 constexpr absl::Duration kDeadline = absl::Seconds(2);
 constexpr absl::Duration kPatience = absl::Seconds(60);
@@ -40,7 +41,7 @@ member::Welcome welcome(uint32_t member, uint32_t summers = 1) {
   return welcome;
 }
 
-// Where `addresses` are, as one member sees them.
+// Returns the plan with these addresses of the members, which may be those of proxies.
 std::shared_ptr<plan::Plan> make_plan(const std::vector<Address>& addresses) {
   auto plan = std::make_shared<plan::Plan>();
   plan->epoch = 1;
@@ -54,7 +55,7 @@ std::shared_ptr<plan::Plan> make_plan(const std::vector<Address>& addresses) {
   return plan;
 }
 
-class Worker : private Network::Events {
+class Worker : private NetworkListener {
  public:
   struct Lost {
     uint32_t member;
@@ -86,7 +87,7 @@ class Worker : private Network::Events {
   Network& network() { return *network_; }
   const std::vector<Lost>& lost() const { return lost_; }
   const absl::Status& failed() const { return failed_; }
-  // Epochs that others were seen to follow.
+  // The epochs that other members follow, as this worker has heard.
   const std::vector<uint32_t>& by_ranks() const { return by_ranks_; }
   const std::vector<uint32_t>& by_summers() const { return by_summers_; }
 
@@ -107,7 +108,7 @@ class Worker : private Network::Events {
   std::unique_ptr<Network> network_;
 };
 
-// A CPU machine's, without the coordinator that would tell it of plans.
+// The summer of a CPU machine, without a connection to a coordinator.
 class LoneSummer : private wire::JobSecrets {
  public:
   LoneSummer(const Env& env, const kernels::Kernels* kernels)
@@ -168,7 +169,7 @@ class NetworkTest : public testing::Test {
   LoneSummer summer_;
 };
 
-TEST_F(NetworkTest, Sums) {
+TEST_F(NetworkTest, SumsOverTheNetwork) {
   follow_all();
   zero_.start();
   one_.start();
@@ -178,7 +179,7 @@ TEST_F(NetworkTest, Sums) {
 
 class SpoiltPathTest : public NetworkTest, public testing::WithParamInterface<Proxy::Way> {};
 
-TEST_P(SpoiltPathTest, ToAnotherWorkerEndsTheJobAndSaysWhy) {
+TEST_P(SpoiltPathTest, ToAnotherWorkerEndsTheJobWithTheReason) {
   to_one_.set(GetParam());
   follow_all();
   zero_.start();
@@ -221,7 +222,7 @@ TEST_F(NetworkTest, WithoutACoordinatorASummerOutOfReachEndsTheSession) {
   one_.start();
   ASSERT_TRUE(poll_until([&] { return !zero_.failed().ok(); }));
   EXPECT_THAT(zero_.failed().message(), AllOf(HasSubstr("summer/0 at"), HasSubstr("no coordinator is left")));
-  EXPECT_TRUE(zero_.lost().empty()) << "nobody is there to be told";
+  EXPECT_TRUE(zero_.lost().empty()) << "there is no coordinator to report to";
 }
 
 TEST_F(NetworkTest, ARefusalEndsTheSessionWithItsText) {
@@ -236,7 +237,7 @@ TEST_F(NetworkTest, ARefusalEndsTheSessionWithItsText) {
   EXPECT_TRUE(absl::IsInvalidArgument(told));
 }
 
-TEST_F(NetworkTest, AWelcomeOnceMoreKeepsConnections) {
+TEST_F(NetworkTest, ARepeatedWelcomeKeepsConnections) {
   const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
   summer_.follow(make_plan(direct));
   zero_.follow(make_plan(direct));
@@ -261,16 +262,16 @@ TEST_F(NetworkTest, OwnersSayWhichPlanTheyFollow) {
   ASSERT_EQ(one_.network().prepare(second), absl::OkStatus());
   zero_.follow(second);
   ASSERT_TRUE(poll_until([&] { return !one_.by_ranks().empty(); }));
-  EXPECT_THAT(one_.by_ranks(), ElementsAre(second->epoch)) << "once, whoever says so";
+  EXPECT_THAT(one_.by_ranks(), ElementsAre(second->epoch)) << "the epoch is reported once";
   summer_.follow(second);
   ASSERT_TRUE(poll_until([&] { return !one_.by_summers().empty(); }));
   EXPECT_THAT(one_.by_summers(), ElementsAre(second->epoch));
-  EXPECT_THAT(zero_.by_ranks(), ElementsAre()) << "it was told before";
+  EXPECT_THAT(zero_.by_ranks(), ElementsAre()) << "the epoch was reported before";
 }
 
-TEST_F(NetworkTest, AWelcomeToAnotherPlaceHasOthersConnectAgain) {
+TEST_F(NetworkTest, AWelcomeToAnotherPlaceMakesOtherWorkersReconnect) {
   const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
-  one_.network().on_welcome(welcome(0));  // what it was told first
+  one_.network().on_welcome(welcome(0));  // its first Welcome gives it another member index
   summer_.follow(make_plan(direct));
   zero_.follow(make_plan(direct));
   ASSERT_TRUE(poll_until([&] { return zero_.network().connected(); }));

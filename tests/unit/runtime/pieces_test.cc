@@ -1,4 +1,4 @@
-// How tensors are cut for local ranks.
+// Tests of how tensors are cut into pieces for local ranks.
 #include "comm-lib/runtime/pieces.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ plan::Plan plan_of(const std::vector<plan::Tensor>& tensors, uint64_t partition_
   return *plan;
 }
 
-// That the pieces of a tensor are its partitions in order, without a gap; their number.
+// Checks that the pieces of a tensor contain its partitions in order, without a gap. Returns the number of pieces.
 size_t check_tensor(const Pieces& pieces, const plan::Plan& plan, uint32_t tensor) {
   uint32_t partition = 0;
   uint64_t offset = 0;
@@ -44,11 +44,11 @@ TEST(Pieces, AreWholePartitionsOfAboutAMebibyte) {
   pieces.extend(plan);
   EXPECT_EQ(check_tensor(pieces, plan, 0), 5u);
   EXPECT_EQ(check_tensor(pieces, plan, 1), 1u);
-  EXPECT_EQ(check_tensor(pieces, plan, 2), 1u) << "also of a tensor without bytes";
+  EXPECT_EQ(check_tensor(pieces, plan, 2), 1u) << "a tensor without bytes has one piece";
   EXPECT_EQ(check_tensor(pieces, plan, 3), 4u);
 }
 
-TEST(Pieces, OfTensorsThatComeLaterFollow) {
+TEST(Pieces, LaterTensorsGetLaterPieces) {
   const plan::Plan first = plan_of({{"a", 1 << 20}}, 1 << 20);
   Pieces pieces;
   EXPECT_EQ(pieces.extend(first).size(), 4u);

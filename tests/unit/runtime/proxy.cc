@@ -22,7 +22,7 @@ sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-// So that the peer's next call fails, as when a machine on the way drops the connection.
+// Closes the socket such that the peer's next call fails, as if a machine on the way had dropped the connection.
 void reset(int socket) {
   const linger at_once{1, 0};
   setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));

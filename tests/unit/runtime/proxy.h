@@ -1,4 +1,4 @@
-// A TCP proxy on loopback that can be told to spoil the connections that it carries, in a thread of its own.
+// Proxy: a TCP proxy on loopback, with its own thread, that can damage the connections that it forwards.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ class Proxy {
  public:
   enum class Way {
     kPass,
-    kReset,  // a connection ends with its first 64 KiB towards the target, which let the handshake pass
-    kFlip,   // a bit of each larger piece towards the target flips, once the handshake has passed
+    kReset,  // resets a connection after 64 KiB towards the target, which is enough for the handshake
+    kFlip,   // flips a bit in each larger piece towards the target, after the handshake
   };
 
   explicit Proxy(Way way = Way::kPass);
@@ -27,13 +27,13 @@ class Proxy {
   const Address& address() const { return address_; }
   void forward_to(const Address& target) { port_ = target.port; }  // on 127.0.0.1
   void set(Way way) { way_ = way; }
-  uint32_t connections() const { return connections_; }  // so far
+  uint32_t connections() const { return connections_; }  // number of connections accepted so far
 
  private:
   struct Pair {
     int client = -1;
     int server = -1;
-    uint64_t forwarded = 0;  // from client to server
+    uint64_t forwarded = 0;  // bytes from client to server
     bool over = false;
   };
   void run();

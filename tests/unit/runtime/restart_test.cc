@@ -1,4 +1,4 @@
-// Training through a coordinator's restart: real ranks, a real summer, real connections.
+// Tests of training while the coordinator restarts, with real ranks, a real summer and real connections.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "comm-lib/runtime/rank.h"
-#include "operator/coordinator/service.h"
+#include "coordinator/service.h"
 #include "summation-service/service/server.h"
 
 namespace gleaner::runtime {
@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kElements = 100'000;
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// What all workers do alike, by step.
+// The schedule of all workers, by step.
 struct Schedule {
   static constexpr int kNever = 1 << 30;
   std::atomic<int> second_tensor_at{kNever};
@@ -59,7 +59,7 @@ class Worker {
       (*rank)->step();
       ++steps_;
     }
-    const absl::Status closed = (*rank)->close(status.ok() ? Rank::Leave::kWell : Rank::Leave::kFailed);
+    const absl::Status closed = (*rank)->close(status.ok() ? Rank::Leave::kCleanly : Rank::Leave::kFailed);
     return status.ok() ? closed : status;
   }
   absl::Status push_pull(Rank& rank, const std::string& name) {
@@ -80,7 +80,7 @@ class Worker {
   }
 
   const uint32_t index_;
-  const float sum_;  // of all ranks' factors
+  const float sum_;  // sum of all ranks' factors
   const Schedule& program_;
   Config config_;
   std::atomic<int> steps_{0};
@@ -121,7 +121,7 @@ class TrainingTest : public testing::TestWithParam<uint32_t> {
   std::unique_ptr<coordinator::Service> service_;
 };
 
-TEST_P(TrainingTest, GoesOnWhileTheCoordinatorIsAwayAndGrowsUnderTheNext) {
+TEST_P(TrainingTest, ContinuesWithoutTheCoordinatorAndGetsTensorsFromTheNext) {
   start_coordinator(false);
   service::ServerOptions options;
   options.coordinator = address_;
@@ -137,13 +137,13 @@ TEST_P(TrainingTest, GoesOnWhileTheCoordinatorIsAwayAndGrowsUnderTheNext) {
     workers.push_back(std::make_unique<Worker>(rank / GetParam(), rank % GetParam(), GetParam(), address_, &program));
   }
   const Worker& zero = *workers[0];
-  // Workers are at most a step apart: neither has got there.
+  // Workers are at most a step apart, so none of them has reached this step.
   const auto soon = [&] { return zero.steps() + 10; };
   EXPECT_TRUE(eventually([&] { return zero.steps() > 10; }));
 
   service_.reset();
   const int steps = zero.steps();
-  EXPECT_TRUE(eventually([&] { return zero.steps() > steps + 200; })) << "with nobody there";
+  EXPECT_TRUE(eventually([&] { return zero.steps() > steps + 200; })) << "training continues without a coordinator";
   program.second_tensor_at = soon();
   EXPECT_TRUE(eventually([&] { return zero.steps() == program.second_tensor_at; }));
   absl::SleepFor(absl::Milliseconds(100));

@@ -1,4 +1,4 @@
-// A cluster for tests of the extender: a state with a clock that stands, machines, and pods of the job team/digits.
+// Makes a cluster for tests of the scheduler extender: a clock, nodes, profiles, and pods of the job team/digits.
 #pragma once
 
 #include <fstream>
@@ -11,6 +11,7 @@
 
 namespace gleaner::extender {
 
+// A clock that only advance() moves.
 class StandingClock : public Clock {
  public:
   absl::Duration since_start() const override { return since_start_; }
@@ -29,11 +30,11 @@ inline std::shared_ptr<const placement::Node> ready_node(const std::string& name
   return std::make_shared<const placement::Node>(std::move(node));
 }
 
-// 25 Gbit/s with `spare_gbit` to spare.
-inline std::shared_ptr<const types::NodeProfile> fast_profile(const std::string& name, double spare_gbit = 20) {
-  types::NodeProfile profile = placement::spare_profile(name);
+// Returns the profile of a machine with 25 Gbit/s, of which `spare_gbit` are spare.
+inline std::shared_ptr<const api::NodeProfile> fast_profile(const std::string& name, double spare_gbit = 20) {
+  api::NodeProfile profile = placement::spare_profile(name);
   profile.status.spare.bits_per_second = spare_gbit * 1e9;
-  return std::make_shared<const types::NodeProfile>(std::move(profile));
+  return std::make_shared<const api::NodeProfile>(std::move(profile));
 }
 
 inline placement::Pod pod_of(const std::string& name, const std::string& role, const std::string& node = "",

@@ -1,4 +1,4 @@
-// The extender over HTTP, with recorded calls of kube-scheduler.
+// Tests of the extender over HTTP, with recorded calls of kube-scheduler.
 #include "scheduler-ext/http/extender.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/kube/process.h"
-#include "operator/placement/topology.h"
+#include "common/placement/topology.h"
 #include "tests/unit/scheduler_ext/cluster.h"
 
 namespace gleaner::extender {
@@ -99,7 +99,7 @@ TEST_F(OverHttp, FiltersWholeNodes) {
   EXPECT_TRUE(result["NodeNames"].is_null());
 }
 
-TEST_F(OverHttp, PrioritizesAndKeepsTheBestForThisPod) {
+TEST_F(OverHttp, PrioritizesAndReservesTheBestNode) {
   for (const std::string file : {"prioritize-names.json", "prioritize-nodes.json"}) {
     const Response response = post("/prioritize", recorded(file));
     ASSERT_EQ(response.status, 200) << response.body;
@@ -111,19 +111,19 @@ TEST_F(OverHttp, PrioritizesAndKeepsTheBestForThisPod) {
   json second = json::parse(recorded("filter-names.json"));
   second["Pod"]["metadata"]["name"] = "digits-summer-1";
   EXPECT_EQ(json::parse(post("/filter", second.dump()).body)["NodeNames"], json({"n3"}));
-  // That was the only node left, for which the scheduler asks no score: it is kept for summer 1 now.
+  // n3 was the only node left, so the scheduler asks for no scores. The extender has reserved n3 for summer 1.
   second["Pod"]["metadata"]["name"] = "digits-summer-2";
   EXPECT_EQ(json::parse(post("/filter", second.dump()).body)["NodeNames"], json::array());
 }
 
-TEST_F(OverHttp, LetsPodsOfOthersPass) {
+TEST_F(OverHttp, IgnoresPodsOfOtherPrograms) {
   json foreign = json::parse(recorded("filter-names.json"));
   foreign["Pod"]["metadata"].erase("labels");
   EXPECT_EQ(json::parse(post("/filter", foreign.dump()).body)["NodeNames"], foreign["NodeNames"]);
   for (const json& entry : json::parse(post("/prioritize", foreign.dump()).body)) EXPECT_EQ(entry["Score"], 0);
 }
 
-TEST_F(OverHttp, RefusesWhatItDoesNotUnderstand) {
+TEST_F(OverHttp, RefusesMalformedRequests) {
   const Response response = post("/filter", "{\"Pod\": ");
   EXPECT_EQ(response.status, 400);
   EXPECT_THAT(response.body, HasSubstr("expected JSON"));
@@ -139,7 +139,7 @@ TEST_F(OverHttp, RefusesWhatItDoesNotUnderstand) {
                                         HasSubstr("gleaner_extender_seconds_count{call=\"prioritize\"} 0")));
 }
 
-TEST_F(OverHttp, SaysWhetherItKnowsTheCluster) {
+TEST_F(OverHttp, ReadyzGivesTheReasonForNotBeingReady) {
   EXPECT_EQ(ask(extender_->address(), "GET /healthz").status, 200);
   EXPECT_EQ(ask(extender_->address(), "GET /readyz").status, 200);
   why_not_ready_ = "waiting for nodes";

@@ -1,11 +1,11 @@
-// Where the extender lets pods go, and which nodes it calls best.
+// Tests of the nodes that the extender allows for a pod, and of their order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "operator/placement/topology.h"
+#include "common/placement/topology.h"
 #include "scheduler-ext/filter/filter.h"
 #include "scheduler-ext/score/score.h"
 #include "tests/unit/scheduler_ext/cluster.h"
@@ -33,24 +33,24 @@ class Rules : public testing::Test {
     state_.set_profile(fast_profile("n3", 1.5));
   }
   void set_pod(Pod pod) { state_.set_pod(std::make_shared<const Pod>(std::move(pod))); }
-  std::vector<std::string> why_not(const Pod& pod) { return filter(pod, state_.look(pod, kNames)); }
-  Scores scores(const Pod& pod) { return score(pod, state_.look(pod, kNames), placement::default_topology()); }
+  std::vector<std::string> why_not(const Pod& pod) { return filter(pod, state_.take_snapshot(pod, kNames)); }
+  Scores scores(const Pod& pod) { return score(pod, state_.take_snapshot(pod, kNames), placement::default_topology()); }
 
   StandingClock clock_;
   State state_;
 };
 
-TEST_F(Rules, SummersGoWhereThereIsSomethingToSpare) {
+TEST_F(Rules, SummersArePlacedOnNodesWithSpareCapacity) {
   set_profiles();
   const Pod summer = pod_of("digits-summer-0", "summer");
   EXPECT_THAT(why_not(summer), ElementsAre(HasSubstr("below 1 Gbit/s"), "", ""));
   const Scores result = scores(summer);
   EXPECT_THAT(result.scores, ElementsAre(0, 10, 8));
   EXPECT_EQ(result.best, 1u);
-  EXPECT_EQ(result.bits_per_second, 2e9);  // its limit
+  EXPECT_EQ(result.bits_per_second, 2e9);  // the limit of the pod
 }
 
-TEST_F(Rules, OnlyTheBestHasTen) {
+TEST_F(Rules, OnlyTheBestNodeScoresTen) {
   for (const std::string& name : kNames) state_.set_profile(fast_profile(name));
   EXPECT_THAT(scores(pod_of("digits-summer-0", "summer")).scores, ElementsAre(10, 9, 9));
 }
@@ -59,12 +59,13 @@ TEST_F(Rules, NoSummersOnTheJobsOwnMachines) {
   set_profiles();
   set_pod(pod_of("digits-worker-0", "worker", "n2"));
   const Pod summer = pod_of("digits-summer-1", "summer");
-  EXPECT_THAT(why_not(summer), ElementsAre(Not(IsEmpty()), HasSubstr("share its link"), ""));
+  EXPECT_THAT(why_not(summer), ElementsAre(Not(IsEmpty()), HasSubstr("share the worker's link"), ""));
   set_pod(pod_of("digits-summer-0", "summer", "n3"));
-  EXPECT_THAT(why_not(summer), ElementsAre(Not(IsEmpty()), HasSubstr("share its link"), HasSubstr("there already")));
+  EXPECT_THAT(why_not(summer),
+              ElementsAre(Not(IsEmpty()), HasSubstr("share the worker's link"), HasSubstr("runs on it already")));
   EXPECT_THAT(scores(summer).scores, Each(0));
   EXPECT_EQ(scores(summer).best, std::nullopt);
-  // Of another job it may be where bandwidth is left: n3 has promised all of its 1.5 Gbit/s.
+  // A summer of another job may run where bandwidth is left; n3 has promised all of its 1.5 Gbit/s.
   EXPECT_THAT(why_not(pod_of("other-summer-0", "summer", "", "other")),
               ElementsAre(Not(IsEmpty()), "", HasSubstr("no bandwidth")));
 }
@@ -73,7 +74,7 @@ TEST_F(Rules, UnknownNodesTakeNoSummers) {
   state_.set_profile(fast_profile("n2"));
   state_.remove_node("n3");
   EXPECT_THAT(why_not(pod_of("digits-summer-0", "summer")),
-              ElementsAre(HasSubstr("no agent has reported"), "", HasSubstr("not known")));
+              ElementsAre(HasSubstr("no agent has reported"), "", HasSubstr("does not know the node")));
 }
 
 TEST_F(Rules, WithoutAnyProfileEverythingPasses) {
@@ -89,7 +90,7 @@ TEST_F(Rules, WithoutAnyProfileEverythingPasses) {
   EXPECT_THAT(why_not(summer), Each(IsEmpty()));
 }
 
-TEST_F(Rules, WorkersGoAnywhereAndRatherToEachOther) {
+TEST_F(Rules, WorkersMayUseAllNodesAndPreferNearOnes) {
   state_.set_node(ready_node("n1", "a"));
   state_.set_node(ready_node("n2", "b"));
   state_.set_node(ready_node("n3", "a"));
@@ -107,25 +108,25 @@ TEST_F(Rules, APromisedNodeIsTaken) {
   set_profiles();
   const Pod first = pod_of("digits-summer-0", "summer"), second = pod_of("digits-summer-1", "summer");
   state_.promise(first, "n2", 2e9);
-  EXPECT_THAT(why_not(second), ElementsAre(Not(IsEmpty()), HasSubstr("there already"), ""));
+  EXPECT_THAT(why_not(second), ElementsAre(Not(IsEmpty()), HasSubstr("runs on it already"), ""));
   EXPECT_EQ(scores(second).best, 2u);
-  EXPECT_THAT(why_not(first), ElementsAre(Not(IsEmpty()), "", ""));  // asked once more for the same pod
+  EXPECT_THAT(why_not(first), ElementsAre(Not(IsEmpty()), "", ""));  // asked again for the same pod
 
-  // Another job finds the bandwidth gone: of 10 to spare 9.5 are promised.
+  // Another job does not get the bandwidth: of 10 Gbit/s to spare, 9.5 are promised.
   state_.promise(first, "n2", 9.5e9);
   const Pod other = pod_of("other-summer-0", "summer", "", "other");
   EXPECT_THAT(why_not(other), ElementsAre(Not(IsEmpty()), HasSubstr("below 1 Gbit/s"), ""));
 }
 
-TEST_F(Rules, APromiseEndsWhenThePodIsBoundOrGoneOrLate) {
+TEST_F(Rules, APromiseEndsWhenThePodIsBoundOrDeletedOrLate) {
   set_profiles();
   const Pod first = pod_of("digits-summer-0", "summer"), second = pod_of("digits-summer-1", "summer");
   const auto taken = [&] { return !why_not(second)[1].empty(); };
   state_.promise(first, "n2", 2e9);
   EXPECT_TRUE(taken());
-  set_pod(first);  // still waits
+  set_pod(first);  // is not bound yet
   EXPECT_TRUE(taken());
-  set_pod(pod_of("digits-summer-0", "summer", "n3"));  // the scheduler chose another
+  set_pod(pod_of("digits-summer-0", "summer", "n3"));  // the scheduler chose another node
   EXPECT_FALSE(taken());
   state_.promise(first, "n2", 2e9);
   state_.remove_pod(first.key);
@@ -137,8 +138,8 @@ TEST_F(Rules, APromiseEndsWhenThePodIsBoundOrGoneOrLate) {
   EXPECT_FALSE(taken());
 }
 
-// Calls see whole machines while everything changes around them.
-TEST_F(Rules, ManyAtOnce) {
+// Calls see a consistent state of machines while everything changes concurrently.
+TEST_F(Rules, ConcurrentCallsAreSafe) {
   set_profiles();
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
@@ -148,9 +149,9 @@ TEST_F(Rules, ManyAtOnce) {
         if (thread == 0) state_.set_profile(fast_profile("n2", i % 20 + 1));
         if (thread == 1) set_pod(pod_of("x-summer-0", "summer", i % 2 ? "n2" : "n3", "x"));
         if (thread == 2) state_.promise(summer, "n3", 1e9);
-        const Picture picture = state_.look(summer, kNames);
-        const auto reasons = filter(summer, picture);
-        const auto result = score(summer, picture, placement::default_topology());
+        const Snapshot snapshot = state_.take_snapshot(summer, kNames);
+        const auto reasons = filter(summer, snapshot);
+        const auto result = score(summer, snapshot, placement::default_topology());
         for (size_t node = 0; node < reasons.size(); ++node) {
           ASSERT_TRUE(reasons[node].empty() || result.scores[node] == 0);
         }

@@ -1,5 +1,5 @@
-// The JSON that kube-scheduler sends and expects. recorded/ holds what kube-scheduler 1.34.4 sent to an extender that
-// was nodeCacheCapable (names) and to one that was not (nodes).
+// Tests of the JSON that kube-scheduler sends and expects. recorded/ has what kube-scheduler 1.34.4 sent to an extender
+// with nodeCacheCapable (names) and to one without (nodes).
 #include "scheduler-ext/http/wire.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ std::string problem(const std::string& body) {
   return std::string(args.status().message());
 }
 
-TEST(Wire, ReadsWhatTheSchedulerSends) {
+TEST(Wire, ReadsRequestsOfTheScheduler) {
   for (const std::string file :
        {"filter-names.json", "prioritize-names.json", "filter-nodes.json", "prioritize-nodes.json"}) {
     SCOPED_TRACE(file);
@@ -39,7 +39,7 @@ TEST(Wire, ReadsWhatTheSchedulerSends) {
   }
 }
 
-TEST(Wire, AnswersWithNamesWhereItWasAskedWithNames) {
+TEST(Wire, AnswersNamesWithNames) {
   Args args;
   args.names = {"n1", "n2", "n3"};
   const json result = json::parse(filter_result(args, {"", "no \"room\"\n\xff", ""}));
@@ -52,7 +52,7 @@ TEST(Wire, AnswersWithNamesWhereItWasAskedWithNames) {
   EXPECT_EQ(result["Error"], "");
 }
 
-TEST(Wire, AnswersWithTheNodesAsTheyCameWhereItWasAskedWithNodes) {
+TEST(Wire, AnswersNodesWithUnchangedNodes) {
   auto args = parse_args(recorded("filter-nodes.json"));
   ASSERT_TRUE(args.ok()) << args.status();
   const json asked = json::parse(recorded("filter-nodes.json"));
@@ -83,7 +83,7 @@ TEST(Wire, ScoresAreAHostPriorityList) {
             json::parse(R"([{"Host": "n1", "Score": 10}, {"Host": "n2", "Score": 0}])"));
 }
 
-TEST(Wire, SaysWhatIsWrong) {
+TEST(Wire, ErrorsNameTheField) {
   EXPECT_THAT(problem(""), HasSubstr("expected JSON"));
   EXPECT_THAT(problem("{\"Pod\": {"), HasSubstr("line 1, column"));
   EXPECT_THAT(problem("[]"), HasSubstr("expected an object"));
@@ -98,7 +98,7 @@ TEST(Wire, SaysWhatIsWrong) {
   EXPECT_THAT(problem(R"({"Pod": {"metadata": {"labels": 3}}, "NodeNames": []})"), HasSubstr("Pod.metadata.labels"));
 }
 
-TEST(Wire, PodsOfOthersAreNotOurs) {
+TEST(Wire, PodsOfOtherProgramsAreIgnored) {
   const auto args = parse_args(R"({"Pod": {"metadata": {"name": "web", "labels": {"gleaner.dev/role": "summer"}}},
                                    "NodeNames": ["n1"]})");
   ASSERT_TRUE(args.ok()) << args.status();

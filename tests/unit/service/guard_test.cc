@@ -1,4 +1,4 @@
-// When a summer gives way, and what it goes by.
+// Tests of Guard, which decides when a summer leaves a machine because of other load.
 #include "summation-service/service/guard.h"
 
 #include <gtest/gtest.h>
@@ -10,12 +10,13 @@ namespace {
 
 constexpr absl::Duration kEvery = absl::Milliseconds(100);
 
-// A machine with some processors, and what they do from now on.
+// A machine with some processors, and a guard that watches its use.
 class Machine {
  public:
   explicit Machine(double processors, double yield_above = 0.8) : processors_(processors), guard_(yield_above) {}
 
-  // In processors. The time until the guard said to leave, if it did within `time`.
+  // Lets other processes and the summer use these numbers of processors. Returns the time until the guard decides to
+  // leave, or infinity if the guard does not within `time`.
   absl::Duration run(double others, double own, absl::Duration time) {
     for (absl::Duration left = time; left > absl::ZeroDuration(); left -= kEvery) {
       const double seconds = absl::ToDoubleSeconds(kEvery);
@@ -39,7 +40,7 @@ class Machine {
 
 constexpr absl::Duration kNever = absl::InfiniteDuration();
 
-TEST(Guard, LeavesWithinASecondWhenOthersTakeEverything) {
+TEST(Guard, LeavesWithinASecondOnAFullyLoadedMachine) {
   Machine machine(4);
   EXPECT_EQ(machine.run(1, 1, absl::Seconds(5)), kNever);
   EXPECT_LE(machine.run(3.98, 0.02, absl::Seconds(5)), absl::Seconds(1));
@@ -54,25 +55,25 @@ TEST(Guard, AShortBurstIsNoReason) {
   }
 }
 
-TEST(Guard, WhatItTakesItselfIsNoReason) {
+TEST(Guard, TheSummersOwnUseIsNoReason) {
   Machine machine(2);
-  EXPECT_EQ(machine.run(0.5, 1.5, absl::Seconds(5)), kNever) << "nothing is idle, but others don't need it";
+  EXPECT_EQ(machine.run(0.5, 1.5, absl::Seconds(5)), kNever) << "the machine is full, but other processes use little";
   EXPECT_NEAR(machine.guard().others_share(), 0.25, 0.001);
   EXPECT_NEAR(machine.guard().idle_share(), 0, 0.001);
 }
 
-TEST(Guard, WhileSomethingIsIdleThereIsRoom) {
+TEST(Guard, StaysWhileTheMachineHasIdleTime) {
   Machine machine(10);
   EXPECT_EQ(machine.run(9.2, 0.2, absl::Seconds(5)), kNever);
   EXPECT_NE(machine.run(9.5, 0.2, absl::Seconds(5)), kNever);
 }
 
-TEST(Guard, TheLimitIsGiven) {
+TEST(Guard, TheLimitIsConfigurable) {
   EXPECT_EQ(Machine(2, 0.9).run(1.7, 0.3, absl::Seconds(5)), kNever);
   EXPECT_NE(Machine(2, 0.8).run(1.7, 0.3, absl::Seconds(5)), kNever);
 }
 
-TEST(Guard, CountersThatStepBackMeanNothing) {
+TEST(Guard, CountersThatDecreaseAreIgnored) {
   Machine machine(2);
   machine.run(0.5, 0.5, absl::Seconds(2));
   machine.usage().busy -= 100;

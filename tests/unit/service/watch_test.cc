@@ -1,4 +1,4 @@
-// What a watch does when its machine is needed: with real threads, and a machine that is told.
+// Tests of Watch on a machine that other processes need, with real threads and a simulated use of the machine.
 #include "summation-service/service/watch.h"
 
 #include <gtest/gtest.h>
@@ -11,50 +11,50 @@ namespace {
 
 class WatchTest : public testing::Test {
  protected:
-  // A machine of two processors, on which others take all from the start, or nothing.
+  // Returns the use of a machine with two processors, on which others use either both or none.
   Watch::Actions actions(bool needed) {
     const absl::Time begin = absl::Now();
     return {[begin, needed]() -> std::optional<Usage> {
               const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
               return needed ? Usage{2 * seconds, 0, 0} : Usage{0, 2 * seconds, 0};
             },
-            [this] { left_.Notify(); }, [this] { cut_.Notify(); }};
+            [this] { left_.Notify(); }, [this] { killed_.Notify(); }};
   }
 
   const SystemEnv system_{{"test", LogLevel::kOff}};
-  absl::Notification left_, cut_;
+  absl::Notification left_, killed_;
 };
 
-TEST_F(WatchTest, LeavesAndCutsOffWhatTakesTooLong) {
+TEST_F(WatchTest, LeavesAndEndsTheProcessIfThatTakesTooLong) {
   const absl::Time begin = absl::Now();
   const Watch watch(system_.env(), 0.8, actions(true));
   ASSERT_TRUE(left_.WaitForNotificationWithTimeout(absl::Seconds(30)));
   EXPECT_GT(absl::Now() - begin, Guard::kWindow);
-  EXPECT_FALSE(cut_.HasBeenNotified());
+  EXPECT_FALSE(killed_.HasBeenNotified());
   EXPECT_GT(watch.others_share(), 0.9);
-  EXPECT_TRUE(cut_.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  EXPECT_TRUE(killed_.WaitForNotificationWithTimeout(absl::Seconds(30)));
 }
 
-TEST_F(WatchTest, WhoHardlyGetsATurnIsCutOffAtOnce) {
+TEST_F(WatchTest, AStarvedProcessEndsAtOnce) {
   Watch::Actions starved = actions(true);
   starved.read = [read = starved.read] {
     absl::SleepFor(Watch::kLate);
     return read();
   };
   const Watch watch(system_.env(), 0.8, std::move(starved));
-  EXPECT_TRUE(cut_.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  EXPECT_TRUE(killed_.WaitForNotificationWithTimeout(absl::Seconds(30)));
   EXPECT_FALSE(left_.HasBeenNotified());
 }
 
-TEST_F(WatchTest, WhoHasLeftIsNotCutOff) {
+TEST_F(WatchTest, AProcessThatHasLeftIsNotEnded) {
   {
     const Watch watch(system_.env(), 0.8, actions(true));
     ASSERT_TRUE(left_.WaitForNotificationWithTimeout(absl::Seconds(30)));
   }
-  EXPECT_FALSE(cut_.WaitForNotificationWithTimeout(2 * Watch::kPatience));
+  EXPECT_FALSE(killed_.WaitForNotificationWithTimeout(2 * Watch::kPatience));
 }
 
-TEST_F(WatchTest, StaysWhileNobodyNeedsTheMachine) {
+TEST_F(WatchTest, StaysWhileNoOtherProcessNeedsTheMachine) {
   const Watch watch(system_.env(), 0.8, actions(false));
   EXPECT_FALSE(left_.WaitForNotificationWithTimeout(2 * Guard::kWindow));
   EXPECT_EQ(watch.others_share(), 0);

@@ -1,4 +1,4 @@
-// Partitions that accumulate: what answers must have in them, and what is kept of them for new owners.
+// Tests of partitions that accumulate: the checks of answers, and the answers that are kept for new owners.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ const PlanSpec kBefore{.tensors = {{.owners = {2}, .type = DataType::kInt32, .ac
 const PlanSpec kAfter{.epoch = 2,
                       .tensors = {{.owners = {0}, .type = DataType::kInt32, .moved = 2, .accumulates = true}}};
 
-// Worker 1 of two.
+// A session of worker 1 of two.
 class SessionAccumulated : public ::testing::Test {
  protected:
   absl::Status answer(uint64_t step, std::byte fill, std::vector<uint64_t> counts, uint32_t epoch = 1) {
@@ -52,13 +52,13 @@ TEST_F(SessionAccumulated, TheSumIsTheOutputAndNothingIsAcknowledged) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST_F(SessionAccumulated, ANewOwnerHearsTheVersionAndGetsTheAnswer) {
+TEST_F(SessionAccumulated, ANewOwnerGetsTheVersionAndTheAnswer) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}).ok());
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(rig.apply(kAfter).ok());
   EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{6, 0, 0}));
-  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 1})) << "what is in flight";
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 1})) << "only the partition in flight is pushed again";
   ASSERT_TRUE(fetch(6).ok());
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
   const session::Send& hand = rig.actions.sends[0];
@@ -69,7 +69,7 @@ TEST_F(SessionAccumulated, ANewOwnerHearsTheVersionAndGetsTheAnswer) {
               ::testing::ElementsAreArray(both(std::byte{0x33}, {5, 1}).bytes()));
   ASSERT_TRUE(answer(1, std::byte{0x44}, {5, 2}, 2).ok());
   ASSERT_TRUE(fetch(6).ok());
-  EXPECT_THAT(rig.actions.sends, IsEmpty()) << "asked long ago";
+  EXPECT_THAT(rig.actions.sends, IsEmpty()) << "the fetch was answered before";
 }
 
 TEST_F(SessionAccumulated, InPlaceAFrameToTheEarlierOwnerKeepsItsBytes) {
@@ -81,7 +81,7 @@ TEST_F(SessionAccumulated, InPlaceAFrameToTheEarlierOwnerKeepsItsBytes) {
   queued = {};
   rig.tick();
   EXPECT_THAT(rig.done(), ElementsAre(100));
-  EXPECT_THAT(rig.memory_of(0), ::testing::Each(std::byte{0x33})) << "and no count is written behind it";
+  EXPECT_THAT(rig.memory_of(0), ::testing::Each(std::byte{0x33})) << "no count is written behind the output";
 }
 
 TEST_F(SessionAccumulated, TheLastAnswerIsKeptForGood) {
@@ -94,13 +94,13 @@ TEST_F(SessionAccumulated, TheLastAnswerIsKeptForGood) {
   EXPECT_EQ(rig.session.counters().retained_bytes, 24u);
 }
 
-TEST_F(SessionAccumulated, AnAnswerWithoutWhatWasAnsweredIsAnError) {
+TEST_F(SessionAccumulated, AnAnswerThatLacksAnsweredContributionsIsAnError) {
   ASSERT_TRUE(start().ok());
   EXPECT_THAT(std::string(answer(0, {}, {5, 0}).message()), HasSubstr("0 contributions of this worker"));
   EXPECT_FALSE(answer(0, {}, {5, 2}).ok()) << "counted twice";
   ASSERT_TRUE(answer(0, {}, {5, 1}).ok());
   ASSERT_TRUE(start().ok());
-  EXPECT_FALSE(answer(1, {}, {3, 2}).ok()) << "two of worker 0's are lost";
+  EXPECT_FALSE(answer(1, {}, {3, 2}).ok()) << "two contributions of worker 0 are missing";
   ASSERT_TRUE(answer(1, {}, {5, 2}).ok());
 }
 

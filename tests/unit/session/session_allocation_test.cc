@@ -1,4 +1,4 @@
-// Once warm, pushing a partition and taking its result costs no allocation.
+// Tests that pushing a partition and taking its result cause no allocations after a warm-up.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -9,11 +9,11 @@
 namespace gleaner::testing {
 namespace {
 
-// One step of 40 partitions of four owners: some deferred, some results twice, one connection lost; everybody has all
-// at the end.
+// Runs one step of 40 partitions of four owners. Some pushes are deferred, all results come twice, and one connection
+// is lost.
 void run_step(SessionRig& rig, uint64_t step) {
-  // The session wants to be the last to hold the input, and a borrowed block costs one allocation per request; so the
-  // memory is a buffer of the pool, taken and given back for every step.
+  // The input is a buffer of the pool, taken and given back in every step: the session must be the last holder of the
+  // input, and a borrowed block would cost one allocation per request.
   Buffer input = rig.pool.take(320);
   const MutableBytes output = input.bytes();
   rig.clear();

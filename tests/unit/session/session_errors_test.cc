@@ -1,4 +1,5 @@
-// Frames that break the protocol: an error that says what is wrong, and a session that goes on as if they never came.
+// Tests of frames that violate the protocol: the session returns an error that names the violation, and its state does
+// not change.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@ using wire::FrameType;
 
 struct BadFrame {
   const char* name;
-  std::function<void(wire::Header&, Buffer&)> spoil;  // a good result of tensor 0 partition 0 from owner 2
+  std::function<void(wire::Header&, Buffer&)> spoil;  // changes a valid result of tensor 0 partition 0 from owner 2
   absl::StatusCode code;
   const char* message;
 };
@@ -74,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
             kWrongTime, "has not pushed"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
-TEST(SessionRefused, AnOwnersRefusalIsForTheCallerToEndTheSessionWith) {
+TEST(SessionRefused, AnOwnersRefusalIsReturnedToTheCaller) {
   SessionRig rig({.tensors = {{.owners = {2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   const std::string text = "worker/1 averages tensor t0, but worker/0 sums it";
@@ -87,7 +88,7 @@ TEST(SessionRefused, AnOwnersRefusalIsForTheCallerToEndTheSessionWith) {
   EXPECT_THAT(rig.actions.done, IsEmpty());
 }
 
-TEST(SessionOutOfTurn, AResultOfWhatStillWaitsForTheWindow) {
+TEST(SessionOutOfTurn, AResultOfAnUnsentPartitionIsAnError) {
   SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 8);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_EQ(rig.result({0, 1}).code(), kWrongTime);
@@ -102,7 +103,7 @@ TEST(SessionEpochs, AnOwnerMayBeAheadOfThisWorker) {
   EXPECT_THAT(rig.done(), ElementsAre(100));
 }
 
-TEST(SessionEpochs, ResultsFromAnotherOwnersTimeAreDropped) {
+TEST(SessionEpochs, ResultsOfAnEarlierOwnerAreDropped) {
   SessionRig rig({.epoch = 5, .tensors = {{.owners = {2}, .since = 4}}});
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_TRUE(rig.result({}, {}, 3).ok());

@@ -1,4 +1,4 @@
-// Partitions that change their owner while they are in flight, and results that are kept and handed on.
+// Tests of partitions that change their owner while they are in flight, and of results that are kept for new owners.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,16 +14,16 @@ using ::testing::SizeIs;
 using wire::FrameType;
 using wire::PartitionKey;
 
-// Worker 1 of two; partition 0 goes from CPU summer 2 to worker 0, partition 1 stays.
+// The session is that of worker 1 of two. Partition 0 moves from CPU summer 2 to worker 0; partition 1 stays.
 const PlanSpec kBefore{.tensors = {{.owners = {2}}, {.owners = {2}}}};
 const PlanSpec kAfter{.epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {2}}}};
 
-TEST(SessionMoves, WhatIsInFlightIsPushedAgainToItsNewOwner) {
+TEST(SessionMoves, PartitionsInFlightArePushedAgainToTheNewOwner) {
   SessionRig rig(kBefore);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.start(1).ok());
   ASSERT_TRUE(rig.apply(kAfter).ok());
-  EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{0, 0, 0})) << "how far it is";
+  EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{0, 0, 0})) << "the new owner gets the version";
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 0}));
   EXPECT_EQ(rig.actions.sends.back().owner, 0u);
   EXPECT_EQ(rig.actions.sends.back().header.epoch, 2u);
@@ -31,7 +31,7 @@ TEST(SessionMoves, WhatIsInFlightIsPushedAgainToItsNewOwner) {
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 16u);
 }
 
-TEST(SessionMoves, WhatTheEarlierOwnerSaysDoesNotCount) {
+TEST(SessionMoves, FramesOfTheEarlierOwnerAreIgnored) {
   SessionRig rig(kBefore);
   ASSERT_TRUE(rig.start(0).ok());
   const wire::Header late = rig.header(FrameType::kResult, {});
@@ -43,13 +43,13 @@ TEST(SessionMoves, WhatTheEarlierOwnerSaysDoesNotCount) {
   EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x33}));
 }
 
-TEST(SessionMoves, AResultMayComeBeforeItsPartWasPushedAgain) {
+TEST(SessionMoves, AResultMayArriveBeforeThePartitionWasPushedAgain) {
   SessionRig rig(kBefore);
   ASSERT_TRUE(rig.start(0).ok());
   rig.session.on_disconnected(0);
   ASSERT_TRUE(rig.apply(kAfter).ok());
   EXPECT_THAT(rig.pushed(), IsEmpty());
-  ASSERT_TRUE(rig.result({}, {}, 2).ok()) << "another worker had it and handed it on";
+  ASSERT_TRUE(rig.result({}, {}, 2).ok()) << "another worker gave the result to the new owner";
   EXPECT_THAT(rig.done(), ElementsAre(100));
 }
 
@@ -60,7 +60,7 @@ TEST(SessionMoves, AFrameToTheEarlierOwnerKeepsItsBytes) {
   Buffer queued = rig.actions.sends[0].payload;
   ASSERT_TRUE(rig.apply(kAfter).ok());
   ASSERT_TRUE(rig.result({}, std::byte{0x33}, 2).ok());
-  EXPECT_THAT(queued.bytes(), Each(std::byte{0x42})) << "in place, and it is still to be sent";
+  EXPECT_THAT(queued.bytes(), Each(std::byte{0x42})) << "the queued frame still needs the input";
   EXPECT_THAT(rig.done(), IsEmpty());
   queued = {};
   rig.tick();
@@ -68,7 +68,7 @@ TEST(SessionMoves, AFrameToTheEarlierOwnerKeepsItsBytes) {
   EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x33}));
 }
 
-TEST(SessionMoves, ASummerThatIsGoneLeavesItsPlaceToAnother) {
+TEST(SessionMoves, AnotherSummerMayTakeThePlaceOfALostSummer) {
   SessionRig rig(kBefore);
   ASSERT_TRUE(rig.start(1).ok());
   rig.session.on_disconnected(2);
@@ -79,8 +79,6 @@ TEST(SessionMoves, ASummerThatIsGoneLeavesItsPlaceToAnother) {
   ASSERT_TRUE(rig.apply({.epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {1}, .moved = 2}}}).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0, 0}));
 }
-
-// --- what is kept
 
 class SessionRetention : public ::testing::Test {
  protected:
@@ -96,7 +94,7 @@ class SessionRetention : public ::testing::Test {
   SessionRig rig{kBefore};
 };
 
-TEST_F(SessionRetention, AResultIsHandedOnToANewOwnerThatAsks) {
+TEST_F(SessionRetention, AResultIsSentToANewOwnerThatAsks) {
   ASSERT_TRUE(rig.apply(kAfter).ok());
   EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{1, 0, 0}));
   ASSERT_TRUE(fetch(0).ok());
@@ -107,7 +105,7 @@ TEST_F(SessionRetention, AResultIsHandedOnToANewOwnerThatAsks) {
   EXPECT_THAT(rig.actions.sends[0].payload.bytes(), Each(std::byte{0x33}));
 }
 
-TEST_F(SessionRetention, ItIsKeptUntilEveryWorkerHasIt) {
+TEST_F(SessionRetention, AResultIsKeptUntilEveryWorkerHasIt) {
   EXPECT_EQ(rig.session.counters().retained_bytes, 8u);
   EXPECT_FALSE(rig.session.idle());
   ASSERT_TRUE(rig.release(2, 0).ok());
@@ -117,7 +115,7 @@ TEST_F(SessionRetention, ItIsKeptUntilEveryWorkerHasIt) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST_F(SessionRetention, OrUntilTheNextOneIsHere) {
+TEST_F(SessionRetention, AResultIsKeptUntilTheNextResultArrives) {
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({.step = 1}, std::byte{0x44}).ok());
   EXPECT_EQ(rig.session.counters().retained_bytes, 8u);
@@ -127,20 +125,20 @@ TEST_F(SessionRetention, AnOwnerThatIsAheadReleasesNothing) {
   wire::Header header = rig.header(FrameType::kRelease, {});
   header = {.type = FrameType::kRelease, .job = kJob, .epoch = 2, .sender = 2, .released = 1};
   ASSERT_TRUE(rig.deliver(header, {}).ok());
-  EXPECT_EQ(rig.session.counters().retained_bytes, 8u) << "it may have given the partition away";
+  EXPECT_EQ(rig.session.counters().retained_bytes, 8u) << "the owner may have lost the partition";
 }
 
-TEST_F(SessionRetention, WithNothingInFlightItAsksWhatItMayLetGoOf) {
+TEST_F(SessionRetention, AnIdleSessionAsksWhichResultsItMayRelease) {
   rig.tick(absl::Milliseconds(5));
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
   EXPECT_EQ(rig.actions.sends[0].header.type, FrameType::kRelease);
   EXPECT_EQ(rig.actions.sends[0].owner, 2u);
-  EXPECT_TRUE(rig.actions.sends[0].payload.empty()) << "the owner knows";
+  EXPECT_TRUE(rig.actions.sends[0].payload.empty()) << "the owner knows the numbers of its results";
   rig.tick(absl::Milliseconds(5));
-  EXPECT_THAT(rig.actions.sends, IsEmpty()) << "not with every tick";
+  EXPECT_THAT(rig.actions.sends, IsEmpty()) << "the session does not ask with every tick";
 }
 
-TEST_F(SessionRetention, OfALaterOwnerItAsksByName) {
+TEST_F(SessionRetention, ALaterOwnerIsAskedWithTheKeysOfResults) {
   ASSERT_TRUE(rig.apply(kAfter).ok());
   rig.tick(absl::Milliseconds(5));
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
@@ -150,7 +148,7 @@ TEST_F(SessionRetention, OfALaterOwnerItAsksByName) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST_F(SessionRetention, NobodyAsksForAnythingWhenAWorkerHasLeft) {
+TEST_F(SessionRetention, NothingIsAskedAfterAWorkerHasLeft) {
   rig.session.set_ending();
   EXPECT_TRUE(rig.session.idle());
 }

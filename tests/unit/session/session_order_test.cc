@@ -1,4 +1,4 @@
-// Which partition leaves when: priorities, window, credit, stalls.
+// Tests of the order in which partitions are sent: priorities, window, credit, stalls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ TEST(SessionOrder, PriorityThenPositionInThePlan) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0}, Key{1, 1}, Key{0, 0}, Key{0, 1}));
 }
 
-TEST(SessionOrder, WhatIsUrgentOvertakesWhatTheWindowHoldsBack) {
+TEST(SessionOrder, AnUrgentPartitionOvertakesPartitionsHeldBackByTheWindow) {
   SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}, .priority = 1}, {.owners = {2}, .priority = 0}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}));
@@ -28,10 +28,10 @@ TEST(SessionOrder, WhatIsUrgentOvertakesWhatTheWindowHoldsBack) {
   ASSERT_TRUE(rig.result({0, 1}).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0}));
   ASSERT_TRUE(rig.result({1, 0}).ok());
-  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3})) << "{0, 0} is at its owner, too";
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3})) << "the owner has {0, 0}, too";
 }
 
-TEST(SessionOrder, APartitionLargerThanTheWindowLeavesAlone) {
+TEST(SessionOrder, APartitionLargerThanTheWindowIsSentAlone) {
   SessionRig rig({.tensors = {{.owners = {2, 0}, .bytes = 400}}}, 1);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
@@ -39,8 +39,8 @@ TEST(SessionOrder, APartitionLargerThanTheWindowLeavesAlone) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
 }
 
-TEST(SessionOrder, AnOwnerWithoutCreditIsPassedOver) {
-  // Owner 2 has 1/4 of the bytes, so 1/2 of the window and at least two partitions.
+TEST(SessionOrder, AnOwnerWithoutCreditIsSkipped) {
+  // Owner 2 owns 1/4 of the bytes, so its credit is 1/2 of the window, and at least two partitions.
   SessionRig rig({.tensors = {{.owners = {2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}}}}, 48);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}, Key{0, 2}, Key{0, 3}, Key{0, 4}, Key{0, 5}));
@@ -51,8 +51,9 @@ TEST(SessionOrder, AnOwnerWithoutCreditIsPassedOver) {
   EXPECT_THAT(narrow.pushed(), ElementsAre(Key{0, 2}));
 }
 
-TEST(SessionOrder, AnOwnerThatAnswersNothingGetsMoreCreditThoughOthersAnswer) {
-  // Owner 2 may hold two partitions, and has got others from other workers: none of its sums can be made.
+TEST(SessionOrder, ASilentOwnerGetsMoreCreditEvenIfOthersAnswer) {
+  // Owner 2's credit allows two partitions. Other workers have pushed other partitions to it, so none of its sums
+  // completes.
   SessionRig rig({.tensors = {{.owners = {2, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}}}, 32);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}, Key{0, 4}, Key{0, 5}));
@@ -68,12 +69,13 @@ TEST(SessionOrder, AnOwnerThatAnswersNothingGetsMoreCreditThoughOthersAnswer) {
   EXPECT_GT(rig.session.counters().stalls, 0u);
 }
 
-TEST(SessionOrder, WhatHasArrivedTakesNoRoomOfTheWindow) {
+TEST(SessionOrder, ArrivedPartitionsDoNotCountAgainstTheWindow) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 2, 2, 2, 2}}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}));
   ASSERT_TRUE(rig.result({0, 1}).ok());
-  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3})) << "what was sent before is there, and waits for others";
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3}))
+      << "the earlier pushes arrived and wait for other workers";
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 24u);
   EXPECT_EQ(rig.session.counters().window_used_bytes, 16u);
   ASSERT_TRUE(rig.result({0, 0}).ok());
@@ -81,20 +83,20 @@ TEST(SessionOrder, WhatHasArrivedTakesNoRoomOfTheWindow) {
   ASSERT_TRUE(rig.result({0, 2}).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 4}));
   rig.reconnect(2);
-  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 3}, Key{0, 4})) << "nothing of it counts any more";
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 3}, Key{0, 4})) << "arrived pushes do not count any more";
 }
 
-TEST(SessionOrder, WhatGoesToItsOwnSummerTakesNoRoomOfTheWindow) {
-  SessionRig rig({.tensors = {{.owners = {2, 1, 2, 1, 2, 1}}}}, 16);  // it is worker 1
+TEST(SessionOrder, PartitionsOfTheColocatedSummerDoNotCountAgainstTheWindow) {
+  SessionRig rig({.tensors = {{.owners = {2, 1, 2, 1, 2, 1}}}}, 16);  // the session is that of worker 1
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}, Key{0, 2}, Key{0, 3}));
   ASSERT_TRUE(rig.result({0, 1}).ok());
-  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 5})) << "and frees none for others";
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 5})) << "the colocated partition frees no room either";
   ASSERT_TRUE(rig.result({0, 0}).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 4}));
 }
 
-TEST(SessionOrder, AnOwnerThatIsNotConnectedIsPassedOver) {
+TEST(SessionOrder, AnUnconnectedOwnerIsSkipped) {
   SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}}}});
   rig.session.on_disconnected(2);
   ASSERT_TRUE(rig.start(0).ok());
@@ -109,7 +111,7 @@ TEST(SessionWindow, FollowsTheRoundTrip) {
   const double link = rig.plan->members[1].bits_per_second / 8;
   const double by_default = window();
   rig.session.set_round_trip(absl::Seconds(0.1 * by_default / link));
-  EXPECT_EQ(window(), by_default) << "too little to matter";
+  EXPECT_EQ(window(), by_default) << "the change is too small";
   rig.session.set_round_trip(absl::Seconds(3 * by_default / link));
   EXPECT_NEAR(window(), 4 * by_default, 64);
   rig.session.set_round_trip(absl::ZeroDuration());
@@ -138,7 +140,7 @@ TEST(SessionStall, TheWindowDoublesUntilAResultComes) {
   EXPECT_THAT(rig.pushed(), SizeIs(1));
 }
 
-TEST(SessionStall, ResultsPutItOff) {
+TEST(SessionStall, ResultsResetTheStallTimer) {
   SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(20, 2)}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   rig.tick(kStall - absl::Milliseconds(1));

@@ -1,4 +1,4 @@
-// What is pushed again, acknowledged again, or not: reconnects, defers, late copies.
+// Tests of repeated pushes and repeated acknowledgements: after reconnects, deferrals and late duplicates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using wire::PartitionKey;
 
 const PlanSpec kThree{.tensors = {{.owners = {2, 2, 0}}}};
 
-TEST(SessionReconnect, WhatIsOutstandingThereIsPushedAgain) {
+TEST(SessionReconnect, OutstandingPartitionsArePushedAgain) {
   SessionRig rig(kThree);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 1}).ok());
@@ -25,7 +25,7 @@ TEST(SessionReconnect, WhatIsOutstandingThereIsPushedAgain) {
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 16u);
 }
 
-TEST(SessionReconnect, WhatIsOutstandingThereLeavesTheWindow) {
+TEST(SessionReconnect, OutstandingPartitionsLeaveTheWindow) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 0, 0}}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}));
@@ -34,13 +34,13 @@ TEST(SessionReconnect, WhatIsOutstandingThereLeavesTheWindow) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3}));
 }
 
-TEST(SessionReconnect, AResultThatIsFasterThanTheRepeatedPushCounts) {
+TEST(SessionReconnect, AResultBeforeTheRepeatedPushCounts) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 2}}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   rig.session.on_disconnected(2);
   ASSERT_TRUE(rig.result({0, 1}).ok());
   rig.connect(2);
-  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 2})) << "0,1 is done";
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 2})) << "partition 1 is done";
 }
 
 TEST(SessionReconnect, ARepeatedPushKeepsTheContributionWhenTheResultOverwritesIt) {
@@ -53,7 +53,7 @@ TEST(SessionReconnect, ARepeatedPushKeepsTheContributionWhenTheResultOverwritesI
   ASSERT_TRUE(rig.result({}, std::byte{0x11}).ok());
   EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11}));
   EXPECT_THAT(queued.bytes(), Each(std::byte{0x42}));
-  EXPECT_THAT(rig.done(), ElementsAre(100)) << "the copy does not hold the input";
+  EXPECT_THAT(rig.done(), ElementsAre(100)) << "the sent copy does not refer to the input";
 }
 
 TEST(SessionReconnect, TheLatestResultsAreAcknowledgedAgain) {
@@ -69,9 +69,7 @@ TEST(SessionReconnect, TheLatestResultsAreAcknowledgedAgain) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 2}));
 }
 
-// --- acknowledgements
-
-TEST(SessionAcks, LeaveWithTheNextPushToTheOwner) {
+TEST(SessionAcks, AreSentWithTheNextPushToTheOwner) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 0}}, {.owners = {0, 2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 0}).ok());
@@ -79,12 +77,12 @@ TEST(SessionAcks, LeaveWithTheNextPushToTheOwner) {
   EXPECT_THAT(rig.actions.sends, IsEmpty());
   ASSERT_TRUE(rig.start(1).ok());
   EXPECT_THAT(rig.acknowledged(2), ElementsAre(PartitionKey{1, 0, 0}, PartitionKey{1, 0, 1}));
-  ASSERT_THAT(rig.actions.sends, SizeIs(3)) << "in one frame";
-  EXPECT_EQ(rig.actions.sends[0].header.type, wire::FrameType::kPush) << "to another owner";
-  EXPECT_EQ(rig.actions.sends[1].header.type, wire::FrameType::kAck) << "and before the push, in one piece with it";
+  ASSERT_THAT(rig.actions.sends, SizeIs(3)) << "one frame has all keys";
+  EXPECT_EQ(rig.actions.sends[0].header.type, wire::FrameType::kPush) << "the push goes to another owner";
+  EXPECT_EQ(rig.actions.sends[1].header.type, wire::FrameType::kAck) << "the acknowledgement precedes the push";
 }
 
-TEST(SessionAcks, LeaveWithTheTick) {
+TEST(SessionAcks, AreSentWithTheTick) {
   SessionRig rig(kThree);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 0}).ok());
@@ -94,7 +92,7 @@ TEST(SessionAcks, LeaveWithTheTick) {
   EXPECT_THAT(rig.actions.sends, IsEmpty());
 }
 
-TEST(SessionAcks, LeaveInFramesOf64) {
+TEST(SessionAcks, AreSentInFramesOf64) {
   SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(100, 2)}}});
   ASSERT_TRUE(rig.start(0).ok());
   for (uint32_t i = 0; i < 63; ++i) {
@@ -117,10 +115,10 @@ TEST(SessionAcks, ALateCopyIsAcknowledgedAgainAndChangesNothing) {
   EXPECT_EQ(rig.session.counters().duplicate_results, 1u);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 0, 0}, std::byte{0x99}).ok());
-  EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11})) << "a result of the step before";
+  EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11})) << "the result belongs to the previous step";
 }
 
-TEST(SessionAcks, TheSessionIsNotIdleBeforeThey) {
+TEST(SessionAcks, TheSessionIsNotIdleBeforeAcksAreSent) {
   SessionRig rig({.tensors = {{.owners = {2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   rig.session.on_disconnected(2);
@@ -128,29 +126,27 @@ TEST(SessionAcks, TheSessionIsNotIdleBeforeThey) {
   EXPECT_FALSE(rig.session.idle());
   rig.connect(2);
   EXPECT_THAT(rig.acknowledged(2), SizeIs(1));
-  EXPECT_FALSE(rig.session.idle()) << "another worker may lack the result, and its owner be lost";
+  EXPECT_FALSE(rig.session.idle()) << "another worker may lack the result if the owner is lost";
   ASSERT_TRUE(rig.release(2, 1).ok());
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST(SessionAcks, AtTheEndThoseToAWorkerThatHasLeftAreNotOwed) {
+TEST(SessionAcks, AtTheEndAcksToAWorkerThatHasLeftAreNotDue) {
   SessionRig rig({.tensors = {{.owners = {0, 2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   for (uint32_t i = 0; i < 2; ++i) ASSERT_TRUE(rig.result({0, i}).ok());
   rig.tick();
-  ASSERT_TRUE(rig.result({0, 0}).ok());  // once more
+  ASSERT_TRUE(rig.result({0, 0}).ok());  // a duplicate
   rig.session.on_disconnected(0);
   rig.session.set_ending();
   EXPECT_TRUE(rig.session.idle());
   ASSERT_TRUE(rig.result({0, 1}).ok());
-  EXPECT_FALSE(rig.session.idle()) << "who is there is told";
+  EXPECT_FALSE(rig.session.idle()) << "present workers are still acknowledged";
   rig.tick();
   EXPECT_TRUE(rig.session.idle());
 }
 
-// --- defers
-
-TEST(SessionDefers, ADeferredPartitionMakesRoomAndComesAgainAfterAPauseThatDoubles) {
+TEST(SessionDefers, ADeferredPartitionLeavesTheWindowAndIsRetriedWithDoublingPauses) {
   SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 8);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
@@ -172,7 +168,7 @@ TEST(SessionDefers, ADeferredPartitionMakesRoomAndComesAgainAfterAPauseThatDoubl
   EXPECT_EQ(rig.session.counters().repeated_pushes, 6u);
 }
 
-TEST(SessionDefers, AResultOfThatOwnerBringsTheMostUrgentOneAtOnce) {
+TEST(SessionDefers, AResultOfTheOwnerRetriesTheMostUrgentPartitionAtOnce) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 2}}, {.owners = {0}}}});
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.start(1).ok());
@@ -184,13 +180,14 @@ TEST(SessionDefers, AResultOfThatOwnerBringsTheMostUrgentOneAtOnce) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
 }
 
-TEST(SessionDefers, WhatWasNeverDeferredGoesFirst) {
-  // The owner has begun partition 2 and waits for it; 0 and 1 are more urgent, but deferred again and again.
+TEST(SessionDefers, PartitionsThatWereNeverDeferredGoFirst) {
+  // The owner has begun to sum partition 2 and waits for it. Partitions 0 and 1 are more urgent, but are deferred again
+  // and again.
   SessionRig rig({.tensors = {{.owners = {2, 2, 2}}}}, 8);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.defer({0, 0}).ok());
   rig.now += kRetry;
-  rig.tick();  // 0 is ready again, while 1 is outstanding
+  rig.tick();  // 0 may be sent again, while 1 is in flight
   ASSERT_TRUE(rig.defer({0, 1}).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}));
 }
@@ -209,16 +206,16 @@ TEST(SessionDefers, ATensorThatBeganLaterWaitsForItsTurn) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0}));
   ASSERT_TRUE(rig.defer({1, 0}).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 1}));
-  rig.tick(64 * kRetry);  // both others are ready, and the window grows by one partition
-  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0})) << "it was deferred more often, but longer ago";
+  rig.tick(64 * kRetry);  // both others may be sent again, and the window grows by one partition
+  EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0})) << "the partition was deferred more often but longer ago";
 }
 
 TEST(SessionDefers, AnswersThatCrossAreHarmless) {
   SessionRig rig(kThree);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.defer({0, 0}).ok());
-  ASSERT_TRUE(rig.result({0, 0}).ok()) << "another copy was let in";
-  ASSERT_TRUE(rig.defer({0, 0}).ok()) << "and another deferred";
+  ASSERT_TRUE(rig.result({0, 0}).ok()) << "another copy of the push was accepted";
+  ASSERT_TRUE(rig.defer({0, 0}).ok()) << "one more copy was deferred";
   rig.tick(absl::Seconds(1));
   EXPECT_THAT(rig.pushed(), IsEmpty());
   EXPECT_EQ(rig.session.counters().deferred, 1u);

@@ -1,4 +1,4 @@
-// Requests from start to Done.
+// Tests of requests from their start to their end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,14 +54,14 @@ TEST(SessionRequests, IsDoneWithItsLastPartitionAndHasTheSumInItsOutput) {
   EXPECT_TRUE(rig.actions.done[0].status.ok());
   EXPECT_THAT(std::span(output).first(8), Each(std::byte{0x11}));
   EXPECT_THAT(std::span(output).last(8), Each(std::byte{0x22}));
-  EXPECT_FALSE(rig.session.idle()) << "before it has acknowledged them";
+  EXPECT_FALSE(rig.session.idle()) << "the results are not acknowledged yet";
   rig.tick();
   ASSERT_TRUE(rig.release(2, 1).ok());
   EXPECT_TRUE(rig.session.idle());
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 0u);
 }
 
-TEST(SessionRequests, PartsOfATensorAreRequestsOfTheirOwn) {
+TEST(SessionRequests, PartsOfATensorAreSeparateRequests) {
   SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}}}});  // 8 bytes each
   std::vector<std::byte> head(8, std::byte{1}), tail(24, std::byte{2});
   const auto part = [&](std::vector<std::byte>& memory, uint64_t id, uint32_t first, uint32_t count) {
@@ -77,15 +77,15 @@ TEST(SessionRequests, PartsOfATensorAreRequestsOfTheirOwn) {
   };
   ASSERT_TRUE(part(tail, 7, 1, 3).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}, Key{0, 2}, Key{0, 3}));
-  EXPECT_THAT(rig.actions.sends[1].payload.bytes(), Each(std::byte{2})) << "from its own memory";
+  EXPECT_THAT(rig.actions.sends[1].payload.bytes(), Each(std::byte{2})) << "the part is sent from its own memory";
   EXPECT_TRUE(absl::IsFailedPrecondition(part(head, 8, 3, 1))) << "in flight";
-  EXPECT_TRUE(absl::IsInvalidArgument(part(head, 8, 5, 1))) << "no such partition";
+  EXPECT_TRUE(absl::IsInvalidArgument(part(head, 8, 5, 1))) << "the partition does not exist";
   ASSERT_TRUE(part(head, 9, 0, 1).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
   ASSERT_TRUE(rig.result({0, 0}, std::byte{3}).ok());
   EXPECT_THAT(rig.done(), ElementsAre(9));
   EXPECT_THAT(head, Each(std::byte{3}));
-  ASSERT_TRUE(part(head, 10, 0, 1).ok()) << "its next step, while the other part is at the one before";
+  ASSERT_TRUE(part(head, 10, 0, 1).ok()) << "one part starts the next step while the other is one step behind";
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 1}));
   for (uint32_t i = 1; i < 4; ++i) ASSERT_TRUE(rig.result({0, i}, std::byte{4}).ok());
   EXPECT_THAT(rig.done(), ElementsAre(7));
@@ -124,7 +124,7 @@ TEST(SessionRequests, ATensorOfZeroBytesIsDoneAtOnce) {
   EXPECT_THAT(rig.actions.sends, IsEmpty());
 }
 
-TEST(SessionRequests, BadOnesAreRefused) {
+TEST(SessionRequests, InvalidRequestsAreRefused) {
   SessionRig rig(kPlan);
   std::vector<std::byte> memory(64);
   const auto start = [&](uint32_t tensor, size_t input, size_t output_at, size_t output, ReduceOp op) {
@@ -154,11 +154,11 @@ TEST(SessionPlans, MayAddTensors) {
   ASSERT_TRUE(rig.apply(more).ok());
   ASSERT_TRUE(rig.start(3).ok());
   EXPECT_EQ(rig.actions.sends.at(0).header.epoch, 6u);
-  ASSERT_TRUE(rig.result({.partition = 0}, {}, 5).ok()) << "of the epoch before";
+  ASSERT_TRUE(rig.result({.partition = 0}, {}, 5).ok()) << "the result belongs to the previous epoch";
   PlanSpec moved = more;
   moved.epoch = 7;
   moved.tensors[0].owners = {0, 2};
-  EXPECT_EQ(rig.apply(moved).code(), kWrongTime) << "it does not say since when";
+  EXPECT_EQ(rig.apply(moved).code(), kWrongTime) << "the plan lacks the epoch of the move";
 }
 
 TEST(SessionFailure, EndsEveryRequestAndEveryLaterOne) {
@@ -174,7 +174,7 @@ TEST(SessionFailure, EndsEveryRequestAndEveryLaterOne) {
   ASSERT_TRUE(rig.start(1).ok());
   EXPECT_THAT(rig.done(), ElementsAre(101));
   EXPECT_THAT(std::string(rig.actions.done[0].status.message()), HasSubstr("summer/0"));
-  EXPECT_TRUE(rig.result({}).ok()) << "what still comes is ignored";
+  EXPECT_TRUE(rig.result({}).ok()) << "later frames are ignored";
   EXPECT_THAT(rig.actions.sends, IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// A session with everything it needs, and short ways to play its owners and to read what it does.
+// SessionRig: a session for tests, with short functions that act as its owners and that read what the session sends.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Key {
 
 class SessionRig {
  public:
-  // Worker 1 of the job, connected to every owner.
+  // The session is that of worker 1. It is connected to every owner, unless `connected` is false.
   explicit SessionRig(const PlanSpec& spec, uint64_t window_bytes = 1 << 20, bool connected = true)
       : plan(build_plan(spec)),
         session({.job = kJob, .worker = 1, .window_bytes = window_bytes, .stall_after = kStall, .defer_retry = kRetry},
@@ -35,7 +35,7 @@ class SessionRig {
     for (uint32_t owner = 0; connected && owner < plan->members.size(); ++owner) connect(owner);
   }
 
-  // What came out before is forgotten with each of these.
+  // Each of the following functions clears `actions` first.
   absl::Status apply(const PlanSpec& spec) {
     clear();
     auto next = build_plan(spec);
@@ -55,7 +55,7 @@ class SessionRig {
     clear();
     session.on_tick(now += after, actions);
   }
-  // Starts the sum of a tensor of this worker's own memory; in place, unless an output is given.
+  // Starts a push_pull from the rig's memory for the tensor; in place, unless `output` is given.
   absl::Status start(uint32_t tensor, ReduceOp op = ReduceOp::kSum, MutableBytes output = {}) {
     clear();
     std::vector<std::byte>& memory = memory_of(tensor);
@@ -73,7 +73,7 @@ class SessionRig {
     std::ranges::fill(payload.bytes(), fill);
     return deliver(what, std::move(payload));
   }
-  // Every worker has the owner's results before `below`.
+  // Delivers an owner's Release: every worker has the owner's results with numbers below `below`.
   absl::Status release(uint32_t owner, uint32_t below, const std::vector<wire::PartitionKey>& keys = {}) {
     wire::Header what;
     what.type = wire::FrameType::kRelease;
@@ -111,7 +111,7 @@ class SessionRig {
     return memory_[tensor];
   }
 
-  // What the last call sent.
+  // Returns the partitions that the last call pushed.
   std::vector<Key> pushed() const {
     std::vector<Key> keys;
     for (const session::Send& send : actions.sends) {

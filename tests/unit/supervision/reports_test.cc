@@ -26,53 +26,53 @@ class ReportsTest : public testing::Test {
     reports_.on_plan(one_worker_and_a_summer());
   }
   void lose_the_summer() { reports_.add(kSummer, now_, absl::UnavailableError("connection reset"), now_); }
-  // The reports that are to be sent in this time.
+  // Returns the reports that are to be sent within this time.
   std::vector<Report> pass(absl::Duration time) {
-    told_ = {};
+    actions_ = {};
     for (const absl::Duration end = now_ + time; now_ < end; now_ += absl::Milliseconds(5)) {
-      reports_.tick(now_, due_, told_);
+      reports_.tick(now_, due_, actions_);
     }
-    return told_.reports;
+    return actions_.reports;
   }
 
   absl::Duration now_ = absl::Seconds(100);
   Reports reports_;
-  Told told_;
+  ReportActions actions_;
   std::vector<uint32_t> due_ = {kSummer};
 };
 
-TEST_F(ReportsTest, SaysItAtOnceAndAgainEverySecond) {
+TEST_F(ReportsTest, ReportsALossAtOnceAndEverySecond) {
   EXPECT_THAT(pass(absl::Seconds(1)), SizeIs(0));
   lose_the_summer();
   const std::vector<Report> said = pass(absl::Milliseconds(5));
   ASSERT_THAT(said, SizeIs(1));
   EXPECT_EQ(said[0].member, kSummer);
   EXPECT_EQ(said[0].why, absl::UnavailableError("connection reset"));
-  EXPECT_THAT(told_.warnings, SizeIs(1));
+  EXPECT_THAT(actions_.warnings, SizeIs(1));
   EXPECT_THAT(pass(absl::Milliseconds(900)), SizeIs(0));
   EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(10));
-  EXPECT_THAT(told_.warnings, SizeIs(2)) << "not as often";
+  EXPECT_THAT(actions_.warnings, SizeIs(2)) << "warnings are less frequent than reports";
 }
 
-TEST_F(ReportsTest, UntilThePathHeals) {
+TEST_F(ReportsTest, ReportsUntilThePathHeals) {
   lose_the_summer();
   reports_.withdraw(kSummer);
   EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
 }
 
-TEST_F(ReportsTest, UntilThePlanDoesWithoutIt) {
+TEST_F(ReportsTest, ReportsUntilAPlanOmitsTheSummer) {
   lose_the_summer();
   plan::Plan plan = one_worker_and_a_summer();
   plan.epoch = 2;
   reports_.on_plan(plan);
-  EXPECT_THAT(pass(absl::Milliseconds(5)), SizeIs(1)) << "a plan that still has it changes nothing";
+  EXPECT_THAT(pass(absl::Milliseconds(5)), SizeIs(1)) << "a plan that still includes the summer changes nothing";
   plan.epoch = 3;
   plan.members[kSummer] = {};
   reports_.on_plan(plan);
   EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
 }
 
-TEST_F(ReportsTest, WhoHasTheFreedPlaceIsNotAccused) {
+TEST_F(ReportsTest, ASummerInAReusedPlaceIsNotReported) {
   lose_the_summer();
   plan::Plan plan = one_worker_and_a_summer();
   plan.epoch = plan.members[kSummer].since = 2;
@@ -80,26 +80,26 @@ TEST_F(ReportsTest, WhoHasTheFreedPlaceIsNotAccused) {
   EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
 }
 
-TEST_F(ReportsTest, ACoordinatorThatComesBackHearsItAtOnce) {
+TEST_F(ReportsTest, AReturningCoordinatorGetsTheReportAtOnce) {
   lose_the_summer();
   pass(absl::Milliseconds(100));
   reports_.on_coordinator_lost(now_);
   EXPECT_THAT(pass(absl::Seconds(10)), SizeIs(0));
-  EXPECT_TRUE(told_.failure.ok());
-  EXPECT_THAT(told_.warnings, testing::Each(HasSubstr("waiting for the coordinator")));
+  EXPECT_TRUE(actions_.failure.ok());
+  EXPECT_THAT(actions_.warnings, testing::Each(HasSubstr("waiting for the coordinator")));
   reports_.on_coordinator_found();
   EXPECT_THAT(pass(absl::Milliseconds(5)), SizeIs(1));
 }
 
-TEST_F(ReportsTest, OneThatDoesNotComeBackIsWaitedForAsLongAsForAPlan) {
+TEST_F(ReportsTest, WaitsForALostCoordinatorForThePlanTimeout) {
   reports_.on_coordinator_lost(now_);
   pass(absl::Minutes(5));
-  EXPECT_TRUE(told_.failure.ok()) << "nothing waits for it";
+  EXPECT_TRUE(actions_.failure.ok()) << "no sum waits for the summer";
   lose_the_summer();
   pass(absl::Seconds(59));
-  EXPECT_TRUE(told_.failure.ok());
+  EXPECT_TRUE(actions_.failure.ok());
   pass(absl::Seconds(2));
-  EXPECT_THAT(told_.failure.message(), HasSubstr("summer/0 at 10.0.0.2:1 is lost"));
+  EXPECT_THAT(actions_.failure.message(), HasSubstr("summer/0 at 10.0.0.2:1 is lost"));
 }
 
 TEST_F(ReportsTest, WithoutACoordinatorTheDeadlineEndsTheSession) {
@@ -107,19 +107,19 @@ TEST_F(ReportsTest, WithoutACoordinatorTheDeadlineEndsTheSession) {
   reports_.on_coordinator_gone(absl::UnavailableError("it ended the stream"));
   lose_the_summer();
   pass(absl::Milliseconds(2900));
-  EXPECT_TRUE(told_.failure.ok());
+  EXPECT_TRUE(actions_.failure.ok());
   pass(absl::Milliseconds(200));
-  EXPECT_THAT(told_.failure.message(), HasSubstr("summer/0 at 10.0.0.2:1 is lost: out of reach for 3s"));
-  EXPECT_THAT(told_.failure.message(), HasSubstr("no coordinator is left"));
-  EXPECT_THAT(told_.failure.message(), HasSubstr("connection reset"));
+  EXPECT_THAT(actions_.failure.message(), HasSubstr("summer/0 at 10.0.0.2:1 is lost: out of reach for 3s"));
+  EXPECT_THAT(actions_.failure.message(), HasSubstr("no coordinator is left"));
+  EXPECT_THAT(actions_.failure.message(), HasSubstr("connection reset"));
 }
 
-TEST_F(ReportsTest, ButNotWhereNoSumsAreDue) {
+TEST_F(ReportsTest, TheDeadlineDoesNotApplyWithoutOutstandingSums) {
   reports_.on_coordinator_gone(absl::UnavailableError("it ended the stream"));
   lose_the_summer();
   due_ = {};
   pass(absl::Minutes(1));
-  EXPECT_TRUE(told_.failure.ok());
+  EXPECT_TRUE(actions_.failure.ok());
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr uint32_t kWorker = 1;  // another one
+constexpr uint32_t kWorker = 1;  // another worker
 constexpr uint32_t kSummer = 2;  // on a CPU machine
 constexpr absl::Duration kTick = absl::Milliseconds(5);
 
@@ -27,13 +27,13 @@ std::shared_ptr<plan::Plan> two_workers_and_a_summer() {
   return plan;
 }
 
-// A supervisor, and connections that do as the test says.
+// A supervisor, and connections whose behaviour a test sets.
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() : supervisor_({.deadline = absl::Seconds(3)}) { follow(plan_); }
 
   void follow(std::shared_ptr<const plan::Plan> plan) { supervisor_.follow(std::move(plan), now_, actions_); }
-  // Ticks for so long, with sums due from `due`.
+  // Lets time pass, with sums due from the members of `due`.
   void pass(absl::Duration time, const std::vector<uint32_t>& due) {
     for (const absl::Duration end = now_ + time; now_ < end;) {
       now_ += kTick;
@@ -67,7 +67,7 @@ class SupervisorTest : public testing::Test {
   std::function<void(uint32_t)> on_dial_;
 };
 
-TEST_F(SupervisorTest, DialsEverybodyAtOnce) {
+TEST_F(SupervisorTest, ConnectsToAllMembersAtOnce) {
   tick({});
   EXPECT_THAT(actions_.dials, ElementsAre(0, 1, 2));
   EXPECT_FALSE(supervisor_.all_up());
@@ -113,7 +113,7 @@ TEST_F(SupervisorTest, AnotherWorkerIsLostAfterTheDeadlineAndEndsTheJob) {
   ASSERT_THAT(lost(), ElementsAre(kWorker));
   EXPECT_TRUE(actions_.losses[0].ends_job);
   EXPECT_THAT(actions_.losses[0].why.message(), HasSubstr("worker/1 at 10.0.0.1:2 is lost"));
-  EXPECT_THAT(actions_.warnings, testing::Not(IsEmpty())) << "before it came to that";
+  EXPECT_THAT(actions_.warnings, testing::Not(IsEmpty())) << "warnings precede the loss";
 }
 
 TEST_F(SupervisorTest, NoWorkerIsLostWhileNothingIsDueFromIt) {
@@ -123,10 +123,10 @@ TEST_F(SupervisorTest, NoWorkerIsLostWhileNothingIsDueFromIt) {
   pass(absl::Minutes(1), {});
   EXPECT_THAT(lost(), IsEmpty());
   pass(absl::Milliseconds(2900), {kWorker});
-  EXPECT_THAT(lost(), IsEmpty()) << "its time begins when something is due";
+  EXPECT_THAT(lost(), IsEmpty()) << "the limit starts when a sum is due";
 }
 
-TEST_F(SupervisorTest, OthersMayWaitForASummerFromWhichNothingIsDueHere) {
+TEST_F(SupervisorTest, ASummerWithNothingDueHereIsLostAsWell) {
   connect_all();
   close(kSummer);
   on_dial_ = [this](uint32_t member) { close(member); };
@@ -136,7 +136,7 @@ TEST_F(SupervisorTest, OthersMayWaitForASummerFromWhichNothingIsDueHere) {
   EXPECT_THAT(lost(), ElementsAre(kSummer));
 }
 
-TEST_F(SupervisorTest, AtTheEndNobodyWaitsForSummers) {
+TEST_F(SupervisorTest, AtTheEndNoSummerIsLost) {
   connect_all();
   supervisor_.set_ending();
   close(kSummer);
@@ -145,7 +145,7 @@ TEST_F(SupervisorTest, AtTheEndNobodyWaitsForSummers) {
   EXPECT_THAT(lost(), IsEmpty());
 }
 
-TEST_F(SupervisorTest, ConnectionsThatComeUpAndBreakAreLossAndAreWarnedOf) {
+TEST_F(SupervisorTest, ConnectionsThatOpenAndBreakRepeatedlyAreALoss) {
   connect_all();
   close(kWorker);
   int connections = 0;
@@ -158,16 +158,16 @@ TEST_F(SupervisorTest, ConnectionsThatComeUpAndBreakAreLossAndAreWarnedOf) {
   ASSERT_THAT(lost(), ElementsAre(kWorker));
   EXPECT_THAT(actions_.losses[0].why.message(), HasSubstr("connections to it broke without progress"));
   EXPECT_THAT(actions_.losses[0].why.message(), HasSubstr("checksum"));
-  EXPECT_LT(connections, 12) << "pauses grow though connections come up";
+  EXPECT_LT(connections, 12) << "pauses grow even though connections open";
   ASSERT_FALSE(actions_.warnings.empty());
   EXPECT_THAT(actions_.warnings[0].what, HasSubstr("break again and again"));
   EXPECT_THAT(actions_.warnings[0].last.message(), HasSubstr("checksum"));
 }
 
-TEST_F(SupervisorTest, TimeOnConnectionsThatDoNotGetAnywhereCounts) {
+TEST_F(SupervisorTest, TimeOnConnectionsWithoutProgressCounts) {
   connect_all();
   close(kWorker);
-  // Each is up for a second, and then breaks.
+  // Each connection is up for a second, and then breaks.
   std::optional<absl::Duration> up_since;
   on_dial_ = [&](uint32_t member) {
     supervisor_.on_connected(member);
@@ -186,11 +186,11 @@ TEST_F(SupervisorTest, TimeOnConnectionsThatDoNotGetAnywhereCounts) {
 TEST_F(SupervisorTest, AConnectionThatStaysUpIsNeverLost) {
   connect_all();
   close(kWorker);
-  pass(absl::Minutes(2), {kWorker});  // other workers are slow
+  pass(absl::Minutes(2), {kWorker});  // the other workers are slow, so the sums are late
   EXPECT_THAT(lost(), IsEmpty());
 }
 
-TEST_F(SupervisorTest, ProgressBeginsAnew) {
+TEST_F(SupervisorTest, ProgressResetsTheLimit) {
   connect_all();
   on_dial_ = [&](uint32_t member) {
     supervisor_.on_connected(member);
@@ -200,10 +200,10 @@ TEST_F(SupervisorTest, ProgressBeginsAnew) {
   close(kSummer);
   pass(absl::Minutes(1), {kSummer});
   EXPECT_THAT(lost(), IsEmpty());
-  EXPECT_THAT(actions_.warnings, testing::Not(IsEmpty())) << "breaks in a row are worth a word even so";
+  EXPECT_THAT(actions_.warnings, testing::Not(IsEmpty())) << "repeated breaks cause a warning nevertheless";
 }
 
-TEST_F(SupervisorTest, SilenceHasSpentTheLimit) {
+TEST_F(SupervisorTest, SilenceUsesUpTheLimit) {
   connect_all();
   on_dial_ = {};
   close(kSummer, absl::DeadlineExceededError("10.0.0.1:3 has been silent for 850ms"));
@@ -218,15 +218,15 @@ TEST_F(SupervisorTest, ALostSummerThatAnswersAgainHasHealed) {
   pass(absl::Seconds(1), {kSummer});
   ASSERT_THAT(lost(), ElementsAre(kSummer));
   supervisor_.on_connected(kSummer);
-  EXPECT_THAT(actions_.healed, IsEmpty()) << "that a connection comes up proves nothing";
+  EXPECT_THAT(actions_.healed, IsEmpty()) << "an open connection alone does not count as healed";
   supervisor_.on_progress(kSummer, actions_);
   EXPECT_THAT(actions_.healed, ElementsAre(kSummer));
   close(kSummer);
   pass(absl::Seconds(1), {kSummer});
-  EXPECT_THAT(lost(), ElementsAre(kSummer, kSummer)) << "and may be lost again";
+  EXPECT_THAT(lost(), ElementsAre(kSummer, kSummer)) << "a healed summer may be lost again";
 }
 
-TEST_F(SupervisorTest, APauseOfThisProcessIsNobodysFault) {
+TEST_F(SupervisorTest, APauseOfThisProcessIsNoLoss) {
   connect_all();
   close(kWorker);
   now_ += absl::Minutes(1);
@@ -243,7 +243,7 @@ TEST_F(SupervisorTest, ConnectionsFollowThePlan) {
   ASSERT_EQ(actions_.drops.size(), 1u);
   EXPECT_EQ(actions_.drops[0].member, kSummer);
   EXPECT_TRUE(actions_.drops[0].was_up);
-  EXPECT_TRUE(supervisor_.all_up()) << "of those who are here";
+  EXPECT_TRUE(supervisor_.all_up()) << "all present members are connected";
   auto with = two_workers_and_a_summer();
   with->epoch = with->members[kSummer].since = 3;
   actions_.clear();

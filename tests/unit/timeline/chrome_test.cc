@@ -1,4 +1,4 @@
-// The merged trace is what viewers of the Trace Event Format take.
+// Tests that the merged trace has the Trace Event Format that viewers expect.
 #include "cli/timeline/chrome.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST(Chrome, ProcessesAndTracksHaveNames) {
   const std::map<int, std::string> expected = {{0, "steps"}, {1, "worker 0"}, {2, "worker 1"}, {3, "summer 0"}};
   EXPECT_EQ(processes, expected);
   EXPECT_THAT(tracks, IsSupersetOf({"1 push_pull", "2 queue", "3 push to summer 0", "3 push to worker 0",
-                                    "4 pull from summer 0", "5 gather", "6 sum", "1 steps", "2 where its time went"}));
+                                    "4 pull from summer 0", "5 gather", "6 sum", "1 steps", "2 critical path"}));
 }
 
 TEST(Chrome, SlicesOfATrackNeverOverlap) {
@@ -81,7 +81,7 @@ TEST(Chrome, SlicesOfATrackNeverOverlap) {
   EXPECT_GT(several, 0u);
 }
 
-TEST(Chrome, SlicesSayWhatTheyAre) {
+TEST(Chrome, SlicesHaveNames) {
   const json trace = merged(two_steps());
   const auto pushes = slices(trace, "3 push to summer 0");
   ASSERT_EQ(pushes.size(), 4u) << "two workers, two steps";
@@ -95,7 +95,7 @@ TEST(Chrome, SlicesSayWhatTheyAre) {
   EXPECT_EQ(slices(trace, "6 sum").size(), 4u);
   EXPECT_EQ(slices(trace, "1 steps").size(), 2u);
   std::vector<std::string> path;
-  for (const json& segment : slices(trace, "2 where its time went")) path.push_back(segment["name"]);
+  for (const json& segment : slices(trace, "2 critical path")) path.push_back(segment["name"]);
   EXPECT_THAT(path, Contains("wait for worker 1"));
 }
 

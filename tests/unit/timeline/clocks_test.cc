@@ -1,4 +1,4 @@
-// Clocks that differ by hours and drift are set beside each other from frames alone.
+// Tests that clocks which differ by hours and drift are related to each other from frames alone.
 #include "cli/timeline/clocks.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// What a clock shows at a true time.
+// Converts true time to the time that a clock shows.
 struct Skew {
   int64_t offset = 0;
   double drift = 0;
@@ -25,7 +25,8 @@ struct Network {
   std::vector<Crossing> crossings;
   std::mt19937 random{1};
 
-  // Frames both ways between a and b for `seconds`, each under way for `least` ns and sometimes far longer.
+  // Sends frames both ways between a and b for `seconds`. Each takes at least `least_there` or `least_back` ns, and
+  // some take much longer.
   void talk(uint32_t a, uint32_t b, int seconds, int64_t least_there, int64_t least_back) {
     std::exponential_distribution<double> more(1.0 / 200'000);
     for (int64_t time = 0; time < seconds * kSecond; time += kSecond / 200) {
@@ -39,7 +40,7 @@ struct Network {
   std::vector<std::optional<ClockFit>> fit() const {
     return fit_clocks(static_cast<uint32_t>(clocks.size()), crossings);
   }
-  // How far apart two members put the same true moment.
+  // Returns how far apart the fits of two members put the same true moment.
   double error(const std::vector<std::optional<ClockFit>>& fits, uint32_t a, uint32_t b, int64_t time) const {
     return std::abs(static_cast<double>(fits[a]->common(clocks[a].at(time)) - fits[b]->common(clocks[b].at(time))));
   }
@@ -48,14 +49,15 @@ struct Network {
 TEST(Clocks, OffsetsOfHoursAreFoundToWithinTheUncertainty) {
   Network network{{{0}, {-7200 * kSecond}, {86'400 * kSecond + 12'345}}, {}};
   network.talk(0, 2, 2, 50'000, 50'000);
-  network.talk(1, 2, 2, 50'000, 80'000);  // one way is longer: that can't be seen, and is in the uncertainty
+  // One way takes longer. That can't be detected, and is covered by the uncertainty.
+  network.talk(1, 2, 2, 50'000, 80'000);
   const auto fits = network.fit();
   for (const uint32_t member : {1u, 2u}) {
     ASSERT_TRUE(fits[member].has_value());
     EXPECT_LE(network.error(fits, 0, member, kSecond), fits[member]->uncertainty);
     EXPECT_LT(fits[member]->uncertainty, 150'000);
   }
-  EXPECT_LT(network.error(fits, 0, 2, kSecond), 10'000) << "the same way both ways";
+  EXPECT_LT(network.error(fits, 0, 2, kSecond), 10'000) << "the path is the same in both directions";
   EXPECT_EQ(fits[0]->uncertainty, 0);
 }
 
@@ -65,13 +67,13 @@ TEST(Clocks, DriftIsFoundOverALongTrace) {
   network.talk(1, 2, 20, 100'000, 100'000);
   const auto fits = network.fit();
   for (const int64_t time : {int64_t{0}, 10 * kSecond, 20 * kSecond}) {
-    // 40 ppm of 20 s are 800 us: a constant offset would be wrong by half of that at the ends.
+    // 40 ppm of 20 s are 800 us, so a constant offset would be wrong by half of that at the ends.
     EXPECT_LT(network.error(fits, 0, 1, time), 60'000) << time;
     EXPECT_LT(network.error(fits, 0, 2, time), 120'000) << time;
   }
 }
 
-TEST(Clocks, NoRateIsMadeUpFromNoise) {
+TEST(Clocks, NoiseGivesNoDrift) {
   Network network{{{0}, {5}}, {}};
   network.talk(0, 1, 20, 100'000, 100'000);
   const auto fits = network.fit();
@@ -79,13 +81,13 @@ TEST(Clocks, NoRateIsMadeUpFromNoise) {
   EXPECT_LT(network.error(fits, 0, 1, 20 * kSecond), 30'000);
 }
 
-TEST(Clocks, TheWayOfLeastUncertaintyIsTaken) {
+TEST(Clocks, ThePathOfLeastUncertaintyIsTaken) {
   Network network{{{0}, {100}, {200}}, {}};
   network.talk(0, 2, 1, 5'000'000, 5'000'000);
   network.talk(0, 1, 1, 10'000, 10'000);
   network.talk(1, 2, 1, 10'000, 10'000);
   const auto fits = network.fit();
-  EXPECT_LT(fits[2]->uncertainty, 200'000) << "by way of 1";
+  EXPECT_LT(fits[2]->uncertainty, 200'000) << "the path leads over member 1";
 }
 
 TEST(Clocks, WithoutAnAnswerNothingIsKnown) {
@@ -97,7 +99,7 @@ TEST(Clocks, WithoutAnAnswerNothingIsKnown) {
   EXPECT_FALSE(fits[2].has_value());
 }
 
-TEST(Clocks, AloneAMemberIsItsOwnReference) {
+TEST(Clocks, ASingleMemberIsItsOwnReference) {
   const auto fits = fit_clocks(2, {});
   ASSERT_TRUE(fits[0].has_value());
   EXPECT_EQ(fits[0]->common(17), 17);

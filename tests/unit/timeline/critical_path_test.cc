@@ -1,4 +1,4 @@
-// A step's time is told apart as it was made up.
+// Tests that the critical path of a step has the stages of the recorded step.
 #include "cli/timeline/critical_path.h"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ StepPath last_path(const Recorded& job) {
   const std::vector<Step> steps = find_steps(timeline);
   EXPECT_FALSE(steps.empty());
   const StepPath path = walk(timeline, steps.back());
-  // Whatever the path is, it covers the step, end to end.
+  // Every path covers the whole step without gaps.
   EXPECT_EQ(std::accumulate(path.spent.begin(), path.spent.end(), Time{0}), steps.back().end - steps.back().begin);
   for (size_t i = 1; i < path.segments.size(); ++i) EXPECT_EQ(path.segments[i].begin, path.segments[i - 1].end);
   return path;
@@ -40,7 +40,7 @@ TEST(CriticalPath, IsComputeQueueWireAndSum) {
   EXPECT_FALSE(path.slowest.has_value());
 }
 
-TEST(CriticalPath, NamesTheWorkerThatWasWaitedFor) {
+TEST(CriticalPath, NamesTheWorkerThatOthersWaitedFor) {
   Recorded job(4, 1, {4});
   job.push_pull(0, 0, {10, 10, 10, 10}, 3, 4, 5);
   job.push_pull(0, 1, {76, 76, 106, 77}, 3, 4, 5);
@@ -55,11 +55,12 @@ TEST(CriticalPath, NamesTheWorkerThatWasWaitedFor) {
 TEST(CriticalPath, TheLastOfSeveralTensorsCounts) {
   Recorded job(2, 1, {2, 0});
   job.push_pull(0, 0, {10, 10}, 1, 1, 1);
-  job.push_pull(1, 0, {11, 11}, 1, 1, 1);  // done at 15: on worker 1, whose result has to come from worker 0
+  // Done at 15, on worker 1, whose result has to come from worker 0.
+  job.push_pull(1, 0, {11, 11}, 1, 1, 1);
   job.push_pull(0, 1, {50, 50}, 1, 1, 1);
-  job.push_pull(1, 1, {60, 60}, 2, 7, 1);  // asked for at 60, while nothing was under way
+  job.push_pull(1, 1, {60, 60}, 2, 7, 1);  // requested at 60, while no request was in flight
   const StepPath path = last_path(job);
-  EXPECT_NEAR(spent(path, Stage::kWire), 1 + 1 + 14, kClose) << "of the second, and of what came before it";
+  EXPECT_NEAR(spent(path, Stage::kWire), 1 + 1 + 14, kClose) << "the wire time includes the earlier push_pull";
   EXPECT_NEAR(spent(path, Stage::kCompute), (50 - 15) + (60 - 54), kClose);
   EXPECT_EQ(path.segments.back().to, 1u);
   EXPECT_EQ(path.segments.back().member, 0u);
@@ -81,13 +82,14 @@ TEST(CriticalPath, ClocksOfMembersDoNotMatter) {
   EXPECT_NEAR(spent(path, Stage::kCompute), 100 - 20 - 8 - 3 - 5, kClose);
 }
 
-TEST(CriticalPath, LocalRanksAreWaitedForWithinTheirWorker) {
+TEST(CriticalPath, AWaitForALocalRankBelongsToItsWorker) {
   Recorded job(2, 0, {0}, 2);  // ranks 0, 1 of worker 0; 2, 3 of worker 1
   const auto step = [&job](uint64_t number, double begin, double last_local) {
     for (uint32_t rank = 0; rank < 4; ++rank) {
       job.at(rank == 1 ? last_local : begin, rank, Kind::kRequested, 0, number);
     }
-    const double ready = last_local + 2;  // worker 1's ranks are ready just as late: it is not the network's wait
+    // The ranks of worker 1 are ready just as late, so no worker waits for the other.
+    const double ready = last_local + 2;
     for (const uint32_t leader : {0u, 2u}) job.at(ready, leader, Kind::kReady, 0, number);
     job.at(ready, 0, Kind::kPushed, 0, number, 0);
     job.at(ready, 2, Kind::kPushed, 0, number, 0);
@@ -104,17 +106,17 @@ TEST(CriticalPath, LocalRanksAreWaitedForWithinTheirWorker) {
   step(0, 10, 10);  // done at 22
   step(1, 50, 57);
   const StepPath path = last_path(job);
-  EXPECT_NEAR(spent(path, Stage::kCompute), 57 - 22, kClose) << "until the last local rank asked";
+  EXPECT_NEAR(spent(path, Stage::kCompute), 57 - 22, kClose) << "computation lasts until the last local rank's request";
   EXPECT_NEAR(spent(path, Stage::kLocal), 2 + 1, kClose);
   EXPECT_NEAR(spent(path, Stage::kWire), 8, kClose);
   EXPECT_NEAR(spent(path, Stage::kSum), 1, kClose);
 }
 
-TEST(CriticalPath, WhatOnlyAMissingMemberKnowsIsUnknown) {
+TEST(CriticalPath, EventsOfAMissingMemberAreUnknown) {
   Recorded job(2, 1, {2});
   job.push_pull(0, 0, {10, 10}, 3, 4, 5);
   job.push_pull(0, 1, {76, 76}, 3, 4, 5);
-  // Frames between the workers, so that their clocks can be set beside each other.
+  // Frames between the workers, which relate their clocks to each other.
   for (const auto& [from, to] : {std::pair{0u, 1u}, std::pair{1u, 0u}}) {
     job.at(1, from, Kind::kPushed, 0, 99, to);
     job.at(2, to, Kind::kContributed, 0, 99, from);
@@ -122,7 +124,7 @@ TEST(CriticalPath, WhatOnlyAMissingMemberKnowsIsUnknown) {
   job.trace.ranks[2].missing = "no answer";
   job.trace.ranks[2].recording = {};
   const StepPath path = last_path(job);
-  EXPECT_NEAR(spent(path, Stage::kUnknown), 4 + 5 + 4, kClose) << "from the push to the result";
+  EXPECT_NEAR(spent(path, Stage::kUnknown), 4 + 5 + 4, kClose) << "the time from the push to the result is unknown";
   EXPECT_NEAR(spent(path, Stage::kQueue), 3, kClose);
   EXPECT_NEAR(spent(path, Stage::kCompute), 50, kClose);
   EXPECT_EQ(path[Stage::kWire] + path[Stage::kSum] + path[Stage::kWait], 0);

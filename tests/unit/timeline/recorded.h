@@ -1,4 +1,5 @@
-// A job's trace, event by event: times are true milliseconds, which each member sees by its own clock.
+// Recorded: builds the trace of a job event by event. Times are given in true milliseconds and recorded as each rank's
+// clock shows them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace gleaner::cli {
 
 class Recorded {
  public:
-  // Tensors of one partition each, the i-th owned by member owners[i].
+  // Makes a plan of tensors with one partition each; member owners[i] owns the i-th.
   Recorded(uint32_t workers, uint32_t summers, const std::vector<uint32_t>& owners, uint32_t local_ranks = 1) {
     plan::Plan& plan = trace.plan;
     plan.epoch = 1;
@@ -35,7 +36,7 @@ class Recorded {
     for (uint32_t summer = 0; summer < summers; ++summer) trace.ranks.push_back({workers + summer, 0, "", {}});
   }
 
-  // What rank's clock shows is this much ahead.
+  // Sets how far the rank's clock is ahead of the true time.
   void set_ahead(uint32_t rank, int64_t milliseconds) { ahead_[rank] = milliseconds; }
 
   void at(double milliseconds, uint32_t rank, trace::Kind kind, uint32_t tensor, uint64_t step, uint32_t peer = 0) {
@@ -44,8 +45,9 @@ class Recorded {
         {nanoseconds, step, tensor, 0, 1024, static_cast<uint16_t>(peer), kind});
   }
 
-  // All of a tensor's push_pull with one local rank: each worker asks at requested[w], queues `queue`, every frame is
-  // `wire` under way (0 in its own process), a sum takes `sum`. Returns when each worker is done.
+  // Records all events of a tensor's push_pull, for one local rank. Worker w makes its request at requested[w], its
+  // contribution is in the queue for `queue`, each frame takes `wire` (0 within a process), and the sum takes `sum`.
+  // Returns the time at which each worker is done.
   std::vector<double> push_pull(uint32_t tensor, uint64_t step, const std::vector<double>& requested, double queue,
                                 double wire, double sum) {
     using trace::Kind;
@@ -77,7 +79,7 @@ class Recorded {
   std::map<uint32_t, int64_t> ahead_;
 };
 
-// Milliseconds of a stage.
+// Returns the time of a stage in milliseconds.
 inline double spent(const StepPath& path, Stage stage) { return static_cast<double>(path[stage]) / 1e6; }
 
 }  // namespace gleaner::cli

@@ -1,4 +1,4 @@
-// What is told of a trace, and of what is not in it.
+// Tests of the report on a trace, including its missing members and steps.
 #include "cli/timeline/report.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ Recorded four_steps() {
   return job;
 }
 
-TEST(Report, TellsStepsAndWhoWasSlow) {
+TEST(Report, ShowsStepsAndTheSlowWorker) {
   const Recorded job = four_steps();
   const Timeline timeline(job.trace);
   const std::string text = to_text(make_report(timeline, 0), timeline);
@@ -48,7 +48,7 @@ TEST(Report, TellsStepsAndWhoWasSlow) {
   EXPECT_EQ(json["clocks"].size(), 3u);
 }
 
-TEST(Report, NamesWhoIsMissing) {
+TEST(Report, NamesMissingMembers) {
   Recorded job = four_steps();
   job.trace.ranks[1].missing = "no answer within 5s";
   job.trace.ranks[1].recording = {};
@@ -59,7 +59,7 @@ TEST(Report, NamesWhoIsMissing) {
                                                HasSubstr("unknown"), Not(HasSubstr("Waited for"))));
 }
 
-TEST(Report, SaysWhichStepsItLeavesOutAndWhy) {
+TEST(Report, NamesSkippedStepsWithTheReason) {
   Recorded job = four_steps();
   auto& recording = job.trace.ranks[0].recording;
   std::erase_if(recording.events, [](const trace::Event& event) { return event.step >= 2; });
@@ -67,12 +67,12 @@ TEST(Report, SaysWhichStepsItLeavesOutAndWhy) {
   const Timeline timeline(job.trace);
   const TraceReport report = make_report(timeline, 0);
   EXPECT_EQ(report.rows.size(), 2u);
-  EXPECT_EQ(report.left_out, 1u) << "the last one may not have been over anyway";
+  EXPECT_EQ(report.left_out, 1u) << "the last step may have been incomplete";
   EXPECT_THAT(report.remarks, Contains(HasSubstr("had no room for 7")));
   EXPECT_THAT(report.remarks, Contains(HasSubstr("1 step is left out")));
 }
 
-TEST(Report, OfNothingSaysSo) {
+TEST(Report, AnEmptyTraceIsReported) {
   const Recorded job(2, 1, {2});
   const Timeline timeline(job.trace);
   EXPECT_THAT(to_text(make_report(timeline, 0), timeline), HasSubstr("No step is whole"));
@@ -81,7 +81,7 @@ TEST(Report, OfNothingSaysSo) {
 TEST(Report, AMemberWhoseClockIsUnknownIsNamed) {
   Recorded job = four_steps();
   auto& events = job.trace.ranks[1].recording.events;
-  events = {events[0]};  // asked for something, and exchanged nothing
+  events = {events[0]};  // it made a request, and exchanged no frames
   const Timeline timeline(job.trace);
   EXPECT_THAT(make_report(timeline, 0).remarks, Contains(HasSubstr("worker 1 exchanged nothing")));
 }

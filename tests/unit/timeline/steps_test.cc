@@ -1,4 +1,4 @@
-// Which calls make a step.
+// Tests of find_steps(), which groups requests into steps.
 #include "cli/timeline/steps.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 double milliseconds(Time time) { return static_cast<double>(time) / 1e6; }
 
-// Steps of three tensors: nothing goes on for 50 ms, then they come 1 ms apart.
+// Steps of three tensors: 50 ms without requests, and then requests 1 ms apart.
 void train(Recorded& job, uint64_t first_step, uint64_t steps) {
   for (uint64_t step = first_step; step < first_step + steps; ++step) {
     const double begin = 100.0 * static_cast<double>(step) + 50;
@@ -24,20 +24,20 @@ void train(Recorded& job, uint64_t first_step, uint64_t steps) {
   }
 }
 
-TEST(Steps, BeginAfterNothingWasUnderWay) {
+TEST(Steps, BeginWhenNoRequestIsInFlight) {
   Recorded job(2, 1, {2, 2, 2});
-  // The trace begins in the middle of a step.
+  // The trace begins during a step.
   job.push_pull(1, 4, {40, 40}, 1, 2, 1);
   job.push_pull(2, 4, {41, 41}, 1, 2, 1);
   train(job, 5, 3);
   const Timeline timeline(job.trace);
   const std::vector<Step> steps = find_steps(timeline);
   ASSERT_EQ(steps.size(), 3u);
-  EXPECT_THAT(steps[0].calls, ElementsAre(Call{0, 5}, Call{1, 5}, Call{2, 5}));
+  EXPECT_THAT(steps[0].tensor_steps, ElementsAre(TensorStep{0, 5}, TensorStep{1, 5}, TensorStep{2, 5}));
   EXPECT_EQ(steps[0].number, 5u);
   EXPECT_EQ(steps[2].number, 7u);
   EXPECT_THAT(steps[0].incomplete, "");
-  EXPECT_EQ(steps[0].begin, steps[0].requested) << "nothing is known of what was before";
+  EXPECT_EQ(steps[0].begin, steps[0].requested) << "the time before the first request is unknown";
   EXPECT_EQ(steps[1].begin, steps[0].end);
   EXPECT_NEAR(milliseconds(steps[1].end - steps[1].begin), 100, 1e-3);
 }
@@ -52,10 +52,10 @@ TEST(Steps, WithoutAPauseThePlansFirstTensorBegins) {
   const Timeline timeline(job.trace);
   const std::vector<Step> steps = find_steps(timeline);
   ASSERT_EQ(steps.size(), 3u);
-  EXPECT_THAT(steps[1].calls, ElementsAre(Call{0, 1}, Call{1, 1}));
+  EXPECT_THAT(steps[1].tensor_steps, ElementsAre(TensorStep{0, 1}, TensorStep{1, 1}));
 }
 
-TEST(Steps, WhatIsNotAllThereIsSaid) {
+TEST(Steps, IncompleteStepsAreMarked) {
   Recorded job(2, 1, {2, 2, 2});
   train(job, 0, 3);
   auto& events = job.trace.ranks[2].recording.events;
@@ -69,7 +69,7 @@ TEST(Steps, WhatIsNotAllThereIsSaid) {
   EXPECT_EQ(steps[2].incomplete, "");
 }
 
-TEST(Steps, AfterABufferWasFullNoneIsWhole) {
+TEST(Steps, AfterABufferWasFullNoStepIsComplete) {
   Recorded job(2, 1, {2, 2, 2});
   train(job, 0, 3);
   auto& recording = job.trace.ranks[1].recording;

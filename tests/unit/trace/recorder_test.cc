@@ -1,4 +1,4 @@
-// A recorder keeps what comes while it is on, in bounded memory that is there from the start.
+// Tests that a recorder keeps the events that come while it is on, in bounded memory that is allocated at the start.
 #include "common/trace/recorder.h"
 
 #include <gtest/gtest.h>
@@ -18,11 +18,11 @@ class CountingClock final : public Clock {
   mutable int reads_ = 0;
 };
 
-TEST(Recorder, KeepsWhatComesWhileItIsOn) {
+TEST(Recorder, KeepsEventsWhileItIsOn) {
   const CountingClock clock;
   Recorder recorder(&clock);
   recorder.record(Kind::kPushed, 7, 1, 2, 3, 4);
-  EXPECT_EQ(clock.reads(), 0) << "off, it does not even look at the clock";
+  EXPECT_EQ(clock.reads(), 0) << "a recorder that is off does not read the clock";
   recorder.start();
   recorder.record(Kind::kPushed, 7, 1, 2, 3, 4);
   recorder.record({1000, 8, 5, 0, 0, 0, Kind::kRequested});
@@ -47,10 +47,10 @@ TEST(Recorder, DropsTheNewestWhenFullAndCountsThem) {
 
   recorder.start();
   recorder.record(Kind::kResult, 0, 0);
-  EXPECT_EQ(recorder.take().dropped, 0u) << "a new recording begins with nothing";
+  EXPECT_EQ(recorder.take().dropped, 0u) << "a new recording starts empty";
 }
 
-TEST(Recorder, StartsAnewWhenItIsOn) {
+TEST(Recorder, StartAgainClearsEarlierEvents) {
   const CountingClock clock;
   Recorder recorder(&clock);
   recorder.start();

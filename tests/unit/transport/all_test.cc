@@ -1,4 +1,4 @@
-// The transports of this build together, as members have them.
+// Tests of all transports of this build together, as members use them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "common/transports/settings.h"
+#include "common/transport/factory/factory.h"
 #include "tests/conformance/rig.h"
 
 namespace gleaner::transport {
@@ -32,7 +32,7 @@ class AllTest : public ::testing::Test {
     server_ = make(real_, preferences, &server_end_);
     ASSERT_TRUE(server_->listen({"127.0.0.1", 0}).ok());
   }
-  // By what the client, with this directory, reaches the server.
+  // Returns the transport by which the client, with this directory for sockets, reaches the server.
   std::string reached(const std::filesystem::path& directory) {
     client_ = make(directory, "auto", &client_end_);
     client_end_.connections.clear();
@@ -42,7 +42,7 @@ class AllTest : public ::testing::Test {
       server_->poll(absl::Milliseconds(1));
     }
     if (client_end_.connections.empty()) return "nothing";
-    return std::string(name_of(static_cast<any::Connection*>(client_end_.connections[0])->kind()));
+    return std::string(name_of(client_end_.connections[0]->kind()));
   }
 
   const SystemEnv system_{LogOptions{"test", LogLevel::kError}};
@@ -63,24 +63,24 @@ TEST_F(AllTest, OneMachineUsesSharedMemory) {
 TEST_F(AllTest, TheSameDirectoryMayHaveAnotherPath) {
   serve();
   std::filesystem::rename(folder_ / "real", folder_ / "moved");
-  EXPECT_EQ(reached(folder_ / "moved"), "shm") << "the path of the socket is not what it was told by";
+  EXPECT_EQ(reached(folder_ / "moved"), "shm") << "the socket is found under another path";
 }
 
-TEST_F(AllTest, AnotherDirectoryIsAsAnotherMachine) {
+TEST_F(AllTest, AnotherDirectoryCountsAsAnotherMachine) {
   serve();
   std::filesystem::create_directory(folder_ / "other");
   EXPECT_EQ(reached(folder_ / "other"), "tcp");
-  EXPECT_EQ(client_->counters().fallbacks, any::Counters().fallbacks) << "there was nothing to fall back from";
+  EXPECT_EQ(client_->counters().fallbacks, any::Counters().fallbacks) << "no fallback was counted";
 }
 
-TEST_F(AllTest, ASocketThatIsGoneIsFallenBackFrom) {
+TEST_F(AllTest, ARemovedSocketIsAFallback) {
   serve();
   for (const auto& entry : std::filesystem::directory_iterator(real_)) std::filesystem::remove(entry);
   EXPECT_EQ(reached(alias_), "tcp");
-  EXPECT_EQ(client_->counters().fallbacks[1][3][1], 1u) << "from shm to tcp, as it could not connect";
+  EXPECT_EQ(client_->counters().fallbacks[1][3][1], 1u) << "the fallback from shm to tcp has the reason connect";
 }
 
-TEST_F(AllTest, ADirectoryThatIsNotThereIsDoneWithout) {
+TEST_F(AllTest, AMissingDirectoryDisablesSharedMemory) {
   serve();
   EXPECT_EQ(reached(folder_ / "gone"), "tcp");
   EXPECT_EQ(client_->counters().fallbacks[1][2][0] + client_->counters().fallbacks[1][3][0], 1u);

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A clock that tests may put forward.
+// A clock that tests can advance.
 struct Ahead : Clock {
   explicit Ahead(const Clock* clock) : real(clock) {}
   absl::Duration since_start() const override { return real->since_start() + ahead; }
@@ -60,15 +60,15 @@ class AnyTest : public ::testing::Test {
     }
     return done();
   }
-  // Connects, and gives back by what; none: it failed.
+  // Connects. Returns the transport of the connection, or nothing if that failed.
   std::optional<Kind> connected() {
     const size_t before = client_end_.closed.size();
     if (!connect().ok()) return std::nullopt;
     EXPECT_TRUE(poll_until([&] { return !client_end_.connections.empty() || client_end_.closed.size() > before; }));
     if (client_end_.connections.empty()) return std::nullopt;
-    return static_cast<Connection*>(client_end_.connections.back())->kind();
+    return client_end_.connections.back()->kind();
   }
-  // The server breaks it.
+  // Makes the server close the connection.
   void cut() {
     ASSERT_TRUE(poll_until([&] { return !server_end_.connections.empty(); }));
     server_end_.connections.back()->close(absl::AbortedError("cut"));
@@ -88,7 +88,7 @@ class AnyTest : public ::testing::Test {
   std::vector<Endpoint> theirs_;
 };
 
-TEST_F(AnyTest, TellsItsEndpointsInOrderOfPreference) {
+TEST_F(AnyTest, ListsItsEndpointsInOrderOfPreference) {
   make_both();
   ASSERT_EQ(theirs_.size(), 2u);
   EXPECT_EQ(theirs_[0].kind, Kind::kRdma);
@@ -97,14 +97,14 @@ TEST_F(AnyTest, TellsItsEndpointsInOrderOfPreference) {
   EXPECT_THAT(server_->endpoints("gpu-1")[0].to_string(), HasSubstr("rdma://gpu-1:"));
 }
 
-// Looks as if it always had something to do.
+// A transport that always claims to have work.
 class Restless : public StandIn {
  public:
   using StandIn::StandIn;
-  bool linger(absl::Duration) override { return true; }
+  bool spin_before_wait(absl::Duration) override { return true; }
 };
 
-TEST_F(AnyTest, TcpIsServedBesideOneThatAlwaysHasSomethingToDo) {
+TEST_F(AnyTest, TcpIsServedBesideABusyTransport) {
   const Option restless = {Kind::kRdma,
                            [this](Handler* handler) -> absl::StatusOr<std::unique_ptr<transport::Transport>> {
                              auto real = tcp::Transport::create(env_, {}, handler, &job_);
@@ -119,15 +119,59 @@ TEST_F(AnyTest, TcpIsServedBesideOneThatAlwaysHasSomethingToDo) {
   EXPECT_EQ(connected(), Kind::kTcp);
 }
 
-TEST_F(AnyTest, TheBestOfBothCarriesFrames) {
+// A transport that notes how it is paced, and says that it uses adapters.
+class Extended : public StandIn, public Pacer, public AdapterStatistics {
+ public:
+  using StandIn::StandIn;
+  void pace(double bits_per_second) override { paced = bits_per_second; }
+  AdapterCounters adapter_counters() const override { return {.registrations = 1, .copies = 2, .lanes = 3}; }
+  Extensions extensions() override { return {.pacer = this, .adapter_statistics = this}; }
+  double paced = 0;
+};
+
+TEST_F(AnyTest, UsesTheExtensionsOfTransportsThatHaveThem) {
+  std::vector<Extended*> extended;
+  const auto option = [&](Kind kind) {
+    return Option{kind,
+                  [&](Handler* handler) -> absl::StatusOr<std::unique_ptr<transport::Transport>> {
+                    auto real = tcp::Transport::create(env_, {}, handler, &job_);
+                    if (!real.ok()) return real.status();
+                    auto made = std::make_unique<Extended>(*std::move(real));
+                    extended.push_back(made.get());
+                    return made;
+                  },
+                  "", ""};
+  };
+  client_ = make({tcp(), rdma()}, "auto", &client_end_);
+  client_->pace(1e9);  // the stand-in for rdma has no extensions
+  EXPECT_EQ(client_->counters().adapters.lanes, 0u);
+
+  client_ = make({tcp(), option(Kind::kShm), option(Kind::kRdma)}, "auto", &client_end_);
+  client_->pace(2e9);
+  ASSERT_EQ(extended.size(), 2u);
+  EXPECT_EQ(extended[0]->paced, 2e9);
+  EXPECT_EQ(extended[1]->paced, 2e9);
+  EXPECT_EQ(client_->counters().adapters.registrations, 2u);
+  EXPECT_EQ(client_->counters().adapters.copies, 4u);
+  EXPECT_EQ(client_->counters().adapters.lanes, 6u);
+}
+
+TEST_F(AnyTest, FailsWithATcpThatCantWaitForOtherTransports) {
+  const Option bare = {Kind::kTcp, rdma().make, "", ""};  // StandIn has no extensions
+  const auto made = Transport::create(env_, {bare, rdma()}, Preferences(), &client_end_);
+  EXPECT_TRUE(absl::IsUnimplemented(made.status())) << made.status();
+  EXPECT_THAT(std::string(made.status().message()), HasSubstr("tcp can't wait for other transports"));
+}
+
+TEST_F(AnyTest, TheBestCommonTransportCarriesFrames) {
   make_both();
   int context = 0;
   const auto connection = connect(&context);
   ASSERT_TRUE(connection.ok());
   EXPECT_EQ((*connection)->context, &context);
   ASSERT_TRUE(poll_until([&] { return client_end_.connections.size() == 1 && server_end_.connections.size() == 1; }));
-  EXPECT_EQ(client_end_.connections[0], *connection) << "the handler knows the one that connect() gave";
-  EXPECT_EQ(static_cast<Connection*>(server_end_.connections[0])->kind(), Kind::kRdma);
+  EXPECT_EQ(client_end_.connections[0], *connection) << "the handler gets the connection that connect() returned";
+  EXPECT_EQ(server_end_.connections[0]->kind(), Kind::kRdma);
   EXPECT_EQ(client_->counters().connections[kRdma], 1u);
   wire::Header header;
   header.type = wire::FrameType::kPush;
@@ -153,10 +197,10 @@ TEST_F(AnyTest, AFailedAttemptIsFollowedByTheNext) {
   EXPECT_EQ(fallbacks(Reason::kConnect), 1u);
   cut();
   EXPECT_EQ(connected(), Kind::kTcp);
-  EXPECT_EQ(fallbacks(Reason::kConnect), 1u) << "that it still is so is no news";
+  EXPECT_EQ(fallbacks(Reason::kConnect), 1u) << "an unchanged fallback is not counted again";
 }
 
-TEST_F(AnyTest, WhenNothingIsLeftTheHandlerHearsOfAllAttempts) {
+TEST_F(AnyTest, TheLastFailureReportsAllAttempts) {
   make_both();
   server_.reset();
   ASSERT_TRUE(connect().ok());
@@ -164,27 +208,27 @@ TEST_F(AnyTest, WhenNothingIsLeftTheHandlerHearsOfAllAttempts) {
   EXPECT_TRUE(absl::IsUnavailable(client_end_.closed[0]));
   EXPECT_THAT(std::string(client_end_.closed[0].message()),
               ::testing::AllOf(HasSubstr("rdma: can't connect"), HasSubstr("; tcp: can't connect")));
-  EXPECT_EQ(fallbacks(Reason::kConnect), 0u) << "nothing took its place";
+  EXPECT_EQ(fallbacks(Reason::kConnect), 0u) << "no other transport replaced it";
 }
 
-TEST_F(AnyTest, ASilentPeerOfOneLeavesTimeForTheNext) {
+TEST_F(AnyTest, ASilentPeerLeavesTimeForTheNextTransport) {
   make_both();
   End silent_end;
   const auto silent = tcp::Transport::create(env_, {}, &silent_end, &job_).value();
-  theirs(Kind::kRdma).address = silent->listen({"127.0.0.1", 0}).value();  // and is never polled
+  theirs(Kind::kRdma).address = silent->listen({"127.0.0.1", 0}).value();  // this transport is never polled
   EXPECT_EQ(connected(), Kind::kTcp);
 }
 
-TEST_F(AnyTest, WhatBrokeIsTriedAgainFirst) {
+TEST_F(AnyTest, ATransportThatBrokeAfterAWhileIsTriedFirstAgain) {
   make_both();
   EXPECT_EQ(connected(), Kind::kRdma);
   clock_.ahead += absl::Seconds(11);
   cut();
-  ASSERT_EQ(client_end_.closed.size(), 1u) << "a connection that was up is told to have closed";
+  ASSERT_EQ(client_end_.closed.size(), 1u) << "the close of an open connection is reported";
   EXPECT_EQ(connected(), Kind::kRdma);
 }
 
-TEST_F(AnyTest, WhatBreaksAgainAndAgainComesLastForAWhile) {
+TEST_F(AnyTest, ATransportThatBreaksRepeatedlyComesLastForAWhile) {
   make_both();
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(connected(), Kind::kRdma) << i;
@@ -194,10 +238,10 @@ TEST_F(AnyTest, WhatBreaksAgainAndAgainComesLastForAWhile) {
   EXPECT_EQ(fallbacks(Reason::kBroke), 1u);
   cut();
   clock_.ahead += absl::Seconds(61);
-  EXPECT_EQ(connected(), Kind::kRdma) << "it gets another chance";
+  EXPECT_EQ(connected(), Kind::kRdma) << "the transport is tried again after a while";
 }
 
-TEST_F(AnyTest, ClosingWhileItIsTriedEndsAllAttempts) {
+TEST_F(AnyTest, ClosingDuringAnAttemptEndsAllAttempts) {
   make_both();
   theirs(Kind::kRdma).address.port = 1;
   const auto connection = connect();
@@ -208,27 +252,27 @@ TEST_F(AnyTest, ClosingWhileItIsTriedEndsAllAttempts) {
   EXPECT_TRUE(server_end_.connections.empty());
 }
 
-TEST_F(AnyTest, WhatCantBeHadIsDoneWithout) {
+TEST_F(AnyTest, AMissingTransportIsSkipped) {
   client_ = make({tcp(), without_rdma(absl::NotFoundError("no device"))}, "auto", &client_end_);
-  EXPECT_EQ(fallbacks(Reason::kStart), 0u) << "nobody asked for it";
+  EXPECT_EQ(fallbacks(Reason::kStart), 0u) << "the user did not ask for the transport";
   client_ = make({tcp(), without_rdma(absl::ResourceExhaustedError("memlock is 64 KiB"))}, "auto", &client_end_);
-  EXPECT_EQ(fallbacks(Reason::kStart), 1u) << "it is there, and does not work";
+  EXPECT_EQ(fallbacks(Reason::kStart), 1u) << "the device exists and does not work";
   client_ = make({tcp(), without_rdma(absl::NotFoundError("no device"))}, "rdma,tcp", &client_end_);
-  EXPECT_EQ(fallbacks(Reason::kStart), 1u) << "it was asked for";
+  EXPECT_EQ(fallbacks(Reason::kStart), 1u) << "the user asked for the transport";
   server_ = make({tcp(), rdma()}, "auto", &server_end_);
   ASSERT_TRUE(server_->listen({"127.0.0.1", 0}).ok());
   theirs_ = server_->endpoints();
   EXPECT_EQ(connected(), Kind::kTcp);
 }
 
-TEST_F(AnyTest, AForcedTransportThatIsNotThereIsAnError) {
+TEST_F(AnyTest, AMissingForcedTransportIsAnError) {
   const auto made = Transport::create(env_, {tcp(), without_rdma(absl::NotFoundError("no device here"))},
                                       parse_preferences("rdma").value(), &client_end_);
   EXPECT_TRUE(absl::IsNotFound(made.status())) << made.status();
   EXPECT_THAT(std::string(made.status().message()), HasSubstr("transport rdma: no device here"));
 }
 
-TEST_F(AnyTest, ForcedMeansThatNothingElseIsTold) {
+TEST_F(AnyTest, AForcedTransportIsTheOnlyEndpoint) {
   server_ = make({tcp(), rdma()}, "rdma!", &server_end_);
   EXPECT_TRUE(server_->listen({"127.0.0.1", 0}).ok());
   theirs_ = server_->endpoints();
@@ -238,7 +282,7 @@ TEST_F(AnyTest, ForcedMeansThatNothingElseIsTold) {
   EXPECT_TRUE(absl::IsFailedPrecondition(connection.status()));
   EXPECT_THAT(std::string(connection.status().message()),
               ::testing::AllOf(HasSubstr("no transport in common with summer/0"), HasSubstr("rdma: no device"),
-                               HasSubstr("tcp: the other one does not offer it")));
+                               HasSubstr("tcp: the peer does not offer it")));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<Endpoint> endpoints(const std::vector<std::string>& texts) {
 
 std::vector<std::string> order(const Choice& choice) { return to_texts(choice.order); }
 
-TEST(Preferences, AutoIsAllOfThemBestFirst) {
+TEST(Preferences, AutoIsAllTransportsFromBestToWorst) {
   for (const char* text : {"", "auto"}) {
     const Preferences preferences = parse_preferences(text).value();
     EXPECT_THAT(preferences.kinds, ElementsAre(Kind::kShm, Kind::kRdma, Kind::kTcp));
@@ -36,39 +36,39 @@ TEST(Preferences, AListWithoutTcpIsForced) {
   EXPECT_TRUE(parse_preferences("rdma,tcp")->named);
 }
 
-TEST(Preferences, WhatCantBeMeantIsRefusedWithAReason) {
+TEST(Preferences, WrongPreferencesAreRefusedWithAReason) {
   const auto why = [](const char* text) { return std::string(parse_preferences(text).status().message()); };
-  EXPECT_THAT(why("fast"), HasSubstr("'fast' is no transport"));
+  EXPECT_THAT(why("fast"), HasSubstr("'fast' is not a transport"));
   EXPECT_THAT(why("rdma!,tcp"), HasSubstr("nothing can follow 'rdma!'"));
-  EXPECT_THAT(why("tcp,tcp"), HasSubstr("tcp is there twice"));
+  EXPECT_THAT(why("tcp,tcp"), HasSubstr("tcp is listed twice"));
   EXPECT_THAT(why("tcp,"), HasSubstr("write auto, or names from best to worst"));
 }
 
-TEST(Choose, TheBestThatBothHaveGoesFirst) {
+TEST(Choose, TheBestCommonTransportGoesFirst) {
   const auto mine = endpoints({"shm://a/s/1", "rdma://10.0.0.1:1", "tcp://10.0.0.1:1"});
   EXPECT_THAT(order(choose(mine, endpoints({"tcp://10.0.0.2:1", "rdma://10.0.0.2:1", "shm://a/s/2"}))),
               ElementsAre("shm://a/s/2", "rdma://10.0.0.2:1", "tcp://10.0.0.2:1"));
   EXPECT_THAT(order(choose(mine, endpoints({"tcp://10.0.0.2:1"}))), ElementsAre("tcp://10.0.0.2:1"));
 }
 
-TEST(Choose, WhoConnectsGoesByItsOwnOrder) {
+TEST(Choose, TheConnectingSideUsesItsOwnOrder) {
   const auto tcp_first = endpoints({"tcp://10.0.0.1:1", "shm://a/s/1"});
   const auto shm_first = endpoints({"shm://a/s/2", "tcp://10.0.0.2:1"});
   EXPECT_THAT(order(choose(tcp_first, shm_first)), ElementsAre("tcp://10.0.0.2:1", "shm://a/s/2"));
   EXPECT_THAT(order(choose(shm_first, tcp_first)), ElementsAre("shm://a/s/1", "tcp://10.0.0.1:1"));
 }
 
-TEST(Choose, SharedMemoryOfAnotherMachineIsOut) {
+TEST(Choose, SharedMemoryOfAnotherMachineIsExcluded) {
   const Choice choice =
       choose(endpoints({"shm://a/s/1", "tcp://10.0.0.1:1"}), endpoints({"shm://b/s/1", "tcp://10.0.0.2:1"}));
   EXPECT_THAT(order(choice), ElementsAre("tcp://10.0.0.2:1"));
-  EXPECT_EQ(choice.why_not(), "shm: not the same directory of the same machine");
+  EXPECT_EQ(choice.why_not(), "shm: the two members do not see the same directory");
 }
 
-TEST(Choose, NothingInCommonSaysWhy) {
+TEST(Choose, NoCommonTransportIsAnErrorWithTheReason) {
   const Choice choice = choose(endpoints({"rdma://10.0.0.1:1"}), endpoints({"tcp://10.0.0.2:1"}));
   EXPECT_THAT(choice.order, IsEmpty());
-  EXPECT_EQ(choice.why_not(), "rdma: the other one does not offer it; tcp: not used here");
+  EXPECT_EQ(choice.why_not(), "rdma: the peer does not offer it; tcp: this member does not use it");
 }
 
 }  // namespace

@@ -24,12 +24,12 @@ TEST(Endpoint, RoundTripsThroughItsText) {
   EXPECT_EQ(shm, (Endpoint{Kind::kShm, "here.1", {"/dev/shm/a", 0}}));
 }
 
-TEST(Endpoint, WhatIsNoneIsRefusedWithAReason) {
+TEST(Endpoint, MalformedEndpointsAreRefusedWithAReason) {
   const auto why = [](const std::string& text) { return std::string(Endpoint::parse(text).status().message()); };
   EXPECT_THAT(why(""), HasSubstr("expected KIND://WHERE"));
   EXPECT_THAT(why("10.0.0.1:7000"), HasSubstr("expected KIND://WHERE"));
-  EXPECT_THAT(why("udp://10.0.0.1:7000"), HasSubstr("'udp' is no transport; expected shm, rdma or tcp"));
-  EXPECT_THAT(why("inproc://x:1"), HasSubstr("'inproc' is no transport")) << "nobody else can use it";
+  EXPECT_THAT(why("udp://10.0.0.1:7000"), HasSubstr("'udp' is not a transport; expected shm, rdma or tcp"));
+  EXPECT_THAT(why("inproc://x:1"), HasSubstr("'inproc' is not a transport")) << "only its own process can use it";
   EXPECT_THAT(why("tcp://10.0.0.1"), HasSubstr("is not an address"));
   EXPECT_THAT(why("rdma://10.0.0.1:0"), HasSubstr("port 0"));
   EXPECT_THAT(why("shm:///dev/shm/a"), HasSubstr("expected shm://HOST/PATH"));
@@ -39,13 +39,13 @@ TEST(Endpoint, WhatIsNoneIsRefusedWithAReason) {
   EXPECT_THAT(why("shm://host/" + std::string(200, 'a')), HasSubstr("at most 107 bytes"));
 }
 
-TEST(Endpoint, KindsOfALaterVersionArePassedOver) {
+TEST(Endpoint, KindsOfALaterVersionAreSkipped) {
   const auto endpoints = parse_endpoints({"quic://h:1", "tcp://h:2", "nonsense"});
   EXPECT_THAT(endpoints, ElementsAre(Endpoint{Kind::kTcp, "", {"h", 2}}));
   EXPECT_THAT(to_texts(endpoints), ElementsAre("tcp://h:2"));
 }
 
-TEST(DirectoryId, IsThatOfTheDirectoryWhateverItsName) {
+TEST(DirectoryId, DoesNotDependOnThePath) {
   char name[] = "/tmp/gleaner-directory-XXXXXX";
   const std::filesystem::path directory = mkdtemp(name);
   std::filesystem::create_directory(directory / "real");

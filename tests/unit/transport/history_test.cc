@@ -7,30 +7,30 @@ namespace {
 
 const absl::Status kWhy = absl::UnavailableError("no");
 
-TEST(History, ThreeFailuresInARowShunATransportForAMinute) {
+TEST(History, ThreeFailuresInARowDemoteATransportForAMinute) {
   History history;
   for (int i = 0; i < 2; ++i) history.on_failed("p", Kind::kRdma, kWhy, absl::Seconds(i));
-  EXPECT_FALSE(history.is_shunned("p", Kind::kRdma, absl::Seconds(2)));
+  EXPECT_FALSE(history.is_demoted("p", Kind::kRdma, absl::Seconds(2)));
   history.on_failed("p", Kind::kRdma, kWhy, absl::Seconds(2));
-  EXPECT_TRUE(history.is_shunned("p", Kind::kRdma, absl::Seconds(61)));
-  EXPECT_FALSE(history.is_shunned("p", Kind::kShm, absl::Seconds(3)));
-  EXPECT_FALSE(history.is_shunned("another", Kind::kRdma, absl::Seconds(3)));
-  EXPECT_FALSE(history.is_shunned("p", Kind::kRdma, absl::Seconds(62)));
+  EXPECT_TRUE(history.is_demoted("p", Kind::kRdma, absl::Seconds(61)));
+  EXPECT_FALSE(history.is_demoted("p", Kind::kShm, absl::Seconds(3)));
+  EXPECT_FALSE(history.is_demoted("another", Kind::kRdma, absl::Seconds(3)));
+  EXPECT_FALSE(history.is_demoted("p", Kind::kRdma, absl::Seconds(62)));
   history.on_failed("p", Kind::kRdma, kWhy, absl::Seconds(70));
-  EXPECT_TRUE(history.is_shunned("p", Kind::kRdma, absl::Seconds(71))) << "one more is enough";
+  EXPECT_TRUE(history.is_demoted("p", Kind::kRdma, absl::Seconds(71))) << "one more failure is enough";
 }
 
-TEST(History, AConnectionThatLastedEndsTheRow) {
+TEST(History, ALastingConnectionEndsTheRow) {
   History history;
   for (int i = 0; i < 2; ++i) history.on_broken("p", Kind::kShm, kWhy, absl::Seconds(1), absl::Seconds(i));
   history.on_broken("p", Kind::kShm, kWhy, absl::Seconds(11), absl::Seconds(20));
   history.on_broken("p", Kind::kShm, kWhy, absl::Seconds(1), absl::Seconds(21));
-  EXPECT_FALSE(history.is_shunned("p", Kind::kShm, absl::Seconds(22)));
+  EXPECT_FALSE(history.is_demoted("p", Kind::kShm, absl::Seconds(22)));
   for (int i = 22; i < 24; ++i) history.on_broken("p", Kind::kShm, kWhy, absl::Seconds(1), absl::Seconds(i));
-  EXPECT_TRUE(history.is_shunned("p", Kind::kShm, absl::Seconds(24)));
+  EXPECT_TRUE(history.is_demoted("p", Kind::kShm, absl::Seconds(24)));
 }
 
-TEST(History, RemembersWhatWasUsedOfBoundedlyManyPeers) {
+TEST(History, RemembersABoundedNumberOfPeers) {
   History history;
   EXPECT_FALSE(history.used("p").has_value());
   history.use("p", Kind::kTcp);

@@ -1,4 +1,4 @@
-#include "common/transport/remote/frame_reader.h"
+#include "common/transport/stream/frame_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <random>
 #include <vector>
 
-namespace gleaner::transport::remote {
+namespace gleaner::transport::stream {
 namespace {
 
-// A stream of frames with payloads of these sizes; payload byte i of frame f is f + i.
+// Returns a stream of frames with payloads of these sizes. Byte i of the payload of frame f is f + i.
 std::vector<std::byte> stream_of(const std::vector<size_t>& sizes) {
   std::vector<std::byte> stream;
   for (size_t f = 0; f < sizes.size(); ++f) {
@@ -27,7 +27,8 @@ std::vector<std::byte> stream_of(const std::vector<size_t>& sizes) {
   return stream;
 }
 
-// Hands over as much of `bytes` as the reader takes at once; adds to `straight` what went straight into a payload.
+// Passes as much of `bytes` as the reader takes at once, and returns that number. Adds to `straight` the bytes that
+// went directly into a payload.
 size_t receive(FrameReader& reader, ConstBytes bytes, size_t* straight = nullptr) {
   size_t taken = 0;
   const std::array<MutableBytes, 2> places = reader.space();
@@ -45,7 +46,7 @@ FrameReader::Allocate allocate_from(BufferPool& pool) {
   return [&pool](const wire::Header& header) -> absl::StatusOr<Buffer> { return pool.take(header.payload_bytes); };
 }
 
-TEST(FrameReader, FramesDoNotDependOnHowTheStreamIsCut) {
+TEST(FrameReader, FramesDoNotDependOnTheChunksOfTheStream) {
   const std::vector<size_t> sizes = {0, 1, 100, 8191, 8192, 65'536, 200'000, 0, 3};
   const std::vector<std::byte> stream = stream_of(sizes);
   for (const size_t most : {size_t{1}, size_t{63}, size_t{64}, size_t{1000}, size_t{70'000}, stream.size()}) {
@@ -76,7 +77,7 @@ TEST(FrameReader, FramesDoNotDependOnHowTheStreamIsCut) {
   }
 }
 
-// Of a stream's bytes, how many were read straight into payloads: the rest is copied out of the staging area.
+// Returns how many bytes of a stream were read directly into payloads. The others are copied from the staging area.
 size_t read_straight(const std::vector<size_t>& sizes) {
   const std::vector<std::byte> stream = stream_of(sizes);
   BufferPool pool;
@@ -92,21 +93,21 @@ size_t read_straight(const std::vector<size_t>& sizes) {
   return straight;
 }
 
-TEST(FrameReader, LargePayloadsAreNotCopiedThoughSmallFramesAreAmongThem) {
+TEST(FrameReader, LargePayloadsAmongSmallFramesAreNotCopied) {
   constexpr size_t kLarge = 33'000;
   std::vector<size_t> sizes;
   for (int i = 0; i < 100; ++i) sizes.insert(sizes.end(), {24, kLarge});
   EXPECT_GT(read_straight(sizes), 90 * kLarge);
 }
 
-TEST(FrameReader, SmallFramesAreReadManyAtOnce) {
+TEST(FrameReader, OneReadReturnsManySmallFrames) {
   EXPECT_EQ(read_straight(std::vector<size_t>(1000, 100)), 0u);
   std::vector<size_t> after_large(1000, 100);
   after_large.front() = 100'000;
   EXPECT_LE(read_straight(after_large), 100'000u);
 }
 
-TEST(FrameReader, KnowsWhatItWaitsFor) {
+TEST(FrameReader, ReportsTheBytesThatItWaitsFor) {
   const std::vector<std::byte> stream = stream_of({50'000, 10});
   BufferPool pool;
   FrameReader reader;
@@ -132,4 +133,4 @@ TEST(FrameReader, ADamagedPayloadEndsTheStream) {
 }
 
 }  // namespace
-}  // namespace gleaner::transport::remote
+}  // namespace gleaner::transport::stream

@@ -51,7 +51,7 @@ TEST(Frame, RoundTrip) {
   EXPECT_TRUE(absl::IsDataLoss(check_payload(*got, bytes_of("payloa"))));
 }
 
-TEST(Frame, AChecksumThatIsThereIsNotTakenAgain) {
+TEST(Frame, AnExistingChecksumIsNotComputedAgain) {
   Header once = sealed_push();
   Header again = once;
   seal(again, bytes_of("payload"));
@@ -62,7 +62,7 @@ TEST(Frame, AChecksumThatIsThereIsNotTakenAgain) {
   EXPECT_EQ(again.payload_crc, 0u);
 }
 
-// The layout is a contract with other releases: docs/protocol.md.
+// Other releases depend on this layout (docs/protocol.md).
 TEST(Frame, LayoutOnTheWire) {
   const Header header = sealed_push();
   const auto* raw = reinterpret_cast<const unsigned char*>(&header);
@@ -79,7 +79,7 @@ TEST(Frame, LayoutOnTheWire) {
   EXPECT_EQ(raw[48], 7);   // payload bytes
 }
 
-TEST(Frame, EveryFlippedBitIsNoticed) {
+TEST(Frame, EveryFlippedBitIsDetected) {
   for (size_t bit = 0; bit < sizeof(Header) * 8; ++bit) {
     Header header = sealed_push();
     reinterpret_cast<unsigned char*>(&header)[bit / 8] ^= static_cast<unsigned char>(1 << (bit % 8));
@@ -87,7 +87,7 @@ TEST(Frame, EveryFlippedBitIsNoticed) {
   }
 }
 
-TEST(Frame, RefusesWhatThisReleaseDoesNotKnow) {
+TEST(Frame, RefusesUnknownVersionsAndTypes) {
   Header version = sealed_push();
   version.version = 3;
   reseal(version);
@@ -119,10 +119,10 @@ TEST(Frame, JobNumbersDiffer) {
   EXPECT_NE(job_number("digits"), job_number("digitS"));
 }
 
-TEST(Frame, WithoutAChecksumOfThePayloadTheHeaderStillHasItsOwn) {
+TEST(Frame, TheHeaderHasAChecksumEvenIfThePayloadHasNone) {
   Header header;
   header.type = FrameType::kPush;
-  header.payload_crc = 7;  // of an earlier way
+  header.payload_crc = 7;  // left from an earlier use of the header
   seal_unchecked(header, 100'000);
   const auto bytes = std::as_writable_bytes(std::span<Header, 1>(&header, 1));
   const auto decoded = decode_header(bytes);

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kJob = 42;
-constexpr uint64_t kTwin = 43;  // another job, with the same secret
+constexpr uint64_t kTwin = 43;  // another job with the same secret
 
 struct Jobs : JobSecrets {
   Secret secret{1, 2, 3};
@@ -48,7 +48,7 @@ TEST_F(Handshake, BothSidesEndKnowingEachOther) {
   EXPECT_TRUE(client_.done());
 }
 
-TEST_F(Handshake, TheSecretIsOnNoFrame) {
+TEST_F(Handshake, NoFrameContainsTheSecret) {
   const auto challenge = give(server_, client_.hello());
   const auto proof = give(client_, challenge->at(0));
   const auto secret = std::as_bytes(std::span(jobs_.secret));
@@ -70,34 +70,34 @@ TEST_F(Handshake, AClientWithTheWrongSecretIsRefused) {
   EXPECT_THAT(std::string(told.message()), HasSubstr("wrong secret"));
 }
 
-TEST_F(Handshake, AServerWithTheWrongSecretIsNoticed) {
+TEST_F(Handshake, AServerWithTheWrongSecretIsDetected) {
   Jobs others;
   others.secret = Secret{9};
   ServerHandshake right(jobs_, Nonce{20});
   const auto proof = give(client_, give(right, client_.hello())->at(0));
   ASSERT_TRUE(give(right, proof->at(0)).ok());
-  // A server without the secret can only make up a WELCOME.
+  // A server without the secret can only invent a WELCOME.
   HandshakeFrame made_up = client_.hello();
   made_up.header.type = FrameType::kWelcome;
   EXPECT_TRUE(absl::IsPermissionDenied(give(client_, made_up).status()));
   EXPECT_FALSE(client_.done());
 }
 
-TEST_F(Handshake, AProofOfAnotherConnectionIsNoUse) {
+TEST_F(Handshake, AProofOfAnotherConnectionIsRefused) {
   const auto proof = give(client_, give(server_, client_.hello())->at(0));
   ServerHandshake later(jobs_, Nonce{21});
   ASSERT_TRUE(give(later, client_.hello()).ok());
   EXPECT_TRUE(absl::IsPermissionDenied(give(later, proof->at(0)).status()));
 }
 
-TEST_F(Handshake, AReflectedProofIsNoUse) {
+TEST_F(Handshake, AReflectedProofIsRefused) {
   const auto proof = give(client_, give(server_, client_.hello())->at(0));
   HandshakeFrame reflected = proof->at(0);
   reflected.header.type = FrameType::kWelcome;
   EXPECT_TRUE(absl::IsPermissionDenied(give(client_, reflected).status()));
 }
 
-TEST_F(Handshake, AWelcomeOfAnotherConnectionIsNoUse) {
+TEST_F(Handshake, AWelcomeOfAnotherConnectionIsRefused) {
   const auto challenge = give(server_, client_.hello());
   const auto welcome = give(server_, give(client_, challenge->at(0))->at(0));
   ClientHandshake later(kJob, 5, jobs_.secret, Nonce{11});
@@ -106,7 +106,7 @@ TEST_F(Handshake, AWelcomeOfAnotherConnectionIsNoUse) {
   EXPECT_FALSE(later.done());
 }
 
-TEST_F(Handshake, JobAndMemberCantBeChangedOnTheWay) {
+TEST_F(Handshake, JobAndMemberCannotBeChangedInFlight) {
   for (const bool job : {true, false}) {
     ClientHandshake client(kJob, 5, jobs_.secret, Nonce{10});
     ServerHandshake server(jobs_, Nonce{20});
@@ -120,7 +120,7 @@ TEST_F(Handshake, JobAndMemberCantBeChangedOnTheWay) {
   }
 }
 
-TEST_F(Handshake, AProofForAnotherMemberIsNoUse) {
+TEST_F(Handshake, AProofForAnotherMemberIsRefused) {
   const auto proof = give(client_, give(server_, client_.hello())->at(0));
   HandshakeFrame changed = proof->at(0);
   changed.header.sender = 6;
@@ -131,7 +131,7 @@ TEST_F(Handshake, AnUnknownJobIsAnsweredLikeAWrongSecret) {
   ClientHandshake client(kJob + 5, 5, jobs_.secret, Nonce{10});
   const auto proof = give(client, give(server_, client.hello())->at(0));
   EXPECT_TRUE(absl::IsPermissionDenied(give(server_, proof->at(0)).status()));
-  // Nor is there a secret that opens a job that is not there.
+  // There is no secret that opens a job which does not exist.
   ClientHandshake guess(kJob + 5, 5, Secret{}, Nonce{10});
   ServerHandshake later(jobs_, Nonce{20});
   const auto guessed = give(guess, give(later, guess.hello())->at(0));
@@ -145,7 +145,7 @@ TEST_F(Handshake, FramesOutOfTurnOrCutShortAreErrors) {
   EXPECT_TRUE(absl::IsInvalidArgument(give(server_, early).status()));
   ServerHandshake greeted(jobs_, Nonce{20});
   ASSERT_TRUE(give(greeted, client_.hello()).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(give(greeted, client_.hello()).status())) << "one HELLO only";
+  EXPECT_TRUE(absl::IsInvalidArgument(give(greeted, client_.hello()).status())) << "a second HELLO is an error";
   HandshakeFrame cut = client_.hello();
   cut.payload.resize(31);
   EXPECT_TRUE(absl::IsInvalidArgument(give(server_, cut).status()));

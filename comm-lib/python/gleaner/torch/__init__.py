@@ -1,22 +1,35 @@
-"""Gleaner for PyTorch, with the names that users of Horovod and BytePS know.
+"""Gleaner for PyTorch: sums and averages tensors over all ranks of a job.
 
     import gleaner.torch as gln
     gln.init()
     optimizer = gln.DistributedOptimizer(optimizer, model.named_parameters())
     gln.broadcast_parameters(model.state_dict(), root_rank=0)
 
-Dense CPU tensors of float32, float64, float16, bfloat16 and int32. Errors are gleaner.GleanerError.
+The functions have the names that Horovod and BytePS use. Tensors must be dense and in CPU memory. Sums take float32,
+float64, float16, bfloat16 and int32; averages take these types except int32; broadcasts take any type. Errors of the
+library are subclasses of gleaner.GleanerError; gleaner.errors lists them. docs/python.md has examples.
 """
 
 from __future__ import annotations
 
 from gleaner.errors import GleanerError, WorkersChanged
-from gleaner.process import init, is_initialized, local_rank, local_size, rank, shutdown, size, stats, transports
-from gleaner.torch import elastic
+from gleaner.process import (
+    broadcast_object,
+    init,
+    is_initialized,
+    local_rank,
+    local_size,
+    poll,
+    rank,
+    shutdown,
+    size,
+    stats,
+    transports,
+)
+from gleaner.torch import elastic, leftovers  # noqa: F401  # leftovers: registers a function with atexit
 from gleaner.torch.broadcasts import (
     broadcast,
     broadcast_,
-    broadcast_object,
     broadcast_optimizer_state,
     broadcast_parameters,
 )
@@ -27,7 +40,6 @@ from gleaner.torch.operations import (
     accumulate,
     accumulate_async,
     declare,
-    poll,
     push_pull,
     push_pull_async,
     push_pull_async_inplace,

@@ -1,4 +1,8 @@
-"""One rank's tensors and objects on all ranks, bit for bit: how a job starts, or goes on from a checkpoint."""
+"""Copies tensors and objects of one rank to all ranks, bit for bit, when a job starts or resumes from a checkpoint.
+
+All public functions here are collective: every rank must call them in the same order and with the same root rank. They
+block, and they may be called from one thread at a time.
+"""
 
 from __future__ import annotations
 
@@ -10,57 +14,113 @@ import torch
 
 from gleaner import exchange, process
 from gleaner.errors import InvalidArgumentError
+from gleaner.torch.tensors import bytes_of
 
 NamedTensors = Union[Mapping[str, Any], Iterable[tuple[str, torch.Tensor]]]
 
 
 def broadcast(tensor: torch.Tensor, root_rank: int = 0) -> torch.Tensor:
-    """Rank `root_rank`'s `tensor`, dense and of any type, on all ranks, bit for bit, as a new tensor. Blocks."""
+    """Copies the tensor of rank `root_rank` to all ranks, bit for bit, into a new tensor. Collective; blocks.
+
+    Args:
+        tensor: Dense tensor of any type, with the same shape and type on all ranks. Only the root's values matter.
+        root_rank: Rank whose tensor is copied; the same on all ranks.
+
+    Returns:
+        A new tensor with the shape and type of `tensor`. No gradient flows through it.
+
+    Raises:
+        TypeError: `tensor` is sparse.
+        InvalidArgumentError: `root_rank` is not a rank, or shape or type differ from the root's (only this rank raises
+            these), or ranks pass different roots (all ranks raise this).
+        GleanerError: There is no session, or it has failed; see gleaner.errors.
+    """
     return broadcast_(tensor.detach().clone(), root_rank)
 
 
 def broadcast_(tensor: torch.Tensor, root_rank: int = 0) -> torch.Tensor:
-    """Overwrites `tensor` with that of rank `root_rank`, and returns it. Blocks. Shapes and types are to be alike."""
+    """Overwrites `tensor` with the tensor of rank `root_rank`, bit for bit. Collective; blocks.
+
+    Args:
+        tensor: Dense tensor of any type, with the same shape and type on all ranks.
+        root_rank: Rank whose tensor is copied; the same on all ranks.
+
+    Returns:
+        `tensor` itself.
+
+    Raises:
+        TypeError: `tensor` is sparse.
+        InvalidArgumentError: `root_rank` is not a rank, or shape or type differ from the root's (only this rank raises
+            these), or ranks pass different roots (all ranks raise this).
+        GleanerError: There is no session, or it has failed; see gleaner.errors.
+    """
     if tensor.layout is not torch.strided:
         raise TypeError(f"{tensor.layout} tensors are not supported; pass tensor.to_dense()")
-    _broadcast_packed([tensor.detach()], root_rank)
+    packed = _packed([tensor])
+    description = f"{tuple(tensor.shape)} {tensor.dtype}"
+    exchange.broadcast_described(process.current(), packed, description, root_rank)
+    _unpack(packed, [tensor.detach()])
     return tensor
 
 
-def broadcast_object(value: Any, root_rank: int = 0) -> Any:
-    """Rank `root_rank`'s `value`, pickled, on all ranks; what the others pass is not looked at. Blocks."""
-    return exchange.broadcast_object(process.current(), value, root_rank)
-
-
 def broadcast_parameters(params: NamedTensors, root_rank: int = 0) -> None:
-    """Overwrites tensors with those of rank `root_rank`: model.state_dict() or model.named_parameters(). Blocks.
+    """Overwrites a model's tensors with the tensors of rank `root_rank`, bit for bit. Collective; blocks.
 
-    InvalidArgumentError when this rank's names, shapes or types are not those of the root.
+    Args:
+        params: model.state_dict() or model.named_parameters(). Values that are not tensors are ignored.
+        root_rank: Rank whose tensors are copied; the same on all ranks.
+
+    Raises:
+        TypeError: `params` is an iterable whose elements are not pairs of a name and a tensor.
+        InvalidArgumentError: The names, shapes or types of this rank differ from the root's (only this rank raises);
+            `params` is the state_dict() of an optimizer; `root_rank` is not a rank; or ranks pass different roots.
+        GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
     session = process.current()
     tensors = [(name, tensor.detach()) for name, tensor in _named(params) if isinstance(tensor, torch.Tensor)]
     ours = [(name, tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors]
     theirs = exchange.broadcast_object(session, ours, root_rank)
     if ours != theirs:
-        wrong = next((pair for pair in zip(ours, theirs) if pair[0] != pair[1]), (f"{len(ours)} of them", len(theirs)))
+        numbers = f"{len(ours)} tensors", f"{len(theirs)} tensors"
+        mine, roots = next((pair for pair in zip(ours, theirs) if pair[0] != pair[1]), numbers)
+        rank = session.topology.rank
         raise InvalidArgumentError(
-            f"the tensors of rank {session.topology.rank} differ from those of rank {root_rank}: {wrong[0]} here, "
-            f"{wrong[1]} there; build the same model on all ranks"
+            f"the models of two ranks differ: rank {rank} has {mine}, rank {root_rank} has {roots}; build the same "
+            "model on all ranks"
         )
     _broadcast_packed([tensor for _, tensor in tensors], root_rank)
 
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int = 0) -> None:
-    """Gives every rank the optimizer state of rank `root_rank`: tensors, scalars and hyperparameters. Blocks."""
+    """Copies the optimizer state of rank `root_rank` to all ranks. Collective; blocks.
+
+    The state holds tensors, scalars and hyperparameters, and is sent by pickle. The optimizers of other ranks need not
+    have a state before the call.
+
+    Args:
+        optimizer: The same kind of optimizer, with the same parameter groups, on all ranks.
+        root_rank: Rank whose state is copied; the same on all ranks.
+
+    Raises:
+        InvalidArgumentError: `root_rank` is not a rank, or the optimizer's class differs from the root's (only this
+            rank raises these), or ranks pass different roots (all ranks raise this).
+        GleanerError: There is no session, or it has failed; see gleaner.errors.
+    """
     session = process.current()
     is_root = session.topology.rank == root_rank
-    state = exchange.broadcast_object(session, optimizer.state_dict() if is_root else None, root_rank)
+    ours = type(optimizer).__name__
+    theirs, state = exchange.broadcast_object(session, (ours, optimizer.state_dict()) if is_root else None, root_rank)
+    if ours != theirs:
+        raise InvalidArgumentError(
+            f"the optimizer of rank {session.topology.rank} is of class {ours}, and that of rank {root_rank} of "
+            f"class {theirs}; construct the same optimizer on all ranks"
+        )
     if not is_root:
         optimizer.load_state_dict(state)
 
 
 def _named(params: NamedTensors) -> list[tuple[str, Any]]:
-    """Names and values; raises for what users take for a model's state."""
+    """Returns pairs of name and value; raises if `params` is not the state or the named parameters of a model."""
     if isinstance(params, Mapping):
         if {"state", "param_groups"} <= params.keys():
             raise InvalidArgumentError(
@@ -72,24 +132,31 @@ def _named(params: NamedTensors) -> list[tuple[str, Any]]:
         if not (isinstance(each, (tuple, list)) and len(each) == 2 and isinstance(each[0], str)):
             raise TypeError(
                 "broadcast_parameters() takes model.state_dict() or model.named_parameters(), which have names; it "
-                f"got {type(each).__name__} without one"
+                f"got an element of type {type(each).__name__} without a name"
             )
     return named
 
 
 def _broadcast_packed(tensors: list[torch.Tensor], root: int) -> None:
-    """One stream of bytes for all tensors: a model has many small ones, and each broadcast is a round trip."""
-    tensors = [tensor for tensor in tensors if tensor.numel() > 0]
-    packed = numpy.concatenate([_bytes_of(tensor) for tensor in tensors] or [numpy.empty(0, numpy.uint8)])
+    """Broadcasts all tensors as one sequence of bytes, because each broadcast costs a round trip.
+
+    Skips empty tensors.
+    """
+    packed = _packed(tensors)
     exchange.broadcast_bytes(process.current(), packed, root)
+    _unpack(packed, tensors)
+
+
+def _packed(tensors: list[torch.Tensor]) -> numpy.ndarray:
+    parts = [bytes_of(tensor) for tensor in tensors if tensor.numel() > 0]
+    return numpy.concatenate(parts or [numpy.empty(0, numpy.uint8)])
+
+
+def _unpack(packed: numpy.ndarray, tensors: list[torch.Tensor]) -> None:
+    """Overwrites `tensors` with the bytes that _packed() made of tensors of the same shapes and types."""
     start = 0
-    for tensor in tensors:
+    for tensor in [each for each in tensors if each.numel() > 0]:
         size = tensor.numel() * tensor.element_size()
         source = torch.from_numpy(packed[start : start + size].copy()).view(tensor.dtype).reshape(tensor.shape)
         tensor.copy_(source)
         start += size
-
-
-def _bytes_of(tensor: torch.Tensor) -> numpy.ndarray:
-    """Not of an empty tensor: PyTorch 1.13 cannot view it as another type."""
-    return tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()

@@ -1,6 +1,7 @@
-"""Parameters that all ranks add to, each at its own pace: the initial values and a running sum of every rank's steps.
+"""Asynchronous training: a parameter is its initial value plus a running sum of the changes that all ranks make.
 
-Source: BytePS's asynchronous mode, whose servers hold the parameters and add deltas to them.
+Each rank adds its changes at its own pace. Source: BytePS's asynchronous mode, whose servers hold the parameters and
+add deltas to them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 
 from gleaner import exchange
 from gleaner.errors import FailedPreconditionError
+from gleaner.exchange import AccumulateOptions, PushPullOptions
 from gleaner.session import Session
 from gleaner.torch.broadcasts import broadcast_parameters
 from gleaner.torch.passes import Passes
@@ -22,16 +24,17 @@ from gleaner.torch.tensors import TORCH
 
 @dataclass(eq=False)
 class _Exchanged:
-    """A parameter that all ranks add to."""
+    """The values of a parameter whose changes are exchanged."""
 
     initial: torch.Tensor
-    left: torch.Tensor  # what the last exchange left in the parameter
+    left: torch.Tensor  # the value that the last exchange gave the parameter
 
 
 class Deltas:
-    """Exchanges what each step changes. Initial values are those of rank 0 at the first step.
+    """Exchanges the changes that steps make to parameters. Not thread safe.
 
-    A parameter is exchanged from the first step on in which it requires a gradient, and for good.
+    Initial values are those of rank 0 at the first step. The changes of a parameter are exchanged from the first step
+    in which it requires a gradient, and in all later steps.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class Deltas:
         self._begun = False
         self._exchanged: dict[torch.nn.Parameter, _Exchanged] = {}
         for parameter in self._names:
-            if parameter.requires_grad or parameter.dtype is torch.float32:  # the latter may be unfrozen later
+            if parameter.requires_grad or parameter.dtype is torch.float32:  # float32 may be unfrozen later
                 session.declare_accumulated(
                     self._tensor_name(parameter),
                     TORCH.elements(parameter),
@@ -61,9 +64,11 @@ class Deltas:
 
     @contextlib.contextmanager
     def exchanged(self) -> Iterator[None]:
-        """Adds what happens to the parameters within this context to everybody's, and has theirs afterwards.
+        """Adds the changes that the caller makes to parameters within this context to the running sums.
 
-        FailedPreconditionError where a parameter was changed since the last time, which would be undone.
+        At the end of the context each parameter has its initial value plus the running sum of all ranks. Raises
+        FailedPreconditionError if the program has changed a parameter since the last exchange: this exchange would undo
+        that change.
         """
         if not self._begun:
             broadcast_parameters({name: parameter for parameter, name in self._names.items()})
@@ -83,15 +88,17 @@ class Deltas:
         self._session.step()
 
     def synchronize(self) -> None:
-        """Waits for all ranks; then all have the same parameters, also those that only some ranks have unfrozen."""
+        """Waits until all ranks call this, then gives all ranks the same parameters. Collective.
+
+        This includes parameters that only some ranks have unfrozen.
+        """
         mine = torch.tensor([parameter in self._exchanged for parameter in self._names], dtype=torch.int32)
-        everybodys = exchange.push_pull_async(
-            self._session, TORCH, mine, average=False, name=f"{self._name}.synchronize", priority=0, in_place=True
-        )
-        ranks = self._session.synchronize(everybodys).tolist()
+        options = PushPullOptions(average=False, name=f"{self._name}.synchronize", in_place=True)
+        handle = exchange.push_pull_async(self._session, TORCH, mine, options)
+        ranks = self._session.synchronize(handle).tolist()
         self._check_unchanged()
         self._exchange_also(parameter for parameter, count in zip(self._names, ranks) if count > 0)
-        with self.exchanged():  # adds nothing, and gets what is in
+        with self.exchanged():  # adds no change, and sets the parameters from the running sums
             pass
 
     def _exchange_also(self, parameters: Iterable[torch.nn.Parameter]) -> None:
@@ -105,28 +112,21 @@ class Deltas:
             if not torch.equal(_bits(parameter), _bits(each.left)):
                 raise FailedPreconditionError(
                     f"{self._names[parameter]} was changed since the last step() or synchronize(), and asynchronous "
-                    "training cannot take over changes that step() did not make: to go on from other parameters, as "
-                    "those of a checkpoint, wrap the optimizer again on all ranks; leave out asynchronous=True to "
-                    "clamp parameters between steps"
+                    "training supports only changes that step() makes. To continue from other parameters, such as the "
+                    "parameters of a checkpoint, wrap the optimizer again on all ranks. To change parameters between "
+                    "steps, leave out asynchronous=True"
                 )
 
     def _tensor_name(self, parameter: torch.nn.Parameter) -> str:
         return f"{self._name}.parameter.{self._names[parameter]}"
 
     def _add(self, parameter: torch.nn.Parameter, delta: torch.Tensor) -> int:
-        return exchange.push_pull_async(
-            self._session,
-            TORCH,
-            delta,
-            average=False,
-            name=self._tensor_name(parameter),
-            priority=self._priorities[parameter],
-            in_place=True,
-            accumulate=True,
-            staleness=self._staleness,
+        options = AccumulateOptions(
+            self._tensor_name(parameter), self._staleness, self._priorities[parameter], in_place=True
         )
+        return exchange.accumulate_async(self._session, TORCH, delta, options)
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Its elements, which have four bytes each, as numbers that equal themselves: NaN does not."""
+    """Returns the elements, of four bytes each, as int32, so that comparisons also work for NaN."""
     return tensor.detach().view(torch.int32)

@@ -1,4 +1,4 @@
-"""Gradients in flight: each is sent from where it lies, and its average comes to be parameter.grad."""
+"""Sends gradients from their own memory, and makes their averages parameter.grad."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 
 from gleaner import exchange
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
+from gleaner.exchange import PushPullOptions
 from gleaner.lasting import LastingInputs
 from gleaner.session import Session
 from gleaner.torch.claims import Claims
@@ -18,13 +19,13 @@ from gleaner.torch.tensors import TORCH
 
 
 class GradientInFlight(torch.Tensor):
-    """Stands in for parameter.grad while the gradient is in flight: every use of it raises.
+    """Replaces parameter.grad while the gradient is in flight; every use of it raises FailedPreconditionError.
 
-    The version counter of a tensor tells nothing of writes through `.data` and `.numpy()`, and a read would see a
-    gradient of which a part is an average already. Autograd itself, in C++, still adds to the memory.
+    A version counter would not suffice: it detects neither writes through `.data` and `.numpy()` nor reads, which may
+    see a partly averaged gradient. Autograd in C++ does not see the replacement, and can still add to the memory.
     """
 
-    why: str
+    why: str  # message of the error
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -41,57 +42,62 @@ def _in_flight_among(arguments: Iterable[Any]) -> Iterator[GradientInFlight]:
 
 @dataclass(eq=False)
 class Slot:
-    """A parameter of an optimizer, and what is known of its gradient."""
+    """A parameter of an optimizer, and the state of its gradient."""
 
     parameter: torch.nn.Parameter
     name: str
     priority: int
-    is_view: bool = False  # its gradient may lie in memory of others' as well
-    seen: torch.Tensor | None = None  # the gradient as backward left it
-    stand_in: GradientInFlight | None = None  # is parameter.grad in its place
-    version: int = 0  # of `seen`
-    tensor: str = ""  # by what name its gradient is sent
-    handle: int = 0  # while it is in flight
+    is_view: bool = False  # other gradients may share the memory of this gradient
+    noted: torch.Tensor | None = None  # parameter.grad when note() was called
+    stand_in: GradientInFlight | None = None  # replaces `noted` as parameter.grad in flight
+    version: int = 0  # version counter of `noted` when note() was called
+    tensor: str = ""  # name of the tensor under which the gradient is sent
+    handle: int = 0  # handle of the request while the gradient is in flight
 
-    def see(self) -> None:
-        """Notes the gradient, so that a later change of it shows."""
+    def note(self) -> None:
+        """Notes parameter.grad, so that is_as_noted() detects later changes of it."""
         gradient = self.parameter.grad
         if not gradient.requires_grad:
-            # An alias with a version counter of its own: gradients may be parts of one tensor, and share its counter.
+            # `.data` is an alias with its own version counter. Gradients that are parts of one tensor share a counter.
             gradient = gradient.data
             self.parameter.grad = gradient
-        self.seen, self.version = gradient, gradient._version
+        self.noted, self.version = gradient, gradient._version
 
-    def is_as_seen(self) -> bool:
-        expected = self.seen if self.stand_in is None else self.stand_in
-        return self.parameter.grad is expected and self.seen._version == self.version
+    def is_as_noted(self) -> bool:
+        """Returns whether parameter.grad is still the noted gradient, or its stand-in, and is unchanged."""
+        expected = self.noted if self.stand_in is None else self.stand_in
+        return self.parameter.grad is expected and self.noted._version == self.version
 
-    def hide(self, why: str) -> None:
-        """Makes every use of parameter.grad raise `why`, until show() or another assignment."""
-        self.stand_in = torch.Tensor._make_subclass(GradientInFlight, self.seen)  # with the same version counter
+    def install_stand_in(self, why: str) -> None:
+        """Makes every use of parameter.grad raise an error with the message `why`.
+
+        The effect ends with remove_stand_in(), or when the program assigns another value to parameter.grad.
+        """
+        self.stand_in = torch.Tensor._make_subclass(GradientInFlight, self.noted)  # shares the version counter
         self.stand_in.why = why
         self.parameter.grad = self.stand_in
 
-    def show(self) -> None:
+    def remove_stand_in(self) -> None:
+        """Makes the noted gradient parameter.grad again, unless the program has assigned another value."""
         if self.stand_in is not None and self.parameter.grad is self.stand_in:
-            self.parameter.grad = self.seen
+            self.parameter.grad = self.noted
         self.stand_in = None
 
 
 class Flights:
-    """Sends gradients of one optimizer, and puts their averages in place. Not thread safe.
+    """Sends the gradients of one optimizer, and makes their averages parameter.grad. Not thread safe.
 
-    Averages overwrite gradients where no other gradient may lie in the same memory.
+    An average overwrites its gradient. If another gradient may share that memory, the average gets its own memory.
     """
 
     def __init__(self, slots: list[Slot]) -> None:
         self._slots = slots
         self._averages = RecycledTensors(each.parameter for each in slots)
-        self._claims = Claims()  # memory that averages in flight overwrite
-        self._in_flight: dict[Slot, None] = {}  # in the order in which they were sent
+        self._claims = Claims()  # memory that averages of gradients in flight overwrite
+        self._in_flight: dict[Slot, None] = {}  # in sending order; the values are unused
 
     def enter(self, session: Session, name: str) -> None:
-        """From now on gradients go through `session`; their tensors' names begin with `name`."""
+        """Sends further gradients through `session`, as tensors whose names begin with `name`."""
         self._session = session
         self._lasting = session.attached(LastingInputs)
         for slot in self._slots:
@@ -112,70 +118,66 @@ class Flights:
         return list(self._in_flight)
 
     def send(self, slot: Slot, why: str) -> None:
-        """Sends parameter.grad, which see() has noted; until finish() a use of parameter.grad raises `why`."""
-        gradient = slot.seen
+        """Sends the noted parameter.grad. Until finish() every use of it raises an error with the message `why`."""
+        gradient = slot.noted
         if gradient.layout is not torch.strided:
             raise InvalidArgumentError(
-                f"the gradient of {slot.name} is sparse, and only dense ones can be averaged: make its layer with "
+                f"the gradient of {slot.name} is sparse, and only dense gradients can be averaged: make its layer with "
                 "sparse=False (torch.nn.Embedding, torch.nn.EmbeddingBag)"
             )
         if not slot.is_view:
             self._claim(slot)
-        self._lasting.look(slot.tensor, TORCH, gradient)
+        self._lasting.register_if_unmoved(slot.tensor, TORCH, gradient)
         slot.handle = self._push_pull(slot, gradient, in_place=not slot.is_view)
         self._in_flight[slot] = None
-        slot.hide(why)
+        slot.install_stand_in(why)
 
     def finish(self, slots: Iterable[Slot]) -> list[Slot]:
-        """Waits for the averages of these, and puts them in place; returns those that were changed in flight."""
+        """Waits for the averages of `slots`, which become parameter.grad.
+
+        Returns the slots whose gradients the program changed while they were in flight.
+        """
         changed = []
         for slot in slots:
             del self._in_flight[slot]
-            self._claims.give_up(slot.name)
-            if not slot.is_as_seen():
+            self._claims.release(slot.name)
+            if not slot.is_as_noted():
                 changed.append(slot)
-            slot.show()
+            slot.remove_stand_in()
             slot.parameter.grad = self._session.synchronize(slot.handle)
-            slot.is_view, slot.seen = False, None
+            slot.is_view, slot.noted = False, None
         return changed
 
     def give_zeros(self, slots: Iterable[Slot]) -> None:
-        """Takes part in the others' averages without using them; waits until they are done."""
+        """Contributes zeros to averages that other ranks make, waits for these averages and discards them."""
         handles = [self._push_pull(each, torch.zeros_like(each.parameter), in_place=True) for each in slots]
         for handle in handles:
             self._session.synchronize(handle)
 
     def drop(self, slots: Iterable[Slot]) -> None:
-        """Gives up these gradients. Averages still overwrite their memory, so the parameters have no gradient now."""
+        """Stops waiting for these gradients. Averages still overwrite them later, so parameter.grad becomes None."""
         for slot in slots:
             del self._in_flight[slot]
-            self._claims.give_up(slot.name)
+            self._claims.release(slot.name)
             if slot.parameter.grad is slot.stand_in:
                 slot.parameter.grad = None
             slot.stand_in = None
 
     def forget(self) -> None:
-        """The session has ended, or an error has: nobody waits for what is in flight."""
+        """Forgets all gradients in flight without waiting for them, as after the end of the session or an error."""
         for slot in self._in_flight:
-            slot.show()
+            slot.remove_stand_in()
         self._in_flight.clear()
         self._claims.clear()
 
     def _push_pull(self, slot: Slot, gradient: torch.Tensor, in_place: bool) -> int:
-        return exchange.push_pull_async(
-            self._session,
-            self._averages,
-            gradient,
-            average=True,
-            name=slot.tensor,
-            priority=slot.priority,
-            in_place=in_place,
-        )
+        options = PushPullOptions(name=slot.tensor, priority=slot.priority, in_place=in_place)
+        return exchange.push_pull_async(self._session, self._averages, gradient, options)
 
     def _claim(self, slot: Slot) -> None:
-        whose = self._claims.make(slot.seen, slot.name)
-        if whose is not None:
+        earlier = self._claims.claim(slot.noted, slot.name)
+        if earlier is not None:
             raise InvalidArgumentError(
-                f"the gradient of {slot.name} lies in memory that {whose}'s is sent from; give each parameter a "
-                "gradient of its own (grad.clone())"
+                f"the gradient of {slot.name} shares memory with the gradient of {earlier}, which is in flight; give "
+                "each parameter its own gradient (grad.clone())"
             )

@@ -1,6 +1,7 @@
-"""Averages gradients over all ranks: each leaves as soon as backward has made it, the first needed next goes first.
+"""Averages gradients over all ranks. Each gradient is sent as soon as backward() has computed it.
 
-Source: BytePS §4.1 and §6 (priorities and overlap).
+If several gradients wait to be sent, the gradient that the next forward pass needs first goes first. Source: BytePS
+§4.1 and §6.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from typing import Callable
 
 import torch
 
-from gleaner.errors import FailedPreconditionError, InvalidArgumentError
+from gleaner.errors import FailedPreconditionError
 from gleaner.session import Session
+from gleaner.torch.fingerprint import fingerprint_of
 from gleaner.torch.flights import Flights, Slot
 from gleaner.torch.hooks import Hooks
+from gleaner.torch.pass_count import PassCount
 from gleaner.torch.passes import Passes
 from gleaner.torch.roll_call import Roll, RollCall
 
@@ -27,19 +30,27 @@ _ADVICE = {
 
 
 class Gradients:
-    """The gradients of one optimizer's parameters.
+    """Averages the gradients of one optimizer's parameters. Not thread safe.
 
-    A round averages all gradients that backward has made since the last one. It begins at the end of the backward pass
-    that completes `passes_per_step` (wait="backward"), or in synchronize() (wait="step"), and ends when all averages
-    are in place; with wait="forward" postpone() begins it and finish() ends it, parameter by parameter. In each round
-    the ranks call the roll: a rank that lacks a gradient which another has contributes zeros, or what it has in
-    parameter.grad; a gradient that no rank has is not sent, and is left as it is.
+    An averaging round averages all gradients that backward() has computed since the previous averaging round. `wait`
+    determines when the round begins and ends:
 
-    All parameters that require a gradient are declared at once, in the order backward makes them: the last first. A
-    parameter's priority is its place in the model; without `prioritize` gradients leave in the order of declarations.
+    - "backward": at the end of the backward pass that completes `passes_per_step`, before backward() returns; after
+      fewer passes, in synchronize().
+    - "step": in synchronize().
+    - "forward": postpone() begins it, and finish() ends it, parameter by parameter.
+
+    Gradients are sent before the round begins: on_gradient() sends each gradient in the last of `passes_per_step`
+    passes. Each averaging round makes a roll call (roll_call.py). A rank that lacks a gradient which another rank has
+    contributes parameter.grad if the program has set it, else zeros. A gradient that no rank has is not sent, and
+    parameter.grad does not change.
+
+    The constructor declares all parameters that require a gradient, from the last to the first, which is the order in
+    which backward() computes gradients. A parameter's priority is its place among `named_parameters`. Without
+    `prioritize` all priorities are equal, and gradients are sent in the order of declaration.
     """
 
-    optimizer: Callable[[], torch.optim.Optimizer]  # whose gradients they are; a weak reference
+    optimizer: Callable[[], torch.optim.Optimizer]  # the optimizer with these gradients; a weak reference
 
     def __init__(
         self,
@@ -50,27 +61,26 @@ class Gradients:
         wait: str,
         name: str | None,
     ) -> None:
-        if passes_per_step < 1:
-            raise InvalidArgumentError(f"backward_passes_per_step must be at least 1, not {passes_per_step}")
-        self._passes_per_step, self._wait, self._given_name = passes_per_step, wait, name
+        self._wait, self._given_name = wait, name
         names = {parameter: name for name, parameter in named_parameters}
         self._slots = [
             Slot(parameter, name, priority=place if prioritize else 0)
             for place, (parameter, name) in enumerate(names.items())
         ]
-        self._of: dict[torch.nn.Parameter, Slot] = {each.parameter: each for each in self._slots}
+        self._passes = PassCount(passes_per_step, names)
+        self._slot_of: dict[torch.nn.Parameter, Slot] = {each.parameter: each for each in self._slots}
         self._trainable = {each: None for each in self._slots if each.parameter.requires_grad}
         self._flights = Flights(self._slots)
-        self._unsent: dict[Slot, None] = {}  # backward has made their gradients since the last round
-        self._overdue: dict[torch.nn.Parameter, Slot] = {}  # in flight although their step has ended
-        self._filled: set[Slot] = set()  # overdue, with zeros for want of a gradient
-        self._without = self._slots  # had no gradient after the last round
+        self._unsent: dict[Slot, None] = {}  # slots whose gradients were computed since the last round and not sent
+        self._overdue: dict[torch.nn.Parameter, Slot] = {}  # slots that postpone() left in flight
+        self._sent_zeros: set[Slot] = set()  # overdue slots without a gradient, for which this rank sent zeros
+        self._without_gradient = self._slots  # slots without a gradient after the last averaging round
         self._hooks = {
             slot: Hooks(slot.parameter, self, place)
             for place, slot in enumerate(self._slots)
             if slot.parameter.is_floating_point()
         }
-        self._start_anew()
+        self._reset_step()
         self._steps = 0
         self._enter(session)
 
@@ -87,32 +97,30 @@ class Gradients:
         name = self._given_name or f"optimizer.{self.number}"
         self._flights.enter(session, name)
         self._flights.declare(reversed(self._trainable))
+        self._fingerprinted = False  # whether a roll call of this session has had the fingerprint of the parameters
         self._roll = RollCall(session, f"{name}.roll", len(self._slots))
 
-    def _start_anew(self) -> None:
-        self._passes = 0  # backward passes since the last round
-        self._reached: set[Slot] = set()  # by the pass that is under way
-        self._uncounted = False  # parts of a backward pass ended, whose own end was not told
-        self._failed = False  # a backward pass has, with gradients in flight
-        self._rounds = 0  # since the last step
+    def _reset_step(self) -> None:
+        self._passes.reset()
+        self._averaging_rounds = 0  # averaging rounds since the last step
         self._averaged = False
 
     def abandon(self) -> None:
-        """Forgets what is in flight: its session has ended, and the step begins anew."""
+        """Forgets all gradients in flight and starts the step again, after their session has ended."""
         self._forget_in_flight()
         self._unsent.clear()
-        self._start_anew()
+        self._reset_step()
 
     def move_to(self, session: Session) -> None:
-        """Goes on in another session, of the next round of an elastic job."""
+        """Forgets all gradients in flight and continues in `session`, that of an elastic job's next round."""
         self.abandon()
-        self._steps = 0  # newcomers count from the beginning
+        self._steps = 0  # ranks that are new in this round count from 0
         self._enter(session)
 
     def unhook(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Sends the gradients of these no more by itself: another optimizer does. Drops those of this step."""
+        """Leaves `parameters` to another optimizer: removes their hooks and drops their gradients of this step."""
         for parameter in parameters:
-            slot = self._of.get(parameter)
+            slot = self._slot_of.get(parameter)
             hooks = self._hooks.pop(slot, None)
             if hooks is not None:
                 hooks.remove()
@@ -121,7 +129,7 @@ class Gradients:
 
     @property
     def parameters(self) -> Collection[torch.nn.Parameter]:
-        return self._of
+        return self._slot_of
 
     @property
     def named(self) -> list[tuple[str, torch.nn.Parameter]]:
@@ -129,50 +137,51 @@ class Gradients:
 
     @property
     def in_flight(self) -> bool:
-        """Whether gradients of this step are."""
+        """Whether gradients of this step are in flight."""
         return len(self._flights) > len(self._overdue)
 
     @property
     def overdue(self) -> Mapping[torch.nn.Parameter, Slot]:
-        """Those whose gradients postpone() left in flight."""
+        """The parameters whose gradients postpone() left in flight, until finish()."""
         return self._overdue
 
     @property
     def averaged(self) -> bool:
-        """Whether all of this step's gradients are averages."""
+        """Whether all gradients of this step are averages."""
         return self._averaged and not self._left_over()
 
     @property
     def unaveraged(self) -> bool:
-        """Whether backward has made gradients since the last round."""
+        """Whether backward() has computed gradients since the last averaging round."""
         return self.in_flight or bool(self._unsent)
 
     def before_gradient(self, place: int, gradient: torch.Tensor) -> None:
-        # Of (a.view(6) + b.view(6)) autograd makes one gradient, and gives a and b a view of it each. It copies what is
-        # no view itself, where others have it, too; and adds to a gradient that is there.
+        # For a.view(6) + b.view(6) autograd computes one gradient, of which a.grad and b.grad become views. Gradients
+        # share memory only in this case: autograd copies a shared gradient that is not a view, and adds any gradient to
+        # an existing parameter.grad.
         slot = self._slots[place]
         if gradient._is_view() and slot.parameter.grad is None:
             slot.is_view = True
 
     def on_gradient(self, place: int) -> None:
-        """Autograd has added to parameter.grad."""
+        """Handles a gradient that autograd has added to parameter.grad. Sends it if this is the step's last pass."""
         slot = self._slots[place]
         self._check_expected(slot)
-        slot.see()
-        self._reached.add(slot)
+        slot.note()
+        self._passes.reach(slot.parameter)
         self._unsent[slot] = None
         self._backward.reach(self)
-        if self._passes + 1 >= self._passes_per_step:
+        if self._passes.is_last:
             self._send(slot)
 
     def _check_expected(self, slot: Slot) -> None:
-        self._check_not_failed()
+        self._passes.check_not_failed()
         if slot in self._flights:
             raise FailedPreconditionError(self._why_not_again(slot))
         if self._wait == "forward" and slot not in self._trainable:
             raise FailedPreconditionError(
-                f"{slot.name} required no gradient when CrossBarrier was called, and does now; call CrossBarrier "
-                "before parameters are frozen, or use DistributedOptimizer"
+                f"{slot.name} required no gradient when CrossBarrier was called, and requires one now; call "
+                "CrossBarrier before parameters are frozen, or use DistributedOptimizer"
             )
 
     def _why_not_again(self, slot: Slot) -> str:
@@ -187,77 +196,59 @@ class Gradients:
                 "checkpointed segments share needs checkpoint(..., use_reentrant=False)"
             )
         return (
-            f"the gradient of {slot.name} was computed more than {self._passes_per_step} times before "
+            f"the gradient of {slot.name} was computed more than {self._passes.per_step} times before "
             "optimizer.step() or synchronize(); raise backward_passes_per_step to accumulate gradients"
         )
 
-    def begin_end(self, inner: bool) -> bool:
-        """As Reached."""
-        self._uncounted = inner and any(
-            each.parameter.requires_grad and each not in self._reached for each in self._slots
-        )
-        if self._uncounted and self._passes_per_step > 1:
-            return False
-        self._reached.clear()
-        self._passes += 1
-        if self._wait != "backward" or self._passes < self._passes_per_step:
+    def start_averaging(self, inner: bool) -> bool:
+        """Implements PassParticipant.start_averaging()."""
+        has_all_passes = self._passes.end_pass(inner)
+        if self._wait != "backward" or not has_all_passes:
             return False
         self._begin_round(list(self._unsent))
         return True
 
     def fail_pass(self) -> None:
-        """As Reached."""
-        self._failed = len(self._flights) > 0
-        self._reached.clear()
+        """Implements PassParticipant.fail_pass()."""
+        self._passes.fail_pass(has_sent=len(self._flights) > 0)
 
     def synchronize(self) -> None:
-        """Waits until all gradients are averages; those that were set by hand are averaged as well.
+        """Averages all gradients, including gradients that the program has set itself, and waits for the averages.
 
-        Does nothing when there is no new gradient since the last time in this step.
+        Does nothing if all gradients of this step are averages already.
         """
         self.check_pass()
         if not self.averaged:
             self._begin_round(self._left_over() or [each for each in self._slots if each.parameter.grad is not None])
-            self.end()
+            self.finish_averaging()
 
     def _left_over(self) -> list[Slot]:
-        """Those with gradients that the last round has not averaged."""
-        by_hand = [each for each in self._without if each.parameter.grad is not None]
+        """Returns the slots with gradients that the last averaging round has not averaged."""
+        by_hand = [each for each in self._without_gradient if each.parameter.grad is not None]
         return list(dict.fromkeys([*self._flights.all(), *self._unsent, *by_hand]))
 
     def check_pass(self) -> None:
-        """Raises unless the last backward pass has ended."""
-        self._check_not_failed()
+        """Raises FailedPreconditionError unless the last backward pass has ended without an error."""
+        self._passes.check_not_failed()
         if self._backward.is_open(self):
             raise FailedPreconditionError(
-                "backward() is still running, and its averages are not there yet: call this when it has returned"
+                "backward() is still running, so its averages are not in place: call this after it has returned"
             )
-        if self._uncounted and self._passes_per_step > 1:
-            raise FailedPreconditionError(
-                "the end of a backward pass cannot be told, and so not counted for backward_passes_per_step, where "
-                "checkpointed segments hold all parameters: use checkpoint(..., use_reentrant=False)"
-            )
-
-    def _check_not_failed(self) -> None:
-        if self._failed:
-            raise FailedPreconditionError(
-                "the last backward() failed when some of its gradients had left, and the other ranks wait for the "
-                "rest: end the program, or restore the last commit of an elastic job"
-            )
+        self._passes.check_countable()
 
     def begin_step(self) -> None:
-        """Averages that are in place already are of an earlier evaluation by a closure."""
+        """Begins an evaluation of a closure. Its gradients count as not averaged, whatever came before."""
         self._averaged = False
 
     def restart(self) -> None:
-        """The user has zeroed gradients: what backward left and no round has averaged is dropped."""
+        """Forgets the gradients that no averaging round has averaged, since the program has zeroed them."""
         self._unsent.clear()
-        self._passes = 0
+        self._passes.restart()
 
     def end_step(self) -> None:
-        """The next backward begins a new step."""
+        """Ends the step. A step without averages does not count in roll calls."""
         self._steps += self._averaged
-        self._rounds = 0
+        self._averaging_rounds = 0
         self._averaged = False
         self._session.step()
 
@@ -266,25 +257,27 @@ class Gradients:
             if slot in self._flights:
                 continue
             if slot.parameter.grad is None:
-                self._unsent.pop(slot, None)  # the user has dropped it, as model.zero_grad() does
+                self._unsent.pop(slot, None)  # the program has dropped the gradient, as model.zero_grad() does
                 continue
             if slot not in self._unsent:
-                slot.see()
-            elif not slot.is_as_seen():
+                slot.note()
+            elif not slot.is_as_noted():
                 raise self._changed(slot)
             self._send(slot)
         self._call_roll([each in self._flights for each in self._slots])
 
     def _call_roll(self, has: list[bool]) -> None:
-        self._rounds += 1
-        self._roll.start(has, self._steps + 1, self._rounds)
+        self._averaging_rounds += 1
+        fingerprint = 0 if self._fingerprinted else fingerprint_of(self._slot_of)
+        self._fingerprinted = True
+        self._roll.start(has, self._steps + 1, self._averaging_rounds, fingerprint)
 
     def _send(self, slot: Slot) -> None:
         self._flights.send(slot, self._why_not(slot, "used"))
         self._unsent.pop(slot, None)
 
-    def end(self) -> None:
-        """Ends the round that was begun."""
+    def finish_averaging(self) -> None:
+        """Implements PassParticipant.finish_averaging(): waits for the roll call and all averages of this round."""
         try:
             roll = self._roll.finish()
             missing = [each for ranks, each in zip(roll.has, self._slots) if ranks > 0 and each not in self._flights]
@@ -295,40 +288,44 @@ class Gradients:
         roll.check()
         if changed:
             raise self._changed(changed[0])
-        self._without = [each for each in self._slots if each.parameter.grad is None]
-        self._passes, self._averaged = 0, True
+        self._without_gradient = [each for each in self._slots if each.parameter.grad is None]
+        self._passes.restart()
+        self._averaged = True
 
     def _send_without(self, slots: Iterable[Slot]) -> None:
-        """Sends for these, whose gradients backward has not made here, what is in parameter.grad, or zeros."""
+        """Sends parameter.grad, or zeros if it is None, for slots without a gradient from this rank's backward()."""
         for slot in slots:
             if slot.parameter.grad is None:
                 slot.parameter.grad = torch.zeros_like(slot.parameter)
-            slot.see()
+            slot.note()
             self._send(slot)
 
     def check_can_join(self) -> None:
-        """Raises unless begin_absence() may follow."""
+        """Raises FailedPreconditionError if this rank cannot join(), as with CrossBarrier or before step()."""
         self.check_pass()
         if self._wait == "forward":
-            raise FailedPreconditionError("join() cannot answer for CrossBarrier; use DistributedOptimizer")
+            raise FailedPreconditionError("join() does not support CrossBarrier; use DistributedOptimizer")
         if self.unaveraged:
             raise FailedPreconditionError(
                 "join() came after backward() and before step(): call step(), or zero_grad() to drop the gradients"
             )
 
     def begin_absence(self) -> None:
-        """Answers the next roll call with nothing."""
+        """Answers the next roll call as a rank that has called join() and has no gradients."""
         self._roll.start([False] * len(self._slots), -(self._steps + 1), 0)
 
     def roll_is_called(self) -> bool:
-        """Whether answer_absent() need not wait for others to call the roll."""
+        """Returns whether all ranks have answered the roll call, so that answer_absent() does not wait for them."""
         return self._roll.poll()
 
     def answer_absent(self) -> Roll:
-        """Contributes zeros to a round of the others; when all ranks are absent, ends the absence."""
+        """Waits for a roll call and contributes zeros to that averaging round; returns the roll.
+
+        If all ranks have joined, it ends this rank's absence instead.
+        """
         roll = self._roll.finish()
         if roll.all_joined():
-            self._start_anew()
+            self._reset_step()
             self._steps = int(abs(roll.steps).max()) - 1
             return roll
         self._flights.give_zeros(each for ranks, each in zip(roll.has, self._slots) if ranks > 0)
@@ -337,33 +334,35 @@ class Gradients:
         return roll
 
     def postpone(self) -> None:
-        """Ends the step with all gradients in flight; finish() each before the next forward pass needs it.
+        """Ends the step with all gradients in flight. Call finish() before the next forward pass uses a parameter.
 
-        What this rank has no gradient of leaves as zeros now: later it might have no occasion to.
+        Parameters without a gradient on this rank send zeros before the roll call tells whether another rank has one:
+        this rank might not call finish() again, and other ranks would wait for the zeros.
         """
         self.check_pass()
         had = [each.parameter.grad is not None for each in self._slots]
-        self._filled = {each for each in self._trainable if each.parameter.grad is None}
+        self._sent_zeros = {each for each in self._trainable if each.parameter.grad is None}
         for slot in self._unsent:
-            if not slot.is_as_seen():
+            if not slot.is_as_noted():
                 raise self._changed(slot)
         self._send_without(each for each in self._trainable if each not in self._flights)
         self._call_roll(had)
-        self._passes, self._averaged = 0, True
+        self._passes.restart()
+        self._averaged = True
         self._overdue = {each.parameter: each for each in self._flights.all()}
         self.end_step()
 
     def finish(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Waits until the gradients of these, which postpone() left in flight, are averages."""
+        """Waits until the gradients of `parameters`, which postpone() left in flight, are averages."""
         if self._roll.pending:
             roll = self._roll.finish()
             roll.check()
-            self._filled.intersection_update(each for each, ranks in zip(self._slots, roll.has) if ranks == 0)
+            self._sent_zeros.intersection_update(each for each, ranks in zip(self._slots, roll.has) if ranks == 0)
         slots = [self._overdue.pop(parameter) for parameter in parameters]
         changed = self._flights.finish(slots)
         if changed:
             raise self._changed(changed[0])
-        for slot in self._filled.intersection(slots):  # no rank has a gradient: nothing is to move it
+        for slot in self._sent_zeros.intersection(slots):  # no rank has a gradient, so no step may change it
             slot.parameter.grad = None
 
     def _changed(self, slot: Slot) -> FailedPreconditionError:
@@ -378,4 +377,4 @@ class Gradients:
     def _forget_in_flight(self) -> None:
         self._flights.forget()
         self._overdue.clear()
-        self._filled.clear()
+        self._sent_zeros.clear()

@@ -1,4 +1,4 @@
-"""Hooks on parameters: they tell when autograd hands a gradient over, and when it has added it to parameter.grad."""
+"""Hooks on parameters: they report when autograd computes a gradient, and when it has changed parameter.grad."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import torch
 
 
 class Hooked(Protocol):
-    """What hooks call; `place` is that of the parameter."""
+    """Receives the calls of hooks.
+
+    A hook calls before_gradient() before autograd adds `gradient` to parameter.grad, and on_gradient() afterwards.
+    `place` is the number that Hooks got for the parameter.
+    """
 
     def before_gradient(self, place: int, gradient: torch.Tensor) -> None: ...
 
@@ -17,9 +21,9 @@ class Hooked(Protocol):
 
 
 class Hooks:
-    """The hooks of one parameter, until remove(). They do not keep `owner`, which they call, alive.
+    """Installs the hooks of one parameter. They call `owner`, to which they hold a weak reference, until remove().
 
-    A parameter that requires no gradient now is hooked as well: the hooks stay when requires_grad_() is called.
+    A parameter that requires no gradient gets hooks as well; they take effect once requires_grad_() is called.
     """
 
     def __init__(self, parameter: torch.nn.Parameter, owner: Hooked, place: int) -> None:
@@ -41,7 +45,8 @@ class Hooks:
         if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch >= 2.1
             self._handles.append(parameter.register_post_accumulate_grad_hook(after))
         else:
-            # The graph's node that accumulates lives as long as it is referred to; a view of the parameter leads to it.
+            # A view of the parameter leads to the graph node that accumulates its gradient. Autograd keeps only a weak
+            # reference to this node, so self._node keeps it alive.
             with torch.enable_grad():
                 self._node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
             self._handles.append(self._node.register_hook(after))

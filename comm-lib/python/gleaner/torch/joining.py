@@ -1,4 +1,4 @@
-"""join(): a rank whose data has ended answers the others' rounds of averaging until all ranks have joined."""
+"""join(): a rank whose data has ended takes part in the averaging rounds of other ranks until all ranks have joined."""
 
 from __future__ import annotations
 
@@ -12,23 +12,36 @@ from gleaner.torch.gradients import Gradients
 from gleaner.torch.passes import Passes
 from gleaner.torch.roll_call import Roll
 
-_PAUSE_SECONDS = 0.0005  # between looks at the roll calls of several optimizers
+_PAUSE_SECONDS = 0.0005  # between polls of the roll calls of several optimizers
 
 
 def join() -> int:
-    """Takes part in the others' steps with gradients of zeros until all ranks have called this; blocks.
+    """Contributes zeros to the steps of other ranks until all ranks have called join(). Collective; blocks.
 
-    Call it when this rank's data has ended, say at the end of an epoch. Averages divide by the number of all ranks, as
-    Horovod's. Returns the rank that made the most steps, of several the last; all ranks then have its parameters and
-    optimizer state. It answers for every DistributedOptimizer of this process, and for nothing else: in a loop that
-    ends earlier on some ranks there may be no other push_pulls or broadcasts, and buffers are each rank's own.
+    Call it when this rank's data has ended, for example at the end of an epoch. Averages still divide by the number of
+    all ranks, as in Horovod. At the end all ranks have the parameters and the optimizer state of the rank that made the
+    most steps; each rank keeps its own buffers, such as running means of batch normalization.
+
+    join() answers only for the DistributedOptimizers of this process: a loop that ends earlier on some ranks must
+    contain no other push_pulls or broadcasts. Call it from the thread that trains.
+
+    Returns:
+        The rank that made the most steps; the highest such rank if there are several. If the process has several
+        optimizers, each optimizer gets the parameters of the rank that made the most steps with it, and join() returns
+        that rank for the last optimizer on which ranks differ.
+
+    Raises:
+        FailedPreconditionError: This rank has no session or no DistributedOptimizer that averages gradients; an
+            optimizer is a CrossBarrier; or a gradient is not yet averaged, because no step() or zero_grad() followed
+            backward().
+        GleanerError: The session has failed; see gleaner.errors.
     """
-    gc.collect()  # a dropped optimizer may still be there on some ranks, and is to be there on none
+    gc.collect()  # frees optimizers that the program has dropped, so that all ranks find the same ones
     optimizers = [each for each in process.current().attached(Passes).optimizers() if isinstance(each, Gradients)]
     if not optimizers:
         raise FailedPreconditionError(
-            "join() is for ranks with a DistributedOptimizer that averages gradients, and this rank has none: "
-            "asynchronous training and DDP's hook have no join"
+            "join() needs a DistributedOptimizer that averages gradients, and this rank has none: asynchronous "
+            "training and ddp_hook do not support join()"
         )
     for each in optimizers:
         each.check_can_join()

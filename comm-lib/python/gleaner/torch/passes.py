@@ -1,4 +1,4 @@
-"""Tells optimizers when a backward pass ends: by a final callback of the autograd engine, which DDP uses as well."""
+"""Tells optimizers when a backward pass ends, through a final callback of the autograd engine (as DDP does)."""
 
 from __future__ import annotations
 
@@ -15,50 +15,60 @@ from gleaner.session import Session
 _BACKWARD = (torch.autograd.backward.__code__, torch.autograd.grad.__code__)
 
 
-class Reached(Protocol):
-    """An optimizer's gradients, as a backward pass sees them."""
+class PassParticipant(Protocol):
+    """The gradients of one optimizer, which take part in backward passes.
 
-    number: int  # which add() gave
+    `number` is the result of Passes.add(). unhook() removes the hooks of `parameters`, which another optimizer takes
+    over. At the end of a pass Passes calls start_averaging(), and finish_averaging() if that returned True.
+    """
+
+    number: int
     parameters: Iterable[torch.nn.Parameter]
 
     def unhook(self, parameters: Iterable[torch.nn.Parameter]) -> None: ...
 
-    def begin_end(self, inner: bool) -> bool:
-        """Starts what is to be sent at the end of the pass, and returns whether end() has to wait for it."""
+    def start_averaging(self, inner: bool) -> bool:
+        """Starts to send the gradients that are due at the end of the pass.
 
-    def end(self) -> None: ...
+        `inner` tells whether the pass runs within another backward pass. Returns whether to call finish_averaging().
+        """
+
+    def finish_averaging(self) -> None:
+        """Waits until all averages of this optimizer are in place."""
 
     def fail_pass(self) -> None:
-        """The pass ended in an exception."""
+        """Notes that the pass ended in an exception."""
 
 
 class Passes:
-    """The optimizers of one session, and the backward pass that is under way."""
+    """Holds the optimizers of one session and the backward pass that is running. Not thread safe."""
 
     def __init__(self, session: Session) -> None:
         self._numbers = itertools.count()
-        self._optimizers: weakref.WeakSet[Reached] = weakref.WeakSet()
+        self._optimizers: weakref.WeakSet[PassParticipant] = weakref.WeakSet()
         self._current: Callable[[], Optional[_Pass]] = lambda: None
 
-    def add(self, gradients: Reached) -> int:
-        """Returns the number of an optimizer, which is the same on all ranks that make the same optimizers.
+    def add(self, gradients: PassParticipant) -> int:
+        """Adds an optimizer and returns its number.
 
-        A parameter is averaged once in a pass: the optimizer that was made last takes it over from the others.
+        The number is the same on all ranks that construct the same optimizers in the same order. An optimizer takes
+        over the parameters that it shares with earlier optimizers: a parameter is averaged once per pass, for the
+        latest optimizer.
         """
         for earlier in self._optimizers:
             earlier.unhook(gradients.parameters)
         self._optimizers.add(gradients)
         return self.next_number()
 
-    def optimizers(self) -> list[Reached]:
-        """In the order of their construction."""
+    def optimizers(self) -> list[PassParticipant]:
+        """Returns the optimizers in the order of their construction."""
         return sorted(self._optimizers, key=lambda each: each.number)
 
     def next_number(self) -> int:
         return next(self._numbers)
 
-    def reach(self, gradients: Reached) -> None:
-        """Is called by a gradient's hook during the pass."""
+    def reach(self, gradients: PassParticipant) -> None:
+        """Notes that the running pass computes gradients of this optimizer. The hooks of parameters call it."""
         current = self._current()
         if current is None:
             current = _Pass()
@@ -67,39 +77,47 @@ class Passes:
         if gradients not in current.reached:
             current.reached.append(gradients)
 
-    def is_open(self, gradients: Reached) -> bool:
-        """Whether a pass that reached these is under way."""
+    def is_open(self, gradients: PassParticipant) -> bool:
+        """Returns whether a pass that has reached this optimizer is running."""
         current = self._current()
         return current is not None and gradients in current.reached
 
     def close(self) -> None:
-        """The session ends."""
+        """Does nothing: the end of the session needs no action here."""
 
 
 class _Pass:
-    """The final callback of a backward pass. The autograd engine holds it, and drops it when the pass fails.
+    """The final callback of a backward pass. The autograd engine owns it, and frees it uncalled if the pass fails.
 
-    A pass ends for all optimizers that it reached: first all of them start what they have to send, then each waits, in
-    the order of their construction. Thus two ranks whose passes reach the optimizers in different orders cannot wait
-    for each other in a circle.
+    A pass reaches an optimizer when it computes the gradient of one of its parameters. At the end of a pass all
+    optimizers that the pass has reached start to send, in the order of construction, and then wait in the same order.
+    Two ranks whose passes reach the optimizers in different orders therefore cannot deadlock.
     """
 
     def __init__(self) -> None:
-        self.reached: list[Reached] = []
+        self.reached: list[PassParticipant] = []
 
     def __call__(self) -> None:
         reached, self.reached = sorted(self.reached, key=lambda each: each.number), []
         inner = _is_inner()
-        for each in [each for each in reached if each.begin_end(inner)]:
-            each.end()
+        for each in [each for each in reached if each.start_averaging(inner)]:
+            each.finish_averaging()
+        # An interrupt (Ctrl-C) that came in __del__ would be lost. So only a pass that fails has a __del__.
+        self.__class__ = _EndedPass  # type: ignore[assignment]
 
     def __del__(self) -> None:
         for each in self.reached:
             each.fail_pass()
 
 
+class _EndedPass:
+    """A pass that has ended without an error."""
+
+    reached: list[PassParticipant]
+
+
 def _is_inner() -> bool:
-    """Whether the pass that ends runs within another one, as that of a reentrant checkpoint does."""
+    """Returns whether the pass that ends runs within another pass, as the pass of a reentrant checkpoint does."""
     frame, passes = sys._getframe(1), 0
     while frame is not None:
         passes += frame.f_code in _BACKWARD

@@ -1,11 +1,15 @@
-"""The roll call of an averaging round: which ranks have which gradients, and whether all ranks are at the same step.
+"""The roll call tells every rank which gradients other ranks have, and whether all ranks are at the same step.
 
-Each round sums one small int32 tensor beside the gradients. It has an element per parameter, to which a rank that sends
-the gradient adds 1, and two elements per rank: its step and its round within the step, which no other rank adds to.
+A roll call is one small int32 tensor that an averaging round (gradients.py) sums in addition to the gradients. The
+tensor has one element per parameter, to which each rank that sends this gradient adds 1. It also has two elements per
+rank: the rank's step, and the number of the averaging round within that step. Only the rank itself adds to its two
+elements. In its first answer in a session a rank puts, in place of the number of the averaging round, which is 1, minus
+the fingerprint of its parameters.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
@@ -14,34 +18,40 @@ import numpy
 
 from gleaner import arrays, exchange
 from gleaner.errors import FailedPreconditionError
+from gleaner.exchange import PushPullOptions
 from gleaner.session import DataType, Session
 
-# Every rank waits for the roll call before it knows what to wait for, so the roll call overtakes all gradients.
+# A rank learns from the roll call which averages to wait for, so the roll call is sent before all gradients.
 _PRIORITY = -1
 
 
 @dataclass(frozen=True)
 class Roll:
-    """The sum of all ranks' answers. Steps count from 1; a rank that has joined answers with its step, negated."""
+    """The sum of all ranks' answers. Steps count from 1; a rank that has called join() answers with minus its step."""
 
-    has: numpy.ndarray  # how many ranks send each parameter's gradient
-    steps: numpy.ndarray  # by rank
-    rounds: numpy.ndarray  # by rank
+    has: numpy.ndarray  # int32, by parameter: number of ranks that send its gradient
+    steps: numpy.ndarray  # int32, by rank
+    rounds: numpy.ndarray  # int32, by rank: number of the averaging round within the step
+    fingerprints: numpy.ndarray  # int32, by rank: fingerprint of the rank's parameters; 0 after its first answer
 
     def all_joined(self) -> bool:
         return bool((self.steps < 0).all())
 
     def all_alike(self) -> bool:
-        """Whether all ranks have made equally many steps."""
+        """Returns whether all ranks have made the same number of steps."""
         return bool((numpy.abs(self.steps) == abs(self.steps[0])).all())
 
     def last(self) -> int:
-        """The rank that made the most steps; of several, the last."""
+        """Returns the rank that made the most steps; the highest such rank if there are several."""
         steps = numpy.abs(self.steps)
         return int(numpy.flatnonzero(steps == steps.max())[-1])
 
     def check(self) -> None:
-        """Raises, on every rank, unless all ranks that have not joined are in the same round of the same step."""
+        """Raises FailedPreconditionError, on every rank, if ranks are at different steps or averaging rounds.
+
+        Ranks that have called join() are not compared. Warns if ranks begin with different parameters.
+        """
+        self._check_fingerprints()
         active = numpy.flatnonzero(self.steps > 0)
         places = {(int(self.steps[rank]), int(self.rounds[rank])): int(rank) for rank in active[::-1]}
         if len(places) < 2:
@@ -55,9 +65,24 @@ class Roll:
             "gleaner.torch.join() when its data ends"
         )
 
+    def _check_fingerprints(self) -> None:
+        known = numpy.flatnonzero(self.fingerprints)
+        others = [str(rank) for rank in known if self.fingerprints[rank] != self.fingerprints[known[0]]]
+        if others:
+            warnings.warn(
+                f"ranks begin with different parameters, and will keep different ones: rank {', '.join(others)} "
+                f"has others than rank {known[0]}; call gleaner.torch.broadcast_parameters(model.state_dict()) "
+                "before the first step",
+                stacklevel=2,
+            )
+
 
 class RollCall:
-    """Of one optimizer's parameters. Not thread safe."""
+    """Makes the roll calls of one optimizer. Not thread safe.
+
+    start() sends this rank's answer, and finish() waits for the answers of all ranks; pending tells whether a roll call
+    is between the two. `parameters` is the number of the optimizer's parameters.
+    """
 
     def __init__(self, session: Session, name: str, parameters: int) -> None:
         self._session, self._name, self._parameters = session, name, parameters
@@ -68,15 +93,15 @@ class RollCall:
     def pending(self) -> bool:
         return self._handle is not None
 
-    def start(self, has: Sequence[bool], step: int, round: int) -> None:
+    def start(self, has: Sequence[bool], step: int, round: int, fingerprint: int = 0) -> None:
+        """Sends this rank's answer; `fingerprint` is that of its parameters, in its first answer, and 0 later."""
         ranks, rank = self._session.topology.size, self._session.topology.rank
         answer = numpy.zeros(self._elements(), numpy.int32)
         answer[: self._parameters] = has
         answer[self._parameters + rank] = step
-        answer[self._parameters + ranks + rank] = round
-        self._handle = exchange.push_pull_async(
-            self._session, arrays.NUMPY, answer, average=False, name=self._name, priority=_PRIORITY, in_place=True
-        )
+        answer[self._parameters + ranks + rank] = -fingerprint or round
+        options = PushPullOptions(average=False, name=self._name, priority=_PRIORITY, in_place=True)
+        self._handle = exchange.push_pull_async(self._session, arrays.NUMPY, answer, options)
 
     def poll(self) -> bool:
         return self._session.poll(self._handle)
@@ -84,7 +109,8 @@ class RollCall:
     def finish(self) -> Roll:
         handle, self._handle = self._handle, None
         has, rest = numpy.split(self._session.synchronize(handle), [self._parameters])
-        return Roll(has, *numpy.split(rest, 2))
+        steps, rounds = numpy.split(rest, 2)
+        return Roll(has, steps, numpy.where(rounds < 0, 1, rounds), numpy.maximum(-rounds, 0))
 
     def _elements(self) -> int:
         return self._parameters + 2 * self._session.topology.size

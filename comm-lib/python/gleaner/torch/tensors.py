@@ -1,7 +1,8 @@
-"""How PyTorch tensors are looked at by gleaner.exchange."""
+"""Gives gleaner.exchange access to PyTorch tensors."""
 
 from __future__ import annotations
 
+import numpy
 import torch
 
 from gleaner.session import DataType
@@ -16,7 +17,7 @@ _DATA_TYPES = {
 
 
 class TorchTensors:
-    """exchange.Arrays for torch, dense tensors in CPU memory."""
+    """Implements exchange.Arrays for dense tensors in CPU memory."""
 
     def data_type(self, tensor: torch.Tensor) -> DataType:
         if not isinstance(tensor, torch.Tensor):
@@ -40,7 +41,7 @@ class TorchTensors:
         return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
     def hold(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.detach()  # tensor.data may come to be another's
+        return tensor.detach()  # the user may assign other memory to tensor.data; the detached tensor keeps this one
 
     def address(self, tensor: torch.Tensor) -> int:
         return tensor.data_ptr()
@@ -51,3 +52,8 @@ class TorchTensors:
 
 
 TORCH = TorchTensors()
+
+
+def bytes_of(tensor: torch.Tensor) -> numpy.ndarray:
+    """Returns the bytes of `tensor`, uint8. It must not be empty: PyTorch 1.13 cannot view an empty tensor as bytes."""
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()

@@ -1,0 +1,70 @@
+#include "cli/fleet_flags.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cli/tensor_list.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+
+namespace gleaner::cli {
+namespace {
+
+absl::StatusOr<double> parse_bandwidth(absl::string_view flag, absl::string_view text) {
+  const auto bandwidth = parse_bits_per_second(text);
+  if (!bandwidth.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", bandwidth.status().message()));
+  return *bandwidth;
+}
+
+absl::StatusOr<std::vector<double>> parse_list(absl::string_view flag, const std::string& list) {
+  std::vector<double> result;
+  if (list.empty()) return result;
+  for (absl::string_view text : absl::StrSplit(list, ',')) {
+    GLN_ASSIGN_OR_RETURN(const double bandwidth, parse_bandwidth(flag, text));
+    result.push_back(bandwidth);
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_bandwidth_flags(flags::Command& command, BandwidthFlags& flags, const std::string& help_of_bandwidth) {
+  command.add_text("--bandwidth", flags.each, help_of_bandwidth);
+  command.add_text("--worker-bandwidths", flags.workers, "One for each worker: 25Gbit,10Gbit,...");
+  command.add_text("--summer-bandwidths", flags.summers, "One for each summer: 25Gbit,10Gbit,...");
+}
+
+absl::StatusOr<Bandwidths> parse_bandwidths(const BandwidthFlags& flags) {
+  Bandwidths bandwidths;
+  if (!flags.each.empty()) {
+    GLN_ASSIGN_OR_RETURN(bandwidths.each, parse_bandwidth("--bandwidth", flags.each));
+  }
+  GLN_ASSIGN_OR_RETURN(bandwidths.workers, parse_list("--worker-bandwidths", flags.workers));
+  GLN_ASSIGN_OR_RETURN(bandwidths.summers, parse_list("--summer-bandwidths", flags.summers));
+  return bandwidths;
+}
+
+absl::StatusOr<std::optional<uint64_t>> parse_partition_bytes(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto bytes = parse_bytes(text);
+  if (!bytes.ok() || *bytes == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--partition-bytes: ",
+                     bytes.ok() ? "expected a size above 0; omit the flag for the default" : bytes.status().message()));
+  }
+  return *bytes;
+}
+
+void add_tensor_flags(flags::Command& command, TensorFlags& flags) {
+  command.add_text("--tensors", flags.file,
+                   "JSON file: a list of {\"name\", \"bytes\"} in generation order, with \"dtype\" if wanted");
+  command.add_text("--bytes", flags.bytes, "Instead of --tensors: one tensor of this size, 64MiB or 67108864");
+}
+
+absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const TensorFlags& flags) {
+  if (flags.file.empty() == flags.bytes.empty()) {
+    return absl::InvalidArgumentError("give either --tensors FILE or --bytes N");
+  }
+  return flags.file.empty() ? one_tensor(flags.bytes) : read_tensors(flags.file);
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,40 @@
+// The flags of several commands that describe a job's machines and tensors, and functions that parse their values.
+// Errors are InvalidArgument and name the flag.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/flags/command.h"
+#include "common/plan/plan.h"
+
+namespace gleaner::cli {
+
+// The values of --bandwidth, --worker-bandwidths and --summer-bandwidths on the command line.
+struct BandwidthFlags {
+  std::string each, workers, summers;
+};
+void add_bandwidth_flags(flags::Command& command, BandwidthFlags& flags, const std::string& help_of_bandwidth);
+
+// The parsed bandwidths, in bits per second.
+struct Bandwidths {
+  std::optional<double> each;  // of every machine that no list names
+  std::vector<double> workers, summers;
+};
+absl::StatusOr<Bandwidths> parse_bandwidths(const BandwidthFlags& flags);
+
+// Returns the value of --partition-bytes; nothing if it was not given.
+absl::StatusOr<std::optional<uint64_t>> parse_partition_bytes(const std::string& text);
+
+// The values of --tensors and --bytes, of which the user gives one.
+struct TensorFlags {
+  std::string file, bytes;
+};
+void add_tensor_flags(flags::Command& command, TensorFlags& flags);
+// Reads the tensors; errors of the file are those of tensor_list.h.
+absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const TensorFlags& flags);
+
+}  // namespace gleaner::cli

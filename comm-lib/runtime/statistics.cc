@@ -1,0 +1,48 @@
+#include "comm-lib/runtime/statistics.h"
+
+#include "common/base/status_macros.h"
+#include "common/plan/model.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::runtime {
+namespace {
+
+// Returns the bound of a step with the report's bytes per step. 0 if there is no step, or if the bandwidth of a link is
+// unknown.
+double bound_seconds(const plan::Plan& plan, const member::Report& report) {
+  if (report.steps == 0 || !plan.bandwidths_known()) return 0;
+  const double bytes = static_cast<double>(report.bytes) / static_cast<double>(report.steps);
+  return plan::bound_seconds(plan::fleet_of(plan), bytes);
+}
+
+}  // namespace
+
+absl::Status Statistics::serve_metrics(const Address& address, const Config& config) {
+  GLN_ASSIGN_OR_RETURN(metrics_, RankMetrics::serve(address, config));
+  return absl::OkStatus();
+}
+
+member::Report Statistics::report(absl::Duration now, bool last, const Network* network) {
+  member::Report report = meter_.report(now, last);
+  if (network != nullptr) report.round_trip_seconds = absl::ToDoubleSeconds(network->round_trip());
+  return report;
+}
+
+void Statistics::publish(const member::Report& report, uint32_t epoch, const Network* network, absl::Duration now) {
+  published_at_ = now;
+  if (metrics_ == nullptr) return;
+  metrics_->update(report, absl::Nanoseconds(waited_nanoseconds_.load()), epoch, network);
+}
+
+gln_stats stats_of(const member::Report& report, const plan::Plan* plan) {
+  gln_stats stats = GLN_STATS_INIT;
+  stats.steps = report.steps;
+  stats.bytes = report.bytes;
+  stats.communication_seconds = report.communication_seconds;
+  if (plan == nullptr) return stats;
+  stats.epoch = plan->epoch;
+  stats.bound_seconds = bound_seconds(*plan, report);
+  return stats;
+}
+
+}  // namespace gleaner::runtime

@@ -1,0 +1,56 @@
+// Statistics holds a rank's counters, in the three forms in which they are shown: the report to the coordinator,
+// gln_stats for users, and Prometheus metrics. Belongs to the I/O thread, except add_wait(). The caller passes the
+// time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "comm-lib/include/gleaner/gleaner.h"
+#include "comm-lib/runtime/meter.h"
+#include "comm-lib/runtime/metrics.h"
+#include "comm-lib/runtime/network.h"
+#include "common/member/client.h"
+#include "common/plan/plan.h"
+
+namespace gleaner::runtime {
+
+class Statistics {
+ public:
+  static constexpr absl::Duration kEvery = absl::Milliseconds(250);  // interval at which figures are published
+
+  // Serves the figures as Prometheus metrics at `address`. Unavailable: the port is in use.
+  absl::Status serve_metrics(const Address& address, const Config& config);
+
+  // Adds time that the program has waited for requests. Any thread.
+  void add_wait(absl::Duration time) { waited_nanoseconds_ += absl::ToInt64Nanoseconds(time); }
+
+  // Count events of this rank, as the functions of Meter of the same names.
+  void begin(uint64_t bytes, absl::Duration now) { meter_.begin(bytes, now); }
+  void end(uint32_t tensor, uint64_t bytes, bool ok, absl::Duration now) { meter_.end(tensor, bytes, ok, now); }
+  void step() { meter_.step(); }
+  void follow(uint32_t epoch, absl::Duration now) { meter_.follow(epoch, now); }
+  bool busy() const { return meter_.busy(); }
+
+  // Returns whether kEvery has passed since the last publish().
+  bool is_due(absl::Duration now) const { return now - published_at_ >= kEvery; }
+  // Returns the figures so far. `last`: no further report follows. `network` is null on local ranks above 0. The caller
+  // adds the overdue request.
+  member::Report report(absl::Duration now, bool last, const Network* network);
+  // Sets the metrics, if they are served. `epoch`: of the plan in force; 0: none.
+  void publish(const member::Report& report, uint32_t epoch, const Network* network, absl::Duration now);
+
+ private:
+  Meter meter_;
+  std::unique_ptr<RankMetrics> metrics_;  // null: not served
+  absl::Duration published_at_;
+  std::atomic<int64_t> waited_nanoseconds_ = 0;
+};
+
+// Returns a report's figures for users. `plan`: the plan in force; null: none.
+gln_stats stats_of(const member::Report& report, const plan::Plan* plan);
+
+}  // namespace gleaner::runtime

@@ -1,0 +1,46 @@
+// The values that a Session takes and returns.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/buffer.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::session {
+
+// A push_pull of a tensor, or of consecutive partitions of it. A caller that gets a tensor piece by piece starts one
+// request for each piece.
+struct Request {
+  uint64_t id = 0;      // chosen by the caller, returned in Done
+  uint32_t tensor = 0;  // index in the plan
+  ReduceOp op = ReduceOp::kSum;
+  Buffer input;                 // the partitions' bytes, usually borrowed; unchanged until Done
+  MutableBytes output;          // as many bytes; may be the same memory as the input
+  uint32_t first = 0;           // index of the first partition within the tensor
+  uint32_t count = UINT32_MAX;  // at most this many partitions
+};
+
+// A frame for one owner.
+struct Send {
+  uint32_t owner = 0;
+  wire::Header header;  // Connection::send() fills in its checksums
+  Buffer payload;
+};
+
+struct Done {
+  uint64_t id = 0;
+  absl::Status status;  // OK: output holds the sum
+};
+
+// Actions for the caller. The session appends to it. The caller carries it out, clears it and passes it again.
+struct Actions {
+  std::vector<Send> sends;
+  std::vector<Done> done;
+  // Not OK if an owner will never accept a frame of this worker (kRefuse). The status has the owner's reason. The
+  // caller then ends the session with fail().
+  absl::Status refused;
+};
+
+}  // namespace gleaner::session

@@ -1,0 +1,155 @@
+#include "common/api/node_profile.h"
+
+#include "common/api/fields.h"
+#include "common/api/text.h"
+#include "common/base/units.h"
+
+namespace gleaner::api {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::pair<absl::string_view, SpeedSource> kSpeedSources[] = {{"Flag", SpeedSource::kFlag},
+                                                                       {"Label", SpeedSource::kLabel},
+                                                                       {"Sysfs", SpeedSource::kSysfs},
+                                                                       {"Measured", SpeedSource::kMeasured},
+                                                                       {"Unknown", SpeedSource::kUnknown}};
+constexpr std::pair<absl::string_view, PathType> kPathTypes[] = {{"LOC", PathType::kLoc},
+                                                                 {"PIX", PathType::kPix},
+                                                                 {"PXB", PathType::kPxb},
+                                                                 {"PHB", PathType::kPhb},
+                                                                 {"SYS", PathType::kSys}};
+
+void read_nic(const Fields& fields, Nic& nic) {
+  fields.text("name", nic.name);
+  fields.text("driver", nic.driver);
+  fields.text("pciAddress", nic.pci_address);
+  fields.number("numaNode", nic.numa_node);
+  fields.whole("bitsPerSecond", nic.bits_per_second);
+  fields.choice<SpeedSource>("speedSource", kSpeedSources, nic.speed_source);
+  fields.text("rdmaDevice", nic.rdma_device);
+  fields.flag("defaultRoute", nic.default_route);
+}
+
+json to_json(const Nic& nic) {
+  json object = {{"name", nic.name},
+                 {"bitsPerSecond", whole_number(nic.bits_per_second)},
+                 {"speedSource", std::string(name_of(nic.speed_source))},
+                 {"defaultRoute", nic.default_route}};
+  if (!nic.driver.empty()) object["driver"] = nic.driver;
+  if (!nic.pci_address.empty()) object["pciAddress"] = nic.pci_address;
+  if (nic.numa_node >= 0) object["numaNode"] = nic.numa_node;
+  if (!nic.rdma_device.empty()) object["rdmaDevice"] = nic.rdma_device;
+  return object;
+}
+
+void read_gpu(const Fields& fields, Gpu& gpu) {
+  fields.text("uuid", gpu.uuid);
+  fields.text("model", gpu.model);
+  fields.text("pciAddress", gpu.pci_address);
+  fields.number("memoryBytes", gpu.memory_bytes);
+  fields.number("numaNode", gpu.numa_node);
+}
+
+json to_json(const Gpu& gpu) {
+  json object = {{"uuid", gpu.uuid}, {"memoryBytes", gpu.memory_bytes}};
+  if (!gpu.model.empty()) object["model"] = gpu.model;
+  if (!gpu.pci_address.empty()) object["pciAddress"] = gpu.pci_address;
+  if (gpu.numa_node >= 0) object["numaNode"] = gpu.numa_node;
+  return object;
+}
+
+void read_path(const Fields& fields, Path& path) {
+  fields.text("gpu", path.gpu);
+  fields.text("nic", path.nic);
+  fields.choice<PathType>("type", kPathTypes, path.type);
+}
+
+json to_json(const Path& path) {
+  return {{"gpu", path.gpu}, {"nic", path.nic}, {"type", std::string(name_of(path.type))}};
+}
+
+void read_spare(const Fields& fields, Spare& spare) {
+  fields.quantity("cpus", spare.cpus);
+  fields.number("memoryBytes", spare.memory_bytes);
+  fields.whole("bitsPerSecond", spare.bits_per_second);
+}
+
+json to_json(const Spare& spare) {
+  return {{"cpus", cpu_quantity(spare.cpus)},
+          {"memoryBytes", spare.memory_bytes},
+          {"bitsPerSecond", whole_number(spare.bits_per_second)},
+          {"bandwidth", format_bits_per_second(spare.bits_per_second)}};
+}
+
+void read_status(const Fields& fields, NodeProfileStatus& status) {
+  fields.time("observedTime", status.observed_time);
+  fields.text("agentVersion", status.agent_version);
+  fields.quantity("cpus", status.cpus);
+  fields.number("memoryBytes", status.memory_bytes);
+  fields.number("numaNodes", status.numa_nodes);
+  fields.list("nics", status.nics, read_nic);
+  fields.list("gpus", status.gpus, read_gpu);
+  fields.list("paths", status.paths, read_path);
+  fields.whole("bitsPerSecond", status.bits_per_second);
+  fields.choice<SpeedSource>("speedSource", kSpeedSources, status.speed_source);
+  fields.quantity("usedCpus", status.used_cpus);
+  fields.whole("usedBitsPerSecond", status.used_bits_per_second);
+  status.cpu_pressure = -1;
+  fields.decimal("cpuPressure", status.cpu_pressure);
+  read_spare(fields.object("spare"), status.spare);
+  fields.list("conditions", status.conditions, read_condition);
+}
+
+template <class Element>
+json to_list(const std::vector<Element>& elements) {
+  json list = json::array();
+  for (const Element& element : elements) list.push_back(to_json(element));
+  return list;
+}
+
+}  // namespace
+
+absl::string_view name_of(SpeedSource source) { return name_in<SpeedSource>(kSpeedSources, source); }
+absl::string_view name_of(PathType type) { return name_in<PathType>(kPathTypes, type); }
+
+absl::StatusOr<NodeProfile> parse_node_profile(const json& object) {
+  absl::StatusOr<ObjectMeta> meta = parse_meta(object);
+  if (!meta.ok()) return meta.status();
+  NodeProfile profile{.meta = *std::move(meta), .status = {}};
+  absl::Status status;
+  read_status(Fields(object, "", status).object("status"), profile.status);
+  if (!status.ok()) return status;
+  return profile;
+}
+
+json to_json(const NodeProfileStatus& status) {
+  json object = {{"cpus", cpu_quantity(status.cpus)},
+                 {"memoryBytes", status.memory_bytes},
+                 {"numaNodes", status.numa_nodes},
+                 {"nics", to_list(status.nics)},
+                 {"nicCount", status.nics.size()},
+                 {"gpus", to_list(status.gpus)},
+                 {"gpuCount", status.gpus.size()},
+                 {"paths", to_list(status.paths)},
+                 {"bitsPerSecond", whole_number(status.bits_per_second)},
+                 {"speed", status.bits_per_second > 0 ? format_bits_per_second(status.bits_per_second) : "unknown"},
+                 {"speedSource", std::string(name_of(status.speed_source))},
+                 {"usedCpus", cpu_quantity(status.used_cpus)},
+                 {"usedBitsPerSecond", whole_number(status.used_bits_per_second)},
+                 {"spare", to_json(status.spare)},
+                 {"conditions", to_list(status.conditions)}};
+  if (status.observed_time != absl::InfinitePast()) object["observedTime"] = format_time(status.observed_time);
+  if (!status.agent_version.empty()) object["agentVersion"] = status.agent_version;
+  if (status.cpu_pressure >= 0) object["cpuPressure"] = decimal_text(status.cpu_pressure);
+  return object;
+}
+
+json to_json(const NodeProfile& profile) {
+  return {{"apiVersion", kApiVersion},
+          {"kind", "NodeProfile"},
+          {"metadata", to_json(profile.meta)},
+          {"status", to_json(profile.status)}};
+}
+
+}  // namespace gleaner::api

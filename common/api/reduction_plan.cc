@@ -1,0 +1,106 @@
+#include "common/api/reduction_plan.h"
+
+#include "common/api/fields.h"
+#include "common/api/text.h"
+#include "common/base/units.h"
+
+namespace gleaner::api {
+namespace {
+
+using nlohmann::json;
+
+void read_member(const Fields& fields, PlanMember& member) {
+  fields.text("name", member.name);
+  fields.text("role", member.role);
+  fields.text("pod", member.pod);
+  fields.text("node", member.node);
+  fields.text("address", member.address);
+  fields.texts("transports", member.transports);
+  fields.whole("bitsPerSecond", member.bits_per_second);
+  fields.flag("bandwidthAssumed", member.bandwidth_assumed);
+  fields.number("ownedBytes", member.owned_bytes);
+  fields.number("trafficBytes", member.traffic_bytes);
+  fields.flag("binds", member.binds);
+  fields.number("acknowledgedEpoch", member.acknowledged_epoch);
+}
+
+json to_json(const PlanMember& member) {
+  json object = {{"name", member.name},
+                 {"role", member.role},
+                 {"bitsPerSecond", whole_number(member.bits_per_second)},
+                 {"ownedBytes", member.owned_bytes},
+                 {"trafficBytes", member.traffic_bytes},
+                 {"binds", member.binds},
+                 {"acknowledgedEpoch", member.acknowledged_epoch}};
+  if (member.bandwidth_assumed) object["bandwidthAssumed"] = true;
+  if (!member.pod.empty()) object["pod"] = member.pod;
+  if (!member.node.empty()) object["node"] = member.node;
+  if (!member.address.empty()) object["address"] = member.address;
+  if (!member.transports.empty()) object["transports"] = member.transports;
+  return object;
+}
+
+json spec_json(const ReductionPlanSpec& spec) {
+  json object = {{"epoch", spec.epoch},
+                 {"attempt", spec.attempt},
+                 {"tensors", spec.tensors},
+                 {"partitions", spec.partitions},
+                 {"bytesPerStep", spec.bytes_per_step},
+                 {"boundMicroseconds", whole_number(spec.bound_seconds * 1e6)},
+                 {"boundWithoutSummersMicroseconds", whole_number(spec.bound_without_summers_seconds * 1e6)},
+                 {"memberCount", spec.members.size()},
+                 {"members", json::array()}};
+  if (spec.bound_seconds > 0) object["bound"] = format_seconds(spec.bound_seconds);
+  for (const PlanMember& member : spec.members) object["members"].push_back(to_json(member));
+  return object;
+}
+
+}  // namespace
+
+absl::StatusOr<ReductionPlan> parse_reduction_plan(const json& object) {
+  absl::StatusOr<ObjectMeta> meta = parse_meta(object);
+  if (!meta.ok()) return meta.status();
+  ReductionPlan plan{.meta = *std::move(meta), .spec = {}, .status = {}};
+  absl::Status status;
+  const Fields document(object, "", status);
+  const Fields spec = document.object("spec");
+  spec.number("epoch", plan.spec.epoch);
+  spec.number("attempt", plan.spec.attempt);
+  spec.number("tensors", plan.spec.tensors);
+  spec.number("partitions", plan.spec.partitions);
+  spec.number("bytesPerStep", plan.spec.bytes_per_step);
+  spec.micros("boundMicroseconds", plan.spec.bound_seconds);
+  spec.micros("boundWithoutSummersMicroseconds", plan.spec.bound_without_summers_seconds);
+  spec.list("members", plan.spec.members, read_member);
+  const Fields measured = document.object("status");
+  measured.number("acknowledged", plan.status.acknowledged);
+  measured.number("committedEpoch", plan.status.committed_epoch);
+  measured.number("steps", plan.status.steps);
+  measured.micros("stepCommunicationMicroseconds", plan.status.step_communication_seconds);
+  measured.whole("goodputBytesPerSecond", plan.status.goodput_bytes_per_second);
+  measured.decimal("efficiency", plan.status.efficiency);
+  measured.text("efficiencyBasis", plan.status.efficiency_basis);
+  if (!status.ok()) return status;
+  return plan;
+}
+
+json to_json(const ReductionPlanStatus& status) {
+  json object = {{"acknowledged", status.acknowledged},
+                 {"committedEpoch", status.committed_epoch},
+                 {"steps", status.steps},
+                 {"stepCommunicationMicroseconds", whole_number(status.step_communication_seconds * 1e6)},
+                 {"goodputBytesPerSecond", whole_number(status.goodput_bytes_per_second)},
+                 {"efficiency", decimal_text(status.efficiency)}};
+  if (!status.efficiency_basis.empty()) object["efficiencyBasis"] = status.efficiency_basis;
+  return object;
+}
+
+json to_json(const ReductionPlan& plan) {
+  return {{"apiVersion", kApiVersion},
+          {"kind", "ReductionPlan"},
+          {"metadata", to_json(plan.meta)},
+          {"spec", spec_json(plan.spec)},
+          {"status", to_json(plan.status)}};
+}
+
+}  // namespace gleaner::api

@@ -1,0 +1,68 @@
+// ReductionPlan, gleaner.dev/v1alpha1, tells people and monitoring how many bytes of a job's gradients each member
+// sums.
+//
+// crds/reductionplan.yaml is the only source of the schema. A ReductionPlan has the name and namespace of its
+// TrainingJob and is owned by it. The partitions themselves reach the members over the coordinator's stream, not
+// through the API server.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/api/meta.h"
+
+namespace gleaner::api {
+
+struct PlanMember {
+  std::string name;  // "worker-0", "summer-1"
+  std::string role;  // worker | summer
+  std::string pod, node, address;
+  // In order of preference: "shm:1f3a9c2b" (members with the same number share a directory), "tcp".
+  std::vector<std::string> transports;
+  double bits_per_second = 0;      // each way, as the plan assumes
+  bool bandwidth_assumed = false;  // the link's speed is unknown; bits_per_second is a placeholder
+  uint64_t owned_bytes = 0;        // bytes per step that the member sums
+  uint64_t traffic_bytes = 0;      // bytes per step that the member sends, and receives
+  bool binds = false;              // the link of this member takes longest of all
+  uint32_t acknowledged_epoch = 0;
+  bool operator==(const PlanMember&) const = default;
+};
+
+struct ReductionPlanSpec {
+  uint32_t epoch = 0;
+  uint32_t attempt = 0;
+  uint64_t tensors = 0, partitions = 0, bytes_per_step = 0;
+  double bound_seconds = 0;                  // 0: unknown, or nothing moves
+  double bound_without_summers_seconds = 0;  // the bound with k = 0
+  std::vector<PlanMember> members;           // in plan order: workers, then summers
+  bool operator==(const ReductionPlanSpec&) const = default;
+};
+
+struct ReductionPlanStatus {
+  uint32_t acknowledged = 0;  // number of members that acknowledged spec.epoch
+  uint32_t committed_epoch = 0;
+  uint64_t steps = 0;
+  // Of the steps that ended within the last minute. Efficiency compares each step with the bound of the plan that was
+  // in force when the step ran.
+  double step_communication_seconds = 0;  // mean time of a step
+  double goodput_bytes_per_second = 0;    // gradient bytes reduced per second and worker
+  double efficiency = 0;                  // bound / measured; 0 unless the basis is "bandwidth"
+  std::string efficiency_basis;           // coordinator::to_string(Basis); empty if the operator did not report it
+  bool operator==(const ReductionPlanStatus&) const = default;
+};
+
+struct ReductionPlan {
+  ObjectMeta meta;
+  ReductionPlanSpec spec;
+  ReductionPlanStatus status;
+  bool operator==(const ReductionPlan&) const = default;
+};
+
+absl::StatusOr<ReductionPlan> parse_reduction_plan(const nlohmann::json& object);
+nlohmann::json to_json(const ReductionPlan& plan);          // apiVersion, kind, metadata, spec, status
+nlohmann::json to_json(const ReductionPlanStatus& status);  // contents of "status"
+
+}  // namespace gleaner::api

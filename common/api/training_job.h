@@ -1,0 +1,117 @@
+// TrainingJob, gleaner.dev/v1alpha1, as plain values, for the operator, the scheduler extender and the command line.
+//
+// crds/trainingjob.yaml is the only source of the schema. It has the meaning, unit and default of every field; names
+// here are the same in snake_case. parse_training_job() accepts every job that the API server admits, and fills in
+// missing defaults. Its error names the wrong field. to_json() writes the form that parse_training_job() reads.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/api/meta.h"
+
+namespace gleaner::api {
+
+// The schema's limits.
+inline constexpr int64_t kMaxReplicas = 4096;  // a ReductionPlan with all members still fits into one object
+inline constexpr int64_t kMaxLocalRanks = 64;
+inline constexpr int64_t kMaxSummers = 512;
+inline constexpr int64_t kMaxBackoff = 10000;
+inline constexpr double kMinPartitionBytes = 4096, kMaxPartitionBytes = 4 << 20;
+
+// Auto: the number of summers that makes steps fastest; Colocated: none (k = 0)
+enum class Strategy { kAuto, kColocated };
+enum class Transport { kAuto, kTcp, kShm, kRdma };
+enum class CleanPodPolicy { kNone, kRunning, kAll };
+
+struct Workers {
+  uint32_t replicas = 1;
+  uint32_t local_ranks = 1;
+  nlohmann::json pod_template;  // a corev1 PodTemplateSpec, as the user wrote it
+  bool operator==(const Workers&) const = default;
+};
+
+struct SummersWanted {
+  uint32_t min = 0;
+  uint32_t max = 0;            // 0: no summers
+  nlohmann::json resources;    // corev1 ResourceRequirements of a summer's container
+  double bits_per_second = 0;  // limit of one summer each way; 0: the spare bandwidth of its machine
+  bool operator==(const SummersWanted&) const = default;
+};
+
+struct Communication {
+  Strategy strategy = Strategy::kAuto;
+  Transport transport = Transport::kAuto;
+  uint64_t partition_bytes = 0;  // 0: chosen from the bandwidths
+  SummersWanted summers;
+  bool operator==(const Communication&) const = default;
+};
+
+struct RunPolicy {
+  uint32_t backoff_limit = 3;  // number of counted restarts before the job fails
+  std::optional<absl::Duration> active_deadline;
+  // If not all workers run within this time, all are released and started again later.
+  absl::Duration start_deadline = absl::Minutes(10);
+  CleanPodPolicy clean_pod_policy = CleanPodPolicy::kRunning;
+  std::optional<absl::Duration> ttl_after_finished;
+  bool suspend = false;
+  bool operator==(const RunPolicy&) const = default;
+};
+
+// The number of summers that the autoscaler wants, and the reason.
+struct SummersStatus {
+  uint32_t wanted = 0;
+  uint32_t had = 0;         // number of summers in the plan in force
+  std::string reason;       // CamelCase; empty: the autoscaler has not decided yet
+  std::string message;      // one sentence
+  std::string last_change;  // the summer that was last added or removed, and why
+  std::optional<absl::Time> last_change_time;
+  bool operator==(const SummersStatus&) const = default;
+};
+
+struct TrainingJobStatus {
+  int64_t observed_generation = 0;
+  // Follows from the conditions: Pending, Starting, Running, Restarting, Suspended, Succeeded or Failed.
+  std::string phase;
+  std::vector<Condition> conditions;  // Created, Running, Stalled, Restarting, Suspended, Succeeded, Failed
+  uint32_t workers_wanted = 0;        // spec.workers.replicas
+  uint32_t workers_ready = 0;         // running
+  uint32_t workers_succeeded = 0;
+  uint32_t workers_failed = 0;
+  uint32_t summers_ready = 0;
+  SummersStatus summers;
+  uint32_t next_summer = 0;  // index of the attempt's next summer; no index is used twice
+  std::string selector;      // label selector of the worker pods, for the scale subresource
+  uint32_t attempt = 0;      // number of the set of pods: grows with every restart, resume and release
+  uint32_t restarts = 0;     // failures of the job's own pods so far; at most backoffLimit
+  uint32_t epoch = 0;        // epoch of the plan in force
+  // The bound of the plan in force, for example "59.6 ms"; "unknown" if a link's speed is unknown; empty before there
+  // is a plan with tensors.
+  std::string bound;
+  std::string goodput;     // of the last minute: "12.3 MB/s"
+  std::string efficiency;  // of the last minute: "97.2 %", "latency-bound" or "unknown"
+  // When the pods of the first attempt since the last suspension were created; suspension clears it.
+  std::optional<absl::Time> start_time;
+  std::optional<absl::Time> completion_time;
+  bool operator==(const TrainingJobStatus&) const = default;
+};
+
+struct TrainingJob {
+  ObjectMeta meta;
+  Workers workers;
+  Communication communication;
+  RunPolicy run_policy;
+  TrainingJobStatus status;
+  bool operator==(const TrainingJob&) const = default;
+};
+
+absl::StatusOr<TrainingJob> parse_training_job(const nlohmann::json& object);
+nlohmann::json to_json(const TrainingJob& job);           // apiVersion, kind, metadata, spec, status
+nlohmann::json to_json(const TrainingJobStatus& status);  // contents of "status"
+
+}  // namespace gleaner::api

@@ -1,0 +1,34 @@
+#include "common/flags/groups.h"
+
+namespace gleaner::flags {
+
+Flag add_log_level(Command& command, std::string& level) {
+  return command.add_text("--log-level", level, "debug, info, warning, error or off")
+      .show_default()
+      .environment("GLEANER_LOG_LEVEL");
+}
+
+Flag add_metrics(Command& command, std::string& address) {
+  return command.add_text("--metrics", address, "Serve Prometheus metrics on HOST:PORT");
+}
+
+Flag add_health(Command& command, std::string& address) {
+  return command.add_text("--health", address, "Serve /healthz and /readyz on HOST:PORT");
+}
+
+Flag add_coordinator(Command& command, JoinFlags& flags) {
+  return command.add_text("--coordinator", flags.coordinator, "The job's coordinator, HOST:PORT")
+      .required()
+      .environment("GLEANER_COORDINATOR");
+}
+
+void add_proof(Command& command, JoinFlags& flags) {
+  command.add_text("--token-file", flags.token_file, "File with the job's token")
+      .required()
+      .environment("GLEANER_TOKEN_FILE");
+  command.add_text("--ca-file", flags.ca_file, "PEM file with the CA of the coordinator's certificate; default: no TLS")
+      .environment("GLEANER_CA_FILE");
+  command.add_text("--job", flags.job, "Name of the job").show_default().environment("GLEANER_JOB");
+}
+
+}  // namespace gleaner::flags

@@ -1,0 +1,27 @@
+// Functions that add flags which several programs have, with one meaning and one help text. Each function adds a flag
+// to `command`; parse() sets `target`.
+#pragma once
+
+#include <string>
+
+#include "common/flags/command.h"
+
+namespace gleaner::flags {
+
+// Adds --log-level. `level` has the default, which help shows.
+Flag add_log_level(Command& command, std::string& level);
+// Adds --metrics, the address at which the program serves Prometheus metrics.
+Flag add_metrics(Command& command, std::string& address);
+// Adds --health, the address at which the program serves probes.
+Flag add_health(Command& command, std::string& address);
+
+// The flags by which a member or observer joins a job.
+struct JoinFlags {
+  std::string coordinator, token_file, ca_file, job = "default";
+};
+// Adds --coordinator.
+Flag add_coordinator(Command& command, JoinFlags& flags);
+// Adds --token-file, --ca-file and --job.
+void add_proof(Command& command, JoinFlags& flags);
+
+}  // namespace gleaner::flags

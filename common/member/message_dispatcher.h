@@ -1,0 +1,34 @@
+// MessageDispatcher translates the coordinator's messages to events of Membership and calls of Listener. It decodes
+// plans, and checks with Introduction that a Welcome comes from this job's coordinator. No I/O; belongs to one thread.
+#pragma once
+
+#include "absl/time/time.h"
+#include "common/member/introduction.h"
+#include "common/member/listener.h"
+#include "common/member/membership.h"
+#include "common/proto/coordinator.pb.h"
+
+namespace gleaner::member {
+
+class MessageDispatcher {
+ public:
+  // The pointers must outlive this object.
+  MessageDispatcher(Membership* membership, Introduction* introduction, Listener* listener)
+      : membership_(membership), introduction_(introduction), listener_(listener) {}
+
+  // Passes a message on. Ignores messages after the membership has ended, and messages of later versions. Until the
+  // coordinator has proved its identity, ignores all messages but those of the handshake.
+  void dispatch(const v1::CoordinatorMessage& message, absl::Duration now);
+
+ private:
+  void dispatch_to_member(const v1::CoordinatorMessage& message, absl::Duration now);
+  void on_welcome(const v1::Welcome& welcome, absl::Duration now);
+  void on_prepare(const v1::Plan& message, absl::Duration now);
+  void on_trace(const v1::Trace& message);
+
+  Membership* const membership_;
+  Introduction* const introduction_;
+  Listener* const listener_;
+};
+
+}  // namespace gleaner::member

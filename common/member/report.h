@@ -1,0 +1,41 @@
+// Report is a rank's report to the coordinator. These structs are plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace gleaner::member {
+
+// The oldest unfinished push_pull of a rank.
+struct Waiting {
+  std::string tensor;
+  uint64_t step = 0;       // number of the tensor's earlier push_pulls; 0 also before a plan has the tensor
+  absl::Duration elapsed;  // since the rank asked for it
+};
+
+// The figures of a rank in one epoch, from the first to the last moment under its plan at which a step had ended. A
+// step that spans a change of plan counts for neither plan, so these figures can't look better than the bound allows.
+struct Measured {
+  uint32_t epoch = 0;
+  uint64_t steps = 0;
+  uint64_t bytes = 0;                // gradient bytes reduced by push_pulls that began and ended in that time
+  uint64_t open_bytes = 0;           // in flight at the end of that time; later figures must not count them again
+  double communication_seconds = 0;  // time with at least one push_pull in flight
+  friend bool operator==(const Measured&, const Measured&) = default;
+};
+
+// The figures of one rank since the start of the job.
+struct Report {
+  uint64_t steps = 0;
+  uint64_t bytes = 0;                // gradient bytes reduced, not wire bytes
+  double communication_seconds = 0;  // time with at least one push_pull in flight
+  std::optional<Waiting> waiting;    // set if a push_pull takes long
+  std::vector<Measured> measured;    // for the latest epochs with steps, in order
+  double round_trip_seconds = 0;     // least time to the farthest summer and back; 0: not measured
+};
+
+}  // namespace gleaner::member

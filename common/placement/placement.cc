@@ -1,0 +1,155 @@
+#include "common/placement/placement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/units.h"
+#include "common/placement/topology.h"
+
+namespace gleaner::placement {
+namespace {
+
+constexpr double kBandwidthWeight = 60, kCpuWeight = 25, kAloneWeight = 15;
+// For a summer without a limit, this much spare bandwidth is worth half of kBandwidthWeight.
+constexpr double kHalfWeightBandwidth = 25e9;
+// More cores than this hardly help one summer.
+constexpr double kEnoughCpus = 4;
+// Measured values may exceed the nominal ones slightly.
+constexpr double kTolerance = 1.001;
+
+bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
+
+// Returns the reason for which the profile can't be used; empty if it can be used.
+std::string profile_problem(const api::NodeProfileStatus& profile, absl::Time now) {
+  const absl::Duration age = now - profile.observed_time;
+  if (age > kProfileLife) {
+    return profile.observed_time == absl::InfinitePast()
+               ? std::string("its agent has not reported yet")
+               : absl::StrCat("its profile is ", absl::ToInt64Seconds(age), " s old: is its agent running?");
+  }
+  if (age < -kProfileLife) {
+    return absl::StrCat("its agent's clock is ", absl::ToInt64Seconds(-age), " s ahead: set it right");
+  }
+  if (const api::Condition* ready = api::find_condition(profile.conditions, "Ready"); ready && !ready->status) {
+    return absl::StrCat("its agent is not ready: ", ready->message);
+  }
+  if (profile.speed_source == api::SpeedSource::kUnknown || profile.bits_per_second == 0) {
+    return absl::StrCat("the speed of its network is not known: label the node, ", api::kNodeBandwidthLabel, "=25Gbit");
+  }
+  if (!is_amount(profile.bits_per_second) || profile.bits_per_second > kFastestLink) {
+    return "its profile claims a network speed that no link has";
+  }
+  const api::Spare& spare = profile.spare;
+  if (!is_amount(spare.bits_per_second) || spare.bits_per_second > profile.bits_per_second * kTolerance) {
+    return "its profile contradicts itself: more bandwidth to spare than its network has";
+  }
+  if (!is_amount(spare.cpus) || !is_amount(profile.cpus) || spare.cpus > profile.cpus * kTolerance) {
+    return "its profile contradicts itself: more CPU to spare than the machine has";
+  }
+  if (spare.memory_bytes > profile.memory_bytes) {
+    return "its profile contradicts itself: more memory to spare than the machine has";
+  }
+  if (!is_amount(profile.used_bits_per_second)) return "its profile contradicts itself: negative use of its network";
+  return "";
+}
+
+// Returns the reason for which no summer of this job may run on the machine, independent of its spare resources; empty
+// if there is no such reason.
+std::string exclusion(const Machine& machine, const SummerRequest& request, absl::Time now) {
+  if (!machine.schedulable) return "not ready, or cordoned";
+  if (request.worker_nodes.contains(machine.name)) {
+    return "a worker of this job runs on it, and a summer would share the worker's link";
+  }
+  if (request.summer_nodes.contains(machine.name)) return "a summer of this job runs on it already";
+  if (machine.profile == nullptr) return "no agent has reported the machine";
+  return profile_problem(machine.profile->status, now);
+}
+
+double spare_cpus(const Machine& machine) {
+  return machine.profile->status.spare.cpus - machine.commitment.summer_cpus;
+}
+
+double spare_bits_per_second(const Machine& machine, const SummerRequest& request) {
+  const double spare =
+      std::max(0.0, machine.profile->status.spare.bits_per_second - machine.commitment.summer_bits_per_second);
+  return request.max_bits_per_second > 0 ? std::min(spare, request.max_bits_per_second) : spare;
+}
+
+// Returns a text about the resource that the machine lacks; empty if it lacks none.
+std::string shortage(const Machine& machine, const SummerRequest& request, double cpus, double bits_per_second) {
+  if (cpus < request.cpus) {
+    return absl::StrCat("spare CPU ", std::max(0.0, std::floor(cpus * 1000) / 1000), " is below ", request.cpus);
+  }
+  const uint64_t memory_bytes = machine.profile->status.spare.memory_bytes;
+  if (memory_bytes < request.memory_bytes) {
+    return absl::StrCat("spare memory ", format_bytes(static_cast<double>(memory_bytes)), " is below ",
+                        format_bytes(static_cast<double>(request.memory_bytes)));
+  }
+  if (bits_per_second <= 0) return "no bandwidth to spare";
+  if (bits_per_second < request.min_bits_per_second) {
+    return absl::StrCat("spare bandwidth ", format_bits_per_second(bits_per_second), " is below ",
+                        format_bits_per_second(request.min_bits_per_second));
+  }
+  return "";
+}
+
+uint32_t score(const Machine& machine, const SummerRequest& request, double cpus, double bits_per_second) {
+  const double bandwidth = request.max_bits_per_second > 0 ? bits_per_second / request.max_bits_per_second
+                                                           : bits_per_second / (bits_per_second + kHalfWeightBandwidth);
+  const double alone = 1.0 / (1.0 + machine.commitment.summers);
+  const double total = kBandwidthWeight * std::min(1.0, bandwidth) + kCpuWeight * std::min(1.0, cpus / kEnoughCpus) +
+                       kAloneWeight * alone;
+  return static_cast<uint32_t>(std::lround(std::clamp(total, 0.0, 100.0)));
+}
+
+}  // namespace
+
+Verdict judge_summer(const Machine& machine, const SummerRequest& request, absl::Time now) {
+  Verdict verdict;
+  verdict.why_not = exclusion(machine, request, now);
+  if (!verdict.why_not.empty()) return verdict;
+  const double cpus = spare_cpus(machine);
+  const double bits_per_second = spare_bits_per_second(machine, request);
+  verdict.why_not = shortage(machine, request, cpus, bits_per_second);
+  if (!verdict.why_not.empty()) return verdict;
+  verdict.fits = true;
+  verdict.bits_per_second = bits_per_second;
+  verdict.score = score(machine, request, cpus, bits_per_second);
+  return verdict;
+}
+
+std::vector<Candidate> summer_candidates(const std::vector<const Machine*>& machines, const SummerRequest& request,
+                                         absl::Time now) {
+  std::vector<std::pair<const Machine*, Verdict>> fit;
+  for (const Machine* machine : machines) {
+    Verdict verdict = judge_summer(*machine, request, now);
+    if (verdict.fits) fit.emplace_back(machine, std::move(verdict));
+  }
+  std::sort(fit.begin(), fit.end(), [](const auto& a, const auto& b) {
+    if (a.second.score != b.second.score) return a.second.score > b.second.score;
+    if (a.second.bits_per_second != b.second.bits_per_second) {
+      return a.second.bits_per_second > b.second.bits_per_second;
+    }
+    return a.first->name < b.first->name;
+  });
+  std::vector<Candidate> candidates;
+  candidates.reserve(fit.size());
+  for (const auto& [machine, verdict] : fit) candidates.push_back({machine->name, verdict.bits_per_second});
+  return candidates;
+}
+
+uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed) {
+  return score_worker(machine, placed, default_topology());
+}
+
+uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed,
+                      const std::vector<std::string>& topology) {
+  std::vector<const absl::flat_hash_map<std::string, std::string>*> labels;
+  labels.reserve(placed.size());
+  for (const Machine* other : placed) labels.push_back(&other->labels);
+  return Neighbourhood(labels, topology).score(machine.labels);
+}
+
+}  // namespace gleaner::placement

@@ -1,0 +1,213 @@
+#include "coordinator/efficiency_meter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/plan/model.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+constexpr absl::Duration kSampleEvery = absl::Seconds(5);
+constexpr double kRounding = 1e-9;
+
+bool is_slower(const Figures& one, const Figures& other) {
+  if ((one.steps == 0) != (other.steps == 0)) return other.steps == 0;
+  return one.step_communication_seconds > other.step_communication_seconds;
+}
+
+}  // namespace
+
+absl::string_view to_string(Basis basis) {
+  switch (basis) {
+    case Basis::kNothingMeasured:
+      return "nothing_measured";
+    case Basis::kBandwidth:
+      return "bandwidth";
+    case Basis::kLatency:
+      return "latency";
+    case Basis::kUnknownBandwidth:
+      return "unknown_bandwidth";
+    case Basis::kBandwidthTooLow:
+      return "bandwidth_too_low";
+    case Basis::kNothingMoves:
+      return "nothing_moves";
+  }
+  return "nothing_measured";
+}
+
+std::string efficiency_text(Basis basis, double efficiency) {
+  switch (basis) {
+    case Basis::kNothingMeasured:
+      return "";
+    case Basis::kBandwidth:
+      return absl::StrFormat("%.1f %%", 100 * efficiency);
+    case Basis::kLatency:
+      return "latency-bound";
+    case Basis::kUnknownBandwidth:
+    case Basis::kBandwidthTooLow:
+      return "unknown";
+    case Basis::kNothingMoves:
+      return "nothing moves";
+  }
+  return "";
+}
+
+void EfficiencyMeter::Totals::add(const Measured& before, const Measured& after, const Bound& bound) {
+  // The counters of a rank that was started again begin at zero.
+  if (after.steps < before.steps || after.bytes < before.bytes) return;
+  const auto more = static_cast<double>(after.bytes - before.bytes);
+  steps += after.steps - before.steps;
+  bytes += more;
+  seconds += after.communication_seconds - before.communication_seconds;
+  open_bytes = static_cast<double>(after.open_bytes);
+  if (!bound.is_known) bytes_of_unknown_bound += more;
+  bound_seconds += more * bound.with_summers;
+  bound_seconds_without_summers += more * bound.without_summers;
+}
+
+void EfficiencyMeter::on_plan(const plan::Plan& plan) {
+  Epoch& epoch = epochs_[plan.epoch];
+  epoch.figures.epoch = plan.epoch;
+  epoch.figures.workers = plan.workers;
+  epoch.figures.summers = plan.summers();
+  epoch.bound = {};
+  epoch.bound.is_known = plan.bandwidths_known();
+  if (epoch.bound.is_known) {
+    plan::Fleet fleet = plan::fleet_of(plan);
+    epoch.bound.with_summers = plan::bound_seconds(fleet, 1);
+    fleet.summer_bits_per_second.clear();
+    epoch.bound.without_summers = plan::bound_seconds(fleet, 1);
+  }
+  while (epochs_.size() > kEpochsKept) epochs_.erase(epochs_.begin());
+}
+
+void EfficiencyMeter::on_report(uint32_t rank, const Report& report, absl::Duration now) {
+  Rank& kept = ranks_[rank];
+  kept.latest = report;
+  Totals totals = kept.totals;
+  for (const Measured& measured : report.measured) {
+    const auto epoch = epochs_.find(measured.epoch);
+    if (epoch == epochs_.end()) continue;  // an epoch of an earlier coordinator
+    totals.add(kept.measured[measured.epoch], measured, epoch->second.bound);
+  }
+  forget(kept, report);
+  for (const Measured& measured : report.measured) kept.measured[measured.epoch] = measured;
+  if (totals == kept.totals) return;
+  keep_sample(kept, now);
+  kept.totals = totals;
+  kept.at = now;
+}
+
+Figures EfficiencyMeter::of(const Measured& measured, const Bound& bound, double round_trip_seconds) {
+  Totals totals;
+  totals.add({}, measured, bound);
+  return between({}, totals, round_trip_seconds);
+}
+
+// Keeps the figures of epochs that the rank does not report about any more.
+void EfficiencyMeter::forget(Rank& rank, const Report& report) {
+  const uint32_t oldest = report.measured.empty() ? 0 : report.measured.front().epoch;
+  while (!rank.measured.empty() && rank.measured.begin()->first < oldest) {
+    const auto& [number, measured] = *rank.measured.begin();
+    if (const auto epoch = epochs_.find(number); epoch != epochs_.end()) {
+      const Figures figures = of(measured, epoch->second.bound, report.round_trip_seconds);
+      if (is_slower(figures, epoch->second.figures.figures)) epoch->second.figures.figures = figures;
+    }
+    rank.measured.erase(rank.measured.begin());
+  }
+}
+
+// Keeps the rank's totals, before they grow, as the possible beginning of a window.
+void EfficiencyMeter::keep_sample(Rank& rank, absl::Duration now) {
+  if (rank.samples.empty() || rank.at - rank.samples.back().at >= kSampleEvery) {
+    rank.samples.push_back({rank.at, rank.totals});
+  }
+  while (rank.samples.size() > 1 && now - rank.samples[1].at >= kWindow) rank.samples.pop_front();
+}
+
+Figures EfficiencyMeter::between(const Totals& before, const Totals& after, double round_trip_seconds) {
+  Figures figures;
+  figures.steps = after.steps - before.steps;
+  const double seconds = after.seconds - before.seconds;
+  const double all = after.bytes - before.bytes;
+  if (figures.steps == 0 || !(seconds > 0) || !(all > 0)) return {};
+  // Leaves out bytes that were in flight at the beginning, since they belong to steps that began earlier.
+  const double part = std::max(0.0, 1 - before.open_bytes / all);
+  const auto steps = static_cast<double>(figures.steps);
+  figures.bytes_per_step = part * all / steps;
+  figures.step_communication_seconds = seconds / steps;
+  figures.goodput_bytes_per_second = part * all / seconds;
+  if (after.bytes_of_unknown_bound > before.bytes_of_unknown_bound) {
+    figures.basis = Basis::kUnknownBandwidth;
+    return figures;
+  }
+  figures.bound_seconds = part * (after.bound_seconds - before.bound_seconds) / steps;
+  figures.bound_seconds_without_summers =
+      part * (after.bound_seconds_without_summers - before.bound_seconds_without_summers) / steps;
+  const double round_trip = std::max(round_trip_seconds, absl::ToDoubleSeconds(kLeastRoundTrip));
+  if (!(figures.bound_seconds > 0)) {
+    figures.basis = Basis::kNothingMoves;
+  } else if (figures.bound_seconds > figures.step_communication_seconds * (1 + kRounding)) {
+    figures.basis = Basis::kBandwidthTooLow;
+  } else if (figures.bound_seconds < kFewRoundTrips * round_trip) {
+    figures.basis = Basis::kLatency;
+  } else {
+    figures.basis = Basis::kBandwidth;
+    figures.efficiency = std::min(1.0, figures.bound_seconds / figures.step_communication_seconds);
+  }
+  return figures;
+}
+
+Figures EfficiencyMeter::window(absl::Duration now) const {
+  Figures slowest;
+  for (const Rank& rank : ranks_) {
+    if (rank.samples.empty()) continue;
+    auto from = rank.samples.rbegin();
+    while (std::next(from) != rank.samples.rend() && now - from->at < kWindow) ++from;
+    const Figures figures = between(from->totals, rank.totals, rank.latest.round_trip_seconds);
+    if (is_slower(figures, slowest)) slowest = figures;
+  }
+  return slowest;
+}
+
+Figures EfficiencyMeter::whole() const {
+  Figures slowest;
+  for (const Rank& rank : ranks_) {
+    const Figures figures = between({}, rank.totals, rank.latest.round_trip_seconds);
+    if (is_slower(figures, slowest)) slowest = figures;
+  }
+  return slowest;
+}
+
+std::vector<EpochFigures> EfficiencyMeter::epochs() const {
+  std::vector<EpochFigures> epochs;
+  for (const auto& [number, epoch] : epochs_) {
+    EpochFigures figures = epoch.figures;
+    for (const Rank& rank : ranks_) {
+      const auto measured = rank.measured.find(number);
+      if (measured == rank.measured.end()) continue;
+      const Figures own = of(measured->second, epoch.bound, rank.latest.round_trip_seconds);
+      if (is_slower(own, figures.figures)) figures.figures = own;
+    }
+    if (figures.figures.steps > 0) epochs.push_back(figures);
+  }
+  return epochs;
+}
+
+std::string EfficiencyMeter::describe_steps(uint32_t rank) const {
+  uint64_t most = 0;
+  for (uint32_t other = 0; other < ranks(); ++other) {
+    if (other != rank) most = std::max(most, latest(other).steps);
+  }
+  const uint64_t own = latest(rank).steps;
+  if (most + own == 0) return "";
+  // The text says "last report" because reports of living ranks are up to a second old.
+  return absl::StrCat("; its last report was of ", own, " steps",
+                      most > own ? absl::StrCat(", the others' of up to ", most) : "");
+}
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,143 @@
+// EfficiencyMeter compares the steps of a job with the bounds of its plans: over the last minute, by epoch, and since
+// the start.
+//
+// Each step is compared with the bound of the plan that was in force while the step ran. A step that spans a change of
+// plan counts for neither plan (comm-lib/runtime/meter.h), so efficiency is at most 1, even if summers come and go. All
+// figures are those of the slowest rank, the one with the most communication time per step. Pure: the caller passes the
+// time. Not thread safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "common/plan/plan.h"
+
+namespace gleaner::coordinator {
+
+// A report of a rank: see Report in coordinator.proto, and common/member/client.h for the meaning of each figure.
+struct Measured {
+  uint32_t epoch = 0;
+  uint64_t steps = 0;
+  uint64_t bytes = 0;
+  uint64_t open_bytes = 0;
+  double communication_seconds = 0;
+};
+struct Report {
+  uint64_t steps = 0;
+  uint64_t bytes = 0;
+  double communication_seconds = 0;
+  std::vector<Measured> measured;
+  double round_trip_seconds = 0;
+};
+
+inline constexpr absl::Duration kWindow = absl::Minutes(1);
+// A step is latency-bound if its bound is less than this many round trips. A round trip is taken to be at least
+// kLeastRoundTrip, the time in which threads at both ends wake up.
+inline constexpr int kFewRoundTrips = 4;
+inline constexpr absl::Duration kLeastRoundTrip = absl::Microseconds(50);
+
+// The basis of an efficiency, or the reason why there is none.
+enum class Basis {
+  kNothingMeasured,   // no step has begun and ended under one plan yet
+  kBandwidth,         // efficiency is bound / measured time
+  kLatency,           // the step is too small to fill a link: round trips determine its time
+  kUnknownBandwidth,  // the bandwidth of a member's link is unknown
+  kBandwidthTooLow,   // steps are faster than the bound: a link is faster than its stated bandwidth
+  kNothingMoves,      // the bound is 0: there is one worker
+};
+// Returns the name in JSON: "bandwidth", "latency", ...
+absl::string_view to_string(Basis basis);
+// Returns a short text for people: "97.2 %", "latency-bound", "unknown". Empty: nothing is measured.
+std::string efficiency_text(Basis basis, double efficiency);
+
+struct Figures {
+  uint64_t steps = 0;
+  double bytes_per_step = 0;  // gradient bytes of one worker
+  double step_communication_seconds = 0;
+  double goodput_bytes_per_second = 0;  // bytes_per_step / step_communication_seconds
+  double bound_seconds = 0;             // mean over the steps; 0: unknown, or nothing moves
+  double bound_seconds_without_summers = 0;
+  double efficiency = 0;  // bound_seconds / step_communication_seconds; 0 unless basis is kBandwidth
+  Basis basis = Basis::kNothingMeasured;
+};
+
+struct EpochFigures {
+  uint32_t epoch = 0;
+  uint32_t workers = 0;
+  uint32_t summers = 0;
+  Figures figures;
+};
+
+class EfficiencyMeter {
+ public:
+  static constexpr size_t kEpochsKept = 256;
+
+  explicit EfficiencyMeter(uint32_t ranks) : ranks_(ranks) {}
+
+  // Records that `plan` comes into force. Core also calls this with the plan that it takes up from another coordinator.
+  void on_plan(const plan::Plan& plan);
+  void on_report(uint32_t rank, const Report& report, absl::Duration now);
+
+  // Returns the figures of the steps that ended within kWindow; if there are none, of the last steps that ended.
+  Figures window(absl::Duration now) const;
+  // Returns the figures of all steps of the job.
+  Figures whole() const;
+  // Returns the figures of the epochs that have steps, in order, for the latest kEpochsKept of them.
+  std::vector<EpochFigures> epochs() const;
+  const Report& latest(uint32_t rank) const { return ranks_[rank].latest; }
+  // Returns a text that says how many steps this rank and the others last reported: "; its last report was of 5 steps".
+  // Empty if no rank has reported a step. For messages about the end of the rank.
+  std::string describe_steps(uint32_t rank) const;
+  uint32_t ranks() const { return static_cast<uint32_t>(ranks_.size()); }
+
+ private:
+  // The least seconds per byte of gradient under one plan.
+  struct Bound {
+    double with_summers = 0;
+    double without_summers = 0;
+    bool is_known = true;
+  };
+  // The figures that one rank has measured, summed over epochs.
+  struct Totals {
+    uint64_t steps = 0;
+    double bytes = 0;
+    double bytes_of_unknown_bound = 0;
+    double seconds = 0;
+    double bound_seconds = 0;
+    double bound_seconds_without_summers = 0;
+    double open_bytes = 0;  // of the latest epoch; not cumulative
+    void add(const Measured& before, const Measured& after, const Bound& bound);
+    friend bool operator==(const Totals&, const Totals&) = default;
+  };
+  struct Sample {
+    absl::Duration at;  // when these totals were first reported
+    Totals totals;
+  };
+  struct Rank {
+    Report latest;
+    std::map<uint32_t, Measured> measured;  // by epoch, of the epochs that the latest reports contain
+    Totals totals;
+    absl::Duration at;
+    std::deque<Sample> samples;  // earlier totals, at least kSampleEvery apart; a window begins at the front
+  };
+  struct Epoch {
+    Bound bound;
+    EpochFigures figures;  // of the slowest rank whose reports no longer contain this epoch
+  };
+
+  // Returns the figures of a rank between two totals; `round_trip_seconds` is that of the rank.
+  static Figures between(const Totals& before, const Totals& after, double round_trip_seconds);
+  static Figures of(const Measured& measured, const Bound& bound, double round_trip_seconds);
+  void forget(Rank& rank, const Report& report);
+  void keep_sample(Rank& rank, absl::Duration now);
+
+  std::vector<Rank> ranks_;
+  std::map<uint32_t, Epoch> epochs_;
+};
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,57 @@
+// EventQueue passes events from gRPC's threads and from authenticators to the thread of Jobs. Thread safe. Streams
+// share ownership of the queue, and an authenticator's callback holds a weak pointer to it, so an event that arrives
+// after the end of Jobs is dropped.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "coordinator/stream.h"
+
+namespace gleaner::coordinator {
+
+// A member has opened the stream.
+struct Opened {
+  std::shared_ptr<Stream> stream;
+};
+// The stream has ended.
+struct Closed {
+  absl::Status why;
+};
+// The authenticator has answered. OK: it has accepted the bearer token.
+struct Authenticated {
+  absl::Status status;
+};
+struct Event {
+  StreamId stream = 0;
+  std::variant<Opened, v1::MemberMessage, Closed, Authenticated> what;
+};
+
+class EventQueue final : public Inbox {
+ public:
+  void on_message(StreamId stream, v1::MemberMessage message) override { post({stream, std::move(message)}); }
+  void on_closed(StreamId stream, const absl::Status& why) override { post({stream, Closed{why}}); }
+
+  void post(Event event) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    events_.push_back(std::move(event));
+  }
+  // Waits until there is an event, for `timeout` at most, and returns all events.
+  std::vector<Event> take(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !events_.empty(); };
+    mutex_.AwaitWithTimeout(absl::Condition(&some), timeout);
+    return std::exchange(events_, {});
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<Event> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,56 @@
+// Metrics publishes a job's state as Prometheus metrics, gleaner_coordinator_*{job_name}. The caller owns the registry.
+// The destructor removes the job's series.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/rounds.h"
+
+namespace gleaner::coordinator {
+
+class Metrics {
+ public:
+  Metrics(prometheus::Registry& registry, const std::string& job);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // Sets the metrics to the core's state. Runs on the core's thread; scrapes may run at the same time. `refused`:
+  // number of members that were refused before they reached the core. `past`: totals of an elastic job's ended rounds.
+  void update(const Core& core, uint32_t refused = 0, const Past& past = {});
+
+ private:
+  void show_efficiency(const Figures& figures);
+
+  prometheus::Gauge* ranks_expected_;
+  prometheus::Gauge* ranks_joined_;
+  prometheus::Gauge* summers_expected_;
+  prometheus::Gauge* summers_joined_;
+  prometheus::Gauge* epoch_;
+  prometheus::Gauge* tensors_;
+  prometheus::Gauge* partitions_;
+  prometheus::Gauge* step_bytes_;
+  prometheus::Gauge* communication_;
+  prometheus::Gauge* bound_;
+  prometheus::Gauge* bound_without_summers_;
+  prometheus::Gauge* goodput_;
+  prometheus::Family<prometheus::Gauge>& efficiency_;
+  const prometheus::Labels labels_;
+  prometheus::Gauge* efficiency_known_ = nullptr;  // null, and without a series, while there is no efficiency
+  prometheus::Counter* steps_;
+  prometheus::Counter* rounds_;
+  prometheus::Counter* rejected_;
+  prometheus::Counter* recovery_seconds_;
+  std::vector<std::pair<prometheus::Counter*, uint32_t Changes::*>> changes_;
+  std::vector<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> gauges_;
+  std::vector<std::pair<prometheus::Family<prometheus::Counter>*, prometheus::Counter*>> counters_;
+};
+
+}  // namespace gleaner::coordinator

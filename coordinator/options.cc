@@ -1,0 +1,73 @@
+#include "coordinator/options.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/plan/model.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+absl::Status check_bandwidths(absl::string_view role, uint32_t count, const std::vector<double>& list) {
+  if (!list.empty() && list.size() != count) {
+    return absl::InvalidArgumentError(absl::StrCat("expected a bandwidth for each of ", count, " ", role, "s; got ",
+                                                   list.size(), ": give one for each, or none"));
+  }
+  for (const double bandwidth : list) {
+    if (bandwidth == 0) continue;  // not known
+    if (!(bandwidth >= plan::kMinBitsPerSecond && bandwidth <= plan::kMaxBitsPerSecond)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a ", role, "'s bandwidth of ", bandwidth, " bit/s; expected 1 to ", plan::kMaxBitsPerSecond));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_elastic(const Options& options) {
+  if (!options.is_elastic() && options.min_workers == 0) return absl::OkStatus();
+  const bool in_order =
+      options.min_workers > 0 && options.min_workers <= options.workers && options.workers <= options.max_workers;
+  if (!in_order || uint64_t{options.max_workers} + options.summers > plan::kMaxMembers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an elastic job with ", options.min_workers, " to ", options.max_workers, " workers that begins with ",
+        options.workers, "; expected 1 <= least <= first <= most, and at most ", plan::kMaxMembers, " members in all"));
+  }
+  if (options.local_ranks > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("an elastic job has one rank per worker, not ", options.local_ranks,
+                                                   "; start each process as a worker of its own"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status validate(const Options& options) {
+  if (options.workers == 0 || uint64_t{options.workers} + options.summers > plan::kMaxMembers) {
+    return absl::InvalidArgumentError(absl::StrCat(options.workers, " workers and ", options.summers,
+                                                   " summers; expected at least one worker, and at most ",
+                                                   plan::kMaxMembers, " members in all"));
+  }
+  if (options.local_ranks == 0 || uint64_t{options.workers} * options.local_ranks > plan::kMaxRanks) {
+    return absl::InvalidArgumentError(absl::StrCat(options.local_ranks, " local ranks of ", options.workers,
+                                                   " workers; expected at least one, and at most ", plan::kMaxRanks,
+                                                   " ranks in all"));
+  }
+  GLN_RETURN_IF_ERROR(check_bandwidths("worker", options.workers, options.worker_bits_per_second));
+  GLN_RETURN_IF_ERROR(check_bandwidths("summer", options.summers, options.summer_bits_per_second));
+  GLN_RETURN_IF_ERROR(check_elastic(options));
+  if (options.bits_per_second != 0) {
+    GLN_RETURN_IF_ERROR(check_bandwidths("member", 1, {options.bits_per_second}));
+  }
+  if (options.partition_bytes != 0 &&
+      (options.partition_bytes < plan::kMinPartitionBytes || options.partition_bytes > plan::kMaxPartitionBytes)) {
+    return absl::InvalidArgumentError(absl::StrCat("partitions of ", options.partition_bytes, " bytes; expected ",
+                                                   plan::kMinPartitionBytes, " to ", plan::kMaxPartitionBytes));
+  }
+  const absl::Duration least = absl::Milliseconds(100);
+  if (options.start_timeout < least || options.deadline < least || options.declare_timeout < least) {
+    return absl::InvalidArgumentError("timeouts and the deadline are at least 100 ms");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,58 @@
+// The options of a job's coordinator, set once before it starts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace gleaner::coordinator {
+
+// The bandwidth that plans assume for every link if none is known. Sizes of partitions and windows follow from it.
+inline constexpr double kAssumedBitsPerSecond = 10e9;
+
+struct Options {
+  std::string job = "default";
+  uint32_t workers = 1;      // n
+  uint32_t summers = 0;      // k
+  uint32_t local_ranks = 1;  // g
+  // The indices of workers and summers, which are the numbers in the names of processes and pods; one for each. Empty:
+  // 0 to n - 1, and 0 to k - 1.
+  std::vector<uint32_t> worker_indices, summer_indices;
+  // The least and the most workers of an elastic job (rounds.h), whose first round has `workers` and `summers`. 0 and
+  // 0: n is fixed.
+  uint32_t min_workers = 0;
+  uint32_t max_workers = 0;
+  // Bandwidths: a member's entry in its list, else bits_per_second, else the member's own figure. If a member has none
+  // of these, plans assume the median of the other members, and there is no bound and no efficiency.
+  double bits_per_second = 0;                  // 0: not given
+  std::vector<double> worker_bits_per_second;  // empty, or one for each worker; 0: unknown
+  std::vector<double> summer_bits_per_second;
+  uint64_t partition_bytes = 0;                      // 0: plan::default_partition_bytes()
+  absl::Duration start_timeout = absl::Seconds(60);  // within which all members must join
+  absl::Duration deadline = absl::Seconds(10);       // of a silent rank, and of acknowledgements of a plan
+  absl::Duration return_timeout;  // within which a rank whose stream broke must return; 0: it is lost immediately
+  // Within this time a launcher, which observes the ranks' processes, reports the exit of a lost rank's process
+  // (Core::on_exited()); then the job fails. 0: there is no launcher. Must be 0 for elastic jobs.
+  absl::Duration exit_timeout;
+  // A CPU summer that is silent, or whose stream is broken, for this long is lost. The job goes on without it.
+  absl::Duration summer_timeout = absl::Seconds(1);
+  // An optional plan (core.h) that a member has not acknowledged after this time is withdrawn.
+  absl::Duration change_timeout = absl::Seconds(2);
+  // The workers of a round that has ended join again within this time. Then the next round begins without missing
+  // workers.
+  absl::Duration regroup_timeout = absl::Seconds(30);
+  // Ranks may wait for each other for this long before the job fails: for a tensor that other ranks have not declared,
+  // or for a push_pull that other ranks have not begun, while those ranks wait for sums themselves. A rank that is
+  // busy, for example with loading a checkpoint, only causes a warning.
+  absl::Duration declare_timeout = absl::Seconds(60);
+
+  bool is_elastic() const { return max_workers > 0; }
+};
+
+// Returns OK, or InvalidArgument with the option that is out of range.
+absl::Status validate(const Options& options);
+
+}  // namespace gleaner::coordinator

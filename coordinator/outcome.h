@@ -1,0 +1,101 @@
+// Outcome decides how a job ends, and which member is the cause if it fails.
+//
+// A launcher may report how the processes of ranks end (on_exited()). When a rank's process dies, other ranks may
+// notice broken connections, and fail, before the launcher has seen the exit. So Outcome keeps a loss as a *pending
+// failure*, for at most Options::exit_timeout. In that time the launcher may report how the lost rank's process ended,
+// and the message of the failure then includes that. Or the launcher may report that a rank which had left cleanly
+// exited with an error; then that rank is the cause. The exit of a rank that had not
+// left is a loss, too. It is final at once unless a rank that left cleanly still runs.
+//
+// Without a launcher (exit_timeout 0) a failure is final immediately. The first final outcome stays. Functions that
+// return bool return whether the job has ended with this call. Pure; belongs to a Core.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "coordinator/roster.h"
+
+namespace gleaner::coordinator {
+
+// How the process of a rank ended, as its launcher reports it.
+struct RankExit {
+  bool well = false;    // the exit status is 0
+  std::string message;  // "exited with status 3", "was killed by signal 9 (SIGKILL)"
+};
+
+// The reason for which a job fails.
+struct Failure {
+  absl::Status status;
+  std::optional<uint32_t> culprit;  // the seat of the member that made the job fail, if one is known
+  bool is_loss = false;             // the culprit is lost or does not answer; false: it violated a rule
+
+  friend bool operator==(const Failure&, const Failure&) = default;
+};
+
+class Outcome {
+ public:
+  // `roster` must outlive this object. `exit_timeout`: see Options.
+  Outcome(absl::Duration exit_timeout, const Roster* roster) : exit_timeout_(exit_timeout), roster_(*roster) {}
+
+  // None while the job goes on; OK once every rank has left cleanly.
+  const std::optional<absl::Status>& status() const { return status_; }
+  bool has_ended() const { return status_.has_value(); }
+  // Returns whether the job has failed, or fails once the pending failure is final.
+  bool has_failed() const { return has_ended() || pending_.has_value(); }
+  // Requires has_failed().
+  const absl::Status& why_failed() const { return has_ended() ? *status_ : pending_->status; }
+  std::optional<uint32_t> culprit() const { return culprit_; }
+  bool is_loss() const { return is_loss_; }
+  bool any_rank_joined() const { return any_rank_joined_; }
+
+  bool fail(const Failure& failure, absl::Duration now);
+  // Ends the job with OK, unless it has failed.
+  bool succeed();
+  // Makes a pending failure final once it is due.
+  bool on_tick(absl::Duration now);
+
+  void on_rank_joined() { any_rank_joined_ = true; }
+  void on_left_cleanly(uint32_t seat) { left_cleanly_.insert(seat); }
+  // The launcher has reported how the process of the rank in this seat ended. `steps`: text about the rank's progress,
+  // which follows the cause in messages.
+  bool on_exited(uint32_t seat, const RankExit& exit, bool has_job_begun, absl::string_view steps, absl::Duration now);
+  // Fails the job if the process of a rank has ended before the rank joined, since the others would wait for that rank.
+  // While no rank has joined, an exit is no error: a command that does not use Gleaner never joins.
+  bool check_exits_before_start();
+  // Returns a local rank of the same worker that has left cleanly: the worker's other local ranks can't go on without
+  // it.
+  std::optional<uint32_t> local_rank_that_left(uint32_t seat) const;
+
+ private:
+  struct Pending {
+    absl::Status status;
+    uint32_t seat = 0;
+    absl::Duration since;
+    bool explained = false;  // `status` includes how the process ended
+  };
+  bool is_exit_awaited(uint32_t seat) const;
+  bool is_leaver_undecided() const;
+  bool may_replace_pending_failure(uint32_t seat) const;
+  bool end(absl::Status status, std::optional<uint32_t> culprit, bool is_loss);
+  bool end_by_exit(const std::string& message, uint32_t seat);
+  bool end_by_pending_failure();
+
+  const absl::Duration exit_timeout_;
+  const Roster& roster_;
+  std::optional<absl::Status> status_;
+  std::optional<uint32_t> culprit_;
+  bool is_loss_ = false;
+  std::optional<Pending> pending_;
+  bool any_rank_joined_ = false;
+  std::map<uint32_t, RankExit> exits_;  // by seat
+  std::set<uint32_t> left_cleanly_;     // seats of ranks
+};
+
+}  // namespace gleaner::coordinator

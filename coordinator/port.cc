@@ -1,0 +1,131 @@
+#include "coordinator/port.h"
+
+#include <grpc/support/time.h>
+#include <grpcpp/resource_quota.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/proto/plan_codec.h"
+#include "coordinator/certificate.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+constexpr size_t kMostUnauthenticated = 4096;
+constexpr size_t kMostUnauthenticatedPerHost = 256;
+constexpr int kStreamsPerConnection = 16;
+constexpr int kIdleConnectionMs = 60'000;  // without a stream
+constexpr int kHandshakeMs = 10'000;       // of TCP, TLS and HTTP/2
+constexpr int kKeepaliveMs = 20'000;       // detects connections whose machine is gone
+// The limit of all connections together for data that is received and not yet read. gRPC receives a whole message
+// before the coordinator can reject its length, so this limit keeps unauthenticated peers from filling the memory.
+// Above it gRPC resets some stream, not always the one that fills the memory.
+constexpr size_t kMostBufferedBytes = size_t{256} << 20;
+constexpr int kMostMetadataBytes = 16 << 10;
+constexpr int kFarewellMs = 200;  // for the last status of streams that have just ended
+
+// Returns the reason for which `address` can't be listened on, as an error. gRPC returns no reason; it writes to its
+// log.
+absl::Status check_address(const Address& address) {
+  const auto failed = [&](absl::string_view reason) {
+    return absl::InvalidArgumentError(absl::StrCat("can't listen on ", address.to_string(), ": ", reason));
+  };
+  addrinfo hints{};
+  hints.ai_flags = AI_PASSIVE;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  if (error != 0) return failed(::gai_strerror(error));
+  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, 1) == 0;
+  const int reason = errno;
+  ::freeaddrinfo(found);
+  ::close(socket);
+  if (bound) return absl::OkStatus();
+  if (reason == EADDRINUSE) {
+    return absl::AlreadyExistsError(absl::StrCat("can't listen on ", address.to_string(),
+                                                 ": the port is in use; choose another, or 0 for any free one"));
+  }
+  return failed(std::strerror(reason));
+}
+
+// Ends a stream that is turned away.
+class Refusal final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit Refusal(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+Port::Port(std::shared_ptr<Inbox> inbox, OnOpened on_opened)
+    : inbox_(std::move(inbox)),
+      on_opened_(std::move(on_opened)),
+      streams_(std::make_shared<UnauthenticatedStreams>(kMostUnauthenticated, kMostUnauthenticatedPerHost)) {}
+
+absl::StatusOr<std::unique_ptr<Port>> Port::open(const Address& address,
+                                                 const std::optional<coordinator::Service::Tls>& tls, bool bounded,
+                                                 std::shared_ptr<Inbox> inbox, OnOpened on_opened) {
+  auto port = std::unique_ptr<Port>(new Port(std::move(inbox), std::move(on_opened)));
+  GLN_RETURN_IF_ERROR(port->listen(address, tls, bounded));
+  return port;
+}
+
+absl::Status Port::listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls, bool bounded) {
+  GLN_RETURN_IF_ERROR(check_address(address));
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (tls.has_value()) {
+    GLN_ASSIGN_OR_RETURN(credentials, server_credentials(tls->certificate_file, tls->key_file));
+  }
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address.to_string(), credentials, &port);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second coordinator on this port is a mistake
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadataBytes);
+  if (bounded) builder.SetResourceQuota(grpc::ResourceQuota("members").Resize(kMostBufferedBytes));
+  builder.SetMaxReceiveMessageSize(proto::kMaxMessageBytes);
+  builder.SetMaxSendMessageSize(proto::kMaxMessageBytes);
+  builder.RegisterService(this);
+  grpc_ = builder.BuildAndStart();
+  if (grpc_ == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("gRPC can't listen on ", address.to_string(), "; gRPC's log has the reason"));
+  }
+  address_ = {address.host, static_cast<uint16_t>(port)};
+  return absl::OkStatus();
+}
+
+Port::~Port() {
+  if (grpc_ == nullptr) return;
+  grpc_->Shutdown(gpr_time_add(gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_millis(kFarewellMs, GPR_TIMESPAN)));
+  grpc_->Wait();
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Port::Join(grpc::CallbackServerContext* context) {
+  const std::string peer = context->peer();
+  UnauthenticatedStreams::Slot slot = streams_->admit(peer);
+  if (!slot.is_admitted()) {
+    ++turned_away_;
+    return new Refusal(
+        {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many streams are not authenticated yet; try again in a moment"});
+  }
+  std::shared_ptr<Stream> stream = Stream::create(++last_id_, peer, std::move(slot), inbox_);
+  Stream* reactor = stream.get();
+  on_opened_(std::move(stream));
+  return reactor;
+}
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,175 @@
+#include "coordinator/summary.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+absl::Status failed(absl::string_view path) {
+  return absl::UnavailableError(
+      absl::StrCat("can't write the summary to '", path, "': ", std::strerror(errno == 0 ? EIO : errno)));
+}
+
+// Writes all of `text` and syncs it to the disk. Returns false if that fails; errno says why.
+bool write_all(int file, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP;  // devices and pipes have nothing to sync
+}
+
+// Adds the fields that a Summary and Figures have in common.
+template <typename T>
+void add_figures(const T& figures, nlohmann::ordered_json& json) {
+  json["steps"] = figures.steps;
+  json["bytes_per_step"] = figures.bytes_per_step;
+  json["step_communication_seconds"] = figures.step_communication_seconds;
+  json["goodput_bytes_per_second"] = figures.goodput_bytes_per_second;
+  json["bound_seconds"] = figures.bound_seconds;
+  json["efficiency"] = figures.efficiency;
+  json["efficiency_basis"] = std::string(to_string(figures.basis));
+  json["bound_seconds_without_summers"] = figures.bound_seconds_without_summers;
+}
+
+nlohmann::ordered_json json_of(const Figures& figures) {
+  nlohmann::ordered_json json;
+  add_figures(figures, json);
+  return json;
+}
+
+absl::Status write_file(absl::string_view text, const std::string& path, const std::string& named) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return failed(named);
+  const bool written = write_all(file, text);
+  const int error = errno;
+  if (::close(file) == 0 && written) return absl::OkStatus();
+  if (!written) errno = error;
+  return failed(named);
+}
+
+}  // namespace
+
+Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, absl::Duration now) {
+  Summary summary;
+  summary.epoch = plan.epoch;
+  summary.tensors = plan.tensors.size();
+  summary.partitions = plan.partitions.size();
+  summary.bandwidths_known = plan.bandwidths_known();
+  for (uint32_t rank = 0; rank < efficiency.ranks(); ++rank) {
+    const Report& report = efficiency.latest(rank);
+    if (report.steps == 0) continue;
+    const auto steps = static_cast<double>(report.steps);
+    summary.steps = std::max(summary.steps, report.steps);
+    summary.bytes_per_step = std::max(summary.bytes_per_step, static_cast<double>(report.bytes) / steps);
+    summary.step_communication_seconds =
+        std::max(summary.step_communication_seconds, report.communication_seconds / steps);
+  }
+  if (summary.steps == 0 || plan.members.empty()) return summary;
+  summary.window = efficiency.window(now);
+  summary.epochs = efficiency.epochs();
+  plan::Fleet fleet = plan::fleet_of(plan);
+  const double bytes = summary.window.steps > 0 ? summary.window.bytes_per_step : summary.bytes_per_step;
+  if (summary.bandwidths_known) {
+    summary.plan_bound_seconds = plan::bound_seconds(fleet, bytes);
+    fleet.summer_bits_per_second.clear();
+    summary.plan_bound_seconds_without_summers = plan::bound_seconds(fleet, bytes);
+  }
+  if (const Figures whole = efficiency.whole(); whole.steps > 0) {
+    summary.bytes_per_step = whole.bytes_per_step;
+    summary.step_communication_seconds = whole.step_communication_seconds;
+    summary.bound_seconds = whole.bound_seconds;
+    summary.bound_seconds_without_summers = whole.bound_seconds_without_summers;
+    summary.efficiency = whole.efficiency;
+    summary.basis = whole.basis;
+  } else {
+    summary.bound_seconds = summary.plan_bound_seconds;
+    summary.bound_seconds_without_summers = summary.plan_bound_seconds_without_summers;
+  }
+  if (summary.step_communication_seconds > 0) {
+    summary.goodput_bytes_per_second = summary.bytes_per_step / summary.step_communication_seconds;
+  }
+  return summary;
+}
+
+std::string to_json(const Summary& summary) {
+  nlohmann::ordered_json json;
+  json["workers"] = summary.workers;
+  json["summers"] = summary.summers;
+  json["local_ranks"] = summary.local_ranks;
+  json["epoch"] = summary.epoch;
+  json["tensors"] = summary.tensors;
+  json["partitions"] = summary.partitions;
+  add_figures(summary, json);
+  json["last_minute"] = json_of(summary.window);
+  json["epochs"] = nlohmann::ordered_json::array();
+  for (const EpochFigures& epoch : summary.epochs) {
+    nlohmann::ordered_json entry;
+    entry["epoch"] = epoch.epoch;
+    entry["workers"] = epoch.workers;
+    entry["summers"] = epoch.summers;
+    entry.update(json_of(epoch.figures));
+    json["epochs"].push_back(std::move(entry));
+  }
+  json["succeeded"] = summary.succeeded;
+  json["error"] = summary.error;
+  // Errors may quote bytes that are not UTF-8; those are replaced.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string to_table(const Summary& summary) {
+  const auto row = [](absl::string_view name, const std::string& value) {
+    return absl::StrFormat("  %-42s %s\n", name, value);
+  };
+  const auto counted = [](uint64_t count, absl::string_view what) {
+    return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+  };
+  std::string members = counted(summary.workers, "worker");
+  if (summary.local_ranks > 1) absl::StrAppend(&members, " of ", counted(summary.local_ranks, "local rank"));
+  absl::StrAppend(&members, ", ", counted(summary.summers, "summer"));
+  std::string text = row("members", members);
+  text += row("steps", absl::StrCat(summary.steps));
+  if (summary.steps == 0) return text;
+  text += row("bytes per step", format_bytes(summary.bytes_per_step));
+  text += row("communication per step", format_seconds(summary.step_communication_seconds));
+  text += row("goodput per worker", absl::StrCat(format_bytes(summary.goodput_bytes_per_second), "/s"));
+  if (!summary.bandwidths_known) return text + row("bound", "unknown: say how fast the links are, by --bandwidth");
+  text += row("bound", format_seconds(summary.bound_seconds));
+  text += row("bound without summers (k = 0)", format_seconds(summary.bound_seconds_without_summers));
+  if (summary.basis == Basis::kNothingMeasured) return text;
+  if (summary.basis == Basis::kBandwidthTooLow) {
+    return text + row("efficiency", "unknown: steps beat the bound, so a link is faster than --bandwidth says");
+  }
+  return text + row("efficiency (bound / communication)", efficiency_text(summary.basis, summary.efficiency));
+}
+
+absl::Status write_summary(const Summary& summary, const std::string& path) {
+  const std::string text = to_json(summary);
+  struct stat existing {};
+  if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
+    return write_file(text, path, path);  // a device or a pipe is written to, not replaced
+  }
+  const std::string temporary = absl::StrCat(path, ".", ::getpid(), ".tmp");
+  absl::Status status = write_file(text, temporary, path);
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = failed(path);
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,39 @@
+// AttemptSession decides with which options the coordinator session of an attempt is opened, and which ends of members
+// the operator reports to the session because the API server shows them first. Pure.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "operator/reconcile/decision.h"
+#include "operator/reconcile/observed.h"
+#include "operator/reconcile/workers.h"
+
+namespace gleaner::reconcile {
+
+// Summers were lost before the session had its first plan.
+struct EarlyLoss {
+  // The smaller number of summers for which the session is to wait. Absent while the session still counts a lost summer
+  // as joined.
+  std::optional<uint32_t> summers;
+};
+
+class AttemptSession {
+ public:
+  // Both references must outlive this object.
+  AttemptSession(const Observed& observed, const Workers& workers)
+      : observed_(observed), job_(observed.job), workers_(workers) {}
+
+  coordinator::Options options() const;
+  // Returns the workers whose pods have ended, to be reported to the session.
+  std::vector<EndedMember> ended_workers() const;
+  // Returns nullopt if the session does not wait for its first plan, or no summer is lost.
+  std::optional<EarlyLoss> early_loss() const;
+
+ private:
+  const Observed& observed_;
+  const api::TrainingJob& job_;
+  const Workers& workers_;
+};
+
+}  // namespace gleaner::reconcile

@@ -1,0 +1,151 @@
+#include "operator/reconcile/gang_start.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Seconds(1);  // before the first restart; doubled with each restart
+constexpr absl::Duration kLongestPause = absl::Minutes(5);
+constexpr absl::Duration kReleasePause = absl::Seconds(30);  // lets other jobs take the machines of a released gang
+// The time to wait beyond a pod's grace period, in case its node does not answer.
+constexpr absl::Duration kTerminating = absl::Seconds(30);
+constexpr absl::Duration kQuotaRetry = absl::Seconds(15);
+constexpr uint32_t kMaxDoublings = 9;
+
+absl::Duration restart_pause(uint32_t restarts) {
+  if (restarts == 0) return absl::ZeroDuration();
+  return std::min(kLongestPause, kFirstPause * (1U << std::min(restarts - 1, kMaxDoublings)));
+}
+
+}  // namespace
+
+StartDecision GangStart::decide(StatusUpdate update) const {
+  StartDecision start{std::move(update), {}, {}, false, {}, false, {}, {}};
+  if (!may_start(start)) return start;
+  create_workers(start);
+  if (start.invalid_template.has_value()) return start;
+  if (!start.update.status.start_time.has_value()) start.update.status.start_time = observed_.now;
+  if (start.create.empty()) open_gates(start);
+  explain_waiting(start.update);
+  start.late = find_late(start.update);
+  if (start.late.has_value()) return start;
+  start.launched = start.update.holds("Created");
+  if (start.launched) note_running(start.update);
+  return start;
+}
+
+// Returns whether the attempt may start: its pause is over, and no pod of an earlier attempt can still write to the
+// same checkpoint.
+bool GangStart::may_start(StartDecision& start) const {
+  StatusUpdate& update = start.update;
+  absl::Time due = absl::InfinitePast();
+  if (const auto* restarting = update.condition("Restarting"); restarting != nullptr && restarting->status) {
+    due = restarting->last_transition + restart_pause(update.status.restarts);
+  }
+  if (const auto* created = update.condition("Created");
+      created != nullptr && created->reason == "StartDeadlineExceeded") {
+    due = std::max(due, created->last_transition + kReleasePause);
+  }
+  bool earlier_gone = true;
+  for (const auto& pod : observed_.pods) {
+    if (pod->attempt == job_.status.attempt || pod->finished()) continue;
+    add_removal(*pod, start.remove);
+    if (pod->deletion.has_value() && observed_.now > *pod->deletion + kTerminating) continue;
+    earlier_gone = false;
+    update.requeue_after(absl::Seconds(2));
+  }
+  if (observed_.now < due) update.requeue_after(due - observed_.now);
+  return earlier_gone && observed_.now >= due;
+}
+
+void GangStart::create_workers(StartDecision& start) const {
+  const std::vector<const PodView*>& pods = workers_.pods();
+  for (uint32_t i = 0; i < pods.size(); ++i) {
+    if (pods[i] != nullptr) continue;
+    absl::StatusOr<nlohmann::json> pod = worker_pod(job_, i, settings_);
+    if (!pod.ok()) {
+      start.invalid_template = std::string(pod.status().message());
+      return;
+    }
+    start.create.push_back(*std::move(pod));
+  }
+  start.service = !start.create.empty();
+}
+
+void GangStart::open_gates(StartDecision& start) const {
+  if (!start.update.holds("Created")) {
+    const std::string message = absl::StrCat("all ", job_.workers.replicas, " worker pods exist");
+    start.update.set_condition("Created", true, "PodsCreated", message);
+    start.update.add_event(false, "PodsCreated", absl::StrCat(message, ": the scheduler may place them"));
+  }
+  for (const PodView* pod : workers_.pods()) {
+    if (pod->gated) start.release.push_back({pod->name, pod->other_gates});
+  }
+}
+
+void GangStart::explain_waiting(StatusUpdate& update) const {
+  if (workers_.all_running()) return;
+  for (const PodView* pod : workers_.pods()) {
+    if (pod == nullptr || (pod->waiting_reason.empty() && pod->unschedulable.empty())) continue;
+    const bool image = absl::StrContains(pod->waiting_reason, "Image");
+    const std::string reason =
+        !pod->waiting_reason.empty() ? (image ? "ImagePullFailed" : "ContainerNotStarted") : "Unschedulable";
+    const std::string message =
+        absl::StrCat("pod ", pod->name, ": ",
+                     pod->waiting_reason.empty() ? pod->unschedulable
+                                                 : absl::StrCat(pod->waiting_reason, ": ", pod->waiting_message));
+    const api::Condition* running = update.condition("Running");
+    if (running == nullptr || running->reason != reason) update.add_event(true, reason, message);
+    update.set_condition("Running", false, reason, message);
+    return;
+  }
+  if (!update.holds("Running")) {
+    update.set_condition("Running", false, "WorkersPending", "workers are being scheduled and started");
+  }
+}
+
+// Returns the reason to give the attempt up, if its workers are late.
+std::optional<std::string> GangStart::find_late(StatusUpdate& update) const {
+  const absl::Time first = workers_.first_created();
+  if (workers_.all_running() || first == absl::InfiniteFuture()) return std::nullopt;
+  const absl::Time due = first + job_.run_policy.start_deadline;
+  if (observed_.now < due) {
+    update.requeue_after(due - observed_.now);
+    return std::nullopt;
+  }
+  const api::Condition* running = update.condition("Running");
+  return absl::StrCat(
+      "not all workers ran within startDeadlineSeconds (", absl::ToInt64Seconds(job_.run_policy.start_deadline),
+      "): all release their machines and are tried again later. ", running == nullptr ? "" : running->message);
+}
+
+void GangStart::note_running(StatusUpdate& update) const {
+  if (!workers_.all_running() || update.holds("Running")) return;
+  const std::string message = absl::StrCat("all ", job_.workers.replicas, " workers run");
+  update.set_condition("Running", true, "WorkersRunning", message);
+  update.set_condition("Restarting", false, "WorkersRunning", "");
+  update.add_event(false, "Running", message);
+}
+
+StatusUpdate refused_worker(const api::TrainingJob& job, api::TrainingJobStatus decided, const absl::Status& why,
+                            absl::Time now) {
+  const bool quota = absl::IsResourceExhausted(why);
+  const std::string reason = quota ? "QuotaExceeded" : "PodRefused";
+  const std::string message = absl::StrCat("the API server refuses a pod: ", why.message(),
+                                           quota ? "; tried again until the quota has room" : "");
+  StatusUpdate update(job, now);
+  const api::Condition* before = update.condition("Created");
+  if (before == nullptr || before->reason != reason) update.add_event(true, reason, message);
+  update.status = std::move(decided);
+  update.set_condition("Created", false, reason, message);
+  update.status.phase = phase_of(update.status.conditions);
+  update.requeue_after(kQuotaRetry);
+  return update;
+}
+
+}  // namespace gleaner::reconcile

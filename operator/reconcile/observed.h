@@ -1,0 +1,58 @@
+// Observed is the state that decide() knows of one TrainingJob: its objects as the caches have them, its coordinator
+// session, and the request of the autoscaler.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/api/reduction_plan.h"
+#include "common/api/training_job.h"
+#include "common/placement/placement.h"
+#include "coordinator/service.h"
+#include "operator/autoscale/autoscale.h"
+#include "operator/reconcile/pod_view.h"
+
+namespace gleaner::reconcile {
+
+struct NodeView {
+  bool exists = false;
+  bool ready = false;
+  double bits_per_second = 0;  // speed in its profile; 0: unknown
+};
+
+// The changes of a running job's summers that the autoscaler requests.
+struct ScalingRequest {
+  autoscale::Verdict verdict;
+  uint32_t attempt = 0;  // the job's attempt when the request was made
+  // Index of the summer to add. It equals status.nextSummer until the summer is created, so a request adds at most one
+  // summer.
+  uint32_t next_summer = 0;
+  // The spare bandwidth of each summer's machine, by index of the summer.
+  std::vector<std::pair<uint32_t, double>> spare_bits_per_second;
+  std::vector<uint32_t> overdue;  // summers that still run long after they were told to leave
+};
+
+struct Observed {
+  api::TrainingJob job;
+  std::vector<std::shared_ptr<const PodView>> pods;  // the pods that this job controls, of all attempts
+  std::optional<api::ReductionPlan> plan;
+  // The session of the job's attempt. Absent: this operator does not coordinate the attempt yet.
+  std::optional<coordinator::JobState> session;
+  std::optional<ScalingRequest> scaling;  // absent: the autoscaler has not judged the job yet
+  absl::Duration session_ended_for;       // time since the session got its outcome
+  std::function<NodeView(const std::string& node)> node;
+  // Returns the machines that could take a summer of this job, best first, given the nodes of the job's workers.
+  std::function<std::vector<placement::Candidate>(const std::vector<std::string>& worker_nodes)> candidates;
+  absl::Time now;
+};
+
+// Returns whether the session runs and has a plan in force.
+bool has_begun(const Observed& observed);
+
+}  // namespace gleaner::reconcile

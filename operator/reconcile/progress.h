@@ -1,0 +1,33 @@
+// Progress writes the coordinator session's report about an attempt into the job's status and its ReductionPlan. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/api/reduction_plan.h"
+#include "operator/reconcile/observed.h"
+#include "operator/reconcile/status_update.h"
+#include "operator/reconcile/workers.h"
+
+namespace gleaner::reconcile {
+
+struct ProgressDecision {
+  StatusUpdate update;
+  std::optional<api::ReductionPlan> plan;  // to write
+};
+
+class Progress {
+ public:
+  // Both references must outlive this object.
+  Progress(const Observed& observed, const Workers& workers) : observed_(observed), workers_(workers) {}
+
+  ProgressDecision decide(StatusUpdate update) const;
+
+ private:
+  void report_stall(const std::string& stall, StatusUpdate& update) const;
+
+  const Observed& observed_;
+  const Workers& workers_;
+};
+
+}  // namespace gleaner::reconcile

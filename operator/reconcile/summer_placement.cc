@@ -1,0 +1,77 @@
+#include "operator/reconcile/summer_placement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "operator/reconcile/bandwidth.h"
+#include "operator/reconcile/plan_object.h"
+#include "operator/reconcile/summers.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+// A job begins without summers that don't run within this time.
+constexpr absl::Duration kSummerPatience = absl::Seconds(20);
+// If no summer pod exists within this time, the API server has refused them.
+constexpr absl::Duration kRefusalPatience = absl::Seconds(5);
+constexpr absl::Duration kSoon = absl::Seconds(1);
+
+PlacementDecision settled(StatusUpdate update, bool is_settled) { return {std::move(update), {}, {}, is_settled}; }
+
+}  // namespace
+
+PlacementDecision SummerPlacement::decide(StatusUpdate update) const {
+  if (!wants_summers(job_) || is_settled(observed_)) return settled(std::move(update), true);
+  const std::vector<const PodView*> summers = summers_of_attempt(observed_);
+  if (!summers.empty()) return wait_for(summers, std::move(update));
+  return update.status.next_summer > 0 ? wait_for_pods(std::move(update)) : place(std::move(update));
+}
+
+PlacementDecision SummerPlacement::wait_for(const std::vector<const PodView*>& summers, StatusUpdate update) const {
+  const std::vector<const PodView*> running = running_summers(observed_);
+  if (running.size() == summers.size()) return settled(std::move(update), true);
+  const absl::Time due = summers.front()->created + kSummerPatience;
+  const bool any_ended =
+      std::any_of(summers.begin(), summers.end(), [](const PodView* pod) { return pod->finished(); });
+  if (observed_.now < due && !any_ended) {
+    update.requeue_after(std::min(due - observed_.now, absl::Seconds(2)));
+    return settled(std::move(update), false);
+  }
+  update.add_event(true, "FewerSummers",
+                   absl::StrCat(summers.size() - running.size(), " of ", summers.size(), " summers do not run after ",
+                                absl::FormatDuration(kSummerPatience), ": the job begins without them"));
+  PlacementDecision decision = settled(std::move(update), true);
+  for (size_t j = running.size(); j < summers.size(); ++j) add_removal(*summers[j], decision.remove);
+  return decision;
+}
+
+// Decides for an attempt whose summers were requested, and of which no pod exists.
+PlacementDecision SummerPlacement::wait_for_pods(StatusUpdate update) const {
+  const absl::Time requested = update.status.summers.last_change_time.value_or(absl::InfinitePast());
+  if (observed_.now < requested + kRefusalPatience) {
+    update.requeue_after(kSoon);
+    return settled(std::move(update), false);
+  }
+  update.add_event(true, "FewerSummers", "no summer pod exists: the job begins without summers");
+  return settled(std::move(update), true);
+}
+
+PlacementDecision SummerPlacement::place(StatusUpdate update) const {
+  const uint32_t least = job_.communication.summers.min;
+  const std::vector<placement::Candidate> chosen =
+      choose_summers(job_, assumed_bits_per_second(observed_, workers_.pods()), observed_.candidates(workers_.nodes()),
+                     settings_.min_gain);
+  if (chosen.size() < least) {
+    update.add_event(false, "FewerSummers",
+                     absl::StrCat("there are suitable machines for ", chosen.size(), " of at least ", least,
+                                  " summers: the job begins with these"));
+  }
+  if (chosen.empty()) return settled(std::move(update), true);
+  std::vector<nlohmann::json> pods =
+      add_summers(observed_, settings_, chosen, "Beginning", "as many as shorten a step, by the model", update);
+  update.requeue_after(kSoon);
+  return {std::move(update), std::move(pods), {}, false};
+}
+
+}  // namespace gleaner::reconcile

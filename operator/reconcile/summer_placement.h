@@ -1,0 +1,43 @@
+// SummerPlacement decides with which summers an attempt begins, on which machines they run, and when the attempt begins
+// without some of them. Once the summers are settled, the ReductionPlan records them. Pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "operator/reconcile/decision.h"
+#include "operator/reconcile/observed.h"
+#include "operator/reconcile/pods.h"
+#include "operator/reconcile/status_update.h"
+#include "operator/reconcile/workers.h"
+
+namespace gleaner::reconcile {
+
+struct PlacementDecision {
+  StatusUpdate update;
+  std::vector<nlohmann::json> create;  // summer pods
+  std::vector<PodRemoval> remove;      // summers without which the attempt begins
+  bool settled = false;                // the attempt may begin with the summers that run
+};
+
+class SummerPlacement {
+ public:
+  // All references must outlive this object.
+  SummerPlacement(const Observed& observed, const Workers& workers, const PodSettings& settings)
+      : observed_(observed), job_(observed.job), workers_(workers), settings_(settings) {}
+
+  // Requires that all workers are bound to nodes, since summers are placed on other machines than the workers.
+  PlacementDecision decide(StatusUpdate update) const;
+
+ private:
+  PlacementDecision wait_for(const std::vector<const PodView*>& summers, StatusUpdate update) const;
+  PlacementDecision wait_for_pods(StatusUpdate update) const;
+  PlacementDecision place(StatusUpdate update) const;
+
+  const Observed& observed_;
+  const api::TrainingJob& job_;
+  const Workers& workers_;
+  const PodSettings& settings_;
+};
+
+}  // namespace gleaner::reconcile

@@ -1,0 +1,45 @@
+// SummerScaling handles summers that come, go and are lost while an attempt runs. It carries out the autoscaler's
+// request, and reports summers whose pods have ended. A job never restarts because of a summer. Pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "operator/reconcile/decision.h"
+#include "operator/reconcile/observed.h"
+#include "operator/reconcile/pods.h"
+#include "operator/reconcile/status_update.h"
+
+namespace gleaner::reconcile {
+
+struct ScalingDecision {
+  StatusUpdate update;
+  std::vector<nlohmann::json> create;  // summer pods
+  std::vector<PodRemoval> remove;
+  std::vector<EndedMember> ended;      // to report to the session
+  std::vector<SummerRelease> release;  // summers that the session's next plan is to leave out
+};
+
+class SummerScaling {
+ public:
+  // Both references must outlive this object.
+  SummerScaling(const Observed& observed, const PodSettings& settings)
+      : observed_(observed), job_(observed.job), settings_(settings) {}
+
+  // Requires has_begun(observed).
+  ScalingDecision decide(StatusUpdate update) const;
+
+ private:
+  void report_ended_summer(const PodView& summer, ScalingDecision& decision) const;
+  void report_vanished_summers(ScalingDecision& decision) const;
+  bool was_released(const PodView& summer) const;  // whether the summer was told to leave
+  // `alive`: summers that run or will run.
+  void apply_scaling(const std::vector<const PodView*>& alive, ScalingDecision& decision) const;
+  void remove_summer(const PodView& summer, const autoscale::Removal& removal, ScalingDecision& decision) const;
+
+  const Observed& observed_;
+  const api::TrainingJob& job_;
+  const PodSettings& settings_;
+};
+
+}  // namespace gleaner::reconcile

@@ -1,0 +1,70 @@
+#include "summation-service/engine/gathering_sums.h"
+
+#include <utility>
+
+#include "common/base/block_size.h"
+#include "common/base/faults.h"
+
+namespace gleaner::engine {
+
+GatheringSums::GatheringSums(const kernels::Kernels* kernels, BufferPool* pool, MemoryBudget* memory)
+    : kernels_(kernels), pool_(pool), memory_(memory) {}
+
+void GatheringSums::resize(uint32_t workers, size_t partitions) {
+  blank_.contributions.resize(workers);
+  sources_.resize(workers);
+  by_partition_.resize(partitions);
+}
+
+bool GatheringSums::has_contribution(uint32_t partition, uint32_t worker) const {
+  const Gathering* const gathering = by_partition_[partition];
+  return gathering != nullptr && !gathering->contributions[worker].empty();
+}
+
+uint32_t GatheringSums::first_contributor(uint32_t partition) const {
+  uint32_t worker = 0;
+  while (!has_contribution(partition, worker)) ++worker;
+  return worker;
+}
+
+bool GatheringSums::begin(uint32_t partition, ReduceOp op, uint32_t bytes) {
+  const uint64_t needed = block_size(bytes) * (sources_.size() + 1);
+  if (!memory_->has_room(needed) || GLN_INJECT("engine: a push is deferred although there is memory")) return false;
+  memory_->reserve(needed);
+  Gathering* const gathering = gatherings_.take(blank_);
+  gathering->op = op;
+  gathering->bytes = bytes;
+  gathering->missing_contributions = static_cast<uint32_t>(sources_.size());
+  by_partition_[partition] = gathering;
+  return true;
+}
+
+bool GatheringSums::add(uint32_t partition, uint32_t worker, Buffer contribution) {
+  Gathering& gathering = *by_partition_[partition];
+  gathering.contributions[worker] = std::move(contribution);
+  return --gathering.missing_contributions == 0;
+}
+
+Buffer GatheringSums::make_sum(uint32_t partition, DataType type, uint32_t ranks) {
+  const Gathering& gathering = *by_partition_[partition];
+  Buffer result = pool_->take(gathering.bytes);
+  for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = gathering.contributions[i].bytes().data();
+  const uint32_t divisor = gathering.op == ReduceOp::kAverage ? ranks : 1;
+  kernels_->sum(type, sources_, result.bytes().data(), gathering.bytes / size_of(type), divisor);
+  memory_->release(block_size(gathering.bytes) * sources_.size());
+  stop_gathering(partition);
+  return result;
+}
+
+void GatheringSums::drop(uint32_t partition) {
+  memory_->release(block_size(by_partition_[partition]->bytes) * (sources_.size() + 1));
+  stop_gathering(partition);
+}
+
+void GatheringSums::stop_gathering(uint32_t partition) {
+  Gathering* const gathering = std::exchange(by_partition_[partition], nullptr);
+  for (Buffer& contribution : gathering->contributions) contribution = {};
+  gatherings_.give_back(gathering);
+}
+
+}  // namespace gleaner::engine

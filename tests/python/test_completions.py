@@ -1,0 +1,87 @@
+"""Tests Completions, with a stand-in for the session whose requests the test ends."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from collections.abc import Iterator
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "comm-lib" / "python"))
+from gleaner.completions import Completions
+
+
+class FakeSession:
+    """Has the functions of gleaner.Session that Completions calls."""
+
+    def __init__(self) -> None:
+        self.ended: queue.Queue[int] = queue.Queue()  # handles of requests that are done
+        self.waits: list[float] = []
+
+    def next_done(self, timeout: float) -> int | None:
+        try:
+            return self.ended.get(timeout=timeout)
+        except queue.Empty:
+            return None
+
+    def synchronize(self, handle: int) -> str:
+        return f"result {handle}"
+
+    def add_wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    return FakeSession()
+
+
+@pytest.fixture
+def completions(session: FakeSession) -> Iterator[Completions]:
+    made = Completions(session)
+    yield made
+    made.close()
+
+
+def start(completions: Completions, handle: int) -> queue.Queue[str]:
+    """Starts a request; returns a queue that gets its result."""
+    results: queue.Queue[str] = queue.Queue()
+    completions.on_done(lambda: handle, done=results.put, failed=lambda error: results.put(str(error)))
+    return results
+
+
+def test_results_are_passed_to_the_callbacks_of_their_requests(session: FakeSession, completions: Completions) -> None:
+    one, two = start(completions, 1), start(completions, 2)
+    session.ended.put(2)
+    assert two.get(timeout=10) == "result 2"
+    completions.close()
+    assert "session was closed" in one.get(timeout=10)
+
+
+def test_a_wait_counts_until_the_last_request_is_done(session: FakeSession, completions: Completions) -> None:
+    one, two = start(completions, 1), start(completions, 2)
+    completions.count_wait()
+    session.ended.put(1)
+    one.get(timeout=10)
+    assert session.waits == [], "request 2 is outstanding"
+    session.ended.put(2)
+    two.get(timeout=10)
+    assert len(session.waits) == 1
+    assert session.waits[0] >= 0
+    three = start(completions, 3)
+    session.ended.put(3)
+    three.get(timeout=10)
+    assert len(session.waits) == 1, "the program has not waited for request 3"
+
+
+def test_a_program_does_not_wait_for_requests_that_are_done(session: FakeSession, completions: Completions) -> None:
+    one = start(completions, 1)
+    session.ended.put(1)
+    one.get(timeout=10)
+    completions.count_wait()
+    two = start(completions, 2)
+    session.ended.put(2)
+    two.get(timeout=10)
+    assert session.waits == []

@@ -1,0 +1,153 @@
+// Tests that the schemas in crds/ and the C++ types agree: fields, types, names, limits and defaults.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "tests/unit/api/samples.h"
+#include "tests/unit/api/schema.h"
+
+namespace gleaner::api {
+namespace {
+
+using nlohmann::json;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+struct Kind {
+  std::string file;
+  json filled;  // has every field
+  json least;   // has only the required fields
+  std::function<absl::StatusOr<json>(const json&)> again;
+};
+
+template <class Object>
+absl::StatusOr<json> written(const absl::StatusOr<Object>& object) {
+  if (!object.ok()) return object.status();
+  return to_json(*object);
+}
+
+Kind job_kind() {
+  const json least = {{"metadata", {{"name", "least"}}},
+                      {"spec", {{"workers", {{"template", {{"spec", {{"containers", {{{"name", "a"}}}}}}}}}}}}};
+  return {"trainingjob.yaml", to_json(filled_job()), least,
+          [](const json& object) { return written(parse_training_job(object)); }};
+}
+
+Kind profile_kind() {
+  return {"nodeprofile.yaml", to_json(filled_profile()), to_json(NodeProfile{}),
+          [](const json& object) { return written(parse_node_profile(object)); }};
+}
+
+Kind plan_kind() {
+  return {"reductionplan.yaml", to_json(filled_plan()), to_json(ReductionPlan{}),
+          [](const json& object) { return written(parse_reduction_plan(object)); }};
+}
+
+class SchemaTest : public testing::TestWithParam<Kind (*)()> {
+ protected:
+  const Kind kind_ = GetParam()();
+  const Walk walk_ = walk_schema(kind_.file, kind_.filled);
+
+  absl::StatusOr<json> with(const Leaf& leaf, const json& value) const {
+    json object = kind_.filled;
+    object[leaf.pointer] = value;
+    return kind_.again(object);
+  }
+
+  // Returns whether a field is derived: it is written for people from other fields, and is never read.
+  static bool is_derived(const Leaf& leaf) {
+    static const std::set<std::string> kDerived = {"status.workers",        "status.nicCount", "status.gpuCount",
+                                                   "status.speed",          "spec.bound",      "spec.memberCount",
+                                                   "status.spare.bandwidth"};
+    return kDerived.contains(leaf.path);
+  }
+};
+
+TEST_P(SchemaTest, EveryFieldOfTheSchemaIsWrittenAndNoOther) {
+  EXPECT_THAT(walk_.differences, IsEmpty());
+  EXPECT_GT(walk_.leaves.size(), 15U);
+}
+
+TEST_P(SchemaTest, EveryFieldIsReadAgain) {
+  const auto again = kind_.again(kind_.filled);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, kind_.filled);
+}
+
+TEST_P(SchemaTest, TheFilledObjectHasNoDefaults) {
+  const auto defaults = kind_.again(kind_.least);
+  ASSERT_TRUE(defaults.ok()) << defaults.status();
+  for (const Leaf& leaf : walk_.leaves) {
+    if (!defaults->contains(leaf.pointer) || leaf.path == "spec.communication.strategy") continue;
+    EXPECT_NE((*defaults)[leaf.pointer], kind_.filled[leaf.pointer]) << leaf.path << " would not be tested";
+  }
+}
+
+TEST_P(SchemaTest, DefaultsAreThoseOfTheSchema) {
+  const auto defaults = kind_.again(kind_.least);
+  ASSERT_TRUE(defaults.ok()) << defaults.status();
+  for (const Leaf& leaf : walk_.leaves) {
+    if (leaf.fallback.is_null()) continue;
+    ASSERT_TRUE(defaults->contains(leaf.pointer)) << leaf.path;
+    EXPECT_EQ((*defaults)[leaf.pointer], leaf.fallback) << leaf.path;
+  }
+}
+
+TEST_P(SchemaTest, EveryNameOfAnEnumIsKnown) {
+  for (const Leaf& leaf : walk_.leaves) {
+    for (const std::string& name : leaf.names) {
+      if (name == "Colocated") continue;  // it does not go with the summers of the filled job
+      const auto again = with(leaf, name);
+      ASSERT_TRUE(again.ok()) << again.status();
+      EXPECT_EQ((*again)[leaf.pointer], name) << leaf.path;
+    }
+  }
+}
+
+TEST_P(SchemaTest, ValuesThatTheSchemaRefusesAreRefusedWithTheirPath) {
+  for (const Leaf& leaf : walk_.leaves) {
+    if (is_derived(leaf)) continue;
+    const json wrong = leaf.type == "boolean" ? json("yes") : leaf.type == "map" ? json("seven") : json(true);
+    const auto again = with(leaf, wrong);
+    EXPECT_FALSE(again.ok()) << leaf.path;
+    EXPECT_THAT(std::string(again.status().message()), StartsWith(leaf.path + ": expected "));
+    if (leaf.has_least) {
+      EXPECT_THAT(std::string(with(leaf, leaf.least - 1).status().message()), StartsWith(leaf.path + ": expected "))
+          << leaf.least;
+    }
+    if (leaf.has_most) {
+      EXPECT_THAT(std::string(with(leaf, leaf.most + 1).status().message()), StartsWith(leaf.path + ": expected "))
+          << leaf.most;
+    }
+  }
+}
+
+TEST_P(SchemaTest, UnknownFieldsAreIgnored) {
+  json object = kind_.filled;
+  object["status"]["later"] = {{"version", 2}};
+  const auto again = kind_.again(object);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, kind_.filled);
+}
+
+std::string kind_name(const testing::TestParamInfo<Kind (*)()>& tested) {
+  return (*tested.param)().filled["kind"].get<std::string>();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SchemaTest, testing::Values(&job_kind, &profile_kind, &plan_kind), kind_name);
+
+TEST(SchemaLimitsTest, AreThoseOfTheConstants) {
+  const Walk walk = walk_schema("trainingjob.yaml", to_json(filled_job()));
+  std::vector<int64_t> most;
+  for (const Leaf& leaf : walk.leaves) {
+    const bool counted = leaf.path == "spec.workers.replicas" || leaf.path == "spec.workers.localRanks" ||
+                         leaf.path == "spec.communication.summers.max";
+    if (counted) most.push_back(leaf.most);
+  }
+  EXPECT_THAT(most, testing::UnorderedElementsAre(kMaxReplicas, kMaxLocalRanks, kMaxSummers));
+}
+
+}  // namespace
+}  // namespace gleaner::api

@@ -1,0 +1,220 @@
+// Tests of efficiency and goodput: in the last minute, in each epoch, and in the whole job. Each step is compared with
+// the bound in force at its time.
+#include "coordinator/efficiency_meter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/plan/model.h"
+#include "common/plan/partitioner.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+constexpr uint64_t kBytes = 100'000'000;
+constexpr double kBits = 8e9;
+
+plan::Fleet fleet_of(uint32_t summers) { return {std::vector<double>(4, kBits), std::vector<double>(summers, kBits)}; }
+
+plan::Plan plan_of(uint32_t epoch, uint32_t summers) {
+  plan::Plan plan = *plan::make_plan(fleet_of(summers), {}, {});
+  plan.epoch = epoch;
+  return plan;
+}
+
+double bound_of(uint32_t summers) { return plan::bound_seconds(fleet_of(summers), kBytes); }
+
+// A job whose workers reach 90 % of the bound of each plan.
+class Job {
+ public:
+  explicit Job(uint32_t ranks = 1) : meter(ranks) {}
+
+  void follow(uint32_t epoch, uint32_t summers) {
+    meter.on_plan(plan_of(epoch, summers));
+    report_.measured.push_back({epoch});
+    step_seconds_ = bound_of(summers) / 0.9;
+  }
+  void run(absl::Duration time) {
+    for (const absl::Duration end = now + time; now < end; now += absl::Seconds(1)) step();
+  }
+  void step(uint32_t rank = 0, double slower = 1) {
+    Measured& measured = report_.measured.back();
+    ++report_.steps;
+    report_.bytes += kBytes;
+    report_.communication_seconds += slower * step_seconds_;
+    ++measured.steps;
+    measured.bytes += kBytes;
+    measured.communication_seconds += slower * step_seconds_;
+    meter.on_report(rank, report_, now);
+  }
+  Figures window() const { return meter.window(now); }
+
+  EfficiencyMeter meter;
+  absl::Duration now = absl::Hours(1);
+
+ private:
+  Report report_;
+  double step_seconds_ = 0;
+};
+
+TEST(EfficiencyMeter, JoiningAndLeavingSummersDoNotChangeTheEfficiency) {
+  Job job;
+  uint32_t epoch = 0;
+  for (const uint32_t summers : {0u, 2u, 4u, 0u, 4u, 1u}) {
+    job.follow(++epoch, summers);
+    job.run(absl::Seconds(45));
+    EXPECT_NEAR(job.window().efficiency, 0.9, 1e-6) << summers << " summers";
+    EXPECT_NEAR(job.meter.whole().efficiency, 0.9, 1e-6) << summers << " summers";
+  }
+  const std::vector<EpochFigures> epochs = job.meter.epochs();
+  ASSERT_EQ(epochs.size(), 6u);
+  EXPECT_EQ(epochs[2].summers, 4u);
+  EXPECT_NEAR(epochs[2].figures.bound_seconds, bound_of(4), 1e-9);
+  EXPECT_NEAR(epochs[2].figures.step_communication_seconds, bound_of(4) / 0.9, 1e-9);
+  for (const EpochFigures& each : epochs) EXPECT_NEAR(each.figures.efficiency, 0.9, 1e-6);
+}
+
+TEST(EfficiencyMeter, TheWindowIsTheLastMinute) {
+  Job job;
+  job.follow(1, 0);
+  job.run(absl::Minutes(10));
+  job.follow(2, 4);
+  job.run(absl::Seconds(75));
+  const Figures window = job.window();
+  EXPECT_NEAR(window.bound_seconds, bound_of(4), 1e-9) << "nothing of epoch 1 is left in it";
+  EXPECT_NEAR(window.goodput_bytes_per_second, kBytes * 0.9 / bound_of(4), 1);
+  EXPECT_GE(window.steps, 55u);
+  EXPECT_LE(window.steps, 70u);
+  EXPECT_LT(job.meter.whole().goodput_bytes_per_second, window.goodput_bytes_per_second);
+}
+
+TEST(EfficiencyMeter, WithoutAStepInTheLastMinuteTheLastStepCounts) {
+  Job job;
+  job.follow(1, 2);
+  for (int step = 0; step < 3; ++step) {
+    job.step();
+    job.now += absl::Minutes(5);
+  }
+  EXPECT_EQ(job.window().steps, 1u);
+  EXPECT_NEAR(job.window().efficiency, 0.9, 1e-6);
+}
+
+TEST(EfficiencyMeter, HasNoFiguresBeforeAStepHasEnded) {
+  Job job;
+  job.meter.on_plan(plan_of(1, 2));
+  EXPECT_EQ(job.window().basis, Basis::kNothingMeasured);
+  job.meter.on_report(0, {1, kBytes, 3.0}, job.now);
+  EXPECT_EQ(job.window().basis, Basis::kNothingMeasured) << "the step began before the plan";
+  EXPECT_EQ(job.meter.latest(0).steps, 1u);
+}
+
+TEST(EfficiencyMeter, TheSlowestWorkerCounts) {
+  Job job(2);
+  job.follow(1, 2);
+  job.step(0);
+  job.step(1, 3);
+  EXPECT_NEAR(job.window().step_communication_seconds, 2 * bound_of(2) / 0.9, 1e-9);
+}
+
+TEST(EfficiencyMeter, ASmallStepIsLatencyBound) {
+  EfficiencyMeter meter(1);
+  meter.on_plan(plan_of(1, 0));
+  const double bound = 1.5 * 1000 * 8 / kBits;
+  meter.on_report(0, {100, 100'000, 0.1, {{1, 100, 100'000, 0, 0.1}}, bound / 2}, absl::Hours(1));
+  const Figures figures = meter.whole();
+  EXPECT_EQ(figures.basis, Basis::kLatency);
+  EXPECT_EQ(figures.efficiency, 0);
+  EXPECT_NEAR(figures.bound_seconds, bound, 1e-12);
+  EXPECT_EQ(efficiency_text(figures.basis, figures.efficiency), "latency-bound");
+}
+
+TEST(EfficiencyMeter, ALongRoundTripMakesALargerStepLatencyBound) {
+  for (const double round_trip : {0.0, 0.1}) {
+    EfficiencyMeter meter(1);
+    meter.on_plan(plan_of(1, 0));
+    const double seconds = bound_of(0) / 0.5;
+    meter.on_report(0, {1, kBytes, seconds, {{1, 1, kBytes, 0, seconds}}, round_trip}, absl::Hours(1));
+    EXPECT_EQ(meter.whole().basis, round_trip > 0 ? Basis::kLatency : Basis::kBandwidth);
+  }
+}
+
+TEST(EfficiencyMeter, AStepFasterThanItsBoundShowsThatTheBandwidthIsWrong) {
+  EfficiencyMeter meter(1);
+  meter.on_plan(plan_of(1, 0));
+  const double seconds = bound_of(0) * 0.99;
+  meter.on_report(0, {1, kBytes, seconds, {{1, 1, kBytes, 0, seconds}}}, absl::Hours(1));
+  EXPECT_EQ(meter.whole().basis, Basis::kBandwidthTooLow);
+  EXPECT_EQ(meter.whole().efficiency, 0);
+}
+
+TEST(EfficiencyMeter, AnUnknownLinkMakesEfficiencyUnknownWhileItIsThere) {
+  Job job;
+  plan::Plan plan = plan_of(1, 2);
+  plan.members[5].bandwidth_assumed = true;
+  job.follow(1, 2);
+  job.meter.on_plan(plan);
+  job.run(absl::Seconds(30));
+  EXPECT_EQ(job.window().basis, Basis::kUnknownBandwidth);
+  EXPECT_EQ(job.window().bound_seconds, 0);
+  EXPECT_GT(job.window().goodput_bytes_per_second, 0);
+  job.follow(2, 0);
+  job.run(absl::Seconds(30));
+  EXPECT_EQ(job.window().basis, Basis::kUnknownBandwidth);
+  job.run(absl::Seconds(40));
+  EXPECT_EQ(job.window().basis, Basis::kBandwidth);
+}
+
+TEST(EfficiencyMeter, OneWorkerMovesNothing) {
+  EfficiencyMeter meter(1);
+  plan::Plan alone = *plan::make_plan({{kBits}, {}}, {}, {});
+  alone.epoch = 1;
+  meter.on_plan(alone);
+  meter.on_report(0, {1, kBytes, 0.1, {{1, 1, kBytes, 0, 0.1}}}, absl::Hours(1));
+  EXPECT_EQ(meter.whole().basis, Basis::kNothingMoves);
+}
+
+// When the window begins, push_pulls are in flight whose bytes were moved in part before the window.
+TEST(EfficiencyMeter, AStepInFlightAtTheBeginOfTheWindowIsLeftOut) {
+  EfficiencyMeter meter(1);
+  meter.on_plan(plan_of(1, 0));
+  absl::Duration now = absl::Hours(1);
+  const double seconds = bound_of(0);
+  Measured measured{1, 0, 0, kBytes, 0};
+  for (int step = 0; step < 30; ++step) {
+    now += absl::Seconds(10);
+    ++measured.steps;
+    measured.bytes += kBytes;
+    // In every second report a push_pull is almost done, so its bytes, which the next report counts, take hardly any
+    // time.
+    measured.communication_seconds += step % 2 == 0 ? 1.9 * seconds : 0.1 * seconds;
+    meter.on_report(0, {measured.steps, measured.bytes, measured.communication_seconds, {measured}}, now);
+    EXPECT_NE(meter.window(now).basis, Basis::kBandwidthTooLow) << step;
+  }
+}
+
+TEST(EfficiencyMeter, ReportsOfEpochsBeforeThisCoordinatorAreIgnored) {
+  EfficiencyMeter meter(1);
+  meter.on_plan(plan_of(7, 2));
+  const double seconds = bound_of(2) / 0.9;
+  meter.on_report(0, {9, 9 * kBytes, 9 * seconds, {{6, 5, 5 * kBytes, 0, 1e-9}, {7, 4, 4 * kBytes, 0, 4 * seconds}}},
+                  absl::Hours(1));
+  EXPECT_NEAR(meter.whole().efficiency, 0.9, 1e-6);
+  EXPECT_EQ(meter.epochs().size(), 1u);
+}
+
+TEST(EfficiencyMeter, ReportsOfLaterEpochsDoNotRemoveEarlierOnes) {
+  EfficiencyMeter meter(1);
+  Report report;
+  for (uint32_t epoch = 1; epoch <= 20; ++epoch) {
+    meter.on_plan(plan_of(epoch, epoch % 3));
+    const double seconds = bound_of(epoch % 3) / 0.9;
+    report.measured = {{epoch, 2, 2 * kBytes, 0, 2 * seconds}};
+    meter.on_report(0, report, absl::Seconds(10 * epoch));
+  }
+  ASSERT_EQ(meter.epochs().size(), 20u);
+  for (const EpochFigures& each : meter.epochs()) EXPECT_NEAR(each.figures.efficiency, 0.9, 1e-6);
+  EXPECT_NEAR(meter.whole().efficiency, 0.9, 1e-6);
+}
+
+}  // namespace
+}  // namespace gleaner::coordinator

@@ -1,0 +1,162 @@
+// Tests of Planner and Planning: the choice of the next plan, and the seats of summers.
+#include "coordinator/planning.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/coordinator/seats.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class PlanningTest : public testing::Test {
+ protected:
+  PlanningTest() {
+    seat_all(roster_, options_);
+    EXPECT_EQ(planning_.propose_first(now_, actions_), absl::OkStatus());
+    acknowledge_and_commit();
+    planning_.add_tensors({{"w", 100000, DataType::kFloat32, 0}});
+    propose();
+    acknowledge_and_commit();
+    EXPECT_EQ(planning_.in_force().epoch, 2u);
+    EXPECT_EQ(planning_.in_force().tensors.size(), 1u);
+  }
+  // Proposes the next plan and returns its epoch; 0: there is no reason for one.
+  uint32_t propose(bool ending = false) {
+    EXPECT_EQ(planning_.propose_next(ending, now_, actions_), absl::OkStatus());
+    return planning_.is_proposed() ? planning_.agreement().proposed()->epoch : 0;
+  }
+  void acknowledge_and_commit() {
+    for (uint32_t seat = 0; seat < roster_.size(); ++seat) {
+      if (roster_[seat].takes_part()) roster_[seat].acknowledged = planning_.agreement().highest_epoch();
+    }
+    EXPECT_TRUE(planning_.commit_if_acknowledged(now_, actions_));
+  }
+  // Returns the streams that were sent a message of this type since the last call.
+  template <typename Type>
+  std::vector<StreamId> receivers() {
+    std::vector<StreamId> streams;
+    for (const Send& send : std::exchange(actions_.sends, {})) {
+      if (std::holds_alternative<Type>(send.message)) streams.push_back(send.stream);
+    }
+    return streams;
+  }
+  PlanReason reason() const { return planning_.agreement().reason(); }
+
+  const Options options_ = job_of(2, 2);
+  Roster roster_{options_};
+  Planning planning_{&options_, &roster_, 0};
+  Actions actions_;
+  absl::Duration now_ = absl::Seconds(100);
+};
+
+TEST_F(PlanningTest, WithoutAChangeThereIsNoPlan) { EXPECT_EQ(propose(), 0u); }
+
+TEST_F(PlanningTest, PrepareAndCommitReachTheMembersOfThePlan) {
+  actions_ = {};
+  roster_[3].bits_per_second = 1e8;
+  EXPECT_EQ(propose(), 3u);
+  EXPECT_EQ(reason(), PlanReason::kOptional);
+  EXPECT_THAT(receivers<Prepare>(), ElementsAre(100, 101, 102, 103));
+  acknowledge_and_commit();
+  EXPECT_THAT(receivers<Commit>(), ElementsAre(100, 101, 102, 103));
+  EXPECT_EQ(planning_.changes().moved, 1u);
+}
+
+TEST_F(PlanningTest, ALostSummerComesBeforeTensorsAndIsFollowedByAnOptionalPlan) {
+  planning_.on_summer_lost(3, now_);
+  planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
+  EXPECT_EQ(propose(), 3u);
+  EXPECT_EQ(reason(), PlanReason::kRecovery);
+  now_ += absl::Seconds(2);
+  acknowledge_and_commit();
+  EXPECT_EQ(planning_.in_force().tensors.size(), 2u);
+  EXPECT_EQ(planning_.changes().lost, 1u);
+  EXPECT_EQ(planning_.changes().recovered, 1u);
+  EXPECT_DOUBLE_EQ(planning_.changes().recovery_seconds, 2);
+  EXPECT_EQ(propose(), 4u) << "the shares are uneven";
+  EXPECT_EQ(reason(), PlanReason::kOptional);
+  acknowledge_and_commit();
+  EXPECT_EQ(propose(), 0u);
+}
+
+TEST_F(PlanningTest, WithdrawnOptionalPlansWaitLongerEachTime) {
+  roster_[3].bits_per_second = 1e8;
+  for (const absl::Duration pause : {absl::Seconds(5), absl::Seconds(10), absl::Seconds(20)}) {
+    ASSERT_NE(propose(), 0u);
+    planning_.back_off("worker 1: no memory", now_, actions_);
+    EXPECT_THAT(actions_.warnings.back(), HasSubstr("withdrawn: worker 1: no memory; the next"));
+    now_ += pause - absl::Milliseconds(1);
+    EXPECT_EQ(propose(), 0u);
+    now_ += absl::Milliseconds(1);
+  }
+  EXPECT_EQ(planning_.changes().withdrawn, 3u);
+  ASSERT_NE(propose(), 0u);
+  acknowledge_and_commit();
+  roster_[3].bits_per_second = 2e8;
+  ASSERT_NE(propose(), 0u);
+  planning_.back_off("again", now_, actions_);
+  now_ += absl::Seconds(5);
+  EXPECT_NE(propose(), 0u) << "a committed optional plan resets the wait";
+}
+
+TEST_F(PlanningTest, ASummerThatLeavesEndsTheWaitAndGetsGoodbye) {
+  roster_[2].bits_per_second = 1e8;
+  ASSERT_NE(propose(), 0u);
+  planning_.back_off("no memory", now_, actions_);
+  planning_.on_summer_leaves(3, now_);
+  ASSERT_NE(propose(), 0u);
+  actions_ = {};
+  acknowledge_and_commit();
+  EXPECT_THAT(receivers<Goodbye>(), ElementsAre(103));
+  EXPECT_EQ(roster_[3].state, Seat::State::kVacant);
+  EXPECT_EQ(planning_.changes().left, 1u);
+}
+
+TEST_F(PlanningTest, TensorsOfAWithdrawnPlanAreInTheNext) {
+  planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
+  ASSERT_EQ(propose(), 3u);
+  planning_.on_summer_lost(2, now_);
+  EXPECT_FALSE(planning_.is_proposed()) << "the lost summer can't acknowledge it";
+  ASSERT_EQ(propose(), 4u);
+  acknowledge_and_commit();
+  EXPECT_EQ(planning_.in_force().tensors.size(), 2u);
+}
+
+TEST_F(PlanningTest, AfterARankHasLeftOnlyTensorsCauseAPlan) {
+  planning_.on_summer_lost(3, now_);
+  EXPECT_EQ(propose(true), 0u);
+  planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
+  EXPECT_NE(propose(true), 0u);
+  EXPECT_EQ(reason(), PlanReason::kNeeded);
+  planning_.withdraw_unless_needed();
+  EXPECT_TRUE(planning_.is_proposed());
+}
+
+TEST_F(PlanningTest, AnOptionalPlanIsOverdueEarlier) {
+  planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
+  ASSERT_NE(propose(), 0u);
+  EXPECT_FALSE(planning_.is_overdue(now_ + options_.deadline));
+  EXPECT_TRUE(planning_.is_overdue(now_ + options_.deadline + absl::Milliseconds(1)));
+  acknowledge_and_commit();
+  EXPECT_FALSE(planning_.is_overdue(now_ + absl::Minutes(1)));
+  roster_[3].bits_per_second = 1e8;
+  ASSERT_NE(propose(), 0u);
+  EXPECT_TRUE(planning_.is_overdue(now_ + options_.change_timeout + absl::Milliseconds(1)));
+}
+
+TEST_F(PlanningTest, AReturningMemberGetsThePlansThatItMissed) {
+  actions_ = {};
+  roster_[1].committed = 1;
+  planning_.catch_up(1, actions_);
+  EXPECT_EQ(actions_.sends.size(), 2u);
+  EXPECT_THAT(receivers<Commit>(), ElementsAre(101));
+  roster_[1].committed = 2;
+  planning_.catch_up(1, actions_);
+  EXPECT_THAT(receivers<Prepare>(), ElementsAre());
+}
+
+}  // namespace
+}  // namespace gleaner::coordinator

@@ -1,0 +1,73 @@
+// Tests of the engine's small parts: MemoryBudget, ObjectPool, Releases and WorkerSet.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "summation-service/engine/memory_budget.h"
+#include "summation-service/engine/object_pool.h"
+#include "summation-service/engine/releases.h"
+#include "summation-service/engine/worker_set.h"
+
+namespace gleaner::testing {
+namespace {
+
+TEST(MemoryBudget, HasRoomUpToTheCap) {
+  engine::MemoryBudget memory(10);
+  EXPECT_TRUE(memory.has_room(10));
+  EXPECT_FALSE(memory.has_room(11));
+  memory.reserve(6);
+  EXPECT_TRUE(memory.has_room(4));
+  EXPECT_FALSE(memory.has_room(5));
+  EXPECT_TRUE(memory.can_ever_fit(10)) << "the answer does not depend on the reserved memory";
+  EXPECT_FALSE(memory.can_ever_fit(11));
+  memory.release(2);
+  EXPECT_TRUE(memory.has_room(6));
+  EXPECT_EQ(memory.reserved(), 4u);
+}
+
+TEST(MemoryBudget, WithoutACapEverythingFits) {
+  engine::MemoryBudget memory(0);
+  memory.reserve(uint64_t{1} << 60);
+  EXPECT_TRUE(memory.has_room(uint64_t{1} << 60));
+}
+
+TEST(ObjectPool, ReusesReturnedObjectsUnchanged) {
+  engine::ObjectPool<std::string> pool;
+  std::string* const first = pool.take("blank");
+  std::string* const second = pool.take("blank");
+  EXPECT_NE(first, second);
+  EXPECT_EQ(*second, "blank");
+  *first = "used";
+  pool.give_back(first);
+  EXPECT_EQ(pool.take("blank"), first);
+  EXPECT_EQ(*first, "used");
+}
+
+TEST(Releases, TheFirstUnreleasedSkipsReleasedNumbers) {
+  engine::Releases releases;
+  for (uint32_t number = 0; number < 200; ++number) EXPECT_EQ(releases.add(), number);
+  for (uint32_t number = 199; number > 0; --number) releases.release(number);
+  EXPECT_EQ(releases.first_unreleased(), 0u);
+  releases.release(0);
+  EXPECT_EQ(releases.first_unreleased(), 200u);
+  EXPECT_EQ(releases.add(), 200u);
+  EXPECT_EQ(releases.first_unreleased(), 200u);
+}
+
+TEST(WorkerSet, ContainsAddedWorkers) {
+  engine::WorkerSet workers(130);
+  workers.add(129);
+  workers.add(64);
+  EXPECT_TRUE(workers.contains(64));
+  EXPECT_TRUE(workers.contains(129));
+  EXPECT_FALSE(workers.contains(0));
+  EXPECT_FALSE(workers.contains(65));
+  EXPECT_EQ(workers.first(), 64u);
+  workers.clear();
+  EXPECT_FALSE(workers.contains(64));
+  workers.add(1);
+  EXPECT_EQ(workers.first(), 1u);
+}
+
+}  // namespace
+}  // namespace gleaner::testing

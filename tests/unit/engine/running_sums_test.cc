@@ -1,0 +1,127 @@
+// Tests of RunningSums by itself: answers, staleness, and the effect of plan changes. engine_accumulate_test.cc tests
+// the same rules through the engine.
+#include "summation-service/engine/running_sums.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "common/base/block_size.h"
+#include "tests/unit/engine/plans.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using wire::FrameType;
+
+constexpr uint64_t kBlock = block_size(8 + 2 * 8);
+
+// Two workers. The sums are those of member 2, which owns the partition of tensor 0. Tensor 1 does not accumulate.
+class RunningSumsTest : public ::testing::Test {
+ protected:
+  RunningSumsTest() { sums.follow(plan(1, 2, 0)); }
+
+  static std::shared_ptr<const plan::Plan> plan(uint32_t epoch, uint32_t owner, uint32_t moved) {
+    return build_plan(
+        {.epoch = epoch,
+         .tensors = {{.owners = {owner}, .moved = moved, .accumulates = true, .staleness = 0}, {.owners = {2}}}});
+  }
+  absl::Status push(uint32_t worker, uint64_t step) {
+    actions.clear();
+    return sums.push(worker, frame(FrameType::kPush, worker, step), pool.take(8), actions);
+  }
+  absl::Status hand(uint32_t worker, uint64_t version, const std::vector<uint64_t>& counts) {
+    Buffer answer = pool.take(8 + 2 * 8);
+    std::memcpy(answer.bytes().data() + 8, counts.data(), 2 * 8);
+    actions.clear();
+    return sums.hand(worker, frame(FrameType::kHand, worker, version), std::move(answer), actions);
+  }
+  void acknowledge(uint32_t worker, uint64_t version) {
+    actions.clear();
+    sums.acknowledge(worker, {.step = version}, actions);
+  }
+  static wire::Header frame(FrameType type, uint32_t worker, uint64_t step) {
+    return engine::make_header({.job = 7, .self = worker}, 1, type, {.step = step});
+  }
+  void move_away_and_back() {
+    sums.follow(plan(2, 1, 2));
+    sums.follow(plan(3, 2, 3));
+  }
+  std::vector<uint32_t> receivers(FrameType type) const {
+    std::vector<uint32_t> workers;
+    for (const engine::Send& send : actions) {
+      if (send.header.type == type) workers.push_back(send.worker);
+    }
+    return workers;
+  }
+
+  kernels::Kernels kernels = *kernels::Kernels::choose("");
+  BufferPool pool;
+  engine::MemoryBudget memory{2 * kBlock};
+  engine::Releases releases;
+  engine::Actions actions;
+  engine::RunningSums sums{{.job = 7, .self = 2}, &kernels, &pool, &memory, &releases};
+};
+
+TEST_F(RunningSumsTest, HoldsOwnedPartitionsThatAccumulate) {
+  EXPECT_TRUE(sums.has(0));
+  EXPECT_FALSE(sums.has(1));
+  sums.follow(plan(2, 1, 2));
+  EXPECT_FALSE(sums.has(0));
+}
+
+TEST_F(RunningSumsTest, AnAnswerWaitsForWorkersThatAreTooFarBehind) {
+  releases.release(releases.add());
+  ASSERT_TRUE(push(0, 0).ok());
+  ASSERT_THAT(receivers(FrameType::kResult), ElementsAre(0)) << "no worker has an earlier step to contribute";
+  EXPECT_EQ(actions[0].header.op, ReduceOp::kAccumulate);
+  EXPECT_EQ(actions[0].header.released, 1u);
+  ASSERT_TRUE(push(0, 1).ok());
+  EXPECT_THAT(actions, IsEmpty()) << "step 0 of worker 1 is missing";
+  ASSERT_TRUE(push(1, 0).ok());
+  EXPECT_THAT(receivers(FrameType::kResult), ElementsAre(0, 1));
+  EXPECT_EQ(sums.counters().sums, 3u);
+  EXPECT_EQ(push(1, 2).code(), absl::StatusCode::kFailedPrecondition) << "step 1 is missing";
+}
+
+TEST_F(RunningSumsTest, APartitionThatMovesAwayLeavesNothing) {
+  ASSERT_TRUE(push(0, 0).ok());
+  EXPECT_EQ(sums.counters().accumulated_bytes, kBlock);
+  move_away_and_back();
+  ASSERT_TRUE(push(0, 3).ok());
+  EXPECT_EQ(memory.reserved(), kBlock) << "the contribution waits";
+  sums.follow(plan(4, 1, 4));
+  actions.clear();
+  EXPECT_EQ(sums.counters().accumulated_bytes, 0u);
+  EXPECT_EQ(memory.reserved(), 0u);
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+}
+
+TEST_F(RunningSumsTest, AReturningPartitionContinuesFromTheHighestVersion) {
+  move_away_and_back();
+  ASSERT_TRUE(push(1, 2).ok());
+  EXPECT_THAT(actions, IsEmpty());
+  acknowledge(0, 5);
+  acknowledge(1, 4);
+  ASSERT_THAT(receivers(FrameType::kFetch), ElementsAre(0));
+  EXPECT_EQ(actions[0].header.step, 5u);
+  EXPECT_EQ(hand(0, 5, {1, 1}).code(), absl::StatusCode::kInvalidArgument) << "the counts are those of version 2";
+  ASSERT_TRUE(hand(0, 5, {3, 2}).ok());
+  EXPECT_THAT(receivers(FrameType::kResult), ElementsAre(1)) << "the contribution that waited";
+  EXPECT_EQ(memory.reserved(), 0u);
+  EXPECT_EQ(sums.counters().takeovers, 1u);
+}
+
+TEST_F(RunningSumsTest, AWaitingContributionIsDeferredWithoutMemory) {
+  memory.reserve(2 * kBlock);
+  move_away_and_back();
+  ASSERT_TRUE(push(1, 2).ok());
+  EXPECT_THAT(receivers(FrameType::kDefer), ElementsAre(1));
+  EXPECT_EQ(sums.counters().deferred, 1u);
+}
+
+}  // namespace
+}  // namespace gleaner::testing

@@ -1,0 +1,130 @@
+// Tests of Sums by itself: steps, acknowledgements, and the effect of plan changes. engine_*_test.cc test the same
+// rules through the engine.
+#include "summation-service/engine/sums.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "common/base/block_size.h"
+#include "tests/unit/engine/plans.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using wire::FrameType;
+
+constexpr uint64_t kBlock = block_size(8);
+
+// Two workers. The sums are those of member 2, which owns partition 0.
+class SumsTest : public ::testing::Test {
+ protected:
+  SumsTest() { sums.follow(build_plan({.tensors = {{.owners = {2, 1}}}})); }
+
+  absl::Status push(uint32_t worker, uint64_t step) {
+    actions.clear();
+    return sums.push(worker, frame(FrameType::kPush, worker, step), pool.take(8), actions);
+  }
+  absl::Status hand(uint32_t worker, uint64_t step) {
+    actions.clear();
+    return sums.hand(worker, frame(FrameType::kHand, worker, step), pool.take(8), actions);
+  }
+  void acknowledge(uint32_t worker, uint64_t step) {
+    actions.clear();
+    sums.acknowledge(worker, {.step = step}, actions);
+  }
+  static wire::Header frame(FrameType type, uint32_t worker, uint64_t step) {
+    return engine::make_header({.job = 7, .self = worker}, 1, type, {.step = step});
+  }
+  // Lets the partition move to member 1 and back.
+  void move_away_and_back() {
+    sums.follow(build_plan({.epoch = 2, .tensors = {{.owners = {1, 1}, .moved = 2}}}));
+    sums.follow(build_plan({.epoch = 3, .tensors = {{.owners = {2, 1}, .moved = 3}}}));
+  }
+  std::vector<uint32_t> receivers(FrameType type) const {
+    std::vector<uint32_t> workers;
+    for (const engine::Send& send : actions) {
+      if (send.header.type == type) workers.push_back(send.worker);
+    }
+    return workers;
+  }
+
+  kernels::Kernels kernels = *kernels::Kernels::choose("");
+  BufferPool pool;
+  engine::MemoryBudget memory{0};
+  engine::Releases releases;
+  engine::Actions actions;
+  engine::Sums sums{{.job = 7, .self = 2}, &kernels, &pool, &memory, &releases};
+};
+
+TEST_F(SumsTest, TheLastContributionIsAnsweredToAllWorkers) {
+  ASSERT_TRUE(push(0, 0).ok());
+  EXPECT_THAT(actions, IsEmpty());
+  ASSERT_TRUE(push(1, 0).ok());
+  EXPECT_THAT(receivers(FrameType::kResult), ElementsAre(0, 1));
+  EXPECT_EQ(actions[0].header.job, 7u);
+  EXPECT_EQ(actions[0].header.sender, 2u);
+  EXPECT_EQ(actions[0].header.payload_crc, wire::crc32c(actions[0].payload.bytes()));
+  EXPECT_EQ(sums.counters().sums, 1u);
+}
+
+TEST_F(SumsTest, AStepIsReleasedOnceAllWorkersHaveItsResult) {
+  EXPECT_TRUE(sums.is_released({.step = 0}));
+  EXPECT_FALSE(sums.is_released({.step = 1})) << "step 1 is not summed";
+  ASSERT_TRUE(push(0, 0).ok());
+  ASSERT_TRUE(push(1, 0).ok());
+  acknowledge(0, 1);
+  EXPECT_FALSE(sums.is_released({.step = 1}));
+  acknowledge(1, 1);
+  EXPECT_TRUE(sums.is_released({.step = 1}));
+}
+
+TEST_F(SumsTest, IsIdleWithoutAWorkerIfNoOtherWorkerWaits) {
+  EXPECT_TRUE(sums.is_idle_without(0));
+  ASSERT_TRUE(push(0, 0).ok());
+  EXPECT_FALSE(sums.is_idle_without(0)) << "worker 1 may still contribute to this sum";
+  EXPECT_TRUE(sums.is_idle_without(1)) << "the sum can never be made without worker 1";
+  ASSERT_TRUE(push(1, 0).ok());
+  EXPECT_FALSE(sums.is_idle_without(1)) << "a result is retained";
+}
+
+TEST_F(SumsTest, AWorkerCannotBeAheadOfTheStep) {
+  EXPECT_TRUE(sums.check_progress(0, {.step = 0}).ok());
+  EXPECT_EQ(sums.check_progress(0, {.step = 1}).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(SumsTest, APartitionThatMovesAwayLeavesNothing) {
+  ASSERT_TRUE(push(0, 0).ok());
+  ASSERT_TRUE(push(1, 0).ok());
+  ASSERT_TRUE(push(0, 1).ok());
+  EXPECT_EQ(memory.reserved(), 4 * kBlock);
+  sums.follow(build_plan({.epoch = 2, .tensors = {{.owners = {1, 1}, .moved = 2}}}));
+  actions.clear();
+  EXPECT_EQ(memory.reserved(), 0u);
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+  EXPECT_EQ(releases.first_unreleased(), 1u);
+}
+
+TEST_F(SumsTest, AReturningPartitionIsTakenOver) {
+  move_away_and_back();
+  EXPECT_TRUE(sums.check_progress(0, {.step = 6}).ok()) << "the first worker may be at any step";
+  acknowledge(0, 6);
+  EXPECT_EQ(sums.check_progress(1, {.step = 4}).code(), absl::StatusCode::kFailedPrecondition);
+  acknowledge(1, 5);
+  ASSERT_THAT(receivers(FrameType::kFetch), ElementsAre(0));
+  EXPECT_EQ(actions[0].header.step, 5u);
+  EXPECT_EQ(sums.handed_bytes(), kBlock);
+  EXPECT_EQ(hand(0, 6).code(), absl::StatusCode::kFailedPrecondition)
+      << "the result is of another step than the fetched one";
+  ASSERT_TRUE(hand(0, 5).ok());
+  EXPECT_THAT(receivers(FrameType::kResult), ElementsAre(1));
+  acknowledge(1, 6);
+  EXPECT_EQ(sums.handed_bytes(), 0u);
+  EXPECT_EQ(sums.counters().takeovers, 1u);
+}
+
+}  // namespace
+}  // namespace gleaner::testing

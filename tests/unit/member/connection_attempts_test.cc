@@ -1,0 +1,63 @@
+#include "common/member/connection_attempts.h"
+
+#include <gtest/gtest.h>
+
+namespace gleaner::member {
+namespace {
+
+constexpr absl::Duration kNow = absl::Seconds(100);
+
+class ConnectionAttemptsTest : public testing::Test {
+ protected:
+  // Returns the pause before the next attempt, in milliseconds.
+  int64_t pause(bool has_begun, bool leaves) {
+    attempts_.end();
+    attempts_.retry_later(has_begun, leaves, kNow);
+    int64_t milliseconds = 0;
+    while (!attempts_.is_due(kNow + absl::Milliseconds(milliseconds))) ++milliseconds;
+    return milliseconds;
+  }
+
+  double random_ = 1;
+  ConnectionAttempts attempts_{Pace(), [this] { return random_; }};
+};
+
+TEST_F(ConnectionAttemptsTest, PausesDoubleUpToTheLongest) {
+  EXPECT_EQ(pause(false, false), 100);
+  EXPECT_EQ(pause(false, false), 200);
+  for (int i = 0; i < 5; ++i) pause(false, false);
+  EXPECT_EQ(pause(false, false), 1000);
+  EXPECT_EQ(pause(true, false), 2000) << "after the first commit";
+  attempts_.reset_pause();
+  EXPECT_EQ(pause(true, false), 200);
+}
+
+TEST_F(ConnectionAttemptsTest, AMemberThatLeavesTriesAtTheShortestInterval) {
+  for (int i = 0; i < 5; ++i) pause(true, false);
+  EXPECT_EQ(pause(true, true), 200);
+}
+
+TEST_F(ConnectionAttemptsTest, PausesAreDrawnFromTheirUpperHalf) {
+  random_ = 0;
+  EXPECT_EQ(pause(false, false), 50);
+}
+
+TEST_F(ConnectionAttemptsTest, AnAttemptTimesOutWithoutAMessage) {
+  attempts_.begin(kNow);
+  EXPECT_FALSE(attempts_.is_due(kNow + absl::Hours(1))) << "an attempt is in progress";
+  EXPECT_FALSE(attempts_.has_timed_out(absl::ZeroDuration(), kNow + absl::Seconds(20)));
+  EXPECT_TRUE(attempts_.has_timed_out(absl::ZeroDuration(), kNow + absl::Seconds(21)));
+  EXPECT_FALSE(attempts_.has_timed_out(kNow + absl::Seconds(2), kNow + absl::Seconds(21)));
+  EXPECT_TRUE(attempts_.end());
+  EXPECT_FALSE(attempts_.end()) << "the attempt has ended";
+  EXPECT_FALSE(attempts_.has_timed_out(absl::ZeroDuration(), kNow + absl::Seconds(21)));
+}
+
+TEST_F(ConnectionAttemptsTest, RetryNowEndsThePause) {
+  pause(true, false);
+  attempts_.retry_now(kNow);
+  EXPECT_TRUE(attempts_.is_due(kNow));
+}
+
+}  // namespace
+}  // namespace gleaner::member

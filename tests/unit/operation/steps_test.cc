@@ -1,0 +1,239 @@
+// Tests of the steps of a decision and of their execution, with fakes of the API server and of the coordinator service.
+#include "operator/service/steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "operator/service/decision_executor.h"
+#include "tests/unit/kube/manual_clock.h"
+#include "tests/unit/operation/fakes.h"
+
+namespace gleaner::operation {
+namespace {
+
+using nlohmann::json;
+using reconcile::Decision;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+json pod(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
+
+api::TrainingJob digits() {
+  api::TrainingJob job;
+  job.meta.ns = "team";
+  job.meta.name = "digits";
+  job.meta.uid = "job-uid";
+  job.workers.replicas = 2;
+  job.status.start_time = absl::UnixEpoch();
+  return job;
+}
+
+// Returns a decision to change nothing but the status.
+Decision quiet(const api::TrainingJob& job) {
+  Decision decision;
+  decision.status = job.status;
+  decision.status.workers_ready = 1;
+  decision.events = {{false, "Running", "all 2 workers run", ""}};
+  return decision;
+}
+
+Decision busy(const api::TrainingJob& job) {
+  Decision decision = quiet(job);
+  decision.service = true;
+  decision.create = {pod("digits-worker-0"), pod("digits-worker-1")};
+  decision.session.emplace().job = "team/digits/0";
+  decision.remove = {{"old", "uid"}};
+  return decision;
+}
+
+template <typename T>
+size_t count(const std::vector<Step>& steps) {
+  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(),
+                                           [](const Step& step) { return std::holds_alternative<T>(step.action); }));
+}
+
+TEST(Steps, ANewAttemptIsWrittenFirstAndOnce) {
+  const api::TrainingJob job = digits();
+  Decision decision = busy(job);
+  decision.status.attempt = 1;
+  decision.confirm_missing = {"digits-worker-1"};
+  const std::vector<Step> steps = steps_of(job, decision);
+  EXPECT_TRUE(std::holds_alternative<ConfirmMissing>(steps[0].action));
+  EXPECT_TRUE(std::holds_alternative<WriteStatus>(steps[1].action));
+  EXPECT_EQ(steps[1].order, Step::Order::kFirst);
+  EXPECT_EQ(count<WriteStatus>(steps), 1U);
+}
+
+TEST(Steps, TheBootstrapIsEnsuredOncePerReconcile) {
+  const api::TrainingJob job = digits();
+  Decision decision = busy(job);
+  decision.create_summers = {pod("digits-summer-0")};
+  EXPECT_EQ(count<EnsureBootstrap>(steps_of(job, decision)), 1U);
+  EXPECT_EQ(count<EnsureBootstrap>(steps_of(job, quiet(job))), 0U);
+}
+
+class Execution : public ::testing::Test {
+ protected:
+  Outcome carry_out(const Decision& decision) {
+    reconcile::Observed observed;
+    observed.job = job_;
+    return executor_.carry_out(observed, decision);
+  }
+
+  kube::ManualClock clock_;
+  Log log_{{"test", LogLevel::kOff}};
+  Env env_{&clock_, nullptr, &log_};
+  api::TrainingJob job_ = digits();
+  FakeClient client_;
+  FakeSessions service_;
+  FakeEvents events_;
+  prometheus::Registry registry_;
+  JobMetrics metrics_{registry_};
+  IdentityStore identities_{env_, client_, "gleaner-system", {}, std::filesystem::temp_directory_path()};
+  CoordinatedSessions sessions_{env_, service_};
+  ReportWriter reports_{env_, client_};
+  DecisionExecutor executor_{{env_, client_, identities_, sessions_, reports_, events_, metrics_}};
+};
+
+TEST_F(Execution, CarriesOutEverythingInOrder) {
+  const Decision decision = busy(job_);
+  const Outcome outcome = carry_out(decision);
+  EXPECT_TRUE(outcome.failure.ok()) << outcome.failure;
+  EXPECT_EQ(outcome.done, steps_of(job_, decision).size());
+  EXPECT_THAT(client_.calls,
+              ElementsAre("apply configmaps gleaner-bootstrap", "apply services digits", "create pods digits-worker-0",
+                          "create pods digits-worker-1", "remove pods old", "replace trainingjobs digits status"));
+  EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0"));
+  EXPECT_THAT(events_.reasons, ElementsAre("Running"));
+}
+
+TEST_F(Execution, DoesNothingIfAPodThatSeemedDeletedExists) {
+  Decision decision = busy(job_);
+  decision.confirm_missing = {"digits-worker-1"};
+  EXPECT_TRUE(absl::IsAborted(carry_out(decision).failure));
+  EXPECT_THAT(client_.calls, ElementsAre("get pods digits-worker-1"));
+}
+
+TEST_F(Execution, DoesNothingIfANewNumberCannotBeWritten) {
+  Decision decision = busy(job_);
+  decision.status.attempt = 1;
+  client_.errors["replace trainingjobs digits status"] = absl::AbortedError("the job has changed");
+  EXPECT_TRUE(absl::IsAborted(carry_out(decision).failure));
+  EXPECT_THAT(client_.calls, ElementsAre("replace trainingjobs digits status"));
+  EXPECT_THAT(events_.reasons, IsEmpty());
+}
+
+TEST_F(Execution, RemovesPodsAndWritesTheStatusAfterAFailure) {
+  client_.errors["create pods digits-worker-0"] = absl::UnavailableError("try again");
+  const Outcome outcome = carry_out(busy(job_));
+  EXPECT_TRUE(absl::IsUnavailable(outcome.failure));
+  EXPECT_THAT(client_.calls, Contains("remove pods old"));
+  EXPECT_THAT(client_.calls, Contains("replace trainingjobs digits status"));
+  EXPECT_THAT(client_.calls, Not(Contains("create pods digits-worker-1")));
+  EXPECT_THAT(service_.calls, IsEmpty());
+  EXPECT_THAT(events_.reasons, IsEmpty()) << "Events are recorded after all other steps";
+}
+
+TEST_F(Execution, ARefusedWorkerChangesTheOutcomeAndNotTheDecision) {
+  client_.errors["create pods digits-worker-0"] = absl::ResourceExhaustedError("exceeded quota: team");
+  const Decision decision = busy(job_);
+  const Outcome outcome = carry_out(decision);
+  EXPECT_TRUE(outcome.failure.ok()) << outcome.failure;
+  EXPECT_EQ(api::find_condition(outcome.status.conditions, "Created")->reason, "QuotaExceeded");
+  EXPECT_EQ(outcome.requeue_after, absl::Seconds(15));
+  EXPECT_EQ(api::find_condition(decision.status.conditions, "Created"), nullptr);
+  EXPECT_THAT(events_.reasons, ElementsAre("Running", "QuotaExceeded"));
+  EXPECT_THAT(client_.calls, Not(Contains("create pods digits-worker-1")));
+}
+
+TEST_F(Execution, ARefusedSummerIsAnEvent) {
+  Decision decision = quiet(job_);
+  decision.create_summers = {pod("digits-summer-0"), pod("digits-summer-1")};
+  client_.errors["create pods digits-summer-0"] = absl::PermissionDeniedError("no");
+  EXPECT_TRUE(carry_out(decision).failure.ok());
+  EXPECT_THAT(events_.reasons, ElementsAre("Running", "SummerRefused"));
+  EXPECT_THAT(client_.calls, Contains("create pods digits-summer-1"));
+}
+
+TEST_F(Execution, TheFirstStatusOfANewJobMayWait) {
+  job_.status.start_time.reset();
+  carry_out(busy(job_));
+  EXPECT_THAT(client_.calls, Not(Contains("replace trainingjobs digits status")));
+  client_.errors["create pods digits-worker-0"] = absl::AlreadyExistsError("it is there");
+  EXPECT_EQ(carry_out(busy(job_)).requeue_after, absl::Seconds(5));
+  EXPECT_THAT(client_.calls, Contains("replace trainingjobs digits status")) << "the status has changed";
+}
+
+class Sessions : public Execution {};
+
+TEST_F(Sessions, GetEachFactOnce) {
+  Decision decision = quiet(job_);
+  decision.session.emplace().job = "team/digits/0";
+  decision.ended = {{coordinator::Role::kWorker, 2, absl::OkStatus()}};
+  decision.release_summers = {{1, {false, "SummerRemoved", "summer-1 removed", "BuysNothing"}}};
+  decision.bandwidths = {{coordinator::Role::kWorker, 0, 1e9}};
+  service_.errors["release 1"] = absl::NotFoundError("it has not joined");
+  carry_out(decision);
+  EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "ended 2", "release 1", "bandwidth 0"));
+  EXPECT_THAT(events_.reasons, ElementsAre("Running")) << "the Event about the summer waits until it is released";
+  service_.calls.clear();
+  service_.errors.clear();
+  carry_out(decision);
+  EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "release 1"));
+  EXPECT_THAT(events_.reasons, ElementsAre("Running", "Running", "SummerRemoved"));
+  clock_.advance(absl::Seconds(10));
+  service_.calls.clear();
+  carry_out(decision);
+  EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "bandwidth 0"));
+}
+
+TEST_F(Sessions, OfAnEarlierAttemptAreOutdated) {
+  Decision decision = quiet(job_);
+  decision.session.emplace().job = "team/digits/0";
+  EXPECT_FALSE(sessions_.is_outdated(job_)) << "the service has no session of this job";
+  EXPECT_FALSE(sessions_.observe(job_).state.has_value());
+  carry_out(decision);
+  service_.job.emplace();
+  EXPECT_FALSE(sessions_.is_outdated(job_));
+  EXPECT_TRUE(sessions_.observe(job_).state.has_value());
+  service_.job->outcome = absl::OkStatus();
+  EXPECT_EQ(sessions_.observe(job_).ended_for, absl::ZeroDuration());
+  clock_.advance(absl::Seconds(3));
+  EXPECT_EQ(sessions_.observe(job_).ended_for, absl::Seconds(3));
+  job_.status.attempt = 1;
+  EXPECT_TRUE(sessions_.is_outdated(job_));
+  sessions_.end(job_.meta.key(), "a new attempt begins");
+  EXPECT_THAT(service_.calls, Contains("remove team/digits/0: a new attempt begins"));
+  EXPECT_FALSE(sessions_.is_outdated(job_));
+}
+
+class Reports : public Execution {};
+
+TEST_F(Reports, FiguresAreWrittenEveryTenSeconds) {
+  api::TrainingJobStatus status = job_.status;
+  const auto write = [&](const char* goodput) {
+    status.goodput = goodput;
+    client_.calls.clear();
+    EXPECT_TRUE(reports_.write_status(job_, status).ok());
+    return client_.calls.size();
+  };
+  EXPECT_EQ(write("1 MB/s"), 1U);
+  EXPECT_EQ(write("2 MB/s"), 0U);
+  clock_.advance(absl::Seconds(10));
+  EXPECT_EQ(write("3 MB/s"), 1U);
+  status.workers_ready = 2;
+  EXPECT_EQ(write("4 MB/s"), 1U) << "another field than a figure has changed";
+  status.workers_ready = job_.status.workers_ready;
+  EXPECT_EQ(write("5 MB/s"), 0U);
+  reports_.forget(job_.meta.key());
+  EXPECT_EQ(write("6 MB/s"), 1U);
+  EXPECT_EQ(write(""), 0U) << "the status is unchanged";
+}
+
+}  // namespace
+}  // namespace gleaner::operation

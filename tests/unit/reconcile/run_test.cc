@@ -1,0 +1,200 @@
+// Tests of the parts that decide about an attempt, each alone: GangStart, SummerPlacement, AttemptSession,
+// SummerScaling, Progress.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "operator/reconcile/attempt_session.h"
+#include "operator/reconcile/gang_start.h"
+#include "operator/reconcile/progress.h"
+#include "operator/reconcile/summer_placement.h"
+#include "operator/reconcile/summer_scaling.h"
+#include "tests/unit/reconcile/world.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const PodSettings kSettings{"coordinator:7070", "gleaner:1", "low"};
+
+StatusUpdate update_of(const Observed& observed) { return {observed.job, observed.now}; }
+
+World wanting_summers() {
+  World world(4);
+  for (const char* node : {"w0", "w1", "w2", "w3"}) world.nodes[node] = {true, true, 1e9};
+  world.job.communication.summers.max = 2;
+  world.spare = {{"s0", 1e9}, {"s1", 1e9}};
+  world.settle();
+  world.run_workers();
+  return world;
+}
+
+coordinator::MemberState summer_member(uint32_t index, bool joined) {
+  coordinator::MemberState member;
+  member.name = absl::StrCat("summer-", index);
+  member.role = coordinator::Role::kSummer;
+  member.index = index;
+  member.joined = joined;
+  return member;
+}
+
+// Returns a job whose two summers run and whose session has a plan with them.
+World with_summers() {
+  World world = wanting_summers();
+  world.settle();
+  world.run("digits-summer-0", "s0");
+  world.run("digits-summer-1", "s1");
+  world.settle();
+  world.session.emplace();
+  world.session->phase = coordinator::JobState::Phase::kRunning;
+  world.session->epoch = 1;
+  world.session->members = {summer_member(0, true), summer_member(1, true)};
+  return world;
+}
+
+TEST(GangStart, CreatesAllThenOpensAllGates) {
+  World world(3);
+  const Observed empty = world.observe();
+  const StartDecision first = GangStart(empty, Workers(empty), kSettings).decide(update_of(empty));
+  EXPECT_THAT(first.create, SizeIs(3));
+  EXPECT_TRUE(first.service);
+  EXPECT_THAT(first.release, IsEmpty());
+  EXPECT_FALSE(first.launched);
+  world.look();
+  const Observed complete = world.observe();
+  const StartDecision second = GangStart(complete, Workers(complete), kSettings).decide(update_of(complete));
+  EXPECT_THAT(second.create, IsEmpty());
+  EXPECT_THAT(second.release, SizeIs(3));
+  EXPECT_TRUE(second.launched);
+  EXPECT_TRUE(second.update.holds("Created"));
+  EXPECT_FALSE(second.update.holds("Running"));
+}
+
+TEST(GangStart, IsLateAfterTheDeadline) {
+  World world(2);
+  world.settle();
+  world.now += world.job.run_policy.start_deadline;
+  const Observed observed = world.observe();
+  const StartDecision start = GangStart(observed, Workers(observed), kSettings).decide(update_of(observed));
+  ASSERT_TRUE(start.late.has_value());
+  EXPECT_THAT(*start.late, HasSubstr("startDeadlineSeconds"));
+  EXPECT_FALSE(start.launched);
+}
+
+TEST(GangStart, PausesAfterARestart) {
+  World world(2);
+  world.job.status.restarts = 3;
+  Observed observed = world.observe();
+  StatusUpdate update = update_of(observed);
+  update.set_condition("Restarting", true, "OutOfMemory", "");
+  const StartDecision start = GangStart(observed, Workers(observed), kSettings).decide(update);
+  EXPECT_THAT(start.create, IsEmpty());
+  EXPECT_EQ(start.update.requeue(), absl::Seconds(4)) << "one second, doubled with each restart";
+  observed.now += absl::Seconds(4);
+  EXPECT_THAT(GangStart(observed, Workers(observed), kSettings).decide(update).create, SizeIs(2));
+}
+
+TEST(SummerPlacement, NumbersThePodsAndWaitsForThem) {
+  World world = wanting_summers();
+  const Observed observed = world.observe();
+  const PlacementDecision decision =
+      SummerPlacement(observed, Workers(observed), kSettings).decide(update_of(observed));
+  EXPECT_FALSE(decision.settled);
+  ASSERT_THAT(decision.create, SizeIs(2));
+  EXPECT_EQ(decision.create[1]["metadata"]["name"], "digits-summer-1");
+  EXPECT_EQ(decision.update.status.next_summer, 2U);
+  EXPECT_TRUE(decision.update.requeue().has_value());
+  EXPECT_THAT(world.asked_nodes, ElementsAre("w0", "w1", "w2", "w3"));
+}
+
+TEST(SummerPlacement, IsSettledWithoutMachinesAndWithoutSummersWanted) {
+  World world = wanting_summers();
+  world.spare.clear();
+  Observed observed = world.observe();
+  EXPECT_TRUE(SummerPlacement(observed, Workers(observed), kSettings).decide(update_of(observed)).settled);
+  observed.job.communication.summers.max = 0;
+  EXPECT_TRUE(SummerPlacement(observed, Workers(observed), kSettings).decide(update_of(observed)).settled);
+}
+
+TEST(AttemptSession, HasTheMembersOfThePlan) {
+  World world = with_summers();
+  const Observed observed = world.observe();
+  const Workers workers(observed);
+  const coordinator::Options options = AttemptSession(observed, workers).options();
+  EXPECT_EQ(options.job, "team/digits/0");
+  EXPECT_EQ(options.workers, 4U);
+  EXPECT_EQ(options.summers, 2U);
+  EXPECT_THAT(AttemptSession(observed, workers).ended_workers(), IsEmpty());
+}
+
+TEST(AttemptSession, KnowsSummersThatWereLostBeforeThePlan) {
+  World world = with_summers();
+  EXPECT_FALSE(AttemptSession(world.observe(), Workers(world.observe())).early_loss().has_value());
+  world.session->phase = coordinator::JobState::Phase::kGathering;
+  world.session->epoch = 0;
+  world.exit("digits-summer-0", 1);
+  const Observed observed = world.observe();
+  const Workers workers(observed);
+  const auto still_joined = AttemptSession(observed, workers).early_loss();
+  ASSERT_TRUE(still_joined.has_value());
+  EXPECT_FALSE(still_joined->summers.has_value()) << "the session still counts the summer";
+  world.session->members[0].joined = false;
+  const Observed later = world.observe();
+  const auto lost = AttemptSession(later, Workers(later)).early_loss();
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_EQ(lost->summers, std::optional<uint32_t>(1));
+}
+
+TEST(SummerScaling, ReportsASummerThatEndedOrVanished) {
+  World world = with_summers();
+  world.exit("digits-summer-0", 137);
+  world.erase("digits-summer-1");
+  const Observed observed = world.observe();
+  const ScalingDecision decision = SummerScaling(observed, kSettings).decide(update_of(observed));
+  ASSERT_THAT(decision.ended, SizeIs(2));
+  EXPECT_THAT(decision.ended[0].how.message(), HasSubstr("ended with 137"));
+  EXPECT_THAT(decision.ended[1].how.message(), HasSubstr("is gone"));
+  EXPECT_THAT(decision.remove, SizeIs(1));
+  EXPECT_EQ(decision.update.events().at(0).reason, "SummerLost");
+}
+
+TEST(SummerScaling, ReleasesASummerThatHasJoinedAndRemovesOneThatHasNot) {
+  World world = with_summers();
+  world.session->members[1].joined = false;
+  ScalingRequest request;
+  for (const uint32_t index : {0U, 1U}) {
+    request.verdict.remove.push_back({index, autoscale::Code::kBuysNothing, "it saves too little"});
+  }
+  world.scaling = request;
+  const Observed observed = world.observe();
+  const ScalingDecision decision = SummerScaling(observed, kSettings).decide(update_of(observed));
+  ASSERT_THAT(decision.release, SizeIs(1));
+  EXPECT_EQ(decision.release[0].index, 0U);
+  ASSERT_THAT(decision.remove, SizeIs(1));
+  EXPECT_EQ(decision.remove[0].name, "digits-summer-1");
+}
+
+TEST(Progress, StaysAsItIsWhileTheSessionIsBehind) {
+  World world = with_summers();
+  world.job.status.epoch = 2;
+  const Observed behind = world.observe();
+  const Workers workers(behind);
+  const ProgressDecision decision = Progress(behind, workers).decide(update_of(behind));
+  EXPECT_FALSE(decision.plan.has_value());
+  EXPECT_EQ(decision.update.status.epoch, 2U);
+  world.session->epoch = 3;
+  world.session->summary.plan_bound_seconds = 0.5;
+  world.session->summary.bandwidths_known = true;
+  const Observed ahead = world.observe();
+  const ProgressDecision next = Progress(ahead, Workers(ahead)).decide(update_of(ahead));
+  ASSERT_TRUE(next.plan.has_value());
+  EXPECT_EQ(next.update.status.epoch, 3U);
+  EXPECT_FALSE(next.update.status.bound.empty());
+}
+
+}  // namespace
+}  // namespace gleaner::reconcile
