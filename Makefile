@@ -15,11 +15,11 @@ demo:  ## train a small network on this machine, with and without summers, and c
 	  wait $$installing; installed=$$?; cat build/demo-packages.log; exit $$((built | installed))
 	@scripts/demo
 
-test:  ## run most tests: units, simulation, Python, the chart, a Kubernetes cluster, sanitizers, clang-tidy
+test:  ## the check: format, the release build, unit tests, simulation, Python, the chart; 10 minutes on 2 cores
 	@scripts/test
 
-test-long:  ## run all tests
-	@scripts/test --long
+test-long:  ## run all tests, stage by stage; RESUME=1 skips stages that passed with these files
+	@scripts/test --long $(if $(RESUME),--resume)
 
 build:  ## build all programs and libgleaner.so into build/release
 	@scripts/build

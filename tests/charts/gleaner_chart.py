@@ -62,10 +62,10 @@ def program(name: str) -> str:
 
 
 def prometheus_program(name: str) -> str:
-    """Returns the path of prometheus or promtool, either installed or unpacked by `scripts/bootstrap test`."""
+    """Returns the path of prometheus or promtool, either installed or unpacked by `scripts/bootstrap check`."""
     found = shutil.which(name) or shutil.which(name, path=str(ROOT / "build" / "tools" / "bin"))
     if found is None:
-        pytest.skip(f"{name} (package prometheus) is missing; scripts/bootstrap test unpacks it")
+        pytest.skip(f"{name} (package prometheus) is missing; scripts/bootstrap check unpacks it")
     return found
 
 
