@@ -73,12 +73,34 @@ void discard(const concurrency::streams::streambuf<uint8_t>& of) {
 }
 
 // Holds the state that running requests need. Each request shares the ownership of it until its answer is sent, which
-// may be after the server was destroyed.
+// may be after the server was destroyed. Every request counts as running until then, also a refused one: cpprestsdk
+// closes connections from the thread that ends the server, and their sockets are not safe for a second thread that
+// still writes an answer.
 class Dispatcher {
  public:
   Dispatcher(Routes routes, size_t max_body_bytes) : routes_(std::move(routes)), max_body_bytes_(max_body_bytes) {}
 
-  void on_request(const std::shared_ptr<Dispatcher>& self, http_request request) ABSL_LOCKS_EXCLUDED(mutex_) {
+  void on_request(const std::shared_ptr<Dispatcher>& self, const http_request& request) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const bool is_closing = enter();
+    const pplx::task<void> answered =
+        is_closing ? reply_and_close(request, refusal(503, "going away")) : respond(self, request);
+    answered.then([self] { self->leave(); });
+  }
+
+  // Waits until no handler runs and all answers are sent, for at most 5 s; no handler starts any more. Answers sent
+  // meanwhile end their connections.
+  void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
+    // The wait is limited because a peer may never send the rest of a body. The handler of such a request has not
+    // started.
+    mutex_.AwaitWithTimeout(absl::Condition(&idle), absl::Seconds(5));
+  }
+
+ private:
+  // Returns a task that ends when the answer is sent, or can't be because the peer is gone. So do the functions below.
+  pplx::task<void> respond(const std::shared_ptr<Dispatcher>& self, http_request request) {
     const std::string path = web::uri::decode(request.relative_uri().path());
     const auto methods = routes_.find(path);
     if (methods == routes_.end()) return reply_and_close(request, refusal(404, absl::StrCat("no such path: ", path)));
@@ -91,24 +113,12 @@ class Dispatcher {
     if (has_length && request.headers().content_length() > max_body_bytes_) {
       return reply_and_close(request, refusal(413, absl::StrCat("expected at most ", max_body_bytes_, " bytes")));
     }
-    if (!enter()) return reply_and_close(request, refusal(503, "going away"));
-    request.extract_utf8string(true).then(
+    return request.extract_utf8string(true).then(
         [self, request, handle = &handler->second](const pplx::task<std::string>& body) {
-          self->on_body(request, *handle, body).then([self] { self->leave(); });
+          return self->on_body(request, *handle, body);
         });
   }
 
-  // Waits until no handler runs and all answers are sent, for at most 5 s; no handler starts any more.
-  void drain() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    closing_ = true;
-    const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return running_ == 0; };
-    // The wait is limited because a peer may never send the rest of a body. The handler of such a request has not
-    // started.
-    mutex_.AwaitWithTimeout(absl::Condition(&idle), absl::Seconds(5));
-  }
-
- private:
   static pplx::task<void> reply(const http_request& request, const HttpAnswer& answer, bool close = false) {
     http_response response(static_cast<web::http::status_code>(answer.status));
     // Passed as bytes: cpprestsdk's streams of char make casts that UBSan rejects.
@@ -118,7 +128,6 @@ class Dispatcher {
     return send(request, response);
   }
 
-  // Returns a task that ends when the response is sent, or can't be because the peer is gone.
   static pplx::task<void> send(const http_request& request, const http_response& response) {
     return request.reply(response).then([](const pplx::task<void>& sent) {
       try {
@@ -130,19 +139,22 @@ class Dispatcher {
   }
 
   // Answers without using the request's body, and closes the connection.
-  static void reply_and_close(const http_request& request, const HttpAnswer& answer) {
-    reply(request, answer, true);
+  static pplx::task<void> reply_and_close(const http_request& request, const HttpAnswer& answer) {
+    pplx::task<void> sent = reply(request, answer, true);
     discard(request.body().streambuf());
+    return sent;
   }
 
-  static void refuse_method(const http_request& request,
-                            const std::map<std::string, std::function<HttpAnswer(const std::string&)>>& methods) {
+  static pplx::task<void> refuse_method(
+      const http_request& request,
+      const std::map<std::string, std::function<HttpAnswer(const std::string&)>>& methods) {
     http_response response(405);
     response.headers().add("Allow", absl::StrJoin(methods, ", ", [](std::string* out, const auto& method) {
                              absl::StrAppend(out, method.first);
                            }));
-    send(request, response);
+    pplx::task<void> sent = send(request, response);
     discard(request.body().streambuf());
+    return sent;
   }
 
   pplx::task<void> on_body(const http_request& request, const std::function<HttpAnswer(const std::string&)>& handle,
@@ -155,16 +167,16 @@ class Dispatcher {
       refused = refusal(400, absl::StrCat("the body did not arrive: ", error.what()));
     }
     if (!refused.has_value() && is_closing()) refused = refusal(503, "going away");
-    if (!refused.has_value()) return reply(request, call(handle, text));
-    reply_and_close(request, *refused);
-    return pplx::task_from_result();
+    if (refused.has_value()) return reply_and_close(request, *refused);
+    const HttpAnswer answer = call(handle, text);
+    return reply(request, answer, is_closing());
   }
 
+  // Returns whether the server is closing.
   bool enter() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    if (closing_) return false;
     ++running_;
-    return true;
+    return closing_;
   }
   void leave() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

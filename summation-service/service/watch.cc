@@ -7,10 +7,13 @@
 
 namespace gleaner::service {
 
-Watch::Watch(const Env& env, double yield_above, Actions actions)
-    : env_(env), yield_above_(yield_above), actions_(std::move(actions)), guard_(yield_above), thread_([this] {
-        run();
-      }) {}
+Watch::Watch(const Env& env, double yield_above, Actions actions, const Times& times)
+    : env_(env),
+      yield_above_(yield_above),
+      actions_(std::move(actions)),
+      times_(times),
+      guard_(yield_above),
+      thread_([this] { run(); }) {}
 
 Watch::~Watch() {
   {
@@ -25,13 +28,13 @@ void Watch::run() {
   take_short_turns();
   looked_ = env_.clock->since_start();
   while (!needed()) {
-    if (stopped_within(kEvery)) return;
+    if (stopped_within(times_.every)) return;
   }
   env_.log->warning("the summer leaves: other processes need this machine's processors", "others share",
                     guard_.others_share(), "idle share", guard_.idle_share(), "limit", yield_above_);
   if (!late_) {
     actions_.leave();
-    if (stopped_within(kPatience)) return;
+    if (stopped_within(times_.patience)) return;
   }
   actions_.kill();
 }

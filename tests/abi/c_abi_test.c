@@ -209,14 +209,16 @@ __attribute__((destructor)) static void connect_at_exit(void) {
   }
 }
 
+/* Sets a free address. A socket stays bound to it, so no other process gets it before the session listens there. */
 static void set_free_address(struct sockaddr_in* address) {
   socklen_t size = sizeof *address;
+  const int one = 1;
   const int socket_ = socket(AF_INET, SOCK_STREAM, 0);
   address->sin_family = AF_INET;
   address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK(setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0);
   CHECK(bind(socket_, (struct sockaddr*)address, sizeof *address) == 0);
   CHECK(getsockname(socket_, (struct sockaddr*)address, &size) == 0);
-  close(socket_);
 }
 
 /* A program may end with an open session, whose threads then still run while global objects are destroyed. */

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "absl/time/clock.h"
 #include "common/transport/inproc/transport.h"
 #include "common/transport/rdma/transport.h"
 #include "common/transport/shm/transport.h"
@@ -18,6 +19,7 @@ namespace {
 template <typename Real>
 class TwoEnds : public Rig {
  public:
+  using Rig::Rig;
   Transport& client() override { return *client_; }
   Transport& server() override { return *server_; }
   void poll_both() override {
@@ -32,7 +34,7 @@ class TwoEnds : public Rig {
 
 class TcpRig : public TwoEnds<tcp::Transport> {
  public:
-  TcpRig(const Env& env, const Limits& limits) {
+  TcpRig(const Env& env, const Limits& limits) : TwoEnds(limits) {
     const tcp::Options options{
         {limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
     client_ = tcp::Transport::create(env, options, &client_end, &job).value();
@@ -44,7 +46,7 @@ class TcpRig : public TwoEnds<tcp::Transport> {
 // any::Transport over TCP and a second TCP transport that stands for RDMA. It must behave like a single transport.
 class AnyRig : public TwoEnds<any::Transport> {
  public:
-  AnyRig(const Env& env, const Limits& limits) {
+  AnyRig(const Env& env, const Limits& limits) : TwoEnds(limits) {
     const tcp::Options options{
         {limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
     const std::vector<any::Option> both = {tcp_option(env, options, &job), stand_in(env, Kind::kRdma, options, &job)};
@@ -56,7 +58,7 @@ class AnyRig : public TwoEnds<any::Transport> {
 
 class ShmRig : public TwoEnds<shm::Transport> {
  public:
-  ShmRig(const Env& env, const Limits& limits) {
+  ShmRig(const Env& env, const Limits& limits) : TwoEnds(limits) {
     const shm::Options options{
         {{limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers}};
     client_ = shm::Transport::create(env, options, &client_end, &job).value();
@@ -68,7 +70,7 @@ class ShmRig : public TwoEnds<shm::Transport> {
 
 class InprocRig : public Rig {
  public:
-  InprocRig() : client_(&hub_, &client_end), server_(&hub_, &server_end) {
+  InprocRig() : Rig({}), client_(&hub_, &client_end), server_(&hub_, &server_end) {
     address = server_.listen({"127.0.0.1", 1}).value();
   }
   Transport& client() override { return client_; }
@@ -87,7 +89,7 @@ class InprocRig : public Rig {
 
 class RdmaRig : public TwoEnds<rdma::Transport> {
  public:
-  RdmaRig(const Env& env, const Limits& limits, const char* host, bool busy) {
+  RdmaRig(const Env& env, const Limits& limits, const char* host, bool busy) : TwoEnds(limits) {
     rdma::Options options;
     options.stream = {{limits.ping_after, limits.idle_deadline}, limits.handshake_timeout, limits.max_strangers};
     if (busy) options.busy_poll = absl::Milliseconds(5);
@@ -153,19 +155,23 @@ void End::on_closed(Connection& connection, const absl::Status& status) {
   if (when_closed) when_closed(connection);
 }
 
+ConnectOptions connect_options(const OneJob& job, const Limits& limits) {
+  return {.job = kJob,
+          .member = 3,
+          .secret = job.secret,
+          .timeout = limits.handshake_timeout,
+          .keep_alive = {limits.ping_after, limits.idle_deadline}};
+}
+
 absl::StatusOr<Connection*> Rig::connect(void* context) {
-  ConnectOptions options;
-  options.job = kJob;
-  options.member = 3;
-  options.secret = job.secret;
+  ConnectOptions options = connect_options(job, limits_);
   options.context = context;
   return client().connect(address, options);
 }
 
 bool Rig::poll_until(const std::function<bool()>& done) {
-  for (int i = 0; i < 20'000; ++i) {
+  for (const absl::Time end = absl::Now() + absl::Minutes(1); absl::Now() < end; poll_both()) {
     if (done()) return true;
-    poll_both();
   }
   return done();
 }

@@ -11,6 +11,7 @@
 #include "common/base/env.h"
 #include "common/transport/transport.h"
 #include "tests/conformance/one_job.h"
+#include "tests/held_port.h"
 
 namespace gleaner::transport {
 
@@ -39,22 +40,27 @@ class End : public Handler {
   bool keep_frames = true;
 };
 
-// Limits of transports with has_network; others ignore them.
+// Limits of transports with has_network; others ignore them. No slow machine reaches these times; a test that needs a
+// time to pass jumps over it (tests/jumping_clock.h).
 struct Limits {
   absl::Duration ping_after = absl::Seconds(1);
-  absl::Duration idle_deadline = absl::Seconds(10);
-  absl::Duration handshake_timeout = absl::Seconds(5);
+  absl::Duration idle_deadline = absl::Minutes(5);
+  absl::Duration handshake_timeout = absl::Minutes(5);
   size_t max_strangers = 256;
 };
 
+// Returns options for a connection of member 3 of the job.
+ConnectOptions connect_options(const OneJob& job, const Limits& limits = {});
+
 class Rig {
  public:
+  explicit Rig(const Limits& limits) : limits_(limits) {}
   virtual ~Rig() = default;
   virtual Transport& client() = 0;
   virtual Transport& server() = 0;
   virtual void poll_both() = 0;
   // Returns an address at which no end listens.
-  virtual Address nobody() const { return {"127.0.0.1", 1}; }
+  virtual Address nobody() const { return {"127.0.0.1", nobody_.port()}; }
 
   Address address{"127.0.0.1", 0};
   End client_end;
@@ -62,10 +68,14 @@ class Rig {
   OneJob job;
 
   absl::StatusOr<Connection*> connect(void* context = nullptr);
-  // Polls both ends until `done` returns true, for some seconds at most. Returns whether it did.
+  // Polls both ends until `done` returns true, for a minute at most. Returns whether it did.
   bool poll_until(const std::function<bool()>& done);
   // Connects, and returns the connection as the client and as the server have it; null pointers if that fails.
   std::pair<Connection*, Connection*> connected();
+
+ private:
+  const Limits limits_;
+  const HeldPort nobody_;
 };
 
 struct TransportKind {

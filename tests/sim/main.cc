@@ -1,12 +1,15 @@
 // The simulator of the protocol cores:
-//   sim_test [--seeds N] [--first S] [--mutation-seeds M]
-//     Runs N random jobs, with the seeds from S on. Stops at the first job that fails, and prints the command that
-//     replays it. Then runs jobs with mutations, each of which breaks the protocol in one place (mutations.h), and
-//     fails if M jobs do not detect a mutation.
+//   sim_test [--seeds N] [--first S] [--mutation-seeds M] [--jobs J]
+//     Runs N random jobs, with the seeds from S on. Prints the first seed that fails, and the command that replays it.
+//     Then runs jobs with mutations, each of which breaks the protocol in one place (mutations.h), and fails if M jobs
+//     do not detect a mutation. Runs in J processes, by default one for each processor; the output does not depend on
+//     J.
 //   sim_test --seed S
 //     Runs the job of this seed and prints every event.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/faults.h"
 #include "tests/sim/mutations.h"
+#include "tests/sim/processes.h"
 #include "tests/sim/simulation.h"
 
 namespace gleaner::sim {
@@ -26,6 +30,7 @@ struct Arguments {
   uint64_t first = 1;
   uint64_t seeds = 1000;
   uint64_t mutation_seeds = 0;
+  uint64_t jobs = processors();
   bool trace = false;
 };
 
@@ -40,6 +45,8 @@ bool parse(int argc, char** argv, Arguments& arguments) {
       arguments.first = value;
     } else if (flag == "--mutation-seeds") {
       arguments.mutation_seeds = value;
+    } else if (flag == "--jobs" && value > 0) {
+      arguments.jobs = value;
     } else if (flag == "--seed") {
       arguments = {.first = value, .seeds = 1, .trace = true};
     } else {
@@ -132,28 +139,100 @@ bool summarize_sites() {
   return complete;
 }
 
-int run(const Arguments& arguments) {
+// The result of the jobs that one process runs. Valid if all bytes are 0.
+struct Result {
+  Coverage coverage;
+  uint64_t seed;  // the last seed that began
+  bool failed;    // that seed failed
+  char failure[1000];
+};
+
+// Runs one job in `stride`, in the order of their seeds, until one fails.
+void run_some(const Arguments& arguments, uint64_t begin, uint64_t stride, Result& result) {
   std::vector<kernels::Kernels> variants;
   for (const absl::string_view name : kernels::available_variants()) {
     variants.push_back(*kernels::Kernels::choose(name));
   }
   Report report(arguments.trace);
-  for (uint64_t seed = arguments.first; seed < arguments.first + arguments.seeds; ++seed) {
+  for (uint64_t seed = begin; seed < arguments.first + arguments.seeds && !report.failure(); seed += stride) {
+    result.seed = seed;
     const Scenario scenario = draw_scenario(seed);
     report.trace(0, scenario.to_string());
     Simulation(scenario, &variants[seed % variants.size()], &report).run();
     ++report.coverage.seeds;
-    if (!report.failure()) continue;
-    std::fprintf(stderr, "sim: seed %llu failed: %s\n  %s\n  replay: sim_test --seed %llu\n",
-                 static_cast<unsigned long long>(seed), report.failure()->c_str(), scenario.to_string().c_str(),
-                 static_cast<unsigned long long>(seed));
+  }
+  result.coverage = report.coverage;
+  result.failed = report.failure().has_value();
+  std::snprintf(result.failure, sizeof(result.failure), "%s", report.failure().value_or("").c_str());
+}
+
+// The counts of faults::Site.
+struct SiteCounts {
+  uint64_t reached, taken;
+};
+
+// Runs all jobs. Adds up the counts of all processes, and of the sites. Returns the first failure, if there is one; its
+// text is empty if the processes could not run.
+std::optional<Result> run_all(const Arguments& arguments, Coverage& coverage) {
+  const auto& sites = faults::sites();
+  const auto jobs = static_cast<size_t>(std::min(arguments.jobs, arguments.seeds));
+  const Shared<Result> results(jobs);
+  const Shared<SiteCounts> counts(jobs * sites.size());
+  if (results.elements().empty() || counts.elements().empty()) return Result{};
+  const auto ends = run_processes(jobs, jobs, [&](size_t i) {
+    run_some(arguments, arguments.first + i, jobs, results.elements()[i]);
+    for (size_t site = 0; site < sites.size(); ++site) {
+      counts.elements()[i * sites.size() + site] = {sites[site]->reached, sites[site]->taken};
+    }
+  });
+  if (!ends.has_value()) return Result{};
+  std::optional<Result> first;
+  for (size_t i = 0; i < jobs; ++i) {
+    Result& result = results.elements()[i];
+    if ((*ends)[i] != 0) {
+      result.failed = true;
+      std::snprintf(result.failure, sizeof(result.failure), "the simulator crashed");
+    }
+    if (result.failed && (!first.has_value() || result.seed < first->seed)) first = result;
+    coverage += result.coverage;
+    for (size_t site = 0; site < sites.size(); ++site) {
+      sites[site]->reached += counts.elements()[i * sites.size() + site].reached;
+      sites[site]->taken += counts.elements()[i * sites.size() + site].taken;
+    }
+  }
+  return first;
+}
+
+int report_failure(const Result& result) {
+  if (result.seed == 0) {
+    std::perror("sim");
     return 1;
   }
-  const bool counted = summarize(report.coverage);
-  const bool met = summarize_faults(report.coverage);
+  const auto seed = static_cast<unsigned long long>(result.seed);
+  std::fprintf(stderr, "sim: seed %llu failed: %s\n  %s\n  replay: sim_test --seed %llu\n", seed, result.failure,
+               draw_scenario(result.seed).to_string().c_str(), seed);
+  return 1;
+}
+
+// Runs one job in this process, and prints its events and counts.
+int replay(const Arguments& arguments) {
+  Result result{};
+  run_some(arguments, arguments.first, 1, result);
+  if (result.failed) return report_failure(result);
+  summarize(result.coverage);
+  summarize_faults(result.coverage);
+  summarize_sites();
+  return 0;
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.trace) return replay(arguments);
+  Coverage coverage;
+  if (const auto failure = run_all(arguments, coverage)) return report_failure(*failure);
+  const bool counted = summarize(coverage);
+  const bool met = summarize_faults(coverage);
   const bool reached = summarize_sites();
-  if (arguments.trace) return 0;
-  if (arguments.mutation_seeds > 0 && !find_mutations(arguments.mutation_seeds)) return 1;
+  if (arguments.mutation_seeds > 0 && !find_mutations(arguments.mutation_seeds, arguments.jobs)) return 1;
   if (counted && ((met && reached) || arguments.seeds < kEnoughSeeds)) return 0;
   std::fputs("sim: something above is 0: too few seeds, or the scenarios no longer reach it\n", stderr);
   return 1;
@@ -165,7 +244,7 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   gleaner::sim::Arguments arguments;
   if (!gleaner::sim::parse(argc, argv, arguments)) {
-    std::fputs("usage: sim_test [--seeds N] [--first S] [--mutation-seeds M] | sim_test --seed S\n", stderr);
+    std::fputs("usage: sim_test [--seeds N] [--first S] [--mutation-seeds M] [--jobs J] | sim_test --seed S\n", stderr);
     return 2;
   }
   return gleaner::sim::run(arguments);

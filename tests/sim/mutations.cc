@@ -1,54 +1,66 @@
 #include "tests/sim/mutations.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <vector>
 
 #include "common/base/faults.h"
 #include "common/kernels/kernels.h"
+#include "tests/sim/processes.h"
 #include "tests/sim/simulation.h"
 
 namespace gleaner::sim {
 namespace {
 
-constexpr int kNotFound = 0;
-constexpr int kFound = 1;
+// How a mutation was detected.
+struct Detection {
+  uint64_t seed;  // 0: it was not
+  char failure[161];
+};
 
-int look_for(const char* mutation, uint64_t seeds) {
+Detection look_for(const char* mutation, uint64_t seeds) {
   const kernels::Kernels kernels = *kernels::Kernels::choose(kernels::available_variants().front());
   Report report(false);
   report.mutation = mutation;
+  Detection detection{};
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     const Scenario scenario = draw_scenario(seed);
     Simulation(scenario, &kernels, &report).run();
     if (!report.failure()) continue;
-    std::printf("mutation \"%s\": found by seed %llu: %.160s\n", mutation, static_cast<unsigned long long>(seed),
-                report.failure()->c_str());
-    std::fflush(stdout);
-    return kFound;
+    detection.seed = seed;
+    std::snprintf(detection.failure, sizeof(detection.failure), "%s", report.failure()->c_str());
+    break;
   }
-  return kNotFound;
+  return detection;
 }
 
 }  // namespace
 
-bool find_mutations(uint64_t seeds) {
+bool find_mutations(uint64_t seeds, size_t jobs) {
+  std::vector<const faults::Site*> mutations;
+  std::ranges::copy_if(faults::sites(), std::back_inserter(mutations),
+                       [](const faults::Site* site) { return site->kind == faults::Kind::kMutation; });
+  const Shared<Detection> detections(mutations.size());
+  const auto ends = detections.elements().empty() ? std::nullopt : run_processes(mutations.size(), jobs, [&](size_t i) {
+    detections.elements()[i] = look_for(mutations[i]->name, seeds);
+  });
+  if (!ends.has_value()) {
+    std::perror("sim: mutations");
+    return false;
+  }
   bool all = true;
-  for (const faults::Site* site : faults::sites()) {
-    if (site->kind != faults::Kind::kMutation) continue;
-    std::fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) _exit(look_for(site->name, seeds));
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child) {
-      std::perror("sim: mutations");
-      return false;
-    }
-    if (WIFSIGNALED(status)) std::printf("mutation \"%s\": found by a crash\n", site->name);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
-      std::printf("mutation \"%s\": NOT found by %llu seeds\n", site->name, static_cast<unsigned long long>(seeds));
+  for (size_t i = 0; i < mutations.size(); ++i) {
+    const Detection& detection = detections.elements()[i];
+    const char* const name = mutations[i]->name;
+    if (WIFSIGNALED((*ends)[i])) {
+      std::printf("mutation \"%s\": found by a crash\n", name);
+    } else if (detection.seed > 0) {
+      std::printf("mutation \"%s\": found by seed %llu: %s\n", name, static_cast<unsigned long long>(detection.seed),
+                  detection.failure);
+    } else {
+      std::printf("mutation \"%s\": NOT found by %llu seeds\n", name, static_cast<unsigned long long>(seeds));
       all = false;
     }
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -48,6 +49,14 @@ struct Coverage {
   uint64_t sums = 0;
   uint64_t accumulated = 0;                                          // answers with running sums
   std::array<std::array<uint64_t, kMoments>, kFaultKinds> faults{};  // by Fault and Moment
+
+  Coverage& operator+=(const Coverage& other) {
+    using Counts = std::array<uint64_t, sizeof(Coverage) / sizeof(uint64_t)>;  // all fields are counts
+    auto counts = std::bit_cast<Counts>(*this);
+    const auto added = std::bit_cast<Counts>(other);
+    for (size_t i = 0; i < counts.size(); ++i) counts[i] += added[i];
+    return *this = std::bit_cast<Coverage>(counts);
+  }
 };
 
 class Report {

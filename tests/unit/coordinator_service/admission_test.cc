@@ -193,7 +193,7 @@ TEST_F(AdmissionTest, TheAuthenticatorMayAnswerTooLate) {
   // The authenticator never answers.
   const auto waiting = join(worker("j"), "", "z");
   const auto third = checker_.next();
-  clock_.jump(31);
+  clock_.jump(absl::Seconds(31));
   EXPECT_EQ(waiting->end().error_code(), grpc::StatusCode::UNAVAILABLE);
   third->done(absl::OkStatus());
   EXPECT_FALSE(service_->state("j")->members[0].joined);
@@ -290,7 +290,7 @@ TEST_F(AdmissionTest, SilentStreamsAreDropped) {
   ASSERT_EQ(service_->add(token_job("j")), absl::OkStatus());
   RawMember silent(service_->address());
   ASSERT_TRUE(silent.read().has_value());
-  clock_.jump(11);
+  clock_.jump(absl::Seconds(11));
   EXPECT_EQ(silent.end().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 

@@ -5,7 +5,6 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -20,24 +19,12 @@
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
 #include "coordinator/service.h"
+#include "tests/jumping_clock.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner::coordinator {
 
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
-
-// A real clock that a test can put forward.
-class JumpingClock final : public Clock {
- public:
-  explicit JumpingClock(const Clock* real) : real_(*real) {}
-  absl::Duration since_start() const override { return real_.since_start() + absl::Seconds(ahead_.load()); }
-  absl::Time now() const override { return real_.now() + absl::Seconds(ahead_.load()); }
-  void jump(int seconds) { ahead_ += seconds; }
-
- private:
-  const Clock& real_;
-  std::atomic<int> ahead_{0};
-};
 
 // Waits until `condition` returns true, for kPatience at most. Returns whether it did.
 template <typename Condition>

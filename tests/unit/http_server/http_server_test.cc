@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/kube/process.h"
+#include "tests/held_port.h"
 
 namespace gleaner::kube {
 namespace {
@@ -32,7 +33,7 @@ class Peer {
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     name.sin_port = htons(address.port);
     connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0;
-    const timeval deadline{.tv_sec = 20, .tv_usec = 0};
+    const timeval deadline{.tv_sec = 60, .tv_usec = 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof deadline);
     ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof deadline);
   }
@@ -80,13 +81,15 @@ class Server : public testing::Test {
                         absl::SleepFor(absl::Milliseconds(300));
                         return HttpAnswer{200, "done"};
                       }});
-    auto server = HttpServer::start({.listen = {"127.0.0.1", 0}, .max_body_bytes = kMaxBody}, std::move(routes));
+    auto server =
+        HttpServer::start({.listen = {"127.0.0.1", port_.port()}, .max_body_bytes = kMaxBody}, std::move(routes));
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     address_ = server_->address();
   }
   std::atomic<bool> ready_ = false;
   std::atomic<int> slow_ = 0;
+  const HeldPort port_;
   std::unique_ptr<HttpServer> server_;
   Address address_;
 };

@@ -252,14 +252,14 @@ TEST_F(CacheTest, BookmarksKeepItsVersionFreshWithoutChanges) {
 }
 
 TEST_F(CacheTest, EndsAtOnceThoughTheServerIsFrozen) {
+  Client::Options options{.credentials = server().admin()};
+  options.timeout = options.stall_timeout = absl::Hours(1);  // far above the time limit of the test
+  const auto patient = client_with(options);
   freeze_server();
-  auto cache = start_cache(client());
+  auto cache = start_cache(*patient);
   EXPECT_FALSE(cache->wait_synced(absl::Milliseconds(200)));
-  const absl::Time start = absl::Now();
   cache.reset();
-  const absl::Duration took = absl::Now() - start;
   server().command("resume-apiserver");
-  EXPECT_LT(took, absl::Seconds(1));
 }
 
 }  // namespace

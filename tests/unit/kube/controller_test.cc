@@ -34,7 +34,7 @@ class Script : public Reconciler {
   bool wait_for(const std::string& key, size_t rounds) {
     const auto reached = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return rounds_[key] >= rounds; };
     absl::MutexLock lock(&mutex_);
-    return mutex_.AwaitWithTimeout(absl::Condition(&reached), absl::Seconds(10));
+    return mutex_.AwaitWithTimeout(absl::Condition(&reached), absl::Minutes(1));
   }
   size_t rounds(const std::string& key) {
     absl::MutexLock lock(&mutex_);

@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/env.h"
-#include "tests/unit/kube/manual_clock.h"
+#include "tests/manual_clock.h"
 
 namespace gleaner::kube {
 namespace {

@@ -37,7 +37,7 @@ inline local::Options options_of(uint32_t rank, uint32_t size) {
   options.worker = 2;
   options.local_rank = rank;
   options.local_size = size;
-  options.timeout = absl::Seconds(30);
+  options.timeout = absl::Minutes(5);
   return options;
 }
 
@@ -50,8 +50,8 @@ inline std::array<uint8_t, 32> fresh_secret() {
 
 // One local rank, which records its events.
 struct TestRank : local::Events {
-  explicit TestRank(const local::Options& options) {
-    auto made = local::Group::create(test_env(), options, test_kernels(), this);
+  explicit TestRank(const local::Options& options, const Env& env = test_env()) {
+    auto made = local::Group::create(env, options, test_kernels(), this);
     EXPECT_TRUE(made.ok()) << made.status();
     if (made.ok()) group = *std::move(made);
   }
@@ -114,12 +114,12 @@ class Ranks {
     }
   }
 
-  // Polls all ranks until `condition` returns true. Returns false if that takes longer than 30 s.
+  // Polls all ranks until `condition` returns true. Returns false if that takes longer than a minute.
   template <typename Condition>
   [[nodiscard]] bool until(const Condition& condition) {
     const absl::Duration start = test_env().clock->since_start();
     while (!condition()) {
-      if (test_env().clock->since_start() - start > absl::Seconds(30)) return false;
+      if (test_env().clock->since_start() - start > absl::Minutes(1)) return false;
       turn();
     }
     return true;

@@ -125,13 +125,13 @@ TEST_F(BearerTest, ForeignTokensAndAuthoritiesAreRefused) {
   kill();
   renew("right");
   start_job(false);
-  options.timeout = absl::Seconds(1);
+  options.timeout = absl::Milliseconds(300);
   absl::Status status = Participant(system_.env(), options).await_failure();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 
   options = bearer_options(0);
   options.coordinator.host = "localhost";
-  options.timeout = absl::Seconds(1);
+  options.timeout = absl::Milliseconds(300);
   status = Participant(system_.env(), options).await_failure();
   EXPECT_TRUE(absl::IsUnavailable(status)) << "the certificate is for another name: " << status;
 }

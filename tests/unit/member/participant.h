@@ -68,6 +68,15 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     return found_ >= times;
   }
+  int coordinators_found() {
+    absl::MutexLock lock(&mutex_);
+    return found_;
+  }
+  bool await_coordinator_gone() {
+    await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return coordinator_gone_ || failure_.has_value(); });
+    absl::MutexLock lock(&mutex_);
+    return coordinator_gone_;
+  }
   int welcomes() {
     absl::MutexLock lock(&mutex_);
     return welcomes_;
@@ -133,7 +142,10 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     coordinator_lost_ = true;
   }
-
+  void on_coordinator_gone(const absl::Status&) override {
+    absl::MutexLock lock(&mutex_);
+    coordinator_gone_ = true;
+  }
   void on_coordinator_found() override {
     absl::MutexLock lock(&mutex_);
     ++found_;
@@ -157,6 +169,7 @@ class Participant : private member::Listener {
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool coordinator_lost_ ABSL_GUARDED_BY(mutex_) = false;
+  bool coordinator_gone_ ABSL_GUARDED_BY(mutex_) = false;
   int found_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<trace::Recording> recording_ ABSL_GUARDED_BY(mutex_);
   std::vector<member::TraceOrder> orders_ ABSL_GUARDED_BY(mutex_);

@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/service.h"
+#include "tests/held_port.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/member/participant.h"
 #include "tests/unit/run/program.h"
 
@@ -20,20 +22,23 @@ inline plan::Tensor tensor(const std::string& name) { return {name, 1000, DataTy
 
 class RestartTest : public testing::Test {
  protected:
-  RestartTest() : system_({"test", LogLevel::kOff}) {
+  RestartTest() : system_({"test", LogLevel::kOff}), address_{"127.0.0.1", port_.port()} {
     job_.options.job = "default";
     job_.options.workers = 2;
     job_.options.summers = 1;
+    // No member of a slow machine counts as silent.
+    job_.options.deadline = job_.options.summer_timeout = job_.options.change_timeout = absl::Minutes(5);
     job_.token = kToken;
   }
 
   void start() {
     coordinator::Service::ServiceOptions options = service_options_;
-    options.listen = {"127.0.0.1", address_.port};
-    auto service = coordinator::Service::start(system_.env(), options);
+    options.listen = {"127.0.0.1", port_.port()};
+    Env env = system_.env();
+    env.clock = clock_;
+    auto service = coordinator::Service::start(env, options);
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
-    address_ = service_->address();
   }
   void start_job(bool may_resume = true) {
     start();
@@ -48,7 +53,7 @@ class RestartTest : public testing::Test {
     join.token = kToken;
     join.index = index;
     join.address = absl::StrCat("127.0.0.1:", 7000 + index);
-    join.timeout = absl::Seconds(30);
+    join.timeout = absl::Minutes(5);
     return join;
   }
   // Joins as worker 0, worker 1, or (2) the summer.
@@ -85,7 +90,10 @@ class RestartTest : public testing::Test {
   SystemEnv system_;
   coordinator::Service::ServiceOptions service_options_;
   coordinator::Service::JobOptions job_;
-  Address address_;
+  ManualClock manual_clock_;
+  const Clock* clock_ = system_.env().clock;  // of the coordinators that are started
+  const HeldPort port_;                       // of all coordinators
+  Address address_;                           // through which members reach the coordinator
   std::unique_ptr<coordinator::Service> service_;
   std::vector<std::unique_ptr<Participant>> members_;
 };

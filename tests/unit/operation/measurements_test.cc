@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/kube/http_server.h"
 #include "common/kube/process.h"
-#include "tests/unit/kube/manual_clock.h"
+#include "tests/manual_clock.h"
 
 namespace gleaner::operation {
 namespace {
@@ -40,7 +40,7 @@ class MeasurementsTest : public ::testing::Test {
                         R"(},"value":[1700000000.5,")", value, R"("]}]}})");
   }
 
-  kube::ManualClock clock_;
+  ManualClock clock_;
   kube::HttpAnswer answer_;
   std::vector<std::string> asked_;
   std::unique_ptr<kube::HttpServer> server_;

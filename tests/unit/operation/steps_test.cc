@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "operator/service/decision_executor.h"
-#include "tests/unit/kube/manual_clock.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/operation/fakes.h"
 
 namespace gleaner::operation {
@@ -85,7 +85,7 @@ class Execution : public ::testing::Test {
     return executor_.carry_out(observed, decision);
   }
 
-  kube::ManualClock clock_;
+  ManualClock clock_;
   Log log_{{"test", LogLevel::kOff}};
   Env env_{&clock_, nullptr, &log_};
   api::TrainingJob job_ = digits();

@@ -43,12 +43,13 @@ inline std::string contents(const std::string& path) {
   return std::move(text).str();
 }
 
+// Waits until `condition` returns true, for a minute at most. Returns whether it did.
 inline bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 1500; ++i) {
+  for (const absl::Time end = absl::Now() + absl::Minutes(1); absl::Now() < end;
+       absl::SleepFor(absl::Milliseconds(20))) {
     if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(20));
   }
-  return false;
+  return condition();
 }
 
 inline const std::string kGleaner = bin_dir() + "/gleaner";

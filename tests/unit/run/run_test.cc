@@ -192,10 +192,17 @@ TEST(Run, WorkersHaveTheUsualSignals) {
 
 TEST(Run, SecondSignalKills) {
   const Marker marker;
-  Program program(bash_run({"--workers", "2"}, "trap '' INT; " + marker.sleep()));
-  ASSERT_TRUE(eventually([&] { return marker.alive() == 2; }));
+  Program program(bash_run({"--workers", "2"},
+                           "trap 'echo told' INT; (trap '' INT; " + marker.sleep() + ") & echo ready; wait; wait"));
+  const auto both_say = [&](const std::string& word) {
+    return eventually([&] {
+      return program.output().find("0] " + word) != std::string::npos &&
+             program.output().find("1] " + word) != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(both_say("ready") && eventually([&] { return marker.alive() == 2; }));
   program.signal(SIGINT);
-  absl::SleepFor(absl::Milliseconds(300));
+  ASSERT_TRUE(both_say("told"));
   EXPECT_EQ(marker.alive(), 2);
   program.signal(SIGINT);
   EXPECT_EQ(program.wait(), 128 + SIGKILL);

@@ -2,13 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <limits>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "comm-lib/runtime/rank.h"
 #include "coordinator/service.h"
 #include "summation-service/service/server.h"
+#include "tests/held_port.h"
 
 namespace gleaner::runtime {
 namespace {
@@ -16,20 +21,39 @@ namespace {
 constexpr uint64_t kElements = 100'000;
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// The schedule of all workers, by step.
-struct Schedule {
-  static constexpr int kNever = 1 << 30;
-  std::atomic<int> second_tensor_at{kNever};
-  std::atomic<int> third_tensor_at{kNever};
-  std::atomic<int> end_at{kNever};
+// The schedule of all workers, by step. A change takes effect at a step that no worker has begun, so all workers follow
+// it at the same step.
+class Schedule {
+ public:
+  // Returns how many tensors the step has; 0: training has ended.
+  int begin(int step) {
+    absl::MutexLock lock(&mutex_);
+    begun_ = std::max(begun_, step);
+    if (step >= end_) return 0;
+    return 1 + static_cast<int>(std::ranges::count_if(additions_, [step](int at) { return step >= at; }));
+  }
+  // Each function returns the first step that it changes.
+  int add_tensor() {
+    absl::MutexLock lock(&mutex_);
+    additions_.push_back(begun_ + 1);
+    return begun_ + 1;
+  }
+  int end() {
+    absl::MutexLock lock(&mutex_);
+    return end_ = begun_ + 1;
+  }
 
-  int tensors(int step) const { return 1 + (step >= second_tensor_at ? 1 : 0) + (step >= third_tensor_at ? 1 : 0); }
+ private:
+  absl::Mutex mutex_;
+  int begun_ ABSL_GUARDED_BY(mutex_) = 0;                              // the last step that a worker has begun
+  std::vector<int> additions_ ABSL_GUARDED_BY(mutex_);                 // the steps from which there is one more tensor
+  int end_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<int>::max();  // the step at which training ends
 };
 
 class Worker {
  public:
-  Worker(uint32_t index, uint32_t local_rank, uint32_t local_size, const Address& coordinator, const Schedule* program)
-      : index_(index), sum_(static_cast<float>(3 * local_size)), program_(*program) {
+  Worker(uint32_t index, uint32_t local_rank, uint32_t local_size, const Address& coordinator, Schedule* schedule)
+      : index_(index), sum_(static_cast<float>(3 * local_size)), schedule_(*schedule) {
     config_.local_rank = local_rank;
     config_.local_size = local_size;
     config_.coordinator = coordinator;
@@ -52,12 +76,9 @@ class Worker {
     auto rank = Rank::open(config_);
     if (!rank.ok()) return rank.status();
     absl::Status status;
-    while (status.ok() && steps_ < program_.end_at) {
-      for (int i = 0; i < program_.tensors(steps_) && status.ok(); ++i) {
-        status = push_pull(**rank, absl::StrCat("tensor ", i));
-      }
+    for (int tensors = 0; status.ok() && (tensors = schedule_.begin(steps_)) > 0; ++steps_) {
+      for (int i = 0; i < tensors && status.ok(); ++i) status = push_pull(**rank, absl::StrCat("tensor ", i));
       (*rank)->step();
-      ++steps_;
     }
     const absl::Status closed = (*rank)->close(status.ok() ? Rank::Leave::kCleanly : Rank::Leave::kFailed);
     return status.ok() ? closed : status;
@@ -81,7 +102,7 @@ class Worker {
 
   const uint32_t index_;
   const float sum_;  // sum of all ranks' factors
-  const Schedule& program_;
+  Schedule& schedule_;
   Config config_;
   std::atomic<int> steps_{0};
   absl::Status status_;
@@ -93,16 +114,17 @@ class TrainingTest : public testing::TestWithParam<uint32_t> {
   TrainingTest() : system_({"test", LogLevel::kOff}) {
     job_.options.workers = 2;
     job_.options.summers = 1;
+    // No member of a slow machine counts as silent.
+    job_.options.deadline = job_.options.summer_timeout = absl::Minutes(5);
     job_.options.local_ranks = GetParam();
     job_.token = "token";
   }
   void start_coordinator(bool may_resume) {
     coordinator::Service::ServiceOptions options;
-    options.listen = {"127.0.0.1", address_.port};
+    options.listen = address_;
     auto service = coordinator::Service::start(system_.env(), options);
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
-    address_ = service_->address();
     job_.may_resume = may_resume;
     ASSERT_EQ(service_->add(job_), absl::OkStatus());
   }
@@ -117,7 +139,8 @@ class TrainingTest : public testing::TestWithParam<uint32_t> {
 
   SystemEnv system_;
   coordinator::Service::JobOptions job_;
-  Address address_;
+  const HeldPort port_;
+  const Address address_{"127.0.0.1", port_.port()};  // of all coordinators
   std::unique_ptr<coordinator::Service> service_;
 };
 
@@ -131,35 +154,32 @@ TEST_P(TrainingTest, ContinuesWithoutTheCoordinatorAndGetsTensorsFromTheNext) {
   ASSERT_TRUE(summer.ok()) << summer.status();
   absl::Status summed;
   std::thread serving([&] { summed = (*summer)->run(); });
-  Schedule program;
+  Schedule schedule;
   std::vector<std::unique_ptr<Worker>> workers;
   for (uint32_t rank = 0; rank < 2 * GetParam(); ++rank) {
-    workers.push_back(std::make_unique<Worker>(rank / GetParam(), rank % GetParam(), GetParam(), address_, &program));
+    workers.push_back(std::make_unique<Worker>(rank / GetParam(), rank % GetParam(), GetParam(), address_, &schedule));
   }
-  const Worker& zero = *workers[0];
-  // Workers are at most a step apart, so none of them has reached this step.
-  const auto soon = [&] { return zero.steps() + 10; };
-  EXPECT_TRUE(eventually([&] { return zero.steps() > 10; }));
+  const auto all_reach = [&](int step) {
+    return eventually([&] { return std::ranges::all_of(workers, [&](auto& each) { return each->steps() >= step; }); });
+  };
+  EXPECT_TRUE(all_reach(10));
 
   service_.reset();
-  const int steps = zero.steps();
-  EXPECT_TRUE(eventually([&] { return zero.steps() > steps + 200; })) << "training continues without a coordinator";
-  program.second_tensor_at = soon();
-  EXPECT_TRUE(eventually([&] { return zero.steps() == program.second_tensor_at; }));
-  absl::SleepFor(absl::Milliseconds(100));
-  EXPECT_EQ(zero.steps(), program.second_tensor_at) << "the new tensor waits for its plan";
+  EXPECT_TRUE(all_reach(workers[0]->steps() + 50)) << "training continues without a coordinator";
+  const int second = schedule.add_tensor();
+  EXPECT_TRUE(all_reach(second));
+  for (const auto& worker : workers) EXPECT_EQ(worker->steps(), second) << "the new tensor waits for its plan";
   start_coordinator(true);
-  EXPECT_TRUE(eventually([&] { return zero.steps() > program.second_tensor_at; }));
-  EXPECT_EQ(phase(), coordinator::JobState::Phase::kRunning);
-  program.third_tensor_at = soon();
-  EXPECT_TRUE(eventually([&] { return zero.steps() > program.third_tensor_at; }));
+  EXPECT_TRUE(all_reach(second + 1));
+  EXPECT_TRUE(eventually([&] { return phase() == coordinator::JobState::Phase::kRunning; }));
+  EXPECT_TRUE(all_reach(schedule.add_tensor() + 1));
 
-  program.end_at = soon();
+  const int end = schedule.end();
   for (const auto& worker : workers) EXPECT_EQ(worker->wait(), absl::OkStatus());
   serving.join();
   EXPECT_EQ(summed, absl::OkStatus());
-  EXPECT_EQ(service_->state("default")->outcome, absl::OkStatus());
-  EXPECT_EQ(service_->state("default")->summary.steps, static_cast<uint64_t>(program.end_at));
+  EXPECT_TRUE(eventually([&] { return service_->state("default")->outcome == absl::OkStatus(); }));
+  EXPECT_EQ(service_->state("default")->summary.steps, static_cast<uint64_t>(end));
 }
 
 INSTANTIATE_TEST_SUITE_P(LocalRanks, TrainingTest, testing::Values(1, 2));

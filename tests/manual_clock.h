@@ -5,7 +5,7 @@
 
 #include "common/base/env.h"
 
-namespace gleaner::kube {
+namespace gleaner {
 
 class ManualClock : public Clock {
  public:
@@ -17,4 +17,4 @@ class ManualClock : public Clock {
   std::atomic<int64_t> now_{0};
 };
 
-}  // namespace gleaner::kube
+}  // namespace gleaner
