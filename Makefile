@@ -43,4 +43,4 @@ test-e2e:  ## test jobs, faults and the chart in a Kubernetes cluster on this ma
 	@scripts/test e2e
 
 clean:  ## remove the builds and the logs of tests
-	@rm -rf build/release build/asan build/tsan build/test-logs
+	@rm -rf build/release build/asan build/tsan build/parent build/test-logs

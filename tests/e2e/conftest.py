@@ -50,7 +50,7 @@ def start_cluster(name: str, *flags: str) -> subprocess.Popen[str]:
 
 def stop_cluster(process: subprocess.Popen[str]) -> None:
     process.stdin.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=240) == 0
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +76,7 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[str]
     words = "".join(letter if letter.isalnum() else "-" for letter in request.node.name.lower())
     name = f"{words[:50].strip('-')}-{zlib.crc32(words.encode()):08x}"
     cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=20s")
+    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", name, "--timeout=80s")
     try:
         yield name
     finally:

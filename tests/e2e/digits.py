@@ -9,7 +9,7 @@ from product import ROOT, Job
 EXAMPLES = ROOT / "examples"
 EPOCHS = 10
 TRAIN = ["python3", "/examples/digits/train.py", "--epochs", str(EPOCHS)]
-LONG = 180.0  # seconds for a training on a busy machine
+LONG = 720.0  # seconds for a training on a busy machine
 
 
 def result(job: Job, pod: str) -> tuple[str, float]:

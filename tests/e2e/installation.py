@@ -16,13 +16,13 @@ OF_THE_CRDS = ("CustomResourceDefinition", "APIService", "Namespace")
 
 
 def helm(cluster: Cluster, *arguments: str) -> str:
-    return cluster.run("helm", "--namespace", SYSTEM, *arguments, timeout=300).stdout
+    return cluster.run("helm", "--namespace", SYSTEM, *arguments).stdout
 
 
 def upgrade(cluster: Cluster, chart: Path, values: dict[str, str]) -> None:
     """Upgrades the release to the given chart, and waits until everything is Ready."""
     settings = [f"--set={name}={value}" for name, value in {**VALUES, **values}.items()]
-    helm(cluster, "upgrade", RELEASE, str(chart), "--wait", "--timeout=4m", *settings)
+    helm(cluster, "upgrade", RELEASE, str(chart), "--wait", "--timeout=8m", *settings)
 
 
 def installed(cluster: Cluster) -> bool:
@@ -41,7 +41,7 @@ def as_before(cluster: Cluster, folder: Path) -> Iterator[None]:
         yield
     finally:
         if was_there:
-            wanted = ("upgrade", "--install", RELEASE, str(CHART), "-f", str(values), "--wait", "--timeout=4m")
+            wanted = ("upgrade", "--install", RELEASE, str(CHART), "-f", str(values), "--wait", "--timeout=8m")
             helm(cluster, *wanted, "--create-namespace")
         else:
             helm(cluster, "uninstall", RELEASE, "--ignore-not-found", "--wait")
@@ -65,7 +65,7 @@ def objects_of_ours(cluster: Cluster) -> set[str]:
     return found
 
 
-def wait_until_gone(cluster: Cluster, seconds: float = 60) -> set[str]:
+def wait_until_gone(cluster: Cluster, seconds: float = 240) -> set[str]:
     """Waits until no object of Gleaner is left. Returns the objects that are left after `seconds`."""
     deadline = time.monotonic() + seconds
     while (left := objects_of_ours(cluster)) and time.monotonic() < deadline:

@@ -25,7 +25,7 @@ VALUES = {
     # value 1 a summer measures the load but never leaves.
     "summers.yieldAbove": "1",
 }
-PATIENCE = 90.0
+PATIENCE = 360.0  # deadlines are far above usual durations, for slow and busy machines
 
 
 class Timeout(AssertionError):
@@ -57,8 +57,7 @@ def install(cluster: Cluster, values: Optional[dict[str, str]] = None) -> None:
         *settings,
         "--wait",
         "--timeout",
-        "120s",
-        timeout=150,
+        "480s",
     )
     wait_until("every node has a profile with spare bandwidth", lambda: profiles_ready(cluster))
 
@@ -97,8 +96,8 @@ class Job:
     def __init__(self, cluster: Cluster, name: str, namespace: str) -> None:
         self.cluster, self.name, self.namespace = cluster, name, namespace
 
-    def kubectl(self, *arguments: str, timeout: float = 120) -> str:
-        return self.cluster.kubectl("-n", self.namespace, *arguments, timeout=timeout)
+    def kubectl(self, *arguments: str) -> str:
+        return self.cluster.kubectl("-n", self.namespace, *arguments)
 
     def object(self) -> dict[str, Any]:
         return self.cluster.get("trainingjob", self.name, self.namespace)
@@ -163,7 +162,7 @@ class Job:
         self.kubectl("patch", "trainingjob", self.name, "--type=merge", "-p", json.dumps(patch))
 
     def delete(self) -> None:
-        self.kubectl("delete", "trainingjob", self.name, "--wait=true", timeout=60)
+        self.kubectl("delete", "trainingjob", self.name, "--wait=true")
 
 
 def milli(quantity: str) -> int:

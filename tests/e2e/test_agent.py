@@ -24,10 +24,10 @@ def test_figures_of_agents_follow_a_load_between_two_nodes(gleaner: Cluster, nam
     gleaner.apply(pod("receives", ["python3", "-c", RECEIVE], "n2", namespace=namespace))
     wait_for_pod(gleaner, namespace, "receives")
     address = gleaner.get("pod", "receives", namespace)["status"]["podIP"]
-    gleaner.apply(pod("sends", ["python3", "-c", SEND, address, "60"], "n1", shaped, namespace))
+    gleaner.apply(pod("sends", ["python3", "-c", SEND, address, "1000"], "n1", shaped, namespace))
     for node in ("n1", "n2"):
-        wait_until(f"{node} is used", lambda node=node: 0.8 * LOAD < used(gleaner, node) < 1.2 * LOAD, 20)
+        wait_until(f"{node} is used", lambda node=node: 0.8 * LOAD < used(gleaner, node) < 1.2 * LOAD)
         # An agent publishes changes of a tenth of the speed, which is half of the load.
-        wait_until(f"{node} spares less", lambda node=node: spare(gleaner, node) < idle[node] - 0.4 * LOAD, 20)
+        wait_until(f"{node} spares less", lambda node=node: spare(gleaner, node) < idle[node] - 0.4 * LOAD)
     assert used(gleaner, "n3") < 0.2 * LOAD
     assert spare(gleaner, "n3") > idle["n3"] - 0.2 * LOAD

@@ -22,7 +22,7 @@ MEASURED = {
     "autoscaler.prometheus.intervalSeconds": "2",
     "autoscaler.prometheus.windowSeconds": "20",
 }
-SECONDS_TO_LEAVE = 60.0  # usually ten
+SECONDS_TO_LEAVE = 240.0  # usually ten
 STALE = 30.0  # more than the window and two intervals, so that all earlier measurements are stale
 
 

@@ -36,7 +36,7 @@ def run_pod(cluster: Cluster, namespace: str, image: str, *command: str) -> str:
     metadata = {"name": "runs", "namespace": namespace}
     cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     over = "jsonpath={.status.containerStatuses[0].state.terminated.reason}"
-    cluster.kubectl("wait", f"--for={over}", "pod/runs", "-n", namespace, "--timeout=90s")
+    cluster.kubectl("wait", f"--for={over}", "pod/runs", "-n", namespace, "--timeout=360s")
     output = cluster.kubectl("logs", "runs", "-n", namespace)
     (status,) = cluster.get("pod", "runs", namespace)["status"]["containerStatuses"]
     assert status["state"]["terminated"]["exitCode"] == 0, output

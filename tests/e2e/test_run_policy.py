@@ -10,7 +10,7 @@ import pytest
 from lab.cluster import Cluster
 from product import Job, submit, wait_until
 
-SLEEP = ["sleep", "600"]
+SLEEP = ["sleep", "3600"]
 SUCCEED = ["true"]
 
 
@@ -121,7 +121,7 @@ def test_a_worker_of_a_drained_node_moves_to_another_node(gleaner: Cluster, name
     job.wait_phase("Running")
     node = job.pods()["drained-worker-0"]["spec"]["nodeName"]
     try:
-        gleaner.kubectl("drain", node, "--pod-selector=gleaner.dev/role=worker", "--force", timeout=60)
+        gleaner.kubectl("drain", node, "--pod-selector=gleaner.dev/role=worker", "--force")
         wait_until("a new attempt", lambda: job.status()["attempt"] == 1)
         job.wait_phase("Running")
         assert job.pods()["drained-worker-0-r1"]["spec"]["nodeName"] != node
@@ -148,11 +148,11 @@ def test_a_node_without_power_does_not_stop_a_job(gleaner: Cluster, namespace: s
     gleaner.ask("node-off", node)
     try:
         wait_until("a new attempt", lambda: job.status()["attempt"] == 1)
-        wait_until("it runs again", lambda: job.phase() == "Running" and job.status()["workersReady"] == 2, 120)
+        wait_until("it runs again", lambda: job.phase() == "Running" and job.status()["workersReady"] == 2)
         assert job.pods()["dark-worker-0-r1"]["spec"]["nodeName"] != node
     finally:
         gleaner.ask("node-on", node)
-        gleaner.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=60s")
+        gleaner.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=240s")
 
 
 def pending(job: Job) -> bool:
@@ -176,15 +176,15 @@ def test_deleting_a_job_leaves_nothing(
     job = submit(gleaner, namespace, "gone", command, replicas=2)
     wait_until("the job reaches the phase to be deleted in", lambda: moment(job))
     job.delete()
-    wait_until("nothing is left", lambda: nothing_left(gleaner, namespace), 30)
+    wait_until("nothing is left", lambda: nothing_left(gleaner, namespace))
 
 
 def test_a_namespace_can_be_deleted_while_its_job_runs(gleaner: Cluster, namespace: str) -> None:
     job = submit(gleaner, namespace, "under", SLEEP, replicas=2)
     job.wait_phase("Running")
-    gleaner.kubectl("delete", "namespace", namespace, "--wait=true", "--timeout=60s", timeout=70)
+    gleaner.kubectl("delete", "namespace", namespace, "--wait=true", "--timeout=240s")
     gleaner.kubectl("create", "namespace", namespace)  # the fixture deletes it
-    gleaner.kubectl("wait", "--for=create", "serviceaccount/default", "-n", namespace, "--timeout=20s")
+    gleaner.kubectl("wait", "--for=create", "serviceaccount/default", "-n", namespace, "--timeout=80s")
     again = submit(gleaner, namespace, "under", SUCCEED, replicas=2)
     again.wait_phase("Succeeded")
 

@@ -51,7 +51,7 @@ def test_a_summer_on_a_node_that_lost_power_is_replaced(
         ends_well(job, workers, reference)
     finally:
         gleaner.ask("node-on", node)
-        gleaner.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=60s")
+        gleaner.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=240s")
 
 
 def test_a_summer_gives_way_to_a_pod_of_higher_priority(
@@ -69,7 +69,7 @@ def test_a_summer_gives_way_to_a_pod_of_higher_priority(
         wait_until(
             "the summer's machine is free for the other pod", lambda: machines(job.pods("summer")).get(name) is None
         )
-        job.kubectl("wait", "--for=condition=Ready", "pod/owners", "--timeout=60s")
+        job.kubectl("wait", "--for=condition=Ready", "pod/owners", "--timeout=240s")
         ends_well(job, workers, reference)
     finally:
         job.kubectl("delete", "pod", "owners", "--grace-period=0", "--force")

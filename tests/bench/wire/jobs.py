@@ -9,6 +9,8 @@ import re
 import statistics
 import subprocess
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Optional
 
@@ -18,6 +20,17 @@ from wire.steps import Steps
 
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release"))
 GLEANER = str(BUILD / "bin" / "gleaner")
+
+
+@contextmanager
+def programs_in(build: Path) -> Iterator[None]:
+    """Makes this module run the programs of another build folder, inside the with-statement."""
+    global GLEANER
+    before, GLEANER = GLEANER, str(build / "bin" / "gleaner")
+    try:
+        yield
+    finally:
+        GLEANER = before
 
 
 def links(part: Part) -> list[str]:

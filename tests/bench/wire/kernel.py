@@ -6,12 +6,23 @@ import json
 import subprocess
 from typing import Any
 
-from wire.jobs import GLEANER
+from wire import jobs
 
 
 def rates(sources: int, bytes_: int) -> dict[str, Any]:
     """Returns the bytes per second of CPU time of the fp32 sum and of memcpy on one core, and their ratio."""
-    command = [GLEANER, "bench", "sum", "--dtype", "fp32", "--sources", str(sources), "--bytes", str(bytes_), "--json"]
+    command = [
+        jobs.GLEANER,
+        "bench",
+        "sum",
+        "--dtype",
+        "fp32",
+        "--sources",
+        str(sources),
+        "--bytes",
+        str(bytes_),
+        "--json",
+    ]
     return dict(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
 
 

@@ -6,7 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-MARGIN = 0.8  # least accepted share of the recorded ratio, since CI machines differ, and so does the load beside them
+MARGIN = 0.8  # least accepted share of the ratio of the record or of the parent, since the load beside them differs
+
+
+def machine_of(path: Path) -> dict[str, Any]:
+    """Returns the machine of the record. A record may lack some of the fields that processor.py has."""
+    return dict(json.loads(path.read_text())["machine"])
 
 
 def read(path: Path) -> dict[str, float]:
@@ -23,6 +28,7 @@ def too_low(ratio: float, recorded: float) -> bool:
     return ratio < MARGIN * recorded
 
 
-def judge(name: str, ratio: float, recorded: float) -> str:
-    verdict = f"below {MARGIN} of the record" if too_low(ratio, recorded) else "ok"
-    return f"{name:60} {ratio:6.3f}, recorded {recorded:6.3f}: {verdict}"
+def judge(name: str, ratio: float, base: float, of: str = "record") -> str:
+    """Returns a line about a ratio beside that of the record or, as `of` says, of the parent."""
+    verdict = f"below {MARGIN} of the {of}" if too_low(ratio, base) else "ok"
+    return f"{name:60} {ratio:6.3f}, {of} {base:6.3f}: {verdict}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import platform
 import re
 import subprocess
@@ -12,20 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from wire import processor
 from wire.lab import ROOT
 from wire.row import Measured, Row
 
 
 def machine() -> dict[str, Any]:
     """Returns the properties of this machine and the commit on which results depend."""
-    models = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-              if line.startswith("model name")]  # fmt: skip
     commit = subprocess.run(
         ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude", "*"], capture_output=True, text=True
     )
     return {
-        "processors": os.cpu_count(),
-        "model": models[0] if models else platform.machine(),
+        **processor.here(),
         "kernel": platform.release().split("-")[0],
         "commit": commit.stdout.strip(),
     }

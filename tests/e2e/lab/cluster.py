@@ -26,6 +26,7 @@ NAME = "GLEANER_CLUSTER"  # environment variable with the cluster's name, for te
 WORKPLACE = HERE.parents[1] / "build" / "e2e"
 COMMANDS = tuple("containerd runc ctr nft ip tc conntrack nsenter unshare setpriv etcd openssl".split())
 UP_SECONDS = 300.0  # long enough for a busy machine
+COMMAND_SECONDS = 600.0  # after which a command counts as hanging; commands wait up to 480 s by themselves
 
 
 def require_inotify(nodes: int) -> None:
@@ -102,7 +103,7 @@ class Cluster:
     def ask(self, *command: str) -> dict[str, Any]:
         """Sends one of the commands of lab/main.py to the lab. Returns the answer."""
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(120)
+        connection.settimeout(COMMAND_SECONDS)
         try:
             connection.connect(str(self.folder / "control"))
             with connection.makefile("rw") as stream:
@@ -138,7 +139,7 @@ class Cluster:
         return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), NAME: self.name}
 
     def run(
-        self, *command: str, text: Optional[str] = None, timeout: float = 120, check: bool = True
+        self, *command: str, text: Optional[str] = None, timeout: float = COMMAND_SECONDS, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             self.command(*command), input=text, capture_output=True, text=True, timeout=timeout, env=self.environment()
@@ -147,7 +148,7 @@ class Cluster:
             raise LabError(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr.strip() or done.stdout}")
         return done
 
-    def kubectl(self, *arguments: str, text: Optional[str] = None, timeout: float = 120) -> str:
+    def kubectl(self, *arguments: str, text: Optional[str] = None, timeout: float = COMMAND_SECONDS) -> str:
         return self.run("kubectl", *arguments, text=text, timeout=timeout).stdout
 
     def apply(self, *objects: dict[str, Any]) -> None:
