@@ -39,6 +39,10 @@ class Program:
 PROGRAMS = (
     Program("lazy_tensors.py", "tensors that PyTorch negates or conjugates lazily are sent as their values are"),
     Program("lazy_gradients.py", "so are gradients, parameters, running sums and the state of optimizers"),
+    Program("other_steps.py", "step() of other packages' optimizers gets its arguments, and its result is returned"),
+    Program("nested_optimizers.py", "optimizers that contain others and step twice work, or are refused when wrapped"),
+    Program("counting_optimizers.py", "counts of steps rise by one per step, wherever an optimizer keeps them"),
+    Program("checkpoint_thread.py", "a second thread may read the state at any time, and gets that of one step"),
 )
 
 
