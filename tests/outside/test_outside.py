@@ -43,6 +43,7 @@ PROGRAMS = (
     Program("nested_optimizers.py", "optimizers that contain others and step twice work, or are refused when wrapped"),
     Program("counting_optimizers.py", "counts of steps rise by one per step, wherever an optimizer keeps them"),
     Program("checkpoint_thread.py", "a second thread may read the state at any time, and gets that of one step"),
+    Program("normed_weights.py", "CrossBarrier updates parameters before weight_norm() and its kind use them"),
 )
 
 

@@ -249,7 +249,9 @@ def CrossBarrier(
     crossing._places = places_of(optimizer)
     crossing._clear = None
     for module in model.modules():
-        module.register_forward_pre_hook(_UpdateBeforeForward(crossing))
+        hook = module.register_forward_pre_hook(_UpdateBeforeForward(crossing))
+        # Hooks of others, such as those of weight_norm() and spectral_norm(), compute with parameters.
+        module._forward_pre_hooks.move_to_end(hook.id, last=False)
         module.__dict__["__getstate__"] = _UpdatedState(crossing, module)
     model._register_state_dict_hook(_UpdateAll(crossing))  # the tensors of state_dict() share memory with parameters
     return crossing
