@@ -44,6 +44,7 @@ PROGRAMS = (
     Program("counting_optimizers.py", "counts of steps rise by one per step, wherever an optimizer keeps them"),
     Program("checkpoint_thread.py", "a second thread may read the state at any time, and gets that of one step"),
     Program("normed_weights.py", "CrossBarrier updates parameters before weight_norm() and its kind use them"),
+    Program("second_derivatives.py", "backward(create_graph=True) is an error that says what to use"),
 )
 
 

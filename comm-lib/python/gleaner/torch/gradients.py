@@ -182,6 +182,12 @@ class Gradients:
 
     def _check_expected(self, slot: Slot) -> None:
         self._passes.check_not_failed()
+        if torch.is_grad_enabled():
+            raise FailedPreconditionError(
+                f"backward(create_graph=True) has made a gradient of {slot.name} with a graph, and averages have no "
+                "graph: for a penalty on gradients, use torch.autograd.grad(loss, parameters, create_graph=True), "
+                "which averages nothing, and call backward() for the loss with the penalty"
+            )
         if slot in self._flights:
             raise FailedPreconditionError(self._why_not_again(slot))
         if self._wait == "forward" and slot not in self._trainable:
