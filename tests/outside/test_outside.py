@@ -45,6 +45,7 @@ PROGRAMS = (
     Program("checkpoint_thread.py", "a second thread may read the state at any time, and gets that of one step"),
     Program("normed_weights.py", "CrossBarrier updates parameters before weight_norm() and its kind use them"),
     Program("second_derivatives.py", "backward(create_graph=True) is an error that says what to use"),
+    Program("scaled_losses.py", "GradScaler unscales averages, and all ranks skip the same steps"),
 )
 
 
