@@ -23,14 +23,15 @@ def part_of(
     places: Places,
     parameters: Iterable[torch.nn.Parameter],
     groups: Optional[list[dict[str, Any]]] = None,
+    attributes: Optional[Mapping[str, Any]] = None,
 ) -> torch.optim.Optimizer:
-    """Returns an optimizer of the same class with the same attributes that has only `parameters`.
+    """Returns an optimizer of the same class that has only `parameters`.
 
     It has as many parameter groups as `optimizer`, of which some may be empty. `groups` are hyperparameters for these
-    groups; None: those of `optimizer`.
+    groups, and `attributes` all other attributes; None: those of `optimizer`.
     """
     part = object.__new__(type(optimizer))
-    part.__dict__.update(vars(optimizer))
+    part.__dict__.update(vars(optimizer) if attributes is None else attributes)
     part.__dict__.pop("step", None)  # a scheduler's wrapper, which is bound to `optimizer`
     part.param_groups = [{**group, "params": []} for group in groups or optimizer.param_groups]
     for parameter in parameters:
@@ -95,8 +96,8 @@ class Pieces:
                 common state, or it changes an attribute's tensor in place.
         """
         whole = self._optimizer
-        part = part_of(whole, self._places, parameters, [_copies(group) for group in self._groups])
-        part.__dict__ = {**self._attributes, "param_groups": part.param_groups}
+        groups = [_copies(group) for group in self._groups]
+        part = part_of(whole, self._places, parameters, groups, self._attributes)
         part.state = defaultdict(dict, {each: whole.state[each] for each in parameters if each in whole.state})
         part.state.update(_copies(self._common))
         part.step(*self._arguments, **self._named)

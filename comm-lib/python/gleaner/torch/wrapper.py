@@ -102,9 +102,8 @@ def mixed(kind: type, optimizer: torch.optim.Optimizer) -> Any:
         )
     _check_names_are_free(kind, optimizer)
     of_user = type(optimizer)
-    wrapped_class = type(
-        of_user.__name__, (kind, of_user), {name: _Method(kind, name, of_user) for name in _methods(kind)}
-    )
+    shadowed = [name for name in _methods(kind) if hasattr(torch.optim.Optimizer, name)]
+    wrapped_class = type(of_user.__name__, (kind, of_user), {name: _Method(kind, name, of_user) for name in shadowed})
     distributed = object.__new__(wrapped_class)
     distributed.__dict__ = optimizer.__dict__
     distributed._own, distributed._wrapped = optimizer, frozenset(parameters_of(optimizer))
