@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import pickle
 from collections.abc import Iterable
 from typing import Any, Callable, TypeVar
 
@@ -163,6 +164,8 @@ class ObjectState(State):
             later are not saved.
     """
 
+    _pickled: Callable[[Any], bytes] = staticmethod(pickle.dumps)
+
     def __init__(self, **values: Any) -> None:
         super().__init__()
         self._saved: dict[str, Any] = {}
@@ -194,7 +197,7 @@ class ObjectState(State):
             GleanerError: There is no session, or it has failed; see gleaner.errors.
         """
         ours = {name: getattr(self, name) for name in self._names}
-        for name, value in exchange.broadcast_object(process.current(), ours, root).items():
+        for name, value in exchange.broadcast_object(process.current(), ours, root, self._pickled).items():
             setattr(self, name, value)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from dataclasses import dataclass
-from typing import Any, Optional, Protocol, TypeVar
+from typing import Any, Callable, Optional, Protocol, TypeVar
 
 import numpy
 
@@ -170,7 +170,8 @@ def register_memory(session: Session, arrays: Arrays[T], array: T) -> None:
     """
     if arrays.contiguous(array) is not array:
         raise InvalidArgumentError(
-            "only memory without gaps can be registered; register a contiguous copy, and send that copy"
+            "only memory without gaps can be registered, in which the elements lie as they are; register a contiguous "
+            "copy (with PyTorch tensor.clone().contiguous()), and send that copy"
         )
     session.register_memory(arrays.address(array), bytes_of(arrays, array), arrays.hold(array))
 
@@ -216,13 +217,13 @@ def broadcast_described(session: Session, data: numpy.ndarray, description: str,
     data[:] = packed[_DESCRIPTION_BYTES:]
 
 
-def broadcast_object(session: Session, value: Any, root: int) -> Any:
+def broadcast_object(session: Session, value: Any, root: int, pickled: Callable[[Any], bytes] = pickle.dumps) -> Any:
     """Copies the `value` of rank `root` to all ranks with pickle, and returns it. Collective; blocks.
 
-    The values that other ranks pass are ignored.
+    The values that other ranks pass are ignored. `pickled` makes the pickle of the root's value.
     """
     is_root = session.topology.rank == root
-    payload = pickle.dumps(value) if is_root else b""
+    payload = pickled(value) if is_root else b""
     size = numpy.array([len(payload)], dtype="<u8")
     broadcast_bytes(session, size.view(numpy.uint8), root)
     data = numpy.empty(int(size[0]), dtype=numpy.uint8)

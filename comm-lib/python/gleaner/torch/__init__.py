@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from gleaner.errors import GleanerError, WorkersChanged
 from gleaner.process import (
-    broadcast_object,
     init,
     is_initialized,
     local_rank,
@@ -30,6 +29,7 @@ from gleaner.torch import elastic, leftovers  # noqa: F401  # leftovers: registe
 from gleaner.torch.broadcasts import (
     broadcast,
     broadcast_,
+    broadcast_object,
     broadcast_optimizer_state,
     broadcast_parameters,
 )

@@ -14,7 +14,7 @@ import torch
 
 from gleaner import exchange, process
 from gleaner.errors import InvalidArgumentError
-from gleaner.torch.tensors import bytes_of
+from gleaner.torch.tensors import bytes_of, check_writable, pickled
 
 NamedTensors = Union[Mapping[str, Any], Iterable[tuple[str, torch.Tensor]]]
 
@@ -56,11 +56,30 @@ def broadcast_(tensor: torch.Tensor, root_rank: int = 0) -> torch.Tensor:
     """
     if tensor.layout is not torch.strided:
         raise TypeError(f"{tensor.layout} tensors are not supported; pass tensor.to_dense()")
+    check_writable(tensor)
     packed = _packed([tensor])
     description = f"{tuple(tensor.shape)} {tensor.dtype}"
     exchange.broadcast_described(process.current(), packed, description, root_rank)
     _unpack(packed, [tensor.detach()])
     return tensor
+
+
+def broadcast_object(value: Any, root_rank: int = 0) -> Any:
+    """Copies an object of rank `root_rank`, which may hold tensors, to all ranks with pickle. Collective; blocks.
+
+    Args:
+        value: Object that can be pickled. The values that other ranks pass are ignored.
+        root_rank: Rank whose object is copied; the same on all ranks.
+
+    Returns:
+        `value` itself on rank `root_rank`; a copy of the root's `value` on the other ranks.
+
+    Raises:
+        InvalidArgumentError: `root_rank` is not a rank (only this rank raises this), or ranks pass different roots (all
+            ranks raise this).
+        GleanerError: There is no session, or it has failed; see gleaner.errors.
+    """
+    return exchange.broadcast_object(process.current(), value, root_rank, pickled)
 
 
 def broadcast_parameters(params: NamedTensors, root_rank: int = 0) -> None:
@@ -78,6 +97,8 @@ def broadcast_parameters(params: NamedTensors, root_rank: int = 0) -> None:
     """
     session = process.current()
     tensors = [(name, tensor.detach()) for name, tensor in _named(params) if isinstance(tensor, torch.Tensor)]
+    for _, tensor in tensors:
+        check_writable(tensor)
     ours = [(name, tuple(tensor.shape), str(tensor.dtype)) for name, tensor in tensors]
     theirs = exchange.broadcast_object(session, ours, root_rank)
     if ours != theirs:
@@ -109,7 +130,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int =
     session = process.current()
     is_root = session.topology.rank == root_rank
     ours = type(optimizer).__name__
-    theirs, state = exchange.broadcast_object(session, (ours, optimizer.state_dict()) if is_root else None, root_rank)
+    state_of_root = (ours, optimizer.state_dict()) if is_root else None
+    theirs, state = exchange.broadcast_object(session, state_of_root, root_rank, pickled)
     if ours != theirs:
         raise InvalidArgumentError(
             f"the optimizer of rank {session.topology.rank} is of class {ours}, and that of rank {root_rank} of "

@@ -7,65 +7,71 @@ about as long as the longer of computation and communication, instead of the sum
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Callable, Optional
+from collections.abc import Iterable, MutableMapping
+from typing import Any, Optional
 
 import torch
 
-from gleaner.errors import InvalidArgumentError
+from gleaner.errors import GleanerError, InvalidArgumentError
 from gleaner.torch.optimizer import AveragesGradients, with_gradients
+from gleaner.torch.pieces import Pieces, Places, check_divisible, part_of, places_of
+from gleaner.torch.wrapper import check_optimizer
 
 
 class UpdatesInForward(AveragesGradients):
-    """The base class that CrossBarrier puts before the user's optimizer class. Not thread safe.
+    """The base class that CrossBarrier puts before the user's optimizer class.
 
     A parameter is overdue from step() until the wrapped optimizer has updated it with its average. update_overdue()
     waits for the average and makes the update, on the caller's thread: before the forward pass of the module that holds
     the parameter, or when the program asks for parameters in another way.
+
+    One thread trains. Other threads may call state_dict(), of optimizer and model, and then update overdue parameters.
+    `_lock` is held from the wait for an average to the end of the update.
     """
 
-    _group_of: dict[torch.nn.Parameter, int]
-    _groups: list[dict[str, Any]]  # copies that step() made, because schedulers change the optimizer's own groups
-    _clear: Optional[Callable[[], None]]  # the zero_grad() call to make for overdue parameters after their update
+    __slots__ = ("_clear", "_pieces", "_places")
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    _places: Places
+    _pieces: Pieces  # the updates of the last step, with its hyperparameters and arguments
+    _clear: Optional[tuple[tuple[Any, ...], dict[str, Any]]]  # arguments of zero_grad(), to call after updates
+
+    def step(self, *args: Any, **kwargs: Any) -> Any:
         """Ends the step without waiting for averages. Collective: every rank makes the same steps.
 
         update_overdue() makes the updates later, with the hyperparameters that the optimizer has at this call. If the
         gradients are averages already (after synchronize()), or within skip_synchronize(), step() updates the
         parameters at once.
 
-        Args:
-            closure: Must be None.
+        Takes the arguments of the wrapped optimizer, but no closure.
 
         Returns:
             None, or the result of the wrapped optimizer's step() if that is called at once.
 
         Raises:
-            InvalidArgumentError: `closure` is not None.
+            InvalidArgumentError: The arguments have a closure.
             FailedPreconditionError: Parameters were added or replaced after wrapping; backward() is still running or
                 has failed; or a gradient was changed while it was in flight.
             GleanerError: The session has failed; see gleaner.errors.
         """
-        if closure is not None:
+        if self._closure.find(args, kwargs) is not None:
             raise InvalidArgumentError(
                 "CrossBarrier does not support closures, because a closure needs all updates at once; use "
                 "DistributedOptimizer"
             )
-        self.check_parameters()
-        self.update_overdue()
-        self._clear = None
-        if self._gradients.averaged or not self._should_synchronize:
-            return super().step()
-        self._groups = [dict(group) for group in self.param_groups]
-        self._gradients.postpone()
-        self.note_step()
-        return None
-
-    step.hooked = True  # for the reason that AveragesGradients.step gives
+        self._trainer = threading.get_ident()
+        with self._lock:
+            self.check_parameters()
+            self.update_overdue()
+            self._clear = None
+            if self._gradients.averaged or not self._should_synchronize:
+                return super().step(*args, **kwargs)
+            self._pieces = Pieces(self._own, self._places, args, kwargs)
+            self._gradients.postpone()
+            self.note_step()
+            return None
 
     def synchronize(self) -> None:
         """Waits until every parameter of the last step is updated, and until every new gradient is an average.
@@ -75,9 +81,10 @@ class UpdatesInForward(AveragesGradients):
                 flight, or ranks are at different steps.
             GleanerError: The session has failed; see gleaner.errors.
         """
-        self.update_overdue()
-        if self._gradients.unaveraged:
-            super().synchronize()
+        with self._lock:
+            self.update_overdue()
+            if self._gradients.unaveraged:
+                super().synchronize()
 
     def zero_grad(self, *args: Any, **kwargs: Any) -> None:
         """Clears gradients; takes the arguments of torch.optim. Overdue parameters keep theirs until their update.
@@ -85,66 +92,113 @@ class UpdatesInForward(AveragesGradients):
         Raises:
             FailedPreconditionError: Gradients of this step are in flight, or backward() is still running or has failed.
         """
-        on_time = [each for each in self._group_of if each not in self._gradients.overdue]
-        with self._only(self.param_groups, on_time):
-            super().zero_grad(*args, **kwargs)
-        clear = super(AveragesGradients, self).zero_grad
-        self._clear = lambda: clear(*args, **kwargs)
+        with self._lock:
+            self.forget_gradients()
+            on_time = [each for each in self._places if each not in self._gradients.overdue]
+            part_of(self._own, self._places, on_time).zero_grad(*args, **kwargs)
+            self._clear = args, kwargs
 
-    def state_dict(self) -> dict[str, Any]:
-        """Updates all overdue parameters, then returns the state of the wrapped optimizer.
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Updates all overdue parameters, then returns the state of the wrapped optimizer. Any thread may call it.
+
+        Threads that do not train get a copy: the tensors of the state itself change with the next step.
 
         Raises:
             GleanerError: The errors of step().
         """
-        self.update_overdue()
-        return super().state_dict()
+        with self._lock:
+            self.update_overdue()
+            return super().state_dict(*args, **kwargs)
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Updates all overdue parameters, then loads a state into the wrapped optimizer.
 
-        Args:
-            state_dict: Result of state_dict() of the same kind of optimizer.
+        Takes the arguments of the wrapped optimizer's class: at least the result of state_dict().
 
         Raises:
             GleanerError: The errors of step().
         """
-        self.update_overdue()
-        super().load_state_dict(state_dict)
+        with self._lock:
+            self.update_overdue()
+            return super().load_state_dict(*args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        with self._lock:
+            self.update_overdue()
+            return super().__reduce_ex__(protocol)
 
     def update_overdue(self, parameters: Optional[Iterable[torch.nn.Parameter]] = None) -> None:
-        """Waits for the averages of overdue parameters and updates these parameters.
+        """Waits for the averages of overdue parameters and updates these parameters. Any thread may call it.
 
         Args:
             parameters: Updates only these parameters, if they are overdue. None: updates all overdue parameters.
 
         Raises:
-            FailedPreconditionError: A gradient was changed while it was in flight, or ranks are at different steps.
+            FailedPreconditionError: A gradient was changed while it was in flight, ranks are at different steps, or the
+                wrapped optimizer cannot update a part of its parameters.
             GleanerError: The session has failed; see gleaner.errors.
         """
-        all_overdue = self._gradients.overdue
-        overdue = list(all_overdue) if parameters is None else [each for each in parameters if each in all_overdue]
-        if not overdue:
-            return
-        self._gradients.finish(overdue)
-        with self._only(self._groups, overdue):
-            super(AveragesGradients, self).step()
-            if self._clear is not None:
-                self._clear()
+        with self._lock:
+            failure = self._gradients.failure
+            if failure is not None and not self.is_trained_elsewhere():
+                self._gradients.failure = None
+                raise failure
+            all_overdue = self._gradients.overdue
+            if not all_overdue:
+                return
+            overdue = list(all_overdue) if parameters is None else [each for each in parameters if each in all_overdue]
+            if overdue:
+                self._update(overdue)
 
-    @contextmanager
-    def _only(self, groups: list[dict[str, Any]], parameters: Iterable[torch.nn.Parameter]) -> Iterator[None]:
-        """Limits the optimizer to `parameters`, with the hyperparameters in `groups`, within this context."""
-        chosen: dict[int, list[torch.nn.Parameter]] = {}
-        for parameter in parameters:
-            if parameter in self._group_of:
-                chosen.setdefault(self._group_of[parameter], []).append(parameter)
-        kept = self.param_groups
-        self.param_groups = [{**groups[number], "params": members} for number, members in chosen.items()]
+    def _update(self, overdue: list[torch.nn.Parameter]) -> None:
         try:
-            yield
-        finally:
-            self.param_groups = kept
+            self._gradients.finish(overdue)
+            self._pieces.step(overdue)
+        except GleanerError as error:
+            if self.is_trained_elsewhere():
+                self._gradients.failure = error
+            raise
+        if self._clear is not None:
+            args, kwargs = self._clear
+            part_of(self._own, self._places, overdue).zero_grad(*args, **kwargs)
+
+    def update_before_forward(self, module: torch.nn.Module) -> None:
+        """Updates the overdue parameters that the forward pass of a module itself uses.
+
+        Args:
+            module: The module, whose forward pass begins.
+
+        Raises:
+            GleanerError: As in update_overdue().
+        """
+        with self._lock:
+            if not self._gradients.overdue and self._gradients.failure is None:
+                return
+            if not torch.is_grad_enabled():  # inference may use parameters without calling their modules
+                self.update_overdue()
+                return
+            # MultiheadAttention uses the parameters of a module that it does not call.
+            self.update_overdue(module.parameters(recurse=isinstance(module, torch.nn.MultiheadAttention)))
+
+    def complete(self, state: MutableMapping[str, Any]) -> None:
+        """Updates all overdue parameters, to which a model's state_dict() refers.
+
+        In a thread that does not train, copies replace the tensors, which change with the next step. Parameters
+        themselves (`keep_vars=True`) stay.
+
+        Args:
+            state: Result of state_dict().
+
+        Raises:
+            GleanerError: As in update_overdue().
+        """
+        with self._lock:
+            self.update_overdue()
+            if not self.is_trained_elsewhere():
+                return
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+                    state[name] = value.detach().clone()
 
 
 def CrossBarrier(
@@ -166,7 +220,8 @@ def CrossBarrier(
 
     Args:
         optimizer: An optimizer that updates each parameter by its own gradient alone, as all of torch.optim except
-            LBFGS do.
+            LBFGS do, and an optimizer that uses a norm of all gradients does not. What its step() writes to parameter
+            groups and attributes must not depend on the gradients.
         model: The model. Its parameters must include all parameters of `optimizer`. Parameters that require no gradient
             at this call must stay frozen.
         backward_passes_per_step: Number of backward passes whose gradients are added before each step.
@@ -178,27 +233,25 @@ def CrossBarrier(
         An optimizer of the class of `optimizer`, with its state and hyperparameters; use it in place of `optimizer`.
 
     Raises:
-        InvalidArgumentError: `optimizer` is LBFGS or was wrapped before, some of its parameters are not in `model`, or
-            `backward_passes_per_step` is below 1.
+        InvalidArgumentError: `optimizer` is LBFGS, contains another optimizer or was wrapped before, some of its
+            parameters are not in `model`, or `backward_passes_per_step` is below 1.
         TypeError: `optimizer` is not an optimizer, `model` is not a module, or a parameter that requires a gradient is
             not a dense CPU tensor of a type that can be summed.
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
-    if isinstance(optimizer, torch.optim.LBFGS):
-        raise InvalidArgumentError(
-            "CrossBarrier does not support LBFGS, which needs all gradients at once; use DistributedOptimizer"
-        )
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"CrossBarrier() takes the model, a torch.nn.Module, not {type(model).__name__}")
+    check_optimizer(optimizer)
+    check_divisible(optimizer)
     crossing = with_gradients(
         UpdatesInForward, optimizer, model.named_parameters(), backward_passes_per_step, prioritize, "forward", name
     )
-    crossing._group_of = {
-        parameter: number for number, group in enumerate(optimizer.param_groups) for parameter in group["params"]
-    }
-    crossing._groups, crossing._clear = [], None
+    crossing._places = places_of(optimizer)
+    crossing._clear = None
     for module in model.modules():
-        module.register_forward_pre_hook(_UpdateBeforeForward(crossing))
+        hook = module.register_forward_pre_hook(_UpdateBeforeForward(crossing))
+        # Hooks of others, such as those of weight_norm() and spectral_norm(), compute with parameters.
+        module._forward_pre_hooks.move_to_end(hook.id, last=False)
         module.__dict__["__getstate__"] = _UpdatedState(crossing, module)
     model._register_state_dict_hook(_UpdateAll(crossing))  # the tensors of state_dict() share memory with parameters
     return crossing
@@ -214,21 +267,15 @@ class _UpdatingHook:
 class _UpdateAll(_UpdatingHook):
     """Updates all overdue parameters before model.state_dict() returns."""
 
-    def __call__(self, *_: Any) -> None:
-        self.optimizer.update_overdue()
+    def __call__(self, _: torch.nn.Module, state: MutableMapping[str, Any], *__: Any) -> None:
+        self.optimizer.complete(state)
 
 
 class _UpdateBeforeForward(_UpdatingHook):
     """Updates the overdue parameters of a module before its forward pass."""
 
     def __call__(self, module: torch.nn.Module, _: Any) -> None:
-        if not self.optimizer._gradients.overdue:
-            return
-        if not torch.is_grad_enabled():  # inference may use parameters without calling their modules
-            self.optimizer.update_overdue()
-            return
-        # MultiheadAttention uses the parameters of a module that it does not call.
-        self.optimizer.update_overdue(module.parameters(recurse=isinstance(module, torch.nn.MultiheadAttention)))
+        self.optimizer.update_before_forward(module)
 
 
 class _UpdatedState(_UpdatingHook):

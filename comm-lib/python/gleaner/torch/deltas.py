@@ -19,7 +19,7 @@ from gleaner.exchange import AccumulateOptions, PushPullOptions
 from gleaner.session import Session
 from gleaner.torch.broadcasts import broadcast_parameters
 from gleaner.torch.passes import Passes
-from gleaner.torch.tensors import TORCH
+from gleaner.torch.tensors import TORCH, resolved
 
 
 @dataclass(eq=False)
@@ -129,4 +129,4 @@ class Deltas:
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     """Returns the elements, of four bytes each, as int32, so that comparisons also work for NaN."""
-    return tensor.detach().view(torch.int32)
+    return resolved(tensor).view(torch.int32)

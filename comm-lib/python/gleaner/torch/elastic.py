@@ -23,11 +23,18 @@ from typing import Any, Optional
 
 import torch
 
-from gleaner import process
-from gleaner.elastic import HostsUpdatedInterrupt, ObjectState, State, run
+from gleaner import elastic, process
+from gleaner.elastic import HostsUpdatedInterrupt, State, run
 from gleaner.torch.broadcasts import broadcast_optimizer_state, broadcast_parameters
 from gleaner.torch.cross_barrier import UpdatesInForward
 from gleaner.torch.optimizer import AveragesGradients
+from gleaner.torch.tensors import pickled
+
+
+class ObjectState(elastic.ObjectState):
+    """gleaner.elastic.ObjectState, whose values may hold tensors."""
+
+    _pickled = staticmethod(pickled)
 
 
 class TorchState(ObjectState):

@@ -15,7 +15,7 @@ from gleaner.lasting import LastingInputs
 from gleaner.session import Session
 from gleaner.torch.claims import Claims
 from gleaner.torch.recycled import RecycledTensors
-from gleaner.torch.tensors import TORCH
+from gleaner.torch.tensors import TORCH, is_lazy
 
 
 class GradientInFlight(torch.Tensor):
@@ -87,7 +87,8 @@ class Slot:
 class Flights:
     """Sends the gradients of one optimizer, and makes their averages parameter.grad. Not thread safe.
 
-    An average overwrites its gradient. If another gradient may share that memory, the average gets its own memory.
+    An average overwrites its gradient. If another gradient may share that memory, or if the gradient is lazy
+    (tensors.py), the average gets its own memory.
     """
 
     def __init__(self, slots: list[Slot]) -> None:
@@ -125,10 +126,13 @@ class Flights:
                 f"the gradient of {slot.name} is sparse, and only dense gradients can be averaged: make its layer with "
                 "sparse=False (torch.nn.Embedding, torch.nn.EmbeddingBag)"
             )
-        if not slot.is_view:
+        lazy = is_lazy(gradient)
+        in_place = not (slot.is_view or lazy)
+        if in_place:
             self._claim(slot)
-        self._lasting.register_if_unmoved(slot.tensor, TORCH, gradient)
-        slot.handle = self._push_pull(slot, gradient, in_place=not slot.is_view)
+        if not lazy:
+            self._lasting.register_if_unmoved(slot.tensor, TORCH, gradient)
+        slot.handle = self._push_pull(slot, gradient, in_place)
         self._in_flight[slot] = None
         slot.install_stand_in(why)
 

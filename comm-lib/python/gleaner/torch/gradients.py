@@ -6,12 +6,13 @@ If several gradients wait to be sent, the gradient that the next forward pass ne
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Iterable, Mapping
 from typing import Callable
 
 import torch
 
-from gleaner.errors import FailedPreconditionError
+from gleaner.errors import FailedPreconditionError, GleanerError
 from gleaner.session import Session
 from gleaner.torch.fingerprint import fingerprint_of
 from gleaner.torch.flights import Flights, Slot
@@ -30,7 +31,7 @@ _ADVICE = {
 
 
 class Gradients:
-    """Averages the gradients of one optimizer's parameters. Not thread safe.
+    """Averages the gradients of one optimizer's parameters. Not thread safe: callers of finish() hold `lock`.
 
     An averaging round averages all gradients that backward() has computed since the previous averaging round. `wait`
     determines when the round begins and ends:
@@ -82,6 +83,8 @@ class Gradients:
         }
         self._reset_step()
         self._steps = 0
+        self.failure: GleanerError | None = None  # of an update in another thread, for the thread that trains to raise
+        self.lock = threading.RLock()  # for wait="forward": other threads may call finish() during a backward pass
         self._enter(session)
 
     def __del__(self) -> None:
@@ -107,9 +110,11 @@ class Gradients:
 
     def abandon(self) -> None:
         """Forgets all gradients in flight and starts the step again, after their session has ended."""
-        self._forget_in_flight()
-        self._unsent.clear()
-        self._reset_step()
+        with self.lock:
+            self._forget_in_flight()
+            self._unsent.clear()
+            self._reset_step()
+            self.failure = None
 
     def move_to(self, session: Session) -> None:
         """Forgets all gradients in flight and continues in `session`, that of an elastic job's next round."""
@@ -166,16 +171,23 @@ class Gradients:
     def on_gradient(self, place: int) -> None:
         """Handles a gradient that autograd has added to parameter.grad. Sends it if this is the step's last pass."""
         slot = self._slots[place]
-        self._check_expected(slot)
-        slot.note()
-        self._passes.reach(slot.parameter)
-        self._unsent[slot] = None
-        self._backward.reach(self)
-        if self._passes.is_last:
-            self._send(slot)
+        with self.lock:
+            self._check_expected(slot)
+            slot.note()
+            self._passes.reach(slot.parameter)
+            self._unsent[slot] = None
+            self._backward.reach(self)
+            if self._passes.is_last:
+                self._send(slot)
 
     def _check_expected(self, slot: Slot) -> None:
         self._passes.check_not_failed()
+        if torch.is_grad_enabled():
+            raise FailedPreconditionError(
+                f"backward(create_graph=True) has made a gradient of {slot.name} with a graph, and averages have no "
+                "graph: for a penalty on gradients, use torch.autograd.grad(loss, parameters, create_graph=True), "
+                "which averages nothing, and call backward() for the loss with the penalty"
+            )
         if slot in self._flights:
             raise FailedPreconditionError(self._why_not_again(slot))
         if self._wait == "forward" and slot not in self._trainable:

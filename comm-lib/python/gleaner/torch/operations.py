@@ -11,7 +11,7 @@ import torch
 
 from gleaner import exchange, process
 from gleaner.exchange import AccumulateOptions, PushPullOptions
-from gleaner.torch.tensors import TORCH
+from gleaner.torch.tensors import TORCH, check_writable
 
 
 def declare(tensor: torch.Tensor, name: str, priority: int = 0) -> None:
@@ -118,6 +118,8 @@ def push_pull_async_inplace(
         TypeError: As in push_pull_async().
         GleanerError: As in gleaner.push_pull_async().
     """
+    if isinstance(tensor, torch.Tensor):
+        check_writable(tensor)
     options = PushPullOptions(average, name, priority, in_place=True)
     handle = exchange.push_pull_async(process.current(), TORCH, tensor, options)
     _tell_autograd_of_change(tensor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, Callable, Optional
@@ -13,81 +14,21 @@ from gleaner import process
 from gleaner.errors import FailedPreconditionError, InvalidArgumentError
 from gleaner.torch.deltas import Deltas
 from gleaner.torch.gradients import Gradients
-
-
-class Wrapper:
-    """The base class of wrapped optimizers. It shares parameter groups and state with the user's optimizer.
-
-    Schedulers that were made before wrapping refer to the user's optimizer, and therefore keep working. A checkpoint
-    may be loaded into either optimizer.
-    """
-
-    _own: torch.optim.Optimizer  # the user's optimizer
-    _wrapped: frozenset[torch.nn.Parameter]  # parameters of the user's optimizer when it was wrapped
-
-    @property
-    def param_groups(self) -> list[dict[str, Any]]:
-        return self._own.param_groups
-
-    @param_groups.setter
-    def param_groups(self, groups: list[dict[str, Any]]) -> None:
-        self._own.param_groups = groups
-
-    @property
-    def state(self) -> Any:
-        return self._own.state
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        self._own.state = state
-
-    def check_parameters(self) -> None:
-        """Raises FailedPreconditionError if parameters were added or removed since wrapping.
-
-        Added parameters would not be averaged.
-        """
-        parameters = _parameters_of(self)
-        came = sum(each not in self._wrapped for each in parameters)
-        if came == 0 and len(parameters) == len(self._wrapped):
-            return
-        if len(parameters) == len(self._wrapped):
-            change = f"{came} of the optimizer's {len(parameters)} parameters were added after it was wrapped"
-        else:
-            change = f"the optimizer has {len(parameters)} parameters, and had {len(self._wrapped)} when it was wrapped"
-        raise FailedPreconditionError(
-            f"{change}: add all parameter groups before DistributedOptimizer() or CrossBarrier(), or wrap the "
-            "optimizer again"
-        )
-
-    def note_step(self) -> None:
-        """Marks a step in the user's optimizer, where schedulers that were made before wrapping look for it."""
-        self._own._step_count = getattr(self._own, "_step_count", 0) + 1
-        self._own._opt_called = True
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._own.load_state_dict(state_dict)
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        raise FailedPreconditionError(
-            "add all parameter groups before wrapping the optimizer: ranks must agree on them"
-        )
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Makes copies and pickles objects of the user's class, which do not average: a session cannot be copied."""
-        return object.__new__, (type(self._own),), self._own.__getstate__()
+from gleaner.torch.wrapper import Wrapper, check_optimizer, mixed, parameters_of
 
 
 class AveragesGradients(Wrapper):
-    """The base class that DistributedOptimizer puts before the user's optimizer class. Not thread safe."""
+    """The base class that DistributedOptimizer puts before the user's optimizer class. Use it from one thread."""
+
+    __slots__ = ("_gradients", "_should_synchronize")
 
     _gradients: Gradients
     _should_synchronize: bool
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    def step(self, *args: Any, **kwargs: Any) -> Any:
         """Waits until all gradients are averages, then lets the user's optimizer step with them. Collective.
 
-        Args:
-            closure: As in torch.optim. The gradients of every evaluation of the closure are averaged.
+        Takes the arguments of the user's optimizer. The gradients of every evaluation of a closure are averaged.
 
         Returns:
             The result of the user's optimizer.
@@ -98,25 +39,31 @@ class AveragesGradients(Wrapper):
             InvalidArgumentError: A gradient is sparse, or shares memory with another gradient.
             GleanerError: The session has failed; see gleaner.errors.
         """
-
-        def averaged_closure() -> Any:
-            self._gradients.begin_step()
-            with torch.enable_grad():
-                loss = closure()
-            self.synchronize()
-            return loss
-
+        closure = self._closure.find(args, kwargs)
+        if closure is not None:
+            args, kwargs = self._closure.replaced(args, kwargs, self._averaged(closure))
+        self._trainer = threading.get_ident()
         self.check_parameters()
-        if closure is None and self._should_synchronize:
+        if self._should_synchronize and (closure is None or self._gradients.unaveraged):
             self.synchronize()
         try:
-            return super().step(None if closure is None else averaged_closure)
+            with self._lock:
+                return self._own.step(*args, **kwargs)
         finally:
             self._gradients.end_step()
             self.note_step()
 
-    # Without this mark Optimizer.__setstate__ wraps `step` for the profiler, as the user's class already does.
-    step.hooked = True
+    def _averaged(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        """Returns a closure that also averages the gradients."""
+
+        def averaged_closure(*args: Any, **kwargs: Any) -> Any:
+            self._gradients.begin_step()
+            with torch.enable_grad():
+                loss = closure(*args, **kwargs)
+            self.synchronize()
+            return loss
+
+        return averaged_closure
 
     def synchronize(self) -> None:
         """Averages all gradients that are not averages yet. Returns when every parameter.grad is one. Collective.
@@ -143,28 +90,37 @@ class AveragesGradients(Wrapper):
         Raises:
             FailedPreconditionError: Gradients are in flight, or backward() is still running or has failed.
         """
+        self.forget_gradients()
+        self._own.zero_grad(*args, **kwargs)
+
+    def forget_gradients(self) -> None:
+        """Prepares for gradients to be zeroed.
+
+        Raises:
+            FailedPreconditionError: As in zero_grad().
+        """
         self._gradients.check_pass()
         if self._gradients.in_flight:
             raise FailedPreconditionError(
                 "zero_grad() came after backward() and before step() or synchronize(): gradients are still in flight"
             )
         self._gradients.restart()
-        super().zero_grad(*args, **kwargs)
 
 
 class AccumulatesDeltas(Wrapper):
     """The base class that DistributedOptimizer puts before the user's class if training is asynchronous."""
 
+    __slots__ = ("_deltas",)
+
     _deltas: Deltas
 
-    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+    def step(self, *args: Any, **kwargs: Any) -> Any:
         """Lets the user's optimizer step with this rank's gradients, and exchanges the changes with all ranks.
 
         The first step is collective: it copies the parameters of rank 0 to all ranks. Later steps wait for no other
         rank, or, if `staleness` is set, only for ranks that are more than `staleness` steps behind.
 
-        Args:
-            closure: As in torch.optim. The gradients of its evaluations are not averaged.
+        Takes the arguments of the user's optimizer. The gradients of a closure's evaluations are not averaged.
 
         Returns:
             The result of the user's optimizer.
@@ -174,12 +130,11 @@ class AccumulatesDeltas(Wrapper):
                 than by step() since the last step.
             GleanerError: The session has failed; see gleaner.errors.
         """
+        self._trainer = threading.get_ident()
         self.check_parameters()
         self.note_step()
-        with self._deltas.exchanged():
-            return super().step(closure)
-
-    step.hooked = True
+        with self._deltas.exchanged(), self._lock:
+            return self._own.step(*args, **kwargs)
 
     def synchronize(self) -> None:
         """Waits until every rank calls this, and gives all ranks the same parameters. Collective.
@@ -257,7 +212,7 @@ def DistributedOptimizer(
                 "call step() after the last of them"
             )
         named = _named(optimizer, named_parameters)
-        distributed = _mixed(AccumulatesDeltas, optimizer)
+        distributed = mixed(AccumulatesDeltas, optimizer)
         distributed._deltas = Deltas(process.current(), named, staleness, prioritize, name)
         return distributed
     return with_gradients(
@@ -276,8 +231,9 @@ def with_gradients(
 ) -> torch.optim.Optimizer:
     """Returns `optimizer` wrapped by `kind`, with Gradients of its parameters."""
     named = _named(optimizer, named_parameters)
-    distributed = _mixed(kind, optimizer)
+    distributed = mixed(kind, optimizer)
     distributed._gradients = Gradients(process.current(), named, backward_passes_per_step, prioritize, wait, name)
+    distributed._lock = distributed._gradients.lock
     distributed._gradients.optimizer = weakref.ref(distributed)
     distributed._should_synchronize = True
     return distributed
@@ -287,8 +243,8 @@ def _named(
     optimizer: torch.optim.Optimizer, named_parameters: Optional[Iterable[tuple[str, torch.nn.Parameter]]]
 ) -> list[tuple[str, torch.nn.Parameter]]:
     """Returns all parameters of the optimizer with their names, which must be unique."""
-    _check_optimizer(optimizer)
-    parameters = _parameters_of(optimizer)
+    check_optimizer(optimizer)
+    parameters = parameters_of(optimizer)
     if named_parameters is None:
         named = [(f"parameter.{place}", parameter) for place, parameter in enumerate(parameters)]
     else:
@@ -296,12 +252,6 @@ def _named(
     _check_names(named, parameters)
     own = set(parameters)
     return [(name, parameter) for name, parameter in named if parameter in own]
-
-
-def _check_optimizer(optimizer: torch.optim.Optimizer) -> None:
-    if isinstance(optimizer, type) or not hasattr(optimizer, "param_groups"):
-        what = f"the class {optimizer.__name__}" if isinstance(optimizer, type) else type(optimizer).__name__
-        raise TypeError(f"expected an optimizer, such as torch.optim.SGD(model.parameters(), lr=0.1), not {what}")
 
 
 def _pairs(named_parameters: Iterable[tuple[str, torch.nn.Parameter]]) -> list[tuple[str, torch.nn.Parameter]]:
@@ -313,26 +263,6 @@ def _pairs(named_parameters: Iterable[tuple[str, torch.nn.Parameter]]) -> list[t
             f"{type(named_parameters).__name__}"
         )
     return pairs
-
-
-def _mixed(kind: type, optimizer: torch.optim.Optimizer) -> Any:
-    """Returns an optimizer whose class derives from `kind` and from the class of `optimizer`."""
-    if isinstance(optimizer, Wrapper):
-        raise InvalidArgumentError(
-            "DistributedOptimizer() or CrossBarrier() returned this optimizer: pass the original, unwrapped optimizer"
-        )
-    mixed = type(optimizer.__class__.__name__, (kind, optimizer.__class__), {})
-    distributed = mixed.__new__(mixed)
-    distributed.__dict__.update(optimizer.__dict__)
-    distributed.__dict__.pop("step", None)  # a scheduler's wrapper of the original step(), which bypasses `kind`
-    for shared in ("param_groups", "state"):
-        distributed.__dict__.pop(shared, None)
-    distributed._own, distributed._wrapped = optimizer, frozenset(_parameters_of(optimizer))
-    return distributed
-
-
-def _parameters_of(optimizer: torch.optim.Optimizer) -> list[torch.nn.Parameter]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _check_names(named: list[tuple[str, torch.nn.Parameter]], parameters: list[torch.nn.Parameter]) -> None:

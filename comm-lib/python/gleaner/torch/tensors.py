@@ -1,6 +1,14 @@
-"""Gives gleaner.exchange access to PyTorch tensors."""
+"""Gives gleaner.exchange access to PyTorch tensors.
+
+A tensor is lazy if its memory does not hold its elements: PyTorch negates or conjugates the elements when it reads them
+(`z.conj()`, `z.conj().imag`), or knows that all are zero. Such a tensor is sent from a copy.
+"""
 
 from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
 
 import numpy
 import torch
@@ -35,7 +43,7 @@ class TorchTensors:
         return tensor.numel()
 
     def contiguous(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor if tensor.is_contiguous() else tensor.detach().contiguous()
+        return tensor if tensor.is_contiguous() and not is_lazy(tensor) else resolved(tensor).contiguous()
 
     def empty_like(self, tensor: torch.Tensor) -> torch.Tensor:
         return torch.empty_like(tensor, memory_format=torch.contiguous_format)
@@ -54,6 +62,45 @@ class TorchTensors:
 TORCH = TorchTensors()
 
 
+def is_lazy(tensor: torch.Tensor) -> bool:
+    """Returns whether the memory of `tensor` does not hold its elements."""
+    return tensor.is_neg() or tensor.is_conj() or tensor._is_zerotensor()
+
+
+def resolved(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor with the same elements that is not lazy: a copy of a lazy tensor, or else an alias."""
+    return tensor.detach().clone() if is_lazy(tensor) else tensor.detach()
+
+
+def check_writable(tensor: torch.Tensor) -> None:
+    """Raises TypeError if PyTorch cannot write into `tensor`."""
+    if tensor._is_zerotensor():
+        raise TypeError("PyTorch cannot write into this tensor, which has no memory for its zeros: pass tensor.clone()")
+
+
 def bytes_of(tensor: torch.Tensor) -> numpy.ndarray:
     """Returns the bytes of `tensor`, uint8. It must not be empty: PyTorch 1.13 cannot view an empty tensor as bytes."""
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    dense = resolved(tensor).cpu().contiguous()
+    # A tensor with one element is contiguous with any stride, but PyTorch views only stride 1 as bytes.
+    return dense.as_strided((dense.numel(),), (1,)).view(torch.uint8).numpy()
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles lazy tensors as their elements are. PyTorch 1.13 forgets that they are negated or conjugated."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
+            return NotImplemented
+        if not is_lazy(value):
+            return NotImplemented
+        plain = resolved(value)
+        if isinstance(value, torch.nn.Parameter):
+            return torch.nn.Parameter, (plain, value.requires_grad)
+        return plain.requires_grad_(value.requires_grad).__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+
+
+def pickled(value: Any) -> bytes:
+    """Returns the pickle of an object that may hold tensors."""
+    data = io.BytesIO()
+    _Pickler(data).dump(value)
+    return data.getvalue()

@@ -1,0 +1,74 @@
+"""Runs programs like those in which users of similar libraries found faults, each as a job of its own.
+
+PROGRAMS says what each program of programs/ shows. To add a program, add a file and a row. The program compares its
+results with those of one process, or with the error that it expects, and each rank prints "ok" at its end. A program
+is as a user writes it: it imports nothing of the tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "python"))
+from conftest import run_job  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Program:
+    """A job: the arguments `options` of run_job(), and the program's own `arguments`.
+
+    `error` is a part of the job's standard error if the job has to fail, instead of printing "ok". A program that takes
+    10 s or more is `long`.
+    """
+
+    file: str
+    shows: str
+    arguments: tuple[str, ...] = ()
+    options: tuple[tuple[str, Any], ...] = (("workers", 2),)
+    error: str = ""
+    long: bool = False
+
+
+PROGRAMS = (
+    Program("lazy_tensors.py", "tensors that PyTorch negates or conjugates lazily are sent as their values are"),
+    Program("lazy_gradients.py", "so are gradients, parameters, running sums and the state of optimizers"),
+    Program("other_steps.py", "step() of other packages' optimizers gets its arguments, and its result is returned"),
+    Program("nested_optimizers.py", "optimizers that contain others and step twice work, or are refused when wrapped"),
+    Program("counting_optimizers.py", "counts of steps rise by one per step, wherever an optimizer keeps them"),
+    Program("checkpoint_thread.py", "a second thread may read the state at any time, and gets that of one step"),
+    Program("normed_weights.py", "CrossBarrier updates parameters before weight_norm() and its kind use them"),
+    Program("second_derivatives.py", "backward(create_graph=True) is an error that says what to use"),
+    Program("scaled_losses.py", "GradScaler unscales averages, and all ranks skip the same steps"),
+)
+
+
+def rows() -> Iterator[Any]:
+    for program in PROGRAMS:
+        marks = [pytest.mark.long] if program.long else []
+        yield pytest.param(program, id=" ".join([program.file, *program.arguments]), marks=marks)
+
+
+@pytest.mark.parametrize("program", rows())
+def test_program(program: Program) -> None:
+    pytest.importorskip("torch")
+    options = {"timeout": 300, **dict(program.options)}
+    done = run_job(HERE / "programs" / program.file, *program.arguments, **options)
+    told = f"{program.shows}\n{done.stdout}\n{done.stderr}"
+    if program.error:
+        assert done.returncode != 0 and program.error in done.stderr, told
+        return
+    assert done.returncode == 0, told
+    ranks = options.get("workers", 2) * options.get("local_ranks", 1)
+    ended = [line for line in done.stdout.splitlines() if line.endswith("] ok")]
+    assert len(ended) == ranks, told
+
+
+def test_every_program_has_a_row() -> None:
+    assert {each.file for each in PROGRAMS} == {each.name for each in (HERE / "programs").glob("*.py")}
