@@ -36,6 +36,12 @@ endif()
 # fused multiply-add.
 add_compile_options(-ffp-contract=off)
 
+# With its default of 128 MB, which precompiled headers fill alone, gcc spends 10 % of its time on garbage collection. A
+# heap of 512 MB is never full, and a compilation needs at most a fifth more memory.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(--param=ggc-min-heapsize=524288)
+endif()
+
 if(GLEANER_SANITIZE)
   add_compile_options(-fsanitize=${GLEANER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${GLEANER_SANITIZE})
@@ -55,9 +61,6 @@ if(GLEANER_FUZZERS)
   set(gleaner_library_options -fsanitize=fuzzer-no-link)
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()
-# Test code makes up most of the compile time of a sanitizer build, and -O0 more than halves its compile time. The
+# Test code takes more than half of the compile time, and -O0 saves 40 % of that with gcc and more with sanitizers. The
 # libraries under test stay optimised.
-set(gleaner_test_options "")
-if(GLEANER_SANITIZE)
-  set(gleaner_test_options -O0)
-endif()
+set(gleaner_test_options -O0)

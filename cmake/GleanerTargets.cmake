@@ -56,8 +56,7 @@ endfunction()
 option(GLEANER_UNIT_TESTS "Build unit tests with everything else; OFF builds them when they are named" ON)
 
 # gleaner_test(NAME SOURCES... DEPENDS targets... [LABELS l...] [TIMEOUT s] [OPTIMIZED]): adds one GoogleTest program as
-# one ctest entry. OPTIMIZED optimises the test's own code under sanitizers, too, for tests that spend most time in that
-# code.
+# one ctest entry. OPTIMIZED optimises the test's own code, too, for tests that spend most time in that code.
 function(gleaner_test name)
   cmake_parse_arguments(ARG "OPTIMIZED" "TIMEOUT" "SOURCES;DEPENDS;LINKS;LABELS;ARGS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
