@@ -53,8 +53,6 @@ function(gleaner_binary name)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
-option(GLEANER_UNIT_TESTS "Build unit tests with everything else; OFF builds them when they are named" ON)
-
 # gleaner_test(NAME SOURCES... DEPENDS targets... [LABELS l...] [TIMEOUT s] [OPTIMIZED]): adds one GoogleTest program as
 # one ctest entry. OPTIMIZED optimises the test's own code, too, for tests that spend most time in that code.
 function(gleaner_test name)
@@ -79,9 +77,6 @@ function(gleaner_test name)
   gleaner_add_runtime(${name})
   if("threads" IN_LIST ARG_LABELS)
     add_dependencies(threaded_tests ${name})
-  endif()
-  if(NOT GLEANER_UNIT_TESTS AND "unit" IN_LIST ARG_LABELS)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
 endfunction()
 
