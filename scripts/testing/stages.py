@@ -172,10 +172,10 @@ def install() -> list[Case]:
 STAGES = [
     Stage("format", "clang-format, ruff, shellcheck", "5 s", "check", format_, in_check=True),
     Stage("release", "gcc build, every ctest but those labelled long", "3 min", "check", release, in_check=True),
-    Stage("python", "pytest over tests/python, tests/outside and tests/charts, without tests marked long", "3 min", "check", python,
+    Stage("python", "pytest over tests in Python and of the chart, but those marked long", "3 min", "check", python,
           in_check=True),
     Stage("simulation", "ctests labelled long, among them simulations of 20,000 seeds", "2 min", "check", simulation),
-    Stage("python-long", "pytest over tests/python and tests/outside, the tests marked long", "4 min", "test", python_long),
+    Stage("python-long", "pytest over tests in Python, those marked long", "4 min", "test", python_long),
     Stage("charts", "chart, agent and operator against a real API server", "3 min", "test", charts),
     Stage("chaos", "training through faults, on this machine and in virtual machines", "5 min", "vm", chaos),
     Stage("rdma", "conformance, faults and a job over RDMA, in a virtual machine", "4 min", "vm", rdma),
