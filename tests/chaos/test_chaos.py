@@ -14,7 +14,9 @@ ROOT = HERE.parents[1]
 VM = ROOT / "tests" / "vm" / "vm"
 
 sys.path.insert(0, str(ROOT / "tests"))
-from requirements import needs_namespaces, needs_vm  # noqa: E402
+from requirements import needs_vm, require_namespaces  # noqa: E402
+
+pytestmark = pytest.mark.long
 
 
 def run(*command: str | Path, timeout: float) -> subprocess.CompletedProcess[str]:
@@ -26,8 +28,8 @@ def assert_same_bits(done: subprocess.CompletedProcess[str]) -> None:
     assert "the same bits as in the run without faults" in done.stdout
 
 
-@needs_namespaces
 def test_training_through_faults() -> None:
+    require_namespaces()
     done = run(HERE / "chaos", "--seconds", "40", "--seed", "3", timeout=240)
     assert_same_bits(done)
     assert len(re.findall(r" is lost|recoveries;", done.stdout)) > 0, f"no summer was lost\n{done.stdout}"
@@ -35,7 +37,6 @@ def test_training_through_faults() -> None:
 
 
 @needs_vm
-@pytest.mark.long
 def test_training_through_bad_networks() -> None:
     chaos = [HERE / "chaos", "--rate", "none", "--faults", "all"]
     small = ["--seconds", "40", "--workers", "2", "--summers", "2", "--width", "64", "--start-timeout", "300"]
@@ -43,8 +44,8 @@ def test_training_through_bad_networks() -> None:
     assert_same_bits(done)
 
 
-@needs_namespaces
 def test_a_wrong_command_line_is_an_error() -> None:
+    require_namespaces()
     done = run(HERE / "chaos", "--faults", "kill,flood", timeout=30)
     assert done.returncode == 2
     assert "no faults called flood" in done.stderr

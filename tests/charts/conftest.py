@@ -9,6 +9,14 @@ import pytest
 from charts.gleaner_chart import NAMESPACE, Plane, program
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects tests by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that use a real API server as long."""
+    for item in items:
+        if "plane" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.fixture(scope="session")
 def plane() -> Iterator[Plane]:
     program("helm")

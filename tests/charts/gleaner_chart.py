@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -51,10 +54,41 @@ def with_another_short_name(folder: Path) -> Path:
     return newer
 
 
+@functools.cache
+def installed_helm() -> Optional[str]:
+    """Returns the path of a helm in PATH if its version is that of tests/e2e/binaries, up to the patch version.
+
+    Other versions word their errors differently.
+    """
+    found = shutil.which("helm")
+    if found is None:
+        return None
+    module = (ROOT / "tests" / "e2e" / "kubernetes" / "go.mod").read_text()
+    wanted = re.search(r"helm\.sh/helm/v3 (v\d+\.\d+)\.", module)
+    assert wanted, "tests/e2e/kubernetes/go.mod does not name helm"
+    return found if re.match(rf"{wanted[1]}\b", run(found, "version", "--short").stdout) else None
+
+
+@functools.cache
+def built_helm() -> Optional[Path]:
+    """Returns the path of the helm that tests/e2e/binaries has built before, or None."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    found = cache / "gleaner" / "e2e" / "bin" / "helm"
+    return found if found.exists() else None
+
+
 def program(name: str) -> str:
-    """Returns the path of helm or kubectl, built by tests/e2e/binaries. Skips the test if the build is not possible."""
+    """Returns the path of helm or kubectl. tests/e2e/binaries builds them, unless a suitable helm is in PATH.
+
+    Skips the test if the build is not possible.
+    """
     from lab.processes import LabError, binaries
 
+    if name == "helm":
+        if (installed := installed_helm()) is not None:
+            return installed
+        if built_helm() is None and shutil.which("go") is None:
+            pytest.skip("helm is missing and there is no Go to build it with")
     try:
         return str(binaries("kube" if name == "kubectl" else name) / name)
     except LabError as error:
@@ -80,7 +114,7 @@ def go_module(name: str, version: str) -> Path:
     return Path(answer["Dir"])
 
 
-def run(*command: str, text: Optional[str] = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def run(*command: str, text: Optional[str] = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout)
 
 
@@ -97,10 +131,16 @@ def template(values: Optional[dict[str, str]] = None, *flags: str) -> subprocess
     )
 
 
-def rendered(values: Optional[dict[str, str]] = None) -> list[dict[str, Any]]:
-    done = template(values)
+@functools.cache
+def _rendered(values: tuple[tuple[str, str], ...]) -> list[dict[str, Any]]:
+    done = template(dict(values))
     assert done.returncode == 0, done.stderr
     return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def rendered(values: Optional[dict[str, str]] = None) -> list[dict[str, Any]]:
+    """Returns the objects of the chart with these values."""
+    return copy.deepcopy(_rendered(tuple((values or {}).items())))
 
 
 def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def monitoring(plane: Plane) -> Iterator[None]:
         for part in ("-f", str(crds / f"{MONITORING}_{kind}.yaml"))
     ]
     plane.must("create", *files)
-    plane.must("wait", *files, "--for=condition=Established", "--timeout=30s")
+    plane.must("wait", *files, "--for=condition=Established", "--timeout=120s")
     yield
     plane.must("delete", *files)
 
@@ -63,7 +63,7 @@ def owned_by_the_release(plane: Plane) -> set[str]:
     return found
 
 
-def wait_until_nothing_is_left(plane: Plane, seconds: float = 30) -> set[str]:
+def wait_until_nothing_is_left(plane: Plane, seconds: float = 120) -> set[str]:
     deadline = time.monotonic() + seconds
     while (left := owned_by_the_release(plane)) and time.monotonic() < deadline:
         time.sleep(0.3)
@@ -99,7 +99,7 @@ def test_install_upgrade_uninstall_leave_nothing_but_crds(clean: Plane) -> None:
     assert owned_by_the_release(clean) == set()
     install(clean)
     assert {"Deployment/gleaner-operator", "DaemonSet/gleaner-agent"} <= owned_by_the_release(clean)
-    clean.must("wait", "crd/trainingjobs.gleaner.dev", "--for=condition=Established", "--timeout=30s")
+    clean.must("wait", "crd/trainingjobs.gleaner.dev", "--for=condition=Established", "--timeout=120s")
 
     install(clean, **{"operator.replicas": "3", "schedulerExtender.enabled": "false"})
     assert clean.get("deployment", "gleaner-operator", "-n", NAMESPACE)["spec"]["replicas"] == 3
@@ -128,7 +128,7 @@ def test_install_upgrade_uninstall_leave_nothing_but_crds(clean: Plane) -> None:
 
 def test_an_upgrade_changes_crds_and_keeps_objects(clean: Plane, tmp_path: Path) -> None:
     install(clean)
-    clean.must("wait", "crd/nodeprofiles.gleaner.dev", "--for=condition=Established", "--timeout=30s")
+    clean.must("wait", "crd/nodeprofiles.gleaner.dev", "--for=condition=Established", "--timeout=120s")
     profile = {"apiVersion": "gleaner.dev/v1alpha1", "kind": "NodeProfile", "metadata": {"name": "node-1"}}
     clean.must("apply", "-f", "-", text=json.dumps(profile))
 
@@ -152,7 +152,7 @@ def test_pod_security_admits_all_but_the_agent(plane: Plane, level: str) -> None
     plane.must("create", "namespace", namespace)
     try:
         plane.must("label", "namespace", namespace, f"pod-security.kubernetes.io/enforce={level}")
-        plane.must("wait", "serviceaccount/default", "-n", namespace, "--for=create", "--timeout=30s")
+        plane.must("wait", "serviceaccount/default", "-n", namespace, "--for=create", "--timeout=120s")
         for name, template in pod_templates(rendered()):
             pod = json.dumps(as_pod(template, name))
             done = plane.kubectl("create", "-n", namespace, "--dry-run=server", "-f", "-", text=pod)

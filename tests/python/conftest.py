@@ -1,15 +1,22 @@
 """Starts jobs for the tests, with a real coordinator, summers and workers on loopback.
 
 GLEANER_BUILD names the build under test (default: build/release).
+
+The verdict of a test does not depend on the speed of the machine. A test waits for a condition, for at most TIMEOUT; a
+test that passes waits for as long as the condition needs. Jobs get the same time to start, and a longer deadline than
+the default. Ports are chosen by the kernel, or are free on an address that no other process of the tests has.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import queue
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,21 +24,35 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Callable, TypeVar
+from typing import Callable, TextIO, TypeVar
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "e2e"))
-from lab.processes import free_ports  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))  # for the package `lab`
+sys.path.insert(0, str(ROOT / "tests"))  # for the module `requirements`
 
 BUILD = Path(os.environ.get("GLEANER_BUILD", ROOT / "build" / "release")).resolve()
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 GLEANER = BUILD / "bin" / "gleaner"
 SUMMER = BUILD / "bin" / "gleaner-summer"
 LIBRARY = BUILD / "lib" / "libgleaner.so"
+TIMEOUT = 240  # seconds within which a condition comes true on any machine
+# Flags of all jobs whose test sets no other value. `gleaner run` also waits for long until it kills a process that has
+# to end.
+PATIENT = {"--start-timeout": str(TIMEOUT), "--deadline": "60"}
+PATIENT_RUN = {**PATIENT, "--grace": str(TIMEOUT)}
+CLAIMS: list[socket.socket] = []  # sockets that keep own_address() from other processes until this process ends
 
 T = TypeVar("T")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects tests by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that use a real API server as long."""
+    for item in items:
+        if "kubernetes" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -40,9 +61,16 @@ def environment(**more: str) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": str(ROOT / "comm-lib" / "python"),
         "GLEANER_LIBRARY": str(LIBRARY),
+        "GLEANER_OPEN_TIMEOUT": str(TIMEOUT),
+        "GLOO_SOCKET_IFNAME": "lo",  # a machine's own name may lead to no address
         "OMP_NUM_THREADS": "1",
         **more,
     }
+
+
+def patient(flags: tuple[str, ...], others: Mapping[str, str] = MappingProxyType(PATIENT_RUN)) -> list[str]:
+    """Returns the given flags of `gleaner run`, and those of `others` that are not among them."""
+    return [*flags, *(word for flag, value in others.items() if flag not in flags for word in (flag, value))]
 
 
 def run_job(
@@ -52,7 +80,7 @@ def run_job(
     summers: int = 1,
     local_ranks: int = 1,
     flags: tuple[str, ...] = (),
-    timeout: float = 90,
+    timeout: float = TIMEOUT,
     python: str = sys.executable,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
@@ -62,7 +90,7 @@ def run_job(
     """
     require_build()
     command = [str(GLEANER), "run", "--workers", str(workers), "--summers", str(summers)]
-    command += ["--local-ranks", str(local_ranks), *flags, "--"]
+    command += ["--local-ranks", str(local_ranks), *patient(flags), "--"]
     if variables:
         command += ["env", *(f"{name}={value}" for name, value in variables.items())]
     command += [python, str(PROGRAMS / program), *arguments]
@@ -97,12 +125,12 @@ class Job:
     ) -> None:
         require_build()
         self.token = folder / "token"
-        self.coordinator_address = f"127.0.0.1:{free_port()}"
-        self._folder = folder
         self._processes: list[subprocess.Popen[str]] = []
-        command = [str(GLEANER), "coordinator", "--listen", self.coordinator_address, "--token-file", str(self.token)]
-        self.coordinator = self.start([*command, "--workers", str(workers), "--summers", str(summers), *flags])
-        wait_until(lambda: self.token.exists() or self.coordinator.poll() is not None)
+        self._logs: dict[int, Log] = {}  # by process id
+        command = [str(GLEANER), "coordinator", "--listen", "127.0.0.1:0", "--token-file", str(self.token)]
+        command += ["--workers", str(workers), "--summers", str(summers), *patient(flags, PATIENT)]
+        self.coordinator = self.start(command)
+        self.coordinator_address = read_until(self.coordinator, "listening on ").split()[-1]
         self.summers = [self.start_summer(*summer_flags) for _ in range(summers)]
 
     def start_summer(self, *flags: str) -> subprocess.Popen[str]:
@@ -134,10 +162,25 @@ class Job:
         self._processes.append(process)
         return process
 
+    def log_of(self, process: subprocess.Popen[str]) -> Log:
+        """Returns the log of a process of this job. Only this log then reads the process's standard error."""
+        if process.pid not in self._logs:
+            self._logs[process.pid] = Log(process.stderr)
+        return self._logs[process.pid]
+
+    def wait_for_loss(self, summer: subprocess.Popen[str]) -> None:
+        """Waits until the coordinator's log says that it has lost the summer."""
+        address = self.log_of(summer).wait_for(r"listening address=(\S+)")[1]
+        self.log_of(self.coordinator).wait_for(rf"summer \d+ at {address} is lost")
+
     def close(self) -> None:
         for process in self._processes:
             process.kill()
-            process.communicate()
+            if process.pid in self._logs:
+                self._logs[process.pid].whole()
+                process.wait()
+            else:
+                process.communicate()
 
 
 @contextlib.contextmanager
@@ -149,7 +192,37 @@ def job(folder: Path, workers: int, summers: int, *flags: str, summer_flags: tup
         started.close()
 
 
-def wait_until(condition: Callable[[], T], timeout: float = 20, what: str = "a condition") -> T:
+class Log:
+    """Follows the standard output or standard error of a process. Nothing else may read from that stream."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.text = ""
+        self._thread = threading.Thread(target=self._follow, args=(stream,), daemon=True)
+        self._thread.start()
+
+    def _follow(self, stream: TextIO) -> None:
+        for line in stream:
+            self.text += line
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """Waits until the log matches the pattern."""
+        end = time.monotonic() + TIMEOUT
+        while not (found := re.search(pattern, self.text)):
+            assert self._thread.is_alive() or re.search(
+                pattern, self.text
+            ), f"the log ended without {pattern!r}: {self.text}"
+            assert time.monotonic() < end, f"no {pattern!r} within {TIMEOUT} s: {self.text}"
+            time.sleep(0.02)
+        return found
+
+    def whole(self) -> str:
+        """Returns all of the log. The process must end."""
+        self._thread.join(TIMEOUT)
+        assert not self._thread.is_alive(), f"the process did not end within {TIMEOUT} s: {self.text}"
+        return self.text
+
+
+def wait_until(condition: Callable[[], T], timeout: float = TIMEOUT, what: str = "a condition") -> T:
     """Waits until `condition` returns a true value, and returns it.
 
     Fails after `timeout` seconds with an error that says `what` the condition is.
@@ -161,8 +234,8 @@ def wait_until(condition: Callable[[], T], timeout: float = 20, what: str = "a c
     return found
 
 
-def read_until(process: subprocess.Popen[str], text: str, timeout: float = 90) -> None:
-    """Reads a process's standard output until a line contains `text`. The default timeout allows for a busy machine."""
+def read_until(process: subprocess.Popen[str], text: str, timeout: float = TIMEOUT) -> str:
+    """Reads a process's standard output until a line contains `text`. Returns that line."""
     found: queue.Queue[str] = queue.Queue()
 
     def find() -> None:
@@ -170,13 +243,67 @@ def read_until(process: subprocess.Popen[str], text: str, timeout: float = 90) -
 
     threading.Thread(target=find, daemon=True).start()
     try:
-        assert found.get(timeout=timeout), f"the output of the process ended without {text!r}"
+        line = found.get(timeout=timeout)
     except queue.Empty:
         pytest.fail(f"no {text!r} within {timeout} s")
+    assert line, f"the output of the process ended without {text!r}"
+    return line
 
 
-def free_port() -> int:
-    return free_ports(1)[0]
+def summers_of(process: int) -> list[int]:
+    """Returns the process ids of all summers among the descendants of a process."""
+    found = []
+    for task in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{task}/children") as children:
+            below = [int(child) for child in children.read().split()]
+        for child in below:
+            with open(f"/proc/{child}/cmdline", "rb") as words:
+                is_one = words.read().split(b"\0")[0].endswith(b"/gleaner-summer")
+            found += [child] if is_one else summers_of(child)
+    return sorted(found)
+
+
+@functools.cache
+def own_address() -> str:
+    """Returns an address of the loopback network that no other process of the tests has while this process runs.
+
+    Sockets without an address of their own get 127.0.0.1, so nothing but this process's programs uses its ports.
+    """
+    while True:
+        address = f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(1, 254)}"
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0gleaner tests {address}")  # fails if another process has claimed the address
+        except OSError:
+            claim.close()
+            continue
+        CLAIMS.append(claim)
+        return address
+
+
+def free_address() -> str:
+    """Returns HOST:PORT of a port on own_address(), for a program that does not tell which port it has got.
+
+    The port is outside the range from which the kernel chooses ports, so no program gets it by chance.
+    """
+    for port in random.sample(range(20_000, 32_000), 1000):
+        with socket.socket() as probe:
+            try:
+                probe.bind((own_address(), port))
+            except OSError:
+                continue
+        return f"{own_address()}:{port}"
+    raise AssertionError(f"{own_address()} has no free port")
+
+
+@pytest.fixture(scope="session")
+def kubernetes() -> None:
+    """Skips the test if this machine cannot run a real API server. Tests that use this fixture are long."""
+    from real_api import why_not
+
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
 
 
 def require_build() -> None:

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
-import pytest
 import yaml
-from conftest import ROOT  # importing conftest also makes the package `lab` importable
+from conftest import ROOT, TIMEOUT  # importing conftest also makes the package `lab` importable
 
 # isort: split
 from lab.control_plane import ControlPlane
@@ -57,7 +56,7 @@ class Api:
         return self._plane.kubeconfig
 
     def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Answer:
-        connection = http.client.HTTPSConnection(self._host, self._port, timeout=30, context=self._tls)
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=TIMEOUT, context=self._tls)
         with contextlib.closing(connection):
             headers = {"Authorization": f"Bearer {self._plane.admin_token}", "Content-Type": kind}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -90,12 +89,12 @@ class Api:
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "KUBECONFIG": str(self._plane.kubeconfig), "HOME": str(self._plane.dir)}
         command = [str(self._programs / "kubectl"), *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, env=environment)
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, env=environment)
 
     def install(self) -> list[Answer]:
         """Creates the CRDs and waits until the server serves them."""
         answers = [self.ask("POST", CRD_PATH, yaml.safe_load(path.read_text())) for path in CRDS]
-        end = time.monotonic() + 30
+        end = time.monotonic() + TIMEOUT
         for plural in PLURALS.values():
             while not self.ask("GET", f"{GROUP}/{plural}").ok:
                 assert time.monotonic() < end, f"{plural} is not served"
@@ -120,11 +119,8 @@ def why_not() -> Optional[str]:
 
 @contextlib.contextmanager
 def real_api() -> Iterator[Api]:
-    """Starts an API server without Gleaner's CRDs; Api.install() creates them. Skips the test if that is not
-    possible."""
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
+    """Starts an API server without Gleaner's CRDs; Api.install() creates them. Only fixtures that use the fixture
+    `kubernetes` may call this."""
     with ControlPlane() as plane:
         yield Api(plane)
 

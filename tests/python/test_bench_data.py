@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import GLEANER, ROOT, Job, job
+from conftest import GLEANER, ROOT, TIMEOUT, Job, job
 
 
 def reference() -> dict[str, Any]:
@@ -42,7 +42,7 @@ def bench(folder: Path, workers: int, local_ranks: int, *flags: str) -> list[dic
             for worker in range(workers)
             for local_rank in range(local_ranks)
         ]
-        outcomes = [rank.communicate(timeout=60) for rank in ranks]
+        outcomes = [rank.communicate(timeout=TIMEOUT) for rank in ranks]
         for rank, (_, err) in zip(ranks, outcomes):
             assert rank.returncode == 0, err
     return [json.loads(line) for out, _ in outcomes for line in out.splitlines()]
@@ -69,7 +69,7 @@ def test_a_wrong_bit_ends_the_job_and_is_named(tmp_path: Path) -> None:
     flags = ("--bytes", "4096", "--steps", "2", "--verify")
     with job(tmp_path, 2, 0) as started:
         ranks = [start_rank(started, worker, 0, 1, "--seed", str(worker), *flags) for worker in range(2)]
-        outcomes = [rank.communicate(timeout=60) for rank in ranks]
+        outcomes = [rank.communicate(timeout=TIMEOUT) for rank in ranks]
         assert [rank.returncode for rank in ranks] == [1, 1]
     errors = "".join(err for _, err in outcomes)
     assert re.search(r"wrong sum at step 0: tensor 'tensor', element 0: expected 0x\w+ \(.*\), got 0x", errors), errors

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, wait_until
 
 BENCH = ROOT / "tests" / "bench"
 sys.path.insert(0, str(BENCH))
 from wire import docs, growth  # noqa: E402
+from wire.sampling import processor_seconds  # noqa: E402
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0, 2.0])
@@ -46,12 +47,21 @@ def test_processor_use_is_the_mean_over_the_requested_time() -> None:
         growth.processors(samples, 1.1, 1.9)
 
 
-def test_a_spinning_process_uses_one_processor() -> None:
-    with growth.Busy(period=0.05) as busy:
-        began = time.monotonic()
-        while time.monotonic() < began + 0.5:
-            pass
-    assert growth.processors(busy.samples, began, began + 0.5) > 0.5
+def test_processor_use_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The samples come from a kernel whose processors have been busy for one more second at each sample."""
+    seconds = iter(range(1_000_000))
+    monkeypatch.setattr(growth, "processor_seconds", lambda kinds: next(seconds) if kinds == growth.BUSY else None)
+    with growth.Busy(period=0.001) as busy:
+        wait_until(lambda: len(busy.samples) >= 5)
+    assert [used for _, used in busy.samples] == list(range(len(busy.samples)))
+    times = [when for when, _ in busy.samples]
+    assert growth.processors(busy.samples, times[0], times[4]) == pytest.approx(4 / (times[4] - times[0]))
+
+
+def test_waiting_processors_are_not_busy(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 20 50 80000 4000 3 7 0 0 0\n")
+    assert processor_seconds(growth.BUSY, stat) == pytest.approx(180 / os.sysconf("SC_CLK_TCK"))
 
 
 MACHINE = {"machine": {"processors": 2, "model": "a Xeon", "kernel": "6.1", "commit": "abc"}, "steps": 5}

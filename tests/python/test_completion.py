@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 
 import pytest
-from conftest import BUILD, GLEANER, require_build
+from conftest import BUILD, GLEANER, TIMEOUT, require_build
 
 PROGRAMS = {
     "gleaner-summer": ("--coord", "--coordinator"),
@@ -22,13 +23,14 @@ def complete(*words: str) -> list[str]:
     require_build()
     function = f"_{words[0].replace('-', '_')}"
     line = " ".join(f"'{word}'" for word in words)
-    script = f"source <({GLEANER} completion bash); COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; {function}"
+    script = f"source <({shlex.quote(str(GLEANER))} completion bash); "
+    script += f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; {function}"
     path = f"{BUILD / 'bin'}:{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-c", script + '; printf "%s\\n" "${COMPREPLY[@]}"'],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=TIMEOUT,
         env={**os.environ, "PATH": path},
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
@@ -62,9 +64,9 @@ def test_completions_of_other_programs(program: str) -> None:
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_zsh_and_fish_accept_their_completion_scripts(shell: str) -> None:
     require_build()
-    script = subprocess.run([str(GLEANER), "completion", shell], capture_output=True, text=True, timeout=20)
+    script = subprocess.run([str(GLEANER), "completion", shell], capture_output=True, text=True, timeout=TIMEOUT)
     assert script.returncode == 0 and "coordinator" in script.stdout and "--completion" in script.stdout
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed, so its script is not tested")
-    read = subprocess.run([shell, "-c", script.stdout], capture_output=True, text=True, timeout=60)
+    read = subprocess.run([shell, "-c", script.stdout], capture_output=True, text=True, timeout=TIMEOUT)
     assert read.returncode == 0 and not read.stderr, read.stderr

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, TIMEOUT
 
 sys.path.insert(0, str(ROOT / "comm-lib" / "python"))
 from gleaner.completions import Completions
@@ -55,33 +55,33 @@ def start(completions: Completions, handle: int) -> queue.Queue[str]:
 def test_results_are_passed_to_the_callbacks_of_their_requests(session: FakeSession, completions: Completions) -> None:
     one, two = start(completions, 1), start(completions, 2)
     session.ended.put(2)
-    assert two.get(timeout=10) == "result 2"
+    assert two.get(timeout=TIMEOUT) == "result 2"
     completions.close()
-    assert "session was closed" in one.get(timeout=10)
+    assert "session was closed" in one.get(timeout=TIMEOUT)
 
 
 def test_a_wait_counts_until_the_last_request_is_done(session: FakeSession, completions: Completions) -> None:
     one, two = start(completions, 1), start(completions, 2)
     completions.count_wait()
     session.ended.put(1)
-    one.get(timeout=10)
+    one.get(timeout=TIMEOUT)
     assert session.waits == [], "request 2 is outstanding"
     session.ended.put(2)
-    two.get(timeout=10)
+    two.get(timeout=TIMEOUT)
     assert len(session.waits) == 1
     assert session.waits[0] >= 0
     three = start(completions, 3)
     session.ended.put(3)
-    three.get(timeout=10)
+    three.get(timeout=TIMEOUT)
     assert len(session.waits) == 1, "the program has not waited for request 3"
 
 
 def test_a_program_does_not_wait_for_requests_that_are_done(session: FakeSession, completions: Completions) -> None:
     one = start(completions, 1)
     session.ended.put(1)
-    one.get(timeout=10)
+    one.get(timeout=TIMEOUT)
     completions.count_wait()
     two = start(completions, 2)
     session.ended.put(2)
-    two.get(timeout=10)
+    two.get(timeout=TIMEOUT)
     assert session.waits == []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, TIMEOUT
 from real_api import CRD_PATH, CRDS, Answer, Api, changed, real_api, small_job
 
 SAMPLE = BUILD / "tests" / "api_sample"
@@ -26,7 +26,7 @@ OPERATORS = (
 
 
 @pytest.fixture(scope="module")
-def installed() -> Iterator[tuple[Api, list[Answer]]]:
+def installed(kubernetes: None) -> Iterator[tuple[Api, list[Answer]]]:
     with real_api() as api:
         yield api, api.install()
 
@@ -49,7 +49,7 @@ def job(api: Api) -> Iterator[dict[str, Any]]:
 def sample(*arguments: str, stdin: str = "") -> dict[str, Any]:
     """Returns an object that the C++ code writes."""
     assert SAMPLE.exists(), f"this needs {SAMPLE}; build with scripts/build, or set GLEANER_BUILD"
-    done = subprocess.run([str(SAMPLE), *arguments], input=stdin, capture_output=True, text=True, timeout=20)
+    done = subprocess.run([str(SAMPLE), *arguments], input=stdin, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

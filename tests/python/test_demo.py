@@ -11,7 +11,7 @@ import subprocess
 import types
 
 import pytest
-from conftest import BUILD, ROOT, require_build
+from conftest import BUILD, ROOT, TIMEOUT, require_build, summers_of
 
 pytest.importorskip("sklearn")
 
@@ -28,11 +28,12 @@ def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         env={**os.environ, "GLEANER_BUILD": str(BUILD)},
     )
-    out, err = running.communicate(timeout=150)
+    out, err = running.communicate(timeout=TIMEOUT)
     assert f"glab-d{running.pid}-" not in subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
     return subprocess.CompletedProcess(command, running.returncode, out, err)
 
 
+@pytest.mark.long
 def test_demo_trains_and_compares() -> None:
     done = demo()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -66,26 +67,15 @@ def test_the_bound_counts_what_a_shapers_bucket_lets_through() -> None:
     assert f"less {program.BUCKET * 8 / 100e6 * 1e3:.1f} ms" in program.about_bound(arguments)
 
 
+@pytest.mark.long
 def test_demo_fails_when_the_model_is_not_good_enough() -> None:
     done = demo("--epochs", "1")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "expected at least 97%" in done.stderr
 
 
-def summers_of(process: int) -> list[int]:
-    """Returns the process ids of all summers among the descendants of a process."""
-    found = []
-    for task in os.listdir(f"/proc/{process}/task"):
-        with open(f"/proc/{process}/task/{task}/children") as children:
-            below = [int(child) for child in children.read().split()]
-        for child in below:
-            with open(f"/proc/{child}/cmdline", "rb") as words:
-                is_one = words.read().split(b"\0")[0].endswith(b"/gleaner-summer")
-            found += [child] if is_one else summers_of(child)
-    return sorted(found)
-
-
-@pytest.mark.parametrize("killed", [pytest.param(1, marks=pytest.mark.long), 2], ids=["one", "all"])
+@pytest.mark.long
+@pytest.mark.parametrize("killed", [1, 2], ids=["one", "all"])
 def test_the_demo_survives_killed_summers(killed: int) -> None:
     """The first training continues and reports the loss. Its bits are right, because the demo succeeds."""
     require_build()
@@ -105,7 +95,7 @@ def test_the_demo_survives_killed_summers(killed: int) -> None:
     assert len(summers) == 2, seen
     for summer in summers[:killed]:
         os.kill(summer, signal.SIGKILL)
-    seen += running.communicate(timeout=150)[0]
+    seen += running.communicate(timeout=TIMEOUT)[0]
     assert running.returncode == 0, seen
     first_training = seen.split("== 2/4")[0]
     assert first_training.count("is lost") == killed, seen

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import GLEANER, environment, job, read_until, run_job, wait_until
+from conftest import GLEANER, TIMEOUT, environment, job, patient, read_until, run_job, wait_until
 
 
 @pytest.mark.parametrize(
@@ -37,18 +37,18 @@ def test_all_other_ranks_name_a_rank_that_dies() -> None:
         assert any("worker 1" in line and "was killed by signal 9 (SIGKILL)" in line for line in lines), job.stderr
 
 
-def test_ranks_with_ten_thousand_tensors_leave_in_time(tmp_path: Path) -> None:
-    """A member reports the first operations of its tensors in one message, so that its Leave arrives soon after."""
+def test_ranks_with_ten_thousand_tensors_leave(tmp_path: Path) -> None:
+    """A member reports the first operations of its tensors in one message, so that its Leave follows soon."""
     tensors = tmp_path / "tensors.json"
     tensors.write_text(json.dumps([{"name": f"tensor{number}", "bytes": 64} for number in range(10_000)]))
     bench = [str(GLEANER), "bench", "push-pull", "--tensors", str(tensors), "--steps", "3", "--warmup", "0"]
-    command = [str(GLEANER), "run", "--workers", "2", "--summers", "1", "--", *bench]
-    job = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
+    command = [str(GLEANER), "run", "--workers", "2", "--summers", "1", *patient(()), "--", *bench]
+    job = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT)
     assert job.returncode == 0, job.stderr
 
 
 def test_leaving_ranks_wait_for_a_slow_coordinator(tmp_path: Path) -> None:
-    """The test stops the coordinator for 4 s while ranks leave. It may be silent for 10 s (--deadline)."""
+    """The test stops the coordinator for 4 s while ranks leave. It may be silent for the deadline of 60 s."""
     stop = tmp_path / "stop"
     with job(tmp_path, 2, 1) as started:
         workers = [started.start_worker(index, "changing.py", str(stop)) for index in range(2)]
@@ -61,5 +61,5 @@ def test_leaving_ranks_wait_for_a_slow_coordinator(tmp_path: Path) -> None:
         finally:
             started.coordinator.send_signal(signal.SIGCONT)
         for process in (started.coordinator, *workers, *started.summers):
-            wait_until(lambda process=process: process.poll() is not None, timeout=30)
+            wait_until(lambda process=process: process.poll() is not None)
             assert process.returncode == 0, process.communicate()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, TIMEOUT
 from real_api import Api, real_api
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -26,7 +26,7 @@ STRICT = {
 
 
 @pytest.fixture(scope="module")
-def api() -> Iterator[Api]:
+def api(kubernetes: None) -> Iterator[Api]:
     with real_api() as api:
         api.install()
         assert api.ask("POST", "/api/v1/namespaces", STRICT).ok
@@ -76,7 +76,7 @@ def test_commands_in_an_example_name_its_objects(job: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("job", JOBS)
 def test_cpp_parses_an_example(job: dict[str, Any]) -> None:
-    done = subprocess.run([str(SAMPLE)], input=json.dumps(job), capture_output=True, text=True, timeout=20)
+    done = subprocess.run([str(SAMPLE)], input=json.dumps(job), capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["spec"]["workers"] == {"localRanks": 1, **job["spec"]["workers"]}
 

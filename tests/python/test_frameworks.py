@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import LIBRARY, PROGRAMS, ROOT, environment, require_build, run_job
+from conftest import LIBRARY, PROGRAMS, ROOT, TIMEOUT, environment, require_build, run_job
 
 ENVIRONMENTS = ROOT / "build" / "frameworks"
 ORDERS = pytest.mark.parametrize("when", ["before", "after"])
@@ -18,7 +18,7 @@ ORDERS = pytest.mark.parametrize("when", ["before", "after"])
 
 def beside(when: str, *names: str, python: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
     """Runs two workers that sum, and that load these modules or libraries before or after gleaner.init()."""
-    return run_job("beside.py", when, *names, timeout=300, python=python or sys.executable, variables=more)
+    return run_job("beside.py", when, *names, python=python or sys.executable, variables=more)
 
 
 def assert_summed(job: subprocess.CompletedProcess[str]) -> None:
@@ -128,7 +128,7 @@ def test_the_library_uses_a_preloaded_malloc(malloc: str) -> None:
 def test_clashing_symbols_with_another_malloc_need_an_early_init(framework: str, malloc: str) -> None:
     assert_summed(beside("after", framework, LD_PRELOAD=malloc))
     command = [sys.executable, str(PROGRAMS / "beside.py"), "before", framework]
-    alone = subprocess.run(command, capture_output=True, text=True, env=environment(LD_PRELOAD=malloc), timeout=60)
+    alone = subprocess.run(command, capture_output=True, text=True, env=environment(LD_PRELOAD=malloc), timeout=TIMEOUT)
     assert alone.returncode == 1, alone.stderr
     assert framework in alone.stderr and "Call gleaner.init() before" in alone.stderr
 
@@ -144,6 +144,7 @@ def test_torch(when: str) -> None:
     assert_summed(beside(when, "torch"))
 
 
+@pytest.mark.long
 @ORDERS
 def test_grpcio_and_protobuf(when: str) -> None:
     python = install("grpcio", "grpcio", "protobuf", "numpy")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BUILD, GLEANER
+from conftest import BUILD, GLEANER, TIMEOUT
 from real_api import Api, binaries, real_api, small_job
 
 PLUGIN = BUILD / "bin" / "kubectl-gleaner"
@@ -25,7 +25,7 @@ def now() -> str:
 
 def gleaner(api: Api, *arguments: str, program: Path = GLEANER) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "KUBECONFIG": str(api.kubeconfig)}
-    return subprocess.run([str(program), *arguments], capture_output=True, text=True, timeout=120, env=environment)
+    return subprocess.run([str(program), *arguments], capture_output=True, text=True, timeout=TIMEOUT, env=environment)
 
 
 def shown(api: Api, *arguments: str, program: Path = GLEANER) -> str:
@@ -133,13 +133,13 @@ def add_cluster(api: Api) -> None:
 
 
 @pytest.fixture(scope="module")
-def bare() -> Iterator[Api]:
+def bare(kubernetes: None) -> Iterator[Api]:
     with real_api() as api:
         yield api
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Api]:
+def cluster(kubernetes: None) -> Iterator[Api]:
     with real_api() as api:
         api.install()
         add_cluster(api)
@@ -206,7 +206,7 @@ def test_as_a_plugin_of_kubectl(cluster: Api) -> None:
     environment["KUBECONFIG"] = str(cluster.kubeconfig)
     kubectl = binaries("kube") / "kubectl"
     done = subprocess.run(
-        [str(kubectl), "gleaner", "status", "digits"], capture_output=True, text=True, timeout=60, env=environment
+        [str(kubectl), "gleaner", "status", "digits"], capture_output=True, text=True, timeout=TIMEOUT, env=environment
     )
     assert done.returncode == 0, done.stderr
     assert "AllWorkersRun" in done.stdout
@@ -234,9 +234,9 @@ def test_errors_of_connection(cluster: Api, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
-    done = subprocess.run([str(GLEANER), "completion", shell], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([str(GLEANER), "completion", shell], capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0 and "explain" in done.stdout and "--all-namespaces" in done.stdout
     if shell == "bash":
         script = done.stdout + 'COMP_WORDS=(gleaner st); COMP_CWORD=1; _gleaner; echo "${COMPREPLY[@]}"\n'
-        run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=20)
+        run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=TIMEOUT)
         assert run.stdout == "status\n", run.stderr

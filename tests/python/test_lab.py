@@ -6,25 +6,25 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "tests"))
-from requirements import needs_namespaces
+from conftest import ROOT, TIMEOUT
+from requirements import require_namespaces
 
 LAB = ROOT / "tests" / "lab" / "lab"
+pytestmark = pytest.mark.long
 
 
-pytestmark = needs_namespaces
+@pytest.fixture(autouse=True)
+def namespaces() -> None:
+    require_namespaces()
 
 
 def lab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([LAB, *arguments], capture_output=True, text=True, timeout=30)
+    return subprocess.run([LAB, *arguments], capture_output=True, text=True, timeout=TIMEOUT)
 
 
 def traces_of(name: str) -> str:
@@ -56,9 +56,9 @@ def test_hosts_reach_each_other_and_the_machine(name: str, tmp_path: Path) -> No
         [*wanted["summers"][0]["prefix"], "python3", "-c", talk], stdout=subprocess.PIPE, text=True
     )
     assert listener.stdout.readline() == "up\n"
-    call = f"import socket; socket.create_connection(('{wanted['summers'][0]['address']}', 7000), 5)"
+    call = f"import socket; socket.create_connection(('{wanted['summers'][0]['address']}', 7000), 60)"
     assert lab("exec", "--name", name, "worker1", "--", "python3", "-c", call).returncode == 0
-    assert listener.communicate(timeout=10)[0].strip() == wanted["workers"][1]["address"]
+    assert listener.communicate(timeout=TIMEOUT)[0].strip() == wanted["workers"][1]["address"]
     own = subprocess.run(["ip", "-4", "-brief", "addr", "show", f"glab{name}"], capture_output=True, text=True).stdout
     assert wanted["coordinator"]["address"] in own
 
@@ -105,7 +105,7 @@ def test_down_kills_processes_on_the_hosts(name: str) -> None:
     while not subprocess.run(["ip", "netns", "pids", f"glab-{name}-worker0"], capture_output=True).stdout:
         time.sleep(0.01)
     assert lab("down", "--name", name).returncode == 0
-    assert sleeper.wait(timeout=10) != 0
+    assert sleeper.wait(timeout=TIMEOUT) != 0
     assert traces_of(name) == ""
 
 
@@ -114,7 +114,7 @@ def test_an_interrupted_up_leaves_nothing(name: str) -> None:
     while f"glab-{name}-worker1" not in traces_of(name):
         time.sleep(0.01)
     making.send_signal(signal.SIGTERM)
-    assert making.wait(timeout=30) != 0
+    assert making.wait(timeout=TIMEOUT) != 0
     assert traces_of(name) == ""
 
 

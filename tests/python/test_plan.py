@@ -20,7 +20,7 @@ MODELS = SOURCE / "examples/models"
 
 
 def run(*arguments):
-    return subprocess.run([GLEANER, "plan", *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([GLEANER, "plan", *map(str, arguments)], capture_output=True, text=True, timeout=240)
 
 
 def plan(*arguments):
@@ -333,6 +333,6 @@ def test_bad_tensor_files(tmp_path, text, message):
 def test_a_full_disk_is_an_error():
     with open("/dev/full", "w") as full:
         command = [GLEANER, "plan", *(word for pair in GOOD.items() for word in pair), "-o", "json"]
-        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=240)
     assert result.returncode == 1
     assert "standard output" in result.stderr

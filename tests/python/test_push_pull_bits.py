@@ -13,7 +13,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import GLEANER
+from conftest import GLEANER, TIMEOUT, environment, patient
 
 SEED = 7
 STEPS = 2
@@ -68,11 +68,11 @@ def bench(workers: int, summers: int, local_ranks: int, dtype: str, *run_flags: 
     size = {"fp32": 4, "fp16": 2, "bf16": 2}[dtype]
     command = [
         str(GLEANER), "run", "--workers", str(workers), "--summers", str(summers),
-        "--local-ranks", str(local_ranks), *run_flags, "--",
+        "--local-ranks", str(local_ranks), *patient(run_flags), "--",
         str(GLEANER), "bench", "push-pull", "--bytes", str(ELEMENTS * size), "--steps", str(STEPS),
         "--dtype", dtype, "--seed", str(SEED), "--verify", "--json",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
     assert done.returncode == 0, done.stderr
     lines = [line[line.index("{") :] for line in done.stdout.splitlines() if '"sha256"' in line]
     return sorted((json.loads(line) for line in lines), key=lambda report: report["worker"])

@@ -21,7 +21,7 @@ WITH_DDP = ("ddp_checks.py", "lasting_checks.py")
 @pytest.fixture(scope="module")
 def alone() -> Run:
     """Returns a function that runs a program. It runs each program once."""
-    return functools.cache(lambda program: run_job(program, workers=WORKERS, summers=2, timeout=200))
+    return functools.cache(lambda program: run_job(program, workers=WORKERS, summers=2))
 
 
 @pytest.mark.parametrize(("program", "check"), [(program, check) for program in ALONE for check in checks_of(program)])

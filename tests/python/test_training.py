@@ -164,4 +164,5 @@ def test_workers_with_gloo_train(small: Path, contender: str) -> None:
     pytest.importorskip("torch")
     from training import contenders
 
-    assert_steps(contenders.meet([["env"], ["env"]], [contender, "--trace", str(small), "--steps", "3"]))
+    loopback = ["env", "GLOO_SOCKET_IFNAME=lo"]
+    assert_steps(contenders.meet([loopback, loopback], [contender, "--trace", str(small), "--steps", "3"]))

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import GLEANER, environment, free_port, job, read_until, require_build, wait_until
+from conftest import GLEANER, TIMEOUT, environment, free_address, job, patient, read_until, require_build, wait_until
 from test_metrics import scrape
 
 BENCH = [str(GLEANER), "bench", "push-pull", "--bytes", "3MB", "--steps", "2", "--verify", "--json"]
@@ -20,8 +20,8 @@ without_rdma = pytest.mark.skipif(
 
 def run(*flags: str, command: list[str] = BENCH, **more: str) -> subprocess.CompletedProcess[str]:
     require_build()
-    words = [str(GLEANER), "run", "--workers", "3", "--summers", "1", "--no-prefix", *flags, "--", *command]
-    return subprocess.run(words, capture_output=True, text=True, timeout=90, env=environment(**more))
+    words = [str(GLEANER), "run", "--workers", "3", "--summers", "1", "--no-prefix", *patient(flags), "--", *command]
+    return subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT, env=environment(**more))
 
 
 def reports(done: subprocess.CompletedProcess[str]) -> list[dict]:
@@ -101,23 +101,23 @@ def test_a_removed_socket_is_a_fallback(tmp_path: Path) -> None:
     """The sockets are removed from the directory before the other worker connects."""
     sockets, stop = tmp_path / "shm", tmp_path / "stop"
     sockets.mkdir()
-    port = free_port()
+    address = free_address()
     with job(tmp_path, 2, 0) as started:
         shared = {"GLEANER_SHM_DIR": str(sockets)}
         first = started.start_worker(0, "changing.py", str(stop), **shared)
         wait_until(lambda: any(sockets.iterdir()))
         for socket in sockets.iterdir():
             socket.unlink()
-        metrics = {"GLEANER_METRICS": f"127.0.0.1:{port}"}
+        metrics = {"GLEANER_METRICS": address}
         second = started.start_worker(1, "changing.py", str(stop), **shared, **metrics)
         for worker in (first, second):
             read_until(worker, "summing")
-        wait_until(lambda: fallbacks(scrape(port)) == {("shm", "tcp", "connect"): 1})
-        served = len(re.findall(r"^gleaner_transport_fallbacks_total{", scrape(port), re.MULTILINE))
+        wait_until(lambda: fallbacks(scrape(address)) == {("shm", "tcp", "connect"): 1})
+        served = len(re.findall(r"^gleaner_transport_fallbacks_total{", scrape(address), re.MULTILINE))
         assert served == 9, "all possible fallbacks have a series from the start"
         stop.touch()
         for worker in (first, second):
-            _, err = worker.communicate(timeout=30)
+            _, err = worker.communicate(timeout=TIMEOUT)
             assert worker.returncode == 0, err
             told = [line for line in err.splitlines() if "reached by another transport" in line]
             assert len(told) == (1 if worker is second else 0), err

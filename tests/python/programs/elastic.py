@@ -45,6 +45,10 @@ def reference(worlds: list[int]) -> None:
     tell(model)
 
 
+def changes(worlds: list[int]) -> int:
+    return sum(one != other for one, other in zip(worlds, worlds[1:]))
+
+
 def work(arguments: argparse.Namespace) -> None:
     import gleaner.torch as gln
 
@@ -61,7 +65,8 @@ def work(arguments: argparse.Namespace) -> None:
 
     @gln.elastic.run
     def train(state: gln.elastic.TorchState) -> None:
-        while state.step < arguments.steps:
+        # `worlds` is the same on all ranks, so all ranks end after the same step.
+        while state.step < arguments.steps or changes(state.worlds) < arguments.changes:
             optimizer.zero_grad()
             loss(model, state.step, gln.rank(), gln.size()).backward()
             optimizer.step()
@@ -83,6 +88,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--changes", type=int, default=0, help="least number of changes of n before the end")
     parser.add_argument("--commit-every", type=int, default=1)
     parser.add_argument("--pause", type=float, default=0.03, help="seconds after each step")
     parser.add_argument("--cross-barrier", action="store_true")

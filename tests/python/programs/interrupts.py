@@ -9,12 +9,11 @@ import signal
 import sys
 from collections.abc import Iterator
 
+import gleaner
 import numpy
 
 
 def with_numpy() -> Iterator[None]:
-    import gleaner
-
     gleaner.init()
     while True:
         handles = [gleaner.push_pull_async(numpy.ones(1 << 18, numpy.float32), name=f"array.{i}") for i in range(4)]
