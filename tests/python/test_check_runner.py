@@ -10,9 +10,9 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from testing import changes, commands, results, suites  # noqa: E402
-from testing.results import Case, Verdict  # noqa: E402
-from testing.stages import STAGES  # noqa: E402
+from testing import changes, commands, results, suites
+from testing.results import Case, Verdict
+from testing.stages import STAGES
 
 PROGRAM = """[==========] Running 3 tests from 1 test suite.
 [ RUN      ] Suite.Good

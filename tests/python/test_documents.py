@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
-from testing.stages import STAGES  # noqa: E402
+from testing.stages import STAGES
 
 SOURCES = ("agent", "cli", "comm-lib", "common", "coordinator", "operator", "scheduler-ext", "summation-service")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/*.md"))]
