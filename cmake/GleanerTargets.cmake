@@ -1,14 +1,19 @@
-# gleaner_library(NAME SOURCES... [DEPENDS targets...] [LINKS third-party...])
+# gleaner_library(NAME SOURCES... [DEPENDS targets...] [LINKS third-party...] [JSON])
 #   Adds the static library gleaner_NAME, from the sources of one folder. DEPENDS names other gleaner libraries, without
-#   the prefix. The folder may include headers only from DEPENDS and LINKS; tests/link checks this.
+#   the prefix. The folder may include headers only from DEPENDS and LINKS; tests/link checks this. JSON precompiles
+#   nlohmann/json.hpp, too; it saves time if most of the sources include it.
 function(gleaner_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "JSON" "" "SOURCES;DEPENDS;LINKS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
   add_library(gleaner_${name} STATIC ${ARG_SOURCES})
   target_include_directories(gleaner_${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(gleaner_${name} PUBLIC ${ARG_DEPENDS} ${ARG_LINKS} PRIVATE gleaner_warnings)
   target_compile_options(gleaner_${name} PRIVATE ${gleaner_library_options})
-  gleaner_precompile(gleaner_${name} library)
+  if(ARG_JSON)
+    gleaner_precompile(gleaner_${name} json)
+  else()
+    gleaner_precompile(gleaner_${name} library)
+  endif()
   gleaner_record_target(library gleaner_${name} "${ARG_DEPENDS}" "${ARG_LINKS}")
 endfunction()
 
@@ -46,7 +51,8 @@ function(gleaner_binary name)
   list(TRANSFORM ARG_DEPENDS PREPEND gleaner_)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_warnings)
-  gleaner_precompile(${name} program)
+  target_compile_options(${name} PRIVATE ${gleaner_library_options})  # as in the precompiled headers
+  gleaner_precompile(${name} library)
   gleaner_add_runtime(${name})
   gleaner_record_target(binary ${name} "${ARG_DEPENDS}" "${ARG_LINKS}")
   add_dependencies(threaded_tests ${name})
@@ -63,7 +69,8 @@ function(gleaner_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${ARG_LINKS} gleaner_test_paths GTest::gmock GTest::gtest_main
                                         gleaner_warnings)
   if(ARG_OPTIMIZED)
-    gleaner_precompile(${name} program)
+    target_compile_options(${name} PRIVATE ${gleaner_library_options})
+    gleaner_precompile(${name} library)
   else()
     target_compile_options(${name} PRIVATE ${gleaner_test_options})
     gleaner_precompile(${name} test)

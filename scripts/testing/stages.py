@@ -160,6 +160,10 @@ def tidy() -> list[Case]:
     return after_build("asan", lambda: [command("tidy", "scripts/tidy")])
 
 
+def ccache() -> list[Case]:
+    return [command("ccache", "tests/install/ccache_hits")]
+
+
 def install() -> list[Case]:
     if os.geteuid() != 0:
         return skipped("install", "a chroot needs root")
@@ -184,5 +188,6 @@ STAGES = [
     Stage("asan", "every ctest with ASan and UBSan, each fuzzer for 20 seconds", "9 min", "test", asan),
     Stage("tsan", "the ctests labelled threads with TSan", "5 min", "test", tsan),
     Stage("tidy", "clang-tidy of the sources that changed since they were clean", "4 min", "test", tidy),
+    Stage("ccache", "a clone at another path compiles from ccache", "2 min", "test", ccache),
     Stage("install", "make demo on a bare Debian 12, twice", "10 min", "test", install),
 ]  # fmt: skip
