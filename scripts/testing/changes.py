@@ -88,10 +88,8 @@ def changed_files(root: Path, base: str) -> list[str]:
 def tree_of(root: Path) -> str:
     """Returns git's identifier of the working tree's content, with uncommitted changes and new files."""
     with tempfile.TemporaryDirectory() as folder:
-        index = Path(folder) / "index"
-        present = root / _git(root, "rev-parse", "--git-path", "index")
-        if present.exists():
-            index.write_bytes(present.read_bytes())
-        variables = {**os.environ, "GIT_INDEX_FILE": str(index)}
+        # An empty index: a copy of the checkout's own would be newer than the files whose times it holds, and git would
+        # take a file that changed in the same second for unchanged.
+        variables = {**os.environ, "GIT_INDEX_FILE": str(Path(folder) / "index")}
         _git(root, "add", "--all", variables=variables)
         return _git(root, "write-tree", variables=variables)

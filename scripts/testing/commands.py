@@ -17,6 +17,7 @@ from typing import Optional
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "build" / "test-logs"
+TOOLS = ROOT / "build" / "tools" / "bin"  # programs that scripts/bootstrap unpacks
 PROGRESS_SECONDS = 15
 EXCERPT_LINES = 60
 # ninja prints [12/345], ctest 12/345, and pytest [ 12%].
@@ -45,7 +46,7 @@ def run(log: Path, command: Sequence[str], variables: Optional[dict[str, str]] =
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **(variables or {})},
+            env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}", **(variables or {})},
             start_new_session=True,
         )
     _running.add(process.pid)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable, Optional
 
-from testing.commands import ROOT
+from testing import commands
+from testing.commands import LOGS, ROOT
 from testing.results import Case, Verdict
 from testing.suites import PROCESSORS, command, counted_output, ctest, pytest, skipped
 
@@ -61,7 +62,16 @@ def release() -> list[Case]:
     return after_build("release", lambda: ctest("release", "release", "-LE", "long"))
 
 
+def build_helm() -> None:
+    """Builds helm for the tests of the chart, if there is Go. Without helm these tests skip themselves."""
+    if not shutil.which("helm") and shutil.which("go"):
+        log = LOGS / "helm.log"
+        if commands.run(log, ("tests/e2e/binaries", "helm")) != 0:
+            print(f"  helm could not be built (all of the output: {log.relative_to(ROOT)})")
+
+
 def python() -> list[Case]:
+    build_helm()
     run = lambda: pytest("python", ["tests/python", "tests/outside", "tests/charts"], "not long", parallel=True)  # noqa: E731
     return after_build("release", run)
 
