@@ -21,6 +21,7 @@ def train(folder: Path, epochs: int, workers: int = 2) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_resumes_with_the_same_bits(tmp_path: Path) -> None:
     assert "resumed" not in train(tmp_path, 1)
     assert "resumed after epoch 1" in train(tmp_path, 2)
