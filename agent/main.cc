@@ -34,6 +34,7 @@ struct Flags {
 
 void add_flags(flags::Command& app, Flags& flags) {
   app.add_text("--node", flags.node, "Name of this machine's Node object; with --print the host's name if not given")
+      .optional_name()
       .environment("NODE_NAME");
   app.add_text("--root", flags.root, "Folder that contains the machine's /proc and /sys")
       .show_default()
@@ -54,9 +55,11 @@ void add_flags(flags::Command& app, Flags& flags) {
   app.add_text("--nvml", flags.nvml, "NVIDIA's management library; empty: find GPUs by their PCI class only")
       .show_default();
   app.add_text("--measure-listen", flags.measure_listen,
-               "Serve measurements of bandwidth on HOST:PORT to agents that know the secret");
+               "Serve measurements of bandwidth on HOST:PORT to agents that know the secret")
+      .optional_address();
   app.add_text("--measure-peers", flags.measure_peers,
-               "HOST:PORT of a headless Service for all agents: measure with one of them while the speed is unknown");
+               "HOST:PORT of a headless Service for all agents: measure with one of them while the speed is unknown")
+      .optional_address();
   app.add_text("--measure-secret-file", flags.measure_secret_file, "File with the secret that all agents share");
   app.add_text("--kubeconfig", flags.kubeconfig,
                "The kubeconfig to use outside a pod; default: the pod's service account");

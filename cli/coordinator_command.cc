@@ -54,7 +54,7 @@ absl::Status run_coordinator(const Flags& flags, Context& context) {
 void add_coordinator(flags::Command& app, Context& context) {
   auto flags = std::make_shared<Flags>();
   flags::Command command = app.add_command("coordinator", "Coordinate one job: its members, tensors and plans");
-  command.add_text("--listen", flags->listen, "HOST:PORT to listen on; port 0: any free port").required();
+  command.add_text("--listen", flags->listen, "HOST:PORT to listen on; port 0: any free port").required().address();
   command
       .add_text("--token-file", flags->token_file,
                 "File with the job's token, for all members; created if it does not exist")

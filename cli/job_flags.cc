@@ -32,7 +32,7 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
                   "Elastic job: seconds to wait for workers between two rounds")
       .between(0.1, 1e6)
       .show_default();
-  command.add_text("--job", flags.job, "Name of the job").show_default();
+  command.add_text("--job", flags.job, "Name of the job").show_default().name();
   add_bandwidth_flags(command, flags.bandwidths,
                       "Bandwidth of each machine, each way: 25Gbit, 200Mbit, ... [default: each member's own; else "
                       "links count as equal]");
@@ -50,7 +50,8 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
       .between(0.1, 1e6)
       .show_default();
   command.add_text("--summary", flags.summary, "Write the summary of the job as JSON to this file");
-  command.add_text("--metrics", flags.metrics, "Serve Prometheus metrics of the coordinator on HOST:PORT");
+  command.add_text("--metrics", flags.metrics, "Serve Prometheus metrics of the coordinator on HOST:PORT")
+      .optional_address();
   flags::add_log_level(command, flags.log_level);
 }
 

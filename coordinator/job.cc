@@ -72,6 +72,9 @@ void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
       const v1::Report& report = message.report();
       reported_ = true;
       tracing_.on_report(report.steps(), trace_sends_);
+      if (const absl::Status status = check_waiting(report); !status.ok()) {
+        return rounds_.on_disconnected(stream, status, actions_);
+      }
       rounds_.core().on_waiting(stream, decode_waiting(report, now()), now());
       return rounds_.core().on_report(stream, decode(report), now());
     }

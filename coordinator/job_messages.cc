@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "common/base/names.h"
 #include "common/proto/plan_codec.h"
 
 namespace gleaner::coordinator {
@@ -25,6 +26,11 @@ Identity decode(const v1::Identity& message) {
   identity.bits_per_second = message.bits_per_second();
   identity.endpoints = {message.endpoints().begin(), message.endpoints().end()};
   return identity;
+}
+
+absl::Status check_waiting(const v1::Report& message) {
+  if (!message.has_waiting()) return absl::OkStatus();
+  return check_name("a tensor's name", message.waiting().tensor(), plan::kMaxTensorNameBytes);
 }
 
 std::optional<Waiting> decode_waiting(const v1::Report& message, absl::Duration now) {

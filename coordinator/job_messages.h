@@ -9,6 +9,8 @@
 namespace gleaner::coordinator {
 
 Identity decode(const v1::Identity& message);
+// Checks the name of the tensor for which the reporting rank waits, if there is one.
+absl::Status check_waiting(const v1::Report& message);
 // Returns the oldest push_pull that the reporting rank waits for, if there is one. The report came at `now`.
 std::optional<Waiting> decode_waiting(const v1::Report& message, absl::Duration now);
 // Keeps at most 64 epochs, more than a rank sends. A time that is negative or not finite becomes 0.

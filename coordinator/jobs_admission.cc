@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
@@ -80,6 +81,7 @@ absl::StatusOr<std::shared_ptr<Job>> Jobs::find_job(StreamId id, NewStream& open
   }
   std::shared_ptr<Job> job = find(sole_.empty() ? identity.job() : sole_);
   if (job == nullptr) {
+    GLN_RETURN_IF_ERROR(check_name("the name of the member's job", identity.job()));
     // A member tries again after NotFound: its job may not have been added yet.
     return absl::NotFoundError(absl::StrCat("no job '", identity.job(), "' is coordinated here"));
   }
@@ -93,8 +95,8 @@ absl::StatusOr<std::shared_ptr<Job>> Jobs::find_job(StreamId id, NewStream& open
     return status;
   }
   if (identity.job() != job->name()) {
-    return absl::InvalidArgumentError(absl::StrCat("this coordinator's job is '", job->name(), "', not '",
-                                                   identity.job(), "'; check GLEANER_JOB, --job"));
+    return absl::InvalidArgumentError(absl::StrCat("this coordinator's job is '", job->name(), "', not ",
+                                                   quote(identity.job()), "; check GLEANER_JOB, --job"));
   }
   if (job->token().empty()) opened.job = job;
   return job;

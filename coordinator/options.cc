@@ -1,6 +1,7 @@
 #include "coordinator/options.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
@@ -42,6 +43,7 @@ absl::Status check_elastic(const Options& options) {
 }  // namespace
 
 absl::Status validate(const Options& options) {
+  GLN_RETURN_IF_ERROR(check_name("the job's name", options.job));
   if (options.workers == 0 || uint64_t{options.workers} + options.summers > plan::kMaxMembers) {
     return absl::InvalidArgumentError(absl::StrCat(options.workers, " workers and ", options.summers,
                                                    " summers; expected at least one worker, and at most ",

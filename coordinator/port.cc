@@ -2,15 +2,11 @@
 
 #include <grpc/support/time.h>
 #include <grpcpp/resource_quota.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/listening.h"
 #include "common/base/status_macros.h"
 #include "common/proto/plan_codec.h"
 #include "coordinator/certificate.h"
@@ -30,33 +26,6 @@ constexpr int kKeepaliveMs = 20'000;       // detects connections whose machine 
 constexpr size_t kMostBufferedBytes = size_t{256} << 20;
 constexpr int kMostMetadataBytes = 16 << 10;
 constexpr int kFarewellMs = 200;  // for the last status of streams that have just ended
-
-// Returns the reason for which `address` can't be listened on, as an error. gRPC returns no reason; it writes to its
-// log.
-absl::Status check_address(const Address& address) {
-  const auto failed = [&](absl::string_view reason) {
-    return absl::InvalidArgumentError(absl::StrCat("can't listen on ", address.to_string(), ": ", reason));
-  };
-  addrinfo hints{};
-  hints.ai_flags = AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
-  if (error != 0) return failed(::gai_strerror(error));
-  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, 1) == 0;
-  const int reason = errno;
-  ::freeaddrinfo(found);
-  ::close(socket);
-  if (bound) return absl::OkStatus();
-  if (reason == EADDRINUSE) {
-    return absl::AlreadyExistsError(absl::StrCat("can't listen on ", address.to_string(),
-                                                 ": the port is in use; choose another, or 0 for any free one"));
-  }
-  return failed(std::strerror(reason));
-}
 
 // Ends a stream that is turned away.
 class Refusal final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
@@ -81,7 +50,8 @@ absl::StatusOr<std::unique_ptr<Port>> Port::open(const Address& address,
 }
 
 absl::Status Port::listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls, bool bounded) {
-  GLN_RETURN_IF_ERROR(check_address(address));
+  // gRPC returns no reason for a failure; it writes to its log.
+  GLN_RETURN_IF_ERROR(listen_on(address).status());
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (tls.has_value()) {
     GLN_ASSIGN_OR_RETURN(credentials, server_credentials(tls->certificate_file, tls->key_file));

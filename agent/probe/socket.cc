@@ -15,6 +15,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/listening.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::probe {
@@ -63,15 +64,9 @@ std::string host_of(const sockaddr_storage& address) {
 }  // namespace
 
 absl::StatusOr<Socket> Socket::listen(const Address& address) {
-  GLN_ASSIGN_OR_RETURN(const Addresses list, numeric(address));
-  Socket socket{Descriptor(::socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0))};
-  if (!socket.descriptor_.valid()) return unavailable("socket");
-  const int on = 1;
-  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(socket.fd(), list->ai_addr, list->ai_addrlen) != 0 || ::listen(socket.fd(), 4) != 0) {
-    return unavailable(absl::StrCat("can't listen on ", address.to_string()).c_str());
-  }
-  return socket;
+  absl::StatusOr<Descriptor> listening = listen_on(address);
+  if (!listening.ok()) return absl::UnavailableError(listening.status().message());
+  return Socket(*std::move(listening));
 }
 
 absl::StatusOr<Socket> Socket::connect(const Address& address, const Clock& clock, absl::Duration deadline) {

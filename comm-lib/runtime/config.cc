@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/names.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -22,7 +23,7 @@ std::string value_of(const char* option, const char* variable) {
 }
 
 absl::Status wrong(const char* variable, absl::string_view value, absl::string_view expected) {
-  return absl::InvalidArgumentError(absl::StrCat(variable, "='", value, "': expected ", expected));
+  return absl::InvalidArgumentError(absl::StrCat(variable, "=", quote(value), ": expected ", expected));
 }
 
 // Reads a number from `option`, else from `variable`, else from `fallback`, a variable of another launcher with the
@@ -74,6 +75,7 @@ absl::Status read_address(const char* option, const char* variable, Address* tar
 absl::Status read_identity(const gln_options& options, Config& config) {
   const std::string job = value_of(options.job, "GLEANER_JOB");
   if (!job.empty()) config.job = job;
+  GLN_RETURN_IF_ERROR(check_name("GLEANER_JOB", config.job));
   if (value_of(options.worker, "GLEANER_WORKER").empty()) {
     return absl::InvalidArgumentError(
         "GLEANER_WORKER is not set: this process does not know which worker it is; start it with `gleaner run`, or set "

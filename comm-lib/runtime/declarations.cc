@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/names.h"
+#include "common/base/status_macros.h"
 
 namespace gleaner::runtime {
 namespace {
@@ -18,13 +20,7 @@ std::string describe(const plan::Tensor& tensor) {
 }
 
 absl::Status check(const plan::Tensor& tensor) {
-  if (tensor.name.empty())
-    return absl::InvalidArgumentError("a tensor's name is empty; expected a name that all ranks use");
-  if (tensor.name.size() > plan::kMaxTensorNameBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the tensor's name '", absl::string_view(tensor.name).substr(0, 64),
-                                                   "...' has ", tensor.name.size(), " bytes; expected at most ",
-                                                   plan::kMaxTensorNameBytes));
-  }
+  GLN_RETURN_IF_ERROR(check_name("the tensor's name", tensor.name, plan::kMaxTensorNameBytes));
   if (!is_valid(tensor.type)) {
     return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' has data type ",
                                                    static_cast<int>(tensor.type),

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/names.h"
 
 namespace gleaner {
 namespace {
@@ -21,7 +22,7 @@ std::string Address::to_string() const {
 absl::StatusOr<Address> Address::parse(absl::string_view text) {
   const auto invalid = [&] {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is not an address; write HOST:PORT, for example 127.0.0.1:7000 or [::1]:7000"));
+        absl::StrCat(quote(text), " is not an address; write HOST:PORT, for example 127.0.0.1:7000 or [::1]:7000"));
   };
   const size_t colon = text.rfind(':');
   if (colon == absl::string_view::npos) return invalid();

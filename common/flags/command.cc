@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/address.h"
+#include "common/base/names.h"
 #include "common/flags/completion.h"
 #include "common/flags/mistake.h"
 
@@ -95,6 +97,10 @@ void refuse_unusual_numbers(CLI::App& app) {
   for (CLI::App* inner : commands_of(app)) refuse_unusual_numbers(*inner);
 }
 
+// Return the error, or an empty string, as CLI11 wants them.
+std::string is_address(const std::string& text) { return std::string(Address::parse(text).status().message()); }
+std::string is_name(const std::string& text) { return std::string(check_name("the name", text).message()); }
+
 // Returns the exit status.
 int print_completion(const CLI::App& app, const std::string& shell) {
   std::cout << completion_script(outline_of(app), shell) << std::flush;
@@ -140,6 +146,26 @@ Flag& Flag::between(double least, double most) {
 
 Flag& Flag::positive() {
   option_->check(CLI::PositiveNumber);
+  return *this;
+}
+
+Flag& Flag::address() {
+  option_->check(is_address, "");
+  return *this;
+}
+
+Flag& Flag::optional_address() {
+  option_->check([](const std::string& text) { return text.empty() ? "" : is_address(text); }, "");
+  return *this;
+}
+
+Flag& Flag::name() {
+  option_->check(is_name, "");
+  return *this;
+}
+
+Flag& Flag::optional_name() {
+  option_->check([](const std::string& text) { return text.empty() ? "" : is_name(text); }, "");
   return *this;
 }
 

@@ -47,6 +47,12 @@ class Flag {
   Flag& between(uint64_t least, uint64_t most);
   Flag& between(double least, double most);
   Flag& positive();  // above 0
+  // Accepts only HOST:PORT as Address::parse() does (common/base/address.h).
+  Flag& address();
+  Flag& optional_address();  // may also be empty: no address
+  // Accepts only names that pass check_name() (common/base/names.h).
+  Flag& name();
+  Flag& optional_name();  // may also be empty: no name
 
  private:
   CLI::Option* option_;

@@ -9,16 +9,17 @@ Flag add_log_level(Command& command, std::string& level) {
 }
 
 Flag add_metrics(Command& command, std::string& address) {
-  return command.add_text("--metrics", address, "Serve Prometheus metrics on HOST:PORT");
+  return command.add_text("--metrics", address, "Serve Prometheus metrics on HOST:PORT").optional_address();
 }
 
 Flag add_health(Command& command, std::string& address) {
-  return command.add_text("--health", address, "Serve /healthz and /readyz on HOST:PORT");
+  return command.add_text("--health", address, "Serve /healthz and /readyz on HOST:PORT").optional_address();
 }
 
 Flag add_coordinator(Command& command, JoinFlags& flags) {
   return command.add_text("--coordinator", flags.coordinator, "The job's coordinator, HOST:PORT")
       .required()
+      .address()
       .environment("GLEANER_COORDINATOR");
 }
 
@@ -28,7 +29,7 @@ void add_proof(Command& command, JoinFlags& flags) {
       .environment("GLEANER_TOKEN_FILE");
   command.add_text("--ca-file", flags.ca_file, "PEM file with the CA of the coordinator's certificate; default: no TLS")
       .environment("GLEANER_CA_FILE");
-  command.add_text("--job", flags.job, "Name of the job").show_default().environment("GLEANER_JOB");
+  command.add_text("--job", flags.job, "Name of the job").show_default().name().environment("GLEANER_JOB");
 }
 
 }  // namespace gleaner::flags

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/names.h"
 
 namespace gleaner::flags {
 namespace {
@@ -76,7 +77,7 @@ std::string name_variable(const Mistake& mistake, const std::string& message) {
         std::any_of(mistake.arguments.begin(), mistake.arguments.end(), [&](const std::string& argument) {
           return argument == flag.name || absl::StartsWith(argument, absl::StrCat(flag.name, "="));
         });
-    if (!is_given) return absl::StrCat(flag.variable, "='", value, "': ", wrong);
+    if (!is_given) return absl::StrCat(flag.variable, "=", quote(value), ": ", wrong);
   }
   return message;
 }

@@ -1,9 +1,6 @@
 #include "common/kube/http_server.h"
 
 #include <cpprest/http_listener.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <exception>
 #include <map>
@@ -16,6 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "common/base/listening.h"
+#include "common/base/relay.h"
+#include "common/base/status_macros.h"
 
 namespace gleaner::kube {
 namespace {
@@ -41,19 +41,6 @@ HttpAnswer call(const std::function<HttpAnswer(const std::string&)>& handle, con
   } catch (const std::exception& error) {
     return refusal(500, absl::StrCat("internal error: ", error.what()));
   }
-}
-
-uint16_t free_port(const std::string& host) {
-  const bool v6 = host.find(':') != std::string::npos;
-  const int socket = ::socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return 0;
-  sockaddr_in6 name{};
-  name.sin6_family = v6 ? AF_INET6 : AF_INET;  // an all-zero sockaddr_in begins the same
-  socklen_t bytes = v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&name), bytes) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&name), &bytes) == 0;
-  ::close(socket);
-  return bound ? ntohs(name.sin6_port) : 0;  // at the same offset in both structs
 }
 
 // Reads and drops the bytes that the peer still sends. cpprestsdk can't be told to stop reading, and would keep them in
@@ -206,9 +193,7 @@ absl::StatusOr<std::unique_ptr<http_listener>> open(const Address& address,
     listener->open().wait();
     return listener;
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("can't listen on ", address.to_string(),
-                                               ": the port is in use, or this machine does not have the address (",
-                                               error.what(), ")"));
+    return absl::UnavailableError(absl::StrCat("can't listen on ", address.to_string(), ": ", error.what()));
   }
 }
 
@@ -218,6 +203,7 @@ struct HttpServer::Parts {
   Address address;
   std::shared_ptr<Dispatcher> dispatcher;
   std::unique_ptr<http_listener> listener;
+  std::unique_ptr<Relay> relay;  // null: `listener` itself listens on `address`
 };
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(Options options, std::vector<Route> routes) {
@@ -225,18 +211,41 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(Options options, s
   for (Route& route : routes) by_path[route.path][route.method] = std::move(route.handle);
   auto parts = std::make_unique<Parts>();
   parts->dispatcher = std::make_shared<Dispatcher>(std::move(by_path), options.max_body_bytes);
-  parts->address = options.listen;
-  if (parts->address.host == "localhost") parts->address.host = "127.0.0.1";
-  const int attempts = options.listen.port == 0 ? kPortAttempts : 1;
+  Address wanted = options.listen;
+  if (wanted.host == "localhost") wanted.host = "127.0.0.1";
   absl::Status failure;
-  for (int attempt = 0; attempt < attempts; ++attempt) {
-    if (options.listen.port == 0) parts->address.port = free_port(parts->address.host);
-    auto listener = open(parts->address, parts->dispatcher);
-    if (listener.ok()) {
-      parts->listener = *std::move(listener);
+  for (int attempt = 0; attempt < (wanted.port == 0 ? kPortAttempts : 1); ++attempt) {
+    absl::StatusOr<Descriptor> listener = listen_on(wanted);
+    if (!listener.ok()) return absl::UnavailableError(listener.status().message());
+    GLN_ASSIGN_OR_RETURN(parts->address, local_address(*listener));
+    if (parts->address.host.find(':') != std::string::npos)
+      return start_relayed(std::move(parts), *std::move(listener));
+    listener->reset();
+    auto opened = open(parts->address, parts->dispatcher);
+    if (opened.ok()) {
+      parts->listener = *std::move(opened);
       return std::unique_ptr<HttpServer>(new HttpServer(std::move(parts)));
     }
-    failure = listener.status();
+    failure = opened.status();
+  }
+  return failure;
+}
+
+// Serves IPv6: cpprestsdk takes the first colon of an address for the one before the port.
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start_relayed(std::unique_ptr<Parts> parts,
+                                                                      Descriptor listener) {
+  absl::Status failure;
+  for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
+    GLN_ASSIGN_OR_RETURN(Descriptor free, listen_on({"127.0.0.1", 0}));
+    GLN_ASSIGN_OR_RETURN(const Address inner, local_address(free));
+    free.reset();
+    auto opened = open(inner, parts->dispatcher);
+    if (opened.ok()) {
+      parts->listener = *std::move(opened);
+      GLN_ASSIGN_OR_RETURN(parts->relay, Relay::start(std::move(listener), inner.port));
+      return std::unique_ptr<HttpServer>(new HttpServer(std::move(parts)));
+    }
+    failure = opened.status();
   }
   return failure;
 }

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/base/address.h"
+#include "common/base/descriptor.h"
 
 namespace gleaner::kube {
 
@@ -35,11 +36,12 @@ class HttpServer {
     std::function<HttpAnswer(const std::string& body)> handle;
   };
   struct Options {
-    Address listen;  // an IP address of this machine, or 0.0.0.0; port 0: the system chooses
+    Address listen;  // a name or IP address of this machine, or 0.0.0.0, or ::; port 0: the system chooses
     size_t max_body_bytes = size_t{1} << 20;
   };
 
-  // Unavailable if the port is in use, or the address is not one of this machine.
+  // Unavailable, with the reason, if the server can't listen on the address: the port is in use, or this machine has no
+  // such address.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(Options options, std::vector<Route> routes);
   // Stops accepting requests, and waits up to 5 s for running ones.
   ~HttpServer();
@@ -49,6 +51,7 @@ class HttpServer {
  private:
   struct Parts;
   explicit HttpServer(std::unique_ptr<Parts> parts);
+  static absl::StatusOr<std::unique_ptr<HttpServer>> start_relayed(std::unique_ptr<Parts> parts, Descriptor listener);
   const std::unique_ptr<Parts> parts_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/address.h"
+#include "common/base/relay.h"
 
 namespace prometheus {
 class Exposer;
@@ -17,9 +18,9 @@ namespace gleaner::metrics {
 
 class MetricsServer {
  public:
-  // Starts a server, which serves on threads of its own until it is destroyed. Port 0: the system chooses.
-  // `address.host` is an IP address or localhost. Unavailable if the port is in use, or the address is not an address
-  // of this machine.
+  // Starts a server, which serves on threads of its own until it is destroyed. Port 0: the system chooses. The host may
+  // be a name, an IPv4 or an IPv6 address; localhost is 127.0.0.1. Unavailable, with the reason, if the server can't
+  // listen on the address: the port is in use, or this machine has no such address.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> start(const Address& address,
                                                               std::shared_ptr<prometheus::Registry> registry);
   ~MetricsServer();
@@ -28,10 +29,11 @@ class MetricsServer {
 
  private:
   MetricsServer(Address address, std::shared_ptr<prometheus::Registry> registry,
-                std::unique_ptr<prometheus::Exposer> exposer);
+                std::unique_ptr<prometheus::Exposer> exposer, std::unique_ptr<Relay> relay);
 
   const Address address_;
   const std::shared_ptr<prometheus::Registry> registry_;  // the exposer holds only a weak reference
+  const std::unique_ptr<Relay> relay_;  // null: the exposer itself listens on address_; destroyed after the exposer
   const std::unique_ptr<prometheus::Exposer> exposer_;
 };
 

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/address.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
 
@@ -118,10 +119,7 @@ absl::Status validate(std::span<const Tensor> tensors) {
   names.reserve(tensors.size());
   uint64_t stream = 0;
   for (const Tensor& tensor : tensors) {
-    if (tensor.name.empty() || tensor.name.size() > kMaxTensorNameBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a tensor's name has ", tensor.name.size(), " bytes; expected 1 to ", kMaxTensorNameBytes));
-    }
+    GLN_RETURN_IF_ERROR(check_name("a tensor's name", tensor.name, kMaxTensorNameBytes));
     if (!names.insert(tensor.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "' appears twice; names must be unique"));
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::proto {
@@ -15,7 +16,7 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
   const auto type = static_cast<DataType>(message.type());
   if (message.type() > 255 || !is_valid(type)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor '", message.name(), "' has unknown data type ", message.type()));
+        absl::StrCat("tensor ", quote(message.name()), " has unknown data type ", message.type()));
   }
   const uint32_t staleness = message.has_staleness() ? message.staleness() : plan::kUnbounded;
   return plan::Tensor{message.name(),  message.elements(),    type,     message.priority(),
@@ -72,6 +73,7 @@ absl::StatusOr<std::vector<plan::Operation>> decode(const google::protobuf::Repe
   std::vector<plan::Operation> operations;
   operations.reserve(static_cast<size_t>(messages.size()));
   for (const v1::Operation& message : messages) {
+    GLN_RETURN_IF_ERROR(check_name("a tensor's name", message.tensor(), plan::kMaxTensorNameBytes));
     const auto op = static_cast<ReduceOp>(message.op());
     if (message.op() > 255 || !is_valid(op)) {
       return absl::InvalidArgumentError(

@@ -94,19 +94,23 @@ struct Flags {
 
 void add_flags(flags::Command& app, Flags& flags) {
   app.add_text("--namespace", flags.ns, "The operator's own namespace; default: that of its service account")
+      .optional_name()
       .environment("POD_NAMESPACE");
-  app.add_text("--watch-namespace", flags.watch, "Run only the jobs of this namespace; default: of all namespaces");
+  app.add_text("--watch-namespace", flags.watch, "Run only the jobs of this namespace; default: of all namespaces")
+      .optional_name();
   app.add_text("--listen", flags.listen, "Address at which the coordinator listens for members, HOST:PORT")
-      .show_default();
+      .show_default()
+      .address();
   app.add_text("--advertise-service", flags.service, "The Service by which members find the coordinator")
       .show_default();
   app.add_text("--pod-ip", flags.pod_ip, "This replica's address, for that Service's EndpointSlice")
       .environment("POD_IP")
       .required();
   app.add_text("--identity", flags.identity, "This replica's name in the lease; default: the host's name")
+      .optional_name()
       .environment("POD_NAME");
-  flags::add_metrics(app, flags.metrics).show_default();
-  flags::add_health(app, flags.health).show_default();
+  flags::add_metrics(app, flags.metrics).show_default().address();
+  flags::add_health(app, flags.health).show_default().address();
   app.add_text("--summer-image", flags.summer_image, "Image that contains gleaner-summer").required();
   app.add_text("--summer-priority-class", flags.summer_priority_class, "PriorityClass of summers");
   app.add_number(

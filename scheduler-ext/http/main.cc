@@ -23,8 +23,9 @@ struct Flags {
 };
 
 void add_flags(flags::Command& app, Flags& flags) {
-  app.add_text("--listen", flags.listen, "IP:PORT for kube-scheduler's calls, /healthz and /readyz")
+  app.add_text("--listen", flags.listen, "HOST:PORT for kube-scheduler's calls, /healthz and /readyz")
       .show_default()
+      .address()
       .environment("GLEANER_LISTEN");
   flags::add_metrics(app, flags.metrics).environment("GLEANER_METRICS");
   app.add_text("--kubeconfig", flags.kubeconfig,

@@ -36,7 +36,8 @@ struct Flags {
 void add_flags(flags::Command& app, Flags& flags) {
   flags::add_coordinator(app, flags.join);
   app.add_text("--listen", flags.listen, "Address for workers to connect to, HOST:PORT; port 0: any free port")
-      .show_default();
+      .show_default()
+      .address();
   app.add_text("--advertise", flags.advertise, "HOST at which workers reach this summer, if not that of --listen");
   flags::add_proof(app, flags.join);
   app.add_number("--index", flags.index, "Index of this summer in the job; default: the next free one")

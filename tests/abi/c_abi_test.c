@@ -128,6 +128,11 @@ static void wrong_calls(gln_session* session) {
   check_error(gln_push_pull(session, 12345, &value, &value, GLN_SUM, &handle), GLN_INVALID_ARGUMENT, "not declared");
   check_error(gln_declare(session, "x", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "declared twice");
   check_error(gln_declare(session, "", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT, "name is empty");
+  check_error(gln_declare(session, "caf\xe9", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT,
+              "'caf\\xe9' is not UTF-8");
+  check_error(gln_declare(session, "two\nlines", 7, GLN_FLOAT32, 0, &tensor), GLN_INVALID_ARGUMENT,
+              "control character");
+  check_error(gln_broadcast(session, "cut\xe6\xa8", &value, sizeof value, 0), GLN_INVALID_ARGUMENT, "is not UTF-8");
   char name[GLN_MAX_NAME_BYTES + 2];
   memset(name, 'n', sizeof name);
   name[GLN_MAX_NAME_BYTES + 1] = '\0';

@@ -163,10 +163,10 @@ GLN_API gln_status gln_get_stats(gln_session* session, gln_stats* stats);
  * is empty on local ranks above 0, which connect to no summer. GLN_INVALID_ARGUMENT: `text` is NULL or `size` is 0. */
 GLN_API gln_status gln_get_transports(gln_session* session, char* text, size_t size);
 
-/* Declares a tensor of `elements` elements, at most 1 TiB in all, and sets *tensor to its id on this rank. `name` has 1
- * to GLN_MAX_NAME_BYTES bytes, and for gln_broadcast() 10 fewer. Every rank must declare the name with the same
- * elements and type, in any order. Tensors with a lower `priority` value are sent first. Rank 0's priorities count, and
- * ties go by its order of declaration.
+/* Declares a tensor of `elements` elements, at most 1 TiB in all, and sets *tensor to its id on this rank. `name` is
+ * UTF-8 without control characters and has 1 to GLN_MAX_NAME_BYTES bytes, for gln_broadcast() 10 fewer. Every rank must
+ * declare the name with the same elements and type, in any order. Tensors with a lower `priority` value are sent first.
+ * Rank 0's priorities count, and ties go by its order of declaration.
  *
  * Does not wait for other ranks. If ranks declare a name differently, the job fails, and gln_wait() returns an error
  * that names the tensor and the ranks. Declare all tensors before the first gln_push_pull() if possible: one plan then

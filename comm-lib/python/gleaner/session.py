@@ -228,7 +228,7 @@ class Session:
         arguments returns the same id.
 
         Args:
-            name: 1 to 4096 bytes of UTF-8 without NUL.
+            name: 1 to 4096 bytes of UTF-8 without control characters.
             elements: Number of elements. All elements together have at most 1 TiB.
             data_type: Type of the elements.
             priority: Tensors with lower values are sent first; -2**31 to 2**31 - 1. All ranks use the value of rank 0.

@@ -9,6 +9,7 @@
 #include "agent/probe/peer_probe.h"
 #include "agent/probe/proof.h"
 #include "agent/probe/socket.h"
+#include "tests/loopback6.h"
 
 namespace gleaner::probe {
 namespace {
@@ -97,6 +98,24 @@ TEST_F(MeasureTest, MachineDoesNotMeasureItself) {
 
 TEST_F(MeasureTest, AnAddressWithoutAServerIsUnavailable) {
   EXPECT_EQ(measure(env(), {"127.0.0.2", 1}, "secret").status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(MeasureTest, ServesIPv6AndNames) {
+  const auto named = MeasureServer::start(env(), {"localhost", 0}, "secret");
+  EXPECT_TRUE(named.ok()) << named.status();
+  SKIP_WITHOUT_LOOPBACK6();
+  for (const char* host : {"::1", "::"}) {
+    const auto server = MeasureServer::start(env(), {host, 0}, "secret", absl::Milliseconds(1));
+    ASSERT_TRUE(server.ok()) << server.status();
+    EXPECT_EQ(server.value()->address().host, host);
+    const absl::StatusOr<Socket> peer =
+        Socket::connect({"::1", server.value()->address().port}, *env().clock, deadline());
+    ASSERT_TRUE(peer.ok()) << peer.status();
+    Hello hello;
+    EXPECT_TRUE(peer->read(&hello, sizeof(hello), *env().clock, deadline()).ok());
+    EXPECT_EQ(hello.magic, Hello().magic);
+  }
+  EXPECT_EQ(resolve({"::1", 7079}).value(), (std::vector<Address>{{"::1", 7079}}));
 }
 
 TEST_F(MeasureTest, ServerNeedsASecretAndAFreePort) {

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
 
+#include <array>
 #include <thread>
 
 #include "absl/synchronization/mutex.h"
+#include "tests/loopback6.h"
 #include "tests/unit/coordinator_service/raw_member.h"
 
 namespace gleaner::coordinator {
@@ -55,6 +57,56 @@ class ServiceTest : public testing::Test {
   Service::ServiceOptions options_;
   std::unique_ptr<Service> service_;
 };
+
+TEST_F(ServiceTest, NamesAreUtf8WithoutControlCharacters) {
+  start();
+  for (const std::string name : {"caf\xe9", "two\nlines", "cut\xe6\xa8", ""}) {
+    const absl::Status status = service_->add(token_job(name));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the job's name"));
+    const grpc::Status refused = join(token_job(name), worker(name))->end();
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(refused.error_message(), HasSubstr("the name of the member's job"));
+  }
+  EXPECT_EQ(service_->add(token_job("caf\xc3\xa9")), absl::OkStatus());
+}
+
+TEST_F(ServiceTest, NamesOfTensorsAreCheckedInEveryMessage) {
+  start();
+  int number = 0;
+  for (const char* name : {"caf\xe9", "two\nlines", "cut\xe6\xa8"}) {
+    std::array<v1::MemberMessage, 3> messages;
+    v1::Tensor* tensor = messages[0].mutable_declare()->add_tensors();
+    tensor->set_name(name);
+    tensor->set_elements(1);
+    tensor->set_type(static_cast<uint32_t>(DataType::kFloat32));
+    v1::Operation* operation = messages[1].mutable_declare()->add_operations();
+    operation->set_tensor(name);
+    operation->set_op(static_cast<uint32_t>(ReduceOp::kSum));
+    messages[2].mutable_report()->mutable_waiting()->set_tensor(name);
+    for (const v1::MemberMessage& message : messages) {
+      const auto job = token_job(absl::StrCat("job ", number++));
+      ASSERT_EQ(service_->add(job), absl::OkStatus());
+      const auto member = join(job, worker(job.options.job));
+      ASSERT_TRUE(member->follow_plan());
+      member->write(message);
+      ASSERT_TRUE(eventually([&] { return service_->state(job.options.job)->outcome.has_value(); }));
+      EXPECT_THAT(std::string(service_->state(job.options.job)->outcome->message()), HasSubstr("a tensor's name '"));
+      member->cancel();
+    }
+  }
+}
+
+TEST_F(ServiceTest, ListensOnIPv6) {
+  SKIP_WITHOUT_LOOPBACK6();
+  options_.listen = {"::1", 0};
+  options_.registry = &registry_;
+  service_ = Service::start(system_.env(), options_).value();
+  EXPECT_EQ(service_->address().host, "::1");
+  const auto job = token_job("digits");
+  ASSERT_EQ(service_->add(job), absl::OkStatus());
+  EXPECT_TRUE(join(job, worker("digits"))->follow_plan());
+}
 
 TEST_F(ServiceTest, MembersReachTheirJobs) {
   start();

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,8 +11,10 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/listening.h"
 #include "common/kube/process.h"
 #include "tests/held_port.h"
+#include "tests/loopback6.h"
 
 namespace gleaner::kube {
 namespace {
@@ -27,12 +28,10 @@ constexpr size_t kMaxBody = 1000;
 
 class Peer {
  public:
-  explicit Peer(const Address& address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in name{};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    name.sin_port = htons(address.port);
-    connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0;
+  explicit Peer(const Address& address) : Peer(resolve(address).value().front()) {}
+  explicit Peer(const SocketAddress& target)
+      : socket_(::socket(target.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&target.address), target.size) == 0;
     const timeval deadline{.tv_sec = 60, .tv_usec = 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &deadline, sizeof deadline);
     ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &deadline, sizeof deadline);
@@ -176,6 +175,36 @@ TEST_F(Server, FinishesRequestsInProgressBeforeItEnds) {
   asking.join();
   EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 200"), EndsWith("done")));
   EXPECT_FALSE(Peer(address_).connected());
+}
+
+TEST_F(Server, ServesIPv6) {
+  SKIP_WITHOUT_LOOPBACK6();
+  for (const char* host : {"::1", "::"}) {
+    std::vector<HttpServer::Route> routes = health_routes([] { return ""; });
+    routes.push_back({"POST", "/echo", [](const std::string& body) { return HttpAnswer{200, body}; }});
+    const auto server = HttpServer::start({.listen = {host, 0}}, std::move(routes));
+    ASSERT_TRUE(server.ok()) << server.status();
+    const Address address = (*server)->address();
+    EXPECT_EQ(address.host, host);
+    EXPECT_THAT(ask(address, "GET /readyz"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("ok\n")));
+    const std::string body(200'000, 'x');
+    EXPECT_THAT(ask(address, "POST /echo", body), EndsWith(absl::StrCat("\r\n\r\n", body)));
+    EXPECT_THAT(HttpServer::start({.listen = address}, {}).status().message(), HasSubstr("the port is in use"));
+  }
+}
+
+TEST_F(Server, ServesNamesOnAnyPort) {
+  const auto server = HttpServer::start({.listen = {"localhost", 0}}, health_routes([] { return ""; }));
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(ask((*server)->address(), "GET /healthz"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(Server, AnAddressOfAnotherMachineIsAnErrorThatSaysSo) {
+  for (const char* host : {"192.0.2.1", "2001:db8::2"}) {
+    const absl::Status status = HttpServer::start({.listen = {host, 0}}, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(status.message(), AllOf(HasSubstr(host), testing::Not(HasSubstr("port is in use"))));
+  }
 }
 
 TEST_F(Server, AUsedPortIsAnError) {

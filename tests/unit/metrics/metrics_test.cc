@@ -1,11 +1,12 @@
 // Tests of the metrics over HTTP, as Prometheus reads them. promtool checks their format.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
+#include "common/metrics/following.h"
 #include "common/metrics/server.h"
 #include "coordinator/metrics.h"
+#include "tests/http_get.h"
+#include "tests/loopback6.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner {
@@ -13,21 +14,10 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string scrape(const Address& address) {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in name{};
-  name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  name.sin_port = htons(address.port);
-  EXPECT_EQ(::connect(socket, reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
-  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-  EXPECT_EQ(::write(socket, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-  std::string answer, piece(4096, '\0');
-  for (ssize_t got = 0; (got = ::read(socket, piece.data(), piece.size())) > 0;) {
-    answer.append(piece, 0, static_cast<size_t>(got));
-  }
-  ::close(socket);
+  const std::string answer = http_get(address, "/metrics");
   EXPECT_THAT(answer, testing::StartsWith("HTTP/1.1 200 OK"));
   return answer.substr(answer.find("\r\n\r\n") + 4);
 }
@@ -57,6 +47,41 @@ TEST(Metrics, CoordinatorsPassPromtool) {
   const Ended ended = run_to_end({"/bin/sh", "-c", "exec promtool check metrics < " + (scratch / "metrics")});
   EXPECT_EQ(ended.status, 0) << ended.output << ended.errors;
   EXPECT_EQ(ended.output + ended.errors, "");
+}
+
+std::shared_ptr<prometheus::Registry> registry_of(const std::string& job) {
+  auto registry = std::make_shared<prometheus::Registry>();
+  metrics::add_gauge(*registry, {{"job_name", job}}, "gleaner_test", "A test.").Set(7);
+  return registry;
+}
+
+TEST(Metrics, AreServedOnNames) {
+  const auto server = metrics::MetricsServer::start({"localhost", 0}, registry_of("digits"));
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_EQ((*server)->address().host, "127.0.0.1");
+  EXPECT_NE((*server)->address().port, 0);
+  EXPECT_THAT(scrape((*server)->address()), HasSubstr("gleaner_test{job_name=\"digits\"} 7"));
+}
+
+TEST(Metrics, AreServedOnIPv6) {
+  SKIP_WITHOUT_LOOPBACK6();
+  const auto server = metrics::MetricsServer::start({"::", 0}, registry_of("digits"));
+  ASSERT_TRUE(server.ok()) << server.status();
+  const Address address = (*server)->address();
+  EXPECT_EQ(address.host, "::");
+  for (const char* host : {"::1", "::1", "127.0.0.1"}) {
+    EXPECT_THAT(scrape({host, address.port}), HasSubstr("gleaner_test{job_name=\"digits\"} 7"));
+  }
+  const auto second = metrics::MetricsServer::start({"::1", address.port}, registry_of("digits"));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("the port is in use"));
+}
+
+TEST(Metrics, AnAddressOfAnotherMachineIsAnErrorThatSaysSo) {
+  for (const char* host : {"192.0.2.1", "2001:db8::2"}) {
+    const auto server = metrics::MetricsServer::start({host, 0}, registry_of("digits"));
+    EXPECT_TRUE(absl::IsUnavailable(server.status()));
+    EXPECT_THAT(std::string(server.status().message()), AllOf(HasSubstr(host), Not(HasSubstr("port is in use"))));
+  }
 }
 
 TEST(Metrics, PortInUseIsAnError) {

@@ -15,7 +15,7 @@ plan::Plan sample() {
   std::vector<plan::Tensor> tensors = {{"conv.weight", 100000, DataType::kFloat32, -3},
                                        {"empty", 0, DataType::kFloat64, 0},
                                        {"one", 1, DataType::kBFloat16, 7},
-                                       {std::string("\xff\x00 any bytes", 12), 33, DataType::kFloat16, 0},
+                                       {"caf\xc3\xa9 \xf0\x9f\x9a\x80", 33, DataType::kFloat16, 0},
                                        {"accumulates", 33, DataType::kInt32, 0, 0, true},
                                        {"not too far apart", 33, DataType::kFloat32, 0, 0, true, 0}};
   plan::Plan plan = *plan::make_plan(fleet, tensors, {4096});
@@ -34,6 +34,17 @@ v1::Plan encoded() {
   v1::Plan message;
   encode(sample(), &message);
   return message;
+}
+
+TEST(PlanCodec, NamesAreUtf8WithoutControlCharacters) {
+  for (const char* name : {"caf\xe9", "two\nlines", "cut\xe6\xa8"}) {
+    google::protobuf::RepeatedPtrField<v1::Tensor> tensors;
+    encode(plan::Tensor{name, 1, DataType::kFloat32, 0}, tensors.Add());
+    EXPECT_TRUE(absl::IsInvalidArgument(decode(tensors).status()));
+    google::protobuf::RepeatedPtrField<v1::Operation> operations;
+    encode(plan::Operation{name, ReduceOp::kSum}, operations.Add());
+    EXPECT_TRUE(absl::IsInvalidArgument(decode(operations).status()));
+  }
 }
 
 TEST(PlanCodec, RoundTrip) {

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "common/base/names.h"
+#include "tests/http_get.h"
+#include "tests/loopback6.h"
 #include "tests/paths.h"
 #include "tests/unit/run/program.h"
 
@@ -75,6 +78,52 @@ TEST(CoordinatorCommand, PortInUse) {
   const Ended ended = run_to_end(coordinator(address, scratch / "token"));
   EXPECT_EQ(ended.status, 1);
   EXPECT_THAT(ended.errors, AllOf(HasSubstr(address), HasSubstr("in use")));
+}
+
+// Returns the coordinator's metrics page, which is at the address in the coordinator's log.
+std::string metrics_page(const Program& program) {
+  constexpr absl::string_view kBefore = "address=";
+  EXPECT_TRUE(eventually([&] { return program.errors().find("serving metrics") != std::string::npos; }));
+  const std::string log = program.errors();
+  const size_t begin = log.find(std::string(kBefore), log.find("serving metrics")) + kBefore.size();
+  const auto address = Address::parse(log.substr(begin, log.find_first_of(" \n", begin) - begin));
+  EXPECT_TRUE(address.ok()) << address.status() << log;
+  return address.ok() ? http_get(*address, "/metrics") : "";
+}
+
+TEST(CoordinatorCommand, ServesMembersAndMetricsOnIPv6) {
+  SKIP_WITHOUT_LOOPBACK6();
+  const Scratch scratch;
+  const std::string token_file = scratch / "token";
+  Program program(coordinator("[::1]:0", token_file,
+                              {"--workers", "1", "--summers", "1", "--metrics", "[::1]:0", "--job", "caf\xc3\xa9"}));
+  const std::string address = await_address(program);
+  EXPECT_THAT(address, StartsWith("[::1]:"));
+  const std::string page = metrics_page(program);
+  EXPECT_THAT(page, HasSubstr("gleaner_coordinator_expected_ranks{job_name=\"caf\xc3\xa9\"} 1"));
+  EXPECT_TRUE(is_utf8(page));
+  Program summer({bin_dir() + "/gleaner-summer", "--coordinator", address, "--listen", "[::1]:0", "--metrics",
+                  "[::1]:0", "--job", "caf\xc3\xa9", "--token-file", token_file});
+  const Ended worker = run_to_end({"/usr/bin/env", "GLEANER_COORDINATOR=" + address, "GLEANER_ADDRESS=[::1]:0",
+                                   "GLEANER_METRICS=[::1]:0", "GLEANER_WORKER=0", "GLEANER_JOB=caf\xc3\xa9",
+                                   "GLEANER_TOKEN_FILE=" + token_file, kGleaner, "bench", "push-pull", "--bytes",
+                                   "64KiB", "--steps", "2", "--dtype", "fp32", "--json"});
+  EXPECT_EQ(worker.status, 0) << worker.errors;
+  EXPECT_EQ(summer.wait(), 0) << summer.errors();
+  EXPECT_EQ(program.wait(), 0) << program.errors();
+}
+
+TEST(CoordinatorCommand, MetricsPortInUse) {
+  const Scratch scratch;
+  for (const std::string host : {"127.0.0.1", "[::1]"}) {
+    if (host == "[::1]" && !has_loopback6()) GTEST_SKIP() << "this machine has no IPv6 loopback: can't bind ::1";
+    Program program(coordinator(host + ":0", scratch / "token"));
+    const std::string address = await_address(program);
+    const Ended ended =
+        run_to_end(coordinator(host + ":0", scratch / "token", {"--workers", "1", "--metrics", address}));
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_THAT(ended.errors, AllOf(HasSubstr(address), HasSubstr("the port is in use; choose another")));
+  }
 }
 
 TEST(CoordinatorCommand, SignalsEndTheCoordinatorCleanly) {

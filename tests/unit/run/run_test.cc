@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/loopback6.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner {
@@ -269,6 +270,19 @@ TEST(Run, AFileThatIsADirectoryIsNamed) {
     EXPECT_EQ(ended.status, 1) << testing::PrintToString(command);
     EXPECT_THAT(ended.errors, AllOf(HasSubstr("can't read the "), HasSubstr(path), HasSubstr("Is a directory")));
   }
+}
+
+TEST(Run, HostsMayHaveIPv6Addresses) {
+  SKIP_WITHOUT_LOOPBACK6();
+  const Scratch scratch;
+  const std::string file = scratch / "hosts.json";
+  std::ofstream(file)
+      << R"({"coordinator": {"address": "::1"}, "workers": [{"address": "::1"}], "summers": [{"address": "::1"}]})";
+  const Ended ended = run_to_end({kGleaner,  "run",       "--workers", "1",  "--summers", "1",     "--hosts",
+                                  file,      "--metrics", "[::1]:0",   "--", kGleaner,    "bench", "push-pull",
+                                  "--bytes", "64KiB",     "--steps",   "2",  "--dtype",   "fp32",  "--json"});
+  EXPECT_EQ(ended.status, 0) << ended.errors;
+  EXPECT_THAT(ended.output, HasSubstr("[worker 0]"));
 }
 
 TEST(Run, HostsHaveAddressesAndPrefixes) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "common/base/names.h"
 #include "tests/unit/run/program.h"
 
 namespace gleaner::runtime {
@@ -120,6 +121,47 @@ TEST_F(ConfigTest, NamesTheWrongVariableAndTheExpectedValue) {
   }
   ::setenv("GLEANER_RDMA_POLL", "0", 1);
   EXPECT_TRUE(read().ok()) << read().status();
+}
+
+TEST_F(ConfigTest, EveryAddressMayBeIPv6ANameOrHavePort0) {
+  for (const char* variable : {"GLEANER_COORDINATOR", "GLEANER_ADDRESS", "GLEANER_METRICS"}) {
+    for (const char* value : {"[::1]:9100", "[2001:db8::2]:0", "localhost:9100", "worker-0.job.svc:0", "127.0.0.1:0"}) {
+      ::setenv(variable, value, 1);
+      const auto config = read();
+      ASSERT_TRUE(config.ok()) << config.status();
+      const Address& address = variable == std::string("GLEANER_COORDINATOR") ? config->coordinator
+                               : variable == std::string("GLEANER_ADDRESS")   ? config->address
+                                                                              : *config->metrics;
+      EXPECT_EQ(address.to_string(), value) << variable;
+    }
+    for (const char* value : {"::1:9100", "[::1]", "localhost:http"}) {
+      ::setenv(variable, value, 1);
+      EXPECT_THAT(std::string(read().status().message()),
+                  AllOf(testing::StartsWith(absl::StrCat(variable, "='", value, "': expected HOST:PORT"))));
+    }
+    ::setenv(variable, "127.0.0.1:7070", 1);
+  }
+  gln_options options = GLN_OPTIONS_INIT;
+  options.coordinator = "[::1]:7000";
+  options.address = "localhost:0";
+  EXPECT_EQ(read_config(options)->coordinator, (Address{"::1", 7000}));
+  EXPECT_EQ(read_config(options)->address, (Address{"localhost", 0}));
+  ::unsetenv("GLEANER_ADDRESS");
+  ::unsetenv("GLEANER_METRICS");
+}
+
+TEST_F(ConfigTest, TheJobsNameIsUtf8WithoutControlCharacters) {
+  gln_options options = GLN_OPTIONS_INIT;
+  options.job = "caf\xc3\xa9";
+  EXPECT_EQ(read_config(options)->job, "caf\xc3\xa9");
+  for (const std::string& wrong : {std::string("caf\xe9"), std::string("two\nlines"), std::string(513, 'n')}) {
+    const std::string message = absl::StrCat(quote(wrong), " ");
+    ::setenv("GLEANER_JOB", wrong.c_str(), 1);
+    EXPECT_THAT(std::string(read().status().message()), AllOf(HasSubstr("GLEANER_JOB"), HasSubstr(message)));
+    ::unsetenv("GLEANER_JOB");
+    options.job = wrong.c_str();
+    EXPECT_THAT(std::string(read_config(options).status().message()), HasSubstr(message));
+  }
 }
 
 TEST_F(ConfigTest, ATokenFileThatIsADirectoryIsAnError) {

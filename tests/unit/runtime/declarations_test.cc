@@ -52,6 +52,17 @@ TEST(Declarations, ATooLongNameIsAnErrorOfTheCall) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("4097 bytes; expected at most 4096"));
 }
 
+TEST(Declarations, ANameIsUtf8WithoutControlCharacters) {
+  Declarations declarations;
+  EXPECT_TRUE(declarations.declare({"caf\xc3\xa9", 1, DataType::kFloat32, 0}).ok());
+  for (const char* name : {"caf\xe9", "two\nlines", "\xc2\x85", "cut\xe6\xa8"}) {
+    const absl::Status status = declarations.declare({name, 1, DataType::kFloat32, 0}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the tensor's name '"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("expected at most 4096 bytes of UTF-8 without control"));
+  }
+}
+
 TEST(Declarations, ADifferentDeclarationIsAnErrorThatShowsBoth) {
   Declarations declarations;
   ASSERT_TRUE(declarations.declare(kWeights).ok());
