@@ -113,7 +113,7 @@ def charts() -> list[Case]:
 
 def chaos() -> list[Case]:
     # Tests that need root, network namespaces or virtual machines skip themselves where these are missing.
-    return after_build("release", lambda: pytest("chaos", ["tests/vm", "tests/chaos"], "long or not long"))
+    return after_build("release", lambda: pytest("chaos", ["tests/vm", "tests/chaos"]))
 
 
 def rdma() -> list[Case]:
@@ -152,7 +152,7 @@ def e2e() -> list[Case]:
         return skipped("e2e", why)
 
     def run() -> list[Case]:
-        return after(command("images", "images/build"), lambda: pytest("e2e", ["tests/e2e"], "long or not long"))
+        return after(command("images", "images/build"), lambda: pytest("e2e", ["tests/e2e"]))
 
     return with_kubernetes("e2e", lambda: after_build("release", run))
 

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Callable
 
 from testing import commands, results
 from testing.commands import LOGS, ROOT
@@ -51,14 +51,16 @@ def ctest(name: str, preset: str, *selection: str) -> list[Case]:
     return _with_reruns(name, run([*selection, "-j", str(PROCESSORS)], LOGS / f"{name}.xml"), alone)
 
 
-def pytest(name: str, folders: Sequence[str], marked: str, parallel: bool = False) -> list[Case]:
-    """Runs the tests of folders whose markers match `marked`, with Debian's Python. `parallel` uses all processors."""
+def pytest(name: str, folders: Sequence[str], marked: str = "", parallel: bool = False) -> list[Case]:
+    """Runs the tests of folders whose markers match `marked` (empty: all), with Debian's Python.
+
+    `parallel` uses all processors. A selection without a test fails.
+    """
     beside = ["-n", str(PROCESSORS), "--dist", "loadfile"] if parallel else []
 
     def run(flags: Sequence[str], junit: Path) -> list[Case]:
         words = [PYTHON, "-m", "pytest", "-o", "junit_family=xunit1", f"--junitxml={junit}", *flags]
-        # Exit status 5: no test has these markers.
-        return _results_of(name, junit, words, good=(0, 5))
+        return _results_of(name, junit, words)
 
     def alone(address: str, junit: Path) -> list[Case]:
         return run([address], junit)
@@ -66,7 +68,7 @@ def pytest(name: str, folders: Sequence[str], marked: str, parallel: bool = Fals
     return _with_reruns(name, run([*folders, "-m", marked, *beside], LOGS / f"{name}.xml"), alone)
 
 
-def _results_of(name: str, junit: Path, words: Sequence[str], good: Sequence[int] = (0,)) -> list[Case]:
+def _results_of(name: str, junit: Path, words: Sequence[str]) -> list[Case]:
     """Runs a command that writes a JUnit file, and returns its results.
 
     A command that writes no file, or fails without a failed test in it, counts as one failure.
@@ -80,7 +82,7 @@ def _results_of(name: str, junit: Path, words: Sequence[str], good: Sequence[int
         cases = results.read_junit(junit)
     except (OSError, SyntaxError) as error:  # xml's ParseError is a SyntaxError
         return [Case(name, Verdict.FAILED, text="\n".join([f"no results: {error}", *commands.excerpt(log)]))]
-    if status not in good and not any(case.verdict is Verdict.FAILED for case in cases):
+    if status != 0 and not any(case.verdict is Verdict.FAILED for case in cases):
         text = "\n".join([f"{words[0]} ended with status {status}", *commands.excerpt(log)])
         cases.append(Case(name, Verdict.FAILED, text=text))
     return cases
@@ -113,7 +115,7 @@ def _decide_again(case: Case, second: list[Case]) -> None:
 
 
 def counted_output(name: str, *words: str) -> list[Case]:
-    """Runs a command whose last line is "N passed, M failed", and prints its lines about single tests."""
+    """Runs a command whose last line is "N passed, M failed". Prints the end of the output if the command fails."""
     log, start = LOGS / f"{name}.log", time.monotonic()
     status = commands.run(log, words)
     text = log.read_text(errors="replace")
@@ -131,6 +133,6 @@ def counted_output(name: str, *words: str) -> list[Case]:
     return cases
 
 
-def skipped(name: str, reason: Optional[str]) -> list[Case]:
+def skipped(name: str, reason: str) -> list[Case]:
     print(f"  skipped: {reason}")
-    return [Case(name, Verdict.SKIPPED, text=reason or "")]
+    return [Case(name, Verdict.SKIPPED, text=reason)]

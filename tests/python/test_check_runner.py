@@ -108,6 +108,12 @@ def test_a_suite_without_results_fails(folder: Path) -> None:
     assert "no-such-folder" in cases[0].text
 
 
+def test_a_selection_without_tests_fails(folder: Path) -> None:
+    (folder / "test_sample.py").write_text("def test_good():\n    pass\n")
+    assert [case.verdict for case in suites.pytest("sample", ["test_sample.py"], "long")] == [Verdict.FAILED]
+    assert [case.verdict for case in suites.pytest("sample", ["test_sample.py"])] == [Verdict.PASSED]
+
+
 def test_many_failures_do_not_run_again(folder: Path) -> None:
     number = suites.MOST_RERUNS + 1
     (folder / "test_sample.py").write_text(f"import pytest\n@pytest.mark.parametrize('n', range({number}))\n"
