@@ -66,7 +66,7 @@ bool GangStart::may_start(StartDecision& start) const {
 void GangStart::create_workers(StartDecision& start) const {
   const std::vector<const PodView*>& pods = workers_.pods();
   for (uint32_t i = 0; i < pods.size(); ++i) {
-    if (pods[i] != nullptr) continue;
+    if (pods[i] != nullptr || workers_.has_succeeded(i)) continue;
     absl::StatusOr<nlohmann::json> pod = worker_pod(job_, i, settings_);
     if (!pod.ok()) {
       start.invalid_template = std::string(pod.status().message());
@@ -84,7 +84,7 @@ void GangStart::open_gates(StartDecision& start) const {
     start.update.add_event(false, "PodsCreated", absl::StrCat(message, ": the scheduler may place them"));
   }
   for (const PodView* pod : workers_.pods()) {
-    if (pod->gated) start.release.push_back({pod->name, pod->other_gates});
+    if (pod != nullptr && pod->gated) start.release.push_back({pod->name, pod->other_gates});
   }
 }
 

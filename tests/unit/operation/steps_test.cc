@@ -69,6 +69,17 @@ TEST(Steps, ANewAttemptIsWrittenFirstAndOnce) {
   EXPECT_EQ(count<WriteStatus>(steps), 1U);
 }
 
+TEST(Steps, TheSuccessOfAWorkerIsWrittenFirst) {
+  const api::TrainingJob job = digits();
+  Decision decision = quiet(job);
+  decision.status.succeeded_indexes = {1};
+  decision.session.emplace().job = "team/digits/0";
+  const std::vector<Step> steps = steps_of(job, decision);
+  EXPECT_TRUE(std::holds_alternative<WriteStatus>(steps[0].action));
+  EXPECT_EQ(steps[0].order, Step::Order::kFirst);
+  EXPECT_EQ(count<WriteStatus>(steps), 1U);
+}
+
 TEST(Steps, TheBootstrapIsEnsuredOncePerReconcile) {
   const api::TrainingJob job = digits();
   Decision decision = busy(job);
@@ -126,6 +137,18 @@ TEST_F(Execution, DoesNothingIfANewNumberCannotBeWritten) {
   EXPECT_TRUE(absl::IsAborted(carry_out(decision).failure));
   EXPECT_THAT(client_.calls, ElementsAre("replace trainingjobs digits status"));
   EXPECT_THAT(events_.reasons, IsEmpty());
+}
+
+TEST_F(Execution, RemovesNoPodOfAnEndThatCannotBeWritten) {
+  client_.errors["replace trainingjobs digits status"] = absl::AbortedError("the job has changed");
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    Decision decision = quiet(job_);
+    decision.status.phase = phase;
+    decision.remove = {{"digits-worker-0", "uid"}};
+    client_.calls.clear();
+    EXPECT_TRUE(absl::IsAborted(carry_out(decision).failure));
+    EXPECT_THAT(client_.calls, ElementsAre("replace trainingjobs digits status")) << phase;
+  }
 }
 
 TEST_F(Execution, RemovesPodsAndWritesTheStatusAfterAFailure) {
