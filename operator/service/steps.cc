@@ -50,7 +50,7 @@ std::vector<Step> steps_of(const api::TrainingJob& job, const Decision& decision
   if (!decision.remove.empty()) steps.push_back({RemovePods{decision.remove}, Order::kAlways});
   const bool is_new_job = !job.status.start_time.has_value() && !decision.create.empty();
   if (!status_first) steps.push_back({WriteStatus{.optional = is_new_job}, Order::kAlways});
-  steps.push_back({RecordEvents{}});
+  steps.push_back({RecordEvents{}, Order::kAlways});
   if (decision.remove_job) steps.push_back({RemoveJob{}});
   return steps;
 }

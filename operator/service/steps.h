@@ -3,7 +3,8 @@
 //
 // Pods that seem to be gone are checked first, since the pod cache may be behind. Facts that the objects can't show
 // again are then written before all other actions: a new attempt number, a new number of a summer, the success of a
-// worker, and the job's end. Pods are removed and the status is written even after a step has failed.
+// worker, and the job's end. Pods are removed, the status is written, and Events are recorded even after a step has
+// failed.
 #pragma once
 
 #include <nlohmann/json.hpp>
