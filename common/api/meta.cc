@@ -2,10 +2,34 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/api/fields.h"
+#include "common/base/names.h"
 
 namespace gleaner::api {
 namespace {
+
+bool is_lower_or_digit(char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c); }
+
+bool is_label_name(absl::string_view name) {
+  if (name.empty() || name.size() > 63 || !absl::ascii_isalnum(name.front()) || !absl::ascii_isalnum(name.back())) {
+    return false;
+  }
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.'; });
+}
+
+// Returns whether `name` is a subdomain by RFC 1123, as Kubernetes defines it.
+bool is_subdomain(absl::string_view name) {
+  if (name.size() > 253) return false;
+  for (const absl::string_view part : absl::StrSplit(name, '.')) {
+    if (part.empty() || !is_lower_or_digit(part.front()) || !is_lower_or_digit(part.back())) return false;
+    if (!std::all_of(part.begin(), part.end(), [](char c) { return is_lower_or_digit(c) || c == '-'; })) return false;
+  }
+  return true;
+}
 
 using nlohmann::json;
 
@@ -108,6 +132,16 @@ const Condition* find_condition(const std::vector<Condition>& conditions, absl::
     if (condition.type == type) return &condition;
   }
   return nullptr;
+}
+
+absl::Status check_label_key(absl::string_view key) {
+  const size_t slash = key.find('/');
+  const bool has_prefix = slash != absl::string_view::npos;
+  if (is_label_name(has_prefix ? key.substr(slash + 1) : key) && (!has_prefix || is_subdomain(key.substr(0, slash)))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      quote(key), " is not the key of a Kubernetes label; expected for example topology.kubernetes.io/zone"));
 }
 
 }  // namespace gleaner::api

@@ -74,6 +74,11 @@ const Condition* find_condition(const std::vector<Condition>& conditions, absl::
 std::string format_time(absl::Time time);
 absl::StatusOr<absl::Time> parse_time(absl::string_view text);
 
+// Checks that `key` may be the key of a Kubernetes label: a name of up to 63 letters, digits, '-', '_' and '.', which
+// begins and ends with a letter or digit, after an optional prefix, a DNS subdomain of up to 253 characters, and '/'.
+// InvalidArgument quotes the key and says what was expected.
+absl::Status check_label_key(absl::string_view key);
+
 // Parses a Kubernetes quantity: "250m" is 0.25, "512Mi" is 536870912.
 absl::StatusOr<double> parse_quantity(absl::string_view text);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "common/api/meta.h"
 
 namespace gleaner::api {
@@ -45,6 +46,33 @@ std::string bandwidth_text(double bits_per_second) {
     prefix = larger;
   }
   return absl::StrCat(number, prefix, "bit");
+}
+
+std::string indexes_text(const std::vector<uint32_t>& indexes) {
+  std::string text;
+  for (size_t first = 0, last = 0; first < indexes.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < indexes.size() && indexes[last + 1] == indexes[last] + 1) ++last;
+    absl::StrAppend(&text, text.empty() ? "" : ",", indexes[first]);
+    if (last > first) absl::StrAppend(&text, "-", indexes[last]);
+  }
+  return text;
+}
+
+absl::StatusOr<std::vector<uint32_t>> parse_indexes(absl::string_view text, uint32_t limit) {
+  std::vector<uint32_t> indexes;
+  if (text.empty()) return indexes;
+  for (const absl::string_view range : absl::StrSplit(text, ',')) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
+    uint32_t first = 0, last = 0;
+    const bool numbers = absl::SimpleAtoi(ends.front(), &first) && absl::SimpleAtoi(ends.back(), &last);
+    if (!numbers || first > last || last >= limit || (!indexes.empty() && first <= indexes.back())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected ascending indexes below ", limit, " such as 1,3-5, got \"", text, "\""));
+    }
+    for (uint32_t index = first; index <= last; ++index) indexes.push_back(index);
+  }
+  return indexes;
 }
 
 std::string format_time(absl::Time time) { return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()); }

@@ -95,6 +95,14 @@ json to_json(const SummersStatus& summers) {
   return object;
 }
 
+void read_indexes(const Fields& fields, const char* name, std::vector<uint32_t>& indexes) {
+  std::string text;
+  fields.text(name, text);
+  absl::StatusOr<std::vector<uint32_t>> parsed = parse_indexes(text, kMaxReplicas);
+  if (!parsed.ok()) return fields.fail(name, parsed.status().message());
+  indexes = *std::move(parsed);
+}
+
 void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.number("observedGeneration", status.observed_generation);
   fields.text("phase", status.phase);
@@ -102,6 +110,7 @@ void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.number("workersWanted", status.workers_wanted);
   fields.number("workersReady", status.workers_ready);
   fields.number("workersSucceeded", status.workers_succeeded);
+  read_indexes(fields, "succeededIndexes", status.succeeded_indexes);
   fields.number("workersFailed", status.workers_failed);
   fields.number("summersReady", status.summers_ready);
   read_summers_status(fields.object("summers"), status.summers);
@@ -174,6 +183,7 @@ json to_json(const TrainingJobStatus& status) {
                  {"epoch", status.epoch}};
   for (const Condition& condition : status.conditions) object["conditions"].push_back(to_json(condition));
   if (!status.phase.empty()) object["phase"] = status.phase;
+  if (!status.succeeded_indexes.empty()) object["succeededIndexes"] = indexes_text(status.succeeded_indexes);
   if (!status.selector.empty()) object["selector"] = status.selector;
   if (!status.bound.empty()) object["bound"] = status.bound;
   if (!status.goodput.empty()) object["goodput"] = status.goodput;

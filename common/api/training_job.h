@@ -82,6 +82,8 @@ struct TrainingJobStatus {
   uint32_t workers_wanted = 0;        // spec.workers.replicas
   uint32_t workers_ready = 0;         // running
   uint32_t workers_succeeded = 0;
+  // Indexes of this attempt's workers that have succeeded, ascending. They stay succeeded when their pods are deleted.
+  std::vector<uint32_t> succeeded_indexes;
   uint32_t workers_failed = 0;
   uint32_t summers_ready = 0;
   SummersStatus summers;

@@ -11,8 +11,9 @@
 // Status codes: NotFound 404; AlreadyExists 409 of a create; Aborted any other 409 (a conflict: read again), also a 409
 // of a create with the reason Conflict (a quota under load); InvalidArgument 400, 422; PermissionDenied 403;
 // ResourceExhausted 403 by a quota; Unauthenticated 401; OutOfRange 410 (the resource version is too old: list again);
-// DeadlineExceeded and Unavailable (429, 5xx, transport errors): try again later; Cancelled by a Cancellation. The
-// messages come from the server and name the field.
+// Internal 500 with the reason InternalError, above all if the server can't call an admission webhook; DeadlineExceeded
+// and Unavailable (429, other 5xx, transport errors): try again later; Cancelled by a Cancellation. The messages come
+// from the server and name the field.
 #pragma once
 
 #include <cstdint>

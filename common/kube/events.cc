@@ -22,8 +22,8 @@ constexpr absl::Duration kLook = absl::Milliseconds(200);  // interval of checks
 // Returns whether a retry may help. Otherwise (the namespace is being deleted, or permission is missing) the Event is
 // dropped.
 bool may_succeed_later(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsUnauthenticated(status) ||
-         absl::IsAborted(status) || absl::IsCancelled(status);
+  return absl::IsUnavailable(status) || absl::IsInternal(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsUnauthenticated(status) || absl::IsAborted(status) || absl::IsCancelled(status);
 }
 
 class ThreadedRecorder : public EventRecorder {

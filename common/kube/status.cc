@@ -25,6 +25,8 @@ absl::StatusCode code_of(int http_code, Verb verb, absl::string_view reason, abs
                                                                 : absl::StatusCode::kAborted;
     case 410:
       return absl::StatusCode::kOutOfRange;
+    case 500:
+      return reason == "InternalError" ? absl::StatusCode::kInternal : absl::StatusCode::kUnavailable;
     case 408:
     case 504:
       return absl::StatusCode::kDeadlineExceeded;
@@ -46,6 +48,11 @@ absl::Status status_of_answer(int http_code, absl::string_view body, Verb verb, 
   }
   if (message.empty()) message = absl::StrCat(call, " was answered with HTTP ", http_code, " ", body.substr(0, 200));
   return {code_of(http_code, verb, reason, message), message};
+}
+
+bool is_refusal(const absl::Status& error) {
+  return absl::IsPermissionDenied(error) || absl::IsResourceExhausted(error) || absl::IsInvalidArgument(error) ||
+         absl::IsInternal(error) || absl::IsDeadlineExceeded(error);
 }
 
 }  // namespace gleaner::kube

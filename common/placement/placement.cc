@@ -144,8 +144,7 @@ uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>&
   return score_worker(machine, placed, default_topology());
 }
 
-uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed,
-                      const std::vector<std::string>& topology) {
+uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed, const Topology& topology) {
   std::vector<const absl::flat_hash_map<std::string, std::string>*> labels;
   labels.reserve(placed.size());
   for (const Machine* other : placed) labels.push_back(&other->labels);

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/api/node_profile.h"
+#include "common/placement/topology.h"
 
 namespace gleaner::placement {
 
@@ -88,7 +89,6 @@ std::vector<Candidate> summer_candidates(const std::vector<const Machine*>& mach
 // Returns how near a worker's node would be to the nodes where other workers of its job are placed, 0 to 100: the mean
 // nearness() by the labels in `topology` (topology.h), times 100. 0 if no worker is placed or no node has the labels.
 uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed);
-uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed,
-                      const std::vector<std::string>& topology);
+uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed, const Topology& topology);
 
 }  // namespace gleaner::placement

@@ -3,26 +3,76 @@
 #include <cmath>
 #include <cstddef>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/api/meta.h"
+#include "common/base/status_macros.h"
+
 namespace gleaner::placement {
 
-std::vector<std::string> default_topology() {
+namespace {
+
+using Labels = absl::flat_hash_map<std::string, std::string>;
+
+// Returns the machine's value of the level; empty if its node has none of the level's labels.
+absl::string_view value_of(const Labels& labels, const TopologyLevel& level) {
+  for (const std::string& key : level) {
+    const auto label = labels.find(key);
+    if (label != labels.end() && !label->second.empty()) return label->second;
+  }
+  return "";
+}
+
+}  // namespace
+
+Topology default_topology() {
+  // NVIDIA Topograph has named its labels in three ways:
+  // - since 1.0: tiers of the fabric from 0, the switch that is closest to the node, without a largest number, and
+  //   domains of accelerators. https://docs.nvidia.com/topograph/v1.0.0/reference/node-labels-and-annotations
+  // - before: leaf, spine, core and accelerator.
+  // https://docs.nvidia.com/topograph/reference/node-labels-and-annotations
+  // - first: block, spine, datacenter and accelerator. https://github.com/NVIDIA/topograph/pull/208/files
+  // Tiers 0, 1 and 2 are leaf, spine and core: https://github.com/NVIDIA/NVSentinel/pull/1744
   return {
-      "topology.kubernetes.io/region",          "topology.kubernetes.io/zone",
-      "topology.k8s.aws/network-node-layer-1",  // the widest of its three levels
-      "topology.k8s.aws/network-node-layer-2",  "topology.k8s.aws/network-node-layer-3",
-      "cloud.google.com/gce-topology-block",    "cloud.google.com/gce-topology-subblock",
-      "network.topology.nvidia.com/datacenter", "network.topology.nvidia.com/spine",
-      "network.topology.nvidia.com/block",      "topology.kubernetes.io/rack",
+      {"topology.kubernetes.io/region"},
+      {"topology.kubernetes.io/zone"},
+      {"topology.k8s.aws/network-node-layer-1"},  // the widest of its three levels
+      {"topology.k8s.aws/network-node-layer-2"},
+      {"topology.k8s.aws/network-node-layer-3"},
+      {"cloud.google.com/gce-topology-block"},
+      {"cloud.google.com/gce-topology-subblock"},
+      {"fabric.topograph.run/tier-5"},
+      {"fabric.topograph.run/tier-4"},
+      {"fabric.topograph.run/tier-3"},
+      {"fabric.topograph.run/tier-2", "network.topology.nvidia.com/core", "network.topology.nvidia.com/datacenter"},
+      {"fabric.topograph.run/tier-1", "network.topology.nvidia.com/spine"},
+      {"fabric.topograph.run/tier-0", "network.topology.nvidia.com/leaf", "network.topology.nvidia.com/block"},
+      {"topology.kubernetes.io/rack"},
+      {"accelerator.topograph.run/domain", "network.topology.nvidia.com/accelerator"},
+      {"accelerator.topograph.run/sub-domain"},
   };
 }
 
-TopologyPath topology_path(const absl::flat_hash_map<std::string, std::string>& labels,
-                           const std::vector<std::string>& topology) {
-  TopologyPath path(topology.size());
-  for (size_t level = 0; level < topology.size(); ++level) {
-    const auto label = labels.find(topology[level]);
-    if (label != labels.end()) path[level] = label->second;
+absl::StatusOr<Topology> parse_topology(absl::string_view text) {
+  Topology topology;
+  absl::flat_hash_set<std::string> known;
+  for (const absl::string_view level : absl::StrSplit(text, ',')) {
+    topology.push_back(absl::StrSplit(level, '|'));
+    for (const std::string& key : topology.back()) {
+      GLN_RETURN_IF_ERROR(api::check_label_key(key));
+      if (!known.insert(key).second) {
+        return absl::InvalidArgumentError(absl::StrCat("the label ", key, " occurs twice: expected each label once"));
+      }
+    }
   }
+  return topology;
+}
+
+TopologyPath topology_path(const Labels& labels, const Topology& topology) {
+  TopologyPath path;
+  path.reserve(topology.size());
+  for (const TopologyLevel& level : topology) path.emplace_back(value_of(labels, level));
   return path;
 }
 
@@ -39,7 +89,7 @@ double nearness(const TopologyPath& one, const TopologyPath& other) {
 }
 
 Neighbourhood::Neighbourhood(const std::vector<const absl::flat_hash_map<std::string, std::string>*>& placed_labels,
-                             std::vector<std::string> topology)
+                             Topology topology)
     : topology_(std::move(topology)), placed_(placed_labels.size()) {
   absl::flat_hash_map<TopologyPath, uint32_t> counts;
   for (const auto* labels : placed_labels) ++counts[topology_path(*labels, topology_)];
@@ -49,9 +99,9 @@ Neighbourhood::Neighbourhood(const std::vector<const absl::flat_hash_map<std::st
 uint32_t Neighbourhood::score(const absl::flat_hash_map<std::string, std::string>& labels) {
   if (placed_ == 0) return 0;
   key_.clear();
-  for (const std::string& level : topology_) {
-    const auto label = labels.find(level);
-    if (label != labels.end()) key_ += label->second;
+  for (const TopologyLevel& level : topology_) {
+    const absl::string_view value = value_of(labels, level);
+    key_.append(value.data(), value.size());
     key_ += '\0';  // a separator that no label contains
   }
   const auto [entry, added] = scores_.try_emplace(key_, 0);

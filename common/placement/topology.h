@@ -1,4 +1,9 @@
 // Functions that compute, from the labels of two machines' nodes, how near the machines are to each other. Pure.
+//
+// A topology is a list of levels, widest first. Tools name the same level differently, also in one cluster: while a
+// tool is upgraded, some nodes have its old labels, some its new ones, and some have both. So a level is a list of
+// labels by precedence, and a machine's value of the level is that of the first label that its node has. A level counts
+// once, whichever of its labels two nodes have.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +12,25 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace gleaner::placement {
 
-// Returns label names, widest first: region, zone, then the labels of clouds and topology tools for blocks and racks.
-std::vector<std::string> default_topology();
+using TopologyLevel = std::vector<std::string>;  // label keys, of which the first that a node has counts
+using Topology = std::vector<TopologyLevel>;     // widest level first
 
-// A machine's values of the topology labels, in the same order; an empty value: the node lacks the label.
+// Returns the levels region, zone, those of clouds and topology tools for blocks and switches, rack, and domains of
+// accelerators.
+Topology default_topology();
+
+// Parses levels that are separated by commas, each a label key or several with | between them: "zone,rack|row".
+// InvalidArgument: a level is empty, a label occurs twice, or is no label key of Kubernetes.
+absl::StatusOr<Topology> parse_topology(absl::string_view text);
+
+// A machine's values of the levels, in the same order; an empty value: the node has none of the level's labels.
 using TopologyPath = std::vector<std::string>;
-TopologyPath topology_path(const absl::flat_hash_map<std::string, std::string>& labels,
-                           const std::vector<std::string>& topology);
+TopologyPath topology_path(const absl::flat_hash_map<std::string, std::string>& labels, const Topology& topology);
 
 // Returns 0 to 1: the number of levels that both paths share before the first level that differs, divided by the number
 // of levels that at least one path has. For example, {"r1", "z1", "b1"} and {"r1", "z2", "b1"} share one level of
@@ -28,12 +42,12 @@ double nearness(const TopologyPath& one, const TopologyPath& other);
 class Neighbourhood {
  public:
   Neighbourhood(const std::vector<const absl::flat_hash_map<std::string, std::string>*>& placed_labels,
-                std::vector<std::string> topology);
+                Topology topology);
   // Returns the mean nearness of a machine to the placed workers, 0 to 100; 0 if no worker is placed.
   uint32_t score(const absl::flat_hash_map<std::string, std::string>& labels);
 
  private:
-  const std::vector<std::string> topology_;
+  const Topology topology_;
   uint64_t placed_ = 0;
   // Different paths of placed workers, with the number of workers on each.
   std::vector<std::pair<TopologyPath, uint32_t>> paths_;

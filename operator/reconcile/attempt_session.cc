@@ -13,8 +13,7 @@ namespace {
 
 constexpr absl::Duration kReturnPatience = absl::Seconds(20);  // for a member whose stream broke to reconnect
 
-absl::Status how_it_ended(const PodView& pod) {
-  if (pod.phase == PodView::Phase::kSucceeded) return absl::OkStatus();
+absl::Status how_it_failed(const PodView& pod) {
   if (!pod.exit.has_value()) return absl::UnavailableError(absl::StrCat("pod ", pod.name, " is lost"));
   return absl::AbortedError(absl::StrCat("pod ", pod.name, " ended with ", pod.exit->code));
 }
@@ -41,9 +40,13 @@ coordinator::Options AttemptSession::options() const {
 
 std::vector<EndedMember> AttemptSession::ended_workers() const {
   std::vector<EndedMember> ended;
-  for (const PodView* pod : workers_.pods()) {
-    if (pod == nullptr || !pod->finished()) continue;
-    ended.push_back({coordinator::Role::kWorker, pod->index, how_it_ended(*pod)});
+  const std::vector<const PodView*>& pods = workers_.pods();
+  for (uint32_t i = 0; i < pods.size(); ++i) {
+    if (workers_.has_succeeded(i)) {
+      ended.push_back({coordinator::Role::kWorker, i, absl::OkStatus()});
+    } else if (pods[i] != nullptr && pods[i]->finished()) {
+      ended.push_back({coordinator::Role::kWorker, i, how_it_failed(*pods[i])});
+    }
   }
   return ended;
 }

@@ -25,7 +25,8 @@ class AttemptSession {
       : observed_(observed), job_(observed.job), workers_(workers) {}
 
   coordinator::Options options() const;
-  // Returns the workers whose pods have ended, to be reported to the session.
+  // Returns the workers that have ended, to be reported to the session. A worker that has succeeded is one of them even
+  // if its pod is gone: a session that is opened again must not wait for its return.
   std::vector<EndedMember> ended_workers() const;
   // Returns nullopt if the session does not wait for its first plan, or no summer is lost.
   std::optional<EarlyLoss> early_loss() const;

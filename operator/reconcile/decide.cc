@@ -35,11 +35,12 @@ StatusUpdate begin_update(const Observed& observed, const Workers& workers) {
   status.observed_generation = job.meta.generation;
   status.workers_wanted = job.workers.replicas;
   status.selector = absl::StrCat(api::kJobLabel, "=", job.meta.name, ",", api::kRoleLabel, "=", kWorker);
-  status.workers_ready = status.workers_succeeded = status.workers_failed = status.summers_ready = 0;
+  status.workers_ready = status.workers_failed = status.summers_ready = 0;
+  status.succeeded_indexes = workers.succeeded();
+  status.workers_succeeded = static_cast<uint32_t>(status.succeeded_indexes.size());
   for (const PodView* pod : workers.pods()) {
     if (pod == nullptr) continue;
     status.workers_ready += pod->phase == PodView::Phase::kRunning && !pod->deletion.has_value();
-    status.workers_succeeded += pod->phase == PodView::Phase::kSucceeded;
     status.workers_failed += pod->phase == PodView::Phase::kFailed;
   }
   for (const PodView* pod : summers_of_attempt(observed)) {
@@ -158,7 +159,7 @@ Decision decide(const Observed& observed, const PodSettings& settings) {
   if (update.status.workers_succeeded == job.workers.replicas) {
     return decide_success(observed, workers, std::move(update));
   }
-  if (auto failure = find_failure(observed, update.holds("Created")); failure.has_value()) {
+  if (auto failure = find_failure(observed, workers, update.holds("Created")); failure.has_value()) {
     return decide_failure(observed, workers, std::move(update), *std::move(failure));
   }
   return decide_attempt(observed, workers, settings, std::move(update));

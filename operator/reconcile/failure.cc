@@ -109,15 +109,16 @@ std::vector<const PodView*> members_of_attempt(const Observed& observed, const c
   return members;
 }
 
-std::optional<Failure> find_failure(const Observed& observed, bool launched) {
-  const auto workers = members_of_attempt(observed, kWorker, observed.job.workers.replicas);
+std::optional<Failure> find_failure(const Observed& observed, const Workers& workers, bool launched) {
+  const std::vector<const PodView*>& pods = workers.pods();
   std::optional<Failure> worst;
   const auto consider = [&worst](std::optional<Failure> failure) {
     if (failure.has_value() && (!worst.has_value() || weighs_more(*failure, *worst))) worst = std::move(failure);
   };
-  for (uint32_t i = 0; i < workers.size(); ++i) {
-    if (workers[i] != nullptr) {
-      consider(judge(*workers[i]));
+  for (uint32_t i = 0; i < pods.size(); ++i) {
+    if (workers.has_succeeded(i)) continue;
+    if (pods[i] != nullptr) {
+      consider(judge(*pods[i]));
     } else if (launched) {
       const std::string name = pod_name(observed.job.meta.name, kWorker, i, observed.job.status.attempt);
       Failure gone = interrupted("PodDeleted", absl::StrCat("pod ", name, " is gone"));
@@ -135,7 +136,7 @@ std::optional<Failure> find_failure(const Observed& observed, bool launched) {
       !judge(*find_culprit(observed)).has_value()) {
     return session;
   }
-  if (worst->kind != Failure::Kind::kInterrupted && !has_settled(observed, workers)) {
+  if (worst->kind != Failure::Kind::kInterrupted && !has_settled(observed, pods)) {
     return Failure{Failure::Kind::kUndecided, worst->reason, worst->message, {}};
   }
   return worst;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "operator/reconcile/observed.h"
+#include "operator/reconcile/workers.h"
 
 namespace gleaner::reconcile {
 
@@ -30,8 +31,8 @@ struct Failure {
 // Returns the current attempt's pods of this role by index, with null where there is no pod.
 std::vector<const PodView*> members_of_attempt(const Observed& observed, const char* role, uint32_t count);
 
-// Returns the failure of the attempt; nullopt: there is none. `launched`: all workers of this attempt existed before,
-// so a missing worker is gone.
-std::optional<Failure> find_failure(const Observed& observed, bool launched);
+// Returns the failure of the attempt; nullopt: there is none. A worker that has succeeded can't fail any more, even if
+// its pod is deleted. `launched`: all workers of this attempt existed before, so a missing worker is gone.
+std::optional<Failure> find_failure(const Observed& observed, const Workers& workers, bool launched);
 
 }  // namespace gleaner::reconcile

@@ -14,7 +14,6 @@ constexpr absl::Duration kLongestPause = absl::Minutes(5);
 constexpr absl::Duration kReleasePause = absl::Seconds(30);  // lets other jobs take the machines of a released gang
 // The time to wait beyond a pod's grace period, in case its node does not answer.
 constexpr absl::Duration kTerminating = absl::Seconds(30);
-constexpr absl::Duration kQuotaRetry = absl::Seconds(15);
 constexpr uint32_t kMaxDoublings = 9;
 
 absl::Duration restart_pause(uint32_t restarts) {
@@ -30,7 +29,11 @@ StartDecision GangStart::decide(StatusUpdate update) const {
   create_workers(start);
   if (start.invalid_template.has_value()) return start;
   if (!start.update.status.start_time.has_value()) start.update.status.start_time = observed_.now;
-  if (start.create.empty()) open_gates(start);
+  if (start.create.empty()) {
+    open_gates(start);
+  } else if (observed_.creation_pause > absl::ZeroDuration()) {
+    postpone_creation(start);
+  }
   explain_waiting(start.update);
   start.late = find_late(start.update);
   if (start.late.has_value()) return start;
@@ -66,7 +69,7 @@ bool GangStart::may_start(StartDecision& start) const {
 void GangStart::create_workers(StartDecision& start) const {
   const std::vector<const PodView*>& pods = workers_.pods();
   for (uint32_t i = 0; i < pods.size(); ++i) {
-    if (pods[i] != nullptr) continue;
+    if (pods[i] != nullptr || workers_.has_succeeded(i)) continue;
     absl::StatusOr<nlohmann::json> pod = worker_pod(job_, i, settings_);
     if (!pod.ok()) {
       start.invalid_template = std::string(pod.status().message());
@@ -77,6 +80,13 @@ void GangStart::create_workers(StartDecision& start) const {
   start.service = !start.create.empty();
 }
 
+// Waits for the next try. Until then the status keeps the API server's answer to the last one.
+void GangStart::postpone_creation(StartDecision& start) const {
+  start.create.clear();
+  start.service = false;
+  start.update.requeue_after(observed_.creation_pause);
+}
+
 void GangStart::open_gates(StartDecision& start) const {
   if (!start.update.holds("Created")) {
     const std::string message = absl::StrCat("all ", job_.workers.replicas, " worker pods exist");
@@ -84,7 +94,7 @@ void GangStart::open_gates(StartDecision& start) const {
     start.update.add_event(false, "PodsCreated", absl::StrCat(message, ": the scheduler may place them"));
   }
   for (const PodView* pod : workers_.pods()) {
-    if (pod->gated) start.release.push_back({pod->name, pod->other_gates});
+    if (pod != nullptr && pod->gated) start.release.push_back({pod->name, pod->other_gates});
   }
 }
 
@@ -104,8 +114,11 @@ void GangStart::explain_waiting(StatusUpdate& update) const {
     update.set_condition("Running", false, reason, message);
     return;
   }
-  if (!update.holds("Running")) {
+  if (update.holds("Running")) return;
+  if (update.holds("Created")) {
     update.set_condition("Running", false, "WorkersPending", "workers are being scheduled and started");
+  } else if (observed_.creation_pause <= absl::ZeroDuration()) {
+    update.set_condition("Running", false, "WorkersPending", "the worker pods are being created");
   }
 }
 
@@ -132,19 +145,26 @@ void GangStart::note_running(StatusUpdate& update) const {
   update.add_event(false, "Running", message);
 }
 
-StatusUpdate refused_worker(const api::TrainingJob& job, api::TrainingJobStatus decided, const absl::Status& why,
-                            absl::Time now) {
+EventNote refusal_event(const std::string& kind, const absl::Status& why) {
   const bool quota = absl::IsResourceExhausted(why);
-  const std::string reason = quota ? "QuotaExceeded" : "PodRefused";
-  const std::string message = absl::StrCat("the API server refuses a pod: ", why.message(),
-                                           quota ? "; tried again until the quota has room" : "");
+  return {true, quota ? "QuotaExceeded" : absl::StrCat(kind, "Refused"),
+          absl::StrCat("the API server refuses a ", kind, ": ", why.message(),
+                       quota ? "; tried again until the quota has room" : "; tried again with increasing pauses"),
+          ""};
+}
+
+StatusUpdate refused_start(const api::TrainingJob& job, api::TrainingJobStatus decided, const std::string& kind,
+                           const absl::Status& why, absl::Time now) {
+  const EventNote refusal = refusal_event(kind, why);
   StatusUpdate update(job, now);
   const api::Condition* before = update.condition("Created");
-  if (before == nullptr || before->reason != reason) update.add_event(true, reason, message);
+  if (before == nullptr || before->reason != refusal.reason || before->message != refusal.message) {
+    update.add_event(true, refusal.reason, refusal.message);
+  }
   update.status = std::move(decided);
-  update.set_condition("Created", false, reason, message);
+  update.set_condition("Created", false, refusal.reason, refusal.message);
+  if (!update.holds("Running")) update.set_condition("Running", false, refusal.reason, refusal.message);
   update.status.phase = phase_of(update.status.conditions);
-  update.requeue_after(kQuotaRetry);
   return update;
 }
 

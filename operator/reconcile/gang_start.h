@@ -38,6 +38,7 @@ class GangStart {
  private:
   bool may_start(StartDecision& start) const;
   void create_workers(StartDecision& start) const;
+  void postpone_creation(StartDecision& start) const;
   void open_gates(StartDecision& start) const;
   void explain_waiting(StatusUpdate& update) const;
   std::optional<std::string> find_late(StatusUpdate& update) const;
@@ -49,9 +50,12 @@ class GangStart {
   const PodSettings& settings_;
 };
 
-// Returns the status and Events after the API server has refused to create a worker pod, and the time of the next try.
-// `decided` is the status that decide() chose for `job`. `why` is the API server's answer.
-StatusUpdate refused_worker(const api::TrainingJob& job, api::TrainingJobStatus decided, const absl::Status& why,
-                            absl::Time now);
+// Returns the status and Events after the API server has refused a worker's pod or an object that the pods need, of
+// this `kind`, such as "Pod". `decided` is the status that decide() chose for `job`. `why` is the API server's answer.
+StatusUpdate refused_start(const api::TrainingJob& job, api::TrainingJobStatus decided, const std::string& kind,
+                           const absl::Status& why, absl::Time now);
+
+// Returns the Event about an object of this kind that the API server has refused.
+EventNote refusal_event(const std::string& kind, const absl::Status& why);
 
 }  // namespace gleaner::reconcile

@@ -60,6 +60,8 @@ EndDecision JobEnd::suspend(StatusUpdate update) const {
   update.stop_running("Suspended", "");
   update.set_condition("Restarting", false, "Suspended", "");
   update.status.start_time.reset();
+  update.status.succeeded_indexes.clear();
+  update.status.workers_succeeded = 0;
   update.status.workers_ready = update.status.summers_ready = 0;
   EndDecision end{std::move(update), "the job is suspended", {}, false};
   for (const auto& pod : observed_.pods) add_removal(*pod, end.remove);
@@ -80,6 +82,8 @@ EndDecision JobEnd::begin_next_attempt(StatusUpdate update, const std::string& w
   status.summers = {};
   status.goodput.clear();
   status.efficiency.clear();
+  // The success of a worker counts only for its attempt: the next one continues from a checkpoint with all workers.
+  status.succeeded_indexes.clear();
   status.workers_ready = status.workers_succeeded = status.workers_failed = status.summers_ready = 0;
   update.set_condition("Created", false, "NextAttempt", why);
   update.requeue_after(absl::ZeroDuration());

@@ -45,7 +45,9 @@ struct Observed {
   // The session of the job's attempt. Absent: this operator does not coordinate the attempt yet.
   std::optional<coordinator::JobState> session;
   std::optional<ScalingRequest> scaling;  // absent: the autoscaler has not judged the job yet
-  absl::Duration session_ended_for;       // time since the session got its outcome
+  // The time for which the operator waits before it tries again to create objects that the API server has refused.
+  absl::Duration creation_pause;
+  absl::Duration session_ended_for;  // time since the session got its outcome
   std::function<NodeView(const std::string& node)> node;
   // Returns the machines that could take a summer of this job, best first, given the nodes of the job's workers.
   std::function<std::vector<placement::Candidate>(const std::vector<std::string>& worker_nodes)> candidates;

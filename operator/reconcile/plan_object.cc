@@ -93,6 +93,14 @@ void take_summary(const coordinator::JobState& session, api::ReductionPlan& plan
   plan.status.efficiency_basis = std::string(coordinator::to_string(window.basis));
 }
 
+// Gives workers without a pod, which have succeeded, the node that the plan object has for them.
+void keep_nodes(const api::ReductionPlan& before, const std::vector<const PodView*>& workers,
+                std::vector<api::PlanMember>& members) {
+  for (size_t i = 0; i < workers.size() && i < before.spec.members.size(); ++i) {
+    if (workers[i] == nullptr && before.spec.members[i].role == kWorker) members[i].node = before.spec.members[i].node;
+  }
+}
+
 const PodView* find_summer(const Observed& observed, uint32_t index) {
   for (const auto& pod : observed.pods) {
     if (pod->role == kSummer && pod->index == index && pod->attempt == observed.job.status.attempt) return pod.get();
@@ -163,6 +171,7 @@ api::ReductionPlan make_plan_object(const Observed& observed, const std::vector<
   for (size_t j = 0; j < summers.size(); ++j) {
     plan.spec.members.push_back(describe(observed, kSummer, summers[j], summer_bits[j]));
   }
+  if (is_settled(observed)) keep_nodes(*observed.plan, workers, plan.spec.members);
   if (!observed.session.has_value()) return plan;
   take_states(*observed.session, plan.spec.members);
   take_summary(*observed.session, plan);

@@ -8,21 +8,43 @@
 namespace gleaner::reconcile {
 
 Workers::Workers(const Observed& observed)
-    : pods_(members_of_attempt(observed, kWorker, observed.job.workers.replicas)) {}
+    : pods_(members_of_attempt(observed, kWorker, observed.job.workers.replicas)), succeeded_(pods_.size()) {
+  for (const uint32_t index : observed.job.status.succeeded_indexes) {
+    if (index < succeeded_.size()) succeeded_[index] = true;
+  }
+  for (size_t i = 0; i < pods_.size(); ++i) {
+    if (pods_[i] != nullptr && pods_[i]->phase == PodView::Phase::kSucceeded) succeeded_[i] = true;
+  }
+}
+
+std::vector<uint32_t> Workers::succeeded() const {
+  std::vector<uint32_t> indexes;
+  for (uint32_t i = 0; i < succeeded_.size(); ++i) {
+    if (succeeded_[i]) indexes.push_back(i);
+  }
+  return indexes;
+}
 
 bool Workers::all_bound() const {
-  return std::all_of(pods_.begin(), pods_.end(), [](const PodView* pod) { return pod && !pod->node.empty(); });
+  for (uint32_t i = 0; i < pods_.size(); ++i) {
+    if (!succeeded_[i] && (pods_[i] == nullptr || pods_[i]->node.empty())) return false;
+  }
+  return true;
 }
 
 bool Workers::all_running() const {
-  return std::all_of(pods_.begin(), pods_.end(),
-                     [](const PodView* pod) { return pod && pod->phase != PodView::Phase::kPending; });
+  for (uint32_t i = 0; i < pods_.size(); ++i) {
+    if (!succeeded_[i] && (pods_[i] == nullptr || pods_[i]->phase == PodView::Phase::kPending)) return false;
+  }
+  return true;
 }
 
 std::vector<std::string> Workers::nodes() const {
   std::vector<std::string> nodes;
   nodes.reserve(pods_.size());
-  for (const PodView* pod : pods_) nodes.push_back(pod->node);
+  for (const PodView* pod : pods_) {
+    if (pod != nullptr && !pod->node.empty()) nodes.push_back(pod->node);
+  }
   return nodes;
 }
 

@@ -1,5 +1,8 @@
-// Workers holds the worker pods of a job's current attempt, by index. Pure. It refers to the pods of the Observed from
-// which it was made, which must outlive it.
+// Workers holds the worker pods of a job's current attempt, by index, and which of the workers have succeeded. Pure. It
+// refers to the pods of the Observed from which it was made, which must outlive it.
+//
+// A worker has succeeded if its pod has, or if the job's status says so: the pod of a succeeded worker may be deleted
+// (by a drain or a cleaner of pods, for example). A worker whose pod is gone without such a record has not succeeded.
 #pragma once
 
 #include <string>
@@ -14,13 +17,16 @@ class Workers {
   explicit Workers(const Observed& observed);
 
   const std::vector<const PodView*>& pods() const { return pods_; }  // null where there is no pod
-  bool all_bound() const;                                            // every worker has a pod on a node
-  bool all_running() const;                                          // every worker's pod runs or has run
-  std::vector<std::string> nodes() const;                            // requires all_bound()
-  absl::Time first_created() const;  // for the pods that exist; InfiniteFuture: none exists
+  bool has_succeeded(uint32_t index) const { return succeeded_[index]; }
+  std::vector<uint32_t> succeeded() const;  // indexes, ascending
+  bool all_bound() const;                   // every worker has a pod on a node, or has succeeded
+  bool all_running() const;                 // every worker's pod runs or has run
+  std::vector<std::string> nodes() const;   // of the pods on nodes
+  absl::Time first_created() const;         // for the pods that exist; InfiniteFuture: none exists
 
  private:
   std::vector<const PodView*> pods_;
+  std::vector<bool> succeeded_;  // by index
 };
 
 }  // namespace gleaner::reconcile

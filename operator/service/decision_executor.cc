@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/kube/status.h"
 #include "operator/reconcile/gang_start.h"
 #include "operator/reconcile/pods.h"
 #include "operator/service/field_manager.h"
@@ -14,10 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr absl::Duration kForeignPod = absl::Seconds(5);
-
-bool is_refusal(const absl::Status& status) {
-  return absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status) || absl::IsInvalidArgument(status);
-}
 
 void requeue_after(absl::Duration delay, Outcome& outcome) {
   outcome.requeue_after = std::min(delay, outcome.requeue_after.value_or(absl::InfiniteDuration()));
@@ -67,13 +64,13 @@ class Execution {
   }
 
   absl::Status operator()(const EnsureBootstrap&) {
-    return unless_refused(parts_.identities.ensure_bootstrap(job_.meta.ns));
+    return unless_refused("ConfigMap", parts_.identities.ensure_bootstrap(job_.meta.ns));
   }
 
   absl::Status operator()(const CreateService&) {
     if (outcome_.refused) return absl::OkStatus();
     return unless_refused(
-        parts_.client.apply(kube::services(), reconcile::worker_service(job_), apply_options()).status());
+        "Service", parts_.client.apply(kube::services(), reconcile::worker_service(job_), apply_options()).status());
   }
 
   absl::Status operator()(const CreateWorkers& create) {
@@ -84,10 +81,11 @@ class Execution {
         // The pod belongs to the job and is not in the cache yet, or a foreign pod has the name and must be deleted
         // first.
         requeue_after(kForeignPod, outcome_);
-      } else if (absl::Status status = unless_refused(created); !status.ok()) {
+      } else if (absl::Status status = unless_refused("Pod", created); !status.ok()) {
         return status;
       }
     }
+    if (!outcome_.refused) parts_.backoff.forget(job_.meta.key());
     return absl::OkStatus();
   }
 
@@ -96,7 +94,7 @@ class Execution {
     for (const json& pod : create.pods) {
       absl::Status created = parts_.client.create(kube::pods(), pod).status();
       if (created.ok() || absl::IsAlreadyExists(created)) continue;
-      if (!is_refusal(created)) return created;
+      if (!kube::is_refusal(created)) return created;
       outcome_.events.push_back({true, "SummerRefused",
                                  absl::StrCat("the API server refuses a summer: ", created.message()),
                                  absl::IsResourceExhausted(created) ? "QuotaExceeded" : "PodRefused"});
@@ -115,7 +113,9 @@ class Execution {
     return absl::OkStatus();
   }
 
-  absl::Status operator()(const WritePlan& write) { return parts_.reports.write_plan(observed_.plan, write.plan); }
+  absl::Status operator()(const WritePlan& write) {
+    return unless_refused("ReductionPlan", parts_.reports.write_plan(observed_.plan, write.plan));
+  }
 
   absl::Status operator()(const OpenSession& open) {
     coordinator::Service::JobOptions options;
@@ -142,7 +142,10 @@ class Execution {
 
   absl::Status operator()(const RecordEvents&) {
     const kube::ObjectReference about{api::kApiVersion, "TrainingJob", job_.meta.ns, job_.meta.name, job_.meta.uid};
-    for (const reconcile::EventNote& event : outcome_.events) {
+    // After a failure the decision's own Events wait until it is carried out. Those of its steps have happened.
+    const size_t first = outcome_.failure.ok() ? 0 : decision_.events.size();
+    for (size_t i = first; i < outcome_.events.size(); ++i) {
+      const reconcile::EventNote& event = outcome_.events[i];
       if (!event.cause.empty()) parts_.metrics.count_change(job_, event.reason, event.cause);
       if (event.warning) {
         parts_.events.warning(about, event.reason, event.message);
@@ -158,16 +161,21 @@ class Execution {
   }
 
  private:
-  // If the API server refuses an object that the workers' pods need, the decision does not fail: the status shows the
-  // refusal, and the operator tries again later.
-  absl::Status unless_refused(const absl::Status& status) {
-    if (decision_.create.empty() || !is_refusal(status)) return status;
+  // If the API server refuses an object that the start of the workers needs, the decision does not fail: the status
+  // shows the refusal, and the operator tries again after a pause. A refusal of another object is an Event, and fails
+  // the decision, which the controller repeats with backoff.
+  absl::Status unless_refused(const char* kind, const absl::Status& status) {
+    if (!kube::is_refusal(status)) return status;
+    if (decision_.create.empty()) {
+      outcome_.events.push_back(reconcile::refusal_event(kind, status));
+      return status;
+    }
     const reconcile::StatusUpdate update =
-        reconcile::refused_worker(job_, outcome_.status, status, parts_.env.clock->now());
+        reconcile::refused_start(job_, outcome_.status, kind, status, parts_.env.clock->now());
     outcome_.refused = true;
     outcome_.status = update.status;
     outcome_.events.insert(outcome_.events.end(), update.events().begin(), update.events().end());
-    if (update.requeue().has_value()) requeue_after(*update.requeue(), outcome_);
+    requeue_after(parts_.backoff.refuse(job_), outcome_);
     return absl::OkStatus();
   }
 

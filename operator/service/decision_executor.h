@@ -17,6 +17,7 @@
 #include "operator/reconcile/decision.h"
 #include "operator/reconcile/observed.h"
 #include "operator/service/coordinated_sessions.h"
+#include "operator/service/creation_backoff.h"
 #include "operator/service/identity_store.h"
 #include "operator/service/job_metrics.h"
 #include "operator/service/report_writer.h"
@@ -30,7 +31,7 @@ struct Outcome {
   api::TrainingJobStatus status;                // as decided, or as changed after a pod was refused
   std::vector<reconcile::EventNote> events;     // to record: the Events of the decision, and of its steps
   std::optional<absl::Duration> requeue_after;  // reconcile again after this time even if nothing changes
-  bool refused = false;                         // the API server refused a worker's pod; `status` says so
+  bool refused = false;  // the API server refused an object that the start of the workers needs; `status` says so
 };
 
 class DecisionExecutor {
@@ -42,6 +43,7 @@ class DecisionExecutor {
     IdentityStore& identities;
     CoordinatedSessions& sessions;
     ReportWriter& reports;
+    CreationBackoff& backoff;
     kube::EventRecorder& events;
     JobMetrics& metrics;
   };

@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kSecretName[] = "gleaner-operator";
 constexpr int kAttempts = 5;
 // A ConfigMap that was deleted is written again after this time at the latest.
 constexpr absl::Duration kBelieved = absl::Minutes(10);

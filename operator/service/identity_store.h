@@ -18,6 +18,9 @@
 
 namespace gleaner::operation {
 
+// The Secret in the operator's namespace that holds its Identity.
+inline constexpr char kSecretName[] = "gleaner-operator";
+
 class IdentityStore {
  public:
   // `folder` is private to this process. The store writes certificate_file() and key_file() there.

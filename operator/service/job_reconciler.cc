@@ -8,7 +8,9 @@ JobReconciler::JobReconciler(Parts parts)
     : parts_(std::move(parts)),
       sessions_(parts_.env, parts_.sessions),
       reports_(parts_.env, parts_.client),
-      executor_({parts_.env, parts_.client, parts_.identities, sessions_, reports_, parts_.events, parts_.metrics}) {}
+      backoff_(parts_.env),
+      executor_({parts_.env, parts_.client, parts_.identities, sessions_, reports_, backoff_, parts_.events,
+                 parts_.metrics}) {}
 
 kube::Result JobReconciler::reconcile(const std::string& key) {
   const auto job = parts_.cluster.job(key);
@@ -28,6 +30,7 @@ kube::Result JobReconciler::reconcile(const std::string& key) {
 kube::Result JobReconciler::forget(const std::string& key) {
   end_session(key, "the job is gone");
   parts_.metrics.remove(key);
+  backoff_.forget(key);
   const std::string ns = key.substr(0, key.find('/'));
   if (parts_.cluster.has_jobs(ns)) return kube::Done{};
   const absl::Status dropped = parts_.identities.drop_bootstrap(ns);
@@ -41,6 +44,7 @@ reconcile::Observed JobReconciler::observe(const api::TrainingJob& job) {
   CoordinatedSessions::State session = sessions_.observe(job);
   observed.session = std::move(session.state);
   observed.session_ended_for = session.ended_for;
+  observed.creation_pause = backoff_.pause(job);
   observed.scaling = parts_.scaling_request(job.meta.key());
   return observed;
 }

@@ -1,6 +1,6 @@
 // JobReconciler observes a TrainingJob, calls reconcile::decide(), and has DecisionExecutor carry the decision out. Its
-// only state in memory is the sessions that this process coordinates and the figures that it wrote last. A new leader
-// can recover both.
+// only state in memory is the sessions that this process coordinates, the figures that it wrote last, and the pauses
+// after refusals. A new leader can recover the first two, and begins without pauses.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@
 #include "operator/reconcile/decide.h"
 #include "operator/service/cluster.h"
 #include "operator/service/coordinated_sessions.h"
+#include "operator/service/creation_backoff.h"
 #include "operator/service/decision_executor.h"
 #include "operator/service/identity_store.h"
 #include "operator/service/job_metrics.h"
@@ -49,6 +50,7 @@ class JobReconciler final : public kube::Reconciler {
   Parts parts_;
   CoordinatedSessions sessions_;
   ReportWriter reports_;
+  CreationBackoff backoff_;
   DecisionExecutor executor_;
 };
 

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/kube/status.h"
+#include "operator/reconcile/gang_start.h"
 
 namespace gleaner::operation {
 namespace {
@@ -47,7 +49,10 @@ Leadership::Leadership(const Parts& parts)
       events_(kube::EventRecorder::start(parts.env, parts.client, "gleaner-operator", parts.options.identity)) {}
 
 absl::Status Leadership::start(uint64_t term) {
-  GLN_RETURN_IF_ERROR(identities_.refresh());
+  if (const absl::Status status = identities_.refresh(); !status.ok()) {
+    report_refusal("v1", "Secret", kSecretName, status);
+    return status;
+  }
   coordinator::Service::ServiceOptions options;
   options.listen = parts_.options.listen;
   options.tls = {identities_.certificate_file(), identities_.key_file()};
@@ -64,7 +69,10 @@ absl::Status Leadership::start(uint64_t term) {
   for (const auto& job : parts_.cluster.jobs()) parts_.queue.add(job->meta.key());
   controller_ = kube::Controller::start(parts_.env, {"trainingjob", parts_.options.workers}, *reconciler_, parts_.queue,
                                         &parts_.registry);
-  GLN_RETURN_IF_ERROR(publish_endpoint());
+  if (const absl::Status status = publish_endpoint(); !status.ok()) {
+    report_refusal("discovery.k8s.io/v1", "EndpointSlice", parts_.options.service, status);
+    return status;
+  }
   parts_.metrics.set_leader(true);
   parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
   refreshes_.emplace("gln-fresh", kFreshen, Periodic::First::kAfterInterval, [this] { refresh(); });
@@ -101,11 +109,20 @@ absl::Status Leadership::publish_endpoint() {
 void Leadership::refresh() {
   if (const absl::Status status = identities_.refresh(); !status.ok()) {
     parts_.env.log->warning("can't renew the certificates; the next try is in a minute", "error", status.message());
+    report_refusal("v1", "Secret", kSecretName, status);
   }
   if (const absl::Status status = publish_endpoint(); !status.ok()) {
     parts_.env.log->warning("can't write the coordinator's EndpointSlice", "error", status.message());
+    report_refusal("discovery.k8s.io/v1", "EndpointSlice", parts_.options.service, status);
   }
   parts_.metrics.update(identities_.identity(), parts_.cluster.profiles(), parts_.env.clock->now());
+}
+
+void Leadership::report_refusal(const std::string& api_version, const std::string& kind, const std::string& name,
+                                const absl::Status& status) {
+  if (!kube::is_refusal(status)) return;
+  const reconcile::EventNote event = reconcile::refusal_event(kind, status);
+  events_->warning({api_version, kind, parts_.options.ns, name, ""}, event.reason, event.message);
 }
 
 absl::StatusOr<reconcile::PodView> Leadership::find_pod(const std::string& ns, const std::string& name) {

@@ -51,6 +51,9 @@ class Leadership {
   absl::Status publish_endpoint();
   // Renews certificates and the EndpointSlice, and updates metrics. Runs on the thread of refreshes_.
   void refresh();
+  // Records an Event about an object of the operator's namespace if `status` says that the API server refuses it.
+  void report_refusal(const std::string& api_version, const std::string& kind, const std::string& name,
+                      const absl::Status& status);
   absl::StatusOr<reconcile::PodView> find_pod(const std::string& ns, const std::string& name);
 
   const Parts parts_;

@@ -4,6 +4,21 @@ namespace gleaner::operation {
 
 using reconcile::Decision;
 
+namespace {
+
+bool has_ended(const api::TrainingJobStatus& status) { return status.phase == "Succeeded" || status.phase == "Failed"; }
+
+// Returns whether the status has a fact that a later decision could not find again in the cluster's objects once the
+// decision's other steps are carried out, or once a pod is deleted.
+bool must_be_written_first(const api::TrainingJob& job, const Decision& decision) {
+  const bool is_new_attempt = decision.status.attempt != job.status.attempt;
+  const bool any_succeeded = decision.status.succeeded_indexes != job.status.succeeded_indexes;
+  return is_new_attempt || !decision.create_summers.empty() || any_succeeded ||
+         has_ended(decision.status) != has_ended(job.status);
+}
+
+}  // namespace
+
 std::vector<Step> steps_of(const api::TrainingJob& job, const Decision& decision) {
   using Order = Step::Order;
   std::vector<Step> steps;
@@ -13,8 +28,8 @@ std::vector<Step> steps_of(const api::TrainingJob& job, const Decision& decision
     has_bootstrap = true;
   };
   if (!decision.confirm_missing.empty()) steps.push_back({ConfirmMissing{decision.confirm_missing}, Order::kFirst});
-  const bool has_new_number = decision.status.attempt != job.status.attempt || !decision.create_summers.empty();
-  if (has_new_number) steps.push_back({WriteStatus{}, Order::kFirst});
+  const bool status_first = must_be_written_first(job, decision);
+  if (status_first) steps.push_back({WriteStatus{}, Order::kFirst});
   if (decision.end_session.has_value()) steps.push_back({EndSession{*decision.end_session}});
   if (!decision.create.empty()) {
     add_bootstrap();
@@ -34,8 +49,8 @@ std::vector<Step> steps_of(const api::TrainingJob& job, const Decision& decision
   }
   if (!decision.remove.empty()) steps.push_back({RemovePods{decision.remove}, Order::kAlways});
   const bool is_new_job = !job.status.start_time.has_value() && !decision.create.empty();
-  if (!has_new_number) steps.push_back({WriteStatus{.optional = is_new_job}, Order::kAlways});
-  steps.push_back({RecordEvents{}});
+  if (!status_first) steps.push_back({WriteStatus{.optional = is_new_job}, Order::kAlways});
+  steps.push_back({RecordEvents{}, Order::kAlways});
   if (decision.remove_job) steps.push_back({RemoveJob{}});
   return steps;
 }

@@ -1,9 +1,10 @@
 // Steps are the writes and calls that a Decision leads to, in order. Pure: steps_of() only orders them;
 // DecisionExecutor (decision_executor.h) carries them out.
 //
-// Pods that seem to be gone are checked first, since the pod cache may be behind. A new attempt number, or a new number
-// of a summer, is then written before all other actions. Pods are removed and the status is written even after a step
-// has failed.
+// Pods that seem to be gone are checked first, since the pod cache may be behind. Facts that the objects can't show
+// again are then written before all other actions: a new attempt number, a new number of a summer, the success of a
+// worker, and the job's end. Pods are removed, the status is written, and Events are recorded even after a step has
+// failed.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -12,7 +12,7 @@ namespace gleaner::extender {
 using kube::HttpAnswer;
 using kube::HttpServer;
 
-Extender::Extender(const Env& env, State& state, prometheus::Registry& registry, std::vector<std::string> topology)
+Extender::Extender(const Env& env, State& state, prometheus::Registry& registry, placement::Topology topology)
     : env_(env),
       state_(state),
       topology_(std::move(topology)),

@@ -1,5 +1,5 @@
 // gleaner-scheduler-ext tells kube-scheduler which nodes have enough spare resources for a summer, and which are best.
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
@@ -33,8 +33,9 @@ void add_flags(flags::Command& app, Flags& flags) {
   app.add_text("--context", flags.context, "Context of the kubeconfig; default: its current one");
   app.add_text("--min-bandwidth", flags.min_bandwidth, "Nodes with less spare bandwidth get no summer").show_default();
   app.add_text("--topology", flags.topology,
-               "Node labels that define nearness, widest first, comma separated; default: region, zone, and those of "
-               "clouds and topology tools for blocks and racks");
+               "Levels of node labels that define nearness, widest first, comma separated; | separates labels of one "
+               "level, of which the first that a node has counts; default: region, zone, and those of clouds and "
+               "topology tools for blocks, switches and racks");
   flags::add_log_level(app, flags.log_level);
 }
 
@@ -42,7 +43,7 @@ struct Options {
   Address listen;
   std::optional<Address> metrics;
   double min_bits_per_second = 0;
-  std::vector<std::string> topology;
+  placement::Topology topology;
   LogLevel level = LogLevel::kInfo;
 };
 
@@ -53,8 +54,12 @@ absl::StatusOr<Options> to_options(const Flags& flags) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
   }
   GLN_ASSIGN_OR_RETURN(options.min_bits_per_second, parse_bits_per_second(flags.min_bandwidth));
-  options.topology = flags.topology.empty() ? placement::default_topology()
-                                            : std::vector<std::string>(absl::StrSplit(flags.topology, ','));
+  absl::StatusOr<placement::Topology> topology = placement::default_topology();
+  if (!flags.topology.empty()) topology = placement::parse_topology(flags.topology);
+  if (!topology.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--topology: ", topology.status().message()));
+  }
+  options.topology = *std::move(topology);
   GLN_ASSIGN_OR_RETURN(options.level, parse_log_level(flags.log_level));
   return options;
 }

@@ -35,7 +35,7 @@ Scores score_summer(const Snapshot& snapshot) {
   return result;
 }
 
-Scores score_worker(const Snapshot& snapshot, const std::vector<std::string>& topology) {
+Scores score_worker(const Snapshot& snapshot, const placement::Topology& topology) {
   std::vector<const absl::flat_hash_map<std::string, std::string>*> placed;
   placed.reserve(snapshot.placed.size());
   for (const auto& machine : snapshot.placed) placed.push_back(&machine->labels);
@@ -51,7 +51,7 @@ Scores score_worker(const Snapshot& snapshot, const std::vector<std::string>& to
 
 }  // namespace
 
-Scores score(const placement::Pod& pod, const Snapshot& snapshot, const std::vector<std::string>& topology) {
+Scores score(const placement::Pod& pod, const Snapshot& snapshot, const placement::Topology& topology) {
   if (pod.role == "worker") return score_worker(snapshot, topology);
   if (pod.role == "summer" && snapshot.known) return score_summer(snapshot);
   Scores nothing;

@@ -72,5 +72,21 @@ TEST(ConditionTest, TheTransitionTimeChangesOnlyWithTheStatus) {
   EXPECT_EQ(find_condition(conditions, "Failed"), nullptr);
 }
 
+TEST(LabelKeyTest, IsCheckedAsKubernetesDoes) {
+  const std::string name(63, 'a'), prefix = std::string(249, 'p') + ".com";
+  for (const std::string& key :
+       {std::string("zone"), std::string("topology.kubernetes.io/zone"), std::string("a"), std::string("A_b.c-9"),
+        std::string("1.example/Rack_0"), name, "example.com/" + name, prefix + "/a"}) {
+    EXPECT_TRUE(check_label_key(key).ok()) << key;
+  }
+  for (const std::string& key :
+       {std::string(""), std::string(" zone"), std::string("zone "), std::string("-a"), std::string("a_"),
+        std::string("a b"), std::string("/a"), std::string("example.com/"), std::string("a/b/c"),
+        std::string("Example.com/a"), std::string("a..b/c"), std::string("-a/b"), std::string("a_b/c"),
+        std::string("zone=a"), std::string("caf\xc3\xa9"), std::string("a\nb"), name + "a", "p" + prefix + "/a"}) {
+    EXPECT_EQ(check_label_key(key).code(), absl::StatusCode::kInvalidArgument) << key;
+  }
+}
+
 }  // namespace
 }  // namespace gleaner::api

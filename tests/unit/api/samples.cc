@@ -53,6 +53,7 @@ TrainingJob filled_job() {
   job.status.workers_wanted = 4;
   job.status.workers_ready = 2;
   job.status.workers_succeeded = 1;
+  job.status.succeeded_indexes = {0, 2, 3};
   job.status.workers_failed = 8;
   job.status.summers_ready = 3;
   job.status.summers = {.wanted = 2,

@@ -64,5 +64,20 @@ TEST(BandwidthTest, IsWrittenAsItIsRead) {
   EXPECT_EQ(bandwidth_text(25e9), "25Gbit");
 }
 
+TEST(IndexesTest, AreWrittenAsTheyAreRead) {
+  const std::vector<std::pair<std::vector<uint32_t>, std::string>> cases = {
+      {{}, ""}, {{0}, "0"}, {{4095}, "4095"}, {{0, 1}, "0-1"}, {{1, 3, 4, 5, 7}, "1,3-5,7"}, {{0, 2, 4}, "0,2,4"}};
+  for (const auto& [indexes, text] : cases) {
+    EXPECT_EQ(indexes_text(indexes), text);
+    const auto parsed = parse_indexes(text, 4096);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(*parsed, indexes);
+  }
+  for (const char* wrong :
+       {"4096", "1,1", "3-1", "2,1", "1-", "-1", ",", "1,", "a", "0-4294967295", "1-2-3", "1-3,2"}) {
+    EXPECT_FALSE(parse_indexes(wrong, 4096).ok()) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace gleaner::api

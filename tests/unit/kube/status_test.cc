@@ -22,6 +22,8 @@ TEST(Status, HttpCodesBecomeDocumentedStatusCodes) {
   EXPECT_EQ(code(410, body("Expired", "m")), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(code(422, body("Invalid", "m")), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code(429, body("TooManyRequests", "m")), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(code(500, body("InternalError", "Internal error occurred: failed calling webhook")),
+            absl::StatusCode::kInternal);
   EXPECT_EQ(code(500, ""), absl::StatusCode::kUnavailable);
   EXPECT_EQ(code(503, "no JSON"), absl::StatusCode::kUnavailable);
   EXPECT_EQ(code(504, body("Timeout", "m")), absl::StatusCode::kDeadlineExceeded);

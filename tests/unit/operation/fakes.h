@@ -104,13 +104,14 @@ class FakeSessions final : public coordinator::Service {
 
 class FakeEvents final : public kube::EventRecorder {
  public:
-  std::vector<std::string> reasons;  // of the Events recorded
+  std::vector<std::string> reasons, messages;  // of the Events recorded
 
-  void normal(const kube::ObjectReference&, absl::string_view reason, absl::string_view) override {
+  void normal(const kube::ObjectReference&, absl::string_view reason, absl::string_view message) override {
     reasons.emplace_back(reason);
+    messages.emplace_back(message);
   }
-  void warning(const kube::ObjectReference&, absl::string_view reason, absl::string_view) override {
-    reasons.emplace_back(reason);
+  void warning(const kube::ObjectReference& about, absl::string_view reason, absl::string_view message) override {
+    normal(about, reason, message);
   }
 };
 

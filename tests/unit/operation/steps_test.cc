@@ -18,6 +18,7 @@ using nlohmann::json;
 using reconcile::Decision;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -69,6 +70,17 @@ TEST(Steps, ANewAttemptIsWrittenFirstAndOnce) {
   EXPECT_EQ(count<WriteStatus>(steps), 1U);
 }
 
+TEST(Steps, TheSuccessOfAWorkerIsWrittenFirst) {
+  const api::TrainingJob job = digits();
+  Decision decision = quiet(job);
+  decision.status.succeeded_indexes = {1};
+  decision.session.emplace().job = "team/digits/0";
+  const std::vector<Step> steps = steps_of(job, decision);
+  EXPECT_TRUE(std::holds_alternative<WriteStatus>(steps[0].action));
+  EXPECT_EQ(steps[0].order, Step::Order::kFirst);
+  EXPECT_EQ(count<WriteStatus>(steps), 1U);
+}
+
 TEST(Steps, TheBootstrapIsEnsuredOncePerReconcile) {
   const api::TrainingJob job = digits();
   Decision decision = busy(job);
@@ -97,7 +109,8 @@ class Execution : public ::testing::Test {
   IdentityStore identities_{env_, client_, "gleaner-system", {}, std::filesystem::temp_directory_path()};
   CoordinatedSessions sessions_{env_, service_};
   ReportWriter reports_{env_, client_};
-  DecisionExecutor executor_{{env_, client_, identities_, sessions_, reports_, events_, metrics_}};
+  CreationBackoff backoff_{env_};
+  DecisionExecutor executor_{{env_, client_, identities_, sessions_, reports_, backoff_, events_, metrics_}};
 };
 
 TEST_F(Execution, CarriesOutEverythingInOrder) {
@@ -128,6 +141,18 @@ TEST_F(Execution, DoesNothingIfANewNumberCannotBeWritten) {
   EXPECT_THAT(events_.reasons, IsEmpty());
 }
 
+TEST_F(Execution, RemovesNoPodOfAnEndThatCannotBeWritten) {
+  client_.errors["replace trainingjobs digits status"] = absl::AbortedError("the job has changed");
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    Decision decision = quiet(job_);
+    decision.status.phase = phase;
+    decision.remove = {{"digits-worker-0", "uid"}};
+    client_.calls.clear();
+    EXPECT_TRUE(absl::IsAborted(carry_out(decision).failure));
+    EXPECT_THAT(client_.calls, ElementsAre("replace trainingjobs digits status")) << phase;
+  }
+}
+
 TEST_F(Execution, RemovesPodsAndWritesTheStatusAfterAFailure) {
   client_.errors["create pods digits-worker-0"] = absl::UnavailableError("try again");
   const Outcome outcome = carry_out(busy(job_));
@@ -145,19 +170,95 @@ TEST_F(Execution, ARefusedWorkerChangesTheOutcomeAndNotTheDecision) {
   const Outcome outcome = carry_out(decision);
   EXPECT_TRUE(outcome.failure.ok()) << outcome.failure;
   EXPECT_EQ(api::find_condition(outcome.status.conditions, "Created")->reason, "QuotaExceeded");
-  EXPECT_EQ(outcome.requeue_after, absl::Seconds(15));
+  EXPECT_EQ(outcome.requeue_after, absl::Seconds(1));
   EXPECT_EQ(api::find_condition(decision.status.conditions, "Created"), nullptr);
   EXPECT_THAT(events_.reasons, ElementsAre("Running", "QuotaExceeded"));
   EXPECT_THAT(client_.calls, Not(Contains("create pods digits-worker-1")));
 }
 
+// The object whose creation is refused, the API server's answer, and the reason in the status and the Event.
+struct RefusalCase {
+  const char* call;
+  absl::Status answer;
+  const char* reason;
+};
+
+TEST_F(Execution, RefusalsOfTheStartAreShownInTheServersWords) {
+  const std::vector<RefusalCase> cases = {
+      {"create pods digits-worker-0", absl::InternalError("failed calling webhook \"w\": connection refused"),
+       "PodRefused"},
+      {"create pods digits-worker-1", absl::InternalError("failed calling webhook \"w\": no endpoints"), "PodRefused"},
+      {"create pods digits-worker-0", absl::DeadlineExceededError("request did not complete"), "PodRefused"},
+      {"create pods digits-worker-0", absl::PermissionDeniedError("violates PodSecurity \"restricted\""), "PodRefused"},
+      {"create pods digits-worker-0", absl::PermissionDeniedError("maximum memory usage per Pod is 1Gi"), "PodRefused"},
+      {"create pods digits-worker-0", absl::InvalidArgumentError("spec.containers[0].name: Invalid"), "PodRefused"},
+      {"apply services digits", absl::InternalError("failed calling webhook \"s\""), "ServiceRefused"},
+      {"apply configmaps gleaner-bootstrap", absl::InternalError("failed calling webhook \"c\""), "ConfigMapRefused"}};
+  for (const RefusalCase& refusal : cases) {
+    clock_.advance(absl::Minutes(11));  // the operator writes the bootstrap ConfigMap again after ten minutes
+    client_.errors = {{refusal.call, refusal.answer}};
+    events_ = {};
+    const Outcome outcome = carry_out(busy(job_));
+    EXPECT_TRUE(outcome.failure.ok()) << outcome.failure;
+    EXPECT_TRUE(outcome.requeue_after.has_value());
+    for (const char* type : {"Created", "Running"}) {
+      const api::Condition* condition = api::find_condition(outcome.status.conditions, type);
+      ASSERT_NE(condition, nullptr);
+      EXPECT_FALSE(condition->status);
+      EXPECT_EQ(condition->reason, refusal.reason);
+      EXPECT_THAT(condition->message, HasSubstr(std::string(refusal.answer.message())));
+    }
+    EXPECT_THAT(events_.reasons, ElementsAre("Running", refusal.reason));
+    EXPECT_THAT(events_.messages.back(), HasSubstr(std::string(refusal.answer.message())));
+    EXPECT_THAT(client_.calls, Contains("replace trainingjobs digits status"));
+  }
+}
+
+TEST_F(Execution, RefusalsArePausedLongerEachTime) {
+  client_.errors["create pods digits-worker-1"] = absl::InternalError("failed calling webhook");
+  for (const int seconds : {1, 2, 4, 8, 16, 32, 60, 60}) {
+    EXPECT_EQ(carry_out(busy(job_)).requeue_after, absl::Seconds(seconds));
+    EXPECT_EQ(backoff_.pause(job_), absl::Seconds(seconds));
+    clock_.advance(absl::Seconds(seconds));
+    EXPECT_EQ(backoff_.pause(job_), absl::ZeroDuration());
+  }
+  client_.errors.clear();
+  EXPECT_FALSE(carry_out(busy(job_)).refused) << "the webhook is back";
+  client_.errors["create pods digits-worker-1"] = absl::InternalError("failed calling webhook");
+  EXPECT_EQ(carry_out(busy(job_)).requeue_after, absl::Seconds(1)) << "the next refusal is a first one";
+  job_.status.attempt = 1;
+  EXPECT_EQ(backoff_.pause(job_), absl::ZeroDuration()) << "a new attempt does not wait";
+}
+
+TEST_F(Execution, ARefusedPlanIsAnEventAndAFailure) {
+  Decision decision = quiet(job_);
+  decision.plan.emplace().meta.name = "digits";
+  decision.session.emplace().job = "team/digits/0";
+  client_.errors["apply reductionplans digits"] = absl::InternalError("failed calling webhook");
+  EXPECT_TRUE(absl::IsInternal(carry_out(decision).failure));
+  EXPECT_THAT(events_.reasons, ElementsAre("ReductionPlanRefused"));
+  EXPECT_THAT(service_.calls, IsEmpty());
+}
+
+TEST_F(Execution, AnAPIServerThatIsAwayRefusesNothing) {
+  client_.errors["create pods digits-worker-0"] = absl::UnavailableError("connection refused");
+  const Outcome outcome = carry_out(busy(job_));
+  EXPECT_FALSE(outcome.refused);
+  EXPECT_TRUE(absl::IsUnavailable(outcome.failure));
+}
+
 TEST_F(Execution, ARefusedSummerIsAnEvent) {
   Decision decision = quiet(job_);
   decision.create_summers = {pod("digits-summer-0"), pod("digits-summer-1")};
-  client_.errors["create pods digits-summer-0"] = absl::PermissionDeniedError("no");
-  EXPECT_TRUE(carry_out(decision).failure.ok());
-  EXPECT_THAT(events_.reasons, ElementsAre("Running", "SummerRefused"));
-  EXPECT_THAT(client_.calls, Contains("create pods digits-summer-1"));
+  for (const absl::Status& answer :
+       {absl::PermissionDeniedError("no"), absl::InternalError("failed calling webhook")}) {
+    events_ = {};
+    client_.calls.clear();
+    client_.errors["create pods digits-summer-0"] = answer;
+    EXPECT_TRUE(carry_out(decision).failure.ok());
+    EXPECT_THAT(events_.reasons, ElementsAre("Running", "SummerRefused"));
+    EXPECT_THAT(client_.calls, Contains("create pods digits-summer-1"));
+  }
 }
 
 TEST_F(Execution, TheFirstStatusOfANewJobMayWait) {

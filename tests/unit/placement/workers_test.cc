@@ -39,17 +39,74 @@ TEST(ScoreWorker, IsTheMeanOverPlacedWorkers) {
 TEST(ScoreWorker, UsesTheGivenLabels) {
   const Machine a = machine({{kZone, "a"}, {"example.com/pod", "p1"}});
   const Machine b = machine({{kZone, "b"}, {"example.com/pod", "p1"}});
-  EXPECT_EQ(score_worker(b, {&a}, {"example.com/pod"}), 100u);
-  EXPECT_EQ(score_worker(b, {&a}, {"example.com/pod", kZone}), 50u);
-  EXPECT_EQ(score_worker(b, {&a}, {kZone, "example.com/pod"}), 0u);
+  EXPECT_EQ(score_worker(b, {&a}, {{"example.com/pod"}}), 100u);
+  EXPECT_EQ(score_worker(b, {&a}, {{"example.com/pod"}, {kZone}}), 50u);
+  EXPECT_EQ(score_worker(b, {&a}, {{kZone}, {"example.com/pod"}}), 0u);
 }
 
 TEST(Topology, DefaultsGoFromWideToNarrow) {
-  const std::vector<std::string> levels = default_topology();
-  const auto at = [&](const char* label) { return std::find(levels.begin(), levels.end(), label) - levels.begin(); };
+  const Topology levels = default_topology();
+  const auto at = [&](const char* label) {
+    return std::find(levels.begin(), levels.end(), TopologyLevel{label}) - levels.begin();
+  };
   EXPECT_LT(at(kRegion), at(kZone));
   EXPECT_LT(at(kZone), at(kRack));
   EXPECT_LT(static_cast<size_t>(at(kRack)), levels.size());
+}
+
+// The labels of one node of the fabric core c, spine s and `leaf`, by each release of Topograph.
+std::vector<absl::flat_hash_map<std::string, std::string>> generations(const std::string& leaf) {
+  return {{{"fabric.topograph.run/tier-2", "c"},
+           {"fabric.topograph.run/tier-1", "s"},
+           {"fabric.topograph.run/tier-0", leaf}},
+          {{"network.topology.nvidia.com/core", "c"},
+           {"network.topology.nvidia.com/spine", "s"},
+           {"network.topology.nvidia.com/leaf", leaf}},
+          {{"network.topology.nvidia.com/datacenter", "c"},
+           {"network.topology.nvidia.com/spine", "s"},
+           {"network.topology.nvidia.com/block", leaf}}};
+}
+
+TEST(Topograph, LabelsOfAllReleasesAreRead) {
+  const auto near = generations("l1"), far = generations("l2");
+  for (size_t i = 0; i < near.size(); ++i) {
+    const Machine placed = machine(near[i]);
+    for (size_t j = 0; j < near.size(); ++j) {
+      EXPECT_EQ(score_worker(machine(near[j]), {&placed}), 100u) << i << j;
+      EXPECT_EQ(score_worker(machine(far[j]), {&placed}), 67u) << i << j;
+    }
+  }
+}
+
+TEST(Topograph, NewLabelsTakePrecedenceAndCountOnce) {
+  for (const auto& old : {generations("stale")[1], generations("stale")[2]}) {
+    auto labels = generations("l1")[0];
+    labels.insert(old.begin(), old.end());
+    const Machine both = machine(labels), placed = machine(generations("l1")[0]);
+    EXPECT_EQ(score_worker(both, {&placed}), 100u);
+    EXPECT_EQ(score_worker(machine(generations("l2")[0]), {&both}), 67u);
+    EXPECT_EQ(score_worker(machine(generations("stale")[1]), {&both}), 67u);
+  }
+}
+
+TEST(Topograph, AcceleratorsAreNarrowerThanLeaves) {
+  auto one = generations("l1")[0], other = one;
+  one["accelerator.topograph.run/domain"] = "nvl1";
+  other["network.topology.nvidia.com/accelerator"] = "nvl1";
+  const Machine placed = machine(one);
+  EXPECT_EQ(score_worker(machine(other), {&placed}), 100u);
+  other["network.topology.nvidia.com/accelerator"] = "nvl2";
+  EXPECT_EQ(score_worker(machine(other), {&placed}), 75u);
+}
+
+TEST(Topology, IsParsed) {
+  const auto topology = parse_topology("zone,example.com/row|example.com/rack");
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ(*topology, (Topology{{"zone"}, {"example.com/row", "example.com/rack"}}));
+  for (const char* wrong :
+       {"", ",", "zone,", ",zone", "zone,,rack", "zone|", "zone, rack", "zone,zone", "a|b,b", "no label", "a/b/c"}) {
+    EXPECT_EQ(parse_topology(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
 }
 
 }  // namespace

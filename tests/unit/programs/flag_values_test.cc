@@ -120,6 +120,17 @@ TEST(Addresses, ErrorsSayWhatWasExpectedAndWhatCame) {
   }
 }
 
+TEST(Labels, AreKeysOfKubernetes) {
+  const Setting topology{kExtender, "--topology", ""};
+  expect_taken(topology, "zone,example.com/row|example.com/rack");
+  for (const std::string value : {"zone,,rack", "no label", "a/b/c"}) {
+    const Ended ended = run(topology, value);
+    EXPECT_EQ(ended.status, 2) << value;
+    EXPECT_THAT(ended.errors, AllOf(HasSubstr("--topology: "), HasSubstr("is not the key of a Kubernetes label")))
+        << value;
+  }
+}
+
 std::vector<Setting> name_settings() {
   return {{kCoordinator, "--job", ""},
           {kRun, "--job", ""},

@@ -104,15 +104,34 @@ TEST(Start, NamesAnImageThatCannotBePulled) {
 TEST(Start, ReportsAQuotaThatRefuses) {
   World world(2);
   const absl::Status why = absl::ResourceExhaustedError("exceeded quota: team");
-  const StatusUpdate first = refused_worker(world.job, world.job.status, why, world.now);
+  const StatusUpdate first = refused_start(world.job, world.job.status, "Pod", why, world.now);
   const api::Condition* created = first.condition("Created");
   ASSERT_NE(created, nullptr);
   EXPECT_EQ(created->reason, "QuotaExceeded");
   EXPECT_THAT(created->message, HasSubstr("exceeded quota: team"));
-  EXPECT_TRUE(first.requeue().has_value());
+  EXPECT_EQ(first.condition("Running")->message, created->message);
   EXPECT_EQ(first.events().size(), 1U);
   world.job.status = first.status;
-  EXPECT_THAT(refused_worker(world.job, world.job.status, why, world.now).events(), IsEmpty()) << "said once";
+  EXPECT_THAT(refused_start(world.job, world.job.status, "Pod", why, world.now).events(), IsEmpty()) << "said once";
+}
+
+TEST(Start, KeepsTheRefusalUntilTheNextTry) {
+  World world(2);
+  const absl::Status why = absl::InternalError("failed calling webhook");
+  world.job.status = refused_start(world.job, world.job.status, "Pod", why, world.now).status;
+  world.creation_pause = absl::Seconds(8);
+  const Decision waiting = world.look();
+  EXPECT_THAT(waiting.create, IsEmpty());
+  EXPECT_THAT(waiting.release, IsEmpty());
+  EXPECT_FALSE(waiting.service);
+  EXPECT_EQ(waiting.requeue_after, absl::Seconds(8));
+  EXPECT_FALSE(world.holds("Created"));
+  EXPECT_THAT(world.condition("Created")->message, HasSubstr("failed calling webhook"));
+  EXPECT_THAT(world.condition("Running")->message, HasSubstr("failed calling webhook"));
+  world.creation_pause = absl::ZeroDuration();
+  world.settle();
+  EXPECT_TRUE(world.holds("Created"));
+  EXPECT_EQ(world.condition("Running")->message, "workers are being scheduled and started");
 }
 
 TEST(Start, WaitsForPodsOfThePreviousAttempt) {

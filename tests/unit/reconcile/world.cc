@@ -26,6 +26,7 @@ Observed World::observe() {
   observed.session = session;
   observed.scaling = scaling;
   observed.session_ended_for = session_ended_for;
+  observed.creation_pause = creation_pause;
   observed.node = [this](const std::string& name) {
     const auto found = nodes.find(name);
     return found == nodes.end() ? NodeView{true, true, 0} : found->second;

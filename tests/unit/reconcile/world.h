@@ -38,7 +38,7 @@ class World {
   std::optional<api::ReductionPlan> plan;
   std::optional<coordinator::JobState> session;
   std::optional<ScalingRequest> scaling;
-  absl::Duration session_ended_for;
+  absl::Duration session_ended_for, creation_pause;
   std::map<std::string, NodeView> nodes;
   std::vector<placement::Candidate> spare;
   absl::Time now = absl::FromUnixSeconds(1'800'000'000);

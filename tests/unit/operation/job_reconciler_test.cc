@@ -1,0 +1,174 @@
+// Tests of the reconciler with a real API server, in which a test acts as the scheduler and as the kubelets.
+#include "operator/service/job_reconciler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/paths.h"
+#include "tests/unit/kube/api_server.h"
+#include "tests/unit/operation/fakes.h"
+
+namespace gleaner::operation {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+kube::Resource webhooks() {
+  return {"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
+          false};
+}
+
+// Returns a webhook without a server, which must admit all objects of this kind in the namespace.
+json absent_webhook(const std::string& ns, const std::string& plural) {
+  return {{"metadata", {{"name", ns}}},
+          {"webhooks", json::array({{{"name", "absent.gleaner.dev"},
+                                     {"clientConfig", {{"url", "https://127.0.0.1:1/"}}},
+                                     {"rules", json::array({{{"apiGroups", {"*"}},
+                                                             {"apiVersions", {"*"}},
+                                                             {"operations", {"CREATE"}},
+                                                             {"resources", {plural}}}})},
+                                     {"namespaceSelector", {{"matchLabels", {{"kubernetes.io/metadata.name", ns}}}}},
+                                     {"sideEffects", "None"},
+                                     {"admissionReviewVersions", {"v1"}}}})}};
+}
+
+class JobReconcilerTest : public kube::ServerTest {
+ protected:
+  void SetUp() override {
+    ServerTest::SetUp();
+    if (IsSkipped()) return;
+    const std::string install =
+        absl::StrCat("$(", source_dir(), "/tests/e2e/binaries kube)/kubectl --kubeconfig ", server().kubeconfig(),
+                     " apply --server-side -f ", source_dir(), "/crds >/dev/null");
+    ASSERT_EQ(std::system(install.c_str()), 0);
+    cluster_ = std::make_unique<Cluster>(env(), client(), queue_, ns_);
+    ASSERT_TRUE(cluster_->wait_synced(absl::Seconds(60)));
+    identities_ = std::make_unique<IdentityStore>(env(), client(), ns_, std::vector<std::string>{},
+                                                  std::filesystem::temp_directory_path());
+    begin_operator();
+    api::TrainingJob job;
+    job.meta.ns = ns_;
+    job.meta.name = "digits";
+    job.workers.replicas = 2;
+    // The server of this test has no admission plugin that sets serviceAccountName.
+    job.workers.pod_template = {
+        {"spec",
+         {{"serviceAccountName", "default"}, {"containers", json::array({{{"name", "main"}, {"image", "train:1"}}})}}}};
+    json object = api::to_json(job);
+    object.erase("status");
+    const auto created = client().create(kube::training_jobs(), object);
+    ASSERT_TRUE(created.ok()) << created.status();
+    ASSERT_TRUE(kube::eventually([&] { return cluster_->job(key()) != nullptr; }));
+  }
+
+  void TearDown() override {
+    if (IsSkipped()) return;
+    EXPECT_TRUE(client().remove(webhooks(), "", ns_, {}).ok());
+  }
+
+  // Replaces the reconciler by that of an operator without a memory.
+  void begin_operator() {
+    reconciler_ = std::make_unique<JobReconciler>(JobReconciler::Parts{env(),
+                                                                       client(),
+                                                                       *cluster_,
+                                                                       sessions_,
+                                                                       *identities_,
+                                                                       events_,
+                                                                       metrics_,
+                                                                       [](const std::string&) { return std::nullopt; },
+                                                                       {"coordinator:7070", "gleaner:1", "low"}});
+  }
+
+  std::string key() const { return absl::StrCat(ns_, "/digits"); }
+  std::shared_ptr<const api::TrainingJob> job() { return cluster_->job(key()); }
+  std::string message(const char* condition) {
+    const api::Condition* found = api::find_condition(job()->status.conditions, condition);
+    return found == nullptr ? "" : found->message;
+  }
+  bool has_reason(const std::string& reason) {
+    return std::find(events_.reasons.begin(), events_.reasons.end(), reason) != events_.reasons.end();
+  }
+  // Reconciles until the condition holds. A failure prints the last error and the job's status.
+  testing::AssertionResult reconciled(const std::function<bool()>& condition) {
+    absl::Status last;
+    const bool held = kube::eventually([&] {
+      const kube::Result result = reconciler_->reconcile(key());
+      const auto* retry = std::get_if<kube::Retry>(&result);
+      last = retry == nullptr ? absl::OkStatus() : retry->why;
+      return condition();
+    });
+    if (held) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << last << "\n" << api::to_json(job()->status).dump(2);
+  }
+
+  // Plays the scheduler and the kubelet of a pod.
+  void bind(const std::string& pod) {
+    const json binding = {{"apiVersion", "v1"},
+                          {"kind", "Binding"},
+                          {"metadata", {{"name", pod}, {"namespace", ns_}}},
+                          {"target", {{"kind", "Node"}, {"name", "n1"}}}};
+    const std::string command = absl::StrCat(
+        "echo '", binding.dump(), "' | $(", source_dir(), "/tests/e2e/binaries kube)/kubectl --kubeconfig ",
+        server().kubeconfig(), " create --raw /api/v1/namespaces/", ns_, "/pods/", pod, "/binding -f - >/dev/null");
+    ASSERT_EQ(std::system(command.c_str()), 0);
+  }
+  void set_phase(const std::string& pod, const std::string& phase) {
+    const auto patched = client().merge_patch(kube::pods(), ns_, pod, {{"status", {{"phase", phase}}}}, "status");
+    ASSERT_TRUE(patched.ok()) << patched.status();
+  }
+
+  kube::WorkQueue queue_{*env().clock};
+  std::unique_ptr<Cluster> cluster_;
+  FakeSessions sessions_;
+  FakeEvents events_;
+  prometheus::Registry registry_;
+  JobMetrics metrics_{registry_};
+  std::unique_ptr<IdentityStore> identities_;
+  std::unique_ptr<JobReconciler> reconciler_;
+};
+
+TEST_F(JobReconcilerTest, ShowsThatAWebhookIsDownAndGoesOnWhenItIsGone) {
+  ASSERT_TRUE(client().create(webhooks(), absent_webhook(ns_, "pods")).ok());
+  // The API server takes up the webhook after a while.
+  const json pod = {{"metadata", {{"namespace", ns_}, {"name", "probe"}}},
+                    {"spec", {{"containers", json::array({{{"name", "main"}, {"image", "train:1"}}})}}}};
+  ASSERT_TRUE(kube::eventually([&] {
+    const absl::Status created = client().create(kube::pods(), pod).status();
+    if (created.ok()) client().remove(kube::pods(), ns_, "probe", {.grace_period_seconds = 0}).IgnoreError();
+    return absl::IsInternal(created);
+  }));
+  ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "failed calling webhook"); }));
+  EXPECT_THAT(message("Running"), HasSubstr("failed calling webhook"));
+  EXPECT_TRUE(has_reason("PodRefused"));
+  ASSERT_TRUE(client().remove(webhooks(), "", ns_, {}).ok());
+  ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
+  EXPECT_THAT(message("Running"), HasSubstr("scheduled and started"));
+}
+
+TEST_F(JobReconcilerTest, ASucceededWorkersPodMayBeDeleted) {
+  ASSERT_TRUE(reconciled([&] { return absl::StrContains(message("Created"), "all 2 worker pods exist"); }));
+  for (const char* pod : {"digits-worker-0", "digits-worker-1"}) {
+    bind(pod);
+    set_phase(pod, "Running");
+  }
+  ASSERT_TRUE(reconciled([&] { return job()->status.phase == "Running"; }));
+  set_phase("digits-worker-0", "Succeeded");
+  ASSERT_TRUE(reconciled([&] { return job()->status.succeeded_indexes == std::vector<uint32_t>{0}; }));
+  ASSERT_TRUE(client().remove(kube::pods(), ns_, "digits-worker-0", {.grace_period_seconds = 0}).ok());
+  ASSERT_TRUE(kube::eventually([&] { return cluster_->pod(absl::StrCat(ns_, "/digits-worker-0")) == nullptr; }));
+  begin_operator();
+  for (int i = 0; i < 3; ++i) reconciler_->reconcile(key());
+  EXPECT_EQ(job()->status.attempt, 0U);
+  EXPECT_EQ(job()->status.phase, "Running");
+  set_phase("digits-worker-1", "Succeeded");
+  EXPECT_TRUE(reconciled([&] { return job()->status.phase == "Succeeded"; }));
+}
+
+}  // namespace
+}  // namespace gleaner::operation
