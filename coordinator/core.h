@@ -141,6 +141,7 @@ class Core {
   absl::Status admit_late(StreamId stream, const Identity& identity, absl::Duration now, Actions& actions);
   absl::Status readmit(StreamId stream, const Identity& identity, const Resume& resume, absl::Duration now,
                        Actions& actions);
+  void reject_out_of_reach(const Identity& newcomer, absl::Duration now, Actions& actions);
   void begin_if_all_joined(absl::Duration now, Actions& actions);
   void reject_returning_summer(uint32_t seat, const plan::Plan& plan, absl::Duration now, Actions& actions);
   void begin_reattachment(const std::string& session, Actions& actions);

@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/proto/plan_codec.h"
 #include "coordinator/core.h"
+#include "coordinator/reachability.h"
 
 namespace gleaner::coordinator {
 
@@ -19,7 +20,8 @@ void Core::on_joined(StreamId stream, const Identity& identity, const std::optio
   } else if (has_state) {
     status = readmit(stream, identity, *resume, now, actions);
   } else {
-    status = admit(stream, identity, admission_.session(), now, actions);
+    status = check_reachable(roster_, identity);
+    if (status.ok()) status = admit(stream, identity, admission_.session(), now, actions);
   }
   if (status.ok()) return;
   ++rejected_;
@@ -37,6 +39,7 @@ absl::Status Core::admit(StreamId stream, const Identity& identity, const std::s
     return outcome_.why_failed();
   }
   GLN_RETURN_IF_ERROR(roster_.take(seat, stream, identity, now));
+  reject_out_of_reach(identity, now, actions);
   if (!roster_.is_summer(seat)) outcome_.on_rank_joined();
   admission_.welcome(seat, session, is_ending(), actions);
   actions.notes.push_back(absl::StrCat(roster_.located(seat), " joined: ", roster_.joined_ranks(), " of ",
@@ -45,6 +48,17 @@ absl::Status Core::admit(StreamId stream, const Identity& identity, const std::s
   if (planning_.is_proposed()) send(roster_, seat, Prepare{planning_.agreement().proposed()}, actions);
   begin_if_all_joined(now, actions);
   return absl::OkStatus();
+}
+
+// Rejects the members that this newcomer can't reach, unless the job has begun. The job waits for them to come again.
+void Core::reject_out_of_reach(const Identity& newcomer, absl::Duration now, Actions& actions) {
+  if (has_begun() || planning_.is_proposed()) return;
+  for (const OutOfReach& other : find_out_of_reach(roster_, newcomer)) {
+    ++rejected_;
+    actions.warnings.push_back(absl::StrCat("a member was sent away: ", other.why.message()));
+    send(roster_, other.seat, Rejected{other.why}, actions);
+    roster_.vacate(other.seat, Seat::State::kEmpty, now);
+  }
 }
 
 // Admits a summer that joins while the job goes on.

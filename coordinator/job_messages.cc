@@ -25,6 +25,7 @@ Identity decode(const v1::Identity& message) {
   identity.address = message.address();
   identity.bits_per_second = message.bits_per_second();
   identity.endpoints = {message.endpoints().begin(), message.endpoints().end()};
+  identity.network = message.network();
   return identity;
 }
 

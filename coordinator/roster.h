@@ -32,6 +32,7 @@ struct Identity {
   std::string address;  // HOST:PORT of its summer; empty for local ranks above 0
   double bits_per_second = 0;
   std::vector<std::string> endpoints;  // as in plan::Member
+  std::string network;                 // network_id() (common/base/own_network.h); empty: not known
 };
 
 struct Seat {
@@ -62,6 +63,11 @@ struct Seat {
   uint32_t welcomed_member = 0;  // in the last Welcome
   std::string welcomed_session;
 };
+
+// Returns whether a worker would look for the summer of `other` on its own host: the two members are in different
+// networks (common/base/own_network.h), `other` gives a loopback address or one that stands for all addresses, and the
+// two share no directory for shared memory.
+bool is_out_of_reach(const Identity& worker, const Identity& other);
 
 // Returns OK, or InvalidArgument for an invalid address, endpoint or bandwidth. The message names the member as `who`.
 absl::Status check(const Identity& identity, const std::string& who);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/names.h"
+#include "common/base/own_network.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -98,6 +99,9 @@ absl::Status read_addresses(const gln_options& options, Config& config) {
         "GLEANER_COORDINATOR is not set: expected the coordinator's HOST:PORT; start the process with `gleaner run`");
   }
   GLN_RETURN_IF_ERROR(read_address(options.coordinator, "GLEANER_COORDINATOR", &config.coordinator));
+  if (config.coordinator.port == 0) {
+    return wrong("GLEANER_COORDINATOR", config.coordinator.to_string(), "a port above 0, at which the coordinator listens");
+  }
   GLN_RETURN_IF_ERROR(read_address(options.address, "GLEANER_ADDRESS", &config.address));
   Address metrics;
   GLN_RETURN_IF_ERROR(read_address(nullptr, "GLEANER_METRICS", &metrics));
@@ -161,6 +165,13 @@ absl::Status read_tuning(const gln_options& options, Config& config) {
 }
 
 }  // namespace
+
+void complete_address(Config& config) {
+  const bool listens_everywhere = is_unspecified(config.address.host);
+  if (!config.address.host.empty() && !listens_everywhere) return;
+  const std::string host = source_host(config.coordinator).value_or("127.0.0.1");
+  (listens_everywhere ? config.advertise : config.address.host) = host;
+}
 
 absl::StatusOr<Config> read_config(const gln_options& options) {
   Config config;

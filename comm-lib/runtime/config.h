@@ -21,7 +21,8 @@ struct Config {
   uint32_t worker = 0;                               // GLEANER_WORKER
   uint32_t local_rank = 0;                           // GLEANER_LOCAL_RANK, else torchrun's LOCAL_RANK
   uint32_t local_size = 1;                           // GLEANER_LOCAL_SIZE, else torchrun's LOCAL_WORLD_SIZE
-  Address address{"127.0.0.1", 0};                   // GLEANER_ADDRESS: address of this worker's summer
+  Address address;                                   // GLEANER_ADDRESS: where this worker's summer listens
+  std::string advertise;                             // host that others are told; empty: that of `address`
   std::string token_file;                            // GLEANER_TOKEN_FILE
   std::string token;                                 // contents of token_file
   std::string ca_file;                               // GLEANER_CA_FILE; empty: no TLS
@@ -35,6 +36,11 @@ struct Config {
   std::optional<Address> metrics;                    // GLEANER_METRICS: address at which Prometheus metrics are served
   LogLevel log_level = LogLevel::kWarning;           // GLEANER_LOG_LEVEL
 };
+
+// Completes an address without a host, or with one that stands for all addresses of the machine, by the host from which
+// this machine sends to the coordinator. If that is not known, e.g. since the coordinator's name is not known yet, the
+// address becomes a loopback address.
+void complete_address(Config& config);
 
 // Reads all settings and the token file. InvalidArgument names the variable and says how to write its value.
 absl::StatusOr<Config> read_config(const gln_options& options);

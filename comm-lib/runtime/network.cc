@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Network>> Network::create(const Env& env, const N
   network->to_summer_ = std::make_unique<transport::inproc::Transport>(network->colocated_.hub(), handler);
   GLN_ASSIGN_OR_RETURN(network->transport_, transport::make_transport(env, options.transports, handler, network.get()));
   GLN_ASSIGN_OR_RETURN(network->address_, network->transport_->listen(options.listen));
+  if (!options.advertise.empty()) network->address_.host = options.advertise;
   GLN_RETURN_IF_ERROR(network->colocated_.listen(network->address_));
   return network;
 }

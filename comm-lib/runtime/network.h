@@ -33,6 +33,7 @@ namespace gleaner::runtime {
 struct NetworkOptions {
   std::string job;
   Address listen;
+  std::string advertise;      // host that other members are told; empty: the one on which the summer listens
   uint64_t window_bytes = 0;  // 0: plan::window_bytes() decides
   uint64_t summer_memory_bytes = 0;
   transport::Settings transports;
@@ -67,7 +68,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
 
   // Return the address of the colocated summer, and its endpoints for each transport.
   const Address& address() const { return address_; }
-  std::vector<std::string> endpoints() const { return to_texts(transport_->endpoints()); }
+  std::vector<std::string> endpoints() const { return to_texts(transport_->endpoints(options_.advertise)); }
   void wake() { transport_->wake(); }  // any thread
   bool spin_before_wait(absl::Duration timeout) { return transport_->spin_before_wait(timeout); }
   int descriptor() const { return transport_->descriptor(); }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "comm-lib/runtime/workers_changed.h"
+#include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::runtime {
@@ -51,7 +52,9 @@ Rank::Rank(const Config& config)
 Rank::~Rank() { stop(); }
 
 absl::StatusOr<std::unique_ptr<Rank>> Rank::open(const Config& config) {
-  auto rank = std::unique_ptr<Rank>(new Rank(config));
+  Config completed = config;
+  complete_address(completed);
+  auto rank = std::unique_ptr<Rank>(new Rank(completed));
   GLN_ASSIGN_OR_RETURN(rank->kernels_, kernels::Kernels::choose(config.kernel));
   GLN_RETURN_IF_ERROR(rank->join());
   if (const absl::Status status = rank->state_.wait_until_open(config.open_timeout + kGrace); !status.ok()) {
@@ -79,6 +82,7 @@ absl::Status Rank::join() {
   join.local_size = config_.local_size;
   join.address = stages_->address();
   join.endpoints = stages_->endpoints();
+  join.network = network_id();
   join.bits_per_second = config_.bits_per_second;
   join.timeout = config_.open_timeout;
   join.plan_timeout = config_.plan_timeout;

@@ -99,6 +99,11 @@ void refuse_unusual_numbers(CLI::App& app) {
 
 // Return the error, or an empty string, as CLI11 wants them.
 std::string is_address(const std::string& text) { return std::string(Address::parse(text).status().message()); }
+std::string is_peer_address(const std::string& text) {
+  const auto address = Address::parse(text);
+  if (!address.ok()) return std::string(address.status().message());
+  return address->port > 0 ? "" : absl::StrCat("nobody can connect to port 0; expected a port above 0 in ", text);
+}
 std::string is_name(const std::string& text) { return std::string(check_name("the name", text).message()); }
 
 // Returns the exit status.
@@ -151,6 +156,11 @@ Flag& Flag::positive() {
 
 Flag& Flag::address() {
   option_->check(is_address, "");
+  return *this;
+}
+
+Flag& Flag::peer_address() {
+  option_->check(is_peer_address, "");
   return *this;
 }
 

@@ -49,6 +49,7 @@ class Flag {
   Flag& positive();  // above 0
   // Accepts only HOST:PORT as Address::parse() does (common/base/address.h).
   Flag& address();
+  Flag& peer_address();      // an address to connect to, so the port is above 0
   Flag& optional_address();  // may also be empty: no address
   // Accepts only names that pass check_name() (common/base/names.h).
   Flag& name();

@@ -19,7 +19,7 @@ Flag add_health(Command& command, std::string& address) {
 Flag add_coordinator(Command& command, JoinFlags& flags) {
   return command.add_text("--coordinator", flags.coordinator, "The job's coordinator, HOST:PORT")
       .required()
-      .address()
+      .peer_address()
       .environment("GLEANER_COORDINATOR");
 }
 

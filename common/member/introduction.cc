@@ -32,6 +32,7 @@ v1::Identity identity_of(const JoinOptions& options) {
   identity.set_local_size(options.local_size);
   identity.set_address(options.address);
   identity.set_bits_per_second(options.bits_per_second);
+  identity.set_network(options.network);
   for (const std::string& endpoint : options.endpoints) identity.add_endpoints(endpoint);
   return identity;
 }

@@ -25,6 +25,7 @@ struct JoinOptions {
   uint32_t local_size = 1;
   std::string address;                 // address of this member's summer; empty for local ranks > 0
   std::vector<std::string> endpoints;  // addresses by which others reach that summer (common/transport/endpoint.h)
+  std::string network;                 // network_id() of this process (common/base/own_network.h)
   double bits_per_second = 0;          // 0: unknown; the coordinator's --bandwidth takes precedence
   absl::Duration timeout = absl::Seconds(60);  // until the job has begun
   // A tensor that is in no plan waits this long for a coordinator that can't be reached, before the job fails.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
+#include "common/base/own_network.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -93,7 +94,11 @@ absl::StatusOr<ServerOptions> to_options(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(options.coordinator, Address::parse(flags.join.coordinator));
   GLN_ASSIGN_OR_RETURN(options.listen, Address::parse(flags.listen));
   options.advertise = flags.advertise;
-  if (flags.advertise.empty() && (options.listen.host == "0.0.0.0" || options.listen.host == "::")) {
+  if (is_unspecified(flags.advertise)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--advertise ", flags.advertise, ": expected an address or a name of this machine, at which workers reach it"));
+  }
+  if (flags.advertise.empty() && is_unspecified(options.listen.host)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--listen ", flags.listen,
         " is not an address at which workers can reach this summer; give an address of this machine, or --advertise"));

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
 
@@ -62,6 +63,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
   join.index = options.index;
   join.address = address.to_string();
   join.endpoints = to_texts(server->transport_->endpoints(options.advertise));
+  join.network = network_id();
   join.bits_per_second = options.bits_per_second;
   join.timeout = options.join_timeout;
   env.log->info("listening", "address", join.address, "transports", describe(*server->transport_), "kernel",

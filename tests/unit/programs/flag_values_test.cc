@@ -103,10 +103,22 @@ std::vector<Setting> address_settings() {
           {kExtender, "GLEANER_METRICS", "--metrics"}};
 }
 
+bool is_of_the_coordinator(const Setting& setting) {
+  return setting.name == "--coordinator" || setting.name == "GLEANER_COORDINATOR";
+}
+
 TEST(Addresses, MayBeIPv6NamesAndPort0) {
   for (const Setting& setting : address_settings()) {
-    for (const char* value : {"[::1]:9100", "worker-0.job.svc:0"}) {
-      expect_taken(setting, value);
+    expect_taken(setting, "[::1]:9100");
+    if (!is_of_the_coordinator(setting)) expect_taken(setting, "worker-0.job.svc:0");
+  }
+}
+
+TEST(Addresses, OfTheCoordinatorHasAPort) {
+  for (const Setting& setting : address_settings()) {
+    if (!is_of_the_coordinator(setting)) continue;
+    for (const char* value : {"[::1]:0", "coordinator:0", "127.0.0.1:00"}) {
+      expect_refused(setting, value, {value, "a port above 0"});
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "common/base/names.h"
 #include "tests/unit/run/program.h"
 
@@ -98,6 +99,9 @@ TEST_F(ConfigTest, NamesTheWrongVariableAndTheExpectedValue) {
   const struct {
     const char *variable, *value, *expected;
   } wrong[] = {{"GLEANER_COORDINATOR", "nowhere", "HOST:PORT"},
+               {"GLEANER_COORDINATOR", "coordinator:0", "a port above 0"},
+               {"GLEANER_COORDINATOR", "[::1]:0", "a port above 0"},
+               {"GLEANER_COORDINATOR", "127.0.0.1:0", "a port above 0"},
                {"GLEANER_ADDRESS", "nowhere", "HOST:PORT"},
                {"GLEANER_METRICS", "9100", "HOST:PORT"},
                {"GLEANER_WORKER", "first", "a whole number of at least 0"},
@@ -126,6 +130,8 @@ TEST_F(ConfigTest, NamesTheWrongVariableAndTheExpectedValue) {
 TEST_F(ConfigTest, EveryAddressMayBeIPv6ANameOrHavePort0) {
   for (const char* variable : {"GLEANER_COORDINATOR", "GLEANER_ADDRESS", "GLEANER_METRICS"}) {
     for (const char* value : {"[::1]:9100", "[2001:db8::2]:0", "localhost:9100", "worker-0.job.svc:0", "127.0.0.1:0"}) {
+      const bool has_port = !absl::EndsWith(value, ":0");
+      if (variable == std::string("GLEANER_COORDINATOR") && !has_port) continue;  // no member can connect to port 0
       ::setenv(variable, value, 1);
       const auto config = read();
       ASSERT_TRUE(config.ok()) << config.status();
@@ -148,6 +154,23 @@ TEST_F(ConfigTest, EveryAddressMayBeIPv6ANameOrHavePort0) {
   EXPECT_EQ(read_config(options)->address, (Address{"localhost", 0}));
   ::unsetenv("GLEANER_ADDRESS");
   ::unsetenv("GLEANER_METRICS");
+}
+
+TEST_F(ConfigTest, AnAddressIsCompletedByTheRouteToTheCoordinator) {
+  const auto complete = [](const char* host) {
+    Config config;
+    config.coordinator = {"127.0.0.1", 7000};
+    config.address.host = host;
+    complete_address(config);
+    return config;
+  };
+  EXPECT_EQ(complete("").address, (Address{"127.0.0.1", 0}));
+  EXPECT_EQ(complete("").advertise, "");
+  EXPECT_EQ(complete("0.0.0.0").address, (Address{"0.0.0.0", 0}));
+  EXPECT_EQ(complete("0.0.0.0").advertise, "127.0.0.1");
+  EXPECT_EQ(complete("::").advertise, "127.0.0.1");
+  EXPECT_EQ(complete("10.0.0.1").address, (Address{"10.0.0.1", 0}));
+  EXPECT_EQ(complete("10.0.0.1").advertise, "");
 }
 
 TEST_F(ConfigTest, TheJobsNameIsUtf8WithoutControlCharacters) {

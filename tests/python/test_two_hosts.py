@@ -1,0 +1,134 @@
+"""Tests which addresses the members of a job on two hosts tell each other. The hosts are network namespaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import GLEANER, SUMMER, TIMEOUT, environment, read_until, wait_until
+
+pytestmark = pytest.mark.long
+
+HOSTS = ("192.0.2.1", "192.0.2.2")
+SUMS = "import gleaner, numpy; gleaner.init(); print(gleaner.push_pull(numpy.ones(3, 'f4'), name='a', average=False))"
+
+
+class Hosts:
+    """Two network namespaces with a link between them, and the processes in them."""
+
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[str]] = []
+        self._keepers = [subprocess.Popen(["unshare", "--net", "sleep", "infinity"]) for _ in HOSTS]
+        own = os.readlink("/proc/self/ns/net")
+        for keeper in self._keepers:
+            wait_until(lambda keeper=keeper: os.readlink(f"/proc/{keeper.pid}/ns/net") != own, what="it has a network")
+        self._ip(0, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", str(self._keepers[1].pid))
+        for host, address in enumerate(HOSTS):
+            self._ip(host, "address", "add", f"{address}/24", "dev", "eth0")
+            self._ip(host, "link", "set", "lo", "up")
+            self._ip(host, "link", "set", "eth0", "up")
+
+    def _ip(self, host: int, *words: str) -> None:
+        subprocess.run(["nsenter", f"--net=/proc/{self._keepers[host].pid}/ns/net", "ip", *words], check=True)
+
+    def start(self, host: int, *command: str, **more: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            ["nsenter", f"--net=/proc/{self._keepers[host].pid}/ns/net", *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(GLEANER_TRANSPORTS="tcp", **more),
+        )
+        self.processes.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+        for keeper in self._keepers:
+            keeper.kill()
+            keeper.wait()
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to make network namespaces")
+    if not all(map(shutil.which, ("ip", "unshare", "nsenter"))):
+        pytest.skip("needs the commands ip, unshare and nsenter")
+    made = Hosts()
+    yield made
+    made.close()
+
+
+class Job:
+    """A job of two workers, whose coordinator is on the first host."""
+
+    def __init__(self, hosts: Hosts, folder: Path, summers: int = 0) -> None:
+        self._hosts = hosts
+        self._token = str(folder / "token")
+        command = [str(GLEANER), "coordinator", "--listen", f"{HOSTS[0]}:0", "--token-file", self._token]
+        coordinator = hosts.start(0, *command, "--workers", "2", "--summers", str(summers))
+        self._address = read_until(coordinator, "listening on ").split()[-1]
+
+    def worker(self, index: int, **more: str) -> subprocess.Popen[str]:
+        identity = {"GLEANER_WORKER": str(index), "GLEANER_TOKEN_FILE": self._token}
+        return self._hosts.start(
+            index, sys.executable, "-c", SUMS, GLEANER_COORDINATOR=self._address, **{**identity, **more}
+        )
+
+    def summer(self, host: int, *flags: str) -> subprocess.Popen[str]:
+        proof = ("--coordinator", self._address, "--token-file", self._token)
+        return self._hosts.start(host, str(SUMMER), *proof, *flags)
+
+
+def end_of(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=TIMEOUT)
+    return process.returncode, out, err
+
+
+def test_a_worker_is_reached_where_it_reaches_the_coordinator(hosts: Hosts, tmp_path: Path) -> None:
+    job = Job(hosts, tmp_path)
+    for worker in [job.worker(0), job.worker(1, GLEANER_ADDRESS="0.0.0.0:0")]:
+        status, out, err = end_of(worker)
+        assert status == 0 and "[2. 2. 2.]" in out, err
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "localhost:0", "[::1]:0"])
+def test_a_loopback_address_of_a_worker_is_named(hosts: Hosts, tmp_path: Path, address: str) -> None:
+    job = Job(hosts, tmp_path)
+    first = job.worker(0)
+    status, _, err = end_of(job.worker(1, GLEANER_ADDRESS=address))
+    assert status != 0
+    assert "worker 0 and worker 1 are on different hosts" in err and "set GLEANER_ADDRESS" in err, err
+    status, out, err = end_of(job.worker(1))  # with an address that others reach, the worker takes part
+    assert status == 0 and "[2. 2. 2.]" in out, err
+    assert end_of(first)[0] == 0
+
+
+def test_a_loopback_address_of_a_summer_is_named(hosts: Hosts, tmp_path: Path) -> None:
+    job = Job(hosts, tmp_path, summers=1)
+    first = job.worker(0)
+    status, _, err = end_of(job.summer(1, "--listen", f"{HOSTS[1]}:0", "--advertise", "localhost"))
+    assert status != 0
+    assert "summer" in err and "are on different hosts" in err and "--advertise" in err, err
+    job.summer(1, "--listen", f"{HOSTS[1]}:0")
+    for worker in [first, job.worker(1)]:
+        status, out, err = end_of(worker)
+        assert status == 0 and "[2. 2. 2.]" in out, err
+
+
+def test_a_summer_does_not_advertise_all_addresses(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret of sixteen characters and more")
+    command = [str(SUMMER), "--coordinator", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--token-file"]
+    for host in ("0.0.0.0", "::", "::ffff:0.0.0.0"):
+        ended = subprocess.run(
+            [*command, str(tmp_path / "token"), "--advertise", host], capture_output=True, text=True, timeout=TIMEOUT
+        )
+        assert ended.returncode != 0 and f"--advertise {host}: expected" in ended.stderr, ended.stderr
