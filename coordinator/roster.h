@@ -64,11 +64,6 @@ struct Seat {
   std::string welcomed_session;
 };
 
-// Returns whether a worker would look for the summer of `other` on its own host: the two members are in different
-// networks (common/base/own_network.h), `other` gives a loopback address or one that stands for all addresses, and the
-// two share no directory for shared memory.
-bool is_out_of_reach(const Identity& worker, const Identity& other);
-
 // Returns OK, or InvalidArgument for an invalid address, endpoint or bandwidth. The message names the member as `who`.
 absl::Status check(const Identity& identity, const std::string& who);
 

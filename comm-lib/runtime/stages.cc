@@ -19,10 +19,9 @@ absl::StatusOr<std::unique_ptr<Stages>> Stages::create(const Env& env, const Con
                                                        StagesListener* listener) {
   auto stages = std::unique_ptr<Stages>(new Stages(env, config, kernels, listener));
   if (stages->leads()) {
-    const NetworkOptions options{config.job,          config.address,
-                                 config.advertise,    config.window_bytes,
-                                 config.summer_memory_bytes, config.transports,
-                                 config.plan_timeout};
+    const NetworkOptions options{
+        config.job,        config.address,     config.advertise, config.window_bytes, config.summer_memory_bytes,
+        config.transports, config.plan_timeout};
     GLN_ASSIGN_OR_RETURN(stages->network_, Network::create(env, options, kernels, recorder, stages.get()));
   } else {
     GLN_ASSIGN_OR_RETURN(stages->waker_, Waker::create());

@@ -81,7 +81,7 @@ typedef struct gln_options {
   const char* worker;          /* decimal index; GLEANER_WORKER, no default */
   const char* local_rank;      /* GLEANER_LOCAL_RANK, "0" */
   const char* local_size;      /* GLEANER_LOCAL_SIZE, "1" */
-  const char* address;         /* HOST:PORT of this worker's summer; GLEANER_ADDRESS, any port of the host that sends to the coordinator */
+  const char* address;         /* HOST:PORT of this worker's summer; GLEANER_ADDRESS, on the route to the coordinator */
   const char* token_file;      /* file with the job's token; GLEANER_TOKEN_FILE, no default */
   double open_timeout_seconds; /* until all members have joined; GLEANER_OPEN_TIMEOUT, 60 */
   const char* transports;      /* "auto", "shm,tcp", "rdma" ...; GLEANER_TRANSPORTS, "auto" */

@@ -6,8 +6,8 @@ namespace gleaner {
 namespace {
 
 TEST(OwnNetwork, LoopbackHosts) {
-  for (const char* host : {"127.0.0.1", "127.0.1.1", "127.255.0.9", "::1", "::ffff:127.0.0.1", "localhost", "LocalHost.",
-                           "ip6-localhost", "a.localhost"}) {
+  for (const char* host : {"127.0.0.1", "127.0.1.1", "127.255.0.9", "::1", "::ffff:127.0.0.1", "localhost",
+                           "LocalHost.", "ip6-localhost", "a.localhost"}) {
     EXPECT_TRUE(is_loopback(host)) << host;
   }
   for (const char* host : {"10.0.0.1", "128.0.0.1", "fe80::1", "::", "0.0.0.0", "localhost.example.org", "gpu0", ""}) {

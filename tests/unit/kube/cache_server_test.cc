@@ -162,7 +162,7 @@ TEST_F(CacheTest, ASelectorLimitsItsObjects) {
   EXPECT_EQ(cache->size(), 1U);
   ASSERT_TRUE(client().merge_patch(config_maps(), ns_, "a", {{"metadata", {{"labels", {{"test", "no"}}}}}}).ok());
   EXPECT_TRUE(eventually([&] { return cache->size() == 0; }));
-  EXPECT_TRUE(heard().empty());
+  EXPECT_TRUE(eventually([&] { return heard().empty(); }));
 }
 
 TEST_F(CacheTest, ConvergesUnderWritesThoughTheServerIsKilledAndFrozen) {
