@@ -100,7 +100,7 @@ absl::Status read_addresses(const gln_options& options, Config& config) {
   }
   GLN_RETURN_IF_ERROR(read_address(options.coordinator, "GLEANER_COORDINATOR", &config.coordinator));
   if (config.coordinator.port == 0) {
-    return wrong("GLEANER_COORDINATOR", config.coordinator.to_string(), "the port of the coordinator, above 0");
+    return wrong("GLEANER_COORDINATOR", config.coordinator.to_string(), "a port above 0");
   }
   GLN_RETURN_IF_ERROR(read_address(options.address, "GLEANER_ADDRESS", &config.address));
   Address metrics;
