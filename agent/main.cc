@@ -114,7 +114,7 @@ absl::Status print_once(const Env& env, const AgentOptions& options) {
 
 // Runs until a signal arrives.
 absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& options) {
-  const EndSignals signals;
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-agent"));
 
   kube::Client::Options client_options;
   GLN_ASSIGN_OR_RETURN(client_options.credentials, kube::find_credentials(flags.kubeconfig, flags.context));

@@ -9,11 +9,17 @@
 #include "cli/token_file.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
+#include "common/base/exit_timer.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "coordinator/server.h"
 
 namespace gleaner::cli {
 namespace {
+
+constexpr absl::Duration kEndTimeout = absl::Milliseconds(4500);  // from a signal until the process ends in any case
+// Time in which the coordinator must have shut down after the job. A gRPC that lacks threads never does.
+constexpr absl::Duration kShutdownTimeout = absl::Seconds(3);
 
 struct Flags {
   JobFlags job;
@@ -35,7 +41,8 @@ absl::Status run_coordinator(const Flags& flags, Context& context) {
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
   GLN_RETURN_IF_ERROR(check_writable("--summary", flags.job.summary));
-  const EndSignals signals;
+  report_lack_of_memory("gleaner coordinator");
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner coordinator", kEndTimeout));
   const SystemEnv system({"coordinator", level});
   GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*system.env().random, flags.token_file));
   GLN_ASSIGN_OR_RETURN(const auto coordinator, JobCoordinator::start(system.env(), flags.job, options, token, listen));
@@ -46,7 +53,9 @@ absl::Status run_coordinator(const Flags& flags, Context& context) {
   const absl::Status outcome = *coordinator->server().outcome();
   const absl::Status reported = coordinator->report();
   if (signal != 0) return absl::OkStatus();
-  return outcome.ok() ? reported : absl::UnavailableError(outcome.message());
+  const absl::Status result = outcome.ok() ? reported : absl::UnavailableError(outcome.message());
+  exit_after(kShutdownTimeout, result.ok() ? 0 : 1, result.message());
+  return result;
 }
 
 }  // namespace

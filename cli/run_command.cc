@@ -20,11 +20,13 @@
 #include "cli/launcher/launcher.h"
 #include "cli/launcher/progress_line.h"
 #include "cli/launcher/rank_environment.h"
+#include "cli/memory_file.h"
 #include "cli/output_file.h"
-#include "cli/private_directory.h"
 #include "cli/token_file.h"
 #include "cli/trace_capture.h"
 #include "common/base/env.h"
+#include "common/base/exit_timer.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 #include "common/transport/choose.h"
 
@@ -38,6 +40,10 @@ constexpr double kElasticOpenTimeout = 86400;
 // Time that the launcher has to report how the process of a lost rank ended before the coordinator tells the other
 // ranks. If the process takes longer to end, they learn only that the rank is lost.
 constexpr absl::Duration kExitTimeout = absl::Seconds(2);
+// Time from --grace, when every process of the job is killed, until the launcher must have ended after a signal.
+constexpr absl::Duration kEndTimeout = absl::Milliseconds(800);
+// Time in which the coordinator must have shut down after the job. A gRPC that lacks threads never does.
+constexpr absl::Duration kShutdownTimeout = absl::Seconds(3);
 
 using launcher::Host;
 using launcher::Hosts;
@@ -51,7 +57,7 @@ struct Flags {
   std::string transports;
   bool no_prefix = false;
   bool no_progress = false;
-  double grace = 5;
+  double grace = 4;
   uint32_t restarts = 0;
   std::string trace;
   double trace_seconds = 5;
@@ -265,18 +271,47 @@ unsigned progress_columns() {
   return piped ? 0 : launcher::terminal_columns(STDERR_FILENO);
 }
 
-absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::string& directory) {
+// The job's token, and the path at which the job's processes read it.
+struct Token {
+  std::string text;
+  std::string path;
+  std::optional<MemoryFile> file;  // none with --token-file
+};
+
+absl::StatusOr<Token> make_or_read_token(const Env& env, const std::string& token_file) {
+  Token token;
+  if (token_file.empty()) {
+    GLN_ASSIGN_OR_RETURN(token.text, make_token(*env.random));
+    GLN_ASSIGN_OR_RETURN(token.file, MemoryFile::create("gleaner-token", token.text));
+    token.path = token.file->path();
+  } else {
+    GLN_ASSIGN_OR_RETURN(token.text, read_or_make_token_file(*env.random, token_file));
+    token.path = token_file;
+  }
+  return token;
+}
+
+// Checks that there are enough descriptors for the connections and the output of all processes. gRPC would not report
+// that it can't accept a connection.
+absl::Status check_descriptors_of(const Flags& flags) {
+  constexpr int64_t kOfAProcess = 4;  // its connection, the pipes of its output, and some of the next one's start
+  constexpr int64_t kOfTheLauncher = 24;
+  const int64_t processes = flags.job.workers * flags.job.local_ranks + flags.job.summers;
+  return check_descriptors(static_cast<size_t>(kOfTheLauncher + kOfAProcess * processes), "this job's launcher");
+}
+
+absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts) {
+  GLN_RETURN_IF_ERROR(check_descriptors_of(flags));
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(coordinator::Options options, to_options(flags.job));
   if (!options.is_elastic()) options.exit_timeout = kExitTimeout;
   const SystemEnv system({"coordinator", level});
   const Env& env = system.env();
-  const std::string token_file = flags.token_file.empty() ? absl::StrCat(directory, "/token") : flags.token_file;
-  GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*env.random, token_file));
+  GLN_ASSIGN_OR_RETURN(const Token token, make_or_read_token(env, flags.token_file));
   GLN_ASSIGN_OR_RETURN(const auto coordinator,
-                       JobCoordinator::start(env, flags.job, options, token, {hosts.coordinator.address, 0}));
+                       JobCoordinator::start(env, flags.job, options, token.text, {hosts.coordinator.address, 0}));
   const std::string address = coordinator->server().address().to_string();
-  const auto capture = start_trace(env, flags, coordinator->server().address(), token);
+  const auto capture = start_trace(env, flags, coordinator->server().address(), token.text);
   CoordinatedJob job(options, &coordinator->server());
   launcher::JobProgress progress(flags.job.job);
   launcher::ProgressLine line(STDERR_FILENO, progress_columns(), [&](absl::Duration now) {
@@ -287,9 +322,13 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
   {
     Launcher processes(
         env, {!flags.no_prefix, absl::Seconds(flags.grace), flags.restarts, flags.no_progress ? nullptr : &line}, &job);
-    absl::Status started = start_workers(flags, hosts, address, token_file, processes);
-    if (started.ok()) started = start_summers(flags, hosts, address, token_file, processes);
-    if (!started.ok()) return not_started(started);
+    absl::Status started = start_workers(flags, hosts, address, token.path, processes);
+    if (started.ok()) started = start_summers(flags, hosts, address, token.path, processes);
+    if (!started.ok()) {
+      exit_status = not_started(started);
+      exit_after(kShutdownTimeout, exit_status, "");
+      return exit_status;
+    }
     exit_status = processes.run();
     failure = processes.failure();
   }
@@ -304,6 +343,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts, const std::s
     complain(reported);
     if (exit_status == 0) exit_status = 1;
   }
+  exit_after(kShutdownTimeout, exit_status, "");
   return exit_status;
 }
 
@@ -323,11 +363,11 @@ absl::Status run_command(const Flags& flags, Context& context) {
   if (!flags.hosts.empty()) {
     GLN_ASSIGN_OR_RETURN(hosts, launcher::read_hosts(flags.hosts, options.workers, options.summers));
   }
-  GLN_ASSIGN_OR_RETURN(PrivateDirectory directory, PrivateDirectory::create());
-  GLN_ASSIGN_OR_RETURN(context.exit_status, launcher::run_guarded([&] {
+  const launcher::GuardOptions guard = {"gleaner run", absl::Seconds(flags.grace) + kEndTimeout};
+  GLN_ASSIGN_OR_RETURN(context.exit_status, launcher::run_guarded(guard, [&] {
                          ::signal(SIGPIPE, SIG_IGN);  // the Launcher handles output whose reader closed it
-                         const absl::StatusOr<int> status = run_job(flags, hosts, directory.path());
-                         directory.remove();  // here too, since the parent may have been killed
+                         report_lack_of_memory("gleaner run");
+                         const absl::StatusOr<int> status = run_job(flags, hosts);
                          if (status.ok()) return *status;
                          complain(status.status());
                          return absl::IsInvalidArgument(status.status()) ? 2 : 1;
@@ -345,7 +385,7 @@ void add_run(flags::Command& app, Context& context) {
   command.add_text("--hosts", flags->hosts,
                    "JSON file with the hosts of the processes (docs/cli.md) [default: this machine]");
   command.add_text("--token-file", flags->token_file,
-                   "Path of the job's token on the hosts [default: a private directory of this machine]");
+                   "Path of the job's token on the hosts [default: memory of `gleaner run`, on this machine only]");
   command.add_text(
       "--transports", flags->transports,
       "Transports that connections may use: auto, or a list of shm, rdma and tcp from best to worst; a list "
@@ -355,7 +395,9 @@ void add_run(flags::Command& app, Context& context) {
   command
       .add_number("--restarts", flags->restarts, "Elastic job: number of times that a failed worker is started again")
       .show_default();
-  command.add_number("--grace", flags->grace, "Seconds from SIGTERM to SIGKILL for processes that have to end")
+  command
+      .add_number("--grace", flags->grace,
+                  "Seconds from SIGTERM, Ctrl-C or a failure to SIGKILL for processes that have to end")
       .between(0.0, 1e6)
       .show_default();
   command.add_text("--trace", flags->trace,

@@ -82,11 +82,15 @@ absl::StatusOr<std::string> report_trace(const JobTrace& trace, size_t most_step
 BackgroundCapture::BackgroundCapture(const Env& env, member::JoinOptions options, const CaptureLimits& limits)
     : env_(env), observer_(member::Observer::join(env, std::move(options))) {
   if (!observer_.ok()) return;
-  thread_ = std::thread([this, limits] {
-    name_this_thread("gln-trace");
+  auto thread = start_thread("gln-trace", [this, limits] {
     trace_ = capture(env_, **observer_, limits);
     (*observer_)->close();
   });
+  if (thread.ok()) {
+    thread_ = *std::move(thread);
+  } else {
+    trace_ = thread.status();
+  }
 }
 
 absl::StatusOr<JobTrace> BackgroundCapture::finish() {

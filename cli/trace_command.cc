@@ -45,7 +45,7 @@ CaptureLimits to_limits(const Flags& flags) {
 absl::Status run_trace(const Flags& flags) {
   if (flags.steps > 0 && flags.seconds > 0) return absl::InvalidArgumentError("give either --seconds or --steps");
   GLN_ASSIGN_OR_RETURN(const member::JoinOptions options, to_join_options(flags));
-  const EndSignals signals;
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner trace"));
   const SystemEnv system({"trace", LogLevel::kWarning});
   GLN_ASSIGN_OR_RETURN(const auto observer, member::Observer::join(system.env(), options));
   absl::StatusOr<JobTrace> trace;

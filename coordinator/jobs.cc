@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Jobs>> Jobs::start(const Env& env, ServiceOptions
                               .Register(*registry)
                               .Add({});
   }
-  jobs->thread_ = std::thread([raw = jobs.get()] { raw->run(); });
+  GLN_ASSIGN_OR_RETURN(jobs->thread_, start_thread("gln-jobs", [raw = jobs.get()] { raw->run(); }));
   return jobs;
 }
 
@@ -82,6 +82,8 @@ Jobs::~Jobs() {
     for (auto& [id, joined] : joined_streams_) joined.stream->end(why);
   }
   port_.reset();
+  // Streams that were opened after the thread had ended share ownership of the queue that owns them.
+  events_->take(absl::ZeroDuration());
 }
 
 std::shared_ptr<Job> Jobs::find(const std::string& job) const {
@@ -174,7 +176,6 @@ void Jobs::wait(const std::string& job) {
 }
 
 void Jobs::run() {
-  name_this_thread("gln-jobs");
   absl::Duration next_sweep = now() + kSweepEvery;
   while (!stopping_) {
     for (Event& event : events_->take(std::max(absl::ZeroDuration(), next_sweep - now()))) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/listening.h"
 #include "common/base/status_macros.h"
+#include "common/proto/grpc_start.h"
 #include "common/proto/plan_codec.h"
 #include "coordinator/certificate.h"
 
@@ -52,6 +53,7 @@ absl::StatusOr<std::unique_ptr<Port>> Port::open(const Address& address,
 absl::Status Port::listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls, bool bounded) {
   // gRPC returns no reason for a failure; it writes to its log.
   GLN_RETURN_IF_ERROR(listen_on(address).status());
+  GLN_RETURN_IF_ERROR(proto::start_grpc(proto::server_threads() + 1, "the coordinator's port"));
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (tls.has_value()) {
     GLN_ASSIGN_OR_RETURN(credentials, server_credentials(tls->certificate_file, tls->key_file));

@@ -25,9 +25,9 @@ class Port final : private v1::Coordinator::WithRawCallbackMethod_Join<v1::Coord
  public:
   using OnOpened = std::function<void(std::shared_ptr<Stream>)>;
 
-  // AlreadyExists: the port is in use. InvalidArgument: `address` is not an address of this machine, or the certificate
-  // can't be used. `bounded`: limits the data that waits to be read. Above the limit members may lose their streams, so
-  // set it only if members can return.
+  // ResourceExhausted: there are too few threads for gRPC. AlreadyExists: the port is in use. InvalidArgument:
+  // `address` is not an address of this machine, or the certificate can't be used. `bounded`: limits the data that
+  // waits to be read. Above the limit members may lose their streams, so set it only if members can return.
   static absl::StatusOr<std::unique_ptr<Port>> open(const Address& address,
                                                     const std::optional<coordinator::Service::Tls>& tls, bool bounded,
                                                     std::shared_ptr<Inbox> inbox, OnOpened on_opened);

@@ -57,6 +57,8 @@ class Stream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
       : id_(id), peer_(std::move(peer)), inbox_(std::move(inbox)), slot_(std::move(slot)) {}
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  // The member or the server's shutdown has cancelled the stream. No other callback comes if nothing is being read.
+  void OnCancel() override ABSL_LOCKS_EXCLUDED(mutex_) { end(absl::OkStatus()); }
   void OnDone() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status parse(v1::MemberMessage& message);
   void close(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);

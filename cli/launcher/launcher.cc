@@ -117,6 +117,7 @@ void Launcher::take_signals() {
       kill();
     } else {
       first_signal_ = signal;
+      interrupted_at_ = now();
       job_->interrupt(absl::StrCat("the job was interrupted by ", describe_signal(signal)));
       // Summers do not get the signal, since workers may need a last sum before they exit.
       for (const Child& child : children_) {
@@ -260,7 +261,9 @@ void Launcher::decide() {
   }
   // Ends summers that have not ended by themselves after the job.
   if (finished_at_.has_value() && !terminated_at_.has_value() && now() - *finished_at_ >= kSettle) terminate();
-  if (terminated_at_.has_value() && now() - *terminated_at_ >= options_.grace) kill();
+  for (const auto& told_at : {interrupted_at_, terminated_at_}) {
+    if (told_at.has_value() && now() - *told_at >= options_.grace) kill();
+  }
 }
 
 void Launcher::terminate() {

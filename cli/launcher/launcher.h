@@ -5,7 +5,8 @@
 //   launcher tells the Job how each process ended, so that members learn the true cause.
 // - Losses: a summer or worker that ends while the job continues without it is not a failure.
 // - Signals: the launcher passes the first SIGINT or SIGTERM on to the workers. That signal then is the cause of the
-//   job's failure, whichever process it ends first. A second one kills all processes. SIGHUP terminates all processes.
+//   job's failure, whichever process it ends first. A second one, or the end of the grace period, kills all processes.
+//   SIGHUP terminates all processes.
 // - Output: if standard output can't be written (a full disk), the launcher reports this once, drops further output,
 //   and the job continues. If the reader of standard output has closed it (`| head`), the job ends.
 //
@@ -56,7 +57,7 @@ class Job {
 
 struct Options {
   bool prefix_lines = true;
-  absl::Duration grace = absl::Seconds(5);  // from SIGTERM to SIGKILL
+  absl::Duration grace = absl::Seconds(4);  // from SIGTERM, or a signal that is passed on, to SIGKILL
   uint32_t restarts = 0;                    // times that each worker is restarted if the job can continue without it
   ProgressLine* progress = nullptr;         // updated while workers run; may be null
 };
@@ -129,6 +130,7 @@ class Launcher {
   std::optional<absl::Duration> first_failure_at_;  // when the first failure was seen
   std::optional<absl::Duration> settled_at_;        // when the cause of the failure became known
   std::optional<absl::Duration> finished_at_;       // when the last worker ended
+  std::optional<absl::Duration> interrupted_at_;    // when a signal was passed on to the workers
   std::optional<absl::Duration> terminated_at_;
   OutputStream output_, errors_;
   bool output_failed_ = false;  // the launcher has handled the failure to write

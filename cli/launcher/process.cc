@@ -7,10 +7,10 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 
 namespace gleaner::launcher {
 namespace {
@@ -127,10 +127,10 @@ absl::StatusOr<Process> Process::spawn(const Command& command) {
   output.close_read();
   errors.close_read();
   failure.close_read();
-  const std::string message = absl::StrCat("can't start '", arguments[0], "': ", std::strerror(error));
-  if (error == ENOENT) return absl::NotFoundError(message);
-  if (error == EACCES || error == ENOEXEC) return absl::PermissionDeniedError(message);
-  return absl::UnavailableError(message);
+  const absl::Status status = exhausted(absl::StrCat("can't start '", arguments[0], "'"), error);
+  if (error == ENOENT) return absl::NotFoundError(status.message());
+  if (error == EACCES || error == ENOEXEC) return absl::PermissionDeniedError(status.message());
+  return status;
 }
 
 void Process::signal(int number) const { ::kill(-pid_, number); }

@@ -35,7 +35,7 @@ std::string describe_signal(int signal);
 class Process {
  public:
   // Starts a process. Errors: NotFound if there is no such program, PermissionDenied if it can't be executed,
-  // Unavailable if the system can't start a process.
+  // ResourceExhausted if the system can't start a process; the message then names the limit that is reached.
   static absl::StatusOr<Process> spawn(const Command& command);
 
   // The reading ends of the pipes, which are non-blocking. The caller must close them.

@@ -1,5 +1,6 @@
 #include "comm-lib/runtime/io_loop.h"
 
+#include "common/base/status_macros.h"
 #include "common/base/thread.h"
 
 namespace gleaner::runtime {
@@ -10,8 +11,9 @@ constexpr absl::Duration kSleepAfter = absl::Milliseconds(50);
 
 }  // namespace
 
-void IoLoop::start() {
-  thread_ = std::thread([this] { run(); });
+absl::Status IoLoop::start() {
+  GLN_ASSIGN_OR_RETURN(thread_, start_thread("gln-io", [this] { run(); }));
+  return absl::OkStatus();
 }
 
 void IoLoop::stop() {
@@ -24,7 +26,6 @@ void IoLoop::stop() {
 }
 
 void IoLoop::run() {
-  name_this_thread("gln-io");
   while (!stopping_) {
     absl::Duration wait;
     {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/env.h"
@@ -46,7 +47,7 @@ class IoLoop {
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
 
-  void start();
+  absl::Status start();  // ResourceExhausted: see start_thread()
   // Ends the thread, which first runs the messages posted before. Drops later messages.
   void stop();
   void post(std::function<void()> message) { mailbox_.post(std::move(message)); }

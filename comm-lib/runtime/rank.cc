@@ -87,8 +87,7 @@ absl::Status Rank::join() {
   join.timeout = config_.open_timeout;
   join.plan_timeout = config_.plan_timeout;
   GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, this));
-  loop_.start();
-  return absl::OkStatus();
+  return loop_.start();
 }
 
 absl::StatusOr<uint32_t> Rank::declare(plan::Tensor tensor) {

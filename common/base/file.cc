@@ -1,6 +1,7 @@
 #include "common/base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -26,6 +27,12 @@ absl::StatusOr<std::string> read_file(const std::string& path, absl::string_view
       return failed();
     }
   }
+}
+
+void write_if_ready(int descriptor, absl::string_view text) {
+  pollfd ready = {descriptor, POLLOUT, 0};
+  if (::poll(&ready, 1, 0) <= 0 || (ready.revents & POLLOUT) == 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, text.data(), text.size());
 }
 
 }  // namespace gleaner

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner {
@@ -33,13 +34,13 @@ absl::Status listen_error(int error, const Address& address) {
       return absl::InvalidArgumentError(absl::StrCat(
           what, ": this machine has no such address; give one of its addresses, or 0.0.0.0 for all of them"));
     default:
-      return absl::ErrnoToStatus(error, what);
+      return exhausted(what, error);
   }
 }
 
 absl::StatusOr<Descriptor> bind_and_listen(const SocketAddress& target, const Address& address) {
   Descriptor socket(::socket(target.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return absl::UnavailableError(absl::StrCat("can't open a socket: ", std::strerror(errno)));
+  if (!socket.valid()) return exhausted("can't open a socket", errno);
   const int one = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 ||

@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "common/base/limits.h"
+
 namespace gleaner {
 
 absl::StatusOr<std::unique_ptr<Waker>> Waker::create() {
   const int descriptor = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (descriptor < 0) return absl::ErrnoToStatus(errno, "can't make an eventfd");
+  if (descriptor < 0) return exhausted("can't make an eventfd", errno);
   return std::unique_ptr<Waker>(new Waker(descriptor));
 }
 

@@ -12,6 +12,7 @@
 #include "common/member/introduction.h"
 #include "common/member/message_dispatcher.h"
 #include "common/member/trace_messages.h"
+#include "common/proto/grpc_start.h"
 
 namespace gleaner::member {
 namespace {
@@ -47,9 +48,10 @@ absl::StatusOr<std::unique_ptr<Client>> Client::start(const Env& env, const Join
     return absl::InvalidArgumentError(
         absl::StrCat("the coordinator's address ", options.coordinator.to_string(), " has no port"));
   }
+  GLN_RETURN_IF_ERROR(proto::start_grpc(proto::channel_threads() + 1, "the connection to the coordinator"));
   GLN_RETURN_IF_ERROR(channel_credentials(options).status());  // reports files that can't be used at once
   auto client = std::unique_ptr<Client>(new Client(env, options, listener));
-  client->thread_ = std::thread([client = client.get()] { client->run(); });
+  GLN_ASSIGN_OR_RETURN(client->thread_, start_thread("gln-coord", [client = client.get()] { client->run(); }));
   return client;
 }
 
@@ -122,7 +124,6 @@ void Client::stop() {
 }
 
 void Client::run() {
-  name_this_thread("gln-coord");
   membership_.begin(now());
   executor_->run();
   while (!stopping_) {

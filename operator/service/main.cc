@@ -173,7 +173,7 @@ absl::Status start(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.log_level));
   GLN_ASSIGN_OR_RETURN(const kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));
   GLN_ASSIGN_OR_RETURN(const OperatorOptions options, to_options(flags, credentials));
-  const EndSignals signals;
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-operator"));
   const SystemEnv system({"operator", level});
   return run(system.env(), options, credentials, signals);
 }

@@ -67,7 +67,7 @@ absl::StatusOr<Options> to_options(const Flags& flags) {
 // Serves until SIGTERM or SIGINT, and completes answers in progress.
 absl::Status serve(const Flags& flags, const Options& options) {
   kube::prepare_process();
-  const EndSignals signals;
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-scheduler-ext"));
   const SystemEnv system({"scheduler-ext", options.level});
   const Env& env = system.env();
   GLN_ASSIGN_OR_RETURN(kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
+#include "common/base/exit_timer.h"
+#include "common/base/limits.h"
 #include "common/base/own_network.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
@@ -23,6 +25,10 @@
 
 namespace gleaner::service {
 namespace {
+
+constexpr absl::Duration kEndTimeout = absl::Milliseconds(4500);  // from a signal until the process ends in any case
+// Time in which the summer must have shut down after the job. A gRPC that lacks threads never does.
+constexpr absl::Duration kShutdownTimeout = absl::Seconds(3);
 
 // The values on the command line. to_options() parses them.
 struct Flags {
@@ -162,7 +168,7 @@ Watch::Actions leave_or_exit() {
 // Serves until the job ends, a signal asks the summer to leave, or other processes need the machine. If the job counts
 // the summer as lost, the summer joins the job again.
 absl::Status serve(const Env& env, ServerOptions options, const Flags& flags) {
-  const EndSignals signals;
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-summer", kEndTimeout));
   std::optional<Watch> watch;
   if (flags.yield_above > 0) options.watch = &watch.emplace(env, flags.yield_above, leave_or_exit());
   if (flags.background) run_in_background();
@@ -178,7 +184,10 @@ absl::Status serve(const Env& env, ServerOptions options, const Flags& flags) {
                      stop_requested = true;
                      server->stop();
                    });
-    if (!absl::IsAborted(status) || stop_requested) return status;
+    if (!absl::IsAborted(status) || stop_requested) {
+      if (!stop_requested) exit_after(kShutdownTimeout, status.ok() ? 0 : 1, status.message());
+      return status;
+    }
     const absl::Duration pause = backoff.next(env.clock->since_start() - began);
     env.log->warning("the job went on without this summer", "reason", status.message(), "joins again in",
                      absl::FormatDuration(pause));
@@ -200,6 +209,7 @@ int main(int argc, char** argv) {
   const auto level = gleaner::parse_log_level(flags.log_level);
   const absl::Status usage = options.ok() ? level.status() : options.status();
   if (!usage.ok()) return app.report(usage);
+  gleaner::report_lack_of_memory("gleaner-summer");
   const gleaner::SystemEnv system({"summer", *level});
   return app.report(gleaner::service::serve(system.env(), *options, flags), 1);
 }

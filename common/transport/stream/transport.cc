@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::transport::stream {
@@ -27,7 +28,7 @@ absl::StatusOr<Descriptor> make_timer(absl::Duration period) {
   ticks.it_interval = absl::ToTimespec(period);
   ticks.it_value = ticks.it_interval;
   if (!timer.valid() || timerfd_settime(timer.get(), 0, &ticks, nullptr) != 0) {
-    return absl::ErrnoToStatus(errno, "can't make a timer");
+    return exhausted("can't make a timer", errno);
   }
   return timer;
 }
@@ -41,7 +42,7 @@ Transport::~Transport() = default;
 
 absl::Status Transport::open() {
   epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.valid()) return absl::ErrnoToStatus(errno, "can't make an epoll descriptor");
+  if (!epoll_.valid()) return exhausted("can't make an epoll descriptor", errno);
   GLN_ASSIGN_OR_RETURN(waker_, Waker::create());
   GLN_ASSIGN_OR_RETURN(timer_, make_timer(kTick));
   // Waker and timer are not Sources; handle_events() recognizes them by these addresses.

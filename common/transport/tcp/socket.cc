@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/limits.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::transport::tcp {
@@ -17,7 +18,7 @@ namespace {
 
 absl::StatusOr<Descriptor> open_socket(const Target& target) {
   Descriptor socket(::socket(target.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return absl::UnavailableError(absl::StrCat("can't open a socket: ", std::strerror(errno)));
+  if (!socket.valid()) return absl::UnavailableError(exhausted("can't open a socket", errno).message());
   return socket;
 }
 
@@ -44,7 +45,7 @@ absl::StatusOr<Descriptor> start_connect(const Target& target, const std::string
   tune(socket);
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0 &&
       errno != EINPROGRESS) {
-    return absl::UnavailableError(absl::StrCat("can't connect to ", address, ": ", std::strerror(errno)));
+    return absl::UnavailableError(exhausted(absl::StrCat("can't connect to ", address), errno).message());
   }
   return socket;
 }

@@ -31,7 +31,7 @@ class Rounds final : public IoLoop::Work, private Clock {
 
   // Runs all rounds.
   void run() {
-    loop.start();
+    ASSERT_EQ(loop.start(), absl::OkStatus());
     over_.WaitForNotification();
     loop.stop();
   }

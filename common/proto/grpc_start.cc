@@ -1,0 +1,72 @@
+#include "common/proto/grpc_start.h"
+
+#include <grpc/grpc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/base/const_init.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "common/base/limits.h"
+#include "common/base/status_macros.h"
+#include "common/base/thread.h"
+
+namespace gleaner::proto {
+namespace {
+
+// The names of the threads of gRPC 1.51 that grpc_init() starts, as far as the kernel keeps them.
+constexpr absl::string_view kThreads[] = {"default-executo", "resolver-execut", "grpc_global_tim"};
+
+constexpr absl::Duration kNamingTime = absl::Seconds(5);
+
+int processors() { return static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF)); }
+
+// Returns the names of all threads of this process.
+std::vector<std::string> threads() {
+  std::vector<std::string> names;
+  std::error_code ended;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ended)) {
+    std::ifstream file(task.path() / "comm");
+    std::getline(file, names.emplace_back());
+  }
+  return names;
+}
+
+// Returns whether gRPC has its threads. A thread gets its name a moment after its start.
+bool has_started() {
+  for (const absl::Time end = absl::Now() + kNamingTime; absl::Now() < end; absl::SleepFor(absl::Milliseconds(1))) {
+    const std::vector<std::string> names = threads();
+    const auto is_there = [&](absl::string_view name) { return absl::c_linear_search(names, name); };
+    if (absl::c_all_of(kThreads, is_there)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int channel_threads() { return 2 + std::clamp(processors(), 2, 32); }
+
+int server_threads() { return channel_threads() + std::clamp(processors() / 2, 2, 16); }
+
+absl::Status start_grpc(int more, absl::string_view user) {
+  static absl::Mutex mutex(absl::kConstInit);
+  static bool is_started = false;
+  absl::MutexLock lock(&mutex);
+  GLN_RETURN_IF_ERROR(check_threads(more + (is_started ? 0 : static_cast<int>(std::size(kThreads))), user));
+  if (!std::exchange(is_started, true)) ::grpc_init();
+  // Another process of this user, or of this container, may have taken the place of a thread after the check.
+  if (has_started()) return absl::OkStatus();
+  return exhausted(absl::StrCat(user, " lacks threads that gRPC could not start"), EAGAIN);
+}
+
+}  // namespace gleaner::proto
