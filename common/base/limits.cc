@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -50,10 +51,10 @@ uint64_t mapped_bytes(const std::string& root) {
   return pages.value_or(0) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Returns a text about RLIMIT_AS; empty if it is not reached.
-std::string explain_address_space(const std::string& root) {
+// Returns a text about RLIMIT_AS; empty if there is no such limit.
+std::string explain_address_space() {
   const std::optional<uint64_t> limit = soft_limit(RLIMIT_AS);
-  if (!limit.has_value() || mapped_bytes(root) + kFewBytes < *limit) return "";
+  if (!limit.has_value()) return "";
   return absl::StrCat("this process may map ", *limit >> 20,
                       " MiB of memory (RLIMIT_AS); raise it with `ulimit -v`, which counts KiB");
 }
@@ -106,7 +107,8 @@ uint64_t threads_of_user(const std::string& root) {
 }
 
 std::string explain_tasks(const std::string& root) {
-  if (std::string text = explain_address_space(root); !text.empty()) return text;
+  const bool can_map_stack = mapped_bytes(root) + kFewBytes < soft_limit(RLIMIT_AS).value_or(RLIM_INFINITY);
+  if (!can_map_stack) return explain_address_space();
   if (std::string text = explain_cgroup(root); !text.empty()) return text;
   const std::optional<uint64_t> limit = soft_limit(RLIMIT_NPROC);
   if (!limit.has_value()) return "the machine may be out of memory, or at kernel.threads-max (sysctl)";
@@ -114,8 +116,8 @@ std::string explain_tasks(const std::string& root) {
                       threads_of_user(root), "; raise it with `ulimit -u`, or in /etc/security/limits.conf");
 }
 
-std::string explain_memory(const std::string& root) {
-  std::string text = explain_address_space(root);
+std::string explain_memory() {
+  std::string text = explain_address_space();
   return text.empty() ? "the machine or the cgroup (memory.max) has no memory left" : text;
 }
 
@@ -129,7 +131,7 @@ std::string& program_name() {
   static char text[512];
   std::string why;
   try {
-    why = explain_memory("");
+    why = explain_memory();
   } catch (const std::bad_alloc&) {
     // The text below goes without the reason.
   }
@@ -147,7 +149,7 @@ std::string explain_limit(int error, const std::string& root) {
     case EAGAIN:
       return explain_tasks(root);
     case ENOMEM:
-      return explain_memory(root);
+      return explain_memory();
     case EMFILE:
       return absl::StrCat("this process may open ", soft_limit(RLIMIT_NOFILE).value_or(0),
                           " files (RLIMIT_NOFILE); raise it with `ulimit -n`, or in /etc/security/limits.conf");
@@ -171,6 +173,14 @@ absl::Status exhausted(absl::string_view what, int error) {
   const std::string message = absl::StrCat(what, ": ", std::strerror(error));
   if (why.empty()) return absl::UnavailableError(message);
   return absl::ResourceExhaustedError(absl::StrCat(message, ": ", why));
+}
+
+absl::Status with_limits(const absl::Status& status) {
+  for (const int error : {ENOMEM, EMFILE, ENFILE, EADDRNOTAVAIL}) {
+    if (!absl::StrContains(status.message(), std::strerror(error))) continue;
+    return {status.code(), absl::StrCat(status.message(), ": ", explain_limit(error))};
+  }
+  return status;
 }
 
 absl::Status check_descriptors(size_t count, absl::string_view user) {

@@ -18,6 +18,9 @@ std::string explain_limit(int error, const std::string& root = "");
 // resource is missing, and otherwise Unavailable.
 absl::Status exhausted(absl::string_view what, int error);
 
+// Returns the status of a library, with explain_limit() if its message contains strerror() of a missing resource.
+absl::Status with_limits(const absl::Status& status);
+
 // Checks that this process can open `count` more descriptors, by opening and closing them. ResourceExhausted: it can't;
 // the message names the limit. `user` begins the message: "the coordinator with 2 workers".
 absl::Status check_descriptors(size_t count, absl::string_view user);

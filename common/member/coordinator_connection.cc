@@ -1,5 +1,6 @@
 #include "common/member/coordinator_connection.h"
 
+#include "common/base/limits.h"
 #include "common/member/credentials.h"
 
 namespace gleaner::member {
@@ -29,7 +30,7 @@ Stream::Event CoordinatorConnection::wait(absl::Duration timeout) {
   }
   const Stream::Event event = stream_.wait(timeout);
   if (!is_dropped_) {
-    if (event == Stream::Event::kClosed) status_ = stream_.status();
+    if (event == Stream::Event::kClosed) status_ = with_limits(stream_.status());
     return event;
   }
   if (event == Stream::Event::kClosed) {

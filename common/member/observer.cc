@@ -6,6 +6,7 @@
 #include "common/base/status_macros.h"
 #include "common/member/credentials.h"
 #include "common/member/trace_messages.h"
+#include "common/proto/grpc_start.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
 
@@ -28,6 +29,7 @@ Observer::Observer(const Env& env, JoinOptions options)
       stream_(options_.coordinator) {}
 
 absl::StatusOr<std::unique_ptr<Observer>> Observer::join(const Env& env, JoinOptions options) {
+  GLN_RETURN_IF_ERROR(proto::start_grpc(proto::channel_threads(), "the connection to the coordinator"));
   auto observer = std::unique_ptr<Observer>(new Observer(env, std::move(options)));
   GLN_ASSIGN_OR_RETURN(const auto credentials, channel_credentials(observer->options_));
   observer->stream_.open(credentials);

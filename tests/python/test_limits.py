@@ -132,10 +132,10 @@ def test_too_few_processes(programs: Programs, processes: int) -> None:
 def test_no_process_at_all(programs: Programs) -> None:
     status, err = programs.run(run(*TRAIN), as_another_user(1))
     assert status == 1, err
-    assert err.startswith("gleaner: can't start a process") and "RLIMIT_NPROC" in err, err
+    assert err.startswith("gleaner run: can't start a process") and "RLIMIT_NPROC" in err, err
 
 
-@pytest.mark.parametrize("files", [8, 24, 40])
+@pytest.mark.parametrize("files", [8, 24])
 def test_too_few_descriptors(programs: Programs, files: int) -> None:
     status, err = programs.run(run(*TRAIN), lower(resource.RLIMIT_NOFILE, files))
     assert status not in (0, 128 + signal.SIGABRT), err
@@ -143,9 +143,8 @@ def test_too_few_descriptors(programs: Programs, files: int) -> None:
     assert programs.alive() == []
 
 
-@pytest.mark.parametrize("mebibytes", [96, 256])
-def test_too_little_address_space(programs: Programs, mebibytes: int) -> None:
-    status, err = programs.run(run(*TRAIN), lower(resource.RLIMIT_AS, mebibytes << 20))
+def test_too_little_address_space(programs: Programs) -> None:
+    status, err = programs.run(run(*TRAIN), lower(resource.RLIMIT_AS, 100 << 20))
     assert status not in (0, 128 + signal.SIGABRT), err
     assert "RLIMIT_AS" in err and "`ulimit -v`" in err, err
     assert programs.alive() == []

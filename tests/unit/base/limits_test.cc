@@ -62,6 +62,13 @@ TEST(Limits, DescriptorsAndDisk) {
   EXPECT_TRUE(absl::IsResourceExhausted(exhausted("can't open", EMFILE)));
 }
 
+TEST(Limits, ErrorsOfLibrariesAreExplained) {
+  EXPECT_THAT(std::string(with_limits(absl::UnknownError("ipv4:1.2.3.4:5: Too many open files")).message()),
+              AllOf(HasSubstr("Too many open files: this process may open"), HasSubstr("RLIMIT_NOFILE")));
+  const absl::Status other = absl::UnavailableError("Connection refused");
+  EXPECT_EQ(with_limits(other), other);
+}
+
 // Runs in a child process, since it lowers a limit.
 TEST(Limits, ThreadsWithoutAddressSpace) {
   const auto start_threads = [] {
