@@ -6,13 +6,15 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/bench_data.h"
+#include "common/base/accumulator.h"
 #include "common/base/status_macros.h"
 #include "common/kernels/float_formats.h"
 
 namespace gleaner::cli {
 namespace {
 
-constexpr size_t kChunkBytes = 16384;  // a multiple of every type's size
+constexpr size_t kChunkBytes = 16384;              // a multiple of every type's size
+constexpr size_t kPartialBytes = 2 * kChunkBytes;  // of a chunk's partial sum; twice for fp32 sums of 16-bit values
 
 template <typename Stored>
 Stored element_at(ConstBytes bytes, size_t at) {
@@ -59,11 +61,11 @@ BenchOracle::BenchOracle(uint64_t seed, uint32_t workers, uint32_t local_ranks, 
       workers_(workers),
       local_ranks_(local_ranks),
       scalar_(scalar),
-      memory_((size_t{workers} + local_ranks) * kChunkBytes),
+      memory_(workers * kPartialBytes + local_ranks * kChunkBytes),
       expected_(kChunkBytes) {
-  for (uint32_t worker = 0; worker < workers; ++worker) of_workers_.push_back(&memory_[worker * kChunkBytes]);
+  for (uint32_t worker = 0; worker < workers; ++worker) of_workers_.push_back(&memory_[worker * kPartialBytes]);
   for (uint32_t local = 0; local < local_ranks; ++local) {
-    of_local_.push_back(&memory_[(size_t{workers} + local) * kChunkBytes]);
+    of_local_.push_back(&memory_[workers * kPartialBytes + local * kChunkBytes]);
   }
 }
 
@@ -76,14 +78,15 @@ void BenchOracle::sum(DataType type, uint64_t step, uint64_t first, MutableBytes
 
 void BenchOracle::sum_chunk(DataType type, uint64_t step, uint64_t first, MutableBytes result) {
   const size_t elements = result.size() / size_of(type);
+  const DataType partial = accumulator_of(type);
   for (uint32_t worker = 0; worker < workers_; ++worker) {
     for (uint32_t local = 0; local < local_ranks_; ++local) {
-      const MutableBytes of_rank(&memory_[(size_t{workers_} + local) * kChunkBytes], result.size());
+      const MutableBytes of_rank(&memory_[workers_ * kPartialBytes + local * kChunkBytes], result.size());
       BenchData(seed_, step, worker * local_ranks_ + local).fill(type, first, of_rank);
     }
-    scalar_.sum(type, of_local_, &memory_[worker * kChunkBytes], elements, 1);
+    scalar_.sum(type, partial, of_local_, &memory_[worker * kPartialBytes], elements, 1);
   }
-  scalar_.sum(type, of_workers_, result.data(), elements, 1);
+  scalar_.sum(partial, type, of_workers_, result.data(), elements, 1);
 }
 
 std::optional<Mismatch> BenchOracle::check(DataType type, uint64_t step, uint64_t first, ConstBytes got) {

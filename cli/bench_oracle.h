@@ -1,8 +1,8 @@
 // BenchOracle computes the sums that `gleaner bench push-pull` must return.
 //
-// It generates the data of every rank (bench_data.h), sums the local ranks of each worker in order, rounds to the
-// tensor's type, and then sums the workers in order, all with the scalar kernel. It works in chunks, so its memory does
-// not depend on the size of the tensors. Use it from one thread at a time.
+// It generates the data of every rank (bench_data.h), sums the local ranks of each worker in order, then sums the
+// workers in order, and rounds once to the tensor's type, all with the scalar kernel. It works in chunks, so its memory
+// does not depend on the size of the tensors. Use it from one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,8 @@ class BenchOracle {
   uint32_t workers_;
   uint32_t local_ranks_;
   kernels::Kernels scalar_;
-  std::vector<std::byte> memory_;             // one chunk for each worker, then one for each local rank
-  std::vector<const std::byte*> of_workers_;  // the workers' chunks in memory_
+  std::vector<std::byte> memory_;             // one partial sum for each worker, then one chunk for each local rank
+  std::vector<const std::byte*> of_workers_;  // the workers' partial sums in memory_
   std::vector<const std::byte*> of_local_;    // the local ranks' chunks in memory_
   std::vector<std::byte> expected_;           // one chunk
 };

@@ -24,6 +24,7 @@ struct Flags {
   ClusterFlags cluster;
   int64_t workers = -1;  // -1: as many as worker_bandwidths lists
   int64_t summers = -1;  // -1: as many as summer_bandwidths lists
+  int64_t local_ranks = 1;
   BandwidthFlags bandwidths;
   TensorFlags tensors;
   std::string partition_bytes;
@@ -58,11 +59,12 @@ absl::StatusOr<plan::Fleet> fleet_of(const Flags& flags) {
   return fleet;
 }
 
-absl::StatusOr<plan::Plan> plan_of(const Flags& flags, const plan::Fleet& fleet, std::vector<plan::Tensor> tensors) {
+absl::StatusOr<plan::Plan> plan_of(const Flags& flags, const plan::Fleet& fleet, std::vector<plan::Tensor> tensors,
+                                   uint32_t local_ranks) {
   plan::PartitionOptions options;
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   if (partition_bytes) options.partition_bytes = *partition_bytes;
-  return plan::make_plan(fleet, std::move(tensors), options);
+  return plan::make_plan(fleet, std::move(tensors), options, local_ranks);
 }
 
 // Appends the shortest decimal number that is read back as the same double.
@@ -135,8 +137,8 @@ absl::StatusOr<std::vector<plan::Tensor>> tensors_of_job(const Flags& flags, Clu
 }
 
 absl::Status run_job_plan(const Flags& flags) {
-  if (flags.workers >= 0 || flags.summers >= 0 || !flags.bandwidths.each.empty() || !flags.bandwidths.workers.empty() ||
-      !flags.bandwidths.summers.empty()) {
+  if (flags.workers >= 0 || flags.summers >= 0 || flags.local_ranks > 1 || !flags.bandwidths.each.empty() ||
+      !flags.bandwidths.workers.empty() || !flags.bandwidths.summers.empty()) {
     return absl::InvalidArgumentError("give either JOB or numbers: the machines of JOB come from the cluster");
   }
   GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags.cluster));
@@ -144,7 +146,7 @@ absl::Status run_job_plan(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of_job(flags, *access));
   GLN_ASSIGN_OR_RETURN(const ReadMachines machines, read_machines(*access));
   GLN_ASSIGN_OR_RETURN(const JobFleet fleet, fleet_for(job, machines.fleet, machines.pods, access->now()));
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet.fleet, std::move(tensors)));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet.fleet, std::move(tensors), job.workers.local_ranks));
   return print_plan(flags, plan, to_text(job, fleet), fleet.nodes);
 }
 
@@ -152,7 +154,8 @@ absl::Status run_plan(const Flags& flags) {
   if (!flags.job.empty()) return run_job_plan(flags);
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, fleet_of(flags));
   GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of(flags.tensors));
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet, std::move(tensors)));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan,
+                       plan_of(flags, fleet, std::move(tensors), static_cast<uint32_t>(flags.local_ranks)));
   return print_plan(flags, plan, "", {});
 }
 
@@ -167,6 +170,10 @@ void add_plan(flags::Command& app, Context& context) {
       .between(int64_t{1}, int64_t{plan::kMaxMembers});
   plan.add_number("--summers", flags->summers, "Summers on CPU machines, 0 or more [default: 0]")
       .between(int64_t{0}, int64_t{plan::kMaxMembers});
+  plan.add_number("--local-ranks", flags->local_ranks,
+                  "Processes (GPUs) of each worker; with several, workers push sums of fp16 and bf16 in fp32")
+      .between(int64_t{1}, int64_t{plan::kMaxRanks})
+      .show_default();
   add_bandwidth_flags(plan, flags->bandwidths, "Bandwidth of each machine, each way: 25Gbit, 200Mbit, ...");
   add_tensor_flags(plan, flags->tensors);
   plan.add_text("--partition-bytes", flags->partition_bytes,

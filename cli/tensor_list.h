@@ -2,8 +2,9 @@
 //
 // The file is a list of {"name", "bytes"} in generation order, each optionally with "dtype" (fp32, fp64, fp16, bf16 or
 // int32). Without "dtype", a size that is a multiple of 4 means fp32, and any other multiple of 2 means fp16; only
-// alignment depends on this choice. Errors: NotFound or Unavailable if the file can't be read, InvalidArgument if its
-// content is not such a list. The message names the file and the tensor.
+// alignment and, for workers of several ranks, the size of pushes depend on this choice. Errors: NotFound or
+// Unavailable if the file can't be read, InvalidArgument if its content is not such a list. The message names the file
+// and the tensor.
 #pragma once
 
 #include <string>

@@ -72,6 +72,7 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
   summary.tensors = plan.tensors.size();
   summary.partitions = plan.partitions.size();
   summary.bandwidths_known = plan.bandwidths_known();
+  summary.push_ratio = plan::fleet_of(plan).push_ratio;
   for (uint32_t rank = 0; rank < efficiency.ranks(); ++rank) {
     const Report& report = efficiency.latest(rank);
     if (report.steps == 0) continue;

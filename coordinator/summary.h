@@ -36,6 +36,7 @@ struct Summary {
   double plan_bound_seconds = 0;
   double plan_bound_seconds_without_summers = 0;
   bool bandwidths_known = true;  // of all members of the plan in force
+  double push_ratio = 1;         // of the plan in force (plan::Fleet)
   bool succeeded = false;
   std::string error;  // why the job failed
 };

@@ -32,6 +32,11 @@ plan::Fleet fleet_of(const api::ReductionPlan& plan) {
     (member.role == "worker" ? fleet.worker_bits_per_second : fleet.summer_bits_per_second)
         .push_back(member.bits_per_second);
   }
+  const auto bytes = static_cast<double>(plan.spec.bytes_per_step);
+  // Plans of earlier operators do not have the bytes of pushes.
+  if (plan.spec.push_bytes_per_step > 0) {
+    fleet.push_ratio = std::clamp(static_cast<double>(plan.spec.push_bytes_per_step) / bytes, 1.0, plan::kMaxPushRatio);
+  }
   return fleet;
 }
 
@@ -46,8 +51,8 @@ bool is_assumed(const api::PlanMember& member) { return member.bandwidth_assumed
 JobLimit limit_of(const api::ReductionPlan& plan, const plan::Fleet& fleet, double bytes, double bound_seconds) {
   if (std::any_of(plan.spec.members.begin(), plan.spec.members.end(), is_assumed)) return JobLimit::kUnknown;
   if (bound_seconds <= 0) return JobLimit::kNothingMoves;
-  const double slowest = *std::min_element(fleet.worker_bits_per_second.begin(), fleet.worker_bits_per_second.end());
-  return bound_seconds <= 8 * bytes / slowest * (1 + kSame) ? JobLimit::kSlowestWorker : JobLimit::kAllLinks;
+  const double least = plan::slowest_worker_seconds(fleet, bytes);
+  return bound_seconds <= least * (1 + kSame) ? JobLimit::kSlowestWorker : JobLimit::kAllLinks;
 }
 
 bool has_bound(const ExplainedJob& job) {

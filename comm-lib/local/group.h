@@ -5,10 +5,10 @@
 //
 // A *push_pull* of a tensor is one sum of it in which all local ranks take part, each with a *request*:
 //   every rank   start()       copies its input to its slot in shared memory
-//   every rank                 when all slots are full: sums its slice of all slots, in order of rank, into the sum
-//                              region; the sum is rounded to the tensor's type (common/kernels, divisor 1)
-//   leader       on_reduced()  runs the network's push_pull on the sum region, in place, then calls publish()
-//   every rank   on_done()     has copied the sum region to its output
+//   every rank                 when all slots are full: sums its slice of all slots, in order of rank, into the partial
+//                              sum, which has the accumulator's type and is not rounded (common/kernels)
+//   leader       on_reduced()  runs the network's push_pull of the partial sum, then calls publish()
+//   every rank   on_done()     has copied the network's result to its output
 // Each rank may start tensors in its own order.
 //
 // Threads: a Group belongs to one thread, and never blocks. That thread waits until descriptor() is readable, or does
@@ -16,7 +16,8 @@
 // fail(). Callbacks may call these functions, but must not destroy the Group. A poll() copies or sums for some hundred
 // microseconds at most, so that the thread can serve the network in between.
 //
-// Memory: a worker shares (g + 1) times the bytes of all registered tensors. Each tensor is rounded up to 64 bytes, and
+// Memory: a worker shares (g + 1) times the bytes of all registered tensors, and (g + 3) times those of fp16 and bf16,
+// whose partial sums are fp32 and lie apart from the results. Each tensor is rounded up to 64 bytes, and
 // all tensors registered together to whole pages. The memory is in anonymous files, which end with the last process. It
 // is reserved at registration, so that a lack of memory is a Status and not a SIGBUS. Once warm, a push_pull allocates
 // no memory.
@@ -25,7 +26,7 @@
 // that they know the job's secret.
 //
 // Failure: on_failed() is the last callback, on every rank, and ends all push_pulls. The leader's session may still use
-// a sum region then. The memory exists until the Group is destroyed, so end the session first.
+// a partial sum then. The memory exists until the Group is destroyed, so end the session first.
 #pragma once
 
 #include <array>
@@ -63,9 +64,10 @@ class Events {
   virtual ~Events() = default;
   // All local ranks are connected.
   virtual void on_connected() = 0;
-  // Leader only: `sum` holds the partial sum over the local ranks. The caller owns this memory until publish(), and
-  // writes the network's result to it.
-  virtual void on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum) = 0;
+  // Leader only: `sum` holds the partial sum over the local ranks, in type accumulator_of() of the tensor's type. The
+  // caller writes the network's result, in the tensor's type, to `result`. The two are the same memory if their types
+  // are the same, and otherwise apart. The caller owns both until publish().
+  virtual void on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum, MutableBytes result) = 0;
   // The push_pull has ended; OK: the output holds the result. The tensor may be started again, also from this callback.
   virtual void on_done(uint32_t tensor, const absl::Status& status) = 0;
   // The group has failed, and no longer accesses inputs and outputs. Unavailable names the local rank that died or
@@ -105,8 +107,8 @@ class Group {
   // ranks, or `status` if it is not OK; its message may be cut to 400 bytes. Ignored after on_failed().
   virtual void publish(uint32_t tensor, const absl::Status& status) = 0;
 
-  // Returns the memory that has the sum of this tensor and of all tensors that were registered with it. Only on the
-  // leader, for a tensor that was reduced. The memory exists until the Group is destroyed.
+  // Returns the memory that has the partial sums and the results of this tensor and of all tensors that were registered
+  // with it. Only on the leader, for a tensor that was reduced. The memory exists until the Group is destroyed.
   virtual MutableBytes sums_beside(uint32_t tensor) const = 0;
 
   // Fails the group for a reason of this rank; `status` is not OK. The other ranks get on_failed() with the status and

@@ -1,8 +1,10 @@
 // Functions that compute where tensors lie in shared memory, and which rank sums which part of them. Pure.
 //
-// Tensors that are registered together share one memory file of g + 1 areas with the same layout: the slots of local
-// ranks 0, 1, ... g - 1, then the sums. Areas are page aligned. Tensors within them start at multiples of 64 bytes, the
-// size of a cache line, so that no two ranks write to the same line.
+// Tensors that are registered together share one memory file of g + 1 areas: the slots of local ranks 0, 1, ... g - 1,
+// which have the same layout, then the sums. The area of the sums has for each tensor its partial sum in the
+// accumulator's type and, if that is another type than the tensor's, the result behind it. Areas are page aligned.
+// Tensors within them start at multiples of 64 bytes, the size of a cache line, so that no two ranks write to the same
+// line.
 #pragma once
 
 #include <algorithm>
@@ -45,14 +47,23 @@ constexpr uint32_t reducers(size_t tensor_bytes, uint32_t ranks) {
   return static_cast<uint32_t>((tensor_bytes + size - 1) / size);
 }
 
-struct Layout {
-  uint32_t first = 0;           // id of the first tensor
-  uint32_t ranks = 0;           // g
-  std::vector<size_t> offsets;  // by tensor: its offset within an area, in bytes
-  size_t area_bytes = 0;
-  Digest digest{};  // SHA-256 of `first` and all shapes
+// Where a tensor lies, in bytes.
+struct TensorOffsets {
+  size_t slot = 0;    // within the area of a slot
+  size_t sum = 0;     // of the partial sum, within the area of the sums
+  size_t result = 0;  // of the result, within the area of the sums; the same as `sum` if their types are the same
+};
 
-  size_t total_bytes() const { return (ranks + size_t{1}) * area_bytes; }
+struct Layout {
+  uint32_t first = 0;                  // id of the first tensor
+  uint32_t ranks = 0;                  // g
+  std::vector<TensorOffsets> offsets;  // by tensor
+  size_t slot_bytes = 0;               // of the area of a slot
+  size_t sums_bytes = 0;               // of the area of the sums
+  Digest digest{};                     // SHA-256 of `first` and all shapes
+
+  size_t sums_begin() const { return ranks * slot_bytes; }
+  size_t total_bytes() const { return sums_begin() + sums_bytes; }
 };
 
 // Returns the layout of tensors, the first of which has the id `first`. InvalidArgument: a tensor has an unknown type,

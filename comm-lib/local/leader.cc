@@ -161,7 +161,7 @@ MutableBytes Leader::sums_beside(uint32_t tensor) const {
                                      [](uint32_t id, const Batch& batch) { return id < batch.layout.first; });
   if (next == batches_.begin()) return {};
   const Batch& batch = *std::prev(next);
-  return {batch.segment->data() + batch.layout.ranks * batch.layout.area_bytes, batch.layout.area_bytes};
+  return {batch.segment->data() + batch.layout.sums_begin(), batch.layout.sums_bytes};
 }
 
 absl::Status Leader::on_registered(Layout layout) {
@@ -241,7 +241,7 @@ void Leader::go_on(uint32_t tensor, PushPullRecord::Next next) {
     for (uint32_t rank = 1; rank < record_.reducers(tensor); ++rank) ranks_[rank]->channel.queue(message);
     if (const absl::Status status = requests_.reduce(tensor, message.step); !status.ok()) die(status);
   } else if (next == PushPullRecord::Next::kNetwork) {
-    events_->on_reduced(tensor, record_.op(tensor), requests_.sum_of(tensor));
+    events_->on_reduced(tensor, record_.op(tensor), requests_.sum_of(tensor), requests_.result_of(tensor));
   } else if (next == PushPullRecord::Next::kRefuse) {
     spread(tensor, record_.refusal(tensor));
   }

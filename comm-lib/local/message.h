@@ -22,13 +22,13 @@ enum class MessageType : uint8_t {
   kReady = 4,    // F: this rank's input is in its slot; detail: ReduceOp
   kReduce = 5,   // L: all ranks are ready: sum your slice
   kReduced = 6,  // F: this rank's slice is summed
-  kResult = 7,  // L: the push_pull has ended; detail: status code, payload: message; 0: the result is in the sum region
-  kFail = 8,    // both: the group has failed; detail: status code, payload: message
-  kLeave = 9,   // both: the sender leaves, with nothing in flight
+  kResult = 7,   // L: the push_pull has ended; detail: status code, payload: message; 0: the result is in shared memory
+  kFail = 8,     // both: the group has failed; detail: status code, payload: message
+  kLeave = 9,    // both: the sender leaves, with nothing in flight
 };
 
 inline constexpr uint32_t kMagic = 0x4C4E4C47;  // "GLNL"
-inline constexpr uint8_t kVersion = 1;
+inline constexpr uint8_t kVersion = 2;
 
 struct Message {
   uint32_t magic = kMagic;

@@ -35,14 +35,20 @@ void Requests::attach(const Layout& layout, std::byte* memory) {
   for (size_t i = 0; i < layout.offsets.size(); ++i) {
     const auto id = static_cast<uint32_t>(layout.first + i);
     Tensor& tensor = tensors_[id];
-    tensor.slots = memory + layout.offsets[i];
-    tensor.area_bytes = layout.area_bytes;
+    tensor.slots = memory + layout.offsets[i].slot;
+    tensor.slot_distance = layout.slot_bytes;
+    tensor.sum_memory = memory + layout.sums_begin() + layout.offsets[i].sum;
+    tensor.result_memory = memory + layout.sums_begin() + layout.offsets[i].result;
     if (tensor.stage == Stage::kStarted) enter(id, Stage::kCopyingIn, {0, tensor.bytes});
   }
 }
 
 MutableBytes Requests::sum_of(uint32_t tensor) const {
-  return {tensors_[tensor].slot(local_size_), tensors_[tensor].bytes};
+  return {tensors_[tensor].sum_memory, tensors_[tensor].in_sum(tensors_[tensor].bytes)};
+}
+
+MutableBytes Requests::result_of(uint32_t tensor) const {
+  return {tensors_[tensor].result_memory, tensors_[tensor].bytes};
 }
 
 absl::Status Requests::start(uint32_t tensor, ReduceOp op, ConstBytes input, MutableBytes output) {
@@ -137,7 +143,7 @@ std::optional<Requests::Finished> Requests::advance(size_t& budget) {
 
 // Does as much of the stage's work as the budget allows, at least one cache line. Returns the bytes touched.
 size_t Requests::do_portion(Tensor& tensor, size_t budget) {
-  const size_t streams = tensor.stage == Stage::kReducing ? local_size_ + size_t{1} : 2;
+  const size_t streams = tensor.stage == Stage::kReducing ? local_size_ + tensor.in_sum(kLine) / kLine : 2;
   const size_t most = std::max(kLine, budget / streams / kLine * kLine);
   const size_t bytes = std::min(most, tensor.end - tensor.progress);
   if (bytes == 0) return 0;
@@ -145,10 +151,11 @@ size_t Requests::do_portion(Tensor& tensor, size_t budget) {
   if (tensor.stage == Stage::kCopyingIn) {
     std::memcpy(tensor.slot(local_rank_) + at, tensor.input.data() + at, bytes);
   } else if (tensor.stage == Stage::kCopyingOut) {
-    std::memcpy(tensor.output.data() + at, tensor.slot(local_size_) + at, bytes);
+    std::memcpy(tensor.output.data() + at, tensor.result_memory + at, bytes);
   } else {
     for (uint32_t rank = 0; rank < local_size_; ++rank) sources_[rank] = tensor.slot(rank) + at;
-    kernels_->sum(tensor.type, sources_, tensor.slot(local_size_) + at, bytes / size_of(tensor.type), 1);
+    kernels_->sum(tensor.type, accumulator_of(tensor.type), sources_, tensor.sum_memory + tensor.in_sum(at),
+                  bytes / size_of(tensor.type), 1);
   }
   return bytes * streams;
 }

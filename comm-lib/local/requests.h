@@ -16,6 +16,7 @@
 #include "comm-lib/local/group.h"
 #include "comm-lib/local/layout.h"
 #include "comm-lib/local/tensor_queue.h"
+#include "common/base/accumulator.h"
 #include "common/kernels/kernels.h"
 
 namespace gleaner::local {
@@ -29,7 +30,7 @@ class Requests {
     kReady,       // waits for REDUCE, or for RESULT if it has no slice
     kReducing,    // sums its slice
     kReduced,     // waits for RESULT
-    kCopyingOut,  // from the sum region; copies nothing if the network's part failed
+    kCopyingOut,  // from the result's memory; copies nothing if the network's part failed
   };
   // A stage that has ended: kCopyingIn, kReducing or kCopyingOut.
   struct Finished {
@@ -58,7 +59,9 @@ class Requests {
 
   size_t tensors() const { return tensors_.size(); }
   size_t bytes_of(uint32_t tensor) const { return tensors_[tensor].bytes; }
+  // Returns the partial sum over the local ranks, and the memory for the network's result.
   MutableBytes sum_of(uint32_t tensor) const;
+  MutableBytes result_of(uint32_t tensor) const;
   uint32_t in_flight() const { return in_flight_; }
   bool needs_others() const;  // a push_pull in flight is not yet at its last stage
 
@@ -68,8 +71,10 @@ class Requests {
     ReduceOp op = ReduceOp::kSum;
     Stage stage = Stage::kIdle;
     size_t bytes = 0;
-    std::byte* slots = nullptr;  // the slot of local rank 0; null: not mapped yet
-    size_t area_bytes = 0;       // distance from one rank's slot to the next, and from the last slot to the sum
+    std::byte* slots = nullptr;          // the slot of local rank 0; null: not mapped yet
+    size_t slot_distance = 0;            // from one rank's slot to the next
+    std::byte* sum_memory = nullptr;     // of the partial sum, of type accumulator_of(type)
+    std::byte* result_memory = nullptr;  // of the network's result
     uint64_t step = 0;
     size_t progress = 0;  // next byte of the stage's work; its end is `end`
     size_t end = 0;
@@ -77,7 +82,9 @@ class Requests {
     MutableBytes output;
     absl::Status result;
 
-    std::byte* slot(uint32_t rank) const { return slots + rank * area_bytes; }
+    std::byte* slot(uint32_t rank) const { return slots + rank * slot_distance; }
+    // Returns the byte of the partial sum that belongs to byte `at` of a slot, the first byte of an element.
+    size_t in_sum(size_t at) const { return at / size_of(type) * size_of(accumulator_of(type)); }
   };
   enum WorkKind { kSums, kCopiesIn, kCopiesOut, kWorkKinds };
 

@@ -131,12 +131,12 @@ void Stages::set_ending() {
 
 void Stages::on_connected() { group_connected_ = true; }
 
-void Stages::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) {
+void Stages::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum, MutableBytes result) {
   const Piece& reduced = pieces_[piece];
   if (reduced.accumulates) op = ReduceOp::kAccumulate;  // the local ranks' inputs were summed first
   // The sums share memory that stays as long as the group, so transports register it once. If that fails, they copy.
   if (!group_memory_.covers(sum)) group_memory_.add(group_->sums_beside(piece)).IgnoreError();
-  network_->start({piece, reduced.tensor, op, group_memory_.borrow(sum), sum, reduced.first, reduced.count});
+  network_->start({piece, reduced.tensor, op, group_memory_.borrow(sum), result, reduced.first, reduced.count});
 }
 
 void Stages::on_done(uint32_t piece, const absl::Status& status) {

@@ -92,7 +92,7 @@ class Stages : private NetworkListener, private local::Events {
   // Overrides both NetworkListener and local::Events.
   void on_failed(const absl::Status& status) override;
   // Override local::Events. A tensor of the group is a piece of a tensor of the plan.
-  void on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum) override;
+  void on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum, MutableBytes result) override;
   void on_done(uint32_t piece, const absl::Status& status) override;
 
   const Env env_;
@@ -105,7 +105,7 @@ class Stages : private NetworkListener, private local::Events {
   std::unique_ptr<Network> network_;  // local rank 0
   std::shared_ptr<const plan::Plan> prepared_;
   RegisteredMemory users_memory_;             // memory that users have registered
-  RegisteredMemory group_memory_;             // memory of the group's sums
+  RegisteredMemory group_memory_;             // memory of the group's sums and results
   Pieces pieces_;                             // g > 1
   std::vector<GroupRequest> group_requests_;  // by tensor: the latest one; g > 1
   bool group_connected_ = false;

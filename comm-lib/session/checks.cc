@@ -12,7 +12,8 @@ namespace {
 // Returns whether `a` and `b` overlap without being the same memory. Results would then overwrite contributions that
 // are still to be pushed.
 bool overlaps_elsewhere(ConstBytes a, ConstBytes b) {
-  return a.data() != b.data() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+  const bool is_same = a.data() == b.data() && a.size() == b.size();
+  return !is_same && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
 
 }  // namespace
@@ -40,10 +41,11 @@ absl::Status check_request(const plan::Plan& plan, const Request& request) {
   uint64_t bytes = 0;
   for (const plan::Partition& each : partitions.subspan(request.first, partitions_of(plan, request)))
     bytes += each.bytes;
-  if (request.input.size() != bytes || request.output.size() != bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", bytes, " bytes, got ",
-                                                   request.input.size(), " bytes of input and ", request.output.size(),
-                                                   " of output"));
+  const uint64_t input_bytes = bytes * plan.push_factor(tensor);
+  if (request.input.size() != input_bytes || request.output.size() != bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", input_bytes, " bytes of input and ",
+                                                   bytes, " of output, got ", request.input.size(), " and ",
+                                                   request.output.size()));
   }
   if (overlaps_elsewhere(request.input.bytes(), request.output)) {
     return absl::InvalidArgumentError(absl::StrCat("input and output of tensor ", tensor.name,

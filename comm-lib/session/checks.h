@@ -21,7 +21,7 @@ std::string describe(const plan::Plan& plan, const wire::Header& header);
 uint32_t partitions_of(const plan::Plan& plan, const Request& request);
 
 // Checks that the tensor and the partitions exist, that the sizes match, that the tensor has this op, and that the
-// output does not overlap the input in part.
+// output does not overlap the input in part. Input and output may be the same memory only if they have the same size.
 absl::Status check_request(const plan::Plan& plan, const Request& request);
 
 // Checks that this is a frame of this job from `owner`, of a type that owners send.

@@ -6,7 +6,7 @@
 
 namespace gleaner::session {
 
-void InFlightRequests::open(Request request, uint32_t begin, uint32_t end, uint64_t offset) {
+void InFlightRequests::open(Request request, uint32_t begin, uint32_t end, uint64_t offset, uint32_t factor) {
   if (free_.empty()) {
     free_.push_back(static_cast<uint32_t>(requests_.size()));
     requests_.emplace_back();
@@ -15,7 +15,7 @@ void InFlightRequests::open(Request request, uint32_t begin, uint32_t end, uint6
   }
   const uint32_t index = free_.back();
   free_.pop_back();
-  requests_[index] = {true, begin, end, end - begin, offset, std::move(request), {}};
+  requests_[index] = {true, begin, end, end - begin, offset, factor, std::move(request), {}};
   std::fill(request_of_.begin() + begin, request_of_.begin() + end, index);
   ++in_flight_;
   ++started_;
@@ -24,7 +24,7 @@ void InFlightRequests::open(Request request, uint32_t begin, uint32_t end, uint6
 
 Buffer InFlightRequests::input(uint32_t partition, uint64_t offset, uint64_t bytes) const {
   const RequestState& state = requests_[request_of_[partition]];
-  return state.request.input.slice(offset - state.offset, bytes);
+  return state.request.input.slice((offset - state.offset) * state.factor, bytes * state.factor);
 }
 
 bool InFlightRequests::is_in_place(uint32_t partition) const {

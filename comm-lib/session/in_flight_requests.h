@@ -22,15 +22,16 @@ class InFlightRequests {
   void resize(size_t partitions) { request_of_.resize(partitions, kNone); }
 
   // Adds a request for the partitions from `begin` to before `end`, none of which may be in flight. `offset`: position
-  // of the request's memory in the tensor, in bytes.
-  void open(Request request, uint32_t begin, uint32_t end, uint64_t offset);
+  // of the request's memory in the tensor, in bytes. `factor`: bytes of the input for each byte of the output
+  // (Plan::push_factor()).
+  void open(Request request, uint32_t begin, uint32_t end, uint64_t offset, uint32_t factor);
 
   // Returns whether a partition is part of a request in flight.
   bool is_in_flight(uint32_t partition) const { return request_of_[partition] != kNone; }
   // The functions below require is_in_flight(partition).
   ReduceOp op(uint32_t partition) const { return requests_[request_of_[partition]].request.op; }
-  // Returns the bytes of the input from `offset` in the tensor on. The request is not done while a copy of the returned
-  // handle exists.
+  // Returns the input for `bytes` bytes of the tensor from `offset` on. The request is not done while a copy of the
+  // returned handle exists.
   Buffer input(uint32_t partition, uint64_t offset, uint64_t bytes) const;
   bool is_in_place(uint32_t partition) const;  // whether the output is the same memory as the input
   // Takes the partition's result, the first `bytes` of `result`. To be called once for each partition of a request.
@@ -56,6 +57,7 @@ class InFlightRequests {
     uint32_t end = 0;      // the partition after the last
     uint32_t missing = 0;  // number of partitions without a result
     uint64_t offset = 0;   // of the request's memory in the tensor, in bytes
+    uint32_t factor = 1;   // bytes of the input for each byte of the output
     Request request;
     std::vector<DelayedResult> delayed;
   };

@@ -16,8 +16,10 @@ struct Request {
   uint64_t id = 0;      // chosen by the caller, returned in Done
   uint32_t tensor = 0;  // index in the plan
   ReduceOp op = ReduceOp::kSum;
-  Buffer input;                 // the partitions' bytes, usually borrowed; unchanged until Done
-  MutableBytes output;          // as many bytes; may be the same memory as the input
+  // The partitions' contributions, in the plan's push_type() of the tensor; usually borrowed, and unchanged until Done.
+  Buffer input;
+  // The partitions' results, in the tensor's type. May be the same memory as the input if both have the same size.
+  MutableBytes output;
   uint32_t first = 0;           // index of the first partition within the tensor
   uint32_t count = UINT32_MAX;  // at most this many partitions
 };

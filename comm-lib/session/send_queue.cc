@@ -58,7 +58,7 @@ std::vector<uint32_t> SendQueue::take_moved(const plan::Plan& later) {
     const Phase phase = partitions_[i].phase;
     if (phase == Phase::kIdle || !moves(i)) continue;
     moved.push_back(i);
-    const uint64_t bytes = plan_->partitions[i].bytes;
+    const uint64_t bytes = plan_->push_bytes(plan_->partitions[i]);
     if (phase == Phase::kSent || phase == Phase::kArrived) outstanding_bytes_ -= bytes;
     if (phase == Phase::kSent) {
       owners_[plan_->partitions[i].owner].bytes_on_the_way -= bytes;
@@ -117,13 +117,14 @@ absl::Duration SendQueue::window_time() const {
 
 void SendQueue::set_credits() {
   double total = 0;
-  for (const plan::Partition& partition : plan_->partitions) total += partition.bytes;
+  for (const plan::Partition& partition : plan_->partitions) total += plan_->push_bytes(partition);
   for (Owner& owner : owners_) {
     double bytes = 0;
     uint64_t largest = 0;
     for (uint32_t partition : owner.owned) {
-      bytes += plan_->partitions[partition].bytes;
-      largest = std::max<uint64_t>(largest, plan_->partitions[partition].bytes);
+      const uint64_t pushed = plan_->push_bytes(plan_->partitions[partition]);
+      bytes += static_cast<double>(pushed);
+      largest = std::max(largest, pushed);
     }
     const double share = total > 0 ? bytes / total : 0;
     owner.credit_bytes = std::max(2 * largest, static_cast<uint64_t>(2 * share * static_cast<double>(window_bytes_)));
@@ -142,7 +143,7 @@ void SendQueue::make_ready(uint32_t partition) {
 std::optional<uint32_t> SendQueue::next(absl::Duration now) {
   if (tournament_.best() == Tournament::kOut) return std::nullopt;
   const uint32_t partition = tournament_.best().partition;
-  const uint64_t bytes = plan_->partitions[partition].bytes;
+  const uint64_t bytes = plan_->push_bytes(plan_->partitions[partition]);
   if (!has_room(tournament_.best_player(), bytes)) return std::nullopt;
   if (bytes_on_the_way_ == 0) last_progress_ = now;
   const uint32_t index = tournament_.best_player();
@@ -179,7 +180,7 @@ void SendQueue::arrive(uint32_t partition) {
   Owner& owner = owners_[plan_->partitions[partition].owner];
   for (uint32_t arrived = kNone; arrived != partition;) {
     arrived = owner.first_sent;
-    const uint64_t bytes = plan_->partitions[arrived].bytes;
+    const uint64_t bytes = plan_->push_bytes(plan_->partitions[arrived]);
     owner.first_sent = partitions_[arrived].next_sent;
     owner.bytes_on_the_way -= bytes;
     bytes_on_the_way_ -= bytes;
@@ -270,7 +271,7 @@ void SendQueue::refresh(uint32_t index) {
 }
 
 bool SendQueue::has_credit(const Owner& owner) const {
-  const uint64_t bytes = plan_->partitions[owner.ready.front().partition].bytes;
+  const uint64_t bytes = plan_->push_bytes(plan_->partitions[owner.ready.front().partition]);
   return owner.bytes_on_the_way + bytes <= owner.credit_bytes * std::max(growth_, owner.growth);
 }
 
@@ -283,7 +284,7 @@ void SendQueue::leave_phase(uint32_t partition) {
   Owner& owner = owners_[what.owner];
   switch (partitions_[partition].phase) {
     case Phase::kArrived:
-      outstanding_bytes_ -= what.bytes;
+      outstanding_bytes_ -= plan_->push_bytes(what);
       break;
     case Phase::kReady:  // rare: the answer to a push over an earlier connection
       std::erase(owner.ready, urgency(partition));

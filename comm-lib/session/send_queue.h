@@ -3,10 +3,10 @@
 //
 // Window. A partition is *on the way* from the time it is pushed until its owner answers it, or is known to have
 // received it. The *window* bounds the bytes on the way over all owners. Pushes to this worker's own summer do not
-// count, since they do not use its link. The window is a multiple of the largest partition's size.
+// count, since they do not use its link. The window is a multiple of the largest push (Plan::push_bytes()).
 //
-// Credit. An owner's *credit* bounds the bytes on the way to that owner. It is twice the owner's share of the plan's
-// bytes, times the window, and at least two partitions. The factor is two because shares hold over the whole stream of
+// Credit. An owner's *credit* bounds the bytes on the way to that owner. It is twice the owner's share of a step's
+// pushes, times the window, and at least two partitions. The factor is two because shares hold over the whole stream of
 // gradients, but not over every few partitions.
 //
 // Arrival. A connection keeps the order of its frames. So an answer shows that all earlier pushes to that owner have

@@ -80,7 +80,8 @@ absl::Status Session::start(Request request, absl::Duration now, Actions& action
                                                         " is still in flight: wait for its last push_pull first"));
     }
   }
-  requests_.open(std::move(request), begin, end, begin < end ? plan_->partitions[begin].offset : 0);
+  const uint32_t factor = plan_->push_factor(plan_->tensors[request.tensor]);
+  requests_.open(std::move(request), begin, end, begin < end ? plan_->partitions[begin].offset : 0, factor);
   for (uint32_t i = begin; i < end; ++i) {
     waits_.on_start(plan_->partitions[i].owner, now);
     partitions_[i].missing = true;
@@ -116,17 +117,17 @@ void Session::push(uint32_t index, absl::Duration now, Actions& actions) {
     // The owner may have the first copy. The result may then arrive while this frame still waits to be sent, and
     // overwrite an input that is also the output. So this frame carries a copy of the input.
     ++counters_.repeated_pushes;
-    Buffer copy = pool_->take(partition.bytes);
-    std::memcpy(copy.bytes().data(), payload.bytes().data(), partition.bytes);
+    Buffer copy = pool_->take(payload.size());
+    std::memcpy(copy.bytes().data(), payload.bytes().data(), payload.size());
     payload = std::move(copy);
   } else {
     waits_.on_push(partition.owner, now);
     state.pushed = true;
   }
-  counters_.pushed_bytes += partition.bytes;
+  counters_.pushed_bytes += payload.size();
   flush_acks(partition.owner, actions);
   wire::Header header = header_of(wire::FrameType::kPush, payload);
-  header.data_type = plan_->tensors[partition.tensor].type;
+  header.data_type = plan_->push_type(plan_->tensors[partition.tensor]);
   header.op = requests_.op(index);
   header.tensor = partition.tensor;
   header.partition = index - plan_->first_partition[partition.tensor];

@@ -25,7 +25,7 @@ struct PlanMember {
   double bits_per_second = 0;      // each way, as the plan assumes
   bool bandwidth_assumed = false;  // the link's speed is unknown; bits_per_second is a placeholder
   uint64_t owned_bytes = 0;        // bytes per step that the member sums
-  uint64_t traffic_bytes = 0;      // bytes per step that the member sends, and receives
+  uint64_t traffic_bytes = 0;      // bytes per step that the member sends or receives, whichever is more
   bool binds = false;              // the link of this member takes longest of all
   uint32_t acknowledged_epoch = 0;
   bool operator==(const PlanMember&) const = default;
@@ -35,6 +35,7 @@ struct ReductionPlanSpec {
   uint32_t epoch = 0;
   uint32_t attempt = 0;
   uint64_t tensors = 0, partitions = 0, bytes_per_step = 0;
+  uint64_t push_bytes_per_step = 0;          // bytes that a worker contributes to the sums of a step
   double bound_seconds = 0;                  // 0: unknown, or nothing moves
   double bound_without_summers_seconds = 0;  // the bound with k = 0
   std::vector<PlanMember> members;           // in plan order: workers, then summers

@@ -30,8 +30,13 @@ bool runs_here(const Variant* variant) {
   return true;
 }
 
-SumFunction function_of(const Variant& variant, DataType type) {
-  switch (type) {
+SumFunction function_of(const Variant& variant, DataType from, DataType to) {
+  if (from != to) {
+    if (from == DataType::kFloat16) return variant.float16_to_float32;
+    if (from == DataType::kBFloat16) return variant.bfloat16_to_float32;
+    return to == DataType::kFloat16 ? variant.float32_to_float16 : variant.float32_to_bfloat16;
+  }
+  switch (from) {
     case DataType::kFloat32:
       return variant.float32;
     case DataType::kFloat64:
@@ -70,10 +75,10 @@ absl::StatusOr<Kernels> Kernels::choose(absl::string_view wanted) {
 
 absl::string_view Kernels::name() const { return variant_->name; }
 
-void Kernels::sum(DataType type, std::span<const std::byte* const> sources, std::byte* result, size_t elements,
-                  uint32_t divisor) const {
+void Kernels::sum(DataType from, DataType to, std::span<const std::byte* const> sources, std::byte* result,
+                  size_t elements, uint32_t divisor) const {
   const ScopedFloatEnvironment environment;
-  function_of(*variant_, type)(sources.data(), sources.size(), result, elements, divisor);
+  function_of(*variant_, from, to)(sources.data(), sources.size(), result, elements, divisor);
 }
 
 std::vector<absl::string_view> available_variants() {

@@ -2,7 +2,9 @@
 //
 // result[e] = round((((source[0][e] + source[1][e]) + source[2][e]) + ...) / divisor). Every addition and the division
 // are made in the accumulator's type: fp32 for fp32, fp16 and bf16; fp64 for fp64; int32 with wrap-around for int32.
-// The quotient is then converted to the data type with one rounding to nearest even. Subnormals are kept. A NaN result
+// The quotient is then converted to the result's type with one rounding to nearest even. The result usually has the
+// sources' type. A *partial sum* of fp16 or bf16 sources is an fp32 result, which is not rounded; the sum of partial
+// sums is a result of fp16 or bf16 from fp32 sources. Subnormals are kept. A NaN result
 // is always the canonical quiet NaN (positive, payload zero), because which NaN an addition of two NaNs returns depends
 // on the instruction set.
 //
@@ -37,6 +39,12 @@ class Kernels {
   // otherwise it must not overlap any source. The caller's floating-point modes (flush-to-zero, rounding) have no
   // influence, and are restored.
   void sum(DataType type, std::span<const std::byte* const> sources, std::byte* result, size_t elements,
+           uint32_t divisor) const {
+    sum(type, type, sources, result, elements, divisor);
+  }
+  // Does the same for sources of type `from` and a result of type `to`. Either the types are the same, or one is fp16
+  // or bf16 and the other fp32; then the result must not overlap any source.
+  void sum(DataType from, DataType to, std::span<const std::byte* const> sources, std::byte* result, size_t elements,
            uint32_t divisor) const;
 
  private:

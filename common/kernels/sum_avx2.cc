@@ -31,6 +31,7 @@ struct Float32Sums {
 
 struct Float32 : Float32Sums {
   static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) { return _mm256_castsi256_ps(load_256(from)); }
   static void store(std::byte* to, Vector sum) {
     store_256(to, select(is_nan(sum), _mm256_set1_epi32(0x7FC00000), _mm256_castps_si256(sum)));
@@ -39,6 +40,7 @@ struct Float32 : Float32Sums {
 
 struct Float16 : Float32Sums {
   static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) { return _mm256_cvtph_ps(load_128(from)); }
   // NaN is made canonical before the rounding, which turns fp32's canonical NaN into fp16's.
   static void store(std::byte* to, Vector sum) {
@@ -56,6 +58,7 @@ struct BFloat16 {
   };
   static constexpr size_t kLanes = 16;
   static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) {
     const __m256i bits = load_256(from);
     return {_mm256_castsi256_ps(_mm256_slli_epi32(bits, 16)),
@@ -85,6 +88,7 @@ struct Float64 {
   using Vector = __m256d;
   static constexpr size_t kLanes = 4;
   static constexpr size_t kElementBytes = 8;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) { return _mm256_castsi256_pd(load_256(from)); }
   static Vector add(Vector a, Vector b) { return _mm256_add_pd(a, b); }
   static Vector divide(Vector a, Vector b) { return _mm256_div_pd(a, b); }
@@ -99,11 +103,50 @@ struct Int32 {
   using Vector = __m256i;
   static constexpr size_t kLanes = 8;
   static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) { return load_256(from); }
   static Vector add(Vector a, Vector b) { return _mm256_add_epi32(a, b); }
   static Vector divide(Vector a, Vector) { return a; }  // int32 is never divided: kernels.h allows only the divisor 1
   static Vector broadcast(uint32_t value) { return _mm256_set1_epi32(static_cast<int>(value)); }
   static void store(std::byte* to, Vector sum) { store_256(to, sum); }
+};
+
+// Eight bf16 elements, in order: their bits are the upper halves of fp32.
+inline __m256 load_bfloat16(const std::byte* from) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_128(from)), 16));
+}
+
+inline void store_bfloat16(std::byte* to, __m256 sum) {
+  const __m256i bits = _mm256_srli_epi32(BFloat16::round(sum), 16);
+  store_128(to, _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
+}
+
+struct Float16ToFloat32 : Float32Sums {
+  static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kResultBytes = 4;
+  static Vector load(const std::byte* from) { return Float16::load(from); }
+  static void store(std::byte* to, Vector sum) { Float32::store(to, sum); }
+};
+
+struct BFloat16ToFloat32 : Float32Sums {
+  static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kResultBytes = 4;
+  static Vector load(const std::byte* from) { return load_bfloat16(from); }
+  static void store(std::byte* to, Vector sum) { Float32::store(to, sum); }
+};
+
+struct Float32ToFloat16 : Float32Sums {
+  static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kResultBytes = 2;
+  static Vector load(const std::byte* from) { return Float32::load(from); }
+  static void store(std::byte* to, Vector sum) { Float16::store(to, sum); }
+};
+
+struct Float32ToBFloat16 : Float32Sums {
+  static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kResultBytes = 2;
+  static Vector load(const std::byte* from) { return Float32::load(from); }
+  static void store(std::byte* to, Vector sum) { store_bfloat16(to, sum); }
 };
 
 }  // namespace
@@ -113,6 +156,10 @@ const Variant kAvx2 = {"avx2",
                        vector_sum<Float64, kBlockBytes>,
                        vector_sum<Float16, kBlockBytes>,
                        vector_sum<BFloat16, kBlockBytes>,
-                       vector_sum<Int32, kBlockBytes>};
+                       vector_sum<Int32, kBlockBytes>,
+                       vector_sum<Float16ToFloat32, kBlockBytes>,
+                       vector_sum<BFloat16ToFloat32, kBlockBytes>,
+                       vector_sum<Float32ToFloat16, kBlockBytes>,
+                       vector_sum<Float32ToBFloat16, kBlockBytes>};
 
 }  // namespace gleaner::kernels

@@ -29,6 +29,7 @@ struct Float32Sums {
 
 struct Float32 : Float32Sums {
   static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) { return _mm512_loadu_ps(from); }
   static void store(std::byte* to, Vector sum) {
     const __m512i bits = _mm512_castps_si512(sum);
@@ -38,6 +39,7 @@ struct Float32 : Float32Sums {
 
 struct Float16 : Float32Sums {
   static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) { return _mm512_cvtph_ps(load_256(from)); }
   static void store(std::byte* to, Vector sum) {
     const __m256i rounded = _mm512_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -54,6 +56,7 @@ struct BFloat16 {
   };
   static constexpr size_t kLanes = 32;
   static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) {
     const __m512i bits = load_512(from);
     return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16)),
@@ -83,6 +86,7 @@ struct Float64 {
   using Vector = __m512d;
   static constexpr size_t kLanes = 8;
   static constexpr size_t kElementBytes = 8;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) { return _mm512_loadu_pd(from); }
   static Vector add(Vector a, Vector b) { return _mm512_add_pd(a, b); }
   static Vector divide(Vector a, Vector b) { return _mm512_div_pd(a, b); }
@@ -98,11 +102,49 @@ struct Int32 {
   using Vector = __m512i;
   static constexpr size_t kLanes = 16;
   static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kResultBytes = kElementBytes;
   static Vector load(const std::byte* from) { return load_512(from); }
   static Vector add(Vector a, Vector b) { return _mm512_add_epi32(a, b); }
   static Vector divide(Vector a, Vector) { return a; }  // int32 is never divided: kernels.h allows only the divisor 1
   static Vector broadcast(uint32_t value) { return _mm512_set1_epi32(static_cast<int>(value)); }
   static void store(std::byte* to, Vector sum) { _mm512_storeu_si512(to, sum); }
+};
+
+// Sixteen bf16 elements, in order: their bits are the upper halves of fp32.
+inline __m512 load_bfloat16(const std::byte* from) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_256(from)), 16));
+}
+
+inline void store_bfloat16(std::byte* to, __m512 sum) {
+  store_256(to, _mm512_cvtepi32_epi16(_mm512_srli_epi32(BFloat16::round(sum), 16)));
+}
+
+struct Float16ToFloat32 : Float32Sums {
+  static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kResultBytes = 4;
+  static Vector load(const std::byte* from) { return Float16::load(from); }
+  static void store(std::byte* to, Vector sum) { Float32::store(to, sum); }
+};
+
+struct BFloat16ToFloat32 : Float32Sums {
+  static constexpr size_t kElementBytes = 2;
+  static constexpr size_t kResultBytes = 4;
+  static Vector load(const std::byte* from) { return load_bfloat16(from); }
+  static void store(std::byte* to, Vector sum) { Float32::store(to, sum); }
+};
+
+struct Float32ToFloat16 : Float32Sums {
+  static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kResultBytes = 2;
+  static Vector load(const std::byte* from) { return Float32::load(from); }
+  static void store(std::byte* to, Vector sum) { Float16::store(to, sum); }
+};
+
+struct Float32ToBFloat16 : Float32Sums {
+  static constexpr size_t kElementBytes = 4;
+  static constexpr size_t kResultBytes = 2;
+  static Vector load(const std::byte* from) { return Float32::load(from); }
+  static void store(std::byte* to, Vector sum) { store_bfloat16(to, sum); }
 };
 
 }  // namespace
@@ -112,6 +154,10 @@ const Variant kAvx512 = {"avx512",
                          vector_sum<Float64, kBlockBytes>,
                          vector_sum<Float16, kBlockBytes>,
                          vector_sum<BFloat16, kBlockBytes>,
-                         vector_sum<Int32, kBlockBytes>};
+                         vector_sum<Int32, kBlockBytes>,
+                         vector_sum<Float16ToFloat32, kBlockBytes>,
+                         vector_sum<BFloat16ToFloat32, kBlockBytes>,
+                         vector_sum<Float32ToFloat16, kBlockBytes>,
+                         vector_sum<Float32ToBFloat16, kBlockBytes>};
 
 }  // namespace gleaner::kernels

@@ -51,19 +51,22 @@ typename Type::Accumulator load_element(const std::byte* source, size_t element)
   return Type::load(stored);
 }
 
-template <typename Type>
+// Sums elements of type From into a result of type To, which has the same accumulator.
+template <typename From, typename To = From>
 void sum(const std::byte* const* sources, size_t count, std::byte* result, size_t elements, uint32_t divisor) {
   for (size_t element = 0; element < elements; ++element) {
-    auto accumulator = load_element<Type>(sources[0], element);
-    for (size_t source = 1; source < count; ++source) accumulator += load_element<Type>(sources[source], element);
-    if (divisor != 1) accumulator /= static_cast<typename Type::Accumulator>(divisor);
-    const typename Type::Stored stored = Type::round(accumulator);
+    auto accumulator = load_element<From>(sources[0], element);
+    for (size_t source = 1; source < count; ++source) accumulator += load_element<From>(sources[source], element);
+    if (divisor != 1) accumulator /= static_cast<typename From::Accumulator>(divisor);
+    const typename To::Stored stored = To::round(accumulator);
     std::memcpy(result + element * sizeof(stored), &stored, sizeof(stored));
   }
 }
 
 }  // namespace
 
-const Variant kScalar = {"scalar", sum<Float32>, sum<Float64>, sum<Float16>, sum<BFloat16>, sum<Int32>};
+const Variant kScalar = {
+    "scalar",   sum<Float32>,          sum<Float64>,           sum<Float16>,          sum<BFloat16>,
+    sum<Int32>, sum<Float16, Float32>, sum<BFloat16, Float32>, sum<Float32, Float16>, sum<Float32, BFloat16>};
 
 }  // namespace gleaner::kernels

@@ -11,7 +11,7 @@
 
 namespace gleaner::kernels {
 
-// Like Kernels::sum(), with `count` sources. Needs the default floating-point environment.
+// Like Kernels::sum() for fixed types, with `count` sources. Needs the default floating-point environment.
 using SumFunction = void (*)(const std::byte* const* sources, size_t count, std::byte* result, size_t elements,
                              uint32_t divisor);
 
@@ -22,6 +22,11 @@ struct Variant {
   SumFunction float16;
   SumFunction bfloat16;
   SumFunction int32;
+  // From the sources' type to the result's type.
+  SumFunction float16_to_float32;
+  SumFunction bfloat16_to_float32;
+  SumFunction float32_to_float16;
+  SumFunction float32_to_bfloat16;
 };
 
 extern const Variant kScalar;  // the oracle

@@ -2,9 +2,10 @@
 // instruction set include it. All functions here have internal linkage, so each translation unit has its own copy (see
 // variant.h).
 //
-// `Type` describes one data type in one instruction set:
+// `Type` describes the sources' and the result's data type in one instruction set:
 //   Vector                              kLanes elements in the accumulator's type
-//   kLanes, kElementBytes               elements of a Vector, bytes of a stored element
+//   kLanes, kElementBytes               elements of a Vector, bytes of an element of a source
+//   kResultBytes                        bytes of an element of the result
 //   Vector load(const std::byte*)       unaligned
 //   Vector add(Vector, Vector), Vector divide(Vector, Vector), Vector broadcast(uint32_t)
 //   void store(std::byte*, Vector)      unaligned; rounds, and makes NaN canonical
@@ -29,12 +30,20 @@ constexpr size_t kTileBytes = 4096;
 
 template <typename Type>
 constexpr size_t kVectorBytes = Type::kLanes* Type::kElementBytes;
+template <typename Type>
+constexpr size_t kVectorResultBytes = Type::kLanes* Type::kResultBytes;
+
+// Returns the byte of the result that belongs to byte `offset` of each source, the first byte of an element.
+template <typename Type>
+inline std::byte* result_at(std::byte* result, size_t offset) {
+  return result + offset / Type::kElementBytes * Type::kResultBytes;
+}
 
 template <typename Type, size_t kVectors, bool kDivide>
 inline void finish(typename Type::Vector (&sums)[kVectors], std::byte* result, typename Type::Vector divisor) {
   for (size_t v = 0; v < kVectors; ++v) {
     if constexpr (kDivide) sums[v] = Type::divide(sums[v], divisor);
-    Type::store(result + v * kVectorBytes<Type>, sums[v]);
+    Type::store(result + v * kVectorResultBytes<Type>, sums[v]);
   }
 }
 
@@ -45,7 +54,9 @@ inline void sum_block(const std::byte* const* sources, size_t count, std::byte* 
                       typename Type::Vector divisor) {
   for (size_t line = 0; line < kVectors * kVectorBytes<Type>; line += kLineBytes) {
     for (size_t s = 0; s < count; ++s) __builtin_prefetch(sources[s] + offset + line + kReadAhead);
-    __builtin_prefetch(result + offset + line + kWriteAhead, 1);
+  }
+  for (size_t line = 0; line < kVectors * kVectorResultBytes<Type>; line += kLineBytes) {
+    __builtin_prefetch(result_at<Type>(result, offset) + line + kWriteAhead, 1);
   }
   typename Type::Vector sums[kVectors];
   for (size_t v = 0; v < kVectors; ++v) sums[v] = Type::load(sources[0] + offset + v * kVectorBytes<Type>);
@@ -53,7 +64,7 @@ inline void sum_block(const std::byte* const* sources, size_t count, std::byte* 
     const std::byte* source = sources[s] + offset;
     for (size_t v = 0; v < kVectors; ++v) sums[v] = Type::add(sums[v], Type::load(source + v * kVectorBytes<Type>));
   }
-  finish<Type, kVectors, kDivide>(sums, result + offset, divisor);
+  finish<Type, kVectors, kDivide>(sums, result_at<Type>(result, offset), divisor);
 }
 
 // Sums a page (tile) of each source, one source after the other, with the sums in the first-level cache. The next
@@ -73,7 +84,7 @@ void sum_tile(const std::byte* const* sources, size_t count, std::byte* result, 
       sums[v] = Type::add(sums[v], Type::load(source + v * kVectorBytes<Type>));
     }
   }
-  finish<Type, kVectors, kDivide>(sums, result + offset, divisor);
+  finish<Type, kVectors, kDivide>(sums, result_at<Type>(result, offset), divisor);
 }
 
 // Sums the last elements, fewer than a vector: copies them to and from an array that holds a whole vector.
@@ -87,8 +98,9 @@ void sum_tail(const std::byte* const* sources, size_t count, std::byte* result, 
     std::memcpy(padded, sources[s] + offset, bytes);
     sums[0] = Type::add(sums[0], Type::load(padded));
   }
-  finish<Type, 1, kDivide>(sums, padded, divisor);
-  std::memcpy(result + offset, padded, bytes);
+  std::byte padded_result[kVectorResultBytes<Type>];
+  finish<Type, 1, kDivide>(sums, padded_result, divisor);
+  std::memcpy(result_at<Type>(result, offset), padded_result, bytes / Type::kElementBytes * Type::kResultBytes);
 }
 
 template <typename Type, size_t kBlockBytes, bool kDivide>

@@ -28,8 +28,8 @@ void explain_partitions(const Plan& plan, const Fleet& fleet, Explanation& resul
 
 Limit limit_of(const Fleet& fleet, double bound_seconds, double stream_bytes) {
   if (bound_seconds == 0) return Limit::kNothingMoves;
-  const double slowest = *std::ranges::min_element(fleet.worker_bits_per_second);
-  return bound_seconds > stream_bytes * 8 / slowest * (1 + 1e-9) ? Limit::kAllLinks : Limit::kSlowestWorker;
+  const double least = slowest_worker_seconds(fleet, stream_bytes);
+  return bound_seconds > least * (1 + 1e-9) ? Limit::kAllLinks : Limit::kSlowestWorker;
 }
 
 }  // namespace
@@ -43,6 +43,7 @@ Explanation explain(const Plan& plan) {
   const auto stream = static_cast<double>(result.stream_bytes);
 
   result.workers = plan.workers;
+  result.push_ratio = fleet.push_ratio;
   result.machines.reserve(plan.members.size());
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
     const double bandwidth = plan.members[member].bits_per_second;
@@ -59,7 +60,9 @@ Explanation explain(const Plan& plan) {
   result.binding = static_cast<uint32_t>(binding - result.machines.begin());
   result.seconds = binding->seconds;
   result.bound_seconds = bound_seconds(fleet, stream);
-  result.all_reduce_seconds = bound_seconds({workers, {}}, stream);
+  Fleet workers_only = fleet;
+  workers_only.summer_bits_per_second.clear();
+  result.all_reduce_seconds = bound_seconds(workers_only, stream);
   result.limit = limit_of(fleet, result.bound_seconds, stream);
 
   result.one_more_bits_per_second = median(fleet.k() > 0 ? fleet.summer_bits_per_second : workers);

@@ -16,7 +16,7 @@ struct MachineLoad {
   double bits_per_second = 0;
   uint64_t owned_bytes = 0;
   double share = 0;          // owned_bytes as a fraction of the stream
-  double traffic_bytes = 0;  // per step, each way
+  double traffic_bytes = 0;  // per step, in the busier direction
   double seconds = 0;        // traffic divided by bandwidth
 };
 
@@ -35,6 +35,7 @@ struct Explanation {
   Limit limit = Limit::kNothingMoves;
 
   uint64_t stream_bytes = 0;
+  double push_ratio = 1;          // bytes that workers push for each byte of the result
   double seconds = 0;             // step time with these partitions
   double bound_seconds = 0;       // step time with the best possible split
   double all_reduce_seconds = 0;  // the bound without CPU summers

@@ -18,10 +18,64 @@ double sum(const std::vector<double>& values) { return std::accumulate(values.be
 
 double slowest_worker(const Fleet& fleet) { return *std::ranges::min_element(fleet.worker_bits_per_second); }
 
+// Returns the bits of the busier direction of a worker per bit of gradient, if the worker owns the fraction 1 / n.
+// A worker with less sends more than it receives, one with more receives more.
+double traffic_at_equal_parts(double n, double r) { return r + (n - 1 - r) / n; }
+
+// Returns the least bits that a worker moves in its busier direction per bit of gradient. With few workers and large
+// pushes that is more than nothing owned: what the worker owns, it need not push.
+double least_traffic(double n, double r) { return std::min(r, traffic_at_equal_parts(n, r)); }
+
+// The fractions of the gradient that a member can own within a step time.
+struct Room {
+  double least = 0;
+  double most = 0;
+};
+
+// Returns the room of a worker whose link carries `link` bits per bit of gradient, at least least_traffic(). Only for a
+// push ratio above 1 and n >= 2.
+Room room_of_worker(double n, double r, double link) {
+  const double more_sent = n - 1 - r;  // by owning everything instead of nothing
+  const double more_received = r * n - r - 1;
+  const bool receives_most = more_sent <= 0 || link >= traffic_at_equal_parts(n, r);
+  const double most = receives_most ? (link - 1) / more_received : (link - r) / more_sent;
+  const double least = more_sent < 0 ? (r - link) / -more_sent : 0;
+  return {std::max(0.0, least), std::max({0.0, least, most})};
+}
+
+// Returns the most that all members together could own within a step time, in seconds per bit of gradient.
+double most_of_all(const Fleet& fleet, double seconds) {
+  const double n = fleet.n(), r = fleet.push_ratio;
+  double most = seconds * sum(fleet.summer_bits_per_second) / (n * r);
+  for (double bandwidth : fleet.worker_bits_per_second) most += room_of_worker(n, r, seconds * bandwidth).most;
+  return most;
+}
+
+// Returns the step time for one bit of gradient if pushes are larger than results. most_of_all() is linear between the
+// times at which a worker's busier direction changes, so the least time at which it reaches 1 is found exactly.
+double seconds_with_larger_pushes(const Fleet& fleet) {
+  const double n = fleet.n(), r = fleet.push_ratio;
+  const double least = least_traffic(n, r) / slowest_worker(fleet);
+  if (most_of_all(fleet, least) >= 1) return least;
+  std::vector<double> turns = {least};
+  for (double bandwidth : fleet.worker_bits_per_second) {
+    const double turn = traffic_at_equal_parts(n, r) / bandwidth;
+    if (turn > least) turns.push_back(turn);
+  }
+  std::ranges::sort(turns);
+  const auto is_too_short = [&](double seconds) { return most_of_all(fleet, seconds) < 1; };
+  const auto after = std::ranges::partition_point(turns, is_too_short);
+  const double from = *(after - 1);  // `least` is too short
+  const double to = after == turns.end() ? 2 * from : *after;
+  const double at_from = most_of_all(fleet, from);
+  return from + (1 - at_from) / (most_of_all(fleet, to) - at_from) * (to - from);
+}
+
 // Returns the step time for one bit of gradient per worker.
 double seconds_per_bit(const Fleet& fleet) {
   const double n = fleet.n();
   if (n == 1) return 0;
+  if (fleet.push_ratio > 1) return seconds_with_larger_pushes(fleet);
   const double every_worker_pushes_all = 1 / slowest_worker(fleet);
   if (n == 2) return every_worker_pushes_all;
   const double everybody_busy =
@@ -39,8 +93,29 @@ absl::Status validate_bandwidths(const std::vector<double>& bandwidths, absl::st
   return absl::OkStatus();
 }
 
+// Returns fractions of the gradient, workers first, with which the step takes the time T = seconds_per_bit() if pushes
+// are larger than results.
+std::vector<double> split_with_larger_pushes(const Fleet& fleet) {
+  const double n = fleet.n(), r = fleet.push_ratio;
+  const double seconds = seconds_per_bit(fleet);
+  std::vector<Room> rooms;
+  rooms.reserve(fleet.n() + fleet.k());
+  for (double bandwidth : fleet.worker_bits_per_second) rooms.push_back(room_of_worker(n, r, seconds * bandwidth));
+  for (double bandwidth : fleet.summer_bits_per_second) rooms.push_back({0, seconds * bandwidth / (n * r)});
+  double least = 0, spare = 0;
+  for (const Room& room : rooms) {
+    least += room.least;
+    spare += room.most - room.least;
+  }
+  const double used = spare > 0 ? std::clamp((1 - least) / spare, 0.0, 1.0) : 0;
+  std::vector<double> split;
+  split.reserve(rooms.size());
+  for (const Room& room : rooms) split.push_back(room.least + used * (room.most - room.least));
+  return split;
+}
+
 // Returns the most that each member could own within the time T = seconds_per_bit(), as a fraction of M; workers first.
-// The fractions add up to at least 1.
+// The fractions add up to at least 1. Only for pushes as large as results.
 std::vector<double> room(const Fleet& fleet) {
   const double n = fleet.n();
   const double seconds = seconds_per_bit(fleet);
@@ -72,14 +147,23 @@ absl::Status validate(const Fleet& fleet) {
     return absl::InvalidArgumentError(absl::StrCat("a job has at most ", kMaxMembers, " workers and summers; got ",
                                                    workers, " workers and ", summers, " summers"));
   }
+  if (!(fleet.push_ratio >= 1 && fleet.push_ratio <= kMaxPushRatio)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "workers push ", fleet.push_ratio, " bytes for each byte of the result; it must be 1 to ", kMaxPushRatio));
+  }
   const absl::Status status = validate_bandwidths(fleet.worker_bits_per_second, "worker");
   return status.ok() ? validate_bandwidths(fleet.summer_bits_per_second, "summer") : status;
 }
 
 double bound_seconds(const Fleet& fleet, double bytes) { return seconds_per_bit(fleet) * bytes * 8; }
 
+double slowest_worker_seconds(const Fleet& fleet, double bytes) {
+  return fleet.n() == 1 ? 0 : least_traffic(fleet.n(), fleet.push_ratio) / slowest_worker(fleet) * bytes * 8;
+}
+
 std::vector<double> shares(const Fleet& fleet) {
-  std::vector<double> shares = room(fleet);
+  const bool larger_pushes = fleet.n() > 1 && fleet.push_ratio > 1;
+  std::vector<double> shares = larger_pushes ? split_with_larger_pushes(fleet) : room(fleet);
   const double total = sum(shares);
   for (double& share : shares) share = share / total < kLeastShare ? 0 : share / total;
   const double kept = sum(shares);
@@ -88,12 +172,14 @@ std::vector<double> shares(const Fleet& fleet) {
 }
 
 std::vector<double> traffic_bytes(const Fleet& fleet, const std::vector<uint64_t>& owned) {
-  const double n = fleet.n();
+  const double n = fleet.n(), r = fleet.push_ratio;
   const double stream = static_cast<double>(std::accumulate(owned.begin(), owned.end(), uint64_t{0}));
   std::vector<double> traffic(owned.size());
   for (size_t member = 0; member < owned.size(); ++member) {
     const auto bytes = static_cast<double>(owned[member]);
-    traffic[member] = member < fleet.n() ? stream + (n - 2) * bytes : n * bytes;
+    const double sent = r * (stream - bytes) + (n - 1) * bytes;
+    const double received = stream - bytes + r * (n - 1) * bytes;
+    traffic[member] = member < fleet.n() ? std::max(sent, received) : r * n * bytes;
   }
   return traffic;
 }

@@ -57,11 +57,13 @@ uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
   return (elements + slices - 1) / slices * element;
 }
 
-// Returns the size of the largest slice that cut() makes of these tensors.
-uint64_t largest_slice(std::span<const Tensor> tensors, uint64_t most) {
+// Returns the size of the largest slice that cut() makes of the tensors from index `first` on.
+uint64_t largest_slice(const Plan& plan, size_t first, uint64_t most) {
   uint64_t largest = 0;
-  for (const Tensor& tensor : tensors) {
-    if (tensor.elements > 0) largest = std::max(largest, first_slice(tensor.bytes(), most, size_of(tensor.type)));
+  for (const Tensor& tensor : std::span(plan.tensors).subspan(first)) {
+    if (tensor.elements == 0) continue;
+    const uint64_t fits = plan.most_partition_bytes(tensor, most);
+    largest = std::max(largest, first_slice(tensor.bytes(), fits, size_of(tensor.type)));
   }
   return largest;
 }
@@ -69,6 +71,12 @@ uint64_t largest_slice(std::span<const Tensor> tensors, uint64_t most) {
 uint64_t largest_partition(const Plan& plan) {
   uint64_t largest = 0;
   for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, partition.bytes);
+  return largest;
+}
+
+uint64_t largest_push(const Plan& plan) {
+  uint64_t largest = 0;
+  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, plan.push_bytes(partition));
   return largest;
 }
 
@@ -86,7 +94,7 @@ void cut(Plan& plan, size_t first, uint64_t most, uint64_t finest, Balance balan
   for (size_t id = first; id < plan.tensors.size(); ++id) {
     const uint64_t bytes = plan.tensors[id].bytes();
     const uint64_t element = size_of(plan.tensors[id].type);
-    const uint64_t fits = std::min(most, kMaxPartitionBytes - plan.counts_bytes(plan.tensors[id]));
+    const uint64_t fits = plan.most_partition_bytes(plan.tensors[id], most);
     for (uint64_t offset = 0; offset < bytes;) {
       uint64_t slice = first_slice(bytes - offset, fits, element);
       const uint32_t owner = balance.next(slice);
@@ -129,7 +137,7 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
 }
 
 uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double round_trip) {
-  const uint64_t largest = std::max<uint64_t>(1, largest_partition(plan));
+  const uint64_t largest = std::max<uint64_t>(1, largest_push(plan));
   const double link = plan.members[worker].bits_per_second / 8;
   const uint64_t least = static_cast<uint64_t>(std::max(kLeastWindowSeconds * link, kLeastWindowBytes));
   const uint64_t by_default =
@@ -138,10 +146,12 @@ uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double 
   return (window + largest - 1) / largest * largest;
 }
 
-absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options) {
+absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options,
+                               uint32_t local_ranks) {
   GLN_RETURN_IF_ERROR(validate(fleet));
   Plan plan;
   plan.workers = fleet.n();
+  plan.local_ranks = local_ranks;
   plan.first_partition = {0};
   plan.members.reserve(fleet.n() + fleet.k());
   for (double bandwidth : fleet.worker_bits_per_second) plan.members.push_back({bandwidth, {}, 0});
@@ -168,8 +178,10 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
       std::min(partition_bytes, std::max(std::min(partition_bytes, by_default) / kFinestFraction, kFinestBytes));
   const std::span<const Tensor> fresh = std::span(extended.tensors).subspan(first);
   // Upper bound: rounding adds at most one slice per tensor, and trimming at most one per owner.
-  const uint64_t most_partitions =
-      extended.partitions.size() + total_bytes(fresh) / partition_bytes + fresh.size() + owners;
+  uint64_t most_partitions = extended.partitions.size() + fresh.size() + owners;
+  for (const Tensor& tensor : fresh) {
+    most_partitions += tensor.bytes() / extended.most_partition_bytes(tensor, partition_bytes);
+  }
   if (most_partitions > kMaxPartitions) {
     return absl::InvalidArgumentError(absl::StrCat("up to ", most_partitions, " partitions of ", partition_bytes,
                                                    " bytes; a plan holds at most ", kMaxPartitions,
@@ -177,7 +189,7 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   }
   extended.partitions.reserve(most_partitions);
   extended.first_partition.reserve(extended.tensors.size() + 1);
-  const uint64_t largest = std::max(largest_slice(fresh, partition_bytes), largest_partition(plan));
+  const uint64_t largest = std::max(largest_slice(extended, first, partition_bytes), largest_partition(plan));
   cut(extended, first, partition_bytes, finest,
       Balance(share, owned_bytes(plan), total_bytes(extended.tensors), largest));
   return extended;
@@ -222,6 +234,12 @@ Fleet fleet_of(const Plan& plan) {
     auto& side = member < plan.workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second;
     side.push_back(plan.members[member].bits_per_second);
   }
+  double stream = 0, pushes = 0;
+  for (const Tensor& tensor : plan.tensors) {
+    stream += static_cast<double>(tensor.bytes());
+    pushes += static_cast<double>(tensor.bytes()) * plan.push_factor(tensor);
+  }
+  if (stream > 0) fleet.push_ratio = pushes / stream;
   return fleet;
 }
 

@@ -13,7 +13,9 @@
 namespace gleaner::plan {
 
 struct PartitionOptions {
-  uint64_t partition_bytes = 0;  // kMinPartitionBytes to kMaxPartitionBytes; 0: default_partition_bytes()
+  // The most bytes of a partition's contribution or result, whichever is larger: kMinPartitionBytes to
+  // kMaxPartitionBytes; 0: default_partition_bytes().
+  uint64_t partition_bytes = 0;
 };
 
 inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest type
@@ -46,16 +48,19 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes);
 // largest partition.
 uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, double round_trip = 0);
 
-// Builds a plan of epoch 0 for these tensors, which are in generation order. Members get the fleet's bandwidths and no
-// address.
+// Builds a plan of epoch 0 for these tensors, which are in generation order, and for workers with `local_ranks` ranks
+// each. Members get the fleet's bandwidths and no address. The plan's push ratio follows from its tensors and ranks,
+// not from the fleet.
 //
-// A tensor is cut into equal, element-aligned slices of at most partition_bytes. A slice is cut shorter where its owner
+// A tensor is cut into equal, element-aligned slices of at most partition_bytes, or half of that if contributions are
+// twice as large as results (Plan::push_factor()). A slice is cut shorter where its owner
 // reaches its share of the whole stream. So the totals come closer to the shares than one partition, and a tensor that
 // is planned alone is spread over the owners. Such a shorter slice has at least 1 KiB and at least 1/32 of
 // partition_bytes (or of the default size if that is less). Owners with a share of 0 get nothing.
 // InvalidArgument: the fleet, the tensors or the partition size are out of their limits, or the plan might have more
 // than kMaxPartitions. Cost: O(partitions * log(members)).
-absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options);
+absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options,
+                               uint32_t local_ranks = 1);
 
 // Returns the plan of `epoch` with the same members, the same partitions, and those of the `added` tensors, whose
 // owners are chosen so that the whole stream stays balanced. `plan` must be valid.
@@ -73,7 +78,7 @@ enum class Reassign {
 };
 Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which);
 
-// Returns the bandwidths of a plan's members; 0 for empty places.
+// Returns the bandwidths of a plan's members, 0 for empty places, and the push ratio over all tensors.
 Fleet fleet_of(const Plan& plan);
 
 // Returns the bytes that each member's summer owns.

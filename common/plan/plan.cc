@@ -59,7 +59,7 @@ absl::Status validate_slices(const Plan& plan, uint32_t id) {
       return invalid("tensor '", tensor.name, "': expected a partition from its byte ", end, " on; got one from byte ",
                      partition.offset, " of tensor ", partition.tensor);
     }
-    const uint64_t most = kMaxPartitionBytes - plan.counts_bytes(tensor);
+    const uint64_t most = plan.most_partition_bytes(tensor);
     if (partition.bytes == 0 || partition.bytes > most || partition.bytes % element != 0) {
       return invalid("tensor '", tensor.name, "': a partition of ", partition.bytes, " bytes; expected whole ",
                      name_of(tensor.type), " elements, at most ", most, " bytes");

@@ -6,12 +6,14 @@
 // it as a shared_ptr<const Plan>. successor.h says which plan may follow which.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/accumulator.h"
 #include "common/base/bytes.h"
 
 namespace gleaner::plan {
@@ -59,7 +61,7 @@ struct Partition {
   uint32_t tensor = 0;
   uint32_t owner = 0;   // member index
   uint64_t offset = 0;  // bytes from the start of the tensor, element aligned
-  uint32_t bytes = 0;   // at least 1; Plan::answer_bytes() is at most kMaxPartitionBytes
+  uint32_t bytes = 0;   // at least 1; Plan::push_bytes() and answer_bytes() are at most kMaxPartitionBytes
   // The epoch in which the partition came to its owner: at least the tensor's `since`, at most the plan's epoch. Frames
   // of earlier epochs about the partition were meant for an earlier owner; members drop them (fencing).
   uint32_t since = 0;
@@ -102,6 +104,22 @@ struct Plan {
     return partition.bytes + counts_bytes(tensors[partition.tensor]);
   }
   uint32_t counts_bytes(const Tensor& tensor) const { return tensor.accumulates ? workers * 8 : 0; }
+  // Returns the type of a worker's contributions. A worker with several local ranks pushes their partial sums, which
+  // are in the accumulator's type and not rounded, so that fp16 and bf16 are rounded once, by the owner. Results always
+  // have the tensor's type.
+  DataType push_type(const Tensor& tensor) const { return local_ranks > 1 ? accumulator_of(tensor.type) : tensor.type; }
+  // Returns how many bytes of a contribution belong to a byte of the tensor: 1, or 2 for an fp32 sum of 16-bit values.
+  uint32_t push_factor(const Tensor& tensor) const {
+    return static_cast<uint32_t>(size_of(push_type(tensor)) / size_of(tensor.type));
+  }
+  uint32_t push_bytes(const Partition& partition) const {
+    return partition.bytes * push_factor(tensors[partition.tensor]);
+  }
+  // Returns the most bytes that a partition of the tensor may have, so that neither its contributions nor its answers
+  // exceed `frame_bytes`.
+  uint64_t most_partition_bytes(const Tensor& tensor, uint64_t frame_bytes = kMaxPartitionBytes) const {
+    return std::min(frame_bytes, kMaxPartitionBytes - counts_bytes(tensor)) / push_factor(tensor);
+  }
   // Returns the index in `partitions` of this partition of `tensor`.
   uint32_t index_of(uint32_t tensor, uint32_t partition) const { return first_partition[tensor] + partition; }
   std::span<const Partition> partitions_of(uint32_t tensor) const {

@@ -20,7 +20,7 @@ namespace gleaner::wire {
 static_assert(std::endian::native == std::endian::little, "frames are little endian and copied as they are");
 
 inline constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"
-inline constexpr uint8_t kVersion = 2;
+inline constexpr uint8_t kVersion = 3;
 inline constexpr uint32_t kMaxPayloadBytes = uint32_t{4} << 20;
 inline constexpr uint32_t kMaxHandshakePayload = 512;  // of types kHello to kReject, and of kRefuse
 
@@ -58,7 +58,7 @@ struct Header {
   uint32_t magic = kMagic;
   uint8_t version = kVersion;
   FrameType type = FrameType::kPing;
-  DataType data_type = DataType::kFloat32;  // kPush, kResult, kHand
+  DataType data_type = DataType::kFloat32;  // of the payload of kPush, kResult and kHand
   ReduceOp op = ReduceOp::kSum;             // of the same frame types
   uint64_t job = 0;                         // job_number() of the job's name
   uint32_t epoch = 0;

@@ -72,6 +72,7 @@ struct Job {
   double summer_cpus = 0;  // CPUs that placement reserves for one of its summers
   std::vector<double> worker_bits_per_second;
   double bytes_per_step = 0;  // 0: unknown yet
+  double push_ratio = 1;      // bytes that workers push for each byte of the result (plan::Fleet)
   std::optional<Reading> step_seconds;
   std::optional<Reading> exposed_seconds;  // exposed communication: the time of a step in which training waits for sums
   std::vector<Summer> summers;             // running or about to run

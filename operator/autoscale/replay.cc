@@ -72,6 +72,7 @@ class Recording {
     job.summer_cpus = number(object, "summerCpus", 0.1);
     job.worker_bits_per_second = object.at("workers").get<std::vector<double>>();
     job.bytes_per_step = object.at("bytesPerStep").get<double>();
+    job.push_ratio = number(object, "pushRatio", 1);
     const json summers = object.value("summers", json::array());
     for (const json& node : summers) {
       add_summer(job, node.get<std::string>(), number(object, "summerBandwidth", 1e9));

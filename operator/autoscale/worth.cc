@@ -11,7 +11,7 @@ bool is_bandwidth(double bits) { return bits >= plan::kMinBitsPerSecond && bits 
 }  // namespace
 
 Worth::Worth(const Job& job, const Settings& settings, const std::vector<uint32_t>& without)
-    : settings_(settings), fleet_{job.worker_bits_per_second, {}}, bytes_(job.bytes_per_step) {
+    : settings_(settings), fleet_{job.worker_bits_per_second, {}, job.push_ratio}, bytes_(job.bytes_per_step) {
   for (const Summer& summer : job.summers) {
     const bool goes = summer.leaving || std::find(without.begin(), without.end(), summer.index) != without.end();
     if (goes || !is_bandwidth(summer.bits_per_second)) continue;

@@ -1,6 +1,7 @@
 #include "operator/reconcile/plan_object.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
@@ -60,8 +61,8 @@ void take_states(const coordinator::JobState& session, std::vector<api::PlanMemb
 }
 
 // Sets each member's traffic by the bandwidth model, and marks the member whose link takes longest.
-void take_traffic(uint32_t workers, std::vector<api::PlanMember>& members) {
-  plan::Fleet fleet;
+void take_traffic(uint32_t workers, double push_ratio, std::vector<api::PlanMember>& members) {
+  plan::Fleet fleet{.push_ratio = push_ratio};
   std::vector<uint64_t> owned;
   for (size_t i = 0; i < members.size(); ++i) {
     (i < workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second).push_back(members[i].bits_per_second);
@@ -83,6 +84,8 @@ void take_summary(const coordinator::JobState& session, api::ReductionPlan& plan
   plan.spec.partitions = summary.partitions;
   const coordinator::Figures& window = summary.window;
   plan.spec.bytes_per_step = static_cast<uint64_t>(window.steps > 0 ? window.bytes_per_step : summary.bytes_per_step);
+  plan.spec.push_bytes_per_step =
+      static_cast<uint64_t>(std::llround(static_cast<double>(plan.spec.bytes_per_step) * summary.push_ratio));
   plan.spec.bound_seconds = summary.plan_bound_seconds;
   plan.spec.bound_without_summers_seconds = summary.plan_bound_seconds_without_summers;
   plan.status.committed_epoch = session.epoch;
@@ -178,7 +181,9 @@ api::ReductionPlan make_plan_object(const Observed& observed, const std::vector<
   for (const api::PlanMember& member : plan.spec.members) {
     plan.status.acknowledged += member.acknowledged_epoch >= plan.spec.epoch && plan.spec.epoch > 0;
   }
-  if (plan.spec.bytes_per_step > 0) take_traffic(job.workers.replicas, plan.spec.members);
+  if (plan.spec.bytes_per_step > 0) {
+    take_traffic(job.workers.replicas, observed.session->summary.push_ratio, plan.spec.members);
+  }
   return plan;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/block_size.h"
 #include "common/base/status_macros.h"
+#include "summation-service/engine/gathering_sums.h"
 
 namespace gleaner::engine {
 
@@ -37,15 +37,17 @@ absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire:
   const wire::PartitionKey key{header.step, header.tensor, header.partition};
   const plan::Tensor& tensor = plan.tensors[header.tensor];
   const plan::Partition& partition = plan.partitions_of(header.tensor)[header.partition];
-  const uint32_t bytes = header.type == wire::FrameType::kPush ? partition.bytes : plan.answer_bytes(partition);
+  const bool is_push = header.type == wire::FrameType::kPush;
+  const uint32_t bytes = is_push ? plan.push_bytes(partition) : plan.answer_bytes(partition);
+  const DataType type = is_push ? plan.push_type(tensor) : tensor.type;
   if (header.payload_bytes != bytes || payload.size() != bytes) {
     return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " sent ", wire::name_of(header.type),
                                                    " of ", payload.size(), " bytes (header: ", header.payload_bytes,
                                                    ") for ", describe(plan, key), ", which has ", bytes, " bytes"));
   }
-  if (header.data_type != tensor.type) {
+  if (header.data_type != type) {
     return absl::InvalidArgumentError(absl::StrCat(plan.member_name(worker), " sent ", name_of(header.data_type),
-                                                   " for ", describe(plan, key), ", which is ", name_of(tensor.type)));
+                                                   " for ", describe(plan, key), ", which is ", name_of(type)));
   }
   if (tensor.accumulates != (header.op == ReduceOp::kAccumulate)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -61,11 +63,14 @@ absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire:
 }
 
 absl::Status check_memory(const plan::Plan& plan, uint32_t self, const MemoryBudget& memory) {
-  uint64_t largest = 0;
+  uint64_t largest = 0, needed = 0;
   for (const plan::Partition& partition : plan.partitions) {
-    if (partition.owner == self) largest = std::max<uint64_t>(largest, partition.bytes);
+    if (partition.owner != self) continue;
+    const uint64_t bytes = GatheringSums::memory_of(plan.workers, plan.push_bytes(partition), partition.bytes);
+    if (bytes <= needed) continue;
+    largest = partition.bytes;
+    needed = bytes;
   }
-  const uint64_t needed = block_size(largest) * (plan.workers + uint64_t{1});
   if (memory.can_ever_fit(needed)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "a partition of ", largest, " bytes and ", plan.workers, " workers needs ", needed,

@@ -22,8 +22,9 @@ absl::Status check_exists(const plan::Plan& plan, uint32_t worker, const wire::P
 // Checks that member `self` owns the partition. The partition must exist.
 absl::Status check_owner(const plan::Plan& plan, uint32_t self, uint32_t worker, const wire::PartitionKey& key);
 
-// Checks that a kPush has the size of its partition and a kHand that of an answer (Plan::answer_bytes()), and that both
-// have the data type of their tensor and an op that this tensor allows. The partition must exist.
+// Checks that a kPush has the size and the type of a contribution (Plan::push_bytes(), Plan::push_type()), that a kHand
+// has those of an answer (Plan::answer_bytes(), the tensor's type), and that both have an op that this tensor allows.
+// The partition must exist.
 absl::Status check_elements(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Buffer& payload);
 
 // Checks that a sum of the largest partition that member `self` owns fits into the memory cap: n contributions and a

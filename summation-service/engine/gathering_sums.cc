@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "common/base/block_size.h"
 #include "common/base/faults.h"
 
 namespace gleaner::engine {
@@ -27,13 +26,14 @@ uint32_t GatheringSums::first_contributor(uint32_t partition) const {
   return worker;
 }
 
-bool GatheringSums::begin(uint32_t partition, ReduceOp op, uint32_t bytes) {
-  const uint64_t needed = block_size(bytes) * (sources_.size() + 1);
+bool GatheringSums::begin(uint32_t partition, ReduceOp op, uint32_t contribution_bytes, uint32_t result_bytes) {
+  const uint64_t needed = memory_of(sources_.size(), contribution_bytes, result_bytes);
   if (!memory_->has_room(needed) || GLN_INJECT("engine: a push is deferred although there is memory")) return false;
   memory_->reserve(needed);
   Gathering* const gathering = gatherings_.take(blank_);
   gathering->op = op;
-  gathering->bytes = bytes;
+  gathering->contribution_bytes = contribution_bytes;
+  gathering->result_bytes = result_bytes;
   gathering->missing_contributions = static_cast<uint32_t>(sources_.size());
   by_partition_[partition] = gathering;
   return true;
@@ -45,19 +45,20 @@ bool GatheringSums::add(uint32_t partition, uint32_t worker, Buffer contribution
   return --gathering.missing_contributions == 0;
 }
 
-Buffer GatheringSums::make_sum(uint32_t partition, DataType type, uint32_t ranks) {
+Buffer GatheringSums::make_sum(uint32_t partition, DataType from, DataType to, uint32_t ranks) {
   const Gathering& gathering = *by_partition_[partition];
-  Buffer result = pool_->take(gathering.bytes);
+  Buffer result = pool_->take(gathering.result_bytes);
   for (size_t i = 0; i < sources_.size(); ++i) sources_[i] = gathering.contributions[i].bytes().data();
   const uint32_t divisor = gathering.op == ReduceOp::kAverage ? ranks : 1;
-  kernels_->sum(type, sources_, result.bytes().data(), gathering.bytes / size_of(type), divisor);
-  memory_->release(block_size(gathering.bytes) * sources_.size());
+  kernels_->sum(from, to, sources_, result.bytes().data(), gathering.result_bytes / size_of(to), divisor);
+  memory_->release(block_size(gathering.contribution_bytes) * sources_.size());
   stop_gathering(partition);
   return result;
 }
 
 void GatheringSums::drop(uint32_t partition) {
-  memory_->release(block_size(by_partition_[partition]->bytes) * (sources_.size() + 1));
+  const Gathering& gathering = *by_partition_[partition];
+  memory_->release(memory_of(sources_.size(), gathering.contribution_bytes, gathering.result_bytes));
   stop_gathering(partition);
 }
 

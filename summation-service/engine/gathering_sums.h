@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/block_size.h"
 #include "common/base/buffer.h"
 #include "common/kernels/kernels.h"
 #include "summation-service/engine/memory_budget.h"
@@ -31,9 +32,14 @@ class GatheringSums {
   // Returns whether `worker` has contributed. False if the partition does not gather.
   bool has_contribution(uint32_t partition, uint32_t worker) const;
 
-  // Begins to gather for a partition of `bytes` bytes that does not gather yet. Returns false, and changes nothing, if
-  // the memory budget does not allow it.
-  bool begin(uint32_t partition, ReduceOp op, uint32_t bytes);
+  // Returns the memory that begin() reserves, in bytes.
+  static uint64_t memory_of(uint64_t workers, uint32_t contribution_bytes, uint32_t result_bytes) {
+    return block_size(contribution_bytes) * workers + block_size(result_bytes);
+  }
+
+  // Begins to gather for a partition that does not gather yet: each contribution has `contribution_bytes` bytes, and
+  // the result `result_bytes`. Returns false, and changes nothing, if the memory budget does not allow it.
+  bool begin(uint32_t partition, ReduceOp op, uint32_t contribution_bytes, uint32_t result_bytes);
 
   // The functions below need is_gathering().
   ReduceOp op(uint32_t partition) const { return by_partition_[partition]->op; }
@@ -42,15 +48,17 @@ class GatheringSums {
   // Keeps the contribution of `worker`. Returns true if no other contribution is missing.
   bool add(uint32_t partition, uint32_t worker, Buffer contribution);
   // Returns the sum of all contributions in the order of the workers, divided by `ranks` if the op is kAverage. The
-  // partition no longer gathers. Needs the contributions of all workers.
-  Buffer make_sum(uint32_t partition, DataType type, uint32_t ranks);
+  // contributions have the type `from`, the sum is rounded once to the type `to`. The partition no longer gathers.
+  // Needs the contributions of all workers.
+  Buffer make_sum(uint32_t partition, DataType from, DataType to, uint32_t ranks);
   // Forgets the contributions. The partition no longer gathers.
   void drop(uint32_t partition);
 
  private:
   struct Gathering {
     ReduceOp op = ReduceOp::kSum;
-    uint32_t bytes = 0;                  // of the partition
+    uint32_t contribution_bytes = 0;     // of each contribution
+    uint32_t result_bytes = 0;           // of the result
     uint32_t missing_contributions = 0;  // number of workers whose contribution is missing
     std::vector<Buffer> contributions;   // by worker; an empty buffer is missing
   };

@@ -94,7 +94,9 @@ absl::Status Sums::push(uint32_t worker, const wire::Header& header, Buffer payl
     ++counters_.duplicates;
     if (!GLN_MUTATION("a contribution counts twice")) return absl::OkStatus();
   }
-  if (!gathering_.is_gathering(index) && !gathering_.begin(index, header.op, plan_->partitions[index].bytes)) {
+  const plan::Partition& partition = plan_->partitions[index];
+  if (!gathering_.is_gathering(index) &&
+      !gathering_.begin(index, header.op, plan_->push_bytes(partition), partition.bytes)) {
     ++counters_.deferred;
     actions.push_back({worker, make_header(identity_, plan_->epoch, wire::FrameType::kDefer, key), {}});
     return absl::OkStatus();
@@ -116,7 +118,8 @@ void Sums::on_repeated_push(uint32_t worker, uint32_t index, uint64_t step, Acti
 // Makes the sum of the current step and sends it to every worker.
 void Sums::finish_step(uint32_t index, Actions& actions) {
   const ReduceOp op = gathering_.op(index);
-  Buffer sum = gathering_.make_sum(index, plan_->tensors[plan_->partitions[index].tensor].type, plan_->ranks());
+  const plan::Tensor& tensor = plan_->tensors[plan_->partitions[index].tensor];
+  Buffer sum = gathering_.make_sum(index, plan_->push_type(tensor), tensor.type, plan_->ranks());
   const uint32_t crc = wire::crc32c(sum.bytes());
   ++counters_.sums;
   counters_.summed_bytes += sum.size();

@@ -48,7 +48,9 @@ class Rank : private local::Events {
 
  private:
   void on_connected() override {}
-  void on_reduced(uint32_t tensor, ReduceOp, MutableBytes) override { group_->publish(tensor, absl::OkStatus()); }
+  void on_reduced(uint32_t tensor, ReduceOp, MutableBytes, MutableBytes) override {
+    group_->publish(tensor, absl::OkStatus());
+  }
   void on_done(uint32_t, const absl::Status&) override { done_ = true; }
   void on_failed(const absl::Status&) override { std::abort(); }
 

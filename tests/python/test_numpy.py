@@ -30,4 +30,4 @@ def test_every_rank_ends_well(outcome: tuple[subprocess.CompletedProcess[str], i
 def test_local_ranks_sum_before_the_network() -> None:
     done = run_job("local_ranks.py", workers=2, summers=1, local_ranks=2)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert_passed(done, "check_local_sums_are_rounded_before_they_travel", 4)
+    assert_passed(done, "check_local_sums_are_not_rounded_before_they_travel", 4)

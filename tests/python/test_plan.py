@@ -42,22 +42,25 @@ def bandwidths(plan):
     return [m["bandwidth"] for m in plan["workers"]], [m["bandwidth"] for m in plan["summers"]]
 
 
-def least_seconds(workers, summers, total):
+def least_seconds(workers, summers, total, ratio=1):
     """Returns the bound, computed by a linear program over x, y and T from the bytes that each machine has to move.
 
-    The gradient's size and the fastest link's bandwidth are the units, so that the program is well scaled.
+    The gradient's size and the fastest link's bandwidth are the units, so that the program is well scaled. Workers push
+    `ratio` bytes for each byte of the result.
     """
     n, k = len(workers), len(summers)
     unit = max(workers + summers)
     rows, limits = [], []
-    for i, bandwidth in enumerate(workers):  # 1 + (n-2) x_i <= T B_i
+    for i, bandwidth in enumerate(workers):
+        sent = [0.0] * (n + k) + [-bandwidth / unit]  # r (1 - x_i) + (n-1) x_i <= T B_i
+        sent[i] = n - 1 - ratio
+        received = [0.0] * (n + k) + [-bandwidth / unit]  # 1 - x_i + r (n-1) x_i <= T B_i
+        received[i] = ratio * (n - 1) - 1
+        rows += [sent, received]
+        limits += [-ratio, -1]
+    for j, bandwidth in enumerate(summers):  # r n y_j <= T C_j
         row = [0.0] * (n + k) + [-bandwidth / unit]
-        row[i] = n - 2
-        rows.append(row)
-        limits.append(-1)
-    for j, bandwidth in enumerate(summers):  # n y_j <= T C_j
-        row = [0.0] * (n + k) + [-bandwidth / unit]
-        row[n + j] = n
+        row[n + j] = ratio * n
         rows.append(row)
         limits.append(0)
     result = linprog(
@@ -67,7 +70,7 @@ def least_seconds(workers, summers, total):
     return result.fun * total * 8 / unit
 
 
-def seconds_of(plan):
+def seconds_of(plan, ratio=1):
     """Returns the step time of the listed partitions, by the same formulas."""
     owned = defaultdict(int)
     for partition in plan["partitions"]:
@@ -79,7 +82,8 @@ def seconds_of(plan):
         for index, machine in enumerate(machines):
             own = owned[f"{role}/{index}"]
             assert own == machine["bytes"]
-            traffic = total + (n - 2) * own if role == "worker" else n * own
+            sent, received = ratio * (total - own) + (n - 1) * own, total - own + ratio * (n - 1) * own
+            traffic = max(sent, received) if role == "worker" else ratio * n * own
             times.append(traffic * 8 / machine["bandwidth"])
     return max(times)
 
@@ -139,6 +143,23 @@ def test_the_bound_equals_the_result_of_the_linear_program(seed):
     assert result["seconds"] == pytest.approx(seconds_of(result), rel=1e-12)
     assert result["seconds"] >= result["bound_seconds"] * (1 - 1e-9)
     assert result["bound_seconds"] > 0
+
+
+# Workers of several ranks push fp32 sums of the fp16 tensor, twice its bytes.
+@pytest.mark.parametrize("seed", range(100))
+def test_the_bound_with_local_ranks_equals_the_result_of_the_linear_program(seed, tmp_path):
+    rng = random.Random(seed)
+    workers, summers = random_fleet(rng)
+    tensors = [{"name": "half", "bytes": 64 << 20, "dtype": rng.choice(["fp16", "bf16"])}]
+    tensors += [{"name": "single", "bytes": rng.choice([0, 16 << 20])}]
+    total = sum(tensor["bytes"] for tensor in tensors)
+    ratio = 1 + (64 << 20) / total
+    path = tmp_path / "tensors.json"
+    path.write_text(json.dumps(tensors))
+    result = plan(*lists(workers, summers), "--tensors", path, "--local-ranks", 2)
+    assert result["bound_seconds"] == pytest.approx(least_seconds(workers, summers, total, ratio), rel=1e-6)
+    assert result["seconds"] == pytest.approx(seconds_of(result, ratio), rel=1e-12)
+    assert result["bound_seconds"] * (1 - 1e-9) <= result["seconds"] <= result["bound_seconds"] * 1.01
 
 
 @pytest.mark.parametrize("seed", range(40))

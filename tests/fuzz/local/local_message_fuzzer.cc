@@ -59,7 +59,7 @@ std::vector<std::byte> spell_out(ConstBytes input) {
     message.detail = at(1) % 20;
     message.tensor = at(2) % 5;
     message.step = at(3) % 4;
-    message.version = at(4) == 255 ? 2 : kVersion;
+    message.version = at(4) == 255 ? uint8_t{kVersion + 1} : kVersion;
     const ConstBytes payload = input.first(std::min<size_t>(input.size(), at(5) % 60));
     message.payload_bytes = static_cast<uint32_t>(payload.size()) + (at(4) == 254 ? 1 : 0);
     const ConstBytes header = payload_of(message);

@@ -220,6 +220,19 @@ TEST(Explain, NamesAWorkerWhoseLinkIsTooSlow) {
   EXPECT_THAT(to_text(*job), AllOf(HasSubstr("Limit      worker-0 at 2 Gbit/s"), HasSubstr("no gain")));
 }
 
+TEST(Explain, CountsLargerPushes) {
+  api::ReductionPlan plan = plan_of();
+  plan.spec.push_bytes_per_step = 160'000'000;
+  plan::Fleet fleet{std::vector<double>(4, 10e9), {10e9, 10e9, 10e9}, 2};
+  const double with_one_more = plan::bound_seconds(fleet, 80e6);
+  fleet.summer_bits_per_second.pop_back();
+  plan.spec.bound_seconds = plan::bound_seconds(fleet, 80e6);
+  const auto job = explain_job(plan);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_DOUBLE_EQ(job->one_more_bound_seconds, with_one_more);
+  EXPECT_EQ(job->limit, JobLimit::kAllLinks);
+}
+
 TEST(Explain, RefusesAMalformedPlan) {
   api::ReductionPlan empty = plan_of();
   empty.spec.bytes_per_step = 0;

@@ -53,6 +53,28 @@ TEST_F(EngineSums, AnAverageIsOverAllLocalRanks) {
   EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));  // three workers of two ranks each
 }
 
+// Two workers of two ranks, each of which contributes 20000 to an average.
+TEST(EngineSumsOfHalves, PartialSumsAreFloat32AndTheResultIsRoundedOnce) {
+  EngineRig rig{{.workers = 2, .local_ranks = 2, .tensors = {{.owners = {2}, .bytes = 4, .type = DataType::kFloat16}}}};
+  ASSERT_TRUE(rig.take_plan().ok());
+  ASSERT_TRUE(rig.push(0, {}, {40000, 1}, ReduceOp::kAverage).ok());
+  ASSERT_TRUE(rig.push(1, {}, {40000, 0x1p-13f}, ReduceOp::kAverage).ok());
+  const engine::Send& sent = rig.actions.at(1);
+  EXPECT_EQ(sent.header.data_type, DataType::kFloat16);
+  ASSERT_EQ(sent.payload.size(), 4u);
+  uint16_t halves[2];
+  std::memcpy(halves, sent.payload.bytes().data(), sizeof(halves));
+  EXPECT_EQ(halves[0], 0x74E2) << "20000";
+  EXPECT_EQ(halves[1], 0x3400) << "0.25";
+
+  wire::Header rounded = rig.header(FrameType::kPush, 0, {.step = 1});
+  rounded.data_type = DataType::kFloat16;
+  EXPECT_THAT(std::string(rig.send(0, rounded, rig.payload(std::vector<uint16_t>{1, 2})).message()),
+              HasSubstr("which has 8 bytes"));
+  EXPECT_THAT(std::string(rig.send(0, rounded, rig.payload(std::vector<float>{1, 2})).message()),
+              HasSubstr("sent fp16 for tensor t0 partition 0 step 1, which is fp32"));
+}
+
 TEST_F(EngineSums, IsIdleWithoutAWorkerIfNoOtherWorkerWaitsForASum) {
   ASSERT_TRUE(rig.push(0, {}, {1, 1}).ok());
   EXPECT_FALSE(rig.engine.idle_without(0));

@@ -83,6 +83,23 @@ TEST_P(EveryVariant, SumsSixteenBitFloatsInFloat32) {
   EXPECT_THAT(sum<uint16_t>(kernels_, DataType::kFloat16, {{0x3C00}, {0x1400}}, 3), ElementsAre(0x3557));
 }
 
+// 20000 is 0x74E2 in fp16. Four of them exceed the range of fp16, and their average does not.
+TEST_P(EveryVariant, PartialSumsAreNotRounded) {
+  const std::vector<uint16_t> halves = {0x74E2, 0x7BFF, 0xFE01};
+  const std::byte* const bytes = reinterpret_cast<const std::byte*>(halves.data());
+  const std::vector<const std::byte*> four(4, bytes);
+  std::vector<float> partial(3);
+  kernels_.sum(DataType::kFloat16, DataType::kFloat32, four, reinterpret_cast<std::byte*>(partial.data()), 3, 1);
+  EXPECT_EQ(partial[0], 80000.0f);
+  EXPECT_EQ(partial[1], 4 * 65504.0f);
+  EXPECT_EQ(std::bit_cast<uint32_t>(partial[2]), 0x7FC00000u);
+  const std::byte* const sum = reinterpret_cast<const std::byte*>(partial.data());
+  std::vector<uint16_t> result(3);
+  kernels_.sum(DataType::kFloat32, DataType::kFloat16, std::span(&sum, 1), reinterpret_cast<std::byte*>(result.data()),
+               3, 4);
+  EXPECT_THAT(result, ElementsAre(0x74E2, 0x7BFF, 0x7E00));
+}
+
 TEST_P(EveryVariant, SumsFloat64) {
   EXPECT_THAT(sum<double>(kernels_, DataType::kFloat64, {{0.1, 1e300}, {0.2, -1e300}, {0.3, 1}}),
               ElementsAre(0.1 + 0.2 + 0.3, 1.0));

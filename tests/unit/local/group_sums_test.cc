@@ -80,7 +80,34 @@ TEST(GroupSums, AddInRankOrder) {
   }
 }
 
-// The leader's network replaces the sum. All ranks must get the bytes that the network left in the sum region.
+// 20000 is 0x74E2 in fp16 and 0x469C in bf16 (19968). Four of them exceed the range of fp16.
+TEST(GroupSums, PartialSumsOfHalvesAreFloat32) {
+  Ranks ranks(4);
+  ASSERT_TRUE(ranks.connect());
+  ranks.register_tensors({{2, DataType::kFloat16}, {2, DataType::kBFloat16}});
+  std::vector<float> given;
+  ranks[0].network = [&](uint32_t tensor, MutableBytes sum) {
+    const auto* floats = reinterpret_cast<const float*>(sum.data());
+    given.insert(given.end(), floats, floats + sum.size() / sizeof(float));
+    ranks[0].group->publish(tensor, absl::OkStatus());
+  };
+  const std::vector<std::vector<uint16_t>> inputs = {{0x74E2, 0x0001}, {0x469C, 0x3F80}};
+  std::vector<uint16_t> output(2);
+  for (uint32_t tensor = 0; tensor < 2; ++tensor) {
+    for (size_t rank = 0; rank < 4; ++rank) {
+      ASSERT_TRUE(ranks[rank]
+                      .group
+                      ->start(tensor, ReduceOp::kAverage, std::as_bytes(std::span(inputs[tensor])),
+                              std::as_writable_bytes(std::span(output)))
+                      .ok());
+    }
+    ASSERT_TRUE(
+        ranks.until([&] { return ranks.all([&](const auto& rank) { return rank.done_count == tensor + 1; }); }));
+  }
+  EXPECT_THAT(given, ElementsAre(80000, 4 * 0x1p-24f, 4 * 19968, 4));
+}
+
+// The leader's network replaces the sum. All ranks must get the bytes that the network left in the sum's memory.
 TEST(GroupSums, PublishTheResultOfTheNetwork) {
   Ranks ranks(2);
   ASSERT_TRUE(ranks.connect());

@@ -115,8 +115,17 @@ TEST(Layouts, KeepTensorsApartAndPadLittle) {
       {0, DataType::kFloat32}, {1, DataType::kFloat16}, {33, DataType::kFloat32}, {2100, DataType::kFloat64}};
   const auto layout = lay_out(tensors, 5, 3);
   ASSERT_TRUE(layout.ok());
-  EXPECT_THAT(layout->offsets, ElementsAre(0, 0, 64, 256));
-  EXPECT_EQ(layout->area_bytes, 20480);  // 256 + 16800, rounded up to pages
+  std::vector<size_t> slots, sums, results;
+  for (const TensorOffsets& each : layout->offsets) {
+    slots.push_back(each.slot);
+    sums.push_back(each.sum);
+    results.push_back(each.result);
+  }
+  EXPECT_THAT(slots, ElementsAre(0, 0, 64, 256));
+  EXPECT_THAT(sums, ElementsAre(0, 0, 128, 320));
+  EXPECT_THAT(results, ElementsAre(0, 64, 128, 320)) << "the fp16 result is apart from its fp32 sum";
+  EXPECT_EQ(layout->slot_bytes, 20480);  // 256 + 16800, rounded up to pages
+  EXPECT_EQ(layout->sums_bytes, 20480);  // 320 + 16800
   EXPECT_EQ(layout->total_bytes(), 4 * 20480);
   EXPECT_NE(layout->digest, lay_out(tensors, 6, 3)->digest);
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "comm-lib/local/group.h"
+#include "common/base/accumulator.h"
 #include "common/base/env.h"
 
 namespace gleaner::testing {
@@ -57,10 +58,17 @@ struct TestRank : local::Events {
   }
 
   void on_connected() override { connected = true; }
-  void on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum) override {
+  void on_reduced(uint32_t tensor, ReduceOp op, MutableBytes sum, MutableBytes result) override {
     reduced.push_back(tensor);
     ops.push_back(op);
+    results[tensor] = result;
     if (network) return network(tensor, sum);
+    if (sum.data() != result.data()) {
+      const DataType type = shapes.at(tensor).type;
+      const std::byte* const source = sum.data();
+      test_kernels()->sum(accumulator_of(type), type, std::span(&source, 1), result.data(),
+                          result.size() / size_of(type), 1);
+    }
     group->publish(tensor, absl::OkStatus());
   }
   void on_done(uint32_t tensor, const absl::Status& status) override {
@@ -88,7 +96,9 @@ struct TestRank : local::Events {
   size_t done_count = 0;
   std::vector<uint32_t> reduced;
   std::vector<ReduceOp> ops;
-  std::function<void(uint32_t, MutableBytes)> network;  // default: publishes at once
+  std::map<uint32_t, MutableBytes> results;             // by tensor: the memory for the network's result
+  std::vector<local::TensorShape> shapes;               // of all registered tensors
+  std::function<void(uint32_t, MutableBytes)> network;  // default: publishes the partial sum, rounded to the type
   std::function<void(uint32_t)> after_done;
 };
 
@@ -138,7 +148,10 @@ class Ranks {
   }
 
   void register_tensors(const std::vector<local::TensorShape>& shapes) {
-    for (auto& rank : ranks_) EXPECT_TRUE(rank->group->register_tensors(shapes).ok());
+    for (auto& rank : ranks_) {
+      EXPECT_TRUE(rank->group->register_tensors(shapes).ok());
+      rank->shapes.insert(rank->shapes.end(), shapes.begin(), shapes.end());
+    }
   }
 
  private:

@@ -15,18 +15,28 @@ constexpr double kGbit = 1e9;
 
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-// Returns the step time of these shares, computed without the model's code: worker i moves M + (n-2)x_i, summer j moves
-// n y_j.
+// Returns the step time of these shares, computed without the model's code: worker i sends the pushes of what others
+// own and n-1 results of what it owns, and receives results and pushes; summer j receives n pushes and sends n results.
 double seconds_of(const Fleet& fleet, const std::vector<double>& share, double bytes) {
-  const double n = fleet.n();
+  const double n = fleet.n(), r = fleet.push_ratio;
   double slowest = 0;
   for (uint32_t i = 0; i < fleet.n(); ++i) {
-    slowest = std::max(slowest, (bytes + (n - 2) * share[i] * bytes) * 8 / fleet.worker_bits_per_second[i]);
+    const double sent = r * (1 - share[i]) + (n - 1) * share[i];
+    const double received = 1 - share[i] + (n - 1) * r * share[i];
+    slowest = std::max(slowest, std::max(sent, received) * bytes * 8 / fleet.worker_bits_per_second[i]);
   }
   for (uint32_t j = 0; j < fleet.k(); ++j) {
-    slowest = std::max(slowest, n * share[fleet.n() + j] * bytes * 8 / fleet.summer_bits_per_second[j]);
+    slowest = std::max(slowest, n * r * share[fleet.n() + j] * bytes * 8 / fleet.summer_bits_per_second[j]);
   }
   return slowest;
+}
+
+// Returns a random fleet; half of them have pushes that are larger than results.
+Fleet random_fleet_of_any_ratio(std::mt19937_64& random, uint32_t most_workers = 40) {
+  Fleet fleet = random_fleet(random, most_workers);
+  const double larger = random() % 2 == 0 ? kMaxPushRatio : std::uniform_real_distribution(1.0, 2.0)(random);
+  if (random() % 2 == 0) fleet.push_ratio = larger;
+  return fleet;
 }
 
 // Returns the bound by equation 6 of the paper; M/B if k > n.
@@ -121,7 +131,7 @@ TEST(Model, SharesReachTheBoundOnRandomFleets) {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
-    const Fleet fleet = random_fleet(random);
+    const Fleet fleet = random_fleet_of_any_ratio(random);
     const auto share = shares(fleet);
     ASSERT_EQ(share.size(), fleet.n() + fleet.k());
     for (double part : share) ASSERT_TRUE(part == 0 || part >= 0.99e-9) << part;
@@ -136,7 +146,7 @@ TEST(Model, NothingBeatsTheBound) {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
-    const Fleet fleet = random_fleet(random, 6);
+    const Fleet fleet = random_fleet_of_any_ratio(random, 6);
     const double bound = bound_seconds(fleet, 1e9);
     const auto best = shares(fleet);
     for (double change : {1e-3, 0.1, 1., 10.}) {
@@ -165,11 +175,33 @@ TEST(Model, SlackIsSpreadInProportion) {
   EXPECT_NEAR(share[9] * 1e9 / (bound * 10 * kGbit / 8 / 8), used, 1e-9);
 }
 
+// The figures that docs/model.md derives for pushes twice as large as results.
+TEST(Model, LargerPushes) {
+  const double bytes = 1e9, bandwidth = 8 * kGbit;  // M/B = 1 s
+  const auto bound = [&](uint32_t n, uint32_t k) {
+    Fleet fleet = even_fleet(n, k, bandwidth);
+    fleet.push_ratio = 2;
+    return bound_seconds(fleet, bytes);
+  };
+  for (uint32_t n : {2u, 3u, 8u, 100u}) EXPECT_NEAR(bound(n, 0), 3.0 * (n - 1) / n, 1e-12) << n;
+  EXPECT_NEAR(bound(2, 5), 1.5, 1e-12) << "each of two workers owns a half";
+  EXPECT_NEAR(bound(8, 16), 2, 1e-12) << "each worker pushes all of its gradient";
+  EXPECT_NEAR(bound(8, 1), 4.2 / 1.6625, 1e-12) << "8·(T - 2)/5 + T/16 = 1";
+  Fleet fleet = even_fleet(8, 4, bandwidth);
+  EXPECT_EQ(slowest_worker_seconds(fleet, bytes), 1);
+  fleet.push_ratio = 2;
+  EXPECT_EQ(slowest_worker_seconds(fleet, bytes), 2);
+}
+
 TEST(Model, TrafficOfAConcreteOwnership) {
   const Fleet fleet{{8e9, 16e9, 8e9}, {4e9}};
   const std::vector<uint64_t> owned = {100, 200, 0, 700};
   EXPECT_THAT(traffic_bytes(fleet, owned), testing::ElementsAre(1100, 1200, 1000, 2100));
   EXPECT_DOUBLE_EQ(step_seconds(fleet, owned), 2100 / 0.5e9);
+  Fleet larger = fleet;
+  larger.push_ratio = 2;
+  // Worker 0 sends 2·900 + 2·100 bytes, worker 1 sends 2·800 + 2·200, and summer 0 receives 3·2·700.
+  EXPECT_THAT(traffic_bytes(larger, owned), testing::ElementsAre(2000, 2000, 2000, 4200));
 }
 
 TEST(Model, RejectsInvalidFleets) {
@@ -181,6 +213,9 @@ TEST(Model, RejectsInvalidFleets) {
   for (double bad : {0., -1., 1e19, std::numeric_limits<double>::infinity(), std::nan("")}) {
     EXPECT_THAT(message({{1e9, bad}, {}}), testing::HasSubstr("worker/1"));
     EXPECT_THAT(message({{1e9}, {1e9, 1e9, bad}}), testing::HasSubstr("summer/2"));
+  }
+  for (double bad : {0.99, 2.01, std::nan("")}) {
+    EXPECT_THAT(message({{1e9}, {}, bad}), testing::HasSubstr("bytes for each byte of the result"));
   }
 }
 

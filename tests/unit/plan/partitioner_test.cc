@@ -199,13 +199,19 @@ TEST(Partitioner, ExtensionsKeepPartitionsAndBalanceTheWhole) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937_64 random(seed);
     const PartitionOptions options{seed % 2 == 0 ? uint64_t{1} << 14 : 0};
-    auto plan = make_plan(random_fleet(random, 12), random_tensors(random, 5, "a"), options);
+    // With halves, each extension would change the push ratio, and with it the shares.
+    const auto draw = [&](size_t count, const std::string& prefix) {
+      std::vector<Tensor> tensors = random_tensors(random, count, prefix);
+      for (Tensor& tensor : tensors) tensor.type = size_of(tensor.type) == 2 ? DataType::kInt32 : tensor.type;
+      return tensors;
+    };
+    auto plan = make_plan(random_fleet(random, 12), draw(5, "a"), options);
     ASSERT_TRUE(plan.ok());
     plan->epoch = 7;
     plan->local_ranks = 2;
     plan->members[0].address = "127.0.0.1:7000";
     for (int round = 0; round < 8; ++round) {
-      auto extended = extend_plan(*plan, random_tensors(random, 4, std::to_string(round) + "."), options, 8);
+      auto extended = extend_plan(*plan, draw(4, std::to_string(round) + "."), options, 8);
       ASSERT_TRUE(extended.ok()) << extended.status();
       ASSERT_TRUE(validate(*extended).ok()) << validate(*extended);
       ASSERT_EQ(extended->members, plan->members);
@@ -216,6 +222,37 @@ TEST(Partitioner, ExtensionsKeepPartitionsAndBalanceTheWhole) {
       const auto limit = static_cast<double>(partition_limit(*extended, options.partition_bytes));
       ASSERT_LE(worst_prefix(*extended), limit * (1 + 1e-9));
       plan = std::move(extended);
+    }
+  }
+}
+
+// Workers of several ranks push fp32 sums of fp16 and bf16, so their partitions have half as many bytes.
+TEST(Partitioner, PartitionsOfHalvesFitTheirPushes) {
+  Plan plan = *make_plan(even_fleet(2, 0, 10 * kGbit), {}, {});
+  plan.local_ranks = 2;
+  const std::vector<Tensor> tensors = {{"half", 9'000'001, DataType::kFloat16}, {"single", 3'000'001}};
+  const Plan extended = *extend_plan(plan, tensors, {kMaxPartitionBytes}, 1);
+  ASSERT_TRUE(validate(extended).ok()) << validate(extended);
+  uint32_t largest[2] = {};
+  for (const Partition& each : extended.partitions) largest[each.tensor] = std::max(largest[each.tensor], each.bytes);
+  EXPECT_GT(largest[0], kMaxPartitionBytes / 4);
+  EXPECT_LE(largest[0], kMaxPartitionBytes / 2);
+  EXPECT_GT(largest[1], kMaxPartitionBytes / 2);
+  EXPECT_DOUBLE_EQ(fleet_of(extended).push_ratio, (2 * 18'000'002.0 + 12'000'004) / (18'000'002 + 12'000'004));
+  EXPECT_GE(window_bytes(extended, 0), 4 * uint64_t{2 * largest[0]});
+}
+
+// The shares follow the push ratio, so a step of halves alone takes the bound.
+TEST(Partitioner, HalvesReachTheirBound) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    Plan empty = *make_plan(random_fleet(random, 12), {}, {});
+    empty.local_ranks = 4;
+    const Plan plan = *extend_plan(empty, {{"half", uint64_t{64} << 20, DataType::kBFloat16}}, {}, 1);
+    EXPECT_EQ(fleet_of(plan).push_ratio, 2);
+    if (plan.workers > 1) {
+      EXPECT_LE(over_bound(plan), 1.01);
     }
   }
 }

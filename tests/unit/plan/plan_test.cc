@@ -45,6 +45,17 @@ TEST(Plan, PartitionsOfATensor) {
   EXPECT_EQ(plan.partitions_of(2).front().owner, 1u);
 }
 
+TEST(Plan, WorkersOfSeveralRanksPushSumsOfHalvesInFloat32) {
+  Plan plan = good();
+  EXPECT_EQ(plan.push_type(plan.tensors[2]), DataType::kFloat32);
+  EXPECT_EQ(plan.push_bytes(plan.partitions[2]), 12u);
+  EXPECT_EQ(plan.push_bytes(plan.partitions[0]), 24u);
+  EXPECT_EQ(plan.most_partition_bytes(plan.tensors[2]), kMaxPartitionBytes / 2);
+  plan.local_ranks = 1;
+  EXPECT_EQ(plan.push_type(plan.tensors[2]), DataType::kFloat16);
+  EXPECT_EQ(plan.push_bytes(plan.partitions[2]), 6u);
+}
+
 TEST(Plan, PlacesOfSummersMayBeEmpty) {
   Plan plan = good();
   plan.members.push_back({});
@@ -110,6 +121,11 @@ INSTANTIATE_TEST_SUITE_P(
         {"Tensor", "'w'", [](Plan& p) { p.partitions[1].tensor = 2; }},
         {"Gap", "from its byte 24", [](Plan& p) { p.partitions[1].offset = 28; }},
         {"Overlap", "from its byte 24", [](Plan& p) { p.partitions[1].offset = 20; }},
+        {"LongPush", "at most 2097152 bytes",
+         [](Plan& p) {
+           p.tensors[2].elements = (kMaxPartitionBytes + 4) / 4;
+           p.partitions[2].bytes = kMaxPartitionBytes / 2 + 2;
+         }},
         {"Short", "it has 40", [](Plan& p) { p.partitions[1].bytes = 12; }},
         {"Long", "it has 40", [](Plan& p) { p.partitions[1].bytes = 20; }},
         {"Missing", "it has 6",

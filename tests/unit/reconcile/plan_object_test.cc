@@ -86,7 +86,12 @@ TEST(PlanObject, HasTheFiguresOfTheCoordinator) {
   EXPECT_EQ(world.job.status.efficiency, "90.0 %");
   EXPECT_FALSE(world.job.status.bound.empty());
   EXPECT_EQ(world.plan->spec.bytes_per_step, 1000U);
+  EXPECT_EQ(world.plan->spec.push_bytes_per_step, 1000U);
   EXPECT_EQ(world.plan->status.efficiency_basis, "bandwidth");
+  world.session->summary.push_ratio = 2;
+  world.look();
+  EXPECT_EQ(world.plan->spec.push_bytes_per_step, 2000U);
+  EXPECT_EQ(world.plan->spec.members[2].traffic_bytes, 4000U) << "n pushes of twice the owned bytes";
 }
 
 TEST(PlanObject, UnknownValuesAreNamedUnknown) {

@@ -17,7 +17,7 @@ class InFlightRequestsTest : public ::testing::Test {
   void open(uint64_t id, uint32_t begin, uint32_t end, bool in_place = true) {
     MutableBytes output = in_place ? MutableBytes(memory_) : MutableBytes(output_);
     requests_.open({.id = id, .op = ReduceOp::kAverage, .input = Buffer::borrow(memory_), .output = output}, begin, end,
-                   begin * 4);
+                   begin * 4, 1);
   }
   Buffer result(std::byte fill) {
     Buffer result = pool_.take(4);
@@ -53,6 +53,21 @@ TEST_F(InFlightRequestsTest, IsDoneWithItsLastResult) {
   EXPECT_EQ(output_[0], std::byte{2});
   EXPECT_EQ(output_[7], std::byte{3});
   EXPECT_THAT(memory_, Each(std::byte{0}));
+}
+
+TEST_F(InFlightRequestsTest, InputsMayBeLargerThanResults) {
+  std::vector<std::byte> input(16);
+  requests_.open({.id = 7, .input = Buffer::borrow(input), .output = output_}, 2, 4, 8, 2);
+  {
+    const Buffer second = requests_.input(3, 12, 4);
+    EXPECT_EQ(second.bytes().data(), input.data() + 8);
+    EXPECT_EQ(second.size(), 8u);
+  }
+  requests_.add_result(3, 12, 4, result(std::byte{3}), false);
+  requests_.add_result(2, 8, 4, result(std::byte{2}), false);
+  EXPECT_EQ(completed(), std::vector<uint64_t>{7});
+  EXPECT_EQ(output_[3], std::byte{2});
+  EXPECT_EQ(output_[4], std::byte{3});
 }
 
 TEST_F(InFlightRequestsTest, WaitsUntilNoFrameRefersToTheInput) {

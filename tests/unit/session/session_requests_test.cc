@@ -43,6 +43,32 @@ TEST(SessionRequests, PushesEveryPartitionToItsOwner) {
   EXPECT_FALSE(rig.session.idle());
 }
 
+TEST(SessionRequests, WorkersOfSeveralRanksPushSumsOfHalvesInFloat32) {
+  SessionRig rig({.local_ranks = 2, .tensors = {{.owners = {2, 0}, .bytes = 4, .type = DataType::kBFloat16}}});
+  std::vector<std::byte> input(16), output(8);
+  const auto start = [&](MutableBytes in, MutableBytes out) {
+    rig.clear();
+    return rig.session.start({.id = 1, .input = Buffer::borrow(in), .output = out}, rig.now, rig.actions);
+  };
+  EXPECT_THAT(std::string(start(output, output).message()), HasSubstr("16 bytes of input and 8 of output"));
+  EXPECT_THAT(std::string(start(input, std::span(input).first(8)).message()), HasSubstr("overlap in part"));
+  ASSERT_TRUE(start(input, output).ok());
+  ASSERT_EQ(rig.actions.sends.size(), 2u);
+  for (uint32_t i = 0; i < 2; ++i) {
+    const session::Send& send = rig.actions.sends[i];
+    EXPECT_EQ(send.header.data_type, DataType::kFloat32);
+    EXPECT_EQ(send.header.payload_bytes, 8u);
+    EXPECT_EQ(send.payload.bytes().data(), input.data() + 8 * i);
+  }
+  EXPECT_EQ(rig.session.counters().outstanding_bytes, 16u);
+  ASSERT_TRUE(rig.result({.partition = 0}, std::byte{0x11}).ok());
+  ASSERT_TRUE(rig.result({.partition = 1}, std::byte{0x22}).ok());
+  EXPECT_THAT(rig.done(), ElementsAre(1));
+  EXPECT_THAT(std::span(output).first(4), Each(std::byte{0x11}));
+  EXPECT_THAT(std::span(output).last(4), Each(std::byte{0x22}));
+  EXPECT_EQ(rig.session.counters().outstanding_bytes, 0u);
+}
+
 TEST(SessionRequests, IsDoneWithItsLastPartitionAndHasTheSumInItsOutput) {
   SessionRig rig(kPlan);
   std::vector<std::byte> output(16);

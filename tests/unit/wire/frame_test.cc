@@ -67,7 +67,7 @@ TEST(Frame, LayoutOnTheWire) {
   const Header header = sealed_push();
   const auto* raw = reinterpret_cast<const unsigned char*>(&header);
   EXPECT_EQ(std::memcmp(raw, "GLN1", 4), 0);
-  EXPECT_EQ(raw[4], 2);   // version
+  EXPECT_EQ(raw[4], 3);   // version
   EXPECT_EQ(raw[5], 16);  // PUSH
   EXPECT_EQ(raw[6], 4);   // bf16
   EXPECT_EQ(raw[7], 2);   // average
@@ -89,9 +89,9 @@ TEST(Frame, EveryFlippedBitIsDetected) {
 
 TEST(Frame, RefusesUnknownVersionsAndTypes) {
   Header version = sealed_push();
-  version.version = 3;
+  version.version = 2;
   reseal(version);
-  EXPECT_THAT(std::string(decode(version).status().message()), HasSubstr("version 3, this side version 2"));
+  EXPECT_THAT(std::string(decode(version).status().message()), HasSubstr("version 2, this side version 3"));
   Header type = sealed_push();
   type.type = static_cast<FrameType>(99);
   reseal(type);

@@ -1,0 +1,13 @@
+// The types in which values are added.
+#pragma once
+
+#include "common/base/bytes.h"
+
+namespace gleaner {
+
+// Returns the type in which values of `type` are added: fp32 for fp16 and bf16, otherwise the type itself.
+constexpr DataType accumulator_of(DataType type) {
+  return type == DataType::kFloat16 || type == DataType::kBFloat16 ? DataType::kFloat32 : type;
+}
+
+}  // namespace gleaner
