@@ -74,7 +74,7 @@ class Bench {
     std::optional<BenchOracle> oracle;
     if (flags_.verify) {
       GLN_ASSIGN_OR_RETURN(
-          oracle, BenchOracle::make(flags_.seed, session_.topology().workers, session_.topology().local_ranks));
+          oracle, BenchOracle::make(flags_.seed, session_.info().workers, session_.info().local_ranks));
     }
     // Warm-up steps use the data of step 0, so their number does not change the data of the measured steps.
     for (uint64_t i = 0; i < flags_.warmup; ++i) GLN_RETURN_IF_ERROR(step(0, oracle).status());
@@ -107,7 +107,7 @@ class Bench {
     absl::Duration begin, end;
   };
   absl::StatusOr<Span> step(uint64_t step, std::optional<BenchOracle>& oracle) {
-    tensors_.fill_input(flags_.seed, step, session_.topology().rank);
+    tensors_.fill_input(flags_.seed, step, session_.info().rank);
     GLN_RETURN_IF_ERROR(wait_for_all(ready_));
     Span span;
     span.begin = clock_.since_start();
@@ -144,12 +144,12 @@ class Bench {
   std::vector<uint64_t> handles_;
 };
 
-std::string to_json(const Flags& flags, const gln_topology& topology, uint64_t bytes, const Result& result) {
+std::string to_json(const Flags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
   nlohmann::ordered_json line;
-  line["worker"] = topology.worker;
-  line["workers"] = topology.workers;
-  line["summers"] = topology.summers;
-  line["local_ranks"] = topology.local_ranks;
+  line["worker"] = info.worker;
+  line["workers"] = info.workers;
+  line["summers"] = info.summers;
+  line["local_ranks"] = info.local_ranks;
   line["bytes"] = bytes;
   line["step_seconds"] = result.step_seconds();
   line["step_begins"] = result.step_begins;
@@ -160,16 +160,16 @@ std::string to_json(const Flags& flags, const gln_topology& topology, uint64_t b
   return line.dump();
 }
 
-std::string to_text(const Flags& flags, const gln_topology& topology, uint64_t bytes, const Result& result) {
+std::string to_text(const Flags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {
   std::vector<double> seconds = result.step_seconds();
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
   return absl::StrFormat("worker %d of %d, %d summers: %s a step in %s (median of %d; %s to %s), %s/s, sha256 %s%s",
-                         topology.worker, topology.workers, topology.summers, format_bytes(static_cast<double>(bytes)),
+                         info.worker, info.workers, info.summers, format_bytes(static_cast<double>(bytes)),
                          format_seconds(median), seconds.size(), format_seconds(seconds.front()),
                          format_seconds(seconds.back()), format_bytes(static_cast<double>(bytes) / median),
                          result.sha256, flags.verify ? ", every bit as expected" : "") +
-         absl::StrFormat("\n  worker %d reached %s", topology.worker, result.transports);
+         absl::StrFormat("\n  worker %d reached %s", info.worker, result.transports);
 }
 
 absl::Status run_bench(const Flags& flags) {
@@ -181,12 +181,12 @@ absl::Status run_bench(const Flags& flags) {
   Bench bench(flags, tensors, session, *system.env().clock);
   GLN_ASSIGN_OR_RETURN(Result result, bench.run());
   GLN_ASSIGN_OR_RETURN(result.transports, session.transports());
-  const gln_topology topology = session.topology();
+  const gln_rank_info info = session.info();
   GLN_RETURN_IF_ERROR(session.close());
-  if (topology.local_rank != 0) return absl::OkStatus();
+  if (info.local_rank != 0) return absl::OkStatus();
   const auto format = flags.json ? to_json : to_text;
   // Written in one piece, so that the lines of several workers on one terminal stay whole.
-  std::cout << format(flags, topology, tensors.bytes(), result) + "\n" << std::flush;
+  std::cout << format(flags, info, tensors.bytes(), result) + "\n" << std::flush;
   if (!std::cout) return absl::UnavailableError("cannot write the result to standard output");
   return absl::OkStatus();
 }

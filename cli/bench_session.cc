@@ -41,7 +41,7 @@ absl::StatusOr<BenchSession> BenchSession::open(const std::string& transports) {
   if (!transports.empty()) options.transports = transports.c_str();
   GLN_RETURN_IF_ERROR(to_status(gln_open(&options, &opened)));
   session.session_.reset(opened);
-  GLN_RETURN_IF_ERROR(to_status(gln_get_topology(opened, &session.topology_)));
+  GLN_RETURN_IF_ERROR(to_status(gln_get_rank_info(opened, &session.info_)));
   return session;
 }
 

@@ -19,7 +19,7 @@ class BenchSession {
   // `transports` has the format of GLEANER_TRANSPORTS; if it is empty, that variable applies.
   static absl::StatusOr<BenchSession> open(const std::string& transports);
 
-  const gln_topology& topology() const { return topology_; }
+  const gln_rank_info& info() const { return info_; }
 
   absl::StatusOr<uint32_t> declare(const plan::Tensor& tensor);
   absl::StatusOr<uint64_t> start_sum(uint32_t tensor, const void* input, void* output);
@@ -37,7 +37,7 @@ class BenchSession {
   BenchSession() = default;
 
   std::unique_ptr<gln_session, CloseAsFailed> session_;
-  gln_topology topology_ = GLN_TOPOLOGY_INIT;
+  gln_rank_info info_ = GLN_RANK_INFO_INIT;
 };
 
 }  // namespace gleaner::cli

@@ -73,7 +73,7 @@ class Reattachment {
   bool is_complete() const;
 
   void keep(Declared declared) { declared_.push_back(std::move(declared)); }
-  // Of several reports about a plan index, the one of the latest plan counts.
+  // The report of the latest plan counts where several reports are about one plan index.
   void keep_unreachable(uint32_t member, Unreachable report);
   // Ends the re-attachment. Requires is_complete().
   Result finish();

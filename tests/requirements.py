@@ -1,4 +1,4 @@
-"""What tests of several folders need from the machine. A test whose requirements are missing is skipped."""
+"""Requirements of tests on the machine, for several folders. A test whose requirements are missing is skipped."""
 
 from __future__ import annotations
 

@@ -203,8 +203,12 @@ gln_status gln_get_newcomers(gln_session* session, uint32_t* workers) {
   });
 }
 
+gln_status gln_get_rank_info(gln_session* session, gln_rank_info* info) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) { return fill(rank.rank_info(), info, "info"); });
+}
+
 gln_status gln_get_topology(gln_session* session, gln_topology* topology) {
-  return with_rank(session, [&](gleaner::runtime::Rank& rank) { return fill(rank.topology(), topology, "topology"); });
+  return gln_get_rank_info(session, topology);
 }
 
 gln_status gln_get_stats(gln_session* session, gln_stats* stats) {

@@ -34,7 +34,7 @@ class Rank : private member::Listener, private StagesListener, private IoLoop::W
   static absl::StatusOr<std::unique_ptr<Rank>> open(const Config& config);
   ~Rank() override;
 
-  gln_topology topology() const { return state_.topology(); }
+  gln_rank_info rank_info() const { return state_.rank_info(); }
   gln_stats stats() const { return state_.stats(); }
   // Returns the text of Network::describe_transports(), up to 250 ms old; empty on local ranks above 0.
   std::string transports() const { return state_.transports(); }

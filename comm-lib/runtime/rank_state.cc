@@ -38,17 +38,17 @@ absl::Status RankState::wait_until_quiet() const {
   return failure_;
 }
 
-gln_topology RankState::topology() const {
+gln_rank_info RankState::rank_info() const {
   absl::MutexLock lock(&mutex_);
-  gln_topology topology = GLN_TOPOLOGY_INIT;
-  topology.worker = welcome_.member;  // differs from Config::worker in elastic jobs
-  topology.workers = welcome_.workers;
-  topology.local_rank = local_rank_;
-  topology.local_ranks = welcome_.local_ranks;
-  topology.rank = welcome_.member * welcome_.local_ranks + local_rank_;
-  topology.ranks = welcome_.workers * welcome_.local_ranks;
-  topology.summers = welcome_.summers;
-  return topology;
+  gln_rank_info info = GLN_RANK_INFO_INIT;
+  info.worker = welcome_.member;  // differs from Config::worker in elastic jobs
+  info.workers = welcome_.workers;
+  info.local_rank = local_rank_;
+  info.local_ranks = welcome_.local_ranks;
+  info.rank = welcome_.member * welcome_.local_ranks + local_rank_;
+  info.ranks = welcome_.workers * welcome_.local_ranks;
+  info.summers = welcome_.summers;
+  return info;
 }
 
 gln_stats RankState::stats() const {

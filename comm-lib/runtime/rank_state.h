@@ -31,7 +31,7 @@ class RankState {
   // Waits until set_quiet(true), for at most the job's deadline. Returns the error that the session has failed with.
   absl::Status wait_until_quiet() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  gln_topology topology() const ABSL_LOCKS_EXCLUDED(mutex_);
+  gln_rank_info rank_info() const ABSL_LOCKS_EXCLUDED(mutex_);
   gln_stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string transports() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool is_opening() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/units.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 
 namespace gleaner::placement {
 namespace {
@@ -141,14 +141,14 @@ std::vector<Candidate> summer_candidates(const std::vector<const Machine*>& mach
 }
 
 uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed) {
-  return score_worker(machine, placed, default_topology());
+  return score_worker(machine, placed, default_label_levels());
 }
 
-uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed, const Topology& topology) {
+uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed, const LabelLevels& levels) {
   std::vector<const absl::flat_hash_map<std::string, std::string>*> labels;
   labels.reserve(placed.size());
   for (const Machine* other : placed) labels.push_back(&other->labels);
-  return Neighbourhood(labels, topology).score(machine.labels);
+  return Neighbourhood(labels, levels).score(machine.labels);
 }
 
 }  // namespace gleaner::placement

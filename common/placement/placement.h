@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/api/node_profile.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 
 namespace gleaner::placement {
 
@@ -87,8 +87,8 @@ std::vector<Candidate> summer_candidates(const std::vector<const Machine*>& mach
                                          absl::Time now);
 
 // Returns how near a worker's node would be to the nodes where other workers of its job are placed, 0 to 100: the mean
-// nearness() by the labels in `topology` (topology.h), times 100. 0 if no worker is placed or no node has the labels.
+// nearness() by the labels in `levels` (node_labels.h), times 100. 0 if no worker is placed or no node has the labels.
 uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed);
-uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed, const Topology& topology);
+uint32_t score_worker(const Machine& machine, const std::vector<const Machine*>& placed, const LabelLevels& levels);
 
 }  // namespace gleaner::placement

@@ -126,7 +126,7 @@ std::optional<Failure> find_failure(const Observed& observed, const Workers& wor
       consider(std::move(gone));
     }
   }
-  // Of the summers only the session's culprit counts: a summer ends a session only before the first plan.
+  // A summer counts only if it is the session's culprit: a summer ends a session only before the first plan.
   if (const PodView* culprit = find_culprit(observed); culprit != nullptr) consider(judge(*culprit));
   std::optional<Failure> session = judge_session(observed);
   if (!worst.has_value()) return session;

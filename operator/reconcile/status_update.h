@@ -25,7 +25,7 @@ class StatusUpdate {
   void stop_running(const std::string& reason, const std::string& message);
 
   void add_event(bool warning, std::string reason, std::string message, std::string cause = "");
-  // Of several delays the shortest applies.
+  // The shortest of several delays applies.
   void requeue_after(absl::Duration delay);
 
   const std::vector<EventNote>& events() const { return events_; }

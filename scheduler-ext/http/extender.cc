@@ -12,10 +12,10 @@ namespace gleaner::extender {
 using kube::HttpAnswer;
 using kube::HttpServer;
 
-Extender::Extender(const Env& env, State& state, prometheus::Registry& registry, placement::Topology topology)
+Extender::Extender(const Env& env, State& state, prometheus::Registry& registry, placement::LabelLevels levels)
     : env_(env),
       state_(state),
-      topology_(std::move(topology)),
+      levels_(std::move(levels)),
       filter_metrics_(registry, "filter"),
       prioritize_metrics_(registry, "prioritize") {}
 
@@ -55,14 +55,14 @@ std::string Extender::on_filter(Args args) {
   const std::vector<std::string> why_not = filter(args.pod, snapshot);
   // kube-scheduler does not request scores if only one node is left.
   if (args.pod.role == "summer" && std::count(why_not.begin(), why_not.end(), "") == 1) {
-    promise_best(args.pod, args.names, score(args.pod, snapshot, topology_));
+    promise_best(args.pod, args.names, score(args.pod, snapshot, levels_));
   }
   return filter_result(std::move(args), why_not);
 }
 
 std::string Extender::on_prioritize(const Args& args) {
   if (args.pod.role.empty()) return host_priorities(args.names, std::vector<int>(args.names.size()));
-  const Scores result = score(args.pod, state_.take_snapshot(args.pod, args.names), topology_);
+  const Scores result = score(args.pod, state_.take_snapshot(args.pod, args.names), levels_);
   promise_best(args.pod, args.names, result);
   return host_priorities(args.names, result.scores);
 }
@@ -73,7 +73,7 @@ void Extender::promise_best(const placement::Pod& pod, const std::vector<std::st
 
 absl::StatusOr<std::unique_ptr<Extender>> Extender::start(const Env& env, State& state, prometheus::Registry& registry,
                                                           Options options) {
-  auto extender = std::unique_ptr<Extender>(new Extender(env, state, registry, options.topology));
+  auto extender = std::unique_ptr<Extender>(new Extender(env, state, registry, options.levels));
   GLN_RETURN_IF_ERROR(extender->listen(options));
   return extender;
 }

@@ -16,7 +16,7 @@
 #include "common/base/address.h"
 #include "common/base/env.h"
 #include "common/kube/http_server.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 #include "scheduler-ext/http/call_metrics.h"
 #include "scheduler-ext/http/wire.h"
 #include "scheduler-ext/score/score.h"
@@ -28,7 +28,7 @@ class Extender {
  public:
   struct Options {
     Address listen;
-    placement::Topology topology;                // levels of node labels, widest first
+    placement::LabelLevels levels;                // levels of node labels, widest first
     size_t max_body_bytes = size_t{64} << 20;    // 5,000 whole nodes take about 40 MB, their names 0.15 MB
     std::function<std::string()> why_not_ready;  // returns an empty string if ready
   };
@@ -38,7 +38,7 @@ class Extender {
   Address address() const { return server_->address(); }
 
  private:
-  Extender(const Env& env, State& state, prometheus::Registry& registry, placement::Topology topology);
+  Extender(const Env& env, State& state, prometheus::Registry& registry, placement::LabelLevels levels);
   absl::Status listen(const Options& options);
   template <typename Respond>
   kube::HttpAnswer answer(const std::string& body, CallMetrics& metrics, Respond respond);
@@ -48,7 +48,7 @@ class Extender {
 
   const Env env_;
   State& state_;
-  const placement::Topology topology_;
+  const placement::LabelLevels levels_;
   CallMetrics filter_metrics_, prioritize_metrics_;
   // Declared last, so that it is destroyed first, which completes answers in progress: its handlers use the other
   // members.

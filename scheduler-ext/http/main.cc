@@ -9,7 +9,7 @@
 #include "common/kube/credentials.h"
 #include "common/kube/process.h"
 #include "common/metrics/server.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 #include "scheduler-ext/http/extender.h"
 #include "scheduler-ext/http/feeds.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 // The values on the command line.
 struct Flags {
-  std::string listen = "127.0.0.1:7076", metrics, kubeconfig, context, min_bandwidth = "10Mbit", topology,
+  std::string listen = "127.0.0.1:7076", metrics, kubeconfig, context, min_bandwidth = "10Mbit", levels,
               log_level = "info";
 };
 
@@ -32,7 +32,7 @@ void add_flags(flags::Command& app, Flags& flags) {
                "The kubeconfig to use outside a pod; default: $KUBECONFIG, then ~/.kube/config");
   app.add_text("--context", flags.context, "Context of the kubeconfig; default: its current one");
   app.add_text("--min-bandwidth", flags.min_bandwidth, "Nodes with less spare bandwidth get no summer").show_default();
-  app.add_text("--topology", flags.topology,
+  app.add_text("--topology", flags.levels,
                "Levels of node labels that define nearness, widest first, comma separated; | separates labels of one "
                "level, of which the first that a node has counts; default: region, zone, and those of clouds and "
                "topology tools for blocks, switches and racks");
@@ -43,7 +43,7 @@ struct Options {
   Address listen;
   std::optional<Address> metrics;
   double min_bits_per_second = 0;
-  placement::Topology topology;
+  placement::LabelLevels levels;
   LogLevel level = LogLevel::kInfo;
 };
 
@@ -54,12 +54,12 @@ absl::StatusOr<Options> to_options(const Flags& flags) {
     GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
   }
   GLN_ASSIGN_OR_RETURN(options.min_bits_per_second, parse_bits_per_second(flags.min_bandwidth));
-  absl::StatusOr<placement::Topology> topology = placement::default_topology();
-  if (!flags.topology.empty()) topology = placement::parse_topology(flags.topology);
-  if (!topology.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--topology: ", topology.status().message()));
+  absl::StatusOr<placement::LabelLevels> levels = placement::default_label_levels();
+  if (!flags.levels.empty()) levels = placement::parse_label_levels(flags.levels);
+  if (!levels.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--topology: ", levels.status().message()));
   }
-  options.topology = *std::move(topology);
+  options.levels = *std::move(levels);
   GLN_ASSIGN_OR_RETURN(options.level, parse_log_level(flags.log_level));
   return options;
 }
@@ -82,7 +82,7 @@ absl::Status serve(const Flags& flags, const Options& options) {
   const Feeds feeds(env, *client, state);
   GLN_ASSIGN_OR_RETURN(const auto extender, Extender::start(env, state, *registry,
                                                             {.listen = options.listen,
-                                                             .topology = options.topology,
+                                                             .levels = options.levels,
                                                              .why_not_ready = [&feeds] { return feeds.missing(); }}));
   env.log->info("listening", "address", extender->address().to_string());
   env.log->info("ending on a signal", "signal", signals.wait());

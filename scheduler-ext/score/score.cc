@@ -4,7 +4,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 
 namespace gleaner::extender {
 namespace {
@@ -35,11 +35,11 @@ Scores score_summer(const Snapshot& snapshot) {
   return result;
 }
 
-Scores score_worker(const Snapshot& snapshot, const placement::Topology& topology) {
+Scores score_worker(const Snapshot& snapshot, const placement::LabelLevels& levels) {
   std::vector<const absl::flat_hash_map<std::string, std::string>*> placed;
   placed.reserve(snapshot.placed.size());
   for (const auto& machine : snapshot.placed) placed.push_back(&machine->labels);
-  placement::Neighbourhood neighbourhood(placed, topology);
+  placement::Neighbourhood neighbourhood(placed, levels);
   Scores result;
   result.scores.reserve(snapshot.machines.size());
   for (const auto& machine : snapshot.machines) {
@@ -51,8 +51,8 @@ Scores score_worker(const Snapshot& snapshot, const placement::Topology& topolog
 
 }  // namespace
 
-Scores score(const placement::Pod& pod, const Snapshot& snapshot, const placement::Topology& topology) {
-  if (pod.role == "worker") return score_worker(snapshot, topology);
+Scores score(const placement::Pod& pod, const Snapshot& snapshot, const placement::LabelLevels& levels) {
+  if (pod.role == "worker") return score_worker(snapshot, levels);
   if (pod.role == "summer" && snapshot.known) return score_summer(snapshot);
   Scores nothing;
   nothing.scores.resize(snapshot.machines.size());

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/placement/fleet.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 #include "scheduler-ext/state/state.h"
 
 namespace gleaner::extender {
@@ -24,6 +24,6 @@ struct Scores {
 // kube-scheduler's choice is known. Other nodes get 0 to 9 in proportion to their score. For a worker, the score is the
 // nearness to the job's other workers. All scores are 0 while no NodeProfile exists (summers) or no worker is placed
 // (workers).
-Scores score(const placement::Pod& pod, const Snapshot& snapshot, const placement::Topology& topology);
+Scores score(const placement::Pod& pod, const Snapshot& snapshot, const placement::LabelLevels& levels);
 
 }  // namespace gleaner::extender

@@ -141,7 +141,7 @@ def bench() -> list[Case]:
     why = lab_missing()
     if why is not None:
         return skipped("bench", why)
-    return after_build("release", lambda: counted_output("bench", "tests/bench/guard"))
+    return after_build("release", lambda: counted_output("bench", "bench/guard"))
 
 
 def e2e() -> list[Case]:

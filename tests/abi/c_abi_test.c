@@ -68,7 +68,7 @@ static void offline(void) {
 }
 
 /* Every rank contributes rank + 1. The last element is NaN on rank 0, so its sum must be NaN. */
-static void sums(gln_session* session, const gln_topology* where) {
+static void sums(gln_session* session, const gln_rank_info* where) {
   enum { kElements = 1000 };
   float values[kElements];
   float result[kElements];
@@ -93,7 +93,7 @@ static void sums(gln_session* session, const gln_topology* where) {
 }
 
 /* Every rank adds 1 three times, at its own pace. After a sum that all ranks wait for, the total has all additions. */
-static void running_sums(gln_session* session, const gln_topology* where) {
+static void running_sums(gln_session* session, const gln_rank_info* where) {
   uint32_t tensor = 0;
   uint32_t meeting = 0;
   uint64_t handle = 0;
@@ -150,7 +150,7 @@ static void wrong_calls(gln_session* session) {
   check_error(gln_push_pull(session, tensor, &value, &value, (gln_op)9, &handle), GLN_INVALID_ARGUMENT, "op 9");
 }
 
-static void broadcasts(gln_session* session, const gln_topology* where) {
+static void broadcasts(gln_session* session, const gln_rank_info* where) {
   const uint32_t root = where->ranks - 1;
   unsigned char data[7];
   for (int i = 0; i < 7; ++i) data[i] = (unsigned char)(where->rank == root ? 250 + i : 1);
@@ -177,10 +177,10 @@ static void forked_child(gln_session* session) {
 
 static void job(void) {
   gln_session* session = NULL;
-  gln_topology where = GLN_TOPOLOGY_INIT;
+  gln_rank_info where = GLN_RANK_INFO_INIT;
   gln_stats stats = GLN_STATS_INIT;
   CHECK(gln_open(NULL, &session) == GLN_OK);
-  CHECK(gln_get_topology(session, &where) == GLN_OK);
+  CHECK(gln_get_rank_info(session, &where) == GLN_OK);
   CHECK(where.rank == where.worker * where.local_ranks + where.local_rank);
   sums(session, &where);
   running_sums(session, &where);

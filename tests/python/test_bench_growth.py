@@ -1,4 +1,4 @@
-"""Tests the exponents and plots that tests/bench computes from measurements."""
+"""Tests the exponents and plots that bench computes from measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, wait_until
 
-BENCH = ROOT / "tests" / "bench"
+BENCH = ROOT / "bench"
 sys.path.insert(0, str(BENCH))
 from wire import docs, growth  # noqa: E402
 from wire.sampling import processor_seconds  # noqa: E402
@@ -94,11 +94,11 @@ GROWN = {**MACHINE, "lines": [{"line": "step by tensors", "x": "tensors", "unit"
 
 
 DOCUMENT = """# Figures
-<!-- rows: by tests/bench/plots -->
+<!-- rows: by bench/plots -->
 old
 <!-- end of rows -->
 between
-<!-- growth: by tests/bench/plots -->
+<!-- growth: by bench/plots -->
 <!-- end of growth -->
 after
 """

@@ -1,4 +1,4 @@
-"""Tests what tests/bench/guard compares ratios with, how it judges rows, and the build of the parent commit."""
+"""Tests what bench/guard compares ratios with, how it judges rows, and the build of the parent commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-sys.path.insert(0, str(ROOT / "tests" / "bench"))
+sys.path.insert(0, str(ROOT / "bench"))
 from wire import jobs, parent, processor, record
 from wire.comparison import Against, Try, Verdict, choose, default_parent, verdict
 

@@ -1,4 +1,4 @@
-"""Tests how tests/bench/run_all processes measurements. The measurements themselves are not tested."""
+"""Tests how bench/run_all processes measurements. The measurements themselves are not tested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from conftest import GLEANER, ROOT, TIMEOUT, require_build
 from requirements import require_namespaces
 
-BENCH = ROOT / "tests" / "bench"
+BENCH = ROOT / "bench"
 sys.path.insert(0, str(BENCH))
 from wire import jobs, model, peers, ranks, record, sweep, table  # noqa: E402
 from wire.jobs import lines_of  # noqa: E402

@@ -170,8 +170,8 @@ def test_a_worker_that_was_declared_lost_returns(tmp_path: Path) -> None:
 def test_sync_takes_the_state_of_the_most_advanced_rank(
     claims: list[tuple[int, int]], root: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topology = SimpleNamespace(rank=1, size=len(claims))
-    monkeypatch.setattr(elastic.process, "current", lambda: SimpleNamespace(topology=topology))
+    info = SimpleNamespace(rank=1, size=len(claims))
+    monkeypatch.setattr(elastic.process, "current", lambda: SimpleNamespace(rank_info=info))
     monkeypatch.setattr(elastic, "_sum", lambda ours, name: numpy.array(claims, ours.dtype))
     assert elastic.State()._find_root() == (root, claims[root])
 

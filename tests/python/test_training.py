@@ -1,4 +1,4 @@
-"""Tests tests/bench/training: traces, the limit of a step, and real workers that train a small trace on loopback."""
+"""Tests bench/training: traces, the limit of a step, and real workers that train a small trace on loopback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run_job
 
-sys.path.insert(0, str(ROOT / "tests" / "bench"))
+sys.path.insert(0, str(ROOT / "bench"))
 from training import limits, traces
 from training.results import Contest, Result
 from training.traces import Layer
@@ -153,7 +153,7 @@ def assert_steps(lines: list[dict[str, list[float]]]) -> None:
 @pytest.mark.parametrize("contender", ["cross", "cross-unordered", "barrier"])
 def test_workers_with_gleaner_train(small: Path, contender: str) -> None:
     pytest.importorskip("torch")
-    worker = ROOT / "tests" / "bench" / "training" / "worker.py"
+    worker = ROOT / "bench" / "training" / "worker.py"
     done = run_job(worker, contender, "--trace", str(small), "--steps", "3", workers=2, flags=("--no-prefix",))
     assert done.returncode == 0, done.stderr
     assert_steps([json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")])

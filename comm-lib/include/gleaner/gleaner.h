@@ -89,7 +89,8 @@ typedef struct gln_options {
 #define GLN_OPTIONS_INIT \
   { sizeof(gln_options), NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0.0, NULL }
 
-typedef struct gln_topology {
+/* Numbers of one rank, and of the job that it is part of: rank = worker * local_ranks + local_rank. */
+typedef struct gln_rank_info {
   size_t size;
   uint32_t rank;
   uint32_t ranks; /* n * g */
@@ -98,9 +99,13 @@ typedef struct gln_topology {
   uint32_t local_rank;
   uint32_t local_ranks; /* g */
   uint32_t summers;     /* k, the CPU summers */
-} gln_topology;
-#define GLN_TOPOLOGY_INIT \
-  { sizeof(gln_topology), 0, 0, 0, 0, 0, 0, 0 }
+} gln_rank_info;
+#define GLN_RANK_INFO_INIT \
+  { sizeof(gln_rank_info), 0, 0, 0, 0, 0, 0, 0 }
+
+/* Earlier names of gln_rank_info, its initializer and gln_get_rank_info(). */
+typedef gln_rank_info gln_topology;
+#define GLN_TOPOLOGY_INIT GLN_RANK_INFO_INIT
 
 /* Figures of one rank since gln_open(), up to 250 ms old. */
 typedef struct gln_stats {
@@ -154,7 +159,8 @@ GLN_API gln_status gln_close_to_return(gln_session* session);
  * GLN_INVALID_ARGUMENT: `workers` is NULL. */
 GLN_API gln_status gln_get_newcomers(gln_session* session, uint32_t* workers);
 
-/* Fill in *topology or *stats, up to its `size`. GLN_INVALID_ARGUMENT: the pointer is NULL or `size` is wrong. */
+/* Fill in *info or *stats, up to its `size`. GLN_INVALID_ARGUMENT: the pointer is NULL or `size` is wrong. */
+GLN_API gln_status gln_get_rank_info(gln_session* session, gln_rank_info* info);
 GLN_API gln_status gln_get_topology(gln_session* session, gln_topology* topology);
 GLN_API gln_status gln_get_stats(gln_session* session, gln_stats* stats);
 

@@ -48,7 +48,7 @@ from gleaner.process import (
     stats,
     transports,
 )
-from gleaner.session import DataType, Op, Session, Stats, Topology
+from gleaner.session import DataType, Op, RankInfo, Session, Stats
 
 __version__ = "0.1.0"
 
@@ -244,10 +244,10 @@ __all__ = [
     "InvalidArgumentError",
     "Op",
     "PermissionDeniedError",
+    "RankInfo",
     "ResourceExhaustedError",
     "Session",
     "Stats",
-    "Topology",
     "UnavailableError",
     "WorkersChanged",
     "accumulate",

@@ -71,8 +71,8 @@ class Options(ctypes.Structure):
     ]
 
 
-class Topology(ctypes.Structure):
-    """gln_topology."""
+class RankInfo(ctypes.Structure):
+    """gln_rank_info."""
 
     _fields_: ClassVar = [
         ("size", ctypes.c_size_t),
@@ -108,7 +108,7 @@ _SIGNATURES = {
     "gln_close": (ctypes.c_int, [_SESSION, ctypes.c_int]),
     "gln_close_to_return": (ctypes.c_int, [_SESSION]),
     "gln_get_newcomers": (ctypes.c_int, [_SESSION, ctypes.POINTER(ctypes.c_uint32)]),
-    "gln_get_topology": (ctypes.c_int, [_SESSION, ctypes.POINTER(Topology)]),
+    "gln_get_rank_info": (ctypes.c_int, [_SESSION, ctypes.POINTER(RankInfo)]),
     "gln_get_stats": (ctypes.c_int, [_SESSION, ctypes.POINTER(Stats)]),
     "gln_get_transports": (ctypes.c_int, [_SESSION, ctypes.c_char_p, ctypes.c_size_t]),
     "gln_declare": (

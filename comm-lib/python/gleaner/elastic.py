@@ -116,11 +116,11 @@ class State:
         self._rounds, self._commits = claim[0] + 1, claim[1]  # last: a sync() that fails must not change them
 
     def _find_root(self) -> tuple[int, tuple[int, int]]:
-        topology = process.current().topology
-        claims = numpy.zeros((topology.size, 2), numpy.int32)
-        claims[topology.rank] = self._rounds, self._commits
+        info = process.current().rank_info
+        claims = numpy.zeros((info.size, 2), numpy.int32)
+        claims[info.rank] = self._rounds, self._commits
         claims = _sum(claims, "elastic.claims")
-        root = max(range(topology.size), key=lambda rank: (*claims[rank], -rank))
+        root = max(range(info.size), key=lambda rank: (*claims[rank], -rank))
         return root, (int(claims[root][0]), int(claims[root][1]))
 
     def save(self) -> None:

@@ -211,7 +211,7 @@ def broadcast_described(session: Session, data: numpy.ndarray, description: str,
     theirs = packed[:_DESCRIPTION_BYTES].tobytes().rstrip()
     if theirs != text:
         raise InvalidArgumentError(
-            f"rank {session.topology.rank} broadcasts {description}, and rank {root}, the root, "
+            f"rank {session.rank_info.rank} broadcasts {description}, and rank {root}, the root, "
             f"{theirs.decode(errors='replace')}; shape and type must be the same on all ranks"
         )
     data[:] = packed[_DESCRIPTION_BYTES:]
@@ -222,7 +222,7 @@ def broadcast_object(session: Session, value: Any, root: int, pickled: Callable[
 
     The values that other ranks pass are ignored. `pickled` makes the pickle of the root's value.
     """
-    is_root = session.topology.rank == root
+    is_root = session.rank_info.rank == root
     payload = pickled(value) if is_root else b""
     size = numpy.array([len(payload)], dtype="<u8")
     broadcast_bytes(session, size.view(numpy.uint8), root)

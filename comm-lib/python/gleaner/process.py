@@ -108,7 +108,7 @@ def rank() -> int:
     Raises:
         FailedPreconditionError: There is no session.
     """
-    return current().topology.rank
+    return current().rank_info.rank
 
 
 def size() -> int:
@@ -117,7 +117,7 @@ def size() -> int:
     Raises:
         FailedPreconditionError: There is no session.
     """
-    return current().topology.size
+    return current().rank_info.size
 
 
 def local_rank() -> int:
@@ -126,7 +126,7 @@ def local_rank() -> int:
     Raises:
         FailedPreconditionError: There is no session.
     """
-    return current().topology.local_rank
+    return current().rank_info.local_rank
 
 
 def local_size() -> int:
@@ -135,7 +135,7 @@ def local_size() -> int:
     Raises:
         FailedPreconditionError: There is no session.
     """
-    return current().topology.local_size
+    return current().rank_info.local_size
 
 
 def stats() -> Stats:

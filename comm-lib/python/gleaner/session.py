@@ -34,8 +34,8 @@ C = TypeVar("C", bound=Closable)
 
 
 @dataclass(frozen=True)
-class Topology:
-    """The place of this rank in the job: rank = worker * local_size + local_rank; size = workers * local_size.
+class RankInfo:
+    """The numbers of one rank, and of the job that it is part of: rank = worker * local_size + local_rank; size = workers * local_size.
 
     Attributes:
         rank: Number of this rank, from 0.
@@ -86,7 +86,8 @@ class Session:
     come from environment variables (docs/cli.md#environment), then from defaults.
 
     Attributes:
-        topology: The place of this rank in the job.
+        rank_info: The numbers of this rank, and of the job.
+        topology: The earlier name of `rank_info`.
 
     Args:
         coordinator: HOST:PORT of the coordinator.
@@ -141,7 +142,7 @@ class Session:
             status, message, pointer = opening.wait()
             self._check(status, message)
             self._pointer = pointer
-            self.topology = self._read_topology()
+            self.rank_info = self._read_rank_info()
         except BaseException:  # KeyboardInterrupt, for example
             self._pointer = None
             opening.abandon()
@@ -416,7 +417,7 @@ class Session:
                 ranks raise this).
             GleanerError: The session is closed or has failed; see gleaner.errors.
         """
-        rank, ranks = self.topology.rank, self.topology.size
+        rank, ranks = self.rank_info.rank, self.rank_info.size
         if not 0 <= root < ranks:
             raise InvalidArgumentError(f"root {root} is not a rank; there are {ranks}")
         words = -(-size // 4)
@@ -523,10 +524,14 @@ class Session:
             number += 1
         return f"{prefix}.{number}"
 
-    def _read_topology(self) -> Topology:
-        raw = _abi.Topology(ctypes.sizeof(_abi.Topology))
-        self._call("gln_get_topology", self._open(), ctypes.byref(raw))
-        return Topology(raw.rank, raw.ranks, raw.worker, raw.workers, raw.local_rank, raw.local_ranks, raw.summers)
+    @property
+    def topology(self) -> RankInfo:
+        return self.rank_info
+
+    def _read_rank_info(self) -> RankInfo:
+        raw = _abi.RankInfo(ctypes.sizeof(_abi.RankInfo))
+        self._call("gln_get_rank_info", self._open(), ctypes.byref(raw))
+        return RankInfo(raw.rank, raw.ranks, raw.worker, raw.workers, raw.local_rank, raw.local_ranks, raw.summers)
 
     def _open(self) -> ctypes.c_void_p:
         if self._pointer is None:
@@ -613,4 +618,4 @@ def _abandon(library: ctypes.CDLL, opened: tuple[int, str, ctypes.c_void_p]) -> 
         library.gln_close(pointer, 1)
 
 
-__all__ = ["DataType", "GleanerError", "Op", "Session", "Stats", "Topology"]
+__all__ = ["DataType", "GleanerError", "Op", "RankInfo", "Session", "Stats"]

@@ -89,7 +89,7 @@ for with_closure in (False, True):
                     optimizer.second_step(zero_grad=True)
         assert same(model, expected), (with_closure, wait)
 
-# What cannot work is refused.
+# Optimizers that cannot work are refused.
 model = model_of()
 for refused in (Sam(model.parameters(), torch.optim.SGD, lr=0.1), torch.optim.LBFGS(model.parameters())):
     try:

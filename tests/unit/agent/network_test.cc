@@ -52,7 +52,7 @@ TEST(Speed, IsBelievedOnlyWhereTheKernelCanKnow) {
   EXPECT_EQ(speed(tree, "veth0"), std::nullopt) << "a veth's 10 Gbit/s is a constant of its driver";
 }
 
-TEST(Speed, OfABondFollowsItsMode) {
+TEST(Speed, BondFollowsItsMode) {
   for (const auto& [mode, expected] :
        {std::pair{"802.3ad 4", 50e9}, {"balance-rr 0", 50e9}, {"active-backup 1", 25e9}}) {
     MachineTree tree;
@@ -64,7 +64,7 @@ TEST(Speed, OfABondFollowsItsMode) {
   }
 }
 
-TEST(Speed, OfABondIsTheSumOfDevicesThatAreUp) {
+TEST(Speed, BondSumsDevicesThatAreUp) {
   MachineTree tree;
   add_physical(tree, "eth0", "up", "25000");
   add_physical(tree, "eth1", "down", "25000");
@@ -76,7 +76,7 @@ TEST(Speed, OfABondIsTheSumOfDevicesThatAreUp) {
   EXPECT_EQ(speed(tree, "bond0"), std::nullopt) << "a sum with a gap is no sum";
 }
 
-TEST(Speed, OfAVlanIsThatOfTheDeviceBelow) {
+TEST(Speed, VlanHasTheSpeedOfItsDevice) {
   MachineTree tree;
   add_physical(tree, "eth0", "up", "10000");
   add_virtual(tree, "br0", "up", "", {"eth0"});
@@ -84,7 +84,7 @@ TEST(Speed, OfAVlanIsThatOfTheDeviceBelow) {
   EXPECT_THAT(speed(tree, "br0.7"), Optional(DoubleEq(10e9)));
 }
 
-TEST(Speed, OfDevicesInACycleIsUnknown) {
+TEST(Speed, CycleOfDevicesIsUnknown) {
   MachineTree tree;
   add_virtual(tree, "a", "up", "", {"b"});
   add_virtual(tree, "b", "up", "", {"a"});

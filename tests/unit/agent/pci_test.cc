@@ -32,7 +32,7 @@ TEST(PciPlace, SwitchesAreEverySecondBridge) {
   EXPECT_EQ(deep.numa_node, 1);
 }
 
-TEST(PciPlace, OfAnEntryBelowTheDevice) {
+TEST(PciPlace, EntryBelowTheDevice) {
   MachineTree tree;
   add(tree, "0000:03:00.0", 0);
   tree.write("sys/devices/pci0000:00/0000:03:00.0/virtio2/net/eth0/speed", "-1");

@@ -17,7 +17,7 @@ using testing::Optional;
 constexpr char kUid[] = "0a1b2c3d-0000-1111-2222-333344445555";
 constexpr char kUnderscored[] = "0a1b2c3d_0000_1111_2222_333344445555";
 
-TEST(CpuSeconds, OfTheMachinesCgroup) {
+TEST(CpuSeconds, ReadsTheMachinesCgroup) {
   MachineTree v1;
   v1.write("sys/fs/cgroup/cpuacct/cpuacct.usage", "2500000000");
   EXPECT_THAT(read_cpu_seconds(v1.tree(), "/"), Optional(DoubleEq(2.5)));
@@ -30,7 +30,7 @@ TEST(CpuSeconds, OfTheMachinesCgroup) {
   EXPECT_THAT(read_cpu_seconds(v2.tree(), "/"), Optional(DoubleEq(7)));
 }
 
-TEST(CpuSeconds, OfACgroupRoot) {
+TEST(CpuSeconds, ReadsACgroupRoot) {
   MachineTree tree;
   tree.write("sys/fs/cgroup/cpuacct/cpuacct.usage", "9000000000");
   tree.write("sys/fs/cgroup/cpuacct/nodes/n1/cpuacct.usage", "1000000000");
@@ -141,7 +141,7 @@ TEST(PodFinder, APodInTheHostsNetworkHasNoTrafficOfItsOwn) {
   EXPECT_FALSE(finder.read({kUid}, {false})[0].traffic.has_value());
 }
 
-TEST(PodFinder, OfACgroupRoot) {
+TEST(PodFinder, ReadsACgroupRoot) {
   MachineTree tree;
   tree.write(absl::StrCat("sys/fs/cgroup/cpuacct/nodes/n1/kubepods/pod", kUid, "/cpuacct.usage"), "1000000000");
   PodFinder finder(tree.tree(), "/nodes/n1");

@@ -141,7 +141,7 @@ TEST(EngineStaleness, AnAnswerWaitsForWorkersThatAreTooFarBehind) {
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{0, 2, {3, 2}, {3, 1, 1}}, Answer{2, 0, {3, 2}, {3, 1, 1}}));
 }
 
-TEST(EngineStaleness, OfZeroKeepsWorkersWithinAStep) {
+TEST(EngineStaleness, ZeroKeepsWorkersWithinAStep) {
   AccumulateRig rig{accumulating(0)};
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.add(0, 0, {1, 0}).ok());

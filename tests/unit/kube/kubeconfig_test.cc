@@ -102,7 +102,7 @@ TEST_F(KubeconfigTest, BrokenFilesAreErrors) {
   }
 }
 
-TEST_F(KubeconfigTest, OfSeveralFilesTheFirstWithAValueCounts) {
+TEST_F(KubeconfigTest, FirstFileWithAValueCounts) {
   const std::string first = write("first", "current-context: certs\n");
   const std::string second = write("second", kConfig);
   ASSERT_EQ(setenv("KUBECONFIG", absl::StrCat(folder_, "/none:", first, ":", second).c_str(), 1), 0);

@@ -293,7 +293,7 @@ TEST_F(Sessions, GetEachFactOnce) {
   EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "bandwidth 0"));
 }
 
-TEST_F(Sessions, OfAnEarlierAttemptAreOutdated) {
+TEST_F(Sessions, EarlierAttemptIsOutdated) {
   Decision decision = quiet(job_);
   decision.session.emplace().job = "team/digits/0";
   EXPECT_FALSE(sessions_.is_outdated(job_)) << "the service has no session of this job";

@@ -115,7 +115,7 @@ TEST(JudgeSummer, CountsPromisesToOtherSummers) {
   Machine machine = spare_machine("n1");
   machine.commitment = {.summers = 2, .summer_cpus = 9.6, .summer_bits_per_second = 0};
   EXPECT_THAT(why_not(machine, request()), "spare CPU 0.4 is below 0.5");
-  // Of 20 spare Gbit/s, 12 are promised to the summer there. The summer's actual use does not matter, since the agent
+  // 12 of 20 spare Gbit/s are promised to the summer there. The summer's actual use does not matter, since the agent
   // counts it as spare.
   machine.commitment = {.summers = 1, .summer_cpus = 0.1, .summer_bits_per_second = 12e9};
   EXPECT_EQ(judge_summer(machine, request(), kNow).bits_per_second, 8e9);

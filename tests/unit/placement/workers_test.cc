@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "common/placement/placement.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 
 namespace gleaner::placement {
 namespace {
@@ -44,10 +44,10 @@ TEST(ScoreWorker, UsesTheGivenLabels) {
   EXPECT_EQ(score_worker(b, {&a}, {{kZone}, {"example.com/pod"}}), 0u);
 }
 
-TEST(Topology, DefaultsGoFromWideToNarrow) {
-  const Topology levels = default_topology();
+TEST(LabelLevels, DefaultsGoFromWideToNarrow) {
+  const LabelLevels levels = default_label_levels();
   const auto at = [&](const char* label) {
-    return std::find(levels.begin(), levels.end(), TopologyLevel{label}) - levels.begin();
+    return std::find(levels.begin(), levels.end(), LabelLevel{label}) - levels.begin();
   };
   EXPECT_LT(at(kRegion), at(kZone));
   EXPECT_LT(at(kZone), at(kRack));
@@ -99,13 +99,13 @@ TEST(Topograph, AcceleratorsAreNarrowerThanLeaves) {
   EXPECT_EQ(score_worker(machine(other), {&placed}), 75u);
 }
 
-TEST(Topology, IsParsed) {
-  const auto topology = parse_topology("zone,example.com/row|example.com/rack");
-  ASSERT_TRUE(topology.ok()) << topology.status();
-  EXPECT_EQ(*topology, (Topology{{"zone"}, {"example.com/row", "example.com/rack"}}));
+TEST(LabelLevels, IsParsed) {
+  const auto levels = parse_label_levels("zone,example.com/row|example.com/rack");
+  ASSERT_TRUE(levels.ok()) << levels.status();
+  EXPECT_EQ(*levels, (LabelLevels{{"zone"}, {"example.com/row", "example.com/rack"}}));
   for (const char* wrong :
        {"", ",", "zone,", ",zone", "zone,,rack", "zone|", "zone, rack", "zone,zone", "a|b,b", "no label", "a/b/c"}) {
-    EXPECT_EQ(parse_topology(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+    EXPECT_EQ(parse_label_levels(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
 }
 

@@ -114,7 +114,7 @@ TEST(Addresses, MayBeIPv6NamesAndPort0) {
   }
 }
 
-TEST(Addresses, OfTheCoordinatorHasAPort) {
+TEST(Addresses, CoordinatorNeedsAPort) {
   for (const Setting& setting : address_settings()) {
     if (!is_of_the_coordinator(setting)) continue;
     for (const char* value : {"[::1]:0", "coordinator:0", "127.0.0.1:00"}) {

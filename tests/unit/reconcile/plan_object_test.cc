@@ -119,7 +119,7 @@ TEST(PlanObject, UnknownValuesAreNamedUnknown) {
 }
 
 // An object in etcd can have 1.5 MB; tests/python/test_crds.py checks the size of the largest plan.
-TEST(PlanObject, OfThousandsOfMembersLeavesOutTheirTransports) {
+TEST(PlanObject, LargeJobLeavesOutTransports) {
   for (const uint32_t workers : {2048u, 2049u}) {
     World world(workers);
     world.job.communication.summers.max = 0;

@@ -39,7 +39,7 @@ class Rounds final : public IoLoop::Work, private Clock {
   const std::vector<bool>& asleep() const { return asleep_; }
   // Whether the turn was free after each round, and in each wait.
   const std::vector<bool>& turn_was_free() const { return turn_was_free_; }
-  // What happened, in order: r: a round, m: a message, a: after the round, w: a wait.
+  // The events in order: r: a round, m: a message, a: after the round, w: a wait.
   std::string log;
 
  private:

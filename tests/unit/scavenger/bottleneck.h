@@ -53,7 +53,7 @@ struct Scenario {
   std::string to_string() const;
 };
 
-// What happened in one second.
+// The traffic of one second.
 struct Second {
   double owner_bits = 0;
   double summers_bits = 0;

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/kube/process.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 #include "tests/unit/scheduler_ext/cluster.h"
 
 namespace gleaner::extender {
@@ -58,7 +58,7 @@ class OverHttp : public testing::Test {
     state_.set_profile(fast_profile("n3", 1.5));
     auto extender = Extender::start({&clock_, nullptr, &log_}, state_, registry_,
                                     {.listen = {"127.0.0.1", 0},
-                                     .topology = placement::default_topology(),
+                                     .levels = placement::default_label_levels(),
                                      .max_body_bytes = 100'000,
                                      .why_not_ready = [this] { return why_not_ready_; }});
     EXPECT_TRUE(extender.ok()) << extender.status();

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 #include "scheduler-ext/filter/filter.h"
 #include "scheduler-ext/score/score.h"
 #include "tests/unit/scheduler_ext/cluster.h"
@@ -34,7 +34,7 @@ class Rules : public testing::Test {
   }
   void set_pod(Pod pod) { state_.set_pod(std::make_shared<const Pod>(std::move(pod))); }
   std::vector<std::string> why_not(const Pod& pod) { return filter(pod, state_.take_snapshot(pod, kNames)); }
-  Scores scores(const Pod& pod) { return score(pod, state_.take_snapshot(pod, kNames), placement::default_topology()); }
+  Scores scores(const Pod& pod) { return score(pod, state_.take_snapshot(pod, kNames), placement::default_label_levels()); }
 
   StandingClock clock_;
   State state_;
@@ -151,7 +151,7 @@ TEST_F(Rules, ConcurrentCallsAreSafe) {
         if (thread == 2) state_.promise(summer, "n3", 1e9);
         const Snapshot snapshot = state_.take_snapshot(summer, kNames);
         const auto reasons = filter(summer, snapshot);
-        const auto result = score(summer, snapshot, placement::default_topology());
+        const auto result = score(summer, snapshot, placement::default_label_levels());
         for (size_t node = 0; node < reasons.size(); ++node) {
           ASSERT_TRUE(reasons[node].empty() || result.scores[node] == 0);
         }

@@ -91,7 +91,7 @@ TEST(Usage, IsReadAsTheKernelWritesIt) {
   }
 }
 
-TEST(Usage, OfThisMachine) {
+TEST(Usage, ReadsThisMachine) {
   const auto before = read_usage();
   ASSERT_TRUE(before.has_value());
   volatile double work = 1;

@@ -33,7 +33,7 @@ TEST(Attempts, ReportAllFailuresWithTheCodeOfTheLast) {
   EXPECT_EQ(attempts.failures()[1].kind, Kind::kTcp);
 }
 
-TEST(Attempts, OfAnAcceptedConnectionAreNone) {
+TEST(Attempts, AcceptedConnectionHasNone) {
   Attempts attempts;
   EXPECT_EQ(attempts.next(), nullptr);
   EXPECT_TRUE(attempts.failures().empty());

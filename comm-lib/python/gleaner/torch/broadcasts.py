@@ -104,7 +104,7 @@ def broadcast_parameters(params: NamedTensors, root_rank: int = 0) -> None:
     if ours != theirs:
         numbers = f"{len(ours)} tensors", f"{len(theirs)} tensors"
         mine, roots = next((pair for pair in zip(ours, theirs) if pair[0] != pair[1]), numbers)
-        rank = session.topology.rank
+        rank = session.rank_info.rank
         raise InvalidArgumentError(
             f"the models of two ranks differ: rank {rank} has {mine}, rank {root_rank} has {roots}; build the same "
             "model on all ranks"
@@ -128,13 +128,13 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int =
         GleanerError: There is no session, or it has failed; see gleaner.errors.
     """
     session = process.current()
-    is_root = session.topology.rank == root_rank
+    is_root = session.rank_info.rank == root_rank
     ours = type(optimizer).__name__
     state_of_root = (ours, optimizer.state_dict()) if is_root else None
     theirs, state = exchange.broadcast_object(session, state_of_root, root_rank, pickled)
     if ours != theirs:
         raise InvalidArgumentError(
-            f"the optimizer of rank {session.topology.rank} is of class {ours}, and that of rank {root_rank} of "
+            f"the optimizer of rank {session.rank_info.rank} is of class {ours}, and that of rank {root_rank} of "
             f"class {theirs}; construct the same optimizer on all ranks"
         )
     if not is_root:

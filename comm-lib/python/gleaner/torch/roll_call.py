@@ -95,7 +95,7 @@ class RollCall:
 
     def start(self, has: Sequence[bool], step: int, round: int, fingerprint: int = 0) -> None:
         """Sends this rank's answer; `fingerprint` is that of its parameters, in its first answer, and 0 later."""
-        ranks, rank = self._session.topology.size, self._session.topology.rank
+        ranks, rank = self._session.rank_info.size, self._session.rank_info.rank
         answer = numpy.zeros(self._elements(), numpy.int32)
         answer[: self._parameters] = has
         answer[self._parameters + rank] = step
@@ -113,7 +113,7 @@ class RollCall:
         return Roll(has, steps, numpy.where(rounds < 0, 1, rounds), numpy.maximum(-rounds, 0))
 
     def _elements(self) -> int:
-        return self._parameters + 2 * self._session.topology.size
+        return self._parameters + 2 * self._session.rank_info.size
 
 
 def _ordinal(number: int) -> str:

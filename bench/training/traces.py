@@ -1,6 +1,6 @@
 """Traces: the times of a model's layers on a GPU, in the forward and backward pass, and the tensors of their gradients.
 
-    /usr/bin/python3 tests/bench/training/traces.py      writes traces/*.json from examples/models and published times
+    /usr/bin/python3 bench/training/traces.py      writes traces/*.json from examples/models and published times
 
 No published trace has times per layer. This program therefore spreads the published time of a whole step on one GPU
 over the layers, in proportion to their multiply-adds (operations.py). Backward takes twice as many multiply-adds as
@@ -18,7 +18,7 @@ if __package__:
 else:
     import operations  # run as a script
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "examples" / "models"
 TRACES = Path(__file__).resolve().parent / "traces"
 

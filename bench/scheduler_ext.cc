@@ -24,7 +24,7 @@
 #include "common/base/env.h"
 #include "common/flags/command.h"
 #include "common/kube/process.h"
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 #include "scheduler-ext/http/extender.h"
 
 namespace gleaner::extender {
@@ -202,7 +202,7 @@ int run(const Flags& flags) {
   fill(state, flags.nodes);
   prometheus::Registry registry;
   auto extender = Extender::start(system.env(), state, registry,
-                                  {.listen = {"127.0.0.1", 0}, .topology = placement::default_topology()});
+                                  {.listen = {"127.0.0.1", 0}, .levels = placement::default_label_levels()});
   if (!extender.ok()) {
     std::cerr << "scheduler_ext: " << extender.status().message() << "\n";
     return 1;

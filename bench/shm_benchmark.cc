@@ -18,7 +18,7 @@
 
 #include "common/transport/shm/transport.h"
 #include "common/transport/tcp/transport.h"
-#include "tests/bench/stream.h"
+#include "bench/stream.h"
 
 namespace gleaner::transport {
 namespace {

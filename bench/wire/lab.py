@@ -14,7 +14,7 @@ from typing import Any, Callable, Optional
 
 from wire import iperf
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tests" / "lab" / "lab"
 CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 

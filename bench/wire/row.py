@@ -31,7 +31,7 @@ class Row:
     measure: Callable[[Lab, int], Measured]  # takes the number of steps
     seconds: Callable[[int], float]  # estimated duration of that many steps, without the lab's setup
     at_least: bool = True  # whether the ratio must be at least the aim, or at most
-    peers: bool = False  # whether the row needs the programs of tests/bench/peers
+    peers: bool = False  # whether the row needs the programs of bench/peers
 
     def met(self, ratio: float) -> bool:
         return ratio >= self.aim if self.at_least else ratio <= self.aim

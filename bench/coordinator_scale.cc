@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "coordinator/service.h"
-#include "tests/bench/coordinator_members.h"
+#include "bench/coordinator_members.h"
 
 namespace gleaner::bench {
 namespace {

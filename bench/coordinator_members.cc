@@ -1,4 +1,4 @@
-#include "tests/bench/coordinator_members.h"
+#include "bench/coordinator_members.h"
 
 #include <grpcpp/grpcpp.h>
 

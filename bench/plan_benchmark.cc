@@ -62,7 +62,7 @@ BENCHMARK(make)
     ->Args({1024, 512, 10'000, 100'000, 100})
     ->Args({64, 32, 100'000, 10'000, 25});
 
-// The series that tests/bench/growth measures. In each series one argument grows and the others are constant.
+// The series that bench/growth measures. In each series one argument grows and the others are constant.
 BENCHMARK(make)
     ->Name("workers")
     ->Unit(benchmark::kMillisecond)

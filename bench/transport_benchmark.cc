@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/transport/tcp/transport.h"
-#include "tests/bench/stream.h"
+#include "bench/stream.h"
 
 namespace gleaner::transport {
 namespace {

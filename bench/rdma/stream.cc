@@ -1,4 +1,4 @@
-// Sends frames from one thread to another over tcp or rdma for some seconds, for tests/bench/rdma/figures.
+// Sends frames from one thread to another over tcp or rdma for some seconds, for bench/rdma/figures.
 //   rdma_stream TRANSPORT HOST BYTES SECONDS [echo] [checksums] [busy] [unaligned]
 // Prints as JSON:
 //   frames, seconds, bytes_per_second
@@ -20,7 +20,7 @@
 
 #include "common/transport/rdma/transport.h"
 #include "common/transport/tcp/transport.h"
-#include "tests/bench/stream.h"
+#include "bench/stream.h"
 
 namespace gleaner::transport {
 namespace {

@@ -14,7 +14,7 @@ from wire.steps import Steps
 from wire.stolen import undisturbed
 
 PYTHON = "/usr/bin/python3"  # Debian's, which has torch
-WORKER = ROOT / "tests" / "bench" / "training" / "worker.py"
+WORKER = ROOT / "bench" / "training" / "worker.py"
 
 Contender = Callable[[Part, list[str]], Steps]  # takes the worker's flags
 

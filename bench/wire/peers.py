@@ -14,7 +14,7 @@ from wire.lab import ROOT, Part
 from wire.steps import Steps
 from wire.stolen import undisturbed
 
-SOURCE = ROOT / "tests" / "bench" / "peers"
+SOURCE = ROOT / "bench" / "peers"
 PROGRAMS = ROOT / "build" / "bench-peers"
 GLOO = ["ring", "ring_chunked", "halving_doubling", "bcube", "torch"]
 # Values of coll_tuned_allreduce_algorithm. With 0, Open MPI chooses the algorithm by the size.

@@ -1,4 +1,4 @@
-#include "common/placement/topology.h"
+#include "common/placement/node_labels.h"
 
 #include <cmath>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 using Labels = absl::flat_hash_map<std::string, std::string>;
 
 // Returns the machine's value of the level; empty if its node has none of the level's labels.
-absl::string_view value_of(const Labels& labels, const TopologyLevel& level) {
+absl::string_view value_of(const Labels& labels, const LabelLevel& level) {
   for (const std::string& key : level) {
     const auto label = labels.find(key);
     if (label != labels.end() && !label->second.empty()) return label->second;
@@ -26,7 +26,7 @@ absl::string_view value_of(const Labels& labels, const TopologyLevel& level) {
 
 }  // namespace
 
-Topology default_topology() {
+LabelLevels default_label_levels() {
   // NVIDIA Topograph has named its labels in three ways:
   // - since 1.0: tiers of the fabric from 0, the switch that is closest to the node, without a largest number, and
   //   domains of accelerators. https://docs.nvidia.com/topograph/v1.0.0/reference/node-labels-and-annotations
@@ -54,29 +54,29 @@ Topology default_topology() {
   };
 }
 
-absl::StatusOr<Topology> parse_topology(absl::string_view text) {
-  Topology topology;
+absl::StatusOr<LabelLevels> parse_label_levels(absl::string_view text) {
+  LabelLevels levels;
   absl::flat_hash_set<std::string> known;
   for (const absl::string_view level : absl::StrSplit(text, ',')) {
-    topology.push_back(absl::StrSplit(level, '|'));
-    for (const std::string& key : topology.back()) {
+    levels.push_back(absl::StrSplit(level, '|'));
+    for (const std::string& key : levels.back()) {
       GLN_RETURN_IF_ERROR(api::check_label_key(key));
       if (!known.insert(key).second) {
         return absl::InvalidArgumentError(absl::StrCat("the label ", key, " occurs twice: expected each label once"));
       }
     }
   }
-  return topology;
+  return levels;
 }
 
-TopologyPath topology_path(const Labels& labels, const Topology& topology) {
-  TopologyPath path;
-  path.reserve(topology.size());
-  for (const TopologyLevel& level : topology) path.emplace_back(value_of(labels, level));
+LabelPath label_path(const Labels& labels, const LabelLevels& levels) {
+  LabelPath path;
+  path.reserve(levels.size());
+  for (const LabelLevel& level : levels) path.emplace_back(value_of(labels, level));
   return path;
 }
 
-double nearness(const TopologyPath& one, const TopologyPath& other) {
+double nearness(const LabelPath& one, const LabelPath& other) {
   uint32_t levels = 0, shared = 0;
   bool together = true;
   for (size_t level = 0; level < one.size(); ++level) {
@@ -89,24 +89,24 @@ double nearness(const TopologyPath& one, const TopologyPath& other) {
 }
 
 Neighbourhood::Neighbourhood(const std::vector<const absl::flat_hash_map<std::string, std::string>*>& placed_labels,
-                             Topology topology)
-    : topology_(std::move(topology)), placed_(placed_labels.size()) {
-  absl::flat_hash_map<TopologyPath, uint32_t> counts;
-  for (const auto* labels : placed_labels) ++counts[topology_path(*labels, topology_)];
+                             LabelLevels levels)
+    : levels_(std::move(levels)), placed_(placed_labels.size()) {
+  absl::flat_hash_map<LabelPath, uint32_t> counts;
+  for (const auto* labels : placed_labels) ++counts[label_path(*labels, levels_)];
   paths_.assign(counts.begin(), counts.end());
 }
 
 uint32_t Neighbourhood::score(const absl::flat_hash_map<std::string, std::string>& labels) {
   if (placed_ == 0) return 0;
   key_.clear();
-  for (const TopologyLevel& level : topology_) {
+  for (const LabelLevel& level : levels_) {
     const absl::string_view value = value_of(labels, level);
     key_.append(value.data(), value.size());
     key_ += '\0';  // a separator that no label contains
   }
   const auto [entry, added] = scores_.try_emplace(key_, 0);
   if (added) {
-    const TopologyPath candidate = topology_path(labels, topology_);
+    const LabelPath candidate = label_path(labels, levels_);
     double sum = 0;
     for (const auto& [path, count] : paths_) sum += count * nearness(candidate, path);
     entry->second = static_cast<uint32_t>(std::lround(100 * sum / static_cast<double>(placed_)));
