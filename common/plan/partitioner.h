@@ -73,7 +73,7 @@ enum class Reassign {
 };
 Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which);
 
-// Returns the bandwidths of a plan's members; 0 for empty places.
+// Returns the bandwidths of a plan's members; 0 for empty places and for summers on standby.
 Fleet fleet_of(const Plan& plan);
 
 // Returns the bytes that each member's summer owns.
