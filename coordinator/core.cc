@@ -20,7 +20,8 @@ Core::Core(const Options& options, absl::Duration now, Origin origin)
       admission_(&options_, std::move(origin), &roster_, &planning_, &reattachment_),
       outcome_(options_.exit_timeout, &roster_),
       liveness_(&options_, &roster_, now),
-      start_timeout_(&options_, &roster_, admission_.may_resume(), now) {}
+      start_timeout_(&options_, &roster_, admission_.may_resume(), now),
+      slow_summers_(&roster_) {}
 
 // Returns the seat of a member that has sent a message; none if Core ignores the message.
 std::optional<uint32_t> Core::seat_of_sender(StreamId stream, absl::Duration now) {
@@ -91,6 +92,7 @@ void Core::on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, 
 void Core::commit_if_acknowledged(absl::Duration now, Actions& actions) {
   if (outcome_.has_ended() || !planning_.commit_if_acknowledged(now, actions)) return;
   efficiency_.on_plan(plan());
+  slow_summers_.on_plan(plan(), now);
   propose_next(now, actions);
 }
 
@@ -134,8 +136,12 @@ void Core::declare(uint32_t seat, const std::vector<plan::Tensor>& tensors,
   planning_.add_tensors(declarations_.take_agreed());
 }
 
-void Core::on_report(StreamId stream, const Report& report, absl::Duration now) {
-  if (const auto rank = rank_of_sender(stream, now); rank.has_value()) efficiency_.on_report(*rank, report, now);
+void Core::on_report(StreamId stream, const Report& report, absl::Duration now, Actions& actions) {
+  const std::optional<uint32_t> rank = rank_of_sender(stream, now);
+  if (!rank.has_value()) return;
+  efficiency_.on_report(*rank, report, now);
+  if (is_ending() || reattachment_.is_under_way() || *rank % options_.local_ranks != 0) return;
+  slow_summers_.on_report(*rank / options_.local_ranks, report, now, actions);
 }
 
 void Core::on_waiting(StreamId stream, std::optional<Waiting> waiting, absl::Duration now) {
@@ -322,6 +328,7 @@ void Core::on_tick(absl::Duration now, Actions& actions) {
   check_declarations(now, actions);
   check_waiting_ranks(now, actions);
   give_up_overdue_summers(now, actions);
+  if (!is_ending() && !reattachment_.is_under_way()) slow_summers_.on_tick(now, actions);
   propose_next(now, actions);  // an optional plan may be due
   if (!outcome_.has_ended() && liveness_.take_heartbeat(now)) send_to_all(roster_, Heartbeat{}, actions);
 }

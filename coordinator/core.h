@@ -13,6 +13,7 @@
 // - Reattachment (reattachment.h): takes up a job that began under another coordinator. It begins when a member
 //   with a plan in force returns. Missing summers count as lost once they are overdue.
 // - Liveness (liveness.h), StartTimeout (start_timeout.h), DeadlockDetector (deadlocks.h): time limits.
+// - SlowSummers (slow_summers.h): keeps summers that make steps longer without a share.
 // - Outcome (outcome.h): how the job ends, and which member is the cause.
 //
 // A member that does not acknowledge a needed or recovery plan (planner.h) within the deadline is lost. If a rank
@@ -49,6 +50,7 @@
 #include "coordinator/reattachment.h"
 #include "coordinator/resume.h"
 #include "coordinator/roster.h"
+#include "coordinator/slow_summers.h"
 #include "coordinator/start_timeout.h"
 #include "coordinator/summary.h"
 
@@ -93,7 +95,7 @@ class Core {
   void on_acknowledged(StreamId stream, uint32_t epoch, absl::Duration now, Actions& actions);
   // Ignored if the plan of `epoch` was withdrawn meanwhile.
   void on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, absl::Duration now, Actions& actions);
-  void on_report(StreamId stream, const Report& report, absl::Duration now);
+  void on_report(StreamId stream, const Report& report, absl::Duration now, Actions& actions);
   // `waiting`: the oldest push_pull that this rank waits for; none while no push_pull takes long.
   void on_waiting(StreamId stream, std::optional<Waiting> waiting, absl::Duration now);
   // The answer to Inquire.
@@ -120,6 +122,7 @@ class Core {
   std::optional<uint32_t> culprit() const { return outcome_.culprit(); }
   // Describes a stall that lasts (stalls.h); empty: there is none.
   std::string stall() const { return deadlocks_.stall(); }
+  const SlowSummers& slow_summers() const { return slow_summers_; }
   // Returns whether any rank has ever joined.
   bool any_rank_joined() const { return outcome_.any_rank_joined(); }
   // Returns whether the job failed because the culprit is lost or does not answer. An elastic job goes on without it.
@@ -188,6 +191,7 @@ class Core {
   Outcome outcome_;
   Liveness liveness_;
   StartTimeout start_timeout_;
+  SlowSummers slow_summers_;
   std::optional<absl::Duration> first_leave_at_;  // when the first rank left, or the first worker ended, cleanly
   uint32_t rejected_ = 0;
 };

@@ -200,6 +200,7 @@ void Core::finish_reattachment_if_complete(absl::Duration now, Actions& actions)
   const Reattachment::Result result = reattachment_.finish();
   planning_.adopt(result.plan);
   efficiency_.on_plan(plan());
+  slow_summers_.on_plan(plan(), now);
   actions.notes.push_back(
       absl::StrCat("all members have returned: plan of epoch ", plan().epoch, ", ", plan().tensors.size(), " tensors"));
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) planning_.catch_up(seat, actions);

@@ -27,12 +27,19 @@ struct Measured {
   uint64_t open_bytes = 0;
   double communication_seconds = 0;
 };
+struct Late {
+  uint32_t member = 0;
+  double seconds = 0;
+};
 struct Report {
   uint64_t steps = 0;
   uint64_t bytes = 0;
   double communication_seconds = 0;
   std::vector<Measured> measured;
   double round_trip_seconds = 0;
+  uint32_t epoch = 0;
+  std::vector<Late> late;
+  double workers_late_seconds = 0;
 };
 
 inline constexpr absl::Duration kWindow = absl::Minutes(1);

@@ -76,7 +76,7 @@ void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
         return rounds_.on_disconnected(stream, status, actions_);
       }
       rounds_.core().on_waiting(stream, decode_waiting(report, now()), now());
-      return rounds_.core().on_report(stream, decode(report), now());
+      return rounds_.core().on_report(stream, decode(report), now(), actions_);
     }
     case Kind::kBegun:
       return rounds_.core().on_begun(stream, message.begun().tensor(), message.begun().push_pulls(), now());

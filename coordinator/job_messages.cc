@@ -48,6 +48,12 @@ Report decode(const v1::Report& message) {
     report.measured.push_back({measured.epoch(), measured.steps(), measured.bytes(), measured.open_bytes(),
                                seconds(measured.communication_seconds())});
   }
+  report.epoch = message.epoch();
+  report.workers_late_seconds = seconds(message.workers_late_seconds());
+  for (const v1::Late& late : message.late()) {
+    if (report.late.size() == plan::kMaxMembers) break;
+    report.late.push_back({late.member(), seconds(late.seconds())});
+  }
   return report;
 }
 

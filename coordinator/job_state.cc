@@ -45,6 +45,7 @@ JobState Job::state() const {
   for (uint32_t seat = 0; seat < roster.size(); seat += roster.is_summer(seat) ? 1 : local_ranks) {
     if (roster[seat].state == Seat::State::kVacant) continue;
     state.members.push_back(member_of(roster, seat, roster.is_summer(seat) ? 1 : local_ranks));
+    if (state.phase == Phase::kRunning) state.members.back().slow = core.slow_summers().describe(seat);
     const uint32_t member = roster.member_of(seat);
     if (!roster.is_part_of(plan, seat) || member >= plan.members.size()) continue;
     state.members.back().owned_bytes = owned[member];

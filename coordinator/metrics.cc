@@ -28,6 +28,8 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job)
   ranks_joined_ = gauge("gleaner_coordinator_joined_ranks", "Ranks that have joined.");
   summers_expected_ = gauge("gleaner_coordinator_expected_summers", "Summers on CPU machines that the job has.");
   summers_joined_ = gauge("gleaner_coordinator_joined_summers", "Summers on CPU machines that have joined.");
+  slow_summers_ = gauge("gleaner_coordinator_slow_summers",
+                        "Summers on CPU machines with which steps take longer than without them.");
   epoch_ = gauge("gleaner_coordinator_epoch", "Epoch of the plan in force; 0 before the start.");
   tensors_ = gauge("gleaner_coordinator_tensors", "Tensors in the plan in force.");
   partitions_ = gauge("gleaner_coordinator_partitions", "Partitions in the plan in force.");
@@ -72,6 +74,7 @@ void Metrics::update(const Core& core, uint32_t refused, const Past& past) {
   ranks_joined_->Set(roster.joined_ranks());
   summers_expected_->Set(roster.size() - roster.ranks());
   summers_joined_->Set(roster.joined_summers());
+  slow_summers_->Set(core.slow_summers().count());
   raise_to(*rejected_, core.rejected() + refused + past.rejected);
   const Summary summary = core.summary();
   epoch_->Set(summary.epoch);

@@ -33,6 +33,7 @@ class Metrics {
   prometheus::Gauge* ranks_joined_;
   prometheus::Gauge* summers_expected_;
   prometheus::Gauge* summers_joined_;
+  prometheus::Gauge* slow_summers_;
   prometheus::Gauge* epoch_;
   prometheus::Gauge* tensors_;
   prometheus::Gauge* partitions_;

@@ -64,8 +64,8 @@ std::vector<plan::Member> Planner::members_wanted(const plan::Plan& in_force, ui
     const bool in_plan = is_worker && in_force.epoch > 0;
     const uint32_t since = in_plan ? in_force.members[member].since : seat.since;
     const std::optional<double> bandwidth = known_bandwidth_of(member);
-    members[member] = {bandwidth.value_or(assumed), seat.identity.address, since > 0 ? since : epoch,
-                       seat.identity.endpoints, !bandwidth.has_value()};
+    members[member] = {bandwidth.value_or(assumed), seat.identity.address,  since > 0 ? since : epoch,
+                       seat.identity.endpoints,     !bandwidth.has_value(), seat.on_standby};
   }
   while (members.size() > std::max<size_t>(options_.workers, in_force.members.size()) && !members.back().is_here()) {
     members.pop_back();

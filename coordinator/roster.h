@@ -57,6 +57,7 @@ struct Seat {
   // For a summer: it wants to leave or was released, so the next plan leaves it out. For a rank: it sent Leave during
   // re-attachment.
   bool leaving = false;
+  bool on_standby = false;       // for a summer: the next plan gives it no partition (slow_summers.h)
   uint32_t leaves_at = 0;        // for such a rank: the epoch in its Leave
   uint32_t committed = 0;        // epoch of the plan that the member followed when it returned
   std::string digest;            // SHA-256 of that plan

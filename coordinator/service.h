@@ -50,6 +50,7 @@ struct MemberState {
   bool bandwidth_assumed = false;  // the plan in force only assumes bits_per_second
   uint64_t owned_bytes = 0;
   uint32_t acknowledged_epoch = 0;
+  std::string slow;  // says that this summer is slow, with the figures (slow_summers.h); empty: it is not
 };
 
 struct JobState {

@@ -26,9 +26,12 @@ double step_part(const api::ReductionPlanSpec& spec) {
 // Bounds with a smaller relative difference count as equal.
 constexpr double kSame = 1e-9;
 
+bool is_on_standby(const api::PlanMember& member) { return !member.slow.empty() && member.owned_bytes == 0; }
+
 plan::Fleet fleet_of(const api::ReductionPlan& plan) {
   plan::Fleet fleet;
   for (const api::PlanMember& member : plan.spec.members) {
+    if (is_on_standby(member)) continue;
     (member.role == "worker" ? fleet.worker_bits_per_second : fleet.summer_bits_per_second)
         .push_back(member.bits_per_second);
   }
@@ -98,6 +101,15 @@ std::string limit_lines(const ExplainedJob& job) {
   absl::StrAppend(&text, saved > kSame ? absl::StrFormat("bound %s, %s less\n",
                                                          format_seconds(job.one_more_bound_seconds), percent(saved))
                                        : "no gain\n");
+  return text;
+}
+
+// Returns a line for each slow summer.
+std::string slow_lines(const ExplainedJob& job) {
+  std::string text;
+  for (const api::PlanMember& member : job.plan.spec.members) {
+    if (!member.slow.empty()) absl::StrAppend(&text, "Slow       ", member.name, ": ", member.slow, "\n");
+  }
   return text;
 }
 
@@ -180,12 +192,15 @@ std::string to_text(const ExplainedJob& job) {
          machine.member.bandwidth_assumed ? "unknown" : format_bits_per_second(machine.member.bits_per_second),
          format_bytes(static_cast<double>(machine.member.owned_bytes)), percent(machine.share),
          format_bytes(static_cast<double>(machine.member.traffic_bytes)),
-         machine.member.bandwidth_assumed ? "-" : format_seconds(machine.seconds), binds ? "binds" : ""});
+         machine.member.bandwidth_assumed ? "-" : format_seconds(machine.seconds),
+         binds                         ? "binds"
+         : machine.member.slow.empty() ? ""
+                                       : "slow"});
   }
   return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
-                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", step_lines(job), limit_lines(job),
-                      transports_text(transports_of(spec.members)));
+                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", step_lines(job), slow_lines(job),
+                      limit_lines(job), transports_text(transports_of(spec.members)));
 }
 
 nlohmann::json to_json(const ExplainedJob& job) {
@@ -205,6 +220,7 @@ nlohmann::json to_json(const ExplainedJob& job) {
                         {"share", job.machines[i].share},
                         {"traffic_bytes", member.traffic_bytes},
                         {"seconds", job.machines[i].seconds},
+                        {"slow", member.slow},
                         {"binds", i == job.binding && has_bound(job)}});
   }
   const char* limit = job.limit == JobLimit::kAllLinks        ? "all_links"

@@ -95,6 +95,15 @@ void Network::open_session() {
   reports_.emplace(supervision::Reports::Options{.deadline = welcome_.deadline, .plan_timeout = options_.plan_timeout});
 }
 
+void Network::add_lateness(member::Report& report) const {
+  if (session_ == nullptr || plan_ == nullptr) return;
+  report.epoch = plan_->epoch;
+  for (const session::OwnerWaits::Late& late : session_->late(now())) {
+    report.late.push_back({late.owner, absl::ToDoubleSeconds(late.time)});
+  }
+  report.workers_late_seconds = absl::ToDoubleSeconds(session_->workers_late(now()));
+}
+
 void Network::on_coordinator_lost() {
   if (reports_.has_value()) reports_->on_coordinator_lost(now());
 }

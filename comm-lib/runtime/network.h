@@ -110,6 +110,9 @@ class Network : private transport::Handler, private wire::JobSecrets {
   std::optional<session::Counters> session_counters() const {
     return session_ ? std::optional(session_->counters()) : std::nullopt;
   }
+  // Adds the epoch of the plan in force, and how long each CPU summer has been late in it. Before the first commit it
+  // adds nothing.
+  void add_lateness(member::Report& report) const;
   const service::Summer* summer() const { return colocated_.summer(); }
   transport::any::Counters transport_counters() const;
   const transport::Preferences& transport_preferences() const { return transport_->preferences(); }

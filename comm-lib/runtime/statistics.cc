@@ -24,7 +24,9 @@ absl::Status Statistics::serve_metrics(const Address& address, const Config& con
 
 member::Report Statistics::report(absl::Duration now, bool last, const Network* network) {
   member::Report report = meter_.report(now, last);
-  if (network != nullptr) report.round_trip_seconds = absl::ToDoubleSeconds(network->round_trip());
+  if (network == nullptr) return report;
+  report.round_trip_seconds = absl::ToDoubleSeconds(network->round_trip());
+  network->add_lateness(report);
   return report;
 }
 

@@ -33,6 +33,9 @@ absl::Status Session::apply(std::shared_ptr<const plan::Plan> plan, absl::Durati
   }
   waits_.resize(plan->members.size());
   if (plan_ != nullptr) move(*plan, now);
+  std::vector<bool> owns(plan->members.size());
+  for (const plan::Partition& partition : plan->partitions) owns[partition.owner] = true;
+  waits_.on_plan(plan->workers, owns, now);
   partitions_.resize(plan->partitions.size());
   requests_.resize(plan->partitions.size());
   accumulated_.resize(plan->partitions.size());

@@ -132,6 +132,9 @@ class Session {
   // Returns the owners that owe results of partitions pushed to them, and the owners of partitions in flight that can't
   // be reached; the owner that has been silent for longest comes first.
   std::vector<uint32_t> waiting_for() const;
+  // Returns the CPU summers that own partitions, and how long each has been late under the plan in force.
+  std::vector<OwnerWaits::Late> late(absl::Duration now) { return waits_.late(now); }
+  absl::Duration workers_late(absl::Duration now) { return waits_.workers_late(now); }  // see OwnerWaits
   // Returns the counters. The next call updates them.
   const Counters& counters() const;
 

@@ -22,6 +22,7 @@ void read_member(const Fields& fields, PlanMember& member) {
   fields.number("trafficBytes", member.traffic_bytes);
   fields.flag("binds", member.binds);
   fields.number("acknowledgedEpoch", member.acknowledged_epoch);
+  fields.text("slow", member.slow);
 }
 
 json to_json(const PlanMember& member) {
@@ -33,6 +34,7 @@ json to_json(const PlanMember& member) {
                  {"binds", member.binds},
                  {"acknowledgedEpoch", member.acknowledged_epoch}};
   if (member.bandwidth_assumed) object["bandwidthAssumed"] = true;
+  if (!member.slow.empty()) object["slow"] = member.slow;
   if (!member.pod.empty()) object["pod"] = member.pod;
   if (!member.node.empty()) object["node"] = member.node;
   if (!member.address.empty()) object["address"] = member.address;

@@ -28,6 +28,8 @@ struct PlanMember {
   uint64_t traffic_bytes = 0;      // bytes per step that the member sends or receives, whichever is more
   bool binds = false;              // the link of this member takes longest of all
   uint32_t acknowledged_epoch = 0;
+  // For a summer with which steps take longer than without it: the figures. Empty: it is not slow.
+  std::string slow;
   bool operator==(const PlanMember&) const = default;
 };
 

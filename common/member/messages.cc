@@ -36,6 +36,13 @@ void encode(const Report& value, v1::MemberMessage& message) {
     encoded->set_open_bytes(measured.open_bytes);
     encoded->set_communication_seconds(measured.communication_seconds);
   }
+  report->set_epoch(value.epoch);
+  report->set_workers_late_seconds(value.workers_late_seconds);
+  for (const Late& late : value.late) {
+    v1::Late* const encoded = report->add_late();
+    encoded->set_member(late.member);
+    encoded->set_seconds(late.seconds);
+  }
   if (!value.waiting.has_value()) return;
   report->mutable_waiting()->set_tensor(value.waiting->tensor);
   report->mutable_waiting()->set_step(value.waiting->step);

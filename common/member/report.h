@@ -28,6 +28,13 @@ struct Measured {
   friend bool operator==(const Measured&, const Measured&) = default;
 };
 
+// The time that results from a CPU summer are late (comm-lib/session/owner_waits.h).
+struct Late {
+  uint32_t member = 0;  // index in the plan
+  double seconds = 0;
+  friend bool operator==(const Late&, const Late&) = default;
+};
+
 // The figures of one rank since the start of the job.
 struct Report {
   uint64_t steps = 0;
@@ -36,6 +43,9 @@ struct Report {
   std::optional<Waiting> waiting;    // set if a push_pull takes long
   std::vector<Measured> measured;    // for the latest epochs with steps, in order
   double round_trip_seconds = 0;     // least time to the farthest summer and back; 0: not measured
+  uint32_t epoch = 0;                // of the plan in force for `late`; 0: this rank does not measure it
+  std::vector<Late> late;            // in this epoch; summers that were never late may be missing
+  double workers_late_seconds = 0;   // time that the workers' summers were late in this epoch
 };
 
 }  // namespace gleaner::member

@@ -232,7 +232,7 @@ Fleet fleet_of(const Plan& plan) {
   Fleet fleet;
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
     auto& side = member < plan.workers ? fleet.worker_bits_per_second : fleet.summer_bits_per_second;
-    side.push_back(plan.members[member].bits_per_second);
+    side.push_back(plan.members[member].on_standby ? 0 : plan.members[member].bits_per_second);
   }
   double stream = 0, pushes = 0;
   for (const Tensor& tensor : plan.tensors) {

@@ -36,6 +36,7 @@ absl::Status validate_members(const Plan& plan) {
     if (!(member.bits_per_second >= kMinBitsPerSecond && member.bits_per_second <= kMaxBitsPerSecond)) {
       return invalid(plan.member_name(i), " has ", member.bits_per_second, " bit/s");
     }
+    if (member.on_standby && i < plan.workers) return invalid(plan.member_name(i), " is on standby; only summers are");
     if (member.since > plan.epoch) {
       return invalid(plan.member_name(i), " came in epoch ", member.since, ", which is above epoch ", plan.epoch);
     }
@@ -69,6 +70,9 @@ absl::Status validate_slices(const Plan& plan, uint32_t id) {
     }
     if (!plan.members[partition.owner].is_here()) {
       return invalid("tensor '", tensor.name, "': owner ", plan.member_name(partition.owner), ", whose place is empty");
+    }
+    if (plan.members[partition.owner].on_standby) {
+      return invalid("tensor '", tensor.name, "': owner ", plan.member_name(partition.owner), ", which is on standby");
     }
     if (partition.since > plan.epoch || partition.since < tensor.since) {
       return invalid("tensor '", tensor.name, "' of epoch ", tensor.since, ": a partition owned since epoch ",

@@ -78,6 +78,8 @@ struct Member {
   // (common/transport/endpoint.h). Empty: by TCP at `address`.
   std::vector<std::string> endpoints;
   bool bandwidth_assumed = false;  // true: the link's bandwidth is unknown, and bits_per_second is a placeholder
+  // The member is a CPU summer on *standby*: it takes part in the job, and owns no partition.
+  bool on_standby = false;
   bool is_here() const { return bits_per_second > 0; }
   friend bool operator==(const Member&, const Member&) = default;
 };

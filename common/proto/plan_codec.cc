@@ -95,6 +95,7 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
     encoded->set_since(member.since);
     for (const std::string& endpoint : member.endpoints) encoded->add_endpoints(endpoint);
     encoded->set_assumed(member.bandwidth_assumed);
+    encoded->set_on_standby(member.on_standby);
   }
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());
@@ -122,7 +123,8 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
                             member.address(),
                             member.since(),
                             {member.endpoints().begin(), member.endpoints().end()},
-                            member.assumed()});
+                            member.assumed(),
+                            member.on_standby()});
   }
   GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
   plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));

@@ -55,6 +55,7 @@ void take_states(const coordinator::JobState& session, std::vector<api::PlanMemb
     }
     member.owned_bytes = state.owned_bytes;
     member.acknowledged_epoch = state.acknowledged_epoch;
+    member.slow = state.slow;
     if (state.bits_per_second > 0) member.bits_per_second = state.bits_per_second;
     member.bandwidth_assumed = state.bandwidth_assumed;
   }

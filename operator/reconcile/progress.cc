@@ -1,9 +1,12 @@
 #include "operator/reconcile/progress.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/units.h"
 #include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/summers.h"
@@ -12,7 +15,19 @@ namespace gleaner::reconcile {
 namespace {
 
 constexpr absl::Duration kReportInterval = absl::Seconds(10);
-constexpr absl::Duration kStallsApart = absl::Minutes(1);
+constexpr absl::Duration kEventsApart = absl::Minutes(1);
+constexpr size_t kSummersNamed = 5;
+
+// Returns a text that names the slow summers, with the figures of each. Empty: there is none.
+std::string slow_summers(const coordinator::JobState& session) {
+  std::vector<std::string> slow;
+  for (const coordinator::MemberState& member : session.members) {
+    if (!member.slow.empty()) slow.push_back(absl::StrCat(member.name, ": ", member.slow));
+  }
+  const size_t more = slow.size() > kSummersNamed ? slow.size() - kSummersNamed : 0;
+  slow.resize(slow.size() - more);
+  return absl::StrCat(absl::StrJoin(slow, "; "), more > 0 ? absl::StrCat("; and ", more, " more") : "");
+}
 
 }  // namespace
 
@@ -35,7 +50,8 @@ ProgressDecision Progress::decide(StatusUpdate update) const {
   const coordinator::Summary& summary = observed_.session->summary;
   api::TrainingJobStatus& status = update.status;
   status.epoch = observed_.session->epoch;
-  report_stall(observed_.session->stall, update);
+  report({"Stalled", "RanksWait", "StepsGoOn"}, observed_.session->stall, update);
+  report({"SummerSlow", "StepsTakeLonger", "SummersKeepUp"}, slow_summers(*observed_.session), update);
   if (summary.plan_bound_seconds > 0) status.bound = format_seconds(summary.plan_bound_seconds);
   if (!summary.bandwidths_known && summary.tensors > 0) status.bound = "unknown";
   if (summary.window.goodput_bytes_per_second > 0) {
@@ -46,17 +62,17 @@ ProgressDecision Progress::decide(StatusUpdate update) const {
   return {std::move(update), std::move(plan)};
 }
 
-// Reports a stall in the status and by an Event. A job with long steps may stall briefly in many of them, so there is
-// at most one Event per kStallsApart.
-void Progress::report_stall(const std::string& stall, StatusUpdate& update) const {
-  const api::Condition* before = update.condition("Stalled");
-  if (stall.empty() || !update.holds("Running")) {
-    if (before != nullptr) update.set_condition("Stalled", false, "StepsGoOn", "");
+// Reports a trouble, or its end (an empty message), in the status and by an Event. A trouble may come and go often, for
+// example in every long step of a job that stalls briefly, so there is at most one Event per kEventsApart.
+void Progress::report(const Trouble& trouble, const std::string& message, StatusUpdate& update) const {
+  const api::Condition* before = update.condition(trouble.condition);
+  if (message.empty() || !update.holds("Running")) {
+    if (before != nullptr) update.set_condition(trouble.condition, false, trouble.reason_of_end, "");
     return;
   }
-  const bool is_new = before == nullptr || (!before->status && observed_.now - before->last_transition > kStallsApart);
-  if (is_new) update.add_event(true, "Stalled", stall);
-  update.set_condition("Stalled", true, "RanksWait", stall);
+  const bool is_new = before == nullptr || (!before->status && observed_.now - before->last_transition > kEventsApart);
+  if (is_new) update.add_event(true, trouble.condition, message);
+  update.set_condition(trouble.condition, true, trouble.reason, message);
 }
 
 }  // namespace gleaner::reconcile

@@ -24,7 +24,13 @@ class Progress {
   ProgressDecision decide(StatusUpdate update) const;
 
  private:
-  void report_stall(const std::string& stall, StatusUpdate& update) const;
+  // A condition that people should look at, and its reasons while it is true and false.
+  struct Trouble {
+    const char* condition;
+    const char* reason;
+    const char* reason_of_end;
+  };
+  void report(const Trouble& trouble, const std::string& message, StatusUpdate& update) const;
 
   const Observed& observed_;
   const Workers& workers_;

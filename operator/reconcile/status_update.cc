@@ -34,7 +34,9 @@ void StatusUpdate::set_condition(const char* type, bool value, std::string reaso
 
 void StatusUpdate::stop_running(const std::string& reason, const std::string& message) {
   set_condition("Running", false, reason, message);
-  if (holds("Stalled")) set_condition("Stalled", false, reason, message);
+  for (const char* trouble : {"Stalled", "SummerSlow"}) {
+    if (holds(trouble)) set_condition(trouble, false, reason, message);
+  }
 }
 
 void StatusUpdate::add_event(bool warning, std::string reason, std::string message, std::string cause) {

@@ -174,6 +174,18 @@ CASES: list[Case] = [
     ),
     ("GleanerSummersLost", [series(f"gleaner_job_summer_changes_total{CHANGE}", "2x60")], "31m", None),
     (
+        "GleanerSummerSlow",
+        [series('gleaner_coordinator_slow_summers{job_name="team/digits/0"}', "0x5 1x30")],
+        "17m",
+        {"job_name": "team/digits/0"},
+    ),
+    (
+        "GleanerSummerSlow",
+        [series('gleaner_coordinator_slow_summers{job_name="team/digits/0"}', "1x5 0x30")],
+        "17m",
+        None,
+    ),
+    (
         "GleanerRecoverySlow",
         [
             series('gleaner_coordinator_recovery_seconds_total{job_name="team/digits/0"}', "0x5 8x30"),

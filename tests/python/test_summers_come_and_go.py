@@ -4,8 +4,10 @@ continue."""
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,3 +110,51 @@ def test_a_stopped_summer_joins_again_when_it_continues(tmp_path: Path) -> None:
         going.log.wait_for("(?s)is lost.*joined the running job")
         going.finish()
         assert summer.wait(timeout=TIMEOUT) == 0
+
+
+def cpu_nanoseconds(process: int) -> int:
+    """Returns the processor time that the present threads of a process have had."""
+    total = 0
+    for task in Path(f"/proc/{process}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            total += int((task / "schedstat").read_text().split()[0])
+    return total
+
+
+@contextlib.contextmanager
+def throttled(process: int) -> Iterator[None]:
+    """Gives a process little processor time, as under a low CPU limit: it stops for 0.1 s after each 4 ms that it had.
+
+    Afterwards it runs on.
+    """
+    over = threading.Event()
+
+    def throttle() -> None:
+        while not over.is_set():
+            os.kill(process, signal.SIGSTOP)
+            over.wait(0.1)
+            before, end = cpu_nanoseconds(process), time.monotonic() + 0.2
+            os.kill(process, signal.SIGCONT)
+            while cpu_nanoseconds(process) - before < 4_000_000 and time.monotonic() < end:
+                time.sleep(0.001)
+
+    thread = threading.Thread(target=throttle)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_slow_summer_is_named_and_loses_its_share(tmp_path: Path) -> None:
+    """All sums stay right, and the summer stays in the job (changing.py checks every sum)."""
+    with disturbed(tmp_path, 2) as going:
+        slow, fast = going.job.summers
+        address = going.job.log_of(slow).wait_for(r"listening address=(\S+)")[1]
+        name = going.log.wait_for(rf"(summer \d+) at {address} joined")[1]
+        with throttled(slow.pid):
+            # On a busy machine it may be silent for so long that it is lost, and joins again at another address.
+            going.log.wait_for(rf"{name} at \S+ is slow: a step takes [^\n]* with it and ")
+        going.finish()
+        assert slow.wait(timeout=TIMEOUT) == fast.wait(timeout=TIMEOUT) == 0

@@ -143,9 +143,9 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
 
 }  // namespace
 
-const char* const kFaultNames[] = {"disconnect",  "cut",          "crash",    "freeze", "thaw",      "flap",
-                                   "lost report", "pause",        "arrive",   "drain",  "bandwidth", "forget",
-                                   "usurp",       "stream break", "together", "die"};
+const char* const kFaultNames[] = {"disconnect",  "cut",   "crash",        "freeze",   "thaw",      "flap",
+                                   "lost report", "pause", "arrive",       "drain",    "bandwidth", "slow",
+                                   "forget",      "usurp", "stream break", "together", "die"};
 const char* const kMomentNames[] = {"idle", "half pushed", "summed", "half pulled", "plan change", "recovery"};
 
 ReduceOp Scenario::op_of(uint32_t tensor, uint64_t step) const {

@@ -33,13 +33,14 @@ enum class Fault {
   kArrive,       // a CPU summer joins
   kDrain,        // a CPU summer asks to leave
   kBandwidth,    // the bandwidth of a machine changes
+  kSlow,         // by the workers' reports, some CPU summers are slow, and others are no longer
   kForget,       // the coordinator is lost, and another takes its place
   kUsurp,        // another coordinator takes over while the old one runs; members move to it one by one
   kStreamBreak,  // the stream between a member and the coordinator breaks
   kTogether,     // the coordinator and a CPU summer are lost together; another coordinator takes its place
   kDie,          // the coordinator is lost for good after all tensors are planned, possibly while it commits a plan
 };
-inline constexpr uint32_t kFaultKinds = 16;
+inline constexpr uint32_t kFaultKinds = 17;
 extern const char* const kFaultNames[kFaultKinds];
 
 // The state of a CPU summer and its job when a fault happens. kRecovery counts before kChange, and both count before

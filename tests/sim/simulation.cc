@@ -178,6 +178,9 @@ void Simulation::happen(Fault fault) {
     case Fault::kBandwidth:
       note(fault, pick_summer());
       return change_bandwidth();
+    case Fault::kSlow:
+      note(fault, pick_summer());
+      return report_slow_summers();
     case Fault::kForget:
       note(fault, pick_summer());
       return control_.forget();
@@ -366,6 +369,31 @@ void Simulation::change_bandwidth() {
     // The call fails if there is no such member, which changes nothing.
     (void)core.set_bandwidth(worker ? coordinator::Role::kWorker : coordinator::Role::kSummer, index, bits, now,
                              actions);
+  });
+}
+
+// Reports measurements of the next seconds for all workers: some summers are late, and steps get longer or shorter. The
+// sums of the simulation take no part in these figures.
+void Simulation::report_slow_summers() {
+  constexpr uint64_t kStepsPerReport = 100;
+  std::vector<bool> late(kMostSummers);
+  for (auto&& each : late) each = world_.dice.chance(0.5);
+  const bool is_faster = world_.dice.chance(0.5);
+  control_.order([&](Control::Core& core, absl::Duration now, coordinator::Actions& actions) {
+    for (uint64_t second = 0; second < 5; ++second) {
+      const uint64_t passed = reported_seconds_++;
+      reported_steps_ += is_faster ? 4 * kStepsPerReport : kStepsPerReport;
+      for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
+        coordinator::Report report;
+        report.steps = reported_steps_;
+        report.communication_seconds = static_cast<double>(passed);
+        report.epoch = core.plan().epoch;
+        for (uint32_t i = 0; i < late.size(); ++i) {
+          if (late[i]) report.late.push_back({core.plan().workers + i, static_cast<double>(passed)});
+        }
+        core.on_report(core.roster()[worker].stream, report, now + absl::Seconds(second), actions);
+      }
+    }
   });
 }
 

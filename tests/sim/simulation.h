@@ -43,6 +43,7 @@ class Simulation {
   void thaw();
   void pause_somebody();
   void change_bandwidth();
+  void report_slow_summers();
   void break_a_stream();
   void tell_of_ended_workers();
   void tell_of_ended_summer(uint32_t process);
@@ -65,6 +66,7 @@ class Simulation {
   std::vector<std::unique_ptr<CpuSummer>> summers_;  // the process number is the index + the number of workers
   std::vector<bool> told_ended_;                     // by worker: the present coordinator was told of its end
   uint32_t incarnations_ = 1;
+  uint64_t reported_seconds_ = 0, reported_steps_ = 0;  // in the reports of report_slow_summers()
 };
 
 }  // namespace gleaner::sim

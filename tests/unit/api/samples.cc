@@ -127,7 +127,8 @@ ReductionPlan filled_plan() {
                         .owned_bytes = 51114064,
                         .traffic_bytes = 102228129,
                         .binds = true,
-                        .acknowledged_epoch = 4}};
+                        .acknowledged_epoch = 4,
+                        .slow = "a step takes 510.0 ms with it and 11.0 ms without it"}};
   plan.status = {.acknowledged = 5,
                  .committed_epoch = 6,
                  .steps = 1000,

@@ -203,6 +203,20 @@ TEST(Explain, WithoutALinksSpeedThereIsNoBoundButAdvice) {
   EXPECT_THAT(job_text(job_of("digits"), plan, {}, kNow), HasSubstr("label their nodes gleaner.dev/bandwidth=25Gbit"));
 }
 
+TEST(Explain, NamesASlowSummer) {
+  api::ReductionPlan plan = plan_of();
+  EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("low")));
+  plan.spec.members[5].owned_bytes = plan.spec.members[5].traffic_bytes = 0;
+  plan.spec.members[5].slow = "a step takes 510.0 ms with it and 11.0 ms without it";
+  const auto job = explain_job(plan);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(to_text(*job), AllOf(HasSubstr("Slow       summer-1: a step takes 510.0 ms with it"),
+                                   testing::ContainsRegex("summer-1[^\n]*slow")));
+  EXPECT_EQ(to_json(*job)["machines"][5]["slow"], plan.spec.members[5].slow);
+  EXPECT_NEAR(job->one_more_bound_seconds, 8 * 24.0 * 80e6 / 20 / 10e9, 1e-9)
+      << "one more summer beside the one that is in use";
+}
+
 TEST(Explain, GivesTheReasonForAMissingEfficiency) {
   api::ReductionPlan plan = plan_of();
   plan.status.efficiency = 0;

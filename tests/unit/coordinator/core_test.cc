@@ -72,7 +72,7 @@ class Stage {
   void wait_for(uint32_t rank, const std::string& tensor, uint64_t step) {
     core.on_waiting(stream(rank), Waiting{tensor, step, now}, now);
   }
-  void report(uint32_t rank, uint64_t steps) { core.on_report(stream(rank), {steps, 0, 0}, now); }
+  void report(uint32_t rank, uint64_t steps) { core.on_report(stream(rank), {steps, 0, 0}, now, actions); }
   template <typename T>
   std::vector<StreamId> told() const {
     std::vector<StreamId> streams;
@@ -653,8 +653,8 @@ TEST(Core, TheSummaryShowsTheGainFromSummers) {
   Stage stage(given);
   stage.start();
   const uint32_t epoch = stage.core.plan().epoch;
-  stage.core.on_report(100, {11, 12 << 20, 1.5, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now);
-  stage.core.on_report(101, {11, 12 << 20, 2.5, {{epoch, 10, 10 << 20, 0, 2.0}}}, stage.now);
+  stage.core.on_report(100, {11, 12 << 20, 1.5, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now, stage.actions);
+  stage.core.on_report(101, {11, 12 << 20, 2.5, {{epoch, 10, 10 << 20, 0, 2.0}}}, stage.now, stage.actions);
   const Summary summary = stage.core.summary();
   EXPECT_EQ(summary.steps, 11u);
   EXPECT_EQ(summary.bytes_per_step, 1 << 20);
@@ -681,7 +681,7 @@ TEST(Core, ThereIsNoBoundIfALinksSpeedIsUnknown) {
   EXPECT_EQ(stage.core.plan().members[1].bits_per_second, 1e9) << "an unknown bandwidth counts as that of the others";
   EXPECT_EQ(stage.core.plan().members[2].bits_per_second, 1e9);
   const uint32_t epoch = stage.core.plan().epoch;
-  stage.core.on_report(100, {10, 10 << 20, 1.0, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now);
+  stage.core.on_report(100, {10, 10 << 20, 1.0, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now, stage.actions);
   const Summary summary = stage.core.summary();
   EXPECT_FALSE(summary.bandwidths_known);
   EXPECT_EQ(summary.basis, Basis::kUnknownBandwidth);

@@ -312,6 +312,26 @@ TEST(Reassign, AMemberInAReusedPlaceOwnsPartitionsSinceItsEpoch) {
   for (const Partition& partition : changed.partitions) EXPECT_EQ(partition.since, partition.owner == 3 ? 2u : 0u);
 }
 
+TEST(Reassign, ASummerOnStandbyOwnsNothing) {
+  const Fleet fleet = {{1e9, 1e9}, {1e9, 1e9}};
+  auto plan = make_plan(fleet, {{"w", 1 << 20}}, {1 << 16});
+  ASSERT_TRUE(plan.ok());
+  std::vector<Member> members = plan->members;
+  members[2].on_standby = true;
+  const Plan changed = reassign(*plan, members, 2, Reassign::kAll);
+  EXPECT_EQ(owned_bytes(changed)[2], 0u);
+  EXPECT_GT(owned_bytes(changed)[3], 0u);
+  EXPECT_TRUE(validate(changed).ok()) << validate(changed);
+  const auto extended = extend_plan(changed, {{"later", 1 << 20}}, {1 << 16}, 3);
+  ASSERT_TRUE(extended.ok());
+  EXPECT_EQ(owned_bytes(*extended)[2], 0u);
+  EXPECT_EQ(bound_seconds(fleet_of(*extended), 1e9), bound_seconds({{1e9, 1e9}, {1e9}}, 1e9));
+  members = extended->members;
+  members[3] = {};
+  const Plan recovered = reassign(*extended, members, 4, Reassign::kLost);
+  EXPECT_EQ(owned_bytes(recovered)[2], 0u);
+}
+
 TEST(Partitioner, AHundredThousandTensors) {
   std::mt19937_64 random(1);
   const auto plan = make_plan(even_fleet(64, 32, 25 * kGbit), random_tensors(random, 100'000, "layer."), {});

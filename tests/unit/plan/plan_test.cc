@@ -89,6 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"MemberSince", "worker/1 came in epoch 4", [](Plan& p) { p.members[1].since = 4; }},
         {"OwnerWhoIsGone", "summer/0, whose place is empty", [](Plan& p) { p.members[2] = {}; }},
         {"NoWorkerInAPlace", "worker/1 has 0 bit/s", [](Plan& p) { p.members[1] = {}; }},
+        {"OwnerOnStandby", "summer/0, which is on standby", [](Plan& p) { p.members[2].on_standby = true; }},
+        {"NoWorkerOnStandby", "worker/1 is on standby", [](Plan& p) { p.members[1].on_standby = true; }},
         {"NoWorkers", "0 workers", [](Plan& p) { p.workers = 0; }},
         {"MoreWorkersThanMembers", "4 workers among 3", [](Plan& p) { p.workers = 4; }},
         {"TooManyMembers", "at most 65536",

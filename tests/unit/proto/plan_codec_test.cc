@@ -24,6 +24,8 @@ plan::Plan sample() {
   for (size_t i = 0; i < plan.members.size(); ++i) plan.members[i].address = "10.0.0.1:7000";
   plan.members[1].endpoints = {"shm://host.1/dev/shm/a", "tcp://10.0.0.1:7000"};
   plan.members.push_back({});
+  plan.members.push_back({1e9, "10.0.0.2:7000", 3});
+  plan.members.back().on_standby = true;
   plan.members[3].since = 5;
   plan.tensors[0].since = 2;
   for (plan::Partition& partition : plan.partitions) partition.since = 2 + partition.owner;

@@ -102,6 +102,30 @@ TEST(Elastic, AStallIsAConditionAndAnEventOnceAMinuteAtMost) {
   EXPECT_FALSE(world.holds("Stalled"));
 }
 
+TEST(Elastic, ASlowSummerIsAConditionAnEventAndInThePlan) {
+  World world = running();
+  world.settle();
+  EXPECT_EQ(world.condition("SummerSlow"), nullptr);
+  auto& members = world.session->members;
+  const auto summer = std::find_if(members.begin(), members.end(),
+                                   [](const auto& member) { return member.role == coordinator::Role::kSummer; });
+  ASSERT_NE(summer, members.end());
+  summer->slow = "a step takes 510.0 ms with it and 11.0 ms without it";
+  world.settle();
+  ASSERT_TRUE(world.holds("SummerSlow"));
+  EXPECT_EQ(world.condition("SummerSlow")->message, absl::StrCat(summer->name, ": ", summer->slow));
+  EXPECT_EQ(world.phase(), "Running");
+  EXPECT_EQ(std::count_if(world.events.begin(), world.events.end(),
+                          [](const EventNote& note) { return note.reason == "SummerSlow" && note.warning; }),
+            1);
+  ASSERT_TRUE(world.plan.has_value());
+  EXPECT_TRUE(std::any_of(world.plan->spec.members.begin(), world.plan->spec.members.end(),
+                          [&](const auto& member) { return member.slow == summer->slow; }));
+  summer->slow.clear();
+  world.settle();
+  EXPECT_FALSE(world.holds("SummerSlow"));
+}
+
 TEST(Elastic, AnAddedSummerHasANewNumber) {
   World world = running();
   ASSERT_EQ(world.job.status.next_summer, 2U);

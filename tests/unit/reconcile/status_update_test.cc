@@ -35,8 +35,10 @@ TEST(StatusUpdate, StopsRunningAndStalled) {
   EXPECT_EQ(update.condition("Running")->observed_generation, world.job.meta.generation);
   EXPECT_EQ(update.condition("Stalled"), nullptr) << "the job was not stalled";
   update.set_condition("Stalled", true, "RanksWait", "a rank waits");
+  update.set_condition("SummerSlow", true, "StepsTakeLonger", "a summer is slow");
   update.stop_running("Finished", "");
   EXPECT_FALSE(update.holds("Stalled"));
+  EXPECT_FALSE(update.holds("SummerSlow"));
 }
 
 TEST(StatusUpdate, TheShortestDelayCounts) {

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 namespace gleaner::session {
 namespace {
 
@@ -59,6 +62,74 @@ TEST_F(OwnerWaitsTest, AMoveTakesThePartitionToItsNewOwner) {
   EXPECT_THAT(waiting_for(0), ElementsAre(1));
   waits_.clear();
   EXPECT_THAT(waiting_for(2), IsEmpty());
+}
+
+// Two workers and two summers, members 2 and 3.
+class LatenessTest : public ::testing::Test {
+ protected:
+  LatenessTest() {
+    waits_.resize(4);
+    waits_.on_plan(2, {true, true, true, true}, at(0));
+  }
+  static absl::Duration at(int64_t milliseconds) { return absl::Milliseconds(milliseconds); }
+  void push(uint32_t owner, int64_t time) {
+    waits_.on_start(owner, at(time));
+    waits_.on_push(owner, at(time));
+  }
+  // Returns each summer and its lateness in milliseconds.
+  std::vector<std::pair<uint32_t, int64_t>> late(int64_t time) {
+    std::vector<std::pair<uint32_t, int64_t>> result;
+    for (const auto& each : waits_.late(at(time)))
+      result.emplace_back(each.owner, absl::ToInt64Milliseconds(each.time));
+    return result;
+  }
+
+  OwnerWaits waits_;
+};
+using Lateness = std::pair<uint32_t, int64_t>;
+
+TEST_F(LatenessTest, ASummerIsLateOnceWorkersHaveAnswered) {
+  for (uint32_t owner = 0; owner < 4; ++owner) push(owner, 0);
+  waits_.on_result(0, at(10));
+  EXPECT_THAT(late(20), ElementsAre(Lateness(2, 0), Lateness(3, 0))) << "worker 1 owes a result, and so do most owners";
+  waits_.on_result(1, at(20));
+  EXPECT_THAT(late(25), ElementsAre(Lateness(2, 5), Lateness(3, 5)));
+  waits_.on_result(2, at(30));
+  waits_.on_result(3, at(70));
+  EXPECT_THAT(late(100), ElementsAre(Lateness(2, 10), Lateness(3, 50)));
+}
+
+TEST_F(LatenessTest, ASummerIsLateIfMostOwnersHaveAnswered) {
+  for (const uint32_t owner : {1u, 2u, 3u}) push(owner, 0);
+  EXPECT_THAT(late(10), ElementsAre(Lateness(2, 0), Lateness(3, 0)));
+  waits_.on_result(3, at(10));
+  EXPECT_THAT(late(30), ElementsAre(Lateness(2, 20), Lateness(3, 0)));
+}
+
+TEST_F(LatenessTest, WorkersAreLateWhileNoSummerOwes) {
+  for (const uint32_t owner : {1u, 2u}) push(owner, 0);
+  waits_.on_result(2, at(10));
+  waits_.on_result(1, at(50));
+  push(3, 60);
+  EXPECT_EQ(waits_.workers_late(at(100)), at(40));
+}
+
+TEST_F(LatenessTest, APartitionThatWaitsToBePushedIsNotLate) {
+  waits_.on_start(2, at(0));
+  EXPECT_THAT(late(10), ElementsAre(Lateness(2, 0), Lateness(3, 0)));
+  waits_.on_push(2, at(10));
+  EXPECT_THAT(late(30), ElementsAre(Lateness(2, 20), Lateness(3, 0)));
+}
+
+TEST_F(LatenessTest, APlanBeginsAnew) {
+  push(2, 0);
+  waits_.on_plan(2, {true, true, true, false}, at(40));
+  EXPECT_THAT(late(50), ElementsAre(Lateness(2, 10))) << "member 3 owns nothing";
+  waits_.on_move(2, 0, true, at(60));
+  EXPECT_THAT(late(90), ElementsAre(Lateness(2, 20)));
+  waits_.clear();
+  push(2, 100);
+  EXPECT_THAT(late(110), ElementsAre(Lateness(2, 10)));
 }
 
 }  // namespace
