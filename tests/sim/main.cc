@@ -1,9 +1,9 @@
 // The simulator of the protocol cores:
 //   sim_test [--seeds N] [--first S] [--mutation-seeds M] [--jobs J]
-//     Runs N random jobs, with the seeds from S on. Prints the first seed that fails, and the command that replays it.
-//     Then runs jobs with mutations, each of which breaks the protocol in one place (mutations.h), and fails if M jobs
-//     do not detect a mutation. Runs in J processes, by default one for each processor; the output does not depend on
-//     J.
+//     Runs N random jobs, with the seeds from S on. Prints the commit (commit.h) and the counts of what happened, or
+//     the first seed that fails and the command that replays it at this commit. Then runs jobs with mutations, each of
+//     which breaks the protocol in one place (mutations.h), and fails if M jobs do not detect a mutation. Runs in J
+//     processes, by default one for each processor; the output does not depend on J.
 //   sim_test --seed S
 //     Runs the job of this seed and prints every event.
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "common/base/faults.h"
+#include "tests/sim/commit.h"
 #include "tests/sim/mutations.h"
 #include "tests/sim/processes.h"
 #include "tests/sim/simulation.h"
@@ -87,6 +88,9 @@ bool summarize(const Coverage& coverage) {
       {"gone for good", coverage.coordinators_gone},
       {"repeated welcomes", coverage.repeated_welcomes},
       {"early faults", coverage.early_faults},
+      {"workers lost", coverage.workers_lost},
+      {"lost alone", coverage.lost_alone},
+      {"errors", coverage.errors},
       {"usurped", coverage.usurped},
       {"fenced", coverage.fenced},
       {"takeovers", coverage.takeovers},
@@ -95,7 +99,7 @@ bool summarize(const Coverage& coverage) {
       {"in place", coverage.in_place},
   };
   bool complete = true;
-  std::string line = "sim:";
+  std::string line = absl::StrCat("sim: commit ", kCommit, ",");
   for (const auto& [name, count] : parts) {
     absl::StrAppend(&line, " ", count, " ", name, ",");
     complete = complete && count > 0;
@@ -113,9 +117,9 @@ bool summarize_faults(const Coverage& coverage) {
   std::printf("\n");
   for (uint32_t fault = 0; fault < kFaultKinds; ++fault) {
     std::printf("%-14s", kFaultNames[fault]);
-    // The coordinator is never lost for good during a recovery, since the job then needs it.
+    // Too few jobs lose a worker for all moments, and too few faults happen at the beginning.
     const uint32_t expected =
-        static_cast<Fault>(fault) == Fault::kDie ? static_cast<uint32_t>(Moment::kRecovery) : kMoments;
+        static_cast<Fault>(fault) == Fault::kWorker ? 0 : static_cast<uint32_t>(Moment::kBeginning);
     for (uint32_t moment = 0; moment < kMoments; ++moment) {
       const uint64_t count = coverage.faults[fault][moment];
       std::printf("%14llu", static_cast<unsigned long long>(count));
@@ -209,8 +213,8 @@ int report_failure(const Result& result) {
     return 1;
   }
   const auto seed = static_cast<unsigned long long>(result.seed);
-  std::fprintf(stderr, "sim: seed %llu failed: %s\n  %s\n  replay: sim_test --seed %llu\n", seed, result.failure,
-               draw_scenario(result.seed).to_string().c_str(), seed);
+  std::fprintf(stderr, "sim: seed %llu failed: %s\n  %s\n  replay: sim_test --seed %llu, built from commit %s\n", seed,
+               result.failure, draw_scenario(result.seed).to_string().c_str(), seed, kCommit);
   return 1;
 }
 
