@@ -213,13 +213,13 @@ void Network::on_closed(transport::Connection& connection, const absl::Status& s
                   status.message());
 }
 
-void Network::start(session::Request request) {
-  const uint64_t id = request.id;
-  const uint32_t tensor = request.tensor;
+void Network::start(session::PieceRequest piece) {
+  const uint64_t id = piece.id;
+  const uint32_t tensor = piece.tensor;
   if (recorder_->is_on() && session_ != nullptr) {
-    recorder_->record(trace::Kind::kReady, session_->step(tensor, request.first), tensor, request.first);
+    recorder_->record(trace::Kind::kReady, session_->step(tensor, piece.first), tensor, piece.first);
   }
-  const absl::Status status = session_->start(std::move(request), now(), actions_);
+  const absl::Status status = session_->start(std::move(piece), now(), actions_);
   if (!status.ok()) actions_.done.push_back({id, status});
 }
 

@@ -45,7 +45,7 @@ struct NetworkOptions {
 class NetworkListener {
  public:
   virtual ~NetworkListener() = default;
-  // A session::Request has ended; OK: its output holds the result.
+  // A session::PieceRequest is done; OK: its output holds the result.
   virtual void on_summed(uint64_t id, const absl::Status& status) = 0;
   // A member's summer is lost. The listener reports this to the coordinator; Network repeats the call while the loss
   // lasts. `ends_job`: no other member can take over the summer's partitions, so the listener also calls
@@ -82,7 +82,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   // The coordinator is lost, and no other will replace it.
   void on_coordinator_gone(const absl::Status& why);
   void set_ending();  // a worker has left the job cleanly
-  void start(session::Request request);
+  void start(session::PieceRequest piece);
   void fail(const absl::Status& status);
 
   // Waits up to `timeout` until poll() has something to handle. poll() handles it and sends the frames that can be

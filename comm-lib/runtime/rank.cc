@@ -113,7 +113,7 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
   if (!unsent.tensors.empty() || !unsent.operations.empty()) client_->declare(unsent.tensors, unsent.operations);
   const uint64_t handle = handles_.open();
   const size_t bytes = declared.bytes();
-  RequestState state;
+  DeclaredRequest state;
   state.request.handle = handle;
   state.request.op = op;
   state.request.input = {static_cast<std::byte*>(const_cast<void*>(input)), bytes};
@@ -128,7 +128,7 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
 
 // Begins a request on the caller's thread if it is small and the only one in flight. The I/O thread sends several
 // requests together.
-bool Rank::begin_here(RequestState& state) {
+bool Rank::begin_here(DeclaredRequest& state) {
   if (state.tensor.bytes() > kBeginHereBytes || config_.local_size > 1 || !loop_.turn().TryLock()) return false;
   const bool first = requests_.empty() && loop_.nothing_posted();
   bool must_wake = false;

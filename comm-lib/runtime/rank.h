@@ -101,16 +101,16 @@ class Rank : private member::Listener, private StagesListener, private IoLoop::W
   void wait_for_work(absl::Duration timeout) override { stages_->wait(timeout); }
   void wake() override { stages_->wake(); }
 
-  bool begin_here(RequestState& state) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  bool begin_here(DeclaredRequest& state) ABSL_LOCKS_EXCLUDED(loop_.turn());
   void deliver_outcomes(std::vector<Outcome>& outcomes);  // to handles_; also empties `outcomes`
 
   // Called with the turn held.
   void welcome(const member::Welcome& welcome);
   void prepare(std::shared_ptr<const plan::Plan> plan);
   void commit(uint32_t epoch);
-  void begin(RequestState state);
+  void begin(DeclaredRequest state);
   void start(const Request& request);
-  void note_end(const RequestState& ended, bool ok);
+  void note_end(const DeclaredRequest& ended, bool ok);
   void record(trace::Kind kind, const Request& request, absl::Duration when);
   void fail(absl::Status status);
   void observe();

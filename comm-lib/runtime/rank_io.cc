@@ -88,7 +88,7 @@ void Rank::commit(uint32_t epoch) {
   for (const Request& request : requests_.on_plan(*plan_)) start(request);
 }
 
-void Rank::begin(RequestState state) {
+void Rank::begin(DeclaredRequest state) {
   statistics_.begin(state.tensor.bytes(), env_.clock->since_start());
   if (const absl::Status status = state_.usable(); !status.ok()) {
     requests_.refuse(state.request.handle, status);
@@ -106,7 +106,7 @@ void Rank::on_done(uint64_t handle, const absl::Status& status) {
   if (const auto ended = requests_.end(handle, status); ended.has_value()) note_end(*ended, status.ok());
 }
 
-void Rank::note_end(const RequestState& ended, bool ok) {
+void Rank::note_end(const DeclaredRequest& ended, bool ok) {
   if (recorder_.is_on() && ok) record(trace::Kind::kDone, ended.request, env_.clock->since_start());
   statistics_.end(ended.declaration, ended.tensor.bytes(), ok, env_.clock->since_start());
   declarations_.end(ended.declaration);
@@ -134,7 +134,7 @@ void Rank::fail(absl::Status status) {
   if (!state_.fail(status)) return;
   env_.log->info("session failed", "reason", status.message());
   stages_->fail(status);
-  for (const RequestState& ended : requests_.end_all(status)) note_end(ended, false);
+  for (const DeclaredRequest& ended : requests_.end_all(status)) note_end(ended, false);
   std::vector<Outcome> outcomes;
   requests_.take_outcomes(outcomes);
   deliver_outcomes(outcomes);

@@ -10,10 +10,10 @@ constexpr absl::Duration kOverdueAfter = absl::Milliseconds(500);
 
 }  // namespace
 
-std::optional<Request> RequestTable::add(RequestState state) {
+std::optional<Request> RequestTable::add(DeclaredRequest state) {
   const uint64_t handle = state.request.handle;
   const auto tensor = tensors_.find(state.tensor.name);
-  RequestState& added = requests_.emplace(handle, std::move(state)).first->second;
+  DeclaredRequest& added = requests_.emplace(handle, std::move(state)).first->second;
   if (tensor != tensors_.end()) return start(added, tensor->second);
   waiting_.push_back(handle);
   return std::nullopt;
@@ -26,7 +26,7 @@ std::vector<Request> RequestTable::on_plan(const plan::Plan& plan) {
   started_.resize(plan.tensors.size());
   std::vector<Request> starts;
   for (const uint64_t handle : std::exchange(waiting_, {})) {
-    RequestState& state = requests_.at(handle);
+    DeclaredRequest& state = requests_.at(handle);
     const auto tensor = tensors_.find(state.tensor.name);
     if (tensor == tensors_.end()) {
       waiting_.push_back(handle);
@@ -37,23 +37,23 @@ std::vector<Request> RequestTable::on_plan(const plan::Plan& plan) {
   return starts;
 }
 
-Request RequestTable::start(RequestState& state, uint32_t tensor) {
+Request RequestTable::start(DeclaredRequest& state, uint32_t tensor) {
   state.request.tensor = tensor;
   state.request.step = started_[tensor]++;
   return state.request;
 }
 
-std::optional<RequestState> RequestTable::end(uint64_t handle, const absl::Status& status) {
+std::optional<DeclaredRequest> RequestTable::end(uint64_t handle, const absl::Status& status) {
   const auto found = requests_.find(handle);
   if (found == requests_.end()) return std::nullopt;
-  std::optional<RequestState> ended = std::move(found->second);
+  std::optional<DeclaredRequest> ended = std::move(found->second);
   requests_.erase(found);
   outcomes_.push_back({handle, status});
   return ended;
 }
 
-std::vector<RequestState> RequestTable::end_all(const absl::Status& status) {
-  std::vector<RequestState> ended;
+std::vector<DeclaredRequest> RequestTable::end_all(const absl::Status& status) {
+  std::vector<DeclaredRequest> ended;
   waiting_.clear();
   for (auto& [handle, state] : std::exchange(requests_, {})) {
     outcomes_.push_back({handle, status});
@@ -72,7 +72,7 @@ std::optional<member::Waiting> RequestTable::overdue(absl::Duration now) const {
     return a.first < b.first;  // a lower handle was opened earlier
   });
   if (oldest == requests_.end()) return std::nullopt;
-  const RequestState& state = oldest->second;
+  const DeclaredRequest& state = oldest->second;
   const absl::Duration elapsed = now - state.request.requested_at;
   if (elapsed < kOverdueAfter) return std::nullopt;
   return member::Waiting{state.tensor.name, state.request.step, elapsed};

@@ -23,8 +23,8 @@
 
 namespace gleaner::runtime {
 
-// A request and the tensor as this rank has declared it.
-struct RequestState {
+// A request with its tensor as this rank has declared it.
+struct DeclaredRequest {
   Request request;           // the table sets its tensor and step when it starts
   uint32_t declaration = 0;  // the tensor's id in Declarations
   plan::Tensor tensor;
@@ -39,15 +39,15 @@ class RequestTable {
  public:
   // Adds a request. Returns it if the caller is to start it now, and nothing if the request waits for a plan with its
   // tensor.
-  std::optional<Request> add(RequestState state);
+  std::optional<Request> add(DeclaredRequest state);
   // Appends the outcome of a request that was not added.
   void refuse(uint64_t handle, const absl::Status& status) { outcomes_.push_back({handle, status}); }
   // Follows a plan, which extends the plan before. Returns the waiting requests that the caller is to start now.
   std::vector<Request> on_plan(const plan::Plan& plan);
   // Ends a request and appends its outcome. Returns its state, or nothing if the request has ended before.
-  std::optional<RequestState> end(uint64_t handle, const absl::Status& status);
+  std::optional<DeclaredRequest> end(uint64_t handle, const absl::Status& status);
   // Ends all requests. Returns their states.
-  std::vector<RequestState> end_all(const absl::Status& status);
+  std::vector<DeclaredRequest> end_all(const absl::Status& status);
   // Swaps the outcomes since the last call with `outcomes`, which must be empty.
   void take_outcomes(std::vector<Outcome>& outcomes) { outcomes.swap(outcomes_); }
 
@@ -59,9 +59,9 @@ class RequestTable {
   std::optional<member::Waiting> overdue(absl::Duration now) const;
 
  private:
-  Request start(RequestState& state, uint32_t tensor);
+  Request start(DeclaredRequest& state, uint32_t tensor);
 
-  std::unordered_map<uint64_t, RequestState> requests_;  // in flight, by handle
+  std::unordered_map<uint64_t, DeclaredRequest> requests_;  // in flight, by handle
   std::vector<uint64_t> waiting_;                        // handles of requests whose tensor no plan has yet
   std::unordered_map<std::string, uint32_t> tensors_;    // name to index in the plan
   std::vector<uint64_t> started_;                        // number of requests started, by index in the plan

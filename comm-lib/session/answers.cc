@@ -27,7 +27,7 @@ absl::Status Session::check_answer(uint32_t index, const wire::Header& header) c
                                                       describe(*plan_, header),
                                                       ", but this worker has not pushed its contribution"));
   }
-  const ReduceOp op = requests_.op(index);
+  const ReduceOp op = pieces_.op(index);
   const DataType type = plan_->tensors[header.tensor].type;
   const bool is_result = header.type == wire::FrameType::kResult;
   if (is_result && (header.data_type != type || header.op != op)) {
@@ -69,7 +69,7 @@ absl::Status Session::on_frame(uint32_t owner, const wire::Header& header, Buffe
     hand_on(owner, index, header, actions);
   }
   send_pushes(now, actions);
-  requests_.complete(actions.done);
+  pieces_.complete(actions.done);
   return absl::OkStatus();
 }
 
@@ -112,9 +112,9 @@ void Session::take_result(uint32_t owner, uint32_t index, const wire::Header& he
   const plan::Partition& partition = plan_->partitions[index];
   PartitionState& state = partitions_[index];
   const bool is_delayed =
-      state.moved && requests_.is_in_place(index) && !GLN_MUTATION("results go over input that is still being sent");
+      state.moved && pieces_.is_in_place(index) && !GLN_MUTATION("results go over input that is still being sent");
   if (is_delayed) GLN_RARE("session: a result waits for frames to an earlier owner");
-  requests_.add_result(index, partition.offset, partition.bytes, payload, is_delayed);
+  pieces_.add_result(index, partition.offset, partition.bytes, payload, is_delayed);
   state.moved = false;
   ++state.step;
   state.missing = false;

@@ -83,7 +83,7 @@ class OwnerWaits {
     uint32_t missing = 0;  // partitions in flight without a result
     uint32_t pushed = 0;   // number of these partitions that were pushed at least once
     bool owns = false;     // the plan gives it partitions
-    // The time of the owner's last answer, or of the first request or push after the owner had no answer to send.
+    // The time of the owner's last answer, or of the first piece or push after the owner had no answer to send.
     absl::Duration since;
     absl::Duration late;
     absl::Duration late_from;  // value of late_time_ when `pushed` rose from 0

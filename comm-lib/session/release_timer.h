@@ -1,4 +1,4 @@
-// ReleaseTimer decides when a worker asks owners which results every worker has. The worker asks while no request is in
+// ReleaseTimer decides when a worker asks owners which results every worker has. The worker asks while no piece is in
 // flight, since then no RESULT arrives, which would contain that information. The pause between two questions doubles
 // each time. Pure.
 #pragma once
@@ -13,8 +13,8 @@ namespace gleaner::session {
 
 class ReleaseTimer {
  public:
-  // To be called with each tick; returns whether the worker asks now. `in_flight`: the number of requests in flight.
-  // `started`: the number of requests started so far. `has_questions`: the worker retains results that others may need.
+  // To be called with each tick; returns whether the worker asks now. `in_flight`: the number of pieces in flight.
+  // `started`: the number of pieces started so far. `has_questions`: the worker retains results that others may need.
   bool tick(uint32_t in_flight, uint64_t started, bool has_questions, absl::Duration now) {
     const bool is_quiet = std::exchange(last_started_, started) == started && in_flight == 0;
     if (!is_quiet || !has_questions) {

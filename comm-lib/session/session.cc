@@ -37,7 +37,7 @@ absl::Status Session::apply(std::shared_ptr<const plan::Plan> plan, absl::Durati
   for (const plan::Partition& partition : plan->partitions) owns[partition.owner] = true;
   waits_.on_plan(plan->workers, owns, now);
   partitions_.resize(plan->partitions.size());
-  requests_.resize(plan->partitions.size());
+  pieces_.resize(plan->partitions.size());
   accumulated_.resize(plan->partitions.size());
   acks_.resize(plan->members.size());
   retention_.resize(plan->partitions.size(), plan->members.size(), plan->workers);
@@ -68,37 +68,37 @@ void Session::move(const plan::Plan& later, absl::Duration now) {
   }
 }
 
-absl::Status Session::start(Request request, absl::Duration now, Actions& actions) {
+absl::Status Session::start(PieceRequest piece, absl::Duration now, Actions& actions) {
   if (!failure_.ok()) {
-    actions.done.push_back({request.id, failure_});
+    actions.done.push_back({piece.id, failure_});
     return absl::OkStatus();
   }
   if (plan_ == nullptr) return absl::FailedPreconditionError("a push_pull began before the first plan");
-  GLN_RETURN_IF_ERROR(check_request(*plan_, request));
-  const uint32_t begin = plan_->first_partition[request.tensor] + request.first;
-  const uint32_t end = begin + partitions_of(*plan_, request);
+  GLN_RETURN_IF_ERROR(check_piece(*plan_, piece));
+  const uint32_t begin = plan_->first_partition[piece.tensor] + piece.first;
+  const uint32_t end = begin + partitions_of(*plan_, piece);
   for (uint32_t i = begin; i < end; ++i) {
-    if (requests_.is_in_flight(i)) {
-      return absl::FailedPreconditionError(absl::StrCat("tensor ", plan_->tensors[request.tensor].name,
+    if (pieces_.is_in_flight(i)) {
+      return absl::FailedPreconditionError(absl::StrCat("tensor ", plan_->tensors[piece.tensor].name,
                                                         " is still in flight: wait for its last push_pull first"));
     }
   }
-  const uint32_t factor = plan_->push_factor(plan_->tensors[request.tensor]);
-  requests_.open(std::move(request), begin, end, begin < end ? plan_->partitions[begin].offset : 0, factor);
+  const uint32_t factor = plan_->push_factor(plan_->tensors[piece.tensor]);
+  pieces_.open(std::move(piece), begin, end, begin < end ? plan_->partitions[begin].offset : 0, factor);
   for (uint32_t i = begin; i < end; ++i) {
     waits_.on_start(plan_->partitions[i].owner, now);
     partitions_[i].missing = true;
     queue_.make_ready(i);
   }
   send_pushes(now, actions);
-  requests_.complete(actions.done);
+  pieces_.complete(actions.done);
   return absl::OkStatus();
 }
 
 void Session::fail(const absl::Status& status, Actions& actions) {
   if (!failure_.ok()) return;
   failure_ = status;
-  requests_.fail(status, actions.done);
+  pieces_.fail(status, actions.done);
   queue_.clear();
   for (uint32_t i = 0; i < acks_.owners(); ++i) acks_.take(i);
   waits_.clear();
@@ -115,7 +115,7 @@ void Session::send_pushes(absl::Duration now, Actions& actions) {
 void Session::push(uint32_t index, absl::Duration now, Actions& actions) {
   const plan::Partition& partition = plan_->partitions[index];
   PartitionState& state = partitions_[index];
-  Buffer payload = requests_.input(index, partition.offset, partition.bytes);
+  Buffer payload = pieces_.input(index, partition.offset, partition.bytes);
   if (state.pushed) {
     // The owner may have the first copy. The result may then arrive while this frame still waits to be sent, and
     // overwrite an input that is also the output. So this frame carries a copy of the input.
@@ -131,7 +131,7 @@ void Session::push(uint32_t index, absl::Duration now, Actions& actions) {
   flush_acks(partition.owner, actions);
   wire::Header header = header_of(wire::FrameType::kPush, payload);
   header.data_type = plan_->push_type(plan_->tensors[partition.tensor]);
-  header.op = requests_.op(index);
+  header.op = pieces_.op(index);
   header.tensor = partition.tensor;
   header.partition = index - plan_->first_partition[partition.tensor];
   header.step = state.step;
@@ -156,7 +156,7 @@ void Session::on_connected(uint32_t owner, absl::Duration now, Actions& actions)
   acks_.take(owner);
   tell_progress(owner, 0, actions);
   send_pushes(now, actions);
-  requests_.complete(actions.done);
+  pieces_.complete(actions.done);
 }
 
 void Session::on_disconnected(uint32_t owner) {
@@ -172,12 +172,12 @@ void Session::on_tick(absl::Duration now, Actions& actions) {
       if (queue_.is_connected(i)) flush_acks(i, actions);
     }
   }
-  if (release_timer_.tick(requests_.in_flight(), requests_.started(), retention_.needed_by_others() > 0, now)) {
+  if (release_timer_.tick(pieces_.in_flight(), pieces_.started(), retention_.needed_by_others() > 0, now)) {
     for (uint32_t i = 0; i < acks_.owners(); ++i) {
       if (queue_.is_connected(i)) ask_for_release(i, actions);
     }
   }
-  requests_.complete(actions.done);
+  pieces_.complete(actions.done);
 }
 
 // Returns whether this worker has acknowledgements for a connected owner. An owner that can't be reached does not
@@ -190,7 +190,7 @@ bool Session::owes_acks() const {
 }
 
 bool Session::idle() const {
-  if (requests_.in_flight() > 0) return false;
+  if (pieces_.in_flight() > 0) return false;
   if (ending_) return !owes_acks();
   return acks_.empty() && retention_.needed_by_others() == 0;
 }

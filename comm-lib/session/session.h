@@ -1,18 +1,19 @@
-// Session is the worker's protocol core: it takes requests and frames, and returns frames to send and requests that are
-// done. It does no I/O, reads no clock and starts no thread. docs/protocol.md specifies the frames.
+// Session is the worker's protocol core: it takes requests for pieces and frames, and returns frames to send and pieces
+// that are done. It does no I/O, reads no clock and starts no thread. docs/protocol.md specifies the frames.
 //
-// Terms. A *partition* is a slice of a tensor. A *request* is this worker's push_pull of a tensor, or of consecutive
-// partitions of it; it is in flight from start() until its Done. The *owner* of a partition is the member whose summer
-// sums it. This worker pushes its *contribution* to the owner, and gets the sum, the *result*, back.
+// Terms. A *partition* is a slice of a tensor. A *piece* is a run of consecutive partitions of a tensor, or all of
+// them, that this worker push_pulls together; it is in flight from start() until its Done. The *owner* of a partition
+// is the member whose summer sums it. This worker pushes its *contribution* to the owner, and gets the sum, the
+// *result*, back.
 //
-// Sending. All partitions of a request become ready at once. The most urgent ready partition leaves first, by the order
+// Sending. All partitions of a piece become ready at once. The most urgent ready partition leaves first, by the order
 // (tensor priority, position in the plan). So gradients that the next forward pass needs first overtake the others. A
 // *window* bounds the bytes on the way to all owners, and a *credit* those to each owner. So few bytes wait in kernel
 // buffers, and an urgent partition that becomes ready late is sent soon. The session skips partitions of owners without
 // credit. See send_queue.h.
 //
 // Repeats. The session pushes a contribution until its result has arrived: again on each new connection to the owner,
-// and again after a deferral (kDefer). It copies a result to the request's output only when the result is complete and
+// and again after a deferral (kDefer). It copies a result to the piece's output only when the result is complete and
 // checked. The contribution stays intact until then, so the output may be the same memory as the input.
 //
 // Acknowledgements. The session acknowledges results in batches. A batch leaves with the next push to the same owner,
@@ -29,7 +30,7 @@
 // (summation-service/engine/running_sums.h). The session keeps the last answer of each such partition until the job
 // ends, and tells a new owner the version of that answer in place of a step.
 //
-// Memory. A request is done when all its results have arrived and no frame refers to its input. The session keeps one
+// Memory. A piece is done when all its results have arrived and no frame refers to its input. The session keeps one
 // handle to the input. The frames that it returns hold slices of the input, and a summer in the same process keeps such
 // a slice until it has made the sum. The caller of start() must not keep a handle.
 //
@@ -45,10 +46,10 @@
 #include "absl/time/time.h"
 #include "comm-lib/session/accumulated_answers.h"
 #include "comm-lib/session/ack_batches.h"
-#include "comm-lib/session/in_flight_requests.h"
+#include "comm-lib/session/in_flight_pieces.h"
 #include "comm-lib/session/owner_waits.h"
+#include "comm-lib/session/piece_request.h"
 #include "comm-lib/session/release_timer.h"
-#include "comm-lib/session/request.h"
 #include "comm-lib/session/retention.h"
 #include "comm-lib/session/send_queue.h"
 #include "common/base/buffer.h"
@@ -93,10 +94,10 @@ class Session {
   // first closes the connection to the earlier member and calls on_disconnected().
   absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions);
 
-  // Starts a request. A request of zero bytes is done immediately. Errors: InvalidArgument if the tensor or the
-  // partitions don't exist, a size is wrong, the tensor does not have this op, or the output overlaps the input in
-  // part; FailedPrecondition if there is no plan yet or one of the partitions is in flight.
-  absl::Status start(Request request, absl::Duration now, Actions& actions);
+  // Starts the push_pull of a piece. A piece of zero bytes is done immediately. Errors: InvalidArgument if the tensor
+  // or the partitions don't exist, a size is wrong, the tensor does not have this op, or the output overlaps the input
+  // in part; FailedPrecondition if there is no plan yet or one of the partitions is in flight.
+  absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions);
 
   // Records that the connection to `owner` is up, so that frames may be sent, or that it has ended.
   void on_connected(uint32_t owner, absl::Duration now, Actions& actions);
@@ -119,14 +120,14 @@ class Session {
   // of all sums.
   void set_ending() { ending_ = true; }
 
-  // Ends every request with `status`. Later requests end with it, too: start() then returns OK and appends a Done with
-  // the status. fail() does not wait for frames that refer to inputs. So before the caller reports a request as done,
+  // Ends every piece with `status`. Later pieces end with it, too: start() then returns OK and appends a Done with
+  // the status. fail() does not wait for frames that refer to inputs. So before the caller reports a piece as done,
   // it must close its connections and stop a summer in the same process.
   void fail(const absl::Status& status, Actions& actions);
 
-  // Returns the step of the partition's request in flight, or else of its next request.
+  // Returns the step of the partition's piece in flight, or else of its next piece.
   uint64_t step(uint32_t tensor, uint32_t partition) const;
-  // Returns whether this worker may leave the job: no request is in flight, every result is acknowledged, and no other
+  // Returns whether this worker may leave the job: no piece is in flight, every result is acknowledged, and no other
   // worker may need a result that this session retains.
   bool idle() const;
   // Returns the owners that owe results of partitions pushed to them, and the owners of partitions in flight that can't
@@ -140,14 +141,14 @@ class Session {
 
  private:
   struct PartitionState {
-    uint64_t step = 0;     // number of results received so far: the step of its request in flight, or of its next one
-    bool missing = false;  // the partition's request is in flight, and its result has not arrived
+    uint64_t step = 0;     // number of results received so far: the step of its piece in flight, or of its next one
+    bool missing = false;  // the partition's piece is in flight, and its result has not arrived
     bool pushed = false;   // the partition was pushed in this step, to this owner or an earlier one, and has no result
     // The partition's owner changed in this step: frames to an earlier owner may refer to the input.
     bool moved = false;
   };
 
-  // Plans, requests and pushes (session.cc).
+  // Plans, pieces and pushes (session.cc).
   void move(const plan::Plan& later, absl::Duration now);
   void send_pushes(absl::Duration now, Actions& actions);
   void push(uint32_t partition, absl::Duration now, Actions& actions);
@@ -178,7 +179,7 @@ class Session {
   AckBatches acks_;
   Retention retention_;
   AccumulatedAnswers accumulated_;
-  InFlightRequests requests_;
+  InFlightPieces pieces_;
   OwnerWaits waits_;
   ReleaseTimer release_timer_;
   std::vector<PartitionState> partitions_;  // by index in the plan

@@ -1,4 +1,4 @@
-// Macros for fault points: places in the protocol cores where the simulator (tests/sim) interferes. The simulator has
+// Macros for fault points: places in the protocol cores where the simulator (tests/protocol_sim) interferes. The simulator has
 // its own build of the cores, with GLEANER_FAULTS defined. In every other build the macros expand to nothing.
 //
 //   GLN_RARE("...")      marks a rarely taken branch; the simulator counts how often it is reached

@@ -12,8 +12,8 @@ using ::testing::Field;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-RequestState request(uint64_t handle, const std::string& tensor, absl::Duration requested_at = absl::ZeroDuration()) {
-  RequestState state;
+DeclaredRequest request(uint64_t handle, const std::string& tensor, absl::Duration requested_at = absl::ZeroDuration()) {
+  DeclaredRequest state;
   state.request.handle = handle;
   state.request.requested_at = requested_at;
   state.declaration = 7;
@@ -46,7 +46,7 @@ TEST(RequestTable, ARequestOfAPlannedTensorStartsAtOnceAndCountsSteps) {
     EXPECT_EQ(started->step, step);
     EXPECT_FALSE(table.empty());
     EXPECT_EQ(table.started("b"), step + 1);
-    const std::optional<RequestState> ended = table.end(10 + step, absl::OkStatus());
+    const std::optional<DeclaredRequest> ended = table.end(10 + step, absl::OkStatus());
     ASSERT_TRUE(ended.has_value());
     EXPECT_EQ(ended->request.step, step);
     EXPECT_EQ(ended->declaration, 7u);

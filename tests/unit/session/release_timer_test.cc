@@ -19,8 +19,8 @@ class ReleaseTimerTest : public ::testing::Test {
   absl::Duration now_ = absl::Seconds(1);
 };
 
-TEST_F(ReleaseTimerTest, AsksAgainWithDoublingPausesWithoutRequests) {
-  EXPECT_FALSE(timer_.tick(1, 1, true, now_)) << "a request is in flight";
+TEST_F(ReleaseTimerTest, AsksAgainWithDoublingPausesWithoutPieces) {
+  EXPECT_FALSE(timer_.tick(1, 1, true, now_)) << "a piece is in flight";
   EXPECT_EQ(quiet_time(), 1);
   EXPECT_EQ(quiet_time(), 10);
   EXPECT_EQ(quiet_time(), 20);
@@ -31,7 +31,7 @@ TEST_F(ReleaseTimerTest, AsksAgainWithDoublingPausesWithoutRequests) {
   EXPECT_EQ(quiet_time(), 10) << "the pause is short again";
 }
 
-TEST_F(ReleaseTimerTest, ARequestThatHasBegunAndEndedSinceTheLastTickIsNotQuiet) {
+TEST_F(ReleaseTimerTest, APieceThatHasBegunAndEndedSinceTheLastTickIsNotQuiet) {
   EXPECT_FALSE(timer_.tick(0, 1, true, now_));
   EXPECT_TRUE(timer_.tick(0, 1, true, now_));
   EXPECT_FALSE(timer_.tick(0, 2, true, now_ += absl::Seconds(1)));

@@ -13,7 +13,7 @@ namespace {
 // is lost.
 void run_step(SessionRig& rig, uint64_t step) {
   // The input is a buffer of the pool, taken and given back in every step: the session must be the last holder of the
-  // input, and a borrowed block would cost one allocation per request.
+  // input, and a borrowed block would cost one allocation per piece.
   Buffer input = rig.pool.take(320);
   const MutableBytes output = input.bytes();
   rig.clear();

@@ -1,0 +1,49 @@
+// The values that a Session takes and returns.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/buffer.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::session {
+
+// The push_pull of a *piece*: consecutive partitions of a tensor. With one local rank a request for a tensor
+// (comm-lib/runtime/request.h) is one piece; otherwise the local ranks sum it in several pieces (runtime/pieces.h), and
+// each has a PieceRequest of its own.
+struct PieceRequest {
+  uint64_t id = 0;      // chosen by the caller, returned in Done
+  uint32_t tensor = 0;  // index in the plan
+  ReduceOp op = ReduceOp::kSum;
+  // The partitions' contributions, in the plan's push_type() of the tensor; usually borrowed, and unchanged until Done.
+  Buffer input;
+  // The partitions' results, in the tensor's type. May be the same memory as the input if both have the same size.
+  MutableBytes output;
+  uint32_t first = 0;           // index of the first partition within the tensor
+  uint32_t count = UINT32_MAX;  // at most this many partitions
+};
+
+// A frame for one owner.
+struct Send {
+  uint32_t owner = 0;
+  wire::Header header;  // Connection::send() fills in its checksums
+  Buffer payload;
+};
+
+struct Done {
+  uint64_t id = 0;
+  absl::Status status;  // OK: output holds the sum
+};
+
+// Actions for the caller. The session appends to it. The caller carries it out, clears it and passes it again.
+struct Actions {
+  std::vector<Send> sends;
+  std::vector<Done> done;
+  // Not OK if an owner will never accept a frame of this worker (kRefuse). The status has the owner's reason. The
+  // caller then ends the session with fail().
+  absl::Status refused;
+};
+
+}  // namespace gleaner::session

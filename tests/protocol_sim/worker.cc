@@ -1,0 +1,367 @@
+#include "tests/protocol_sim/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace gleaner::sim {
+namespace {
+
+constexpr uint32_t kUnplanned = UINT32_MAX;
+
+// Simulated jobs are short, so timeouts of seconds in a real job are milliseconds here.
+supervision::Options supervisor_options(const Scenario& scenario) {
+  return {.deadline = scenario.job.deadline,
+          .plan_timeout = scenario.job.start_timeout,
+          .summer_timeout = absl::Milliseconds(15),
+          .idle_timeout = absl::Milliseconds(60),
+          .first_pause = absl::Milliseconds(1),
+          .longest_pause = absl::Milliseconds(8)};
+}
+
+supervision::Reports::Options report_options(const Scenario& scenario) {
+  return {.deadline = scenario.job.deadline,
+          .plan_timeout = scenario.job.start_timeout,
+          .repeat_every = absl::Milliseconds(20)};
+}
+
+session::Options session_options(uint32_t index, const Scenario& scenario) {
+  return {.job = kJob,
+          .worker = index,
+          .window_bytes = scenario.window_bytes,
+          .stall_after = absl::Nanoseconds(scenario.stall_after),
+          .defer_retry = absl::Nanoseconds(scenario.defer_retry)};
+}
+
+}  // namespace
+
+Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Control* control)
+    : index_(index),
+      world_(world),
+      process_(&world->events),
+      summer_(index, kernels, world),
+      session_(session_options(index, world->scenario), &world->pool),
+      follower_(absl::StrCat("worker ", index),
+                {.role = coordinator::Role::kWorker, .index = index, .address = address_of(index)}, &process_, world,
+                control, this),
+      supervisor_(supervisor_options(world->scenario)),
+      reports_(report_options(world->scenario)) {
+  for (const plan::Tensor& tensor : world->scenario.tensors) {
+    tensors_.emplace_back();
+    tensors_.back().input.resize(tensor.bytes());
+    tensors_.back().output.resize(tensor.bytes());
+  }
+  planned_.resize(tensors_.size(), kUnplanned);
+  left_ = world->scenario.push_pulls();
+}
+
+void Worker::begin() {
+  follower_.begin();
+  if (world_->scenario.barrier) return begin_round();
+  for (uint32_t i = 0; i < tensors_.size() - (world_->scenario.meets ? 1 : 0); ++i) {
+    world_->events.after(pause(), [this, i] { process_.run([this, i] { want(i); }); });
+  }
+}
+
+void Worker::on_welcome(uint32_t member) {
+  if (member != index_) return world_->report->fail("worker ", index_, " is member ", member);
+  summer_.be(member);
+}
+
+absl::Status Worker::on_prepare(std::shared_ptr<const plan::Plan> plan) { return summer_.prepare(std::move(plan)); }
+
+void Worker::on_commit(std::shared_ptr<const plan::Plan> plan) {
+  leaving_ = false;
+  summer_.commit(plan->epoch);
+  follow(plan);
+  plan_ = plan;
+  for (auto id = static_cast<uint32_t>(program_.size()); id < plan->tensors.size(); ++id) {
+    const auto& all = world_->scenario.tensors;
+    const auto found = std::ranges::find(all, plan->tensors[id].name, &plan::Tensor::name);
+    program_.push_back(static_cast<uint32_t>(found - all.begin()));
+    planned_[program_.back()] = id;
+  }
+  if (const absl::Status status = session_.apply(plan, world_->time(), actions_); !status.ok()) {
+    return world_->report->fail("worker ", index_, " can't apply: ", status.ToString());
+  }
+  carry_out();
+  for (uint32_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].wanted && planned_[i] != kUnplanned) start(i);
+  }
+}
+
+void Worker::on_over(const absl::Status& status) {
+  over_ = true;
+  if (!status.ok()) fail(status);
+}
+
+// Ends with an error, as a training script does.
+void Worker::fail(const absl::Status& why) {
+  if (std::exchange(failed_, true)) return;
+  over_ = true;
+  world_->causes.check(name(), why, world_->events.now(), *world_->report);
+  ++world_->report->coverage.errors;
+  // A member may hear of the loss of this worker first, or a new coordinator waits for it.
+  world_->causes.add(name(), world_->events.now() + absl::ToInt64Nanoseconds(world_->scenario.job.start_timeout));
+}
+
+void Worker::crash() {
+  lost_ = over_ = true;
+  stop();
+}
+
+void Worker::freeze() {
+  lost_ = over_ = true;
+  process_.crash();
+}
+
+bool Worker::stop() {
+  if (process_.is_dead()) return false;
+  for (uint32_t i = 0; i < supervisor_.members(); ++i) {
+    if (supervisor_.is_up(i)) world_->network.disconnect(index_, processes_[i]);
+  }
+  process_.crash();
+  if (!follower_.is_over()) follower_.vanish();
+  return true;
+}
+
+void Worker::follow(const std::shared_ptr<const plan::Plan>& plan) {
+  processes_.resize(std::max(processes_.size(), plan->members.size()), UINT32_MAX);
+  supervisor_.follow(plan, world_->time(), supervised_);
+  for (const supervision::Drop& drop : std::exchange(supervised_.drops, {})) {
+    const uint32_t process = std::exchange(processes_[drop.member], UINT32_MAX);
+    if (!drop.was_up) continue;
+    world_->network.disconnect(index_, process);
+    session_.on_disconnected(drop.member);
+  }
+  reports_.on_plan(*plan);
+}
+
+void Worker::connect(uint32_t i) {
+  const uint32_t process = processes_[i] = number_of(plan_->members[i].address);
+  world_->events.after(world_->dice.between(0, 3 * kMillisecond), [this, i, process] {
+    process_.run([this, i, process] {
+      if (processes_[i] != process || supervisor_.is_up(i)) return;  // the attempt is out of date
+      if (!world_->reachable(index_, process)) {
+        processes_[i] = UINT32_MAX;
+        return supervisor_.on_closed(i, absl::UnavailableError("no connection"), world_->time(), supervised_);
+      }
+      world_->report->trace(world_->events.now(), "worker ", index_, " connected to member ", i, ", process ", process);
+      supervisor_.on_connected(i);
+      world_->network.connect(index_, process);
+      world_->connected(index_, process);
+      session_.on_connected(i, world_->time(), actions_);
+      carry_out();
+    });
+  });
+}
+
+void Worker::lose(uint32_t process, const absl::Status& why) {
+  process_.run([this, process, why] {
+    for (uint32_t i = 0; i < supervisor_.members(); ++i) {
+      if (processes_[i] != process || !supervisor_.is_up(i)) continue;
+      world_->report->trace(world_->events.now(), "worker ", index_, " lost member ", i);
+      processes_[i] = UINT32_MAX;
+      supervisor_.on_closed(i, why, world_->time(), supervised_);
+      world_->network.disconnect(index_, process);
+      session_.on_disconnected(i);
+    }
+  });
+}
+
+void Worker::supervise() {
+  if (plan_ == nullptr) return;
+  for (uint32_t i = 0; i < supervisor_.members(); ++i) {
+    const bool may_ask = supervisor_.is_up(i) && supervisor_.is_doubted(i) && world_->reachable(index_, processes_[i]);
+    if (may_ask && world_->network.all_arrived(index_, processes_[i])) supervisor_.on_progress(i, supervised_);
+  }
+  const std::vector<uint32_t> due = session_.waiting_for();
+  supervisor_.tick(world_->time(), due, supervised_);
+  carry_out_supervision();
+  report_losses(due);
+}
+
+void Worker::carry_out_supervision() {
+  for (const uint32_t member : supervised_.dials) connect(member);
+  for (const uint32_t member : supervised_.healed) reports_.withdraw(member);
+  for (const supervision::Loss& loss : supervised_.losses) {
+    if (loss.ends_job) fail(loss.why);
+    reports_.add(loss.member, loss.since, loss.why, world_->time());
+  }
+  supervised_.clear();
+}
+
+void Worker::report_losses(const std::vector<uint32_t>& due) {
+  reports_.tick(world_->time(), due, told_);
+  for (const supervision::Report& report : told_.reports) {
+    world_->report->trace(world_->events.now(), "worker ", index_, " reports member ", report.member);
+    ++world_->report->coverage.reports;
+    follower_.fault(report.member, plan_->epoch, report.why);
+    if (std::exchange(loses_report_, false)) {
+      ++world_->report->coverage.reports_lost;
+      follower_.break_stream();
+    }
+  }
+  if (!told_.failure.ok()) fail(told_.failure);
+  told_ = {};
+}
+
+// Begins the next round that has push_pulls; skips empty ones.
+void Worker::begin_round() {
+  const Scenario& scenario = world_->scenario;
+  std::vector<uint32_t> order;
+  for (; order.empty() && left_ > 0; ++round_) {
+    for (uint32_t i = 0; i < tensors_.size(); ++i) {
+      if (scenario.joins_at[i] <= round_ && round_ < scenario.joins_at[i] + scenario.steps) order.push_back(i);
+    }
+  }
+  in_round_ = static_cast<uint32_t>(order.size());
+  world_->dice.shuffle(order);
+  Nanoseconds time = 0;
+  for (uint32_t tensor : order) {
+    world_->events.after(time += pause(), [this, tensor] { process_.run([this, tensor] { want(tensor); }); });
+  }
+}
+
+void Worker::want(uint32_t tensor) {
+  tensors_[tensor].wanted = true;
+  if (planned_[tensor] != kUnplanned) return start(tensor);
+  if (!std::exchange(tensors_[tensor].declared, true)) follower_.declare({world_->scenario.tensors[tensor]});
+}
+
+void Worker::start(uint32_t id) {
+  const Scenario& scenario = world_->scenario;
+  Tensor& tensor = tensors_[id];
+  tensor.wanted = false;
+  const plan::Tensor& what = scenario.tensors[id];
+  std::ranges::copy(contribution(scenario.seed, what, id, tensor.step, index_), tensor.input.begin());
+  const bool in_place = world_->dice.chance(scenario.in_place_chance);
+  if (in_place) ++world_->report->coverage.in_place;
+  tensor.result = in_place ? tensor.input : tensor.output;
+  world_->report->trace(world_->events.now(), "worker ", index_, " starts tensor ", id, " step ", tensor.step);
+  session::PieceRequest piece{.id = uint64_t{id} << 32 | tensor.step,
+                           .tensor = planned_[id],
+                           .op = scenario.op_of(id, tensor.step),
+                           .input = Buffer::borrow(tensor.input),
+                           .output = tensor.result};
+  if (const absl::Status status = session_.start(std::move(piece), world_->time(), actions_); !status.ok()) {
+    return world_->report->fail("worker ", index_, " can't start: ", status.ToString());
+  }
+  carry_out();
+}
+
+void Worker::finish(const session::Done& done) {
+  const auto id = static_cast<uint32_t>(done.id >> 32);
+  const uint64_t step = done.id & 0xffffffff;
+  Tensor& tensor = tensors_[id];
+  world_->report->trace(world_->events.now(), "worker ", index_, " has tensor ", id, " step ", step);
+  if (!done.status.ok() || step != tensor.step) {
+    return world_->report->fail("worker ", index_, " tensor ", id, " expected step ", tensor.step, ", got ", step, ": ",
+                                done.status.ToString());
+  }
+  if (world_->scenario.tensors[id].accumulates) {
+    world_->accumulated.check_output(*plan_, planned_[id], id, index_, step, tensor.result);
+  } else if (!std::ranges::equal(tensor.result, world_->expected.of(id, step))) {
+    return world_->report->fail("worker ", index_, " got wrong bits for tensor ", id, " step ", step);
+  }
+  // The memory belongs to the program again. Overwriting it exposes frames that still hold it
+  // (Network::check_still_held()).
+  std::ranges::fill(tensor.input, kFreeMemory);
+  std::ranges::fill(tensor.output, kFreeMemory);
+  ++tensor.step;
+  --left_;
+  if (world_->scenario.meets && left_ <= 1) {
+    const auto meeting = static_cast<uint32_t>(tensors_.size() - 1);
+    if (left_ == 1) {
+      world_->events.after(pause(), [this, meeting] { process_.run([this, meeting] { want(meeting); }); });
+    }
+  } else if (!world_->scenario.barrier) {
+    if (tensor.step < world_->scenario.steps) {
+      world_->events.after(pause(), [this, id] { process_.run([this, id] { want(id); }); });
+    }
+  } else if (--in_round_ == 0) {
+    begin_round();
+  }
+}
+
+void Worker::deliver_answer(uint32_t process, const wire::Header& header, const Buffer& payload) {
+  process_.run([this, process, header, payload] {
+    const auto place = std::ranges::find(processes_, process);
+    const auto member = static_cast<uint32_t>(place - processes_.begin());
+    if (place == processes_.end() || !supervisor_.is_up(member)) return;
+    follower_.on_owner_follows(header.epoch, process < world_->scenario.job.workers);
+    const bool accumulated = header.type == wire::FrameType::kResult && header.op == ReduceOp::kAccumulate;
+    if (accumulated) world_->accumulated.hear(*plan_, program_[header.tensor], index_, header, payload);
+    const uint64_t results = session_.counters().results;
+    const absl::Status status = session_.on_frame(member, header, payload, world_->time(), actions_);
+    if (session_.counters().results > results) supervisor_.on_progress(member, supervised_);
+    if (header.type == wire::FrameType::kResult) supervisor_.on_result();
+    if (!actions_.refused.ok()) world_->report->fail("worker ", index_, ": ", actions_.refused.ToString());
+    if (!status.ok()) world_->report->fail("worker ", index_, ": ", status.ToString());
+    carry_out();
+  });
+}
+
+void Worker::connected_to_summer(uint32_t worker) {
+  process_.run([this, worker] { summer_.on_connected(worker); });
+}
+
+void Worker::deliver_to_summer(uint32_t worker, const wire::Header& header, const Buffer& payload) {
+  process_.run([this, worker, header, payload] { summer_.deliver(worker, header, payload); });
+}
+
+void Worker::tick() {
+  process_.run([this] {
+    if (over_) return;
+    session_.on_tick(world_->time(), actions_);
+    carry_out();
+    supervise();
+    // A worker may leave once its session is idle. The messages that would make the session idle may have been lost
+    // with workers that have left. The coordinator then reports that they have left; without a coordinator, the
+    // worker waits for the deadline.
+    const bool done = left_ == 0 && !leaving_ && (session_.idle() || world_->coordinator_is_gone);
+    if (!done) done_since_.reset();
+    if (!done) return;
+    if (!done_since_.has_value()) done_since_ = world_->time();
+    if (!session_.idle() && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
+    // The last acknowledgement to the colocated summer may have been lost with a worker that has left, so the wait for
+    // it is limited.
+    if (!summer_.idle_without(index_) && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
+    leaving_ = true;
+    world_->report->trace(world_->events.now(), "worker ", index_, " leaves");
+    follower_.leave();
+  });
+}
+
+void Worker::carry_out() {
+  for (session::Send& send : actions_.sends) {
+    if (!supervisor_.is_up(send.owner)) continue;
+    world_->network.send(Direction::kToOwner, index_, processes_[send.owner], send.header, std::move(send.payload));
+  }
+  actions_.sends.clear();
+  for (const session::Done& done : std::exchange(actions_.done, {})) finish(done);
+}
+
+std::string Worker::describe() const {
+  return absl::StrCat("worker ", index_, ": ", left_, " push_pulls left, waits for members ",
+                      absl::StrJoin(session_.waiting_for(), ","), session_.idle() ? ", idle" : "",
+                      summer_.idle_without(index_) ? "" : ", its summer is not", leaving_ ? ", leaves" : "",
+                      over_ ? ", over" : "");
+}
+
+void Worker::check_end() const {
+  const session::Counters& counters = session_.counters();
+  if (counters.outstanding_bytes != 0 && !failed_ && !lost_) {
+    world_->report->fail("worker ", index_, " has ", counters.outstanding_bytes, " bytes outstanding");
+  }
+  Coverage& coverage = world_->report->coverage;
+  coverage.repeated += counters.repeated_pushes;
+  coverage.late_results += counters.duplicate_results;
+  coverage.stalls += counters.stalls;
+  coverage.moved += counters.moved;
+  summer_.count();
+}
+
+}  // namespace gleaner::sim
