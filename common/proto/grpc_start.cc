@@ -1,6 +1,7 @@
 #include "common/proto/grpc_start.h"
 
 #include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,8 +25,9 @@
 namespace gleaner::proto {
 namespace {
 
-// The names of the threads of gRPC 1.51 that grpc_init() starts, as far as the kernel keeps them.
-constexpr absl::string_view kThreads[] = {"default-executo", "resolver-execut", "grpc_global_tim"};
+// The names, as far as the kernel keeps them, of the threads of gRPC 1.51 that grpc_init() and the first channel start.
+constexpr absl::string_view kThreads[] = {"default-executo", "resolver-execut", "grpc_global_tim", "timer_manager",
+                                          "event_engine"};
 
 constexpr absl::Duration kNamingTime = absl::Seconds(5);
 
@@ -52,9 +54,19 @@ bool has_started() {
   return false;
 }
 
+// One of each name; "event_engine" is a pool.
+int threads_of_the_process() { return static_cast<int>(std::size(kThreads)) - 1 + std::clamp(processors(), 2, 32); }
+
+// Makes what the first channel would make, and keeps it. The channel never connects.
+void start() {
+  ::grpc_init();
+  static const auto& channel = *new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+  static_cast<void>(channel);
+}
+
 }  // namespace
 
-int channel_threads() { return 2 + std::clamp(processors(), 2, 32); }
+int channel_threads() { return 2; }  // one more of "grpc_global_timer", and one of "event_engine" that polls
 
 int server_threads() { return channel_threads() + std::clamp(processors() / 2, 2, 16); }
 
@@ -62,8 +74,8 @@ absl::Status start_grpc(int more, absl::string_view user) {
   static absl::Mutex mutex(absl::kConstInit);
   static bool is_started = false;
   absl::MutexLock lock(&mutex);
-  GLN_RETURN_IF_ERROR(check_threads(more + (is_started ? 0 : static_cast<int>(std::size(kThreads))), user));
-  if (!std::exchange(is_started, true)) ::grpc_init();
+  GLN_RETURN_IF_ERROR(check_threads(more + (is_started ? 0 : threads_of_the_process()), user));
+  if (!std::exchange(is_started, true)) start();
   // Another process of this user, or of this container, may have taken the place of a thread after the check.
   if (has_started()) return absl::OkStatus();
   return exhausted(absl::StrCat(user, " lacks threads that gRPC could not start"), EAGAIN);

@@ -2,7 +2,7 @@
 //
 // gRPC does not report that it could not start a thread. It then serves no call, and when its last object is destroyed
 // it waits for ever for the thread. So gRPC is started here, with a check, before the first object of gRPC is made, and
-// is never shut down: its few threads, which are idle without an object, live as long as the process.
+// is never shut down: its threads, which are idle without an object, live as long as the process.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,7 +10,7 @@
 
 namespace gleaner::proto {
 
-// The most threads that gRPC starts later: for the first channel, and for the first server.
+// The most threads that gRPC starts after start_grpc(): for a channel, and for a server.
 int channel_threads();
 int server_threads();
 
