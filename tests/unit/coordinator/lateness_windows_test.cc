@@ -70,7 +70,7 @@ class LatenessWindowsTest : public testing::Test {
 
 TEST_F(LatenessWindowsTest, LateForEveryWorker) {
   const auto window = pass({.late = {0.6, 0.01}}, {.late = {0.5, 0.01}});
-  EXPECT_THAT(late(window), ElementsAre(2));
+  ASSERT_THAT(late(window), ElementsAre(2));
   EXPECT_DOUBLE_EQ(window->late[0].seconds, 0.05) << "the least of both workers, per step";
   EXPECT_DOUBLE_EQ(window->step_seconds, 0.1);
 }
@@ -127,7 +127,7 @@ TEST_F(LatenessWindowsTest, AWindowHasThreeStepsOfEachWorker) {
   EXPECT_FALSE(pass(one, two).has_value());
   EXPECT_FALSE(pass(one, two).has_value());
   const auto window = pass(one, two);
-  EXPECT_THAT(late(window), ElementsAre(2));
+  ASSERT_THAT(late(window), ElementsAre(2));
   EXPECT_DOUBLE_EQ(window->step_seconds, 1) << "of the slower worker";
   EXPECT_FALSE(pass(one, two).has_value()) << "the next window begins at the end of the last one";
 }
