@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
 #include "common/base/status_macros.h"
+#include "coordinator/outcome.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -124,7 +125,7 @@ absl::Status Admission::send_outcome(StreamId stream, const std::optional<Resume
                                      Actions& actions) const {
   // If the job ended before any member returned, a restarted coordinator does not know the session.
   const bool is_member = resume.has_value() && (resume->session == session_ || (origin_.may_resume && !has_begun()));
-  if (!is_member) return absl::FailedPreconditionError("this job has ended");
+  if (!is_member) return has_ended(outcome);
   actions.sends.push_back({stream, Welcome{resume->member, roster_.summers(), resume->session, origin_.term}});
   if (outcome.ok()) {
     actions.sends.push_back({stream, Finished{}});

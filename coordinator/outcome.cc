@@ -7,6 +7,11 @@
 
 namespace gleaner::coordinator {
 
+absl::Status has_ended(const absl::Status& outcome) {
+  if (outcome.ok()) return absl::FailedPreconditionError("this job has ended");
+  return absl::FailedPreconditionError(absl::StrCat("this job has failed: ", outcome.message()));
+}
+
 bool Outcome::is_exit_awaited(uint32_t seat) const {
   if (exit_timeout_ <= absl::ZeroDuration() || roster_.is_summer(seat)) return false;
   return !exits_.contains(seat);

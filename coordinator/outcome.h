@@ -24,6 +24,10 @@
 
 namespace gleaner::coordinator {
 
+// Returns the error for a member that comes after its job has ended with `outcome`: FailedPrecondition, with the reason
+// if the job has failed.
+absl::Status has_ended(const absl::Status& outcome);
+
 // How the process of a rank ended, as its launcher reports it.
 struct RankExit {
   bool well = false;    // the exit status is 0

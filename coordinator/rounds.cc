@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "coordinator/outcome.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -39,7 +40,7 @@ void Rounds::on_joined(StreamId stream, const Identity& identity, const std::opt
 }
 
 absl::Status Rounds::admit(StreamId stream, const Identity& identity, Actions& actions) {
-  if (outcome_.has_value()) return absl::FailedPreconditionError("this job has ended");
+  if (outcome_.has_value()) return has_ended(*outcome_);
   if (identity.role == Role::kWorker && is_round_on()) {
     const Roster& roster = core_->roster();
     for (uint32_t seat = 0; seat < roster.ranks(); ++seat) {
@@ -115,9 +116,8 @@ void Rounds::stop(const absl::Status& why, Actions& actions) {
 void Rounds::end_job(const absl::Status& how, Actions& actions) {
   outcome_ = how;
   for (const auto& [stream, worker] : std::exchange(regrouping_, {})) actions.sends.push_back({stream, Goodbye{}});
-  const std::string why = how.ok() ? "this job has ended" : absl::StrCat("this job has failed: ", how.message());
   for (const WaitingMembers::Member& member : waiting_.take_all()) {
-    actions.sends.push_back({member.stream, Rejected{absl::FailedPreconditionError(why)}});
+    actions.sends.push_back({member.stream, Rejected{has_ended(how)}});
   }
 }
 

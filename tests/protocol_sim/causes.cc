@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_replace.h"
 
 namespace gleaner::sim {
 namespace {
@@ -25,8 +26,10 @@ void Causes::add(std::string name, Nanoseconds until) { causes_.push_back({std::
 void Causes::check(absl::string_view member, const absl::Status& error, Nanoseconds now, Report& report) const {
   report.trace(now, member, " ends with an error: ", error.message());
   bool is_late = false;
+  // Plans write "worker/0" where people read "worker 0".
+  const std::string text = absl::StrReplaceAll(error.message(), {{"worker/", "worker "}, {"summer/", "summer "}});
   for (const Cause& cause : causes_) {
-    if (!names(error.message(), cause.name)) continue;
+    if (!names(text, cause.name)) continue;
     if (now <= cause.until) return;
     is_late = true;
   }
