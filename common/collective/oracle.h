@@ -1,0 +1,18 @@
+// execute() runs a schedule in one process, with the schedule's own summation order. So the bits that a job must
+// produce with this schedule are known. Pure.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/collective/schedule.h"
+
+namespace gleaner::collective {
+
+// Returns each rank's vector after the schedule. `inputs` has one vector for each rank, all of one size. Every
+// receive-reduce adds the received element to the rank's own in fp32. InvalidArgument: the inputs do not fit, or the
+// schedule waits for ever.
+absl::StatusOr<std::vector<std::vector<float>>> execute(const Schedule& schedule,
+                                                        std::vector<std::vector<float>> inputs);
+
+}  // namespace gleaner::collective
