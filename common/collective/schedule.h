@@ -1,14 +1,15 @@
 // Schedule is the one description of a collective operation: for each rank, the ordered list of its send and receive
-// operations. Generators write schedules (generators.h); the checker, the oracle, the cost model, the simulator and the
+// operations. Generators write schedules (algorithms.h); the checker, the oracle, the cost model, the simulator and the
 // runtime read them. Pure.
 //
 // The vector is cut into `chunks` chunks of nearly equal size (chunk_begin()); an operation's slice is a range of
 // consecutive chunks. A rank executes its operations in order:
 //   send      starts to send the slice as it is now, and goes on with the next operation at once;
-//   receive   waits for the peer's slice, and adds it to this rank's slice (reduce) or replaces this rank's slice (copy).
+//   receive   waits for the peer's slice, and adds it to this rank's slice (reduce) or replaces this rank's slice
+//   (copy).
 // Messages between two ranks arrive in the order in which they are sent, and the n-th receive from a peer takes that
-// peer's n-th send to this rank; both have the same slice. A send's slice must not change before the peer has received
-// it. checker.h verifies all this.
+// peer's n-th send to this rank; both have the same slice and step. A send's slice must not change before the peer has
+// received it. messages.h pairs sends with receives, and checker.h verifies all this.
 //
 // `step` numbers the synchronous steps of the algorithm as papers count them. Ranks do not synchronize at steps: cost
 // models, conflict counts and reports use the number.
