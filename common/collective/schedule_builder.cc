@@ -18,6 +18,19 @@ void ScheduleBuilder::transfer(uint32_t from, uint32_t to, Slice slice, OpKind r
   receives_[to].push_back({receive, from, schedule_.steps, slice});
 }
 
+void ScheduleBuilder::transfer_chunks(uint32_t from, uint32_t to, const std::vector<uint32_t>& chunks, OpKind receive) {
+  Slice run;
+  for (const uint32_t chunk : chunks) {
+    if (run.count > 0 && run.first + run.count == chunk) {
+      ++run.count;
+      continue;
+    }
+    transfer(from, to, run, receive);
+    run = {chunk, 1};
+  }
+  transfer(from, to, run, receive);
+}
+
 void ScheduleBuilder::end_step() {
   for (const uint32_t rank : receivers_) {
     std::vector<Op>& program = schedule_.programs[rank];

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/collective/schedule.h"
@@ -16,6 +17,8 @@ class ScheduleBuilder {
 
   // Adds a message to the current step. An empty slice adds nothing. `receive` is kReceiveReduce or kReceiveCopy.
   void transfer(uint32_t from, uint32_t to, Slice slice, OpKind receive);
+  // Adds a message for each run of consecutive chunks. `chunks` ascend.
+  void transfer_chunks(uint32_t from, uint32_t to, const std::vector<uint32_t>& chunks, OpKind receive);
   // Ends the current step, which must have a transfer.
   void end_step();
   void add_stage(Stage stage) { schedule_.stages.push_back(std::move(stage)); }
