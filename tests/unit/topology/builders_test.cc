@@ -131,11 +131,8 @@ TEST(BiGraph, LinksForEachPairOfHosts) {
   }
 }
 
-TEST(Builders, LargestTopologies) {
-  const Topology tree = value(fat_tree(64, {}));
-  EXPECT_EQ(tree.host_count(), kMaxHosts);
-  EXPECT_EQ(value(star(kMaxHosts, {})).host_count(), kMaxHosts);
-  EXPECT_EQ(value(racks(2048, 32, {})).host_count(), kMaxHosts);
+TEST(Builders, LargestFatTree) {
+  EXPECT_EQ(value(fat_tree(64, {})).host_count(), kMaxHosts);
 }
 
 TEST(Builders, RejectCounts) {
