@@ -41,18 +41,23 @@ struct Flags {
   std::string output = "table";
 };
 
-// Writes how far the search is, at most once a second and not in its first two seconds, and ends it at the time limit.
+// Writes to standard error what the command does, at most once a second and not in its first two seconds, and ends the
+// search at the time limit.
 class Progress {
  public:
   explicit Progress(double limit_seconds) : limit_seconds_(limit_seconds), begin_(absl::Now()) {}
 
-  bool go_on(double done) {
+  void report(absl::string_view what) {
     const double seconds = absl::ToDoubleSeconds(absl::Now() - begin_);
-    if (limit_seconds_ > 0 && seconds >= limit_seconds_) return false;
-    if (seconds >= next_) {
-      std::fprintf(stderr, "gleaner ranks: %.0f %% of the search is done\n", done * 100);
-      next_ = seconds + 1;
-    }
+    if (seconds < next_) return;
+    std::fprintf(stderr, "gleaner ranks: %s\n", std::string(what).c_str());
+    next_ = seconds + 1;
+  }
+
+  // Reports which part of the search is done. Returns whether it should go on.
+  bool search(double done) {
+    if (limit_seconds_ > 0 && absl::Now() - begin_ >= absl::Seconds(limit_seconds_)) return false;
+    report(absl::StrCat(static_cast<int>(done * 100), " % of the search is done"));
     return true;
   }
 
@@ -137,7 +142,8 @@ struct Choice {
 };
 
 absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, const Topology& topology,
-                              const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups) {
+                              const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
+                              Progress& progress) {
   std::optional<ranks::RankMap> hdrm;
   ranks::SearchOptions options;
   options.seed = flags.seed;
@@ -152,8 +158,7 @@ absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, cons
     by_groups.resize(schedule.ranks);
     options.starts.push_back(by_groups);
   }
-  Progress progress(flags.time_limit);
-  options.go_on = [&](double done) { return progress.go_on(done); };
+  options.go_on = [&](double done) { return progress.search(done); };
   GLN_ASSIGN_OR_RETURN(ranks::FoundMap found, find_rank_map(schedule, topology, paths, bytes, options));
   if (found.stopped) {
     std::fprintf(stderr,
@@ -165,11 +170,12 @@ absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, cons
 }
 
 absl::StatusOr<Choice> choose(const Flags& flags, const Schedule& schedule, const Topology& topology,
-                              const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups) {
-  if (flags.algorithm != kHdrm) return search(flags, schedule, topology, paths, bytes, groups);
+                              const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
+                              Progress& progress) {
+  if (flags.algorithm != kHdrm) return search(flags, schedule, topology, paths, bytes, groups, progress);
   const auto map = ranks::hdrm(topology, schedule.ranks);
   if (map.ok()) return Choice{*map, "HDRM (EFLOPS, Algorithm 1)"};
-  GLN_ASSIGN_OR_RETURN(Choice choice, search(flags, schedule, topology, paths, bytes, groups));
+  GLN_ASSIGN_OR_RETURN(Choice choice, search(flags, schedule, topology, paths, bytes, groups, progress));
   std::fprintf(stderr, "gleaner ranks: %s; searched for a map by annealing instead\n",
                std::string(map.status().message()).c_str());
   absl::StrAppend(&choice.origin, ", as HDRM does not apply");
@@ -193,11 +199,14 @@ absl::Status run_ranks(const Flags& flags) {
                                                    " hosts; rank maps are found for ", ranks::kMaxSearchHosts,
                                                    " at most"));
   }
+  Progress progress(flags.time_limit);
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, ranks_of(flags, topology));
   GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, topology, ranks));
   const topology::Paths paths(topology);
+  progress.report("the schedule is made");
   GLN_ASSIGN_OR_RETURN(ranks::Groups groups, groups_of(flags, topology, paths));
-  GLN_ASSIGN_OR_RETURN(Choice choice, choose(flags, schedule, topology, paths, *bytes, groups));
+  GLN_ASSIGN_OR_RETURN(Choice choice, choose(flags, schedule, topology, paths, *bytes, groups, progress));
+  progress.report("the map is found; counting its flows");
   RankMapReport report{topology, flags.algorithm, *bytes, choice.host_of, choice.origin, std::move(groups), {}, {}};
   GLN_ASSIGN_OR_RETURN(report.map, MapFigures::of(schedule, topology, paths, report.host_of, *bytes));
   GLN_ASSIGN_OR_RETURN(report.identity, MapFigures::of(schedule, topology, paths, ranks::identity(ranks), *bytes));
