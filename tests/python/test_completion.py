@@ -46,6 +46,7 @@ def complete(*words: str) -> list[str]:
         (["gleaner", "bench", "push-pull", "--dtype", "bf"], ["bf16"]),
         (["gleaner", "plan", "-o", "t"], ["table"]),
         (["gleaner", "ranks", "-o", "r"], ["rankfile"]),
+        (["gleaner", "schedule", "--algorithm", "blue"], ["blueconnect"]),
         (["gleaner", "run", "--workers", "2", "--", "--worker"], []),
         (["gleaner", "bench", "push-pull", "--transport"], ["--transports"]),
     ],
