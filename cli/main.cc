@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   gleaner::cli::add_plan(app, context);
   gleaner::cli::add_topology(app, context);
   gleaner::cli::add_ranks(app, context);
+  gleaner::cli::add_sim(app, context);
   gleaner::cli::add_run(app, context);
   gleaner::cli::add_coordinator(app, context);
   gleaner::cli::add_trace(app, context);

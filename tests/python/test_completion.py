@@ -47,6 +47,7 @@ def complete(*words: str) -> list[str]:
         (["gleaner", "plan", "-o", "t"], ["table"]),
         (["gleaner", "ranks", "-o", "r"], ["rankfile"]),
         (["gleaner", "schedule", "--algorithm", "blue"], ["blueconnect"]),
+        (["gleaner", "sim", "--rank-"], ["--rank-map"]),
         (["gleaner", "run", "--workers", "2", "--", "--worker"], []),
         (["gleaner", "bench", "push-pull", "--transport"], ["--transports"]),
     ],
