@@ -70,10 +70,15 @@ absl::Status write_plot(const std::string& path, const std::string& svg) {
   return absl::UnavailableError(absl::StrCat("--plot ", path, ": it can't be written: ", std::strerror(errno)));
 }
 
+std::string count(uint32_t number, absl::string_view noun) {
+  return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
+}
+
 std::string title_of(const Flags& flags, const Simulation& simulation) {
-  const std::string members = flags.simulation.algorithm == kSummers
-                                  ? absl::StrCat(simulation.ranks, " workers and ", simulation.summers, " summers")
-                                  : absl::StrCat(simulation.ranks, " ranks");
+  const std::string members =
+      flags.simulation.algorithm == kSummers
+          ? absl::StrCat(count(simulation.ranks, "worker"), " and ", count(simulation.summers, "summer"))
+          : count(simulation.ranks, "rank");
   return absl::StrCat(flags.simulation.algorithm, " of ", flags.simulation.bytes, ", ", members, " on ",
                       flags.topology.text);
 }

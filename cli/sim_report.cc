@@ -25,9 +25,10 @@ bool are_alike(const StepTime& a, const StepTime& b) {
   return std::abs(a.seconds - b.seconds) <= 0.02 * a.seconds && a.worst_link.flows == b.worst_link.flows;
 }
 
-// Returns the share of the bound in the simulated time, as a sentence without its full stop.
+// Returns the time and the bound.
 std::string against_bound(const Simulation& simulation) {
-  if (simulation.run.seconds <= 0 || simulation.bound_seconds <= 0) return "nothing moves";
+  if (simulation.run.seconds <= 0) return "nothing moves";
+  if (simulation.bound_seconds <= 0) return absl::StrCat(format_seconds(simulation.run.seconds), " of latency alone");
   return absl::StrFormat("%s; %s is the bound of the hosts' links (%.1f %%)", format_seconds(simulation.run.seconds),
                          format_seconds(simulation.bound_seconds),
                          simulation.bound_seconds / simulation.run.seconds * 100);

@@ -22,6 +22,7 @@
 #include "common/ranks/hdrm.h"
 #include "common/ranks/rank_map.h"
 #include "sim/bounds.h"
+#include "sim/host_map.h"
 #include "sim/plan_run.h"
 
 namespace gleaner::cli {
@@ -74,6 +75,8 @@ absl::StatusOr<std::vector<uint32_t>> map_of(const SimulationFlags& flags, const
                  flags.ranks < 0 ? "; --ranks N simulates fewer" : "");
   }
   map->resize(members);
+  const absl::Status fits = netsim::check_hosts("rank", *map, members, topology);
+  if (!fits.ok()) return wrong("--rank-map: ", fits.message());
   return map;
 }
 
@@ -88,7 +91,9 @@ absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t rank
       return wrong("--stages ", quote(flags.stages), ": expected whole numbers with commas, as 3,2,2");
     }
   }
-  return collective::make_schedule(request);
+  absl::StatusOr<Schedule> schedule = collective::make_schedule(request);
+  if (schedule.ok()) return schedule;
+  return wrong("--algorithm ", request.algorithm, ": ", schedule.status().message());
 }
 
 absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const Topology& topology,

@@ -146,6 +146,7 @@ def test_a_sweep_is_drawn(tmp_path):
         (["--topology", "star:4", "--algorithm", "ring", "--bytes", "1MiB", "--summers", "1"], "--algorithm summers"),
         (["--topology", "star:4", "--algorithm", "summers", "--bytes", "1MiB", "--summers", "4"], "--summers is 4"),
         (["--topology", "star:4", "--algorithm", "hdrm", "--bytes", "1MiB"], "--algorithm hdrm"),
+        (["--topology", "star:4", "--algorithm", "racks", "--bytes", "1MiB"], "--algorithm racks: "),
         (["--topology", "star:4", "--algorithm", "ring", "--bytes", "1MiB", "--rank-map", "random:x"], "random:SEED"),
         (["--topology", "star:4", "--algorithm", "ring", "--bytes", "1MiB", "--plot", "x.svg"], "--plot needs --sweep"),
         (["--topology", "star:4", "--algorithm", "ring,bcube", "--bytes", "1MiB"], "need --sweep"),
@@ -187,7 +188,7 @@ def test_wrong_conditions_are_named(flag, value, message):
         ('{"ranks": [{"rank": 7, "host": "host-0"}]}', "rank 7"),
         ("host-0\nhost-9\n", "rank 1 is on host"),
         ("host-0\nhost-1\n", "hosts for 2 ranks, but 4 need one"),
-        ("host-0\nhost-1\nhost-0\nhost-2\n", "ranks 0 and 2 are at the same host"),
+        ("host-0\nhost-1\nhost-0\nhost-2\n", "--rank-map: ranks 0 and 2 are at the same host"),
     ],
 )
 def test_wrong_rank_maps_are_named(tmp_path, content, message):

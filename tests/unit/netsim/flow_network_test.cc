@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string>
 
 #include "networks.h"
 
@@ -135,22 +137,27 @@ TEST(FlowNetwork, FailedLinkMovesItsFlows) {
   }
 }
 
-// A connection that has sent over a link takes another path after the link's failure.
+// A connection that has sent over a link takes another path after the link's failure. One of the two links is on the
+// connection's first path.
 TEST(FlowNetwork, IdleConnectionsAvoidFailedLinks) {
   const Net net(two_paths());
-  FlowNetwork network = make(net, {.failures = {{.link = net.link("left", "middle-0"), .seconds = 0.5},
-                                                {.link = net.link("middle-1", "right"), .seconds = 2}}});
-  const uint32_t connection = network.connect(0, 2);
-  ASSERT_TRUE(network.send(0, connection, 0.1 * kGigabyte).ok());
-  ASSERT_TRUE(network.send(1, network.connect(1, 0), kGigabyte).ok());
-  run(network);
-  const auto channels = network.send(2, connection, 3 * kGigabyte);
-  ASSERT_TRUE(channels.ok());
-  EXPECT_EQ(std::ranges::find(*channels, 2 * net.link("left", "middle-0")), channels->end());
-  std::vector<uint64_t> arrived;
-  absl::StatusOr<bool> more = true;
-  while (more.ok() && *more) more = network.advance(arrived);
-  EXPECT_EQ(more.status().code(), absl::StatusCode::kUnavailable) << "at 2 s the other path fails, too";
+  for (const std::string lost : {"middle-0", "middle-1"}) {
+    const std::string other = lost == "middle-0" ? "middle-1" : "middle-0";
+    const uint32_t lost_link = net.link("left", lost);
+    FlowNetwork network = make(
+        net, {.failures = {{.link = lost_link, .seconds = 0.5}, {.link = net.link(other, "right"), .seconds = 2}}});
+    const uint32_t connection = network.connect(0, 2);
+    ASSERT_TRUE(network.send(0, connection, 0.1 * kGigabyte).ok());
+    ASSERT_TRUE(network.send(1, network.connect(1, 0), kGigabyte).ok());
+    run(network);
+    const auto channels = network.send(2, connection, 3 * kGigabyte);
+    ASSERT_TRUE(channels.ok());
+    EXPECT_EQ(std::ranges::find(*channels, 2 * lost_link), channels->end());
+    std::vector<uint64_t> arrived;
+    absl::StatusOr<bool> more = true;
+    while (more.ok() && *more) more = network.advance(arrived);
+    EXPECT_EQ(more.status().code(), absl::StatusCode::kUnavailable) << "at 2 s the other path fails, too";
+  }
 }
 
 TEST(FlowNetwork, LostHostsAreNamed) {
