@@ -14,6 +14,7 @@
 #include "common/collective/ring.h"
 #include "common/ranks/hdrm.h"
 #include "networks.h"
+#include "sim/bounds.h"
 
 namespace gleaner::netsim {
 namespace {
@@ -212,6 +213,16 @@ TEST(ScheduleRun, WrongInputIsNamed) {
   schedule = collective::ring(2);
   for (auto& program : schedule.programs) std::swap(program[0], program[1]);
   EXPECT_THAT(error({0, 1}), HasSubstr("never ends: rank 0 waits in step 0 for a message from rank 1"));
+}
+
+// The slowest link of a host that takes part limits an all-reduce, in either direction.
+TEST(Bounds, SlowestHostLimits) {
+  const auto topology = topology::Topology::make({{"a", {}}, {"b", {}}, {"c", {}}}, {{"switch"}},
+                                                 {{0, 3, 8e9, 4e9, 0}, {1, 3, 16e9, 16e9, 0}, {2, 3, 16e9, 16e9, 0}});
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_DOUBLE_EQ(all_reduce_bound_seconds(*topology, {0, 1, 2}, 3e9), 2 * 2.0 / 3 * 3e9 * 8 / 4e9);
+  EXPECT_DOUBLE_EQ(all_reduce_bound_seconds(*topology, {1, 2}, 3e9), 3e9 * 8 / 16e9);
+  EXPECT_EQ(all_reduce_bound_seconds(*topology, {1}, 3e9), 0);
 }
 
 }  // namespace
