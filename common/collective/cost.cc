@@ -58,6 +58,73 @@ absl::Status check_map(uint32_t ranks, uint32_t hosts, const std::vector<uint32_
   return absl::OkStatus();
 }
 
+// Evaluates patterns under one rank map.
+class Evaluation {
+ public:
+  Evaluation(const topology::Topology& topology, const topology::Paths& paths, const std::vector<uint32_t>& host_of,
+             double bits_per_chunk)
+      : topology_(topology),
+        paths_(paths),
+        host_of_(host_of),
+        load_(topology.channel_count(), 0),
+        flows_(topology.channel_count(), 0) {
+    for (uint32_t channel = 0; channel < topology.channel_count(); ++channel) {
+      seconds_per_chunk_.push_back(bits_per_chunk / topology.bits_per_second(channel));
+    }
+  }
+
+  // Returns the cost of each step of a pattern.
+  StepCost measure(const StepPattern& pattern) {
+    channels_.clear();
+    ends_.clear();
+    for (const Transfer& transfer : pattern.transfers) {
+      const size_t begin = channels_.size();
+      const uint32_t from = host_of_[transfer.from], to = host_of_[transfer.to];
+      paths_.append_path(from, to, flow_between(from, to), channels_);
+      ends_.push_back(channels_.size());
+      for (size_t i = begin; i < channels_.size(); ++i) {
+        load_[channels_[i]] += transfer.chunks;
+        flows_[channels_[i]] += transfer.messages;
+      }
+    }
+    const StepCost cost = slowest();
+    for (const uint32_t channel : channels_) load_[channel] = flows_[channel] = 0;
+    return cost;
+  }
+
+ private:
+  // Returns the cost of the step whose loads are counted.
+  StepCost slowest() const {
+    StepCost cost;
+    double most = -1;  // seconds of the most loaded channel
+    size_t at = 0;
+    for (const size_t end : ends_) {
+      double latency = 0, transfer = 0;
+      for (; at < end; ++at) {
+        const uint32_t channel = channels_[at];
+        const double seconds = static_cast<double>(load_[channel]) * seconds_per_chunk_[channel];
+        latency += topology_.latency_seconds(channel);
+        transfer = std::max(transfer, seconds);
+        if (seconds <= most) continue;
+        most = seconds;
+        cost.worst_channel = channel;
+        cost.flows = flows_[channel];
+      }
+      cost.seconds = std::max(cost.seconds, latency + transfer);
+    }
+    return cost;
+  }
+
+  const topology::Topology& topology_;
+  const topology::Paths& paths_;
+  const std::vector<uint32_t>& host_of_;   // by rank
+  std::vector<double> seconds_per_chunk_;  // by channel
+  std::vector<uint64_t> load_;             // by channel, in chunks; all 0 between calls
+  std::vector<uint32_t> flows_;            // by channel; all 0 between calls
+  std::vector<uint32_t> channels_;         // the paths of all transfers of the step
+  std::vector<size_t> ends_;               // by transfer: the end of its path in channels_
+};
+
 }  // namespace
 
 absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule) {
@@ -81,109 +148,19 @@ absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule)
   return patterns;
 }
 
-absl::StatusOr<MappedCost> MappedCost::make(const Schedule& schedule, const topology::Topology& topology,
-                                            const topology::Paths& paths, std::vector<uint32_t> host_of,
-                                            uint64_t bytes) {
-  GLN_RETURN_IF_ERROR(check_map(schedule.ranks, topology.host_count(), host_of));
-  GLN_ASSIGN_OR_RETURN(std::vector<StepPattern> patterns, step_patterns(schedule));
-  MappedCost mapped(topology, paths, std::move(host_of));
-  mapped.steps_ = schedule.steps;
-  mapped.load_.resize(topology.channel_count());
-  mapped.flows_.resize(topology.channel_count());
-  const double chunk_bits = 8.0 * static_cast<double>(bytes) / schedule.chunks;
-  for (uint32_t channel = 0; channel < topology.channel_count(); ++channel) {
-    mapped.seconds_per_chunk_.push_back(chunk_bits / topology.bits_per_second(channel));
-  }
-  for (StepPattern& steps : patterns) {
-    Pattern& pattern = mapped.patterns_.emplace_back();
-    pattern.steps = std::move(steps);
-    pattern.paths.resize(pattern.steps.transfers.size());
-    for (size_t i = 0; i < pattern.paths.size(); ++i) mapped.find_path(pattern, i);
-    mapped.measure(pattern);
-  }
-  mapped.add_up();
-  return mapped;
-}
-
-void MappedCost::find_path(Pattern& pattern, size_t transfer) {
-  const uint32_t from = host_of_[pattern.steps.transfers[transfer].from];
-  const uint32_t to = host_of_[pattern.steps.transfers[transfer].to];
-  pattern.paths[transfer].clear();
-  paths_->append_path(from, to, flow_between(from, to), pattern.paths[transfer]);
-}
-
-void MappedCost::measure(Pattern& pattern) {
-  const std::vector<Transfer>& transfers = pattern.steps.transfers;
-  for (size_t i = 0; i < transfers.size(); ++i) {
-    for (const uint32_t channel : pattern.paths[i]) {
-      load_[channel] += transfers[i].chunks;
-      flows_[channel] += transfers[i].messages;
-    }
-  }
-  pattern.cost = StepCost();
-  double most = -1;  // seconds of the most loaded channel
-  for (const std::vector<uint32_t>& path : pattern.paths) {
-    double latency = 0, slowest = 0;
-    for (const uint32_t channel : path) {
-      const double seconds = static_cast<double>(load_[channel]) * seconds_per_chunk_[channel];
-      latency += topology_->latency_seconds(channel);
-      slowest = std::max(slowest, seconds);
-      if (seconds <= most) continue;
-      most = seconds;
-      pattern.cost.worst_channel = channel;
-    }
-    pattern.cost.seconds = std::max(pattern.cost.seconds, latency + slowest);
-  }
-  if (most >= 0) pattern.cost.flows = flows_[pattern.cost.worst_channel];
-  for (const std::vector<uint32_t>& path : pattern.paths) {
-    for (const uint32_t channel : path) load_[channel] = flows_[channel] = 0;
-  }
-}
-
-void MappedCost::add_up() {
-  seconds_ = 0;
-  for (const Pattern& pattern : patterns_)
-    seconds_ += static_cast<double>(pattern.steps.steps.size()) * pattern.cost.seconds;
-}
-
-void MappedCost::update(uint32_t a, uint32_t b) {
-  for (Pattern& pattern : patterns_) {
-    bool changed = false;
-    for (size_t i = 0; i < pattern.paths.size(); ++i) {
-      const Transfer& transfer = pattern.steps.transfers[i];
-      if (transfer.from != a && transfer.from != b && transfer.to != a && transfer.to != b) continue;
-      find_path(pattern, i);
-      changed = true;
-    }
-    if (changed) measure(pattern);
-  }
-  add_up();
-}
-
-void MappedCost::swap_hosts(uint32_t a, uint32_t b) {
-  std::swap(host_of_[a], host_of_[b]);
-  update(a, b);
-}
-
-void MappedCost::move_to(uint32_t rank, uint32_t host) {
-  host_of_[rank] = host;
-  update(rank, rank);
-}
-
-Cost MappedCost::cost() const {
-  Cost cost;
-  cost.seconds = seconds_;
-  cost.steps.resize(steps_);
-  for (const Pattern& pattern : patterns_) {
-    for (const uint32_t step : pattern.steps.steps) cost.steps[step] = pattern.cost;
-  }
-  return cost;
-}
-
 absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Topology& topology, const topology::Paths& paths,
                           const std::vector<uint32_t>& host_of, uint64_t bytes) {
-  GLN_ASSIGN_OR_RETURN(const MappedCost mapped, MappedCost::make(schedule, topology, paths, host_of, bytes));
-  return mapped.cost();
+  GLN_RETURN_IF_ERROR(check_map(schedule.ranks, topology.host_count(), host_of));
+  GLN_ASSIGN_OR_RETURN(const std::vector<StepPattern> patterns, step_patterns(schedule));
+  Evaluation evaluation(topology, paths, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks);
+  Cost cost;
+  cost.steps.resize(schedule.steps);
+  for (const StepPattern& pattern : patterns) {
+    const StepCost step_cost = evaluation.measure(pattern);
+    cost.seconds += static_cast<double>(pattern.steps.size()) * step_cost.seconds;
+    for (const uint32_t step : pattern.steps) cost.steps[step] = step_cost;
+  }
+  return cost;
 }
 
 }  // namespace gleaner::collective

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -48,52 +47,8 @@ absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule)
 // hosts, so that they agree on the path.
 constexpr uint64_t flow_between(uint32_t from_host, uint32_t to_host) { return (uint64_t{from_host} << 32) | to_host; }
 
-// The cost of a schedule under a map from ranks to hosts, kept while the map changes.
-class MappedCost {
- public:
-  // `host_of[rank]` is the host with that rank; all differ. `bytes`: of the whole vector. `topology` and `paths` must
-  // outlive the object. InvalidArgument: as Messages::make(), or the map does not have schedule.ranks different hosts
-  // of the topology.
-  static absl::StatusOr<MappedCost> make(const Schedule& schedule, const topology::Topology& topology,
-                                         const topology::Paths& paths, std::vector<uint32_t> host_of, uint64_t bytes);
-
-  double seconds() const { return seconds_; }
-  const std::vector<uint32_t>& host_of() const { return host_of_; }
-  // Returns the cost of each step, too.
-  Cost cost() const;
-
-  // Exchanges the hosts of two ranks. A second call with the same ranks restores the exact state before. Takes time in
-  // proportion to the transfers and channels of the patterns in which a or b takes part, however many steps they have.
-  void swap_hosts(uint32_t a, uint32_t b);
-  // Puts a rank on a host that no rank has. The same time as swap_hosts().
-  void move_to(uint32_t rank, uint32_t host);
-
- private:
-  struct Pattern {
-    StepPattern steps;
-    std::vector<std::vector<uint32_t>> paths;  // by transfer: the channels of its path
-    StepCost cost;                             // of each of the steps
-  };
-
-  MappedCost(const topology::Topology& topology, const topology::Paths& paths, std::vector<uint32_t> host_of)
-      : topology_(&topology), paths_(&paths), host_of_(std::move(host_of)) {}
-  void find_path(Pattern& pattern, size_t transfer);
-  void measure(Pattern& pattern);
-  void add_up();
-  void update(uint32_t a, uint32_t b);  // after the hosts of these ranks changed
-
-  const topology::Topology* topology_;
-  const topology::Paths* paths_;
-  std::vector<uint32_t> host_of_;          // by rank
-  std::vector<double> seconds_per_chunk_;  // by channel
-  std::vector<Pattern> patterns_;
-  uint32_t steps_ = 0;
-  double seconds_ = 0;
-  std::vector<uint64_t> load_;   // by channel, in chunks; all 0 between calls
-  std::vector<uint32_t> flows_;  // by channel; all 0 between calls
-};
-
-// Returns MappedCost::make(…).cost().
+// `host_of[rank]` is the host with that rank; all differ. `bytes`: of the whole vector. InvalidArgument: as
+// Messages::make(), or the map does not have schedule.ranks different hosts of the topology.
 absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Topology& topology, const topology::Paths& paths,
                           const std::vector<uint32_t>& host_of, uint64_t bytes);
 
