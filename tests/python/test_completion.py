@@ -45,6 +45,7 @@ def complete(*words: str) -> list[str]:
         (["gleaner", "run", "--worker-b"], ["--worker-bandwidths"]),
         (["gleaner", "bench", "push-pull", "--dtype", "bf"], ["bf16"]),
         (["gleaner", "plan", "-o", "t"], ["table"]),
+        (["gleaner", "topology", "-o", "d"], ["dot"]),
         (["gleaner", "run", "--workers", "2", "--", "--worker"], []),
         (["gleaner", "bench", "push-pull", "--transport"], ["--transports"]),
     ],
