@@ -47,6 +47,7 @@ def complete(*words: str) -> list[str]:
         (["gleaner", "plan", "-o", "t"], ["table"]),
         (["gleaner", "schedule", "--algorithm", "blue"], ["blueconnect"]),
         (["gleaner", "ranks", "-o", "r"], ["rankfile"]),
+        (["gleaner", "topology", "-o", "d"], ["dot"]),
         (["gleaner", "run", "--workers", "2", "--", "--worker"], []),
         (["gleaner", "bench", "push-pull", "--transport"], ["--transports"]),
     ],
