@@ -1,10 +1,12 @@
 #include "cli/topology_flags.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "common/base/file.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -32,15 +34,30 @@ absl::Status set_bandwidth(absl::string_view flag, const std::string& text, doub
   return absl::OkStatus();
 }
 
+// Returns the microseconds of a text such as "1.5us". absl::ParseDuration() would round to a quarter of a nanosecond.
+std::optional<double> parse_microseconds(absl::string_view text) {
+  if (text == "0") return 0;
+  const size_t end = text.find_first_not_of("0123456789.");
+  double number = 0;
+  if (end == 0 || end == absl::string_view::npos || !absl::SimpleAtod(text.substr(0, end), &number)) {
+    return std::nullopt;
+  }
+  const absl::string_view unit = text.substr(end);
+  if (unit == "ns") return number / 1e3;
+  if (unit == "us") return number;
+  if (unit == "ms") return number * 1e3;
+  if (unit == "s") return number * 1e6;
+  return std::nullopt;
+}
+
 absl::Status set_latency(const std::string& text, double& target) {
   if (text.empty()) return absl::OkStatus();
-  absl::Duration latency;
-  if (!absl::ParseDuration(text, &latency) || latency < absl::ZeroDuration() || latency == absl::InfiniteDuration()) {
-    return wrong("--latency", absl::StrCat(quote(text),
-                                           " is not a duration of 0 or more; write for example 1us, 500ns "
-                                           "or 0.5ms"));
+  const std::optional<double> microseconds = parse_microseconds(text);
+  if (!microseconds || !std::isfinite(*microseconds)) {
+    return wrong("--latency",
+                 absl::StrCat(quote(text), " is not a duration of 0 or more; write for example 1us, 500ns or 0.5ms"));
   }
-  target = topology::seconds_of_microseconds(absl::ToDoubleMicroseconds(latency));
+  target = topology::seconds_of_microseconds(*microseconds);
   return absl::OkStatus();
 }
 

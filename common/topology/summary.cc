@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "common/topology/tiers.h"
@@ -10,25 +9,26 @@
 namespace gleaner::topology {
 namespace {
 
-// Returns hosts among which are two of the farthest: the first two hosts at each switch, and all hosts with several
-// links.
-std::vector<uint32_t> representatives(const Topology& topology) {
-  std::vector<uint32_t> at_switch(topology.node_count(), 0), result;
+// Finds the farthest hosts among the first hosts of all switches and the hosts with several links, and among the first
+// two hosts of each switch. No other two hosts are farther from each other.
+std::optional<Farthest> farthest(const Topology& topology, const Paths& paths) {
+  Farthest result;
+  const auto consider = [&](uint32_t from, uint32_t to) {
+    const uint32_t hops = paths.hops(from, to);
+    if (hops > result.hops) result = {.from = from, .to = to, .hops = hops};
+  };
+  std::vector<uint32_t> first(topology.node_count(), UINT32_MAX), hosts;  // `first` by switch
   for (uint32_t host = 0; host < topology.host_count(); ++host) {
     const auto only = topology.only_switch(host);
-    if (!only || at_switch[only->node]++ < 2) result.push_back(host);
-  }
-  return result;
-}
-
-std::optional<Farthest> farthest(const Topology& topology, const Paths& paths) {
-  const std::vector<uint32_t> hosts = representatives(topology);
-  Farthest result;
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    for (size_t j = i + 1; j < hosts.size(); ++j) {
-      const uint32_t hops = paths.hops(hosts[i], hosts[j]);
-      if (hops > result.hops) result = {.from = hosts[i], .to = hosts[j], .hops = hops};
+    if (only && first[only->node] != UINT32_MAX) {
+      consider(first[only->node], host);
+      continue;
     }
+    if (only) first[only->node] = host;
+    hosts.push_back(host);
+  }
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    for (size_t j = i + 1; j < hosts.size(); ++j) consider(hosts[i], hosts[j]);
   }
   if (result.hops == 0) return std::nullopt;
   result.paths = paths.count(result.from, result.to);
@@ -59,22 +59,38 @@ void widen(LinkClass::Range& range, const LinkClass::Range& by) {
   range = {std::min(range.least, by.least), std::max(range.most, by.most)};
 }
 
-// Returns one class for all classes from `begin` to `end`.
-LinkClass merged(const std::vector<LinkClass>& classes, size_t begin, size_t end) {
-  LinkClass all = classes[begin];
-  for (size_t i = begin + 1; i < end; ++i) {
-    all.count += classes[i].count;
-    all.example = std::min(all.example, classes[i].example);
-    widen(all.up, classes[i].up);
-    widen(all.down, classes[i].down);
-    widen(all.latency_seconds, classes[i].latency_seconds);
-  }
-  return all;
+bool same(const LinkClass::Range& a, const LinkClass::Range& b) { return a.least == b.least && a.most == b.most; }
+
+// Makes `all` a class with the links of both classes.
+void merge(LinkClass& all, const LinkClass& one) {
+  all.count += one.count;
+  widen(all.up, one.up);
+  widen(all.down, one.down);
+  widen(all.latency_seconds, one.latency_seconds);
+}
+
+// The classes between two tiers.
+struct Kind {
+  std::vector<LinkClass> classes;
+  bool is_merged = false;
+};
+
+void add(Kind& kind, const LinkClass& one) {
+  const auto found = std::find_if(kind.classes.begin(), kind.classes.end(), [&](const LinkClass& other) {
+    return kind.is_merged ||
+           (same(one.up, other.up) && same(one.down, other.down) && same(one.latency_seconds, other.latency_seconds));
+  });
+  if (found != kind.classes.end()) return merge(*found, one);
+  kind.classes.push_back(one);
+  if (kind.classes.size() <= 8) return;
+  for (size_t i = 1; i < kind.classes.size(); ++i) merge(kind.classes[0], kind.classes[i]);
+  kind.classes.resize(1);
+  kind.is_merged = true;
 }
 
 std::vector<LinkClass> classes_of(const Topology& topology) {
   const std::vector<uint32_t> tier = tiers(topology);
-  std::map<std::tuple<uint32_t, uint32_t, double, double, double>, LinkClass> found;
+  std::map<std::pair<uint32_t, uint32_t>, Kind> kinds;  // by lower and upper tier
   for (uint32_t i = 0; i < topology.links().size(); ++i) {
     const Link& link = topology.links()[i];
     uint32_t lower = tier[link.a], upper = tier[link.b];
@@ -83,22 +99,12 @@ std::vector<LinkClass> classes_of(const Topology& topology) {
       std::swap(lower, upper);
       std::swap(up, down);
     }
-    LinkClass& one = found[{lower, upper, up, down, link.latency_seconds}];
-    if (one.count++ == 0) {
-      one = {lower, upper, 1, {up, up}, {down, down}, {link.latency_seconds, link.latency_seconds}, i};
-    }
+    add(kinds[{lower, upper}],
+        {lower, upper, 1, {up, up}, {down, down}, {link.latency_seconds, link.latency_seconds}, i});
   }
-  std::vector<LinkClass> all, result;
-  for (const auto& [key, one] : found) all.push_back(one);
-  const auto order = [](const LinkClass& one) { return std::tuple(one.lower, one.upper, one.example); };
-  std::sort(all.begin(), all.end(), [&](const LinkClass& a, const LinkClass& b) { return order(a) < order(b); });
-  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
-    while (end < all.size() && all[end].lower == all[begin].lower && all[end].upper == all[begin].upper) ++end;
-    if (end - begin > 8) {
-      result.push_back(merged(all, begin, end));
-    } else {
-      result.insert(result.end(), all.begin() + static_cast<long>(begin), all.begin() + static_cast<long>(end));
-    }
+  std::vector<LinkClass> result;
+  for (const auto& [tiers_of_kind, kind] : kinds) {
+    result.insert(result.end(), kind.classes.begin(), kind.classes.end());
   }
   return result;
 }

@@ -69,7 +69,8 @@ def test_speeds_of_links() -> None:
     assert bandwidths == [10e9, 10e9]
     assert {link["bandwidth"] for link in made["links"]} == {10e9, 25e9}
     assert {link["latency_us"] for link in made["links"]} == {0.5}
-    assert {link["latency_us"] for link in topology("star:2", "--latency", 0)["links"]} == {0}
+    for text, microseconds in [("0", 0), ("100.125ns", 0.100125), ("1.5us", 1.5), ("2ms", 2000), ("1s", 1e6)]:
+        assert {link["latency_us"] for link in topology("star:2", "--latency", text)["links"]} == {microseconds}
 
 
 @pytest.mark.parametrize("arguments", [["fat-tree:4"], ["bigraph:3x4", "--latency", "1.3us", "--bandwidth", "333"]])
@@ -156,6 +157,9 @@ def test_drawings() -> None:
         (["star:4", "--latency", "5"], 2, "--latency: '5' is not a duration"),
         (["star:4", "--latency", "-5us"], 2, "--latency: '-5us'"),
         (["star:4", "--latency", "inf"], 2, "--latency: 'inf'"),
+        (["star:4", "--latency", "us"], 2, "--latency: 'us'"),
+        (["star:4", "--latency", "1.2.3us"], 2, "--latency: '1.2.3us'"),
+        (["star:4", "--latency", "1us5ns"], 2, "--latency: '1us5ns'"),
         (["star:4", "-o", "png"], 2, "png"),
         (["ring:4"], 1, "No such file"),
         (["ring:4"], 1, "star:N, fat-tree:K"),
