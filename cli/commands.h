@@ -18,6 +18,7 @@ struct Context {
 };
 
 void add_plan(flags::Command& app, Context& context);
+void add_topology(flags::Command& app, Context& context);
 // The next four commands read a Kubernetes cluster and change nothing in it.
 void add_status(flags::Command& app, Context& context);
 void add_explain_job(flags::Command& app, Context& context);

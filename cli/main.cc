@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
       "'gleaner COMMAND --help' lists a command's flags; docs/cli.md describes all of them.");
   gleaner::cli::Context context;
   gleaner::cli::add_plan(app, context);
+  gleaner::cli::add_topology(app, context);
   gleaner::cli::add_run(app, context);
   gleaner::cli::add_coordinator(app, context);
   gleaner::cli::add_trace(app, context);
