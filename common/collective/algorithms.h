@@ -26,7 +26,7 @@ namespace gleaner::collective {
 
 inline constexpr uint32_t kMaxRanks = 65536;
 // A larger schedule is refused before it is made. It takes 20 bytes of memory for each operation.
-inline constexpr uint64_t kMaxOperations = 40'000'000;
+inline constexpr uint64_t kMaxOperations = 20'000'000;
 
 struct ScheduleRequest {
   std::string algorithm;

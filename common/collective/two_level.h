@@ -1,7 +1,7 @@
 // PLink's two-level hierarchical aggregation. Each chunk has a local master in every group, and one of these is its
 // global master. In four steps all ranks send the chunk to the local masters of their groups, these send their sums to
-// the global master, and the result goes back the same way. So each link between groups carries a chunk's sum once each
-// way.
+// the global master, and the result goes back the same way. So each group but the global master's sends and receives
+// the chunk once.
 //
 // There are as many chunks as ranks. Each rank is the global master of one of them, and the other chunks are spread
 // evenly over a group's members as local masters. A rank sends its vector but for its own part, and each local master

@@ -95,13 +95,13 @@ TEST(Algorithms, RanksOutOfRange) {
 }
 
 TEST(Algorithms, RefusesHugeSchedules) {
-  EXPECT_THAT(error_of({.algorithm = "ring", .ranks = 65536}), HasSubstr("17179869184 operations; at most 40000000"));
-  EXPECT_THAT(error_of({.algorithm = "bcube", .ranks = 65521}), HasSubstr("at most 40000000"));
-  EXPECT_THAT(error_of({.algorithm = "blueconnect", .ranks = 65521}), HasSubstr("at most 40000000"));
-  EXPECT_THAT(error_of({.algorithm = "double-tree", .ranks = 65536, .blocks = 1000}), HasSubstr("at most 40000000"));
-  EXPECT_THAT(error_of({.algorithm = "racks", .ranks = 65536, .stages = {65536, 1}}), HasSubstr("at most 40000000"));
+  EXPECT_THAT(error_of({.algorithm = "ring", .ranks = 65536}), HasSubstr("17179869184 operations; at most 20000000"));
+  EXPECT_THAT(error_of({.algorithm = "bcube", .ranks = 65521}), HasSubstr("at most 20000000"));
+  EXPECT_THAT(error_of({.algorithm = "blueconnect", .ranks = 65521}), HasSubstr("at most 20000000"));
+  EXPECT_THAT(error_of({.algorithm = "double-tree", .ranks = 65536, .blocks = 1000}), HasSubstr("at most 20000000"));
+  EXPECT_THAT(error_of({.algorithm = "racks", .ranks = 65536, .stages = {65536, 1}}), HasSubstr("at most 20000000"));
   EXPECT_THAT(error_of({.algorithm = "two-level", .ranks = 65536, .stages = {1, 65536}}),
-              HasSubstr("at most 40000000"));
+              HasSubstr("at most 20000000"));
 }
 
 TEST(Algorithms, RefusesForeignParameters) {
