@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <numbers>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +17,9 @@ namespace {
 constexpr double kHostWidth = 20, kSwitchWidth = 26;  // the least distance between two nodes of a row
 constexpr double kRowHeight = 130, kMargin = 30;
 constexpr double kHighestCurve = 100;  // above the row whose nodes it joins
-constexpr double kLabelHeight = 7;     // of one letter; labels are vertical, as names are longer than nodes are wide
+// Hosts' labels are vertical, as names are longer than hosts are wide. Switches' labels are slanted, so that they hide
+// no link.
+constexpr double kLetter = 7, kSlant = 35;  // pixels, degrees
 
 struct Point {
   double x = 0, y = 0;
@@ -26,7 +28,7 @@ struct Point {
 // A row of the drawing.
 struct Row {
   std::vector<uint32_t> nodes;  // from left to right
-  bool labels_above = false;
+  bool of_hosts = false;
 };
 
 // Returns the rows from the bottom to the top. Each row's nodes are in the order of their indexes.
@@ -38,7 +40,7 @@ std::vector<Row> rows_of(const Topology& topology) {
     if (!side.empty() && side[node] == 0) row = 3 - row;
     rows[row].nodes.push_back(node);
   }
-  for (size_t row = 1; row < rows.size(); ++row) rows[row].labels_above = row + 1 == rows.size();
+  for (Row& row : rows) row.of_hosts = topology.is_host(row.nodes[0]);
   return rows;
 }
 
@@ -67,9 +69,9 @@ void arrange(const Topology& topology, std::vector<Row>& rows) {
   for (uint32_t host = topology.host_count(); host-- > 0;) {
     if (const auto only = topology.only_switch(host)) first[only->node] = host;
   }
-  const bool two_sides = rows.size() == 4 && topology.is_host(rows[3].nodes[0]);
+  const bool two_sides = rows.size() == 4 && rows[3].of_hosts;
   for (Row& row : rows) {
-    if (!topology.is_host(row.nodes[0])) continue;
+    if (!row.of_hosts) continue;
     std::stable_sort(row.nodes.begin(), row.nodes.end(), [&](uint32_t a, uint32_t b) { return group(a) < group(b); });
   }
   std::vector<double> position(topology.node_count(), -1);
@@ -109,36 +111,53 @@ void append_link(std::string& text, const Topology& topology, const Link& link, 
       (a.x + b.x) / 2, (a.y + b.y) / 2 - 2 * rise, b.x, b.y, width, escaped(link_text(topology, link)));
 }
 
-void append_node(std::string& text, const Topology& topology, uint32_t node, Point at, bool label_above) {
-  const std::string name = escaped(topology.name(node));
-  if (topology.is_host(node)) {
-    absl::StrAppendFormat(&text, "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"#cfe3f7\"", at.x - 6,
-                          at.y - 6);
-  } else {
-    absl::StrAppendFormat(&text, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"7\" fill=\"#f9d99a\"", at.x, at.y);
-  }
-  absl::StrAppendFormat(&text, " stroke=\"#333\" stroke-width=\"1\"><title>%s</title></%s>\n", name,
-                        topology.is_host(node) ? "rect" : "circle");
-  const double y = label_above ? at.y - 12 : at.y + 12;
+void append_label(std::string& text, Point at, double angle, absl::string_view anchor, absl::string_view name) {
   absl::StrAppendFormat(
-      &text, "<text transform=\"translate(%.1f %.1f) rotate(-90)\" text-anchor=\"%s\" stroke=\"white\">%s</text>\n",
-      at.x + 4, y, label_above ? "start" : "end", name);
+      &text, "<text transform=\"translate(%.1f %.1f) rotate(%.0f)\" text-anchor=\"%s\" stroke=\"white\">%s</text>\n",
+      at.x, at.y, angle, anchor, name);
 }
 
-// Returns the space for the longest label of a row.
-double label_space(const Topology& topology, const Row& row) {
+// `label_above`: a host's label is above the host.
+void append_node(std::string& text, const Topology& topology, uint32_t node, Point at, bool label_above) {
+  constexpr absl::string_view kStyle = "stroke=\"#333\" stroke-width=\"1\"";
+  const std::string name = escaped(topology.name(node));
+  if (topology.is_host(node)) {
+    absl::StrAppendFormat(&text,
+                          "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" height=\"12\" fill=\"#cfe3f7\" %s><title>%s</title>"
+                          "</rect>\n",
+                          at.x - 6, at.y - 6, kStyle, name);
+    const Point label = {at.x + 4, label_above ? at.y - 12 : at.y + 12};
+    append_label(text, label, -90, label_above ? "start" : "end", name);
+  } else {
+    absl::StrAppendFormat(&text,
+                          "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"7\" fill=\"#f9d99a\" %s><title>%s</title></circle>\n",
+                          at.x, at.y, kStyle, name);
+    append_label(text, {at.x + 8, at.y - 5}, -kSlant, "start", name);
+  }
+}
+
+// Returns the length of the longest label of a row.
+double label_length(const Topology& topology, const Row& row) {
   size_t longest = 0;
   for (const uint32_t node : row.nodes) longest = std::max(longest, topology.name(node).size());
-  return 12 + kLabelHeight * static_cast<double>(longest);
+  return 12 + kLetter * static_cast<double>(longest);
 }
 
 // Returns the space for labels and curves above the uppermost row.
 double space_above(const Topology& topology, const Row& row) {
-  double space = row.labels_above ? label_space(topology, row) : 0;
+  const double label = row.of_hosts ? 0 : label_length(topology, row) * std::sin(kSlant * std::numbers::pi / 180);
   std::vector<bool> here(topology.node_count(), false);
   for (const uint32_t node : row.nodes) here[node] = true;
-  for (const Link& link : topology.links()) {
-    if (here[link.a] && here[link.b]) space = std::max(space, kHighestCurve);
+  const auto is_curve = [&](const Link& link) { return here[link.a] && here[link.b]; };
+  const bool curves = std::any_of(topology.links().begin(), topology.links().end(), is_curve);
+  return std::max(label, curves ? kHighestCurve : 0);
+}
+
+// Returns the space right of the nodes, for the labels of switches.
+double space_right(const Topology& topology, const std::vector<Row>& rows) {
+  double space = 0;
+  for (const Row& row : rows) {
+    if (!row.of_hosts) space = std::max(space, label_length(topology, row) * std::cos(kSlant * std::numbers::pi / 180));
   }
   return space;
 }
@@ -156,12 +175,14 @@ absl::StatusOr<std::string> to_svg(const Topology& topology) {
   arrange(topology, rows);
   double inner = 0;
   for (const Row& row : rows) {
-    const double each = topology.is_host(row.nodes[0]) ? kHostWidth : kSwitchWidth;
+    const double each = row.of_hosts ? kHostWidth : kSwitchWidth;
     inner = std::max(inner, each * static_cast<double>(row.nodes.size()));
   }
-  const double top = kMargin + space_above(topology, rows.back());
+  const bool hosts_at_top = rows.size() > 1 && rows.back().of_hosts;
+  const double top =
+      kMargin + (hosts_at_top ? label_length(topology, rows.back()) : space_above(topology, rows.back()));
   const double height =
-      top + kRowHeight * static_cast<double>(rows.size() - 1) + label_space(topology, rows[0]) + kMargin;
+      top + kRowHeight * static_cast<double>(rows.size() - 1) + label_length(topology, rows[0]) + kMargin;
   std::vector<Point> points(topology.node_count());
   for (size_t row = 0; row < rows.size(); ++row) {
     const double each = inner / static_cast<double>(rows[row].nodes.size());
@@ -176,13 +197,13 @@ absl::StatusOr<std::string> to_svg(const Topology& topology) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "
       "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<g fill=\"none\" "
       "stroke=\"#7a8a99\">\n",
-      inner + 2 * kMargin, height);
+      inner + 2 * kMargin + space_right(topology, rows), height);
   for (const Link& link : topology.links()) {
     append_link(text, topology, link, points[link.a], points[link.b], slowest);
   }
   text += "</g>\n<g stroke-width=\"3\" paint-order=\"stroke\">\n";  // a white rim keeps labels legible above links
   for (const Row& row : rows) {
-    for (const uint32_t node : row.nodes) append_node(text, topology, node, points[node], row.labels_above);
+    for (const uint32_t node : row.nodes) append_node(text, topology, node, points[node], &row != &rows[0]);
   }
   return text + "</g>\n</svg>\n";
 }

@@ -130,7 +130,7 @@ absl::Status check_distances(const Topology& topology) {
   if (from * to <= kMaxDistances) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the topology has ", from, " switches with hosts (or hosts with several links) among ", to,
-                   " such nodes and other switches; at most ", kMaxDistances, " pairs are supported"));
+                   " switches (and such hosts); the product of both numbers is at most ", kMaxDistances));
 }
 
 }  // namespace

@@ -19,8 +19,7 @@ namespace gleaner::topology {
 inline constexpr uint32_t kMaxHosts = 65536;
 inline constexpr uint32_t kMaxSwitches = 32768;
 inline constexpr uint32_t kMaxLinks = 1 << 23;
-// Limits the memory of Paths. Hosts with one link, to a switch, count as that switch. Then this is the limit of the
-// number of pairs of a place with hosts, and any place.
+// Limits the memory of Paths: the most pairs of an inner node and an inner node with hosts (common/topology/paths.h).
 inline constexpr uint64_t kMaxDistances = 1 << 28;
 
 struct Host {

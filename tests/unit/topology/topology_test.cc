@@ -119,7 +119,7 @@ TEST(Topology, RejectsMoreThanItsLimits) {
               HasSubstr("32769 switches; at most 32768"));
   std::vector<Link> chain;
   for (uint32_t host = 0; host + 1 < 20000; ++host) chain.push_back(link(host, host + 1));
-  EXPECT_THAT(error_of(hosts(20000), {}, chain), HasSubstr("at most 268435456 pairs"));
+  EXPECT_THAT(error_of(hosts(20000), {}, chain), HasSubstr("is at most 268435456"));
 }
 
 TEST(Topology, OnlySwitch) {
