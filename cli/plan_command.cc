@@ -8,6 +8,7 @@
 #include "cli/cluster/access.h"
 #include "cli/cluster/job_plan.h"
 #include "cli/cluster/machines.h"
+#include "cli/collective_bound.h"
 #include "cli/commands.h"
 #include "cli/fleet_flags.h"
 #include "cli/tensor_list.h"
@@ -27,6 +28,7 @@ struct Flags {
   BandwidthFlags bandwidths;
   TensorFlags tensors;
   std::string partition_bytes;
+  CollectiveFlags collective;
   std::string output = "table";
 };
 
@@ -149,9 +151,22 @@ absl::Status run_job_plan(const Flags& flags) {
 }
 
 absl::Status run_plan(const Flags& flags) {
-  if (!flags.job.empty()) return run_job_plan(flags);
+  const bool is_all_reduce = flags.collective.name == "all-reduce";
+  if (is_all_reduce && (flags.collective.replicas != 0 || !flags.collective.gather_bytes.empty())) {
+    return absl::InvalidArgumentError("--replicas and --gather-bytes: all-reduce has neither; see --collective");
+  }
+  if (!flags.job.empty()) {
+    if (is_all_reduce) return run_job_plan(flags);
+    return absl::InvalidArgumentError("give either JOB or --collective: a job's gradients are all-reduced");
+  }
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, fleet_of(flags));
   GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of(flags.tensors));
+  if (!is_all_reduce) {
+    double bytes = 0;
+    for (const plan::Tensor& tensor : tensors) bytes += static_cast<double>(tensor.bytes());
+    GLN_ASSIGN_OR_RETURN(const std::string text, collective_bound(flags.collective, fleet, bytes, flags.output));
+    return print(text);
+  }
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet, std::move(tensors)));
   return print_plan(flags, plan, "", {});
 }
@@ -172,6 +187,16 @@ void add_plan(flags::Command& app, Context& context) {
   plan.add_text("--partition-bytes", flags->partition_bytes,
                 "Largest partition, up to 4MiB [default: about 1.4 ms of the slowest worker's link, less for small "
                 "models; -o explain has the reason]");
+  plan.add_text("--collective", flags->collective.name,
+                "The operation: all-reduce has a plan; the others have a bound, and 'summers buy nothing' where that is "
+                "so. fsdp: reduce-scatter and all-gather at the same time; hsdp: the all-reduce between replicas of "
+                "shards")
+      .one_of({"all-reduce", "reduce-scatter", "all-gather", "fsdp", "hsdp"})
+      .show_default();
+  plan.add_number("--replicas", flags->collective.replicas, "hsdp: how many workers hold the same shard")
+      .between(uint64_t{1}, uint64_t{plan::kMaxMembers});
+  plan.add_text("--gather-bytes", flags->collective.gather_bytes,
+                "fsdp: bytes that are gathered while --bytes are reduced [default: as many]");
   plan.add_text("-o,--output", flags->output,
                 "json: every partition; table: a line per kind of machine; explain: a line per machine, which one "
                 "limits the step, what one more summer would gain")
