@@ -203,18 +203,20 @@ absl::StatusOr<UplinkBound> bound_with_uplinks(const Topology& topology, uint32_
   return bound;
 }
 
-absl::StatusOr<double> step_seconds_with_uplinks(const Topology& topology, uint32_t workers,
-                                                 const std::vector<uint64_t>& owned) {
+absl::StatusOr<BusiestLink> busiest_link(const Topology& topology, uint32_t workers,
+                                         const std::vector<uint64_t>& owned) {
   GLN_RETURN_IF_ERROR(check_members(topology, workers, owned.size()));
   GLN_ASSIGN_OR_RETURN(const Tree tree, Tree::make(topology, workers, static_cast<uint32_t>(owned.size())));
   const double total = static_cast<double>(std::accumulate(owned.begin(), owned.end(), uint64_t{0}));
-  if (workers == 1 || total == 0) return 0;
+  BusiestLink busiest;
+  if (workers == 1 || total == 0) return busiest;
   const std::vector<double> fraction = tree.fractions_of(owned, total);
-  double slowest = 0;
   for (size_t i = 1; i < tree.branches().size(); ++i) {
-    if (tree.branches()[i].owns) slowest = std::max(slowest, tree.busy(tree.branches()[i], fraction[i]));
+    const Branch& branch = tree.branches()[i];
+    const double seconds = branch.owns ? tree.busy(branch, fraction[i]) * total * 8 : 0;
+    if (seconds > busiest.seconds) busiest = {branch.link, seconds};
   }
-  return slowest * total * 8;
+  return busiest;
 }
 
 absl::StatusOr<Fleet> fleet_of(const Topology& topology, uint32_t workers, uint32_t summers) {

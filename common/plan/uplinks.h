@@ -28,9 +28,15 @@ struct UplinkBound {
 absl::StatusOr<UplinkBound> bound_with_uplinks(const topology::Topology& topology, uint32_t workers, uint32_t summers,
                                                double bytes);
 
-// Returns the step time when member m's summer owns owned[m] bytes, workers first. Errors as above.
-absl::StatusOr<double> step_seconds_with_uplinks(const topology::Topology& topology, uint32_t workers,
-                                                 const std::vector<uint64_t>& owned);
+struct BusiestLink {
+  uint32_t link = 0;   // its index in the topology
+  double seconds = 0;  // how long it is busy in a step
+};
+
+// Returns the link that takes longest when member m's summer owns owned[m] bytes, workers first: its time is the step
+// time. Errors as above.
+absl::StatusOr<BusiestLink> busiest_link(const topology::Topology& topology, uint32_t workers,
+                                         const std::vector<uint64_t>& owned);
 
 // Returns the bandwidths of the members' own links: those of hosts 0 to workers + summers - 1, the slower direction. A
 // host with several links has their sum. Errors as above.
