@@ -1,5 +1,6 @@
 #include "common/topology/builders.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,19 @@ absl::Status check_count(absl::string_view what, uint32_t value, uint32_t least,
     return absl::InvalidArgumentError(absl::StrCat(what, " is ", value, "; give ", least, " or more"));
   }
   if (hosts <= kMaxHosts) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("that makes ", hosts, " hosts; at most ", kMaxHosts, " are supported"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("that makes ", hosts, " hosts; at most ", kMaxHosts, " are supported"));
+}
+
+absl::Status check_speed(const LinkSpeed& speed) {
+  const auto check = [](absl::string_view what, double value, bool zero_fits) {
+    if (std::isfinite(value) && (value > 0 || (zero_fits && value == 0))) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " is ", value, "; give a finite number ", zero_fits ? "from 0 up" : "above 0"));
+  };
+  GLN_RETURN_IF_ERROR(check("the bandwidth in bits per second", speed.bits_per_second, false));
+  GLN_RETURN_IF_ERROR(check("the uplinks' bandwidth in bits per second", speed.uplink_bits_per_second, true));
+  return check("the latency in seconds", speed.latency_seconds, true);
 }
 
 // Collects the parts of a regular topology.
@@ -53,6 +66,7 @@ class Parts {
 }  // namespace
 
 absl::StatusOr<Topology> star(uint32_t hosts, const LinkSpeed& speed) {
+  GLN_RETURN_IF_ERROR(check_speed(speed));
   GLN_RETURN_IF_ERROR(check_count("the number of hosts", hosts, 1, hosts));
   Parts parts(hosts, speed);
   const uint32_t centre = parts.add_switch("switch-0");
@@ -61,6 +75,7 @@ absl::StatusOr<Topology> star(uint32_t hosts, const LinkSpeed& speed) {
 }
 
 absl::StatusOr<Topology> racks(uint32_t racks, uint32_t hosts, const LinkSpeed& speed) {
+  GLN_RETURN_IF_ERROR(check_speed(speed));
   const uint64_t all = uint64_t{racks} * hosts;
   GLN_RETURN_IF_ERROR(check_count("the number of racks", racks, 1, all));
   GLN_RETURN_IF_ERROR(check_count("the number of hosts in a rack", hosts, 1, all));
@@ -75,12 +90,14 @@ absl::StatusOr<Topology> racks(uint32_t racks, uint32_t hosts, const LinkSpeed& 
 }
 
 absl::StatusOr<Topology> fat_tree(uint32_t k, const LinkSpeed& speed) {
-  if (k < 2 || k % 2 != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("a fat tree of switches with ", k, " ports does not exist; give an "
-                                                   "even number of ports, for example 4"));
+  GLN_RETURN_IF_ERROR(check_speed(speed));
+  constexpr uint32_t kMaxPorts = 64;
+  static_assert(kMaxPorts * kMaxPorts * kMaxPorts / 4 == kMaxHosts);
+  if (k < 2 || k % 2 != 0 || k > kMaxPorts) {
+    return absl::InvalidArgumentError(absl::StrCat("the number of ports of a fat tree's switches is ", k,
+                                                   "; give an even number from 2 to ", kMaxPorts, ", for example 4"));
   }
   const uint64_t half = k / 2;
-  GLN_RETURN_IF_ERROR(check_count("the number of ports", k, 2, half * half * k));
   Parts parts(half * half * k, speed);
   std::vector<uint32_t> cores;
   for (uint32_t i = 0; i < half * half; ++i) cores.push_back(parts.add_switch(absl::StrCat("core-", i)));
@@ -102,6 +119,7 @@ absl::StatusOr<Topology> fat_tree(uint32_t k, const LinkSpeed& speed) {
 }
 
 absl::StatusOr<Topology> bigraph(uint32_t hosts, uint32_t switches, const LinkSpeed& speed) {
+  GLN_RETURN_IF_ERROR(check_speed(speed));
   const uint64_t all = uint64_t{switches} * hosts;
   GLN_RETURN_IF_ERROR(check_count("the number of hosts at a switch", hosts, 1, all));
   if (switches < 2 || switches % 2 != 0) {
@@ -109,8 +127,13 @@ absl::StatusOr<Topology> bigraph(uint32_t hosts, uint32_t switches, const LinkSp
         absl::StrCat("a BiGraph of ", switches, " switches has no two equal sides; give an even number, 2 or more"));
   }
   GLN_RETURN_IF_ERROR(check_count("the number of switches", switches, 2, all));
-  Parts parts(all, speed);
   const uint32_t each = switches / 2;
+  if (uint64_t{each} * each + all > kMaxLinks) {
+    return absl::InvalidArgumentError(absl::StrCat("a BiGraph of ", switches, " switches has more links than the ",
+                                                   kMaxLinks,
+                                                   " that are supported; give fewer switches with more hosts each"));
+  }
+  Parts parts(all, speed);
   for (uint32_t side = 0; side < 2; ++side) {
     for (uint32_t i = 0; i < each; ++i) {
       const uint32_t here = parts.add_switch(absl::StrCat(side == 0 ? "upper-" : "lower-", i));

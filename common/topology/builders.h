@@ -10,9 +10,9 @@
 namespace gleaner::topology {
 
 struct LinkSpeed {
-  double bits_per_second = 100e9;  // of each host's link, each way
+  double bits_per_second = 100e9;     // of each host's link, each way
   double uplink_bits_per_second = 0;  // of links between switches, each way; 0: the builder's default
-  double latency_seconds = 1e-6;  // of every link
+  double latency_seconds = 1e-6;      // of every link
 };
 
 // One switch and `hosts` hosts. place = {port}.
@@ -22,7 +22,8 @@ absl::StatusOr<Topology> star(uint32_t hosts, const LinkSpeed& speed);
 // full speed; a slower one is oversubscribed. place = {rack, slot}.
 absl::StatusOr<Topology> racks(uint32_t racks, uint32_t hosts, const LinkSpeed& speed);
 
-// The k-ary fat tree: k pods of k/2 edge and k/2 aggregation switches, (k/2)² core switches, k³/4 hosts. k is even.
+// The k-ary fat tree: k pods of k/2 edge and k/2 aggregation switches, (k/2)² core switches, k³/4 hosts. k is even,
+// 64 at most.
 // The default uplink is as fast as a host's link. place = {pod, edge switch, port}.
 absl::StatusOr<Topology> fat_tree(uint32_t k, const LinkSpeed& speed);
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,11 @@
 namespace gleaner::topology {
 
 inline constexpr uint32_t kMaxHosts = 65536;
+inline constexpr uint32_t kMaxSwitches = 32768;
+inline constexpr uint32_t kMaxLinks = 1 << 23;
+// Limits the memory of Paths. Hosts with one link, to a switch, count as that switch. Then this is the limit of the
+// number of pairs of a place with hosts, and any place.
+inline constexpr uint64_t kMaxDistances = 1 << 28;
 
 struct Host {
   std::string name;
@@ -45,8 +51,9 @@ class Topology {
   };
 
   // Returns the topology of these parts. InvalidArgument names the host, switch or link that is wrong: there is no
-  // host, a name is empty or occurs twice, a link's end does not exist or both ends are one node, a bandwidth or
-  // latency is out of range, or a host can't reach the others. Links may be parallel.
+  // host, a name breaks the rules of common/base/names.h or occurs twice, a link's end does not exist or both ends are
+  // one node, a bandwidth or latency is out of range, a host can't reach the others, or a limit is exceeded. A path
+  // leads through a host only if there is no switch. Links may be parallel.
   static absl::StatusOr<Topology> make(std::vector<Host> hosts, std::vector<Switch> switches, std::vector<Link> links);
 
   const std::vector<Host>& hosts() const { return hosts_; }
@@ -69,6 +76,9 @@ class Topology {
 
   // Returns the channels that begin at a node, in the order of the links.
   std::span<const Neighbour> neighbours(uint32_t node) const;
+  // Returns the end of the only link of a host, if that is a switch. Nothing for a host with more links or beside a
+  // host.
+  std::optional<Neighbour> only_switch(uint32_t host) const;
 
  private:
   void index_neighbours();
@@ -76,7 +86,7 @@ class Topology {
   std::vector<Host> hosts_;
   std::vector<Switch> switches_;
   std::vector<Link> links_;
-  std::vector<uint32_t> first_;         // by node: its first element of neighbours_; one more at the end
+  std::vector<uint32_t> first_;  // by node: its first element of neighbours_; one more at the end
   std::vector<Neighbour> neighbours_;
 };
 
