@@ -100,7 +100,7 @@ def test_wide_uplinks_do_not_bind():
         (["reduce-scatter"], 7 / 8, False),
         (["all-gather"], 7 / 8, False),
         (["fsdp"], 14 / (8 + 6 / 8 * 4), True),
-        (["fsdp", "--gather-bytes", "3GB"], 28 / (8 + 6 / 8 * 4), True),
+        (["fsdp", "--gather-bytes", "3GB"], 22 / 8, True),
         (["fsdp", "--gather-bytes", "0"], 7 / 8, False),
         (["hsdp", "--replicas", 4], 0.6, True),
         (["hsdp", "--replicas", 2], 0.25, False),
