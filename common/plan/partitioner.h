@@ -14,6 +14,8 @@ namespace gleaner::plan {
 
 struct PartitionOptions {
   uint64_t partition_bytes = 0;  // kMinPartitionBytes to kMaxPartitionBytes; 0: default_partition_bytes()
+  // By member, workers first: the fraction that each should own, if not the shares of model.h. They add up to 1.
+  std::vector<double> shares;
 };
 
 inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest type
