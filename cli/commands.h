@@ -18,12 +18,16 @@ struct Context {
 };
 
 void add_plan(flags::Command& app, Context& context);
+void add_ranks(flags::Command& app, Context& context);
+void add_sim(flags::Command& app, Context& context);
+void add_topology(flags::Command& app, Context& context);
 // The next four commands read a Kubernetes cluster and change nothing in it.
 void add_status(flags::Command& app, Context& context);
 void add_explain_job(flags::Command& app, Context& context);
 void add_top(flags::Command& app, Context& context);
 void add_logs_hint(flags::Command& app, Context& context);
 void add_autoscale(flags::Command& app, Context& context);
+void add_schedule(flags::Command& app, Context& context);
 void add_completion(flags::Command& app, Context& context);
 void add_run(flags::Command& app, Context& context);
 void add_coordinator(flags::Command& app, Context& context);

@@ -33,10 +33,14 @@ int main(int argc, char** argv) {
       "'gleaner COMMAND --help' lists a command's flags; docs/cli.md describes all of them.");
   gleaner::cli::Context context;
   gleaner::cli::add_plan(app, context);
+  gleaner::cli::add_topology(app, context);
+  gleaner::cli::add_ranks(app, context);
+  gleaner::cli::add_sim(app, context);
   gleaner::cli::add_run(app, context);
   gleaner::cli::add_coordinator(app, context);
   gleaner::cli::add_trace(app, context);
   gleaner::cli::add_bench(app, context);
+  gleaner::cli::add_schedule(app, context);
   gleaner::cli::add_autoscale(app, context);
   gleaner::cli::add_status(app, context);
   gleaner::cli::add_explain_job(app, context);

@@ -8,13 +8,17 @@
 #include "cli/cluster/access.h"
 #include "cli/cluster/job_plan.h"
 #include "cli/cluster/machines.h"
+#include "cli/collective_bound.h"
 #include "cli/commands.h"
 #include "cli/fleet_flags.h"
 #include "cli/tensor_list.h"
+#include "cli/topology_flags.h"
 #include "common/base/status_macros.h"
 #include "common/plan/explain.h"
+#include "common/plan/explain_uplinks.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
+#include "common/plan/uplinks.h"
 
 namespace gleaner::cli {
 namespace {
@@ -28,6 +32,8 @@ struct Flags {
   BandwidthFlags bandwidths;
   TensorFlags tensors;
   std::string partition_bytes;
+  CollectiveFlags collective;
+  TopologyFlags topology;
   std::string output = "table";
 };
 
@@ -59,9 +65,33 @@ absl::StatusOr<plan::Fleet> fleet_of(const Flags& flags) {
   return fleet;
 }
 
+// Returns the network of --topology, whose links --bandwidth and --uplink describe; nothing without it.
+absl::StatusOr<std::optional<topology::Topology>> network_of(const Flags& flags) {
+  if (flags.topology.text.empty()) {
+    if (flags.topology.uplink.empty()) return std::nullopt;
+    return absl::InvalidArgumentError("--uplink: give --topology, too");
+  }
+  if (!flags.bandwidths.workers.empty() || !flags.bandwidths.summers.empty()) {
+    return absl::InvalidArgumentError(
+        "give either --topology or lists of bandwidths: the links of the topology have the bandwidths");
+  }
+  if (flags.workers == -1) return absl::InvalidArgumentError("give --workers N, for example --workers 8");
+  TopologyFlags topology = flags.topology;
+  topology.bandwidth = flags.bandwidths.each;
+  return topology_of(topology);
+}
+
+absl::StatusOr<plan::Fleet> fleet_in(const Flags& flags, const topology::Topology& topology) {
+  const auto fleet = plan::fleet_of(topology, static_cast<uint32_t>(flags.workers),
+                                    static_cast<uint32_t>(std::max(flags.summers, int64_t{0})));
+  if (fleet.ok()) return fleet;
+  return absl::InvalidArgumentError(absl::StrCat("--topology: ", fleet.status().message()));
+}
+
 absl::StatusOr<plan::Plan> plan_of(const Flags& flags, const plan::Fleet& fleet, std::vector<plan::Tensor> tensors,
-                                   uint32_t local_ranks) {
+                                   uint32_t local_ranks, std::vector<double> shares = {}) {
   plan::PartitionOptions options;
+  options.shares = std::move(shares);
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   if (partition_bytes) options.partition_bytes = *partition_bytes;
   return plan::make_plan(fleet, std::move(tensors), options, local_ranks);
@@ -112,13 +142,15 @@ std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation
   append_number(text, explanation.seconds);
   text += ",\n  \"bound_seconds\": ";
   append_number(text, explanation.bound_seconds);
+  if (!explanation.binding_link.empty()) {
+    absl::StrAppend(&text, ",\n  \"binding_link\": ", nlohmann::json(explanation.binding_link).dump());
+  }
   text += "\n}\n";
   return text;
 }
 
-absl::Status print_plan(const Flags& flags, const plan::Plan& plan, const std::string& head,
-                        const std::vector<std::string>& nodes) {
-  const plan::Explanation explanation = plan::explain(plan);
+absl::Status print_plan(const Flags& flags, const plan::Plan& plan, const plan::Explanation& explanation,
+                        const std::string& head, const std::vector<std::string>& nodes) {
   if (flags.output == "json") return print(to_json(plan, explanation, nodes));
   return print(absl::StrCat(head, flags.output == "table" ? plan::to_table(explanation) : plan::to_text(explanation)));
 }
@@ -138,7 +170,7 @@ absl::StatusOr<std::vector<plan::Tensor>> tensors_of_job(const Flags& flags, Clu
 
 absl::Status run_job_plan(const Flags& flags) {
   if (flags.workers >= 0 || flags.summers >= 0 || flags.local_ranks > 1 || !flags.bandwidths.each.empty() ||
-      !flags.bandwidths.workers.empty() || !flags.bandwidths.summers.empty()) {
+      !flags.bandwidths.workers.empty() || !flags.bandwidths.summers.empty() || !flags.topology.text.empty()) {
     return absl::InvalidArgumentError("give either JOB or numbers: the machines of JOB come from the cluster");
   }
   GLN_ASSIGN_OR_RETURN(const auto access, ClusterAccess::open(flags.cluster));
@@ -147,16 +179,63 @@ absl::Status run_job_plan(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const ReadMachines machines, read_machines(*access));
   GLN_ASSIGN_OR_RETURN(const JobFleet fleet, fleet_for(job, machines.fleet, machines.pods, access->now()));
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet.fleet, std::move(tensors), job.workers.local_ranks));
-  return print_plan(flags, plan, to_text(job, fleet), fleet.nodes);
+  return print_plan(flags, plan, plan::explain(plan), to_text(job, fleet), fleet.nodes);
+}
+
+double total_bytes(const std::vector<plan::Tensor>& tensors) {
+  double bytes = 0;
+  for (const plan::Tensor& tensor : tensors) bytes += static_cast<double>(tensor.bytes());
+  return bytes;
+}
+
+// Prints the plan of machines whose own links limit a step.
+absl::Status run_fleet_plan(const Flags& flags, const plan::Fleet& fleet, std::vector<plan::Tensor> tensors) {
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan,
+                       plan_of(flags, fleet, std::move(tensors), static_cast<uint32_t>(flags.local_ranks)));
+  return print_plan(flags, plan, plan::explain(plan), "", {});
+}
+
+// Prints the plan of machines in a network, whose links between switches limit a step, too.
+absl::Status run_network_plan(const Flags& flags, const topology::Topology& topology, const plan::Fleet& fleet,
+                              std::vector<plan::Tensor> tensors) {
+  GLN_RETURN_IF_ERROR(plan::validate(fleet));
+  const auto bound = plan::bound_with_uplinks(topology, fleet.n(), fleet.k(), total_bytes(tensors));
+  if (!bound.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", bound.status().message()));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet, std::move(tensors), 1, bound->shares));
+  plan::Explanation explanation = plan::explain(plan);
+  GLN_RETURN_IF_ERROR(plan::explain_uplinks(topology, plan, explanation));
+  return print_plan(flags, plan, explanation, "", {});
+}
+
+absl::Status check_collective(const Flags& flags) {
+  const bool is_all_reduce = flags.collective.name == "all-reduce";
+  if (is_all_reduce && (flags.collective.replicas != 0 || !flags.collective.gather_bytes.empty())) {
+    return absl::InvalidArgumentError("--replicas and --gather-bytes: all-reduce has neither; see --collective");
+  }
+  if (!is_all_reduce && !flags.job.empty()) {
+    return absl::InvalidArgumentError("give either JOB or --collective: a job's gradients are all-reduced");
+  }
+  if (!is_all_reduce && !flags.topology.text.empty()) {
+    return absl::InvalidArgumentError("--topology: only the bound of all-reduce knows uplinks; omit --collective");
+  }
+  if (flags.local_ranks > 1 && (!is_all_reduce || !flags.topology.text.empty())) {
+    return absl::InvalidArgumentError(
+        "--local-ranks: bounds with --topology, and of other operations than all-reduce, are for one local rank");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status run_plan(const Flags& flags) {
+  GLN_RETURN_IF_ERROR(check_collective(flags));
   if (!flags.job.empty()) return run_job_plan(flags);
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, fleet_of(flags));
+  GLN_ASSIGN_OR_RETURN(const std::optional<topology::Topology> topology, network_of(flags));
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, topology ? fleet_in(flags, *topology) : fleet_of(flags));
   GLN_ASSIGN_OR_RETURN(std::vector<plan::Tensor> tensors, tensors_of(flags.tensors));
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan,
-                       plan_of(flags, fleet, std::move(tensors), static_cast<uint32_t>(flags.local_ranks)));
-  return print_plan(flags, plan, "", {});
+  if (topology) return run_network_plan(flags, *topology, fleet, std::move(tensors));
+  if (flags.collective.name == "all-reduce") return run_fleet_plan(flags, fleet, std::move(tensors));
+  GLN_ASSIGN_OR_RETURN(const std::string text,
+                       collective_bound(flags.collective, fleet, total_bytes(tensors), flags.output));
+  return print(text);
 }
 
 }  // namespace
@@ -176,9 +255,21 @@ void add_plan(flags::Command& app, Context& context) {
       .show_default();
   add_bandwidth_flags(plan, flags->bandwidths, "Bandwidth of each machine, each way: 25Gbit, 200Mbit, ...");
   add_tensor_flags(plan, flags->tensors);
+  add_topology_flag(plan, flags->topology);
+  plan.add_text("--uplink", flags->topology.uplink, "Bandwidth of each link between switches of --topology SPEC");
   plan.add_text("--partition-bytes", flags->partition_bytes,
                 "Largest partition, up to 4MiB [default: about 1.4 ms of the slowest worker's link, less for small "
                 "models; -o explain has the reason]");
+  plan.add_text("--collective", flags->collective.name,
+                "The operation: all-reduce has a plan; the others have a bound, and 'summers buy nothing' where that is "
+                "so. fsdp: reduce-scatter and all-gather at the same time; hsdp: the all-reduce between replicas of "
+                "shards")
+      .one_of({"all-reduce", "reduce-scatter", "all-gather", "fsdp", "hsdp"})
+      .show_default();
+  plan.add_number("--replicas", flags->collective.replicas, "hsdp: how many workers hold the same shard")
+      .between(uint64_t{1}, uint64_t{plan::kMaxMembers});
+  plan.add_text("--gather-bytes", flags->collective.gather_bytes,
+                "fsdp: bytes that are gathered while --bytes are reduced [default: as many]");
   plan.add_text("-o,--output", flags->output,
                 "json: every partition; table: a line per kind of machine; explain: a line per machine, which one "
                 "limits the step, what one more summer would gain")

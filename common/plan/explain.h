@@ -34,6 +34,11 @@ struct Explanation {
   uint32_t slowest_worker = 0;        // the worker with the least bandwidth
   Limit limit = Limit::kNothingMoves;
 
+  // The link between switches that takes longest, if it takes longer than every machine's own link; empty: there is
+  // none, or the network is not known (explain_uplinks.h).
+  std::string binding_link;
+  double without_uplinks_seconds = 0;  // the bound of the machines' own links alone; set if the network is known
+
   uint64_t stream_bytes = 0;
   double push_ratio = 1;          // bytes that workers push for each byte of the result
   double seconds = 0;             // step time with these partitions
@@ -41,7 +46,7 @@ struct Explanation {
   double all_reduce_seconds = 0;  // the bound without CPU summers
 
   // The case of one more summer. Its bandwidth is the median of the summers' bandwidths, or of the workers' if there is
-  // no summer.
+  // no summer. 0: the network has no host left for it.
   double one_more_bits_per_second = 0;
   double one_more_bound_seconds = 0;
 

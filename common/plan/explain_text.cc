@@ -45,7 +45,12 @@ std::string step_lines(const Explanation& e) {
   if (e.limit == Limit::kNothingMoves) return "Step        0 s: nothing has to move\n";
   std::string text =
       absl::StrFormat("Step        %s, %.4f of the bound of %s; %s binds\n", format_seconds(e.seconds),
-                      e.seconds / e.bound_seconds, format_seconds(e.bound_seconds), e.machines[e.binding].name);
+                      e.seconds / e.bound_seconds, format_seconds(e.bound_seconds),
+                      e.binding_link.empty() ? e.machines[e.binding].name : e.binding_link);
+  if (e.without_uplinks_seconds > 0 && e.bound_seconds > e.without_uplinks_seconds * (1 + 1e-9)) {
+    absl::StrAppendFormat(&text, "Uplinks     make the bound %.2f times as long; without them it is %s\n",
+                          e.bound_seconds / e.without_uplinks_seconds, format_seconds(e.without_uplinks_seconds));
+  }
   if (e.machines.size() > e.workers) {
     absl::StrAppendFormat(&text, "Without     CPU summers the bound is %s, %.2f times as long\n",
                           format_seconds(e.all_reduce_seconds), e.all_reduce_seconds / e.bound_seconds);
@@ -57,12 +62,15 @@ std::string limit_lines(const Explanation& e) {
   if (e.limit == Limit::kNothingMoves) return "";
   std::string text;
   const MachineLoad& slowest = e.machines[e.slowest_worker];
-  if (e.limit == Limit::kSlowestWorker) {
+  if (!e.binding_link.empty()) {
+    absl::StrAppend(&text, "Limit       ", e.binding_link, "\n");
+  } else if (e.limit == Limit::kSlowestWorker) {
     absl::StrAppendFormat(&text, "Limit       %s at %s: its own gradient fills its link; only a faster link helps\n",
                           slowest.name, format_bits_per_second(slowest.bits_per_second));
   } else {
     text += "Limit       all links together: each is busy from the first byte to the last\n";
   }
+  if (e.one_more_bits_per_second == 0) return text + "One more    summer has no host left in this network\n";
   const double saved = 1 - e.one_more_bound_seconds / e.bound_seconds;
   absl::StrAppendFormat(&text, "One more    summer of %s: ", format_bits_per_second(e.one_more_bits_per_second));
   if (saved > 1e-9) {

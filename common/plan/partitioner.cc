@@ -170,7 +170,7 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   GLN_RETURN_IF_ERROR(validate(extended.tensors));
 
   const Fleet fleet = fleet_of(extended);
-  const std::vector<double> share = shares(fleet);
+  const std::vector<double> share = options.shares.empty() ? shares(fleet) : options.shares;
   const auto owners = static_cast<uint64_t>(std::ranges::count_if(share, [](double part) { return part > 0; }));
   const uint64_t by_default = default_partition_bytes(fleet, total_bytes(extended.tensors));
   const uint64_t partition_bytes = options.partition_bytes > 0 ? options.partition_bytes : by_default;

@@ -16,6 +16,8 @@ struct PartitionOptions {
   // The most bytes of a partition's contribution or result, whichever is larger: kMinPartitionBytes to
   // kMaxPartitionBytes; 0: default_partition_bytes().
   uint64_t partition_bytes = 0;
+  // By member, workers first: the fraction that each should own, if not the shares of model.h. They add up to 1.
+  std::vector<double> shares;
 };
 
 inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest type

@@ -15,7 +15,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 from testing.stages import STAGES
 
-SOURCES = ("agent", "cli", "comm-lib", "common", "coordinator", "operator", "scheduler-ext", "summation-service")
+SOURCES = ("agent", "cli", "comm-lib", "common", "coordinator", "operator", "scheduler-ext", "sim", "summation-service")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("docs/*.md"))]
 # Placeholders in CONTRIBUTING.md's instructions.
 INVENTED = re.compile(r"\bNAME\b|NAME_|_NAME|\bKIND\.")
@@ -149,7 +149,7 @@ PROGRAMS = {
     "docs/autoscaler.md": ("operator/service", "cli", "summation-service/service"),
 }
 # Flags of other programs that these documents mention.
-OTHERS = {"docs/agent.md": {"--cgroup-root"}, "docs/scheduler.md": {"--config", "--leader-elect", "--set"}}
+OTHERS = {"docs/cli.md": {"--pids-limit", "--shm-size"}, "docs/agent.md": {"--cgroup-root"}, "docs/scheduler.md": {"--config", "--leader-elect", "--set"}}
 
 
 @pytest.mark.parametrize("document", PROGRAMS)

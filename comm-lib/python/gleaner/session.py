@@ -35,7 +35,7 @@ C = TypeVar("C", bound=Closable)
 
 @dataclass(frozen=True)
 class RankInfo:
-    """The numbers of one rank, and of the job that it is part of: rank = worker * local_size + local_rank; size = workers * local_size.
+    """The numbers of one rank, and of its job: rank = worker * local_size + local_rank; size = workers * local_size.
 
     Attributes:
         rank: Number of this rank, from 0.

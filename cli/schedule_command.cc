@@ -1,0 +1,129 @@
+// gleaner schedule: prints the schedule of an all-reduce, for each rank the messages that it sends and receives.
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/cluster/access.h"
+#include "cli/commands.h"
+#include "cli/schedule_output.h"
+#include "common/base/status_macros.h"
+#include "common/collective/algorithms.h"
+#include "common/collective/double_tree.h"
+
+namespace gleaner::cli {
+namespace {
+
+struct Flags {
+  std::string algorithm;
+  int64_t ranks = -1;  // -1: not given
+  std::string stages;
+  int64_t radix = 0;   // 0: the algorithm's default
+  int64_t blocks = 0;  // 0: the algorithm's default
+  std::string output = "table";
+};
+
+absl::StatusOr<std::vector<uint32_t>> parse_stages(const std::string& text) {
+  std::vector<uint32_t> stages;
+  if (text.empty()) return stages;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    uint32_t stage = 0;
+    if (!absl::SimpleAtoi(word, &stage) || stage == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--stages: '", word,
+                                                     "' is no number of ranks; give whole numbers "
+                                                     "above 0 with commas between them, for example 3,2,2"));
+    }
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+// Returns the flags that an error of make_schedule() is about: those of parameters, or else of the ranks.
+std::string flags_in_question(const Flags& flags) {
+  std::vector<std::string> given;
+  if (!flags.stages.empty()) given.push_back(absl::StrCat("--stages ", flags.stages));
+  if (flags.radix != 0) given.push_back(absl::StrCat("--radix ", flags.radix));
+  if (flags.blocks != 0) given.push_back(absl::StrCat("--blocks ", flags.blocks));
+  if (given.empty()) given.push_back(absl::StrCat("--ranks ", flags.ranks));
+  return absl::StrJoin(given, " ");
+}
+
+absl::StatusOr<collective::Schedule> schedule_of(const Flags& flags) {
+  if (flags.algorithm.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("give --algorithm, one of ", absl::StrJoin(collective::algorithms(), ", ")));
+  }
+  if (flags.ranks == -1) return absl::InvalidArgumentError("give --ranks N, for example --ranks 8");
+  collective::ScheduleRequest request;
+  request.algorithm = flags.algorithm;
+  request.ranks = static_cast<uint32_t>(flags.ranks);
+  GLN_ASSIGN_OR_RETURN(request.stages, parse_stages(flags.stages));
+  request.radix = static_cast<uint32_t>(flags.radix);
+  request.blocks = static_cast<uint32_t>(flags.blocks);
+  if (flags.algorithm == "racks" && request.stages.empty()) {
+    return absl::InvalidArgumentError(
+        "give --stages RACKS,HOSTS, for example --stages 4,8 for 32 ranks: racks needs the number of racks, and of "
+        "ranks "
+        "in each");
+  }
+  absl::StatusOr<collective::Schedule> schedule = collective::make_schedule(request);
+  if (schedule.ok()) return schedule;
+  return absl::InvalidArgumentError(absl::StrCat(flags_in_question(flags), ": ", schedule.status().message()));
+}
+
+// Prints the JSON, and every two seconds the progress to standard error.
+absl::Status print_json(const collective::Schedule& schedule) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kPeriod(2);
+  Clock::time_point next = Clock::now() + kPeriod;
+  return write_json(schedule, [&](const std::string& piece, uint32_t written) {
+    if (Clock::now() >= next) {
+      std::fprintf(stderr, "gleaner schedule: wrote %u of %u programs\n", written, schedule.ranks);
+      next = Clock::now() + kPeriod;
+    }
+    return print(piece);
+  });
+}
+
+absl::Status run_schedule(const Flags& flags) {
+  GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, schedule_of(flags));
+  if (flags.output == "json") return print_json(schedule);
+  GLN_ASSIGN_OR_RETURN(const std::string table, to_table(schedule));
+  return print(table);
+}
+
+}  // namespace
+
+void add_schedule(flags::Command& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  flags::Command schedule = app.add_command("schedule", "Print the messages of an all-reduce, rank by rank");
+  const auto names = collective::algorithms();
+  schedule.add_text("--algorithm", flags->algorithm, "How ranks sum their vectors")
+      .one_of(std::vector<std::string>(names.begin(), names.end()));
+  schedule.add_number("--ranks", flags->ranks, "Ranks that take part, 1 or more")
+      .between(int64_t{1}, int64_t{collective::kMaxRanks});
+  schedule.add_text(
+      "--stages", flags->stages,
+      "blueconnect: factors of the number of ranks, inner stage first [default: its prime factors]; racks: "
+      "RACKS,HOSTS; two-level: GROUPS,RANKS [default: as many groups as the square root of ranks]");
+  schedule
+      .add_number("--radix", flags->radix,
+                  "bcube: ranks in a group [default: 4, or the least of which the number of ranks is a power]")
+      .between(int64_t{2}, int64_t{collective::kMaxRanks});
+  schedule
+      .add_number("--blocks", flags->blocks,
+                  absl::StrCat(
+                      "double-tree: blocks of each half of the vector [default: ", collective::kDefaultTreeBlocks, "]"))
+      .between(int64_t{1}, int64_t{65536});
+  schedule
+      .add_text("-o,--output", flags->output,
+                "json: every operation of every rank; table: bytes, time, and who sends to whom")
+      .one_of({"json", "table"})
+      .show_default();
+  schedule.on_chosen([flags, &context] { context.run = [flags] { return run_schedule(*flags); }; });
+}
+
+}  // namespace gleaner::cli

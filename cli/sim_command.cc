@@ -1,0 +1,137 @@
+// gleaner sim: simulates an all-reduce, or push-pull through summers, on a network.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "cli/cluster/access.h"
+#include "cli/commands.h"
+#include "cli/output_file.h"
+#include "cli/sim_conditions.h"
+#include "cli/sim_report.h"
+#include "cli/sim_sweep.h"
+#include "cli/simulation.h"
+#include "cli/topology_flags.h"
+#include "common/base/names.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::cli {
+namespace {
+
+struct Flags {
+  TopologyFlags topology;
+  SimulationFlags simulation;
+  ConditionFlags conditions;
+  SweepFlags sweep;
+  std::string output = "table";
+};
+
+// Returns a function that says on standard error how far some work is, after 2 seconds and then once a second. `work`
+// follows the percentage.
+netsim::Progress report_of(const std::string& name, const std::string& work) {
+  return [name, work, next = absl::InfinitePast()](double done) mutable {
+    const absl::Time now = absl::Now();
+    if (next == absl::InfinitePast()) next = now + absl::Seconds(2);
+    if (now < next) return;
+    std::fprintf(stderr, "gleaner sim: %s%.0f %% of %s\n", name.c_str(), done * 100, work.c_str());
+    next = now + absl::Seconds(1);
+  };
+}
+
+SimulationProgress progress_of(const std::string& name) {
+  return {.searching = report_of(name, "the search for a rank map is done"),
+          .simulating = report_of(name, "the messages have arrived")};
+}
+
+absl::Status check_algorithms(const std::string& list) {
+  const std::vector<std::string> known = simulated_algorithms();
+  for (const absl::string_view name : absl::StrSplit(list, ',')) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--algorithm: ", quote(name), " is unknown; expected one of ",
+                                                   absl::StrJoin(known, ", "), ", and several only with --sweep"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status write_plot(const std::string& path, const std::string& svg) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << svg;
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("--plot ", path, ": it can't be written: ", std::strerror(errno)));
+}
+
+std::string count(uint32_t number, absl::string_view noun) {
+  return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
+}
+
+std::string title_of(const Flags& flags, const Simulation& simulation) {
+  const std::string members =
+      flags.simulation.algorithm == kSummers
+          ? absl::StrCat(count(simulation.ranks, "worker"), " and ", count(simulation.summers, "summer"))
+          : count(simulation.ranks, "rank");
+  return absl::StrCat(flags.simulation.algorithm, " of ", flags.simulation.bytes, ", ", members, " on ",
+                      flags.topology.text);
+}
+
+absl::Status run_one(const Flags& flags) {
+  if (!flags.sweep.plot.empty()) return absl::InvalidArgumentError("--plot needs --sweep SIZES");
+  if (flags.output == "svg") return absl::InvalidArgumentError("--output svg needs --sweep SIZES");
+  if (flags.simulation.algorithm.find(',') != std::string::npos) {
+    return absl::InvalidArgumentError("--algorithm: several algorithms need --sweep SIZES");
+  }
+  GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology_of(flags.topology));
+  GLN_ASSIGN_OR_RETURN(const netsim::Conditions conditions, conditions_of(flags.conditions, topology));
+  GLN_ASSIGN_OR_RETURN(const Simulation simulation, simulate(flags.simulation, topology, conditions, progress_of("")));
+  return print(flags.output == "json" ? to_json(simulation, topology)
+                                      : to_table(simulation, topology, title_of(flags, simulation)));
+}
+
+absl::Status sweep(const Flags& flags) {
+  if (!flags.conditions.background.empty() || !flags.conditions.failures.empty()) {
+    return absl::InvalidArgumentError(
+        "--background and --fail do not fit --sweep, whose topologies have different hosts");
+  }
+  GLN_RETURN_IF_ERROR(check_writable("--plot", flags.sweep.plot));
+  GLN_ASSIGN_OR_RETURN(const Sweep result,
+                       run_sweep(flags.sweep, flags.topology, flags.simulation,
+                                 [](const std::string& name) { return progress_of(absl::StrCat(name, ": ")); }));
+  if (!flags.sweep.plot.empty()) GLN_RETURN_IF_ERROR(write_plot(flags.sweep.plot, to_svg(result)));
+  if (flags.output == "svg") return print(to_svg(result));
+  return print(flags.output == "json" ? to_json(result) : to_table(result));
+}
+
+absl::Status run_sim(const Flags& flags) {
+  GLN_RETURN_IF_ERROR(check_algorithms(flags.simulation.algorithm));
+  return flags.sweep.sizes.empty() ? run_one(flags) : sweep(flags);
+}
+
+}  // namespace
+
+void add_sim(flags::Command& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  flags::Command sim = app.add_command("sim", "Simulate an all-reduce or summers on a network");
+  add_topology_flag(sim, flags->topology).required();
+  add_link_flags(sim, flags->topology);
+  add_simulation_flags(sim, flags->simulation);
+  add_condition_flags(sim, flags->conditions);
+  sim.add_text("--sweep", flags->sweep.sizes,
+               "Numbers of ranks, 64,128,256: simulates the topology's family in these sizes. --topology and "
+               "--algorithm may then be lists with commas");
+  sim.add_text("--plot", flags->sweep.plot, "With --sweep: also write a plot to this SVG file");
+  sim.add_text("-o,--output", flags->output, "table; json: every step with its worst link; svg: with --sweep, the plot")
+      .one_of({"table", "json", "svg"})
+      .show_default();
+  sim.on_chosen([flags, &context] { context.run = [flags] { return run_sim(*flags); }; });
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,195 @@
+#include "cli/simulation.h"
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "cli/best_rank_map.h"
+#include "cli/fleet_flags.h"
+#include "cli/rank_map_file.h"
+#include "cli/tensor_list.h"
+#include "common/base/names.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "common/collective/algorithms.h"
+#include "common/plan/partitioner.h"
+#include "common/ranks/hdrm.h"
+#include "common/ranks/rank_map.h"
+#include "sim/bounds.h"
+#include "sim/host_map.h"
+#include "sim/plan_run.h"
+
+namespace gleaner::cli {
+namespace {
+
+using collective::Schedule;
+using topology::Topology;
+
+constexpr uint64_t kMaxMessages = 40'000'000;  // of a plan; a message takes about 25 bytes of memory
+
+absl::Status wrong(const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); }
+
+absl::StatusOr<uint32_t> members_of(const SimulationFlags& flags, const Topology& topology) {
+  const int64_t hosts = topology.host_count();
+  const int64_t summers = std::max<int64_t>(flags.summers, 0);
+  if (flags.ranks >= 0 && flags.ranks + summers > hosts) {
+    return wrong("--ranks is ", flags.ranks, flags.summers > 0 ? absl::StrCat(" and --summers ", summers) : "",
+                 ", but the topology has ", hosts, " hosts; a host has one rank or summer at most");
+  }
+  if (flags.ranks < 0 && summers >= hosts) {
+    return wrong("--summers is ", summers, ", but the topology has ", hosts, " hosts, and a worker needs one, too");
+  }
+  return static_cast<uint32_t>(flags.ranks < 0 ? hosts : flags.ranks + summers);
+}
+
+// Gives the members random hosts, the same for a seed on every machine.
+std::vector<uint32_t> random_map(uint32_t members, const Topology& topology, uint64_t seed) {
+  std::vector<uint32_t> map = ranks::identity(topology.host_count());
+  std::mt19937_64 random(seed);
+  for (uint32_t i = 0; i < members; ++i) std::swap(map[i], map[i + random() % (map.size() - i)]);
+  map.resize(members);
+  return map;
+}
+
+// Returns the map that --rank-map gives. `best`: finds the map for "best".
+absl::StatusOr<std::vector<uint32_t>> map_of(const SimulationFlags& flags, const Topology& topology, uint32_t members,
+                                             const std::function<absl::StatusOr<ranks::RankMap>()>& best) {
+  constexpr char kRandom[] = "random:";
+  if (flags.rank_map.empty() || flags.rank_map == "identity") return ranks::identity(members);
+  if (flags.rank_map == "best") return best();
+  if (absl::string_view seed = flags.rank_map; absl::ConsumePrefix(&seed, kRandom)) {
+    uint64_t number = 0;
+    if (absl::SimpleAtoi(seed, &number)) return random_map(members, topology, number);
+    return wrong("--rank-map ", quote(flags.rank_map), ": expected random:SEED, where SEED is a whole number");
+  }
+  absl::StatusOr<std::vector<uint32_t>> map = read_rank_map(flags.rank_map, topology);
+  if (!map.ok()) return absl::Status(map.status().code(), absl::StrCat("--rank-map: ", map.status().message()));
+  if (map->size() < members) {
+    return wrong("--rank-map: the file has hosts for ", map->size(), " ranks, but ", members, " need one",
+                 flags.ranks < 0 ? "; --ranks N simulates fewer" : "");
+  }
+  map->resize(members);
+  const absl::Status fits = netsim::check_hosts("rank", *map, members, topology);
+  if (!fits.ok()) return wrong("--rank-map: ", fits.message());
+  return map;
+}
+
+absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t ranks) {
+  collective::ScheduleRequest request;
+  request.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm;
+  request.ranks = ranks;
+  request.radix = flags.radix;
+  if (!flags.stages.empty()) {
+    for (const absl::string_view text : absl::StrSplit(flags.stages, ',')) {
+      if (absl::SimpleAtoi(text, &request.stages.emplace_back())) continue;
+      return wrong("--stages ", quote(flags.stages), ": expected whole numbers with commas, as 3,2,2");
+    }
+  }
+  absl::StatusOr<Schedule> schedule = collective::make_schedule(request);
+  if (schedule.ok()) return schedule;
+  return wrong("--algorithm ", request.algorithm, ": ", schedule.status().message());
+}
+
+absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const Topology& topology,
+                                             const netsim::Conditions& conditions, const SimulationProgress& progress) {
+  if (flags.summers >= 0) return wrong("--summers needs --algorithm summers");
+  if (!flags.partition_bytes.empty()) return wrong("--partition-bytes needs --algorithm summers");
+  const auto bytes = parse_bytes(flags.bytes);
+  if (!bytes.ok()) return wrong("--bytes: ", bytes.status().message());
+  GLN_ASSIGN_OR_RETURN(const uint32_t ranks, members_of(flags, topology));
+  GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, ranks));
+  const topology::Paths paths(topology);
+  const auto best = [&] { return best_rank_map(schedule, topology, paths, *bytes, flags.seed, progress.searching); };
+  std::vector<uint32_t> map;
+  if (flags.algorithm == kHdrm) {
+    if (!flags.rank_map.empty()) return wrong("--algorithm hdrm has its own rank map; leave --rank-map out");
+    const auto made = ranks::hdrm(topology, ranks);
+    if (!made.ok()) return wrong("--algorithm hdrm: ", made.status().message());
+    map = *made;
+  } else {
+    GLN_ASSIGN_OR_RETURN(map, map_of(flags, topology, ranks, best));
+  }
+  const auto all_bytes = static_cast<double>(*bytes);
+  GLN_ASSIGN_OR_RETURN(netsim::RunResult run, netsim::run_schedule(schedule, topology, paths, map, all_bytes,
+                                                                   conditions, progress.simulating));
+  return Simulation{.ranks = ranks,
+                    .summers = 0,
+                    .bound_seconds = netsim::all_reduce_bound_seconds(topology, map, all_bytes),
+                    .run = std::move(run)};
+}
+
+absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const Topology& topology,
+                                            const netsim::Conditions& conditions, const SimulationProgress& progress) {
+  if (!flags.stages.empty() || flags.radix != 0) return wrong("--stages and --radix don't fit --algorithm summers");
+  GLN_ASSIGN_OR_RETURN(const uint32_t members, members_of(flags, topology));
+  const auto summers = static_cast<uint32_t>(std::max<int64_t>(flags.summers, 0));
+  const auto no_best = [] { return wrong("--rank-map best needs an all-reduce; summers have no ranks to map"); };
+  GLN_ASSIGN_OR_RETURN(const std::vector<uint32_t> map, map_of(flags, topology, members, no_best));
+  const plan::Fleet fleet = netsim::fleet_of(topology, map, members - summers);
+  auto tensors = one_tensor(flags.bytes);
+  if (!tensors.ok()) return wrong("--bytes: ", tensors.status().message());
+  plan::PartitionOptions options;
+  GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
+  if (partition_bytes) options.partition_bytes = *partition_bytes;
+  const double bytes = static_cast<double>(tensors->front().bytes());
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(fleet, *std::move(tensors), options));
+  const uint64_t messages = uint64_t{2} * plan.partitions.size() * plan.workers;
+  if (messages > kMaxMessages) {
+    return wrong(plan.partitions.size(), " partitions of ", plan.workers, " workers are ", messages,
+                 " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
+  }
+  const topology::Paths paths(topology);
+  GLN_ASSIGN_OR_RETURN(netsim::RunResult run,
+                       netsim::run_plan(plan, topology, paths, map, conditions, progress.simulating));
+  return Simulation{.ranks = members - summers,
+                    .summers = summers,
+                    .bound_seconds = plan::bound_seconds(fleet, bytes),
+                    .run = std::move(run)};
+}
+
+}  // namespace
+
+std::vector<std::string> simulated_algorithms() {
+  std::vector<std::string> names;
+  for (const absl::string_view name : collective::algorithms()) names.emplace_back(name);
+  names.emplace_back(kHdrm);
+  names.emplace_back(kSummers);
+  return names;
+}
+
+void add_simulation_flags(flags::Command& command, SimulationFlags& flags) {
+  command
+      .add_text("--algorithm", flags.algorithm,
+                absl::StrCat(absl::StrJoin(simulated_algorithms(), ", "),
+                             ". hdrm: halving-doubling with the rank map of EFLOPS; summers: push-pull"))
+      .required();
+  command.add_text("--bytes", flags.bytes, "Bytes of each rank's vector: 256MiB, 4096, ...").required();
+  command.add_text("--stages", flags.stages, "Of blueconnect, racks and two-level: 3,2,2");
+  command.add_number("--radix", flags.radix, "Of bcube").between(int64_t{2}, int64_t{collective::kMaxRanks});
+  command.add_number("--ranks", flags.ranks, "Ranks or workers [default: one on each host that is no summer]")
+      .between(int64_t{1}, int64_t{collective::kMaxRanks});
+  command
+      .add_number("--summers", flags.summers, "Summers, on hosts of their own after those of the workers [default: 0]")
+      .between(int64_t{0}, int64_t{collective::kMaxRanks});
+  command.add_text("--partition-bytes", flags.partition_bytes,
+                   "With summers: the largest partition, up to 4MiB [default: as gleaner plan]");
+  command.add_text("--rank-map", flags.rank_map,
+                   "Which host has which rank: identity, random:SEED, best (as gleaner ranks finds it), or a FILE that "
+                   "gleaner ranks wrote [default: identity]");
+  command.add_number("--seed", flags.seed, "Chooses among equally short paths").show_default();
+}
+
+absl::StatusOr<Simulation> simulate(const SimulationFlags& flags, const Topology& topology,
+                                    netsim::Conditions conditions, const SimulationProgress& progress) {
+  conditions.seed = flags.seed;
+  return flags.algorithm == kSummers ? simulate_summers(flags, topology, conditions, progress)
+                                     : simulate_schedule(flags, topology, conditions, progress);
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,55 @@
+// Simulates one run of an algorithm, as `gleaner sim` and each point of its sweep do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/flags/command.h"
+#include "common/topology/topology.h"
+#include "sim/schedule_run.h"
+
+namespace gleaner::cli {
+
+// The algorithms that are no schedule of common/collective: halving-doubling with the rank map of EFLOPS, and push-pull
+// through summers.
+inline constexpr char kHdrm[] = "hdrm";
+inline constexpr char kSummers[] = "summers";
+
+// What to simulate. Texts are those of the flags.
+struct SimulationFlags {
+  std::string algorithm;
+  std::string bytes;
+  std::string stages;  // "3,2,2"; empty: the algorithm's default
+  uint32_t radix = 0;  // 0: the algorithm's default
+  int64_t ranks = -1;  // -1: one on each host that is not a summer
+  int64_t summers = -1;
+  std::string partition_bytes;
+  std::string rank_map;  // identity, random:SEED, best or a file; empty: identity, or hdrm's own
+  uint64_t seed = 0;
+};
+void add_simulation_flags(flags::Command& command, SimulationFlags& flags);
+
+// Are called from time to time with the part that is done, 0 to 1.
+struct SimulationProgress {
+  netsim::Progress searching;   // for a rank map
+  netsim::Progress simulating;  // messages that have arrived
+};
+
+struct Simulation {
+  uint32_t ranks = 0;  // workers, with summers
+  uint32_t summers = 0;
+  double bound_seconds = 0;
+  netsim::RunResult run;
+};
+
+// Returns the names of all algorithms.
+std::vector<std::string> simulated_algorithms();
+
+// `conditions.seed` is set from the flags. InvalidArgument names the flag that is wrong or does not fit the topology.
+// Unavailable: links of the conditions left no path.
+absl::StatusOr<Simulation> simulate(const SimulationFlags& flags, const topology::Topology& topology,
+                                    netsim::Conditions conditions, const SimulationProgress& progress);
+
+}  // namespace gleaner::cli

@@ -1,0 +1,51 @@
+// gleaner topology: shows a topology, or writes it as a file that other commands read.
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cli/cluster/access.h"
+#include "cli/commands.h"
+#include "cli/topology_flags.h"
+#include "common/base/status_macros.h"
+#include "common/topology/drawing.h"
+#include "common/topology/json.h"
+#include "common/topology/summary.h"
+
+namespace gleaner::cli {
+namespace {
+
+struct Flags {
+  TopologyFlags topology = {.name = "TOPOLOGY"};
+  std::string output = "table";
+};
+
+absl::Status run_topology(const Flags& flags) {
+  GLN_ASSIGN_OR_RETURN(const topology::Topology made, topology_of(flags.topology));
+  if (flags.output == "json") return print(topology::to_json(made));
+  if (flags.output == "dot") return print(topology::to_dot(made));
+  if (flags.output == "svg") {
+    const auto drawing = topology::to_svg(made);
+    if (drawing.ok()) return print(*drawing);
+    return absl::InvalidArgumentError(absl::StrCat("--output svg: ", drawing.status().message()));
+  }
+  const topology::Paths paths(made);
+  return print(topology::to_table(made, topology::summarize(made, paths)));
+}
+
+}  // namespace
+
+void add_topology(flags::Command& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  flags::Command command = app.add_command("topology", "Show a network of hosts and switches, or write it to a file");
+  command.add_text("TOPOLOGY", flags->topology.text, help_of_topology());
+  add_link_flags(command, flags->topology);
+  command
+      .add_text("-o,--output", flags->output,
+                "table: distances, oversubscription, kinds of links; json: the file that --topology of other "
+                "commands reads; dot: for Graphviz; svg: a drawing of up to 128 hosts")
+      .one_of({"table", "json", "dot", "svg"})
+      .show_default();
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_topology(*flags); }; });
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,31 @@
+// The flags of several commands that give a topology: a SPEC with the speed of its links, or a FILE that has them.
+// Errors are InvalidArgument and name the flag, except for a file that can't be read (NotFound, Unavailable, ...).
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/flags/command.h"
+#include "common/topology/topology.h"
+
+namespace gleaner::cli {
+
+struct TopologyFlags {
+  std::string name = "--topology";         // of the flag or positional argument with `text`, for messages
+  std::string text;                        // SPEC or FILE
+  std::string bandwidth, uplink, latency;  // empty: the defaults of topology::LinkSpeed
+};
+
+// Adds --topology. A command for which --bandwidth has another meaning adds no link flags, and sets the other texts
+// itself or leaves them empty.
+flags::Flag add_topology_flag(flags::Command& command, TopologyFlags& flags);
+std::string help_of_topology();
+// Adds --bandwidth, --uplink and --latency.
+void add_link_flags(flags::Command& command, TopologyFlags& flags);
+
+// Returns the topology: of a SPEC (common/topology/spec.h), else of the file with this path (common/topology/json.h). A
+// file states the speed of its links, so the flags that state it are then an error, as is --uplink where no link joins
+// two switches.
+absl::StatusOr<topology::Topology> topology_of(const TopologyFlags& flags);
+
+}  // namespace gleaner::cli

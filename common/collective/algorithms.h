@@ -1,0 +1,47 @@
+// make_schedule() makes the schedule of an all-reduce by the name of its algorithm. Pure.
+//
+//   algorithm         serves                          parameters
+//   ring              every number of ranks           none
+//   halving-doubling  every; best for powers of two   none
+//   double-tree       every                           blocks: of each half of the vector, >= 1
+//   bcube             powers of radix                 radix: >= 2; by default 4 for powers of 4, else the least that
+//   fits blueconnect       every                           stages: factors of the number of ranks, stage 0 among
+//   consecutive
+//                                                     ranks; by default its prime factors, ascending
+//   racks             every                           stages: {racks, ranks in each}; or groups
+//   two-level         every                           stages: {groups, ranks in each}; or groups; by default √n groups
+//                                                     of consecutive ranks whose sizes differ by at most one
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/collective/schedule.h"
+
+namespace gleaner::collective {
+
+inline constexpr uint32_t kMaxRanks = 65536;
+// A larger schedule is refused before it is made. It takes 20 bytes of memory for each operation.
+inline constexpr uint64_t kMaxOperations = 20'000'000;
+
+struct ScheduleRequest {
+  std::string algorithm;
+  uint32_t ranks = 1;
+  std::vector<uint32_t> stages;  // empty: the algorithm's default
+  uint32_t radix = 0;            // 0: the algorithm's default
+  uint32_t blocks = 0;           // 0: the algorithm's default, kDefaultTreeBlocks
+  Stage groups;                  // of any sizes, with each rank once; empty: given by `stages`, or the default
+};
+
+// Returns the names of all algorithms.
+std::span<const absl::string_view> algorithms();
+
+// InvalidArgument says what would do: the algorithm is unknown, a parameter is out of range, does not fit the number of
+// ranks, is missing, or is not one of the algorithm's, or the schedule would have more than kMaxOperations operations.
+absl::StatusOr<Schedule> make_schedule(const ScheduleRequest& request);
+
+}  // namespace gleaner::collective

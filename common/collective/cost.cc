@@ -1,0 +1,166 @@
+#include "common/collective/cost.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/collective/messages.h"
+
+namespace gleaner::collective {
+namespace {
+
+// Returns the transfers of messages of one step.
+std::vector<Transfer> transfers_of(std::vector<const Message*> messages) {
+  std::sort(messages.begin(), messages.end(),
+            [](const Message* a, const Message* b) { return a->from != b->from ? a->from < b->from : a->to < b->to; });
+  std::vector<Transfer> transfers;
+  for (const Message* message : messages) {
+    if (transfers.empty() || transfers.back().from != message->from || transfers.back().to != message->to) {
+      transfers.push_back({message->from, message->to, 0, 0});
+    }
+    transfers.back().chunks += message->slice.count;
+    ++transfers.back().messages;
+  }
+  return transfers;
+}
+
+uint64_t hash_of(const std::vector<Transfer>& transfers) {
+  uint64_t hash = transfers.size();
+  for (const Transfer& transfer : transfers) {
+    for (const uint32_t value : {transfer.from, transfer.to, transfer.chunks, transfer.messages}) {
+      hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+    }
+  }
+  return hash;
+}
+
+absl::Status check_map(uint32_t ranks, uint32_t hosts, const std::vector<uint32_t>& host_of) {
+  if (host_of.size() != ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("the rank map has ", host_of.size(), " ranks, the schedule ", ranks,
+                                                   "; give a host to each rank"));
+  }
+  constexpr uint32_t kNone = ~0u;
+  std::vector<uint32_t> rank_of(hosts, kNone);
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    const uint32_t host = host_of[rank];
+    if (host >= hosts) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the rank map puts rank ", rank, " on host ", host, ", but the topology has ", hosts, " hosts"));
+    }
+    if (rank_of[host] != kNone) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the rank map puts the ranks ", rank_of[host], " and ", rank, " on host ", host));
+    }
+    rank_of[host] = rank;
+  }
+  return absl::OkStatus();
+}
+
+// Evaluates patterns under one rank map.
+class Evaluation {
+ public:
+  Evaluation(const topology::Topology& topology, const topology::Paths& paths, const std::vector<uint32_t>& host_of,
+             double bits_per_chunk)
+      : topology_(topology),
+        paths_(paths),
+        host_of_(host_of),
+        load_(topology.channel_count(), 0),
+        flows_(topology.channel_count(), 0) {
+    for (uint32_t channel = 0; channel < topology.channel_count(); ++channel) {
+      seconds_per_chunk_.push_back(bits_per_chunk / topology.bits_per_second(channel));
+    }
+  }
+
+  // Returns the cost of each step of a pattern.
+  StepCost measure(const StepPattern& pattern) {
+    channels_.clear();
+    ends_.clear();
+    for (const Transfer& transfer : pattern.transfers) {
+      const size_t begin = channels_.size();
+      const uint32_t from = host_of_[transfer.from], to = host_of_[transfer.to];
+      paths_.append_path(from, to, flow_between(from, to), channels_);
+      ends_.push_back(channels_.size());
+      for (size_t i = begin; i < channels_.size(); ++i) {
+        load_[channels_[i]] += transfer.chunks;
+        flows_[channels_[i]] += transfer.messages;
+      }
+    }
+    const StepCost cost = slowest();
+    for (const uint32_t channel : channels_) load_[channel] = flows_[channel] = 0;
+    return cost;
+  }
+
+ private:
+  // Returns the cost of the step whose loads are counted.
+  StepCost slowest() const {
+    StepCost cost;
+    double most = -1;  // seconds of the most loaded channel
+    size_t at = 0;
+    for (const size_t end : ends_) {
+      double latency = 0, transfer = 0;
+      for (; at < end; ++at) {
+        const uint32_t channel = channels_[at];
+        const double seconds = static_cast<double>(load_[channel]) * seconds_per_chunk_[channel];
+        latency += topology_.latency_seconds(channel);
+        transfer = std::max(transfer, seconds);
+        if (seconds <= most) continue;
+        most = seconds;
+        cost.worst_channel = channel;
+        cost.flows = flows_[channel];
+      }
+      cost.seconds = std::max(cost.seconds, latency + transfer);
+    }
+    return cost;
+  }
+
+  const topology::Topology& topology_;
+  const topology::Paths& paths_;
+  const std::vector<uint32_t>& host_of_;   // by rank
+  std::vector<double> seconds_per_chunk_;  // by channel
+  std::vector<uint64_t> load_;             // by channel, in chunks; all 0 between calls
+  std::vector<uint32_t> flows_;            // by channel; all 0 between calls
+  std::vector<uint32_t> channels_;         // the paths of all transfers of the step
+  std::vector<size_t> ends_;               // by transfer: the end of its path in channels_
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<StepPattern>> step_patterns(const Schedule& schedule) {
+  GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
+  std::vector<std::vector<const Message*>> by_step(schedule.steps);
+  for (const Message& message : messages.all()) by_step[message.step].push_back(&message);
+  std::vector<StepPattern> patterns;
+  absl::flat_hash_map<uint64_t, std::vector<size_t>> with_hash;
+  for (uint32_t step = 0; step < schedule.steps; ++step) {
+    std::vector<Transfer> transfers = transfers_of(std::move(by_step[step]));
+    std::vector<size_t>& candidates = with_hash[hash_of(transfers)];
+    const auto equal = std::find_if(candidates.begin(), candidates.end(),
+                                    [&](size_t pattern) { return patterns[pattern].transfers == transfers; });
+    if (equal != candidates.end()) {
+      patterns[*equal].steps.push_back(step);
+      continue;
+    }
+    candidates.push_back(patterns.size());
+    patterns.push_back({std::move(transfers), {step}});
+  }
+  return patterns;
+}
+
+absl::StatusOr<Cost> cost(const Schedule& schedule, const topology::Topology& topology, const topology::Paths& paths,
+                          const std::vector<uint32_t>& host_of, uint64_t bytes) {
+  GLN_RETURN_IF_ERROR(check_map(schedule.ranks, topology.host_count(), host_of));
+  GLN_ASSIGN_OR_RETURN(const std::vector<StepPattern> patterns, step_patterns(schedule));
+  Evaluation evaluation(topology, paths, host_of, 8.0 * static_cast<double>(bytes) / schedule.chunks);
+  Cost cost;
+  cost.steps.resize(schedule.steps);
+  for (const StepPattern& pattern : patterns) {
+    const StepCost step_cost = evaluation.measure(pattern);
+    cost.seconds += static_cast<double>(pattern.steps.size()) * step_cost.seconds;
+    for (const uint32_t step : pattern.steps) cost.steps[step] = step_cost;
+  }
+  return cost;
+}
+
+}  // namespace gleaner::collective

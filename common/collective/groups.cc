@@ -1,0 +1,39 @@
+#include "common/collective/groups.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::collective {
+
+Stage even_groups(uint32_t ranks, uint32_t count) {
+  Stage groups(count);
+  for (uint32_t group = 0; group < count; ++group) {
+    const uint64_t end = chunk_begin(ranks, count, group + 1);
+    for (uint64_t rank = chunk_begin(ranks, count, group); rank < end; ++rank) {
+      groups[group].push_back(static_cast<uint32_t>(rank));
+    }
+  }
+  return groups;
+}
+
+absl::Status check_groups(const Stage& groups, uint32_t ranks) {
+  std::vector<bool> seen(ranks, false);
+  uint32_t count = 0;
+  for (size_t group = 0; group < groups.size(); ++group) {
+    if (groups[group].empty()) return absl::InvalidArgumentError(absl::StrCat("group ", group, " has no rank"));
+    for (const uint32_t rank : groups[group]) {
+      if (rank >= ranks) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("group ", group, " names rank ", rank, ", but there are ", ranks, " ranks"));
+      }
+      if (seen[rank]) return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " occurs twice in the groups"));
+      seen[rank] = true;
+      ++count;
+    }
+  }
+  if (count == ranks) return absl::OkStatus();
+  uint32_t missing = 0;
+  while (seen[missing]) ++missing;
+  return absl::InvalidArgumentError(absl::StrCat("rank ", missing, " is in no group"));
+}
+
+}  // namespace gleaner::collective

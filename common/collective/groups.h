@@ -1,0 +1,18 @@
+// Groups of ranks for hierarchical algorithms.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/collective/schedule.h"
+
+namespace gleaner::collective {
+
+// Returns `count` groups of consecutive ranks whose sizes differ by at most one. Requires 1 <= count <= ranks.
+Stage even_groups(uint32_t ranks, uint32_t count);
+
+// InvalidArgument: a rank of 0 … ranks - 1 is in no group or in two, another rank is in one, or a group is empty.
+absl::Status check_groups(const Stage& groups, uint32_t ranks);
+
+}  // namespace gleaner::collective

@@ -1,0 +1,34 @@
+// The two halves of a staged all-reduce, for generators. Beside each other, the groups of a stage each reduce-scatter
+// the slice that their members have in common; each member keeps the sum of one part of it. The all-gather runs the
+// same stages backwards and copies.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/collective/schedule.h"
+#include "common/collective/schedule_builder.h"
+
+namespace gleaner::collective {
+
+enum class ScatterKind {
+  kRing,     // p - 1 steps, in each of which each member sends one part to the next member
+  kHalving,  // log2(p) steps: exchanges half of the slice with the member whose index differs in one bit; p = 2^k
+  kDirect,   // one step: each member sends each other member its part
+};
+
+struct ScatterStage {
+  Stage groups;  // of equal size p
+  ScatterKind kind = ScatterKind::kRing;
+};
+
+// Returns the groups of ranks whose numbers differ only in digit `stage` of a mixed radix system, whose digit 0 is the
+// least significant and takes factors[0] values. Members are in the order of that digit.
+Stage digit_groups(const std::vector<uint32_t>& factors, size_t stage);
+
+// Adds an all-reduce by these stages, in this order, and back. Stages of one rank add nothing. Requires that the
+// groups' sizes divide the number of chunks one after the other, and that each stage has all ranks.
+void add_staged_all_reduce(ScheduleBuilder& builder, uint32_t ranks, uint32_t chunks,
+                           const std::vector<ScatterStage>& stages);
+
+}  // namespace gleaner::collective

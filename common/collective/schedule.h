@@ -1,0 +1,62 @@
+// Schedule is the one description of a collective operation: for each rank, the ordered list of its send and receive
+// operations. Generators write schedules (algorithms.h); the checker, the oracle, the cost model, the simulator and the
+// runtime read them. Pure.
+//
+// The vector is cut into `chunks` chunks of nearly equal size (chunk_begin()); an operation's slice is a range of
+// consecutive chunks. A rank executes its operations in order:
+//   send      starts to send the slice as it is now, and goes on with the next operation at once;
+//   receive   waits for the peer's slice, and adds it to this rank's slice (reduce) or replaces this rank's slice
+//   (copy).
+// Messages between two ranks arrive in the order in which they are sent, and the n-th receive from a peer takes that
+// peer's n-th send to this rank; both have the same slice and step. A send's slice must not change before the peer has
+// received it. messages.h pairs sends with receives, and checker.h verifies all this.
+//
+// `step` numbers the synchronous steps of the algorithm as papers count them. Ranks do not synchronize at steps: cost
+// models, conflict counts and reports use the number.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gleaner::collective {
+
+struct Slice {
+  uint32_t first = 0;  // index of the first chunk
+  uint32_t count = 0;  // number of chunks, >= 1
+  bool operator==(const Slice&) const = default;
+};
+
+enum class OpKind : uint8_t { kSend, kReceiveReduce, kReceiveCopy };
+
+struct Op {
+  OpKind kind = OpKind::kSend;
+  uint32_t peer = 0;  // a rank
+  uint32_t step = 0;  // does not decrease along a program
+  Slice slice;
+  bool operator==(const Op&) const = default;
+};
+
+// A stage of a hierarchical algorithm: groups of ranks that each run a collective of their own, beside each other.
+using Stage = std::vector<std::vector<uint32_t>>;
+
+struct Schedule {
+  std::string algorithm;  // as in `gleaner schedule --algorithm`
+  uint32_t ranks = 1;
+  uint32_t chunks = 1;
+  uint32_t steps = 0;                     // every op's step is below
+  std::vector<Stage> stages;              // empty for algorithms without stages
+  std::vector<std::vector<Op>> programs;  // by rank
+};
+
+// Returns the first element of a chunk, of a vector with `elements` elements; chunk == chunks: the end. Chunks differ
+// by at most one element, and may be empty.
+constexpr uint64_t chunk_begin(uint64_t elements, uint32_t chunks, uint32_t chunk) {
+  const uint64_t each = elements / chunks, rest = elements % chunks;
+  return chunk * each + (chunk < rest ? chunk : rest);
+}
+constexpr uint64_t slice_elements(uint64_t elements, uint32_t chunks, const Slice& slice) {
+  return chunk_begin(elements, chunks, slice.first + slice.count) - chunk_begin(elements, chunks, slice.first);
+}
+
+}  // namespace gleaner::collective

@@ -1,0 +1,44 @@
+#include "common/collective/schedule_builder.h"
+
+#include <utility>
+
+namespace gleaner::collective {
+
+ScheduleBuilder::ScheduleBuilder(std::string algorithm, uint32_t ranks, uint32_t chunks) : receives_(ranks) {
+  schedule_.algorithm = std::move(algorithm);
+  schedule_.ranks = ranks;
+  schedule_.chunks = chunks;
+  schedule_.programs.resize(ranks);
+}
+
+void ScheduleBuilder::transfer(uint32_t from, uint32_t to, Slice slice, OpKind receive) {
+  if (slice.count == 0) return;
+  schedule_.programs[from].push_back({OpKind::kSend, to, schedule_.steps, slice});
+  if (receives_[to].empty()) receivers_.push_back(to);
+  receives_[to].push_back({receive, from, schedule_.steps, slice});
+}
+
+void ScheduleBuilder::transfer_chunks(uint32_t from, uint32_t to, const std::vector<uint32_t>& chunks, OpKind receive) {
+  Slice run;
+  for (const uint32_t chunk : chunks) {
+    if (run.count > 0 && run.first + run.count == chunk) {
+      ++run.count;
+      continue;
+    }
+    transfer(from, to, run, receive);
+    run = {chunk, 1};
+  }
+  transfer(from, to, run, receive);
+}
+
+void ScheduleBuilder::end_step() {
+  for (const uint32_t rank : receivers_) {
+    std::vector<Op>& program = schedule_.programs[rank];
+    program.insert(program.end(), receives_[rank].begin(), receives_[rank].end());
+    receives_[rank].clear();
+  }
+  receivers_.clear();
+  ++schedule_.steps;
+}
+
+}  // namespace gleaner::collective

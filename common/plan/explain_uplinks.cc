@@ -1,0 +1,49 @@
+#include "common/plan/explain_uplinks.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "common/plan/uplinks.h"
+
+namespace gleaner::plan {
+namespace {
+
+using topology::Topology;
+
+std::string describe(const Topology& topology, uint32_t index) {
+  const topology::Link& link = topology.links()[index];
+  return absl::StrCat("the link between ", topology.name(link.a), " and ", topology.name(link.b), " at ",
+                      format_bits_per_second(std::min(link.bits_per_second, link.back_bits_per_second)));
+}
+
+absl::Status explain_one_more(const Topology& topology, uint32_t workers, uint32_t summers, Explanation& explanation) {
+  explanation.one_more_bits_per_second = 0;
+  if (workers + summers == topology.host_count()) return absl::OkStatus();
+  GLN_ASSIGN_OR_RETURN(const Fleet larger, fleet_of(topology, workers, summers + 1));
+  explanation.one_more_bits_per_second = larger.summer_bits_per_second.back();
+  const auto bytes = static_cast<double>(explanation.stream_bytes);
+  GLN_ASSIGN_OR_RETURN(const UplinkBound bound, bound_with_uplinks(topology, workers, summers + 1, bytes));
+  explanation.one_more_bound_seconds = bound.seconds;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status explain_uplinks(const Topology& topology, const Plan& plan, Explanation& explanation) {
+  const uint32_t workers = plan.workers;
+  const auto summers = static_cast<uint32_t>(plan.members.size()) - workers;
+  const auto bytes = static_cast<double>(explanation.stream_bytes);
+  GLN_ASSIGN_OR_RETURN(const UplinkBound bound, bound_with_uplinks(topology, workers, summers, bytes));
+  GLN_ASSIGN_OR_RETURN(const UplinkBound alone, bound_with_uplinks(topology, workers, 0, bytes));
+  GLN_ASSIGN_OR_RETURN(const BusiestLink busiest, busiest_link(topology, workers, owned_bytes(plan)));
+  explanation.without_uplinks_seconds = explanation.bound_seconds;
+  explanation.bound_seconds = bound.seconds;
+  explanation.all_reduce_seconds = alone.seconds;
+  if (busiest.seconds > explanation.seconds * (1 + 1e-9)) {
+    explanation.seconds = busiest.seconds;
+    explanation.binding_link = describe(topology, busiest.link);
+  }
+  return explain_one_more(topology, workers, summers, explanation);
+}
+
+}  // namespace gleaner::plan

@@ -1,0 +1,30 @@
+#include "common/ranks/path_distances.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/ranks/routes.h"
+
+namespace gleaner::ranks {
+
+Distances path_distances(const topology::Topology& topology, const topology::Paths& paths) {
+  const uint32_t hosts = topology.host_count();
+  const Routes routes(topology, paths);
+  Distances latencies(hosts), inverse_bandwidths(hosts);
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (uint32_t from = 0; from < hosts; ++from) {
+    for (uint32_t to = 0; to < hosts; ++to) {
+      if (from == to) continue;
+      latencies.at(from, to) = routes.latency_seconds(from, to);
+      least = std::min(least, latencies.at(from, to));
+      most = std::max(most, latencies.at(from, to));
+      for (const uint32_t channel : routes.channels(from, to)) {
+        inverse_bandwidths.at(from, to) =
+            std::max(inverse_bandwidths.at(from, to), 1 / topology.bits_per_second(channel));
+      }
+    }
+  }
+  return most > least ? latencies : inverse_bandwidths;
+}
+
+}  // namespace gleaner::ranks

@@ -1,0 +1,100 @@
+#include "common/topology/probes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/topology/probes_json.h"
+
+namespace gleaner::topology {
+namespace {
+
+using ReadEntry = absl::StatusOr<double> (*)(const Json& value, Where where);
+
+// Returns the matrix in the field `name`, with 0 in the diagonal.
+absl::StatusOr<std::vector<double>> read_matrix(const Json& root, absl::string_view name, size_t size, ReadEntry read) {
+  const auto sizes = [&](absl::string_view what, size_t count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " has ", count, " entries; give ", size, ", one for each host"));
+  };
+  const std::string field = absl::StrCat("\"", name, "\"");
+  GLN_ASSIGN_OR_RETURN(const Json::array_t* rows, read_list(root[std::string(name)], field, "rows"));
+  if (rows->size() != size) return sizes(field, rows->size());
+  std::vector<double> matrix(size * size);
+  for (size_t i = 0; i < size; ++i) {
+    const std::string row_name = absl::StrCat(name, "[", i, "]");
+    GLN_ASSIGN_OR_RETURN(const Json::array_t* row, read_list((*rows)[i], row_name, "numbers"));
+    if (row->size() != size) return sizes(row_name, row->size());
+    for (size_t j = 0; j < size; ++j) {
+      if (i == j) continue;
+      const auto where = [&] { return absl::StrCat(row_name, "[", j, "]"); };
+      GLN_ASSIGN_OR_RETURN(matrix[i * size + j], read((*row)[j], where));
+    }
+  }
+  for (size_t i = 0; i < size; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (matrix[i * size + j] == matrix[j * size + i]) continue;
+      const auto entry = [&](size_t a, size_t b) {
+        return absl::StrCat(name, "[", a, "][", b, "] is ", (*rows)[a][b].dump());
+      };
+      return absl::InvalidArgumentError(absl::StrCat(entry(j, i), ", but ", entry(i, j),
+                                                     "; both stand for one link, so give both entries their mean"));
+    }
+  }
+  return matrix;
+}
+
+}  // namespace
+
+absl::StatusOr<Probes> read_probes(const Json& root) {
+  GLN_RETURN_IF_ERROR(check_fields(root, "the file with probes", {"hosts", "latency_us", "bandwidth"}));
+  Probes probes;
+  GLN_ASSIGN_OR_RETURN(const Json::array_t* names, read_list(root["hosts"], "\"hosts\"", "names"));
+  for (const Json& name : *names) {
+    const auto where = [&] { return absl::StrCat("hosts[", probes.names.size(), "]"); };
+    GLN_ASSIGN_OR_RETURN(std::string read, read_name(name, where));
+    probes.names.push_back(std::move(read));
+  }
+  if (probes.names.empty()) return absl::InvalidArgumentError("\"hosts\" is empty; give one name or more");
+  const uint64_t hosts = probes.size();
+  if (hosts * (hosts + 1) / 2 > kMaxLinks) {
+    return absl::InvalidArgumentError(absl::StrCat("there are probes between ", hosts,
+                                                   " hosts, which makes more links than the ", kMaxLinks,
+                                                   " that are supported; give 4095 hosts or fewer"));
+  }
+  GLN_ASSIGN_OR_RETURN(probes.latency_seconds, read_matrix(root, "latency_us", hosts, read_latency));
+  GLN_ASSIGN_OR_RETURN(probes.bits_per_second, read_matrix(root, "bandwidth", hosts, read_bandwidth));
+  return probes;
+}
+
+absl::StatusOr<Probes> parse_probes(absl::string_view text) {
+  GLN_ASSIGN_OR_RETURN(const Json root, parse_json(text));
+  return read_probes(root);
+}
+
+absl::StatusOr<Topology> topology_of(const Probes& probes) {
+  const auto hosts = static_cast<uint32_t>(probes.size());
+  std::vector<Host> all;
+  std::vector<Switch> ports;
+  std::vector<Link> links;
+  for (const std::string& name : probes.names) all.push_back({name, {}});
+  if (hosts > 1) {
+    links.reserve(size_t{hosts} * (hosts + 1) / 2);
+    for (uint32_t i = 0; i < hosts; ++i) {
+      ports.push_back({absl::StrCat("port-of-", probes.names[i])});
+      const double* row = &probes.bits_per_second[size_t{i} * hosts];
+      const double most = *std::max_element(row, row + hosts);
+      links.push_back({i, hosts + i, most, most, 0});
+    }
+  }
+  for (uint32_t i = 0; i < hosts; ++i) {
+    for (uint32_t j = i + 1; j < hosts; ++j) {
+      const double bandwidth = probes.bandwidth(i, j);
+      links.push_back({hosts + i, hosts + j, bandwidth, probes.bandwidth(j, i), probes.latency(i, j)});
+    }
+  }
+  return Topology::make(std::move(all), std::move(ports), std::move(links));
+}
+
+}  // namespace gleaner::topology

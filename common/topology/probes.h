@@ -1,0 +1,37 @@
+// Probes are measurements between each two hosts of a network whose links are not known, as JSON:
+//
+//   {"hosts": ["a", "b"], "latency_us": [[0, 12], [12, 0]], "bandwidth": [[0, 9.4e9], [9.4e9, 0]]}
+//
+// Row i of a matrix has the values from host i to each host. Both matrices are symmetric; their diagonals do not count.
+// A bandwidth is in bits per second, or a text such as "10Gbit". Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/topology/topology.h"
+
+namespace gleaner::topology {
+
+struct Probes {
+  std::vector<std::string> names;
+  // By host, then host: element i·n + j is from host i to host j. 0 if i == j.
+  std::vector<double> latency_seconds;
+  std::vector<double> bits_per_second;
+
+  size_t size() const { return names.size(); }
+  double latency(size_t from, size_t to) const { return latency_seconds[from * size() + to]; }
+  double bandwidth(size_t from, size_t to) const { return bits_per_second[from * size() + to]; }
+};
+
+// InvalidArgument names the field and entry that are wrong.
+absl::StatusOr<Probes> parse_probes(absl::string_view text);
+
+// Returns the topology that the probes suggest. Host i hangs at a switch "port-of-NAME" of its own, by a link with the
+// largest bandwidth of its row and no latency. A link with the pair's bandwidth and latency joins each two switches. So
+// the path between two hosts is unique, and a host's own link bounds its flows together. place is empty.
+absl::StatusOr<Topology> topology_of(const Probes& probes);
+
+}  // namespace gleaner::topology

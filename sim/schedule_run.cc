@@ -1,0 +1,153 @@
+#include "sim/schedule_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/collective/messages.h"
+#include "sim/host_map.h"
+
+namespace gleaner::netsim {
+namespace {
+
+using collective::Message;
+using collective::Messages;
+using collective::Op;
+using collective::OpKind;
+using collective::Schedule;
+
+constexpr uint64_t kEventsPerProgress = 256;
+
+// A message's part in the run.
+struct Transit {
+  bool awaited = false;  // the receiver's program waits for it
+  bool arrived = false;
+};
+
+class Run {
+ public:
+  Run(const Schedule& schedule, const Messages& messages, const topology::Topology& topology,
+      const std::vector<uint32_t>& host_of, double bytes, FlowNetwork network)
+      : schedule_(schedule),
+        messages_(messages),
+        host_of_(host_of),
+        bytes_per_chunk_(bytes / schedule.chunks),
+        network_(std::move(network)),
+        transits_(messages.all().size()),
+        loads_(topology, messages_of_steps()),
+        next_op_(schedule.ranks, 0),
+        step_end_(schedule.steps, 0) {}
+
+  absl::StatusOr<RunResult> run(const Progress& progress);
+
+ private:
+  std::vector<uint64_t> messages_of_steps() const;
+  // Executes a rank's operations up to the next one that has to wait.
+  absl::Status go_on(uint32_t rank);
+  // Returns the connection between two ranks.
+  uint32_t connection(uint32_t from, uint32_t to);
+  absl::Status on_arrival(uint64_t index);
+  absl::Status waits_for_ever() const;
+  RunResult result() const;
+
+  const Schedule& schedule_;
+  const Messages& messages_;
+  const std::vector<uint32_t>& host_of_;
+  const double bytes_per_chunk_;
+  FlowNetwork network_;
+  absl::flat_hash_map<uint64_t, uint32_t> connections_;  // by sender << 32 | receiver
+  std::vector<Transit> transits_;                        // by message
+  ChannelLoads loads_;
+  std::vector<uint32_t> next_op_;  // by rank
+  std::vector<double> step_end_;   // by step: when its last message arrived
+  uint64_t arrived_ = 0;
+};
+
+std::vector<uint64_t> Run::messages_of_steps() const {
+  std::vector<uint64_t> counts(schedule_.steps, 0);
+  for (const Message& message : messages_.all()) ++counts[message.step];
+  return counts;
+}
+
+absl::Status Run::go_on(uint32_t rank) {
+  const std::vector<Op>& program = schedule_.programs[rank];
+  for (uint32_t& next = next_op_[rank]; next < program.size(); ++next) {
+    const Op& op = program[next];
+    const uint32_t index = messages_.index_of(rank, next);
+    if (op.kind != OpKind::kSend) {
+      if (transits_[index].arrived) continue;
+      transits_[index].awaited = true;
+      return absl::OkStatus();
+    }
+    const double bytes = bytes_per_chunk_ * op.slice.count;
+    GLN_ASSIGN_OR_RETURN(const std::span<const uint32_t> channels,
+                         network_.send(index, connection(rank, op.peer), bytes));
+    loads_.add(op.step, channels, bytes);
+  }
+  return absl::OkStatus();
+}
+
+uint32_t Run::connection(uint32_t from, uint32_t to) {
+  const auto [found, is_new] = connections_.try_emplace(uint64_t{from} << 32 | to);
+  if (is_new) found->second = network_.connect(host_of_[from], host_of_[to]);
+  return found->second;
+}
+
+absl::Status Run::on_arrival(uint64_t index) {
+  const Message& message = messages_.all()[index];
+  transits_[index].arrived = true;
+  ++arrived_;
+  step_end_[message.step] = network_.now();
+  return transits_[index].awaited ? go_on(message.to) : absl::OkStatus();
+}
+
+absl::Status Run::waits_for_ever() const {
+  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) {
+    if (next_op_[rank] >= schedule_.programs[rank].size()) continue;
+    const Op& op = schedule_.programs[rank][next_op_[rank]];
+    return absl::InvalidArgumentError(absl::StrCat("the schedule never ends: rank ", rank, " waits in step ", op.step,
+                                                   " for a message from rank ", op.peer));
+  }
+  return absl::OkStatus();
+}
+
+RunResult Run::result() const {
+  RunResult result = {.events = network_.events()};
+  for (uint32_t step = 0; step < schedule_.steps; ++step) {
+    const double end = std::max(result.seconds, step_end_[step]);
+    result.steps.push_back({end - result.seconds, loads_.worst()[step]});
+    result.seconds = end;
+  }
+  return result;
+}
+
+absl::StatusOr<RunResult> Run::run(const Progress& progress) {
+  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(go_on(rank));
+  std::vector<uint64_t> arrived;
+  for (uint64_t turn = 1;; ++turn) {
+    GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived));
+    if (!more) break;
+    for (const uint64_t id : arrived) GLN_RETURN_IF_ERROR(on_arrival(id));
+    arrived.clear();
+    if (progress && turn % kEventsPerProgress == 0) {
+      progress(static_cast<double>(arrived_) / static_cast<double>(transits_.size()));
+    }
+  }
+  GLN_RETURN_IF_ERROR(waits_for_ever());
+  return result();
+}
+
+}  // namespace
+
+absl::StatusOr<RunResult> run_schedule(const Schedule& schedule, const topology::Topology& topology,
+                                       const topology::Paths& paths, const std::vector<uint32_t>& host_of, double bytes,
+                                       const Conditions& conditions, const Progress& progress) {
+  GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
+  GLN_RETURN_IF_ERROR(check_hosts("rank", host_of, schedule.ranks, topology));
+  GLN_ASSIGN_OR_RETURN(FlowNetwork network, FlowNetwork::make(topology, paths, conditions));
+  return Run(schedule, messages, topology, host_of, bytes, std::move(network)).run(progress);
+}
+
+}  // namespace gleaner::netsim

@@ -1,0 +1,43 @@
+// run_schedule() simulates a schedule (common/collective/schedule.h) on a topology. Each rank executes its operations
+// in order: a send hands its message to the connection between the two ranks (flow_network.h) and goes on at once; a
+// receive waits until its message has arrived. Sums and copies take no time. Pure.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/collective/schedule.h"
+#include "common/topology/paths.h"
+#include "sim/channel_loads.h"
+#include "sim/flow_network.h"
+
+namespace gleaner::netsim {
+
+// Is called from time to time with the part of the messages that have arrived, 0 to 1.
+using Progress = std::function<void(double)>;
+
+struct StepTime {
+  // From the time at which the last message of all earlier steps arrived to the time at which the last message of this
+  // step did; 0 if that was earlier. These add up to RunResult::seconds.
+  double seconds = 0;
+  WorstLink worst_link;
+};
+
+struct RunResult {
+  double seconds = 0;
+  std::vector<StepTime> steps;
+  uint64_t events = 0;  // changes of rates
+};
+
+// `host_of[rank]` is the host with that rank; all differ. `bytes`: of the whole vector; a chunk has exactly the
+// `chunks`-th part of it.
+// InvalidArgument: the map does not have schedule.ranks different hosts, the conditions are out of range, sends and
+// receives don't match (collective::Messages), or ranks wait for each other for ever. Unavailable: failed links left no
+// path.
+absl::StatusOr<RunResult> run_schedule(const collective::Schedule& schedule, const topology::Topology& topology,
+                                       const topology::Paths& paths, const std::vector<uint32_t>& host_of, double bytes,
+                                       const Conditions& conditions, const Progress& progress = nullptr);
+
+}  // namespace gleaner::netsim

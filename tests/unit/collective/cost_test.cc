@@ -1,0 +1,110 @@
+#include "common/collective/cost.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <numeric>
+
+#include "common/collective/halving_doubling.h"
+#include "common/collective/ring.h"
+#include "common/topology/builders.h"
+#include "tests/unit/collective/counts.h"
+
+namespace gleaner::collective {
+namespace {
+
+using ::testing::HasSubstr;
+using topology::Topology;
+
+constexpr double kBits = 100e9;    // bit/s of a host's link
+constexpr double kLatency = 2e-6;  // of a path over two links
+constexpr uint64_t kBytes = 100 << 20;
+
+std::vector<uint32_t> identity(uint32_t ranks) {
+  std::vector<uint32_t> host_of(ranks);
+  std::iota(host_of.begin(), host_of.end(), 0);
+  return host_of;
+}
+
+struct Network {
+  explicit Network(absl::StatusOr<Topology> made) : topology(*std::move(made)), paths(topology) {}
+  Cost cost(const Schedule& schedule, std::vector<uint32_t> host_of) const {
+    return *collective::cost(schedule, topology, paths, host_of, kBytes);
+  }
+  Cost cost(const Schedule& schedule) const { return cost(schedule, identity(schedule.ranks)); }
+
+  const Topology topology;
+  const topology::Paths paths;
+};
+
+TEST(Cost, RingOnStar) {
+  for (const uint32_t n : tested_counts()) {
+    const Network network(topology::star(n, {kBits, 0, kLatency / 2}));
+    const double expected = 2.0 * (n - 1) * (kLatency + kBytes * 8.0 / n / kBits);
+    EXPECT_NEAR(network.cost(ring(n)).seconds, expected, expected * 1e-12) << n;
+  }
+}
+
+TEST(Cost, HalvingDoublingOnStar) {
+  for (uint32_t n = 1; n <= 128; n *= 2) {
+    const Network network(topology::star(n, {kBits, 0, kLatency / 2}));
+    const double expected = 2 * std::countr_zero(n) * kLatency + 2.0 * (n - 1) / n * kBytes * 8 / kBits;
+    EXPECT_NEAR(network.cost(halving_doubling(n)).seconds, expected, expected * 1e-12) << n;
+  }
+}
+
+// Two racks of two hosts; all four messages of the step across use the uplinks, two each way.
+TEST(Cost, SharedUplinkCarriesAllFlows) {
+  const double uplink = 40e9;
+  const Network network(topology::racks(2, 2, {kBits, uplink, kLatency / 2}));
+  const Cost cost = network.cost(halving_doubling(4));
+  ASSERT_EQ(cost.steps.size(), 4u);
+  EXPECT_NEAR(cost.steps[0].seconds, kLatency + kBytes * 8.0 / 2 / kBits, 1e-12);
+  EXPECT_EQ(cost.steps[0].flows, 1u);
+  EXPECT_NEAR(cost.steps[1].seconds, 2 * kLatency + 2 * kBytes * 8.0 / 4 / uplink, 1e-12);
+  EXPECT_EQ(cost.steps[1].flows, 2u);
+  const uint32_t worst = cost.steps[1].worst_channel;
+  EXPECT_FALSE(network.topology.is_host(network.topology.from(worst)));
+  EXPECT_FALSE(network.topology.is_host(network.topology.to(worst)));
+  EXPECT_DOUBLE_EQ(network.topology.bits_per_second(worst), uplink);
+}
+
+TEST(Cost, PatternsOfSteps) {
+  EXPECT_EQ(step_patterns(ring(16))->size(), 1u);
+  EXPECT_EQ((*step_patterns(ring(16)))[0].steps.size(), 30u);
+  const auto patterns = *step_patterns(halving_doubling(16));
+  ASSERT_EQ(patterns.size(), 4u);
+  EXPECT_EQ(patterns[0].steps, (std::vector<uint32_t>{0, 7}));
+  EXPECT_EQ(patterns[0].transfers.size(), 16u);
+  EXPECT_EQ(patterns[0].transfers[0], (Transfer{0, 1, 8, 1}));
+}
+
+// A ring across two racks crosses each uplink once if neighbours share a rack, and with every message if not.
+TEST(Cost, DependsOnRankMap) {
+  const double uplink = 25e9;
+  const Network network(topology::racks(2, 4, {kBits, uplink, kLatency / 2}));
+  const Cost near = network.cost(ring(8)), far = network.cost(ring(8), {0, 4, 1, 5, 2, 6, 3, 7});
+  EXPECT_NEAR(near.seconds, 14 * (2 * kLatency + kBytes / 8.0 * 8 / uplink), 1e-12);
+  EXPECT_NEAR(far.seconds, 14 * (2 * kLatency + 4 * kBytes / 8.0 * 8 / uplink), 1e-12);
+  for (const StepCost& step : far.steps) EXPECT_EQ(step.flows, 4u);
+}
+
+TEST(Cost, MapMustFit) {
+  const Network network(topology::star(4, {}));
+  const auto message = [&](const std::vector<uint32_t>& host_of) {
+    return std::string(cost(ring(3), network.topology, network.paths, host_of, kBytes).status().message());
+  };
+  EXPECT_THAT(message({0, 1}), HasSubstr("the rank map has 2 ranks, the schedule 3"));
+  EXPECT_THAT(message({0, 1, 4}), HasSubstr("rank 2 on host 4, but the topology has 4 hosts"));
+  EXPECT_THAT(message({0, 1, 0}), HasSubstr("the ranks 0 and 2 on host 0"));
+}
+
+TEST(Cost, OneRankTakesNoTime) {
+  const Network network(topology::star(1, {}));
+  EXPECT_EQ(network.cost(ring(1)).seconds, 0);
+  EXPECT_TRUE(network.cost(ring(1)).steps.empty());
+}
+
+}  // namespace
+}  // namespace gleaner::collective

@@ -1,0 +1,131 @@
+// Tests the topology that probes suggest, and the message of each mistake in a file of probes.
+#include "common/topology/probes.h"
+
+#include <gmock/gmock.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/topology/json.h"
+#include "common/topology/paths.h"
+#include "tests/unit/topology/same.h"
+
+namespace gleaner::topology {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kFile[] = R"({"hosts": ["a", "b", "c"],
+  "latency_us": [[5, 10, 20.5], [10, null, 30], [20.5, 30, 0]],
+  "bandwidth": [[0, 1e9, 2e9], [1e9, -3, "4Gbit"], [2e9, 4e9, "x"]]})";
+
+std::string error_of(absl::string_view text) {
+  const auto made = parse_probes(text);
+  if (made.ok()) return "";
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(made.status().message());
+}
+
+std::string error_with(absl::string_view part, absl::string_view replacement) {
+  EXPECT_THAT(kFile, HasSubstr(std::string(part)));
+  return error_of(absl::StrReplaceAll(kFile, {{part, replacement}}));
+}
+
+TEST(Probes, ReadsMatrices) {
+  const auto probes = parse_probes(kFile);
+  ASSERT_TRUE(probes.ok()) << probes.status();
+  EXPECT_THAT(probes->names, ElementsAre("a", "b", "c"));
+  EXPECT_EQ(probes->latency(0, 2), 20.5e-6);
+  EXPECT_EQ(probes->latency(2, 1), 30e-6);
+  EXPECT_EQ(probes->bandwidth(1, 2), 4e9);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(probes->latency(i, i), 0) << "the diagonal does not count";
+    EXPECT_EQ(probes->bandwidth(i, i), 0);
+  }
+}
+
+TEST(Probes, TopologyHasAPathOfEachPair) {
+  const auto probes = parse_probes(kFile);
+  ASSERT_TRUE(probes.ok()) << probes.status();
+  const auto topology = topology_of(*probes);
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ(topology->host_count(), 3u);
+  ASSERT_EQ(topology->switches().size(), 3u);
+  EXPECT_EQ(topology->switches()[1].name, "port-of-b");
+  const Paths paths(*topology);
+  for (uint32_t from = 0; from < 3; ++from) {
+    for (uint32_t to = 0; to < 3; ++to) {
+      if (from == to) continue;
+      EXPECT_TRUE(paths.is_unique(from, to));
+      std::vector<uint32_t> channels;
+      paths.append_path(from, to, 7, channels);
+      ASSERT_EQ(channels.size(), 3u);
+      EXPECT_EQ(topology->bits_per_second(channels[1]), probes->bandwidth(from, to));
+      double latency = 0;
+      for (const uint32_t channel : channels) latency += topology->latency_seconds(channel);
+      EXPECT_EQ(latency, probes->latency(from, to));
+      const double nic = std::max(probes->bandwidth(from, (from + 1) % 3), probes->bandwidth(from, (from + 2) % 3));
+      EXPECT_EQ(topology->bits_per_second(channels[0]), nic) << "the largest of the row";
+    }
+  }
+  const auto parsed = parse_topology(kFile);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  expect_same(*topology, *parsed);
+}
+
+TEST(Probes, OneHost) {
+  const auto made = parse_topology(R"({"hosts": ["a"], "latency_us": [[0]], "bandwidth": [[0]]})");
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->host_count(), 1u);
+  EXPECT_TRUE(made->links().empty());
+}
+
+TEST(Probes, Fields) {
+  EXPECT_THAT(error_of("7"), HasSubstr("the file with probes is 7"));
+  EXPECT_THAT(error_with("\"hosts\"", "\"host\""), HasSubstr("no field \"hosts\""));
+  EXPECT_THAT(error_with("\"latency_us\"", "\"latency\""), HasSubstr("no field \"latency_us\""));
+  EXPECT_THAT(error_with("\"bandwidth\"", "\"bw\""), HasSubstr("no field \"bandwidth\""));
+  EXPECT_THAT(error_with("\"hosts\"", "\"x\": 0, \"hosts\""), HasSubstr("unknown field 'x'"));
+  EXPECT_THAT(error_with("[\"a\", \"b\", \"c\"]", "[]"), HasSubstr("\"hosts\" is empty"));
+  EXPECT_THAT(error_with("[\"a\", \"b\", \"c\"]", "3"), HasSubstr("\"hosts\" is 3; give a list of names"));
+  EXPECT_THAT(error_with("\"b\"", "{\"name\": \"b\"}"), HasSubstr("hosts[1] is an object; give a name"));
+}
+
+TEST(Probes, Sizes) {
+  EXPECT_THAT(error_with("[\"a\", \"b\", \"c\"]", "[\"a\", \"b\"]"),
+              HasSubstr("\"latency_us\" has 3 entries; give 2, one for each host"));
+  EXPECT_THAT(error_with("[10, null, 30]", "[10, null]"), HasSubstr("latency_us[1] has 2 entries; give 3"));
+  EXPECT_THAT(error_with(", [2e9, 4e9, \"x\"]", ""), HasSubstr("\"bandwidth\" has 2 entries; give 3"));
+  EXPECT_THAT(error_with("[10, null, 30]", "10"), HasSubstr("latency_us[1] is 10; give a list"));
+  std::string names;
+  for (int i = 0; i < 4096; ++i) absl::StrAppend(&names, i == 0 ? "" : ", ", "\"h", i, "\"");
+  EXPECT_THAT(error_with("\"a\", \"b\", \"c\"", names), HasSubstr("give 4095 hosts or fewer"));
+}
+
+TEST(Probes, Entries) {
+  for (const char* bad : {"-1", "null", "\"1us\"", "[]"}) {
+    EXPECT_THAT(error_with("20.5", bad), HasSubstr("latency_us[0][2] is ")) << bad;
+  }
+  for (const char* bad : {"0", "-1", "null", "\"fast\"", "{}"}) {
+    EXPECT_THAT(error_with("\"4Gbit\"", bad), HasSubstr("bandwidth[1][2] is ")) << bad;
+  }
+  EXPECT_THAT(error_with("20.5", "NaN"), HasSubstr("NaN and Infinity are no numbers of JSON"));
+}
+
+TEST(Probes, Asymmetry) {
+  EXPECT_THAT(error_with("[10, null, 30]", "[11, null, 30]"),
+              HasSubstr("latency_us[0][1] is 10, but latency_us[1][0] is 11; both stand for one link, so give both "
+                        "entries their mean"));
+  EXPECT_THAT(error_with("\"4Gbit\"", "\"5Gbit\""),
+              HasSubstr("bandwidth[1][2] is \"5Gbit\", but bandwidth[2][1] is 4000000000.0"));
+}
+
+TEST(Probes, NamesOfHosts) {
+  const auto twice = parse_topology(absl::StrReplaceAll(kFile, {{"\"b\"", "\"a\""}}));
+  EXPECT_THAT(std::string(twice.status().message()), HasSubstr("'a' occurs twice"));
+  const auto port = parse_topology(absl::StrReplaceAll(kFile, {{"\"b\"", "\"port-of-a\""}}));
+  EXPECT_THAT(std::string(port.status().message()), HasSubstr("'port-of-a' occurs twice"));
+}
+
+}  // namespace
+}  // namespace gleaner::topology
