@@ -20,8 +20,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "coordinator/service.h"
 #include "bench/coordinator_members.h"
+#include "coordinator/service.h"
 
 namespace gleaner::bench {
 namespace {

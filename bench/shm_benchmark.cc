@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "bench/stream.h"
 #include "common/transport/shm/transport.h"
 #include "common/transport/tcp/transport.h"
-#include "bench/stream.h"
 
 namespace gleaner::transport {
 namespace {

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/transport/tcp/transport.h"
 #include "bench/stream.h"
+#include "common/transport/tcp/transport.h"
 
 namespace gleaner::transport {
 namespace {

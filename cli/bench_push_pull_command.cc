@@ -73,8 +73,8 @@ class Bench {
     GLN_RETURN_IF_ERROR(declare());
     std::optional<BenchOracle> oracle;
     if (flags_.verify) {
-      GLN_ASSIGN_OR_RETURN(
-          oracle, BenchOracle::make(flags_.seed, session_.info().workers, session_.info().local_ranks));
+      GLN_ASSIGN_OR_RETURN(oracle,
+                           BenchOracle::make(flags_.seed, session_.info().workers, session_.info().local_ranks));
     }
     // Warm-up steps use the data of step 0, so their number does not change the data of the measured steps.
     for (uint64_t i = 0; i < flags_.warmup; ++i) GLN_RETURN_IF_ERROR(step(0, oracle).status());

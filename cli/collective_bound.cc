@@ -44,8 +44,7 @@ std::string summers_line(const plan::Fleet& fleet, const plan::CollectiveBound& 
   if (!bound.summers_can_help) return "Summers     buy nothing: the workers' own links bind, however many there are\n";
   if (fleet.k() == 0) return "Summers     would make it shorter; there are none\n";
   return absl::StrFormat("Without     CPU summers the bound is %s, %.2f times as long\n",
-                         format_seconds(bound.without_summers_seconds),
-                         bound.without_summers_seconds / bound.seconds);
+                         format_seconds(bound.without_summers_seconds), bound.without_summers_seconds / bound.seconds);
 }
 
 }  // namespace

@@ -260,10 +260,11 @@ void add_plan(flags::Command& app, Context& context) {
   plan.add_text("--partition-bytes", flags->partition_bytes,
                 "Largest partition, up to 4MiB [default: about 1.4 ms of the slowest worker's link, less for small "
                 "models; -o explain has the reason]");
-  plan.add_text("--collective", flags->collective.name,
-                "The operation: all-reduce has a plan; the others have a bound, and 'summers buy nothing' where that is "
-                "so. fsdp: reduce-scatter and all-gather at the same time; hsdp: the all-reduce between replicas of "
-                "shards")
+  plan.add_text(
+          "--collective", flags->collective.name,
+          "The operation: all-reduce has a plan; the others have a bound, and 'summers buy nothing' where that is "
+          "so. fsdp: reduce-scatter and all-gather at the same time; hsdp: the all-reduce between replicas of "
+          "shards")
       .one_of({"all-reduce", "reduce-scatter", "all-gather", "fsdp", "hsdp"})
       .show_default();
   plan.add_number("--replicas", flags->collective.replicas, "hsdp: how many workers hold the same shard")

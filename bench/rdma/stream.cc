@@ -18,9 +18,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "bench/stream.h"
 #include "common/transport/rdma/transport.h"
 #include "common/transport/tcp/transport.h"
-#include "bench/stream.h"
 
 namespace gleaner::transport {
 namespace {

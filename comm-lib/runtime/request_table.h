@@ -62,9 +62,9 @@ class RequestTable {
   Request start(DeclaredRequest& state, uint32_t tensor);
 
   std::unordered_map<uint64_t, DeclaredRequest> requests_;  // in flight, by handle
-  std::vector<uint64_t> waiting_;                        // handles of requests whose tensor no plan has yet
-  std::unordered_map<std::string, uint32_t> tensors_;    // name to index in the plan
-  std::vector<uint64_t> started_;                        // number of requests started, by index in the plan
+  std::vector<uint64_t> waiting_;                           // handles of requests whose tensor no plan has yet
+  std::unordered_map<std::string, uint32_t> tensors_;       // name to index in the plan
+  std::vector<uint64_t> started_;                           // number of requests started, by index in the plan
   std::vector<Outcome> outcomes_;
 };
 

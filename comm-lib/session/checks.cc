@@ -39,8 +39,7 @@ absl::Status check_piece(const plan::Plan& plan, const PieceRequest& piece) {
                                                    " partitions; the piece begins at partition ", piece.first));
   }
   uint64_t bytes = 0;
-  for (const plan::Partition& each : partitions.subspan(piece.first, partitions_of(plan, piece)))
-    bytes += each.bytes;
+  for (const plan::Partition& each : partitions.subspan(piece.first, partitions_of(plan, piece))) bytes += each.bytes;
   const uint64_t input_bytes = bytes * plan.push_factor(tensor);
   if (piece.input.size() != input_bytes || piece.output.size() != bytes) {
     return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has ", input_bytes, " bytes of input and ",

@@ -33,7 +33,7 @@ bool InFlightPieces::is_in_place(uint32_t partition) const {
 }
 
 void InFlightPieces::add_result(uint32_t partition, uint64_t offset, uint64_t bytes, const Buffer& result,
-                                  bool is_delayed) {
+                                bool is_delayed) {
   const uint32_t index = piece_of_[partition];
   PieceState& state = pieces_[index];
   if (is_delayed) {

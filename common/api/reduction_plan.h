@@ -48,8 +48,8 @@ struct ReductionPlanStatus {
   uint32_t acknowledged = 0;  // number of members that acknowledged spec.epoch
   uint32_t committed_epoch = 0;
   uint64_t steps = 0;
-  // These figures are of the steps that ended within the last minute. Efficiency compares each step with the bound of the plan that was
-  // in force when the step ran.
+  // These figures are of the steps that ended within the last minute. Efficiency compares each step with the bound of
+  // the plan that was in force when the step ran.
   double step_communication_seconds = 0;  // mean time of a step
   double goodput_bytes_per_second = 0;    // gradient bytes reduced per second and worker
   double efficiency = 0;                  // bound / measured; 0 unless the basis is "bandwidth"

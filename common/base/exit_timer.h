@@ -7,9 +7,9 @@
 
 namespace gleaner {
 
-// Ends this process with `status` once `time` has passed, unless the process has ended before. No destructor runs. First
-// writes `message`, unless it is empty, and a line end to standard error, if that does not block. A later call replaces
-// the time, the status and the message; a call during another one has no effect.
+// Ends this process with `status` once `time` has passed, unless the process has ended before. No destructor runs.
+// First writes `message`, unless it is empty, and a line end to standard error, if that does not block. A later call
+// replaces the time, the status and the message; a call during another one has no effect.
 //
 // Thread safe. A signal handler may call this.
 void exit_after(absl::Duration time, int status, absl::string_view message);

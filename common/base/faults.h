@@ -1,5 +1,6 @@
-// Macros for fault points: places in the protocol cores where the simulator (tests/protocol_sim) interferes. The simulator has
-// its own build of the cores, with GLEANER_FAULTS defined. In every other build the macros expand to nothing.
+// Macros for fault points: places in the protocol cores where the simulator (tests/protocol_sim) interferes. The
+// simulator has its own build of the cores, with GLEANER_FAULTS defined. In every other build the macros expand to
+// nothing.
 //
 //   GLN_RARE("...")      marks a rarely taken branch; the simulator counts how often it is reached
 //   GLN_INJECT("...")    true when the simulator wants a rare but legal event to happen here

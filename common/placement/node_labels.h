@@ -18,7 +18,7 @@
 namespace gleaner::placement {
 
 using LabelLevel = std::vector<std::string>;  // label keys, of which the first that a node has counts
-using LabelLevels = std::vector<LabelLevel>;     // widest level first
+using LabelLevels = std::vector<LabelLevel>;  // widest level first
 
 // Returns the levels region, zone, those of clouds and topology tools for blocks and switches, rack, and domains of
 // accelerators.

@@ -43,10 +43,9 @@ std::string head_line(const Explanation& e) {
 
 std::string step_lines(const Explanation& e) {
   if (e.limit == Limit::kNothingMoves) return "Step        0 s: nothing has to move\n";
-  std::string text =
-      absl::StrFormat("Step        %s, %.4f of the bound of %s; %s binds\n", format_seconds(e.seconds),
-                      e.seconds / e.bound_seconds, format_seconds(e.bound_seconds),
-                      e.binding_link.empty() ? e.machines[e.binding].name : e.binding_link);
+  std::string text = absl::StrFormat("Step        %s, %.4f of the bound of %s; %s binds\n", format_seconds(e.seconds),
+                                     e.seconds / e.bound_seconds, format_seconds(e.bound_seconds),
+                                     e.binding_link.empty() ? e.machines[e.binding].name : e.binding_link);
   if (e.without_uplinks_seconds > 0 && e.bound_seconds > e.without_uplinks_seconds * (1 + 1e-9)) {
     absl::StrAppendFormat(&text, "Uplinks     make the bound %.2f times as long; without them it is %s\n",
                           e.bound_seconds / e.without_uplinks_seconds, format_seconds(e.without_uplinks_seconds));

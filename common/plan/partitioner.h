@@ -80,8 +80,8 @@ enum class Reassign {
 };
 Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Reassign which);
 
-// Returns the bandwidths of a plan's members, 0 for empty places and for summers on standby, and the push ratio over all
-// tensors.
+// Returns the bandwidths of a plan's members, 0 for empty places and for summers on standby, and the push ratio over
+// all tensors.
 Fleet fleet_of(const Plan& plan);
 
 // Returns the bytes that each member's summer owns.

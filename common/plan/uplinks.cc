@@ -68,10 +68,10 @@ absl::StatusOr<Tree> Tree::make(const Topology& topology, uint32_t workers, uint
       const uint32_t link = next.channel / 2;
       if (parent != 0 && tree.branches_[parent].link == link) continue;
       if (tree.branch_of_[next.node] != UINT32_MAX) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("several paths lead to '", topology.name(next.node),
-                         "', so no link's traffic follows from the shares alone; the bound needs a tree, such as star:N "
-                         "or racks:RxH ('gleaner sim' takes every topology)"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "several paths lead to '", topology.name(next.node),
+            "', so no link's traffic follows from the shares alone; the bound needs a tree, such as star:N "
+            "or racks:RxH ('gleaner sim' takes every topology)"));
       }
       const uint32_t index = static_cast<uint32_t>(nodes.size());
       tree.branch_of_[next.node] = index;

@@ -1,10 +1,10 @@
 // The bound of a push_pull whose members hang in a tree of switches. Besides each member's own link, every link between
 // switches can bind: the uplink of an oversubscribed rack, for example.
 //
-// A link parts the members in two. With n_S of the n workers on its one side, and X_S of the M bytes owned by the summers
-// there, n_S·(M - X_S) bytes of contributions leave that side, and (n - n_S)·X_S bytes of results; as many enter it. So
-// each direction of the link carries n_S·M + (n - 2·n_S)·X_S bytes. For a member's own link these are the terms of
-// model.h. The least T for which all links can carry their bytes in time T is the bound. Pure.
+// A link parts the members in two. With n_S of the n workers on its one side, and X_S of the M bytes owned by the
+// summers there, n_S·(M - X_S) bytes of contributions leave that side, and (n - n_S)·X_S bytes of results; as many
+// enter it. So each direction of the link carries n_S·M + (n - 2·n_S)·X_S bytes. For a member's own link these are the
+// terms of model.h. The least T for which all links can carry their bytes in time T is the bound. Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct UplinkBound {
 };
 
 // Host i of the topology is member i: first `workers` workers, then `summers` CPU summers. Further hosts take no part.
-// InvalidArgument: there are fewer hosts than members, no worker, or the links are no tree, so that paths are not unique.
+// InvalidArgument: there are fewer hosts than members, no worker, or the links are no tree, so that paths are not
+// unique.
 absl::StatusOr<UplinkBound> bound_with_uplinks(const topology::Topology& topology, uint32_t workers, uint32_t summers,
                                                double bytes);
 

@@ -45,8 +45,8 @@ std::vector<std::string> threads() {
   return names;
 }
 
-// Returns whether gRPC has its threads. A thread gets its name a moment after its start. Other versions of gRPC may name
-// them differently, so this assumes that those have their threads.
+// Returns whether gRPC has its threads. A thread gets its name a moment after its start. Other versions of gRPC may
+// name them differently, so this assumes that those have their threads.
 bool has_started() {
   if (!absl::StartsWith(grpc::Version(), "1.51.")) return true;
   for (const absl::Time end = absl::Now() + kNamingTime; absl::Now() < end; absl::SleepFor(absl::Milliseconds(1))) {

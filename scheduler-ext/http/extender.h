@@ -28,7 +28,7 @@ class Extender {
  public:
   struct Options {
     Address listen;
-    placement::LabelLevels levels;                // levels of node labels, widest first
+    placement::LabelLevels levels;               // levels of node labels, widest first
     size_t max_body_bytes = size_t{64} << 20;    // 5,000 whole nodes take about 40 MB, their names 0.15 MB
     std::function<std::string()> why_not_ready;  // returns an empty string if ready
   };

@@ -80,10 +80,11 @@ absl::Status serve(const Flags& flags, const Options& options) {
   }
   State state(*env.clock, options.min_bits_per_second);
   const Feeds feeds(env, *client, state);
-  GLN_ASSIGN_OR_RETURN(const auto extender, Extender::start(env, state, *registry,
-                                                            {.listen = options.listen,
-                                                             .levels = options.levels,
-                                                             .why_not_ready = [&feeds] { return feeds.missing(); }}));
+  GLN_ASSIGN_OR_RETURN(const auto extender,
+                       Extender::start(env, state, *registry,
+                                       {.listen = options.listen, .levels = options.levels, .why_not_ready = [&feeds] {
+                                          return feeds.missing();
+                                        }}));
   env.log->info("listening", "address", extender->address().to_string());
   env.log->info("ending on a signal", "signal", signals.wait());
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// libFuzzer target: any text is a topology, or an error with a message. A topology that was read is written, and reading
-// it again gives the same file.
+// libFuzzer target: any text is a topology, or an error with a message. A topology that was read is written, and
+// reading it again gives the same file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

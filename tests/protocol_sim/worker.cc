@@ -220,10 +220,10 @@ void Worker::start(uint32_t id) {
   tensor.result = in_place ? tensor.input : tensor.output;
   world_->report->trace(world_->events.now(), "worker ", index_, " starts tensor ", id, " step ", tensor.step);
   session::PieceRequest piece{.id = uint64_t{id} << 32 | tensor.step,
-                           .tensor = planned_[id],
-                           .op = scenario.op_of(id, tensor.step),
-                           .input = Buffer::borrow(tensor.input),
-                           .output = tensor.result};
+                              .tensor = planned_[id],
+                              .op = scenario.op_of(id, tensor.step),
+                              .input = Buffer::borrow(tensor.input),
+                              .output = tensor.result};
   if (const absl::Status status = session_.start(std::move(piece), world_->time(), actions_); !status.ok()) {
     return world_->report->fail("worker ", index_, " can't start: ", status.ToString());
   }

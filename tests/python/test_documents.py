@@ -149,7 +149,11 @@ PROGRAMS = {
     "docs/autoscaler.md": ("operator/service", "cli", "summation-service/service"),
 }
 # Flags of other programs that these documents mention.
-OTHERS = {"docs/cli.md": {"--pids-limit", "--shm-size"}, "docs/agent.md": {"--cgroup-root"}, "docs/scheduler.md": {"--config", "--leader-elect", "--set"}}
+OTHERS = {
+    "docs/cli.md": {"--pids-limit", "--shm-size"},
+    "docs/agent.md": {"--cgroup-root"},
+    "docs/scheduler.md": {"--config", "--leader-elect", "--set"},
+}
 
 
 @pytest.mark.parametrize("document", PROGRAMS)

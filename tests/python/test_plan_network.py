@@ -36,7 +36,7 @@ def behind(network, link):
 
 
 def least_seconds(network, workers, summers, total):
-    """Returns the bound by a linear program over what each member owns, from the bytes of each pair that crosses a link.
+    """Returns the bound by a linear program over what each member owns, from the bytes that cross each link.
 
     A worker pushes what another member owns to that member, which sends the result back, so both directions of a link
     carry the same bytes. The vector and 1 Gbit/s are the units.

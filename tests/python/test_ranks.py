@@ -94,7 +94,9 @@ def test_ring_passes_through_each_rack_once(tmp_path):
     assert answer["identity_seconds"] == pytest.approx(30 * (4 * chunk + 24e-6))
 
 
-@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "double-tree", "bcube", "blueconnect", "racks", "two-level"])
+@pytest.mark.parametrize(
+    "algorithm", ["ring", "halving-doubling", "double-tree", "bcube", "blueconnect", "racks", "two-level"]
+)
 def test_no_algorithm_gets_a_map_worse_than_the_order_of_hosts(algorithm, tmp_path):
     answer = ranks(shuffled_racks(tmp_path), algorithm, "--iterations", 2000)
     assert sorted(hosts(answer)) == sorted(f"h{i}" for i in range(16))

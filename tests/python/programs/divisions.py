@@ -16,9 +16,7 @@ HALVES = (torch.float16, torch.bfloat16)
 def everybodys(kind: torch.dtype) -> list[torch.Tensor]:
     """Returns the contribution of each rank: values of up to 20000 in steps of 2**-3, in several partitions."""
     generator = torch.Generator().manual_seed(7)
-    return [
-        (torch.randint(-160_000, 160_000, (70_001,), generator=generator) / 8).to(kind) for _ in range(gln.size())
-    ]
+    return [(torch.randint(-160_000, 160_000, (70_001,), generator=generator) / 8).to(kind) for _ in range(gln.size())]
 
 
 def check_an_average_of_20000_is_20000() -> None:

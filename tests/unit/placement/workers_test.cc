@@ -1,8 +1,8 @@
 // Tests of the distance between machines by their labels.
 #include <gtest/gtest.h>
 
-#include "common/placement/placement.h"
 #include "common/placement/node_labels.h"
+#include "common/placement/placement.h"
 
 namespace gleaner::placement {
 namespace {

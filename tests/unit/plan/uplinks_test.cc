@@ -19,8 +19,8 @@ Topology star_of(const Fleet& fleet) {
   std::vector<topology::Link> links;
   for (size_t i = 0; i < fleet.n() + fleet.k(); ++i) {
     hosts.push_back({"h" + std::to_string(i), {}});
-    links.push_back({static_cast<uint32_t>(i), fleet.n() + fleet.k(), fleet.bits_per_second(i),
-                     fleet.bits_per_second(i), 0});
+    links.push_back(
+        {static_cast<uint32_t>(i), fleet.n() + fleet.k(), fleet.bits_per_second(i), fleet.bits_per_second(i), 0});
   }
   return *Topology::make(hosts, {{"switch"}}, links);
 }

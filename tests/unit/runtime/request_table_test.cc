@@ -12,7 +12,8 @@ using ::testing::Field;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-DeclaredRequest request(uint64_t handle, const std::string& tensor, absl::Duration requested_at = absl::ZeroDuration()) {
+DeclaredRequest request(uint64_t handle, const std::string& tensor,
+                        absl::Duration requested_at = absl::ZeroDuration()) {
   DeclaredRequest state;
   state.request.handle = handle;
   state.request.requested_at = requested_at;

@@ -34,7 +34,9 @@ class Rules : public testing::Test {
   }
   void set_pod(Pod pod) { state_.set_pod(std::make_shared<const Pod>(std::move(pod))); }
   std::vector<std::string> why_not(const Pod& pod) { return filter(pod, state_.take_snapshot(pod, kNames)); }
-  Scores scores(const Pod& pod) { return score(pod, state_.take_snapshot(pod, kNames), placement::default_label_levels()); }
+  Scores scores(const Pod& pod) {
+    return score(pod, state_.take_snapshot(pod, kNames), placement::default_label_levels());
+  }
 
   StandingClock clock_;
   State state_;

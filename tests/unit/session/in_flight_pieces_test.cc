@@ -17,7 +17,7 @@ class InFlightPiecesTest : public ::testing::Test {
   void open(uint64_t id, uint32_t begin, uint32_t end, bool in_place = true) {
     MutableBytes output = in_place ? MutableBytes(memory_) : MutableBytes(output_);
     pieces_.open({.id = id, .op = ReduceOp::kAverage, .input = Buffer::borrow(memory_), .output = output}, begin, end,
-                   begin * 4, 1);
+                 begin * 4, 1);
   }
   Buffer result(std::byte fill) {
     Buffer result = pool_.take(4);

@@ -131,9 +131,7 @@ TEST(BiGraph, LinksForEachPairOfHosts) {
   }
 }
 
-TEST(Builders, LargestFatTree) {
-  EXPECT_EQ(value(fat_tree(64, {})).host_count(), kMaxHosts);
-}
+TEST(Builders, LargestFatTree) { EXPECT_EQ(value(fat_tree(64, {})).host_count(), kMaxHosts); }
 
 TEST(Builders, RejectCounts) {
   EXPECT_THAT(error_of(star(0, {})), HasSubstr("the number of hosts is 0; give 1 or more"));
