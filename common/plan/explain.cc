@@ -65,10 +65,10 @@ Explanation explain(const Plan& plan) {
   result.all_reduce_seconds = bound_seconds(workers_only, stream);
   result.limit = limit_of(fleet, result.bound_seconds, stream);
 
-  result.one_more_bits_per_second = median(fleet.k() > 0 ? fleet.summer_bits_per_second : workers);
+  result.one_more.bits_per_second = median(fleet.k() > 0 ? fleet.summer_bits_per_second : workers);
   Fleet larger = fleet;
-  larger.summer_bits_per_second.push_back(result.one_more_bits_per_second);
-  result.one_more_bound_seconds = bound_seconds(larger, stream);
+  larger.summer_bits_per_second.push_back(result.one_more.bits_per_second);
+  result.one_more.bound_seconds = bound_seconds(larger, stream);
 
   explain_partitions(plan, fleet, result);
   return result;

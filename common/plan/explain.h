@@ -27,6 +27,13 @@ enum class Limit {
   kAllLinks,       // every link is busy from the first byte to the last; more bandwidth of any link helps
 };
 
+// The case of one more summer.
+struct OneMoreSummer {
+  // The median of the summers' bandwidths, or of the workers' if there is no summer. 0: the network has no host left.
+  double bits_per_second = 0;
+  double bound_seconds = 0;
+};
+
 struct Explanation {
   uint32_t workers = 0;
   std::vector<MachineLoad> machines;  // by member
@@ -45,10 +52,7 @@ struct Explanation {
   double bound_seconds = 0;       // step time with the best possible split
   double all_reduce_seconds = 0;  // the bound without CPU summers
 
-  // The case of one more summer. Its bandwidth is the median of the summers' bandwidths, or of the workers' if there is
-  // no summer. 0: the network has no host left for it.
-  double one_more_bits_per_second = 0;
-  double one_more_bound_seconds = 0;
+  OneMoreSummer one_more;
 
   size_t tensors = 0;
   size_t partitions = 0;

@@ -69,11 +69,11 @@ std::string limit_lines(const Explanation& e) {
   } else {
     text += "Limit       all links together: each is busy from the first byte to the last\n";
   }
-  if (e.one_more_bits_per_second == 0) return text + "One more    summer has no host left in this network\n";
-  const double saved = 1 - e.one_more_bound_seconds / e.bound_seconds;
-  absl::StrAppendFormat(&text, "One more    summer of %s: ", format_bits_per_second(e.one_more_bits_per_second));
+  if (e.one_more.bits_per_second == 0) return text + "One more    summer has no host left in this network\n";
+  const double saved = 1 - e.one_more.bound_seconds / e.bound_seconds;
+  absl::StrAppendFormat(&text, "One more    summer of %s: ", format_bits_per_second(e.one_more.bits_per_second));
   if (saved > 1e-9) {
-    absl::StrAppendFormat(&text, "bound %s, %s less\n", format_seconds(e.one_more_bound_seconds), percent(saved));
+    absl::StrAppendFormat(&text, "bound %s, %s less\n", format_seconds(e.one_more.bound_seconds), percent(saved));
   } else {
     text += "no gain\n";
   }

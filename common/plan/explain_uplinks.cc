@@ -17,13 +17,13 @@ std::string describe(const Topology& topology, uint32_t index) {
 }
 
 absl::Status explain_one_more(const Topology& topology, uint32_t workers, uint32_t summers, Explanation& explanation) {
-  explanation.one_more_bits_per_second = 0;
+  explanation.one_more.bits_per_second = 0;
   if (workers + summers == topology.host_count()) return absl::OkStatus();
   GLN_ASSIGN_OR_RETURN(const Fleet larger, fleet_of(topology, workers, summers + 1));
-  explanation.one_more_bits_per_second = larger.summer_bits_per_second.back();
+  explanation.one_more.bits_per_second = larger.summer_bits_per_second.back();
   const auto bytes = static_cast<double>(explanation.stream_bytes);
   GLN_ASSIGN_OR_RETURN(const UplinkBound bound, bound_with_uplinks(topology, workers, summers + 1, bytes));
-  explanation.one_more_bound_seconds = bound.seconds;
+  explanation.one_more.bound_seconds = bound.seconds;
   return absl::OkStatus();
 }
 

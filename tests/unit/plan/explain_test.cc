@@ -25,7 +25,7 @@ TEST(Explain, EveryLinkBinds) {
   EXPECT_EQ(e.stream_bytes, 100u << 20);
   EXPECT_DOUBLE_EQ(e.bound_seconds, bound_seconds(fleet, 100 << 20));
   EXPECT_DOUBLE_EQ(e.all_reduce_seconds, bound_seconds(even_fleet(8, 0, 25e9), 100 << 20));
-  EXPECT_DOUBLE_EQ(e.one_more_bound_seconds, bound_seconds(even_fleet(8, 5, 25e9), 100 << 20));
+  EXPECT_DOUBLE_EQ(e.one_more.bound_seconds, bound_seconds(even_fleet(8, 5, 25e9), 100 << 20));
   EXPECT_EQ(e.seconds, e.machines[e.binding].seconds);
   double share = 0;
   for (const MachineLoad& machine : e.machines) {
@@ -47,7 +47,7 @@ TEST(Explain, TheSlowestWorkerBinds) {
   EXPECT_EQ(e.limit, Limit::kSlowestWorker);
   EXPECT_EQ(e.slowest_worker, 5u);
   EXPECT_EQ(e.binding, 5u);
-  EXPECT_EQ(e.one_more_bound_seconds, e.bound_seconds);
+  EXPECT_EQ(e.one_more.bound_seconds, e.bound_seconds);
   EXPECT_THAT(to_text(e), HasSubstr("worker/5 at 10 Gbit/s: its own gradient fills its link"));
   EXPECT_THAT(to_text(e), HasSubstr("no gain"));
   EXPECT_THAT(to_table(e), HasSubstr("worker/0 .. worker/4"));
@@ -56,8 +56,8 @@ TEST(Explain, TheSlowestWorkerBinds) {
 TEST(Explain, AnAdditionalSummerHasTheMedianSpeed) {
   Fleet fleet = even_fleet(8, 3, 25e9);
   fleet.summer_bits_per_second = {1e9, 5e9, 40e9};
-  EXPECT_EQ(explained(fleet).one_more_bits_per_second, 5e9);
-  EXPECT_EQ(explained(even_fleet(4, 0, 3e9)).one_more_bits_per_second, 3e9);
+  EXPECT_EQ(explained(fleet).one_more.bits_per_second, 5e9);
+  EXPECT_EQ(explained(even_fleet(4, 0, 3e9)).one_more.bits_per_second, 3e9);
 }
 
 TEST(Explain, NothingMoves) {
