@@ -17,7 +17,7 @@ namespace gleaner::cli {
 inline constexpr char kHdrm[] = "hdrm";
 inline constexpr char kSummers[] = "summers";
 
-// What to simulate. Texts are those of the flags.
+// The network, the operation and the conditions to simulate. Texts are those of the flags.
 struct SimulationFlags {
   std::string algorithm;
   std::string bytes;

@@ -28,7 +28,7 @@ class Run {
   absl::StatusOr<RunResult> run(const Progress& progress);
 
  private:
-  // Of a worker and an owner.
+  // The connections between one worker and one owner.
   struct Connections {
     uint32_t to_owner = 0;
     uint32_t to_worker = 0;

@@ -1,4 +1,4 @@
-// What a schedule costs each rank, independent of a network. Pure.
+// The bytes that a schedule costs each rank, independent of a network. Pure.
 #pragma once
 
 #include <cstdint>

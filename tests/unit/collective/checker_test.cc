@@ -179,7 +179,7 @@ TEST(Checker, OtherPeerMayStillReceive) {
   expect_wrong(builder.take(),
                "rank 0, operation 4 (receive-copy of chunk 0 from rank 1) may change chunk 0 while "
                "operation 3 still sends it to rank 2");
-  // That rank 2 has received it may reach rank 0 through rank 1.
+  // The news that rank 2 has received it may reach rank 0 through rank 1.
   right.transfer(2, 1, kWhole, OpKind::kReceiveCopy);
   right.end_step();
   right.transfer(1, 0, kWhole, OpKind::kReceiveCopy);

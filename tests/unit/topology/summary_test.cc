@@ -114,7 +114,7 @@ TEST(Tiers, CountLinksToTheNearestHost) {
   EXPECT_THAT(tiers(made), ElementsAre(0, 0, 1, 2, 3)) << "the spare switch is above all";
 }
 
-TEST(Sides, OfABiGraph) {
+TEST(Sides, BiGraphHasTwo) {
   EXPECT_THAT(sides(value(bigraph(1, 4, {}))), ElementsAre(0, 0, 1, 1, 0, 0, 1, 1));
   EXPECT_THAT(sides(value(star(3, {}))), IsEmpty());
   EXPECT_THAT(sides(value(racks(2, 2, {}))), IsEmpty()) << "the core switch has no hosts";
