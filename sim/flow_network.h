@@ -41,8 +41,8 @@ struct Failure {
   uint32_t link = 0;   // index in Topology::links()
   double seconds = 0;  // since the start
 };
+
 // The events in the network beside the simulated messages: background flows and failures.
-// What happens in the network beside the simulated messages.
 struct Conditions {
   uint64_t seed = 0;  // chooses among equally short paths; 0: the paths of the cost model (common/collective/cost.h)
   std::vector<Background> background;
