@@ -617,7 +617,7 @@ TEST(Core, NothingChangesAfterTheEnd) {
   EXPECT_EQ(stage.failure(), "enough");
   EXPECT_TRUE(stage.actions.sends.empty());
   stage.core.on_joined(7, stage.identity(0), std::nullopt, stage.now, stage.actions);
-  EXPECT_THAT(std::string(stage.last<Rejected>()->why.message()), HasSubstr("has ended"));
+  EXPECT_THAT(std::string(stage.last<Rejected>()->why.message()), HasSubstr("has failed: enough"));
 }
 
 TEST(Core, WrongIdentitiesAreRejectedWithoutEffectOnMembers) {
