@@ -171,7 +171,7 @@ absl::Status serve(const Env& env, ServerOptions options, const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-summer", kEndTimeout));
   std::optional<Watch> watch;
   if (flags.yield_above > 0) options.watch = &watch.emplace(env, flags.yield_above, leave_or_exit());
-  if (flags.background) run_in_background();
+  if (flags.background) run_in_background();  // but for the threads above, which sleep until they are needed
   RejoinBackoff backoff;
   absl::Status status;
   bool stop_requested = false;

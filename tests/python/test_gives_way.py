@@ -81,11 +81,12 @@ def paces(pid: int) -> set[str]:
 
 
 def policies(pid: int) -> list[int]:
-    """Returns the scheduling policy of each thread of a process."""
+    """Returns the scheduling policy of each thread of a process but the one that waits for signals."""
     found = []
     for thread in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(ProcessLookupError):  # the thread has ended meanwhile
-            found.append(os.sched_getscheduler(int(thread)))
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # the thread has ended meanwhile
+            if "signals" not in Path(f"/proc/{pid}/task/{thread}/comm").read_text():
+                found.append(os.sched_getscheduler(int(thread)))
     return found
 
 
