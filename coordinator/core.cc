@@ -45,6 +45,7 @@ void Core::fail_if(const std::optional<Failure>& failure, Actions& actions) {
 }
 
 void Core::lose(uint32_t seat, absl::string_view why, Actions& actions) {
+  if (!has_begun() && GLN_MUTATION("a worker that is lost before the job begins is not missed")) return;
   const std::string steps = roster_.is_summer(seat) ? "" : efficiency_.describe_steps(seat);
   fail({absl::UnavailableError(absl::StrCat(roster_.located(seat), " is lost: ", why, steps)), seat, true}, actions);
 }
@@ -259,7 +260,10 @@ void Core::remove_summer(uint32_t seat, absl::string_view why, absl::Duration no
     actions.sends.push_back({summer.stream, Rejected{absl::AbortedError(absl::StrCat("left out of the job: ", why))}});
   }
   planning_.on_summer_lost(seat, now);
-  if (!has_begun()) return begin_if_all_joined(now, actions);
+  if (!has_begun()) {
+    if (GLN_MUTATION("the job does not begin without a lost summer")) return;
+    return begin_if_all_joined(now, actions);
+  }
   if (reattachment_.is_under_way()) return finish_reattachment_if_complete(now, actions);
   propose_next(now, actions);
   commit_if_acknowledged(now, actions);

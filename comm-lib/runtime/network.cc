@@ -91,7 +91,7 @@ absl::Status Network::commit(uint32_t epoch) {
 void Network::open_session() {
   const session::Options options{job_, welcome_.member, options_.window_bytes};
   session_ = std::make_unique<session::Session>(options, &pool_);
-  supervisor_.emplace(supervision::Options{.deadline = welcome_.deadline});
+  supervisor_.emplace(supervision::Options{.deadline = welcome_.deadline, .plan_timeout = options_.plan_timeout});
   reports_.emplace(supervision::Reports::Options{.deadline = welcome_.deadline, .plan_timeout = options_.plan_timeout});
 }
 
@@ -105,15 +105,21 @@ void Network::add_lateness(member::Report& report) const {
 }
 
 void Network::on_coordinator_lost() {
-  if (reports_.has_value()) reports_->on_coordinator_lost(now());
+  if (!reports_.has_value()) return;
+  reports_->on_coordinator_lost(now());
+  supervisor_->on_coordinator_lost();
 }
 
 void Network::on_coordinator_found() {
-  if (reports_.has_value()) reports_->on_coordinator_found();
+  if (!reports_.has_value()) return;
+  reports_->on_coordinator_found();
+  supervisor_->on_coordinator_found();
 }
 
 void Network::on_coordinator_gone(const absl::Status& why) {
-  if (reports_.has_value()) reports_->on_coordinator_gone(why);
+  if (!reports_.has_value()) return;
+  reports_->on_coordinator_gone(why);
+  supervisor_->on_coordinator_gone();
 }
 
 // Closes the connection to a member that is no longer in its place of the plan.
@@ -174,6 +180,7 @@ void Network::on_frame(transport::Connection& connection, const wire::Header& he
   if (is_result || header.type == wire::FrameType::kDefer) {
     record(*recorder_, is_result ? trace::Kind::kResult : trace::Kind::kDeferred, header, owner.member);
   }
+  if (is_result) supervisor_->on_result();
   const bool doubted = supervisor_->is_doubted(owner.member);
   const uint64_t results = doubted ? session_->counters().results : 0;
   const absl::Status status = session_->on_frame(owner.member, header, std::move(payload), now(), actions_);

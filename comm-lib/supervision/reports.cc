@@ -41,12 +41,14 @@ absl::Status Reports::failure_of(uint32_t member, const OpenReport& open, absl::
                                                absl::FormatDuration(limit), ", and ", coordinator, " (",
                                                open.why.message(), ")"));
   };
-  if (!gone_.ok() && now - open.since >= options_.deadline) {
+  if (!gone_.ok() && now - open.since >= options_.deadline &&
+      !GLN_MUTATION("a summer that is lost after the coordinator is waited for")) {
     return fail(options_.deadline,
                 absl::StrCat("no coordinator is left that could make a plan without it: ", gone_.message()));
   }
   const bool away = away_since_.has_value() && gone_.ok();
-  if (away && now - std::max(open.since, *away_since_) >= options_.plan_timeout) {
+  if (away && now - std::max(open.since, *away_since_) >= options_.plan_timeout &&
+      !GLN_MUTATION("a worker waits without an end for the next coordinator")) {
     return fail(options_.plan_timeout, "the coordinator, which could make a plan without it, is out of reach, too");
   }
   return absl::OkStatus();

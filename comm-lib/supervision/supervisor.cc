@@ -93,11 +93,16 @@ void Supervisor::forget_spent(Path& path, Actions& actions) const {
 
 void Supervisor::tick(absl::Duration now, absl::Span<const uint32_t> due, Actions& actions) {
   const absl::Duration elapsed = now - std::exchange(last_tick_, now);
+  const bool stalls = !std::exchange(has_result_, false) && !due.empty();
   for (Path& path : paths_) {
     if (!path.is_member) continue;
     if (path.doubted) {
       const bool is_due = std::ranges::find(due, path.member) != due.end();
-      if (is_due || (is_cpu_summer(path) && !ending_)) {
+      const bool is_needed = is_cpu_summer(path)
+                                 ? !ending_
+                                 : stalls && coordinator_ != Coordinator::kThere &&
+                                       !GLN_MUTATION("nobody misses a worker that is lost after the coordinator");
+      if (is_due || is_needed) {
         spend(path, is_due, elapsed, now, actions);
       } else {
         forget_spent(path, actions);  // a member that has done its part may leave before this worker
@@ -122,7 +127,7 @@ void Supervisor::spend(Path& path, bool due, absl::Duration elapsed, absl::Durat
          path.last});
   }
   if (path.phase == Phase::kUp || path.reported || path.spent < most) return;
-  report_lost(path, absl::UnavailableError(describe_loss(path, most)), now, actions);
+  report_lost(path, absl::UnavailableError(describe_loss(path, due, most)), now, actions);
 }
 
 void Supervisor::report_lost(Path& path, const absl::Status& why, absl::Duration now, Actions& actions) const {
@@ -130,13 +135,19 @@ void Supervisor::report_lost(Path& path, const absl::Status& why, absl::Duration
   actions.losses.push_back({path.member, !is_cpu_summer(path), now - path.spent, why});
 }
 
-std::string Supervisor::describe_loss(const Path& path, absl::Duration limit) const {
+std::string Supervisor::describe_loss(const Path& path, bool due, absl::Duration limit) const {
   const std::string time = absl::FormatDuration(limit);
   std::string how =
       path.breaks_without_progress > 1
           ? absl::StrCat(path.breaks_without_progress, " connections to it broke without progress, within ", time)
           : absl::StrCat("out of reach for ", time);
-  absl::StrAppend(&how, is_cpu_summer(path) ? "; last: " : " while sums are due from it; last: ", path.last.message());
+  absl::StrAppend(&how,
+                  is_cpu_summer(path) ? "; last: "
+                  : due               ? " while sums are due from it; last: "
+                  : coordinator_ == Coordinator::kAway
+                      ? " while sums wait, and the coordinator is out of reach, too; last: "
+                      : " while sums wait, and no coordinator is left; last: ",
+                  path.last.message());
   if (is_cpu_summer(path)) return how;
   return absl::StrCat(plan_->member_name(path.member), " at ", plan_->members[path.member].address, " is lost: ", how);
 }

@@ -14,6 +14,9 @@
 //   limit is summer_timeout while results are due from it, and idle_timeout otherwise: without this worker's
 //   contribution the summer makes no sum and takes over no partition, so other workers may wait for it. The next plan
 //   can leave the summer out.
+// While there is no coordinator, nobody tells that a worker is lost, and no sum is made without its contribution.
+// Another worker is then also needed while results are due from any member and none arrive. Its limit is plan_timeout
+// if a coordinator may return, and the deadline otherwise.
 //
 //   dial ──on_connected()──▶ up, in doubt ──on_progress()──▶ up ──on_closed()──▶ down, in doubt ──pause──▶ dial
 //
@@ -39,6 +42,7 @@ namespace gleaner::supervision {
 
 struct Options {
   absl::Duration deadline = absl::Seconds(10);              // the job's: limit of other workers' summers
+  absl::Duration plan_timeout = absl::Minutes(10);          // the same without a coordinator, if one may return
   absl::Duration summer_timeout = absl::Milliseconds(500);  // limit of CPU summers from which results are due
   absl::Duration idle_timeout = absl::Seconds(2);           // limit of other CPU summers
   absl::Duration first_pause = absl::Milliseconds(20);      // before the next connection; it doubles each time
@@ -96,10 +100,16 @@ class Supervisor {
   void on_progress(uint32_t member, Actions& actions) {
     if (paths_[member].doubted) clear_doubt(paths_[member], actions);
   }
+  // Records that a result has arrived over any path.
+  void on_result() { has_result_ = true; }
   // To be called every few milliseconds. `due`: the members from which results are due; ignored if all_settled().
   void tick(absl::Duration now, absl::Span<const uint32_t> due, Actions& actions);
   // Records that a worker has left the job cleanly. From then on a summer is needed only while results are due from it.
   void set_ending() { ending_ = true; }
+  void on_coordinator_lost() { coordinator_ = Coordinator::kAway; }
+  void on_coordinator_found() { coordinator_ = Coordinator::kThere; }
+  // Records that the coordinator is lost, and that no other will replace it.
+  void on_coordinator_gone() { coordinator_ = Coordinator::kGone; }
 
   bool is_up(uint32_t member) const { return paths_[member].phase == Phase::kUp; }
   bool is_doubted(uint32_t member) const { return paths_[member].doubted; }
@@ -112,6 +122,7 @@ class Supervisor {
 
  private:
   enum class Phase { kDown, kDialing, kUp };
+  enum class Coordinator { kThere, kAway, kGone };
   struct Path {
     uint32_t member = 0;
     bool is_member = false;  // the plan has a member in this place
@@ -130,7 +141,9 @@ class Supervisor {
 
   bool is_cpu_summer(const Path& path) const { return path.member >= plan_->workers; }
   absl::Duration limit(const Path& path, bool due) const {
-    if (!is_cpu_summer(path)) return options_.deadline;
+    if (!is_cpu_summer(path)) {
+      return due || coordinator_ != Coordinator::kAway ? options_.deadline : options_.plan_timeout;
+    }
     return due ? options_.summer_timeout : options_.idle_timeout;
   }
   void retry_later(Path& path, absl::Duration now) const;
@@ -138,13 +151,15 @@ class Supervisor {
   void forget_spent(Path& path, Actions& actions) const;
   void spend(Path& path, bool due, absl::Duration elapsed, absl::Duration now, Actions& actions) const;
   void report_lost(Path& path, const absl::Status& why, absl::Duration now, Actions& actions) const;
-  std::string describe_loss(const Path& path, absl::Duration limit) const;
+  std::string describe_loss(const Path& path, bool due, absl::Duration limit) const;
 
   const Options options_;
   std::shared_ptr<const plan::Plan> plan_;
   std::deque<Path> paths_;  // by member
   absl::Duration last_tick_;
   bool ending_ = false;
+  Coordinator coordinator_ = Coordinator::kThere;
+  bool has_result_ = false;  // a result has arrived since the last tick
 };
 
 }  // namespace gleaner::supervision

@@ -14,7 +14,7 @@ member::Membership::Terms terms_of(const coordinator::Identity& identity) {
   member::Membership::Terms terms;
   terms.is_summer = identity.role == coordinator::Role::kSummer;
   terms.coordinator = "the simulated address";
-  terms.timeout = absl::Seconds(30);
+  terms.timeout = absl::Seconds(12);  // a coordinator gives up earlier
   terms.plan_timeout = absl::Seconds(30);
   terms.pace = {.first_pause = absl::Milliseconds(2),
                 .longest_pause = absl::Milliseconds(15),

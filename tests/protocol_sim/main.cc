@@ -88,6 +88,9 @@ bool summarize(const Coverage& coverage) {
       {"gone for good", coverage.coordinators_gone},
       {"repeated welcomes", coverage.repeated_welcomes},
       {"early faults", coverage.early_faults},
+      {"workers lost", coverage.workers_lost},
+      {"lost alone", coverage.lost_alone},
+      {"errors", coverage.errors},
       {"usurped", coverage.usurped},
       {"fenced", coverage.fenced},
       {"takeovers", coverage.takeovers},
@@ -114,9 +117,9 @@ bool summarize_faults(const Coverage& coverage) {
   std::printf("\n");
   for (uint32_t fault = 0; fault < kFaultKinds; ++fault) {
     std::printf("%-14s", kFaultNames[fault]);
-    // The coordinator is never lost for good during a recovery, since the job then needs it.
+    // Too few jobs lose a worker for all moments, and too few faults happen at the beginning.
     const uint32_t expected =
-        static_cast<Fault>(fault) == Fault::kDie ? static_cast<uint32_t>(Moment::kRecovery) : kMoments;
+        static_cast<Fault>(fault) == Fault::kWorker ? 0 : static_cast<uint32_t>(Moment::kBeginning);
     for (uint32_t moment = 0; moment < kMoments; ++moment) {
       const uint64_t count = coverage.faults[fault][moment];
       std::printf("%14llu", static_cast<unsigned long long>(count));

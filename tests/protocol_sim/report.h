@@ -40,6 +40,9 @@ struct Coverage {
   uint64_t coordinators_gone = 0;  // lost for good
   uint64_t repeated_welcomes = 0;
   uint64_t early_faults = 0;  // faults before the job had begun
+  uint64_t workers_lost = 0;
+  uint64_t lost_alone = 0;  // summers lost after the coordinator was lost for good
+  uint64_t errors = 0;      // workers that ended with an error
   uint64_t usurped = 0;
   uint64_t fenced = 0;  // frames, or keys of a kAck, that were meant for an earlier owner
   uint64_t takeovers = 0;

@@ -11,7 +11,8 @@
 namespace gleaner::sim {
 namespace {
 
-constexpr uint64_t kMostPartitions = 30;  // of all tensors of a program, approximately
+constexpr uint32_t kDrawnKinds = static_cast<uint32_t>(Fault::kWorker);  // draw_failure() adds the others
+constexpr uint64_t kMostPartitions = 30;                                 // of all tensors of a program, approximately
 
 void draw_fleet(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
@@ -93,10 +94,10 @@ void draw_faults(Scenario& scenario, Dice& dice) {
   if (dice.chance(0.1)) return;
   // Each scenario has only some kinds of faults, so that each kind also happens without the others.
   std::vector<Fault> kinds;
-  for (uint32_t kind = 0; kind < kFaultKinds; ++kind) {
+  for (uint32_t kind = 0; kind < kDrawnKinds; ++kind) {
     if (dice.chance(0.35)) kinds.push_back(static_cast<Fault>(kind));
   }
-  if (kinds.empty()) kinds.push_back(static_cast<Fault>(dice.below(kFaultKinds)));
+  if (kinds.empty()) kinds.push_back(static_cast<Fault>(dice.below(kDrawnKinds)));
   const Nanoseconds until = dice.between(10, 150) * kMillisecond;
   const auto count = dice.between(1, 15);
   for (int64_t i = 0; i < count; ++i) {
@@ -132,6 +133,23 @@ void draw_beginning(Scenario& scenario, Dice& dice) {
   scenario.faults.push_back({dice.pick({Fault::kArrive, Fault::kDrain, Fault::kBandwidth}), when + kMillisecond});
 }
 
+// Adds faults after which the job may end with an error.
+void draw_failure(Scenario& scenario, Dice& dice) {
+  scenario.may_fail = dice.chance(0.4);
+  if (!scenario.may_fail) return;
+  if (dice.chance(scenario.early ? 0.3 : 0.05)) {
+    scenario.faults.push_back({Fault::kWorker, dice.between(0, (scenario.early ? 20 : 60) * kMillisecond)});
+  }
+  if (!scenario.has(Fault::kDie)) {
+    if (!dice.chance(0.1)) return;
+    scenario.faults.push_back({Fault::kDie, dice.between(0, 60) * kMillisecond});
+  }
+  for (int64_t count = dice.between(0, 2); count > 0; --count) {
+    const Nanoseconds when = dice.between(0, 100) * kMillisecond;
+    scenario.faults.push_back({dice.pick({Fault::kCrash, Fault::kFreeze, Fault::kThaw}), when});
+  }
+}
+
 // Makes all tensors non-empty if the coordinator may be replaced. A worker completes an empty tensor alone, as soon as
 // it follows a plan that has the tensor. If that worker then leaves and the coordinator is lost, the plan is lost with
 // them, and the next coordinator can't plan the tensor for the other workers.
@@ -143,10 +161,11 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
 
 }  // namespace
 
-const char* const kFaultNames[] = {"disconnect",  "cut",   "crash",        "freeze",   "thaw",      "flap",
+const char* const kFaultNames[] = {"disconnect",  "cut",   "crash",        "freeze",   "thaw", "flap",
                                    "lost report", "pause", "arrive",       "drain",    "bandwidth", "slow",
-                                   "forget",      "usurp", "stream break", "together", "die"};
-const char* const kMomentNames[] = {"idle", "half pushed", "summed", "half pulled", "plan change", "recovery"};
+                                   "forget",      "usurp", "stream break", "together", "die",  "worker"};
+const char* const kMomentNames[] = {"idle",        "half pushed", "summed",   "half pulled",
+                                    "plan change", "recovery",    "beginning"};
 
 ReduceOp Scenario::op_of(uint32_t tensor, uint64_t step) const {
   const bool may_average = tensors[tensor].type != DataType::kInt32;
@@ -164,7 +183,7 @@ std::string Scenario::to_string() const {
                       job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ",
                       window_bytes, ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ",
                       weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",
-                      single_coordinator ? ", a single coordinator" : "");
+                      single_coordinator ? ", a single coordinator" : "", may_fail ? ", may fail" : "");
 }
 
 Scenario draw_scenario(uint64_t seed) {
@@ -181,6 +200,8 @@ Scenario draw_scenario(uint64_t seed) {
   Dice more(seed ^ 0xacc);
   draw_accumulation(scenario, more);
   draw_beginning(scenario, more);
+  Dice last(seed ^ 0xfa11);
+  draw_failure(scenario, last);
   return scenario;
 }
 

@@ -39,8 +39,9 @@ enum class Fault {
   kStreamBreak,  // the stream between a member and the coordinator breaks
   kTogether,     // the coordinator and a CPU summer are lost together; another coordinator takes its place
   kDie,          // the coordinator is lost for good after all tensors are planned, possibly while it commits a plan
+  kWorker,       // a worker's process ends or stops for good; only if the job may fail
 };
-inline constexpr uint32_t kFaultKinds = 17;
+inline constexpr uint32_t kFaultKinds = 18;
 extern const char* const kFaultNames[kFaultKinds];
 
 // The state of a CPU summer and its job when a fault happens. kRecovery counts before kChange, and both count before
@@ -52,8 +53,9 @@ enum class Moment {
   kHalfPulled,  // at least one worker has the result
   kChange,      // the coordinator has proposed a plan
   kRecovery,    // a member is lost, or a new coordinator is taking up the job
+  kBeginning,   // some worker has no plan yet; counts before all others
 };
-inline constexpr uint32_t kMoments = 6;
+inline constexpr uint32_t kMoments = 7;
 extern const char* const kMomentNames[kMoments];
 
 struct FaultAt {
@@ -84,6 +86,9 @@ struct Scenario {
   bool early = false;
   // The coordinator names no session, so no other coordinator can take its place: it is lost for good or not at all.
   bool single_coordinator = false;
+  // Members may also be lost when the job may then end with an error that names them: before it begins, or after the
+  // coordinator is lost for good. Otherwise the job has to survive all its faults.
+  bool may_fail = false;
   double repeated_welcome_chance = 0;  // probability that a Welcome is repeated with another number of summers
   bool indexed = false;      // summers join with an index, and the coordinator is told when one of them has crashed
   double inject_chance = 0;  // probability of each GLN_INJECT that is reached before inject_until

@@ -13,12 +13,11 @@ namespace {
 constexpr uint64_t kMostEvents = 3'000'000;
 constexpr Nanoseconds kLongest = 60'000 * kMillisecond;
 constexpr size_t kMostSummers = 12;
-constexpr Nanoseconds kCommitsWithin = 200 * kMillisecond;
+
+}  // namespace
 
 absl::Status silent() { return absl::DeadlineExceededError("it has been silent"); }
 absl::Status broken() { return absl::UnavailableError("connection reset"); }
-
-}  // namespace
 
 Simulation::Simulation(const Scenario& scenario, const kernels::Kernels* kernels, Report* report)
     : world_(scenario, report,
@@ -90,62 +89,6 @@ bool Simulation::is_reachable(uint32_t worker, uint32_t process) {
   return !summer_of(process)->is_gone() && !summer_of(process)->is_paused();
 }
 
-// Returns whether the job must survive this fault if it happens at the moment. Other faults are skipped.
-bool Simulation::may_happen(Fault fault) {
-  if (world_.coordinator_is_gone) {
-    return fault == Fault::kDisconnect || fault == Fault::kPause;
-  }
-  if (fault == Fault::kDie) return may_die();
-  if (control_.core().phase() == coordinator::Phase::kEnded) return false;
-  const bool needs_another = fault == Fault::kForget || fault == Fault::kUsurp || fault == Fault::kTogether ||
-                             fault == Fault::kStreamBreak || fault == Fault::kLostReport;
-  if (needs_another && world_.scenario.single_coordinator) return false;
-  const bool has_begun = std::ranges::all_of(workers_, [](const auto& worker) { return worker->has_begun(); });
-  if (has_begun) {
-    const bool recovers = control_.core().phase() == coordinator::Phase::kReattaching;
-    return !recovers || (fault != Fault::kArrive && fault != Fault::kDrain);
-  }
-  // Before the job has begun, the loss of a member may end it, so only faults without a loss are allowed. The
-  // coordinator may be replaced only while no summer is lost, since the next one waits for all members that the job
-  // begins with.
-  const bool may = fault == Fault::kPause || fault == Fault::kStreamBreak ||
-                   (fault == Fault::kForget && control_.core().changes().lost == 0);
-  if (may) ++world_.report->coverage.early_faults;
-  return may;
-}
-
-// Returns whether the job can finish if the coordinator is lost for good at the moment: no connection is bad, no member
-// is lost, and all workers follow plans that have all tensors and whose summers are all present. A change of the plan
-// may be in progress only if the scenario has a single coordinator: then members complete, without a coordinator, a
-// plan that one of them has committed. Otherwise they leave that to the next coordinator.
-bool Simulation::may_die() {
-  const coordinator::Core& core = control_.core();
-  const bool may_change = world_.scenario.single_coordinator;
-  const bool quiet =
-      control_.is_there() && core.phase() == coordinator::Phase::kRunning && (may_change || core.proposed_epoch() == 0);
-  if (!quiet || world_.network.is_any_path_bad() || core.has_lost_summer() ||
-      core.plan().tensors.size() < world_.scenario.tensors.size() || !has_all_summers(core.plan())) {
-    return false;
-  }
-  const auto is_there = [&](const auto& worker) { return worker->follows(core.plan().epoch); };
-  if (!may_change) return std::ranges::all_of(workers_, is_there);
-  // If no worker follows the newest plan, all stay with an earlier one, so the summers of that plan must be present.
-  const bool known = std::ranges::any_of(workers_, is_there);
-  return std::ranges::all_of(workers_, [&](const auto& worker) {
-    return worker->has_all_tensors() && (known || has_all_summers(worker->plan()));
-  });
-}
-
-bool Simulation::has_all_summers(const plan::Plan& plan) {
-  for (uint32_t member = plan.workers; member < plan.members.size(); ++member) {
-    const plan::Member& summer = plan.members[member];
-    if (!summer.is_here()) continue;
-    const CpuSummer& process = *summer_of(number_of(summer.address));
-    if (process.is_gone() || process.is_leaving() || process.is_paused()) return false;
-  }
-  return true;
-}
-
 void Simulation::happen(Fault fault) {
   if (!may_happen(fault)) return;
   switch (fault) {
@@ -172,6 +115,7 @@ void Simulation::happen(Fault fault) {
     case Fault::kDrain:
       if (CpuSummer* const summer = pick_summer(); summer != nullptr) {
         note(fault, summer);
+        allow_to_fail_without(*summer);
         summer->leave();
       }
       return;
@@ -183,40 +127,22 @@ void Simulation::happen(Fault fault) {
       return report_slow_summers();
     case Fault::kForget:
       note(fault, pick_summer());
-      return control_.forget();
+      return replace_coordinator();
     case Fault::kUsurp:
       note(fault, pick_summer());
-      return control_.usurp();
+      return usurp_coordinator();
     case Fault::kStreamBreak:
       note(fault, pick_summer());
       return break_a_stream();
     case Fault::kTogether:
       lose_summer(true);
       note(fault, pick_summer());
-      return control_.forget();
+      return replace_coordinator();
     case Fault::kDie:
-      if (world_.scenario.single_coordinator && world_.dice.chance(0.7)) {
-        return die_after_commit(control_.core().plan().epoch, kCommitsWithin);
-      }
-      note(fault, pick_summer());
-      return control_.die();
+      return lose_coordinator();
+    case Fault::kWorker:
+      return lose_worker();
   }
-}
-
-// Waits until a plan above this epoch is committed, and then loses the coordinator for good, so early that only some
-// members may have been told. Gives up after `within`.
-void Simulation::die_after_commit(uint32_t epoch, Nanoseconds within) {
-  constexpr Nanoseconds kLook = kMillisecond / 10;
-  if (world_.coordinator_is_gone) return;
-  if (control_.core().plan().epoch == epoch) {
-    if (within > 0) later(kLook, [this, epoch, within] { die_after_commit(epoch, within - kLook); });
-    return;
-  }
-  later(world_.dice.between(0, 3 * kMillisecond), [this] {
-    if (world_.coordinator_is_gone || !may_die()) return;
-    ++world_.report->coverage.faults[static_cast<size_t>(Fault::kDie)][static_cast<size_t>(Moment::kChange)];
-    control_.die();
-  });
 }
 
 // Counts the fault with the moment at which it happens. `summer` is the one that the fault affects, or else any; null:
@@ -224,7 +150,9 @@ void Simulation::die_after_commit(uint32_t epoch, Nanoseconds within) {
 void Simulation::note(Fault fault, const CpuSummer* summer) {
   const coordinator::Core& core = control_.core();
   Moment moment = summer == nullptr ? Moment::kIdle : summer->summer().moment();
-  if (core.phase() == coordinator::Phase::kReattaching || core.has_lost_summer()) {
+  if (!has_begun()) {
+    moment = Moment::kBeginning;
+  } else if (core.phase() == coordinator::Phase::kReattaching || core.has_lost_summer()) {
     moment = Moment::kRecovery;
   } else if (core.proposed_epoch() > 0) {
     moment = Moment::kChange;
@@ -336,22 +264,6 @@ void Simulation::thaw() {
   all_lose(process_of(summer), 5 * kMillisecond, 20 * kMillisecond, silent());
 }
 
-void Simulation::lose_summer(bool at_once) {
-  CpuSummer* const summer = pick_summer();
-  if (summer == nullptr) return;
-  note(at_once ? Fault::kCrash : Fault::kFreeze, summer);
-  const uint32_t process = process_of(summer);
-  world_.report->trace(world_.events.now(), "process ", process, at_once ? " crashes" : " freezes");
-  if (at_once) {
-    summer->crash();
-    all_lose(process, 0, 3 * kMillisecond, broken());
-    if (world_.scenario.indexed) tell_of_ended_summer(process);
-  } else {
-    summer->freeze();
-    all_lose(process, 5 * kMillisecond, 20 * kMillisecond, silent());
-  }
-}
-
 void Simulation::pause_somebody() {
   const Nanoseconds duration = world_.dice.between(1, 40) * kMillisecond;
   const uint64_t who = world_.dice.below(workers_.size() + summers_.size());
@@ -399,36 +311,11 @@ void Simulation::report_slow_summers() {
 
 void Simulation::break_a_stream() {
   const uint64_t who = world_.dice.below(workers_.size() + summers_.size());
-  if (who < workers_.size()) return workers_[who]->break_stream();
+  if (who < workers_.size()) {
+    if (world_.scenario.single_coordinator) allow_to_fail_without_stream(static_cast<uint32_t>(who));
+    return workers_[who]->break_stream();
+  }
   if (!summers_[who - workers_.size()]->is_gone()) summers_[who - workers_.size()]->break_stream();
-}
-
-// Tells the coordinator which workers have ended, as the operator does when their pods end.
-void Simulation::tell_of_ended_workers() {
-  for (uint32_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i]->finished() && workers_[i]->stop()) all_lose(i, 0, 3 * kMillisecond, broken());
-  }
-  if (control_.incarnations() != incarnations_) {
-    incarnations_ = control_.incarnations();
-    told_ended_.assign(told_ended_.size(), false);
-  }
-  if (!control_.is_there()) return;
-  for (uint32_t i = 0; i < workers_.size(); ++i) {
-    if (!workers_[i]->finished() || told_ended_[i]) continue;
-    told_ended_[i] = true;
-    control_.order([i](Control::Core& core, absl::Duration now, coordinator::Actions& actions) {
-      core.on_ended(coordinator::Role::kWorker, i, absl::OkStatus(), now, actions);
-    });
-  }
-}
-
-void Simulation::tell_of_ended_summer(uint32_t process) {
-  const auto index = static_cast<uint32_t>(process - workers_.size());
-  later(world_.dice.between(0, 100 * kMillisecond), [this, index] {
-    control_.order([index](Control::Core& core, absl::Duration now, coordinator::Actions& actions) {
-      core.on_ended(coordinator::Role::kSummer, index, absl::UnavailableError("killed"), now, actions);
-    });
-  });
 }
 
 void Simulation::tick(uint32_t worker) {
@@ -462,7 +349,9 @@ std::string Simulation::who_waits() const {
 
 void Simulation::check_end() {
   for (const auto& worker : workers_) worker->check_end();
-  world_.accumulated.check_end();
+  if (std::ranges::none_of(workers_, [](const auto& worker) { return worker->failed() || worker->is_lost(); })) {
+    world_.accumulated.check_end();
+  }
   for (const auto& summer : summers_) summer->summer().count();
   const coordinator::Changes& changes = control_.core().changes();
   Coverage& coverage = world_.report->coverage;

@@ -16,6 +16,10 @@
 
 namespace gleaner::sim {
 
+// Why a connection ended: its peer was silent, or broke it.
+absl::Status silent();
+absl::Status broken();
+
 class Simulation {
  public:
   Simulation(const Scenario& scenario, const kernels::Kernels* kernels, Report* report);
@@ -29,24 +33,38 @@ class Simulation {
  private:
   void add_summer(double bits_per_second);
   void happen(Fault fault);
+  // Losses of members and of the coordinator (losses.cc).
+  bool has_begun() const;
+  bool is_gathering() const;
+  bool has_joined(const CpuSummer& summer) const;
   bool may_happen(Fault fault);
   bool may_die();
-  void die_after_commit(uint32_t epoch, Nanoseconds within);
   bool has_all_summers(const plan::Plan& plan);
+  void lose_coordinator();
+  void die_after_commit(uint32_t epoch, Nanoseconds within);
+  void die();
+  void replace_coordinator();
+  void usurp_coordinator();
+  void lose_summer(bool at_once);
+  void lose_worker();
+  absl::Duration timeout_without_coordinator() const;
+  void allow_to_begin_late(bool may_lose);
+  void allow_to_fail_without(const CpuSummer& summer);
+  void allow_to_fail_without_stream(uint32_t worker);
+  void tell_of_ended_workers();
+  void tell_of_end(coordinator::Role role, uint32_t index);
+  // The other faults, and the run (simulation.cc).
   void note(Fault fault, const CpuSummer* summer);
   void disconnect();
   void cut();
   void cut_from(uint32_t worker, uint32_t process, bool for_good);
   void flap();
   void lose_a_report();
-  void lose_summer(bool at_once);
   void thaw();
   void pause_somebody();
   void change_bandwidth();
   void report_slow_summers();
   void break_a_stream();
-  void tell_of_ended_workers();
-  void tell_of_ended_summer(uint32_t process);
   void tick(uint32_t worker);
   CpuSummer* pick_summer();
   CpuSummer* summer_of(uint32_t process);

@@ -94,12 +94,13 @@ void Summer::count() const {
 
 CpuSummer::CpuSummer(uint32_t number, double bits_per_second, const kernels::Kernels* kernels, World* world,
                      Control* control)
-    : process_(&world->events),
+    : address_(address_of(number)),
+      process_(&world->events),
       summer_(number, kernels, world),
       follower_(absl::StrCat("summer of process ", number),
                 {.role = coordinator::Role::kSummer,
                  .index = world->scenario.indexed ? std::optional(number - world->scenario.job.workers) : std::nullopt,
-                 .address = address_of(number),
+                 .address = address_,
                  .bits_per_second = bits_per_second},
                 &process_, world, control, this) {}
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "common/kernels/kernels.h"
 #include "summation-service/engine/engine.h"
@@ -57,6 +58,7 @@ class CpuSummer final : private Follower::Events {
   void break_stream() { follower_.break_stream(); }
 
   void on_pulled() { summer_.on_pulled(); }
+  const std::string& address() const { return address_; }
   bool is_dead() const { return process_.is_dead(); }
   bool is_paused() const { return process_.is_paused(); }
   bool is_leaving() const { return follower_.is_leaving(); }
@@ -70,6 +72,7 @@ class CpuSummer final : private Follower::Events {
   void on_ending() override {}
   void on_over(const absl::Status&) override {}
 
+  const std::string address_;
   Process process_;
   Summer summer_;
   Follower follower_;

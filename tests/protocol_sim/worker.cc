@@ -14,6 +14,7 @@ constexpr uint32_t kUnplanned = UINT32_MAX;
 // Simulated jobs are short, so timeouts of seconds in a real job are milliseconds here.
 supervision::Options supervisor_options(const Scenario& scenario) {
   return {.deadline = scenario.job.deadline,
+          .plan_timeout = scenario.job.start_timeout,
           .summer_timeout = absl::Milliseconds(15),
           .idle_timeout = absl::Milliseconds(60),
           .first_pause = absl::Milliseconds(1),
@@ -93,7 +94,27 @@ void Worker::on_commit(std::shared_ptr<const plan::Plan> plan) {
 
 void Worker::on_over(const absl::Status& status) {
   over_ = true;
-  if (!status.ok()) world_->report->fail("worker ", index_, " learns that the job failed: ", status.ToString());
+  if (!status.ok()) fail(status);
+}
+
+// Ends with an error, as a training script does.
+void Worker::fail(const absl::Status& why) {
+  if (std::exchange(failed_, true)) return;
+  over_ = true;
+  world_->causes.check(name(), why, world_->events.now(), *world_->report);
+  ++world_->report->coverage.errors;
+  // A member may hear of the loss of this worker first, or a new coordinator waits for it.
+  world_->causes.add(name(), world_->events.now() + absl::ToInt64Nanoseconds(world_->scenario.job.start_timeout));
+}
+
+void Worker::crash() {
+  lost_ = over_ = true;
+  stop();
+}
+
+void Worker::freeze() {
+  lost_ = over_ = true;
+  process_.crash();
 }
 
 bool Worker::stop() {
@@ -102,6 +123,7 @@ bool Worker::stop() {
     if (supervisor_.is_up(i)) world_->network.disconnect(index_, processes_[i]);
   }
   process_.crash();
+  if (!follower_.is_over()) follower_.vanish();
   return true;
 }
 
@@ -165,7 +187,7 @@ void Worker::carry_out_supervision() {
   for (const uint32_t member : supervised_.dials) connect(member);
   for (const uint32_t member : supervised_.healed) reports_.withdraw(member);
   for (const supervision::Loss& loss : supervised_.losses) {
-    if (loss.ends_job) world_->report->fail("worker ", index_, " ends the job: ", loss.why.message());
+    if (loss.ends_job) fail(loss.why);
     reports_.add(loss.member, loss.since, loss.why, world_->time());
   }
   supervised_.clear();
@@ -182,7 +204,7 @@ void Worker::report_losses(const std::vector<uint32_t>& due) {
       follower_.break_stream();
     }
   }
-  if (!told_.failure.ok()) world_->report->fail("worker ", index_, " gives up: ", told_.failure.message());
+  if (!told_.failure.ok()) fail(told_.failure);
   told_ = {};
 }
 
@@ -275,6 +297,7 @@ void Worker::deliver_answer(uint32_t process, const wire::Header& header, const 
     const uint64_t results = session_.counters().results;
     const absl::Status status = session_.on_frame(member, header, payload, world_->time(), actions_);
     if (session_.counters().results > results) supervisor_.on_progress(member, supervised_);
+    if (header.type == wire::FrameType::kResult) supervisor_.on_result();
     if (!actions_.refused.ok()) world_->report->fail("worker ", index_, ": ", actions_.refused.ToString());
     if (!status.ok()) world_->report->fail("worker ", index_, ": ", status.ToString());
     carry_out();
@@ -291,6 +314,7 @@ void Worker::deliver_to_summer(uint32_t worker, const wire::Header& header, cons
 
 void Worker::tick() {
   process_.run([this] {
+    if (over_) return;
     session_.on_tick(world_->time(), actions_);
     carry_out();
     supervise();
@@ -329,7 +353,7 @@ std::string Worker::describe() const {
 
 void Worker::check_end() const {
   const session::Counters& counters = session_.counters();
-  if (counters.outstanding_bytes != 0) {
+  if (counters.outstanding_bytes != 0 && !failed_ && !lost_) {
     world_->report->fail("worker ", index_, " has ", counters.outstanding_bytes, " bytes outstanding");
   }
   Coverage& coverage = world_->report->coverage;

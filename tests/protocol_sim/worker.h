@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "comm-lib/session/session.h"
 #include "comm-lib/supervision/reports.h"
 #include "comm-lib/supervision/supervisor.h"
@@ -34,13 +36,20 @@ class Worker final : private Follower::Events {
   // Breaks this worker's stream just after its next report, so that the report may be lost.
   void lose_next_report() { loses_report_ = true; }
 
+  std::string name() const { return absl::StrCat("worker ", index_); }
   bool finished() const { return over_; }
   bool has_begun() const { return plan_ != nullptr; }
   bool follows(uint32_t epoch) const { return !over_ && !leaving_ && plan_ != nullptr && plan_->epoch == epoch; }
   const plan::Plan& plan() const { return *plan_; }
   bool has_all_tensors() const { return !over_ && !leaving_ && program_.size() == tensors_.size(); }
+  // The worker has ended with an error.
+  bool failed() const { return failed_; }
   // Ends the worker's process. Returns false if it had ended before.
   bool stop();
+  // The process ends, or stops for good and keeps its connections. It never learns how the job ends.
+  void crash();
+  void freeze();
+  bool is_lost() const { return lost_; }
   std::string describe() const;
   void check_end() const;
 
@@ -61,9 +70,18 @@ class Worker final : private Follower::Events {
     supervisor_.set_ending();
   }
   void on_over(const absl::Status& status) override;
-  void on_coordinator_lost() override { reports_.on_coordinator_lost(world_->time()); }
-  void on_coordinator_found() override { reports_.on_coordinator_found(); }
-  void on_coordinator_gone(const absl::Status& why) override { reports_.on_coordinator_gone(why); }
+  void on_coordinator_lost() override {
+    reports_.on_coordinator_lost(world_->time());
+    supervisor_.on_coordinator_lost();
+  }
+  void on_coordinator_found() override {
+    reports_.on_coordinator_found();
+    supervisor_.on_coordinator_found();
+  }
+  void on_coordinator_gone(const absl::Status& why) override {
+    reports_.on_coordinator_gone(why);
+    supervisor_.on_coordinator_gone();
+  }
 
   void follow(const std::shared_ptr<const plan::Plan>& plan);
   void connect(uint32_t place);
@@ -75,6 +93,7 @@ class Worker final : private Follower::Events {
   void start(uint32_t tensor);
   void finish(const session::Done& done);
   void carry_out();
+  void fail(const absl::Status& why);
 
   Nanoseconds pause() { return world_->dice.between(0, world_->scenario.paces[index_]); }
 
@@ -101,6 +120,8 @@ class Worker final : private Follower::Events {
   bool leaving_ = false;
   std::optional<absl::Duration> done_since_;  // since when all push_pulls are done
   bool over_ = false;
+  bool failed_ = false;
+  bool lost_ = false;
 };
 
 }  // namespace gleaner::sim

@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "common/base/buffer.h"
 #include "tests/protocol_sim/accumulated_sums.h"
+#include "tests/protocol_sim/causes.h"
 #include "tests/protocol_sim/dice.h"
 #include "tests/protocol_sim/event_queue.h"
 #include "tests/protocol_sim/expected_sums.h"
@@ -36,6 +37,7 @@ struct World {
   Network network;
   ExpectedSums expected;
   AccumulatedSums accumulated;
+  Causes causes;
   uint32_t pending = 0;  // number of faults that have not happened yet or are not over
   bool over = false;
   bool coordinator_is_gone = false;  // lost for good

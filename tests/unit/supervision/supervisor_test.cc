@@ -30,7 +30,7 @@ std::shared_ptr<plan::Plan> two_workers_and_a_summer() {
 // A supervisor, and connections whose behaviour a test sets.
 class SupervisorTest : public testing::Test {
  protected:
-  SupervisorTest() : supervisor_({.deadline = absl::Seconds(3)}) { follow(plan_); }
+  SupervisorTest() : supervisor_({.deadline = absl::Seconds(3), .plan_timeout = absl::Seconds(20)}) { follow(plan_); }
 
   void follow(std::shared_ptr<const plan::Plan> plan) { supervisor_.follow(std::move(plan), now_, actions_); }
   // Lets time pass, with sums due from the members of `due`.
@@ -124,6 +124,43 @@ TEST_F(SupervisorTest, NoWorkerIsLostWhileNothingIsDueFromIt) {
   EXPECT_THAT(lost(), IsEmpty());
   pass(absl::Milliseconds(2900), {kWorker});
   EXPECT_THAT(lost(), IsEmpty()) << "the limit starts when a sum is due";
+}
+
+TEST_F(SupervisorTest, WithoutACoordinatorALostWorkerIsMissedWhileNoResultArrives) {
+  connect_all();
+  close(kWorker);
+  on_dial_ = [this](uint32_t member) { close(member); };
+  pass(absl::Seconds(10), {kSummer});
+  EXPECT_THAT(lost(), IsEmpty()) << "the coordinator tells of its loss";
+  supervisor_.on_coordinator_lost();
+  pass(absl::Seconds(10), {kSummer});
+  EXPECT_THAT(lost(), IsEmpty()) << "a coordinator may return, and tell of it";
+  supervisor_.on_coordinator_found();
+  pass(absl::Seconds(1), {kSummer});
+  supervisor_.on_coordinator_gone();
+  pass(absl::Seconds(10), {});
+  EXPECT_THAT(lost(), IsEmpty()) << "no sum waits for it";
+  for (int i = 0; i < 10; ++i) {
+    pass(absl::Seconds(2), {kSummer});
+    supervisor_.on_result();
+  }
+  EXPECT_THAT(lost(), IsEmpty()) << "sums are made without it, as those that accumulate";
+  pass(absl::Seconds(4), {kSummer});
+  EXPECT_THAT(lost(), ElementsAre(kWorker));
+  EXPECT_TRUE(actions_.losses[0].ends_job);
+  EXPECT_THAT(actions_.losses[0].why.message(), HasSubstr("while sums wait, and no coordinator is left"));
+}
+
+TEST_F(SupervisorTest, ALostWorkerIsMissedWhenTheCoordinatorDoesNotReturn) {
+  connect_all();
+  close(kWorker);
+  on_dial_ = [this](uint32_t member) { close(member); };
+  supervisor_.on_coordinator_lost();
+  pass(absl::Seconds(19), {kSummer});
+  EXPECT_THAT(lost(), IsEmpty());
+  pass(absl::Seconds(2), {kSummer});
+  EXPECT_THAT(lost(), ElementsAre(kWorker));
+  EXPECT_THAT(actions_.losses[0].why.message(), HasSubstr("while sums wait, and the coordinator is out of reach, too"));
 }
 
 TEST_F(SupervisorTest, ASummerWithNothingDueHereIsLostAsWell) {
