@@ -207,6 +207,18 @@ void Simulation::lose_summer(bool at_once) {
   }
 }
 
+// Called when a summer's process ends because it leaves and the coordinator is lost for good.
+void Simulation::on_left_alone(uint32_t process) {
+  later(0, [this, process] {
+    CpuSummer* const summer = summer_of(process);
+    if (summer->is_dead()) return;
+    allow_to_fail_without(*summer);
+    world_.report->trace(world_.events.now(), "process ", process, " leaves without a coordinator");
+    summer->crash();
+    all_lose(process, 0, 3 * kMillisecond, broken());
+  });
+}
+
 // Loses a worker, which ends the job: the other workers get an error that names it.
 void Simulation::lose_worker() {
   const auto index = static_cast<uint32_t>(world_.dice.below(workers_.size()));

@@ -45,6 +45,7 @@ Simulation::Simulation(const Scenario& scenario, const kernels::Kernels* kernels
     summer_of(process)->on_connected(worker);
   };
   world_.close = [this](uint32_t worker, uint32_t process) { workers_[worker]->lose(process); };
+  world_.on_left_alone = [this](uint32_t process) { on_left_alone(process); };
   for (uint32_t i = 0; i < scenario.job.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(i, kernels, &world_, &control_));
   }

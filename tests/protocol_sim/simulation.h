@@ -46,6 +46,7 @@ class Simulation {
   void replace_coordinator();
   void usurp_coordinator();
   void lose_summer(bool at_once);
+  void on_left_alone(uint32_t process);
   void lose_worker();
   absl::Duration timeout_without_coordinator() const;
   void allow_to_begin_late(bool may_lose);

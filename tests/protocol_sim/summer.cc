@@ -94,7 +94,9 @@ void Summer::count() const {
 
 CpuSummer::CpuSummer(uint32_t number, double bits_per_second, const kernels::Kernels* kernels, World* world,
                      Control* control)
-    : address_(address_of(number)),
+    : world_(world),
+      number_(number),
+      address_(address_of(number)),
       process_(&world->events),
       summer_(number, kernels, world),
       follower_(absl::StrCat("summer of process ", number),
@@ -114,6 +116,11 @@ void CpuSummer::on_connected(uint32_t worker) {
   process_.run([this, worker] {
     if (!follower_.is_over()) summer_.on_connected(worker);
   });
+}
+
+// A summer that leaves a job without a coordinator ends while others still need it.
+void CpuSummer::on_over(const absl::Status&) {
+  if (world_->coordinator_is_gone) world_->on_left_alone(number_);
 }
 
 void CpuSummer::crash() {

@@ -70,8 +70,10 @@ class CpuSummer final : private Follower::Events {
   absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) override { return summer_.prepare(std::move(plan)); }
   void on_commit(std::shared_ptr<const plan::Plan> plan) override { summer_.commit(plan->epoch); }
   void on_ending() override {}
-  void on_over(const absl::Status&) override {}
+  void on_over(const absl::Status&) override;
 
+  World* const world_;
+  const uint32_t number_;
   const std::string address_;
   Process process_;
   Summer summer_;

@@ -38,6 +38,8 @@ struct World {
   ExpectedSums expected;
   AccumulatedSums accumulated;
   Causes causes;
+  // Called when a CPU summer's process ends though no coordinator is left that could make a plan without it.
+  std::function<void(uint32_t process)> on_left_alone;
   uint32_t pending = 0;  // number of faults that have not happened yet or are not over
   bool over = false;
   bool coordinator_is_gone = false;  // lost for good
