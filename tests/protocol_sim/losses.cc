@@ -131,6 +131,10 @@ void Simulation::die() {
   for (const auto& summer : summers_) {
     if (summer->is_gone() || summer->is_leaving()) allow_to_fail_without(*summer);
   }
+  // Without this a worker's loss after the coordinator's is rare.
+  if (world_.scenario.may_fail && world_.dice.chance(0.3)) {
+    later(world_.dice.between(0, 20 * kMillisecond), [this] { lose_worker(); });
+  }
 }
 
 // The next coordinator waits for the members that the job begins with, also for those that are lost.

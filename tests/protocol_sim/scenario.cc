@@ -161,9 +161,9 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
 
 }  // namespace
 
-const char* const kFaultNames[] = {"disconnect",  "cut",   "crash",        "freeze",   "thaw", "flap",
+const char* const kFaultNames[] = {"disconnect",  "cut",   "crash",        "freeze",   "thaw",      "flap",
                                    "lost report", "pause", "arrive",       "drain",    "bandwidth", "slow",
-                                   "forget",      "usurp", "stream break", "together", "die",  "worker"};
+                                   "forget",      "usurp", "stream break", "together", "die",       "worker"};
 const char* const kMomentNames[] = {"idle",        "half pushed", "summed",   "half pulled",
                                     "plan change", "recovery",    "beginning"};
 
