@@ -130,6 +130,8 @@ void Simulation::die() {
   control_.die();
   for (const auto& summer : summers_) {
     if (summer->is_gone() || summer->is_leaving()) allow_to_fail_without(*summer);
+    // Workers may not have been told of the plan without a summer that has left.
+    if (summer->is_gone()) on_left_alone(process_of(summer.get()));
   }
   // Without this a worker's loss after the coordinator's is rare.
   if (world_.scenario.may_fail && world_.dice.chance(0.3)) {
