@@ -14,8 +14,9 @@ namespace gleaner::sim {
 
 class Causes {
  public:
-  // Time that an error takes beside the timeouts of the protocol: pauses of members, trips of messages, ticks.
-  static constexpr Nanoseconds kSlack = 1500 * kMillisecond;
+  // Time that an error takes beside the timeouts of the protocol: pauses of members, trips of messages, ticks, and the
+  // 4 seconds by which the reports of the fault "slow" are ahead.
+  static constexpr Nanoseconds kSlack = 5500 * kMillisecond;
 
   // Until `until`, and kSlack longer, members may end with an error that contains `name`. A number at
   // its end has to end there, so that the name of worker 1 does not count as that of worker 10.

@@ -297,6 +297,7 @@ void Simulation::report_slow_summers() {
       const uint64_t passed = reported_seconds_++;
       reported_steps_ += is_faster ? 4 * kStepsPerReport : kStepsPerReport;
       for (uint32_t worker = 0; worker < workers_.size(); ++worker) {
+        if (workers_[worker]->is_lost()) continue;
         coordinator::Report report;
         report.steps = reported_steps_;
         report.communication_seconds = static_cast<double>(passed);
