@@ -21,13 +21,6 @@ void fill_with(uint64_t key, uint64_t first, MutableBytes bytes, Convert convert
 
 }  // namespace
 
-uint64_t splitmix64(uint64_t value) {
-  value += 0x9E3779B97F4A7C15;
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
-  return value ^ (value >> 31);
-}
-
 void BenchData::fill(DataType type, uint64_t first, MutableBytes bytes) const {
   switch (type) {
     case DataType::kFloat32:

@@ -9,10 +9,9 @@
 #include <cstdint>
 
 #include "common/base/bytes.h"
+#include "common/base/mix.h"
 
 namespace gleaner::cli {
-
-uint64_t splitmix64(uint64_t value);
 
 // Generates the elements of one rank at one step.
 class BenchData {

@@ -18,9 +18,7 @@ absl::StatusOr<ranks::RankMap> best_rank_map(const collective::Schedule& schedul
     searching(done);
     return true;
   };
-  if (schedule.algorithm == "halving-doubling") {
-    if (auto map = ranks::hdrm(topology, schedule.ranks); map.ok()) options.starts.push_back(*std::move(map));
-  }
+  if (auto map = ranks::hdrm_start(schedule, topology)) options.starts.push_back(*std::move(map));
   absl::StatusOr<ranks::FoundMap> found = ranks::find_rank_map(schedule, topology, paths, bytes, options);
   if (found.ok()) return std::move(found->host_of);
   return absl::Status(found.status().code(), absl::StrCat("--rank-map best: ", found.status().message()));

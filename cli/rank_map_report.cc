@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 
 namespace gleaner::cli {
@@ -14,28 +15,6 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// Pads each column but the last to its widest cell.
-std::string align(const std::vector<Row>& rows) {
-  std::vector<size_t> width;
-  for (const Row& row : rows) {
-    width.resize(std::max(width.size(), row.size()), 0);
-    for (size_t column = 0; column < row.size(); ++column) width[column] = std::max(width[column], row[column].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    for (size_t column = 0; column + 1 < row.size(); ++column) {
-      absl::StrAppendFormat(&text, "%-*s  ", static_cast<int>(width[column]), row[column]);
-    }
-    absl::StrAppend(&text, row.back(), "\n");
-  }
-  return text;
-}
-
-std::string counted(uint64_t count, absl::string_view what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
-}
-
-// Writes steps as ranges: "0-5, 7".
 std::string ranges(const std::vector<uint32_t>& steps) {
   std::string text;
   for (size_t i = 0; i < steps.size();) {
@@ -78,7 +57,7 @@ std::string step_lines(const RankMapReport& report) {
     append_step(row, report, report.identity.cost.steps[steps[pattern][0]]);
     append_step(row, report, report.map.cost.steps[steps[pattern][0]]);
   }
-  std::string text = align(rows);
+  std::string text = align(rows, "l");
   if (steps.size() > kMostLines) absl::StrAppend(&text, "... and ", steps.size() - kMostLines, " more kinds of step\n");
   return text;
 }
@@ -136,7 +115,7 @@ std::string to_table(const RankMapReport& report) {
     const topology::Host& host = report.topology.hosts()[report.host_of[rank]];
     rows.push_back({absl::StrCat(rank), host.name, host.place.empty() ? "-" : absl::StrJoin(host.place, ".")});
   }
-  return align(rows);
+  return align(rows, "l");
 }
 
 std::string to_explanation(const RankMapReport& report) {

@@ -144,15 +144,11 @@ struct Choice {
 absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, const Topology& topology,
                               const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
                               Progress& progress) {
-  std::optional<ranks::RankMap> hdrm;
   ranks::SearchOptions options;
   options.seed = flags.seed;
   options.iterations = flags.iterations;
-  if (flags.algorithm == "halving-doubling") {
-    // Where HDRM applies, the search begins with its map.
-    if (auto map = ranks::hdrm(topology, schedule.ranks); map.ok()) hdrm = *std::move(map);
-    if (hdrm) options.starts.push_back(*hdrm);
-  }
+  const std::optional<ranks::RankMap> hdrm = ranks::hdrm_start(schedule, topology);
+  if (hdrm) options.starts.push_back(*hdrm);
   ranks::RankMap by_groups = ranks::map_of(groups);
   if (!by_groups.empty()) {
     by_groups.resize(schedule.ranks);

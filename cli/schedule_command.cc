@@ -3,13 +3,12 @@
 #include <cstdio>
 #include <memory>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "cli/cluster/access.h"
 #include "cli/commands.h"
 #include "cli/schedule_output.h"
+#include "cli/stages_flag.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/double_tree.h"
@@ -25,21 +24,6 @@ struct Flags {
   int64_t blocks = 0;  // 0: the algorithm's default
   std::string output = "table";
 };
-
-absl::StatusOr<std::vector<uint32_t>> parse_stages(const std::string& text) {
-  std::vector<uint32_t> stages;
-  if (text.empty()) return stages;
-  for (const absl::string_view word : absl::StrSplit(text, ',')) {
-    uint32_t stage = 0;
-    if (!absl::SimpleAtoi(word, &stage) || stage == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("--stages: '", word,
-                                                     "' is no number of ranks; give whole numbers "
-                                                     "above 0 with commas between them, for example 3,2,2"));
-    }
-    stages.push_back(stage);
-  }
-  return stages;
-}
 
 // Returns the flags that an error of make_schedule() is about: those of parameters, or else of the ranks.
 std::string flags_in_question(const Flags& flags) {

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "common/collective/summary.h"
 
 namespace gleaner::cli {
@@ -52,10 +53,6 @@ std::string range_of(uint64_t least, uint64_t most, const Schedule& schedule) {
   return least == most ? share(most, schedule) : absl::StrCat(share(least, schedule), " to ", share(most, schedule));
 }
 
-std::string plural(uint64_t count, absl::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
-
 // Returns "4 groups of 3: [0 1 2] [3 4 5] ...".
 std::string describe(const collective::Stage& stage) {
   size_t least = stage[0].size(), most = 0;
@@ -63,7 +60,7 @@ std::string describe(const collective::Stage& stage) {
     least = std::min(least, group.size());
     most = std::max(most, group.size());
   }
-  std::string text = absl::StrCat(plural(stage.size(), "group"), " of ", least);
+  std::string text = absl::StrCat(counted(stage.size(), "group"), " of ", least);
   if (most > least) absl::StrAppend(&text, " to ", most);
   text += ":";
   for (size_t group = 0; group < stage.size() && group < 3; ++group) {
@@ -113,8 +110,8 @@ absl::StatusOr<std::string> to_table(const Schedule& schedule) {
   GLN_ASSIGN_OR_RETURN(const collective::Summary summary, collective::summarize(schedule));
   const uint64_t n = schedule.ranks;
   std::string text =
-      absl::StrCat(schedule.algorithm, ": ", plural(n, "rank"), ", ", plural(schedule.chunks, "chunk"), ", ",
-                   plural(schedule.steps, "step"), ", ", plural(summary.messages, "message"), "\n");
+      absl::StrCat(schedule.algorithm, ": ", counted(n, "rank"), ", ", counted(schedule.chunks, "chunk"), ", ",
+                   counted(schedule.steps, "step"), ", ", counted(summary.messages, "message"), "\n");
   for (size_t stage = 0; stage < schedule.stages.size(); ++stage) {
     absl::StrAppend(&text, "stage ", stage, ": ", describe(schedule.stages[stage]), "\n");
   }
@@ -130,7 +127,7 @@ absl::StatusOr<std::string> to_table(const Schedule& schedule) {
                         "WHO SENDS TO WHOM");
   for (size_t i = 0; i < summary.steps.size() && i < kShownSteps; ++i) text += line_of(summary.steps[i], schedule);
   if (summary.steps.size() > kShownSteps) {
-    absl::StrAppend(&text, "...         ", plural(schedule.steps - summary.steps[kShownSteps].first, "more step"),
+    absl::StrAppend(&text, "...         ", counted(schedule.steps - summary.steps[kShownSteps].first, "more step"),
                     "; -o json has all of them\n");
   }
   return text;

@@ -23,6 +23,7 @@
 #include "cli/topology_flags.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 
 namespace gleaner::cli {
 namespace {
@@ -70,15 +71,11 @@ absl::Status write_plot(const std::string& path, const std::string& svg) {
   return absl::UnavailableError(absl::StrCat("--plot ", path, ": it can't be written: ", std::strerror(errno)));
 }
 
-std::string count(uint32_t number, absl::string_view noun) {
-  return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
-}
-
 std::string title_of(const Flags& flags, const Simulation& simulation) {
   const std::string members =
       flags.simulation.algorithm == kSummers
-          ? absl::StrCat(count(simulation.ranks, "worker"), " and ", count(simulation.summers, "summer"))
-          : count(simulation.ranks, "rank");
+          ? absl::StrCat(counted(simulation.ranks, "worker"), " and ", counted(simulation.summers, "summer"))
+          : counted(simulation.ranks, "rank");
   return absl::StrCat(flags.simulation.algorithm, " of ", flags.simulation.bytes, ", ", members, " on ",
                       flags.topology.text);
 }

@@ -8,11 +8,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "cli/best_rank_map.h"
 #include "cli/fleet_flags.h"
 #include "cli/rank_map_file.h"
+#include "cli/stages_flag.h"
 #include "cli/tensor_list.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -85,12 +85,7 @@ absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t rank
   request.algorithm = flags.algorithm == kHdrm ? "halving-doubling" : flags.algorithm;
   request.ranks = ranks;
   request.radix = flags.radix;
-  if (!flags.stages.empty()) {
-    for (const absl::string_view text : absl::StrSplit(flags.stages, ',')) {
-      if (absl::SimpleAtoi(text, &request.stages.emplace_back())) continue;
-      return wrong("--stages ", quote(flags.stages), ": expected whole numbers with commas, as 3,2,2");
-    }
-  }
+  GLN_ASSIGN_OR_RETURN(request.stages, parse_stages(flags.stages));
   absl::StatusOr<Schedule> schedule = collective::make_schedule(request);
   if (schedule.ok()) return schedule;
   return wrong("--algorithm ", request.algorithm, ": ", schedule.status().message());

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <array>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/explain.h"
 #include "common/plan/plan.h"
@@ -10,30 +10,7 @@
 namespace gleaner::plan {
 namespace {
 
-using Row = std::array<std::string, 6>;
-
-// Pads each column to its widest cell. The first column is aligned to the left, the others to the right.
-std::string align(const std::vector<Row>& rows) {
-  std::array<size_t, std::tuple_size_v<Row>> width{};
-  for (const Row& row : rows) {
-    for (size_t column = 0; column < row.size(); ++column) width[column] = std::max(width[column], row[column].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    absl::StrAppendFormat(&text, "%-*s", static_cast<int>(width[0]), row[0]);
-    for (size_t column = 1; column < row.size(); ++column) {
-      absl::StrAppendFormat(&text, "  %*s", static_cast<int>(width[column]), row[column]);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
 std::string percent(double part) { return absl::StrFormat("%.2f %%", part * 100); }
-
-std::string counted(size_t count, absl::string_view what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
-}
 
 std::string head_line(const Explanation& e) {
   return absl::StrCat(counted(e.workers, "worker"), ", ", counted(e.machines.size() - e.workers, "summer"), ": ",
@@ -126,18 +103,19 @@ bool same_kind(const Explanation& e, size_t a, size_t b) {
 }  // namespace
 
 std::string to_text(const Explanation& explanation) {
-  std::vector<Row> rows = {{"machine", "bandwidth", "owns", "share", "moves each way", "takes"}};
+  std::vector<std::vector<std::string>> rows = {{"machine", "bandwidth", "owns", "share", "moves each way", "takes"}};
   for (const MachineLoad& machine : explanation.machines) {
     rows.push_back({machine.name, format_bits_per_second(machine.bits_per_second),
                     format_bytes(static_cast<double>(machine.owned_bytes)), percent(machine.share),
                     format_bytes(machine.traffic_bytes), format_seconds(machine.seconds)});
   }
-  return absl::StrCat(head_line(explanation), align(rows), "\n", step_lines(explanation), limit_lines(explanation),
-                      partition_lines(explanation), kTransportLine);
+  return absl::StrCat(head_line(explanation), align(rows, "lr"), "\n", step_lines(explanation),
+                      limit_lines(explanation), partition_lines(explanation), kTransportLine);
 }
 
 std::string to_table(const Explanation& explanation) {
-  std::vector<Row> rows = {{"machines", "bandwidth", "each owns", "share", "moves each way", "takes"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"machines", "bandwidth", "each owns", "share", "moves each way", "takes"}};
   const auto& machines = explanation.machines;
   for (size_t begin = 0, end = 0; begin < machines.size(); begin = end) {
     double owned = 0, traffic = 0, seconds = 0;
@@ -152,7 +130,7 @@ std::string to_table(const Explanation& explanation) {
     rows.push_back({name, format_bits_per_second(machines[begin].bits_per_second), format_bytes(owned),
                     percent(owned / stream), format_bytes(traffic), format_seconds(seconds)});
   }
-  return absl::StrCat(head_line(explanation), align(rows), "\n", step_lines(explanation));
+  return absl::StrCat(head_line(explanation), align(rows, "lr"), "\n", step_lines(explanation));
 }
 
 }  // namespace gleaner::plan

@@ -117,4 +117,11 @@ absl::StatusOr<RankMap> hdrm(const Topology& topology, uint32_t ranks) {
   return host_of;
 }
 
+std::optional<RankMap> hdrm_start(const collective::Schedule& schedule, const topology::Topology& topology) {
+  if (schedule.algorithm != "halving-doubling") return std::nullopt;
+  absl::StatusOr<RankMap> map = hdrm(topology, schedule.ranks);
+  if (!map.ok()) return std::nullopt;
+  return *std::move(map);
+}
+
 }  // namespace gleaner::ranks

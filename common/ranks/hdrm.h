@@ -19,7 +19,10 @@
 // stand for R_j.
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
+#include "common/collective/schedule.h"
 #include "common/ranks/rank_map.h"
 #include "common/topology/topology.h"
 
@@ -29,5 +32,9 @@ namespace gleaner::ranks {
 // have the place {side, switch, port}, with M hosts at each of N switches, M and N powers of two, M <= N/2; `ranks` is
 // a power of two from 2 to M·N.
 absl::StatusOr<RankMap> hdrm(const topology::Topology& topology, uint32_t ranks);
+
+// Returns the map with which a search for this schedule should begin: that of hdrm() if the schedule is
+// halving-doubling and the topology has one, otherwise nothing.
+std::optional<RankMap> hdrm_start(const collective::Schedule& schedule, const topology::Topology& topology);
 
 }  // namespace gleaner::ranks

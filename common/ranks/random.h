@@ -8,20 +8,15 @@
 #include <utility>
 #include <vector>
 
-namespace gleaner::ranks {
+#include "common/base/mix.h"
 
-// Mixes the bits of a number (splitmix64's finalizer).
-constexpr uint64_t mix(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-  return value ^ (value >> 31);
-}
+namespace gleaner::ranks {
 
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
 
-  uint64_t next() { return mix(state_ += 0x9e3779b97f4a7c15u); }
+  uint64_t next() { return mix_bits(state_ += kSplitmix64Step); }
   // Returns a number below `limit`, which is at least 1.
   uint32_t below(uint32_t limit) { return static_cast<uint32_t>((next() >> 32) * limit >> 32); }
   // Returns a number in [0, 1).

@@ -3,18 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/base/mix.h"
+
 namespace gleaner::topology {
 namespace {
 
 constexpr uint16_t kFar = std::numeric_limits<uint16_t>::max();
 static_assert(kMaxSwitches + 1 < kFar && kMaxDistances <= uint64_t{kFar} * kFar, "the longest path has fewer links");
-
-// Mixes the bits of a number (splitmix64's finalizer), so that flows with near numbers take independent paths.
-uint64_t mix(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
-  return value ^ (value >> 31);
-}
 
 }  // namespace
 
@@ -123,7 +118,7 @@ void Paths::append_path(uint32_t from, uint32_t to, uint64_t flow, std::vector<u
     const std::span<const Step> all = steps(here);
     const auto fits = [&](const Step& next) { return leads(end, here, next.inner); };
     const auto choices = static_cast<uint64_t>(std::count_if(all.begin(), all.end(), fits));
-    uint64_t skip = choices == 1 ? 0 : mix(mix(flow + 1) ^ (uint64_t{node_[here]} << 32)) % choices;
+    uint64_t skip = choices == 1 ? 0 : mix_bits(mix_bits(flow + 1) ^ (uint64_t{node_[here]} << 32)) % choices;
     const auto next = std::find_if(all.begin(), all.end(), [&](const Step& step) { return fits(step) && skip-- == 0; });
     channels.push_back(next->channel);
     here = next->inner;

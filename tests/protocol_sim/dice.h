@@ -6,14 +6,9 @@
 #include <utility>
 #include <vector>
 
-namespace gleaner::sim {
+#include "common/base/mix.h"
 
-inline uint64_t splitmix64(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
+namespace gleaner::sim {
 
 class Dice {
  public:
