@@ -1,8 +1,8 @@
 // BenchOracle computes the sums that `gleaner bench push-pull` must return.
 //
-// It generates the data of every rank (bench_data.h), sums the local ranks of each worker in order, then sums the
-// workers in order, and rounds once to the tensor's type, all with the scalar kernel. It works in chunks, so its memory
-// does not depend on the size of the tensors. Use it from one thread at a time.
+// The oracle generates the data of every rank (bench_data.h), sums the local ranks of each worker in order, then sums
+// the workers in order, and rounds once to the tensor's type, all with the scalar kernel. It works in chunks, so its
+// memory does not depend on the size of the tensors. Use it from one thread at a time.
 #pragma once
 
 #include <cstddef>

@@ -128,7 +128,7 @@ class Session {
   // Returns the step of the partition's piece in flight, or else of its next piece.
   uint64_t step(uint32_t tensor, uint32_t partition) const;
   // Returns whether this worker may leave the job: no piece is in flight, every result is acknowledged, and no other
-  // worker may need a result that this session retains.
+  // worker may need a result that the Session retains.
   bool idle() const;
   // Returns the owners that owe results of partitions pushed to them, and the owners of partitions in flight that can't
   // be reached; the owner that has been silent for longest comes first.

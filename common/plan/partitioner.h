@@ -27,7 +27,6 @@ inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest 
 // - Above by_stream, a step loses more time than it gains: it waits longer for its first and last sums (each takes n
 //   pushes to the slowest owner and n results from it) than it saves by fewer headers and less work.
 // - Below by_overhead, the link waits for the CPU, or headers take more than 4 % of the link.
-// - Below by_overhead, the wire waits for the CPU, or headers take more than 4 % of the wire.
 struct PartitionLimits {
   double by_link = 0;  // 1.4 ms of the slowest worker's link, or 22.4 ms / n for n above 16; at least 8 KiB
   // The square root of (160 B + 10 us of the slowest worker's link) * (bytes that the slowest owner can move in a step)

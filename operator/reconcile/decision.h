@@ -61,7 +61,7 @@ struct Decision {
   std::vector<nlohmann::json> create_summers;   // summer pods, once status.nextSummer is written
   std::vector<PodRelease> release;              // workers whose gate kGangGate is removed
   std::optional<api::ReductionPlan> plan;       // to write
-  std::optional<coordinator::Options> session;  // open this session if it is not open; its job is session_of(job)
+  std::optional<coordinator::Options> session;  // the session to open if it is not open; its job is session_of(job)
   std::optional<uint32_t> session_summers;      // a smaller number of summers to wait for before the first plan
   std::vector<EndedMember> ended;               // to report to the session
   std::vector<SummerRelease> release_summers;   // summers that the session's next plan is to leave out

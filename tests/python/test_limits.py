@@ -152,7 +152,7 @@ def test_too_little_address_space(programs: Programs) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_coordinator_and_the_summer(programs: Programs, tmp_path: Path, number: int) -> None:
-    """They end before all members are there, and a summer whose coordinator is not there."""
+    """A signal ends both before all members have joined, and a summer that reaches no coordinator."""
     token = tmp_path / "token"
     flags = ["--token-file", str(token)]
     coordinator = programs.start(

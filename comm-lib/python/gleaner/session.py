@@ -6,7 +6,7 @@ tensors.
 
 Threads: all methods may be called from any thread, but no other call may run during close(). Ctrl-C interrupts calls
 that block; the session, or the thread that closes it, then keeps the memory that C still uses. In a forked child all
-calls raise FailedPreconditionError: the child can neither use this session nor open another one.
+calls raise FailedPreconditionError: the child can neither use the session nor open another one.
 """
 
 from __future__ import annotations

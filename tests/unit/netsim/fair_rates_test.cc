@@ -93,7 +93,7 @@ std::vector<double> water_filling(std::vector<double> left, const std::vector<Pa
 
 class FairRatesSeeds : public ::testing::TestWithParam<int> {};
 
-// Whatever comes and goes, the rates are those of a computation from nothing.
+// After any sequence of flows that come and go, the rates equal those of a computation from nothing.
 TEST_P(FairRatesSeeds, EqualWaterFilling) {
   std::mt19937 random(GetParam());
   const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };

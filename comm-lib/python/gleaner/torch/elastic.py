@@ -95,7 +95,7 @@ class TorchState(ObjectState):
             super().check_host_updates()
         except HostsUpdatedInterrupt:
             if isinstance(self.optimizer, UpdatesInForward):
-                self.optimizer.update_overdue()  # the averages are lost when this session ends
+                self.optimizer.update_overdue()  # the averages are lost when the Session ends
             raise
 
     def broadcast(self, root: int) -> None:

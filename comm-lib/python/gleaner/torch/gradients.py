@@ -100,7 +100,7 @@ class Gradients:
         name = self._given_name or f"optimizer.{self.number}"
         self._flights.enter(session, name)
         self._flights.declare(reversed(self._trainable))
-        self._fingerprinted = False  # whether a roll call of this session has had the fingerprint of the parameters
+        self._fingerprinted = False  # whether a roll call of the Session has had the fingerprint of the parameters
         self._roll = RollCall(session, f"{name}.roll", len(self._slots))
 
     def _reset_step(self) -> None:
