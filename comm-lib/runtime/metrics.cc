@@ -59,7 +59,7 @@ void RankMetrics::update(const member::Report& report, absl::Duration waited, ui
   epoch_.Set(epoch);
   if (network == nullptr) return;
   round_trip_.Set(absl::ToDoubleSeconds(network->round_trip()));
-  if (const std::optional<session::Counters> session = network->session_counters()) {
+  if (const std::optional<exchange::Counters> session = network->session_counters()) {
     pushed_bytes_.follow(static_cast<double>(session->pushed_bytes));
     repeated_pushes_.follow(static_cast<double>(session->repeated_pushes));
     results_.follow(static_cast<double>(session->results));

@@ -213,7 +213,7 @@ void Network::on_closed(transport::Connection& connection, const absl::Status& s
                   status.message());
 }
 
-void Network::start(session::PieceRequest piece) {
+void Network::start(exchange::PieceRequest piece) {
   const uint64_t id = piece.id;
   const uint32_t tensor = piece.tensor;
   if (recorder_->is_on() && session_ != nullptr) {
@@ -323,15 +323,15 @@ void Network::flush() {
   // send() does not call back, but on_summed() may start the next request, which appends to actions_.
   while (!actions_.sends.empty() || !actions_.done.empty()) {
     std::swap(actions_, flushing_);
-    for (session::Send& send : flushing_.sends) {
-      Owner& owner = owners_[send.owner];
+    for (exchange::Send& send : flushing_.sends) {
+      Owner& owner = owners_[send.member];
       if (!is_up(owner)) continue;
       if (send.header.type == wire::FrameType::kPush)
         record(*recorder_, trace::Kind::kPushed, send.header, owner.member);
       owner.connection->send(send.header, std::move(send.payload));
     }
     flushing_.sends.clear();
-    for (const session::Done& done : flushing_.done) listener_->on_summed(done.id, done.status);
+    for (const exchange::Done& done : flushing_.done) listener_->on_summed(done.id, done.status);
     flushing_.done.clear();
   }
 }

@@ -45,7 +45,7 @@ struct NetworkOptions {
 class NetworkListener {
  public:
   virtual ~NetworkListener() = default;
-  // A session::PieceRequest is done; OK: its output holds the result.
+  // A exchange::PieceRequest is done; OK: its output holds the result.
   virtual void on_summed(uint64_t id, const absl::Status& status) = 0;
   // A member's summer is lost. The listener reports this to the coordinator; Network repeats the call while the loss
   // lasts. `ends_job`: no other member can take over the summer's partitions, so the listener also calls
@@ -82,7 +82,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   // The coordinator is lost, and no other will replace it.
   void on_coordinator_gone(const absl::Status& why);
   void set_ending();  // a worker has left the job cleanly
-  void start(session::PieceRequest piece);
+  void start(exchange::PieceRequest piece);
   void fail(const absl::Status& status);
 
   // Waits up to `timeout` until poll() has something to handle. poll() handles it and sends the frames that can be
@@ -107,7 +107,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   // Returns the round-trip time to the farthest connected summer: the greatest Connection::round_trip().
   absl::Duration round_trip() const { return round_trip_; }
   // Returns the session's counters; none before the first commit.
-  std::optional<session::Counters> session_counters() const {
+  std::optional<exchange::Counters> session_counters() const {
     return session_ ? std::optional(session_->counters()) : std::nullopt;
   }
   // Adds the epoch of the plan in force, and how long each CPU summer has been late in it. Before the first commit it
@@ -167,8 +167,8 @@ class Network : private transport::Handler, private wire::JobSecrets {
   std::optional<supervision::Reports> reports_;
   supervision::Actions supervised_;
   supervision::ReportActions report_actions_;
-  session::Actions actions_;
-  session::Actions flushing_;
+  exchange::Actions actions_;
+  exchange::Actions flushing_;
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> plan_;
   // The highest epoch that any owner follows: among CPU summers, and among colocated summers.

@@ -1,4 +1,4 @@
-// Functions that check pieces, and frames from owners, against the plan. Errors name the tensor, the owner and the
+// Functions that check frames from owners against the plan. Errors name the tensor, the owner and the
 // expected value.
 #pragma once
 
@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "comm-lib/session/piece_request.h"
 #include "common/base/buffer.h"
 #include "common/plan/plan.h"
 #include "common/wire/frame.h"
@@ -16,13 +15,6 @@ namespace gleaner::session {
 // Returns a description of a frame: "RESULT of tensor conv1.weight partition 3 step 12". Its tensor must be in the
 // plan.
 std::string describe(const plan::Plan& plan, const wire::Header& header);
-
-// Returns the number of partitions of a piece that check_piece() has accepted.
-uint32_t partitions_of(const plan::Plan& plan, const PieceRequest& piece);
-
-// Checks that the tensor and the partitions exist, that the sizes match, that the tensor has this op, and that the
-// output does not overlap the input in part. Input and output may be the same memory only if they have the same size.
-absl::Status check_piece(const plan::Plan& plan, const PieceRequest& piece);
 
 // Checks that this is a frame of this job from `owner`, of a type that owners send.
 absl::Status check_peer(const plan::Plan& plan, uint64_t job, uint32_t owner, const wire::Header& header);

@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "comm-lib/session/piece_request.h"
+#include "comm-lib/exchange/piece_request.h"
 #include "common/base/buffer.h"
 
 namespace gleaner::session {
+
+using exchange::Done;
+using exchange::PieceRequest;
 
 class InFlightPieces {
  public:

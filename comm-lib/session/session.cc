@@ -74,9 +74,9 @@ absl::Status Session::start(PieceRequest piece, absl::Duration now, Actions& act
     return absl::OkStatus();
   }
   if (plan_ == nullptr) return absl::FailedPreconditionError("a push_pull began before the first plan");
-  GLN_RETURN_IF_ERROR(check_piece(*plan_, piece));
+  GLN_RETURN_IF_ERROR(exchange::check_piece(*plan_, piece));
   const uint32_t begin = plan_->first_partition[piece.tensor] + piece.first;
-  const uint32_t end = begin + partitions_of(*plan_, piece);
+  const uint32_t end = begin + exchange::partitions_of(*plan_, piece);
   for (uint32_t i = begin; i < end; ++i) {
     if (pieces_.is_in_flight(i)) {
       return absl::FailedPreconditionError(absl::StrCat("tensor ", plan_->tensors[piece.tensor].name,

@@ -44,11 +44,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "comm-lib/exchange/exchange.h"
 #include "comm-lib/session/accumulated_answers.h"
 #include "comm-lib/session/ack_batches.h"
 #include "comm-lib/session/in_flight_pieces.h"
 #include "comm-lib/session/owner_waits.h"
-#include "comm-lib/session/piece_request.h"
 #include "comm-lib/session/release_timer.h"
 #include "comm-lib/session/retention.h"
 #include "comm-lib/session/send_queue.h"
@@ -57,6 +57,11 @@
 #include "common/wire/frame.h"
 
 namespace gleaner::session {
+
+using exchange::Actions;
+using exchange::Counters;
+using exchange::Done;
+using exchange::PieceRequest;
 
 struct Options {
   uint64_t job = 0;            // wire::job_number() of the job's name
@@ -67,77 +72,36 @@ struct Options {
   absl::Duration defer_retry = absl::Milliseconds(2);
 };
 
-struct Counters {
-  uint64_t pushed_bytes = 0;     // payload bytes, repeats included
-  uint64_t repeated_pushes = 0;  // repeated after a reconnect, a kDefer or a move
-  uint64_t results = 0;
-  uint64_t duplicate_results = 0;
-  uint64_t deferred = 0;
-  uint64_t stalls = 0;             // calls of on_tick() that made the window or a credit grow
-  uint64_t moved = 0;              // partitions in flight that a plan gave to another owner
-  uint64_t handed = 0;             // results and running sums sent to a new owner that asked for them
-  uint64_t retained_bytes = 0;     // results and running sums kept for other workers and later owners
-  uint64_t outstanding_bytes = 0;  // pushed and still without a result
-  uint64_t window_used_bytes = 0;  // on the way, without those to this worker's own summer
-  uint64_t window_bytes = 0;       // the window in force, growth included
-};
-
-class Session {
+class Session : public exchange::Exchange {
  public:
   // `pool` must outlive the session.
   Session(const Options& options, BufferPool* pool);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Brings `plan` into force. The first plan comes before any connection. A later plan must be a successor of the plan
-  // in force (plan/successor.h), else apply() returns FailedPrecondition. If a place gets another member, the caller
-  // first closes the connection to the earlier member and calls on_disconnected().
-  absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions);
-
-  // Starts the push_pull of a piece. A piece of zero bytes is done immediately. Errors: InvalidArgument if the tensor
-  // or the partitions don't exist, a size is wrong, the tensor does not have this op, or the output overlaps the input
-  // in part; FailedPrecondition if there is no plan yet or one of the partitions is in flight.
-  absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions);
-
-  // Records that the connection to `owner` is up, so that frames may be sent, or that it has ended.
-  void on_connected(uint32_t owner, absl::Duration now, Actions& actions);
-  void on_disconnected(uint32_t owner);
-
-  // Handles a kResult, kDefer, kFetch, kRelease, kRefuse or kCommitted from `owner`. An error means that the owner
-  // violated the protocol; the caller then closes the connection.
+  // exchange::Exchange. on_frame() handles a kResult, kDefer, kFetch, kRelease, kRefuse or kCommitted from an owner.
+  // The window depends on the round-trip time.
+  absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) override;
+  absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions) override;
+  void on_connected(uint32_t owner, absl::Duration now, Actions& actions) override;
+  void on_disconnected(uint32_t owner) override;
   absl::Status on_frame(uint32_t owner, const wire::Header& header, Buffer payload, absl::Duration now,
-                        Actions& actions);
-
-  // Sets the round-trip time of the path to the farthest owner, as measured by its connection. The window depends on
-  // it. To be called from time to time, after the first apply().
-  void set_round_trip(absl::Duration round_trip) { queue_.set_round_trip(round_trip); }
-
-  // Retries deferred partitions, lets a stalled window grow, and sends the acknowledgements that wait. To be called
-  // every few milliseconds until idle().
-  void on_tick(absl::Duration now, Actions& actions);
-
-  // Records that a worker has left the job cleanly. From then on no sum can be made, and every worker has the results
-  // of all sums.
-  void set_ending() { ending_ = true; }
-
-  // Ends every piece with `status`. Later pieces end with it, too: start() then returns OK and appends a Done with
-  // the status. fail() does not wait for frames that refer to inputs. So before the caller reports a piece as done,
-  // it must close its connections and stop a summer in the same process.
-  void fail(const absl::Status& status, Actions& actions);
-
-  // Returns the step of the partition's piece in flight, or else of its next piece.
-  uint64_t step(uint32_t tensor, uint32_t partition) const;
-  // Returns whether this worker may leave the job: no piece is in flight, every result is acknowledged, and no other
-  // worker may need a result that the Session retains.
-  bool idle() const;
+                        Actions& actions) override;
+  void set_round_trip(absl::Duration round_trip) override { queue_.set_round_trip(round_trip); }
+  void on_tick(absl::Duration now, Actions& actions) override;
+  void set_ending() override { ending_ = true; }
+  void fail(const absl::Status& status, Actions& actions) override;
+  uint64_t step(uint32_t tensor, uint32_t partition) const override;
+  // Returns whether no piece is in flight, every result is acknowledged, and no other worker may need a result that the
+  // Session retains.
+  bool idle() const override;
   // Returns the owners that owe results of partitions pushed to them, and the owners of partitions in flight that can't
   // be reached; the owner that has been silent for longest comes first.
-  std::vector<uint32_t> waiting_for() const;
+  std::vector<uint32_t> waiting_for() const override;
+  const Counters& counters() const override;
   // Returns the CPU summers that own partitions, and how long each has been late under the plan in force.
   std::vector<OwnerWaits::Late> late(absl::Duration now) { return waits_.late(now); }
   absl::Duration workers_late(absl::Duration now) { return waits_.workers_late(now); }  // see OwnerWaits
-  // Returns the counters. The next call updates them.
-  const Counters& counters() const;
 
  private:
   struct PartitionState {

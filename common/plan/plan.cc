@@ -103,6 +103,41 @@ absl::Status validate_partitions(const Plan& plan) {
   return absl::OkStatus();
 }
 
+// Checks the parameters that every schedule has. Whether an algorithm serves them, common/collective says.
+absl::Status validate_schedules(const Plan& plan) {
+  if (plan.schedules.size() > kMaxSchedules) {
+    return invalid(plan.schedules.size(), " schedules; at most ", kMaxSchedules, " are possible");
+  }
+  for (const ScheduleParameters& schedule : plan.schedules) {
+    GLN_RETURN_IF_ERROR(check_name("an algorithm's name", schedule.algorithm, kMaxAlgorithmNameBytes));
+    if (schedule.stages.size() > plan.workers) {
+      return invalid("schedule ", schedule.algorithm, " has ", schedule.stages.size(), " stages for ", plan.workers,
+                     " workers");
+    }
+    if (schedule.ranks.empty()) continue;
+    std::vector<bool> taken(plan.workers);
+    for (const uint32_t rank : schedule.ranks) {
+      if (rank >= plan.workers || taken[rank]) {
+        return invalid("schedule ", schedule.algorithm, ": rank ", rank, " of ", plan.workers,
+                       " workers; expected each rank once");
+      }
+      taken[rank] = true;
+    }
+    if (schedule.ranks.size() != plan.workers) {
+      return invalid("schedule ", schedule.algorithm, " has ranks for ", schedule.ranks.size(), " workers of ",
+                     plan.workers);
+    }
+  }
+  for (const Tensor& tensor : plan.tensors) {
+    if (!tensor.schedule.has_value()) continue;
+    if (*tensor.schedule >= plan.schedules.size() || tensor.accumulates) {
+      return invalid("tensor '", tensor.name, "' has schedule ", *tensor.schedule, " of ", plan.schedules.size(),
+                     tensor.accumulates ? "; a tensor that accumulates has none" : "");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 uint32_t Plan::summers() const {
@@ -168,6 +203,7 @@ absl::Status validate_endpoints(const std::vector<std::string>& endpoints) {
 absl::Status validate(const Plan& plan) {
   GLN_RETURN_IF_ERROR(validate_members(plan));
   GLN_RETURN_IF_ERROR(validate(std::span(plan.tensors)));
+  GLN_RETURN_IF_ERROR(validate_schedules(plan));
   return validate_partitions(plan);
 }
 

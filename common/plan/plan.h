@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ inline constexpr uint32_t kMaxRanks = 1u << 20;                 // n * g
 inline constexpr uint32_t kMaxPartitions = 1u << 24;            // per plan; they hold at most 64 TiB
 inline constexpr uint64_t kMaxStreamBytes = uint64_t{1} << 60;  // of all tensors together
 inline constexpr size_t kMaxTensorNameBytes = 4096;
+inline constexpr size_t kMaxSchedules = 64;  // of one plan
+inline constexpr size_t kMaxAlgorithmNameBytes = 64;
 inline constexpr size_t kMaxEndpoints = 8;  // of one member
 inline constexpr size_t kMaxEndpointBytes = 512;
 // The staleness of a tensor whose answers never wait for other workers.
@@ -43,6 +46,9 @@ struct Tensor {
   // workers that are more than `staleness` steps behind.
   bool accumulates = false;
   uint32_t staleness = kUnbounded;
+  // Index in Plan::schedules of the schedule that sums this tensor. None: the owners of its partitions sum it. A tensor
+  // that accumulates has none.
+  std::optional<uint32_t> schedule;
 
   uint64_t bytes() const { return elements * size_of(type); }
   friend bool operator==(const Tensor&, const Tensor&) = default;
@@ -66,6 +72,15 @@ struct Partition {
   // of earlier epochs about the partition were meant for an earlier owner; members drop them (fencing).
   uint32_t since = 0;
   friend bool operator==(const Partition&, const Partition&) = default;
+};
+
+// The parameters of the schedule of a collective between the workers (common/collective/algorithms.h).
+struct ScheduleParameters {
+  std::string algorithm;         // as in `gleaner schedule --algorithm`
+  std::vector<uint32_t> stages;  // empty: the algorithm's default
+  uint32_t radix = 0;            // 0: the algorithm's default
+  std::vector<uint32_t> ranks;   // by worker: its rank in the schedule; empty: worker i has rank i
+  friend bool operator==(const ScheduleParameters&, const ScheduleParameters&) = default;
 };
 
 // A member of a job. When a CPU summer leaves, its place stays empty, so that the numbers of other members don't
@@ -95,6 +110,7 @@ struct Plan {
   std::vector<Partition> partitions;  // by tensor, then by offset; they cover every byte exactly once
   // By tensor: index in `partitions` of its first; one more element holds partitions.size().
   std::vector<uint32_t> first_partition;
+  std::vector<ScheduleParameters> schedules;  // schedules that tensors name
 
   uint32_t summers() const;  // k: number of CPU summers, empty places not counted
   // Returns whether the bandwidth of every member is known. Without that the plan has no bound.

@@ -36,10 +36,13 @@ absl::Status check_successor(const Plan& later, const Plan& earlier) {
   }
   const bool only_adds =
       later.tensors.size() >= earlier.tensors.size() && later.partitions.size() >= earlier.partitions.size() &&
+      later.schedules.size() >= earlier.schedules.size() &&
+      std::equal(earlier.schedules.begin(), earlier.schedules.end(), later.schedules.begin()) &&
       std::equal(earlier.tensors.begin(), earlier.tensors.end(), later.tensors.begin()) &&
       std::equal(earlier.partitions.begin(), earlier.partitions.end(), later.partitions.begin(), same_cut);
   if (!only_adds)
-    return differs(later, earlier, "it changes tensors or partitions of the earlier plan; it may only add some");
+    return differs(later, earlier,
+                   "it changes tensors, schedules or partitions of the earlier plan; it may only add some");
   for (size_t i = 0; i < later.partitions.size(); ++i) {
     const Partition& now = later.partitions[i];
     if (has_moved(now, earlier.epoch)) continue;

@@ -1,8 +1,8 @@
 // The rules for which plan may follow which.
 //
 // A plan change may add tensors, move partitions to other owners, and fill or empty places of CPU summers. A job's
-// workers, its tensors and their cuts into partitions never change. So the state that a member keeps about a partition
-// (step, contributions, results) stays valid when the partition moves.
+// workers, its tensors with their schedules, and their cuts into partitions never change. So the state that a member
+// keeps about a partition (step, contributions, results) stays valid when the partition moves.
 #pragma once
 
 #include "absl/status/status.h"

@@ -19,8 +19,9 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
         absl::StrCat("tensor ", quote(message.name()), " has unknown data type ", message.type()));
   }
   const uint32_t staleness = message.has_staleness() ? message.staleness() : plan::kUnbounded;
-  return plan::Tensor{message.name(),  message.elements(),    type,     message.priority(),
-                      message.since(), message.accumulates(), staleness};
+  const auto schedule = message.has_schedule() ? std::optional(message.schedule()) : std::nullopt;
+  return plan::Tensor{message.name(),  message.elements(),    type,      message.priority(),
+                      message.since(), message.accumulates(), staleness, schedule};
 }
 
 // Checks that the lengths of the lists agree, so that decode() allocates no more than the message has.
@@ -51,6 +52,7 @@ void encode(const plan::Tensor& tensor, v1::Tensor* message) {
   message->set_since(tensor.since);
   message->set_accumulates(tensor.accumulates);
   if (tensor.staleness != plan::kUnbounded) message->set_staleness(tensor.staleness);
+  if (tensor.schedule.has_value()) message->set_schedule(*tensor.schedule);
 }
 
 absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages) {
@@ -97,6 +99,13 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
     encoded->set_assumed(member.bandwidth_assumed);
     encoded->set_on_standby(member.on_standby);
   }
+  for (const plan::ScheduleParameters& schedule : plan.schedules) {
+    v1::ScheduleParameters* const encoded = message->add_schedules();
+    encoded->set_algorithm(schedule.algorithm);
+    encoded->mutable_stages()->Assign(schedule.stages.begin(), schedule.stages.end());
+    encoded->set_radix(schedule.radix);
+    encoded->mutable_ranks()->Assign(schedule.ranks.begin(), schedule.ranks.end());
+  }
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());
     message->add_partition_counts(static_cast<uint32_t>(plan.partitions_of(id).size()));
@@ -125,6 +134,12 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
                             {member.endpoints().begin(), member.endpoints().end()},
                             member.assumed(),
                             member.on_standby()});
+  }
+  for (const v1::ScheduleParameters& schedule : message.schedules()) {
+    plan.schedules.push_back({schedule.algorithm(),
+                              {schedule.stages().begin(), schedule.stages().end()},
+                              schedule.radix(),
+                              {schedule.ranks().begin(), schedule.ranks().end()}});
   }
   GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
   plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));

@@ -18,12 +18,13 @@ uint32_t header_crc_of(const Header& header) {
 }
 
 bool carries_numbers(FrameType type) {
-  return type == FrameType::kPush || type == FrameType::kResult || type == FrameType::kHand;
+  return type == FrameType::kPush || type == FrameType::kResult || type == FrameType::kHand ||
+         type == FrameType::kSlice;
 }
 
 bool has_no_payload(FrameType type) {
   return type == FrameType::kPing || type == FrameType::kPong || type == FrameType::kDefer ||
-         type == FrameType::kFetch || type == FrameType::kCommitted;
+         type == FrameType::kFetch || type == FrameType::kCommitted || type == FrameType::kArrived;
 }
 
 uint32_t most_payload(FrameType type) {
@@ -40,9 +41,9 @@ absl::Status check_fields(const Header& header) {
     return absl::InvalidArgumentError(absl::StrCat(name_of(header.type), " frame with ", header.payload_bytes,
                                                    " bytes of payload; expected at most ", most_payload(header.type)));
   }
-  const bool is_result = header.type == FrameType::kResult;
-  const bool may_release = is_result || header.type == FrameType::kRelease;
-  if (header.reserved != 0 || (!is_result && header.sequence != 0) || (!may_release && header.released != 0)) {
+  const bool is_numbered = header.type == FrameType::kResult || header.type == FrameType::kSlice;
+  const bool may_release = is_numbered || header.type == FrameType::kRelease || header.type == FrameType::kArrived;
+  if (header.reserved != 0 || (!is_numbered && header.sequence != 0) || (!may_release && header.released != 0)) {
     return absl::InvalidArgumentError("frame with reserved fields that are not zero");
   }
   if (carries_numbers(header.type) && (!is_valid(header.data_type) || !is_valid(header.op))) {
@@ -136,6 +137,10 @@ absl::string_view name_of(FrameType type) {
       return "DEFER";
     case FrameType::kFetch:
       return "FETCH";
+    case FrameType::kSlice:
+      return "SLICE";
+    case FrameType::kArrived:
+      return "ARRIVED";
     case FrameType::kHand:
       return "HAND";
     case FrameType::kRelease:

@@ -48,6 +48,11 @@ enum class FrameType : uint8_t {
   kRefuse = 23,
   // Owner to worker: the plan of `epoch` is in force at the owner. Sent first on every connection, and when it changes.
   kCommitted = 24,
+  // Worker to worker: a slice of a partition, by the schedule of a collective (comm-lib/collective). `sequence` counts
+  // the slices to that worker, and `released` those from it that have arrived.
+  kSlice = 25,
+  // Worker to worker: every slice before `released` has arrived; no payload.
+  kArrived = 26,
   // Keep-alive. `step` of a kPing is the number of frames, other than handshake and keep-alive, that its sender has
   // sent over this connection. The kPong returns that number, which confirms that those frames have arrived.
   kPing = 32,
@@ -58,7 +63,7 @@ struct Header {
   uint32_t magic = kMagic;
   uint8_t version = kVersion;
   FrameType type = FrameType::kPing;
-  DataType data_type = DataType::kFloat32;  // of the payload of kPush, kResult and kHand
+  DataType data_type = DataType::kFloat32;  // of the payload of kPush, kResult, kHand and kSlice
   ReduceOp op = ReduceOp::kSum;             // of the same frame types
   uint64_t job = 0;                         // job_number() of the job's name
   uint32_t epoch = 0;
@@ -66,8 +71,12 @@ struct Header {
   uint32_t tensor = 0;
   uint32_t partition = 0;  // index within the tensor
   uint64_t step = 0;       // number of earlier push_pulls of the tensor; for kPing and kPong see FrameType
-  uint32_t sequence = 0;   // kResult: number of the result, counted by its owner; may wrap around. Else zero; checked
-  uint32_t released = 0;   // kResult, kRelease: every worker has the results before this one. Else zero; checked
+  // kResult: number of the result, counted by its owner. kSlice: number of the slice, counted by its sender for each
+  // receiver. Both may wrap around. Else zero; checked
+  uint32_t sequence = 0;
+  // kResult, kRelease: every worker has the results before this one. kSlice, kArrived: the sender of the frame has the
+  // receiver's slices before this one. Else zero; checked
+  uint32_t released = 0;
   uint32_t payload_bytes = 0;
   uint32_t payload_crc = 0;
   uint32_t reserved = 0;  // zero; checked

@@ -241,18 +241,18 @@ void Worker::start(uint32_t id) {
   if (in_place) ++world_->report->coverage.in_place;
   tensor.result = in_place ? tensor.input : tensor.output;
   world_->report->trace(world_->events.now(), "worker ", index_, " starts tensor ", id, " step ", tensor.step);
-  session::PieceRequest piece{.id = uint64_t{id} << 32 | tensor.step,
-                              .tensor = planned_[id],
-                              .op = scenario.op_of(id, tensor.step),
-                              .input = Buffer::borrow(tensor.input),
-                              .output = tensor.result};
+  exchange::PieceRequest piece{.id = uint64_t{id} << 32 | tensor.step,
+                               .tensor = planned_[id],
+                               .op = scenario.op_of(id, tensor.step),
+                               .input = Buffer::borrow(tensor.input),
+                               .output = tensor.result};
   if (const absl::Status status = session_.start(std::move(piece), world_->time(), actions_); !status.ok()) {
     return world_->report->fail("worker ", index_, " can't start: ", status.ToString());
   }
   carry_out();
 }
 
-void Worker::finish(const session::Done& done) {
+void Worker::finish(const exchange::Done& done) {
   const auto id = static_cast<uint32_t>(done.id >> 32);
   const uint64_t step = done.id & 0xffffffff;
   Tensor& tensor = tensors_[id];
@@ -336,12 +336,12 @@ void Worker::tick() {
 }
 
 void Worker::carry_out() {
-  for (session::Send& send : actions_.sends) {
-    if (!supervisor_.is_up(send.owner)) continue;
-    world_->network.send(Direction::kToOwner, index_, processes_[send.owner], send.header, std::move(send.payload));
+  for (exchange::Send& send : actions_.sends) {
+    if (!supervisor_.is_up(send.member)) continue;
+    world_->network.send(Direction::kToOwner, index_, processes_[send.member], send.header, std::move(send.payload));
   }
   actions_.sends.clear();
-  for (const session::Done& done : std::exchange(actions_.done, {})) finish(done);
+  for (const exchange::Done& done : std::exchange(actions_.done, {})) finish(done);
 }
 
 std::string Worker::describe() const {
@@ -352,7 +352,7 @@ std::string Worker::describe() const {
 }
 
 void Worker::check_end() const {
-  const session::Counters& counters = session_.counters();
+  const exchange::Counters& counters = session_.counters();
   if (counters.outstanding_bytes != 0 && !failed_ && !lost_) {
     world_->report->fail("worker ", index_, " has ", counters.outstanding_bytes, " bytes outstanding");
   }

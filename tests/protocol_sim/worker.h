@@ -91,7 +91,7 @@ class Worker final : private Follower::Events {
   void begin_round();
   void want(uint32_t tensor);
   void start(uint32_t tensor);
-  void finish(const session::Done& done);
+  void finish(const exchange::Done& done);
   void carry_out();
   void fail(const absl::Status& why);
 
@@ -103,7 +103,7 @@ class Worker final : private Follower::Events {
   Summer summer_;
   session::Session session_;
   Follower follower_;
-  session::Actions actions_;
+  exchange::Actions actions_;
   supervision::Supervisor supervisor_;
   supervision::Actions supervised_;
   supervision::Reports reports_;

@@ -91,6 +91,19 @@ INSTANTIATE_TEST_SUITE_P(
         {"NoWorkerInAPlace", "worker/1 has 0 bit/s", [](Plan& p) { p.members[1] = {}; }},
         {"OwnerOnStandby", "summer/0, which is on standby", [](Plan& p) { p.members[2].on_standby = true; }},
         {"NoWorkerOnStandby", "worker/1 is on standby", [](Plan& p) { p.members[1].on_standby = true; }},
+        {"UnknownSchedule", "tensor 'w' has schedule 0 of 0", [](Plan& p) { p.tensors[0].schedule = 0; }},
+        {"ScheduleOfARunningSum", "a tensor that accumulates has none",
+         [](Plan& p) {
+           p.schedules = {{"ring"}};
+           p.tensors[0].schedule = 0;
+           p.tensors[0].accumulates = true;
+         }},
+        {"RankTwice", "rank 1 of 2 workers", [](Plan& p) { p.schedules = {{"ring", {}, 0, {1, 1}}}; }},
+        {"RankMissing", "ranks for 1 workers of 2", [](Plan& p) { p.schedules = {{"ring", {}, 0, {1}}}; }},
+        {"MoreStagesThanWorkers", "3 stages for 2 workers",
+         [](Plan& p) { p.schedules = {{"blueconnect", {1, 1, 2}}}; }},
+        {"TooManySchedules", "65 schedules", [](Plan& p) { p.schedules.resize(65, {"ring"}); }},
+        {"NoAlgorithm", "an algorithm's name", [](Plan& p) { p.schedules = {{""}}; }},
         {"NoWorkers", "0 workers", [](Plan& p) { p.workers = 0; }},
         {"MoreWorkersThanMembers", "4 workers among 3", [](Plan& p) { p.workers = 4; }},
         {"TooManyMembers", "at most 65536",

@@ -72,6 +72,11 @@ INSTANTIATE_TEST_SUITE_P(Rules, WrongSuccessor,
                              {"LocalRanks", "2 ranks", [](Plan& p) { p.local_ranks = 2; }},
                              {"FewerPlaces", "2 places", [](Plan& p) { p.members.pop_back(); }},
                              {"AnotherWorker", "worker/1 is at z:1", [](Plan& p) { p.members[1].address = "z:1"; }},
+                             {"AnotherSchedule", "it may only add some",
+                              [](Plan& p) {
+                                p.schedules = {{"ring"}};
+                                p.tensors[0].schedule = 0;
+                              }},
                              {"AnotherCut", "it may only add some", [](Plan& p) { p.partitions[0].bytes = 20; }},
                              {"FewerTensors", "it may only add some",
                               [](Plan& p) {

@@ -69,7 +69,7 @@ class PushPull {
     std::unique_ptr<Ranks> group;  // null: one rank
     std::unique_ptr<session::Session> session;
     Bytes input;  // of a worker with one rank
-    session::Actions actions;
+    exchange::Actions actions;
     bool done = false;
   };
 
@@ -97,9 +97,9 @@ class PushPull {
   void turn() {
     for (const auto& worker : workers_) {
       if (worker->group != nullptr) worker->group->turn();
-      for (session::Send& send : std::exchange(worker->actions.sends, {})) {
+      for (exchange::Send& send : std::exchange(worker->actions.sends, {})) {
         const absl::Status status =
-            engines_.at(send.owner)->on_frame(worker->index, send.header, std::move(send.payload), answers_);
+            engines_.at(send.member)->on_frame(worker->index, send.header, std::move(send.payload), answers_);
         EXPECT_TRUE(status.ok()) << status;
       }
     }
@@ -111,7 +111,7 @@ class PushPull {
     }
     for (const auto& worker : workers_) {
       worker->session->on_tick({}, worker->actions);
-      for (const session::Done& done : std::exchange(worker->actions.done, {})) {
+      for (const exchange::Done& done : std::exchange(worker->actions.done, {})) {
         if (worker->group != nullptr) (*worker->group)[0].group->publish(0, done.status);
         worker->done = true;
       }

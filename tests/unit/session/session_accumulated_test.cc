@@ -61,7 +61,7 @@ TEST_F(SessionAccumulated, ANewOwnerGetsTheVersionAndTheAnswer) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 1})) << "only the partition in flight is pushed again";
   ASSERT_TRUE(fetch(6).ok());
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
-  const session::Send& hand = rig.actions.sends[0];
+  const exchange::Send& hand = rig.actions.sends[0];
   EXPECT_EQ(hand.header.type, FrameType::kHand);
   EXPECT_EQ(hand.header.op, ReduceOp::kAccumulate);
   EXPECT_EQ(hand.header.step, 6u);

@@ -25,7 +25,7 @@ TEST(SessionMoves, PartitionsInFlightArePushedAgainToTheNewOwner) {
   ASSERT_TRUE(rig.apply(kAfter).ok());
   EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{0, 0, 0})) << "the new owner gets the version";
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 0}));
-  EXPECT_EQ(rig.actions.sends.back().owner, 0u);
+  EXPECT_EQ(rig.actions.sends.back().member, 0u);
   EXPECT_EQ(rig.actions.sends.back().header.epoch, 2u);
   EXPECT_EQ(rig.session.counters().moved, 1u);
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 16u);
@@ -101,7 +101,7 @@ TEST_F(SessionRetention, AResultIsSentToANewOwnerThatAsks) {
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
   EXPECT_EQ(rig.actions.sends[0].header.type, FrameType::kHand);
   EXPECT_EQ(rig.actions.sends[0].header.step, 0u);
-  EXPECT_EQ(rig.actions.sends[0].owner, 0u);
+  EXPECT_EQ(rig.actions.sends[0].member, 0u);
   EXPECT_THAT(rig.actions.sends[0].payload.bytes(), Each(std::byte{0x33}));
 }
 
@@ -132,7 +132,7 @@ TEST_F(SessionRetention, AnIdleSessionAsksWhichResultsItMayRelease) {
   rig.tick(absl::Milliseconds(5));
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
   EXPECT_EQ(rig.actions.sends[0].header.type, FrameType::kRelease);
-  EXPECT_EQ(rig.actions.sends[0].owner, 2u);
+  EXPECT_EQ(rig.actions.sends[0].member, 2u);
   EXPECT_TRUE(rig.actions.sends[0].payload.empty()) << "the owner knows the numbers of its results";
   rig.tick(absl::Milliseconds(5));
   EXPECT_THAT(rig.actions.sends, IsEmpty()) << "the session does not ask with every tick";
@@ -142,7 +142,7 @@ TEST_F(SessionRetention, ALaterOwnerIsAskedWithTheKeysOfResults) {
   ASSERT_TRUE(rig.apply(kAfter).ok());
   rig.tick(absl::Milliseconds(5));
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
-  EXPECT_EQ(rig.actions.sends[0].owner, 0u);
+  EXPECT_EQ(rig.actions.sends[0].member, 0u);
   EXPECT_EQ(rig.actions.sends[0].payload.size(), sizeof(PartitionKey));
   ASSERT_TRUE(rig.release(0, 0, {{1, 0, 0}}).ok());
   EXPECT_TRUE(rig.session.idle());

@@ -24,8 +24,8 @@ TEST(SessionPieces, PushesEveryPartitionToItsOwner) {
   ASSERT_TRUE(rig.start(0, ReduceOp::kAverage).ok());
   ASSERT_EQ(rig.actions.sends.size(), 2u);
   for (uint32_t i = 0; i < 2; ++i) {
-    const session::Send& send = rig.actions.sends[i];
-    EXPECT_EQ(send.owner, i == 0 ? 2u : 0u);
+    const exchange::Send& send = rig.actions.sends[i];
+    EXPECT_EQ(send.member, i == 0 ? 2u : 0u);
     EXPECT_EQ(send.header.type, wire::FrameType::kPush);
     EXPECT_EQ(send.header.data_type, DataType::kFloat32);
     EXPECT_EQ(send.header.op, ReduceOp::kAverage);
@@ -55,7 +55,7 @@ TEST(SessionPieces, WorkersOfSeveralRanksPushSumsOfHalvesInFloat32) {
   ASSERT_TRUE(start(input, output).ok());
   ASSERT_EQ(rig.actions.sends.size(), 2u);
   for (uint32_t i = 0; i < 2; ++i) {
-    const session::Send& send = rig.actions.sends[i];
+    const exchange::Send& send = rig.actions.sends[i];
     EXPECT_EQ(send.header.data_type, DataType::kFloat32);
     EXPECT_EQ(send.header.payload_bytes, 8u);
     EXPECT_EQ(send.payload.bytes().data(), input.data() + 8 * i);

@@ -114,7 +114,7 @@ class SessionRig {
   // Returns the partitions that the last call pushed.
   std::vector<Key> pushed() const {
     std::vector<Key> keys;
-    for (const session::Send& send : actions.sends) {
+    for (const exchange::Send& send : actions.sends) {
       if (send.header.type != wire::FrameType::kPush) continue;
       keys.push_back({send.header.tensor, send.header.partition, send.header.step});
     }
@@ -122,8 +122,8 @@ class SessionRig {
   }
   std::vector<wire::PartitionKey> acknowledged(uint32_t owner) const {
     std::vector<wire::PartitionKey> keys;
-    for (const session::Send& send : actions.sends) {
-      if (send.header.type != wire::FrameType::kAck || send.owner != owner) continue;
+    for (const exchange::Send& send : actions.sends) {
+      if (send.header.type != wire::FrameType::kAck || send.member != owner) continue;
       const size_t known = keys.size();
       keys.resize(known + send.payload.size() / sizeof(wire::PartitionKey));
       std::memcpy(keys.data() + known, send.payload.bytes().data(), send.payload.size());
@@ -132,7 +132,7 @@ class SessionRig {
   }
   std::vector<uint64_t> done() const {
     std::vector<uint64_t> ids;
-    for (const session::Done& done : actions.done) ids.push_back(done.id);
+    for (const exchange::Done& done : actions.done) ids.push_back(done.id);
     return ids;
   }
   void clear() {
@@ -144,7 +144,7 @@ class SessionRig {
   absl::Duration now = absl::Seconds(1);
   BufferPool pool;
   std::shared_ptr<const plan::Plan> plan;
-  session::Actions actions;
+  exchange::Actions actions;
   session::Session session;
 
  private:

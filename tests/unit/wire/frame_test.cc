@@ -114,6 +114,27 @@ TEST(Frame, RefusesUnknownVersionsAndTypes) {
   EXPECT_FALSE(decode(reserved).ok());
 }
 
+TEST(Frame, SlicesCarryTheNumbersOfBothDirections) {
+  Header slice = sealed_push();
+  slice.type = FrameType::kSlice;
+  slice.sequence = 4;
+  slice.released = 9;
+  reseal(slice);
+  EXPECT_TRUE(decode(slice).ok()) << decode(slice).status();
+  slice.op = static_cast<ReduceOp>(0);
+  reseal(slice);
+  EXPECT_FALSE(decode(slice).ok());
+  Header arrived = sealed_push();
+  arrived.type = FrameType::kArrived;
+  arrived.released = 9;
+  arrived.payload_bytes = 0;
+  reseal(arrived);
+  EXPECT_TRUE(decode(arrived).ok()) << decode(arrived).status();
+  arrived.sequence = 4;
+  reseal(arrived);
+  EXPECT_FALSE(decode(arrived).ok());
+}
+
 TEST(Frame, JobNumbersDiffer) {
   EXPECT_EQ(job_number("digits"), job_number("digits"));
   EXPECT_NE(job_number("digits"), job_number("digitS"));

@@ -1,4 +1,4 @@
-// The values that a Session takes and returns.
+// The values that an Exchange (exchange.h) takes and returns, and the checks of a piece against the plan.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,10 @@
 
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
+#include "common/plan/plan.h"
 #include "common/wire/frame.h"
 
-namespace gleaner::session {
+namespace gleaner::exchange {
 
 // The push_pull of a *piece*: consecutive partitions of a tensor. With one local rank a request for a tensor
 // (comm-lib/runtime/request.h) is one piece; otherwise the local ranks sum it in several pieces (runtime/pieces.h), and
@@ -25,9 +26,9 @@ struct PieceRequest {
   uint32_t count = UINT32_MAX;  // at most this many partitions
 };
 
-// A frame for one owner.
+// A frame for one member.
 struct Send {
-  uint32_t owner = 0;
+  uint32_t member = 0;
   wire::Header header;  // Connection::send() fills in its checksums
   Buffer payload;
 };
@@ -37,13 +38,20 @@ struct Done {
   absl::Status status;  // OK: output holds the sum
 };
 
-// Actions for the caller. The session appends to it. The caller carries it out, clears it and passes it again.
+// Actions for the caller. The exchange appends to it. The caller carries it out, clears it and passes it again.
 struct Actions {
   std::vector<Send> sends;
   std::vector<Done> done;
-  // Not OK if an owner will never accept a frame of this worker (kRefuse). The status has the owner's reason. The
-  // caller then ends the session with fail().
+  // Not OK if another member will never accept a frame of this worker (kRefuse). The status has the member's reason.
+  // The caller then ends the exchange with fail().
   absl::Status refused;
 };
 
-}  // namespace gleaner::session
+// Returns the number of partitions of a piece that check_piece() has accepted.
+uint32_t partitions_of(const plan::Plan& plan, const PieceRequest& piece);
+
+// Checks that the tensor and the partitions exist, that the sizes match, that the tensor has this op, and that the
+// output does not overlap the input in part. Input and output may be the same memory only if they have the same size.
+absl::Status check_piece(const plan::Plan& plan, const PieceRequest& piece);
+
+}  // namespace gleaner::exchange

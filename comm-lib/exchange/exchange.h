@@ -1,0 +1,89 @@
+// Exchange sums pieces between the workers of a job: a worker's protocol core. Two classes implement it, and a plan may
+// use both, each for some of its tensors:
+// - session::Session pushes a partition to its owner, a summer, and gets the sum back;
+// - collective::Executor executes the schedule of a collective between the workers (docs/schedules.md).
+//
+// An Exchange is pure: it does no I/O, reads no clock and starts no thread. It takes pieces, frames and times, and
+// appends frames to send and finished pieces to `actions`. The caller (comm-lib/runtime) keeps the connections to other
+// members, and belongs to one thread. Once warm, a partition costs no allocation, no lock and no system call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "comm-lib/exchange/piece_request.h"
+#include "common/base/buffer.h"
+#include "common/plan/plan.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::exchange {
+
+struct Counters {
+  uint64_t pushed_bytes = 0;     // payload bytes of contributions, repeats included
+  uint64_t repeated_pushes = 0;  // repeated after a reconnect, a kDefer or a move
+  uint64_t results = 0;          // partitions whose result has arrived
+  uint64_t duplicate_results = 0;
+  uint64_t deferred = 0;
+  uint64_t stalls = 0;             // calls of on_tick() that made the window or a credit grow
+  uint64_t moved = 0;              // partitions in flight that a plan gave to another owner
+  uint64_t handed = 0;             // results and running sums sent to a new owner that asked for them
+  uint64_t retained_bytes = 0;     // results and running sums kept for other workers and later owners
+  uint64_t outstanding_bytes = 0;  // pushed and still without a result
+  uint64_t window_used_bytes = 0;  // on the way, without those to this worker's own summer
+  uint64_t window_bytes = 0;       // the window in force, growth included
+};
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  // Brings `plan` into force. The first plan comes before any connection. A later plan must be a successor of the plan
+  // in force (plan/successor.h), else apply() returns FailedPrecondition. If a place gets another member, the caller
+  // first closes the connection to the earlier member and calls on_disconnected().
+  virtual absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) = 0;
+
+  // Starts the push_pull of a piece. A piece of zero bytes is done immediately. Errors: those of check_piece();
+  // FailedPrecondition if there is no plan yet or one of the partitions is in flight.
+  virtual absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions) = 0;
+
+  // Records that the connection to `member` is up, so that frames may be sent, or that it has ended.
+  virtual void on_connected(uint32_t member, absl::Duration now, Actions& actions) = 0;
+  virtual void on_disconnected(uint32_t member) = 0;
+
+  // Handles a frame from `member`. An error means that the member violated the protocol; the caller then closes the
+  // connection.
+  virtual absl::Status on_frame(uint32_t member, const wire::Header& header, Buffer payload, absl::Duration now,
+                                Actions& actions) = 0;
+
+  // Sets the round-trip time of the path to the farthest member, as measured by its connection. To be called from time
+  // to time, after the first apply().
+  virtual void set_round_trip(absl::Duration round_trip) = 0;
+
+  // Sends what waits for a time. To be called every few milliseconds until idle().
+  virtual void on_tick(absl::Duration now, Actions& actions) = 0;
+
+  // Records that a worker has left the job cleanly. From then on no sum can be made, and every worker has the results
+  // of all sums.
+  virtual void set_ending() = 0;
+
+  // Ends every piece with `status`. Later pieces end with it, too: start() then returns OK and appends a Done with the
+  // status. fail() does not wait for frames that refer to inputs. So before the caller reports a piece as done, it must
+  // close its connections.
+  virtual void fail(const absl::Status& status, Actions& actions) = 0;
+
+  // Returns the step of the partition's piece in flight, or else of its next piece.
+  virtual uint64_t step(uint32_t tensor, uint32_t partition) const = 0;
+  // Returns whether this worker may leave the job: no piece is in flight, and no other worker may need a frame that
+  // this worker keeps.
+  virtual bool idle() const = 0;
+  // Returns the members from which frames are due for pieces in flight; the one that has been silent for longest comes
+  // first.
+  virtual std::vector<uint32_t> waiting_for() const = 0;
+  // Returns the counters. The next call updates them.
+  virtual const Counters& counters() const = 0;
+};
+
+}  // namespace gleaner::exchange
