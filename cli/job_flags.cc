@@ -2,11 +2,37 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "cli/stages_flag.h"
 #include "common/base/status_macros.h"
+#include "common/collective/algorithms.h"
 #include "common/flags/groups.h"
 #include "common/plan/plan.h"
 
 namespace gleaner::cli {
+namespace {
+
+// The strategy in which the owners of partitions sum them.
+constexpr const char* kSummers = "summers";
+
+std::vector<std::string> strategies() {
+  std::vector<std::string> names = {kSummers};
+  for (const absl::string_view algorithm : collective::algorithms()) names.emplace_back(algorithm);
+  return names;
+}
+
+absl::StatusOr<std::optional<plan::ScheduleParameters>> parse_strategy(const JobFlags& flags) {
+  if (flags.strategy != kSummers) {
+    GLN_ASSIGN_OR_RETURN(std::vector<uint32_t> stages, parse_stages(flags.stages));
+    return plan::ScheduleParameters{flags.strategy, std::move(stages), static_cast<uint32_t>(flags.radix), {}};
+  }
+  const char* const other = !flags.stages.empty() ? "--stages" : flags.radix > 0 ? "--radix" : nullptr;
+  if (other == nullptr) return std::nullopt;
+  return absl::InvalidArgumentError(absl::StrCat(other, " is an option of a schedule; choose one with --strategy"));
+}
+
+}  // namespace
+
 void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& default_log_level) {
   const int64_t most = plan::kMaxMembers;
   flags.log_level = default_log_level;
@@ -38,6 +64,15 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
                       "links count as equal]");
   command.add_text("--partition-bytes", flags.partition_bytes,
                    "Largest partition, up to 4MiB [default: as for `gleaner plan`]");
+  command
+      .add_text("--strategy", flags.strategy,
+                "How tensors are summed: by summers, or by the schedule of a collective between the workers "
+                "(gleaner schedule)")
+      .one_of(strategies())
+      .show_default();
+  command.add_text("--stages", flags.stages, "Strategy blueconnect, racks or two-level: the sizes of its stages, as 3,2,2");
+  command.add_number("--radix", flags.radix, "Strategy bcube: peers of a stage and one [default: the best that fits]")
+      .between(int64_t{2}, int64_t{collective::kMaxRanks});
   command.add_number("--start-timeout", flags.start_timeout, "Seconds until every member must have joined")
       .between(0.1, 1e6)
       .show_default();
@@ -71,6 +106,7 @@ absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags) {
   options.summer_bits_per_second = bandwidths.summers;
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   if (partition_bytes) options.partition_bytes = *partition_bytes;
+  GLN_ASSIGN_OR_RETURN(options.schedule, parse_strategy(flags));
   options.regroup_timeout = absl::Seconds(flags.regroup_timeout);
   options.start_timeout = absl::Seconds(flags.start_timeout);
   options.deadline = absl::Seconds(flags.deadline);

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
+#include "common/collective/algorithms.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
 
@@ -40,6 +41,25 @@ absl::Status check_elastic(const Options& options) {
   return absl::OkStatus();
 }
 
+// Checks that the schedule can be made. The number of workers of an elastic job changes, so its algorithm must serve
+// every number of workers.
+absl::Status check_schedule(const Options& options) {
+  if (!options.schedule.has_value()) return absl::OkStatus();
+  const plan::ScheduleParameters& schedule = *options.schedule;
+  const bool serves_every_number =
+      schedule.stages.empty() && schedule.radix == 0 && schedule.algorithm != "bcube" && schedule.algorithm != "racks";
+  if (options.is_elastic() && !serves_every_number) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("strategy ", schedule.algorithm,
+                     " with these options serves only some numbers of workers, and those of an elastic job change; "
+                     "choose ring, halving-doubling, double-tree, blueconnect or two-level without --stages"));
+  }
+  const collective::ScheduleRequest request{schedule.algorithm, options.workers, schedule.stages, schedule.radix};
+  const auto made = collective::make_schedule(request);
+  if (made.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("strategy ", schedule.algorithm, ": ", made.status().message()));
+}
+
 }  // namespace
 
 absl::Status validate(const Options& options) {
@@ -57,6 +77,7 @@ absl::Status validate(const Options& options) {
   GLN_RETURN_IF_ERROR(check_bandwidths("worker", options.workers, options.worker_bits_per_second));
   GLN_RETURN_IF_ERROR(check_bandwidths("summer", options.summers, options.summer_bits_per_second));
   GLN_RETURN_IF_ERROR(check_elastic(options));
+  GLN_RETURN_IF_ERROR(check_schedule(options));
   if (options.bits_per_second != 0) {
     GLN_RETURN_IF_ERROR(check_bandwidths("member", 1, {options.bits_per_second}));
   }

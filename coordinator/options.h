@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/plan/plan.h"
 
 namespace gleaner::coordinator {
 
@@ -31,6 +33,8 @@ struct Options {
   std::vector<double> worker_bits_per_second;  // empty, or one for each worker; 0: unknown
   std::vector<double> summer_bits_per_second;
   uint64_t partition_bytes = 0;                      // 0: plan::default_partition_bytes()
+  // The schedule that sums all tensors but those that accumulate. None: the owners of partitions sum them.
+  std::optional<plan::ScheduleParameters> schedule;
   absl::Duration start_timeout = absl::Seconds(60);  // within which all members must join
   absl::Duration deadline = absl::Seconds(10);       // of a silent rank, and of acknowledgements of a plan
   absl::Duration return_timeout;  // within which a rank whose stream broke must return; 0: it is lost immediately

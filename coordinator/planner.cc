@@ -85,6 +85,7 @@ absl::StatusOr<plan::Plan> Planner::make_first(uint32_t epoch) const {
   plan.epoch = epoch;
   plan.members = members_wanted(plan::Plan(), epoch);
   plan.local_ranks = options_.local_ranks;
+  if (options_.schedule.has_value()) plan.schedules = {*options_.schedule};
   return plan;
 }
 
@@ -109,6 +110,11 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
 }
 
 void Planner::add_tensors(std::vector<plan::Tensor> tensors) {
+  if (options_.schedule.has_value()) {
+    for (plan::Tensor& tensor : tensors) {
+      if (!tensor.accumulates) tensor.schedule = 0;
+    }
+  }
   tensors_.insert(tensors_.end(), std::make_move_iterator(tensors.begin()), std::make_move_iterator(tensors.end()));
 }
 

@@ -1,0 +1,57 @@
+// Tests of the schedule that a job's options name: its checks, and its way into plans.
+#include <gmock/gmock.h>
+
+#include "coordinator/planner.h"
+#include "tests/unit/coordinator/seats.h"
+
+namespace gleaner::coordinator {
+namespace {
+
+using testing::HasSubstr;
+
+Options with_schedule(uint32_t workers, plan::ScheduleParameters schedule) {
+  Options options = job_of(workers, 0);
+  options.schedule = std::move(schedule);
+  return options;
+}
+
+std::string refusal(const Options& options) { return std::string(validate(options).message()); }
+
+TEST(Strategy, ServesTheNumberOfWorkers) {
+  EXPECT_EQ(refusal(with_schedule(7, {"ring"})), "");
+  EXPECT_EQ(refusal(with_schedule(12, {"blueconnect", {3, 2, 2}})), "");
+  EXPECT_THAT(refusal(with_schedule(12, {"blueconnect", {5, 2}})), HasSubstr("strategy blueconnect: "));
+  EXPECT_THAT(refusal(with_schedule(6, {"bcube", {}, 4})), HasSubstr("strategy bcube: "));
+  EXPECT_THAT(refusal(with_schedule(4, {"triangle"})), HasSubstr("strategy triangle: "));
+}
+
+TEST(Strategy, ElasticJobsNeedEveryNumberOfWorkers) {
+  Options options = with_schedule(4, {"ring"});
+  options.min_workers = 1;
+  options.max_workers = 8;
+  EXPECT_EQ(refusal(options), "");
+  options.schedule = {"bcube"};
+  EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
+  options.schedule = {"blueconnect", {2, 2}};
+  EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
+}
+
+TEST(Strategy, TensorsHaveTheScheduleUnlessTheyAccumulate) {
+  const Options options = with_schedule(2, {"ring"});
+  Roster roster(options);
+  seat_all(roster, options);
+  Planner planner(&options, &roster);
+  const auto first = planner.make_first(1);
+  ASSERT_TRUE(first.ok()) << first.status();
+  planner.add_tensors({{"w", 100}, {"r", 100, DataType::kFloat32, 0, 0, true}});
+  const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
+  ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
+  const plan::Plan& plan = (*next)->plan;
+  EXPECT_EQ(plan.schedules, std::vector<plan::ScheduleParameters>{{"ring"}});
+  EXPECT_EQ(plan.tensors[0].schedule, 0u);
+  EXPECT_EQ(plan.tensors[1].schedule, std::nullopt);
+  EXPECT_EQ(plan::validate(plan), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace gleaner::coordinator
