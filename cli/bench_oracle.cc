@@ -51,6 +51,16 @@ std::string to_text(DataType type, ConstBytes bytes, size_t at) {
 
 }  // namespace
 
+std::optional<Mismatch> first_mismatch(DataType type, ConstBytes expected, ConstBytes got) {
+  if (std::memcmp(expected.data(), got.data(), got.size()) == 0) return std::nullopt;
+  for (size_t at = 0; at < got.size(); at += size_of(type)) {
+    if (std::memcmp(&expected[at], &got[at], size_of(type)) == 0) continue;
+    return Mismatch{
+        .element = at / size_of(type), .expected = to_text(type, expected, at), .got = to_text(type, got, at)};
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<BenchOracle> BenchOracle::make(uint64_t seed, uint32_t workers, uint32_t local_ranks) {
   GLN_ASSIGN_OR_RETURN(const kernels::Kernels scalar, kernels::Kernels::choose("scalar"));
   return BenchOracle(seed, workers, local_ranks, scalar);
@@ -94,12 +104,9 @@ std::optional<Mismatch> BenchOracle::check(DataType type, uint64_t step, uint64_
     const size_t size = std::min(kChunkBytes, got.size() - at);
     const MutableBytes expected(expected_.data(), size);
     sum_chunk(type, step, first + at / size_of(type), expected);
-    if (std::memcmp(expected.data(), got.data() + at, size) == 0) continue;
-    for (size_t in_chunk = 0; in_chunk < size; in_chunk += size_of(type)) {
-      if (std::memcmp(&expected[in_chunk], &got[at + in_chunk], size_of(type)) == 0) continue;
-      return Mismatch{.element = (at + in_chunk) / size_of(type),
-                      .expected = to_text(type, expected, in_chunk),
-                      .got = to_text(type, got, at + in_chunk)};
+    if (auto mismatch = first_mismatch(type, expected, got.subspan(at, size))) {
+      mismatch->element += at / size_of(type);
+      return mismatch;
     }
   }
   return std::nullopt;

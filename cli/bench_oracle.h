@@ -24,6 +24,9 @@ struct Mismatch {
   std::string got;
 };
 
+// Compares two tensors of one size bit by bit. Returns the first difference; nothing if there is none.
+std::optional<Mismatch> first_mismatch(DataType type, ConstBytes expected, ConstBytes got);
+
 class BenchOracle {
  public:
   static absl::StatusOr<BenchOracle> make(uint64_t seed, uint32_t workers, uint32_t local_ranks);

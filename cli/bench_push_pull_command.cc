@@ -13,6 +13,7 @@
 #include "cli/bench_tensors.h"
 #include "cli/commands.h"
 #include "cli/fleet_flags.h"
+#include "cli/schedule_oracle.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -71,20 +72,19 @@ class Bench {
 
   absl::StatusOr<Result> run() {
     GLN_RETURN_IF_ERROR(declare());
-    std::optional<BenchOracle> oracle;
     if (flags_.verify) {
-      GLN_ASSIGN_OR_RETURN(oracle,
+      GLN_ASSIGN_OR_RETURN(oracle_,
                            BenchOracle::make(flags_.seed, session_.info().workers, session_.info().local_ranks));
     }
     // Warm-up steps use the data of step 0, so their number does not change the data of the measured steps.
-    for (uint64_t i = 0; i < flags_.warmup; ++i) GLN_RETURN_IF_ERROR(step(0, oracle).status());
+    for (uint64_t i = 0; i < flags_.warmup; ++i) GLN_RETURN_IF_ERROR(step(0).status());
     Result result;
     // Reserves memory so that the process does not grow during the steps, in which a test may measure its size.
     const uint64_t expected = std::min<uint64_t>(flags_.steps, 1 << 20);
     result.step_begins.reserve(expected);
     result.step_ends.reserve(expected);
     for (uint64_t i = 0; i < flags_.steps; ++i) {
-      GLN_ASSIGN_OR_RETURN(const Span span, step(i, oracle));
+      GLN_ASSIGN_OR_RETURN(const Span span, step(i));
       result.step_begins.push_back(absl::ToDoubleSeconds(span.begin));
       result.step_ends.push_back(absl::ToDoubleSeconds(span.end));
     }
@@ -106,7 +106,7 @@ class Bench {
   struct Span {
     absl::Duration begin, end;
   };
-  absl::StatusOr<Span> step(uint64_t step, std::optional<BenchOracle>& oracle) {
+  absl::StatusOr<Span> step(uint64_t step) {
     tensors_.fill_input(flags_.seed, step, session_.info().rank);
     GLN_RETURN_IF_ERROR(wait_for_all(ready_));
     Span span;
@@ -120,8 +120,32 @@ class Bench {
     // Without this wait, a rank that makes the data of its next step would slow down the last sums of a rank on the
     // same machine.
     GLN_RETURN_IF_ERROR(wait_for_all(over_));
-    if (oracle) GLN_RETURN_IF_ERROR(tensors_.check_output(step, *oracle));
+    if (oracle_) GLN_RETURN_IF_ERROR(check_output(step));
     return span;
+  }
+
+  absl::Status check_output(uint64_t step) {
+    if (of_schedules_.empty()) GLN_RETURN_IF_ERROR(make_schedule_oracles());
+    return tensors_.check_output(
+        step, [&](size_t tensor, uint64_t first, ConstBytes sum) -> absl::StatusOr<std::optional<Mismatch>> {
+          const DataType type = tensors_.tensor(tensor).type;
+          if (of_schedules_[tensor]) return of_schedules_[tensor]->check(type, step, first, sum);
+          return oracle_->check(type, step, first, sum);
+        });
+  }
+
+  // The first step has brought every tensor into a plan, which says how each is summed.
+  absl::Status make_schedule_oracles() {
+    of_schedules_.resize(tensors_.size());
+    const gln_rank_info& info = session_.info();
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      GLN_ASSIGN_OR_RETURN(const std::string text, session_.tensor_plan(ids_[i]));
+      GLN_ASSIGN_OR_RETURN(const TensorPlan plan, parse_tensor_plan(text));
+      if (plan.schedule.algorithm == "summers") continue;
+      GLN_ASSIGN_OR_RETURN(of_schedules_[i],
+                           ScheduleOracle::make(flags_.seed, info.workers, info.local_ranks, plan));
+    }
+    return absl::OkStatus();
   }
 
   // Waits for a sum to which all ranks contribute, so that the measurement does not include the time in which other
@@ -142,6 +166,8 @@ class Bench {
   uint32_t ready_ = 0;
   uint32_t over_ = 0;
   std::vector<uint64_t> handles_;
+  std::optional<BenchOracle> oracle_;  // with --verify
+  std::vector<std::optional<ScheduleOracle>> of_schedules_;  // by tensor; none: owners of partitions sum it
 };
 
 std::string to_json(const Flags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {

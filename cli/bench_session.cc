@@ -60,6 +60,13 @@ absl::StatusOr<uint64_t> BenchSession::start_sum(uint32_t tensor, const void* in
 
 absl::Status BenchSession::wait(uint64_t handle) { return to_status(gln_wait(session_.get(), handle, -1)); }
 
+absl::StatusOr<std::string> BenchSession::tensor_plan(uint32_t tensor) {
+  std::string text(1 << 20, '\0');
+  GLN_RETURN_IF_ERROR(to_status(gln_get_tensor_plan(session_.get(), tensor, text.data(), text.size())));
+  text.resize(text.find('\0'));
+  return text;
+}
+
 absl::StatusOr<std::string> BenchSession::transports() {
   std::array<char, 4096> text;
   GLN_RETURN_IF_ERROR(to_status(gln_get_transports(session_.get(), text.data(), text.size())));

@@ -24,6 +24,8 @@ class BenchSession {
   absl::StatusOr<uint32_t> declare(const plan::Tensor& tensor);
   absl::StatusOr<uint64_t> start_sum(uint32_t tensor, const void* input, void* output);
   absl::Status wait(uint64_t handle);
+  // Returns how the job sums a tensor, as gln_get_tensor_plan() does.
+  absl::StatusOr<std::string> tensor_plan(uint32_t tensor);
   // Returns the transport to each summer: "inproc: worker/0; shm: worker/1".
   absl::StatusOr<std::string> transports();
 

@@ -63,9 +63,9 @@ void BenchTensors::fill_input(uint64_t seed, uint64_t step, uint32_t rank) {
   for (size_t i = 0; i < tensors_.size(); ++i) data.fill(tensors_[i].type, extents_[i].first_element, input(i));
 }
 
-absl::Status BenchTensors::check_output(uint64_t step, BenchOracle& oracle) {
+absl::Status BenchTensors::check_output(uint64_t step, const Check& check) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    const auto mismatch = oracle.check(tensors_[i].type, step, extents_[i].first_element, output(i));
+    GLN_ASSIGN_OR_RETURN(const auto mismatch, check(i, extents_[i].first_element, output(i)));
     if (!mismatch) continue;
     return absl::DataLossError(absl::StrCat("wrong sum at step ", step, ": tensor '", tensors_[i].name, "', element ",
                                             mismatch->element, ": expected ", mismatch->expected, ", got ",
