@@ -142,8 +142,7 @@ class Bench {
       GLN_ASSIGN_OR_RETURN(const std::string text, session_.tensor_plan(ids_[i]));
       GLN_ASSIGN_OR_RETURN(const TensorPlan plan, parse_tensor_plan(text));
       if (plan.schedule.algorithm == "summers") continue;
-      GLN_ASSIGN_OR_RETURN(of_schedules_[i],
-                           ScheduleOracle::make(flags_.seed, info.workers, info.local_ranks, plan));
+      GLN_ASSIGN_OR_RETURN(of_schedules_[i], ScheduleOracle::make(flags_.seed, info.workers, info.local_ranks, plan));
     }
     return absl::OkStatus();
   }
@@ -166,7 +165,7 @@ class Bench {
   uint32_t ready_ = 0;
   uint32_t over_ = 0;
   std::vector<uint64_t> handles_;
-  std::optional<BenchOracle> oracle_;  // with --verify
+  std::optional<BenchOracle> oracle_;                        // with --verify
   std::vector<std::optional<ScheduleOracle>> of_schedules_;  // by tensor; none: owners of partitions sum it
 };
 

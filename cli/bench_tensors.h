@@ -48,8 +48,8 @@ class BenchTensors {
 
   void fill_input(uint64_t seed, uint64_t step, uint32_t rank);
 
-  // Compares the sum of a tensor with the expected one. Returns the first difference; nothing if there is none. `first`:
-  // the number of the tensor's first element, counted over all tensors.
+  // Compares the sum of a tensor with the expected one. Returns the first difference; nothing if there is none.
+  // `first`: the number of the tensor's first element, counted over all tensors.
   using Check = std::function<absl::StatusOr<std::optional<Mismatch>>(size_t tensor, uint64_t first, ConstBytes sum)>;
   // Compares all outputs. Errors: those of `check`; DataLoss, which names the first wrong tensor and element.
   absl::Status check_output(uint64_t step, const Check& check);

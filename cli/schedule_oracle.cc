@@ -30,8 +30,7 @@ absl::StatusOr<ScheduleOracle> ScheduleOracle::make(uint64_t seed, uint32_t work
                                                     const TensorPlan& plan) {
   const plan::ScheduleParameters& parameters = plan.schedule;
   GLN_ASSIGN_OR_RETURN(collective::Schedule schedule,
-                       collective::make_schedule(
-                           {parameters.algorithm, workers, parameters.stages, parameters.radix}));
+                       collective::make_schedule({parameters.algorithm, workers, parameters.stages, parameters.radix}));
   GLN_ASSIGN_OR_RETURN(const kernels::Kernels scalar, kernels::Kernels::choose("scalar"));
   return ScheduleOracle(seed, workers, local_ranks, plan, std::move(schedule), scalar);
 }

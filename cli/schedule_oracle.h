@@ -1,8 +1,8 @@
 // ScheduleOracle computes the sums that `gleaner bench push-pull` must return for a tensor that a schedule sums
 // (docs/schedules.md). Their bits follow from the schedule, the workers' ranks in it and the cut into partitions.
 //
-// The oracle generates the data of every rank (bench_data.h), sums the local ranks of each worker in order, and executes
-// the schedule in this process (common/collective/oracle.h), all partition by partition.
+// The oracle generates the data of every rank (bench_data.h), sums the local ranks of each worker in order, and
+// executes the schedule in this process (common/collective/oracle.h), all partition by partition.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace gleaner::cli {
 
 // How a job sums a tensor, as gln_get_tensor_plan() tells it.
 struct TensorPlan {
-  plan::ScheduleParameters schedule;     // algorithm "summers": the owners of partitions sum them
+  plan::ScheduleParameters schedule;      // algorithm "summers": the owners of partitions sum them
   std::vector<uint32_t> partition_bytes;  // of each partition, in order
 };
 

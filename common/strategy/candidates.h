@@ -1,0 +1,53 @@
+// The strategies by which the workers of a job can sum a tensor, each with its modelled time. Pure.
+//
+// Model. Tensors are cut into partitions, which follow each other through a strategy. So a tensor of m bytes in
+// partitions of p bytes takes the time of one partition alone, and the time in which the busiest channel moves the
+// rest:
+//
+//   t(m) = latency + alone · min(m, p) + stream · max(0, m - p)
+//
+// - A schedule (common/collective): latency and `alone` are those of its α–β cost, the sum over its steps of each
+//   step's slowest message (Luo §5.2.1). `stream` is the time that the busiest channel needs for all its messages.
+// - Summers: a contribution and a result are two messages one after the other. A partition alone passes the link of its
+//   owner n - 1 times in and n - 1 times out (n times for a CPU summer); `alone` is that of the best owner. `stream` is
+//   the bound of common/plan, which counts uplinks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/plan/plan.h"
+#include "common/topology/topology.h"
+
+namespace gleaner::strategy {
+
+// The algorithm's name in ScheduleParameters if the owners of partitions sum them.
+inline constexpr const char* kSummers = "summers";
+
+struct Model {
+  double latency_seconds = 0;
+  double alone_seconds_per_byte = 0;
+  double stream_seconds_per_byte = 0;
+
+  double seconds(double bytes, double partition_bytes) const;
+};
+
+struct Candidate {
+  plan::ScheduleParameters parameters;  // algorithm kSummers, or an algorithm of common/collective
+  Model model;
+};
+
+// Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the topology, and CPU summers, which
+// are the hosts after them; kSummers comes first. The others are every algorithm that serves n ranks: bcube with its
+// default radix, blueconnect with every ordered factorization of n, racks and two-level for each division of the hosts
+// by their outermost place into equal groups of consecutive hosts. InvalidArgument: there are fewer hosts than members,
+// no worker, or the links are no tree.
+absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
+                                                  uint32_t summers);
+
+// Returns the index of the candidate with the least time for a tensor; of equal ones the first. Requires one candidate.
+size_t fastest(std::span<const Candidate> candidates, double bytes, double partition_bytes);
+
+}  // namespace gleaner::strategy
