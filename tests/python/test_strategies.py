@@ -1,0 +1,101 @@
+"""Tests of jobs whose tensors a schedule sums: `gleaner run --strategy`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from conftest import GLEANER, TIMEOUT, assert_passed, checks_of, environment, patient, run_job
+
+STAGED = {"blueconnect": {4: "2,2", 6: "3,2"}, "racks": {4: "2,2", 6: "2,3"}, "two-level": {4: "2,2", 6: "3,2"}}
+DTYPES = ["fp32", "fp64", "fp16", "bf16", "int32"]
+
+
+def run(*flags: str, workers: int, bench: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    command = [str(GLEANER), "run", "--workers", str(workers), *patient(flags), "--"]
+    command += [str(GLEANER), "bench", "push-pull", "--steps", "3", "--verify", "--json", *bench]
+    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
+
+
+def strategy_flags(strategy: str, workers: int) -> list[str]:
+    stages = STAGED.get(strategy, {}).get(workers)
+    return ["--strategy", strategy, *(["--stages", stages] if stages else [])]
+
+
+def sums_of(done: subprocess.CompletedProcess[str]) -> list[dict]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line[line.index("{") :]) for line in done.stdout.splitlines() if '"sha256"' in line]
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4, 6])
+@pytest.mark.parametrize(
+    "strategy", ["ring", "halving-doubling", "double-tree", "bcube", "blueconnect", "racks", "two-level"]
+)
+def test_every_bit_is_as_expected(strategy: str, workers: int) -> None:
+    if strategy == "racks" and workers not in STAGED["racks"]:
+        pytest.skip("racks of several hosts need a number that factors")
+    if strategy == "bcube" and workers == 6:
+        pytest.skip("6 is no power")
+    done = run(*strategy_flags(strategy, workers), workers=workers, bench=("--bytes", "300004"))
+    lines = sums_of(done)
+    assert len(lines) == workers
+    assert {line["strategy"] for line in lines} == {strategy}
+    assert len({line["sha256"] for line in lines}) == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", ["0", "8", "5MiB"])
+def test_sizes_and_types(dtype: str, size: str) -> None:
+    done = run("--strategy", "ring", workers=3, bench=("--bytes", size, "--dtype", dtype))
+    assert all(line["verified"] for line in sums_of(done))
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_local_ranks_sum_before_the_schedule(dtype: str) -> None:
+    flags = ("--strategy", "halving-doubling", "--local-ranks", "2")
+    assert len(sums_of(run(*flags, workers=3, bench=("--bytes", "3MiB", "--dtype", dtype)))) == 3
+
+
+def test_summers_may_stand_by() -> None:
+    done = run("--strategy", "ring", "--summers", "1", workers=2, bench=("--bytes", "1MiB"))
+    assert len(sums_of(done)) == 2
+
+
+@pytest.fixture(scope="module")
+def torch_job() -> subprocess.CompletedProcess[str]:
+    """With two workers every schedule has the bits of a sum in rank order, which the program expects."""
+    pytest.importorskip("torch")
+    return run_job("torch_checks.py", workers=2, summers=0, flags=("--strategy", "double-tree"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--strategy", "bcube", "--radix", "4"], "strategy bcube: "),
+        (["--strategy", "blueconnect", "--stages", "5,2"], "strategy blueconnect: "),
+        (["--strategy", "triangle"], "--strategy"),
+        (["--stages", "3,2"], "--stages is an option of a schedule"),
+        (["--radix", "3"], "--radix is an option of a schedule"),
+        (["--strategy", "bcube", "--max-workers", "9"], "serves only some numbers of workers"),
+    ],
+)
+def test_impossible_strategies_are_refused(flags: list[str], message: str) -> None:
+    done = run(*flags, workers=6, bench=("--bytes", "8"))
+    assert done.returncode == 2 or done.returncode == 1
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("check", checks_of("torch_checks.py"))
+def test_torch(torch_job: subprocess.CompletedProcess[str], check: str) -> None:
+    assert_passed(torch_job, check, ranks=2)
+
+
+def test_a_lost_worker_ends_the_job_by_name() -> None:
+    script = "import gleaner, os, numpy as np\ngleaner.init()\nx = np.ones(1 << 20, np.float32)\n"
+    script += "for i in range(1000000):\n    gleaner.push_pull(x, name='w')\n"
+    script += "    if i == 5 and gleaner.rank() == 1: os._exit(3)\n"
+    command = [str(GLEANER), "run", "--workers", "3", *patient(("--strategy", "ring")), "--", "python3", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
+    assert done.returncode != 0
+    assert "worker 1" in done.stderr
