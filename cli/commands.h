@@ -28,6 +28,7 @@ void add_top(flags::Command& app, Context& context);
 void add_logs_hint(flags::Command& app, Context& context);
 void add_autoscale(flags::Command& app, Context& context);
 void add_schedule(flags::Command& app, Context& context);
+void add_strategies(flags::Command& app, Context& context);
 void add_completion(flags::Command& app, Context& context);
 void add_run(flags::Command& app, Context& context);
 void add_coordinator(flags::Command& app, Context& context);

@@ -70,7 +70,8 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
                 "(gleaner schedule)")
       .one_of(strategies())
       .show_default();
-  command.add_text("--stages", flags.stages, "Strategy blueconnect, racks or two-level: the sizes of its stages, as 3,2,2");
+  command.add_text("--stages", flags.stages,
+                   "Strategy blueconnect, racks or two-level: the sizes of its stages, as 3,2,2");
   command.add_number("--radix", flags.radix, "Strategy bcube: peers of a stage and one [default: the best that fits]")
       .between(int64_t{2}, int64_t{collective::kMaxRanks});
   command.add_number("--start-timeout", flags.start_timeout, "Seconds until every member must have joined")

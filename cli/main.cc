@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   gleaner::cli::add_trace(app, context);
   gleaner::cli::add_bench(app, context);
   gleaner::cli::add_schedule(app, context);
+  gleaner::cli::add_strategies(app, context);
   gleaner::cli::add_autoscale(app, context);
   gleaner::cli::add_status(app, context);
   gleaner::cli::add_explain_job(app, context);

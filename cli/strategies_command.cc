@@ -1,0 +1,138 @@
+// gleaner strategies: compares the ways in which a job could sum its tensors, by their modelled times.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/cluster/access.h"
+#include "cli/commands.h"
+#include "cli/fleet_flags.h"
+#include "cli/topology_flags.h"
+#include "common/base/status_macros.h"
+#include "common/base/text_table.h"
+#include "common/base/units.h"
+#include "common/plan/partitioner.h"
+#include "common/plan/uplinks.h"
+#include "common/strategy/candidates.h"
+
+namespace gleaner::cli {
+namespace {
+
+struct Flags {
+  TopologyFlags topology;
+  int64_t summers = 0;
+  std::string sizes = "4,1KiB,16KiB,64KiB,1MiB,64MiB";
+  std::string partition_bytes;
+  std::string output = "table";
+};
+
+// The candidates, and the sizes for which they are compared.
+struct Comparison {
+  std::vector<strategy::Candidate> candidates;
+  std::vector<uint64_t> sizes;
+  std::vector<uint64_t> partition_bytes;  // by size
+
+  double seconds(size_t candidate, size_t size) const {
+    return candidates[candidate].model.seconds(static_cast<double>(sizes[size]),
+                                               static_cast<double>(partition_bytes[size]));
+  }
+  size_t fastest(size_t size) const {
+    return strategy::fastest(candidates, static_cast<double>(sizes[size]), static_cast<double>(partition_bytes[size]));
+  }
+};
+
+absl::StatusOr<std::vector<uint64_t>> parse_sizes(const std::string& text) {
+  std::vector<uint64_t> sizes;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const auto bytes = parse_bytes(part);
+    if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat("--sizes: ", bytes.status().message()));
+    sizes.push_back(*bytes);
+  }
+  return sizes;
+}
+
+absl::StatusOr<Comparison> compare(const Flags& flags) {
+  GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology_of(flags.topology));
+  const auto summers = static_cast<uint32_t>(flags.summers);
+  if (summers >= topology.host_count()) {
+    return absl::InvalidArgumentError(absl::StrCat("--summers: ", summers, " of the ", topology.host_count(),
+                                                   " hosts; at least one host is a worker"));
+  }
+  const uint32_t workers = topology.host_count() - summers;
+  auto candidates = strategy::candidates(topology, workers, summers);
+  if (!candidates.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", candidates.status().message()));
+  Comparison made{*std::move(candidates), {}, {}};
+  GLN_ASSIGN_OR_RETURN(made.sizes, parse_sizes(flags.sizes));
+  GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, summers));
+  for (const uint64_t size : made.sizes) {
+    made.partition_bytes.push_back(partition_bytes ? *partition_bytes : plan::default_partition_bytes(fleet, size));
+  }
+  return made;
+}
+
+// Returns "blueconnect 3,2,2", for example.
+std::string name_of(const plan::ScheduleParameters& parameters) {
+  if (parameters.stages.empty()) return parameters.algorithm;
+  return absl::StrCat(parameters.algorithm, " ", absl::StrJoin(parameters.stages, ","));
+}
+
+std::string to_table(const Comparison& comparison) {
+  std::vector<std::vector<std::string>> rows = {{"STRATEGY"}};
+  for (const uint64_t size : comparison.sizes) rows[0].push_back(format_bytes(static_cast<double>(size)));
+  for (size_t i = 0; i < comparison.candidates.size(); ++i) {
+    rows.push_back({name_of(comparison.candidates[i].parameters)});
+    for (size_t size = 0; size < comparison.sizes.size(); ++size) {
+      rows.back().push_back(
+          absl::StrCat(comparison.fastest(size) == i ? "* " : "", format_seconds(comparison.seconds(i, size))));
+    }
+  }
+  return absl::StrCat(align(rows, "lr"), "* the fastest for this size\n");
+}
+
+std::string to_json(const Comparison& comparison) {
+  nlohmann::ordered_json json;
+  json["partition_bytes"] = comparison.partition_bytes;
+  json["bytes"] = comparison.sizes;
+  json["strategies"] = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < comparison.candidates.size(); ++i) {
+    const strategy::Candidate& candidate = comparison.candidates[i];
+    std::vector<double> seconds;
+    for (size_t size = 0; size < comparison.sizes.size(); ++size) seconds.push_back(comparison.seconds(i, size));
+    json["strategies"].push_back({{"strategy", candidate.parameters.algorithm},
+                                  {"stages", candidate.parameters.stages},
+                                  {"latency_seconds", candidate.model.latency_seconds},
+                                  {"seconds", seconds}});
+  }
+  json["fastest"] = nlohmann::ordered_json::array();
+  for (size_t size = 0; size < comparison.sizes.size(); ++size) {
+    json["fastest"].push_back(name_of(comparison.candidates[comparison.fastest(size)].parameters));
+  }
+  return json.dump(2) + "\n";
+}
+
+absl::Status run_strategies(const Flags& flags) {
+  GLN_ASSIGN_OR_RETURN(const Comparison comparison, compare(flags));
+  return print(flags.output == "json" ? to_json(comparison) : to_table(comparison));
+}
+
+}  // namespace
+
+void add_strategies(flags::Command& app, Context& context) {
+  auto flags = std::make_shared<Flags>();
+  flags::Command command =
+      app.add_command("strategies", "Compare the ways in which a job could sum its tensors, by modelled times");
+  add_topology_flag(command, flags->topology);
+  add_link_flags(command, flags->topology);
+  command.add_number("--summers", flags->summers, "Hosts that are summers: the last ones; the others are workers")
+      .between(int64_t{0}, int64_t{plan::kMaxMembers})
+      .show_default();
+  command.add_text("--sizes", flags->sizes, "Sizes of a tensor to compare").show_default();
+  command.add_text("--partition-bytes", flags->partition_bytes,
+                   "Largest partition, up to 4MiB [default: as for `gleaner plan`]");
+  command.add_text("-o,--output", flags->output, "json, or table for people").one_of({"json", "table"}).show_default();
+  command.on_chosen([flags, &context] { context.run = [flags] { return run_strategies(*flags); }; });
+}
+
+}  // namespace gleaner::cli
