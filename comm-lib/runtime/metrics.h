@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "comm-lib/runtime/config.h"
-#include "comm-lib/runtime/network.h"
+#include "comm-lib/runtime/network_stage.h"
 #include "common/member/client.h"
 #include "common/metrics/following.h"
 #include "common/metrics/server.h"
@@ -22,7 +22,7 @@ class RankMetrics {
   static absl::StatusOr<std::unique_ptr<RankMetrics>> serve(const Address& address, const Config& config);
 
   // Sets the metrics. `waited`: time spent in gln_wait(). `network` is null on local ranks above 0.
-  void update(const member::Report& report, absl::Duration waited, uint32_t epoch, const Network* network);
+  void update(const member::Report& report, absl::Duration waited, uint32_t epoch, const NetworkStage* network);
 
  private:
   RankMetrics(const Config& config, const prometheus::Labels& labels);

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "comm-lib/runtime/workers_changed.h"
 #include "common/base/own_network.h"
 #include "common/base/status_macros.h"
@@ -11,12 +10,9 @@
 namespace gleaner::runtime {
 namespace {
 
-// The largest request that the caller's thread begins itself. That takes some microseconds.
-constexpr size_t kBeginHereBytes = 64 << 10;
 // With this delay the coordinator fails the job first, and its error names the missing members.
 constexpr absl::Duration kGrace = absl::Seconds(5);
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(2);
-constexpr absl::Duration kReturnTimeout = absl::Seconds(2);  // for requests to release their memory
 
 // Returns the tensor of a sum that all ranks take part in before any of them leaves. Workers that accumulate go at
 // their own pace, and each may need the others until its last request.
@@ -46,8 +42,8 @@ Rank::Rank(const Config& config)
       system_({absl::StrCat("worker/", config.worker), config.log_level}),
       env_(system_.env()),
       state_(config.local_rank),
-      recorder_(env_.clock),
-      loop_(env_.clock, Statistics::kEvery, this) {}
+      io_(env_, &state_, &declarations_, &handles_, &statistics_),
+      listener_([this](CoordinatorEvent event) { io_.on_event(std::move(event)); }) {}
 
 Rank::~Rank() { stop(); }
 
@@ -65,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Rank>> Rank::open(const Config& config) {
 }
 
 absl::Status Rank::join() {
-  GLN_ASSIGN_OR_RETURN(stages_, Stages::create(env_, config_, &*kernels_, &recorder_, this));
+  GLN_RETURN_IF_ERROR(io_.open(config_, &*kernels_));
   // Local rank 0 serves metrics: under torchrun all local ranks have the same GLEANER_METRICS.
   if (config_.metrics.has_value() && config_.local_rank == 0) {
     GLN_RETURN_IF_ERROR(statistics_.serve_metrics(*config_.metrics, config_));
@@ -80,14 +76,16 @@ absl::Status Rank::join() {
   join.index = config_.worker;
   join.local_rank = config_.local_rank;
   join.local_size = config_.local_size;
-  join.address = stages_->address();
-  join.endpoints = stages_->endpoints();
+  if (const NetworkStage* const network = io_.network(); network != nullptr) {
+    join.address = network->address().to_string();
+    join.endpoints = network->endpoints();
+  }
   join.network = network_id();
   join.bits_per_second = config_.bits_per_second;
   join.timeout = config_.open_timeout;
   join.plan_timeout = config_.plan_timeout;
-  GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, this));
-  return loop_.start();
+  GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, &listener_));
+  return io_.start(client_.get());
 }
 
 absl::StatusOr<uint32_t> Rank::declare(plan::Tensor tensor) {
@@ -113,55 +111,16 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
   if (!unsent.tensors.empty() || !unsent.operations.empty()) client_->declare(unsent.tensors, unsent.operations);
   const uint64_t handle = handles_.open();
   const size_t bytes = declared.bytes();
-  DeclaredRequest state;
-  state.request.handle = handle;
-  state.request.op = op;
-  state.request.input = {static_cast<std::byte*>(const_cast<void*>(input)), bytes};
-  state.request.output = {static_cast<std::byte*>(output), bytes};
-  state.request.requested_at = env_.clock->since_start();
-  state.declaration = tensor;
-  state.tensor = std::move(declared);
-  if (begin_here(state)) return handle;
-  loop_.post([this, state = std::move(state)]() mutable { begin(std::move(state)); });
+  DeclaredRequest request;
+  request.request.handle = handle;
+  request.request.op = op;
+  request.request.input = {static_cast<std::byte*>(const_cast<void*>(input)), bytes};
+  request.request.output = {static_cast<std::byte*>(output), bytes};
+  request.request.requested_at = env_.clock->since_start();
+  request.declaration = tensor;
+  request.tensor = std::move(declared);
+  io_.push_pull(std::move(request));
   return handle;
-}
-
-// Begins a request on the caller's thread if it is small and the only one in flight. The I/O thread sends several
-// requests together.
-bool Rank::begin_here(DeclaredRequest& state) {
-  if (state.tensor.bytes() > kBeginHereBytes || config_.local_size > 1 || !loop_.turn().TryLock()) return false;
-  const bool first = requests_.empty() && loop_.nothing_posted();
-  bool must_wake = false;
-  std::vector<Outcome> outcomes;
-  if (first) {
-    begin(std::move(state));
-    stages_->advance();
-    must_wake = loop_.is_asleep() || stages_->has_work();
-    requests_.take_outcomes(outcomes);
-  }
-  loop_.turn().Unlock();
-  deliver_outcomes(outcomes);
-  if (must_wake) stages_->wake();
-  return first;
-}
-
-absl::Status Rank::register_memory(MutableBytes memory) {
-  const absl::MutexLock lock(&loop_.turn());
-  return stages_->register_memory(memory);
-}
-
-// Tries again for kReturnTimeout: transports may release a sent buffer some time after its result has arrived.
-absl::Status Rank::unregister_memory(const void* begin) {
-  const absl::Duration until = env_.clock->since_start() + kReturnTimeout;
-  while (true) {
-    {
-      const absl::MutexLock lock(&loop_.turn());
-      absl::Status status = stages_->unregister_memory(begin);
-      if (!absl::IsUnavailable(status)) return status;
-      if (env_.clock->since_start() > until) return absl::FailedPreconditionError(status.message());
-    }
-    absl::SleepFor(absl::Milliseconds(1));
-  }
 }
 
 absl::Status Rank::wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome) {
@@ -170,10 +129,6 @@ absl::Status Rank::wait(uint64_t handle, absl::Duration timeout, absl::Status* o
   absl::Status waited = handles_.wait(handle, timeout, outcome);
   if (done.ok() && !*done) statistics_.add_wait(env_.clock->since_start() - start);
   return waited;
-}
-
-void Rank::step() {
-  loop_.post([this] { statistics_.step(); });
 }
 
 // Waits, by a sum that needs all ranks, until all ranks have called this.
@@ -197,7 +152,7 @@ absl::Status Rank::close(Leave how) {
             ? wait_until_quiet()
             : absl::DeadlineExceededError("push_pulls are still in flight after the deadline; the session is closed");
   }
-  send_last_report();
+  io_.send_last_report();
   const bool returns = how == Leave::kToReturn;
   while (!(returns ? client_->come_again(status, kLeaveTimeout) : client_->leave(status, kLeaveTimeout))) {
     status = wait_until_quiet();
@@ -209,30 +164,13 @@ absl::Status Rank::close(Leave how) {
 
 // Waits until no member needs this rank under the latest plan that it knows, or until the deadline.
 absl::Status Rank::wait_until_quiet() {
-  // An earlier observation may be of an earlier plan. The I/O thread observes again after this message.
-  auto forgotten = std::make_shared<absl::Notification>();
-  loop_.post([this, forgotten] {
-    closing_ = true;
-    observed_.quiet = false;
-    state_.set_quiet(false);
-    forgotten->Notify();
-  });
-  forgotten->WaitForNotificationWithTimeout(kLeaveTimeout);
+  io_.begin_to_leave();
   return state_.wait_until_quiet();
-}
-
-void Rank::send_last_report() {
-  auto reported = std::make_shared<absl::Notification>();
-  loop_.post([this, reported] {
-    client_->report(report(env_.clock->since_start(), true));
-    reported->Notify();
-  });
-  reported->WaitForNotificationWithTimeout(kLeaveTimeout);
 }
 
 void Rank::stop() {
   if (client_ != nullptr) client_->stop();
-  loop_.stop();
+  io_.stop();
   state_.close();
   handles_.close(absl::FailedPreconditionError("the session is closed"));
 }

@@ -1,170 +1,227 @@
-// A rank's work on its I/O thread: messages from the coordinator, requests in flight, and figures of both.
-#include <utility>
+#include "comm-lib/runtime/rank_io.h"
 
-#include "comm-lib/runtime/rank.h"
+#include <utility>
+#include <variant>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "comm-lib/runtime/workers_changed.h"
+#include "common/base/status_macros.h"
 
 namespace gleaner::runtime {
+namespace {
 
-void Rank::on_welcome(const member::Welcome& welcome) {
-  loop_.post([this, welcome] { this->welcome(welcome); });
+// The largest request that the caller's thread begins itself. That takes some microseconds.
+constexpr size_t kBeginHereBytes = 64 << 10;
+constexpr absl::Duration kPostTimeout = absl::Seconds(2);
+constexpr absl::Duration kReturnTimeout = absl::Seconds(2);  // for requests to release their memory
+
+}  // namespace
+
+RankIo::RankIo(const Env& env, RankState* state, Declarations* declarations, Handles* handles, Statistics* statistics)
+    : env_(env),
+      state_(*state),
+      handles_(*handles),
+      statistics_(*statistics),
+      recorder_(env.clock),
+      flow_(env.clock, state, declarations, statistics, &recorder_),
+      loop_(env.clock, Statistics::kEvery, this) {}
+
+absl::Status RankIo::open(const Config& config, const kernels::Kernels* kernels) {
+  GLN_ASSIGN_OR_RETURN(RankStages stages, make_stages(env_, config, kernels, &recorder_, this));
+  network_ = stages.network;
+  GLN_ASSIGN_OR_RETURN(pipeline_, pipeline::Pipeline::create(std::move(stages.list), this));
+  flow_.set_pipeline(pipeline_.get());
+  return absl::OkStatus();
 }
 
-void Rank::on_prepare(std::shared_ptr<const plan::Plan> plan) {
-  loop_.post([this, plan = std::move(plan)]() mutable { prepare(std::move(plan)); });
+absl::Status RankIo::start(member::Client* client) {
+  client_ = client;
+  return loop_.start();
 }
 
-void Rank::on_commit(uint32_t epoch) {
-  loop_.post([this, epoch] { commit(epoch); });
+void RankIo::on_event(CoordinatorEvent event) {
+  loop_.post([this, event = std::move(event)] { std::visit([this](const auto& each) { take(each); }, event); });
 }
 
-void Rank::on_failed(const absl::Status& status) {
-  loop_.post([this, status] { fail(status); });
+void RankIo::push_pull(DeclaredRequest request) {
+  if (begin_here(request)) return;
+  loop_.post([this, request = std::move(request)]() mutable { flow_.begin(std::move(request)); });
 }
 
-void Rank::on_regroup(const absl::Status& status) {
-  loop_.post([this, status] { fail(workers_changed(status.message())); });
+// Begins a request on the caller's thread if it is small and the only one in flight. The I/O thread sends several
+// requests together.
+bool RankIo::begin_here(DeclaredRequest& request) {
+  if (request.tensor.bytes() > kBeginHereBytes || !pipeline_->starts_on_any_thread() || !loop_.turn().TryLock()) {
+    return false;
+  }
+  const bool first = flow_.empty() && loop_.nothing_posted();
+  bool must_wake = false;
+  std::vector<Outcome> outcomes;
+  if (first) {
+    flow_.begin(std::move(request));
+    pipeline_->advance();
+    must_wake = loop_.is_asleep() || pipeline_->has_work();
+    flow_.take_outcomes(outcomes);
+  }
+  loop_.turn().Unlock();
+  deliver_outcomes(outcomes);
+  if (must_wake) pipeline_->wake();
+  return first;
 }
 
-void Rank::on_ending() {
-  loop_.post([this] { stages_->set_ending(); });
+void RankIo::step() {
+  loop_.post([this] { statistics_.step(); });
 }
 
-void Rank::on_coordinator_lost() {
-  loop_.post([this] {
-    recorder_.forget();  // no observer can fetch the recording any more
-    stages_->on_coordinator_lost();
+absl::Status RankIo::register_memory(MutableBytes memory) {
+  const absl::MutexLock lock(&loop_.turn());
+  return pipeline_->memory().add(memory);
+}
+
+// Tries again for kReturnTimeout: transports may release a sent buffer some time after its result has arrived.
+absl::Status RankIo::unregister_memory(const void* begin) {
+  const absl::Duration until = env_.clock->since_start() + kReturnTimeout;
+  while (true) {
+    {
+      const absl::MutexLock lock(&loop_.turn());
+      absl::Status status = pipeline_->memory().remove(begin);
+      if (!absl::IsUnavailable(status)) return status;
+      if (env_.clock->since_start() > until) return absl::FailedPreconditionError(status.message());
+    }
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
+// An earlier observation may be of an earlier plan. The I/O thread observes again after this message.
+void RankIo::begin_to_leave() {
+  post_and_wait([this] {
+    leaving_ = true;
+    observed_.quiet = false;
+    state_.set_quiet(false);
   });
 }
 
-void Rank::on_coordinator_found() {
-  loop_.post([this] { stages_->on_coordinator_found(); });
+void RankIo::send_last_report() {
+  post_and_wait([this] { client_->report(report(env_.clock->since_start(), true)); });
 }
 
-void Rank::on_coordinator_gone(const absl::Status& why) {
-  loop_.post([this, why] { stages_->on_coordinator_gone(why); });
-}
-
-void Rank::on_inquired(const std::string& tensor) {
-  loop_.post([this, tensor] { client_->begun(tensor, requests_.started(tensor)); });
-}
-
-void Rank::on_trace(member::TraceOrder order, uint64_t recording) {
-  loop_.post([this, order, recording] {
-    if (auto recorded = member::obey(order, recorder_)) client_->send_trace(recording, *std::move(recorded));
+void RankIo::post_and_wait(std::function<void()> message) {
+  auto done = std::make_shared<absl::Notification>();
+  loop_.post([message = std::move(message), done] {
+    message();
+    done->Notify();
   });
+  done->WaitForNotificationWithTimeout(kPostTimeout);
 }
 
 // after_round() reports outcomes to user threads after the turn is released, so that these can begin their next request
 // in begin_here().
-IoLoop::Load Rank::run_round() {
-  stages_->poll();
+IoLoop::Load RankIo::run_round() {
+  pipeline_->poll();
   loop_.drain();
-  stages_->advance();
+  pipeline_->advance();
   observe();
-  requests_.take_outcomes(delivering_);
-  if (stages_->has_work()) return IoLoop::Load::kWork;
-  const bool in_flight = statistics_.busy() || !stages_->connected() || !stages_->idle();
+  flow_.take_outcomes(delivering_);
+  if (pipeline_->has_work()) return IoLoop::Load::kWork;
+  const bool in_flight = statistics_.busy() || !pipeline_->connected() || !pipeline_->idle();
   return in_flight ? IoLoop::Load::kInFlight : IoLoop::Load::kIdle;
 }
 
-void Rank::welcome(const member::Welcome& welcome) {
-  if (const absl::Status status = stages_->on_welcome(welcome); !status.ok()) return fail(status);
-  state_.set_welcome(welcome);
+void RankIo::take(const pipeline::Event& event) {
+  std::visit([this](const auto& each) { take_pipeline(each); }, event);
 }
 
-void Rank::prepare(std::shared_ptr<const plan::Plan> plan) {
-  const uint32_t epoch = plan->epoch;
-  if (const absl::Status status = stages_->prepare(plan); !status.ok()) return client_->refuse(epoch, status);
-  prepared_ = std::move(plan);
+void RankIo::take_pipeline(const pipeline::Welcome& welcome) {
+  if (pass_on(welcome)) state_.set_welcome(welcome);
+}
+
+void RankIo::take_pipeline(const pipeline::Prepare& prepare) {
+  const uint32_t epoch = prepare.plan->epoch;
+  if (const absl::Status status = pipeline_->on_event(prepare); !status.ok()) return client_->refuse(epoch, status);
   client_->acknowledge(epoch);
 }
 
-void Rank::commit(uint32_t epoch) {
-  if (const absl::Status status = stages_->commit(epoch); !status.ok()) return fail(status);
-  plan_ = std::move(prepared_);
-  statistics_.follow(epoch, env_.clock->since_start());
-  state_.set_summers(plan_->summers());
-  for (const Request& request : requests_.on_plan(*plan_)) start(request);
+void RankIo::take_pipeline(const pipeline::Commit& commit) {
+  if (!pass_on(commit)) return;
+  const plan::Plan& plan = *pipeline_->plan();
+  statistics_.follow(commit.epoch, env_.clock->since_start());
+  state_.set_summers(plan.summers());
+  flow_.on_plan(plan);
 }
 
-void Rank::begin(DeclaredRequest state) {
-  statistics_.begin(state.tensor.bytes(), env_.clock->since_start());
-  if (const absl::Status status = state_.usable(); !status.ok()) {
-    requests_.refuse(state.request.handle, status);
-    return note_end(state, false);
+void RankIo::take_pipeline(const pipeline::CoordinatorLost& lost) {
+  recorder_.forget();  // no observer can fetch the recording any more
+  pass_on(lost);
+}
+
+bool RankIo::pass_on(const pipeline::Event& event) {
+  const absl::Status status = pipeline_->on_event(event);
+  if (!status.ok()) fail(status);
+  return status.ok();
+}
+
+void RankIo::take(const Regroup& regroup) { fail(workers_changed(regroup.why.message())); }
+
+void RankIo::take(const Trace& trace) {
+  if (auto recorded = member::obey(trace.order, recorder_)) {
+    client_->send_trace(trace.recording, *std::move(recorded));
   }
-  if (const auto request = requests_.add(std::move(state)); request.has_value()) start(*request);
 }
 
-void Rank::start(const Request& request) {
-  record(trace::Kind::kRequested, request, request.requested_at);
-  stages_->start(request);
+void RankIo::on_failed(const absl::Status& status) {
+  loop_.post([this, status] { fail(status); });
 }
 
-void Rank::on_done(uint64_t handle, const absl::Status& status) {
-  if (const auto ended = requests_.end(handle, status); ended.has_value()) note_end(*ended, status.ok());
-}
-
-void Rank::note_end(const DeclaredRequest& ended, bool ok) {
-  if (recorder_.is_on() && ok) record(trace::Kind::kDone, ended.request, env_.clock->since_start());
-  statistics_.end(ended.declaration, ended.tensor.bytes(), ok, env_.clock->since_start());
-  declarations_.end(ended.declaration);
-}
-
-void Rank::record(trace::Kind kind, const Request& request, absl::Duration when) {
-  if (!recorder_.is_on()) return;
-  recorder_.record({absl::ToInt64Nanoseconds(when), request.step, request.tensor, 0, 0, 0, kind});
-}
-
-void Rank::deliver_outcomes(std::vector<Outcome>& outcomes) {
-  for (const Outcome& outcome : outcomes) handles_.finish(outcome.handle, outcome.status);
-  outcomes.clear();
-}
-
-void Rank::on_lost(uint32_t member, bool ends_job, const absl::Status& why) {
-  client_->fault(member, plan_->epoch, why);
+void RankIo::on_lost(uint32_t member, bool ends_job, const absl::Status& why) {
+  client_->fault(member, pipeline_->plan()->epoch, why);
   if (ends_job) fail(state_.is_elastic() ? workers_changed(why.message()) : why);
 }
 
-void Rank::fail(absl::Status status) {
+void RankIo::fail(absl::Status status) {
   // gln_wait() returns DeadlineExceeded if the request is not done yet, so an error that ends the session must have
   // another code.
   if (absl::IsDeadlineExceeded(status)) status = absl::UnavailableError(status.message());
   if (!state_.fail(status)) return;
   env_.log->info("session failed", "reason", status.message());
-  stages_->fail(status);
-  for (const DeclaredRequest& ended : requests_.end_all(status)) note_end(ended, false);
+  pipeline_->fail(status);
+  flow_.end_all(status);
   std::vector<Outcome> outcomes;
-  requests_.take_outcomes(outcomes);
+  flow_.take_outcomes(outcomes);
   deliver_outcomes(outcomes);
   handles_.close(status);
 }
 
-void Rank::observe() {
+void RankIo::deliver_outcomes(std::vector<Outcome>& outcomes) {
+  for (const Outcome& outcome : outcomes) handles_.finish(outcome.handle, outcome.status);
+  outcomes.clear();
+}
+
+void RankIo::observe() {
   const absl::Duration now = env_.clock->since_start();
-  const Observation seen{.connected = stages_->connected() && plan_ != nullptr,
-                         .quiet = closing_ && !statistics_.busy() && stages_->may_leave()};
+  const Observation seen{.connected = pipeline_->connected() && pipeline_->plan() != nullptr,
+                         .quiet = leaving_ && !statistics_.busy() && pipeline_->may_leave()};
   const bool due = statistics_.is_due(now);
   if (!due && seen == observed_) return;
   observed_ = seen;
   if (due) publish(now, seen.connected);
-  if (seen.connected) state_.set_connected(stages_->describe_transports());
+  if (seen.connected) state_.set_connected(network_ != nullptr ? network_->describe_transports() : "");
   state_.set_quiet(seen.quiet);
 }
 
-void Rank::publish(absl::Duration now, bool connected) {
-  if (!connected && plan_ != nullptr && state_.is_opening()) state_.set_waiting_for(stages_->describe_waiting());
+void RankIo::publish(absl::Duration now, bool connected) {
+  const plan::Plan* const plan = pipeline_->plan().get();
+  if (!connected && plan != nullptr && state_.is_opening()) state_.set_waiting_for(pipeline_->describe_waiting());
   const member::Report report = this->report(now, false);
-  const gln_stats stats = stats_of(report, plan_.get());
+  const gln_stats stats = stats_of(report, plan);
   state_.set_stats(stats);
   client_->report(report);
-  statistics_.publish(report, stats.epoch, stages_->network(), now);
+  statistics_.publish(report, stats.epoch, network_, now);
 }
 
-member::Report Rank::report(absl::Duration now, bool last) {
-  member::Report report = statistics_.report(now, last, stages_->network());
-  report.waiting = requests_.overdue(now);
+member::Report RankIo::report(absl::Duration now, bool last) {
+  member::Report report = statistics_.report(now, last, network_);
+  report.waiting = flow_.overdue(now);
   return report;
 }
 

@@ -1,4 +1,4 @@
-// Request is one push_pull of a tensor by this rank's program, as it goes through the stages (stages.h).
+// Request is one push_pull of a tensor by this rank's program.
 #pragma once
 
 #include <cstdint>

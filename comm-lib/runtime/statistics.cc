@@ -22,15 +22,14 @@ absl::Status Statistics::serve_metrics(const Address& address, const Config& con
   return absl::OkStatus();
 }
 
-member::Report Statistics::report(absl::Duration now, bool last, const Network* network) {
+member::Report Statistics::report(absl::Duration now, bool last, const NetworkStage* network) {
   member::Report report = meter_.report(now, last);
-  if (network == nullptr) return report;
-  report.round_trip_seconds = absl::ToDoubleSeconds(network->round_trip());
-  network->add_lateness(report);
+  if (network != nullptr) network->add_figures(report);
   return report;
 }
 
-void Statistics::publish(const member::Report& report, uint32_t epoch, const Network* network, absl::Duration now) {
+void Statistics::publish(const member::Report& report, uint32_t epoch, const NetworkStage* network,
+                         absl::Duration now) {
   published_at_ = now;
   if (metrics_ == nullptr) return;
   metrics_->update(report, absl::Nanoseconds(waited_nanoseconds_.load()), epoch, network);

@@ -12,7 +12,7 @@
 #include "comm-lib/include/gleaner/gleaner.h"
 #include "comm-lib/runtime/meter.h"
 #include "comm-lib/runtime/metrics.h"
-#include "comm-lib/runtime/network.h"
+#include "comm-lib/runtime/network_stage.h"
 #include "common/member/client.h"
 #include "common/plan/plan.h"
 
@@ -39,9 +39,9 @@ class Statistics {
   bool is_due(absl::Duration now) const { return now - published_at_ >= kEvery; }
   // Returns the figures so far. `last`: no further report follows. `network` is null on local ranks above 0. The caller
   // adds the overdue request.
-  member::Report report(absl::Duration now, bool last, const Network* network);
+  member::Report report(absl::Duration now, bool last, const NetworkStage* network);
   // Sets the metrics, if they are served. `epoch`: of the plan in force; 0: none.
-  void publish(const member::Report& report, uint32_t epoch, const Network* network, absl::Duration now);
+  void publish(const member::Report& report, uint32_t epoch, const NetworkStage* network, absl::Duration now);
 
  private:
   Meter meter_;

@@ -154,12 +154,25 @@ class DescriptorWatcher {
   ~DescriptorWatcher() = default;
 };
 
+// Looks for events that a transport's descriptor does not show at once.
+class Spinner {
+ public:
+  // Spins for some microseconds, where that pays, before the caller waits up to `timeout` on the transport's
+  // descriptor(). Returns true if poll() has something to handle. After false, the descriptor shows all events until
+  // the next poll(). A `timeout` of zero only looks once, and does not prepare the descriptor for a wait.
+  virtual bool spin_before_wait(absl::Duration timeout) = 0;
+
+ protected:
+  ~Spinner() = default;
+};
+
 // The interfaces that a transport implements besides Transport. Null: the transport does not have this extension. The
 // pointers are valid as long as the transport.
 struct Extensions {
   Pacer* pacer = nullptr;
   const AdapterStatistics* adapter_statistics = nullptr;
   DescriptorWatcher* descriptor_watcher = nullptr;
+  Spinner* spinner = nullptr;
 };
 
 class Transport {
@@ -186,16 +199,11 @@ class Transport {
   virtual void flush() = 0;
 
   // Returns a descriptor for event loops that also wait for other events; -1: there is none. The descriptor is readable
-  // (epoll, poll) when poll() has something to handle. The loop waits on it only after spin_before_wait() has returned
-  // false. The descriptor does not show work that the caller's own calls left, such as frames queued by send():
-  // pending() does, and then the loop calls poll() before any wait.
+  // (epoll, poll) when poll() has something to handle. If the transport has a Spinner, the loop waits on the descriptor
+  // only after spin_before_wait() has returned false. The descriptor does not show work that the caller's own calls
+  // left, such as frames queued by send(): pending() does, and then the loop calls poll() before any wait.
   virtual int descriptor() const = 0;
   virtual bool pending() const = 0;
-
-  // Spins for some microseconds, where that pays, before the caller waits up to `timeout` on descriptor(). Returns true
-  // if poll() has something to handle. After false, descriptor() shows all events until the next poll(). A `timeout` of
-  // zero only looks once, and does not prepare descriptor() for a wait.
-  virtual bool spin_before_wait(absl::Duration timeout) = 0;
 
   // Ends the poll() or wait() in progress, or else the next one, without a further wait. Any thread may call it.
   virtual void wake() = 0;

@@ -23,7 +23,6 @@ class StandIn : public Transport {
   void flush() override { real_->flush(); }
   int descriptor() const override { return real_->descriptor(); }
   bool pending() const override { return real_->pending(); }
-  bool spin_before_wait(absl::Duration timeout) override { return real_->spin_before_wait(timeout); }
   void wake() override { real_->wake(); }
 
  private:

@@ -64,11 +64,13 @@ absl::Status Transport::add(const Option& option) {
   auto made = option.make ? option.make(&inner) : absl::UnimplementedError("this build of gleaner does not include it");
   if (!made.ok()) return drop(inner, made.status());
   inner.transport = *std::move(made);
+  inner.spinner = inner.transport->extensions().spinner;
   return absl::OkStatus();
 }
 
 absl::Status Transport::drop(Inner& inner, const absl::Status& why) {
   const Kind kind = inner.option.kind;
+  inner.spinner = nullptr;
   inner.transport.reset();  // this closes its descriptor, which ends watch_beside()
   inner.ready = false;
   inner.unusable = why;
@@ -292,8 +294,8 @@ void Transport::wait(absl::Duration timeout) {
 
 bool Transport::spin_before_wait(absl::Duration timeout) {
   for (const auto& inner : inners_) {
-    if (inner->transport == nullptr) continue;
-    inner->ready |= inner->transport->spin_before_wait(is_ready() ? absl::ZeroDuration() : timeout);
+    if (inner->spinner == nullptr) continue;
+    inner->ready |= inner->spinner->spin_before_wait(is_ready() ? absl::ZeroDuration() : timeout);
   }
   return is_ready();
 }

@@ -49,7 +49,7 @@ struct Counters {
   AdapterCounters adapters;
 };
 
-class Transport : public transport::Transport, public Pacer, public AdapterStatistics {
+class Transport : public transport::Transport, public Pacer, public AdapterStatistics, public Spinner {
  public:
   // `options` contains tcp, and no kind twice. `preferences` says which of the options are used and how they rank.
   // `handler` must outlive the transport. An error names a transport that can't be made and that no other may replace:
@@ -82,7 +82,7 @@ class Transport : public transport::Transport, public Pacer, public AdapterStati
   void wake() override { tcp_->wake(); }
   void pace(double bits_per_second) override;         // paces all transports that can be paced
   AdapterCounters adapter_counters() const override;  // the sums over the transports
-  Extensions extensions() override { return {.pacer = this, .adapter_statistics = this}; }
+  Extensions extensions() override { return {.pacer = this, .adapter_statistics = this, .spinner = this}; }
 
   const Preferences& preferences() const { return preferences_; }
   Counters counters() const {
@@ -116,6 +116,7 @@ class Transport : public transport::Transport, public Pacer, public AdapterStati
     // poll() has something to handle: the descriptor is readable, or spin_before_wait() returned true
     bool ready = false;
     std::unique_ptr<transport::Transport> transport;
+    Spinner* spinner = nullptr;  // of `transport`, if it has one
 
    private:
     static Connection& ours(transport::Connection& inner) { return *static_cast<Connection*>(inner.context); }

@@ -39,7 +39,6 @@ class Transport : public transport::Transport {
   void flush() override {}
   int descriptor() const override { return -1; }
   bool pending() const override { return !inbox_.empty(); }
-  bool spin_before_wait(absl::Duration) override { return false; }
   void wake() override {}  // poll() never waits
 
  private:

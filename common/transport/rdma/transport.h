@@ -36,7 +36,7 @@ struct Options {
   size_t registrations_allowed = SIZE_MAX;  // registrations beyond it fail; for tests
 };
 
-class Transport : public stream::Transport, public AdapterStatistics {
+class Transport : public stream::Transport, public AdapterStatistics, public Spinner {
  public:
   // `handler` and `jobs` must outlive the transport. Each handshake looks its job up in `jobs`. Most errors are those
   // of usable_ports(): no adapter can be used, and the caller may use another transport.
@@ -56,6 +56,7 @@ class Transport : public stream::Transport, public AdapterStatistics {
   Extensions extensions() override {
     Extensions all = stream::Transport::extensions();
     all.adapter_statistics = this;
+    all.spinner = this;
     return all;
   }
 

@@ -31,7 +31,7 @@ struct Options : stream::Options {
   absl::Duration spin = absl::Microseconds(100);  // the longest time before a thread sleeps; zero with one processor
 };
 
-class Transport : public stream::Transport {
+class Transport : public stream::Transport, public Spinner {
  public:
   // `handler` and `jobs` must outlive the transport. Each handshake looks its job up in `jobs`, so jobs may come and
   // go.
@@ -46,6 +46,11 @@ class Transport : public stream::Transport {
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
   void wait(absl::Duration timeout) override;
   bool spin_before_wait(absl::Duration timeout) override;
+  Extensions extensions() override {
+    Extensions all = stream::Transport::extensions();
+    all.spinner = this;
+    return all;
+  }
 
   // Returns the bytes of the segments that this side has made and that still exist.
   size_t memory_bytes() const { return memory_bytes_; }

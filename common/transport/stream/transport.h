@@ -41,7 +41,6 @@ class Transport : public transport::Transport, public DescriptorWatcher {
     return !dirty_.empty() || !dead_.empty() || has_scheduled_reads_.load(std::memory_order_relaxed) || has_turn();
   }
   void wake() final { waker_->wake(); }
-  bool spin_before_wait(absl::Duration /*timeout*/) override { return false; }
   absl::Status watch_beside(int descriptor, bool* readable) final;
   Extensions extensions() override { return {.descriptor_watcher = this}; }
 

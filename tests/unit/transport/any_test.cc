@@ -93,10 +93,11 @@ TEST_F(AnyTest, ListsItsEndpointsInOrderOfPreference) {
 }
 
 // A transport that always claims to have work.
-class Restless : public StandIn {
+class Restless : public StandIn, public Spinner {
  public:
   using StandIn::StandIn;
   bool spin_before_wait(absl::Duration) override { return true; }
+  Extensions extensions() override { return {.spinner = this}; }
 };
 
 TEST_F(AnyTest, TcpIsServedBesideABusyTransport) {

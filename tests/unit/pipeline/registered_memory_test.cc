@@ -1,11 +1,11 @@
 // Tests of RegisteredMemory, which knows the memory that users registered.
-#include "comm-lib/runtime/registered_memory.h"
+#include "comm-lib/pipeline/registered_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace gleaner::runtime {
+namespace gleaner::pipeline {
 namespace {
 
 class RegisteredMemoryTest : public testing::Test {
@@ -61,4 +61,4 @@ TEST_F(RegisteredMemoryTest, ARegistrationStaysWhileAPartIsInUse) {
 }
 
 }  // namespace
-}  // namespace gleaner::runtime
+}  // namespace gleaner::pipeline

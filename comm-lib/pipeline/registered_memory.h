@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
 
-namespace gleaner::runtime {
+namespace gleaner::pipeline {
 
 class RegisteredMemory {
  public:
@@ -29,4 +29,4 @@ class RegisteredMemory {
   std::map<const std::byte*, Buffer> by_begin_;
 };
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::pipeline

@@ -1,8 +1,8 @@
-#include "comm-lib/runtime/registered_memory.h"
+#include "comm-lib/pipeline/registered_memory.h"
 
 #include <iterator>
 
-namespace gleaner::runtime {
+namespace gleaner::pipeline {
 
 absl::Status RegisteredMemory::add(MutableBytes memory) {
   if (memory.empty()) return absl::InvalidArgumentError("the memory to register has no bytes");
@@ -38,4 +38,4 @@ Buffer RegisteredMemory::borrow(MutableBytes bytes) const {
   return whole == nullptr ? Buffer::borrow(bytes) : whole->borrow_part(bytes);
 }
 
-}  // namespace gleaner::runtime
+}  // namespace gleaner::pipeline

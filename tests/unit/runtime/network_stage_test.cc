@@ -1,6 +1,6 @@
-// Tests with workers' networks and a summer in one process, over real connections, some of them through a damaging
-// proxy.
-#include "comm-lib/runtime/network.h"
+// Tests with the network stages of workers and a summer in one process, over real connections, some of them through a
+// damaging proxy.
+#include "comm-lib/runtime/network_stage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "comm-lib/pipeline/pipeline.h"
 #include "tests/manual_clock.h"
 #include "tests/unit/runtime/proxy.h"
 
@@ -25,7 +26,7 @@ constexpr uint32_t kSummer = 2;                  // member index
 constexpr uint32_t kPartitionBytes = 256 << 10;  // more than a connection through Proxy::Way::kReset carries
 constexpr size_t kElements = 3 * kPartitionBytes / sizeof(float);  // one partition per member
 constexpr absl::Duration kDeadline = absl::Minutes(1);
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kTimeout = absl::Seconds(60);
 
 transport::Settings tcp_only() {
   transport::Settings settings;
@@ -57,7 +58,8 @@ std::shared_ptr<plan::Plan> make_plan(const std::vector<Address>& addresses) {
   return plan;
 }
 
-class Worker : private NetworkListener {
+// A worker whose pipeline has the network stage, below the stages that a test adds.
+class Worker : private pipeline::Listener, private NetworkListener {
  public:
   struct Lost {
     uint32_t member;
@@ -65,30 +67,39 @@ class Worker : private NetworkListener {
     absl::Status why;
   };
 
-  Worker(const Env& env, uint32_t index, const kernels::Kernels* kernels)
+  Worker(const Env& env, uint32_t index, const kernels::Kernels* kernels,
+         std::vector<std::unique_ptr<pipeline::Stage>> stages = {})
       : recorder_(env.clock), index_(index), values_(kElements) {
     NetworkOptions options;
     options.job = "job";
     options.listen = {"127.0.0.1", 0};
     options.transports = tcp_only();
-    network_ = *Network::create(env, options, kernels, &recorder_, this);
-    network_->on_welcome(welcome(index));
+    auto network = *NetworkStage::create(env, options, kernels, &recorder_, this);
+    network_ = network.get();
+    stages.push_back(std::move(network));
+    pipeline_ = *pipeline::Pipeline::create(std::move(stages), this);
+    welcome(gleaner::runtime::welcome(index));
+  }
+  void welcome(const member::Welcome& welcome) { ASSERT_EQ(pipeline_->on_event(welcome), absl::OkStatus()); }
+  void prepare(const std::shared_ptr<const plan::Plan>& plan) {
+    ASSERT_EQ(pipeline_->on_event(pipeline::Prepare{plan}), absl::OkStatus());
   }
   void follow(const std::shared_ptr<const plan::Plan>& plan) {
-    ASSERT_EQ(network_->prepare(plan), absl::OkStatus());
-    ASSERT_EQ(network_->commit(plan->epoch), absl::OkStatus());
+    prepare(plan);
+    ASSERT_EQ(pipeline_->on_event(pipeline::Commit{plan->epoch}), absl::OkStatus());
   }
   void start(ReduceOp op = ReduceOp::kSum) {
     std::ranges::fill(values_, static_cast<float>(index_ + 1));
     done_.reset();
     const auto bytes = std::as_writable_bytes(std::span(values_));
-    network_->start({.id = ++push_pulls_, .tensor = 0, .op = op, .input = Buffer::borrow(bytes), .output = bytes});
+    pipeline_->start({.id = ++push_pulls_, .tensor = 0, .op = op, .input = Buffer::borrow(bytes), .output = bytes});
   }
   bool has_sum() const {
     return done_.has_value() && done_->ok() && std::ranges::all_of(values_, [](float value) { return value == 3; });
   }
 
-  Network& network() { return *network_; }
+  pipeline::Pipeline& pipeline() { return *pipeline_; }
+  const Address& address() const { return network_->address(); }
   const std::vector<Lost>& lost() const { return lost_; }
   const absl::Status& failed() const { return failed_; }
   // The epochs that other members follow, as this worker has heard.
@@ -96,7 +107,7 @@ class Worker : private NetworkListener {
   const std::vector<uint32_t>& by_summers() const { return by_summers_; }
 
  private:
-  void on_summed(uint64_t, const absl::Status& status) override { done_ = status; }
+  void on_done(uint64_t, const absl::Status& status) override { done_ = status; }
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override {
     lost_.push_back({member, ends_job, why});
   }
@@ -111,7 +122,8 @@ class Worker : private NetworkListener {
   std::vector<Lost> lost_;
   absl::Status failed_;
   std::vector<uint32_t> by_ranks_, by_summers_;
-  std::unique_ptr<Network> network_;
+  NetworkStage* network_ = nullptr;
+  std::unique_ptr<pipeline::Pipeline> pipeline_;
 };
 
 // The summer of a CPU machine, without a connection to a coordinator.
@@ -143,19 +155,19 @@ class LoneSummer : private wire::JobSecrets {
 
 // Worker 0 reaches worker 1 and the summer through proxies. Time passes only while the test polls, so no machine is too
 // slow for a time limit.
-class NetworkTest : public testing::Test {
+class NetworkStageTest : public testing::Test {
  protected:
-  NetworkTest()
+  NetworkStageTest()
       : system_({"test", LogLevel::kOff}),
         env_{&clock_, system_.env().random, system_.env().log},
         zero_(env_, 0, &kernels_),
         one_(env_, 1, &kernels_),
         summer_(env_, &kernels_) {
-    to_one_.forward_to(one_.network().address());
+    to_one_.forward_to(one_.address());
     to_summer_.forward_to(summer_.address());
   }
   void follow_all() {
-    const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
+    const std::vector<Address> direct = {zero_.address(), one_.address(), summer_.address()};
     summer_.follow(make_plan(direct));
     one_.follow(make_plan(direct));
     zero_.follow(make_plan({direct[0], to_one_.address(), to_summer_.address()}));
@@ -163,10 +175,10 @@ class NetworkTest : public testing::Test {
   // Polls until `done` returns true, for a minute at most. `step` is the time that passes with each poll, which takes a
   // millisecond or more.
   bool poll_until(const std::function<bool()>& done, absl::Duration step = absl::Milliseconds(1)) {
-    for (const absl::Time end = absl::Now() + kPatience; absl::Now() < end; absl::SleepFor(absl::Milliseconds(1))) {
+    for (const absl::Time end = absl::Now() + kTimeout; absl::Now() < end; absl::SleepFor(absl::Milliseconds(1))) {
       clock_.advance(step);
-      zero_.network().poll();
-      one_.network().poll();
+      zero_.pipeline().poll();
+      one_.pipeline().poll();
       summer_.poll();
       if (done()) return true;
     }
@@ -182,7 +194,7 @@ class NetworkTest : public testing::Test {
   LoneSummer summer_;
 };
 
-TEST_F(NetworkTest, SumsOverTheNetwork) {
+TEST_F(NetworkStageTest, SumsOverTheNetwork) {
   follow_all();
   zero_.start();
   one_.start();
@@ -190,10 +202,10 @@ TEST_F(NetworkTest, SumsOverTheNetwork) {
   EXPECT_TRUE(zero_.lost().empty());
 }
 
-class SpoiltPathTest : public NetworkTest, public testing::WithParamInterface<Proxy::Way> {};
+class SpoiltPathTest : public NetworkStageTest, public testing::WithParamInterface<Proxy::Way> {};
 
 TEST_P(SpoiltPathTest, ToAnotherWorkerEndsTheJobWithTheReason) {
-  zero_.network().on_welcome(welcome(0, 1, absl::Seconds(2)));
+  zero_.welcome(welcome(0, 1, absl::Seconds(2)));
   to_one_.set(GetParam());
   follow_all();
   zero_.start();
@@ -229,11 +241,48 @@ TEST_P(SpoiltPathTest, ToASummerIsReportedUntilItHeals) {
 INSTANTIATE_TEST_SUITE_P(All, SpoiltPathTest, testing::Values(Proxy::Way::kReset, Proxy::Way::kFlip),
                          [](const auto& path) { return path.param == Proxy::Way::kReset ? "Reset" : "Flip"; });
 
-TEST_F(NetworkTest, WithoutACoordinatorASummerOutOfReachEndsTheSession) {
+// A stage that passes everything on.
+class PassThrough : public pipeline::Stage {
+ public:
+  bool starts_on_any_thread() const override { return true; }
+};
+
+TEST_F(NetworkStageTest, AStageAboveThatDoesNothingChangesNothing) {
+  std::vector<std::unique_ptr<pipeline::Stage>> above;
+  above.push_back(std::make_unique<PassThrough>());
+  Worker above_zero(env_, 0, &kernels_, std::move(above));
+  const auto plan = make_plan({above_zero.address(), one_.address(), summer_.address()});
+  summer_.follow(plan);
+  one_.follow(plan);
+  above_zero.follow(plan);
+  above_zero.start();
+  one_.start();
+  EXPECT_TRUE(poll_until([&] {
+    above_zero.pipeline().poll();
+    return above_zero.has_sum() && one_.has_sum() && above_zero.pipeline().connected();
+  }));
+  EXPECT_TRUE(above_zero.pipeline().starts_on_any_thread());
+}
+
+TEST_F(NetworkStageTest, RefusesAPlanWithASchedule) {
+  const std::vector<Address> direct = {zero_.address(), one_.address(), summer_.address()};
+  auto plan = make_plan(direct);
+  plan->schedules.push_back({"ring", {}, 0, {}});
+  plan->tensors[0].schedule = 0;
+  const absl::Status status = zero_.pipeline().on_event(pipeline::Prepare{plan});
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("tensor gradient has a schedule (ring)"), HasSubstr("owners")));
+  follow_all();
+  zero_.start();
+  one_.start();
+  EXPECT_TRUE(poll_until([&] { return zero_.has_sum() && one_.has_sum(); })) << "the refused plan leaves no trace";
+}
+
+TEST_F(NetworkStageTest, WithoutACoordinatorASummerOutOfReachEndsTheSession) {
   to_summer_.set(Proxy::Way::kReset);
   follow_all();
-  zero_.network().on_coordinator_lost();
-  zero_.network().on_coordinator_gone(absl::UnavailableError("it ended the stream"));
+  ASSERT_EQ(zero_.pipeline().on_event(pipeline::CoordinatorLost()), absl::OkStatus());
+  ASSERT_EQ(zero_.pipeline().on_event(pipeline::CoordinatorGone{absl::UnavailableError("it ended the stream")}),
+            absl::OkStatus());
   zero_.start();
   one_.start();
   ASSERT_TRUE(poll_until([&] { return !zero_.failed().ok(); }, absl::Milliseconds(100)));
@@ -241,10 +290,10 @@ TEST_F(NetworkTest, WithoutACoordinatorASummerOutOfReachEndsTheSession) {
   EXPECT_TRUE(zero_.lost().empty()) << "there is no coordinator to report to";
 }
 
-TEST_F(NetworkTest, ARefusalEndsTheSessionWithItsText) {
+TEST_F(NetworkStageTest, ARefusalEndsTheSessionWithItsText) {
   follow_all();
   zero_.start(ReduceOp::kSum);
-  ASSERT_TRUE(poll_until([&] { return zero_.network().connected(); }));
+  ASSERT_TRUE(poll_until([&] { return zero_.pipeline().connected(); }));
   one_.start(ReduceOp::kAverage);
   ASSERT_TRUE(poll_until([&] { return !one_.failed().ok() || !zero_.failed().ok(); }));
   const absl::Status& told = one_.failed().ok() ? zero_.failed() : one_.failed();
@@ -253,29 +302,29 @@ TEST_F(NetworkTest, ARefusalEndsTheSessionWithItsText) {
   EXPECT_TRUE(absl::IsInvalidArgument(told));
 }
 
-TEST_F(NetworkTest, ARepeatedWelcomeKeepsConnections) {
-  const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
+TEST_F(NetworkStageTest, ARepeatedWelcomeKeepsConnections) {
+  const std::vector<Address> direct = {zero_.address(), one_.address(), summer_.address()};
   summer_.follow(make_plan(direct));
   zero_.follow(make_plan(direct));
-  ASSERT_TRUE(poll_until([&] { return zero_.network().connected(); }));
-  one_.network().on_welcome(welcome(1, 2));
+  ASSERT_TRUE(poll_until([&] { return zero_.pipeline().connected(); }));
+  one_.welcome(welcome(1, 2));
   one_.follow(make_plan(direct));
   zero_.start();
   one_.start();
   EXPECT_TRUE(poll_until([&] { return zero_.has_sum() && one_.has_sum(); }));
 }
 
-TEST_F(NetworkTest, OwnersSayWhichPlanTheyFollow) {
-  const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
+TEST_F(NetworkStageTest, OwnersSayWhichPlanTheyFollow) {
+  const std::vector<Address> direct = {zero_.address(), one_.address(), summer_.address()};
   const auto first = make_plan(direct);
   summer_.follow(first);
   zero_.follow(first);
   one_.follow(first);
-  ASSERT_TRUE(poll_until([&] { return zero_.network().connected() && one_.network().connected(); }));
+  ASSERT_TRUE(poll_until([&] { return zero_.pipeline().connected() && one_.pipeline().connected(); }));
   EXPECT_THAT(one_.by_ranks(), ElementsAre());
   auto second = std::make_shared<plan::Plan>(*first);
   ++second->epoch;
-  ASSERT_EQ(one_.network().prepare(second), absl::OkStatus());
+  one_.prepare(second);
   zero_.follow(second);
   ASSERT_TRUE(poll_until([&] { return !one_.by_ranks().empty(); }));
   EXPECT_THAT(one_.by_ranks(), ElementsAre(second->epoch)) << "the epoch is reported once";
@@ -285,13 +334,13 @@ TEST_F(NetworkTest, OwnersSayWhichPlanTheyFollow) {
   EXPECT_THAT(zero_.by_ranks(), ElementsAre()) << "the epoch was reported before";
 }
 
-TEST_F(NetworkTest, AWelcomeToAnotherPlaceMakesOtherWorkersReconnect) {
-  const std::vector<Address> direct = {zero_.network().address(), one_.network().address(), summer_.address()};
-  one_.network().on_welcome(welcome(0));  // its first Welcome gives it another member index
+TEST_F(NetworkStageTest, AWelcomeToAnotherPlaceMakesOtherWorkersReconnect) {
+  const std::vector<Address> direct = {zero_.address(), one_.address(), summer_.address()};
+  one_.welcome(welcome(0));  // its first Welcome gives it another member index
   summer_.follow(make_plan(direct));
   zero_.follow(make_plan(direct));
-  ASSERT_TRUE(poll_until([&] { return zero_.network().connected(); }));
-  one_.network().on_welcome(welcome(1));
+  ASSERT_TRUE(poll_until([&] { return zero_.pipeline().connected(); }));
+  one_.welcome(welcome(1));
   one_.follow(make_plan(direct));
   zero_.start();
   one_.start();

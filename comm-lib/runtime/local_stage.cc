@@ -1,0 +1,92 @@
+#include "comm-lib/runtime/local_stage.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::runtime {
+
+LocalStage::LocalStage(const Env& env, const local::Options& options, const kernels::Kernels* kernels)
+    : env_(env), options_(options), kernels_(kernels) {}
+
+LocalStage::~LocalStage() = default;
+
+absl::Status LocalStage::on_event(const pipeline::Event& event) {
+  if (const auto* welcome = std::get_if<pipeline::Welcome>(&event)) return open(welcome->secret);
+  if (std::holds_alternative<pipeline::Commit>(event)) return register_tensors();
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::open(const wire::Secret& secret) {
+  if (group_ != nullptr && options_.secret == secret) return absl::OkStatus();
+  group_ = nullptr;
+  connected_ = false;
+  memory_ = {};
+  pieces_ = {};
+  requests_.clear();
+  options_.secret = secret;
+  GLN_ASSIGN_OR_RETURN(group_, local::Group::create(env_, options_, kernels_, this));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStage::register_tensors() {
+  if (group_ == nullptr) return absl::OkStatus();
+  std::vector<local::TensorShape> added;
+  for (const Piece& piece : pieces_.extend(*plan())) {
+    const DataType type = plan()->tensors[piece.tensor].type;
+    added.push_back({piece.bytes / size_of(type), type});
+  }
+  requests_.resize(pieces_.tensors());
+  return group_->register_tensors(added);
+}
+
+void LocalStage::start(exchange::PieceRequest request) {
+  const MutableBytes input = request.input.bytes();
+  const uint32_t first = pieces_.first_of(request.tensor);
+  const uint32_t count = pieces_.count_of(request.tensor);
+  for (uint32_t i = first; i < first + count; ++i) {
+    const Piece& piece = pieces_[i];
+    const absl::Status status = group_->start(i, request.op, input.subspan(piece.offset, piece.bytes),
+                                              request.output.subspan(piece.offset, piece.bytes));
+    // An error concerns the whole tensor, so the first piece shows it and no other piece has started.
+    if (!status.ok()) return finish(request.id, status);
+  }
+  requests_[request.tensor] = {request.id, count, absl::OkStatus()};
+}
+
+void LocalStage::on_reduced(uint32_t piece, ReduceOp op, MutableBytes sum, MutableBytes result) {
+  const Piece& reduced = pieces_[piece];
+  if (reduced.accumulates) op = ReduceOp::kAccumulate;  // the local ranks' inputs were summed first
+  // The sums share memory that stays as long as the group, so transports register it once. If that fails, they copy.
+  if (!memory_.covers(sum)) memory_.add(group_->sums_beside(piece)).IgnoreError();
+  next().start({piece, reduced.tensor, op, memory_.borrow(sum), result, reduced.first, reduced.count});
+}
+
+// The result of the stage below.
+void LocalStage::on_done(uint64_t piece, const absl::Status& status) {
+  group_->publish(static_cast<uint32_t>(piece), status);
+}
+
+// The result that this rank has copied from the group.
+void LocalStage::on_done(uint32_t piece, const absl::Status& status) {
+  TensorRequest& request = requests_[pieces_[piece].tensor];
+  request.status.Update(status);
+  if (--request.missing == 0) finish(request.id, std::exchange(request.status, absl::OkStatus()));
+}
+
+void LocalStage::poll() {
+  if (group_ != nullptr) group_->poll();
+}
+
+void LocalStage::fail(const absl::Status& status) {
+  if (group_ != nullptr) group_->fail(status);
+}
+
+std::string LocalStage::describe_waiting() const {
+  if (!connected_) return absl::StrCat("the other local ranks of worker ", options_.worker);
+  return "local rank 0 of this worker";
+}
+
+}  // namespace gleaner::runtime

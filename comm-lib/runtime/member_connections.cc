@@ -1,0 +1,143 @@
+#include "comm-lib/runtime/member_connections.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::runtime {
+namespace {
+
+// These times detect the loss of a CPU summer within a second. The loss of another worker is detected within the job's
+// deadline.
+constexpr transport::KeepAlive kSummerKeepAlive{absl::Milliseconds(200), absl::Milliseconds(850)};
+
+transport::KeepAlive keep_alive_of(absl::Duration deadline) {
+  return {std::min(transport::KeepAlive().ping_after, deadline / 10), deadline};
+}
+
+}  // namespace
+
+absl::Status MemberConnections::open(transport::inproc::Hub* hub, transport::Handler* handler,
+                                     const wire::JobSecrets* secrets) {
+  to_own_ = std::make_unique<transport::inproc::Transport>(hub, handler);
+  GLN_ASSIGN_OR_RETURN(transport_, transport::make_transport(env_, options_.transports, handler, secrets));
+  GLN_ASSIGN_OR_RETURN(address_, transport_->listen(options_.listen));
+  if (!options_.advertise.empty()) address_.host = options_.advertise;
+  return absl::OkStatus();
+}
+
+std::vector<std::string> MemberConnections::endpoints() const {
+  return to_texts(transport_->endpoints(options_.advertise));
+}
+
+void MemberConnections::follow(std::shared_ptr<const plan::Plan> plan) {
+  plan_ = std::move(plan);
+  for (auto member = static_cast<uint32_t>(peers_.size()); member < plan_->members.size(); ++member) {
+    peers_.push_back({.member = member});
+  }
+}
+
+absl::Status MemberConnections::dial(uint32_t member) {
+  Peer& peer = peers_[member];
+  GLN_ASSIGN_OR_RETURN(peer.connection, connect(peer));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<transport::Connection*> MemberConnections::connect(Peer& peer) {
+  transport::ConnectOptions options{options_.job, welcome_.member, welcome_.secret};
+  options.context = &peer;
+  if (peer.member == welcome_.member) return to_own_->connect(address_, options);
+  options.keep_alive = peer.member >= plan_->workers ? kSummerKeepAlive : keep_alive_of(welcome_.deadline);
+  const plan::Member& member = plan_->members[peer.member];
+  std::vector<transport::Endpoint> endpoints = transport::parse_endpoints(member.endpoints);
+  if (member.endpoints.empty()) {
+    GLN_ASSIGN_OR_RETURN(Address address, Address::parse(member.address));
+    endpoints.push_back({transport::Kind::kTcp, "", std::move(address)});
+  }
+  return transport_->connect(absl::StrCat(plan_->member_name(peer.member), " at ", member.address), endpoints, options);
+}
+
+void MemberConnections::drop(uint32_t member) {
+  Peer& peer = peers_[member];
+  peer.up = false;
+  transport::Connection* const connection = std::exchange(peer.connection, nullptr);
+  if (connection != nullptr) connection->close(absl::OkStatus());
+}
+
+void MemberConnections::close_all(const absl::Status& status) {
+  for (const Peer& peer : peers_) {
+    if (peer.connection != nullptr) peer.connection->close(status);
+  }
+}
+
+// Returns null for a connection to an earlier member in the same place.
+MemberConnections::Peer* MemberConnections::current(const transport::Connection& connection) {
+  auto* const peer = static_cast<Peer*>(connection.context);
+  return peer->connection == &connection ? peer : nullptr;
+}
+
+std::optional<uint32_t> MemberConnections::member_of(const transport::Connection& connection) const {
+  const Peer* const peer = current(connection);
+  return peer == nullptr ? std::nullopt : std::optional(peer->member);
+}
+
+std::optional<uint32_t> MemberConnections::on_connected(const transport::Connection& connection) {
+  Peer* const peer = current(connection);
+  if (peer == nullptr) return std::nullopt;
+  peer->up = true;
+  return peer->member;
+}
+
+std::optional<MemberConnections::Closed> MemberConnections::on_closed(const transport::Connection& connection) {
+  Peer* const peer = current(connection);
+  if (peer == nullptr) return std::nullopt;
+  peer->connection = nullptr;
+  return Closed{peer->member, std::exchange(peer->up, false)};
+}
+
+void MemberConnections::send(uint32_t member, const wire::Header& header, Buffer payload) {
+  const Peer& peer = peers_[member];
+  if (peer.up) peer.connection->send(header, std::move(payload));
+}
+
+absl::Duration MemberConnections::measure_round_trip() {
+  round_trip_ = absl::ZeroDuration();
+  for (const Peer& peer : peers_) {
+    if (peer.up) round_trip_ = std::max(round_trip_, peer.connection->round_trip());
+  }
+  return round_trip_;
+}
+
+std::string MemberConnections::describe_transports() const {
+  constexpr size_t kMost = 8;
+  std::array<std::vector<std::string>, transport::kKinds> by_kind;
+  for (const Peer& peer : peers_) {
+    if (peer.up) by_kind[static_cast<size_t>(peer.connection->kind())].push_back(plan_->member_name(peer.member));
+  }
+  std::vector<std::string> parts;
+  for (size_t kind = 0; kind < by_kind.size(); ++kind) {
+    std::vector<std::string>& names = by_kind[kind];
+    if (names.empty()) continue;
+    const size_t more = names.size() - std::min(names.size(), kMost);
+    names.resize(names.size() - more);
+    parts.push_back(absl::StrCat(transport::name_of(static_cast<transport::Kind>(kind)), ": ",
+                                 absl::StrJoin(names, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : ""));
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+transport::any::Counters MemberConnections::counters() const {
+  transport::any::Counters counters = transport_->counters();
+  for (const Peer& peer : peers_) {
+    if (peer.up && peer.member == welcome_.member) {
+      ++counters.connections[static_cast<size_t>(transport::Kind::kInproc)];
+    }
+  }
+  return counters;
+}
+
+}  // namespace gleaner::runtime

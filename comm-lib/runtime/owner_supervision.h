@@ -1,0 +1,94 @@
+// OwnerSupervision keeps a worker connected to the members of the plan in force, and reports those that are lost.
+// comm-lib/supervision decides when to connect, when a member is lost, and when to report it; OwnerSupervision carries
+// the decisions out on the connections, the exchanges and the listener. Belongs to one thread.
+//
+// A lost CPU summer is reported until a plan without that summer is in force. The loss of another worker ends the job.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "comm-lib/runtime/exchanges.h"
+#include "comm-lib/runtime/member_connections.h"
+#include "comm-lib/supervision/reports.h"
+#include "comm-lib/supervision/supervisor.h"
+#include "common/base/env.h"
+#include "common/plan/plan.h"
+
+namespace gleaner::runtime {
+
+// Receives what a worker's network learns about other members. The listener tells the coordinator.
+class NetworkListener {
+ public:
+  virtual ~NetworkListener() = default;
+  // A member's summer is lost. The call is repeated while the loss lasts. `ends_job`: no other member can take over the
+  // summer's partitions, so the listener also fails the pipeline.
+  virtual void on_lost(uint32_t member, bool ends_job, const absl::Status& why) = 0;
+  // An owner follows the plan of `epoch`, which is later than the plan in force here. `by_rank`: the owner is a
+  // worker's colocated summer. Called at most once for each epoch and value of `by_rank`.
+  virtual void on_owner_follows(uint32_t epoch, bool by_rank) = 0;
+};
+
+class OwnerSupervision {
+ public:
+  struct Options {
+    absl::Duration deadline;      // the job's
+    absl::Duration plan_timeout;  // the time to wait for a lost coordinator that may return
+  };
+
+  // All pointers must outlive this object.
+  OwnerSupervision(const Env& env, const Options& options, MemberConnections* connections, Exchanges* exchanges,
+                   NetworkListener* listener);
+
+  // Brings a plan into force, for `connections` as well, and drops connections to members that have left their place.
+  void follow(const std::shared_ptr<const plan::Plan>& plan);
+
+  // Record that a connection is up, or has ended.
+  void on_connected(uint32_t member) { supervisor_.on_connected(member); }
+  void on_closed(uint32_t member, const absl::Status& why) { supervisor_.on_closed(member, why, now(), actions_); }
+  // Records that a result has arrived over any path.
+  void on_result() { supervisor_.on_result(); }
+  // Returns whether the path to the member needs progress, and records such progress: a new result from the member.
+  bool is_doubted(uint32_t member) const { return supervisor_.is_doubted(member); }
+  void on_progress(uint32_t member) { supervisor_.on_progress(member, actions_); }
+
+  // Call the functions of the same names of Supervisor and Reports.
+  void on_coordinator_lost();
+  void on_coordinator_found();
+  void on_coordinator_gone(const absl::Status& why);
+  void set_ending() { supervisor_.set_ending(); }
+
+  // Carries out what is due. To be called every few milliseconds. An error ends the session: a member is out of reach,
+  // and no coordinator can make a plan without it.
+  absl::Status tick();
+  // Ends the supervision: later calls of tick() do nothing. May be called inside NetworkListener::on_lost().
+  void stop() { stopped_ = true; }
+  bool is_stopped() const { return stopped_; }
+
+  bool all_up() const { return supervisor_.all_up(); }
+  // Returns a text that names the members that are not connected; empty: all are.
+  std::string describe_missing() const;
+
+ private:
+  absl::Duration now() const { return env_.clock->since_start(); }
+  void note_arrivals();
+  void carry_out();
+  absl::Status report_losses(const std::vector<uint32_t>& due);
+
+  const Env env_;
+  MemberConnections* const connections_;
+  Exchanges* const exchanges_;
+  NetworkListener* const listener_;
+  std::shared_ptr<const plan::Plan> plan_;
+  supervision::Supervisor supervisor_;
+  supervision::Reports reports_;
+  supervision::Actions actions_;
+  supervision::ReportActions report_actions_;
+  bool stopped_ = false;
+};
+
+}  // namespace gleaner::runtime

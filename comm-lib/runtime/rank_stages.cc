@@ -1,0 +1,40 @@
+#include "comm-lib/runtime/rank_stages.h"
+
+#include <utility>
+
+#include "comm-lib/runtime/local_stage.h"
+#include "common/base/status_macros.h"
+
+namespace gleaner::runtime {
+namespace {
+
+local::Options local_options(const Config& config) {
+  local::Options options;
+  options.job = wire::job_number(config.job);
+  options.worker = config.worker;
+  options.local_rank = config.local_rank;
+  options.local_size = config.local_size;
+  options.timeout = config.open_timeout;
+  return options;
+}
+
+NetworkOptions network_options(const Config& config) {
+  return {config.job,        config.address,     config.advertise, config.window_bytes, config.summer_memory_bytes,
+          config.transports, config.plan_timeout};
+}
+
+}  // namespace
+
+absl::StatusOr<RankStages> make_stages(const Env& env, const Config& config, const kernels::Kernels* kernels,
+                                       trace::Recorder* recorder, NetworkListener* listener) {
+  RankStages stages;
+  if (config.local_size > 1) stages.list.push_back(std::make_unique<LocalStage>(env, local_options(config), kernels));
+  if (config.local_rank == 0) {
+    GLN_ASSIGN_OR_RETURN(auto network, NetworkStage::create(env, network_options(config), kernels, recorder, listener));
+    stages.network = network.get();
+    stages.list.push_back(std::move(network));
+  }
+  return stages;
+}
+
+}  // namespace gleaner::runtime

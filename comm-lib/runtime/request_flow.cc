@@ -1,0 +1,46 @@
+#include "comm-lib/runtime/request_flow.h"
+
+#include <optional>
+#include <utility>
+
+namespace gleaner::runtime {
+
+void RequestFlow::begin(DeclaredRequest request) {
+  statistics_.begin(request.tensor.bytes(), now());
+  if (const absl::Status status = state_.usable(); !status.ok()) {
+    table_.refuse(request.request.handle, status);
+    return note_end(request, false);
+  }
+  if (const auto started = table_.add(std::move(request)); started.has_value()) start(*started);
+}
+
+void RequestFlow::on_plan(const plan::Plan& plan) {
+  for (const Request& request : table_.on_plan(plan)) start(request);
+}
+
+void RequestFlow::start(const Request& request) {
+  record(trace::Kind::kRequested, request, request.requested_at);
+  pipeline_->start(
+      {request.handle, request.tensor, request.op, pipeline_->memory().borrow(request.input), request.output});
+}
+
+void RequestFlow::on_done(uint64_t handle, const absl::Status& status) {
+  if (const auto ended = table_.end(handle, status); ended.has_value()) note_end(*ended, status.ok());
+}
+
+void RequestFlow::end_all(const absl::Status& status) {
+  for (const DeclaredRequest& ended : table_.end_all(status)) note_end(ended, false);
+}
+
+void RequestFlow::note_end(const DeclaredRequest& ended, bool ok) {
+  if (recorder_.is_on() && ok) record(trace::Kind::kDone, ended.request, now());
+  statistics_.end(ended.declaration, ended.tensor.bytes(), ok, now());
+  declarations_.end(ended.declaration);
+}
+
+void RequestFlow::record(trace::Kind kind, const Request& request, absl::Duration when) {
+  if (!recorder_.is_on()) return;
+  recorder_.record({absl::ToInt64Nanoseconds(when), request.step, request.tensor, 0, 0, 0, kind});
+}
+
+}  // namespace gleaner::runtime

@@ -1,0 +1,180 @@
+// Tests that pieces and frames reach the exchange concerned.
+#include "comm-lib/runtime/exchanges.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm-lib/runtime/owner_epochs.h"
+
+namespace gleaner::runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using wire::FrameType;
+using SummedBy = Exchanges::SummedBy;
+
+constexpr absl::Duration kNow = absl::Hours(1);
+
+class FakeExchange : public exchange::Exchange {
+ public:
+  absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration, exchange::Actions&) override {
+    epoch = plan->epoch;
+    return absl::OkStatus();
+  }
+  absl::Status start(exchange::PieceRequest piece, absl::Duration, exchange::Actions& actions) override {
+    started.push_back(piece.tensor);
+    actions.sends.emplace_back();
+    return refusal;
+  }
+  void on_connected(uint32_t member, absl::Duration, exchange::Actions&) override { connected.push_back(member); }
+  void on_disconnected(uint32_t) override { connected.pop_back(); }
+  absl::Status on_frame(uint32_t, const wire::Header& header, Buffer, absl::Duration, exchange::Actions&) override {
+    frames.push_back(header.type);
+    return absl::OkStatus();
+  }
+  void set_round_trip(absl::Duration) override {}
+  void on_tick(absl::Duration, exchange::Actions&) override { ++ticks; }
+  void set_ending() override { ending = true; }
+  void fail(const absl::Status& status, exchange::Actions& actions) override { actions.done.push_back({9, status}); }
+  uint64_t step(uint32_t, uint32_t) const override { return steps; }
+  bool idle() const override { return is_idle; }
+  std::vector<uint32_t> waiting_for() const override { return waits; }
+  const exchange::Counters& counters() const override { return counted; }
+
+  uint32_t epoch = 0;
+  std::vector<uint32_t> started, connected, waits;
+  std::vector<FrameType> frames;
+  int ticks = 0;
+  bool ending = false, is_idle = true;
+  uint64_t steps = 0;
+  absl::Status refusal;
+  exchange::Counters counted;
+};
+
+exchange::PieceRequest piece(uint64_t id, uint32_t tensor) {
+  exchange::PieceRequest piece;
+  piece.id = id;
+  piece.tensor = tensor;
+  return piece;
+}
+
+wire::Header header(FrameType type) {
+  wire::Header header;
+  header.type = type;
+  return header;
+}
+
+// Returns a plan in which owners sum tensor 0, and a ring of workers sums tensor 1.
+std::shared_ptr<plan::Plan> make_plan() {
+  auto plan = std::make_shared<plan::Plan>();
+  plan->epoch = 4;
+  plan->tensors.resize(2);
+  plan->tensors[1].name = "weights";
+  plan->tensors[1].schedule = 0;
+  plan->schedules.push_back({"ring", {}, 0, {}});
+  return plan;
+}
+
+class ExchangesTest : public testing::Test {
+ protected:
+  FakeExchange* add(SummedBy kind) {
+    auto added = std::make_unique<FakeExchange>();
+    FakeExchange* const raw = added.get();
+    exchanges_.add(kind, std::move(added));
+    return raw;
+  }
+
+  Exchanges exchanges_;
+};
+
+TEST_F(ExchangesTest, RefuseAScheduleThatNoExchangeExecutes) {
+  FakeExchange* const owners = add(SummedBy::kOwners);
+  const absl::Status status = exchanges_.check(*make_plan());
+  EXPECT_TRUE(absl::IsUnimplemented(status));
+  EXPECT_THAT(status.message(), HasSubstr("tensor weights has a schedule (ring)"));
+  auto plan = make_plan();
+  plan->tensors[1].schedule.reset();
+  EXPECT_EQ(exchanges_.check(*plan), absl::OkStatus());
+  EXPECT_FALSE(exchanges_.takes_accepted(FrameType::kSlice)) << "the colocated summer refuses the frame";
+  ASSERT_EQ(exchanges_.apply(plan, kNow), absl::OkStatus());
+  exchanges_.start(piece(1, 1), kNow);
+  EXPECT_THAT(owners->started, ElementsAre(1u));
+}
+
+TEST_F(ExchangesTest, EachPieceAndFrameGoesToOne) {
+  FakeExchange* const owners = add(SummedBy::kOwners);
+  FakeExchange* const workers = add(SummedBy::kWorkers);
+  owners->steps = 5;
+  workers->steps = 6;
+  EXPECT_EQ(exchanges_.check(*make_plan()), absl::OkStatus());
+  ASSERT_EQ(exchanges_.apply(make_plan(), kNow), absl::OkStatus());
+  EXPECT_EQ(owners->epoch, 4u);
+  EXPECT_EQ(workers->epoch, 4u);
+  exchanges_.start(piece(1, 0), kNow);
+  exchanges_.start(piece(2, 1), kNow);
+  EXPECT_THAT(owners->started, ElementsAre(0u));
+  EXPECT_THAT(workers->started, ElementsAre(1u));
+  EXPECT_EQ(exchanges_.step(0, 0), 5u);
+  EXPECT_EQ(exchanges_.step(1, 0), 6u);
+
+  EXPECT_TRUE(exchanges_.takes_accepted(FrameType::kSlice));
+  EXPECT_TRUE(exchanges_.takes_accepted(FrameType::kArrived));
+  EXPECT_FALSE(exchanges_.takes_accepted(FrameType::kPush));
+  ASSERT_EQ(exchanges_.on_accepted_frame(1, header(FrameType::kSlice), {}, kNow), absl::OkStatus());
+  ASSERT_EQ(exchanges_.on_frame(1, header(FrameType::kResult), {}, kNow), absl::OkStatus());
+  ASSERT_EQ(exchanges_.on_frame(1, header(FrameType::kSlice), {}, kNow), absl::OkStatus());
+  EXPECT_THAT(workers->frames, ElementsAre(FrameType::kSlice));
+  EXPECT_THAT(owners->frames, ElementsAre(FrameType::kResult, FrameType::kSlice))
+      << "slices from owners are for the exchange that refuses them";
+}
+
+TEST_F(ExchangesTest, APieceThatCannotStartEndsWithTheError) {
+  add(SummedBy::kOwners)->refusal = absl::InvalidArgumentError("the piece has a wrong size");
+  ASSERT_EQ(exchanges_.apply(make_plan(), kNow), absl::OkStatus());
+  exchanges_.start(piece(8, 0), kNow);
+  ASSERT_EQ(exchanges_.actions().done.size(), 1u);
+  EXPECT_EQ(exchanges_.actions().done[0].id, 8u);
+  EXPECT_TRUE(absl::IsInvalidArgument(exchanges_.actions().done[0].status));
+}
+
+TEST_F(ExchangesTest, AllOfThemHearOfConnectionsAndTimes) {
+  EXPECT_TRUE(exchanges_.idle());
+  EXPECT_FALSE(exchanges_.has_actions());
+  FakeExchange* const owners = add(SummedBy::kOwners);
+  FakeExchange* const workers = add(SummedBy::kWorkers);
+  for (FakeExchange* const each : {owners, workers}) each->counted.results = 3;
+  owners->waits = {2, 1};
+  workers->waits = {1, 4};
+  EXPECT_THAT(exchanges_.waiting_for(), UnorderedElementsAre(1u, 2u, 4u));
+  EXPECT_EQ(exchanges_.results(), 6u);
+  exchanges_.on_connected(1, kNow);
+  exchanges_.on_tick(kNow);
+  exchanges_.set_ending();
+  for (const FakeExchange* const each : {owners, workers}) {
+    EXPECT_THAT(each->connected, ElementsAre(1u));
+    EXPECT_EQ(each->ticks, 1);
+    EXPECT_TRUE(each->ending);
+  }
+  exchanges_.on_disconnected(1);
+  EXPECT_THAT(workers->connected, IsEmpty());
+  workers->is_idle = false;
+  EXPECT_FALSE(exchanges_.idle());
+  exchanges_.fail(absl::AbortedError("the job ends"));
+  EXPECT_EQ(exchanges_.actions().done.size(), 2u);
+  EXPECT_TRUE(exchanges_.has_actions());
+}
+
+TEST(OwnerEpochs, TellOfEachLaterEpochOnce) {
+  OwnerEpochs epochs;
+  EXPECT_FALSE(epochs.note(false, 3, 3)) << "that plan is in force here";
+  EXPECT_TRUE(epochs.note(false, 4, 3));
+  EXPECT_FALSE(epochs.note(false, 4, 3));
+  EXPECT_TRUE(epochs.note(true, 4, 3)) << "workers' summers count apart";
+  EXPECT_FALSE(epochs.note(true, 3, 2)) << "a later epoch is known";
+}
+
+}  // namespace
+}  // namespace gleaner::runtime
