@@ -181,10 +181,10 @@ void Network::on_frame(transport::Connection& connection, const wire::Header& he
     record(*recorder_, is_result ? trace::Kind::kResult : trace::Kind::kDeferred, header, owner.member);
   }
   if (is_result) supervisor_->on_result();
-  const bool doubted = supervisor_->is_doubted(owner.member);
-  const uint64_t results = doubted ? session_->counters().results : 0;
   const absl::Status status = session_->on_frame(owner.member, header, std::move(payload), now(), actions_);
-  if (doubted && session_->counters().results > results) supervisor_->on_progress(owner.member, supervised_);
+  if (std::exchange(actions_.has_progressed, false) && supervisor_->is_doubted(owner.member)) {
+    supervisor_->on_progress(owner.member, supervised_);
+  }
   if (!status.ok()) {
     env_.log->warning("summer violated the protocol", "summer", plan_->member_name(owner.member), "reason",
                       status.message());
