@@ -26,7 +26,6 @@ EXCEPTIONS = {
     "gleaner::reconcile::PodView": (2, 23),
     "gleaner::coordinator::Metrics": (87, 23),
     "gleaner::coordinator::Summary": (0, 22),
-    "gleaner::service::Server": (155, 21),
 }
 
 RIDDLES = "What|Who|Whoever|Of|Those|That"
