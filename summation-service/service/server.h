@@ -81,7 +81,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   }
   void on_closed(transport::Connection& connection, const absl::Status& status) override;
 
-  // Returns what this summer tells the coordinator about itself; workers reach it at `address`.
+  // Returns the options with which this summer joins its job. Workers connect to `address`.
   member::JoinOptions join_options(const Address& address) const;
 
   const Env env_;
