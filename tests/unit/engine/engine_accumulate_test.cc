@@ -88,7 +88,7 @@ TEST_F(EngineAccumulate, SecondCopyCountsOnce) {
   EXPECT_EQ(rig.engine.counters().duplicates, 2u);
 }
 
-TEST_F(EngineAccumulate, AnswerInFlightKeepsItsValues) {
+TEST_F(EngineAccumulate, AnswerInFlightKeepsValues) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   const engine::Actions queued = rig.actions;
   ASSERT_TRUE(rig.add(0, 0, {10, 20}).ok());

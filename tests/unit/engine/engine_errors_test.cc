@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "multiple of 16"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
-TEST(EngineOutsiders, RefusesSenderThatIsNoWorker) {
+TEST(EngineOutsiders, RefusesFramesOfOthers) {
   EngineRig rig({.tensors = {{.owners = {2}}}});
   ASSERT_TRUE(rig.take_plan().ok());
   EXPECT_EQ(rig.push(2, {}, {1, 2}).code(), kInvalid);

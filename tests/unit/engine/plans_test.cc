@@ -51,7 +51,7 @@ TEST_F(Plans, DiscardsOnlyThatEpoch) {
   EXPECT_EQ(plans.epoch(), 5u);
 }
 
-TEST_F(Plans, AcceptsFramesUpToPreparedEpoch) {
+TEST_F(Plans, AcceptsEpochsUpToPrepared) {
   EXPECT_TRUE(plans.check_frame(0, frame(3)).ok());
   EXPECT_EQ(plans.check_frame(0, frame(6)).code(), kTooEarly);
   plans.prepare(at(7));

@@ -62,7 +62,7 @@ TEST_F(RetainedResults, NumbersResultsInOrder) {
   EXPECT_EQ(memory.reserved(), 0u);
 }
 
-TEST_F(RetainedResults, ExpectedResultIsSentOnArrival) {
+TEST_F(RetainedResults, SendsExpectedResultOnArrival) {
   expect(0);
   EXPECT_TRUE(results.has(0));
   EXPECT_FALSE(results.is_lacked_by(0, 0)) << "the result has not arrived yet";

@@ -91,7 +91,7 @@ TEST(PairPorts, NeverPairsPortWithItself) {
   EXPECT_THAT(pairs(both, both), ElementsAre(Made{0, 0, 100}));
 }
 
-TEST(PairPorts, FarMainPortCarriesNoPayloads) {
+TEST(PairPorts, FarMainPortCarriesNothing) {
   EXPECT_THAT(pairs({end("10.0.0.1", 0), end("10.0.1.1")}, {end("10.0.0.2"), end("10.0.1.2")}),
               ElementsAre(Made{0, 0, 0}, Made{1, 1, 100}));
 }

@@ -42,7 +42,7 @@ TEST(SlotCredits, LaneWriteGivesSlotBack) {
   EXPECT_FALSE(credits.got(1)) << "no credit was spent";
 }
 
-TEST(SlotCredits, LaneItemsDoNotDelayGrants) {
+TEST(SlotCredits, LaneItemsNeverDelayGrants) {
   SlotCredits sender, receiver;
   while (sender.for_data()) sender.spend();
   for (int i = 0; i < 100; ++i) {  // no more frames are sent or received

@@ -40,7 +40,7 @@ class Machine {
 
 constexpr absl::Duration kNever = absl::InfiniteDuration();
 
-TEST(Guard, LeavesFullMachineWithinASecond) {
+TEST(Guard, LeavesFullMachineSoon) {
   Machine machine(4);
   EXPECT_EQ(machine.run(1, 1, absl::Seconds(5)), kNever);
   EXPECT_LE(machine.run(3.98, 0.02, absl::Seconds(5)), absl::Seconds(1));

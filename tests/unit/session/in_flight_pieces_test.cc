@@ -70,7 +70,7 @@ TEST_F(InFlightPiecesTest, InputLargerThanResult) {
   EXPECT_EQ(output_[4], std::byte{3});
 }
 
-TEST_F(InFlightPiecesTest, WaitsForFramesOfTheInput) {
+TEST_F(InFlightPiecesTest, WaitsForFramesOfInput) {
   open(7, 0, 1);
   Buffer frame = pieces_.input(0, 0, 4);
   EXPECT_EQ(frame.bytes().data(), memory_.data());

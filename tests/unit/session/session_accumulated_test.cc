@@ -52,7 +52,7 @@ TEST_F(SessionAccumulated, SumNeedsNoAcknowledgement) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST_F(SessionAccumulated, NewOwnerGetsVersionAndAnswer) {
+TEST_F(SessionAccumulated, NewOwnerGetsTheAnswer) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}).ok());
   ASSERT_TRUE(start().ok());

@@ -141,7 +141,7 @@ TEST(SessionPieces, StepsCountPerTensor) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 0}, Key{0, 1, 0}));
 }
 
-TEST(SessionPieces, WaitsForFramesOfTheInput) {
+TEST(SessionPieces, WaitsForFramesOfInput) {
   SessionRig rig(kPlan);
   ASSERT_TRUE(rig.start(1).ok());
   Buffer queued = rig.actions.sends[0].payload;
