@@ -42,6 +42,8 @@ struct Done {
 struct Actions {
   std::vector<Send> sends;
   std::vector<Done> done;
+  // True once on_frame() has taken an awaited part of a sum. The caller sets it to false again.
+  bool has_progressed = false;
   // Not OK if another member will never accept a frame of this worker (kRefuse). The status has the member's reason.
   // The caller then ends the exchange with fail().
   absl::Status refused;

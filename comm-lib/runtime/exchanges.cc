@@ -93,10 +93,4 @@ std::vector<uint32_t> Exchanges::waiting_for() const {
   return members;
 }
 
-uint64_t Exchanges::results() const {
-  uint64_t results = 0;
-  for (const exchange::Exchange* const each : all_) results += each->counters().results;
-  return results;
-}
-
 }  // namespace gleaner::runtime

@@ -55,7 +55,6 @@ class Exchanges {
   bool idle() const;  // all of them
   // Returns the members that any exchange waits for, each once.
   std::vector<uint32_t> waiting_for() const;
-  uint64_t results() const;  // the sum of Counters::results
 
   // Returns the actions that are to be carried out. The caller clears each part that it has carried out.
   exchange::Actions& actions() { return actions_; }

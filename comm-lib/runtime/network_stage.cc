@@ -147,10 +147,10 @@ absl::Status NetworkStage::take_answer(uint32_t member, const wire::Header& head
     record(*recorder_, is_result ? trace::Kind::kResult : trace::Kind::kDeferred, header, member);
   }
   if (is_result) supervision_->on_result();
-  if (!supervision_->is_doubted(member)) return exchanges_.on_frame(member, header, std::move(payload), now());
-  const uint64_t results = exchanges_.results();
+  bool& has_progressed = exchanges_.actions().has_progressed;
+  has_progressed = false;
   absl::Status status = exchanges_.on_frame(member, header, std::move(payload), now());
-  if (exchanges_.results() > results) supervision_->on_progress(member);
+  if (has_progressed && supervision_->is_doubted(member)) supervision_->on_progress(member);
   return status;
 }
 

@@ -52,13 +52,13 @@ void Engine::bring_into_force(Actions& actions) {
   const std::shared_ptr<const plan::Plan>& plan = plans_.in_force();
   sums_.follow(plan);
   running_sums_.follow(plan);
-  actions.reserve(actions.size() + plan->workers);
+  actions.sends.reserve(actions.sends.size() + plan->workers);
   for (uint32_t worker = 0; worker < plan->workers; ++worker) tell_plan(worker, actions);
 }
 
 void Engine::tell_plan(uint32_t worker, Actions& actions) const {
   if (plans_.in_force() == nullptr || GLN_MUTATION("owners don't say which plan they follow")) return;
-  actions.push_back({worker, make_header(identity_, plans_.epoch(), wire::FrameType::kCommitted, {}), {}});
+  actions.sends.push_back({worker, make_header(identity_, plans_.epoch(), wire::FrameType::kCommitted, {}), {}});
 }
 
 absl::Status Engine::on_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
@@ -74,7 +74,7 @@ void Engine::refuse(uint32_t worker, const wire::Header& header, const absl::Sta
   std::memcpy(payload.bytes().data(), text.data(), text.size());
   wire::Header refusal = make_header(identity_, plans_.epoch(), wire::FrameType::kRefuse, key_of(header));
   refusal.payload_bytes = static_cast<uint32_t>(payload.size());
-  actions.push_back({worker, refusal, std::move(payload)});
+  actions.sends.push_back({worker, refusal, std::move(payload)});
 }
 
 absl::Status Engine::take_frame(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
@@ -159,7 +159,7 @@ absl::Status Engine::on_release(uint32_t worker, const wire::Header& header, con
   answer.released = releases_.first_unreleased();
   released = released.slice(0, count * sizeof(wire::PartitionKey));
   answer.payload_bytes = static_cast<uint32_t>(released.size());
-  actions.push_back({worker, answer, std::move(released)});
+  actions.sends.push_back({worker, answer, std::move(released)});
   return absl::OkStatus();
 }
 

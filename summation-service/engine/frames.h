@@ -1,4 +1,4 @@
-// The frames that the engine sends, and functions for the keys of partitions in frames.
+// The actions that the engine returns, and functions for the keys of partitions in frames.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,18 @@ struct Send {
   Buffer payload;
 };
 
-// Frames to send. The engine appends to it; the caller sends the frames, clears the vector and passes it again.
-using Actions = std::vector<Send>;
+// Actions for the caller, and what the engine has done. The engine appends to it. The caller carries the actions out,
+// clears them and passes them again.
+struct Actions {
+  std::vector<Send> sends;
+  bool has_contributed = false;  // a contribution was accepted
+  bool has_summed = false;       // a sum was made
+
+  void clear() {
+    sends.clear();
+    has_contributed = has_summed = false;
+  }
+};
 
 // The fields by which a frame names its job and its sender.
 struct Identity {

@@ -67,7 +67,7 @@ void RunningSums::keep_until_taken_over(uint32_t worker, const wire::Header& hea
   const uint64_t needed = block_size(payload.size());
   if (!memory_->has_room(needed)) {
     ++counters_.deferred;
-    actions.push_back({worker, make_header(identity_, plan_->epoch, wire::FrameType::kDefer, key), {}});
+    actions.sends.push_back({worker, make_header(identity_, plan_->epoch, wire::FrameType::kDefer, key), {}});
     return;
   }
   GLN_RARE("engine: a contribution waits until a running sum is taken over");
@@ -87,6 +87,7 @@ void RunningSums::contribute(uint32_t worker, uint32_t index, uint64_t step, con
   if (step + 1 < sum.count(worker)) return;
   if (!is_repeated || GLN_MUTATION("a contribution to a running sum counts twice")) {
     add(worker, index, contribution);
+    actions.has_contributed = actions.has_summed = true;
   } else {
     ++counters_.resent;
     sum.set_unanswered(worker, true);
@@ -127,7 +128,7 @@ void RunningSums::send_answer(uint32_t worker, uint32_t index, Actions& actions)
   header.op = ReduceOp::kAccumulate;
   header.released = releases_->first_unreleased();
   header.payload_bytes = static_cast<uint32_t>(sum.answer().size());
-  actions.push_back({worker, header, sum.answer()});
+  actions.sends.push_back({worker, header, sum.answer()});
 }
 
 void RunningSums::acknowledge(uint32_t worker, const wire::PartitionKey& key, Actions& actions) {
@@ -153,7 +154,7 @@ void RunningSums::acknowledge(uint32_t worker, const wire::PartitionKey& key, Ac
 void RunningSums::fetch(uint32_t index, Actions& actions) const {
   const AccumulationTakeover& takeover = *entries_[index]->takeover;
   const wire::PartitionKey key = key_of(*plan_, index, takeover.version());
-  actions.push_back({takeover.source(), make_header(identity_, plan_->epoch, wire::FrameType::kFetch, key), {}});
+  actions.sends.push_back({takeover.source(), make_header(identity_, plan_->epoch, wire::FrameType::kFetch, key), {}});
 }
 
 absl::Status RunningSums::hand(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {

@@ -98,10 +98,11 @@ absl::Status Sums::push(uint32_t worker, const wire::Header& header, Buffer payl
   if (!gathering_.is_gathering(index) &&
       !gathering_.begin(index, header.op, plan_->push_bytes(partition), partition.bytes)) {
     ++counters_.deferred;
-    actions.push_back({worker, make_header(identity_, plan_->epoch, wire::FrameType::kDefer, key), {}});
+    actions.sends.push_back({worker, make_header(identity_, plan_->epoch, wire::FrameType::kDefer, key), {}});
     return absl::OkStatus();
   }
   ++counters_.contributions;
+  actions.has_contributed = true;
   if (gathering_.add(index, worker, std::move(payload))) finish_step(index, actions);
   return absl::OkStatus();
 }
@@ -123,6 +124,7 @@ void Sums::finish_step(uint32_t index, Actions& actions) {
   const uint32_t crc = wire::crc32c(sum.bytes());
   ++counters_.sums;
   counters_.summed_bytes += sum.size();
+  actions.has_summed = true;
   // Every worker has pushed this step and thereby acknowledged the previous result, so no result is retained now.
   retained_.retain(index, op, std::move(sum));
   ++partitions_[index].step;
@@ -168,7 +170,7 @@ void Sums::fetch(uint32_t index, Actions& actions) {
   Takeover& takeover = *partitions_[index].takeover;
   takeover.ask(takeover.source());
   const wire::PartitionKey key = key_of(*plan_, index, partitions_[index].step - 1);
-  actions.push_back({takeover.asked(), make_header(identity_, plan_->epoch, wire::FrameType::kFetch, key), {}});
+  actions.sends.push_back({takeover.asked(), make_header(identity_, plan_->epoch, wire::FrameType::kFetch, key), {}});
 }
 
 absl::Status Sums::hand(uint32_t worker, const wire::Header& header, Buffer payload, Actions& actions) {
@@ -206,7 +208,7 @@ void Sums::send_result(uint32_t worker, uint32_t index, uint32_t crc, Actions& a
   header.released = releases_->first_unreleased();
   header.payload_bytes = static_cast<uint32_t>(result.values.size());
   header.payload_crc = crc;
-  actions.push_back({worker, header, result.values});
+  actions.sends.push_back({worker, header, result.values});
 }
 
 bool Sums::is_released(const wire::PartitionKey& key) const {

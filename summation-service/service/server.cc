@@ -9,8 +9,7 @@
 namespace gleaner::service {
 namespace {
 
-constexpr absl::Duration kObserveEvery = absl::Milliseconds(250);
-constexpr absl::Duration kLeaveTimeout = absl::Milliseconds(1800);
+constexpr absl::Duration kPollTimeout = absl::Milliseconds(250);
 
 // Returns "shm, tcp", for example.
 std::string describe(const transport::any::Transport& transport) {
@@ -22,12 +21,9 @@ std::string describe(const transport::any::Transport& transport) {
 }  // namespace
 
 Server::Server(const Env& env, const ServerOptions& options)
-    : env_(env),
-      options_(options),
-      job_(wire::job_number(options.job)),
-      recorder_(env.clock),
-      registry_(std::make_shared<prometheus::Registry>()),
-      mailbox_([this] { transport_->wake(); }) {}
+    : env_(env), options_(options), job_(wire::job_number(options.job)), recorder_(env.clock), mailbox_([this] {
+        transport_->wake();
+      }) {}
 
 Server::~Server() {
   if (client_ != nullptr) client_->stop();
@@ -43,76 +39,51 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
   GLN_ASSIGN_OR_RETURN(Address address, server->transport_->listen(options.listen));
   if (!options.advertise.empty()) address.host = options.advertise;
   if (options.metrics.has_value()) {
-    server->metrics_.emplace(*server->registry_, options.job);
-    server->transport_metrics_.emplace(*server->registry_, prometheus::Labels{{"job_name", options.job}},
-                                       options.transports.preferences);
-    if (options.watch != nullptr) {
-      server->others_gauge_ =
-          &metrics::add_gauge(*server->registry_, {{"job_name", options.job}}, "gleaner_summer_others_processor_share",
-                              "Share of the processors' time that other processes took in the last 0.75 s.");
-    }
-    GLN_ASSIGN_OR_RETURN(server->metrics_server_, metrics::MetricsServer::start(*options.metrics, server->registry_));
+    GLN_ASSIGN_OR_RETURN(server->metrics_, PublishedMetrics::serve(*options.metrics, options.job,
+                                                                   options.transports.preferences, options.watch));
   }
-  member::JoinOptions join;
-  join.coordinator = options.coordinator;
-  join.job = options.job;
-  join.token = options.token;
-  join.token_file = options.token_file;
-  join.ca_file = options.ca_file;
-  join.role = member::Role::kSummer;
-  join.index = options.index;
-  join.address = address.to_string();
-  join.endpoints = to_texts(server->transport_->endpoints(options.advertise));
-  join.network = network_id();
-  join.bits_per_second = options.bits_per_second;
-  join.timeout = options.join_timeout;
+  const member::JoinOptions join = server->join_options(address);
   env.log->info("listening", "address", join.address, "transports", describe(*server->transport_), "kernel",
                 server->kernels_->name());
   GLN_ASSIGN_OR_RETURN(server->client_, member::Client::start(env, join, server.get()));
   return server;
 }
 
+member::JoinOptions Server::join_options(const Address& address) const {
+  member::JoinOptions join;
+  join.coordinator = options_.coordinator;
+  join.job = options_.job;
+  join.token = options_.token;
+  join.token_file = options_.token_file;
+  join.ca_file = options_.ca_file;
+  join.role = member::Role::kSummer;
+  join.index = options_.index;
+  join.address = address.to_string();
+  join.endpoints = to_texts(transport_->endpoints(options_.advertise));
+  join.network = network_id();
+  join.bits_per_second = options_.bits_per_second;
+  join.timeout = options_.join_timeout;
+  return join;
+}
+
 absl::Status Server::run() {
   name_this_thread("gln-summer");
-  absl::Duration observed = env_.clock->since_start();
-  while (!ended_.has_value()) {
-    transport_->poll(kObserveEvery);
+  while (!ending_.has_ended()) {
+    transport_->poll(kPollTimeout);
     mailbox_.drain();
-    end_if_abandoned();
-    if (leave_by_.has_value() && env_.clock->since_start() > *leave_by_) end(absl::OkStatus());
     const absl::Duration now = env_.clock->since_start();
-    if (metrics_.has_value() && summer_ != nullptr && now - observed >= kObserveEvery) {
-      observed = now;
-      metrics_->update(*summer_);
-      transport_metrics_->update(transport_->counters());
-      if (others_gauge_ != nullptr) others_gauge_->Set(options_.watch->others_share());
-    }
+    ending_.tick(summer_ != nullptr && summer_->connected_workers() > 0, now);
+    if (metrics_ != nullptr && summer_ != nullptr) metrics_->update(*summer_, *transport_, now);
   }
   mailbox_.close();
   client_->stop();
-  // A summer that wants to leave has left cleanly even if the job counted it as lost before.
-  if (leave_by_.has_value() && absl::IsAborted(*ended_)) return absl::OkStatus();
-  return *ended_;
+  return ending_.status();
 }
 
 void Server::stop() {
   mailbox_.post([this] {
-    if (leave_by_.has_value()) return;
-    leave_by_ = env_.clock->since_start() + kLeaveTimeout;
-    client_->leave(absl::OkStatus(), absl::ZeroDuration());
+    if (ending_.leave(env_.clock->since_start())) client_->leave(absl::OkStatus(), absl::ZeroDuration());
   });
-}
-
-// Ends once neither a worker nor the coordinator has been connected for the job's deadline. Within that time workers
-// may connect again.
-void Server::end_if_abandoned() {
-  const absl::Duration now = env_.clock->since_start();
-  if (!coordinator_lost_ || summer_->connected_workers() > 0) last_connected_ = now;
-  if (coordinator_lost_ && now - last_connected_ > welcome_->deadline) end(absl::OkStatus());
-}
-
-void Server::end(const absl::Status& status) {
-  if (!ended_.has_value()) ended_ = status;
 }
 
 void Server::on_welcome(const member::Welcome& welcome) {
@@ -120,6 +91,7 @@ void Server::on_welcome(const member::Welcome& welcome) {
     const bool is_same =
         welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
     welcome_ = welcome;
+    ending_.set_deadline(welcome.deadline);
     if (is_same) return;  // the summer stays, since workers may have connected to it
     if (summer_ != nullptr)
       summer_->disconnect(absl::UnavailableError("this summer has another number in the job now"));
@@ -147,7 +119,7 @@ void Server::on_commit(uint32_t epoch) {
     const absl::Status status = summer_->commit(epoch);
     if (!status.ok()) {
       client_->leave(status, absl::ZeroDuration());
-      return end(status);
+      return ending_.end(status);
     }
     if (options_.pace_by_plan) transport_->pace(prepared_->members[welcome_->member].bits_per_second);
     env_.log->info("plan committed", "job", options_.job, "epoch", epoch);
@@ -155,22 +127,22 @@ void Server::on_commit(uint32_t epoch) {
 }
 
 void Server::on_failed(const absl::Status& status) {
-  mailbox_.post([this, status] { end(status); });
+  mailbox_.post([this, status] { ending_.end(status); });
 }
 
 void Server::on_finished() {
-  mailbox_.post([this] { end(absl::OkStatus()); });
+  mailbox_.post([this] { ending_.end(absl::OkStatus()); });
 }
 
 void Server::on_coordinator_lost() {
   mailbox_.post([this] {
-    coordinator_lost_ = true;
+    ending_.set_coordinator_lost(true);
     recorder_.forget();  // no observer can fetch the recording any more
   });
 }
 
 void Server::on_coordinator_found() {
-  mailbox_.post([this] { coordinator_lost_ = false; });
+  mailbox_.post([this] { ending_.set_coordinator_lost(false); });
 }
 
 void Server::on_trace(member::TraceOrder order, uint64_t recording) {

@@ -11,11 +11,10 @@
 #include "common/base/env.h"
 #include "common/base/mailbox.h"
 #include "common/member/client.h"
-#include "common/metrics/server.h"
 #include "common/transport/factory/factory.h"
-#include "summation-service/service/metrics.h"
+#include "summation-service/service/ending.h"
+#include "summation-service/service/published_metrics.h"
 #include "summation-service/service/summer.h"
-#include "summation-service/service/transport_metrics.h"
 #include "summation-service/service/watch.h"
 
 namespace gleaner::service {
@@ -82,8 +81,8 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   }
   void on_closed(transport::Connection& connection, const absl::Status& status) override;
 
-  void end(const absl::Status& status);
-  void end_if_abandoned();
+  // Returns the options with which this summer joins its job. Workers connect to `address`.
+  member::JoinOptions join_options(const Address& address) const;
 
   const Env env_;
   const ServerOptions options_;
@@ -91,23 +90,14 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   std::optional<kernels::Kernels> kernels_;
   BufferPool pool_;
   trace::Recorder recorder_;
-  std::shared_ptr<prometheus::Registry> registry_;
-  std::unique_ptr<metrics::MetricsServer> metrics_server_;
-  std::optional<SummerMetrics> metrics_;
-  std::optional<TransportMetrics> transport_metrics_;
+  std::unique_ptr<PublishedMetrics> metrics_;  // null: not served
   std::optional<member::Welcome> welcome_;
   std::unique_ptr<Summer> summer_;
   std::unique_ptr<transport::any::Transport> transport_;
   std::shared_ptr<const plan::Plan> prepared_;
   Mailbox mailbox_;
   std::unique_ptr<member::Client> client_;
-  std::optional<absl::Status> ended_;
-  std::optional<absl::Duration> leave_by_;  // set once stop() was called
-  // Share of processor time that other processes used, as measured by the watch; null: no watch or no metrics.
-  prometheus::Gauge* others_gauge_ = nullptr;
-  // True: the job goes on without a coordinator, and has ended when its workers have disconnected.
-  bool coordinator_lost_ = false;
-  absl::Duration last_connected_;  // last time at which a worker or the coordinator was connected
+  Ending ending_;
 };
 
 }  // namespace gleaner::service

@@ -68,7 +68,6 @@ void Summer::take(transport::Connection& connection, const wire::Header& header,
   const uint32_t worker = connection.peer().member;
   const bool traced = recorder_->is_on() && header.type == wire::FrameType::kPush;
   const int64_t arrived = traced ? recorder_->now() : 0;
-  const engine::Counters before = traced ? engine_.counters() : engine::Counters();
   const absl::Status status = engine_.on_frame(worker, header, std::move(payload), actions_);
   if (!status.ok()) {
     env_.log->warning("a worker's frame was refused", "worker", worker, "reason", status.message());
@@ -78,12 +77,12 @@ void Summer::take(transport::Connection& connection, const wire::Header& header,
       connection.close(status);
     }
   }
-  if (traced) record_push(header, worker, arrived, before);
+  if (traced && actions_.has_contributed) record_push(header, worker, arrived);
   send_all(traced);
 }
 
 void Summer::send_all(bool traced) {
-  for (engine::Send& send : actions_) {
+  for (engine::Send& send : actions_.sends) {
     // A frame for a worker without a connection is dropped: the worker pushes again when it has reconnected, and then
     // gets the answer.
     if (send.worker < workers_.size() && workers_[send.worker].connection != nullptr) {
@@ -97,11 +96,9 @@ void Summer::send_all(bool traced) {
   actions_.clear();
 }
 
-// Records the events that follow from a push that arrived at `arrived`. The engine knows neither clock nor traces, so
-// the changes of its counters show how it has handled the push.
-void Summer::record_push(const wire::Header& header, uint32_t worker, int64_t arrived, const engine::Counters& before) {
-  const engine::Counters after = engine_.counters();
-  if (after.contributions == before.contributions) return;
+// Records the events that follow from a contribution that arrived at `arrived`. The engine knows neither clock nor
+// traces.
+void Summer::record_push(const wire::Header& header, uint32_t worker, int64_t arrived) {
   trace::Event event{arrived,
                      header.step,
                      header.tensor,
@@ -110,7 +107,7 @@ void Summer::record_push(const wire::Header& header, uint32_t worker, int64_t ar
                      static_cast<uint16_t>(worker),
                      trace::Kind::kContributed};
   recorder_->record(event);
-  if (after.sums == before.sums) return;
+  if (!actions_.has_summed) return;
   event.peer = 0;
   event.kind = trace::Kind::kSumBegun;
   recorder_->record(event);

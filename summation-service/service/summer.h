@@ -52,7 +52,7 @@ class Summer : public transport::Handler {
 
   void send_all(bool traced);
   void take(transport::Connection& connection, const wire::Header& header, Buffer payload);
-  void record_push(const wire::Header& header, uint32_t worker, int64_t arrived, const engine::Counters& before);
+  void record_push(const wire::Header& header, uint32_t worker, int64_t arrived);
 
   const Env env_;
   const uint64_t job_;

@@ -44,9 +44,8 @@ void Summer::commit(uint32_t epoch) {
 
 void Summer::deliver(uint32_t worker, const wire::Header& header, Buffer payload) {
   if (engine_ == nullptr) return;
-  const uint64_t sums = engine_->counters().sums;
   const absl::Status status = engine_->on_frame(worker, header, std::move(payload), actions_);
-  if (engine_->counters().sums > sums) pulled_ = false;
+  if (actions_.has_summed) pulled_ = false;
   // A summer that has joined again as a new member knows nothing of its earlier connections.
   if (absl::IsFailedPrecondition(status) && engine_->epoch() == 0) return world_->close(worker, number_);
   if (!status.ok()) world_->report->fail("process ", number_, ": ", status.ToString());
@@ -64,7 +63,7 @@ void Summer::on_connected(uint32_t worker) {
 }
 
 void Summer::send_all() {
-  for (engine::Send& send : actions_) {
+  for (engine::Send& send : actions_.sends) {
     world_->network.send(Direction::kToWorker, send.worker, number_, send.header, std::move(send.payload));
   }
   actions_.clear();

@@ -294,9 +294,8 @@ void Worker::deliver_answer(uint32_t process, const wire::Header& header, const 
     follower_.on_owner_follows(header.epoch, process < world_->scenario.job.workers);
     const bool accumulated = header.type == wire::FrameType::kResult && header.op == ReduceOp::kAccumulate;
     if (accumulated) world_->accumulated.hear(*plan_, program_[header.tensor], index_, header, payload);
-    const uint64_t results = session_.counters().results;
     const absl::Status status = session_.on_frame(member, header, payload, world_->time(), actions_);
-    if (session_.counters().results > results) supervisor_.on_progress(member, supervised_);
+    if (std::exchange(actions_.has_progressed, false)) supervisor_.on_progress(member, supervised_);
     if (header.type == wire::FrameType::kResult) supervisor_.on_result();
     if (!actions_.refused.ok()) world_->report->fail("worker ", index_, ": ", actions_.refused.ToString());
     if (!status.ok()) world_->report->fail("worker ", index_, ": ", status.ToString());

@@ -1,26 +1,26 @@
-// Sender is the sending half of a connection: frames that wait, and frames that an adapter has.
+// Sender is the sending half of a connection. It queues frames, and makes packets and work requests of them.
 //
-// Small frames are copied into send slots, many into one, and each slot is sent by one SEND. A large frame is offered
-// by its header. Once the peer has granted a place for the payload, one WRITE sends it from its own buffer, by the lane
-// that the grant names.
+// Small frames are copied into send slots (send_slots.h), many into one, and each slot is sent by one SEND. A large
+// frame is offered by its header (offers.h). Once the peer has granted a place for the payload, one WRITE sends it from
+// its own buffer, by the lane that the grant names.
 //
 // Every work request holds a slot or an offer, and the send queues have room for all slots and offers, so they can't
 // overrun. On lanes each work request asks for a completion.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/buffer.h"
+#include "common/transport/rdma/announced_regions.h"
 #include "common/transport/rdma/domain.h"
 #include "common/transport/rdma/frame_queue.h"
 #include "common/transport/rdma/item_queue.h"
 #include "common/transport/rdma/lane.h"
+#include "common/transport/rdma/offers.h"
 #include "common/transport/rdma/packet.h"
 #include "common/transport/rdma/remote_regions.h"
+#include "common/transport/rdma/send_slots.h"
 #include "common/transport/rdma/slot_credits.h"
 #include "common/transport/rdma/work_requests.h"
 
@@ -28,9 +28,8 @@ namespace gleaner::transport::rdma {
 
 class Sender {
  public:
-  static constexpr size_t kSendSlots = 32;
-  static constexpr size_t kDepth = kSendSlots + kMaxOffers;  // of the send queue
-  static constexpr size_t kMemory = kSendSlots * kSlotBytes;
+  static constexpr size_t kDepth = SendSlots::kCount + kMaxOffers;  // of the send queue
+  static constexpr size_t kMemory = SendSlots::kMemory;
 
   // `slots`: kMemory bytes of registered memory, `slots_key` its local key. `checksums`: whether large payloads have a
   // checksum, too.
@@ -48,35 +47,24 @@ class Sender {
   // Handle items from the peer. InvalidArgument: the item is invalid.
   absl::Status on_region(uint16_t lane, const RegionItem& region) { return remote_regions_.add(lane, region); }
   absl::Status on_grant(uint16_t offer, const GrantItem& grant);
-  absl::Status on_taken(uint16_t offer);
+  absl::Status on_taken(uint16_t offer) { return offers_.on_taken(offer); }
 
   // Posts the work requests that can be posted now.
   absl::Status post(ibv_qp* pair);
   // Handles the completion of a work request, which completes all earlier ones as well.
   void on_completed(uint64_t number);
   // Handles the completion of a WRITE by a lane.
-  void on_lane_completed(uint16_t offer);
+  void on_lane_completed(uint16_t offer) { queued_bytes_ -= offers_.on_written_by_lane(offer); }
 
   size_t queued_bytes() const { return queued_bytes_; }
   bool is_quiet() const { return requests_.all_completed(); }  // the adapter has no work requests
-  bool reads_payloads() const { return writes_ > 0; }          // the adapter may be reading buffers
+  bool reads_payloads() const { return offers_.are_read(); }   // the adapter may be reading buffers
   // Releases the payloads that no adapter has. push() and grant() must not be called afterwards.
   void drop_waiting();
   // Releases all buffers. May only be called once the adapters have no work requests.
   void clear();
 
  private:
-  struct OfferedFrame {
-    Buffer payload;
-    size_t bytes = 0;              // of the frame; 0: the number is free
-    RemoteRegions::Target target;  // the place that the peer granted
-    uint32_t local_key = 0;
-    uint16_t lane = 0;
-    bool granted = false;
-    // For a payload that goes by a lane: the number is free again once both are true; either may come first.
-    bool written = false;
-    bool taken = false;
-  };
   static bool is_small(const Buffer& payload) { return payload.size() <= kMaxSmallPayload; }
   bool can_add_front(const PacketWriter& packet) const;
   void add_front(PacketWriter& packet);
@@ -87,34 +75,21 @@ class Sender {
   absl::Status write_by_lanes();
   void add_write(uint16_t number);
   absl::Status write_by_lane(uint16_t number);
-  absl::Status prepare_for(Lane& lane, OfferedFrame& offer);
-  void release_payload(OfferedFrame& offer);
-  void free_number(OfferedFrame& offer);
+  static absl::Status prepare_for(Lane& lane, Offers::Offer& offer);
 
   Domain* const domain_;
   const LaneTable* const lanes_;
   SlotCredits* const credits_;
-  const MutableBytes slots_;
-  const uint32_t slots_key_;
   const bool checksums_;
 
   FrameQueue frames_;
   size_t queued_bytes_ = 0;
   ItemQueue items_{size_t{4} * kMaxOffers};
-  // By lane (0: the link) and index of this side's region: number() of the region with this index that the peer knows.
-  std::array<std::vector<uint64_t>, kMostLanes + 1> announced_;
+  AnnouncedRegions announced_;
   RemoteRegions remote_regions_;
-
-  std::array<OfferedFrame, kMaxOffers> offers_;
-  size_t offers_in_use_ = 0;
-  std::array<uint16_t, kMaxOffers> granted_;  // offers whose WRITE is to be posted
-  size_t granted_count_ = 0;
-  size_t writes_ = 0;  // WRITEs that the adapters have
-
-  std::array<uint16_t, kSendSlots> free_slots_;
-  size_t free_slot_count_ = kSendSlots;
-
-  // A request holds a send slot, or kSendSlots + the number of an offer.
+  Offers offers_;
+  SendSlots slots_;
+  // A request holds a send slot, or SendSlots::kCount + the number of an offer.
   WorkRequests requests_;
   static_assert(kDepth <= WorkRequests::kMost);
 };

@@ -48,7 +48,7 @@ class AccumulateRig : public EngineRig {
   }
   std::vector<Answer> answers() const {
     std::vector<Answer> all;
-    for (const engine::Send& send : actions) {
+    for (const engine::Send& send : actions.sends) {
       if (send.header.type != FrameType::kResult) continue;
       EXPECT_EQ(send.header.op, ReduceOp::kAccumulate);
       Answer answer{send.worker, send.header.step, std::vector<float>(2), std::vector<uint64_t>(plan->workers)};
@@ -67,7 +67,7 @@ class EngineAccumulate : public ::testing::Test {
   AccumulateRig rig{accumulating()};
 };
 
-TEST_F(EngineAccumulate, EachPushIsAnsweredAtOnceWithAllContributions) {
+TEST_F(EngineAccumulate, AnswersHaveAllContributions) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 0, {1, 2}, {0, 1, 0}}));
   ASSERT_TRUE(rig.add(1, 1, {10, 20}).ok());
@@ -76,7 +76,7 @@ TEST_F(EngineAccumulate, EachPushIsAnsweredAtOnceWithAllContributions) {
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{0, 0, {111, 222}, {1, 2, 0}}));
 }
 
-TEST_F(EngineAccumulate, ASecondCopyCountsOnceAndIsAnsweredAgain) {
+TEST_F(EngineAccumulate, SecondCopyCountsOnce) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   ASSERT_TRUE(rig.add(2, 0, {10, 20}).ok());
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
@@ -88,7 +88,7 @@ TEST_F(EngineAccumulate, ASecondCopyCountsOnceAndIsAnsweredAgain) {
   EXPECT_EQ(rig.engine.counters().duplicates, 2u);
 }
 
-TEST_F(EngineAccumulate, AnAnswerInFlightIsNotOverwritten) {
+TEST_F(EngineAccumulate, AnswerInFlightKeepsValues) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   const engine::Actions queued = rig.actions;
   ASSERT_TRUE(rig.add(0, 0, {10, 20}).ok());
@@ -96,20 +96,20 @@ TEST_F(EngineAccumulate, AnAnswerInFlightIsNotOverwritten) {
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 0, {1, 2}, {0, 1, 0}}));
 }
 
-TEST_F(EngineAccumulate, AContributionOutOfOrderIsAnError) {
+TEST_F(EngineAccumulate, ContributionOutOfOrder) {
   const absl::Status status = rig.add(1, 1, {1, 2});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("only 0 of its contributions"));
 }
 
-TEST_F(EngineAccumulate, SumsAndRunningSumsDoNotMix) {
+TEST_F(EngineAccumulate, OpsDoNotMix) {
   EXPECT_EQ(rig.push(0, {}, {1, 2}, ReduceOp::kSum).code(), absl::StatusCode::kInvalidArgument);
   EngineRig other{{.workers = 3, .tensors = {{.owners = {3}}}}};
   ASSERT_TRUE(other.take_plan().ok());
   EXPECT_EQ(other.push(0, {}, {1, 2}, ReduceOp::kAccumulate).code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(EngineAccumulate, MemoryIsThatOfTheSumAndIsFreedWithThePartition) {
+TEST_F(EngineAccumulate, MovedSumFreesItsMemory) {
   ASSERT_TRUE(rig.add(1, 0, {1, 2}).ok());
   ASSERT_TRUE(rig.add(1, 1, {1, 2}).ok());
   EXPECT_EQ(rig.engine.counters().accumulated_bytes, block_size(8 + 3 * 8));
@@ -125,7 +125,7 @@ TEST_F(EngineAccumulate, MemoryIsThatOfTheSumAndIsFreedWithThePartition) {
   EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
 }
 
-TEST(EngineStaleness, AnAnswerWaitsForWorkersThatAreTooFarBehind) {
+TEST(EngineStaleness, AnswerWaitsForSlowWorkers) {
   AccumulateRig rig{accumulating(1)};
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.add(0, 0, {1, 0}).ok());
@@ -141,7 +141,7 @@ TEST(EngineStaleness, AnAnswerWaitsForWorkersThatAreTooFarBehind) {
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{0, 2, {3, 2}, {3, 1, 1}}, Answer{2, 0, {3, 2}, {3, 1, 1}}));
 }
 
-TEST(EngineStaleness, ZeroKeepsWorkersWithinAStep) {
+TEST(EngineStaleness, ZeroAllowsOneStepApart) {
   AccumulateRig rig{accumulating(0)};
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.add(0, 0, {1, 0}).ok());
@@ -167,23 +167,23 @@ class EngineInherits : public ::testing::Test {
   AccumulateRig rig;
 };
 
-TEST_F(EngineInherits, ContinuesFromTheHighestVersionThatAWorkerHas) {
+TEST_F(EngineInherits, ContinuesFromHighestVersion) {
   ASSERT_TRUE(tell(0, 4).ok());
   ASSERT_TRUE(tell(1, 7).ok());
-  EXPECT_THAT(rig.actions, IsEmpty());
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
   ASSERT_TRUE(tell(2, 5).ok());
   ASSERT_THAT(rig.receivers(FrameType::kFetch), ElementsAre(1));
-  EXPECT_EQ(rig.actions[0].header.step, 7u);
+  EXPECT_EQ(rig.actions.sends[0].header.step, 7u);
   ASSERT_TRUE(rig.hand(1, {70, 7}, {2, 4, 1}, 7).ok());
-  EXPECT_THAT(rig.actions, IsEmpty());
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
   ASSERT_TRUE(rig.add(1, 4, {1, 1}).ok());
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 4, {71, 8}, {2, 5, 1}}));
 }
 
-TEST_F(EngineInherits, AnUnansweredContributionIsAnsweredAndNotAddedAgain) {
+TEST_F(EngineInherits, AnswersContributionAlreadyAdded) {
   ASSERT_TRUE(rig.add(0, 1, {1000, 1000}).ok()) << "version 7 has the contribution, but the answer was lost";
   ASSERT_TRUE(rig.add(2, 1, {1, 1}).ok()) << "the contribution was lost with the earlier owner";
-  EXPECT_THAT(rig.actions, IsEmpty());
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 2 * block_size(8));
   for (const auto& [worker, version] : {std::pair{0u, 4u}, {1u, 7u}, {2u, 5u}}) ASSERT_TRUE(tell(worker, version).ok());
   ASSERT_TRUE(rig.hand(1, {70, 7}, {2, 4, 1}, 7).ok());
@@ -191,17 +191,17 @@ TEST_F(EngineInherits, AnUnansweredContributionIsAnsweredAndNotAddedAgain) {
   EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);
 }
 
-TEST_F(EngineInherits, NothingIsFetchedIfNoWorkerHasAnAnswer) {
+TEST_F(EngineInherits, FetchesNothingWithoutAnswers) {
   ASSERT_TRUE(rig.add(2, 0, {1, 1}).ok());
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(tell(worker, 0).ok());
   EXPECT_THAT(rig.receivers(FrameType::kFetch), IsEmpty());
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{2, 0, {1, 1}, {0, 0, 1}}));
 }
 
-TEST_F(EngineInherits, FetchesAgainWhenTheAskedWorkerReconnects) {
+TEST_F(EngineInherits, FetchesAgainAfterReconnect) {
   for (const auto& [worker, version] : {std::pair{0u, 4u}, {1u, 7u}, {2u, 5u}}) ASSERT_TRUE(tell(worker, version).ok());
   ASSERT_TRUE(tell(2, 5).ok());
-  EXPECT_THAT(rig.actions, IsEmpty());
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
   ASSERT_TRUE(tell(1, 7).ok());
   EXPECT_THAT(rig.receivers(FrameType::kFetch), ElementsAre(1));
   ASSERT_TRUE(rig.hand(1, {70, 7}, {2, 4, 1}, 7).ok());
@@ -211,7 +211,7 @@ TEST_F(EngineInherits, FetchesAgainWhenTheAskedWorkerReconnects) {
   EXPECT_THAT(rig.answers(), ElementsAre(Answer{1, 5, {72, 9}, {2, 6, 1}}));
 }
 
-TEST_F(EngineInherits, CountsThatAreNotTheVersionAreAnError) {
+TEST_F(EngineInherits, CountsMustMatchVersion) {
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(tell(worker, 7).ok());
   EXPECT_EQ(rig.hand(0, {70, 7}, {2, 4, 2}, 7).code(), absl::StatusCode::kInvalidArgument);
 }
@@ -221,7 +221,7 @@ class EngineInheritsWithLittleMemory : public EngineInherits {
   EngineInheritsWithLittleMemory() : EngineInherits(4 * block_size(8)) {}
 };
 
-TEST_F(EngineInheritsWithLittleMemory, AContributionThatDoesNotFitIsDeferred) {
+TEST_F(EngineInheritsWithLittleMemory, DefersContributionWithoutRoom) {
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.add(worker, 0, {1, 1}).ok());
   ASSERT_TRUE(rig.push(0, {.partition = 1}, {1, 1}, ReduceOp::kAccumulate).ok());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 4 * block_size(8));

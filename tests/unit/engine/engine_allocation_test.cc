@@ -40,7 +40,7 @@ TEST(EngineAllocation, NoneOnceWarm) {
   EXPECT_EQ(rig.engine.counters().sums, 200u);
 }
 
-TEST(EngineAllocation, NoneOnceWarmForRunningSums) {
+TEST(EngineAllocation, RunningSumsCostNone) {
   EngineRig rig({.workers = 3, .tensors = {{.owners = {3, 3}, .accumulates = true, .staleness = 1}}});
   ASSERT_TRUE(rig.take_plan().ok());
   Allocations before;
@@ -59,7 +59,7 @@ TEST(EngineAllocation, NoneOnceWarmForRunningSums) {
   EXPECT_EQ(rig.engine.counters().sums, 300u);
 }
 
-TEST(EngineAllocation, ALargeJobCostsLittlePerPartition) {
+TEST(EngineAllocation, LargeJobCostsLittle) {
   const std::vector<uint32_t> owners(100'000, 1024);
   const PlanSpec spec{.workers = 1024, .tensors = {{.owners = owners}}};
   EngineRig rig(spec);

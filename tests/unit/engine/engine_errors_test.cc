@@ -40,11 +40,11 @@ TEST_P(EngineErrors, IsRefusedAndChangesNothing) {
   if (absl::IsInvalidArgument(status)) {
     ASSERT_THAT(rig.receivers(wire::FrameType::kRefuse), ElementsAre(0))
         << "the worker learns that the refusal is final";
-    const ConstBytes text = rig.actions[0].payload.bytes();
+    const ConstBytes text = rig.actions.sends[0].payload.bytes();
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(text.data()), text.size()), status.message());
     rig.actions.clear();
   }
-  EXPECT_TRUE(rig.actions.empty());
+  EXPECT_TRUE(rig.actions.sends.empty());
   EXPECT_EQ(rig.engine.counters().contributions, 0u);
   EXPECT_EQ(rig.engine.counters().memory_bytes, 0u);
   EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
@@ -83,13 +83,13 @@ INSTANTIATE_TEST_SUITE_P(
                  "multiple of 16"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
-TEST(EngineOutsiders, AFrameOfAMemberThatIsNotAWorkerIsRefused) {
+TEST(EngineOutsiders, RefusesFramesOfOthers) {
   EngineRig rig({.tensors = {{.owners = {2}}}});
   ASSERT_TRUE(rig.take_plan().ok());
   EXPECT_EQ(rig.push(2, {}, {1, 2}).code(), kInvalid);
 }
 
-TEST(EngineOutsiders, AFrameBeforeAnyPlanIsRefused) {
+TEST(EngineOutsiders, RefusesFrameBeforePlan) {
   EngineRig rig({.tensors = {{.owners = {2}}}});
   EXPECT_EQ(rig.push(0, {}, {1, 2}).code(), kTooEarly);
 }

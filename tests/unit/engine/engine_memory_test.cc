@@ -17,7 +17,7 @@ constexpr uint64_t kBlock = block_size(8);
 // Two workers. A sum of 8 bytes needs three blocks of memory, a retained result one.
 const PlanSpec kTwoTensors{.tensors = {{.owners = {2}}, {.owners = {2}}}};
 
-TEST(EngineMemory, ReservesAtTheFirstContributionAndFreesWithTheSum) {
+TEST(EngineMemory, ReservesFromContributionToSum) {
   EngineRig rig(kTwoTensors);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
@@ -26,20 +26,20 @@ TEST(EngineMemory, ReservesAtTheFirstContributionAndFreesWithTheSum) {
   EXPECT_EQ(rig.engine.counters().memory_bytes, kBlock);
 }
 
-TEST(EngineMemory, DefersNewSumsAboveTheCapButAcceptsThoseInProgress) {
+TEST(EngineMemory, DefersNewSumsOnly) {
   EngineRig rig(kTwoTensors, 3 * kBlock);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {.tensor = 0}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {.tensor = 1}, {5, 5}).ok());
   ASSERT_THAT(rig.receivers(FrameType::kDefer), ElementsAre(1));
-  EXPECT_EQ(rig.actions.at(0).header.tensor, 1u);
-  EXPECT_TRUE(rig.actions.at(0).payload.empty());
+  EXPECT_EQ(rig.actions.sends.at(0).header.tensor, 1u);
+  EXPECT_TRUE(rig.actions.sends.at(0).payload.empty());
   EXPECT_EQ(rig.engine.counters().deferred, 1u);
   ASSERT_TRUE(rig.push(1, {.tensor = 0}, {1, 2}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
 }
 
-TEST(EngineMemory, ARetainedResultCountsUntilItIsAcknowledged) {
+TEST(EngineMemory, RetainedResultsCount) {
   EngineRig rig(kTwoTensors, 3 * kBlock);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
@@ -49,11 +49,11 @@ TEST(EngineMemory, ARetainedResultCountsUntilItIsAcknowledged) {
   ASSERT_TRUE(rig.acknowledge(0, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.acknowledge(1, {{.step = 1}}).ok());
   ASSERT_TRUE(rig.push(0, {.tensor = 1}, {1, 2}).ok());
-  EXPECT_THAT(rig.actions, IsEmpty());
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
   EXPECT_EQ(rig.engine.counters().memory_bytes, 3 * kBlock);
 }
 
-TEST(EngineMemory, ADeferredPushStillAcknowledgesThePreviousStep) {
+TEST(EngineMemory, DeferredPushAcknowledges) {
   EngineRig rig(kTwoTensors, 4 * kBlock);
   ASSERT_TRUE(rig.take_plan().ok());
   ASSERT_TRUE(rig.push(0, {}, {1, 2}).ok());
@@ -67,14 +67,14 @@ TEST(EngineMemory, ADeferredPushStillAcknowledgesThePreviousStep) {
       << "both workers have step 0 of tensor 0, so its result was freed";
 }
 
-TEST(EngineMemory, APlanWhoseLargestPartitionCanNeverFitIsRefused) {
+TEST(EngineMemory, RefusesPlanThatNeverFits) {
   EngineRig rig({.tensors = {{.owners = {2}}, {.owners = {0}, .bytes = 80000}}}, 3 * kBlock - 1);
   EXPECT_EQ(rig.engine.prepare(rig.plan).code(), absl::StatusCode::kResourceExhausted);
   EngineRig fits({.tensors = {{.owners = {2}}, {.owners = {0}, .bytes = 80000}}}, 3 * kBlock);
   EXPECT_TRUE(fits.engine.prepare(fits.plan).ok()) << "partitions of other owners do not count";
 }
 
-TEST(EngineMemory, CountsTheMemoryOfBuffersAndNotOfPayloads) {
+TEST(EngineMemory, CountsBlocksOfBuffers) {
   constexpr uint32_t kBytes = (64 << 10) + 4;  // takes blocks of 128 KiB
   EngineRig rig({.tensors = {{.owners = {2}, .bytes = kBytes}}}, 3 * block_size(kBytes));
   ASSERT_TRUE(rig.take_plan().ok());

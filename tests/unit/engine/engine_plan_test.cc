@@ -26,7 +26,7 @@ class EnginePlan : public ::testing::Test {
   EngineRig rig{kFirst};
 };
 
-TEST_F(EnginePlan, OnlyALaterEpochCanBePrepared) {
+TEST_F(EnginePlan, PreparesOnlyLaterEpochs) {
   EXPECT_EQ(rig.engine.epoch(), 5u);
   EXPECT_EQ(rig.engine.prepare(rig.plan).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(rig.commit(7).code(), absl::StatusCode::kFailedPrecondition);
@@ -38,11 +38,11 @@ TEST_F(EnginePlan, AnExtensionKeepsContributions) {
   ASSERT_TRUE(rig.commit(7).ok());
   ASSERT_TRUE(push_at(5, 1, {}).ok()) << "a frame of the previous epoch is not fenced";
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
-  EXPECT_EQ(rig.actions.at(0).header.epoch, 7u);
+  EXPECT_EQ(rig.actions.sends.at(0).header.epoch, 7u);
   EXPECT_TRUE(push_at(7, 1, {.tensor = 1}).ok());
 }
 
-TEST_F(EnginePlan, AFrameOfThePreparedEpochCommitsThePlan) {
+TEST_F(EnginePlan, FrameCommitsPreparedPlan) {
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
   EXPECT_EQ(rig.engine.epoch(), 5u);
   ASSERT_TRUE(push_at(7, 0, {.tensor = 1}).ok());
@@ -50,29 +50,29 @@ TEST_F(EnginePlan, AFrameOfThePreparedEpochCommitsThePlan) {
   EXPECT_TRUE(rig.commit(7).ok()) << "a late Commit of the plan in force succeeds";
 }
 
-TEST_F(EnginePlan, WorkersAreToldOfACommittedPlan) {
+TEST_F(EnginePlan, TellsWorkersOfCommit) {
   EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(0, 1));
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
   ASSERT_TRUE(push_at(5, 0, {}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre()) << "the plan is only prepared";
   ASSERT_TRUE(push_at(7, 0, {.tensor = 1}).ok());
   ASSERT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(0, 1));
-  EXPECT_EQ(rig.actions.at(0).header.epoch, 7u);
+  EXPECT_EQ(rig.actions.sends.at(0).header.epoch, 7u);
   ASSERT_TRUE(rig.commit(7).ok());
   EXPECT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre()) << "the workers know the epoch";
 }
 
-TEST_F(EnginePlan, AConnectingWorkerIsToldThePlanInForce) {
+TEST_F(EnginePlan, TellsConnectingWorkerThePlan) {
   rig.actions.clear();
   rig.engine.on_connected(1, rig.actions);
   ASSERT_THAT(rig.receivers(FrameType::kCommitted), ElementsAre(1));
-  EXPECT_EQ(rig.actions.at(0).header.epoch, 5u);
+  EXPECT_EQ(rig.actions.sends.at(0).header.epoch, 5u);
   rig.actions.clear();
   EngineRig(kFirst).engine.on_connected(1, rig.actions);
-  EXPECT_TRUE(rig.actions.empty()) << "nothing is";
+  EXPECT_TRUE(rig.actions.sends.empty()) << "no plan is in force";
 }
 
-TEST_F(EnginePlan, AFrameOfAnotherMemberDoesNotCommitAPlan) {
+TEST_F(EnginePlan, OnlyWorkersCommitByFrames) {
   ASSERT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
   wire::Header header = rig.header(FrameType::kPush, 0, {});
   header.epoch = 7;
@@ -90,7 +90,7 @@ TEST_F(EnginePlan, ADiscardedPlanIsForgotten) {
   EXPECT_TRUE(rig.engine.prepare(build_plan(kExtended)).ok());
 }
 
-TEST_F(EnginePlan, FramesSentBeforeItOwnedThePartitionAreDroppedAndCounted) {
+TEST_F(EnginePlan, FencesFramesForEarlierOwner) {
   ASSERT_TRUE(push_at(3, 0, {}).ok());
   EXPECT_EQ(rig.engine.counters().fenced, 1u);
   EXPECT_EQ(rig.engine.counters().contributions, 0u);
@@ -98,7 +98,7 @@ TEST_F(EnginePlan, FramesSentBeforeItOwnedThePartitionAreDroppedAndCounted) {
   EXPECT_EQ(rig.engine.counters().contributions, 1u);
 }
 
-TEST_F(EnginePlan, PartitionsThatMoveAwayAreForgotten) {
+TEST_F(EnginePlan, ForgetsMovedPartitions) {
   ASSERT_TRUE(push_at(5, 0, {}).ok());
   EXPECT_GT(rig.engine.counters().memory_bytes, 0u);
   ASSERT_TRUE(rig.engine.prepare(build_plan(kMoved)).ok());

@@ -76,13 +76,13 @@ class EngineRig {
 
   std::vector<uint32_t> receivers(wire::FrameType type) const {
     std::vector<uint32_t> workers;
-    for (const engine::Send& send : actions) {
+    for (const engine::Send& send : actions.sends) {
       if (send.header.type == type) workers.push_back(send.worker);
     }
     return workers;
   }
   std::vector<float> values_sent(size_t index) const {
-    const Buffer& sent = actions.at(index).payload;
+    const Buffer& sent = actions.sends.at(index).payload;
     std::vector<float> values(sent.size() / sizeof(float));
     std::memcpy(values.data(), sent.bytes().data(), sent.size());
     return values;

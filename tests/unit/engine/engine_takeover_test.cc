@@ -28,7 +28,7 @@ class EngineTakeover : public ::testing::Test {
   EngineRig rig{{.workers = 3, .tensors = {{.owners = {0}}}}};
 };
 
-TEST_F(EngineTakeover, WorkersAtTheSameStepContinueWithIt) {
+TEST_F(EngineTakeover, WorkersAtOneStepContinue) {
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(tell(worker, 5).ok());
   EXPECT_EQ(rig.engine.counters().takeovers, 1u);
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = 5}, {1, 2}).ok());
@@ -36,21 +36,21 @@ TEST_F(EngineTakeover, WorkersAtTheSameStepContinueWithIt) {
   EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));
 }
 
-TEST_F(EngineTakeover, APushAlsoTellsAWorkersStep) {
+TEST_F(EngineTakeover, PushReportsTheStep) {
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = 5}, {1, 2}).ok());
   EXPECT_THAT(rig.values_sent(0), ElementsAre(3, 6));
 }
 
-TEST_F(EngineTakeover, AResultThatSomeWorkersLackIsFetchedFromAWorkerThatHasIt) {
+TEST_F(EngineTakeover, FetchesResultThatWorkersLack) {
   ASSERT_TRUE(rig.push(0, {.step = 4}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {.step = 5}, {10, 20}).ok());
-  EXPECT_THAT(rig.actions, IsEmpty());
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
   ASSERT_TRUE(tell(2, 5).ok());
   ASSERT_THAT(rig.receivers(FrameType::kFetch), ElementsAre(1));
-  EXPECT_EQ(rig.actions[0].header.step, 4u);
+  EXPECT_EQ(rig.actions.sends[0].header.step, 4u);
   ASSERT_TRUE(hand(1, 4, {7, 7}).ok());
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0)) << "the other workers have the result";
-  EXPECT_EQ(rig.actions[0].header.step, 4u);
+  EXPECT_EQ(rig.actions.sends[0].header.step, 4u);
   EXPECT_THAT(rig.values_sent(0), ElementsAre(7, 7));
   ASSERT_TRUE(rig.push(0, {.step = 5}, {10, 20}).ok());
   ASSERT_TRUE(rig.push(2, {.step = 5}, {10, 20}).ok());
@@ -61,7 +61,7 @@ TEST_F(EngineTakeover, AResultThatSomeWorkersLackIsFetchedFromAWorkerThatHasIt) 
       << "worker 0 has pushed the next step, so it has the previous result";
 }
 
-TEST_F(EngineTakeover, TheWorkerThatIsAheadMayConnectLast) {
+TEST_F(EngineTakeover, WorkerAheadConnectsLast) {
   ASSERT_TRUE(rig.push(0, {.step = 4}, {1, 2}).ok());
   ASSERT_TRUE(rig.push(1, {.step = 4}, {1, 2}).ok());
   EXPECT_GT(rig.engine.counters().memory_bytes, 0u);
@@ -72,23 +72,23 @@ TEST_F(EngineTakeover, TheWorkerThatIsAheadMayConnectLast) {
   EXPECT_THAT(rig.receivers(FrameType::kResult), ElementsAre(0, 1));
 }
 
-TEST_F(EngineTakeover, FetchesAgainWhenTheWorkerThatHasTheResultReconnects) {
+TEST_F(EngineTakeover, FetchesAgainAfterReconnect) {
   ASSERT_TRUE(tell(0, 4).ok());
   ASSERT_TRUE(tell(1, 5).ok());
   ASSERT_TRUE(tell(2, 5).ok());
   ASSERT_THAT(rig.receivers(FrameType::kFetch), ElementsAre(1));
   ASSERT_TRUE(tell(2, 5).ok());
-  EXPECT_THAT(rig.actions, IsEmpty());
+  EXPECT_THAT(rig.actions.sends, IsEmpty());
   ASSERT_TRUE(rig.push(1, {.step = 5}, {1, 2}).ok());
-  EXPECT_THAT(rig.actions, IsEmpty()) << "a repeated push does not mean that the result was lost";
+  EXPECT_THAT(rig.actions.sends, IsEmpty()) << "a repeated push does not mean that the result was lost";
   ASSERT_TRUE(tell(1, 5).ok());
   EXPECT_THAT(rig.receivers(FrameType::kFetch), ElementsAre(1));
   ASSERT_TRUE(hand(1, 4, {7, 7}).ok());
   ASSERT_TRUE(hand(1, 4, {7, 7}).ok());
-  EXPECT_THAT(rig.actions, IsEmpty()) << "a second copy";
+  EXPECT_THAT(rig.actions.sends, IsEmpty()) << "a second copy";
 }
 
-TEST_F(EngineTakeover, AFetchedResultIsRetainedLikeAnOwnResult) {
+TEST_F(EngineTakeover, RetainsFetchedResult) {
   ASSERT_TRUE(tell(0, 4).ok());
   ASSERT_TRUE(tell(1, 5).ok());
   ASSERT_TRUE(tell(2, 5).ok());
@@ -100,7 +100,7 @@ TEST_F(EngineTakeover, AFetchedResultIsRetainedLikeAnOwnResult) {
   EXPECT_EQ(rig.pool.bytes_in_use(), 0u);
 }
 
-TEST_F(EngineTakeover, WorkersTwoStepsApartAreAnError) {
+TEST_F(EngineTakeover, WorkersTwoStepsApart) {
   ASSERT_TRUE(tell(0, 4).ok());
   const absl::Status status = tell(1, 6);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -111,21 +111,21 @@ TEST_F(EngineTakeover, WorkersTwoStepsApartAreAnError) {
   ASSERT_TRUE(tell(2, 4).ok());
 }
 
-TEST_F(EngineTakeover, AnUnexpectedResultIsAnError) { EXPECT_FALSE(hand(0, 4, {7, 7}).ok()); }
+TEST_F(EngineTakeover, UnexpectedResult) { EXPECT_FALSE(hand(0, 4, {7, 7}).ok()); }
 
-TEST_F(EngineTakeover, ResultsTellWhichResultsEveryWorkerHas) {
+TEST_F(EngineTakeover, ResultsCarryReleases) {
   const auto step = [&](uint64_t number) {
     for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = number}, {1, 2}).ok());
   };
   step(5);
-  EXPECT_EQ(rig.actions[0].header.sequence, 0u);
-  EXPECT_EQ(rig.actions[0].header.released, 0u);
+  EXPECT_EQ(rig.actions.sends[0].header.sequence, 0u);
+  EXPECT_EQ(rig.actions.sends[0].header.released, 0u);
   step(6);
-  EXPECT_EQ(rig.actions[0].header.sequence, 1u);
-  EXPECT_EQ(rig.actions[0].header.released, 1u) << "all workers have pushed step 6, so they have step 5";
+  EXPECT_EQ(rig.actions.sends[0].header.sequence, 1u);
+  EXPECT_EQ(rig.actions.sends[0].header.released, 1u) << "all workers have pushed step 6, so they have step 5";
 }
 
-TEST_F(EngineTakeover, ReleasedResultsAreToldOnRequest) {
+TEST_F(EngineTakeover, TellsReleasesOnRequest) {
   const auto ask = [&](const std::vector<wire::PartitionKey>& keys) {
     ASSERT_TRUE(rig.send(2, rig.header(FrameType::kRelease, 2, {}), rig.payload(keys)).ok());
     ASSERT_THAT(rig.receivers(FrameType::kRelease), ElementsAre(2));
@@ -133,16 +133,16 @@ TEST_F(EngineTakeover, ReleasedResultsAreToldOnRequest) {
   ASSERT_TRUE(tell(0, 5).ok());
   ASSERT_TRUE(tell(1, 5).ok());
   ask({{.step = 5}});
-  EXPECT_EQ(rig.actions[0].payload.size(), 0u) << "not all workers have told their step";
+  EXPECT_EQ(rig.actions.sends[0].payload.size(), 0u) << "not all workers have told their step";
   ASSERT_TRUE(tell(2, 5).ok());
   ask({{.step = 5}});
-  EXPECT_EQ(rig.actions[0].payload.size(), sizeof(wire::PartitionKey));
+  EXPECT_EQ(rig.actions.sends[0].payload.size(), sizeof(wire::PartitionKey));
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(rig.push(worker, {.step = 5}, {1, 2}).ok());
   ask({});
-  EXPECT_EQ(rig.actions[0].header.released, 0u);
+  EXPECT_EQ(rig.actions.sends[0].header.released, 0u);
   for (uint32_t worker = 0; worker < 3; ++worker) ASSERT_TRUE(tell(worker, 6).ok());
   ask({});
-  EXPECT_EQ(rig.actions[0].header.released, 1u);
+  EXPECT_EQ(rig.actions.sends[0].header.released, 1u);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class GatheringSums : public ::testing::Test {
   engine::GatheringSums sums{&kernels, &pool, &memory};
 };
 
-TEST_F(GatheringSums, TheLastMissingContributionCompletesTheSum) {
+TEST_F(GatheringSums, LastContributionCompletesSum) {
   EXPECT_FALSE(sums.is_gathering(1));
   EXPECT_FALSE(sums.has_contribution(1, 2));
   ASSERT_TRUE(sums.begin(1, ReduceOp::kSum, 8, 8));
@@ -49,7 +49,7 @@ TEST_F(GatheringSums, TheLastMissingContributionCompletesTheSum) {
   EXPECT_FALSE(sums.is_gathering(1));
 }
 
-TEST_F(GatheringSums, AddsInTheOrderOfTheWorkersAndNotOfArrival) {
+TEST_F(GatheringSums, AddsInWorkerOrder) {
   ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, 8, 8));
   sums.add(0, 2, values(1, 0));
   sums.add(0, 1, values(-1e30F, 0));
@@ -58,14 +58,14 @@ TEST_F(GatheringSums, AddsInTheOrderOfTheWorkersAndNotOfArrival) {
       << "1 + -1e30 + 1e30 is 0";
 }
 
-TEST_F(GatheringSums, AnAverageIsDividedByTheRanks) {
+TEST_F(GatheringSums, AveragesOverRanks) {
   ASSERT_TRUE(sums.begin(0, ReduceOp::kAverage, 8, 8));
   EXPECT_EQ(sums.op(0), ReduceOp::kAverage);
   for (uint32_t worker = 0; worker < 3; ++worker) sums.add(0, worker, values(2, 4));
   EXPECT_THAT(floats(sums.make_sum(0, DataType::kFloat32, DataType::kFloat32, 6)), ElementsAre(1, 2));
 }
 
-TEST_F(GatheringSums, ReservesAllContributionsAndTheResult) {
+TEST_F(GatheringSums, ReservesContributionsAndResult) {
   ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, 8, 8));
   EXPECT_EQ(memory.reserved(), 4 * kBlock);
   EXPECT_FALSE(sums.begin(1, ReduceOp::kSum, 8, 8)) << "the sum needs four blocks, and one is left";
@@ -78,7 +78,7 @@ TEST_F(GatheringSums, ReservesAllContributionsAndTheResult) {
 }
 
 // A partial sum of 40000 lies in the range of fp16, and the sum of three lies outside it.
-TEST_F(GatheringSums, RoundsOnceToTheTypeOfTheResult) {
+TEST_F(GatheringSums, RoundsOnce) {
   ASSERT_TRUE(sums.begin(0, ReduceOp::kAverage, 8, 4));
   for (uint32_t worker = 0; worker < 3; ++worker) sums.add(0, worker, values(40000, 0x1p-24F));
   const Buffer sum = sums.make_sum(0, DataType::kFloat32, DataType::kFloat16, 6);
@@ -89,13 +89,13 @@ TEST_F(GatheringSums, RoundsOnceToTheTypeOfTheResult) {
   EXPECT_EQ(halves[1], 0) << "half of the least fp16 number, a tie that goes to even";
 }
 
-TEST_F(GatheringSums, ReservesMoreForContributionsOfAWiderType) {
+TEST_F(GatheringSums, ReservesMoreForWiderContributions) {
   EXPECT_EQ(engine::GatheringSums::memory_of(3, 2 * kBlock, kBlock), 7 * kBlock);
   EXPECT_FALSE(sums.begin(0, ReduceOp::kSum, 2 * kBlock, kBlock));
   EXPECT_EQ(memory.reserved(), 0u);
 }
 
-TEST_F(GatheringSums, DroppedContributionsFreeTheirMemoryAndDoNotCountLater) {
+TEST_F(GatheringSums, DropFreesContributions) {
   ASSERT_TRUE(sums.begin(0, ReduceOp::kSum, 8, 8));
   sums.add(0, 1, values(7, 7));
   sums.drop(0);

@@ -11,7 +11,7 @@
 namespace gleaner::testing {
 namespace {
 
-TEST(MemoryBudget, HasRoomUpToTheCap) {
+TEST(MemoryBudget, HasRoomUpToCap) {
   engine::MemoryBudget memory(10);
   EXPECT_TRUE(memory.has_room(10));
   EXPECT_FALSE(memory.has_room(11));
@@ -43,7 +43,7 @@ TEST(ObjectPool, ReusesReturnedObjectsUnchanged) {
   EXPECT_EQ(*first, "used");
 }
 
-TEST(Releases, TheFirstUnreleasedSkipsReleasedNumbers) {
+TEST(Releases, FirstUnreleasedSkipsReleasedNumbers) {
   engine::Releases releases;
   for (uint32_t number = 0; number < 200; ++number) EXPECT_EQ(releases.add(), number);
   for (uint32_t number = 199; number > 0; --number) releases.release(number);

@@ -27,7 +27,7 @@ class Plans : public ::testing::Test {
   engine::Plans plans{{.job = 7, .self = 2}};
 };
 
-TEST_F(Plans, APreparedPlanIsInForceOnceItIsCommitted) {
+TEST_F(Plans, CommitBringsPlanIntoForce) {
   const auto next = at(6);
   ASSERT_TRUE(plans.check_successor(*next).ok());
   plans.prepare(next);
@@ -42,7 +42,7 @@ TEST_F(Plans, APreparedPlanIsInForceOnceItIsCommitted) {
   EXPECT_EQ(plans.check_successor(*next).code(), kTooEarly) << "the epoch does not increase";
 }
 
-TEST_F(Plans, OnlyThePlanOfThatEpochIsDiscarded) {
+TEST_F(Plans, DiscardsOnlyThatEpoch) {
   plans.prepare(at(6));
   plans.discard(5);
   EXPECT_EQ(plans.prepared_epoch(), 6u);
@@ -51,7 +51,7 @@ TEST_F(Plans, OnlyThePlanOfThatEpochIsDiscarded) {
   EXPECT_EQ(plans.epoch(), 5u);
 }
 
-TEST_F(Plans, AcceptsFramesOfWorkersUpToThePreparedEpoch) {
+TEST_F(Plans, AcceptsEpochsUpToPrepared) {
   EXPECT_TRUE(plans.check_frame(0, frame(3)).ok());
   EXPECT_EQ(plans.check_frame(0, frame(6)).code(), kTooEarly);
   plans.prepare(at(7));
@@ -65,7 +65,7 @@ TEST_F(Plans, AcceptsFramesOfWorkersUpToThePreparedEpoch) {
   EXPECT_EQ(engine::Plans({.job = 7, .self = 2}).check_frame(0, frame(5)).code(), kTooEarly) << "no plan";
 }
 
-TEST_F(Plans, FencesFramesForAnEarlierOwner) {
+TEST_F(Plans, FencesFramesForEarlierOwner) {
   EXPECT_TRUE(*plans.is_fenced(0, 4, {}));
   EXPECT_FALSE(*plans.is_fenced(0, 5, {}));
   EXPECT_TRUE(*plans.is_fenced(0, 4, {.partition = 1})) << "the summer may have owned the partition then";

@@ -29,7 +29,7 @@ class RetainedResults : public ::testing::Test {
   engine::RetainedResults results{&memory, &releases};
 };
 
-TEST_F(RetainedResults, KeepsAResultUntilEveryWorkerHasIt) {
+TEST_F(RetainedResults, KeepsResultUntilAllAcknowledge) {
   EXPECT_FALSE(results.has(1));
   EXPECT_FALSE(results.is_lacked_by(1, 0));
   retain(1);
@@ -50,7 +50,7 @@ TEST_F(RetainedResults, KeepsAResultUntilEveryWorkerHasIt) {
   EXPECT_TRUE(results.is_lacked_by(1, 0)) << "the next result is acknowledged separately";
 }
 
-TEST_F(RetainedResults, NumbersResultsInTheOrderOfTheirSums) {
+TEST_F(RetainedResults, NumbersResultsInOrder) {
   retain(1);
   retain(0);
   EXPECT_EQ(results.at(1).number, 0u);
@@ -62,7 +62,7 @@ TEST_F(RetainedResults, NumbersResultsInTheOrderOfTheirSums) {
   EXPECT_EQ(memory.reserved(), 0u);
 }
 
-TEST_F(RetainedResults, AnExpectedResultCanBeSentOnceItHasArrived) {
+TEST_F(RetainedResults, SendsExpectedResultOnArrival) {
   expect(0);
   EXPECT_TRUE(results.has(0));
   EXPECT_FALSE(results.is_lacked_by(0, 0)) << "the result has not arrived yet";
@@ -76,7 +76,7 @@ TEST_F(RetainedResults, AnExpectedResultCanBeSentOnceItHasArrived) {
   EXPECT_EQ(releases.first_unreleased(), 1u);
 }
 
-TEST_F(RetainedResults, AFetchedResultIsOutsideTheBudget) {
+TEST_F(RetainedResults, FetchedResultIsOutsideBudget) {
   expect(0);
   EXPECT_EQ(results.handed_bytes(), kBlock);
   EXPECT_EQ(memory.reserved(), 0u);

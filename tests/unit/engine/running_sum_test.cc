@@ -34,7 +34,7 @@ class RunningSum : public ::testing::Test {
   engine::RunningSum sum{3};
 };
 
-TEST_F(RunningSum, AnAnswerIsTheSumAndTheCountsOfAllWorkers) {
+TEST_F(RunningSum, AnswerHasSumAndCounts) {
   EXPECT_TRUE(sum.answer().empty());
   EXPECT_EQ(sum.version(), 0u);
   add(2, 1, 2);
@@ -47,7 +47,7 @@ TEST_F(RunningSum, AnAnswerIsTheSumAndTheCountsOfAllWorkers) {
   EXPECT_EQ(sum.version(), 3u);
 }
 
-TEST_F(RunningSum, AContributionIsUnansweredUntilTheCallerMarksItAnswered) {
+TEST_F(RunningSum, UnansweredUntilMarkedAnswered) {
   add(1, 1, 2);
   EXPECT_TRUE(sum.is_unanswered(1));
   EXPECT_FALSE(sum.is_unanswered(0));
@@ -55,7 +55,7 @@ TEST_F(RunningSum, AContributionIsUnansweredUntilTheCallerMarksItAnswered) {
   EXPECT_FALSE(sum.is_unanswered(1));
 }
 
-TEST_F(RunningSum, AnEarlierAnswerKeepsItsValues) {
+TEST_F(RunningSum, EarlierAnswerKeepsItsValues) {
   add(1, 1, 2);
   const Buffer earlier = sum.answer();
   add(0, 10, 20);
@@ -63,7 +63,7 @@ TEST_F(RunningSum, AnEarlierAnswerKeepsItsValues) {
   EXPECT_THAT(counts_of(earlier), ElementsAre(0, 1, 0));
 }
 
-TEST_F(RunningSum, ContinuesFromTheAnswerOfAnEarlierOwner) {
+TEST_F(RunningSum, ContinuesFromEarlierOwnersAnswer) {
   add(1, 1, 2);
   add(1, 10, 20);
   sum = engine::RunningSum(3, sum.answer());

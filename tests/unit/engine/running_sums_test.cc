@@ -52,7 +52,7 @@ class RunningSumsTest : public ::testing::Test {
   }
   std::vector<uint32_t> receivers(FrameType type) const {
     std::vector<uint32_t> workers;
-    for (const engine::Send& send : actions) {
+    for (const engine::Send& send : actions.sends) {
       if (send.header.type == type) workers.push_back(send.worker);
     }
     return workers;
@@ -73,21 +73,28 @@ TEST_F(RunningSumsTest, HoldsOwnedPartitionsThatAccumulate) {
   EXPECT_FALSE(sums.has(0));
 }
 
-TEST_F(RunningSumsTest, AnAnswerWaitsForWorkersThatAreTooFarBehind) {
+TEST_F(RunningSumsTest, AnswerWaitsForSlowWorkers) {
   releases.release(releases.add());
   ASSERT_TRUE(push(0, 0).ok());
   ASSERT_THAT(receivers(FrameType::kResult), ElementsAre(0)) << "no worker has an earlier step to contribute";
-  EXPECT_EQ(actions[0].header.op, ReduceOp::kAccumulate);
-  EXPECT_EQ(actions[0].header.released, 1u);
+  EXPECT_EQ(actions.sends[0].header.op, ReduceOp::kAccumulate);
+  EXPECT_EQ(actions.sends[0].header.released, 1u);
   ASSERT_TRUE(push(0, 1).ok());
-  EXPECT_THAT(actions, IsEmpty()) << "step 0 of worker 1 is missing";
+  EXPECT_THAT(actions.sends, IsEmpty()) << "step 0 of worker 1 is missing";
   ASSERT_TRUE(push(1, 0).ok());
   EXPECT_THAT(receivers(FrameType::kResult), ElementsAre(0, 1));
   EXPECT_EQ(sums.counters().sums, 3u);
   EXPECT_EQ(push(1, 2).code(), absl::StatusCode::kFailedPrecondition) << "step 1 is missing";
 }
 
-TEST_F(RunningSumsTest, APartitionThatMovesAwayLeavesNothing) {
+TEST_F(RunningSumsTest, ActionsTellContributionsAndSums) {
+  ASSERT_TRUE(push(0, 0).ok());
+  EXPECT_TRUE(actions.has_contributed && actions.has_summed);
+  ASSERT_TRUE(push(0, 0).ok());
+  EXPECT_FALSE(actions.has_contributed || actions.has_summed) << "a second copy";
+}
+
+TEST_F(RunningSumsTest, MovedPartitionLeavesNothing) {
   ASSERT_TRUE(push(0, 0).ok());
   EXPECT_EQ(sums.counters().accumulated_bytes, kBlock);
   move_away_and_back();
@@ -100,14 +107,14 @@ TEST_F(RunningSumsTest, APartitionThatMovesAwayLeavesNothing) {
   EXPECT_EQ(pool.bytes_in_use(), 0u);
 }
 
-TEST_F(RunningSumsTest, AReturningPartitionContinuesFromTheHighestVersion) {
+TEST_F(RunningSumsTest, ReturningPartitionContinues) {
   move_away_and_back();
   ASSERT_TRUE(push(1, 2).ok());
-  EXPECT_THAT(actions, IsEmpty());
+  EXPECT_THAT(actions.sends, IsEmpty());
   acknowledge(0, 5);
   acknowledge(1, 4);
   ASSERT_THAT(receivers(FrameType::kFetch), ElementsAre(0));
-  EXPECT_EQ(actions[0].header.step, 5u);
+  EXPECT_EQ(actions.sends[0].header.step, 5u);
   EXPECT_EQ(hand(0, 5, {1, 1}).code(), absl::StatusCode::kInvalidArgument) << "the counts are those of version 2";
   ASSERT_TRUE(hand(0, 5, {3, 2}).ok());
   EXPECT_THAT(receivers(FrameType::kResult), ElementsAre(1)) << "the contribution that waited";
@@ -115,7 +122,7 @@ TEST_F(RunningSumsTest, AReturningPartitionContinuesFromTheHighestVersion) {
   EXPECT_EQ(sums.counters().takeovers, 1u);
 }
 
-TEST_F(RunningSumsTest, AWaitingContributionIsDeferredWithoutMemory) {
+TEST_F(RunningSumsTest, DefersWaitingContributionWithoutMemory) {
   memory.reserve(2 * kBlock);
   move_away_and_back();
   ASSERT_TRUE(push(1, 2).ok());

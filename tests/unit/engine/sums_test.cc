@@ -46,7 +46,7 @@ class SumsTest : public ::testing::Test {
   }
   std::vector<uint32_t> receivers(FrameType type) const {
     std::vector<uint32_t> workers;
-    for (const engine::Send& send : actions) {
+    for (const engine::Send& send : actions.sends) {
       if (send.header.type == type) workers.push_back(send.worker);
     }
     return workers;
@@ -60,18 +60,28 @@ class SumsTest : public ::testing::Test {
   engine::Sums sums{{.job = 7, .self = 2}, &kernels, &pool, &memory, &releases};
 };
 
-TEST_F(SumsTest, TheLastContributionIsAnsweredToAllWorkers) {
+TEST_F(SumsTest, LastContributionAnswersAllWorkers) {
   ASSERT_TRUE(push(0, 0).ok());
-  EXPECT_THAT(actions, IsEmpty());
+  EXPECT_THAT(actions.sends, IsEmpty());
   ASSERT_TRUE(push(1, 0).ok());
   EXPECT_THAT(receivers(FrameType::kResult), ElementsAre(0, 1));
-  EXPECT_EQ(actions[0].header.job, 7u);
-  EXPECT_EQ(actions[0].header.sender, 2u);
-  EXPECT_EQ(actions[0].header.payload_crc, wire::crc32c(actions[0].payload.bytes()));
+  EXPECT_EQ(actions.sends[0].header.job, 7u);
+  EXPECT_EQ(actions.sends[0].header.sender, 2u);
+  EXPECT_EQ(actions.sends[0].header.payload_crc, wire::crc32c(actions.sends[0].payload.bytes()));
   EXPECT_EQ(sums.counters().sums, 1u);
 }
 
-TEST_F(SumsTest, AStepIsReleasedOnceAllWorkersHaveItsResult) {
+TEST_F(SumsTest, ActionsTellContributionsAndSums) {
+  ASSERT_TRUE(push(0, 0).ok());
+  EXPECT_TRUE(actions.has_contributed);
+  EXPECT_FALSE(actions.has_summed);
+  ASSERT_TRUE(push(0, 0).ok());
+  EXPECT_FALSE(actions.has_contributed) << "a second copy";
+  ASSERT_TRUE(push(1, 0).ok());
+  EXPECT_TRUE(actions.has_contributed && actions.has_summed);
+}
+
+TEST_F(SumsTest, ReleasedOnceAllHaveIt) {
   EXPECT_TRUE(sums.is_released({.step = 0}));
   EXPECT_FALSE(sums.is_released({.step = 1})) << "step 1 is not summed";
   ASSERT_TRUE(push(0, 0).ok());
@@ -82,7 +92,7 @@ TEST_F(SumsTest, AStepIsReleasedOnceAllWorkersHaveItsResult) {
   EXPECT_TRUE(sums.is_released({.step = 1}));
 }
 
-TEST_F(SumsTest, IsIdleWithoutAWorkerIfNoOtherWorkerWaits) {
+TEST_F(SumsTest, IdleWithoutLastMissingWorker) {
   EXPECT_TRUE(sums.is_idle_without(0));
   ASSERT_TRUE(push(0, 0).ok());
   EXPECT_FALSE(sums.is_idle_without(0)) << "worker 1 may still contribute to this sum";
@@ -91,12 +101,12 @@ TEST_F(SumsTest, IsIdleWithoutAWorkerIfNoOtherWorkerWaits) {
   EXPECT_FALSE(sums.is_idle_without(1)) << "a result is retained";
 }
 
-TEST_F(SumsTest, AWorkerCannotBeAheadOfTheStep) {
+TEST_F(SumsTest, WorkerAheadOfTheStep) {
   EXPECT_TRUE(sums.check_progress(0, {.step = 0}).ok());
   EXPECT_EQ(sums.check_progress(0, {.step = 1}).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(SumsTest, APartitionThatMovesAwayLeavesNothing) {
+TEST_F(SumsTest, MovedPartitionLeavesNothing) {
   ASSERT_TRUE(push(0, 0).ok());
   ASSERT_TRUE(push(1, 0).ok());
   ASSERT_TRUE(push(0, 1).ok());
@@ -108,14 +118,14 @@ TEST_F(SumsTest, APartitionThatMovesAwayLeavesNothing) {
   EXPECT_EQ(releases.first_unreleased(), 1u);
 }
 
-TEST_F(SumsTest, AReturningPartitionIsTakenOver) {
+TEST_F(SumsTest, ReturningPartitionIsTakenOver) {
   move_away_and_back();
   EXPECT_TRUE(sums.check_progress(0, {.step = 6}).ok()) << "the first worker may be at any step";
   acknowledge(0, 6);
   EXPECT_EQ(sums.check_progress(1, {.step = 4}).code(), absl::StatusCode::kFailedPrecondition);
   acknowledge(1, 5);
   ASSERT_THAT(receivers(FrameType::kFetch), ElementsAre(0));
-  EXPECT_EQ(actions[0].header.step, 5u);
+  EXPECT_EQ(actions.sends[0].header.step, 5u);
   EXPECT_EQ(sums.handed_bytes(), kBlock);
   EXPECT_EQ(hand(0, 6).code(), absl::StatusCode::kFailedPrecondition)
       << "the result is of another step than the fetched one";

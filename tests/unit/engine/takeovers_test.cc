@@ -22,7 +22,7 @@ TEST(Takeover, EndsWithTheLastWorker) {
   EXPECT_EQ(takeover.behind(), 0u);
 }
 
-TEST(Takeover, FetchesFromTheFirstWorkerThatIsAhead) {
+TEST(Takeover, FetchesFromFirstWorkerAhead) {
   constexpr uint32_t kWorkers = 100;  // more than a word of bits
   Takeover takeover(kWorkers);
   for (uint32_t worker = 0; worker < 70; ++worker) takeover.hear(worker, 5, worker == 0 ? 0 : 5);
@@ -38,7 +38,7 @@ TEST(Takeover, FetchesFromTheFirstWorkerThatIsAhead) {
   EXPECT_EQ(takeover.asked(), 70u);
 }
 
-TEST(Takeover, WorkersAreAtMostOneStepApart) {
+TEST(Takeover, WorkersWithinOneStep) {
   Takeover takeover(3);
   EXPECT_TRUE(takeover.fits(17, 0)) << "the first worker may be at any step";
   takeover.hear(0, 5, 0);

@@ -22,7 +22,7 @@ TEST(DeviceChoice, NamesPortsAndGids) {
   EXPECT_EQ(choices[2].gid_index, 3);
 }
 
-TEST(DeviceChoice, WrongChoicesAreErrorsWithTheReason) {
+TEST(DeviceChoice, WrongChoicesNameTheReason) {
   for (const char* wrong :
        {",", "mlx5_0,", ":1", "mlx5_0:0", "mlx5_0:256", "mlx5_0:x", "mlx5_0:1:-1", "mlx5_0:1:2:3"}) {
     const auto choices = DeviceChoice::parse(wrong);
@@ -32,7 +32,7 @@ TEST(DeviceChoice, WrongChoicesAreErrorsWithTheReason) {
 }
 
 // On machines without an RDMA device, this error is all that users see of the transport.
-TEST(Device, WithoutADeviceThereIsAReason) {
+TEST(Device, NoDeviceHasAReason) {
   if (usable_ports({}).ok()) GTEST_SKIP() << "this machine has an RDMA device";
   const SystemEnv system(LogOptions{"test", LogLevel::kOff});
   const auto made = Transport::create(system.env(), {}, nullptr, nullptr);

@@ -46,7 +46,7 @@ TEST_F(NodesTest, CoresHaveNodes) {
   EXPECT_THAT(Nodes::read("/nowhere").with({0}), IsEmpty());
 }
 
-TEST_F(NodesTest, AGpuBelongsToItsNode) {
+TEST_F(NodesTest, GpuBelongsToItsNode) {
   const auto device = [&](const std::string& address, const std::string& node) {
     const auto folder = root_ / "sys/bus/pci/devices" / address;
     std::filesystem::create_directories(folder);
@@ -67,7 +67,7 @@ TEST_F(NodesTest, AGpuBelongsToItsNode) {
   EXPECT_TRUE(absl::IsInvalidArgument(node("../3b:00.0").status()));
 }
 
-TEST_F(NodesTest, CostsComeFromTheKernelsTable) {
+TEST_F(NodesTest, CostsComeFromKernelTable) {
   EXPECT_EQ(nodes().cost(1, 1), 1);
   EXPECT_EQ(nodes().cost(0, 1), 1.2);
   EXPECT_EQ(nodes().cost(0, 3), 3.2);
@@ -75,7 +75,7 @@ TEST_F(NodesTest, CostsComeFromTheKernelsTable) {
   EXPECT_EQ(nodes().cost(17, 0), 1);
 }
 
-TEST_F(NodesTest, APortsDistanceIsThatFromTheNearestNode) {
+TEST_F(NodesTest, DistanceIsFromNearestNode) {
   EXPECT_THAT(costs_of({0, 1, 2, -1}, {0}, nodes()), ElementsAre(1, 1.2, 3.2, 1));
   EXPECT_THAT(costs_of({0, 1, 2, -1}, {1, 2}, nodes()), ElementsAre(1.2, 1, 1, 1));
   EXPECT_THAT(costs_of({0, 3}, {}, nodes()), ElementsAre(1, 1)) << "the node of this process is unknown";

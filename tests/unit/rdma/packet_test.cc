@@ -71,7 +71,7 @@ TEST(Packet, MalformedPacketsAreErrors) {
   EXPECT_FALSE(damaged(14, 1)) << "the item is longer than the packet";
 }
 
-TEST(Packet, RandomBytesAreNotReadBeyondTheirEnd) {
+TEST(Packet, RandomBytesEndWithinBounds) {
   std::mt19937 random(7);
   size_t items = 0;
   for (int round = 0; round < 20'000; ++round) {

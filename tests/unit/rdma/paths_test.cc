@@ -37,7 +37,7 @@ std::vector<Made> pairs(const std::vector<PathEnd>& ours, const std::vector<Path
   return made;
 }
 
-TEST(Closeness, CountsCommonBitsOfTheNetworkPrefix) {
+TEST(Closeness, CountsCommonPrefixBits) {
   EXPECT_EQ(closeness(end("10.0.1.1"), address("10.0.1.200")), 24);
   EXPECT_EQ(closeness(end("10.0.1.1"), address("10.0.1.3")), 24);
   EXPECT_EQ(closeness(end("10.0.1.1", 1, 0), address("10.0.1.3")), 30);
@@ -55,30 +55,30 @@ TEST(Closeness, CountsCommonBitsOfTheNetworkPrefix) {
   EXPECT_FALSE(is_in_network(end("10.0.1.1", 1, 0), address("10.0.1.3"))) << "not known";
 }
 
-TEST(PairPorts, OnePortOnEachSideNeedsNoLanes) {
+TEST(PairPorts, SinglePortsNeedNoLanes) {
   EXPECT_THAT(pairs({end("10.0.0.1", 200)}, {end("10.0.0.2")}), ElementsAre(Made{0, 0, 100}));
 }
 
-TEST(PairPorts, PortsOfTheSameNetworkArePaired) {
+TEST(PairPorts, PairsPortsOfOneNetwork) {
   const std::vector<PathEnd> ours = {end("10.0.0.1"), end("10.0.1.1"), end("10.0.2.1")};
   const std::vector<PathEnd> theirs = {end("10.0.2.2"), end("10.0.0.2"), end("10.0.1.2")};
   EXPECT_THAT(pairs(ours, theirs, 0, 1), ElementsAre(Made{0, 1, 100}, Made{1, 2, 100}, Made{2, 0, 100}));
 }
 
-TEST(PairPorts, WithinOneNetworkPlacesAreTheSame) {
+TEST(PairPorts, PairsEqualPlacesWithinNetwork) {
   const std::vector<PathEnd> ours = {end("10.0.0.1"), end("10.0.0.2"), end("10.0.0.3")};
   const std::vector<PathEnd> theirs = {end("10.0.0.9"), end("10.0.0.8"), end("10.0.0.7")};
   EXPECT_THAT(pairs(ours, theirs, 2, 2), ElementsAre(Made{2, 2, 100}, Made{0, 0, 100}, Made{1, 1, 100}));
 }
 
-TEST(PairPorts, AFastPortTakesSeveralSlowOnes) {
+TEST(PairPorts, FastPortTakesSeveralSlow) {
   const std::vector<PathEnd> slow = {end("10.0.0.1"), end("10.0.0.2"), end("10.0.0.3")};
   EXPECT_THAT(pairs(slow, {end("10.0.0.9", 250)}), ElementsAre(Made{0, 0, 100}, Made{1, 0, 100}, Made{2, 0, 50}));
   EXPECT_THAT(pairs({end("10.0.0.9", 250)}, slow), ElementsAre(Made{0, 0, 100}, Made{0, 1, 100}, Made{0, 2, 50}));
   EXPECT_THAT(pairs(slow, {end("10.0.0.9", 100)}), ElementsAre(Made{0, 0, 100}));
 }
 
-TEST(PairPorts, PortsThatCannotConnectAreNotPaired) {
+TEST(PairPorts, SkipsPortsThatCannotConnect) {
   std::vector<PathEnd> ours = {end("10.0.0.1"), end("fd00::1"), end("10.0.0.2"), end("10.0.0.4", 0)};
   ours[2].is_ethernet = false;
   std::vector<PathEnd> theirs = {end("10.0.0.9"), end("10.0.0.8"), end("10.0.0.7")};
@@ -86,17 +86,17 @@ TEST(PairPorts, PortsThatCannotConnectAreNotPaired) {
   EXPECT_THAT(pairs(ours, theirs), ElementsAre(Made{0, 0, 100}));
 }
 
-TEST(PairPorts, NoPortIsPairedWithItself) {
+TEST(PairPorts, NeverPairsPortWithItself) {
   const std::vector<PathEnd> both = {end("10.0.0.1"), end("10.0.1.1")};
   EXPECT_THAT(pairs(both, both), ElementsAre(Made{0, 0, 100}));
 }
 
-TEST(PairPorts, AFarMainPortLeavesPayloadsToTheOthers) {
+TEST(PairPorts, FarMainPortCarriesNothing) {
   EXPECT_THAT(pairs({end("10.0.0.1", 0), end("10.0.1.1")}, {end("10.0.0.2"), end("10.0.1.2")}),
               ElementsAre(Made{0, 0, 0}, Made{1, 1, 100}));
 }
 
-TEST(PairPorts, PairsNoMoreThanTheLimit) {
+TEST(PairPorts, PairsUpToTheLimit) {
   std::vector<PathEnd> many;
   for (int i = 1; i <= 20; ++i) many.push_back(end("10.0." + std::to_string(i) + ".1"));
   std::vector<PathEnd> others;

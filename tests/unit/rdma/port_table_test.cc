@@ -46,7 +46,7 @@ class PortTableTest : public ::testing::Test {
   std::set<std::string> down_;
 };
 
-TEST_F(PortTableTest, TriesTheNearestPortOfThePeersNetworkAndThenTheRoute) {
+TEST_F(PortTableTest, TriesNearestPortThenRoute) {
   const PortTable table = make(false);
   EXPECT_THAT(to_peer(table), ElementsAre(0, PortTable::kByRoute));
   EXPECT_THAT(to_peer(table, {9, 0, 0}), ElementsAre(0, PortTable::kByRoute)) << "nearness counts before load";
@@ -54,16 +54,16 @@ TEST_F(PortTableTest, TriesTheNearestPortOfThePeersNetworkAndThenTheRoute) {
       << "no port is in the peer's network";
 }
 
-TEST_F(PortTableTest, LeavesPeersOfThisMachineToTheRoutes) {
+TEST_F(PortTableTest, RoutesReachThisMachine) {
   EXPECT_THAT(make(false).ports_to(address("10.0.0.2"), kPeer, {0, 0, 0}, kNow), ElementsAre(PortTable::kByRoute));
 }
 
-TEST_F(PortTableTest, LeavesTheChoiceToTheRoutesWhereThereIsOnePort) {
+TEST_F(PortTableTest, RoutesChooseASinglePort) {
   const PortTable table({port("only", "10.0.0.1")}, {1}, false, [](const Port&) { return true; });
   EXPECT_THAT(table.ports_to(address("10.0.0.9"), kPeer, {0}, kNow), ElementsAre(PortTable::kByRoute));
 }
 
-TEST_F(PortTableTest, TriesAllPortsOfNamedDevicesTheClosestAddressFirst) {
+TEST_F(PortTableTest, TriesClosestNamedPortFirst) {
   const PortTable table = make(true);
   EXPECT_THAT(to_peer(table), ElementsAre(0, 1, 2));
   EXPECT_THAT(table.ports_to(address("10.0.1.9"), kPeer, {0, 0, 0}, kNow), ElementsAre(2, 0, 1));
@@ -73,14 +73,14 @@ TEST_F(PortTableTest, TriesAllPortsOfNamedDevicesTheClosestAddressFirst) {
       << "the ports have no IPv6 address";
 }
 
-TEST_F(PortTableTest, SpreadsConnectionsOverEqualPortsByTheirBandwidth) {
+TEST_F(PortTableTest, SpreadsConnectionsByBandwidth) {
   const PortTable table({port("a", "10.0.0.1", 100), port("b", "10.0.0.2", 200)}, {1, 1}, true,
                         [](const Port&) { return true; });
   EXPECT_THAT(to_peer(table, {0, 0}), ElementsAre(1, 0));
   EXPECT_THAT(to_peer(table, {0, 2}), ElementsAre(0, 1)) << "1 / 100 is less than 3 / 200";
 }
 
-TEST_F(PortTableTest, RanksPortsThatAreDownOrAvoidedLast) {
+TEST_F(PortTableTest, RanksDownOrAvoidedLast) {
   PortTable table = make(true);
   down_ = {"near"};
   EXPECT_THAT(to_peer(table), ElementsAre(1, 2, 0));
@@ -93,14 +93,14 @@ TEST_F(PortTableTest, RanksPortsThatAreDownOrAvoidedLast) {
   EXPECT_FALSE(table.is_avoided(1, kPeer, kNow + absl::Seconds(60))) << "a port is avoided for a minute";
 }
 
-TEST_F(PortTableTest, UsesFarPortsForPayloadsOnlyIfTheyWereNamed) {
+TEST_F(PortTableTest, FarPortsMustBeNamed) {
   EXPECT_EQ(make(false).usable_bandwidth(0), 100u);
   EXPECT_EQ(make(false).usable_bandwidth(1), 0u);
   EXPECT_EQ(make(true).usable_bandwidth(1), 50u) << "a port with twice the cost counts with half its bandwidth";
   EXPECT_EQ(make(true).path_end(1).bits_per_second, 50u);
 }
 
-TEST_F(PortTableTest, FindsPortsAndKnowsWhichDevicesTheUserAllows) {
+TEST_F(PortTableTest, FindsPortsOfAllowedDevices) {
   EXPECT_EQ(make(false).find("far", 1), 1);
   EXPECT_EQ(make(false).find("far", 2), -1);
   EXPECT_TRUE(make(false).allows("mlx5_9"));

@@ -59,20 +59,20 @@ class ReceiverTest : public ::testing::Test, private Receiver::User {
   BufferPool pool_;
 };
 
-TEST_F(ReceiverTest, DeliversTheFramesOfPacketsInOrder) {
+TEST_F(ReceiverTest, DeliversFramesInOrder) {
   EXPECT_TRUE(receive(5, {1, 2, 3}).ok());
   EXPECT_TRUE(receive(0, {4}).ok());
   EXPECT_THAT(steps_, ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(credits_.take_owed(), 2u) << "both slots are owed to the peer";
 }
 
-TEST_F(ReceiverTest, DeliversNothingAfterTheUserHasDetachedItself) {
+TEST_F(ReceiverTest, DetachedUserGetsNothing) {
   forget_at_ = 2;
   EXPECT_TRUE(receive(0, {1, 2, 3}).ok());
   EXPECT_THAT(steps_, ElementsAre(1, 2));
 }
 
-TEST_F(ReceiverTest, ChecksThePayloadsOfSmallFrames) {
+TEST_F(ReceiverTest, ChecksPayloadsOfSmallFrames) {
   PacketWriter writer(MutableBytes(slots_).first(kSlotBytes));
   wire::Header header;
   header.type = wire::FrameType::kPush;
@@ -84,12 +84,12 @@ TEST_F(ReceiverTest, ChecksThePayloadsOfSmallFrames) {
   EXPECT_THAT(steps_, IsEmpty());
 }
 
-TEST_F(ReceiverTest, RefusesMoreCreditsThanThePeerHasSlots) {
+TEST_F(ReceiverTest, RefusesMoreCreditsThanSlots) {
   EXPECT_TRUE(absl::IsInvalidArgument(receive(0, {1}, 1))) << "a credit was returned for no message";
   EXPECT_THAT(steps_, IsEmpty());
 }
 
-TEST_F(ReceiverTest, AcceptsItemsAboutMemoryAndLanesOnlyAfterTheHandshake) {
+TEST_F(ReceiverTest, HandshakePrecedesMemoryItems) {
   const RegionItem region{.address = 1, .bytes = 2, .key = 3, .index = 0};
   const ConstBytes body = std::as_bytes(std::span(&region, 1));
   EXPECT_TRUE(absl::IsInvalidArgument(receive_item(ItemKind::kRegion, 0, body)));
@@ -101,7 +101,7 @@ TEST_F(ReceiverTest, AcceptsItemsAboutMemoryAndLanesOnlyAfterTheHandshake) {
   EXPECT_THAT(lane_items_, ElementsAre(ItemKind::kAsk));
 }
 
-TEST_F(ReceiverTest, RefusesAWriteForAnOfferThatDoesNotExist) {
+TEST_F(ReceiverTest, RefusesWriteWithoutOffer) {
   EXPECT_TRUE(absl::IsInvalidArgument(receiver_.on_written(0, to_immediate(3, 0), 100)));
   EXPECT_TRUE(absl::IsInvalidArgument(receiver_.on_written(0, to_immediate(kMaxOffers, 0), 100)));
 }

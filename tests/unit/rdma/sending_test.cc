@@ -1,22 +1,23 @@
-// Tests the parts of a Sender: queues of frames and items, the peer's regions, and work requests.
+// Tests the small parts of a Sender: queues of frames and items, send slots, regions, and work requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "common/transport/rdma/announced_regions.h"
 #include "common/transport/rdma/frame_queue.h"
 #include "common/transport/rdma/item_queue.h"
 #include "common/transport/rdma/remote_regions.h"
+#include "common/transport/rdma/send_slots.h"
 #include "common/transport/rdma/work_requests.h"
 
 namespace gleaner::transport::rdma {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(FrameQueue, KeepsTheOrderWhileItGrowsAndReleasesPayloads) {
+TEST(FrameQueue, KeepsTheOrder) {
   BufferPool pool;
   FrameQueue queue;
   EXPECT_TRUE(queue.empty());
@@ -49,7 +50,7 @@ std::vector<uint16_t> numbers_in(ConstBytes packet) {
   return numbers;
 }
 
-TEST(ItemQueue, FillsPacketsInOrderAndKeepsWhatDoesNotFit) {
+TEST(ItemQueue, FillsPacketsInOrder) {
   ItemQueue queue(8);
   EXPECT_TRUE(queue.empty());
   for (uint16_t i = 1; i <= 3; ++i) queue.push(ItemKind::kGrant, i, GrantItem{.offset = i});
@@ -68,7 +69,7 @@ TEST(ItemQueue, FillsPacketsInOrderAndKeepsWhatDoesNotFit) {
   EXPECT_EQ(read_as<GrantItem>(reader.next()->body).offset, 3u);
 }
 
-TEST(RemoteRegions, AllowsWritesWithinAnnouncedRegionsOnly) {
+TEST(RemoteRegions, WritesStayWithinRegions) {
   RemoteRegions regions;
   ASSERT_TRUE(regions.add(0, {.address = 1000, .bytes = 100, .key = 7, .index = 2}).ok());
   const auto target = regions.find({.offset = 40, .region = 2, .lane = 0}, 60);
@@ -87,11 +88,41 @@ TEST(RemoteRegions, AllowsWritesWithinAnnouncedRegionsOnly) {
   EXPECT_EQ(regions.find({.offset = 0, .region = 2}, 10)->key, 8u) << "the region of the same index replaces it";
 }
 
-TEST(RemoteRegions, RefusesRegionsThatCantExist) {
+TEST(RemoteRegions, RefusesImpossibleRegions) {
   RemoteRegions regions;
   EXPECT_TRUE(absl::IsInvalidArgument(regions.add(0, {.index = kMaxRegions})));
   EXPECT_TRUE(absl::IsInvalidArgument(regions.add(kMostLanes + 1, {.index = 0})));
   EXPECT_TRUE(regions.add(kMostLanes, {.index = kMaxRegions - 1}).ok());
+}
+
+TEST(AnnouncedRegions, EachRegionIsAnnouncedOnce) {
+  AnnouncedRegions regions;
+  EXPECT_TRUE(regions.add(0, 3, 11));
+  EXPECT_FALSE(regions.add(0, 3, 11));
+  EXPECT_TRUE(regions.add(0, 2, 12));
+  EXPECT_TRUE(regions.add(kMostLanes, 3, 11)) << "a lane has a domain of its own";
+  EXPECT_TRUE(regions.add(0, 3, 13)) << "another region has this index now";
+}
+
+TEST(SendSlots, SlotsAreUsedAgain) {
+  std::vector<std::byte> memory(SendSlots::kMemory);
+  SendSlots slots(memory, 9);
+  std::vector<bool> taken(SendSlots::kCount);
+  for (size_t i = 0; i < SendSlots::kCount; ++i) {
+    ASSERT_TRUE(slots.has_free());
+    const uint16_t next = slots.next();
+    ASSERT_EQ(slots.take(), next);
+    EXPECT_FALSE(taken.at(next));
+    taken[next] = true;
+  }
+  EXPECT_FALSE(slots.has_free());
+  slots.give_back(5);
+  ASSERT_TRUE(slots.has_free());
+  EXPECT_EQ(slots.take(), 5u);
+  EXPECT_EQ(slots.memory_of(5).data(), memory.data() + 5 * kSlotBytes);
+  EXPECT_EQ(slots.piece(5, 40).addr, reinterpret_cast<uint64_t>(slots.memory_of(5).data()));
+  EXPECT_EQ(slots.piece(5, 40).length, 40u);
+  EXPECT_EQ(slots.piece(5, 40).lkey, 9u);
 }
 
 // A queue pair whose adapter records the posted requests.
@@ -115,7 +146,7 @@ struct FakePair {
   std::vector<uint64_t> posted, signaled;
 };
 
-TEST(WorkRequests, ArePostedTogetherAndAskForFewCompletions) {
+TEST(WorkRequests, FewAskForCompletions) {
   WorkRequests requests;
   FakePair fake;
   EXPECT_TRUE(requests.post(&fake.pair).ok());
@@ -129,7 +160,7 @@ TEST(WorkRequests, ArePostedTogetherAndAskForFewCompletions) {
   EXPECT_TRUE(absl::IsResourceExhausted(requests.post(&fake.pair)));
 }
 
-TEST(WorkRequests, OneCompletionReleasesAllEarlierRequests) {
+TEST(WorkRequests, CompletionReleasesEarlierRequests) {
   WorkRequests requests;
   FakePair fake;
   std::vector<uint16_t> released;

@@ -8,7 +8,7 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-TEST(SlotCredits, FramesStopBeforeGrantsAndGrantsBeforeReturns) {
+TEST(SlotCredits, FramesStopBeforeGrants) {
   SlotCredits credits;
   int data = 0;
   for (; credits.for_data(); ++data) credits.spend();
@@ -20,7 +20,7 @@ TEST(SlotCredits, FramesStopBeforeGrantsAndGrantsBeforeReturns) {
   EXPECT_FALSE(credits.for_return());
 }
 
-TEST(SlotCredits, AnOfferKeepsASlotForItsWrite) {
+TEST(SlotCredits, OfferKeepsSlotForWrite) {
   SlotCredits credits;
   int offers = 0;
   for (; credits.for_offer(); ++offers) {
@@ -33,7 +33,7 @@ TEST(SlotCredits, AnOfferKeepsASlotForItsWrite) {
   EXPECT_FALSE(credits.got(1));
 }
 
-TEST(SlotCredits, AWriteByALaneGivesItsSlotBack) {
+TEST(SlotCredits, LaneWriteGivesSlotBack) {
   SlotCredits credits;
   int offers = 0;
   for (; credits.for_offer(); ++offers) credits.offered();
@@ -42,7 +42,7 @@ TEST(SlotCredits, AWriteByALaneGivesItsSlotBack) {
   EXPECT_FALSE(credits.got(1)) << "no credit was spent";
 }
 
-TEST(SlotCredits, ItemsAboutLanesDoNotDelayGrants) {
+TEST(SlotCredits, LaneItemsNeverDelayGrants) {
   SlotCredits sender, receiver;
   while (sender.for_data()) sender.spend();
   for (int i = 0; i < 100; ++i) {  // no more frames are sent or received
@@ -57,7 +57,7 @@ TEST(SlotCredits, ItemsAboutLanesDoNotDelayGrants) {
 
 // Two ends send as many messages as their credits allow. Each message takes a slot, which the receiver refills some
 // time later. The ends must never send without a free slot, and must not stop while frames are left.
-TEST(SlotCredits, TwoEndsNeverOverrunNorStop) {
+TEST(SlotCredits, EndsNeverOverrunNorStop) {
   std::mt19937 random(11);
   struct End {
     SlotCredits credits;

@@ -9,13 +9,13 @@
 namespace gleaner::transport::rdma {
 namespace {
 
-TEST(Stripe, WithoutLanesThereIsOnePath) {
+TEST(Stripe, OnePathWithoutLanes) {
   Stripe stripe;
   EXPECT_EQ(stripe.paths(), 1u);
   EXPECT_EQ(stripe.choose(100), 0u);
 }
 
-TEST(Stripe, TakesThePathThatDeliversFirst) {
+TEST(Stripe, TakesPathThatDeliversFirst) {
   Stripe stripe;
   stripe.open(1, 100);
   stripe.open(3, 300);
@@ -31,7 +31,7 @@ TEST(Stripe, TakesThePathThatDeliversFirst) {
   EXPECT_EQ(stripe.choose(1), 3u);
 }
 
-TEST(Stripe, WithLanesTheMainPathIsNotChosen) {
+TEST(Stripe, LanesReplaceTheMainPath) {
   Stripe stripe;
   stripe.started(0, 10);  // before there are lanes
   stripe.open(1, 1);
@@ -123,7 +123,7 @@ TEST(Stripe, SharesByBandwidth) {
   EXPECT_NEAR(wires.ratio(), 3, 0.15);
 }
 
-TEST(Stripe, FollowsTheMeasuredBandwidthOfPaths) {
+TEST(Stripe, FollowsMeasuredBandwidth) {
   Wires wires({100, 100}, {100, 300});
   wires.keep_busy(20'000, 20'000);
   EXPECT_NEAR(wires.ratio(), 3, 0.3);
@@ -132,7 +132,7 @@ TEST(Stripe, FollowsTheMeasuredBandwidthOfPaths) {
 constexpr uint64_t kMiB = 1 << 20;
 
 // If few payloads may be in flight in order, one that takes long on a slow path holds up all later ones.
-TEST(Stripe, FewPayloadsInOrderDoNotWaitForTheSlowPath) {
+TEST(Stripe, FewPayloadsAvoidSlowPath) {
   for (const std::array<double, 2> real : {std::array{10e6, 30e6}, std::array{30e6, 10e6}, std::array{20e6, 20e6}}) {
     Wires wires({100'000'000'000, 100'000'000'000}, real);
     (void)wires.seconds_for(20, kMiB, 8);
@@ -140,7 +140,7 @@ TEST(Stripe, FewPayloadsInOrderDoNotWaitForTheSlowPath) {
   }
 }
 
-TEST(Stripe, APathThatGetsFasterIsDetected) {
+TEST(Stripe, DetectsPathThatGetsFaster) {
   Wires wires({100, 100}, {1e6, 30e6});
   (void)wires.seconds_for(100, kMiB, 8);
   wires.become(0, 30e6);
@@ -148,7 +148,7 @@ TEST(Stripe, APathThatGetsFasterIsDetected) {
   EXPECT_LT(wires.seconds_for(400, kMiB, 8), 1.1 * 400 * kMiB / 60e6);
 }
 
-TEST(Stripe, TheReportedSpeedCountsAgainAfterAWhile) {
+TEST(Stripe, StatedBandwidthCountsAgainLater) {
   Wires wires({300, 100}, {1e6, 30e6});
   (void)wires.seconds_for(100, kMiB, 8);
   wires.pause(60);

@@ -103,7 +103,7 @@ class PushPull {
         EXPECT_TRUE(status.ok()) << status;
       }
     }
-    for (engine::Send& send : std::exchange(answers_, {})) {
+    for (engine::Send& send : std::exchange(answers_.sends, {})) {
       Worker& worker = *workers_[send.worker];
       const absl::Status status =
           worker.session->on_frame(send.header.sender, send.header, std::move(send.payload), {}, worker.actions);

@@ -40,14 +40,14 @@ class Machine {
 
 constexpr absl::Duration kNever = absl::InfiniteDuration();
 
-TEST(Guard, LeavesWithinASecondOnAFullyLoadedMachine) {
+TEST(Guard, LeavesFullMachineSoon) {
   Machine machine(4);
   EXPECT_EQ(machine.run(1, 1, absl::Seconds(5)), kNever);
   EXPECT_LE(machine.run(3.98, 0.02, absl::Seconds(5)), absl::Seconds(1));
   EXPECT_NEAR(machine.guard().others_share(), 0.96, 0.04);
 }
 
-TEST(Guard, AShortBurstIsNoReason) {
+TEST(Guard, ShortBurstIsNoReason) {
   Machine machine(4);
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(machine.run(4, 0, absl::Milliseconds(500)), kNever);
@@ -55,14 +55,14 @@ TEST(Guard, AShortBurstIsNoReason) {
   }
 }
 
-TEST(Guard, TheSummersOwnUseIsNoReason) {
+TEST(Guard, OwnUseIsNoReason) {
   Machine machine(2);
   EXPECT_EQ(machine.run(0.5, 1.5, absl::Seconds(5)), kNever) << "the machine is full, but other processes use little";
   EXPECT_NEAR(machine.guard().others_share(), 0.25, 0.001);
   EXPECT_NEAR(machine.guard().idle_share(), 0, 0.001);
 }
 
-TEST(Guard, StaysWhileTheMachineHasIdleTime) {
+TEST(Guard, StaysWithIdleTime) {
   Machine machine(10);
   EXPECT_EQ(machine.run(9.2, 0.2, absl::Seconds(5)), kNever);
   EXPECT_NE(machine.run(9.5, 0.2, absl::Seconds(5)), kNever);
@@ -80,7 +80,7 @@ TEST(Guard, CountersThatDecreaseAreIgnored) {
   EXPECT_EQ(machine.run(0.5, 0.5, absl::Milliseconds(500)), kNever);
 }
 
-TEST(Usage, IsReadAsTheKernelWritesIt) {
+TEST(Usage, ParsesTheKernelsText) {
   const auto usage = parse_usage("cpu  100 20 30 4000 500 6 7 800 90 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n", 100);
   ASSERT_TRUE(usage.has_value());
   EXPECT_DOUBLE_EQ(usage->busy, 1.63);

@@ -38,7 +38,7 @@ class WatchTest : public testing::Test {
   absl::Notification many_, left_, killed_;
 };
 
-TEST_F(WatchTest, LeavesAndEndsTheProcessIfThatTakesTooLong) {
+TEST_F(WatchTest, KillsAfterPatience) {
   Watch::Actions ordered = actions(true);
   ordered.kill = [this] {
     EXPECT_TRUE(left_.HasBeenNotified());
@@ -51,13 +51,13 @@ TEST_F(WatchTest, LeavesAndEndsTheProcessIfThatTakesTooLong) {
   killed_.WaitForNotification();
 }
 
-TEST_F(WatchTest, AStarvedProcessEndsAtOnce) {
+TEST_F(WatchTest, StarvedProcessEndsAtOnce) {
   const Watch watch(env_, 0.8, actions(true, Watch::kLate + kSample), quick_);
   killed_.WaitForNotification();
   EXPECT_FALSE(left_.HasBeenNotified());
 }
 
-TEST_F(WatchTest, AProcessThatHasLeftIsNotEnded) {
+TEST_F(WatchTest, ProcessThatLeftIsSpared) {
   {
     const Watch watch(env_, 0.8, actions(true), {.every = quick_.every, .patience = absl::Hours(1)});
     left_.WaitForNotification();
@@ -65,7 +65,7 @@ TEST_F(WatchTest, AProcessThatHasLeftIsNotEnded) {
   EXPECT_FALSE(killed_.HasBeenNotified());
 }
 
-TEST_F(WatchTest, StaysWhileNoOtherProcessNeedsTheMachine) {
+TEST_F(WatchTest, StaysOnQuietMachine) {
   const Watch watch(env_, 0.8, actions(false), quick_);
   many_.WaitForNotification();
   EXPECT_FALSE(left_.HasBeenNotified() || killed_.HasBeenNotified());

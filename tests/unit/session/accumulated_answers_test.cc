@@ -51,13 +51,13 @@ TEST_F(AccumulatedAnswersTest, KeepsTheLastAnswer) {
   EXPECT_TRUE(answers_.answer(0).empty());
 }
 
-TEST_F(AccumulatedAnswersTest, AnAnswerHasEachContributionOfThisWorkerOnce) {
+TEST_F(AccumulatedAnswersTest, CountsEachOwnContributionOnce) {
   EXPECT_EQ(check(0, answer(0, 1)), absl::OkStatus());
   EXPECT_TRUE(absl::IsInvalidArgument(check(0, answer(1, 0)))) << "the answer lacks this worker's contribution";
   EXPECT_TRUE(absl::IsInvalidArgument(check(0, answer(0, 2)))) << "the answer has the contribution twice";
 }
 
-TEST_F(AccumulatedAnswersTest, AnAnswerHasMoreContributionsThanTheLast) {
+TEST_F(AccumulatedAnswersTest, AnswersGrow) {
   answers_.keep(plan_, 1, answer(5, 1));
   EXPECT_EQ(check(1, answer(5, 2)), absl::OkStatus());
   EXPECT_TRUE(absl::IsInvalidArgument(check(1, answer(4, 2))));

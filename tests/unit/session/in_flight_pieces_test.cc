@@ -37,7 +37,7 @@ class InFlightPiecesTest : public ::testing::Test {
   InFlightPieces pieces_;
 };
 
-TEST_F(InFlightPiecesTest, IsDoneWithItsLastResult) {
+TEST_F(InFlightPiecesTest, DoneWithLastResult) {
   open(7, 2, 4, false);
   EXPECT_TRUE(pieces_.is_in_flight(2) && pieces_.is_in_flight(3));
   EXPECT_FALSE(pieces_.is_in_flight(1) || pieces_.is_in_flight(4));
@@ -55,7 +55,7 @@ TEST_F(InFlightPiecesTest, IsDoneWithItsLastResult) {
   EXPECT_THAT(memory_, Each(std::byte{0}));
 }
 
-TEST_F(InFlightPiecesTest, InputsMayBeLargerThanResults) {
+TEST_F(InFlightPiecesTest, InputLargerThanResult) {
   std::vector<std::byte> input(16);
   pieces_.open({.id = 7, .input = Buffer::borrow(input), .output = output_}, 2, 4, 8, 2);
   {
@@ -70,7 +70,7 @@ TEST_F(InFlightPiecesTest, InputsMayBeLargerThanResults) {
   EXPECT_EQ(output_[4], std::byte{3});
 }
 
-TEST_F(InFlightPiecesTest, WaitsUntilNoFrameRefersToTheInput) {
+TEST_F(InFlightPiecesTest, WaitsForFramesOfInput) {
   open(7, 0, 1);
   Buffer frame = pieces_.input(0, 0, 4);
   EXPECT_EQ(frame.bytes().data(), memory_.data());
@@ -80,7 +80,7 @@ TEST_F(InFlightPiecesTest, WaitsUntilNoFrameRefersToTheInput) {
   EXPECT_EQ(completed(), std::vector<uint64_t>{7});
 }
 
-TEST_F(InFlightPiecesTest, ADelayedResultIsWrittenAtTheEnd) {
+TEST_F(InFlightPiecesTest, WritesDelayedResultLast) {
   open(7, 0, 2);
   EXPECT_TRUE(pieces_.is_in_place(1));
   Buffer frame = pieces_.input(1, 4, 4);
@@ -93,7 +93,7 @@ TEST_F(InFlightPiecesTest, ADelayedResultIsWrittenAtTheEnd) {
   EXPECT_EQ(memory_[4], std::byte{9});
 }
 
-TEST_F(InFlightPiecesTest, APieceWithoutPartitionsIsDoneAtOnce) {
+TEST_F(InFlightPiecesTest, EmptyPieceIsDone) {
   open(7, 3, 3);
   EXPECT_EQ(completed(), std::vector<uint64_t>{7});
 }

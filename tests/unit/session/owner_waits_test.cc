@@ -23,7 +23,7 @@ class OwnerWaitsTest : public ::testing::Test {
   OwnerWaits waits_;
 };
 
-TEST_F(OwnerWaitsTest, WaitsFromThePushToTheResult) {
+TEST_F(OwnerWaitsTest, WaitsFromPushToResult) {
   waits_.on_start(1, at(1));
   EXPECT_THAT(waiting_for(), IsEmpty()) << "nothing was pushed";
   EXPECT_THAT(waiting_for(1), ElementsAre(1)) << "nothing can be pushed";
@@ -34,7 +34,7 @@ TEST_F(OwnerWaitsTest, WaitsFromThePushToTheResult) {
   EXPECT_THAT(waiting_for(1), IsEmpty());
 }
 
-TEST_F(OwnerWaitsTest, TheLongestSilentOwnersComeFirst) {
+TEST_F(OwnerWaitsTest, LongestSilentOwnersFirst) {
   for (const uint32_t owner : {2u, 0u, 1u}) {
     for (int i = 0; i < 2; ++i) waits_.on_start(owner, at(1));
   }
@@ -50,7 +50,7 @@ TEST_F(OwnerWaitsTest, TheLongestSilentOwnersComeFirst) {
   EXPECT_THAT(waiting_for(), ElementsAre(1, 2, 0)) << "a result is an answer";
 }
 
-TEST_F(OwnerWaitsTest, AMoveTakesThePartitionToItsNewOwner) {
+TEST_F(OwnerWaitsTest, MoveChangesTheOwner) {
   waits_.on_start(0, at(1));
   waits_.on_push(0, at(2));
   waits_.on_move(0, 1, true, at(3));
@@ -88,7 +88,7 @@ class LatenessTest : public ::testing::Test {
 };
 using Lateness = std::pair<uint32_t, int64_t>;
 
-TEST_F(LatenessTest, ASummerIsLateOnceWorkersHaveAnswered) {
+TEST_F(LatenessTest, LateOnceWorkersHaveAnswered) {
   for (uint32_t owner = 0; owner < 4; ++owner) push(owner, 0);
   waits_.on_result(0, at(10));
   EXPECT_THAT(late(20), ElementsAre(Lateness(2, 0), Lateness(3, 0))) << "worker 1 owes a result, and so do most owners";
@@ -99,14 +99,14 @@ TEST_F(LatenessTest, ASummerIsLateOnceWorkersHaveAnswered) {
   EXPECT_THAT(late(100), ElementsAre(Lateness(2, 10), Lateness(3, 50)));
 }
 
-TEST_F(LatenessTest, ASummerIsLateIfMostOwnersHaveAnswered) {
+TEST_F(LatenessTest, LateOnceMostOwnersAnswered) {
   for (const uint32_t owner : {1u, 2u, 3u}) push(owner, 0);
   EXPECT_THAT(late(10), ElementsAre(Lateness(2, 0), Lateness(3, 0)));
   waits_.on_result(3, at(10));
   EXPECT_THAT(late(30), ElementsAre(Lateness(2, 20), Lateness(3, 0)));
 }
 
-TEST_F(LatenessTest, WorkersAreLateWhileNoSummerOwes) {
+TEST_F(LatenessTest, WorkersLateWithoutOwingSummers) {
   for (const uint32_t owner : {1u, 2u}) push(owner, 0);
   waits_.on_result(2, at(10));
   waits_.on_result(1, at(50));
@@ -114,14 +114,14 @@ TEST_F(LatenessTest, WorkersAreLateWhileNoSummerOwes) {
   EXPECT_EQ(waits_.workers_late(at(100)), at(40));
 }
 
-TEST_F(LatenessTest, APartitionThatWaitsToBePushedIsNotLate) {
+TEST_F(LatenessTest, UnpushedPartitionIsNotLate) {
   waits_.on_start(2, at(0));
   EXPECT_THAT(late(10), ElementsAre(Lateness(2, 0), Lateness(3, 0)));
   waits_.on_push(2, at(10));
   EXPECT_THAT(late(30), ElementsAre(Lateness(2, 20), Lateness(3, 0)));
 }
 
-TEST_F(LatenessTest, APlanBeginsAnew) {
+TEST_F(LatenessTest, PlanRestartsTheMeasurement) {
   push(2, 0);
   waits_.on_plan(2, {true, true, true, false}, at(40));
   EXPECT_THAT(late(50), ElementsAre(Lateness(2, 10))) << "member 3 owns nothing";

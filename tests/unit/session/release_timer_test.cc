@@ -19,7 +19,7 @@ class ReleaseTimerTest : public ::testing::Test {
   absl::Duration now_ = absl::Seconds(1);
 };
 
-TEST_F(ReleaseTimerTest, AsksAgainWithDoublingPausesWithoutPieces) {
+TEST_F(ReleaseTimerTest, PausesDouble) {
   EXPECT_FALSE(timer_.tick(1, 1, true, now_)) << "a piece is in flight";
   EXPECT_EQ(quiet_time(), 1);
   EXPECT_EQ(quiet_time(), 10);
@@ -31,7 +31,7 @@ TEST_F(ReleaseTimerTest, AsksAgainWithDoublingPausesWithoutPieces) {
   EXPECT_EQ(quiet_time(), 10) << "the pause is short again";
 }
 
-TEST_F(ReleaseTimerTest, APieceThatHasBegunAndEndedSinceTheLastTickIsNotQuiet) {
+TEST_F(ReleaseTimerTest, ShortPieceIsNotQuiet) {
   EXPECT_FALSE(timer_.tick(0, 1, true, now_));
   EXPECT_TRUE(timer_.tick(0, 1, true, now_));
   EXPECT_FALSE(timer_.tick(0, 2, true, now_ += absl::Seconds(1)));

@@ -41,7 +41,7 @@ class SessionAccumulated : public ::testing::Test {
   SessionRig rig{kBefore};
 };
 
-TEST_F(SessionAccumulated, TheSumIsTheOutputAndNothingIsAcknowledged) {
+TEST_F(SessionAccumulated, SumNeedsNoAcknowledgement) {
   ASSERT_TRUE(start().ok());
   EXPECT_EQ(rig.actions.sends.back().header.op, ReduceOp::kAccumulate);
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}).ok());
@@ -52,7 +52,7 @@ TEST_F(SessionAccumulated, TheSumIsTheOutputAndNothingIsAcknowledged) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST_F(SessionAccumulated, ANewOwnerGetsTheVersionAndTheAnswer) {
+TEST_F(SessionAccumulated, NewOwnerGetsTheAnswer) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}).ok());
   ASSERT_TRUE(start().ok());
@@ -72,7 +72,7 @@ TEST_F(SessionAccumulated, ANewOwnerGetsTheVersionAndTheAnswer) {
   EXPECT_THAT(rig.actions.sends, IsEmpty()) << "the fetch was answered before";
 }
 
-TEST_F(SessionAccumulated, InPlaceAFrameToTheEarlierOwnerKeepsItsBytes) {
+TEST_F(SessionAccumulated, EarlierOwnersFrameKeepsBytes) {
   ASSERT_TRUE(start().ok());
   Buffer queued = rig.actions.sends[0].payload;
   ASSERT_TRUE(rig.apply(kAfter).ok());
@@ -84,7 +84,7 @@ TEST_F(SessionAccumulated, InPlaceAFrameToTheEarlierOwnerKeepsItsBytes) {
   EXPECT_THAT(rig.memory_of(0), ::testing::Each(std::byte{0x33})) << "no count is written behind the output";
 }
 
-TEST_F(SessionAccumulated, TheLastAnswerIsKeptForGood) {
+TEST_F(SessionAccumulated, LastAnswerIsKeptForever) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}).ok());
   ASSERT_TRUE(rig.release(2, 100).ok());
@@ -94,7 +94,7 @@ TEST_F(SessionAccumulated, TheLastAnswerIsKeptForGood) {
   EXPECT_EQ(rig.session.counters().retained_bytes, 24u);
 }
 
-TEST_F(SessionAccumulated, AnAnswerThatLacksAnsweredContributionsIsAnError) {
+TEST_F(SessionAccumulated, AnswerLacksContributions) {
   ASSERT_TRUE(start().ok());
   EXPECT_THAT(std::string(answer(0, {}, {5, 0}).message()), HasSubstr("0 contributions of this worker"));
   EXPECT_FALSE(answer(0, {}, {5, 2}).ok()) << "counted twice";
@@ -104,7 +104,7 @@ TEST_F(SessionAccumulated, AnAnswerThatLacksAnsweredContributionsIsAnError) {
   ASSERT_TRUE(answer(1, {}, {5, 2}).ok());
 }
 
-TEST_F(SessionAccumulated, ALateAnswerDoesNotCount) {
+TEST_F(SessionAccumulated, LateAnswerIsIgnored) {
   ASSERT_TRUE(start().ok());
   ASSERT_TRUE(answer(0, std::byte{0x33}, {5, 1}).ok());
   ASSERT_TRUE(answer(0, std::byte{0x44}, {6, 1}).ok());

@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
             kWrongTime, "has not pushed"}),
     [](const auto& instance) { return std::string(instance.param.name); });
 
-TEST(SessionRefused, AnOwnersRefusalIsReturnedToTheCaller) {
+TEST(SessionRefused, ReturnsTheOwnersReason) {
   SessionRig rig({.tensors = {{.owners = {2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   const std::string text = "worker/1 averages tensor t0, but worker/0 sums it";
@@ -88,7 +88,7 @@ TEST(SessionRefused, AnOwnersRefusalIsReturnedToTheCaller) {
   EXPECT_THAT(rig.actions.done, IsEmpty());
 }
 
-TEST(SessionOutOfTurn, AResultOfAnUnsentPartitionIsAnError) {
+TEST(SessionOutOfTurn, ResultBeforePush) {
   SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 8);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_EQ(rig.result({0, 1}).code(), kWrongTime);
@@ -96,14 +96,14 @@ TEST(SessionOutOfTurn, AResultOfAnUnsentPartitionIsAnError) {
   ASSERT_TRUE(rig.result({0, 1}).ok());
 }
 
-TEST(SessionEpochs, AnOwnerMayBeAheadOfThisWorker) {
+TEST(SessionEpochs, OwnerMayBeAhead) {
   SessionRig rig({.epoch = 5, .tensors = {{.owners = {2}, .since = 4}}});
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_TRUE(rig.result({}, {}, 6).ok());
   EXPECT_THAT(rig.done(), ElementsAre(100));
 }
 
-TEST(SessionEpochs, ResultsOfAnEarlierOwnerAreDropped) {
+TEST(SessionEpochs, DropsEarlierOwnersResults) {
   SessionRig rig({.epoch = 5, .tensors = {{.owners = {2}, .since = 4}}});
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_TRUE(rig.result({}, {}, 3).ok());

@@ -18,7 +18,7 @@ using wire::PartitionKey;
 const PlanSpec kBefore{.tensors = {{.owners = {2}}, {.owners = {2}}}};
 const PlanSpec kAfter{.epoch = 2, .tensors = {{.owners = {0}, .moved = 2}, {.owners = {2}}}};
 
-TEST(SessionMoves, PartitionsInFlightArePushedAgainToTheNewOwner) {
+TEST(SessionMoves, PushesAgainToNewOwner) {
   SessionRig rig(kBefore);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.start(1).ok());
@@ -31,7 +31,7 @@ TEST(SessionMoves, PartitionsInFlightArePushedAgainToTheNewOwner) {
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 16u);
 }
 
-TEST(SessionMoves, FramesOfTheEarlierOwnerAreIgnored) {
+TEST(SessionMoves, IgnoresEarlierOwner) {
   SessionRig rig(kBefore);
   ASSERT_TRUE(rig.start(0).ok());
   const wire::Header late = rig.header(FrameType::kResult, {});
@@ -43,7 +43,7 @@ TEST(SessionMoves, FramesOfTheEarlierOwnerAreIgnored) {
   EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x33}));
 }
 
-TEST(SessionMoves, AResultMayArriveBeforeThePartitionWasPushedAgain) {
+TEST(SessionMoves, ResultMayPrecedeRepeatedPush) {
   SessionRig rig(kBefore);
   ASSERT_TRUE(rig.start(0).ok());
   rig.session.on_disconnected(0);
@@ -53,7 +53,7 @@ TEST(SessionMoves, AResultMayArriveBeforeThePartitionWasPushedAgain) {
   EXPECT_THAT(rig.done(), ElementsAre(100));
 }
 
-TEST(SessionMoves, AFrameToTheEarlierOwnerKeepsItsBytes) {
+TEST(SessionMoves, EarlierOwnersFrameKeepsBytes) {
   SessionRig rig(kBefore);
   std::ranges::fill(rig.memory_of(0), std::byte{0x42});
   ASSERT_TRUE(rig.start(0).ok());
@@ -68,7 +68,7 @@ TEST(SessionMoves, AFrameToTheEarlierOwnerKeepsItsBytes) {
   EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x33}));
 }
 
-TEST(SessionMoves, AnotherSummerMayTakeThePlaceOfALostSummer) {
+TEST(SessionMoves, PlaceOfLostSummerRefilled) {
   SessionRig rig(kBefore);
   ASSERT_TRUE(rig.start(1).ok());
   rig.session.on_disconnected(2);
@@ -94,7 +94,7 @@ class SessionRetention : public ::testing::Test {
   SessionRig rig{kBefore};
 };
 
-TEST_F(SessionRetention, AResultIsSentToANewOwnerThatAsks) {
+TEST_F(SessionRetention, HandsResultToNewOwner) {
   ASSERT_TRUE(rig.apply(kAfter).ok());
   EXPECT_THAT(rig.acknowledged(0), ElementsAre(PartitionKey{1, 0, 0}));
   ASSERT_TRUE(fetch(0).ok());
@@ -105,7 +105,7 @@ TEST_F(SessionRetention, AResultIsSentToANewOwnerThatAsks) {
   EXPECT_THAT(rig.actions.sends[0].payload.bytes(), Each(std::byte{0x33}));
 }
 
-TEST_F(SessionRetention, AResultIsKeptUntilEveryWorkerHasIt) {
+TEST_F(SessionRetention, KeepsResultUntilReleased) {
   EXPECT_EQ(rig.session.counters().retained_bytes, 8u);
   EXPECT_FALSE(rig.session.idle());
   ASSERT_TRUE(rig.release(2, 0).ok());
@@ -115,20 +115,20 @@ TEST_F(SessionRetention, AResultIsKeptUntilEveryWorkerHasIt) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST_F(SessionRetention, AResultIsKeptUntilTheNextResultArrives) {
+TEST_F(SessionRetention, KeepsOnlyTheLastResult) {
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({.step = 1}, std::byte{0x44}).ok());
   EXPECT_EQ(rig.session.counters().retained_bytes, 8u);
 }
 
-TEST_F(SessionRetention, AnOwnerThatIsAheadReleasesNothing) {
+TEST_F(SessionRetention, OwnerAheadReleasesNothing) {
   wire::Header header = rig.header(FrameType::kRelease, {});
   header = {.type = FrameType::kRelease, .job = kJob, .epoch = 2, .sender = 2, .released = 1};
   ASSERT_TRUE(rig.deliver(header, {}).ok());
   EXPECT_EQ(rig.session.counters().retained_bytes, 8u) << "the owner may have lost the partition";
 }
 
-TEST_F(SessionRetention, AnIdleSessionAsksWhichResultsItMayRelease) {
+TEST_F(SessionRetention, QuietSessionAsksForRelease) {
   rig.tick(absl::Milliseconds(5));
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
   EXPECT_EQ(rig.actions.sends[0].header.type, FrameType::kRelease);
@@ -138,7 +138,7 @@ TEST_F(SessionRetention, AnIdleSessionAsksWhichResultsItMayRelease) {
   EXPECT_THAT(rig.actions.sends, IsEmpty()) << "the session does not ask with every tick";
 }
 
-TEST_F(SessionRetention, ALaterOwnerIsAskedWithTheKeysOfResults) {
+TEST_F(SessionRetention, AsksLaterOwnerByKeys) {
   ASSERT_TRUE(rig.apply(kAfter).ok());
   rig.tick(absl::Milliseconds(5));
   ASSERT_THAT(rig.actions.sends, SizeIs(1));
@@ -148,7 +148,7 @@ TEST_F(SessionRetention, ALaterOwnerIsAskedWithTheKeysOfResults) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST_F(SessionRetention, NothingIsAskedAfterAWorkerHasLeft) {
+TEST_F(SessionRetention, AsksNothingAtTheEnd) {
   rig.session.set_ending();
   EXPECT_TRUE(rig.session.idle());
 }

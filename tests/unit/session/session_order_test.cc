@@ -11,7 +11,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST(SessionOrder, PriorityThenPositionInThePlan) {
+TEST(SessionOrder, PriorityThenPosition) {
   SessionRig rig({.tensors = {{.owners = {2, 2}, .priority = 5}, {.owners = {2, 2}, .priority = -1}}}, 1 << 20, false);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.start(1).ok());
@@ -19,7 +19,7 @@ TEST(SessionOrder, PriorityThenPositionInThePlan) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{1, 0}, Key{1, 1}, Key{0, 0}, Key{0, 1}));
 }
 
-TEST(SessionOrder, AnUrgentPartitionOvertakesPartitionsHeldBackByTheWindow) {
+TEST(SessionOrder, UrgentPartitionOvertakes) {
   SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}, .priority = 1}, {.owners = {2}, .priority = 0}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}));
@@ -31,7 +31,7 @@ TEST(SessionOrder, AnUrgentPartitionOvertakesPartitionsHeldBackByTheWindow) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3})) << "the owner has {0, 0}, too";
 }
 
-TEST(SessionOrder, APartitionLargerThanTheWindowIsSentAlone) {
+TEST(SessionOrder, OversizedPartitionIsSentAlone) {
   SessionRig rig({.tensors = {{.owners = {2, 0}, .bytes = 400}}}, 1);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
@@ -39,7 +39,7 @@ TEST(SessionOrder, APartitionLargerThanTheWindowIsSentAlone) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
 }
 
-TEST(SessionOrder, AnOwnerWithoutCreditIsSkipped) {
+TEST(SessionOrder, SkipsOwnerWithoutCredit) {
   // Owner 2 owns 1/4 of the bytes, so its credit is 1/2 of the window, and at least two partitions.
   SessionRig rig({.tensors = {{.owners = {2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}}}}, 48);
   ASSERT_TRUE(rig.start(0).ok());
@@ -51,7 +51,7 @@ TEST(SessionOrder, AnOwnerWithoutCreditIsSkipped) {
   EXPECT_THAT(narrow.pushed(), ElementsAre(Key{0, 2}));
 }
 
-TEST(SessionOrder, ASilentOwnerGetsMoreCreditEvenIfOthersAnswer) {
+TEST(SessionOrder, SilentOwnersCreditGrows) {
   // Owner 2's credit allows two partitions. Other workers have pushed other partitions to it, so none of its sums
   // completes.
   SessionRig rig({.tensors = {{.owners = {2, 2, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}}}, 32);
@@ -69,7 +69,7 @@ TEST(SessionOrder, ASilentOwnerGetsMoreCreditEvenIfOthersAnswer) {
   EXPECT_GT(rig.session.counters().stalls, 0u);
 }
 
-TEST(SessionOrder, ArrivedPartitionsDoNotCountAgainstTheWindow) {
+TEST(SessionOrder, ArrivedPartitionsLeaveTheWindow) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 2, 2, 2, 2}}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}));
@@ -86,7 +86,7 @@ TEST(SessionOrder, ArrivedPartitionsDoNotCountAgainstTheWindow) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 3}, Key{0, 4})) << "arrived pushes do not count any more";
 }
 
-TEST(SessionOrder, PartitionsOfTheColocatedSummerDoNotCountAgainstTheWindow) {
+TEST(SessionOrder, ColocatedPushesNeedNoWindow) {
   SessionRig rig({.tensors = {{.owners = {2, 1, 2, 1, 2, 1}}}}, 16);  // the session is that of worker 1
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 1}, Key{0, 2}, Key{0, 3}));
@@ -96,7 +96,7 @@ TEST(SessionOrder, PartitionsOfTheColocatedSummerDoNotCountAgainstTheWindow) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 4}));
 }
 
-TEST(SessionOrder, AnUnconnectedOwnerIsSkipped) {
+TEST(SessionOrder, SkipsUnconnectedOwner) {
   SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}}}});
   rig.session.on_disconnected(2);
   ASSERT_TRUE(rig.start(0).ok());
@@ -121,7 +121,7 @@ TEST(SessionWindow, FollowsTheRoundTrip) {
   EXPECT_EQ(asked.session.counters().window_bytes, 1u << 20);
 }
 
-TEST(SessionStall, TheWindowDoublesUntilAResultComes) {
+TEST(SessionStall, WindowDoublesUntilAResult) {
   SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(20, 2)}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), SizeIs(2));
@@ -149,7 +149,7 @@ TEST(SessionStall, ResultsResetTheStallTimer) {
   EXPECT_EQ(rig.session.counters().stalls, 0u);
 }
 
-TEST(SessionStall, NothingGrowsWhenNothingIsHeldBack) {
+TEST(SessionStall, NoGrowthWithoutHeldPartitions) {
   SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   for (int i = 0; i < 10; ++i) rig.tick(kStall);

@@ -18,7 +18,7 @@ constexpr auto kWrongTime = absl::StatusCode::kFailedPrecondition;
 const PlanSpec kPlan{.epoch = 5,
                      .tensors = {{.owners = {2, 0}}, {.owners = {2}, .type = DataType::kInt32}, {.owners = {}}}};
 
-TEST(SessionPieces, PushesEveryPartitionToItsOwner) {
+TEST(SessionPieces, PushesToEachOwner) {
   SessionRig rig(kPlan);
   std::ranges::fill(rig.memory_of(0), std::byte{0x42});
   ASSERT_TRUE(rig.start(0, ReduceOp::kAverage).ok());
@@ -43,7 +43,7 @@ TEST(SessionPieces, PushesEveryPartitionToItsOwner) {
   EXPECT_FALSE(rig.session.idle());
 }
 
-TEST(SessionPieces, WorkersOfSeveralRanksPushSumsOfHalvesInFloat32) {
+TEST(SessionPieces, HalvesArePushedAsFloat32) {
   SessionRig rig({.local_ranks = 2, .tensors = {{.owners = {2, 0}, .bytes = 4, .type = DataType::kBFloat16}}});
   std::vector<std::byte> input(16), output(8);
   const auto start = [&](MutableBytes in, MutableBytes out) {
@@ -69,7 +69,7 @@ TEST(SessionPieces, WorkersOfSeveralRanksPushSumsOfHalvesInFloat32) {
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 0u);
 }
 
-TEST(SessionPieces, IsDoneWithItsLastPartitionAndHasTheSumInItsOutput) {
+TEST(SessionPieces, DoneWithLastResult) {
   SessionRig rig(kPlan);
   std::vector<std::byte> output(16);
   ASSERT_TRUE(rig.start(0, ReduceOp::kSum, output).ok());
@@ -87,7 +87,7 @@ TEST(SessionPieces, IsDoneWithItsLastPartitionAndHasTheSumInItsOutput) {
   EXPECT_EQ(rig.session.counters().outstanding_bytes, 0u);
 }
 
-TEST(SessionPieces, PartsOfATensorAreSeparatePieces) {
+TEST(SessionPieces, PartsAreSeparatePieces) {
   SessionRig rig({.tensors = {{.owners = {2, 0, 2, 0}}}});  // 8 bytes each
   std::vector<std::byte> head(8, std::byte{1}), tail(24, std::byte{2});
   const auto part = [&](std::vector<std::byte>& memory, uint64_t id, uint32_t first, uint32_t count) {
@@ -118,6 +118,18 @@ TEST(SessionPieces, PartsOfATensorAreSeparatePieces) {
   EXPECT_THAT(tail, Each(std::byte{4}));
 }
 
+TEST(SessionPieces, AwaitedResultsAreProgress) {
+  SessionRig rig({.tensors = {{.owners = {2, 2}}}});
+  ASSERT_TRUE(rig.start(0).ok());
+  EXPECT_FALSE(rig.actions.has_progressed);
+  ASSERT_TRUE(rig.defer({0, 1}).ok());
+  EXPECT_FALSE(rig.actions.has_progressed);
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  EXPECT_TRUE(rig.actions.has_progressed);
+  ASSERT_TRUE(rig.result({0, 0}).ok());
+  EXPECT_FALSE(rig.actions.has_progressed) << "the worker has this result already";
+}
+
 TEST(SessionPieces, StepsCountPerTensor) {
   SessionRig rig(kPlan);
   for (uint64_t step = 0; step < 3; ++step) {
@@ -129,7 +141,7 @@ TEST(SessionPieces, StepsCountPerTensor) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 0}, Key{0, 1, 0}));
 }
 
-TEST(SessionPieces, IsNotDoneWhileAFrameRefersToItsInput) {
+TEST(SessionPieces, WaitsForFramesOfInput) {
   SessionRig rig(kPlan);
   ASSERT_TRUE(rig.start(1).ok());
   Buffer queued = rig.actions.sends[0].payload;
@@ -143,7 +155,7 @@ TEST(SessionPieces, IsNotDoneWhileAFrameRefersToItsInput) {
   EXPECT_THAT(rig.done(), ElementsAre(101));
 }
 
-TEST(SessionPieces, ATensorOfZeroBytesIsDoneAtOnce) {
+TEST(SessionPieces, EmptyTensorIsDone) {
   SessionRig rig(kPlan);
   ASSERT_TRUE(rig.start(2).ok());
   EXPECT_THAT(rig.done(), ElementsAre(102));
@@ -187,7 +199,7 @@ TEST(SessionPlans, MayAddTensors) {
   EXPECT_EQ(rig.apply(moved).code(), kWrongTime) << "the plan lacks the epoch of the move";
 }
 
-TEST(SessionFailure, EndsEveryPieceAndEveryLaterOne) {
+TEST(SessionFailure, EndsLaterPiecesToo) {
   SessionRig rig(kPlan);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.start(1).ok());
@@ -204,7 +216,7 @@ TEST(SessionFailure, EndsEveryPieceAndEveryLaterOne) {
   EXPECT_THAT(rig.actions.sends, IsEmpty());
 }
 
-TEST(SessionWaiting, NamesOwnersWhoseResultsAreMissingMostOverdueFirst) {
+TEST(SessionWaiting, NamesMostOverdueFirst) {
   SessionRig rig({.tensors = {{.owners = {2, 0}}, {.owners = {1}}, {.owners = {2}}}});
   EXPECT_THAT(rig.session.waiting_for(), IsEmpty());
   ASSERT_TRUE(rig.start(0).ok());
@@ -219,7 +231,7 @@ TEST(SessionWaiting, NamesOwnersWhoseResultsAreMissingMostOverdueFirst) {
   EXPECT_THAT(rig.session.waiting_for(), ElementsAre(1, 2));
 }
 
-TEST(SessionWaiting, NamesAnOwnerThatNeverConnected) {
+TEST(SessionWaiting, NamesUnconnectedOwner) {
   SessionRig rig({.tensors = {{.owners = {2}}}}, 1 << 20, false);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.actions.sends, IsEmpty());

@@ -15,7 +15,7 @@ using wire::PartitionKey;
 
 const PlanSpec kThree{.tensors = {{.owners = {2, 2, 0}}}};
 
-TEST(SessionReconnect, OutstandingPartitionsArePushedAgain) {
+TEST(SessionReconnect, PushesOutstandingPartitionsAgain) {
   SessionRig rig(kThree);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 1}).ok());
@@ -34,7 +34,7 @@ TEST(SessionReconnect, OutstandingPartitionsLeaveTheWindow) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}, Key{0, 3}));
 }
 
-TEST(SessionReconnect, AResultBeforeTheRepeatedPushCounts) {
+TEST(SessionReconnect, ResultMayPrecedeRepeatedPush) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 2}}}}, 16);
   ASSERT_TRUE(rig.start(0).ok());
   rig.session.on_disconnected(2);
@@ -43,7 +43,7 @@ TEST(SessionReconnect, AResultBeforeTheRepeatedPushCounts) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}, Key{0, 2})) << "partition 1 is done";
 }
 
-TEST(SessionReconnect, ARepeatedPushKeepsTheContributionWhenTheResultOverwritesIt) {
+TEST(SessionReconnect, RepeatedPushKeepsContribution) {
   SessionRig rig({.tensors = {{.owners = {2}}}});
   std::ranges::fill(rig.memory_of(0), std::byte{0x42});
   ASSERT_TRUE(rig.start(0).ok());
@@ -56,7 +56,7 @@ TEST(SessionReconnect, ARepeatedPushKeepsTheContributionWhenTheResultOverwritesI
   EXPECT_THAT(rig.done(), ElementsAre(100)) << "the sent copy does not refer to the input";
 }
 
-TEST(SessionReconnect, TheLatestResultsAreAcknowledgedAgain) {
+TEST(SessionReconnect, AcknowledgesLatestResultsAgain) {
   SessionRig rig(kThree);
   for (uint64_t step = 0; step < 2; ++step) {
     ASSERT_TRUE(rig.start(0).ok());
@@ -69,7 +69,7 @@ TEST(SessionReconnect, TheLatestResultsAreAcknowledgedAgain) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0, 2}));
 }
 
-TEST(SessionAcks, AreSentWithTheNextPushToTheOwner) {
+TEST(SessionAcks, LeaveWithTheNextPush) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 0}}, {.owners = {0, 2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 0}).ok());
@@ -82,7 +82,7 @@ TEST(SessionAcks, AreSentWithTheNextPushToTheOwner) {
   EXPECT_EQ(rig.actions.sends[1].header.type, wire::FrameType::kAck) << "the acknowledgement precedes the push";
 }
 
-TEST(SessionAcks, AreSentWithTheTick) {
+TEST(SessionAcks, LeaveWithTheTick) {
   SessionRig rig(kThree);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.result({0, 0}).ok());
@@ -92,7 +92,7 @@ TEST(SessionAcks, AreSentWithTheTick) {
   EXPECT_THAT(rig.actions.sends, IsEmpty());
 }
 
-TEST(SessionAcks, AreSentInFramesOf64) {
+TEST(SessionAcks, LeaveInFramesOf64) {
   SessionRig rig({.tensors = {{.owners = std::vector<uint32_t>(100, 2)}}});
   ASSERT_TRUE(rig.start(0).ok());
   for (uint32_t i = 0; i < 63; ++i) {
@@ -103,7 +103,7 @@ TEST(SessionAcks, AreSentInFramesOf64) {
   EXPECT_THAT(rig.acknowledged(2), SizeIs(64));
 }
 
-TEST(SessionAcks, ALateCopyIsAcknowledgedAgainAndChangesNothing) {
+TEST(SessionAcks, LateCopyIsAcknowledgedAgain) {
   SessionRig rig(kThree);
   ASSERT_TRUE(rig.start(0).ok());
   for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(rig.result({0, i}).ok());
@@ -118,7 +118,7 @@ TEST(SessionAcks, ALateCopyIsAcknowledgedAgainAndChangesNothing) {
   EXPECT_THAT(rig.memory_of(0), Each(std::byte{0x11})) << "the result belongs to the previous step";
 }
 
-TEST(SessionAcks, TheSessionIsNotIdleBeforeAcksAreSent) {
+TEST(SessionAcks, SessionIsBusyUntilSent) {
   SessionRig rig({.tensors = {{.owners = {2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   rig.session.on_disconnected(2);
@@ -131,7 +131,7 @@ TEST(SessionAcks, TheSessionIsNotIdleBeforeAcksAreSent) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST(SessionAcks, AtTheEndAcksToAWorkerThatHasLeftAreNotDue) {
+TEST(SessionAcks, NotDueToLeftWorkers) {
   SessionRig rig({.tensors = {{.owners = {0, 2}}}});
   ASSERT_TRUE(rig.start(0).ok());
   for (uint32_t i = 0; i < 2; ++i) ASSERT_TRUE(rig.result({0, i}).ok());
@@ -146,7 +146,7 @@ TEST(SessionAcks, AtTheEndAcksToAWorkerThatHasLeftAreNotDue) {
   EXPECT_TRUE(rig.session.idle());
 }
 
-TEST(SessionDefers, ADeferredPartitionLeavesTheWindowAndIsRetriedWithDoublingPauses) {
+TEST(SessionDefers, RetriesWithDoublingPauses) {
   SessionRig rig({.tensors = {{.owners = {2, 2}}}}, 8);
   ASSERT_TRUE(rig.start(0).ok());
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0}));
@@ -168,7 +168,7 @@ TEST(SessionDefers, ADeferredPartitionLeavesTheWindowAndIsRetriedWithDoublingPau
   EXPECT_EQ(rig.session.counters().repeated_pushes, 6u);
 }
 
-TEST(SessionDefers, AResultOfTheOwnerRetriesTheMostUrgentPartitionAtOnce) {
+TEST(SessionDefers, ResultRetriesMostUrgentPartition) {
   SessionRig rig({.tensors = {{.owners = {2, 2, 2}}, {.owners = {0}}}});
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.start(1).ok());
@@ -180,7 +180,7 @@ TEST(SessionDefers, AResultOfTheOwnerRetriesTheMostUrgentPartitionAtOnce) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 1}));
 }
 
-TEST(SessionDefers, PartitionsThatWereNeverDeferredGoFirst) {
+TEST(SessionDefers, NeverDeferredGoFirst) {
   // The owner has begun to sum partition 2 and waits for it. Partitions 0 and 1 are more urgent, but are deferred again
   // and again.
   SessionRig rig({.tensors = {{.owners = {2, 2, 2}}}}, 8);
@@ -192,7 +192,7 @@ TEST(SessionDefers, PartitionsThatWereNeverDeferredGoFirst) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 2}));
 }
 
-TEST(SessionDefers, ATensorThatBeganLaterWaitsForItsTurn) {
+TEST(SessionDefers, LongestDeferredGoFirst) {
   // The owner waits for tensor 0, and defers tensor 1 again and again.
   SessionRig rig({.tensors = {{.owners = {2}}, {.owners = {2, 2}}}}, 8);
   ASSERT_TRUE(rig.start(0).ok());
@@ -210,7 +210,7 @@ TEST(SessionDefers, ATensorThatBeganLaterWaitsForItsTurn) {
   EXPECT_THAT(rig.pushed(), ElementsAre(Key{0, 0})) << "the partition was deferred more often but longer ago";
 }
 
-TEST(SessionDefers, AnswersThatCrossAreHarmless) {
+TEST(SessionDefers, CrossingAnswersAreHarmless) {
   SessionRig rig(kThree);
   ASSERT_TRUE(rig.start(0).ok());
   ASSERT_TRUE(rig.defer({0, 0}).ok());

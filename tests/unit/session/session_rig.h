@@ -138,6 +138,7 @@ class SessionRig {
   void clear() {
     actions.sends.clear();
     actions.done.clear();
+    actions.has_progressed = false;
     actions.refused = absl::OkStatus();
   }
 
