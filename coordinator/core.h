@@ -12,13 +12,9 @@
 // - Planning (planning.h): the plan in force, the proposed plan, and the reasons for the next one.
 // - Reattachment (reattachment.h): takes up a job that began under another coordinator. It begins when a member
 //   with a plan in force returns. Missing summers count as lost once they are overdue.
-// - Liveness (liveness.h), StartTimeout (start_timeout.h), DeadlockDetector (deadlocks.h): time limits.
-// - SlowSummers (slow_summers.h): keeps summers that make steps longer without a share.
+// - Liveness (liveness.h), StartTimeout (start_timeout.h): time limits.
+// - StepMonitor (step_monitor.h): how long steps take, summers that make them longer, ranks that wait for each other.
 // - Outcome (outcome.h): how the job ends, and which member is the cause.
-//
-// A member that does not acknowledge a needed or recovery plan (planner.h) within the deadline is lost. If a rank
-// refuses such a plan, the job fails. A summer that refuses any plan is lost. If a rank refuses an optional plan, or a
-// member does not acknowledge it within change_timeout, the plan is withdrawn, and the plan in force stays.
 //
 // Failure: the job fails at the first error that Core cannot repair. Such errors are a member that is missing at
 // start_timeout, a lost worker, declarations that differ, and a needed or recovery plan that a rank refuses. Core sends
@@ -38,9 +34,8 @@
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
 #include "coordinator/admission.h"
-#include "coordinator/deadlocks.h"
 #include "coordinator/declarations.h"
-#include "coordinator/efficiency_meter.h"
+#include "coordinator/findings.h"
 #include "coordinator/liveness.h"
 #include "coordinator/messages.h"
 #include "coordinator/options.h"
@@ -50,8 +45,8 @@
 #include "coordinator/reattachment.h"
 #include "coordinator/resume.h"
 #include "coordinator/roster.h"
-#include "coordinator/slow_summers.h"
 #include "coordinator/start_timeout.h"
+#include "coordinator/step_monitor.h"
 #include "coordinator/summary.h"
 
 namespace gleaner::coordinator {
@@ -121,8 +116,8 @@ class Core {
   // The seat of the rank or summer that made the job fail, if one is known.
   std::optional<uint32_t> culprit() const { return outcome_.culprit(); }
   // Describes a stall that lasts (stalls.h); empty: there is none.
-  std::string stall() const { return deadlocks_.stall(); }
-  const SlowSummers& slow_summers() const { return slow_summers_; }
+  std::string stall() const { return steps_.deadlocks().stall(); }
+  const SlowSummers& slow_summers() const { return steps_.slow_summers(); }
   // Returns whether any rank has ever joined.
   bool any_rank_joined() const { return outcome_.any_rank_joined(); }
   // Returns whether the job failed because the culprit is lost or does not answer. An elastic job goes on without it.
@@ -147,7 +142,7 @@ class Core {
   void reject_out_of_reach(const Identity& newcomer, absl::Duration now, Actions& actions);
   void begin_if_all_joined(absl::Duration now, Actions& actions);
   void reject_returning_summer(uint32_t seat, const plan::Plan& plan, absl::Duration now, Actions& actions);
-  void begin_reattachment(const std::string& session, Actions& actions);
+  void begin_reattachment(const std::string& session, absl::Duration now, Actions& actions);
   void check_digest(uint32_t seat, Actions& actions);
   void finish_reattachment_if_complete(absl::Duration now, Actions& actions);
   bool mark_away_if_it_may_return(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions);
@@ -157,24 +152,23 @@ class Core {
   std::optional<uint32_t> rank_of_sender(StreamId stream, absl::Duration now);
   bool has_begun() const { return reattachment_.is_under_way() || planning_.has_plan(); }
   bool is_ending() const { return first_leave_at_.has_value(); }
+  // Returns whether every rank takes part in steps under the plan in force.
+  bool are_all_in_steps() const { return !is_ending() && !reattachment_.is_under_way(); }
   void fail(const Failure& failure, Actions& actions);
   void fail_if(const std::optional<Failure>& failure, Actions& actions);
-  void lose(uint32_t seat, absl::string_view why, Actions& actions);
+  void lose(const Loss& loss, absl::Duration now, Actions& actions);
+  void remove_summer(const Loss& loss, absl::Duration now, Actions& actions);
+  void carry_out(const Finding& finding, absl::Duration now, Actions& actions);
   void announce_failure(bool has_ended, Actions& actions);
   void on_summer_left(uint32_t seat, const absl::Status& status, absl::Duration now, Actions& actions);
   void on_left_in_error(uint32_t seat, const absl::Status& status, Actions& actions);
   void leave_cleanly(uint32_t seat, absl::Duration now, Actions& actions);
   void after_leaving(absl::Duration now, Actions& actions);
-  void remove_summer(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions);
-  void remove_unreachable_summer(uint32_t seat, uint32_t epoch, absl::string_view why, absl::Duration now,
-                                 Actions& actions);
-  void release_unless_in_plan(uint32_t seat, absl::Duration now, Actions& actions);
   void declare(uint32_t seat, const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                absl::Duration now, Actions& actions);
   void propose_next(absl::Duration now, Actions& actions);
   void commit_if_acknowledged(absl::Duration now, Actions& actions);
   void check_start(absl::Duration now, Actions& actions);
-  void check_proposal(absl::Duration now, Actions& actions);
   void check_liveness(absl::Duration now, Actions& actions);
   void check_declarations(absl::Duration now, Actions& actions);
   void check_waiting_ranks(absl::Duration now, Actions& actions);
@@ -183,15 +177,13 @@ class Core {
   const Options options_;
   Roster roster_;
   Declarations declarations_;
-  EfficiencyMeter efficiency_;
-  DeadlockDetector deadlocks_;
+  StepMonitor steps_;
   Planning planning_;
   Reattachment reattachment_;
   Admission admission_;
   Outcome outcome_;
   Liveness liveness_;
   StartTimeout start_timeout_;
-  SlowSummers slow_summers_;
   std::optional<absl::Duration> first_leave_at_;  // when the first rank left, or the first worker ended, cleanly
   uint32_t rejected_ = 0;
 };

@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/proto/plan_codec.h"
 #include "coordinator/core.h"
+#include "coordinator/fault_report.h"
 #include "coordinator/reachability.h"
 
 namespace gleaner::coordinator {
@@ -35,7 +36,7 @@ absl::Status Core::admit(StreamId stream, const Identity& identity, const std::s
   if (decision.kind == Admission::Decision::Kind::kJoinsLate) return admit_late(stream, identity, now, actions);
   const uint32_t seat = decision.seat;
   if (decision.kind == Admission::Decision::Kind::kIsLost) {
-    lose(seat, decision.why, actions);
+    lose({seat, std::string(decision.why)}, now, actions);
     return outcome_.why_failed();
   }
   GLN_RETURN_IF_ERROR(roster_.take(seat, stream, identity, now));
@@ -67,7 +68,7 @@ absl::Status Core::admit_late(StreamId stream, const Identity& identity, absl::D
   const uint32_t seat = roster_.place_for(identity);
   if (roster_[seat].state == Seat::State::kAway) {
     GLN_RARE("coordinator: a summer is started anew before it was missed");
-    remove_summer(seat, "its process was started again", now, actions);
+    lose({seat, "its process was started again"}, now, actions);
   }
   if (roster_[seat].state == Seat::State::kPresent) {
     return absl::UnavailableError(
@@ -124,7 +125,7 @@ absl::Status Core::readmit(StreamId stream, const Identity& identity, const Resu
   }
   if (!has_begun()) {
     GLN_RETURN_IF_ERROR(roster_.find_again(identity, resume.member, true).status());
-    begin_reattachment(resume.session, actions);
+    begin_reattachment(resume.session, now, actions);
     if (outcome_.has_failed()) return outcome_.why_failed();
   }
   GLN_RETURN_IF_ERROR(admission_.check_session(resume));
@@ -155,16 +156,16 @@ absl::Status Core::readmit(StreamId stream, const Identity& identity, const Resu
 
 // Rejects a returning summer that `plan` does not include. It may join as a new one.
 void Core::reject_returning_summer(uint32_t seat, const plan::Plan& plan, absl::Duration now, Actions& actions) {
-  if (!reattachment_.is_under_way()) return remove_summer(seat, "it follows another plan", now, actions);
+  if (!reattachment_.is_under_way()) return lose({seat, "it follows another plan"}, now, actions);
   reattachment_.reject_summer(seat, plan, now, actions);
   finish_reattachment_if_complete(now, actions);
 }
 
-void Core::begin_reattachment(const std::string& session, Actions& actions) {
+void Core::begin_reattachment(const std::string& session, absl::Duration now, Actions& actions) {
   reattachment_.begin();
   actions.notes.emplace_back("the job began under another coordinator, and goes on here");
   const std::optional<uint32_t> lost = admission_.take_up(session, liveness_.last_tick(), actions);
-  if (lost.has_value()) lose(*lost, Admission::kStateIsLost, actions);
+  if (lost.has_value()) lose({*lost, Admission::kStateIsLost}, now, actions);
 }
 
 // Fails the job if this returning rank and another follow different plans of one epoch. A summer with a different plan
@@ -199,8 +200,7 @@ void Core::finish_reattachment_if_complete(absl::Duration now, Actions& actions)
   if (outcome_.has_ended() || !reattachment_.is_complete()) return;
   const Reattachment::Result result = reattachment_.finish();
   planning_.adopt(result.plan);
-  efficiency_.on_plan(plan());
-  slow_summers_.on_plan(plan(), now);
+  steps_.on_plan(plan(), now);
   actions.notes.push_back(
       absl::StrCat("all members have returned: plan of epoch ", plan().epoch, ", ", plan().tensors.size(), " tensors"));
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) planning_.catch_up(seat, actions);
@@ -215,7 +215,8 @@ void Core::finish_reattachment_if_complete(absl::Duration now, Actions& actions)
   }
   for (const auto& [member, report] : result.unreachable) {
     if (member >= plan().members.size()) continue;
-    remove_unreachable_summer(roster_.seat_of_member(member), report.epoch, report.why, now, actions);
+    const uint32_t seat = roster_.seat_of_member(member);
+    carry_out(judge_unreachable_summer(seat, report.epoch, report.why, roster_), now, actions);
   }
   propose_next(now, actions);
   check_declarations(now, actions);
@@ -223,17 +224,17 @@ void Core::finish_reattachment_if_complete(absl::Duration now, Actions& actions)
 
 // Marks a member whose stream broke as away, and returns true. Returns false, and changes nothing, if it can't return.
 bool Core::mark_away_if_it_may_return(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions) {
-  const bool may_return = options_.return_timeout > absl::ZeroDuration() && admission_.may_members_return();
-  if (!reattachment_.is_under_way() && !may_return) return false;
-  roster_.vacate(seat, Seat::State::kAway, now);
-  actions.warnings.push_back(absl::StrCat(roster_.located(seat), ": ", why, "; waiting for it to come back"));
+  if (!liveness_.mark_away_if_it_may_return(seat, why, reattachment_.is_under_way(), admission_.may_members_return(),
+                                            now, actions)) {
+    return false;
+  }
   if (!outcome_.has_ended()) reattachment_.ask_for_plan(actions);
   return true;
 }
 
 void Core::on_summer_ended(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions) {
   if (roster_[seat].takes_part()) {
-    return remove_summer(seat, why, now, actions);
+    return lose({seat, std::string(why)}, now, actions);
   }
   if (roster_[seat].state != Seat::State::kEmpty) return;
   GLN_RARE("coordinator: a summer has ended that is waited for");
@@ -253,9 +254,9 @@ void Core::on_ended(Role role, uint32_t index, const absl::Status& how, absl::Du
   if (role == Role::kSummer) {
     return on_summer_ended(*first, how.ok() ? "it has ended" : how.message(), now, actions);
   }
-  if (!how.ok()) return lose(*first, how.message(), actions);
+  if (!how.ok()) return lose({*first, std::string(how.message())}, now, actions);
   const bool may_have_begun = has_begun() || admission_.may_resume();
-  if (!may_have_begun) return lose(*first, "it ended before the job had begun", actions);
+  if (!may_have_begun) return lose({*first, "it ended before the job had begun"}, now, actions);
   for (uint32_t seat = *first; seat < end; ++seat) {
     send(roster_, seat, Goodbye{}, actions);
     roster_.vacate(seat, Seat::State::kLeft, now);
@@ -269,8 +270,9 @@ void Core::on_exited(uint32_t worker, uint32_t local_rank, const RankExit& exit,
   const std::optional<uint32_t> first = roster_.seat_of_index(Role::kWorker, worker);
   if (!first.has_value() || local_rank >= options_.local_ranks) return;
   const uint32_t seat = *first + local_rank;
-  announce_failure(outcome_.on_exited(seat, exit, has_begun(), efficiency_.describe_steps(seat), liveness_.last_tick()),
-                   actions);
+  announce_failure(
+      outcome_.on_exited(seat, exit, has_begun(), steps_.efficiency().describe_steps(seat), liveness_.last_tick()),
+      actions);
 }
 
 }  // namespace gleaner::coordinator

@@ -13,9 +13,9 @@
 #include "absl/time/time.h"
 #include "coordinator/declarations.h"
 #include "coordinator/efficiency_meter.h"
+#include "coordinator/findings.h"
 #include "coordinator/messages.h"
 #include "coordinator/options.h"
-#include "coordinator/outcome.h"
 #include "coordinator/roster.h"
 #include "coordinator/stalls.h"
 
