@@ -36,9 +36,9 @@ class Liveness {
   // summer_timeout), or away for longer than return_timeout (a summer: summer_timeout). During re-attachment members
   // may stay away until start_timeout.
   std::optional<Overdue> check(uint32_t seat, bool reattaching, absl::Duration now) const;
-  // Marks a member whose stream broke as away, and returns true. Returns false, and changes nothing, if the member
-  // can't return: members wait for another coordinator only with a return_timeout and if `may_members_return`
-  // (Admission::may_members_return()). During re-attachment every member may return.
+  // Marks a member as away, and returns true. Returns false, and changes nothing, if the member can't return. It can
+  // return during re-attachment, and if there is a return_timeout and members look for a coordinator that they have
+  // lost (`may_members_return`, see Admission).
   bool mark_away_if_it_may_return(uint32_t seat, absl::string_view why, bool reattaching, bool may_members_return,
                                   absl::Duration now, Actions& actions);
   // Returns whether heartbeats are due, and starts the next interval.

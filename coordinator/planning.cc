@@ -51,7 +51,7 @@ void Planning::update_summers(const plan::Plan& before, absl::Duration now, Acti
     roster_[seat].since = plan.members[member].since;
     if (is_new && before.epoch > 0) counter_.on_summer_came();
   }
-  counter_.on_committed(agreement_.reason(), roster_.is_any_summer_lost(plan), now);
+  counter_.on_committed(agreement_.reason(), has_lost_summer(), now);
   for (uint32_t seat = roster_.ranks(); seat < roster_.size(); ++seat) {
     if (roster_[seat].leaving && !roster_.is_part_of(plan, seat)) release_summer(seat, now, actions);
   }
@@ -134,6 +134,13 @@ void Planning::withdraw() {
   planner_.on_withdrawn();
 }
 
+void Planning::adopt(std::shared_ptr<const plan::Plan> plan, Actions& actions) {
+  actions.notes.push_back(
+      absl::StrCat("all members have returned: plan of epoch ", plan->epoch, ", ", plan->tensors.size(), " tensors"));
+  agreement_.adopt(std::move(plan));
+  for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);
+}
+
 // The committed plan is in force already, so its acknowledgement has no effect.
 void Planning::catch_up(uint32_t seat, Actions& actions) {
   const std::shared_ptr<const plan::Plan>& plan = agreement_.in_force();
@@ -167,7 +174,7 @@ void Planning::on_summer_lost(uint32_t seat, absl::string_view why, bool has_beg
     actions.sends.push_back({summer.stream, Rejected{absl::AbortedError(absl::StrCat("left out of the job: ", why))}});
   }
   if (vacate(seat, now)) GLN_RARE("coordinator: a summer is lost that a plan on its way counts on");
-  counter_.on_summer_lost(roster_.is_any_summer_lost(in_force()), now);
+  counter_.on_summer_lost(has_lost_summer(), now);
 }
 
 void Planning::on_summer_stayed_away(uint32_t seat, absl::Duration now, Actions& actions) {

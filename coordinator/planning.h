@@ -37,6 +37,8 @@ class Planning {
 
   const plan::Plan& in_force() const { return *agreement_.in_force(); }  // epoch 0: no plan yet
   bool has_plan() const { return in_force().epoch > 0; }
+  // Returns whether the plan in force includes a lost summer.
+  bool has_lost_summer() const { return roster_.is_any_summer_lost(in_force()); }
   bool is_proposed() const { return agreement_.proposed() != nullptr; }
   const PlanAgreement& agreement() const { return agreement_; }
   const Changes& changes() const { return counter_.changes(); }
@@ -62,7 +64,9 @@ class Planning {
   // See PlanAgreement and Planner.
   void on_known_epoch(uint32_t epoch) { agreement_.on_known_epoch(epoch); }
   void add_tensors(std::vector<plan::Tensor> tensors) { planner_.add_tensors(std::move(tensors)); }
-  void adopt(std::shared_ptr<const plan::Plan> plan) { agreement_.adopt(std::move(plan)); }
+  // Puts the plan in force that all members returned with after a change of coordinators, and sends it to those that
+  // missed it.
+  void adopt(std::shared_ptr<const plan::Plan> plan, Actions& actions);
   // Sends a member the plans that it missed.
   void catch_up(uint32_t seat, Actions& actions);
 
