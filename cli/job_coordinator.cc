@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<JobCoordinator>> JobCoordinator::start(const Env&
 
 absl::Status JobCoordinator::report() const {
   const coordinator::Summary summary = server_->summary();
-  if (summary.steps > 0) std::cerr << to_table(summary) << std::flush;
+  if (summary.whole.steps > 0) std::cerr << to_table(summary) << std::flush;
   return summary_file_.empty() ? absl::OkStatus() : write_summary(summary, summary_file_);
 }
 

@@ -260,7 +260,7 @@ launcher::JobCounts counts_of(const coordinator::Summary& summary) {
     efficiency = coordinator::efficiency_text(now.basis, now.efficiency);
     if (now.basis == coordinator::Basis::kBandwidth) efficiency += " of its bound";
   }
-  return {summary.steps, now.goodput_bytes_per_second, std::move(efficiency), summary.summers};
+  return {summary.whole.steps, now.goodput_bytes_per_second, std::move(efficiency), summary.summers};
 }
 
 // Returns the width of the terminal on standard error, or 0 for no progress line that is kept up to date. That includes

@@ -4,6 +4,7 @@
 #include "common/base/faults.h"
 #include "common/base/status_macros.h"
 #include "coordinator/outcome.h"
+#include "coordinator/reachability.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -14,31 +15,96 @@ absl::Status reattachment_is_under_way() {
 
 }  // namespace
 
-absl::StatusOr<Admission::Decision> Admission::decide(const Identity& identity) const {
+absl::StatusOr<Admission::Decision> Admission::decide(const Identity& identity, bool ending) {
   const bool is_summer = identity.role == Role::kSummer;
   if (is_summer && reattachment_.lacks_plan()) return reattachment_is_under_way();
   const bool known = !identity.index.has_value() || roster_.seat_of_index(Role::kSummer, *identity.index).has_value();
   if (is_summer && origin_.may_resume && !has_begun() && !known) {
     return absl::UnavailableError("this job has not begun, and begins without this summer; try again");
   }
-  if (is_summer && has_begun()) return Decision{Decision::Kind::kJoinsLate};
+  if (is_summer && has_begun()) return decide_late(identity, ending);
   GLN_ASSIGN_OR_RETURN(const uint32_t seat, roster_.find(identity));
   const Seat::State state = roster_[seat].state;
   const bool was_expected = state == Seat::State::kEmpty || state == Seat::State::kAway;
   const bool moved = planning_.is_proposed() && identity.address != roster_[seat].identity.address;
   // The first plan is proposed already, and has this summer at another address or not at all.
   const bool left_out = moved || (planning_.is_proposed() && state == Seat::State::kVacant);
-  if (is_summer && left_out) return Decision{Decision::Kind::kJoinsLate};
-  if (was_expected && has_begun()) return Decision{Decision::Kind::kIsLost, seat, kStateIsLost};
-  if (was_expected && moved) return Decision{Decision::Kind::kIsLost, seat, "it returned with another address"};
+  if (is_summer && left_out) return decide_late(identity, ending);
+  if (was_expected && has_begun()) return Decision{Decision::Kind::kIsLost, seat, false, kStateIsLost};
+  if (was_expected && moved) return Decision{Decision::Kind::kIsLost, seat, false, "it returned with another address"};
   return Decision{Decision::Kind::kJoins, seat};
 }
 
-absl::Status Admission::check_late(bool ending) const {
+absl::StatusOr<Admission::Decision> Admission::decide_late(const Identity& identity, bool ending) {
   if (reattachment_.is_under_way()) return reattachment_is_under_way();
   if (ending) return absl::FailedPreconditionError("this job is about to end");
   if (uint64_t{options_.workers} + roster_.summers() >= plan::kMaxMembers) {
     return absl::ResourceExhaustedError(absl::StrCat("this job has ", plan::kMaxMembers, " members already"));
+  }
+  const uint32_t seat = roster_.place_for(identity);
+  if (roster_[seat].state == Seat::State::kPresent) {
+    return absl::UnavailableError(
+        absl::StrCat(roster_.located(seat), " has joined already, and is not known to have ended; try again"));
+  }
+  const bool replaces = roster_[seat].state == Seat::State::kAway;
+  if (replaces) GLN_RARE("coordinator: a summer is started anew before it was missed");
+  return Decision{Decision::Kind::kJoinsLate, seat, replaces};
+}
+
+absl::Status Admission::seat_new(const Decision& decision, StreamId stream, const Identity& identity,
+                                 const std::string& session, bool ending, absl::Duration now, Actions& actions) {
+  const uint32_t seat = decision.seat;
+  GLN_RETURN_IF_ERROR(roster_.take(seat, stream, identity, now));
+  if (decision.kind == Decision::Kind::kJoinsLate) {
+    welcome(seat, session_, ending, actions);
+    actions.notes.push_back(absl::StrCat(roster_.located(seat), " joined the running job"));
+    return absl::OkStatus();
+  }
+  reject_out_of_reach(identity, now, actions);
+  welcome(seat, session, ending, actions);
+  actions.notes.push_back(absl::StrCat(roster_.located(seat), " joined: ", roster_.joined_ranks(), " of ",
+                                       roster_.ranks(), options_.local_ranks == 1 ? " workers, " : " ranks, ",
+                                       roster_.joined_summers(), " of ", roster_.summers(), " summers"));
+  return absl::OkStatus();
+}
+
+// Rejects the members that this newcomer can't reach, unless the job has begun. The job waits for them to come again.
+void Admission::reject_out_of_reach(const Identity& newcomer, absl::Duration now, Actions& actions) {
+  if (has_begun() || planning_.is_proposed()) return;
+  for (const OutOfReach& other : find_out_of_reach(roster_, newcomer)) {
+    ++rejected_;
+    actions.warnings.push_back(absl::StrCat("a member was sent away: ", other.why.message()));
+    send(roster_, other.seat, Rejected{other.why}, actions);
+    roster_.vacate(other.seat, Seat::State::kEmpty, now);
+  }
+}
+
+void Admission::reject(StreamId stream, const absl::Status& why, Actions& actions) {
+  ++rejected_;
+  actions.warnings.push_back(absl::StrCat("a member was not admitted: ", why.message()));
+  actions.sends.push_back({stream, Rejected{why}});
+}
+
+bool Admission::stop_waiting_for(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions) {
+  if (roster_[seat].state != Seat::State::kEmpty) return false;
+  GLN_RARE("coordinator: a summer has ended that is waited for");
+  actions.notes.push_back(absl::StrCat("the job does not wait for ", roster_.name(seat), " any more: ", why));
+  roster_.vacate(seat, Seat::State::kVacant, now);
+  return true;
+}
+
+absl::Status Admission::set_summers(uint32_t summers, Phase phase, Actions& actions) {
+  if (phase != Phase::kGathering || planning_.is_proposed()) {
+    return absl::FailedPreconditionError("the job has a plan, so its number of summers is fixed");
+  }
+  if (uint64_t{options_.workers} + summers > plan::kMaxMembers) {
+    return absl::InvalidArgumentError(absl::StrCat(options_.workers, " workers and ", summers,
+                                                   " summers; expected at most ", plan::kMaxMembers,
+                                                   " members in all"));
+  }
+  for (const StreamId stream : roster_.set_summers(summers)) {
+    actions.sends.push_back(
+        {stream, Rejected{absl::FailedPreconditionError("the job has enough summers, and begins without this one")}});
   }
   return absl::OkStatus();
 }
@@ -56,6 +122,7 @@ absl::Status Admission::check_coordinator(const Resume& resume) const {
   return absl::OkStatus();
 }
 
+// Returns OK if a returning member belongs to this run of the job and follows no later plan than this coordinator.
 absl::Status Admission::check_session(const Resume& resume) const {
   if (resume.session != session_) {
     return absl::FailedPreconditionError("this member belongs to another run of the job");
@@ -73,6 +140,7 @@ const std::string& Admission::session_for(const Resume& resume) const {
   return origin_.may_resume && !planning_.is_proposed() ? resume.session : session_;
 }
 
+// Returns the seat of a returning member.
 absl::StatusOr<uint32_t> Admission::find_seat(const Identity& identity, const Resume& resume) {
   const bool lacks_plan = reattachment_.lacks_plan();
   absl::StatusOr<uint32_t> seat = roster_.find_again(identity, resume.member, lacks_plan);
@@ -88,6 +156,23 @@ absl::StatusOr<uint32_t> Admission::find_seat(const Identity& identity, const Re
   if (lacks_plan) return reattachment_is_under_way();
   return absl::AbortedError(
       absl::StrCat(roster_.name(*seat), " was taken for lost, and the job has gone on without it"));
+}
+
+absl::StatusOr<uint32_t> Admission::seat_again(StreamId stream, const Identity& identity, const Resume& resume,
+                                               absl::Duration now) {
+  GLN_RETURN_IF_ERROR(check_session(resume));
+  GLN_ASSIGN_OR_RETURN(const uint32_t seat, find_seat(identity, resume));
+  GLN_RETURN_IF_ERROR(roster_.take(seat, stream, identity, now));
+  roster_[seat].committed = resume.committed;
+  roster_[seat].digest = resume.plan_digest;
+  return seat;
+}
+
+void Admission::welcome_back(uint32_t seat, bool ending, Actions& actions) {
+  welcome(seat, session_, ending, actions);
+  actions.notes.push_back(absl::StrCat(
+      roster_.located(seat), " has returned, at epoch ", roster_[seat].committed,
+      reattachment_.is_under_way() ? absl::StrCat(": members still missing: ", roster_.still_to_come()) : ""));
 }
 
 std::optional<uint32_t> Admission::take_up(const std::string& session, absl::Duration now, Actions& actions) {

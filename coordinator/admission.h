@@ -1,12 +1,14 @@
-// Admission decides which members a job admits and which seats they get, and welcomes them.
+// Admission decides which members a job admits, assigns seats to them, and welcomes them.
 //
 // The *session* of a job is a random id that Welcome tells to members. A returning member shows its session, so
 // Admission recognizes members of another run. A coordinator that takes up a job keeps the job's session.
 //
 // A member that wants to join has no state of the job. A member that returns follows a plan or has prepared one
 // (Resume). A status that is not OK is the reason for which the member is rejected: after Unavailable the member tries
-// again, after Aborted it joins as a new member. Admission does not assign seats; its caller does. Pure; belongs to a
-// Core.
+// again, after Aborted it joins as a new member. The caller then calls reject(). `ending`: a rank has left cleanly.
+//
+// A new member is admitted in two steps, decide() and seat_new(), since the caller may have to remove an earlier member
+// of the seat between them. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@
 #include "absl/time/time.h"
 #include "coordinator/messages.h"
 #include "coordinator/options.h"
-#include "coordinator/outcome.h"
+#include "coordinator/phase.h"
 #include "coordinator/planning.h"
 #include "coordinator/reattachment.h"
 #include "coordinator/resume.h"
@@ -39,17 +41,18 @@ struct Origin {
 
 class Admission {
  public:
-  // The outcome of a request to join.
+  // The answer to a new member. It may take `seat`, unless it is lost.
   struct Decision {
     enum class Kind {
-      kJoins,  // the member may take `seat`
+      kJoins,
       // The member is a summer that joins the running job, or that the proposed first plan does not include.
       kJoinsLate,
       kIsLost,  // the member of `seat` was expected to return with its state and has lost that state; `why` says how
     };
     Kind kind = Kind::kJoins;
-    uint32_t seat = 0;      // not used by kJoinsLate
-    absl::string_view why;  // a string literal; only for kIsLost
+    uint32_t seat = 0;
+    bool replaces = false;  // the seat's member is away and must be removed first; only for kJoinsLate
+    const char* why = "";   // only for kIsLost
   };
 
   // The pointers must outlive this object.
@@ -67,26 +70,38 @@ class Admission {
   // Returns whether members look for another coordinator of this job after they have lost this one.
   bool may_members_return() const { return !session_.empty(); }
 
-  // Decides whether a member that has no state of the job may join.
-  absl::StatusOr<Decision> decide(const Identity& identity) const;
-  // Returns OK if a summer can join the running job. `ending`: a rank has left cleanly.
-  absl::Status check_late(bool ending) const;
+  // Returns the number of members that were rejected.
+  uint32_t rejected() const { return rejected_; }
+
+  // Decides whether a member that has no state of the job may join. May add a seat for a summer that joins late.
+  absl::StatusOr<Decision> decide(const Identity& identity, bool ending);
+  // Assigns the seat of `decision` to the member, and welcomes it under `session`. Before the job begins, also rejects
+  // the members that this one can't reach, so that they come again.
+  absl::Status seat_new(const Decision& decision, StreamId stream, const Identity& identity, const std::string& session,
+                        bool ending, absl::Duration now, Actions& actions);
+  // Rejects a member that was not admitted.
+  void reject(StreamId stream, const absl::Status& why, Actions& actions);
+  // Stops waiting for a summer that has ended before it joined. Returns whether the job had waited for it.
+  bool stop_waiting_for(uint32_t seat, absl::string_view why, absl::Duration now, Actions& actions);
+  // See Core::set_summers().
+  absl::Status set_summers(uint32_t summers, Phase phase, Actions& actions);
 
   // Returns OK if this coordinator is the one that a returning member looks for.
   absl::Status check_coordinator(const Resume& resume) const;
-  // Returns OK if a returning member belongs to this run of the job and follows no later plan than this coordinator.
-  absl::Status check_session(const Resume& resume) const;
   // Returns the session for the Welcome to a returning member that has no plan in force, before the job begins. This is
   // the member's old session while another member may still return with a plan of that session in force.
   const std::string& session_for(const Resume& resume) const;
-  // Returns the seat of a returning member.
-  absl::StatusOr<uint32_t> find_seat(const Identity& identity, const Resume& resume);
+  // Assigns a seat to a returning member that belongs to this run of the job and follows no later plan than this
+  // coordinator. Returns the seat.
+  absl::StatusOr<uint32_t> seat_again(StreamId stream, const Identity& identity, const Resume& resume,
+                                      absl::Duration now);
+  // Welcomes a returning member.
+  void welcome_back(uint32_t seat, bool ending, Actions& actions);
 
   // Continues the job under `session`. Rejects the summers that have joined so far: the plan in force is not known yet,
   // and it may lack them or give them other seats. Returns the first rank that has lost its state, if there is one.
   std::optional<uint32_t> take_up(const std::string& session, absl::Duration now, Actions& actions);
 
-  void welcome(uint32_t seat, const std::string& session, bool ending, Actions& actions);
   // Sends a second Welcome to each member whose first one named another session or number than the job begins with.
   void correct_welcomes(Actions& actions);
   // Sends the outcome to a member whose stream was broken when the job ended.
@@ -97,6 +112,11 @@ class Admission {
 
  private:
   bool has_begun() const { return reattachment_.is_under_way() || planning_.has_plan(); }
+  absl::StatusOr<Decision> decide_late(const Identity& identity, bool ending);
+  absl::Status check_session(const Resume& resume) const;
+  absl::StatusOr<uint32_t> find_seat(const Identity& identity, const Resume& resume);
+  void reject_out_of_reach(const Identity& newcomer, absl::Duration now, Actions& actions);
+  void welcome(uint32_t seat, const std::string& session, bool ending, Actions& actions);
 
   const Options& options_;
   const Origin origin_;
@@ -104,6 +124,7 @@ class Admission {
   const Planning& planning_;
   const Reattachment& reattachment_;
   std::string session_;
+  uint32_t rejected_ = 0;
 };
 
 }  // namespace gleaner::coordinator

@@ -2,7 +2,7 @@
 // tensor, does not begin the push_pull since the two ranks wait for each other (stalls.h), or has left the job.
 //
 // If the other rank is busy, for example with loading a checkpoint, it may still do its part, so DeadlockDetector only
-// warns. A rank that itself waits for another sum can't do its part. Pure; belongs to a Core.
+// warns. A rank that itself waits for another sum can't do its part. Pure; belongs to a StepMonitor.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include "absl/time/time.h"
 #include "coordinator/declarations.h"
 #include "coordinator/efficiency_meter.h"
+#include "coordinator/findings.h"
 #include "coordinator/messages.h"
 #include "coordinator/options.h"
-#include "coordinator/outcome.h"
 #include "coordinator/roster.h"
 #include "coordinator/stalls.h"
 

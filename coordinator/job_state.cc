@@ -36,23 +36,23 @@ JobState Job::state() const {
   const uint32_t local_ranks = options_.options.local_ranks;
   state.phase = rounds_.phase();
   state.epoch = plan.epoch;
-  state.proposed_epoch = core.proposed_epoch();
+  state.proposed_epoch = core.planning().agreement().proposed_epoch();
   state.summary = rounds_.summary();
   state.outcome = rounds_.outcome();
   state.any_rank_joined = rounds_.any_rank_joined();
-  if (state.phase == Phase::kRunning) state.stall = core.stall();
+  if (state.phase == Phase::kRunning) state.stall = core.steps().deadlocks().stall();
   const std::vector<uint64_t> owned = plan::owned_bytes(plan);
   for (uint32_t seat = 0; seat < roster.size(); seat += roster.is_summer(seat) ? 1 : local_ranks) {
     if (roster[seat].state == Seat::State::kVacant) continue;
     state.members.push_back(member_of(roster, seat, roster.is_summer(seat) ? 1 : local_ranks));
-    if (state.phase == Phase::kRunning) state.members.back().slow = core.slow_summers().describe(seat);
+    if (state.phase == Phase::kRunning) state.members.back().slow = core.steps().slow_summers().describe(seat);
     const uint32_t member = roster.member_of(seat);
     if (!roster.is_part_of(plan, seat) || member >= plan.members.size()) continue;
     state.members.back().owned_bytes = owned[member];
     state.members.back().bits_per_second = plan.members[member].bits_per_second;
     state.members.back().bandwidth_assumed = plan.members[member].bandwidth_assumed;
   }
-  if (const std::optional<uint32_t> seat = core.culprit(); seat.has_value()) {
+  if (const std::optional<uint32_t> seat = core.outcome().culprit(); seat.has_value()) {
     const bool summer = roster.is_summer(*seat);
     state.culprit = {summer ? Role::kSummer : Role::kWorker, roster.index_of(*seat), summer ? 0 : *seat % local_ranks};
   }

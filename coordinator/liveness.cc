@@ -38,6 +38,15 @@ std::optional<Liveness::Overdue> Liveness::check(uint32_t seat, bool reattaching
   return std::nullopt;
 }
 
+bool Liveness::mark_away_if_it_may_return(uint32_t seat, absl::string_view why, bool reattaching,
+                                          bool may_members_return, absl::Duration now, Actions& actions) {
+  const bool may_return = options_.return_timeout > absl::ZeroDuration() && may_members_return;
+  if (!reattaching && !may_return) return false;
+  roster_.vacate(seat, Seat::State::kAway, now);
+  actions.warnings.push_back(absl::StrCat(roster_.located(seat), ": ", why, "; waiting for it to come back"));
+  return true;
+}
+
 bool Liveness::take_heartbeat(absl::Duration now) {
   if (now - last_heartbeat_ < kHeartbeatEvery) return false;
   last_heartbeat_ = now;

@@ -1,11 +1,15 @@
 // Liveness decides when heartbeats to members are due, and which members count as lost because they are silent, or
-// because they do not return after their stream broke. Pure; belongs to a Core.
+// because they do not return after their stream broke. A member whose stream broke and that may return is *away*. Pure;
+// belongs to a Core.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "coordinator/messages.h"
 #include "coordinator/options.h"
 #include "coordinator/roster.h"
 
@@ -32,6 +36,11 @@ class Liveness {
   // summer_timeout), or away for longer than return_timeout (a summer: summer_timeout). During re-attachment members
   // may stay away until start_timeout.
   std::optional<Overdue> check(uint32_t seat, bool reattaching, absl::Duration now) const;
+  // Marks a member as away, and returns true. Returns false, and changes nothing, if the member can't return. It can
+  // return during re-attachment, and if there is a return_timeout and members look for a coordinator that they have
+  // lost (`may_members_return`, see Admission).
+  bool mark_away_if_it_may_return(uint32_t seat, absl::string_view why, bool reattaching, bool may_members_return,
+                                  absl::Duration now, Actions& actions);
   // Returns whether heartbeats are due, and starts the next interval.
   bool take_heartbeat(absl::Duration now);
 

@@ -27,27 +27,37 @@ class Metrics {
   void update(const Core& core, uint32_t refused = 0, const Past& past = {});
 
  private:
+  struct MemberSeries {
+    prometheus::Gauge* ranks_expected;
+    prometheus::Gauge* ranks_joined;
+    prometheus::Gauge* summers_expected;
+    prometheus::Gauge* summers_joined;
+    prometheus::Gauge* slow_summers;
+    prometheus::Counter* rejected;
+  };
+  // The plan in force.
+  struct PlanSeries {
+    prometheus::Gauge* epoch;
+    prometheus::Gauge* tensors;
+    prometheus::Gauge* partitions;
+    prometheus::Gauge* bound;
+    prometheus::Gauge* bound_without_summers;
+  };
+  struct StepSeries {
+    prometheus::Counter* count;
+    prometheus::Gauge* bytes;
+    prometheus::Gauge* communication;
+    prometheus::Gauge* goodput;
+  };
   void show_efficiency(const Figures& figures);
 
-  prometheus::Gauge* ranks_expected_;
-  prometheus::Gauge* ranks_joined_;
-  prometheus::Gauge* summers_expected_;
-  prometheus::Gauge* summers_joined_;
-  prometheus::Gauge* slow_summers_;
-  prometheus::Gauge* epoch_;
-  prometheus::Gauge* tensors_;
-  prometheus::Gauge* partitions_;
-  prometheus::Gauge* step_bytes_;
-  prometheus::Gauge* communication_;
-  prometheus::Gauge* bound_;
-  prometheus::Gauge* bound_without_summers_;
-  prometheus::Gauge* goodput_;
-  prometheus::Family<prometheus::Gauge>& efficiency_;
   const prometheus::Labels labels_;
+  MemberSeries members_;
+  PlanSeries plan_;
+  StepSeries steps_;
+  prometheus::Family<prometheus::Gauge>& efficiency_;
   prometheus::Gauge* efficiency_known_ = nullptr;  // null, and without a series, while there is no efficiency
-  prometheus::Counter* steps_;
   prometheus::Counter* rounds_;
-  prometheus::Counter* rejected_;
   prometheus::Counter* recovery_seconds_;
   std::vector<std::pair<prometheus::Counter*, uint32_t Changes::*>> changes_;
   std::vector<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> gauges_;

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "coordinator/findings.h"
 #include "coordinator/roster.h"
 
 namespace gleaner::coordinator {
@@ -32,15 +33,6 @@ absl::Status has_ended(const absl::Status& outcome);
 struct RankExit {
   bool well = false;    // the exit status is 0
   std::string message;  // "exited with status 3", "was killed by signal 9 (SIGKILL)"
-};
-
-// The reason for which a job fails.
-struct Failure {
-  absl::Status status;
-  std::optional<uint32_t> culprit;  // the seat of the member that made the job fail, if one is known
-  bool is_loss = false;             // the culprit is lost or does not answer; false: it violated a rule
-
-  friend bool operator==(const Failure&, const Failure&) = default;
 };
 
 class Outcome {

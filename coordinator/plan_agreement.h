@@ -26,8 +26,9 @@ class PlanAgreement {
   // `epoch`: the highest epoch that an earlier core of this job used. `roster` must outlive this object.
   PlanAgreement(const Roster* roster, uint32_t epoch) : roster_(*roster), highest_epoch_(epoch) {}
 
-  const std::shared_ptr<const plan::Plan>& in_force() const { return in_force_; }  // epoch 0: no plan yet
-  const std::shared_ptr<const plan::Plan>& proposed() const { return proposed_; }  // null: none
+  const std::shared_ptr<const plan::Plan>& in_force() const { return in_force_; }          // epoch 0: no plan yet
+  const std::shared_ptr<const plan::Plan>& proposed() const { return proposed_; }          // null: none
+  uint32_t proposed_epoch() const { return proposed_ == nullptr ? 0 : proposed_->epoch; }  // 0: none
   // reason() and proposed_at() describe the proposed plan, or the last one if none is proposed.
   PlanReason reason() const { return reason_; }
   absl::Duration proposed_at() const { return proposed_at_; }

@@ -51,12 +51,61 @@ void Planning::update_summers(const plan::Plan& before, absl::Duration now, Acti
     roster_[seat].since = plan.members[member].since;
     if (is_new && before.epoch > 0) counter_.on_summer_came();
   }
-  counter_.on_committed(agreement_.reason(), roster_.is_any_summer_lost(plan), now);
+  counter_.on_committed(agreement_.reason(), has_lost_summer(), now);
   for (uint32_t seat = roster_.ranks(); seat < roster_.size(); ++seat) {
     if (roster_[seat].leaving && !roster_.is_part_of(plan, seat)) release_summer(seat, now, actions);
   }
 }
 
+absl::StatusOr<bool> Planning::on_acknowledged(uint32_t seat, uint32_t epoch) {
+  if (agreement_.is_proposed(epoch)) return std::exchange(roster_[seat].acknowledged, epoch) != epoch;
+  if (epoch > agreement_.highest_epoch()) {
+    return absl::InternalError(
+        absl::StrCat(roster_.located(seat), " acknowledged the plan of epoch ", epoch, ", which was never proposed"));
+  }
+  // A duplicate, or for a withdrawn plan, possibly of an earlier coordinator.
+  GLN_RARE("coordinator: an acknowledgement comes too late");
+  return false;
+}
+
+Finding Planning::on_refused(uint32_t seat, uint32_t epoch, const absl::Status& why, bool reattaching,
+                             absl::Duration now, Actions& actions) {
+  // The refused plan is withdrawn already: another member refused it first, or it was replaced. The next plan is
+  // proposed to this member, too.
+  if (!reattaching && agreement_.is_withdrawn(epoch)) return {};
+  const std::string reason = absl::StrCat("can't follow the plan of epoch ", epoch, ": ", why.message());
+  if (roster_.is_summer(seat)) return Loss{seat, absl::StrCat("it ", reason)};
+  if (agreement_.is_proposed(epoch) && agreement_.reason() == PlanReason::kOptional) {
+    back_off(absl::StrCat(roster_.located(seat), ": it ", reason), now, actions);
+    return {};
+  }
+  const absl::StatusCode code = why.ok() ? absl::StatusCode::kUnknown : why.code();
+  return Failure{absl::Status(code, absl::StrCat(roster_.located(seat), " ", reason)), seat};
+}
+
+// No acknowledgement is missing if a rank has left with an error meanwhile.
+Finding Planning::check_overdue(absl::Duration now, Actions& actions) {
+  if (!is_overdue(now)) return {};
+  const std::vector<uint32_t> silent = agreement_.unacknowledged();
+  if (silent.empty()) {
+    withdraw();
+    return {};
+  }
+  if (agreement_.reason() == PlanReason::kOptional) {
+    back_off(absl::StrCat(roster_.names(silent), " did not acknowledge it within ",
+                          absl::FormatDuration(options_.change_timeout)),
+             now, actions);
+    return {};
+  }
+  if (roster_.is_summer(silent.front())) return Loss{silent.front(), "it does not acknowledge a plan"};
+  return Failure{absl::DeadlineExceededError(
+                     absl::StrCat(roster_.names(silent), " did not acknowledge the plan of epoch ",
+                                  agreement_.proposed()->epoch, " within ", absl::FormatDuration(options_.deadline))),
+                 silent.front(), true};
+}
+
+// Returns whether the proposed plan is overdue: after change_timeout for an optional plan, after the deadline for
+// others.
 bool Planning::is_overdue(absl::Duration now) const {
   if (!is_proposed()) return false;
   const bool optional = agreement_.reason() == PlanReason::kOptional;
@@ -65,6 +114,7 @@ bool Planning::is_overdue(absl::Duration now) const {
   return !in_time || (optional && GLN_INJECT("coordinator: a change is given up early"));
 }
 
+// Withdraws the proposed plan, which is optional, and begins or doubles the backoff of optional plans (planner.h).
 void Planning::back_off(absl::string_view why, absl::Duration now, Actions& actions) {
   const absl::Duration pause = planner_.back_off(now);
   counter_.on_withdrawn();
@@ -78,9 +128,17 @@ void Planning::withdraw_unless_needed() {
   if (is_proposed() && agreement_.reason() != PlanReason::kNeeded) withdraw();
 }
 
+// Withdraws the proposed plan, if there is one.
 void Planning::withdraw() {
   agreement_.withdraw();
   planner_.on_withdrawn();
+}
+
+void Planning::adopt(std::shared_ptr<const plan::Plan> plan, Actions& actions) {
+  actions.notes.push_back(
+      absl::StrCat("all members have returned: plan of epoch ", plan->epoch, ", ", plan->tensors.size(), " tensors"));
+  agreement_.adopt(std::move(plan));
+  for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);
 }
 
 // The committed plan is in force already, so its acknowledgement has no effect.
@@ -100,17 +158,28 @@ void Planning::on_summer_joined(uint32_t seat, absl::Duration now) {
   planner_.end_back_off(now);
 }
 
-void Planning::on_summer_leaves(uint32_t seat, absl::Duration now) {
+void Planning::on_summer_leaves(uint32_t seat, bool reattaching, absl::Duration now, Actions& actions) {
   roster_[seat].leaving = true;
   planner_.end_back_off(now);
+  if (!reattaching && !roster_.is_part_of(in_force(), seat)) release_summer(seat, now, actions);
 }
 
-void Planning::on_summer_lost(uint32_t seat, absl::Duration now) {
+void Planning::on_summer_lost(uint32_t seat, absl::string_view why, bool has_begun, absl::Duration now,
+                              Actions& actions) {
+  const Seat& summer = roster_[seat];
+  actions.warnings.push_back(
+      absl::StrCat(roster_.located(seat), " is lost: ", why,
+                   has_begun ? "; other members take over its partitions" : "; the job begins without it"));
+  if (summer.state == Seat::State::kPresent) {
+    actions.sends.push_back({summer.stream, Rejected{absl::AbortedError(absl::StrCat("left out of the job: ", why))}});
+  }
   if (vacate(seat, now)) GLN_RARE("coordinator: a summer is lost that a plan on its way counts on");
-  counter_.on_summer_lost(roster_.is_any_summer_lost(in_force()), now);
+  counter_.on_summer_lost(has_lost_summer(), now);
 }
 
-void Planning::on_summer_stayed_away(uint32_t seat, absl::Duration now) {
+void Planning::on_summer_stayed_away(uint32_t seat, absl::Duration now, Actions& actions) {
+  GLN_RARE("coordinator: a summer does not come back after a restart");
+  actions.warnings.push_back(absl::StrCat(roster_.located(seat), " did not come back; the job goes on without it"));
   roster_.vacate(seat, Seat::State::kVacant, now);
   counter_.on_summer_lost(false, now);
 }

@@ -1,9 +1,12 @@
 // Planning changes the plan of a job: it has Planner make the next plan, has PlanAgreement propose and commit it,
 // brings the seats of summers up to date with it, and counts the changes (ChangeCounter).
 //
-// Planning sends Prepare and Commit, and Goodbye to summers that leave. Its caller decides whether a member is lost or
-// the job fails, by the reason of the plan (core.h). A status that is not OK means that no plan can be made for the
-// members; then no plan is proposed. Pure; belongs to a Core.
+// A member that does not acknowledge a needed or recovery plan (planner.h) within the deadline is lost. If a rank
+// refuses such a plan, the job fails. A summer that refuses any plan is lost. If a rank refuses an optional plan, or a
+// member does not acknowledge it within change_timeout, the plan is withdrawn, and the plan in force stays.
+//
+// Planning sends Prepare and Commit, Rejected to lost summers, and Goodbye to summers that leave. A status that is not
+// OK means that no plan can be made for the members; then no plan is proposed. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +15,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
 #include "coordinator/changes.h"
+#include "coordinator/findings.h"
 #include "coordinator/messages.h"
 #include "coordinator/options.h"
 #include "coordinator/plan_agreement.h"
@@ -32,6 +37,8 @@ class Planning {
 
   const plan::Plan& in_force() const { return *agreement_.in_force(); }  // epoch 0: no plan yet
   bool has_plan() const { return in_force().epoch > 0; }
+  // Returns whether the plan in force includes a lost summer.
+  bool has_lost_summer() const { return roster_.is_any_summer_lost(in_force()); }
   bool is_proposed() const { return agreement_.proposed() != nullptr; }
   const PlanAgreement& agreement() const { return agreement_; }
   const Changes& changes() const { return counter_.changes(); }
@@ -42,37 +49,44 @@ class Planning {
   absl::Status propose_next(bool ending, absl::Duration now, Actions& actions);
   // Commits the proposed plan if no acknowledgement is missing. Returns whether it was committed.
   bool commit_if_acknowledged(absl::Duration now, Actions& actions);
-  // Returns whether the proposed plan is overdue: after change_timeout for an optional plan, after the deadline for
-  // others. PlanAgreement::unacknowledged() has the members that have not acknowledged the plan. It is empty if a rank
-  // has left with an error meanwhile.
-  bool is_overdue(absl::Duration now) const;
-  // Withdraws the proposed plan, which is optional, and begins or doubles the backoff of optional plans (planner.h).
-  void back_off(absl::string_view why, absl::Duration now, Actions& actions);
-  // Withdraws the proposed plan, if there is one.
-  void withdraw();
+  // The member in this seat has acknowledged the plan of `epoch`. Returns whether that is new, so that the proposed
+  // plan may be ready to commit. Internal: no plan of this epoch was ever proposed.
+  absl::StatusOr<bool> on_acknowledged(uint32_t seat, uint32_t epoch);
+  // The member in this seat can't follow the plan of `epoch`. Ignores a refusal of a withdrawn plan, except during
+  // re-attachment (`reattaching`), when the plan may be one of another coordinator.
+  Finding on_refused(uint32_t seat, uint32_t epoch, const absl::Status& why, bool reattaching, absl::Duration now,
+                     Actions& actions);
+  // Withdraws an optional plan that is overdue. Returns the loss of a member that has not acknowledged another plan.
+  Finding check_overdue(absl::Duration now, Actions& actions);
   // Withdraws the proposed plan unless it is needed.
   void withdraw_unless_needed();
 
   // See PlanAgreement and Planner.
   void on_known_epoch(uint32_t epoch) { agreement_.on_known_epoch(epoch); }
   void add_tensors(std::vector<plan::Tensor> tensors) { planner_.add_tensors(std::move(tensors)); }
-  void adopt(std::shared_ptr<const plan::Plan> plan) { agreement_.adopt(std::move(plan)); }
+  // Puts the plan in force that all members returned with after a change of coordinators, and sends it to those that
+  // missed it.
+  void adopt(std::shared_ptr<const plan::Plan> plan, Actions& actions);
   // Sends a member the plans that it missed.
   void catch_up(uint32_t seat, Actions& actions);
 
   // Has the next plan include a summer that has joined.
   void on_summer_joined(uint32_t seat, absl::Duration now);
-  // Has the next plan leave out a summer that wants to leave.
-  void on_summer_leaves(uint32_t seat, absl::Duration now);
-  // Vacates the seat of a lost summer.
-  void on_summer_lost(uint32_t seat, absl::Duration now);
+  // Has the next plan leave out a summer that wants to leave. Releases the summer at once if the plan in force does not
+  // include it. `reattaching`: the plan in force is not known yet.
+  void on_summer_leaves(uint32_t seat, bool reattaching, absl::Duration now, Actions& actions);
+  // Rejects a lost summer and vacates its seat. `has_begun`: the job has a plan, known or not.
+  void on_summer_lost(uint32_t seat, absl::string_view why, bool has_begun, absl::Duration now, Actions& actions);
   // Vacates the seat of a summer of the plan in force that did not return after a change of coordinators.
-  void on_summer_stayed_away(uint32_t seat, absl::Duration now);
+  void on_summer_stayed_away(uint32_t seat, absl::Duration now, Actions& actions);
   // Sends Goodbye to a summer and vacates its seat.
   void release_summer(uint32_t seat, absl::Duration now, Actions& actions);
 
  private:
   bool vacate(uint32_t seat, absl::Duration now);
+  bool is_overdue(absl::Duration now) const;
+  void back_off(absl::string_view why, absl::Duration now, Actions& actions);
+  void withdraw();
   void propose(plan::Plan plan, PlanReason reason, absl::Duration now, Actions& actions);
   void update_summers(const plan::Plan& before, absl::Duration now, Actions& actions);
 

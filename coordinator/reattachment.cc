@@ -15,6 +15,11 @@ constexpr absl::Duration kSummersReturn = absl::Seconds(6);
 
 }  // namespace
 
+void Reattachment::begin(Actions& actions) {
+  under_way_ = true;
+  actions.notes.emplace_back("the job began under another coordinator, and goes on here");
+}
+
 // All ranks must return, so a summer is asked only if no rank has a plan: then the earlier coordinator had told only
 // summers to commit the first plan.
 void Reattachment::ask_for_plan(Actions& actions) {
@@ -84,6 +89,31 @@ void Reattachment::reject_summer(uint32_t seat, const plan::Plan& plan, absl::Du
   if (is_other) roster_.vacate(seat, Seat::State::kEmpty, now);
 }
 
+bool Reattachment::is_left_out(uint32_t seat, const plan::Plan& in_force) const {
+  const plan::Plan* const known = under_way_ ? plan_.get() : &in_force;
+  if (!roster_.is_summer(seat) || known == nullptr || roster_[seat].committed == 0) return false;
+  return !is_summer_of(*known, roster_, seat);
+}
+
+// A summer with a different plan is rejected once the plan is known.
+std::optional<Failure> Reattachment::check_digest(uint32_t seat, const plan::Plan& in_force) const {
+  const Seat& back = roster_[seat];
+  if (roster_.is_summer(seat) || back.committed == 0) return std::nullopt;
+  std::string other;
+  if (under_way_) {
+    const std::optional<uint32_t> contradiction = find_contradiction(seat);
+    if (contradiction.has_value()) other = roster_.located(*contradiction);
+  } else if (back.committed == in_force.epoch && back.digest != proto::digest(in_force)) {
+    other = "the other members";
+  }
+  if (other.empty()) return std::nullopt;
+  return Failure{absl::FailedPreconditionError(absl::StrCat(roster_.located(seat), " and ", other,
+                                                            " follow different plans of epoch ", back.committed,
+                                                            "; it is not known which plan is right")),
+                 seat};
+}
+
+// Returns another rank that follows a different plan of the same epoch as the rank in this seat.
 std::optional<uint32_t> Reattachment::find_contradiction(uint32_t seat) const {
   const Seat& back = roster_[seat];
   for (uint32_t other = 0; other < roster_.ranks(); ++other) {
@@ -112,13 +142,27 @@ bool Reattachment::is_complete() const {
 }
 
 void Reattachment::keep_unreachable(uint32_t member, Unreachable report) {
+  GLN_RARE("coordinator: a summer is out of reach while the job is being taken up");
   Unreachable& kept = unreachable_[member];
   if (kept.why.empty() || report.epoch > kept.epoch) kept = std::move(report);
 }
 
+void Reattachment::keep_leave(uint32_t rank, uint32_t epoch) {
+  GLN_RARE("coordinator: a worker leaves while the job is being taken up");
+  roster_[rank].leaving = true;
+  roster_[rank].leaves_at = epoch;
+}
+
 Reattachment::Result Reattachment::finish() {
   under_way_ = false;
-  return {std::exchange(plan_, nullptr), std::exchange(declared_, {}), std::exchange(unreachable_, {})};
+  std::erase_if(unreachable_, [this](const auto& report) { return report.first >= plan_->members.size(); });
+  std::vector<uint32_t> leaving;
+  for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
+    const bool leaves = std::exchange(roster_[rank].leaving, false) && roster_[rank].state == Seat::State::kPresent;
+    if (leaves && roster_[rank].leaves_at == plan_->epoch) leaving.push_back(rank);
+  }
+  return {std::exchange(plan_, nullptr), std::exchange(declared_, {}), std::move(leaving),
+          std::exchange(unreachable_, {})};
 }
 
 bool is_summer_of(const plan::Plan& plan, const Roster& roster, uint32_t seat) {

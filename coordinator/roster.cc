@@ -239,6 +239,16 @@ void Roster::fit_summers(uint32_t summers) {
   }
 }
 
+absl::Status Roster::set_bandwidth(Role role, uint32_t index, double bits_per_second) {
+  const std::optional<uint32_t> seat = seat_of_index(role, index);
+  if (!seat.has_value()) return absl::NotFoundError("no such member");
+  if (!(bits_per_second >= plan::kMinBitsPerSecond && bits_per_second <= plan::kMaxBitsPerSecond)) {
+    return absl::InvalidArgumentError(absl::StrCat("a bandwidth of ", bits_per_second, " bit/s is out of range"));
+  }
+  seats_[*seat].bits_per_second = bits_per_second;
+  return absl::OkStatus();
+}
+
 uint32_t Roster::place_for(const Identity& identity) {
   const auto has = [this](uint32_t index) { return seat_of_index(Role::kSummer, index).has_value(); };
   if (identity.index.has_value() && has(*identity.index)) return *seat_of_index(Role::kSummer, *identity.index);

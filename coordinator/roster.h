@@ -88,6 +88,9 @@ class Roster {
   // Sets the state of a seat whose member is gone or never joined, and forgets the member's stream.
   void vacate(uint32_t seat, Seat::State state, absl::Duration now);
 
+  // Sets a member's bandwidth (Seat::bits_per_second). NotFound: no such member; InvalidArgument: a bandwidth out of
+  // range.
+  absl::Status set_bandwidth(Role role, uint32_t index, double bits_per_second);
   // See Core::set_summers(). Returns the streams of surplus summers.
   std::vector<StreamId> set_summers(uint32_t summers);
   // Adds or removes seats at the end, so that there are `summers` seats for summers.
@@ -99,6 +102,7 @@ class Roster {
 
   uint32_t size() const { return static_cast<uint32_t>(seats_.size()); }
   uint32_t ranks() const { return workers_ * local_ranks_; }
+  uint32_t members() const { return workers_ + summers(); }
   uint32_t summers() const { return size() - ranks(); }
   bool is_summer(uint32_t seat) const { return seat >= ranks(); }
   uint32_t member_of(uint32_t seat) const;         // plan index

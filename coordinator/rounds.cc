@@ -73,10 +73,8 @@ void Rounds::on_left(StreamId stream, const absl::Status& status, const Leaving&
     return;
   }
   const std::optional<uint32_t> seat = core_->roster().seat_of(stream);
-  core_->on_left(stream, status, leaving.epoch, now, actions);
-  if (!leaving.again || !is_elastic() || !seat.has_value() || core_->roster().is_summer(*seat)) return;
-  // The core may have ignored the Leave; the worker then sends another one.
-  if (core_->roster()[*seat].state == Seat::State::kLeft) returning_workers_.push_back(core_->roster().index_of(*seat));
+  const bool has_rank_left = core_->on_left(stream, status, leaving.epoch, now, actions);
+  if (has_rank_left && leaving.again && is_elastic()) returning_workers_.push_back(core_->roster().index_of(*seat));
 }
 
 void Rounds::on_disconnected(StreamId stream, const absl::Status& why, Actions& actions) {
@@ -123,7 +121,7 @@ void Rounds::end_job(const absl::Status& how, Actions& actions) {
 
 void Rounds::go_on(absl::Duration now, Actions& actions) {
   if (!is_elastic() || outcome_.has_value()) return;
-  if (is_round_on() && core_->outcome().has_value()) end_round(now, actions);
+  if (is_round_on() && core_->outcome().has_ended()) end_round(now, actions);
   if (outcome_.has_value()) return;
   if (!gathering_) {
     // Summers that join while a round goes on become members of that round.
@@ -154,7 +152,7 @@ void Rounds::begin_round(WaitingMembers::NextRound next, absl::Duration now, Act
                                        absl::StrJoin(options.worker_indices, ", "), "), ", options.summers,
                                        " summers"));
   Origin origin;
-  origin.epoch = core_->highest_epoch();
+  origin.epoch = core_->planning().agreement().highest_epoch();
   add_round_to_past();
   core_ = std::make_unique<Core>(options, now, std::move(origin));
   for (auto* side : {&next.workers, &next.summers}) {
@@ -165,20 +163,20 @@ void Rounds::begin_round(WaitingMembers::NextRound next, absl::Duration now, Act
 }
 
 void Rounds::end_round(absl::Duration now, Actions& actions) {
-  const absl::Status how = *core_->outcome();
-  const bool goes_on = how.ok() ? !returning_workers_.empty() : core_->failed_by_loss();
+  const absl::Status how = *core_->outcome().status();
+  const bool goes_on = how.ok() ? !returning_workers_.empty() : core_->outcome().is_loss();
   if (!goes_on) return end_job(how, actions);
   ++past_.rounds;
   uint32_t summers = 0;
   const Roster& roster = core_->roster();
   for (uint32_t seat = roster.ranks(); seat < roster.size(); ++seat) {
-    if (roster[seat].state == Seat::State::kPresent && core_->culprit() != seat) ++summers;
+    if (roster[seat].state == Seat::State::kPresent && core_->outcome().culprit() != seat) ++summers;
   }
   uint32_t done = 0;
   for (uint32_t seat = 0; seat < roster.ranks(); ++seat) {
     const bool again = std::find(returning_workers_.begin(), returning_workers_.end(), roster.index_of(seat)) !=
                        returning_workers_.end();
-    if (roster[seat].state == Seat::State::kLeft && !again && core_->culprit() != seat) ++done;
+    if (roster[seat].state == Seat::State::kLeft && !again && core_->outcome().culprit() != seat) ++done;
   }
   send_regroup(actions);
   std::vector<uint32_t> workers = note_returning_workers();
@@ -191,13 +189,13 @@ void Rounds::end_round(absl::Duration now, Actions& actions) {
 
 void Rounds::add_round_to_past() {
   const Summary summary = core_->summary();
-  past_.steps += summary.steps;
+  past_.steps += summary.whole.steps;
   past_.epochs.insert(past_.epochs.end(), summary.epochs.begin(), summary.epochs.end());
   if (past_.epochs.size() > EfficiencyMeter::kEpochsKept) {
     past_.epochs.erase(past_.epochs.begin(), past_.epochs.end() - EfficiencyMeter::kEpochsKept);
   }
-  past_.rejected += core_->rejected();
-  past_.changes += core_->changes();
+  past_.rejected += core_->admission().rejected();
+  past_.changes += core_->planning().changes();
 }
 
 // Failed and Finished of the core end only its round, so members get Regroup instead.
@@ -223,7 +221,7 @@ std::vector<uint32_t> Rounds::note_returning_workers() {
         std::find(returning_workers_.begin(), returning_workers_.end(), worker) != returning_workers_.end();
     const bool present = roster[seat].state == Seat::State::kPresent;
     // A lost worker may wake up and join again, but the next round does not wait for that.
-    const bool culprit = core_->culprit() == seat && core_->failed_by_loss();
+    const bool culprit = core_->outcome().culprit() == seat && core_->outcome().is_loss();
     if (again || (present && !culprit)) awaited.push_back(worker);
     if (present && roster[seat].stream != last_closed_) regrouping_[roster[seat].stream] = worker;
   }
@@ -252,7 +250,7 @@ Phase Rounds::phase() const {
 Summary Rounds::summary() const {
   Summary summary = core_->summary();
   if (!is_elastic()) return summary;
-  summary.steps += past_.steps;
+  summary.whole.steps += past_.steps;
   summary.epochs.insert(summary.epochs.begin(), past_.epochs.begin(), past_.epochs.end());
   summary.succeeded = outcome_.has_value() && outcome_->ok();
   summary.error = outcome_.has_value() ? std::string(outcome_->message()) : "";

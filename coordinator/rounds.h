@@ -68,11 +68,11 @@ class Rounds {
   // are carried out.
   void go_on(absl::Duration now, Actions& actions);
 
-  // Returns the outcome of the job; core().outcome() is that of the round.
-  const std::optional<absl::Status>& outcome() const { return is_elastic() ? outcome_ : core_->outcome(); }
+  // Returns the outcome of the job. core().outcome() is that of the round.
+  const std::optional<absl::Status>& outcome() const { return is_elastic() ? outcome_ : core_->outcome().status(); }
   Phase phase() const;
   // Returns whether any rank has ever joined. For an elastic job: whether the first round has begun.
-  bool any_rank_joined() const { return is_elastic() ? number_ > 0 : core_->any_rank_joined(); }
+  bool any_rank_joined() const { return is_elastic() ? number_ > 0 : core_->outcome().any_rank_joined(); }
   Summary summary() const;
   const Past& past() const { return past_; }
 

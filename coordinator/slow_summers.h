@@ -15,7 +15,8 @@
 //    backoff begins anew.
 // A summer that another coordinator had put on standby counts as slow.
 //
-// SlowSummers sets Seat::on_standby, and the planner makes the plan that follows from it. Pure; belongs to a Core.
+// SlowSummers sets Seat::on_standby, and the planner makes the plan that follows from it. Pure; belongs to a
+// StepMonitor.
 #pragma once
 
 #include <cstdint>

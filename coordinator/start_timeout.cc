@@ -7,6 +7,12 @@
 
 namespace gleaner::coordinator {
 
+std::optional<Failure> StartTimeout::on_tick(bool reattaching, std::optional<uint32_t> asked, absl::Duration now,
+                                             Actions& actions) {
+  if (auto due = warning(reattaching, now)) actions.warnings.push_back(*std::move(due));
+  return check(reattaching, asked, now);
+}
+
 std::optional<Failure> StartTimeout::check(bool reattaching, std::optional<uint32_t> asked, absl::Duration now) const {
   if (!is_over(now)) return std::nullopt;
   const std::string within = absl::StrCat(" within ", absl::FormatDuration(options_.start_timeout));

@@ -9,8 +9,9 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "coordinator/findings.h"
+#include "coordinator/messages.h"
 #include "coordinator/options.h"
-#include "coordinator/outcome.h"
 #include "coordinator/roster.h"
 
 namespace gleaner::coordinator {
@@ -22,13 +23,14 @@ class StartTimeout {
   StartTimeout(const Options* options, const Roster* roster, bool may_resume, absl::Duration now)
       : options_(*options), roster_(*roster), may_resume_(may_resume), started_(now) {}
 
-  // Returns the failure of the job once the time is over. To be called while no plan is in force or proposed.
-  // `reattaching`: members return, rather than join. `asked`: the member that was asked for its plan.
-  std::optional<Failure> check(bool reattaching, std::optional<uint32_t> asked, absl::Duration now) const;
-  // Returns the warning that is due, if any.
-  std::optional<std::string> warning(bool reattaching, absl::Duration now);
+  // Adds the warning that is due, and returns the failure of the job once the time is over. To be called regularly
+  // while no plan is in force or proposed. `reattaching`: members return, rather than join. `asked`: the member that
+  // was asked for its plan.
+  std::optional<Failure> on_tick(bool reattaching, std::optional<uint32_t> asked, absl::Duration now, Actions& actions);
 
  private:
+  std::optional<Failure> check(bool reattaching, std::optional<uint32_t> asked, absl::Duration now) const;
+  std::optional<std::string> warning(bool reattaching, absl::Duration now);
   bool is_over(absl::Duration now) const { return now - started_ > options_.start_timeout; }
 
   const Options& options_;

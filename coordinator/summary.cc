@@ -35,9 +35,7 @@ bool write_all(int file, absl::string_view text) {
   return ::fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP;  // devices and pipes have nothing to sync
 }
 
-// Adds the fields that a Summary and Figures have in common.
-template <typename T>
-void add_figures(const T& figures, nlohmann::ordered_json& json) {
+void add_figures(const Figures& figures, nlohmann::ordered_json& json) {
   json["steps"] = figures.steps;
   json["bytes_per_step"] = figures.bytes_per_step;
   json["step_communication_seconds"] = figures.step_communication_seconds;
@@ -73,38 +71,35 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
   summary.partitions = plan.partitions.size();
   summary.bandwidths_known = plan.bandwidths_known();
   summary.push_ratio = plan::fleet_of(plan).push_ratio;
+  Figures& whole = summary.whole;
   for (uint32_t rank = 0; rank < efficiency.ranks(); ++rank) {
     const Report& report = efficiency.latest(rank);
     if (report.steps == 0) continue;
     const auto steps = static_cast<double>(report.steps);
-    summary.steps = std::max(summary.steps, report.steps);
-    summary.bytes_per_step = std::max(summary.bytes_per_step, static_cast<double>(report.bytes) / steps);
-    summary.step_communication_seconds =
-        std::max(summary.step_communication_seconds, report.communication_seconds / steps);
+    whole.steps = std::max(whole.steps, report.steps);
+    whole.bytes_per_step = std::max(whole.bytes_per_step, static_cast<double>(report.bytes) / steps);
+    whole.step_communication_seconds = std::max(whole.step_communication_seconds, report.communication_seconds / steps);
   }
-  if (summary.steps == 0 || plan.members.empty()) return summary;
+  if (whole.steps == 0 || plan.members.empty()) return summary;
   summary.window = efficiency.window(now);
   summary.epochs = efficiency.epochs();
   plan::Fleet fleet = plan::fleet_of(plan);
-  const double bytes = summary.window.steps > 0 ? summary.window.bytes_per_step : summary.bytes_per_step;
+  const double bytes = summary.window.steps > 0 ? summary.window.bytes_per_step : whole.bytes_per_step;
   if (summary.bandwidths_known) {
     summary.plan_bound_seconds = plan::bound_seconds(fleet, bytes);
     fleet.summer_bits_per_second.clear();
     summary.plan_bound_seconds_without_summers = plan::bound_seconds(fleet, bytes);
   }
-  if (const Figures whole = efficiency.whole(); whole.steps > 0) {
-    summary.bytes_per_step = whole.bytes_per_step;
-    summary.step_communication_seconds = whole.step_communication_seconds;
-    summary.bound_seconds = whole.bound_seconds;
-    summary.bound_seconds_without_summers = whole.bound_seconds_without_summers;
-    summary.efficiency = whole.efficiency;
-    summary.basis = whole.basis;
+  if (const Figures compared = efficiency.whole(); compared.steps > 0) {
+    const uint64_t steps = whole.steps;
+    whole = compared;
+    whole.steps = steps;
   } else {
-    summary.bound_seconds = summary.plan_bound_seconds;
-    summary.bound_seconds_without_summers = summary.plan_bound_seconds_without_summers;
+    whole.bound_seconds = summary.plan_bound_seconds;
+    whole.bound_seconds_without_summers = summary.plan_bound_seconds_without_summers;
   }
-  if (summary.step_communication_seconds > 0) {
-    summary.goodput_bytes_per_second = summary.bytes_per_step / summary.step_communication_seconds;
+  if (whole.step_communication_seconds > 0) {
+    whole.goodput_bytes_per_second = whole.bytes_per_step / whole.step_communication_seconds;
   }
   return summary;
 }
@@ -117,7 +112,7 @@ std::string to_json(const Summary& summary) {
   json["epoch"] = summary.epoch;
   json["tensors"] = summary.tensors;
   json["partitions"] = summary.partitions;
-  add_figures(summary, json);
+  add_figures(summary.whole, json);
   json["last_minute"] = json_of(summary.window);
   json["epochs"] = nlohmann::ordered_json::array();
   for (const EpochFigures& epoch : summary.epochs) {
@@ -145,19 +140,20 @@ std::string to_table(const Summary& summary) {
   if (summary.local_ranks > 1) absl::StrAppend(&members, " of ", counted(summary.local_ranks, "local rank"));
   absl::StrAppend(&members, ", ", counted(summary.summers, "summer"));
   std::string text = row("members", members);
-  text += row("steps", absl::StrCat(summary.steps));
-  if (summary.steps == 0) return text;
-  text += row("bytes per step", format_bytes(summary.bytes_per_step));
-  text += row("communication per step", format_seconds(summary.step_communication_seconds));
-  text += row("goodput per worker", absl::StrCat(format_bytes(summary.goodput_bytes_per_second), "/s"));
+  text += row("steps", absl::StrCat(summary.whole.steps));
+  if (summary.whole.steps == 0) return text;
+  text += row("bytes per step", format_bytes(summary.whole.bytes_per_step));
+  text += row("communication per step", format_seconds(summary.whole.step_communication_seconds));
+  text += row("goodput per worker", absl::StrCat(format_bytes(summary.whole.goodput_bytes_per_second), "/s"));
   if (!summary.bandwidths_known) return text + row("bound", "unknown: say how fast the links are, by --bandwidth");
-  text += row("bound", format_seconds(summary.bound_seconds));
-  text += row("bound without summers (k = 0)", format_seconds(summary.bound_seconds_without_summers));
-  if (summary.basis == Basis::kNothingMeasured) return text;
-  if (summary.basis == Basis::kBandwidthTooLow) {
+  text += row("bound", format_seconds(summary.whole.bound_seconds));
+  text += row("bound without summers (k = 0)", format_seconds(summary.whole.bound_seconds_without_summers));
+  if (summary.whole.basis == Basis::kNothingMeasured) return text;
+  if (summary.whole.basis == Basis::kBandwidthTooLow) {
     return text + row("efficiency", "unknown: steps beat the bound, so a link is faster than --bandwidth says");
   }
-  return text + row("efficiency (bound / communication)", efficiency_text(summary.basis, summary.efficiency));
+  return text +
+         row("efficiency (bound / communication)", efficiency_text(summary.whole.basis, summary.whole.efficiency));
 }
 
 absl::Status write_summary(const Summary& summary, const std::string& path) {

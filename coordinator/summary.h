@@ -12,9 +12,7 @@
 
 namespace gleaner::coordinator {
 
-// All figures are 0 if nothing was reduced. The fields from bytes_per_step to basis are means over the whole job; each
-// step is compared with the bound of the plan in force at that time. If no step began and ended under one plan, these
-// fields are means over all reports, without an efficiency.
+// All figures are 0 if nothing was reduced.
 struct Summary {
   uint32_t workers = 0;
   uint32_t summers = 0;
@@ -22,14 +20,10 @@ struct Summary {
   uint32_t epoch = 0;
   uint64_t tensors = 0;
   uint64_t partitions = 0;
-  uint64_t steps = 0;
-  double bytes_per_step = 0;              // gradient bytes of one worker
-  double step_communication_seconds = 0;  // of the slowest worker
-  double goodput_bytes_per_second = 0;
-  double bound_seconds = 0;  // best possible time of a step of bytes_per_step, by plan/model.h; 0: unknown
-  double efficiency = 0;     // bound_seconds / step_communication_seconds; 0 unless basis is kBandwidth
-  double bound_seconds_without_summers = 0;  // the same with k = 0
-  Basis basis = Basis::kNothingMeasured;
+  // The means over the whole job; each step is compared with the bound of the plan in force at that time. If no step
+  // began and ended under one plan, these are means over all reports, without an efficiency. whole.steps: the steps of
+  // the rank that is furthest.
+  Figures whole;
   Figures window;                    // of the last minute: status and metrics show it
   std::vector<EpochFigures> epochs;  // epochs with steps, of all rounds of an elastic job
   // The bound under the plan in force, for a step as in the last minute; 0: nothing moves, or a bandwidth is unknown.

@@ -84,13 +84,14 @@ void take_summary(const coordinator::JobState& session, api::ReductionPlan& plan
   plan.spec.tensors = summary.tensors;
   plan.spec.partitions = summary.partitions;
   const coordinator::Figures& window = summary.window;
-  plan.spec.bytes_per_step = static_cast<uint64_t>(window.steps > 0 ? window.bytes_per_step : summary.bytes_per_step);
+  plan.spec.bytes_per_step =
+      static_cast<uint64_t>(window.steps > 0 ? window.bytes_per_step : summary.whole.bytes_per_step);
   plan.spec.push_bytes_per_step =
       static_cast<uint64_t>(std::llround(static_cast<double>(plan.spec.bytes_per_step) * summary.push_ratio));
   plan.spec.bound_seconds = summary.plan_bound_seconds;
   plan.spec.bound_without_summers_seconds = summary.plan_bound_seconds_without_summers;
   plan.status.committed_epoch = session.epoch;
-  plan.status.steps = summary.steps;
+  plan.status.steps = summary.whole.steps;
   plan.status.step_communication_seconds = window.step_communication_seconds;
   plan.status.goodput_bytes_per_second = window.goodput_bytes_per_second;
   plan.status.efficiency = window.efficiency;

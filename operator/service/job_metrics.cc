@@ -128,12 +128,12 @@ void JobMetrics::count_change(const api::TrainingJob& job, const std::string& ch
 void JobMetrics::follow_session(Series& series, const coordinator::Summary& summary) {
   if (summary.tensors > 0) {
     const bool measured = summary.window.steps > 0;
-    set(series, step_bytes_, measured ? summary.window.bytes_per_step : summary.bytes_per_step);
+    set(series, step_bytes_, measured ? summary.window.bytes_per_step : summary.whole.bytes_per_step);
     show(series, bound_, summary.plan_bound_seconds);
     show(series, bound_without_summers_, summary.plan_bound_seconds_without_summers);
   }
   if (series.steps == nullptr) series.steps = &steps_->Add(series.labels);
-  const auto steps = static_cast<double>(summary.steps);
+  const auto steps = static_cast<double>(summary.whole.steps);
   if (steps < series.steps_seen) {  // a new attempt
     steps_->Remove(series.steps);
     series.steps = &steps_->Add(series.labels);

@@ -48,7 +48,7 @@ bool Simulation::may_happen(Fault fault) {
   // may fail. The coordinator may be replaced only while no summer is lost, since the next one waits for all members
   // that the job begins with.
   const bool may = may_fail || fault == Fault::kPause || fault == Fault::kStreamBreak ||
-                   (fault == Fault::kForget && control_.core().changes().lost == 0);
+                   (fault == Fault::kForget && control_.core().planning().changes().lost == 0);
   if (may) ++world_.report->coverage.early_faults;
   return may;
 }
@@ -56,7 +56,8 @@ bool Simulation::may_happen(Fault fault) {
 // Returns whether the coordinator waits for members, and has proposed no plan.
 bool Simulation::is_gathering() const {
   const coordinator::Core& core = control_.core();
-  return control_.is_there() && core.phase() == coordinator::Phase::kGathering && core.proposed_epoch() == 0;
+  return control_.is_there() && core.phase() == coordinator::Phase::kGathering &&
+         core.planning().agreement().proposed_epoch() == 0;
 }
 
 // Returns whether the coordinator may be lost for good at the moment. If the job must survive that, no connection is
@@ -72,13 +73,13 @@ bool Simulation::may_die() {
     return false;
   }
   if (may_change && may_fail && is_gathering()) return true;
-  const bool quiet =
-      control_.is_there() && core.phase() == coordinator::Phase::kRunning && (may_change || core.proposed_epoch() == 0);
+  const bool quiet = control_.is_there() && core.phase() == coordinator::Phase::kRunning &&
+                     (may_change || core.planning().agreement().proposed_epoch() == 0);
   if (!quiet || world_.network.is_any_path_bad() || core.plan().tensors.size() < world_.scenario.tensors.size()) {
     return false;
   }
   const auto has_its_summers = [&](const plan::Plan& plan) { return may_fail || has_all_summers(plan); };
-  if ((core.has_lost_summer() && !may_fail) || !has_its_summers(core.plan())) return false;
+  if ((core.planning().has_lost_summer() && !may_fail) || !has_its_summers(core.plan())) return false;
   const auto is_there = [&](const auto& worker) { return worker->follows(core.plan().epoch); };
   if (!may_change) return std::ranges::all_of(workers_, is_there);
   // If no worker follows the newest plan, all stay with an earlier one, so the summers of that plan must be present.

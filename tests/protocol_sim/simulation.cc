@@ -153,9 +153,9 @@ void Simulation::note(Fault fault, const CpuSummer* summer) {
   Moment moment = summer == nullptr ? Moment::kIdle : summer->summer().moment();
   if (!has_begun()) {
     moment = Moment::kBeginning;
-  } else if (core.phase() == coordinator::Phase::kReattaching || core.has_lost_summer()) {
+  } else if (core.phase() == coordinator::Phase::kReattaching || core.planning().has_lost_summer()) {
     moment = Moment::kRecovery;
-  } else if (core.proposed_epoch() > 0) {
+  } else if (core.planning().agreement().proposed_epoch() > 0) {
     moment = Moment::kChange;
   }
   ++world_.report->coverage.faults[static_cast<size_t>(fault)][static_cast<size_t>(moment)];
@@ -345,7 +345,8 @@ std::string Simulation::who_waits() const {
   std::string text;
   for (const auto& worker : workers_) absl::StrAppend(&text, worker->describe(), "; ");
   const coordinator::Core& core = control_.core();
-  absl::StrAppend(&text, "plan of epoch ", core.plan().epoch, ", proposed ", core.proposed_epoch());
+  absl::StrAppend(&text, "plan of epoch ", core.plan().epoch, ", proposed ",
+                  core.planning().agreement().proposed_epoch());
   return text;
 }
 
@@ -355,7 +356,7 @@ void Simulation::check_end() {
     world_.accumulated.check_end();
   }
   for (const auto& summer : summers_) summer->summer().count();
-  const coordinator::Changes& changes = control_.core().changes();
+  const coordinator::Changes& changes = control_.core().planning().changes();
   Coverage& coverage = world_.report->coverage;
   coverage.plans += control_.core().plan().epoch;
   coverage.recovered += changes.recovered;

@@ -21,6 +21,15 @@ class AdmissionTest : public testing::Test {
     ASSERT_TRUE(planning_.commit_if_acknowledged({}, actions_));
     actions_ = {};
   }
+  // The member of this seat returns with the plan of `epoch`.
+  absl::StatusOr<uint32_t> return_to(uint32_t seat, const std::string& session, uint32_t epoch) {
+    return admission_.seat_again(9, identity_of(options_, seat), {session, epoch, 0, "digest", seat}, {});
+  }
+  void join_successor(uint32_t seat, const std::string& session) {
+    const Admission::Decision decision{Kind::kJoins, seat};
+    ASSERT_EQ(successor_.seat_new(decision, 100 + seat, identity_of(options_, seat), session, false, {}, actions_),
+              absl::OkStatus());
+  }
   std::vector<StreamId> receivers() const {
     std::vector<StreamId> streams;
     for (const Send& send : actions_.sends) streams.push_back(send.stream);
@@ -38,7 +47,7 @@ class AdmissionTest : public testing::Test {
 
 TEST_F(AdmissionTest, MembersTakeTheirSeatsBeforeTheJobBegins) {
   for (const uint32_t seat : {1, 2}) {
-    const auto decision = admission_.decide(identity_of(options_, seat));
+    const auto decision = admission_.decide(identity_of(options_, seat), false);
     ASSERT_TRUE(decision.ok()) << decision.status();
     EXPECT_EQ(decision->kind, Kind::kJoins);
     EXPECT_EQ(decision->seat, seat);
@@ -48,7 +57,7 @@ TEST_F(AdmissionTest, MembersTakeTheirSeatsBeforeTheJobBegins) {
 TEST_F(AdmissionTest, ARankThatReturnsWithoutItsStateIsLost) {
   begin();
   roster_.vacate(1, Seat::State::kAway, {});
-  const auto decision = admission_.decide(identity_of(options_, 1));
+  const auto decision = admission_.decide(identity_of(options_, 1), false);
   ASSERT_TRUE(decision.ok()) << decision.status();
   EXPECT_EQ(decision->kind, Kind::kIsLost);
   EXPECT_EQ(decision->seat, 1u);
@@ -58,12 +67,41 @@ TEST_F(AdmissionTest, ASummerMayJoinTheRunningJob) {
   begin();
   Identity another = identity_of(options_, 2);
   another.index = 5;
-  EXPECT_EQ(admission_.decide(another)->kind, Kind::kJoinsLate);
-  EXPECT_EQ(admission_.check_late(false), absl::OkStatus());
-  EXPECT_TRUE(absl::IsFailedPrecondition(admission_.check_late(true)));
-  reattachment_.begin();
-  EXPECT_TRUE(absl::IsUnavailable(admission_.check_late(false)));
-  EXPECT_TRUE(absl::IsUnavailable(admission_.decide(another).status())) << "the plan is not known";
+  EXPECT_TRUE(absl::IsFailedPrecondition(admission_.decide(another, true).status())) << "the job is ending";
+  const auto decision = admission_.decide(another, false);
+  EXPECT_EQ(decision->kind, Kind::kJoinsLate);
+  EXPECT_EQ(decision->seat, 3u);
+  EXPECT_FALSE(decision->replaces);
+  EXPECT_EQ(admission_.seat_new(*decision, 9, another, "session 0", false, {}, actions_), absl::OkStatus());
+  EXPECT_EQ(roster_[3].stream, 9u);
+  EXPECT_EQ(std::get<Welcome>(actions_.sends[0].message).session, "session 1") << "the session of the running job";
+  reattachment_.begin(actions_);
+  EXPECT_TRUE(absl::IsUnavailable(admission_.decide(another, false).status())) << "the plan is not known";
+}
+
+TEST_F(AdmissionTest, ASummerReplacesOneThatIsAwayButNoneThatIsPresent) {
+  begin();
+  const Identity again = identity_of(options_, 2);
+  EXPECT_TRUE(absl::IsUnavailable(admission_.decide(again, false).status()));
+  roster_.vacate(2, Seat::State::kAway, {});
+  const auto decision = admission_.decide(again, false);
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_EQ(decision->seat, 2u);
+  EXPECT_TRUE(decision->replaces);
+}
+
+TEST_F(AdmissionTest, RejectedMembersAreCounted) {
+  admission_.reject(9, absl::NotFoundError("no seat"), actions_);
+  EXPECT_EQ(admission_.rejected(), 1u);
+  EXPECT_THAT(actions_.warnings, ElementsAre("a member was not admitted: no seat"));
+  EXPECT_EQ(std::get<Rejected>(actions_.sends[0].message).why, absl::NotFoundError("no seat"));
+}
+
+TEST_F(AdmissionTest, WaitsNoLongerForASummerThatEndedBeforeItJoined) {
+  EXPECT_TRUE(admission_.stop_waiting_for(2, "it has ended", {}, actions_));
+  EXPECT_EQ(roster_[2].state, Seat::State::kVacant);
+  EXPECT_FALSE(admission_.stop_waiting_for(2, "it has ended", {}, actions_));
+  EXPECT_THAT(actions_.notes, ElementsAre("the job does not wait for summer 0 any more: it has ended"));
 }
 
 TEST_F(AdmissionTest, OnlyACoordinatorThatMayResumeTakesUpAJob) {
@@ -76,30 +114,27 @@ TEST_F(AdmissionTest, OnlyACoordinatorThatMayResumeTakesUpAJob) {
 
 TEST_F(AdmissionTest, AMemberOfAnotherRunOrALaterPlanIsRefused) {
   begin();
-  EXPECT_EQ(admission_.check_session({"session 1", 1}), absl::OkStatus());
-  EXPECT_TRUE(absl::IsFailedPrecondition(admission_.check_session({"session 0", 1})));
-  EXPECT_TRUE(absl::IsUnavailable(admission_.check_session({"session 1", 2})));
+  roster_.vacate(1, Seat::State::kAway, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(return_to(1, "session 0", 1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(return_to(1, "session 1", 2).status()));
+  EXPECT_EQ(*return_to(1, "session 1", 1), 1u);
+  EXPECT_EQ(roster_[1].committed, 1u);
+  EXPECT_EQ(roster_[1].digest, "digest");
 }
 
 TEST_F(AdmissionTest, TakesUpASessionAndRejectsSummersThatJoinedBefore) {
-  for (const uint32_t seat : {0, 2}) {
-    seat_member(roster_, options_, seat);
-    successor_.welcome(seat, "session 0", false, actions_);
-  }
+  for (const uint32_t seat : {0, 2}) join_successor(seat, "session 0");
   actions_ = {};
   EXPECT_EQ(successor_.take_up("session 0", {}, actions_), std::nullopt);
   EXPECT_EQ(successor_.session(), "session 0");
   EXPECT_THAT(receivers(), ElementsAre(102));
   EXPECT_EQ(roster_[2].state, Seat::State::kEmpty);
-  seat_member(roster_, options_, 1);
-  successor_.welcome(1, "session 1", false, actions_);
+  join_successor(1, "session 1");
   EXPECT_EQ(successor_.take_up("session 0", {}, actions_), 1u) << "the member has not prepared a plan of that session";
 }
 
 TEST_F(AdmissionTest, CorrectsWrongWelcomes) {
-  seat_all(roster_, options_);
-  for (const uint32_t seat : {0, 1, 2})
-    successor_.welcome(seat, seat == 1 ? "session 0" : "session 1", false, actions_);
+  for (const uint32_t seat : {0, 1, 2}) join_successor(seat, seat == 1 ? "session 0" : "session 1");
   actions_ = {};
   successor_.correct_welcomes(actions_);
   EXPECT_THAT(receivers(), ElementsAre(101));
@@ -117,10 +152,10 @@ TEST_F(AdmissionTest, AMemberOfTheJobLearnsTheOutcomeWhenItReturns) {
 
 TEST_F(AdmissionTest, ASummerThatWasDeclaredLostJoinsAsANewSummer) {
   begin();
-  const Identity summer = identity_of(options_, 2);
-  EXPECT_EQ(*admission_.find_seat(summer, {"session 1", 1, 0, "", 2}), 2u);
+  roster_.vacate(2, Seat::State::kAway, {});
+  EXPECT_EQ(*return_to(2, "session 1", 1), 2u);
   roster_.vacate(2, Seat::State::kVacant, {});
-  EXPECT_TRUE(absl::IsAborted(admission_.find_seat(summer, {"session 1", 1, 0, "", 2}).status()));
+  EXPECT_TRUE(absl::IsAborted(return_to(2, "session 1", 1).status()));
 }
 
 }  // namespace

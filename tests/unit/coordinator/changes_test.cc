@@ -63,10 +63,10 @@ class ChangesTest : public testing::Test {
 
 TEST_F(ChangesTest, ASilentSummerIsLeftOutWithinASecond) {
   pass_without(absl::Milliseconds(900), {4});
-  EXPECT_EQ(fleet.core->changes().lost, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 0u);
   pass_without(absl::Milliseconds(500), {4});
-  EXPECT_EQ(fleet.core->changes().lost, 1u);
-  EXPECT_EQ(fleet.core->changes().recovered, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().recovered, 1u);
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2, 3));
   EXPECT_EQ(fleet.outcome(), "none");
   fleet.settle();
@@ -86,7 +86,7 @@ TEST_F(ChangesTest, PartitionsOfALostSummerMoveFirstAndAllAreReassignedAfterward
   }
   fleet.settle();
   EXPECT_EQ(fleet.epoch(0), 4u);
-  EXPECT_EQ(fleet.core->changes().moved, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().moved, 1u);
   EXPECT_FALSE(fleet.members[0].committed->members[4].is_here());
 }
 
@@ -96,14 +96,14 @@ TEST_F(ChangesTest, ALateReportAboutALostSummerDoesNotConcernItsSuccessor) {
   ASSERT_TRUE(absl::IsAborted(fleet.members[4].rejection));
   fleet.connect(4);
   fleet.fault(1, 4, 2);
-  EXPECT_EQ(fleet.core->changes().lost, 1u) << "the successor is not in a plan yet";
+  EXPECT_EQ(fleet.core->planning().changes().lost, 1u) << "the successor is not in a plan yet";
   fleet.settle();
   ASSERT_TRUE(fleet.members[1].committed->members[4].is_here());
   fleet.fault(1, 4, 2);
-  EXPECT_EQ(fleet.core->changes().lost, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 1u);
   EXPECT_NE(fleet.members[4].stream, 0u);
   fleet.fault(1, 4);
-  EXPECT_EQ(fleet.core->changes().lost, 2u) << "under the present plan the report is about the successor";
+  EXPECT_EQ(fleet.core->planning().changes().lost, 2u) << "under the present plan the report is about the successor";
 }
 
 TEST_F(ChangesTest, AllSummersMayBeLostEvenWhileAPlanIsProposed) {
@@ -114,35 +114,35 @@ TEST_F(ChangesTest, AllSummersMayBeLostEvenWhileAPlanIsProposed) {
   fleet.fault(1, 4);
   fleet.settle();
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2));
-  EXPECT_EQ(fleet.core->changes().lost, 2u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 2u);
   EXPECT_EQ(fleet.outcome(), "none");
 }
 
 TEST_F(ChangesTest, SeveralMembersMayRefuseAnOptionalPlan) {
   EXPECT_EQ(fleet.core->set_bandwidth(Role::kWorker, 0, 5e8, fleet.now, fleet.actions), absl::OkStatus());
   fleet.collect();
-  ASSERT_EQ(fleet.core->proposed_epoch(), 3u);
+  ASSERT_EQ(fleet.core->planning().agreement().proposed_epoch(), 3u);
   for (const uint32_t seat : {0, 1, 4}) {
     fleet.core->on_refused(fleet.members[seat].stream, 3, absl::ResourceExhaustedError("no memory"), fleet.now,
                            fleet.actions);
   }
   fleet.collect();
   EXPECT_EQ(fleet.outcome(), "none");
-  EXPECT_EQ(fleet.core->changes().withdrawn, 1u);
-  EXPECT_EQ(fleet.core->changes().lost, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().withdrawn, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 0u);
 }
 
 TEST_F(ChangesTest, ASummerReleasedBeforeItIsInThePlanDelaysNoMember) {
   fleet.add(5);
   fleet.connect(5);
-  ASSERT_EQ(fleet.core->proposed_epoch(), 3u);
+  ASSERT_EQ(fleet.core->planning().agreement().proposed_epoch(), 3u);
   EXPECT_EQ(fleet.core->release_summer(2, fleet.now, fleet.actions), absl::OkStatus());
   fleet.collect();
   fleet.settle();
   EXPECT_TRUE(fleet.members[5].over);
   pass_without(absl::Seconds(4), {});
-  EXPECT_EQ(fleet.core->changes().withdrawn, 0u);
-  EXPECT_EQ(fleet.core->proposed_epoch(), 0u);
+  EXPECT_EQ(fleet.core->planning().changes().withdrawn, 0u);
+  EXPECT_EQ(fleet.core->planning().agreement().proposed_epoch(), 0u);
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2, 3, 4));
 }
 
@@ -152,11 +152,11 @@ TEST_F(ChangesTest, ASummerWhoseStreamBreaksMayReturnInTime) {
   fleet.connect(4);
   fleet.settle();
   pass_without(absl::Seconds(2), {});
-  EXPECT_EQ(fleet.core->changes().lost, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 0u);
   EXPECT_EQ(fleet.epoch(0), 2u);
   fleet.cut(4);
   pass_without(absl::Seconds(2), {4});
-  EXPECT_EQ(fleet.core->changes().lost, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 1u);
   fleet.connect(4);
   fleet.settle();
   EXPECT_TRUE(absl::IsAborted(fleet.members[4].rejection)) << fleet.members[4].rejection;
@@ -166,8 +166,8 @@ TEST_F(ChangesTest, TimeLostToRecoveriesIsCounted) {
   fleet.fault(0, 4);
   fleet.now += absl::Milliseconds(300);
   fleet.settle();
-  EXPECT_EQ(fleet.core->changes().recovered, 1u);
-  EXPECT_DOUBLE_EQ(fleet.core->changes().recovery_seconds, 0.3);
+  EXPECT_EQ(fleet.core->planning().changes().recovered, 1u);
+  EXPECT_DOUBLE_EQ(fleet.core->planning().changes().recovery_seconds, 0.3);
 }
 
 TEST(SummersBeforeTheBeginning, AnUnexpectedSummerIsToldToRetryLater) {
@@ -193,7 +193,7 @@ TEST_F(ChangesTest, AJoiningSummerGetsItsShare) {
   fleet.settle();
   EXPECT_THAT(owners(fleet), ElementsAre(3, 4, 5)) << "with as many summers as workers the summers own all partitions";
   EXPECT_EQ(fleet.epoch(5), 3u);
-  EXPECT_EQ(fleet.core->changes().came, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().came, 1u);
   for (const plan::Partition& partition : fleet.members[0].committed->partitions) {
     EXPECT_TRUE(partition.owner != 5 || partition.since == 3);
   }
@@ -219,8 +219,8 @@ TEST_F(ChangesTest, ASummerThatAsksToLeaveGetsGoodbyeOnceAPlanOmitsIt) {
   fleet.settle();
   EXPECT_TRUE(fleet.members[4].over);
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(fleet.core->changes().left, 1u);
-  EXPECT_EQ(fleet.core->changes().lost, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().left, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 0u);
 }
 
 TEST_F(ChangesTest, AReleasedSummerGetsGoodbyeToo) {
@@ -254,7 +254,7 @@ TEST_F(ChangesTest, AMissingAcknowledgementStopsTheChangeAndNotTheJob) {
     fleet.core->on_tick(fleet.now, fleet.actions);
     fleet.collect();
   }
-  EXPECT_EQ(fleet.core->changes().withdrawn, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().withdrawn, 1u);
   EXPECT_EQ(fleet.core->plan().epoch, 2u);
   EXPECT_EQ(fleet.outcome(), "none");
   fleet.settle();
@@ -322,12 +322,12 @@ TEST(NewSummer, APlanIsProposedAgainToASummerThatHadToCatchUp) {
   // The summer follows a plan of which it is not a member, so it is rejected and then joins as a new member. The plan
   // that was proposed with it is withdrawn at once.
   fleet.connect(2);
-  EXPECT_EQ(fleet.core->proposed_epoch(), 0u);
+  EXPECT_EQ(fleet.core->planning().agreement().proposed_epoch(), 0u);
   fleet.settle();
   EXPECT_TRUE(absl::IsAborted(fleet.members[2].rejection));
   fleet.connect(2);
   fleet.settle();
-  EXPECT_EQ(fleet.core->changes().withdrawn, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().withdrawn, 0u);
   EXPECT_TRUE(fleet.core->plan().members.back().is_here() && fleet.core->plan().members.size() == 3);
 }
 
@@ -346,7 +346,7 @@ TEST(BeforeTheFirstPlan, ALostSummerIsLeftOut) {
   fleet.settle();
   EXPECT_EQ(fleet.outcome(), "none");
   EXPECT_THAT(owners(fleet), ElementsAre(0, 1, 2));
-  EXPECT_EQ(fleet.core->changes().lost, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 1u);
 }
 
 TEST(BeforeTheFirstPlan, ARestartedSummerJoinsAfterThePlan) {

@@ -89,7 +89,7 @@ class Stage {
     return nullptr;
   }
   std::string failure() const {
-    return core.outcome().has_value() ? std::string(core.outcome()->message()) : "no outcome";
+    return core.outcome().has_ended() ? std::string(core.outcome().status()->message()) : "no outcome";
   }
 
   const Options options_;
@@ -242,7 +242,7 @@ TEST(Core, ARepeatedDeclarationIsHarmless) {
   stage.acknowledge_all(2);
   stage.declare(1, {tensor("a")});
   EXPECT_EQ(stage.told<Prepare>().size(), 2u);
-  EXPECT_FALSE(stage.core.outcome().has_value());
+  EXPECT_FALSE(stage.core.outcome().has_ended());
 }
 
 TEST(Core, DeclarationsThatDifferNameTensorRanksAndShapes) {
@@ -250,7 +250,7 @@ TEST(Core, DeclarationsThatDifferNameTensorRanksAndShapes) {
   stage.start();
   stage.declare(1, {tensor("a"), tensor("w", 7)});
   stage.declare(0, {{"w", 7, DataType::kFloat16, 0}});
-  EXPECT_TRUE(absl::IsInvalidArgument(*stage.core.outcome()));
+  EXPECT_TRUE(absl::IsInvalidArgument(*stage.core.outcome().status()));
   EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 0 (local rank 1) declared 7 elements of fp32"),
                                      HasSubstr("worker 0 (local rank 0) declared 7 elements of fp16")));
   EXPECT_THAT(stage.told<Failed>(), ElementsAre(100, 101, 102));
@@ -271,7 +271,7 @@ TEST(Core, OperationsThatDifferNameTensorRanksAndOperations) {
   stage.declare(0, {tensor("v"), tensor("w")}, {{"v", ReduceOp::kSum}});
   EXPECT_EQ(stage.failure(), "no outcome");
   stage.declare(1, {tensor("w")}, {{"w", ReduceOp::kSum}});
-  EXPECT_TRUE(absl::IsInvalidArgument(*stage.core.outcome()));
+  EXPECT_TRUE(absl::IsInvalidArgument(*stage.core.outcome().status()));
   EXPECT_EQ(stage.failure(),
             "tensor 'w': worker 2 asks for its average, worker 1 for its sum; every rank must ask for the same "
             "operation");
@@ -296,7 +296,7 @@ TEST(Core, ARankThatDeclaresATensorTwiceDifferentlyIsAnError) {
   stage.declare(1, {tensor("w", 8)});
   EXPECT_THAT(stage.failure(), AllOf(HasSubstr("'w'"), HasSubstr("worker 1 declared it twice"), HasSubstr("7"),
                                      HasSubstr("8"), Not(HasSubstr("worker 0"))));
-  EXPECT_EQ(stage.core.culprit(), 1u);
+  EXPECT_EQ(stage.core.outcome().culprit(), 1u);
 
   Stage planned(options(2, 0));
   planned.start();
@@ -386,13 +386,14 @@ TEST_F(StallTest, ALateRankIsNamedRepeatedly) {
   EXPECT_EQ(stage_.actions.warnings[0],
             "tensor 'w', step 6: worker 0 (local rank 0), worker 0 (local rank 1), worker 1 (local rank 1) wait since "
             "5s for worker 1 (local rank 0), which has begun 5 steps of it");
-  EXPECT_THAT(stage_.core.stall(), HasSubstr("worker 1 (local rank 1) wait for worker 1 (local rank 0), which has"));
+  EXPECT_THAT(stage_.core.steps().deadlocks().stall(),
+              HasSubstr("worker 1 (local rank 1) wait for worker 1 (local rank 0), which has"));
   stage_.pass(absl::Seconds(20));
   EXPECT_GE(stage_.actions.warnings.size(), 4u);
   for (uint32_t rank : {0, 1}) stage_.wait_for(rank, "w", 6);
-  EXPECT_THAT(stage_.core.stall(), HasSubstr("step 6")) << "one rank still waits for step 6";
+  EXPECT_THAT(stage_.core.steps().deadlocks().stall(), HasSubstr("step 6")) << "one rank still waits for step 6";
   stage_.wait_for(3, "w", 6);
-  EXPECT_EQ(stage_.core.stall(), "");
+  EXPECT_EQ(stage_.core.steps().deadlocks().stall(), "");
   EXPECT_EQ(stage_.failure(), "no outcome");
 }
 
@@ -436,7 +437,7 @@ TEST_F(StallTest, ARankThatFinishedEarlyIsNamedToTheOtherRanksWithItsSteps) {
       stage_.failure(),
       "worker 0 (local rank 1) finished after 5 steps; worker 1 (local rank 1) is at step 6, and waits for tensor "
       "'w': every rank must take part in every step");
-  EXPECT_EQ(stage_.core.culprit(), 1u);
+  EXPECT_EQ(stage_.core.outcome().culprit(), 1u);
   EXPECT_THAT(stage_.told<Failed>(), ElementsAre(100, 102, 103, 104));
 }
 
@@ -538,7 +539,7 @@ TEST(Core, RefusalFailsTheJobWithItsReason) {
   stage.join_all();
   stage.core.on_refused(stage.stream(1), 1, absl::ResourceExhaustedError("no memory"), stage.now, stage.actions);
   EXPECT_THAT(stage.failure(), AllOf(HasSubstr("worker 1 at 10.0.0.1:7000"), HasSubstr("no memory")));
-  EXPECT_TRUE(absl::IsResourceExhausted(*stage.core.outcome()));
+  EXPECT_TRUE(absl::IsResourceExhausted(*stage.core.outcome().status()));
 }
 
 TEST(Core, LostMembersAreNamed) {
@@ -546,7 +547,7 @@ TEST(Core, LostMembersAreNamed) {
   silent.start();
   silent.pass(absl::Seconds(11), {1});
   EXPECT_THAT(silent.failure(), HasSubstr("worker 1 at 10.0.0.1:7000 is lost: it has sent no message for 10s"));
-  EXPECT_EQ(silent.core.culprit(), 1u);
+  EXPECT_EQ(silent.core.outcome().culprit(), 1u);
 
   Stage broken(options(2, 1));
   broken.start();
@@ -558,7 +559,7 @@ TEST(Core, LostMembersAreNamed) {
   accused.core.on_fault(100, 1, 1, absl::UnavailableError("refused"), accused.now, accused.actions);
   EXPECT_THAT(accused.failure(),
               AllOf(HasSubstr("worker 1 at 10.0.0.1:7000 is lost"), HasSubstr("worker 0 reports: refused")));
-  EXPECT_EQ(accused.core.culprit(), 1u);
+  EXPECT_EQ(accused.core.outcome().culprit(), 1u);
 }
 
 TEST(Core, APauseOfTheCoordinatorIsNotSilenceOfMembers) {
@@ -585,7 +586,7 @@ TEST(Core, EndsWellWhenAllWorkersLeft) {
   stage.core.on_disconnected(100, absl::UnavailableError("gone"), stage.actions);
   EXPECT_EQ(stage.failure(), "no outcome");
   stage.leave(1);
-  EXPECT_EQ(*stage.core.outcome(), absl::OkStatus());
+  EXPECT_EQ(*stage.core.outcome().status(), absl::OkStatus());
   EXPECT_EQ(stage.told<Finished>(), std::vector<StreamId>{102});
   EXPECT_TRUE(stage.core.summary().succeeded);
 }
@@ -596,7 +597,7 @@ TEST(Core, LeavingWithAnErrorOrTooEarlyFailsTheJob) {
   error.leave(1, absl::AbortedError("loss is NaN"));
   EXPECT_THAT(error.failure(), AllOf(HasSubstr("worker 1"), HasSubstr("loss is NaN")));
   EXPECT_THAT(error.told<Failed>(), ElementsAre(100, 102));
-  EXPECT_EQ(error.core.culprit(), 1u);
+  EXPECT_EQ(error.core.outcome().culprit(), 1u);
 
   Stage early(options(1, 1));
   early.join(0);
@@ -626,8 +627,8 @@ TEST(Core, WrongIdentitiesAreRejectedWithoutEffectOnMembers) {
     Identity identity = stage.identity(1);
     change(identity);
     stage.core.on_joined(1, identity, std::nullopt, stage.now, stage.actions);
-    EXPECT_EQ(stage.core.rejected(), 1u);
-    EXPECT_FALSE(stage.core.outcome().has_value());
+    EXPECT_EQ(stage.core.admission().rejected(), 1u);
+    EXPECT_FALSE(stage.core.outcome().has_ended());
     const Rejected* rejected = stage.last<Rejected>();
     return rejected == nullptr ? std::string("let in") : std::string(rejected->why.message());
   };
@@ -656,16 +657,16 @@ TEST(Core, TheSummaryShowsTheGainFromSummers) {
   stage.core.on_report(100, {11, 12 << 20, 1.5, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now, stage.actions);
   stage.core.on_report(101, {11, 12 << 20, 2.5, {{epoch, 10, 10 << 20, 0, 2.0}}}, stage.now, stage.actions);
   const Summary summary = stage.core.summary();
-  EXPECT_EQ(summary.steps, 11u);
-  EXPECT_EQ(summary.bytes_per_step, 1 << 20);
-  EXPECT_DOUBLE_EQ(summary.step_communication_seconds, 0.2) << "the time of the slowest worker counts";
-  EXPECT_DOUBLE_EQ(summary.goodput_bytes_per_second, (1 << 20) / 0.2);
+  EXPECT_EQ(summary.whole.steps, 11u);
+  EXPECT_EQ(summary.whole.bytes_per_step, 1 << 20);
+  EXPECT_DOUBLE_EQ(summary.whole.step_communication_seconds, 0.2) << "the time of the slowest worker counts";
+  EXPECT_DOUBLE_EQ(summary.whole.goodput_bytes_per_second, (1 << 20) / 0.2);
   const plan::Fleet with{{8e9, 8e9}, {8e9, 8e9}}, without{{8e9, 8e9}, {}};
-  EXPECT_DOUBLE_EQ(summary.bound_seconds, plan::bound_seconds(with, 1 << 20));
-  EXPECT_DOUBLE_EQ(summary.bound_seconds_without_summers, plan::bound_seconds(without, 1 << 20));
-  EXPECT_DOUBLE_EQ(summary.efficiency, summary.bound_seconds / 0.2);
-  EXPECT_EQ(summary.basis, Basis::kBandwidth);
-  EXPECT_DOUBLE_EQ(summary.window.efficiency, summary.efficiency);
+  EXPECT_DOUBLE_EQ(summary.whole.bound_seconds, plan::bound_seconds(with, 1 << 20));
+  EXPECT_DOUBLE_EQ(summary.whole.bound_seconds_without_summers, plan::bound_seconds(without, 1 << 20));
+  EXPECT_DOUBLE_EQ(summary.whole.efficiency, summary.whole.bound_seconds / 0.2);
+  EXPECT_EQ(summary.whole.basis, Basis::kBandwidth);
+  EXPECT_DOUBLE_EQ(summary.window.efficiency, summary.whole.efficiency);
   ASSERT_EQ(summary.epochs.size(), 1u);
   EXPECT_EQ(summary.epochs[0].summers, 2u);
 }
@@ -684,11 +685,11 @@ TEST(Core, ThereIsNoBoundIfALinksSpeedIsUnknown) {
   stage.core.on_report(100, {10, 10 << 20, 1.0, {{epoch, 10, 10 << 20, 0, 1.0}}}, stage.now, stage.actions);
   const Summary summary = stage.core.summary();
   EXPECT_FALSE(summary.bandwidths_known);
-  EXPECT_EQ(summary.basis, Basis::kUnknownBandwidth);
-  EXPECT_EQ(summary.efficiency, 0);
-  EXPECT_EQ(summary.bound_seconds, 0);
+  EXPECT_EQ(summary.whole.basis, Basis::kUnknownBandwidth);
+  EXPECT_EQ(summary.whole.efficiency, 0);
+  EXPECT_EQ(summary.whole.bound_seconds, 0);
   EXPECT_EQ(summary.plan_bound_seconds, 0);
-  EXPECT_DOUBLE_EQ(summary.goodput_bytes_per_second, 10 << 20);
+  EXPECT_DOUBLE_EQ(summary.whole.goodput_bytes_per_second, 10 << 20);
   EXPECT_THAT(to_table(summary), HasSubstr("unknown: say how fast the links are, by --bandwidth"));
 }
 

@@ -44,7 +44,7 @@ TEST_F(Exits, ABrokenStreamIsExplainedByItsProcess) {
   exited(fleet, 1, {false, kKilled});
   fleet.settle();
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr(kKilled)));
-  EXPECT_EQ(fleet.core->culprit(), 1u);
+  EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
   EXPECT_THAT(std::string(fleet.members[0].failure.message()), HasSubstr(kKilled))
       << "other members get the exit status, too";
 }
@@ -63,7 +63,7 @@ TEST_F(Exits, WithoutAnExitStatusTheLossIsTheCause) {
   fleet.members[1].stream = 0;
   fleet.pass(kExitTimeout + absl::Milliseconds(200));
   EXPECT_THAT(fleet.outcome(), HasSubstr("worker 1"));
-  EXPECT_EQ(fleet.core->culprit(), 1u);
+  EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
 }
 
 TEST_F(Exits, ARankThatLeftAndThenExitedInErrorIsTheCause) {
@@ -77,7 +77,7 @@ TEST_F(Exits, ARankThatLeftAndThenExitedInErrorIsTheCause) {
     EXPECT_EQ(fleet.outcome(), "none");
     exited(fleet, 1, {false, "exited with status 3"});
     EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("exited with status 3")));
-    EXPECT_EQ(fleet.core->culprit(), 1u);
+    EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
   }
 }
 
@@ -92,7 +92,7 @@ TEST_F(Exits, ARankThatLeftIsTheCauseEvenIfTheExitOfAnotherIsSeenFirst) {
     EXPECT_EQ(fleet.outcome(), "none") << "worker 1 may be the cause";
     exited(fleet, 1, {false, "exited with status 3"});
     EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("exited with status 3")));
-    EXPECT_EQ(fleet.core->culprit(), 1u);
+    EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
   }
 }
 
@@ -102,14 +102,14 @@ TEST_F(Exits, ATickThatEndsTheJobDoesNothingElse) {
   Fleet fleet(optional_plan);
   fleet.start();
   ASSERT_EQ(fleet.core->set_bandwidth(Role::kWorker, 0, 5e8, fleet.now, fleet.actions), absl::OkStatus());
-  ASSERT_NE(fleet.core->proposed_epoch(), 0u);
+  ASSERT_NE(fleet.core->planning().agreement().proposed_epoch(), 0u);
   fleet.pass(absl::Milliseconds(100));
   fleet.cut(1);
   fleet.pass(kExitTimeout - absl::Milliseconds(100));
   EXPECT_EQ(fleet.outcome(), "none");
   fleet.pass(absl::Milliseconds(100));  // now both the pending failure and the optional plan are due
   EXPECT_THAT(fleet.outcome(), HasSubstr("worker 1"));
-  EXPECT_EQ(fleet.core->changes().withdrawn, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().withdrawn, 0u);
 }
 
 TEST_F(Exits, AnOptionalPlanThatOnlyALostRankHasNotAcknowledgedIsWithdrawnAndNoRankIsBlamed) {
@@ -123,9 +123,9 @@ TEST_F(Exits, AnOptionalPlanThatOnlyALostRankHasNotAcknowledgedIsWithdrawnAndNoR
   while (fleet.deliver_to(0) || fleet.deliver_from(0)) {
   }
   fails(fleet, 1, "out of luck");
-  ASSERT_NE(fleet.core->proposed_epoch(), 0u);
+  ASSERT_NE(fleet.core->planning().agreement().proposed_epoch(), 0u);
   fleet.pass(absl::Seconds(1.5));
-  EXPECT_EQ(fleet.core->changes().withdrawn, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().withdrawn, 0u);
   EXPECT_EQ(fleet.outcome(), "none");
   exited(fleet, 1, {false, "exited with status 7"});
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("out of luck"), HasSubstr("status 7")));
@@ -140,7 +140,7 @@ TEST_F(Exits, ARankThatLeftAndExitedCleanlyIsNotTheCause) {
   exited(fleet, 1, {true, "exited with status 0"});
   exited(fleet, 0, {false, "exited with status 1"});
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 0"), HasSubstr("out of luck"), HasSubstr("status 1")));
-  EXPECT_EQ(fleet.core->culprit(), 0u);
+  EXPECT_EQ(fleet.core->outcome().culprit(), 0u);
 }
 
 TEST_F(Exits, RanksThatEndBecauseOfALossAreNotTheCause) {
@@ -152,7 +152,7 @@ TEST_F(Exits, RanksThatEndBecauseOfALossAreNotTheCause) {
   EXPECT_EQ(fleet.outcome(), "none");
   exited(fleet, 1, {false, kKilled});
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr(kKilled)));
-  EXPECT_EQ(fleet.core->culprit(), 1u);
+  EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
 }
 
 TEST_F(Exits, AnotherLocalRankMayBeTheCause) {
@@ -161,7 +161,7 @@ TEST_F(Exits, AnotherLocalRankMayBeTheCause) {
   fleet.cut(2);  // worker 1's local rank 0, whose address stands for the worker
   exited(fleet, 3, {false, kKilled});
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1 (local rank 1)"), HasSubstr(kKilled)));
-  EXPECT_EQ(fleet.core->culprit(), 3u);
+  EXPECT_EQ(fleet.core->outcome().culprit(), 3u);
 }
 
 TEST_F(Exits, ExitingWithoutLeavingIsALoss) {
@@ -180,7 +180,7 @@ TEST_F(Exits, AProcessThatEndsBeforeItJoinsFailsTheJob) {
     if (!before) exited(fleet, 1, {true, "exited with status 0"});
     fleet.settle();
     EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1 exited with status 0"), HasSubstr("before the job had")));
-    EXPECT_EQ(fleet.core->culprit(), 1u);
+    EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
   }
   Fleet fleet(options(2));
   exited(fleet, 1, {false, "exited with status 7"});
@@ -216,7 +216,7 @@ TEST_F(Exits, ALocalRankThatFinishesEarlyIsNamed) {
     EXPECT_THAT(fleet.outcome(),
                 AllOf(HasSubstr("worker 0 (local rank 1) finished"), HasSubstr("worker 0 (local rank 0) was at step 1"),
                       HasSubstr("local rank 1 of worker 0 has left the job")));
-    EXPECT_EQ(fleet.core->culprit(), 1u);
+    EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
   }
 }
 

@@ -193,8 +193,8 @@ class Fleet {
     return false;
   }
   std::string outcome() const {
-    if (!core->outcome().has_value()) return "none";
-    return core->outcome()->ok() ? "well" : std::string(core->outcome()->message());
+    if (!core->outcome().has_ended()) return "none";
+    return core->outcome().status()->ok() ? "well" : std::string(core->outcome().status()->message());
   }
 
   const Options options_;

@@ -34,6 +34,13 @@ class PlanningTest : public testing::Test {
     }
     EXPECT_TRUE(planning_.commit_if_acknowledged(now_, actions_));
   }
+  // The member in this seat refuses the proposed plan.
+  Finding refuse(uint32_t seat, absl::string_view why) {
+    const uint32_t epoch = planning_.agreement().proposed()->epoch;
+    return planning_.on_refused(seat, epoch, absl::ResourceExhaustedError(why), false, now_, actions_);
+  }
+  // Returns the finding `passed` after the proposal of the plan in force or of the proposed plan.
+  Finding check_after(absl::Duration passed) { return planning_.check_overdue(now_ + passed, actions_); }
   // Returns the streams that were sent a message of this type since the last call.
   template <typename Type>
   std::vector<StreamId> receivers() {
@@ -66,7 +73,7 @@ TEST_F(PlanningTest, PrepareAndCommitReachTheMembersOfThePlan) {
 }
 
 TEST_F(PlanningTest, ALostSummerComesBeforeTensorsAndIsFollowedByAnOptionalPlan) {
-  planning_.on_summer_lost(3, now_);
+  planning_.on_summer_lost(3, "silent", true, now_, actions_);
   planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
   EXPECT_EQ(propose(), 3u);
   EXPECT_EQ(reason(), PlanReason::kRecovery);
@@ -86,8 +93,8 @@ TEST_F(PlanningTest, WithdrawnOptionalPlansWaitLongerEachTime) {
   roster_[3].bits_per_second = 1e8;
   for (const absl::Duration pause : {absl::Seconds(5), absl::Seconds(10), absl::Seconds(20)}) {
     ASSERT_NE(propose(), 0u);
-    planning_.back_off("worker 1: no memory", now_, actions_);
-    EXPECT_THAT(actions_.warnings.back(), HasSubstr("withdrawn: worker 1: no memory; the next"));
+    refuse(1, "no memory");
+    EXPECT_THAT(actions_.warnings.back(), HasSubstr("can't follow the plan of epoch"));
     now_ += pause - absl::Milliseconds(1);
     EXPECT_EQ(propose(), 0u);
     now_ += absl::Milliseconds(1);
@@ -97,7 +104,7 @@ TEST_F(PlanningTest, WithdrawnOptionalPlansWaitLongerEachTime) {
   acknowledge_and_commit();
   roster_[3].bits_per_second = 2e8;
   ASSERT_NE(propose(), 0u);
-  planning_.back_off("again", now_, actions_);
+  refuse(1, "again");
   now_ += absl::Seconds(5);
   EXPECT_NE(propose(), 0u) << "a committed optional plan resets the wait";
 }
@@ -105,8 +112,8 @@ TEST_F(PlanningTest, WithdrawnOptionalPlansWaitLongerEachTime) {
 TEST_F(PlanningTest, ASummerThatLeavesEndsTheWaitAndGetsGoodbye) {
   roster_[2].bits_per_second = 1e8;
   ASSERT_NE(propose(), 0u);
-  planning_.back_off("no memory", now_, actions_);
-  planning_.on_summer_leaves(3, now_);
+  refuse(1, "no memory");
+  planning_.on_summer_leaves(3, false, now_, actions_);
   ASSERT_NE(propose(), 0u);
   actions_ = {};
   acknowledge_and_commit();
@@ -118,7 +125,7 @@ TEST_F(PlanningTest, ASummerThatLeavesEndsTheWaitAndGetsGoodbye) {
 TEST_F(PlanningTest, TensorsOfAWithdrawnPlanAreInTheNext) {
   planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
   ASSERT_EQ(propose(), 3u);
-  planning_.on_summer_lost(2, now_);
+  planning_.on_summer_lost(2, "silent", true, now_, actions_);
   EXPECT_FALSE(planning_.is_proposed()) << "the lost summer can't acknowledge it";
   ASSERT_EQ(propose(), 4u);
   acknowledge_and_commit();
@@ -126,7 +133,7 @@ TEST_F(PlanningTest, TensorsOfAWithdrawnPlanAreInTheNext) {
 }
 
 TEST_F(PlanningTest, AfterARankHasLeftOnlyTensorsCauseAPlan) {
-  planning_.on_summer_lost(3, now_);
+  planning_.on_summer_lost(3, "silent", true, now_, actions_);
   EXPECT_EQ(propose(true), 0u);
   planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
   EXPECT_NE(propose(true), 0u);
@@ -138,13 +145,58 @@ TEST_F(PlanningTest, AfterARankHasLeftOnlyTensorsCauseAPlan) {
 TEST_F(PlanningTest, AnOptionalPlanIsOverdueEarlier) {
   planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
   ASSERT_NE(propose(), 0u);
-  EXPECT_FALSE(planning_.is_overdue(now_ + options_.deadline));
-  EXPECT_TRUE(planning_.is_overdue(now_ + options_.deadline + absl::Milliseconds(1)));
+  EXPECT_EQ(check_after(options_.deadline), Finding());
+  const auto failure = std::get<Failure>(check_after(options_.deadline + absl::Milliseconds(1)));
+  EXPECT_THAT(failure.status.message(), HasSubstr("did not acknowledge the plan of epoch 3 within 10s"));
+  EXPECT_EQ(failure.culprit, 0u);
+  EXPECT_TRUE(failure.is_loss);
   acknowledge_and_commit();
-  EXPECT_FALSE(planning_.is_overdue(now_ + absl::Minutes(1)));
+  EXPECT_EQ(check_after(absl::Minutes(1)), Finding());
   roster_[3].bits_per_second = 1e8;
   ASSERT_NE(propose(), 0u);
-  EXPECT_TRUE(planning_.is_overdue(now_ + options_.change_timeout + absl::Milliseconds(1)));
+  EXPECT_EQ(check_after(options_.change_timeout), Finding());
+  EXPECT_TRUE(planning_.is_proposed());
+  EXPECT_EQ(check_after(options_.change_timeout + absl::Milliseconds(1)), Finding());
+  EXPECT_FALSE(planning_.is_proposed());
+  EXPECT_THAT(actions_.warnings.back(), HasSubstr("summer 1 did not acknowledge it within 2s"));
+}
+
+TEST_F(PlanningTest, ASilentSummerIsLostOnceANeededPlanIsOverdue) {
+  planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
+  ASSERT_EQ(propose(), 3u);
+  for (const uint32_t seat : {0, 1, 3}) EXPECT_EQ(*planning_.on_acknowledged(seat, 3), true);
+  EXPECT_EQ(check_after(options_.deadline + absl::Milliseconds(1)), Finding(Loss{2, "it does not acknowledge a plan"}));
+}
+
+TEST_F(PlanningTest, AcknowledgementsCountOnce) {
+  planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
+  ASSERT_EQ(propose(), 3u);
+  EXPECT_EQ(*planning_.on_acknowledged(0, 3), true);
+  EXPECT_EQ(*planning_.on_acknowledged(0, 3), false);
+  EXPECT_EQ(*planning_.on_acknowledged(0, 2), false) << "too late";
+  EXPECT_TRUE(absl::IsInternal(planning_.on_acknowledged(0, 4).status())) << "never proposed";
+}
+
+TEST_F(PlanningTest, RefusalsEndTheJobOrTheSummer) {
+  planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
+  ASSERT_EQ(propose(), 3u);
+  const std::string text = "can't follow the plan of epoch 3: no memory";
+  EXPECT_EQ(refuse(2, "no memory"), Finding(Loss{2, "it " + text}));
+  EXPECT_EQ(refuse(1, "no memory"),
+            Finding(Failure{absl::ResourceExhaustedError("worker 1 at 10.0.0.1:7000 " + text), 1}));
+  planning_.on_summer_lost(2, "silent", true, now_, actions_);
+  EXPECT_EQ(planning_.on_refused(1, 3, absl::InternalError("late"), false, now_, actions_), Finding())
+      << "the plan is withdrawn already";
+}
+
+TEST_F(PlanningTest, ALostSummerIsRejectedWithTheReason) {
+  actions_ = {};
+  planning_.on_summer_lost(3, "silent", true, now_, actions_);
+  ASSERT_EQ(actions_.sends.size(), 1u);
+  EXPECT_EQ(actions_.sends[0].stream, 103u);
+  EXPECT_EQ(std::get<Rejected>(actions_.sends[0].message).why, absl::AbortedError("left out of the job: silent"));
+  EXPECT_THAT(actions_.warnings,
+              ElementsAre("summer 1 at 10.0.0.3:7000 is lost: silent; other members take over its partitions"));
 }
 
 TEST_F(PlanningTest, AReturningMemberGetsThePlansThatItMissed) {

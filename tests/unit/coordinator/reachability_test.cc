@@ -90,8 +90,8 @@ TEST_F(ReachabilityOfAJob, AJobOnOneHostUsesLoopbackAddresses) {
   join(1, worker(0, "127.0.0.1:7000", "A"));
   join(2, worker(1, "127.0.0.1:7001", "A"));
   join(3, member(Role::kSummer, 0, "10.0.0.3:7000", "B"));
-  EXPECT_EQ(core_.rejected(), 0u);
-  EXPECT_NE(core_.proposed_epoch(), 0u);
+  EXPECT_EQ(core_.admission().rejected(), 0u);
+  EXPECT_NE(core_.planning().agreement().proposed_epoch(), 0u);
 }
 
 }  // namespace

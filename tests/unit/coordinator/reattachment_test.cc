@@ -9,10 +9,12 @@ namespace gleaner::coordinator {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
 
 class ReattachmentTest : public testing::Test {
  protected:
-  ReattachmentTest() { reattachment_.begin(); }
+  ReattachmentTest() { reattachment_.begin(actions_); }
   // The plan with two workers and one summer.
   plan::Plan plan_of(uint32_t epoch) const {
     plan::Plan plan;
@@ -137,9 +139,49 @@ TEST_F(ReattachmentTest, SummersAreOverdueSixSecondsAfterTheLastRank) {
 TEST_F(ReattachmentTest, FindsRanksWithDifferentPlansOfOneEpoch) {
   join(0, 4);
   join(1, 4);
-  EXPECT_EQ(reattachment_.find_contradiction(1), std::nullopt);
+  EXPECT_EQ(reattachment_.check_digest(1, plan::Plan()), std::nullopt);
   roster_[1].digest = "another";
-  EXPECT_EQ(reattachment_.find_contradiction(1), 0u);
+  const std::optional<Failure> failure = reattachment_.check_digest(1, plan::Plan());
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_THAT(failure->status.message(), HasSubstr("worker 0 at 10.0.0.0:7000 follow different plans of epoch 4"));
+  EXPECT_EQ(failure->culprit, 1u);
+}
+
+TEST_F(ReattachmentTest, ARankLeavesAtTheEndIfItFollowsThePlanInForce) {
+  join(0, 3);
+  join(1, 4);
+  join(2, 4);
+  reattachment_.keep_leave(0, 3);
+  reattachment_.keep_leave(1, 4);
+  EXPECT_TRUE(reattachment_.wants_to_leave(0));
+  EXPECT_EQ(answer(1, plan_of(4)), absl::OkStatus());
+  EXPECT_THAT(reattachment_.finish().leaving, ElementsAre(1));
+  EXPECT_FALSE(roster_[0].leaving);
+}
+
+TEST_F(ReattachmentTest, KeepsReportsOfMembersThatMayBeSummers) {
+  EXPECT_FALSE(reattachment_.keeps_reports_of(1));
+  EXPECT_TRUE(reattachment_.keeps_reports_of(2));
+  EXPECT_TRUE(reattachment_.keeps_reports_of(7)) << "the plan is not known";
+  join(0, 4);
+  join(1, 4);
+  join(2, 4);
+  EXPECT_EQ(answer(0, plan_of(4)), absl::OkStatus());
+  reattachment_.keep_unreachable(2, {4, "refused"});
+  reattachment_.keep_unreachable(7, {4, "refused"});
+  EXPECT_THAT(reattachment_.finish().unreachable, SizeIs(1)) << "the plan has no member 7";
+  EXPECT_FALSE(reattachment_.keeps_reports_of(2));
+}
+
+TEST_F(ReattachmentTest, ASummerThatAnotherPlanHasIsLeftOut) {
+  join(0, 4);
+  join(2, 4);
+  EXPECT_FALSE(reattachment_.is_left_out(2, plan::Plan())) << "the plan is not known";
+  EXPECT_EQ(answer(0, plan_of(4)), absl::OkStatus());
+  EXPECT_FALSE(reattachment_.is_left_out(2, plan::Plan()));
+  roster_[2].digest = "another";
+  EXPECT_TRUE(reattachment_.is_left_out(2, plan::Plan()));
+  EXPECT_FALSE(reattachment_.is_left_out(0, plan::Plan())) << "only summers are";
 }
 
 }  // namespace

@@ -217,8 +217,8 @@ TEST(Recovery, ASummerThatWantsToLeaveMeanwhileLeavesWithTheNextPlan) {
   fleet.settle();
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
   EXPECT_TRUE(fleet.members[2].over);
-  EXPECT_EQ(fleet.core->changes().left, 1u);
-  EXPECT_EQ(fleet.core->changes().lost, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().left, 1u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 0u);
   EXPECT_EQ(fleet.core->plan().summers(), 0u);
 }
 
@@ -257,7 +257,7 @@ TEST(Recovery, AWorkerThatFailedMeanwhileFailsTheJob) {
   fleet.connect(0);
   fleet.ended(2, absl::UnavailableError("its machine is gone"));
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 2"), HasSubstr("its machine is gone")));
-  EXPECT_EQ(fleet.core->culprit(), 2u);
+  EXPECT_EQ(fleet.core->outcome().culprit(), 2u);
   fleet.connect(1);
   fleet.settle();
   EXPECT_THAT(std::string(fleet.members[1].failure.message()), HasSubstr("its machine is gone"))
@@ -275,7 +275,7 @@ TEST(Recovery, AMemberThatDoesNotReturnIsNamed) {
   EXPECT_EQ(fleet.outcome(), "none");
   fleet.pass(absl::Seconds(2));
   EXPECT_THAT(fleet.outcome(), HasSubstr("worker 1 did not come back within 1m"));
-  EXPECT_EQ(fleet.core->culprit(), 1u);
+  EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
 }
 
 TEST(Recovery, ASummerThatDoesNotReturnIsLeftOut) {
@@ -339,7 +339,7 @@ TEST(Recovery, AReportAboutAnEarlierSummerDoesNotConcernItsSuccessor) {
   fleet.connect_all();
   fleet.settle();
   EXPECT_EQ(fleet.core->phase(), Phase::kRunning);
-  EXPECT_EQ(fleet.core->changes().lost, 0u);
+  EXPECT_EQ(fleet.core->planning().changes().lost, 0u);
   EXPECT_TRUE(fleet.members[0].committed->members[2].is_here());
 }
 
@@ -402,7 +402,7 @@ TEST(Recovery, ARestartedWorkerFailsTheJob) {
     fleet.connect(0);
     if (!comes_first) fleet.connect(1, std::nullopt);
     EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("started again")));
-    EXPECT_EQ(fleet.core->culprit(), 1u);
+    EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
   }
 }
 
@@ -545,7 +545,7 @@ TEST(Recovery, EndpointsDoNotChange) {
   fleet.connect_all();
   fleet.settle();
   EXPECT_EQ(fleet.core->plan().members, before);
-  EXPECT_EQ(fleet.core->proposed_epoch(), 0u) << "there is no change to propose";
+  EXPECT_EQ(fleet.core->planning().agreement().proposed_epoch(), 0u) << "there is no change to propose";
 }
 
 TEST(Recovery, TheSummersOfThePlanOverrideTheOptions) {
@@ -564,7 +564,7 @@ TEST(Recovery, TheSummersOfThePlanOverrideTheOptions) {
     EXPECT_EQ(fleet.core->roster().summers(), 2u);
     fleet.ended(2, absl::UnavailableError("gone"));
     EXPECT_EQ(fleet.outcome(), "none");
-    EXPECT_EQ(fleet.core->changes().lost, 1u);
+    EXPECT_EQ(fleet.core->planning().changes().lost, 1u);
   }
 }
 

@@ -60,7 +60,7 @@ TEST(Return, AMemberThatDoesNotReturnInTimeIsLost) {
   EXPECT_EQ(fleet.outcome(), "none");
   fleet.pass(absl::Seconds(2));
   EXPECT_THAT(fleet.outcome(), AllOf(HasSubstr("worker 1"), HasSubstr("did not come back within 5s")));
-  EXPECT_EQ(fleet.core->culprit(), 1u);
+  EXPECT_EQ(fleet.core->outcome().culprit(), 1u);
 }
 
 TEST(Return, ARestartedMemberIsLostAtOnce) {

@@ -68,7 +68,7 @@ class SlowSummersTest : public testing::Test {
     warnings.insert(warnings.end(), actions.warnings.begin(), actions.warnings.end());
     notes.insert(notes.end(), actions.notes.begin(), actions.notes.end());
   }
-  std::string slow(uint32_t summer) const { return fleet.core->slow_summers().describe(kWorkers + summer); }
+  std::string slow(uint32_t summer) const { return fleet.core->steps().slow_summers().describe(kWorkers + summer); }
 
   Fleet fleet{job()};
   std::vector<uint32_t> late;  // summers
@@ -80,7 +80,7 @@ class SlowSummersTest : public testing::Test {
 TEST_F(SlowSummersTest, SummersInTimeKeepTheirShares) {
   pass(60);
   EXPECT_EQ(fleet.core->plan().epoch, 2u);
-  EXPECT_EQ(fleet.core->slow_summers().count(), 0u);
+  EXPECT_EQ(fleet.core->steps().slow_summers().count(), 0u);
 }
 
 TEST_F(SlowSummersTest, ASlowSummerIsNamedAndLosesItsShare) {
@@ -95,7 +95,7 @@ TEST_F(SlowSummersTest, ASlowSummerIsNamedAndLosesItsShare) {
   EXPECT_EQ(fleet.members[4].committed->epoch, fleet.core->plan().epoch) << "and follows plans";
   EXPECT_THAT(slow(1), HasSubstr("200 ms with it and 100 ms without it"));
   EXPECT_EQ(slow(0), "");
-  EXPECT_EQ(fleet.core->slow_summers().count(), 1u);
+  EXPECT_EQ(fleet.core->steps().slow_summers().count(), 1u);
 }
 
 TEST_F(SlowSummersTest, NewTensorsGoToOthers) {

@@ -20,7 +20,7 @@ TEST(Summary, IsWrittenAtomically) {
   const std::string path = scratch / "summary.json";
   Summary summary;
   summary.workers = 4;
-  summary.efficiency = 0.25;
+  summary.whole.efficiency = 0.25;
   summary.error = "bytes that are no text: \xff";
   ASSERT_EQ(write_summary(summary, path), absl::OkStatus());
   const auto json = nlohmann::json::parse(contents(path));
@@ -46,19 +46,19 @@ TEST(Summary, TheTableShowsStepsOnlyIfThereWereAny) {
   Summary summary;
   summary.workers = 1;
   EXPECT_EQ(to_table(summary).find("efficiency"), std::string::npos);
-  summary.steps = 3;
-  summary.efficiency = 0.5;
-  summary.basis = Basis::kBandwidth;
+  summary.whole.steps = 3;
+  summary.whole.efficiency = 0.5;
+  summary.whole.basis = Basis::kBandwidth;
   EXPECT_THAT(to_table(summary), AllOf(HasSubstr("efficiency"), HasSubstr("50.0 %"), HasSubstr("k = 0")));
-  summary.basis = Basis::kLatency;
+  summary.whole.basis = Basis::kLatency;
   EXPECT_THAT(to_table(summary), AllOf(HasSubstr("latency-bound"), Not(HasSubstr("%"))));
-  summary.basis = Basis::kBandwidthTooLow;
+  summary.whole.basis = Basis::kBandwidthTooLow;
   EXPECT_THAT(to_table(summary), AllOf(HasSubstr("faster than --bandwidth says"), Not(HasSubstr("%"))));
 }
 
 TEST(Summary, HasTheLastMinuteAndEachEpoch) {
   Summary summary;
-  summary.basis = Basis::kUnknownBandwidth;
+  summary.whole.basis = Basis::kUnknownBandwidth;
   summary.window.steps = 7;
   summary.window.basis = Basis::kBandwidth;
   summary.window.efficiency = 0.75;

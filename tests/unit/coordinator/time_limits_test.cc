@@ -56,37 +56,55 @@ TEST_F(LivenessTest, HeartbeatsAreDueEverySecond) {
   EXPECT_FALSE(liveness_.take_heartbeat(absl::Seconds(1.9)));
 }
 
-TEST(StartTimeoutTest, WarnsOfMissingMembersAndThenFails) {
-  const Options options = job_of(2, 0);
-  Roster roster(options);
-  StartTimeout timeout(&options, &roster, false, {});
-  seat_member(roster, options, 0);
-  EXPECT_EQ(timeout.warning(false, absl::Seconds(4)), std::nullopt);
-  EXPECT_EQ(timeout.warning(false, absl::Seconds(5)), "waiting for worker 1 to join: 5s of at most 1m");
-  EXPECT_EQ(timeout.warning(false, absl::Seconds(19)), std::nullopt);
-  EXPECT_EQ(timeout.warning(true, absl::Seconds(20)), "waiting for worker 1 to come back: 20s of at most 1m");
-  EXPECT_EQ(timeout.check(false, std::nullopt, absl::Minutes(1)), std::nullopt);
-  const std::optional<Failure> failure = timeout.check(false, std::nullopt, absl::Minutes(1) + kMoment);
+TEST_F(LivenessTest, AMemberIsAwayOnlyIfItMayReturn) {
+  Actions actions;
+  EXPECT_FALSE(liveness_.mark_away_if_it_may_return(0, "broken", false, false, {}, actions));
+  EXPECT_EQ(roster_[0].state, Seat::State::kPresent);
+  EXPECT_TRUE(liveness_.mark_away_if_it_may_return(0, "broken", false, true, {}, actions));
+  EXPECT_EQ(roster_[0].state, Seat::State::kAway);
+  EXPECT_EQ(actions.warnings.front(), "worker 0 at 10.0.0.0:7000: broken; waiting for it to come back");
+  options_.return_timeout = absl::ZeroDuration();
+  EXPECT_FALSE(liveness_.mark_away_if_it_may_return(1, "broken", false, true, {}, actions));
+  EXPECT_TRUE(liveness_.mark_away_if_it_may_return(1, "broken", true, false, {}, actions)) << "during re-attachment";
+}
+
+class StartTimeoutTest : public testing::Test {
+ protected:
+  // Returns the warning that is due at this time; empty: none. The job must not fail.
+  static std::string warning(StartTimeout& timeout, bool reattaching, absl::Duration now) {
+    Actions actions;
+    EXPECT_EQ(timeout.on_tick(reattaching, std::nullopt, now, actions), std::nullopt);
+    return actions.warnings.empty() ? "" : actions.warnings.front();
+  }
+  const Options options_ = job_of(2, 0);
+  Roster roster_{options_};
+  StartTimeout by_hand_{&options_, &roster_, false, {}};
+  StartTimeout of_operator_{&options_, &roster_, true, {}};
+  Actions actions_;
+};
+
+TEST_F(StartTimeoutTest, WarnsOfMissingMembersAndThenFails) {
+  seat_member(roster_, options_, 0);
+  EXPECT_EQ(warning(by_hand_, false, absl::Seconds(4)), "");
+  EXPECT_EQ(warning(by_hand_, false, absl::Seconds(5)), "waiting for worker 1 to join: 5s of at most 1m");
+  EXPECT_EQ(warning(by_hand_, false, absl::Seconds(19)), "");
+  EXPECT_EQ(warning(by_hand_, true, absl::Seconds(20)), "waiting for worker 1 to come back: 20s of at most 1m");
+  EXPECT_EQ(by_hand_.on_tick(false, std::nullopt, absl::Minutes(1), actions_), std::nullopt);
+  const std::optional<Failure> failure = by_hand_.on_tick(false, std::nullopt, absl::Minutes(1) + kMoment, actions_);
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->culprit, 1u);
   EXPECT_THAT(std::string(failure->status.message()), HasSubstr("worker 1 did not join within 1m"));
 }
 
-TEST(StartTimeoutTest, BlamesTheMemberThatDoesNotSendItsPlan) {
-  const Options options = job_of(2, 0);
-  Roster roster(options);
-  seat_all(roster, options);
-  StartTimeout timeout(&options, &roster, true, {});
-  EXPECT_EQ(timeout.check(true, 1, absl::Minutes(2))->culprit, 1u);
+TEST_F(StartTimeoutTest, BlamesTheMemberThatDoesNotSendItsPlan) {
+  seat_all(roster_, options_);
+  EXPECT_EQ(of_operator_.on_tick(true, 1, absl::Minutes(2), actions_)->culprit, 1u);
 }
 
-TEST(StartTimeoutTest, TheOperatorsCoordinatorWarnsOnlyIfAMemberWaits) {
-  const Options options = job_of(2, 0);
-  Roster roster(options);
-  StartTimeout timeout(&options, &roster, true, {});
-  EXPECT_EQ(timeout.warning(false, absl::Seconds(6)), std::nullopt);
-  seat_member(roster, options, 1);
-  EXPECT_NE(timeout.warning(false, absl::Seconds(6)), std::nullopt);
+TEST_F(StartTimeoutTest, TheOperatorsCoordinatorWarnsOnlyIfAMemberWaits) {
+  EXPECT_EQ(warning(of_operator_, false, absl::Seconds(6)), "");
+  seat_member(roster_, options_, 1);
+  EXPECT_NE(warning(of_operator_, false, absl::Seconds(6)), "");
 }
 
 class DeadlockDetectorTest : public testing::Test {

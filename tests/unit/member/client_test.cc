@@ -164,8 +164,8 @@ TEST_F(ClientTest, MembersJoinPlanAndLeave) {
   EXPECT_TRUE(summer->await_finished());
   summer.reset();
   EXPECT_EQ(server_->wait(), absl::OkStatus());
-  EXPECT_EQ(server_->summary().steps, 10u);
-  EXPECT_EQ(server_->summary().bytes_per_step, 4020);
+  EXPECT_EQ(server_->summary().whole.steps, 10u);
+  EXPECT_EQ(server_->summary().whole.bytes_per_step, 4020);
   EXPECT_EQ(server_->summary().epoch, 2u);
   EXPECT_FALSE(zero->failed() || one->failed());
 }

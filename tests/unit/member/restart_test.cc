@@ -47,7 +47,7 @@ TEST_F(RestartTest, TheJobContinuesUnderTheNextCoordinator) {
   members_[1]->client().leave(absl::OkStatus(), kPatience);
   EXPECT_TRUE(members_[2]->await_finished());
   EXPECT_TRUE(await_outcome(absl::OkStatus()));
-  EXPECT_EQ(service_->state("default")->summary.steps, 10u);
+  EXPECT_EQ(service_->state("default")->summary.whole.steps, 10u);
 }
 
 TEST_F(RestartTest, TensorsDeclaredMeanwhileArePlanned) {

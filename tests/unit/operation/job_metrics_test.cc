@@ -41,13 +41,13 @@ TEST_F(JobMetricsTest, FollowTheJob) {
 TEST_F(JobMetricsTest, StepsIncreaseAndRestartWithAnAttempt) {
   coordinator::JobState session;
   session.summary.tensors = 3;
-  session.summary.steps = 5;
+  session.summary.whole.steps = 5;
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 5"));
-  session.summary.steps = 7;
+  session.summary.whole.steps = 7;
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 7"));
-  session.summary.steps = 2;
+  session.summary.whole.steps = 2;
   metrics_.update(job_, job_.status, &session);
   EXPECT_THAT(text(), HasSubstr("gleaner_job_steps_total{namespace=\"team\",trainingjob=\"digits\"} 2"));
 }
@@ -55,8 +55,8 @@ TEST_F(JobMetricsTest, StepsIncreaseAndRestartWithAnAttempt) {
 TEST_F(JobMetricsTest, FiguresCoverTheLastMinuteAndVanishWithoutSteps) {
   coordinator::JobState session;
   session.summary.tensors = 3;
-  session.summary.steps = 500;
-  session.summary.efficiency = 0.5;  // of the whole job
+  session.summary.whole.steps = 500;
+  session.summary.whole.efficiency = 0.5;  // of the whole job
   session.summary.plan_bound_seconds = 0.1;
   session.summary.window.steps = 50;
   session.summary.window.goodput_bytes_per_second = 3e6;
@@ -94,7 +94,7 @@ TEST_F(JobMetricsTest, HasWantedAndPlannedSummersAndTheReason) {
 TEST_F(JobMetricsTest, AreRemovedWithTheJob) {
   coordinator::JobState session;
   session.summary.tensors = 3;
-  session.summary.steps = 5;
+  session.summary.whole.steps = 5;
   metrics_.update(job_, job_.status, &session);
   metrics_.count_change(job_, "SummerAdded", "WorthIt");
   metrics_.remove("team/digits");

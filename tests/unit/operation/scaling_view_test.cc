@@ -58,7 +58,7 @@ reconcile::Observed job(const std::string& name) {
   observed.session.emplace();
   observed.session->phase = coordinator::JobState::Phase::kRunning;
   observed.session->epoch = 2;
-  observed.session->summary.bytes_per_step = 1e8;
+  observed.session->summary.whole.bytes_per_step = 1e8;
   return observed;
 }
 

@@ -58,9 +58,9 @@ TEST(PlanObject, HasTheFiguresOfTheCoordinator) {
   session.members[1].endpoints = {"shm://boot.1.2/shm/a", "rdma://10.0.0.1:7071", "tcp://10.0.0.1:7071"};
   session.members[2].endpoints = {"shm://boot.1.2/elsewhere/b", "tcp://10.0.0.2:7071"};
   session.summary.tensors = 4;
-  session.summary.steps = 10;
-  session.summary.bytes_per_step = 5000;  // includes the bytes that were moved at the start
-  session.summary.efficiency = 0.2;
+  session.summary.whole.steps = 10;
+  session.summary.whole.bytes_per_step = 5000;  // includes the bytes that were moved at the start
+  session.summary.whole.efficiency = 0.2;
   session.summary.plan_bound_seconds = 0.05;
   session.summary.window.steps = 5;
   session.summary.window.bytes_per_step = 1000;
@@ -102,7 +102,7 @@ TEST(PlanObject, UnknownValuesAreNamedUnknown) {
   session.members = seats();
   session.members[1].bandwidth_assumed = true;
   session.summary.tensors = 4;
-  session.summary.steps = 10;
+  session.summary.whole.steps = 10;
   session.summary.bandwidths_known = false;
   session.summary.window.steps = 5;
   session.summary.window.bytes_per_step = 1000;

@@ -179,7 +179,7 @@ TEST_P(TrainingTest, ContinuesWithoutTheCoordinatorAndGetsTensorsFromTheNext) {
   serving.join();
   EXPECT_EQ(summed, absl::OkStatus());
   EXPECT_TRUE(eventually([&] { return service_->state("default")->outcome == absl::OkStatus(); }));
-  EXPECT_EQ(service_->state("default")->summary.steps, static_cast<uint64_t>(end));
+  EXPECT_EQ(service_->state("default")->summary.whole.steps, static_cast<uint64_t>(end));
 }
 
 INSTANTIATE_TEST_SUITE_P(LocalRanks, TrainingTest, testing::Values(1, 2));
