@@ -1,6 +1,6 @@
-// The data types that the vector variants sum, for the loops of vector_sum.h, over the instructions of one set. Internal
-// to this folder: only translation units that are compiled for an instruction set include it. Everything here has
-// internal linkage, so each translation unit has its own copy (see variant.h).
+// The data types that the vector variants sum, for the loops of vector_sum.h, over the instructions of one set.
+// Internal to this folder: only translation units that are compiled for an instruction set include it. Everything here
+// has internal linkage, so each translation unit has its own copy (see variant.h).
 //
 // `Set` has the types and the instructions of one instruction set. A *word* is a 32-bit lane of an integer vector.
 //   Floats, Doubles, Words                 vectors of fp32, of fp64, and of words
