@@ -25,8 +25,9 @@ namespace {
 
 // The values on the command line. to_options() parses them.
 struct Flags {
-  std::string node, root = "/", cgroup_root, bandwidth, nvml = "libnvidia-ml.so.1", kubeconfig, context, measure_listen,
-                    measure_peers, measure_secret_file, metrics, health, log_level = "info";
+  std::string node, root = "/", cgroup_root, bandwidth, nvml = "libnvidia-ml.so.1", measure_listen, measure_peers,
+                    measure_secret_file, metrics, health, log_level = "info";
+  flags::KubeFlags kube;
   double margin = 0.1;
   uint32_t summers_per_node = 4;
   bool once = false, print = false;
@@ -61,9 +62,7 @@ void add_flags(flags::Command& app, Flags& flags) {
                "HOST:PORT of a headless Service for all agents: measure with one of them while the speed is unknown")
       .optional_address();
   app.add_text("--measure-secret-file", flags.measure_secret_file, "File with the secret that all agents share");
-  app.add_text("--kubeconfig", flags.kubeconfig,
-               "The kubeconfig to use outside a pod; default: the pod's service account");
-  app.add_text("--context", flags.context, "Context of the kubeconfig");
+  flags::add_kubeconfig(app, flags.kube);
   flags::add_metrics(app, flags.metrics);
   flags::add_health(app, flags.health);
   app.add_switch("--once", flags.once, "Read the machine once, without a cluster, and end; with --print");
@@ -117,7 +116,7 @@ absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& optio
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-agent"));
 
   kube::Client::Options client_options;
-  GLN_ASSIGN_OR_RETURN(client_options.credentials, kube::find_credentials(flags.kubeconfig, flags.context));
+  GLN_ASSIGN_OR_RETURN(client_options.credentials, kube::find_credentials(flags.kube.kubeconfig, flags.kube.context));
   client_options.user_agent = "gleaner-agent/" GLEANER_VERSION;
   GLN_ASSIGN_OR_RETURN(const std::unique_ptr<kube::Client> client, kube::Client::create(env, client_options));
   const auto registry = std::make_shared<prometheus::Registry>();

@@ -86,7 +86,8 @@ absl::StatusOr<ScalingOptions> scaling_options(const ScalingFlags& flags) {
 struct Flags {
   std::string ns, watch, listen = "0.0.0.0:7070", service = "gleaner-coordinator", pod_ip, identity,
                          metrics = "0.0.0.0:7073", health = "0.0.0.0:7074", summer_image, summer_priority_class,
-                         shm_host_path, rdma_resource, kubeconfig, context, log_level = "info";
+                         shm_host_path, rdma_resource, log_level = "info";
+  flags::KubeFlags kube;
   uint32_t workers = 8;
   double lease_seconds = 15, summer_yield_above = 0.8;
   ScalingFlags scaling;
@@ -131,9 +132,7 @@ void add_flags(flags::Command& app, Flags& flags) {
       .show_default()
       .between(2.0, 600.0);
   add_scaling_flags(app, flags.scaling);
-  app.add_text("--kubeconfig", flags.kubeconfig,
-               "The kubeconfig to use outside a pod; default: $KUBECONFIG, then ~/.kube/config");
-  app.add_text("--context", flags.context, "Context of the kubeconfig; default: its current one");
+  flags::add_kubeconfig(app, flags.kube);
   flags::add_log_level(app, flags.log_level);
 }
 
@@ -171,7 +170,8 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
 
 absl::Status start(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.log_level));
-  GLN_ASSIGN_OR_RETURN(const kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));
+  GLN_ASSIGN_OR_RETURN(const kube::Credentials credentials,
+                       kube::find_credentials(flags.kube.kubeconfig, flags.kube.context));
   GLN_ASSIGN_OR_RETURN(const OperatorOptions options, to_options(flags, credentials));
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-operator"));
   const SystemEnv system({"operator", level});

@@ -18,8 +18,8 @@ namespace {
 
 // The values on the command line.
 struct Flags {
-  std::string listen = "127.0.0.1:7076", metrics, kubeconfig, context, min_bandwidth = "10Mbit", levels,
-              log_level = "info";
+  std::string listen = "127.0.0.1:7076", metrics, min_bandwidth = "10Mbit", levels, log_level = "info";
+  flags::KubeFlags kube;
 };
 
 void add_flags(flags::Command& app, Flags& flags) {
@@ -28,9 +28,7 @@ void add_flags(flags::Command& app, Flags& flags) {
       .address()
       .environment("GLEANER_LISTEN");
   flags::add_metrics(app, flags.metrics).environment("GLEANER_METRICS");
-  app.add_text("--kubeconfig", flags.kubeconfig,
-               "The kubeconfig to use outside a pod; default: $KUBECONFIG, then ~/.kube/config");
-  app.add_text("--context", flags.context, "Context of the kubeconfig; default: its current one");
+  flags::add_kubeconfig(app, flags.kube);
   app.add_text("--min-bandwidth", flags.min_bandwidth, "Nodes with less spare bandwidth get no summer").show_default();
   app.add_text("--topology", flags.levels,
                "Levels of node labels that define nearness, widest first, comma separated; | separates labels of one "
@@ -70,7 +68,8 @@ absl::Status serve(const Flags& flags, const Options& options) {
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-scheduler-ext"));
   const SystemEnv system({"scheduler-ext", options.level});
   const Env& env = system.env();
-  GLN_ASSIGN_OR_RETURN(kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));
+  GLN_ASSIGN_OR_RETURN(kube::Credentials credentials,
+                       kube::find_credentials(flags.kube.kubeconfig, flags.kube.context));
   GLN_ASSIGN_OR_RETURN(const auto client, kube::Client::create(env, {.credentials = std::move(credentials),
                                                                      .user_agent = "gleaner-scheduler-ext"}));
   const auto registry = std::make_shared<prometheus::Registry>();

@@ -62,9 +62,7 @@ void add_flags(flags::Command& app, Flags& flags) {
          "Leave when other processes take more than this share of the processors' time and none is idle; 0: never")
       .show_default()
       .between(0.0, 1.0);
-  app.add_text("--kernel", flags.kernel,
-               "Sum kernel: scalar, avx2 or avx512; default: the best that the processor can run")
-      .environment("GLEANER_KERNEL");
+  flags::add_kernel(app, flags.kernel);
   flags::add_metrics(app, flags.metrics);
   app.add_text(
          "--transports", flags.transports,
