@@ -1,8 +1,4 @@
 // gleaner-agent runs on each node and publishes the machine's devices and spare resources to the cluster.
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -11,6 +7,7 @@
 #include "agent/discover/use.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
+#include "common/base/own_network.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -73,12 +70,7 @@ void add_flags(flags::Command& app, Flags& flags) {
 absl::StatusOr<AgentOptions> to_options(const Flags& flags) {
   if (flags.once != flags.print) return absl::InvalidArgumentError("--once and --print go together");
   AgentOptions options;
-  options.node = flags.node;
-  if (options.node.empty() && flags.once) {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    options.node = name.data();
-  }
+  options.node = flags.node.empty() && flags.once ? host_name() : flags.node;
   if (options.node.empty())
     return absl::InvalidArgumentError("--node or NODE_NAME must name this machine's Node object");
   options.version = GLEANER_VERSION;
@@ -121,11 +113,7 @@ absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& optio
   GLN_ASSIGN_OR_RETURN(const std::unique_ptr<kube::Client> client, kube::Client::create(env, client_options));
   const auto registry = std::make_shared<prometheus::Registry>();
   GLN_ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::start(env, *client, options, *registry));
-  std::unique_ptr<metrics::MetricsServer> metrics;
-  if (!flags.metrics.empty()) {
-    GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.metrics));
-    GLN_ASSIGN_OR_RETURN(metrics, metrics::MetricsServer::start(address, registry));
-  }
+  GLN_ASSIGN_OR_RETURN(const auto metrics, metrics::MetricsServer::start_if_given(flags.metrics, registry));
   std::unique_ptr<kube::HttpServer> health;
   if (!flags.health.empty()) {
     GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.health));

@@ -43,8 +43,6 @@ constexpr double kElasticOpenTimeout = 86400;
 constexpr absl::Duration kExitTimeout = absl::Seconds(2);
 // Time from --grace, when every process of the job is killed, until the launcher must have ended after a signal.
 constexpr absl::Duration kEndTimeout = absl::Milliseconds(800);
-// Time in which the coordinator must have shut down after the job. A gRPC that lacks threads never does.
-constexpr absl::Duration kShutdownTimeout = absl::Seconds(3);
 
 using launcher::Host;
 using launcher::Hosts;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
+#include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 #include "common/flags/groups.h"
 #include "common/kube/process.h"
@@ -136,9 +137,10 @@ void add_flags(flags::Command& app, Flags& flags) {
   flags::add_log_level(app, flags.log_level);
 }
 
-std::string host_name() {
-  char name[256] = "";
-  return gethostname(name, sizeof name - 1) == 0 ? name : "gleaner-operator";
+std::string replica_name(const Flags& flags) {
+  if (!flags.identity.empty()) return flags.identity;
+  const std::string host = host_name();
+  return host.empty() ? "gleaner-operator" : host;
 }
 
 absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Credentials& credentials) {
@@ -151,8 +153,7 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
   options.service = flags.service;
   options.pod_ip = flags.pod_ip;
   // A replica that restarts under the same name must have another identity than the replica that holds the lease.
-  options.identity = absl::StrCat(flags.identity.empty() ? host_name() : flags.identity, "_", getpid(), "_",
-                                  absl::ToUnixMillis(absl::Now()));
+  options.identity = absl::StrCat(replica_name(flags), "_", getpid(), "_", absl::ToUnixMillis(absl::Now()));
   options.summer_image = flags.summer_image;
   options.summer_priority_class = flags.summer_priority_class;
   options.summer_yield_above = flags.summer_yield_above;

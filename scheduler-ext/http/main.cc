@@ -39,7 +39,6 @@ void add_flags(flags::Command& app, Flags& flags) {
 
 struct Options {
   Address listen;
-  std::optional<Address> metrics;
   double min_bits_per_second = 0;
   placement::LabelLevels levels;
   LogLevel level = LogLevel::kInfo;
@@ -48,9 +47,6 @@ struct Options {
 absl::StatusOr<Options> to_options(const Flags& flags) {
   Options options;
   GLN_ASSIGN_OR_RETURN(options.listen, Address::parse(flags.listen));
-  if (!flags.metrics.empty()) {
-    GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
-  }
   GLN_ASSIGN_OR_RETURN(options.min_bits_per_second, parse_bits_per_second(flags.min_bandwidth));
   absl::StatusOr<placement::LabelLevels> levels = placement::default_label_levels();
   if (!flags.levels.empty()) levels = placement::parse_label_levels(flags.levels);
@@ -73,10 +69,7 @@ absl::Status serve(const Flags& flags, const Options& options) {
   GLN_ASSIGN_OR_RETURN(const auto client, kube::Client::create(env, {.credentials = std::move(credentials),
                                                                      .user_agent = "gleaner-scheduler-ext"}));
   const auto registry = std::make_shared<prometheus::Registry>();
-  std::unique_ptr<metrics::MetricsServer> metrics;
-  if (options.metrics) {
-    GLN_ASSIGN_OR_RETURN(metrics, metrics::MetricsServer::start(*options.metrics, registry));
-  }
+  GLN_ASSIGN_OR_RETURN(const auto metrics, metrics::MetricsServer::start_if_given(flags.metrics, registry));
   State state(*env.clock, options.min_bits_per_second);
   const Feeds feeds(env, *client, state);
   GLN_ASSIGN_OR_RETURN(const auto extender,
