@@ -1,8 +1,4 @@
 // gleaner-agent runs on each node and publishes the machine's devices and spare resources to the cluster.
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -11,6 +7,7 @@
 #include "agent/discover/use.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
+#include "common/base/own_network.h"
 #include "common/base/secret_file.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -25,8 +22,9 @@ namespace {
 
 // The values on the command line. to_options() parses them.
 struct Flags {
-  std::string node, root = "/", cgroup_root, bandwidth, nvml = "libnvidia-ml.so.1", kubeconfig, context, measure_listen,
-                    measure_peers, measure_secret_file, metrics, health, log_level = "info";
+  std::string node, root = "/", cgroup_root, bandwidth, nvml = "libnvidia-ml.so.1", measure_listen, measure_peers,
+                    measure_secret_file, metrics, health, log_level = "info";
+  flags::KubeFlags kube;
   double margin = 0.1;
   uint32_t summers_per_node = 4;
   bool once = false, print = false;
@@ -61,9 +59,7 @@ void add_flags(flags::Command& app, Flags& flags) {
                "HOST:PORT of a headless Service for all agents: measure with one of them while the speed is unknown")
       .optional_address();
   app.add_text("--measure-secret-file", flags.measure_secret_file, "File with the secret that all agents share");
-  app.add_text("--kubeconfig", flags.kubeconfig,
-               "The kubeconfig to use outside a pod; default: the pod's service account");
-  app.add_text("--context", flags.context, "Context of the kubeconfig");
+  flags::add_kubeconfig(app, flags.kube);
   flags::add_metrics(app, flags.metrics);
   flags::add_health(app, flags.health);
   app.add_switch("--once", flags.once, "Read the machine once, without a cluster, and end; with --print");
@@ -74,12 +70,7 @@ void add_flags(flags::Command& app, Flags& flags) {
 absl::StatusOr<AgentOptions> to_options(const Flags& flags) {
   if (flags.once != flags.print) return absl::InvalidArgumentError("--once and --print go together");
   AgentOptions options;
-  options.node = flags.node;
-  if (options.node.empty() && flags.once) {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    options.node = name.data();
-  }
+  options.node = flags.node.empty() && flags.once ? host_name() : flags.node;
   if (options.node.empty())
     return absl::InvalidArgumentError("--node or NODE_NAME must name this machine's Node object");
   options.version = GLEANER_VERSION;
@@ -117,16 +108,12 @@ absl::Status serve(const Env& env, const Flags& flags, const AgentOptions& optio
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-agent"));
 
   kube::Client::Options client_options;
-  GLN_ASSIGN_OR_RETURN(client_options.credentials, kube::find_credentials(flags.kubeconfig, flags.context));
+  GLN_ASSIGN_OR_RETURN(client_options.credentials, kube::find_credentials(flags.kube.kubeconfig, flags.kube.context));
   client_options.user_agent = "gleaner-agent/" GLEANER_VERSION;
   GLN_ASSIGN_OR_RETURN(const std::unique_ptr<kube::Client> client, kube::Client::create(env, client_options));
   const auto registry = std::make_shared<prometheus::Registry>();
   GLN_ASSIGN_OR_RETURN(const std::unique_ptr<Agent> agent, Agent::start(env, *client, options, *registry));
-  std::unique_ptr<metrics::MetricsServer> metrics;
-  if (!flags.metrics.empty()) {
-    GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.metrics));
-    GLN_ASSIGN_OR_RETURN(metrics, metrics::MetricsServer::start(address, registry));
-  }
+  GLN_ASSIGN_OR_RETURN(const auto metrics, metrics::MetricsServer::start_if_given(flags.metrics, registry));
   std::unique_ptr<kube::HttpServer> health;
   if (!flags.health.empty()) {
     GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.health));

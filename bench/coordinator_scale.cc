@@ -9,7 +9,6 @@
 // tensor. The second command adds and removes jobs of eight workers and two summers, without members. Both print JSON.
 #include <malloc.h>
 #include <prometheus/registry.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -21,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/coordinator_members.h"
+#include "bench/cpu_seconds.h"
 #include "coordinator/service.h"
 
 namespace gleaner::bench {
@@ -64,15 +64,6 @@ double resident_mib() {
   double size = 0, resident = 0;
   statm >> size >> resident;
   return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / (1 << 20);
-}
-
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 Service::JobOptions job_of(const std::string& name, uint32_t workers, uint32_t summers) {

@@ -9,7 +9,6 @@
 // latencies.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/cpu_seconds.h"
 #include "common/base/env.h"
 #include "common/flags/command.h"
 #include "common/kube/process.h"
@@ -158,15 +158,6 @@ json figures(std::vector<double> seconds) {
     return seconds[std::min(seconds.size() - 1, static_cast<size_t>(part * static_cast<double>(seconds.size())))];
   };
   return {{"calls", seconds.size()}, {"p50", at(0.5)}, {"p99", at(0.99)}, {"max", seconds.back()}};
-}
-
-double cpu_seconds() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 json measure(const Flags& flags, const Address& address, const std::string& path, const std::string& body) {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <initializer_list>
 #include <thread>
 #include <vector>
 
@@ -21,6 +22,17 @@ constexpr size_t kWindowBytes = 8 << 20;  // limit of queued bytes
 
 std::unique_ptr<Transport> make(const Env& env, Handler* handler, const wire::JobSecrets* jobs) {
   return tcp::Transport::create(env, {}, handler, jobs).value();
+}
+
+void add_sizes(benchmark::internal::Benchmark* benchmark, std::initializer_list<int64_t> payload_bytes) {
+  benchmark->ArgName("bytes")->MeasureProcessCPUTime()->UseRealTime();
+  for (const int64_t bytes : payload_bytes) benchmark->Arg(bytes);
+}
+void in_one_direction(benchmark::internal::Benchmark* benchmark) {
+  add_sizes(benchmark, {0, 1 << 10, 16 << 10, 64 << 10, 1 << 20, 4 << 20});
+}
+void there_and_back(benchmark::internal::Benchmark* benchmark) {
+  add_sizes(benchmark, {0, 4 << 10, 64 << 10, 1 << 20});
 }
 
 void frames(benchmark::State& state) {
@@ -40,16 +52,7 @@ void frames(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<int64_t>(sent));
   state.SetBytesProcessed(static_cast<int64_t>(sent * size));
 }
-BENCHMARK(frames)
-    ->ArgName("bytes")
-    ->Arg(0)
-    ->Arg(1 << 10)
-    ->Arg(16 << 10)
-    ->Arg(64 << 10)
-    ->Arg(1 << 20)
-    ->Arg(4 << 20)
-    ->MeasureProcessCPUTime()
-    ->UseRealTime();
+BENCHMARK(frames)->Apply(in_one_direction);
 
 void frames_ping_pong(benchmark::State& state) {
   CountingEnd client, server;
@@ -62,14 +65,7 @@ void frames_ping_pong(benchmark::State& state) {
     while (client.frames == before) stream.client().poll(absl::Milliseconds(100));
   }
 }
-BENCHMARK(frames_ping_pong)
-    ->ArgName("bytes")
-    ->Arg(0)
-    ->Arg(4 << 10)
-    ->Arg(64 << 10)
-    ->Arg(1 << 20)
-    ->MeasureProcessCPUTime()
-    ->UseRealTime();
+BENCHMARK(frames_ping_pong)->Apply(there_and_back);
 
 // The two ends of a plain TCP connection.
 struct Plain {
@@ -129,16 +125,7 @@ void sockets(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(sockets)
-    ->ArgName("bytes")
-    ->Arg(0)
-    ->Arg(1 << 10)
-    ->Arg(16 << 10)
-    ->Arg(64 << 10)
-    ->Arg(1 << 20)
-    ->Arg(4 << 20)
-    ->MeasureProcessCPUTime()
-    ->UseRealTime();
+BENCHMARK(sockets)->Apply(in_one_direction);
 
 void sockets_ping_pong(benchmark::State& state) {
   Plain plain;
@@ -155,14 +142,7 @@ void sockets_ping_pong(benchmark::State& state) {
   shutdown(plain.client, SHUT_WR);
   echo.join();
 }
-BENCHMARK(sockets_ping_pong)
-    ->ArgName("bytes")
-    ->Arg(0)
-    ->Arg(4 << 10)
-    ->Arg(64 << 10)
-    ->Arg(1 << 20)
-    ->MeasureProcessCPUTime()
-    ->UseRealTime();
+BENCHMARK(sockets_ping_pong)->Apply(there_and_back);
 
 void checksum(benchmark::State& state) {
   const std::vector<std::byte> bytes(static_cast<size_t>(state.range(0)));

@@ -230,13 +230,9 @@ void add_bench_push_pull(flags::Command& bench, Context& context) {
   command.add_number("--warmup", flags->warmup, "Steps before the measured steps")
       .between(uint64_t{0}, uint64_t{1} << 32)
       .show_default();
-  command.add_text("--dtype", flags->dtype, "Data type of all tensors [default: that of the file, or fp32]")
-      .one_of({"fp32", "fp64", "fp16", "bf16", "int32"});
+  add_data_type_flag(command, flags->dtype, "Data type of all tensors [default: that of the file, or fp32]");
   command.add_number("--seed", flags->seed, "Seed of the data; the same for all ranks").show_default();
-  command.add_text(
-      "--transports", flags->transport,
-      "Transports that connections may use: auto, or a list of shm, rdma and tcp from best to worst; a list "
-      "without tcp allows no other transport [default: GLEANER_TRANSPORTS, or auto]");
+  add_transports_flag(command, flags->transport);
   command.add_old_name("--transports", "--transport");
   command.add_switch("--verify", flags->verify, "Compute every sum in this process, too, and compare every bit");
   command.add_switch("--json", flags->json, "Print one JSON line per worker");

@@ -12,8 +12,10 @@
 #include "cli/bench_data.h"
 #include "cli/bench_tensors.h"
 #include "cli/commands.h"
+#include "cli/fleet_flags.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/flags/groups.h"
 #include "common/kernels/kernels.h"
 
 namespace gleaner::cli {
@@ -133,13 +135,10 @@ absl::Status run_bench_sum(const Flags& flags) {
 void add_bench_sum(flags::Command& bench, Context& context) {
   auto flags = std::make_shared<Flags>();
   flags::Command command = bench.add_command("sum", "Measure how fast this machine sums, compared with memcpy");
-  command.add_text("--dtype", flags->dtype, "Data type")
-      .one_of({"fp32", "fp64", "fp16", "bf16", "int32"})
-      .show_default();
+  add_data_type_flag(command, flags->dtype, "Data type").show_default();
   command.add_text("--bytes", flags->bytes, "Size of each source: 64MiB or 67108864").show_default();
   command.add_number("--sources", flags->sources, "Tensors in each sum").between(1, 1024).show_default();
-  command.add_text("--kernel", flags->kernel, "scalar, avx2 or avx512 [default: the best that the processor can run]")
-      .environment("GLEANER_KERNEL");
+  flags::add_kernel(command, flags->kernel);
   command.add_number("--seconds", flags->seconds, "Seconds to measure").between(0.0, 3600.0).show_default();
   command.add_switch("--json", flags->json, "Print one JSON line");
   command.on_chosen([flags, &context] { context.run = [flags] { return run_bench_sum(*flags); }; });

@@ -17,10 +17,6 @@
 namespace gleaner::cli {
 namespace {
 
-constexpr absl::Duration kEndTimeout = absl::Milliseconds(4500);  // from a signal until the process ends in any case
-// Time in which the coordinator must have shut down after the job. A gRPC that lacks threads never does.
-constexpr absl::Duration kShutdownTimeout = absl::Seconds(3);
-
 struct Flags {
   JobFlags job;
   std::string listen;
@@ -42,7 +38,7 @@ absl::Status run_coordinator(const Flags& flags, Context& context) {
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
   GLN_RETURN_IF_ERROR(check_writable("--summary", flags.job.summary));
   report_lack_of_memory("gleaner coordinator");
-  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner coordinator", kEndTimeout));
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner coordinator", kSignalTimeout));
   const SystemEnv system({"coordinator", level});
   GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*system.env().random, flags.token_file));
   GLN_ASSIGN_OR_RETURN(const auto coordinator, JobCoordinator::start(system.env(), flags.job, options, token, listen));

@@ -54,6 +54,17 @@ absl::StatusOr<std::optional<uint64_t>> parse_partition_bytes(const std::string&
   return *bytes;
 }
 
+void add_transports_flag(flags::Command& command, std::string& transports) {
+  command.add_text(
+      "--transports", transports,
+      "Transports that connections may use: auto, or a list of shm, rdma and tcp from best to worst; a list "
+      "without tcp allows no other transport [default: GLEANER_TRANSPORTS, or auto]");
+}
+
+flags::Flag add_data_type_flag(flags::Command& command, std::string& type, const std::string& help) {
+  return command.add_text("--dtype", type, help).one_of({"fp32", "fp64", "fp16", "bf16", "int32"});
+}
+
 void add_tensor_flags(flags::Command& command, TensorFlags& flags) {
   command.add_text("--tensors", flags.file,
                    "JSON file: a list of {\"name\", \"bytes\"} in generation order, with \"dtype\" if wanted");

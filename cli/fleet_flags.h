@@ -1,5 +1,5 @@
-// The flags of several commands that describe a job's machines and tensors, and functions that parse their values.
-// Errors are InvalidArgument and name the flag.
+// The flags of several commands that describe a job's machines, transports and tensors, and functions that parse their
+// values. Errors are InvalidArgument and name the flag.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,12 @@ absl::StatusOr<Bandwidths> parse_bandwidths(const BandwidthFlags& flags);
 
 // Returns the value of --partition-bytes; nothing if it was not given.
 absl::StatusOr<std::optional<uint64_t>> parse_partition_bytes(const std::string& text);
+
+// Adds --transports, without a default: the library takes GLEANER_TRANSPORTS.
+void add_transports_flag(flags::Command& command, std::string& transports);
+
+// Adds --dtype, which accepts the names that parse_data_type() knows (common/base/bytes.h).
+flags::Flag add_data_type_flag(flags::Command& command, std::string& type, const std::string& help);
 
 // The values of --tensors and --bytes, of which the user gives one.
 struct TensorFlags {

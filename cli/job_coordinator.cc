@@ -15,9 +15,9 @@ absl::StatusOr<std::unique_ptr<JobCoordinator>> JobCoordinator::start(const Env&
                                                                       const coordinator::Options& options,
                                                                       const std::string& token, const Address& listen) {
   auto coordinator = std::unique_ptr<JobCoordinator>(new JobCoordinator(flags));
-  if (!flags.metrics.empty()) {
-    GLN_ASSIGN_OR_RETURN(const Address address, Address::parse(flags.metrics));
-    GLN_ASSIGN_OR_RETURN(coordinator->metrics_server_, metrics::MetricsServer::start(address, coordinator->registry_));
+  GLN_ASSIGN_OR_RETURN(coordinator->metrics_server_,
+                       metrics::MetricsServer::start_if_given(flags.metrics, coordinator->registry_));
+  if (coordinator->metrics_server_ != nullptr) {
     env.log->info("serving metrics", "address", coordinator->metrics_server_->address().to_string());
   }
   GLN_ASSIGN_OR_RETURN(coordinator->server_,

@@ -8,12 +8,13 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/cluster/access.h"
 #include "cli/commands.h"
+#include "cli/progress_report.h"
 #include "cli/rank_map_report.h"
 #include "cli/topology_flags.h"
+#include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
@@ -39,32 +40,6 @@ struct Flags {
   double time_limit = 0;    // seconds; 0: none
   uint32_t groups = 0;      // 0: not given
   std::string output = "table";
-};
-
-// Writes to standard error what the command does, at most once a second and not in its first two seconds, and ends the
-// search at the time limit.
-class Progress {
- public:
-  explicit Progress(double limit_seconds) : limit_seconds_(limit_seconds), begin_(absl::Now()) {}
-
-  void report(absl::string_view what) {
-    const double seconds = absl::ToDoubleSeconds(absl::Now() - begin_);
-    if (seconds < next_) return;
-    std::fprintf(stderr, "gleaner ranks: %s\n", std::string(what).c_str());
-    next_ = seconds + 1;
-  }
-
-  // Reports which part of the search is done. Returns whether it should go on.
-  bool search(double done) {
-    if (limit_seconds_ > 0 && absl::Now() - begin_ >= absl::Seconds(limit_seconds_)) return false;
-    report(absl::StrCat(static_cast<int>(done * 100), " % of the search is done"));
-    return true;
-  }
-
- private:
-  const double limit_seconds_;
-  const absl::Time begin_;
-  double next_ = 2;
 };
 
 // Returns the number of groups in which racks and two-level work; 0: the algorithm's default. For racks that is the
@@ -143,7 +118,7 @@ struct Choice {
 
 absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, const Topology& topology,
                               const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
-                              Progress& progress) {
+                              ProgressReport& progress) {
   ranks::SearchOptions options;
   options.seed = flags.seed;
   options.iterations = flags.iterations;
@@ -154,7 +129,11 @@ absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, cons
     by_groups.resize(schedule.ranks);
     options.starts.push_back(by_groups);
   }
-  options.go_on = [&](double done) { return progress.search(done); };
+  options.go_on = [&](double done) {
+    if (flags.time_limit > 0 && progress.elapsed() >= absl::Seconds(flags.time_limit)) return false;
+    progress.update([&] { return absl::StrCat(static_cast<int>(done * 100), " % of the search is done"); });
+    return true;
+  };
   GLN_ASSIGN_OR_RETURN(ranks::FoundMap found, find_rank_map(schedule, topology, paths, bytes, options));
   if (found.stopped) {
     std::fprintf(stderr,
@@ -167,7 +146,7 @@ absl::StatusOr<Choice> search(const Flags& flags, const Schedule& schedule, cons
 
 absl::StatusOr<Choice> choose(const Flags& flags, const Schedule& schedule, const Topology& topology,
                               const topology::Paths& paths, uint64_t bytes, const ranks::Groups& groups,
-                              Progress& progress) {
+                              ProgressReport& progress) {
   if (flags.algorithm != kHdrm) return search(flags, schedule, topology, paths, bytes, groups, progress);
   const auto map = ranks::hdrm(topology, schedule.ranks);
   if (map.ok()) return Choice{*map, "HDRM (EFLOPS, Algorithm 1)"};
@@ -195,14 +174,15 @@ absl::Status run_ranks(const Flags& flags) {
                                                    " hosts; rank maps are found for ", ranks::kMaxSearchHosts,
                                                    " at most"));
   }
-  Progress progress(flags.time_limit);
+  const SystemEnv system({"gleaner", LogLevel::kError});
+  ProgressReport progress(*system.env().clock, "gleaner ranks");
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, ranks_of(flags, topology));
   GLN_ASSIGN_OR_RETURN(const Schedule schedule, schedule_of(flags, topology, ranks));
   const topology::Paths paths(topology);
-  progress.report("the schedule is made");
+  progress.update([] { return "the schedule is made"; });
   GLN_ASSIGN_OR_RETURN(ranks::Groups groups, groups_of(flags, topology, paths));
   GLN_ASSIGN_OR_RETURN(Choice choice, choose(flags, schedule, topology, paths, *bytes, groups, progress));
-  progress.report("the map is found; counting its flows");
+  progress.update([] { return "the map is found; counting its flows"; });
   RankMapReport report{topology, flags.algorithm, *bytes, choice.host_of, choice.origin, std::move(groups), {}, {}};
   GLN_ASSIGN_OR_RETURN(report.map, MapFigures::of(schedule, topology, paths, report.host_of, *bytes));
   GLN_ASSIGN_OR_RETURN(report.identity, MapFigures::of(schedule, topology, paths, ranks::identity(ranks), *bytes));

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
+#include "cli/fleet_flags.h"
 #include "cli/job_coordinator.h"
 #include "cli/job_flags.h"
 #include "cli/launcher/guard.h"
@@ -42,8 +43,6 @@ constexpr double kElasticOpenTimeout = 86400;
 constexpr absl::Duration kExitTimeout = absl::Seconds(2);
 // Time from --grace, when every process of the job is killed, until the launcher must have ended after a signal.
 constexpr absl::Duration kEndTimeout = absl::Milliseconds(800);
-// Time in which the coordinator must have shut down after the job. A gRPC that lacks threads never does.
-constexpr absl::Duration kShutdownTimeout = absl::Seconds(3);
 
 using launcher::Host;
 using launcher::Hosts;
@@ -386,10 +385,7 @@ void add_run(flags::Command& app, Context& context) {
                    "JSON file with the hosts of the processes (docs/cli.md) [default: this machine]");
   command.add_text("--token-file", flags->token_file,
                    "Path of the job's token on the hosts [default: memory of `gleaner run`, on this machine only]");
-  command.add_text(
-      "--transports", flags->transports,
-      "Transports that connections may use: auto, or a list of shm, rdma and tcp from best to worst; a list "
-      "without tcp allows no other transport [default: GLEANER_TRANSPORTS, or auto]");
+  add_transports_flag(command, flags->transports);
   command.add_switch("--no-prefix", flags->no_prefix, "Pass on output without \"[worker 0] \" in front of each line");
   command.add_switch("--no-progress", flags->no_progress, "Don't show the job's progress and speed on standard error");
   command

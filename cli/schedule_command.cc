@@ -1,14 +1,14 @@
 // gleaner schedule: prints the schedule of an all-reduce, for each rank the messages that it sends and receives.
-#include <chrono>
-#include <cstdio>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/cluster/access.h"
 #include "cli/commands.h"
+#include "cli/progress_report.h"
 #include "cli/schedule_output.h"
 #include "cli/stages_flag.h"
+#include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/double_tree.h"
@@ -58,16 +58,11 @@ absl::StatusOr<collective::Schedule> schedule_of(const Flags& flags) {
   return absl::InvalidArgumentError(absl::StrCat(flags_in_question(flags), ": ", schedule.status().message()));
 }
 
-// Prints the JSON, and every two seconds the progress to standard error.
 absl::Status print_json(const collective::Schedule& schedule) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::seconds kPeriod(2);
-  Clock::time_point next = Clock::now() + kPeriod;
+  const SystemEnv system({"gleaner", LogLevel::kError});
+  ProgressReport progress(*system.env().clock, "gleaner schedule");
   return write_json(schedule, [&](const std::string& piece, uint32_t written) {
-    if (Clock::now() >= next) {
-      std::fprintf(stderr, "gleaner schedule: wrote %u of %u programs\n", written, schedule.ranks);
-      next = Clock::now() + kPeriod;
-    }
+    progress.update([&] { return absl::StrCat("wrote ", written, " of ", schedule.ranks, " programs"); });
     return print(piece);
   });
 }

@@ -1,7 +1,6 @@
 // gleaner sim: simulates an all-reduce, or push-pull through summers, on a network.
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -9,18 +8,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "cli/cluster/access.h"
 #include "cli/commands.h"
 #include "cli/output_file.h"
+#include "cli/progress_report.h"
 #include "cli/sim_conditions.h"
 #include "cli/sim_report.h"
 #include "cli/sim_sweep.h"
 #include "cli/simulation.h"
 #include "cli/topology_flags.h"
+#include "common/base/env.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"
@@ -36,21 +36,14 @@ struct Flags {
   std::string output = "table";
 };
 
-// Returns a function that says on standard error how far some work is, after 2 seconds and then once a second. `work`
-// follows the percentage.
-netsim::Progress report_of(const std::string& name, const std::string& work) {
-  return [name, work, next = absl::InfinitePast()](double done) mutable {
-    const absl::Time now = absl::Now();
-    if (next == absl::InfinitePast()) next = now + absl::Seconds(2);
-    if (now < next) return;
-    std::fprintf(stderr, "gleaner sim: %s%.0f %% of %s\n", name.c_str(), done * 100, work.c_str());
-    next = now + absl::Seconds(1);
+// Returns functions that report on standard error how far one simulation is. `name` begins each line.
+SimulationProgress progress_of(const Clock& clock, const std::string& name) {
+  const auto report = std::make_shared<ProgressReport>(clock, absl::StrCat("gleaner sim", name));
+  const auto update = [report](double done, absl::string_view work) {
+    report->update([&] { return absl::StrFormat("%.0f %% of %s", done * 100, work); });
   };
-}
-
-SimulationProgress progress_of(const std::string& name) {
-  return {.searching = report_of(name, "the search for a rank map is done"),
-          .simulating = report_of(name, "the messages have arrived")};
+  return {.searching = [update](double done) { update(done, "the search for a rank map is done"); },
+          .simulating = [update](double done) { update(done, "the messages have arrived"); }};
 }
 
 absl::Status check_algorithms(const std::string& list) {
@@ -88,7 +81,9 @@ absl::Status run_one(const Flags& flags) {
   }
   GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology_of(flags.topology));
   GLN_ASSIGN_OR_RETURN(const netsim::Conditions conditions, conditions_of(flags.conditions, topology));
-  GLN_ASSIGN_OR_RETURN(const Simulation simulation, simulate(flags.simulation, topology, conditions, progress_of("")));
+  const SystemEnv system({"gleaner", LogLevel::kError});
+  GLN_ASSIGN_OR_RETURN(const Simulation simulation,
+                       simulate(flags.simulation, topology, conditions, progress_of(*system.env().clock, "")));
   return print(flags.output == "json" ? to_json(simulation, topology)
                                       : to_table(simulation, topology, title_of(flags, simulation)));
 }
@@ -99,9 +94,11 @@ absl::Status sweep(const Flags& flags) {
         "--background and --fail do not fit --sweep, whose topologies have different hosts");
   }
   GLN_RETURN_IF_ERROR(check_writable("--plot", flags.sweep.plot));
-  GLN_ASSIGN_OR_RETURN(const Sweep result,
-                       run_sweep(flags.sweep, flags.topology, flags.simulation,
-                                 [](const std::string& name) { return progress_of(absl::StrCat(name, ": ")); }));
+  const SystemEnv system({"gleaner", LogLevel::kError});
+  const auto starting = [&](const std::string& name) {
+    return progress_of(*system.env().clock, absl::StrCat(": ", name));
+  };
+  GLN_ASSIGN_OR_RETURN(const Sweep result, run_sweep(flags.sweep, flags.topology, flags.simulation, starting));
   if (!flags.sweep.plot.empty()) GLN_RETURN_IF_ERROR(write_plot(flags.sweep.plot, to_svg(result)));
   if (flags.output == "svg") return print(to_svg(result));
   return print(flags.output == "json" ? to_json(result) : to_table(result));

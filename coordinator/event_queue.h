@@ -32,10 +32,11 @@ struct Event {
   std::variant<Opened, v1::MemberMessage, Closed, Authenticated> what;
 };
 
-class EventQueue final : public Inbox {
+class EventQueue {
  public:
-  void on_message(StreamId stream, v1::MemberMessage message) override { post({stream, std::move(message)}); }
-  void on_closed(StreamId stream, const absl::Status& why) override { post({stream, Closed{why}}); }
+  // For streams. on_closed() is the last call of each stream.
+  void on_message(StreamId stream, v1::MemberMessage message) { post({stream, std::move(message)}); }
+  void on_closed(StreamId stream, const absl::Status& why) { post({stream, Closed{why}}); }
 
   void post(Event event) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

@@ -37,15 +37,15 @@ class Refusal final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
 
 }  // namespace
 
-Port::Port(std::shared_ptr<Inbox> inbox, OnOpened on_opened)
-    : inbox_(std::move(inbox)),
+Port::Port(std::shared_ptr<EventQueue> events, OnOpened on_opened)
+    : events_(std::move(events)),
       on_opened_(std::move(on_opened)),
       streams_(std::make_shared<UnauthenticatedStreams>(kMostUnauthenticated, kMostUnauthenticatedPerHost)) {}
 
 absl::StatusOr<std::unique_ptr<Port>> Port::open(const Address& address,
                                                  const std::optional<coordinator::Service::Tls>& tls, bool bounded,
-                                                 std::shared_ptr<Inbox> inbox, OnOpened on_opened) {
-  auto port = std::unique_ptr<Port>(new Port(std::move(inbox), std::move(on_opened)));
+                                                 std::shared_ptr<EventQueue> events, OnOpened on_opened) {
+  auto port = std::unique_ptr<Port>(new Port(std::move(events), std::move(on_opened)));
   GLN_RETURN_IF_ERROR(port->listen(address, tls, bounded));
   return port;
 }
@@ -94,7 +94,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Port::Join(grpc::Ca
     return new Refusal(
         {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many streams are not authenticated yet; try again in a moment"});
   }
-  std::shared_ptr<Stream> stream = Stream::create(++last_id_, peer, std::move(slot), inbox_);
+  std::shared_ptr<Stream> stream = Stream::create(++last_id_, peer, std::move(slot), events_);
   Stream* reactor = stream.get();
   on_opened_(std::move(stream));
   return reactor;

@@ -30,7 +30,7 @@ class Port final : private v1::Coordinator::WithRawCallbackMethod_Join<v1::Coord
   // waits to be read. Above the limit members may lose their streams, so set it only if members can return.
   static absl::StatusOr<std::unique_ptr<Port>> open(const Address& address,
                                                     const std::optional<coordinator::Service::Tls>& tls, bool bounded,
-                                                    std::shared_ptr<Inbox> inbox, OnOpened on_opened);
+                                                    std::shared_ptr<EventQueue> events, OnOpened on_opened);
   // Cancels streams that have not ended within 0.2 s.
   ~Port() override;
 
@@ -38,11 +38,11 @@ class Port final : private v1::Coordinator::WithRawCallbackMethod_Join<v1::Coord
   uint64_t turned_away() const { return turned_away_; }  // streams refused because too many were unauthenticated
 
  private:
-  Port(std::shared_ptr<Inbox> inbox, OnOpened on_opened);
+  Port(std::shared_ptr<EventQueue> events, OnOpened on_opened);
   absl::Status listen(const Address& address, const std::optional<coordinator::Service::Tls>& tls, bool bounded);
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Join(grpc::CallbackServerContext* context) override;
 
-  const std::shared_ptr<Inbox> inbox_;
+  const std::shared_ptr<EventQueue> events_;
   const OnOpened on_opened_;
   const std::shared_ptr<UnauthenticatedStreams> streams_;
   std::atomic<StreamId> last_id_{0};

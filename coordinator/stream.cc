@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/event_queue.h"
 
 namespace gleaner::coordinator {
 
@@ -15,8 +16,8 @@ Stream::Outgoing Stream::encode(const v1::CoordinatorMessage& message) {
 }
 
 std::shared_ptr<Stream> Stream::create(StreamId id, std::string peer, UnauthenticatedStreams::Slot slot,
-                                       std::shared_ptr<Inbox> inbox) {
-  auto stream = std::shared_ptr<Stream>(new Stream(id, std::move(peer), std::move(slot), std::move(inbox)));
+                                       std::shared_ptr<EventQueue> events) {
+  auto stream = std::shared_ptr<Stream>(new Stream(id, std::move(peer), std::move(slot), std::move(events)));
   stream->self_ = stream;
   return stream;
 }
@@ -76,7 +77,7 @@ void Stream::OnReadDone(bool ok) {
   v1::MemberMessage message;
   const absl::Status status = parse(message);
   incoming_.Clear();
-  if (status.ok()) return inbox_->on_message(id_, std::move(message));
+  if (status.ok()) return events_->on_message(id_, std::move(message));
   close(status);
   end(status);
 }
@@ -86,7 +87,7 @@ void Stream::OnWriteDone(bool ok) {
   writing_ = false;
   queue_.pop_front();
   if (!ok) {
-    // The read fails too, and OnReadDone() tells the inbox.
+    // The read fails too, and OnReadDone() tells the event queue.
     queue_.clear();
     ending_ = true;
   }
@@ -98,7 +99,7 @@ void Stream::close(const absl::Status& why) {
     absl::MutexLock lock(&mutex_);
     if (std::exchange(closed_, true)) return;
   }
-  inbox_->on_closed(id_, why);
+  events_->on_closed(id_, why);
 }
 
 void Stream::OnDone() {

@@ -1,6 +1,6 @@
 // Stream is the coordinator's end of one member's gRPC stream: a reactor whose callbacks come from gRPC's threads.
 //
-// Stream passes messages to the Inbox one at a time. Each call of read() reads one message, so a member that sends
+// Stream passes messages to the EventQueue one at a time. Each call of read() reads one message, so a member that sends
 // faster than the coordinator reads has to wait (flow control). send(), end() and read() may be called from any thread.
 // Messages travel as bytes: a message for many members is serialized once, and the length of a message is known before
 // it is parsed. A Stream lives until gRPC is done with it and the last shared_ptr is gone. Messages that are sent after
@@ -23,13 +23,7 @@
 
 namespace gleaner::coordinator {
 
-// Receives the messages and the ends of streams. Thread safe.
-class Inbox {
- public:
-  virtual ~Inbox() = default;
-  virtual void on_message(StreamId stream, v1::MemberMessage message) = 0;
-  virtual void on_closed(StreamId stream, const absl::Status& why) = 0;  // once per stream, as its last call
-};
+class EventQueue;
 
 class Stream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
@@ -38,10 +32,10 @@ class Stream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
 
   // gRPC keeps the stream alive until it has ended. on_authenticated() or the destructor frees `slot`.
   static std::shared_ptr<Stream> create(StreamId id, std::string peer, UnauthenticatedStreams::Slot slot,
-                                        std::shared_ptr<Inbox> inbox);
+                                        std::shared_ptr<EventQueue> events);
 
-  // Reads the next message and passes it to the inbox. A message above `max_bytes` ends the stream. Must not be called
-  // while another read is in progress.
+  // Reads the next message and passes it to the event queue. A message above `max_bytes` ends the stream. Must not be
+  // called while another read is in progress.
   void read(size_t max_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void send(Outgoing message) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the stream with this status, after the messages that were sent before.
@@ -53,8 +47,8 @@ class Stream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
   const std::string& peer() const { return peer_; }  // the peer's address as gRPC names it, for the log
 
  private:
-  Stream(StreamId id, std::string peer, UnauthenticatedStreams::Slot slot, std::shared_ptr<Inbox> inbox)
-      : id_(id), peer_(std::move(peer)), inbox_(std::move(inbox)), slot_(std::move(slot)) {}
+  Stream(StreamId id, std::string peer, UnauthenticatedStreams::Slot slot, std::shared_ptr<EventQueue> events)
+      : id_(id), peer_(std::move(peer)), events_(std::move(events)), slot_(std::move(slot)) {}
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   // The member or the server's shutdown has cancelled the stream. No other callback comes if nothing is being read.
@@ -66,7 +60,7 @@ class Stream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
 
   const StreamId id_;
   const std::string peer_;
-  const std::shared_ptr<Inbox> inbox_;
+  const std::shared_ptr<EventQueue> events_;
   std::shared_ptr<Stream> self_;  // keeps the stream alive until OnDone()
   grpc::ByteBuffer incoming_;     // message of the read in progress
   // The limit of that read. Atomic, since TSan does not see how gRPC orders the start and the end of a read.
@@ -78,7 +72,7 @@ class Stream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byte
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // on_closed() of the inbox was called
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // on_closed() of the event queue was called
   grpc::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 

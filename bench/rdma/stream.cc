@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "bench/cpu_seconds.h"
 #include "bench/stream.h"
 #include "common/transport/rdma/transport.h"
 #include "common/transport/tcp/transport.h"
@@ -44,16 +44,6 @@ double machine_seconds() {
   double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0;
   file >> name >> user >> nice >> system >> idle >> wait >> irq >> soft;
   return (user + nice + system + irq + soft) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-// Returns the CPU time of this process, which contains the sender and the receiver.
-double own_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 struct Wanted {
@@ -118,12 +108,12 @@ void run(const Wanted& wanted) {
   warm_frames = server_end.frames;
   begin = clock.since_start();
   machine = machine_seconds();
-  double own = own_seconds();
+  double own = cpu_seconds();
   send_until(begin + absl::Seconds(wanted.seconds));
   const uint64_t frames = server_end.frames - warm_frames;
   const double seconds = absl::ToDoubleSeconds(clock.since_start() - begin);
   machine = machine_seconds() - machine;
-  own = own_seconds() - own;
+  own = cpu_seconds() - own;
   double median = 0;
   if (!trips.empty()) {
     std::nth_element(trips.begin(), trips.begin() + static_cast<ptrdiff_t>(trips.size() / 2), trips.end());

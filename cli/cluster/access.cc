@@ -27,9 +27,7 @@ void add_connection_flags(flags::Command& command, ClusterFlags& flags, Namespac
   if (namespaces == Namespaces::kOneOrAll) {
     command.add_switch("-A,--all-namespaces", flags.all_namespaces, "All namespaces");
   }
-  command.add_text("--kubeconfig", flags.kubeconfig,
-                   "Path of the kubeconfig [default: $KUBECONFIG, then ~/.kube/config]");
-  command.add_text("--context", flags.context, "Context of the kubeconfig [default: its current one]");
+  flags::add_kubeconfig(command, flags.kube);
 }
 
 void add_cluster_flags(flags::Command& command, ClusterFlags& flags, Namespaces namespaces) {
@@ -48,7 +46,8 @@ absl::StatusOr<std::unique_ptr<ClusterAccess>> ClusterAccess::open(const Cluster
   kube::prepare_process();
   auto access = std::unique_ptr<ClusterAccess>(new ClusterAccess());
   access->system_ = std::make_unique<SystemEnv>(LogOptions{"gleaner", LogLevel::kError});
-  GLN_ASSIGN_OR_RETURN(kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));
+  GLN_ASSIGN_OR_RETURN(kube::Credentials credentials,
+                       kube::find_credentials(flags.kube.kubeconfig, flags.kube.context));
   if (!flags.all_namespaces) access->ns_ = flags.ns.empty() ? credentials.ns : flags.ns;
   kube::Client::Options options;
   options.credentials = std::move(credentials);

@@ -13,13 +13,14 @@
 #include "common/api/training_job.h"
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
-#include "common/flags/command.h"
+#include "common/flags/groups.h"
 #include "common/kube/client.h"
 
 namespace gleaner::cli {
 
 struct ClusterFlags {
-  std::string ns, kubeconfig, context, output = "table";
+  std::string ns, output = "table";
+  flags::KubeFlags kube;
   bool all_namespaces = false;
 };
 

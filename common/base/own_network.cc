@@ -3,8 +3,11 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -37,6 +40,11 @@ std::string network_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   if (!std::getline(file, boot) || stat("/proc/self/ns/net", &found) != 0) return "";
   return absl::StrCat(boot, ".", absl::Hex(found.st_ino));
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};  // gethostname() may leave out the zero behind a long name
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 absl::StatusOr<std::string> source_host(const Address& peer) {

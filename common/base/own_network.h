@@ -13,6 +13,9 @@ namespace gleaner {
 // Two processes reach each other by loopback addresses only if they have the same id. Empty: the kernel does not tell.
 std::string network_id();
 
+// Returns the name of this host; empty: the kernel does not tell.
+std::string host_name();
+
 // Returns the host from which this process sends to `peer`: the source address of the route to it, as a number. Sends
 // nothing. The look-up of a name may block. Errors: as resolve(), or Unavailable if there is no route.
 absl::StatusOr<std::string> source_host(const Address& peer);

@@ -16,6 +16,18 @@ Flag add_health(Command& command, std::string& address) {
   return command.add_text("--health", address, "Serve /healthz and /readyz on HOST:PORT").optional_address();
 }
 
+Flag add_kernel(Command& command, std::string& kernel) {
+  return command
+      .add_text("--kernel", kernel, "Sum kernel: scalar, avx2 or avx512; default: the best that the processor can run")
+      .environment("GLEANER_KERNEL");
+}
+
+void add_kubeconfig(Command& command, KubeFlags& flags) {
+  command.add_text("--kubeconfig", flags.kubeconfig,
+                   "The kubeconfig to use outside a pod; default: $KUBECONFIG, then ~/.kube/config");
+  command.add_text("--context", flags.context, "Context of the kubeconfig; default: its current one");
+}
+
 Flag add_coordinator(Command& command, JoinFlags& flags) {
   return command.add_text("--coordinator", flags.coordinator, "The job's coordinator, HOST:PORT")
       .required()

@@ -15,6 +15,16 @@ Flag add_metrics(Command& command, std::string& address);
 // Adds --health, the address at which the program serves probes.
 Flag add_health(Command& command, std::string& address);
 
+// Adds --kernel, the sum kernel that the program uses.
+Flag add_kernel(Command& command, std::string& kernel);
+
+// The flags that choose a Kubernetes cluster: the arguments of kube::find_credentials().
+struct KubeFlags {
+  std::string kubeconfig, context;
+};
+// Adds --kubeconfig and --context.
+void add_kubeconfig(Command& command, KubeFlags& flags);
+
 // The flags by which a member or observer joins a job.
 struct JoinFlags {
   std::string coordinator, token_file, ca_file, job = "default";

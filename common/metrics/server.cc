@@ -59,4 +59,11 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::start(const Addres
   }
 }
 
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::start_if_given(
+    const std::string& address, std::shared_ptr<prometheus::Registry> registry) {
+  if (address.empty()) return nullptr;
+  GLN_ASSIGN_OR_RETURN(const Address parsed, Address::parse(address));
+  return start(parsed, std::move(registry));
+}
+
 }  // namespace gleaner::metrics

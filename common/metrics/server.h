@@ -23,6 +23,9 @@ class MetricsServer {
   // listen on the address: the port is in use, or this machine has no such address.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> start(const Address& address,
                                                               std::shared_ptr<prometheus::Registry> registry);
+  // Does the same at `address`, HOST:PORT. Empty: there is to be no server, so returns null.
+  static absl::StatusOr<std::unique_ptr<MetricsServer>> start_if_given(const std::string& address,
+                                                                       std::shared_ptr<prometheus::Registry> registry);
   ~MetricsServer();
 
   Address address() const { return address_; }  // with the actual port

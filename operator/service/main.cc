@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/end_signals.h"
 #include "common/base/env.h"
+#include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 #include "common/flags/groups.h"
 #include "common/kube/process.h"
@@ -86,7 +87,8 @@ absl::StatusOr<ScalingOptions> scaling_options(const ScalingFlags& flags) {
 struct Flags {
   std::string ns, watch, listen = "0.0.0.0:7070", service = "gleaner-coordinator", pod_ip, identity,
                          metrics = "0.0.0.0:7073", health = "0.0.0.0:7074", summer_image, summer_priority_class,
-                         shm_host_path, rdma_resource, kubeconfig, context, log_level = "info";
+                         shm_host_path, rdma_resource, log_level = "info";
+  flags::KubeFlags kube;
   uint32_t workers = 8;
   double lease_seconds = 15, summer_yield_above = 0.8;
   ScalingFlags scaling;
@@ -131,15 +133,14 @@ void add_flags(flags::Command& app, Flags& flags) {
       .show_default()
       .between(2.0, 600.0);
   add_scaling_flags(app, flags.scaling);
-  app.add_text("--kubeconfig", flags.kubeconfig,
-               "The kubeconfig to use outside a pod; default: $KUBECONFIG, then ~/.kube/config");
-  app.add_text("--context", flags.context, "Context of the kubeconfig; default: its current one");
+  flags::add_kubeconfig(app, flags.kube);
   flags::add_log_level(app, flags.log_level);
 }
 
-std::string host_name() {
-  char name[256] = "";
-  return gethostname(name, sizeof name - 1) == 0 ? name : "gleaner-operator";
+std::string replica_name(const Flags& flags) {
+  if (!flags.identity.empty()) return flags.identity;
+  const std::string host = host_name();
+  return host.empty() ? "gleaner-operator" : host;
 }
 
 absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Credentials& credentials) {
@@ -152,8 +153,7 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
   options.service = flags.service;
   options.pod_ip = flags.pod_ip;
   // A replica that restarts under the same name must have another identity than the replica that holds the lease.
-  options.identity = absl::StrCat(flags.identity.empty() ? host_name() : flags.identity, "_", getpid(), "_",
-                                  absl::ToUnixMillis(absl::Now()));
+  options.identity = absl::StrCat(replica_name(flags), "_", getpid(), "_", absl::ToUnixMillis(absl::Now()));
   options.summer_image = flags.summer_image;
   options.summer_priority_class = flags.summer_priority_class;
   options.summer_yield_above = flags.summer_yield_above;
@@ -171,7 +171,8 @@ absl::StatusOr<OperatorOptions> to_options(const Flags& flags, const kube::Crede
 
 absl::Status start(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.log_level));
-  GLN_ASSIGN_OR_RETURN(const kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));
+  GLN_ASSIGN_OR_RETURN(const kube::Credentials credentials,
+                       kube::find_credentials(flags.kube.kubeconfig, flags.kube.context));
   GLN_ASSIGN_OR_RETURN(const OperatorOptions options, to_options(flags, credentials));
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-operator"));
   const SystemEnv system({"operator", level});

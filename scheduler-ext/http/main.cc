@@ -18,8 +18,8 @@ namespace {
 
 // The values on the command line.
 struct Flags {
-  std::string listen = "127.0.0.1:7076", metrics, kubeconfig, context, min_bandwidth = "10Mbit", levels,
-              log_level = "info";
+  std::string listen = "127.0.0.1:7076", metrics, min_bandwidth = "10Mbit", levels, log_level = "info";
+  flags::KubeFlags kube;
 };
 
 void add_flags(flags::Command& app, Flags& flags) {
@@ -28,9 +28,7 @@ void add_flags(flags::Command& app, Flags& flags) {
       .address()
       .environment("GLEANER_LISTEN");
   flags::add_metrics(app, flags.metrics).environment("GLEANER_METRICS");
-  app.add_text("--kubeconfig", flags.kubeconfig,
-               "The kubeconfig to use outside a pod; default: $KUBECONFIG, then ~/.kube/config");
-  app.add_text("--context", flags.context, "Context of the kubeconfig; default: its current one");
+  flags::add_kubeconfig(app, flags.kube);
   app.add_text("--min-bandwidth", flags.min_bandwidth, "Nodes with less spare bandwidth get no summer").show_default();
   app.add_text("--topology", flags.levels,
                "Levels of node labels that define nearness, widest first, comma separated; | separates labels of one "
@@ -41,7 +39,6 @@ void add_flags(flags::Command& app, Flags& flags) {
 
 struct Options {
   Address listen;
-  std::optional<Address> metrics;
   double min_bits_per_second = 0;
   placement::LabelLevels levels;
   LogLevel level = LogLevel::kInfo;
@@ -50,9 +47,6 @@ struct Options {
 absl::StatusOr<Options> to_options(const Flags& flags) {
   Options options;
   GLN_ASSIGN_OR_RETURN(options.listen, Address::parse(flags.listen));
-  if (!flags.metrics.empty()) {
-    GLN_ASSIGN_OR_RETURN(options.metrics, Address::parse(flags.metrics));
-  }
   GLN_ASSIGN_OR_RETURN(options.min_bits_per_second, parse_bits_per_second(flags.min_bandwidth));
   absl::StatusOr<placement::LabelLevels> levels = placement::default_label_levels();
   if (!flags.levels.empty()) levels = placement::parse_label_levels(flags.levels);
@@ -70,14 +64,12 @@ absl::Status serve(const Flags& flags, const Options& options) {
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-scheduler-ext"));
   const SystemEnv system({"scheduler-ext", options.level});
   const Env& env = system.env();
-  GLN_ASSIGN_OR_RETURN(kube::Credentials credentials, kube::find_credentials(flags.kubeconfig, flags.context));
+  GLN_ASSIGN_OR_RETURN(kube::Credentials credentials,
+                       kube::find_credentials(flags.kube.kubeconfig, flags.kube.context));
   GLN_ASSIGN_OR_RETURN(const auto client, kube::Client::create(env, {.credentials = std::move(credentials),
                                                                      .user_agent = "gleaner-scheduler-ext"}));
   const auto registry = std::make_shared<prometheus::Registry>();
-  std::unique_ptr<metrics::MetricsServer> metrics;
-  if (options.metrics) {
-    GLN_ASSIGN_OR_RETURN(metrics, metrics::MetricsServer::start(*options.metrics, registry));
-  }
+  GLN_ASSIGN_OR_RETURN(const auto metrics, metrics::MetricsServer::start_if_given(flags.metrics, registry));
   State state(*env.clock, options.min_bits_per_second);
   const Feeds feeds(env, *client, state);
   GLN_ASSIGN_OR_RETURN(const auto extender,

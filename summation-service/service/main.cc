@@ -26,10 +26,6 @@
 namespace gleaner::service {
 namespace {
 
-constexpr absl::Duration kEndTimeout = absl::Milliseconds(4500);  // from a signal until the process ends in any case
-// Time in which the summer must have shut down after the job. A gRPC that lacks threads never does.
-constexpr absl::Duration kShutdownTimeout = absl::Seconds(3);
-
 // The values on the command line. to_options() parses them.
 struct Flags {
   flags::JoinFlags join;
@@ -62,9 +58,7 @@ void add_flags(flags::Command& app, Flags& flags) {
          "Leave when other processes take more than this share of the processors' time and none is idle; 0: never")
       .show_default()
       .between(0.0, 1.0);
-  app.add_text("--kernel", flags.kernel,
-               "Sum kernel: scalar, avx2 or avx512; default: the best that the processor can run")
-      .environment("GLEANER_KERNEL");
+  flags::add_kernel(app, flags.kernel);
   flags::add_metrics(app, flags.metrics);
   app.add_text(
          "--transports", flags.transports,
@@ -168,7 +162,7 @@ Watch::Actions leave_or_exit() {
 // Serves until the job ends, a signal asks the summer to leave, or other processes need the machine. If the job counts
 // the summer as lost, the summer joins the job again.
 absl::Status serve(const Env& env, ServerOptions options, const Flags& flags) {
-  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-summer", kEndTimeout));
+  GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner-summer", kSignalTimeout));
   std::optional<Watch> watch;
   if (flags.yield_above > 0) options.watch = &watch.emplace(env, flags.yield_above, leave_or_exit());
   if (flags.background) run_in_background();  // but for the threads above, which sleep until they are needed

@@ -32,28 +32,26 @@ absl::Status invalid_position() {
 
 Connection::Connection(Transport* transport, Descriptor socket, std::string address,
                        const wire::ServerHandshake& handshake)
-    : stream::Connection(transport, std::move(address), handshake),
+    : stream::SocketConnection(transport, std::move(socket), stream::Outbox(false), std::move(address), handshake),
       transport_(transport),
-      socket_(std::move(socket)),
       accepted_(true) {}
 
 Connection::Connection(Transport* transport, Descriptor socket, std::string address, const ConnectOptions& options,
                        const wire::Nonce& nonce)
-    : stream::Connection(transport, std::move(address), options, nonce),
+    : stream::SocketConnection(transport, std::move(socket), stream::Outbox(false), std::move(address), options, nonce),
       transport_(transport),
-      socket_(std::move(socket)),
       accepted_(false) {}
 
 Connection::~Connection() {
   if (own_.has_value()) transport_->give_back(own_->memory().size());
 }
 
-absl::Status Connection::watch() { return transport_->watch(EPOLL_CTL_ADD, socket_.get(), EPOLLIN, this); }
+absl::Status Connection::watch() { return transport_->watch(EPOLL_CTL_ADD, socket().get(), EPOLLIN, this); }
 
 // Packets, before the connection is up.
 
 void Connection::push(const wire::Header& header, Buffer payload) {
-  if (is_up()) return outbox_.push(header, std::move(payload));
+  if (is_up()) return outbox().push(header, std::move(payload));
   send_frame(header, payload.bytes());
 }
 
@@ -63,14 +61,14 @@ void Connection::send_frame(const wire::Header& header, ConstBytes payload) {
   wire::seal(sealed, payload);
   std::memcpy(packet.data(), &sealed, wire::kHeaderBytes);
   std::copy(payload.begin(), payload.end(), packet.begin() + wire::kHeaderBytes);
-  const int error = send_packet(socket_, ConstBytes(packet).first(wire::kHeaderBytes + payload.size()));
+  const int error = send_packet(socket(), ConstBytes(packet).first(wire::kHeaderBytes + payload.size()));
   if (socket_error_ == 0) socket_error_ = error;
 }
 
 bool Connection::receive_packets() {
   std::array<std::byte, wire::kHeaderBytes + wire::kMaxHandshakePayload + 1> packet;
   for (int i = 0; i < kPacketsPerTurn && !is_dead(); ++i) {
-    ReceivedPacket got = receive_packet(socket_, packet);
+    ReceivedPacket got = receive_packet(socket(), packet);
     if (got.kind == ReceivedPacket::Kind::kClosed) return false;
     if (got.kind == ReceivedPacket::Kind::kNothing) return true;
     on_packet(MutableBytes(packet).first(got.bytes), std::move(got.attached));
@@ -118,7 +116,7 @@ absl::Status Connection::offer() {
   own_.emplace(std::move(segment));
   Offer offer;
   offer.ring_bytes = own_ring_bytes_;
-  const int error = send_packet(socket_, std::as_bytes(std::span(&offer, 1)), own_->file());
+  const int error = send_packet(socket(), std::as_bytes(std::span(&offer, 1)), own_->file());
   own_->close_file();
   return error == 0 ? absl::OkStatus() : broken(error);
 }
@@ -158,15 +156,15 @@ void Connection::on_events(uint32_t /*events*/) {
   if (!is_dead()) read_up_to(open ? kReadBytesPerTurn : SIZE_MAX);
   if (is_dead()) return;
   if (!open) return die(closed_by_peer());
-  if (!outbox_.empty()) transport_->mark_dirty(this);  // there may be room
+  if (!outbox().empty()) transport_->mark_dirty(this);  // there may be room
 }
 
 absl::Status Connection::write() {
   if (socket_error_ != 0) return broken(socket_error_);
-  if (outbox_.empty() || !out_.has_value()) return absl::OkStatus();
+  if (outbox().empty() || !out_.has_value()) return absl::OkStatus();
   out_->wait_no_more();
-  while (!outbox_.empty()) {
-    const ConstBytes bytes = outbox_.next();
+  while (!outbox().empty()) {
+    const ConstBytes bytes = outbox().next();
     const std::optional<size_t> room = out_->room(std::min(bytes.size(), kPiece));
     if (!room.has_value()) {
       return absl::DataLossError(absl::StrCat(peer().address, ": ", invalid_position().message()));
@@ -178,7 +176,7 @@ absl::Status Connection::write() {
     }
     const size_t size = std::min({bytes.size(), *room, kPiece});
     out_->append(bytes.first(size));
-    if (outbox_.drop(size)) out_->align();
+    if (outbox().drop(size)) out_->align();
     if (out_->unpublished() >= kPiece && out_->publish()) wake_peer();
   }
   if (out_->unpublished() > 0 && out_->publish()) wake_peer();
@@ -250,7 +248,7 @@ void Connection::finish_frame() {
 // socket shows.
 void Connection::wake_peer() {
   const std::byte wake{1};
-  (void)send_packet(socket_, std::span(&wake, 1));
+  (void)send_packet(socket(), std::span(&wake, 1));
 }
 
 }  // namespace gleaner::transport::shm

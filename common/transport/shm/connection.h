@@ -13,9 +13,7 @@
 
 #include "common/transport/shm/ring.h"
 #include "common/transport/shm/segment.h"
-#include "common/transport/stream/connection.h"
-#include "common/transport/stream/outbox.h"
-#include "common/transport/stream/source.h"
+#include "common/transport/stream/socket_connection.h"
 
 namespace gleaner::transport::shm {
 
@@ -29,7 +27,7 @@ struct Offer {
 };
 static_assert(sizeof(Offer) == 16);
 
-class Connection : public stream::Connection, private stream::Source {
+class Connection : public stream::SocketConnection {
  public:
   // For an accepted connection.
   Connection(Transport* transport, Descriptor socket, std::string address, const wire::ServerHandshake& handshake);
@@ -38,12 +36,11 @@ class Connection : public stream::Connection, private stream::Source {
              const wire::Nonce& nonce);
   ~Connection() override;
 
-  size_t queued_bytes() const override { return outbox_.bytes(); }
   Kind kind() const override { return Kind::kShm; }
   Capabilities capabilities() const override { return {.checksums_payload = false}; }
 
   // The public functions below are for the transport.
-  absl::Status watch();  // registers the socket with the transport's epoll
+  absl::Status watch() override;
   void greet() { connected(); }
   // The functions below need is_up(). has_work() returns whether there are bytes to read, or room that write() waits
   // for.
@@ -62,7 +59,6 @@ class Connection : public stream::Connection, private stream::Source {
   void push(const wire::Header& header, Buffer payload) override;
   absl::Status write() override;
   void read() override;
-  void release_frames() override { outbox_.clear(); }
   void on_proven() override;
   void on_events(uint32_t events) override;
 
@@ -79,7 +75,6 @@ class Connection : public stream::Connection, private stream::Source {
   void wake_peer();
 
   Transport* const transport_;
-  const Descriptor socket_;
   const bool accepted_;
   int socket_error_ = 0;  // errno of the first packet that could not be sent; 0: none
   std::optional<Segment> own_;
@@ -88,7 +83,6 @@ class Connection : public stream::Connection, private stream::Source {
   std::optional<Writer> out_;
   std::optional<Reader> in_;
   std::optional<Incoming> incoming_;
-  stream::Outbox outbox_{false};
 };
 
 }  // namespace gleaner::transport::shm

@@ -55,9 +55,8 @@ Options without_needless_spins(Options options) {
 }  // namespace
 
 Transport::Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs)
-    : stream::Transport(env, options, handler, jobs),
+    : stream::SocketTransport(env, options, handler, jobs),
       options_(without_needless_spins(options)),
-      listener_(this, [this](Descriptor socket) { accept(std::move(socket)); }),
       spin_(options_.spin) {}
 
 absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, const Options& options, Handler* handler,
@@ -73,12 +72,10 @@ Transport::~Transport() {
   drop_connections();
 }
 
-absl::StatusOr<Address> Transport::listen(const Address& address) {
-  if (listener_.is_open()) return absl::FailedPreconditionError("this transport listens already");
+absl::StatusOr<stream::SocketTransport::Bound> Transport::bind(const Address& address) {
   GLN_ASSIGN_OR_RETURN(Listening listening, listen_in(address.host, env()));
   path_ = std::move(listening.path);
-  GLN_RETURN_IF_ERROR(listener_.open(std::move(listening.socket)));
-  return Address{path_, 0};
+  return Bound{std::move(listening.socket), {path_, 0}};
 }
 
 absl::StatusOr<transport::Connection*> Transport::connect(const Address& address, const ConnectOptions& options) {
@@ -92,15 +89,10 @@ absl::StatusOr<transport::Connection*> Transport::connect(const Address& address
   return &started;
 }
 
-void Transport::accept(Descriptor socket) {
-  std::optional<wire::ServerHandshake> handshake = greet();
-  if (!handshake.has_value()) return;
+std::unique_ptr<stream::SocketConnection> Transport::accepted(Descriptor socket,
+                                                              const wire::ServerHandshake& handshake) {
   std::string address = peer_of(socket);
-  auto connection = std::make_unique<Connection>(this, std::move(socket), std::move(address), *handshake);
-  Connection& accepted = *connection;
-  adopt(std::move(connection));
-  absl::Status status = accepted.watch();
-  if (!status.ok()) accepted.close(std::move(status));
+  return std::make_unique<Connection>(this, std::move(socket), std::move(address), handshake);
 }
 
 absl::StatusOr<Segment> Transport::make_segment(size_t bytes) {

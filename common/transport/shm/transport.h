@@ -18,8 +18,7 @@
 #include "common/base/env.h"
 #include "common/transport/shm/connection.h"
 #include "common/transport/shm/segment.h"
-#include "common/transport/stream/listener.h"
-#include "common/transport/stream/transport.h"
+#include "common/transport/stream/socket_transport.h"
 #include "common/transport/transport.h"
 
 namespace gleaner::transport::shm {
@@ -31,7 +30,7 @@ struct Options : stream::Options {
   absl::Duration spin = absl::Microseconds(100);  // the longest time before a thread sleeps; zero with one processor
 };
 
-class Transport : public stream::Transport, public Spinner {
+class Transport : public stream::SocketTransport, public Spinner {
  public:
   // `handler` and `jobs` must outlive the transport. Each handshake looks its job up in `jobs`, so jobs may come and
   // go.
@@ -39,15 +38,12 @@ class Transport : public stream::Transport, public Spinner {
                                                            const wire::JobSecrets* jobs);
   ~Transport() override;
 
-  // May be called once. InvalidArgument: there is no such directory. PermissionDenied, ResourceExhausted: see the
-  // message.
-  absl::StatusOr<Address> listen(const Address& address) override;
   // Unavailable: no process listens at the address.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
   void wait(absl::Duration timeout) override;
   bool spin_before_wait(absl::Duration timeout) override;
   Extensions extensions() override {
-    Extensions all = stream::Transport::extensions();
+    Extensions all = stream::SocketTransport::extensions();
     all.spinner = this;
     return all;
   }
@@ -62,17 +58,18 @@ class Transport : public stream::Transport, public Spinner {
 
  private:
   Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs);
-  void accept(Descriptor socket);
+  // InvalidArgument: there is no such directory. PermissionDenied, ResourceExhausted: see the message.
+  absl::StatusOr<Bound> bind(const Address& address) override;
+  std::unique_ptr<stream::SocketConnection> accepted(Descriptor socket,
+                                                     const wire::ServerHandshake& handshake) override;
   void on_connections_changed() override;
-  void on_tick() override { listener_.on_tick(); }
   bool find_work();
   bool spin_for_work(absl::Duration time);
   bool prepare_sleep();  // false: an event has arrived meanwhile
   void wake_up();
 
   const Options options_;
-  stream::Listener listener_;
-  std::string path_;             // of the listener's socket
+  std::string path_;             // of the socket that listens
   std::vector<Connection*> up_;  // the connections that are up
   size_t memory_bytes_ = 0;
   bool asleep_ = false;               // peers were asked to wake this side

@@ -25,14 +25,13 @@ constexpr size_t kWakeBytes = 256 << 10;
 
 Connection::Connection(Transport* transport, Descriptor socket, std::string address,
                        const wire::ServerHandshake& handshake)
-    : stream::Connection(transport, std::move(address), handshake),
+    : stream::SocketConnection(transport, std::move(socket), stream::Outbox(), std::move(address), handshake),
       transport_(transport),
-      socket_(std::move(socket)),
       place_([this](const wire::Header& header) { return place(header); }) {}
 
 Connection::Connection(Transport* transport, std::vector<Target> targets, std::string address,
                        const ConnectOptions& options, const wire::Nonce& nonce)
-    : stream::Connection(transport, std::move(address), options, nonce),
+    : stream::SocketConnection(transport, Descriptor(), stream::Outbox(), std::move(address), options, nonce),
       transport_(transport),
       targets_(std::move(targets)),
       place_([this](const wire::Header& header) { return place(header); }) {
@@ -40,13 +39,13 @@ Connection::Connection(Transport* transport, std::vector<Target> targets, std::s
 }
 
 absl::Status Connection::connect_next() {
-  absl::StatusOr<Descriptor> socket = absl::UnavailableError(absl::StrCat(peer().address, " has no address"));
-  while (!targets_.empty() && !socket.ok()) {
-    socket = start_connect(targets_.back(), peer().address);
+  absl::StatusOr<Descriptor> connecting = absl::UnavailableError(absl::StrCat(peer().address, " has no address"));
+  while (!targets_.empty() && !connecting.ok()) {
+    connecting = start_connect(targets_.back(), peer().address);
     targets_.pop_back();
   }
-  GLN_RETURN_IF_ERROR(socket.status());
-  socket_ = *std::move(socket);
+  GLN_RETURN_IF_ERROR(connecting.status());
+  use_socket(*std::move(connecting));
   return absl::OkStatus();
 }
 
@@ -56,7 +55,7 @@ absl::Status Connection::watch() {
 }
 
 uint32_t Connection::events_wanted() const {
-  const bool wants_write = phase() == Phase::kConnecting || !outbox_.empty();
+  const bool wants_write = phase() == Phase::kConnecting || !outbox().empty();
   return wants_write ? uint32_t{EPOLLIN} | uint32_t{EPOLLOUT} : uint32_t{EPOLLIN};
 }
 
@@ -70,7 +69,7 @@ void Connection::on_events(uint32_t events) {
 }
 
 void Connection::on_connect_outcome() {
-  const absl::Status outcome = connect_outcome(socket_, peer().address);
+  const absl::Status outcome = connect_outcome(socket(), peer().address);
   if (outcome.ok()) return connected();
   absl::Status status = targets_.empty() ? outcome : connect_another();
   if (!status.ok()) die(std::move(status));
@@ -82,7 +81,7 @@ absl::Status Connection::connect_another() {
 }
 
 absl::Status Connection::write() {
-  const int error = outbox_.write_to(descriptor(), kWriteBytesPerTurn);
+  const int error = outbox().write_to(descriptor(), kWriteBytesPerTurn);
   if (error != 0) return broken(error);
   const uint32_t wanted = events_wanted();
   if (wanted == armed_) return absl::OkStatus();

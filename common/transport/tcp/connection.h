@@ -6,17 +6,15 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/transport/stream/connection.h"
 #include "common/transport/stream/frame_reader.h"
-#include "common/transport/stream/outbox.h"
-#include "common/transport/stream/source.h"
+#include "common/transport/stream/socket_connection.h"
 #include "common/transport/tcp/socket.h"
 
 namespace gleaner::transport::tcp {
 
 class Transport;
 
-class Connection : public stream::Connection, private stream::Source {
+class Connection : public stream::SocketConnection {
  public:
   // For an accepted connection.
   Connection(Transport* transport, Descriptor socket, std::string address, const wire::ServerHandshake& handshake);
@@ -24,24 +22,22 @@ class Connection : public stream::Connection, private stream::Source {
   Connection(Transport* transport, std::vector<Target> targets, std::string address, const ConnectOptions& options,
              const wire::Nonce& nonce);
 
-  size_t queued_bytes() const override { return outbox_.bytes(); }
   Kind kind() const override { return Kind::kTcp; }
   Capabilities capabilities() const override { return {}; }
-  absl::Duration round_trip() const override { return least_round_trip(socket_); }
+  absl::Duration round_trip() const override { return least_round_trip(socket()); }
+
+  int descriptor() const { return socket().get(); }
 
   // The public functions below are for the transport.
-  int descriptor() const { return socket_.get(); }
   // Starts to connect to the next target. Returns the last error if no target is left.
   absl::Status connect_next();
-  // Registers the socket with the transport's epoll.
-  absl::Status watch();
-  void pace(double bits_per_second) const { transport::tcp::pace(socket_, bits_per_second); }
+  absl::Status watch() override;
+  void pace(double bits_per_second) const { transport::tcp::pace(socket(), bits_per_second); }
 
  private:
-  void push(const wire::Header& header, Buffer payload) override { outbox_.push(header, std::move(payload)); }
+  void push(const wire::Header& header, Buffer payload) override { outbox().push(header, std::move(payload)); }
   absl::Status write() override;
   void read() override;
-  void release_frames() override { outbox_.clear(); }
 
   void on_events(uint32_t events) override;
   void on_connect_outcome();
@@ -52,12 +48,10 @@ class Connection : public stream::Connection, private stream::Source {
   void wake_for(size_t bytes);
 
   Transport* const transport_;
-  Descriptor socket_;
   std::vector<Target> targets_;  // not tried yet; the last one is tried next
   uint32_t armed_ = 0;           // the events that epoll reports
   stream::FrameReader reader_;
   const stream::FrameReader::Allocate place_;
-  stream::Outbox outbox_;
   int low_water_ = 1;  // the socket's SO_RCVLOWAT, as set by wake_for()
 };
 

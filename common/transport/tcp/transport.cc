@@ -1,7 +1,6 @@
 #include "common/transport/tcp/transport.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -9,8 +8,7 @@
 namespace gleaner::transport::tcp {
 
 Transport::Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs)
-    : stream::Transport(env, options, handler, jobs),
-      listener_(this, [this](Descriptor socket) { accept(std::move(socket)); }) {}
+    : stream::SocketTransport(env, options, handler, jobs) {}
 
 absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, const Options& options, Handler* handler,
                                                              const wire::JobSecrets* jobs) {
@@ -19,12 +17,11 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::create(const Env& env, con
   return transport;
 }
 
-absl::StatusOr<Address> Transport::listen(const Address& address) {
-  if (listener_.is_open()) return absl::FailedPreconditionError("this transport listens already");
-  GLN_ASSIGN_OR_RETURN(Descriptor socket, listen_on(address));
-  GLN_ASSIGN_OR_RETURN(Address local, local_address(socket));
-  GLN_RETURN_IF_ERROR(listener_.open(std::move(socket)));
-  return local;
+absl::StatusOr<stream::SocketTransport::Bound> Transport::bind(const Address& address) {
+  Bound bound;
+  GLN_ASSIGN_OR_RETURN(bound.socket, listen_on(address));
+  GLN_ASSIGN_OR_RETURN(bound.address, local_address(bound.socket));
+  return bound;
 }
 
 absl::StatusOr<transport::Connection*> Transport::connect(const Address& address, const ConnectOptions& options) {
@@ -36,16 +33,11 @@ absl::StatusOr<transport::Connection*> Transport::connect(const Address& address
   return adopt(std::move(connection));
 }
 
-void Transport::accept(Descriptor socket) {
-  std::optional<wire::ServerHandshake> handshake = greet();
-  if (!handshake.has_value()) return;
+std::unique_ptr<stream::SocketConnection> Transport::accepted(Descriptor socket,
+                                                              const wire::ServerHandshake& handshake) {
   tune(socket);
   std::string address = peer_address(socket);
-  auto connection = std::make_unique<Connection>(this, std::move(socket), std::move(address), *handshake);
-  Connection& accepted = *connection;
-  adopt(std::move(connection));
-  absl::Status status = accepted.watch();
-  if (!status.ok()) accepted.close(std::move(status));
+  return std::make_unique<Connection>(this, std::move(socket), std::move(address), handshake);
 }
 
 void Transport::pace(double bits_per_second) {

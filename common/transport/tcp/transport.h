@@ -8,8 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/env.h"
-#include "common/transport/stream/listener.h"
-#include "common/transport/stream/transport.h"
+#include "common/transport/stream/socket_transport.h"
 #include "common/transport/tcp/connection.h"
 #include "common/transport/transport.h"
 
@@ -17,7 +16,7 @@ namespace gleaner::transport::tcp {
 
 using Options = stream::Options;
 
-class Transport : public stream::Transport, public Pacer {
+class Transport : public stream::SocketTransport, public Pacer {
  public:
   // `handler` and `jobs` must outlive the transport. Each handshake looks its job up in `jobs`, so jobs may come and
   // go.
@@ -25,24 +24,23 @@ class Transport : public stream::Transport, public Pacer {
                                                            const wire::JobSecrets* jobs);
   ~Transport() override { drop_connections(); }
 
-  absl::StatusOr<Address> listen(const Address& address) override;  // may be called once
   // Looks up the host's name, which may block; a numeric address never blocks. Tries all addresses of the host in turn.
   absl::StatusOr<transport::Connection*> connect(const Address& address, const ConnectOptions& options) override;
 
   void pace(double bits_per_second) override;  // does not count TCP's headers
   Extensions extensions() override {
-    Extensions all = stream::Transport::extensions();
+    Extensions all = stream::SocketTransport::extensions();
     all.pacer = this;
     return all;
   }
 
  private:
   Transport(const Env& env, const Options& options, Handler* handler, const wire::JobSecrets* jobs);
-  void accept(Descriptor socket);
+  absl::StatusOr<Bound> bind(const Address& address) override;
+  std::unique_ptr<stream::SocketConnection> accepted(Descriptor socket,
+                                                     const wire::ServerHandshake& handshake) override;
   void on_connections_changed() override;
-  void on_tick() override { listener_.on_tick(); }
 
-  stream::Listener listener_;
   double pace_bits_per_second_ = 0;  // 0: no limit
 };
 

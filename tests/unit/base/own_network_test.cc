@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 namespace gleaner {
 namespace {
 
@@ -29,6 +32,12 @@ TEST(OwnNetwork, SourceOfTheRouteToALoopbackAddressIsLoopback) {
 }
 
 TEST(OwnNetwork, SourceForAHostThatDoesNotExist) { EXPECT_FALSE(source_host({"no.such.host.invalid", 7000}).ok()); }
+
+TEST(OwnNetwork, HostNameIsTheKernels) {
+  std::string kernels;
+  std::getline(std::ifstream("/proc/sys/kernel/hostname"), kernels);
+  EXPECT_EQ(host_name(), kernels);
+}
 
 TEST(OwnNetwork, IdIsTheSameEachTime) { EXPECT_EQ(network_id(), network_id()); }
 

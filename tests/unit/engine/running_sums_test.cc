@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "common/base/block_size.h"
-#include "tests/unit/engine/plans.h"
+#include "tests/unit/engine/sums_rig.h"
 
 namespace gleaner::testing {
 namespace {
@@ -19,51 +19,25 @@ using wire::FrameType;
 
 constexpr uint64_t kBlock = block_size(8 + 2 * 8);
 
-// Two workers. The sums are those of member 2, which owns the partition of tensor 0. Tensor 1 does not accumulate.
-class RunningSumsTest : public ::testing::Test {
+// Member 2 owns the partition of tensor 0. Tensor 1 does not accumulate.
+class RunningSumsTest : public SumsRig<engine::RunningSums> {
  protected:
-  RunningSumsTest() { sums.follow(plan(1, 2, 0)); }
+  RunningSumsTest() : SumsRig(2 * kBlock) { sums.follow(plan(1, 2, 0)); }
 
   static std::shared_ptr<const plan::Plan> plan(uint32_t epoch, uint32_t owner, uint32_t moved) {
     return build_plan(
         {.epoch = epoch,
          .tensors = {{.owners = {owner}, .moved = moved, .accumulates = true, .staleness = 0}, {.owners = {2}}}});
   }
-  absl::Status push(uint32_t worker, uint64_t step) {
-    actions.clear();
-    return sums.push(worker, frame(FrameType::kPush, worker, step), pool.take(8), actions);
-  }
   absl::Status hand(uint32_t worker, uint64_t version, const std::vector<uint64_t>& counts) {
     Buffer answer = pool.take(8 + 2 * 8);
     std::memcpy(answer.bytes().data() + 8, counts.data(), 2 * 8);
-    actions.clear();
-    return sums.hand(worker, frame(FrameType::kHand, worker, version), std::move(answer), actions);
-  }
-  void acknowledge(uint32_t worker, uint64_t version) {
-    actions.clear();
-    sums.acknowledge(worker, {.step = version}, actions);
-  }
-  static wire::Header frame(FrameType type, uint32_t worker, uint64_t step) {
-    return engine::make_header({.job = 7, .self = worker}, 1, type, {.step = step});
+    return hand_on(worker, version, std::move(answer));
   }
   void move_away_and_back() {
     sums.follow(plan(2, 1, 2));
     sums.follow(plan(3, 2, 3));
   }
-  std::vector<uint32_t> receivers(FrameType type) const {
-    std::vector<uint32_t> workers;
-    for (const engine::Send& send : actions.sends) {
-      if (send.header.type == type) workers.push_back(send.worker);
-    }
-    return workers;
-  }
-
-  kernels::Kernels kernels = *kernels::Kernels::choose("");
-  BufferPool pool;
-  engine::MemoryBudget memory{2 * kBlock};
-  engine::Releases releases;
-  engine::Actions actions;
-  engine::RunningSums sums{{.job = 7, .self = 2}, &kernels, &pool, &memory, &releases};
 };
 
 TEST_F(RunningSumsTest, HoldsOwnedPartitionsThatAccumulate) {

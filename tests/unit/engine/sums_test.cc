@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "common/base/block_size.h"
-#include "tests/unit/engine/plans.h"
+#include "tests/unit/engine/sums_rig.h"
 
 namespace gleaner::testing {
 namespace {
@@ -19,45 +19,17 @@ using wire::FrameType;
 
 constexpr uint64_t kBlock = block_size(8);
 
-// Two workers. The sums are those of member 2, which owns partition 0.
-class SumsTest : public ::testing::Test {
+// Member 2 owns partition 0.
+class SumsTest : public SumsRig<engine::Sums> {
  protected:
-  SumsTest() { sums.follow(build_plan({.tensors = {{.owners = {2, 1}}}})); }
+  SumsTest() : SumsRig(0) { sums.follow(build_plan({.tensors = {{.owners = {2, 1}}}})); }
 
-  absl::Status push(uint32_t worker, uint64_t step) {
-    actions.clear();
-    return sums.push(worker, frame(FrameType::kPush, worker, step), pool.take(8), actions);
-  }
-  absl::Status hand(uint32_t worker, uint64_t step) {
-    actions.clear();
-    return sums.hand(worker, frame(FrameType::kHand, worker, step), pool.take(8), actions);
-  }
-  void acknowledge(uint32_t worker, uint64_t step) {
-    actions.clear();
-    sums.acknowledge(worker, {.step = step}, actions);
-  }
-  static wire::Header frame(FrameType type, uint32_t worker, uint64_t step) {
-    return engine::make_header({.job = 7, .self = worker}, 1, type, {.step = step});
-  }
+  absl::Status hand(uint32_t worker, uint64_t step) { return hand_on(worker, step, pool.take(8)); }
   // Lets the partition move to member 1 and back.
   void move_away_and_back() {
     sums.follow(build_plan({.epoch = 2, .tensors = {{.owners = {1, 1}, .moved = 2}}}));
     sums.follow(build_plan({.epoch = 3, .tensors = {{.owners = {2, 1}, .moved = 3}}}));
   }
-  std::vector<uint32_t> receivers(FrameType type) const {
-    std::vector<uint32_t> workers;
-    for (const engine::Send& send : actions.sends) {
-      if (send.header.type == type) workers.push_back(send.worker);
-    }
-    return workers;
-  }
-
-  kernels::Kernels kernels = *kernels::Kernels::choose("");
-  BufferPool pool;
-  engine::MemoryBudget memory{0};
-  engine::Releases releases;
-  engine::Actions actions;
-  engine::Sums sums{{.job = 7, .self = 2}, &kernels, &pool, &memory, &releases};
 };
 
 TEST_F(SumsTest, LastContributionAnswersAllWorkers) {

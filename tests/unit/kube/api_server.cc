@@ -134,6 +134,15 @@ std::string ApiServer::read_line(absl::Duration timeout) {
   return line;
 }
 
+void ApiServer::kubectl(const std::string& arguments, const std::string& input) const {
+  const std::string command =
+      absl::StrCat("echo '", input, "' | $(", source_dir(), "/tests/e2e/binaries kube)/kubectl --kubeconfig ",
+                   kubeconfig_, " ", arguments, " >/dev/null");
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+}
+
+void ApiServer::install_crds() const { kubectl(absl::StrCat("apply --server-side -f ", source_dir(), "/crds")); }
+
 bool eventually(const std::function<bool()>& condition, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   while (!condition()) {

@@ -25,6 +25,11 @@ class ApiServer {
   // Runs a command of control-plane. If the command fails, the test fails.
   void command(const std::string& text);
 
+  // Runs kubectl as the administrator, with `input` on its standard input. If it fails, the test fails.
+  void kubectl(const std::string& arguments, const std::string& input = "") const;
+  // Creates Gleaner's custom resources in the server.
+  void install_crds() const;
+
   const std::string& folder() const { return folder_; }
   const std::string& kubeconfig() const { return kubeconfig_; }
   Credentials admin() const { return admin_; }

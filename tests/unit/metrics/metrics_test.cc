@@ -63,6 +63,16 @@ TEST(Metrics, AreServedOnNames) {
   EXPECT_THAT(scrape((*server)->address()), HasSubstr("gleaner_test{job_name=\"digits\"} 7"));
 }
 
+TEST(Metrics, NeedAnAddress) {
+  const auto none = metrics::MetricsServer::start_if_given("", registry_of("digits"));
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(*none, nullptr);
+  EXPECT_TRUE(absl::IsInvalidArgument(metrics::MetricsServer::start_if_given("localhost", nullptr).status()));
+  const auto server = metrics::MetricsServer::start_if_given("127.0.0.1:0", registry_of("digits"));
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(scrape((*server)->address()), HasSubstr("gleaner_test{job_name=\"digits\"} 7"));
+}
+
 TEST(Metrics, AreServedOnIPv6) {
   SKIP_WITHOUT_LOOPBACK6();
   const auto server = metrics::MetricsServer::start({"::", 0}, registry_of("digits"));

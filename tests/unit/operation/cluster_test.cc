@@ -4,11 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "tests/paths.h"
 #include "tests/unit/kube/api_server.h"
 #include "tests/unit/placement/machines.h"
 
@@ -24,10 +20,7 @@ class ClusterTest : public kube::ServerTest {
   void SetUp() override {
     ServerTest::SetUp();
     if (IsSkipped()) return;
-    const std::string install =
-        absl::StrCat("$(", source_dir(), "/tests/e2e/binaries kube)/kubectl --kubeconfig ", server().kubeconfig(),
-                     " apply --server-side -f ", source_dir(), "/crds >/dev/null");
-    ASSERT_EQ(std::system(install.c_str()), 0);
+    ASSERT_NO_FATAL_FAILURE(server().install_crds());
     cluster_ = std::make_unique<Cluster>(env(), client(), queue_, ns_);
     ASSERT_TRUE(cluster_->wait_synced(absl::Seconds(60)));
     job_.meta.ns = ns_;

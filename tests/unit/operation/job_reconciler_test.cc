@@ -4,12 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "tests/paths.h"
 #include "tests/unit/kube/api_server.h"
 #include "tests/unit/operation/fakes.h"
 
@@ -43,10 +41,7 @@ class JobReconcilerTest : public kube::ServerTest {
   void SetUp() override {
     ServerTest::SetUp();
     if (IsSkipped()) return;
-    const std::string install =
-        absl::StrCat("$(", source_dir(), "/tests/e2e/binaries kube)/kubectl --kubeconfig ", server().kubeconfig(),
-                     " apply --server-side -f ", source_dir(), "/crds >/dev/null");
-    ASSERT_EQ(std::system(install.c_str()), 0);
+    ASSERT_NO_FATAL_FAILURE(server().install_crds());
     cluster_ = std::make_unique<Cluster>(env(), client(), queue_, ns_);
     ASSERT_TRUE(cluster_->wait_synced(absl::Seconds(60)));
     identities_ = std::make_unique<IdentityStore>(env(), client(), ns_, std::vector<std::string>{},
@@ -113,10 +108,8 @@ class JobReconcilerTest : public kube::ServerTest {
                           {"kind", "Binding"},
                           {"metadata", {{"name", pod}, {"namespace", ns_}}},
                           {"target", {{"kind", "Node"}, {"name", "n1"}}}};
-    const std::string command = absl::StrCat(
-        "echo '", binding.dump(), "' | $(", source_dir(), "/tests/e2e/binaries kube)/kubectl --kubeconfig ",
-        server().kubeconfig(), " create --raw /api/v1/namespaces/", ns_, "/pods/", pod, "/binding -f - >/dev/null");
-    ASSERT_EQ(std::system(command.c_str()), 0);
+    server().kubectl(absl::StrCat("create --raw /api/v1/namespaces/", ns_, "/pods/", pod, "/binding -f -"),
+                     binding.dump());
   }
   void set_phase(const std::string& pod, const std::string& phase) {
     const auto patched = client().merge_patch(kube::pods(), ns_, pod, {{"status", {{"phase", phase}}}}, "status");

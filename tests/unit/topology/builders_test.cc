@@ -8,6 +8,7 @@
 #include <set>
 
 #include "common/topology/paths.h"
+#include "tests/unit/topology/errors.h"
 
 namespace gleaner::topology {
 namespace {
@@ -18,12 +19,6 @@ using testing::HasSubstr;
 Topology value(absl::StatusOr<Topology> made) {
   EXPECT_TRUE(made.ok()) << made.status();
   return *std::move(made);
-}
-
-std::string error_of(const absl::StatusOr<Topology>& made) {
-  EXPECT_FALSE(made.ok());
-  EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(made.status().message());
 }
 
 uint32_t diameter(const Topology& topology) {

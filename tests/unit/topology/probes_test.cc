@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "common/topology/json.h"
 #include "common/topology/paths.h"
+#include "tests/unit/topology/errors.h"
 #include "tests/unit/topology/same.h"
 
 namespace gleaner::topology {
@@ -19,16 +19,10 @@ constexpr char kFile[] = R"({"hosts": ["a", "b", "c"],
   "latency_us": [[5, 10, 20.5], [10, null, 30], [20.5, 30, 0]],
   "bandwidth": [[0, 1e9, 2e9], [1e9, -3, "4Gbit"], [2e9, 4e9, "x"]]})";
 
-std::string error_of(absl::string_view text) {
-  const auto made = parse_probes(text);
-  if (made.ok()) return "";
-  EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(made.status().message());
-}
+std::string error_of(absl::string_view text) { return error_of(parse_probes(text)); }
 
-std::string error_with(absl::string_view part, absl::string_view replacement) {
-  EXPECT_THAT(kFile, HasSubstr(std::string(part)));
-  return error_of(absl::StrReplaceAll(kFile, {{part, replacement}}));
+std::string error_with(const std::string& part, absl::string_view replacement) {
+  return error_of(with_replaced(kFile, part, replacement));
 }
 
 TEST(Probes, ReadsMatrices) {
@@ -121,9 +115,9 @@ TEST(Probes, Asymmetry) {
 }
 
 TEST(Probes, NamesOfHosts) {
-  const auto twice = parse_topology(absl::StrReplaceAll(kFile, {{"\"b\"", "\"a\""}}));
+  const auto twice = parse_topology(with_replaced(kFile, "\"b\"", "\"a\""));
   EXPECT_THAT(std::string(twice.status().message()), HasSubstr("'a' occurs twice"));
-  const auto port = parse_topology(absl::StrReplaceAll(kFile, {{"\"b\"", "\"port-of-a\""}}));
+  const auto port = parse_topology(with_replaced(kFile, "\"b\"", "\"port-of-a\""));
   EXPECT_THAT(std::string(port.status().message()), HasSubstr("'port-of-a' occurs twice"));
 }
 

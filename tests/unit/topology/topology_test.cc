@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "tests/unit/topology/errors.h"
 
 namespace gleaner::topology {
 namespace {
@@ -26,10 +27,7 @@ std::vector<Host> hosts(uint32_t count) {
 }
 
 std::string error_of(std::vector<Host> hosts, std::vector<Switch> switches, std::vector<Link> links) {
-  const auto made = Topology::make(std::move(hosts), std::move(switches), std::move(links));
-  if (made.ok()) return "";
-  EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(made.status().message());
+  return error_of(Topology::make(std::move(hosts), std::move(switches), std::move(links)));
 }
 
 // Returns the error of two hosts that this link joins.

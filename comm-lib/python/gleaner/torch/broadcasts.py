@@ -31,9 +31,7 @@ def broadcast(tensor: torch.Tensor, root_rank: int = 0) -> torch.Tensor:
 
     Raises:
         TypeError: `tensor` is sparse.
-        InvalidArgumentError: `root_rank` is not a rank, or shape or type differ from the root's (only this rank raises
-            these), or ranks pass different roots (all ranks raise this).
-        GleanerError: There is no session, or it has failed; see gleaner.errors.
+        GleanerError: As in gleaner.broadcast().
     """
     return broadcast_(tensor.detach().clone(), root_rank)
 
@@ -49,10 +47,8 @@ def broadcast_(tensor: torch.Tensor, root_rank: int = 0) -> torch.Tensor:
         `tensor` itself.
 
     Raises:
-        TypeError: `tensor` is sparse.
-        InvalidArgumentError: `root_rank` is not a rank, or shape or type differ from the root's (only this rank raises
-            these), or ranks pass different roots (all ranks raise this).
-        GleanerError: There is no session, or it has failed; see gleaner.errors.
+        TypeError: `tensor` is sparse, or PyTorch cannot write into it.
+        GleanerError: As in gleaner.broadcast().
     """
     if tensor.layout is not torch.strided:
         raise TypeError(f"{tensor.layout} tensors are not supported; pass tensor.to_dense()")
@@ -65,19 +61,17 @@ def broadcast_(tensor: torch.Tensor, root_rank: int = 0) -> torch.Tensor:
 
 
 def broadcast_object(value: Any, root_rank: int = 0) -> Any:
-    """Copies an object of rank `root_rank`, which may hold tensors, to all ranks with pickle. Collective; blocks.
+    """Copies an object of rank `root_rank` to all ranks with pickle, as gleaner.broadcast_object(). Collective; blocks.
 
     Args:
-        value: Object that can be pickled. The values that other ranks pass are ignored.
-        root_rank: Rank whose object is copied; the same on all ranks.
+        value: Object that can be pickled; it may hold tensors.
+        root_rank: As in gleaner.broadcast_object().
 
     Returns:
-        `value` itself on rank `root_rank`; a copy of the root's `value` on the other ranks.
+        As gleaner.broadcast_object().
 
     Raises:
-        InvalidArgumentError: `root_rank` is not a rank (only this rank raises this), or ranks pass different roots (all
-            ranks raise this).
-        GleanerError: There is no session, or it has failed; see gleaner.errors.
+        GleanerError: As in gleaner.broadcast_object().
     """
     return exchange.broadcast_object(process.current(), value, root_rank, pickled)
 
