@@ -41,6 +41,7 @@ struct Result {
   }
   std::string sha256;      // of the last step's sums
   std::string transports;  // the transport to each summer
+  std::string strategy;    // that sums the first tensor
 };
 
 absl::StatusOr<std::vector<plan::Tensor>> tensors_of(const Flags& flags) {
@@ -89,6 +90,10 @@ class Bench {
       result.step_ends.push_back(absl::ToDoubleSeconds(span.end));
     }
     GLN_ASSIGN_OR_RETURN(result.sha256, tensors_.output_sha256());
+    if (tensors_.size() > 0) {
+      GLN_ASSIGN_OR_RETURN(const TensorPlan first, plan_of(0));
+      result.strategy = first.schedule.algorithm;
+    }
     return result;
   }
 
@@ -134,13 +139,17 @@ class Bench {
         });
   }
 
-  // The first step has brought every tensor into a plan, which says how each is summed.
+  // Requires that the first step has brought the tensors into a plan.
+  absl::StatusOr<TensorPlan> plan_of(size_t tensor) {
+    GLN_ASSIGN_OR_RETURN(const std::string text, session_.tensor_plan(ids_[tensor]));
+    return parse_tensor_plan(text);
+  }
+
   absl::Status make_schedule_oracles() {
     of_schedules_.resize(tensors_.size());
     const gln_rank_info& info = session_.info();
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      GLN_ASSIGN_OR_RETURN(const std::string text, session_.tensor_plan(ids_[i]));
-      GLN_ASSIGN_OR_RETURN(const TensorPlan plan, parse_tensor_plan(text));
+      GLN_ASSIGN_OR_RETURN(const TensorPlan plan, plan_of(i));
       if (plan.schedule.algorithm == "summers") continue;
       GLN_ASSIGN_OR_RETURN(of_schedules_[i], ScheduleOracle::make(flags_.seed, info.workers, info.local_ranks, plan));
     }
@@ -181,6 +190,7 @@ std::string to_json(const Flags& flags, const gln_rank_info& info, uint64_t byte
   line["step_ends"] = result.step_ends;
   line["sha256"] = result.sha256;
   line["transports"] = result.transports;
+  line["strategy"] = result.strategy;
   line["verified"] = flags.verify;
   return line.dump();
 }

@@ -22,7 +22,7 @@ struct JobFlags {
   std::string partition_bytes;
   std::string strategy = "summers";
   std::string stages;
-  int64_t radix = 0;  // 0: not given
+  int64_t radix = 0;        // 0: not given
   int64_t min_workers = 0;  // 0: not given
   int64_t max_workers = 0;  // 0: not given
   double regroup_timeout = 30;

@@ -225,6 +225,20 @@ gln_status gln_get_transports(gln_session* session, char* text, size_t size) {
   });
 }
 
+gln_status gln_get_tensor_plan(gln_session* session, uint32_t tensor, char* text, size_t size) {
+  return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {
+    if (text == nullptr) return null_argument("text");
+    const auto plan = rank.tensor_plan(tensor);
+    if (!plan.ok()) return plan.status();
+    if (plan->size() >= size) {
+      return absl::InvalidArgumentError(absl::StrCat("the text needs ", plan->size() + 1, " bytes, got ", size));
+    }
+    std::copy(plan->begin(), plan->end(), text);
+    text[plan->size()] = '\0';
+    return absl::OkStatus();
+  });
+}
+
 gln_status gln_declare(gln_session* session, const char* name, uint64_t elements, gln_data_type type, int32_t priority,
                        uint32_t* tensor) {
   return with_rank(session, [&](gleaner::runtime::Rank& rank) -> absl::Status {

@@ -37,6 +37,11 @@ absl::Status check(const plan::Tensor& tensor) {
   return absl::OkStatus();
 }
 
+absl::Status undeclared(uint32_t id, size_t declared) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("tensor ", id, " is not declared; ", declared, " are: call gln_declare() first"));
+}
+
 }  // namespace
 
 absl::StatusOr<uint32_t> Declarations::declare(plan::Tensor tensor) {
@@ -57,8 +62,7 @@ absl::StatusOr<uint32_t> Declarations::declare(plan::Tensor tensor) {
 absl::StatusOr<plan::Tensor> Declarations::begin(uint32_t id) {
   absl::MutexLock lock(&mutex_);
   if (id >= declared_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", id, " is not declared; ", declared_.size(), " are: call gln_declare() first"));
+    return undeclared(id, declared_.size());
   }
   Declared& declared = declared_[id];
   if (declared.in_flight) {
@@ -80,6 +84,12 @@ Declarations::Unsent Declarations::take_unsent(uint32_t id, ReduceOp op) {
   for (; sent_ < declared_.size(); ++sent_) unsent.tensors.push_back(declared_[sent_].tensor);
   if (!std::exchange(declared_[id].operation_sent, true)) unsent.operations.push_back({declared_[id].tensor.name, op});
   return unsent;
+}
+
+absl::StatusOr<std::string> Declarations::name_of(uint32_t id) const {
+  absl::MutexLock lock(&mutex_);
+  if (id < declared_.size()) return declared_[id].tensor.name;
+  return undeclared(id, declared_.size());
 }
 
 bool Declarations::any_accumulates() const {

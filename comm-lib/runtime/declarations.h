@@ -33,6 +33,9 @@ class Declarations {
   };
   Unsent take_unsent(uint32_t id, ReduceOp op) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns the name of a tensor. InvalidArgument: there is no such tensor.
+  absl::StatusOr<std::string> name_of(uint32_t id) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Returns whether a tensor that accumulates was declared.
   bool any_accumulates() const ABSL_LOCKS_EXCLUDED(mutex_);
 

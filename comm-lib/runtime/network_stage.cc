@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "comm-lib/collective/executor.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::runtime {
@@ -25,6 +26,7 @@ NetworkStage::NetworkStage(const Env& env, const NetworkOptions& options, const 
     : env_(env),
       options_(options),
       job_(wire::job_number(options.job)),
+      kernels_(kernels),
       recorder_(recorder),
       listener_(listener),
       colocated_(env, {job_, options.summer_memory_bytes}, kernels, &pool_, recorder),
@@ -68,6 +70,8 @@ void NetworkStage::open_exchanges() {
       std::make_unique<session::Session>(session::Options{job_, welcome_->member, options_.window_bytes}, &pool_);
   session_ = session.get();
   exchanges_.add(Exchanges::SummedBy::kOwners, std::move(session));
+  const collective::Options options{job_, welcome_->member, options_.window_bytes};
+  exchanges_.add(Exchanges::SummedBy::kWorkers, std::make_unique<collective::Executor>(options, &pool_, kernels_));
 }
 
 absl::Status NetworkStage::take(const pipeline::Prepare& prepare) {

@@ -125,6 +125,7 @@ class NetworkStage : public pipeline::Stage,
   const Env env_;
   const NetworkOptions options_;
   const uint64_t job_;
+  const kernels::Kernels* const kernels_;
   trace::Recorder* const recorder_;
   NetworkListener* const listener_;
   BufferPool pool_;

@@ -123,6 +123,11 @@ absl::StatusOr<uint64_t> Rank::push_pull(uint32_t tensor, const void* input, voi
   return handle;
 }
 
+absl::StatusOr<std::string> Rank::tensor_plan(uint32_t tensor) {
+  GLN_ASSIGN_OR_RETURN(const std::string name, declarations_.name_of(tensor));
+  return io_.tensor_plan(name);
+}
+
 absl::Status Rank::wait(uint64_t handle, absl::Duration timeout, absl::Status* outcome) {
   const auto done = handles_.done(handle);
   const absl::Duration start = env_.clock->since_start();

@@ -44,6 +44,9 @@ class Rank {
   void add_wait(absl::Duration time) { statistics_.add_wait(time); }
   void step() { io_.step(); }
 
+  // Returns tensor_plan() of a declared tensor. InvalidArgument: there is no such tensor. FailedPrecondition: no plan
+  // in force has it.
+  absl::StatusOr<std::string> tensor_plan(uint32_t tensor);
   // See RankIo's functions of the same names.
   absl::Status register_memory(MutableBytes memory) { return io_.register_memory(memory); }
   absl::Status unregister_memory(const void* begin) { return io_.unregister_memory(begin); }

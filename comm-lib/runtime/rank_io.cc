@@ -1,10 +1,13 @@
 #include "comm-lib/runtime/rank_io.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "comm-lib/runtime/tensor_plan.h"
 #include "comm-lib/runtime/workers_changed.h"
 #include "common/base/status_macros.h"
 
@@ -77,6 +80,19 @@ void RankIo::step() {
 absl::Status RankIo::register_memory(MutableBytes memory) {
   const absl::MutexLock lock(&loop_.turn());
   return pipeline_->memory().add(memory);
+}
+
+absl::StatusOr<std::string> RankIo::tensor_plan(const std::string& name) {
+  const absl::MutexLock lock(&loop_.turn());
+  const std::shared_ptr<const plan::Plan>& plan = pipeline_->plan();
+  const auto has_name = [&](const plan::Tensor& tensor) { return tensor.name == name; };
+  if (plan != nullptr) {
+    const auto found = std::ranges::find_if(plan->tensors, has_name);
+    const auto index = static_cast<uint32_t>(found - plan->tensors.begin());
+    if (found != plan->tensors.end()) return runtime::tensor_plan(*plan, index);
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("no plan has tensor '", name, "' yet; its first push_pull brings it into one"));
 }
 
 // Tries again for kReturnTimeout: transports may release a sent buffer some time after its result has arrived.

@@ -49,6 +49,8 @@ class RankIo : private pipeline::Listener, private NetworkListener, private IoLo
   absl::Status register_memory(MutableBytes memory) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Waits up to 2 s for requests of this memory. FailedPrecondition if some are still in flight.
   absl::Status unregister_memory(const void* begin) ABSL_LOCKS_EXCLUDED(loop_.turn());
+  // Returns tensor_plan() of the tensor with this name. FailedPrecondition: no plan in force has it.
+  absl::StatusOr<std::string> tensor_plan(const std::string& name) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Has the rank observe anew whether any member needs it, under the latest plan that it knows (RankState::set_quiet).
   // No further request may begin. Waits up to 2 s for the thread.
   void begin_to_leave();

@@ -1,0 +1,23 @@
+#include "comm-lib/runtime/tensor_plan.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace gleaner::runtime {
+
+std::string tensor_plan(const plan::Plan& plan, uint32_t tensor) {
+  static const plan::ScheduleParameters kOwners{.algorithm = "summers"};
+  const auto& index = plan.tensors[tensor].schedule;
+  // Every algorithm of a schedule is known (Exchanges::apply), so its name needs no escapes.
+  const plan::ScheduleParameters& schedule = index.has_value() ? plan.schedules[*index] : kOwners;
+  std::vector<uint32_t> partition_bytes;
+  for (const plan::Partition& partition : plan.partitions_of(tensor)) partition_bytes.push_back(partition.bytes);
+  return absl::StrCat("{\"algorithm\": \"", schedule.algorithm, "\", \"stages\": [",
+                      absl::StrJoin(schedule.stages, ", "), "], \"radix\": ", schedule.radix, ", \"ranks\": [",
+                      absl::StrJoin(schedule.ranks, ", "), "], \"partition_bytes\": [",
+                      absl::StrJoin(partition_bytes, ", "), "]}");
+}
+
+}  // namespace gleaner::runtime
