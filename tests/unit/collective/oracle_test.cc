@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "common/collective/halving_doubling.h"
 #include "common/collective/ring.h"
 #include "common/collective/schedule_builder.h"
+#include "common/kernels/float_formats.h"
 #include "tests/unit/collective/counts.h"
 
 namespace gleaner::collective {
@@ -13,6 +16,33 @@ namespace {
 
 using ::testing::HasSubstr;
 using Vectors = std::vector<std::vector<float>>;
+
+// Ranks 1 and 2 send their vector of one chunk to rank 0, which adds them in this order.
+Schedule gather() {
+  ScheduleBuilder builder("gather", 3, 1);
+  builder.transfer(1, 0, {0, 1}, OpKind::kReceiveReduce);
+  builder.transfer(2, 0, {0, 1}, OpKind::kReceiveReduce);
+  builder.end_step();
+  return builder.take();
+}
+
+template <typename T>
+std::vector<std::byte> bytes_of(T value) {
+  std::vector<std::byte> bytes(sizeof(value));
+  std::memcpy(bytes.data(), &value, sizeof(value));
+  return bytes;
+}
+
+// Returns the result of rank 0 after gather() of one element for each rank.
+template <typename To, typename From>
+To gathered(const Reduction& reduction, From a, From b, From c) {
+  const auto results = execute(gather(), reduction, {bytes_of(a), bytes_of(b), bytes_of(c)});
+  EXPECT_TRUE(results.ok()) << results.status();
+  To result;
+  EXPECT_EQ((*results)[0].size(), sizeof(result));
+  std::memcpy(&result, (*results)[0].data(), sizeof(result));
+  return result;
+}
 
 // Integers are summed without rounding, in whatever order.
 void expect_sums(const Schedule& schedule, size_t elements) {
@@ -68,6 +98,53 @@ TEST(Oracle, OrderFollowsPrograms) {
   const Vectors other = {{1}, {1e8f}, {3}};
   EXPECT_EQ((*execute(gather(1, 2), other))[0][0], (1 + 1e8f) + 3);
   EXPECT_EQ((*execute(gather(2, 1), other))[0][0], (1 + 3.0f) + 1e8f);
+}
+
+// In fp16, 2048 + 1 is 2048; in bf16, 256 + 1 is 256.
+TEST(Oracle, RoundsAfterEachReceive) {
+  const auto half = kernels::float32_to_float16;
+  constexpr DataType kHalf = DataType::kFloat16;
+  EXPECT_EQ((gathered<uint16_t>({kHalf, kHalf}, half(2048), half(1), half(1))), half(2048));
+  EXPECT_EQ((gathered<uint16_t>({kHalf, kHalf}, half(1), half(1), half(2048))), half(2050));
+  EXPECT_EQ((gathered<uint16_t>({kHalf, kHalf, 2}, half(2048), half(1), half(2))), half(1025));
+  const auto brain = kernels::float32_to_bfloat16;
+  constexpr DataType kBrain = DataType::kBFloat16;
+  EXPECT_EQ((gathered<uint16_t>({kBrain, kBrain}, brain(256), brain(1), brain(1))), brain(256));
+}
+
+TEST(Oracle, RoundsPartialSumsOnce) {
+  constexpr DataType kSingle = DataType::kFloat32;
+  const auto half = kernels::float32_to_float16;
+  EXPECT_EQ((gathered<uint16_t>({kSingle, DataType::kFloat16}, 2048.0f, 1.0f, 1.0f)), half(2050));
+  const auto brain = kernels::float32_to_bfloat16;
+  EXPECT_EQ((gathered<uint16_t>({kSingle, DataType::kBFloat16}, 256.0f, 1.0f, 1.0f)), brain(258));
+  EXPECT_EQ((gathered<uint16_t>({kSingle, DataType::kFloat16, 3}, 2048.0f, 1.0f, 1.0f)), half(2050.0f / 3));
+}
+
+TEST(Oracle, WideTypes) {
+  constexpr DataType kDouble = DataType::kFloat64, kInt = DataType::kInt32;
+  EXPECT_EQ((gathered<double>({kDouble, kDouble, 3}, 1e16, 1.0, -1e16)), ((1e16 + 1.0) + -1e16) / 3);
+  EXPECT_EQ((gathered<int32_t>({kInt, kInt}, INT32_MAX, 2, 0)), INT32_MIN + 1);
+}
+
+TEST(Oracle, CanonicalNan) {
+  constexpr DataType kSingle = DataType::kFloat32, kHalf = DataType::kFloat16;
+  EXPECT_EQ((gathered<uint32_t>({kSingle, kSingle}, 0xFFC00001u, 0u, 0u)), kernels::kNanFloat32);
+  EXPECT_EQ((gathered<uint16_t, uint16_t>({kHalf, kHalf}, 0xFE01, 0, 0)), kernels::kNanFloat16);
+  // Ranks 1 and 2 receive nothing.
+  const auto results = execute(gather(), {kSingle, kSingle}, {bytes_of(0.0f), bytes_of(0xFFC00001u), bytes_of(0.0f)});
+  EXPECT_EQ((*results)[1], bytes_of(kernels::kNanFloat32));
+}
+
+TEST(Oracle, ReductionsMustFit) {
+  const auto message = [](const Reduction& reduction) {
+    return std::string(execute(ring(1), reduction, {{}}).status().message());
+  };
+  EXPECT_THAT(message({DataType::kFloat16, DataType::kFloat32}), HasSubstr("travels in fp16 has no result in fp32"));
+  EXPECT_THAT(message({DataType::kFloat64, DataType::kFloat32}), HasSubstr("travels in fp64 has no result in fp32"));
+  EXPECT_THAT(message({DataType::kInt32, DataType::kInt32, 2}), HasSubstr("in int32 divided by 2"));
+  EXPECT_THAT(message({DataType::kFloat32, DataType::kFloat32, 0}), HasSubstr("divided by 0"));
+  EXPECT_EQ(message({DataType::kFloat32, DataType::kBFloat16, 2}), "");
 }
 
 TEST(Oracle, InputsMustFit) {

@@ -1,0 +1,51 @@
+#include "comm-lib/collective/checks.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace gleaner::collective {
+
+absl::Status frame_error(const plan::Plan& plan, uint32_t worker, const wire::Header& header,
+                         absl::string_view problem) {
+  const std::string tensor =
+      header.tensor < plan.tensors.size() ? plan.tensors[header.tensor].name : absl::StrCat(header.tensor);
+  const std::string what = header.type == wire::FrameType::kSlice
+                               ? absl::StrCat(" ", header.sequence, " of tensor ", tensor, " partition ",
+                                              header.partition, " step ", header.step)
+                               : "";
+  return absl::InvalidArgumentError(absl::StrCat(plan.member_name(header.sender), " sent ", wire::name_of(header.type),
+                                                 what, " to ", plan.member_name(worker), "; ", problem));
+}
+
+absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker, uint32_t sender,
+                          const wire::Header& header) {
+  if (header.job != job || header.sender != sender || sender >= plan.workers || sender == worker) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        plan.member_name(worker), " expected a frame of job ", job, " from member ", sender, ", another of the ",
+        plan.workers, " workers; got one of job ", header.job, " from member ", header.sender));
+  }
+  if (header.type != wire::FrameType::kSlice && header.type != wire::FrameType::kArrived) {
+    return frame_error(plan, worker, header, "expected SLICE or ARRIVED");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_slice(const plan::Plan& plan, uint32_t worker, const wire::Header& header) {
+  const auto error = [&](absl::string_view problem) { return frame_error(plan, worker, header, problem); };
+  if (header.tensor >= plan.tensors.size() || header.partition >= plan.partitions_of(header.tensor).size()) {
+    return error(absl::StrCat("the plan of epoch ", plan.epoch, " has no such partition"));
+  }
+  const plan::Tensor& tensor = plan.tensors[header.tensor];
+  if (!tensor.schedule.has_value()) return error("the tensor has no schedule");
+  if (header.data_type != plan.push_type(tensor)) {
+    return error(absl::StrCat("it is ", name_of(header.data_type), ", expected ", name_of(plan.push_type(tensor))));
+  }
+  const bool has_op =
+      header.op == ReduceOp::kSum || (header.op == ReduceOp::kAverage && tensor.type != DataType::kInt32);
+  if (!has_op) {
+    return error(absl::StrCat("its op is ", name_of(header.op), ", which tensors of ", name_of(tensor.type),
+                              " with a schedule don't have"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace gleaner::collective

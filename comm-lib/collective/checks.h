@@ -1,0 +1,27 @@
+// Functions that check frames from other workers against the plan, and make the errors about them. Each error names
+// both workers. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "common/plan/plan.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::collective {
+
+// Returns InvalidArgument: "worker/2 sent SLICE 17 of tensor conv1.weight partition 3 step 12 to worker/1; " and then
+// `problem`. `worker`: the receiver.
+absl::Status frame_error(const plan::Plan& plan, uint32_t worker, const wire::Header& header,
+                         absl::string_view problem);
+
+// Checks that this is a kSlice or a kArrived of this job from `sender`, which is another worker than `worker`.
+absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker, uint32_t sender,
+                          const wire::Header& header);
+
+// Checks that the plan has the slice's tensor and partition, that the tensor has a schedule, and that the slice has the
+// type in which the tensor travels and an op that tensors with a schedule can have.
+absl::Status check_slice(const plan::Plan& plan, uint32_t worker, const wire::Header& header);
+
+}  // namespace gleaner::collective

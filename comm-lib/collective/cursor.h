@@ -1,0 +1,72 @@
+// Cursor executes a worker's program for one partition in one push_pull: a position in the program, the *work buffer*
+// in which the partition's sum comes to be, and the slices that have arrived and wait for their receives. Pure.
+//
+// The i-th slice of a peer belongs to the i-th receive from this peer, whatever comes from other peers meanwhile. So
+// the sum depends on the program alone. Slices without elements do not exist: neither side sends or expects them.
+//
+// A cursor takes slices before begin(), too: other workers may begin a push_pull earlier.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm-lib/collective/arrived_slices.h"
+#include "comm-lib/collective/program.h"
+#include "common/base/buffer.h"
+#include "common/base/bytes.h"
+#include "common/kernels/kernels.h"
+
+namespace gleaner::collective {
+
+class Cursor {
+ public:
+  enum class Event : uint8_t {
+    kSend,     // `slice` is to be sent to `peer`
+    kBlocked,  // the next operation waits for a slice from `peer`
+    kEnded,    // the program has ended, and the work buffer holds the sum
+  };
+  struct Outcome {
+    Event event = Event::kEnded;
+    uint32_t peer = 0;
+    Buffer slice;  // a part of the work buffer
+  };
+
+  // Goes to the start of `program`, for a partition of `elements` elements that travel in `type`. `program` and
+  // `arrived` must outlive the push_pull.
+  void open(const Program* program, uint64_t elements, DataType type, ArrivedSlices* arrived);
+  // Gives the cursor the work buffer, which holds this worker's contribution.
+  void begin(Buffer work);
+  bool has_begun() const { return has_begun_; }
+  // Forgets the work buffer, and the slices that wait.
+  void close();
+
+  // Returns the size of the next slice from `source`, in bytes. 0: the program receives no more slices from there.
+  uint64_t expected_bytes(uint32_t source) const;
+  // Takes the next slice from `source`, which has expected_bytes(source) bytes.
+  void add(uint32_t source, Buffer slice);
+
+  // Executes operations up to the next send of a slice, or until the next receive has no slice, or until the end. To be
+  // called again after a send, and after add() of the slice that it waits for. Needs has_begun().
+  Outcome advance(const kernels::Kernels& kernels);
+
+  const Buffer& work() const { return work_; }
+  uint64_t elements() const { return elements_; }
+
+ private:
+  struct Source {
+    uint32_t next_receive = Program::kNone;  // index of the receive to which the next slice to arrive belongs
+    ArrivedSlices::Queue arrived;
+  };
+  void receive(const Program::Operation& operation, const Program::Range& range, const kernels::Kernels& kernels);
+
+  const Program* program_ = nullptr;
+  ArrivedSlices* arrived_ = nullptr;
+  uint64_t elements_ = 0;
+  DataType type_ = DataType::kFloat32;
+  bool has_begun_ = false;
+  uint32_t next_ = 0;  // index of the next operation
+  Buffer work_;
+  std::vector<Source> sources_;
+};
+
+}  // namespace gleaner::collective

@@ -1,0 +1,139 @@
+// Executor is the worker's protocol core for tensors with a schedule: it sums their partitions by executing the
+// schedule's programs between the workers, without summers. docs/protocol.md#slices specifies the frames, and
+// docs/schedules.md the schedules. It does no I/O, reads no clock and starts no thread.
+//
+// Terms. A *slice* is the part of a partition that one send operation names. A *run* is one partition in one push_pull.
+// The *step* of a partition is the number of its push_pulls before.
+//
+// Runs. start() copies each partition of a piece into a *work buffer*, in the plan's push_type(), and executes the
+// program of this worker's rank on it: a send leaves as a part of the work buffer, without a copy; a receive waits for
+// its slice, and adds it to the work buffer or replaces a part of it. At the end of the program the sum goes into the
+// piece's output, divided by the number of ranks for an average. The bits are those of collective::execute()
+// (common/collective/oracle.h). All partitions in flight execute beside each other, so that links stay full. A piece is
+// done when its last program has ended; its input is free when start() returns. See cursor.h.
+//
+// The schedule's rules (docs/schedules.md) let a work buffer be sent from: no receive changes a part of it before the
+// peer has received what was sent. The work buffer lives until the peers have confirmed all its slices.
+//
+// Order. Slices to one peer leave by the order (tensor priority, position in the plan), within a window. See peers.h.
+//
+// Early slices. Another worker may be ahead, by at most one step: its sum of this step needs this worker's
+// contribution. Its slices wait in the buffers in which they came. Their number is bounded by what the programs receive
+// in one step. Slices of tensors that only a later plan has wait for that plan.
+//
+// Exactly once. Slices between two workers are numbered, confirmed, and sent again over new connections (peer_link.h).
+// A slice that does not fit this worker's program is an error, never a wrong sum.
+//
+// Once warm, a partition costs no allocation, no lock and no system call (tests/unit counts them).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "comm-lib/collective/arrived_slices.h"
+#include "comm-lib/collective/peers.h"
+#include "comm-lib/collective/pieces.h"
+#include "comm-lib/collective/runs.h"
+#include "comm-lib/collective/schedules.h"
+#include "comm-lib/exchange/exchange.h"
+#include "common/base/buffer.h"
+#include "common/kernels/kernels.h"
+#include "common/plan/plan.h"
+#include "common/wire/frame.h"
+
+namespace gleaner::collective {
+
+using exchange::Counters;
+using exchange::PieceRequest;
+
+struct Options {
+  uint64_t job = 0;           // wire::job_number() of the job's name
+  uint32_t worker = 0;        // member index of this worker
+  uint64_t window_bytes = 0;  // size of the window of each peer; 0: window_bytes() decides
+};
+
+// Returns the window of a peer: the bytes that this worker's link carries in 10 ms and `round_trip`, at least twice the
+// largest contribution to a partition with a schedule. A nonzero `asked` replaces all this.
+uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, absl::Duration round_trip);
+
+class Executor : public exchange::Exchange {
+ public:
+  // `pool` and `kernels` must outlive the executor, which sums on the caller's thread.
+  Executor(const Options& options, BufferPool* pool, const kernels::Kernels* kernels);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // exchange::Exchange. Members are workers; calls about other members have no effect. on_frame() handles a kSlice or
+  // kArrived. apply() also returns InvalidArgument if the plan has a schedule that no algorithm makes for its number of
+  // workers. start() also returns InvalidArgument if the tensor has no schedule, or if another worker asks for another
+  // op; then Actions::refused has the same error.
+  absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) override;
+  absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions) override;
+  void on_connected(uint32_t member, absl::Duration now, Actions& actions) override;
+  void on_disconnected(uint32_t member) override;
+  absl::Status on_frame(uint32_t member, const wire::Header& header, Buffer payload, absl::Duration now,
+                        Actions& actions) override;
+  void set_round_trip(absl::Duration round_trip) override;
+  void on_tick(absl::Duration now, Actions& actions) override;
+  void set_ending() override { is_ending_ = true; }
+  void fail(const absl::Status& status, Actions& actions) override;
+  uint64_t step(uint32_t tensor, uint32_t partition) const override;
+  // Returns whether no piece is in flight, every slice is confirmed, and no confirmation is owed. After set_ending(),
+  // workers without a connection may have left, and do not count.
+  bool idle() const override;
+  // Returns the workers for whose slices a run waits, and those that owe confirmations or can't be reached; the one
+  // that has been silent for longest comes first.
+  std::vector<uint32_t> waiting_for() const override;
+  const Counters& counters() const override;
+
+ private:
+  static constexpr uint32_t kNone = Run::kNone;
+  struct PartitionState {
+    uint64_t step = 0;      // number of runs that have ended
+    uint32_t run = kNone;   // the run of this step
+    uint32_t next = kNone;  // the run of the next step, while the run of this step is in flight
+  };
+  // A slice of a tensor that only a later plan has.
+  struct LaterSlice {
+    uint32_t sender = 0;
+    wire::Header header;
+    Buffer payload;
+  };
+
+  // Plans, pieces and runs (executor.cc).
+  absl::Status check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const;
+  const Program& program_of(uint32_t partition) const;
+  uint32_t open_run(uint32_t partition, ReduceOp op, uint32_t named_by);
+  bool is_in_flight(const PartitionState& state) const;
+  void advance(uint32_t run, absl::Duration now, Actions& actions);
+  void finish(uint32_t run, Actions& actions);
+
+  // Frames (frames.cc).
+  absl::StatusOr<uint32_t> find_run(const wire::Header& header, size_t payload_bytes, Actions& actions);
+  absl::Status check_step(const wire::Header& header, uint32_t source, const PartitionState& state) const;
+  absl::Status check_run(const wire::Header& header, const Run& run, Actions& actions) const;
+  void deliver(uint32_t run, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions);
+  void deliver_later_slices(absl::Duration now, Actions& actions);
+
+  const Options options_;
+  BufferPool* const pool_;
+  const kernels::Kernels* const kernels_;
+  std::shared_ptr<const plan::Plan> plan_;
+  Schedules schedules_;
+  ArrivedSlices arrived_;
+  Runs runs_;
+  Pieces pieces_;
+  std::vector<PartitionState> partitions_;  // by index in the plan
+  std::vector<LaterSlice> later_slices_;
+  Peers peers_;
+  absl::Duration round_trip_;
+  bool is_ending_ = false;
+  absl::Status failure_;       // set by fail()
+  mutable Counters counters_;  // counters() computes some of them
+};
+
+}  // namespace gleaner::collective

@@ -1,0 +1,140 @@
+#include "comm-lib/collective/peers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace gleaner::collective {
+
+void Peers::send(uint32_t index, OutgoingSlice slice, absl::Duration now, Actions& actions) {
+  Peer& peer = peers_[index];
+  if (!peer.owes()) peer.since = now;
+  peer.ready.push(std::move(slice));
+  flush(index, actions);
+}
+
+bool Peers::has_room(const Peer& peer) const {
+  const uint64_t bytes = peer.ready.front_bytes() + wire::kHeaderBytes;
+  return peer.link.unconfirmed().empty() || peer.link.unconfirmed_bytes() + bytes <= window_bytes_;
+}
+
+void Peers::flush(uint32_t index, Actions& actions) {
+  Peer& peer = peers_[index];
+  while (peer.is_connected && !peer.ready.empty() && has_room(peer)) {
+    OutgoingSlice slice = peer.ready.pop();
+    wire::Header header = header_of(wire::FrameType::kSlice);
+    header.data_type = slice.type;
+    header.op = slice.op;
+    header.tensor = slice.tensor;
+    header.partition = slice.partition;
+    header.step = slice.step;
+    header.payload_bytes = static_cast<uint32_t>(slice.payload.size());
+    header.released = peer.link.take_confirmation();
+    counters_.sent_bytes += slice.payload.size();
+    header = peer.link.send({header, slice.payload});
+    actions.sends.push_back({index, header, std::move(slice.payload)});
+  }
+}
+
+void Peers::on_connected(uint32_t index, Actions& actions) {
+  std::erase_if(actions.sends, [&](const exchange::Send& send) {
+    const wire::FrameType type = send.header.type;
+    return send.member == index && (type == wire::FrameType::kSlice || type == wire::FrameType::kArrived);
+  });
+  Peer& peer = peers_[index];
+  peer.is_connected = true;
+  if (!peer.link.unconfirmed().empty()) {
+    repeat(index, actions);
+  } else {
+    send_confirmation(index, actions);
+  }
+  flush(index, actions);
+}
+
+void Peers::repeat(uint32_t index, Actions& actions) {
+  PeerLink& link = peers_[index].link;
+  const uint32_t released = link.take_confirmation();
+  for (size_t i = 0; i < link.unconfirmed().size(); ++i) {
+    const PeerLink::Sent& sent = link.unconfirmed()[i];
+    wire::Header header = sent.header;
+    header.epoch = epoch_;
+    header.released = released;
+    Buffer copy = pool_->take(sent.payload.size());
+    std::memcpy(copy.bytes().data(), sent.payload.bytes().data(), copy.size());
+    counters_.sent_bytes += copy.size();
+    ++counters_.repeated;
+    actions.sends.push_back({index, header, std::move(copy)});
+  }
+}
+
+bool Peers::on_released(uint32_t index, uint32_t released, Actions& actions) {
+  if (!peers_[index].link.confirm(released)) return false;
+  flush(index, actions);
+  return true;
+}
+
+void Peers::send_confirmation(uint32_t index, Actions& actions) {
+  wire::Header header = header_of(wire::FrameType::kArrived);
+  header.released = peers_[index].link.take_confirmation();
+  actions.sends.push_back({index, header, {}});
+}
+
+void Peers::confirm(uint32_t index, Actions& actions) {
+  const Peer& peer = peers_[index];
+  const bool is_due = peer.link.owed_slices() >= kMostOwedSlices ||
+                      peer.link.owed_bytes() >= std::max<uint64_t>(1, std::min(kMostOwedBytes, window_bytes_ / 8));
+  if (is_due && peer.is_connected) send_confirmation(index, actions);
+}
+
+void Peers::tick(Actions& actions) {
+  for (uint32_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].is_connected && peers_[i].link.owed_slices() > 0) send_confirmation(i, actions);
+  }
+}
+
+void Peers::block(uint32_t index, absl::Duration now) {
+  Peer& peer = peers_[index];
+  if (!peer.owes()) peer.since = now;
+  ++peer.blocked;
+}
+
+bool Peers::idle(bool is_ending) const {
+  return std::ranges::none_of(peers_, [&](const Peer& peer) {
+    const bool may_have_left = is_ending && !peer.is_connected;
+    return !may_have_left && (!peer.ready.empty() || !peer.link.unconfirmed().empty() || peer.link.owed_slices() > 0);
+  });
+}
+
+std::vector<uint32_t> Peers::waiting_for() const {
+  std::vector<uint32_t> waiting;
+  for (uint32_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].owes()) waiting.push_back(i);
+  }
+  std::ranges::stable_sort(waiting, [this](uint32_t a, uint32_t b) { return peers_[a].since < peers_[b].since; });
+  return waiting;
+}
+
+uint64_t Peers::unconfirmed_bytes() const {
+  uint64_t bytes = 0;
+  for (const Peer& peer : peers_) bytes += peer.link.unconfirmed_bytes();
+  return bytes;
+}
+
+void Peers::clear() {
+  for (Peer& peer : peers_) {
+    peer.blocked = 0;
+    peer.ready.clear();
+    peer.link = PeerLink();
+  }
+}
+
+wire::Header Peers::header_of(wire::FrameType type) const {
+  wire::Header header;
+  header.type = type;
+  header.job = job_;
+  header.epoch = epoch_;
+  header.sender = worker_;
+  return header;
+}
+
+}  // namespace gleaner::collective

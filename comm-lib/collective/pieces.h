@@ -1,0 +1,69 @@
+// Pieces holds the pieces in flight: where their results go, and how many of their partitions have none yet. Once warm
+// it allocates no memory. Belongs to one thread.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "comm-lib/exchange/piece_request.h"
+#include "common/base/bytes.h"
+
+namespace gleaner::collective {
+
+class Pieces {
+ public:
+  // Adds a piece of `partitions` partitions, at least one. `offset`: position of its output in the tensor, in bytes.
+  // Returns its index.
+  uint32_t open(uint64_t id, MutableBytes output, uint64_t offset, uint32_t partitions) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<uint32_t>(pieces_.size()));
+      pieces_.emplace_back();
+      free_.reserve(pieces_.size());
+    }
+    const uint32_t index = free_.back();
+    free_.pop_back();
+    pieces_[index] = {id, output, offset, partitions};
+    ++in_flight_;
+    return index;
+  }
+
+  // Returns the memory for the result at `offset` in the tensor.
+  std::byte* output(uint32_t piece, uint64_t offset) const {
+    return pieces_[piece].output.data() + (offset - pieces_[piece].offset);
+  }
+
+  // Counts the result of one partition. The piece is done with its last.
+  void finish_partition(uint32_t index, std::vector<exchange::Done>& done) {
+    Piece& piece = pieces_[index];
+    if (--piece.missing > 0) return;
+    done.push_back({piece.id, absl::OkStatus()});
+    piece = {};
+    free_.push_back(index);
+    --in_flight_;
+  }
+
+  // Ends all pieces. No piece may be opened afterwards.
+  void fail(const absl::Status& status, std::vector<exchange::Done>& done) {
+    for (Piece& piece : pieces_) {
+      if (std::exchange(piece.missing, 0) > 0) done.push_back({piece.id, status});
+    }
+    in_flight_ = 0;
+  }
+
+  uint32_t in_flight() const { return in_flight_; }
+
+ private:
+  struct Piece {
+    uint64_t id = 0;
+    MutableBytes output;
+    uint64_t offset = 0;
+    uint32_t missing = 0;  // number of partitions without a result; 0: the index is free
+  };
+  std::vector<Piece> pieces_;
+  std::vector<uint32_t> free_;  // unused indexes of pieces_
+  uint32_t in_flight_ = 0;
+};
+
+}  // namespace gleaner::collective

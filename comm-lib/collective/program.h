@@ -1,0 +1,65 @@
+// Program is the list of operations that one worker executes for each partition whose tensor has a certain schedule
+// (common/collective/schedule.h). Its peers are workers, no ranks. A Program never changes. Pure.
+//
+// A *source* is a worker from which the program receives. Sources are numbered in the order of their first receives.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/collective/schedule.h"
+
+namespace gleaner::collective {
+
+class Program {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Operation {
+    OpKind kind = OpKind::kSend;
+    uint32_t peer = 0;           // a worker
+    uint32_t source = kNone;     // of a receive: the number of the peer
+    uint32_t next_from = kNone;  // of a receive: index of the next receive from the same peer
+    Slice slice;
+  };
+  // The elements of a partition to which an operation refers.
+  struct Range {
+    uint64_t first = 0;
+    uint64_t count = 0;
+  };
+
+  // `ranks`: by worker, its rank in the schedule; empty: worker i has rank i.
+  Program(const Schedule& schedule, std::span<const uint32_t> ranks, uint32_t worker);
+
+  const std::vector<Operation>& operations() const { return operations_; }
+  size_t sources() const { return first_from_.size(); }
+  // Returns the number of a source; kNone: the program receives nothing from the worker.
+  uint32_t source_of(uint32_t worker) const { return source_of_[worker]; }
+  Range range_of(const Operation& operation, uint64_t elements) const {
+    const uint64_t first = chunk_begin(elements, chunks_, operation.slice.first);
+    return {first, chunk_begin(elements, chunks_, operation.slice.first + operation.slice.count) - first};
+  }
+  // Returns the first receive from `source` that takes elements, if the partition has `elements` elements. kNone: there
+  // is none.
+  uint32_t first_receive(uint32_t source, uint64_t elements) const { return skip_empty(first_from_[source], elements); }
+  // Returns the next such receive after `receive`, from the same source.
+  uint32_t next_receive(uint32_t receive, uint64_t elements) const {
+    return skip_empty(operations_[receive].next_from, elements);
+  }
+
+ private:
+  // Chunks are empty if a partition has fewer elements than chunks. Neither side exchanges slices without elements.
+  uint32_t skip_empty(uint32_t receive, uint64_t elements) const {
+    while (receive != kNone && range_of(operations_[receive], elements).count == 0) {
+      receive = operations_[receive].next_from;
+    }
+    return receive;
+  }
+
+  uint32_t chunks_ = 1;
+  std::vector<Operation> operations_;
+  std::vector<uint32_t> first_from_;  // by source: index of the first receive
+  std::vector<uint32_t> source_of_;   // by worker
+};
+
+}  // namespace gleaner::collective

@@ -1,0 +1,72 @@
+// ReadyQueue holds the slices that wait to be sent to one peer. The most urgent leaves first: that of the tensor with
+// the lowest priority value, then of the partition that comes first in the plan, then the oldest. So the slices of one
+// partition keep their order. Once warm it allocates no memory. Belongs to one thread.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "common/base/buffer.h"
+#include "common/base/bytes.h"
+
+namespace gleaner::collective {
+
+struct OutgoingSlice {
+  uint32_t tensor = 0;
+  uint32_t partition = 0;  // index within the tensor
+  uint64_t step = 0;
+  DataType type = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;
+  int32_t priority = 0;   // of the tensor
+  uint32_t position = 0;  // of the partition in the plan
+  Buffer payload;
+};
+
+class ReadyQueue {
+ public:
+  bool empty() const { return heap_.empty(); }
+  size_t front_bytes() const { return slices_[heap_.front().slot].payload.size(); }
+
+  void push(OutgoingSlice slice) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<uint32_t>(slices_.size()));
+      slices_.emplace_back();
+      free_.reserve(slices_.size());
+    }
+    const uint32_t slot = free_.back();
+    free_.pop_back();
+    heap_.push_back({slice.priority, slice.position, pushed_++, slot});
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+    slices_[slot] = std::move(slice);
+  }
+  // Takes the most urgent slice out. Needs !empty().
+  OutgoingSlice pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    const uint32_t slot = heap_.back().slot;
+    heap_.pop_back();
+    free_.push_back(slot);
+    return std::move(slices_[slot]);
+  }
+  void clear() {
+    while (!empty()) pop();
+  }
+
+ private:
+  struct Entry {
+    int32_t priority = 0;
+    uint32_t position = 0;
+    uint64_t number = 0;  // of the push()
+    uint32_t slot = 0;    // in slices_
+    friend auto operator<=>(const Entry&, const Entry&) = default;
+  };
+  std::vector<Entry> heap_;  // with the most urgent slice first
+  std::vector<OutgoingSlice> slices_;
+  std::vector<uint32_t> free_;  // unused indexes of slices_
+  uint64_t pushed_ = 0;
+};
+
+}  // namespace gleaner::collective

@@ -1,0 +1,37 @@
+#include "comm-lib/collective/schedules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "common/collective/algorithms.h"
+
+namespace gleaner::collective {
+
+absl::Status Schedules::apply(const plan::Plan& plan, uint32_t worker) {
+  std::vector<std::shared_ptr<const Program>> programs = programs_;
+  for (size_t i = programs.size(); i < plan.schedules.size(); ++i) {
+    const plan::ScheduleParameters& parameters = plan.schedules[i];
+    const auto end = plan.schedules.begin() + static_cast<ptrdiff_t>(i);
+    const auto equal = std::find(plan.schedules.begin(), end, parameters);
+    if (equal != end) {
+      programs.push_back(programs[static_cast<size_t>(equal - plan.schedules.begin())]);
+      continue;
+    }
+    const absl::StatusOr<Schedule> schedule = make_schedule({.algorithm = parameters.algorithm,
+                                                             .ranks = plan.workers,
+                                                             .stages = parameters.stages,
+                                                             .radix = parameters.radix});
+    if (!schedule.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("the plan of epoch ", plan.epoch, " has schedule ", i, " (",
+                                                     parameters.algorithm, "), which ", plan.workers,
+                                                     " workers can't execute: ", schedule.status().message()));
+    }
+    programs.push_back(std::make_shared<const Program>(*schedule, parameters.ranks, worker));
+  }
+  programs_ = std::move(programs);
+  return absl::OkStatus();
+}
+
+}  // namespace gleaner::collective

@@ -1,0 +1,88 @@
+// Tests that executing schedules causes no allocations after a warm-up.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "comm-lib/collective/executor.h"
+#include "tests/unit/collective_executor/scheduled_plans.h"
+#include "tests/unit/engine/allocation_counter.h"
+
+namespace gleaner::testing {
+namespace {
+
+constexpr uint32_t kWorkers = 4;
+constexpr uint64_t kBytes = 4 * 1'000;
+
+class Job {
+ public:
+  explicit Job(const char* algorithm) : kernels_(*kernels::Kernels::choose("")) {
+    const auto plan = build_plan({.workers = kWorkers,
+                                  .schedules = {{.algorithm = algorithm}},
+                                  .tensors = {{.elements = kBytes / 4, .partitions = 10}}});
+    for (uint32_t i = 0; i < kWorkers; ++i) {
+      // The window holds slices back.
+      workers_.push_back(std::make_unique<collective::Executor>(collective::Options{.worker = i, .window_bytes = 1'000},
+                                                                &pool_, &kernels_));
+      EXPECT_TRUE(workers_[i]->apply(plan, now_, actions_[i]).ok());
+      for (uint32_t peer = 0; peer < kWorkers; ++peer) workers_[i]->on_connected(peer, now_, actions_[i]);
+    }
+  }
+
+  // Runs one push_pull on all workers. One connection breaks on the way, and all frames come twice.
+  void run_step(uint32_t step) {
+    for (uint32_t i = 0; i < kWorkers; ++i) {
+      // A borrowed block would cost one allocation for each piece.
+      Buffer input = pool_.take(kBytes);
+      const MutableBytes output = input.bytes();
+      ASSERT_TRUE(workers_[i]->start({.input = std::move(input), .output = output}, now_, actions_[i]).ok());
+    }
+    workers_[step % kWorkers]->on_connected((step + 1) % kWorkers, now_, actions_[step % kWorkers]);
+    for (bool sent = true; sent;) {
+      sent = false;
+      for (uint32_t i = 0; i < kWorkers; ++i) workers_[i]->on_tick(now_, actions_[i]);
+      for (uint32_t i = 0; i < kWorkers; ++i) sent = deliver_from(i) || sent;
+    }
+    for (exchange::Actions& actions : actions_) {
+      ASSERT_EQ(actions.done.size(), 1u);
+      actions.done.clear();
+    }
+  }
+
+ private:
+  // Delivers what a worker sends. Returns whether there was something.
+  bool deliver_from(uint32_t worker) {
+    std::swap(actions_[worker].sends, sends_);
+    const bool sent = !sends_.empty();
+    for (exchange::Send& send : sends_) {
+      for (int copy = 0; copy < 2; ++copy) {
+        const absl::Status status =
+            workers_[send.member]->on_frame(worker, send.header, send.payload, now_, actions_[send.member]);
+        EXPECT_TRUE(status.ok()) << status;
+      }
+    }
+    sends_.clear();
+    return sent;
+  }
+
+  BufferPool pool_;
+  kernels::Kernels kernels_;
+  absl::Duration now_;
+  std::vector<exchange::Actions> actions_ = std::vector<exchange::Actions>(kWorkers);
+  std::vector<exchange::Send> sends_;
+  std::vector<std::unique_ptr<collective::Executor>> workers_;
+};
+
+class ExecutorAllocation : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ExecutorAllocation, NoneOnceWarm) {
+  Job job(GetParam());
+  for (uint32_t step = 0; step < 8; ++step) job.run_step(step);
+  const Allocations before = allocations_so_far();
+  for (uint32_t step = 8; step < 30; ++step) job.run_step(step);
+  EXPECT_EQ(allocations_so_far().count - before.count, 0u);
+}
+INSTANTIATE_TEST_SUITE_P(Algorithms, ExecutorAllocation, ::testing::Values("ring", "bcube", "double-tree"));
+
+}  // namespace
+}  // namespace gleaner::testing

@@ -1,0 +1,108 @@
+// Tests of plans, their schedules and the window.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/collective_executor/worker_group.h"
+
+namespace gleaner::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(ExecutorPlans, ScheduleDoesNotServeTheWorkers) {
+  WorkerGroup group({.workers = 3});
+  collective::Executor executor({.job = kJob}, &group.pool, &group.kernels);
+  const auto apply = [&](const ScheduledPlan& spec) {
+    return executor.apply(build_plan(spec), group.now, group.actions);
+  };
+  const absl::Status status =
+      apply({.workers = 3, .epoch = 4, .schedules = {{.algorithm = "ring"}, {.algorithm = "bcube", .radix = 2}}});
+  EXPECT_EQ(status.code(), kInvalid);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("the plan of epoch 4 has schedule 1 (bcube)"), HasSubstr("3 workers can't execute"),
+                    HasSubstr("power of the radix")));
+  EXPECT_EQ(apply({.workers = 3, .schedules = {{.algorithm = "star"}}}).code(), kInvalid);
+  EXPECT_TRUE(apply({.workers = 3}).ok());
+}
+
+TEST(ExecutorPlans, EqualSchedulesShareAProgram) {
+  collective::Schedules schedules;
+  ScheduledPlan spec{.workers = 3, .schedules = {{.algorithm = "ring"}, {.algorithm = "bcube"}, {.algorithm = "ring"}}};
+  ASSERT_TRUE(schedules.apply(*build_plan(spec), 1).ok());
+  EXPECT_EQ(&schedules[0], &schedules[2]);
+  EXPECT_NE(&schedules[0], &schedules[1]);
+  const collective::Program* const bcube = &schedules[1];
+  spec.schedules.push_back({.algorithm = "bcube"});
+  ASSERT_TRUE(schedules.apply(*build_plan(spec), 1).ok());
+  EXPECT_EQ(&schedules[3], bcube);
+}
+
+TEST(ExecutorPlans, RankMap) {
+  collective::Schedules schedules;
+  const ScheduledPlan spec{.workers = 3, .schedules = {{.algorithm = "ring", .ranks = {2, 0, 1}}}};
+  ASSERT_TRUE(schedules.apply(*build_plan(spec), 0).ok());
+  // Worker 0 has rank 2, which sends to rank 0, worker 1, and receives from rank 1, worker 2.
+  EXPECT_EQ(schedules[0].operations()[0].peer, 1u);
+  EXPECT_EQ(schedules[0].source_of(2), 0u);
+  EXPECT_EQ(schedules[0].source_of(1), collective::Program::kNone);
+}
+
+TEST(ExecutorPlans, NotASuccessor) {
+  WorkerGroup group({.workers = 2});
+  EXPECT_FALSE(group[0].apply(build_plan({.workers = 2, .epoch = 1}), group.now, group.actions).ok());
+}
+
+// Worker 0 follows the plan of epoch 2, and begins a push_pull of a tensor that worker 1 does not know yet.
+TEST(ExecutorPlans, SlicesOfALaterPlanWait) {
+  ScheduledPlan spec{.workers = 2};
+  WorkerGroup group(spec);
+  spec.epoch = 2;
+  spec.schedules.push_back({.algorithm = "halving-doubling"});
+  spec.tensors.push_back({.elements = 6, .schedule = 1, .since = 2});
+  group.plan = build_plan(spec);
+  ASSERT_TRUE(group[0].apply(group.plan, group.now, group.actions).ok());
+  group.fill(0, 1, 1);
+  group.fill(1, 1, 2);
+  ASSERT_TRUE(group.start(0, 1).ok());
+  ASSERT_TRUE(group.start(0, 0).ok());
+  ASSERT_TRUE(group.start(1, 0).ok());
+  EXPECT_TRUE(group.deliver_all().ok()) << "other tensors go on";
+  EXPECT_THAT(group.take_done(), SizeIs(2));
+  ASSERT_TRUE(group[1].apply(group.plan, group.now, group.actions).ok());
+  ASSERT_TRUE(group.start(1, 1).ok());
+  EXPECT_TRUE(group.deliver_all().ok());
+  EXPECT_THAT(group.take_done(), SizeIs(2));
+  EXPECT_THAT(group.values(0, 1), Each(3.0f));
+  EXPECT_THAT(group.values(1, 1), Each(3.0f));
+}
+
+TEST(ExecutorPlans, BadSliceOfALaterPlan) {
+  ScheduledPlan spec{.workers = 2};
+  WorkerGroup group(spec);
+  ASSERT_TRUE(group.start(0).ok());
+  exchange::Send frame = group.take_next(1);
+  frame.header.tensor = 1;
+  frame.header.epoch = 2;
+  EXPECT_TRUE(group.deliver(1, frame).ok());
+  spec.epoch = 2;
+  ASSERT_TRUE(group[1].apply(build_plan(spec), group.now, group.actions).ok());
+  EXPECT_THAT(std::string(group.actions.refused.message()),
+              AllOf(HasSubstr("worker/0 sent SLICE 0 of tensor 1"), HasSubstr("to worker/1"), HasSubstr("no such")));
+}
+
+TEST(ExecutorPlans, Window) {
+  const auto plan = build_plan({.workers = 2, .tensors = {{.elements = 100}}});
+  EXPECT_EQ(collective::window_bytes(*plan, 0, 77, absl::Seconds(1)), 77u);
+  EXPECT_EQ(collective::window_bytes(*plan, 0, 0, absl::ZeroDuration()), 1'250'000u) << "10 ms of 1 Gbit/s";
+  EXPECT_EQ(collective::window_bytes(*plan, 0, 0, absl::Milliseconds(10)), 2'500'000u);
+  const auto large = build_plan({.workers = 2, .tensors = {{.elements = 1'000'000}}});
+  EXPECT_EQ(collective::window_bytes(*large, 0, 0, absl::ZeroDuration()), 2 * (4'000'000 + wire::kHeaderBytes));
+}
+
+}  // namespace
+}  // namespace gleaner::testing
