@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "comm-lib/pipeline/stage.h"
 #include "common/base/env.h"
 #include "common/member/listener.h"
 #include "common/plan/plan.h"
@@ -26,7 +27,7 @@
 
 namespace gleaner::runtime {
 
-class MemberConnections {
+class MemberConnections final : public pipeline::Waiter {
  public:
   struct Options {
     uint64_t job = 0;  // wire::job_number() of the job's name
@@ -82,10 +83,11 @@ class MemberConnections {
   void poll() { transport_->poll(absl::ZeroDuration()); }
   void flush() { transport_->flush(); }
   bool pending() const { return transport_->pending(); }
-  void wait(absl::Duration timeout) { transport_->wait(timeout); }
-  bool spin_before_wait(absl::Duration timeout) { return transport_->spin_before_wait(timeout); }
   int descriptor() const { return transport_->descriptor(); }
-  void wake() { transport_->wake(); }  // any thread
+  // pipeline::Waiter.
+  void wait(absl::Duration timeout) override { transport_->wait(timeout); }
+  bool spin_before_wait(absl::Duration timeout) override { return transport_->spin_before_wait(timeout); }
+  void wake() override { transport_->wake(); }
   // Functions of the transport to the own summer. Its frames are no reason to end a wait: own_pending() shows them.
   void poll_own() { to_own_->poll(absl::ZeroDuration()); }
   bool own_pending() const { return to_own_->pending(); }

@@ -49,18 +49,23 @@ const wire::Secret* NetworkStage::find(uint64_t job) const {
 }
 
 absl::Status NetworkStage::on_event(const pipeline::Event& event) {
-  return std::visit([this](const auto& each) { return take(each); }, event);
+  if (const auto* prepare = std::get_if<pipeline::Prepare>(&event)) return this->prepare(prepare->plan);
+  if (const auto* commit = std::get_if<pipeline::Commit>(&event)) return this->commit(commit->epoch);
+  if (const auto* welcome = std::get_if<pipeline::Welcome>(&event)) join(*welcome);
+  if (!is_following()) return absl::OkStatus();
+  if (std::holds_alternative<pipeline::Ending>(event)) exchanges_.set_ending();
+  supervision_->on_event(event);
+  return absl::OkStatus();
 }
 
 // A repeated welcome may differ only in the number of summers. Then the colocated summer stays open, since other
 // workers may have connected to it.
-absl::Status NetworkStage::take(const pipeline::Welcome& welcome) {
+void NetworkStage::join(const pipeline::Welcome& welcome) {
   const bool is_same = welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
   welcome_ = welcome;
   connections_.set_welcome(welcome);
   if (!is_same || !colocated_.is_open()) colocated_.open(welcome.member);
   if (!is_same && !is_following()) open_exchanges();
-  return absl::OkStatus();
 }
 
 // Each exchange that a worker has is added here.
@@ -74,41 +79,19 @@ void NetworkStage::open_exchanges() {
   exchanges_.add(Exchanges::SummedBy::kWorkers, std::make_unique<collective::Executor>(options, &pool_, kernels_));
 }
 
-absl::Status NetworkStage::take(const pipeline::Prepare& prepare) {
-  GLN_RETURN_IF_ERROR(exchanges_.check(*prepare.plan));
-  return colocated_.prepare(prepare.plan);
+absl::Status NetworkStage::prepare(const std::shared_ptr<const plan::Plan>& plan) {
+  GLN_RETURN_IF_ERROR(exchanges_.check(*plan));
+  return colocated_.prepare(plan);
 }
 
-absl::Status NetworkStage::take(const pipeline::Commit& commit) {
-  GLN_RETURN_IF_ERROR(colocated_.commit(commit.epoch));
+absl::Status NetworkStage::commit(uint32_t epoch) {
+  GLN_RETURN_IF_ERROR(colocated_.commit(epoch));
   if (!is_following()) {
     const OwnerSupervision::Options options{welcome_->deadline, options_.plan_timeout};
     supervision_.emplace(env_, options, &connections_, &exchanges_, listener_);
   }
   supervision_->follow(plan());
   return exchanges_.apply(plan(), now());
-}
-
-absl::Status NetworkStage::take(const pipeline::CoordinatorLost&) {
-  if (is_following()) supervision_->on_coordinator_lost();
-  return absl::OkStatus();
-}
-
-absl::Status NetworkStage::take(const pipeline::CoordinatorFound&) {
-  if (is_following()) supervision_->on_coordinator_found();
-  return absl::OkStatus();
-}
-
-absl::Status NetworkStage::take(const pipeline::CoordinatorGone& gone) {
-  if (is_following()) supervision_->on_coordinator_gone(gone.why);
-  return absl::OkStatus();
-}
-
-absl::Status NetworkStage::take(const pipeline::Ending&) {
-  if (!is_following()) return absl::OkStatus();
-  exchanges_.set_ending();
-  supervision_->set_ending();
-  return absl::OkStatus();
 }
 
 void NetworkStage::start(exchange::PieceRequest piece) {

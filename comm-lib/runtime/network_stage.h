@@ -47,10 +47,7 @@ struct NetworkOptions {
   absl::Duration plan_timeout = absl::Minutes(10);
 };
 
-class NetworkStage : public pipeline::Stage,
-                     private pipeline::Waiter,
-                     private transport::Handler,
-                     private wire::JobSecrets {
+class NetworkStage : public pipeline::Stage, private transport::Handler, private wire::JobSecrets {
  public:
   // `kernels`, `recorder` and `listener` must outlive the stage.
   static absl::StatusOr<std::unique_ptr<NetworkStage>> create(const Env& env, const NetworkOptions& options,
@@ -78,7 +75,7 @@ class NetworkStage : public pipeline::Stage,
   // Names the summers that are not connected, or else those from which results are due.
   std::string describe_waiting() const override;
   int descriptor() const override { return connections_.descriptor(); }
-  pipeline::Waiter* waiter() override { return this; }
+  pipeline::Waiter* waiter() override { return &connections_; }
   bool starts_on_any_thread() const override { return true; }
 
   // Figures. Before the first commit there are no session counters, and add_figures() adds only the round trip.
@@ -93,11 +90,6 @@ class NetworkStage : public pipeline::Stage,
   NetworkStage(const Env& env, const NetworkOptions& options, const kernels::Kernels* kernels,
                trace::Recorder* recorder, NetworkListener* listener);
 
-  // pipeline::Waiter.
-  void wait(absl::Duration timeout) override { connections_.wait(timeout); }
-  bool spin_before_wait(absl::Duration timeout) override { return connections_.spin_before_wait(timeout); }
-  void wake() override { connections_.wake(); }
-
   // transport::Handler, for dialed and accepted connections.
   void on_connected(transport::Connection& connection) override;
   absl::StatusOr<Buffer> on_header(transport::Connection& connection, const wire::Header& header) override;
@@ -109,13 +101,9 @@ class NetworkStage : public pipeline::Stage,
 
   absl::Duration now() const { return env_.clock->since_start(); }
   bool is_following() const { return supervision_.has_value(); }  // a plan
-  absl::Status take(const pipeline::Welcome& welcome);
-  absl::Status take(const pipeline::Prepare& prepare);
-  absl::Status take(const pipeline::Commit& commit);
-  absl::Status take(const pipeline::CoordinatorLost&);
-  absl::Status take(const pipeline::CoordinatorFound&);
-  absl::Status take(const pipeline::CoordinatorGone& gone);
-  absl::Status take(const pipeline::Ending&);
+  void join(const pipeline::Welcome& welcome);
+  absl::Status prepare(const std::shared_ptr<const plan::Plan>& plan);
+  absl::Status commit(uint32_t epoch);
   void open_exchanges();
   void tick();
   void log_transports();

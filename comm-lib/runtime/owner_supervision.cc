@@ -1,6 +1,7 @@
 #include "comm-lib/runtime/owner_supervision.h"
 
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,18 +28,22 @@ void OwnerSupervision::follow(const std::shared_ptr<const plan::Plan>& plan) {
   connections_->follow(plan);
 }
 
-void OwnerSupervision::on_coordinator_lost() {
+void OwnerSupervision::on_event(const pipeline::Event& event) {
+  std::visit([this](const auto& each) { take(each); }, event);
+}
+
+void OwnerSupervision::take(const pipeline::CoordinatorLost& /*lost*/) {
   reports_.on_coordinator_lost(now());
   supervisor_.on_coordinator_lost();
 }
 
-void OwnerSupervision::on_coordinator_found() {
+void OwnerSupervision::take(const pipeline::CoordinatorFound& /*found*/) {
   reports_.on_coordinator_found();
   supervisor_.on_coordinator_found();
 }
 
-void OwnerSupervision::on_coordinator_gone(const absl::Status& why) {
-  reports_.on_coordinator_gone(why);
+void OwnerSupervision::take(const pipeline::CoordinatorGone& gone) {
+  reports_.on_coordinator_gone(gone.why);
   supervisor_.on_coordinator_gone();
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "comm-lib/pipeline/event.h"
 #include "comm-lib/runtime/exchanges.h"
 #include "comm-lib/runtime/member_connections.h"
 #include "comm-lib/supervision/reports.h"
@@ -56,11 +57,8 @@ class OwnerSupervision {
   bool is_doubted(uint32_t member) const { return supervisor_.is_doubted(member); }
   void on_progress(uint32_t member) { supervisor_.on_progress(member, actions_); }
 
-  // Call the functions of the same names of Supervisor and Reports.
-  void on_coordinator_lost();
-  void on_coordinator_found();
-  void on_coordinator_gone(const absl::Status& why);
-  void set_ending() { supervisor_.set_ending(); }
+  // Takes up that the coordinator is lost, found or gone, or that the job is ending; ignores other events.
+  void on_event(const pipeline::Event& event);
 
   // Carries out what is due. To be called every few milliseconds. An error ends the session: a member is out of reach,
   // and no coordinator can make a plan without it.
@@ -75,6 +73,11 @@ class OwnerSupervision {
 
  private:
   absl::Duration now() const { return env_.clock->since_start(); }
+  void take(const pipeline::CoordinatorLost& lost);
+  void take(const pipeline::CoordinatorFound& found);
+  void take(const pipeline::CoordinatorGone& gone);
+  void take(const pipeline::Ending&) { supervisor_.set_ending(); }
+  void take(const auto& /*other*/) {}
   void note_arrivals();
   void carry_out();
   absl::Status report_losses(const std::vector<uint32_t>& due);
