@@ -32,7 +32,7 @@ absl::Status Exchanges::apply(std::shared_ptr<const plan::Plan> plan, absl::Dura
 
 exchange::Exchange& Exchanges::of(uint32_t tensor) const {
   const bool is_scheduled = tensor < plan_->tensors.size() && plan_->tensors[tensor].schedule.has_value();
-  return *at(is_scheduled ? SummedBy::kOwners : SummedBy::kOwners);
+  return *at(is_scheduled ? SummedBy::kWorkers : SummedBy::kOwners);
 }
 
 void Exchanges::start(exchange::PieceRequest piece, absl::Duration now) {

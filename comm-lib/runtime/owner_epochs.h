@@ -14,7 +14,7 @@ class OwnerEpochs {
   // force here, and than all that were recorded for this value of `by_rank` before.
   bool note(bool by_rank, uint32_t epoch, uint32_t in_force) {
     uint32_t& latest = latest_[by_rank ? 1 : 0];
-    if (epoch <= in_force) return false;
+    if (epoch <= std::max(latest, in_force)) return false;
     latest = epoch;
     return true;
   }

@@ -21,7 +21,7 @@ void RequestFlow::on_plan(const plan::Plan& plan) {
 void RequestFlow::start(const Request& request) {
   record(trace::Kind::kRequested, request, request.requested_at);
   pipeline_->start(
-      {request.handle, request.tensor, request.op, Buffer::borrow(request.input), request.output});
+      {request.handle, request.tensor, request.op, pipeline_->memory().borrow(request.input), request.output});
 }
 
 void RequestFlow::on_done(uint64_t handle, const absl::Status& status) {
@@ -29,7 +29,7 @@ void RequestFlow::on_done(uint64_t handle, const absl::Status& status) {
 }
 
 void RequestFlow::end_all(const absl::Status& status) {
-  table_.end_all(status);
+  for (const DeclaredRequest& ended : table_.end_all(status)) note_end(ended, false);
 }
 
 void RequestFlow::note_end(const DeclaredRequest& ended, bool ok) {
