@@ -22,7 +22,6 @@
 #include "coordinator/outcome.h"
 #include "coordinator/planning.h"
 #include "coordinator/reattachment.h"
-#include "coordinator/resume.h"
 #include "coordinator/roster.h"
 
 namespace gleaner::coordinator {

@@ -145,7 +145,7 @@ void Core::on_report(StreamId stream, const Report& report, absl::Duration now, 
   slow_summers_.on_report(*rank / options_.local_ranks, report, now, actions);
 }
 
-void Core::on_waiting(StreamId stream, std::optional<Waiting> waiting, absl::Duration now) {
+void Core::on_waiting(StreamId stream, std::optional<OldestPushPull> waiting, absl::Duration now) {
   if (const auto rank = rank_of_sender(stream, now); rank.has_value()) deadlocks_.on_waiting(*rank, std::move(waiting));
 }
 
