@@ -13,7 +13,7 @@ namespace gleaner::pipeline {
 
 // The coordinator has admitted this rank. Before the first commit, further Welcomes with other contents may follow.
 // Each makes the pipeline forget the plan that it has prepared. An error of a stage ends the session.
-using member::Welcome;
+using control::Welcome;
 
 // The rank is to prepare `plan`, which is valid. An error of a stage refuses the plan.
 struct Prepare {

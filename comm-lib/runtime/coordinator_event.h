@@ -28,7 +28,7 @@ struct Inquire {
   std::string tensor;
 };
 struct Trace {
-  member::TraceOrder order;
+  control::TraceOrder order;
   uint64_t recording = 0;
 };
 
@@ -39,7 +39,7 @@ class CoordinatorListener : public member::Listener {
   // `take` gets every event, on the coordinator's thread.
   explicit CoordinatorListener(std::function<void(CoordinatorEvent)> take) : take_(std::move(take)) {}
 
-  void on_welcome(const member::Welcome& welcome) override { take_(pipeline::Event(welcome)); }
+  void on_welcome(const control::Welcome& welcome) override { take_(pipeline::Event(welcome)); }
   void on_prepare(std::shared_ptr<const plan::Plan> plan) override {
     take_(pipeline::Event(pipeline::Prepare{std::move(plan)}));
   }
@@ -53,7 +53,7 @@ class CoordinatorListener : public member::Listener {
   void on_coordinator_found() override { take_(pipeline::Event(pipeline::CoordinatorFound())); }
   void on_coordinator_gone(const absl::Status& why) override { take_(pipeline::Event(pipeline::CoordinatorGone{why})); }
   void on_inquired(const std::string& tensor) override { take_(Inquire{tensor}); }
-  void on_trace(member::TraceOrder order, uint64_t recording) override { take_(Trace{order, recording}); }
+  void on_trace(control::TraceOrder order, uint64_t recording) override { take_(Trace{order, recording}); }
 
  private:
   const std::function<void(CoordinatorEvent)> take_;

@@ -49,7 +49,7 @@ class MemberConnections final : public pipeline::Waiter {
   std::vector<std::string> endpoints() const;
 
   // Sets this worker's number, secret and deadline, with which connections are made.
-  void set_welcome(const member::Welcome& welcome) { welcome_ = welcome; }
+  void set_welcome(const control::Welcome& welcome) { welcome_ = welcome; }
   // Brings a plan into force. The caller first drops connections to members that are no longer in their place.
   void follow(std::shared_ptr<const plan::Plan> plan);
 
@@ -105,7 +105,7 @@ class MemberConnections final : public pipeline::Waiter {
   const Env env_;
   const Options options_;
   Address address_;
-  member::Welcome welcome_;
+  control::Welcome welcome_;
   std::shared_ptr<const plan::Plan> plan_;
   std::deque<Peer> peers_;  // by member; Connection::context points into it
   absl::Duration round_trip_;

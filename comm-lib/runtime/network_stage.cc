@@ -247,7 +247,7 @@ std::optional<exchange::Counters> NetworkStage::session_counters() const {
   return is_following() ? std::optional(session_->counters()) : std::nullopt;
 }
 
-void NetworkStage::add_figures(member::Report& report) const {
+void NetworkStage::add_figures(control::Report& report) const {
   report.round_trip_seconds = absl::ToDoubleSeconds(round_trip());
   if (!is_following()) return;
   report.epoch = plan()->epoch;

@@ -29,8 +29,8 @@
 #include "comm-lib/runtime/owner_supervision.h"
 #include "comm-lib/session/session.h"
 #include "common/base/env.h"
+#include "common/control/report.h"
 #include "common/kernels/kernels.h"
-#include "common/member/report.h"
 #include "common/trace/recorder.h"
 #include "common/transport/transport.h"
 
@@ -82,7 +82,7 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   absl::Duration round_trip() const { return connections_.round_trip(); }
   std::optional<exchange::Counters> session_counters() const;
   // Adds the round-trip time, the epoch of the plan in force, and how long each CPU summer has been late in it.
-  void add_figures(member::Report& report) const;
+  void add_figures(control::Report& report) const;
   const service::Summer* summer() const { return colocated_.summer(); }  // null: not open
   transport::any::Counters transport_counters() const { return connections_.counters(); }
 

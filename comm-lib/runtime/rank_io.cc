@@ -10,6 +10,7 @@
 #include "comm-lib/runtime/tensor_plan.h"
 #include "comm-lib/runtime/workers_changed.h"
 #include "common/base/status_macros.h"
+#include "common/member/trace_order.h"
 
 namespace gleaner::runtime {
 namespace {
@@ -228,15 +229,15 @@ void RankIo::observe() {
 void RankIo::publish(absl::Duration now, bool connected) {
   const plan::Plan* const plan = pipeline_->plan().get();
   if (!connected && plan != nullptr && state_.is_opening()) state_.set_waiting_for(pipeline_->describe_waiting());
-  const member::Report report = this->report(now, false);
+  const control::Report report = this->report(now, false);
   const gln_stats stats = stats_of(report, plan);
   state_.set_stats(stats);
   client_->report(report);
   statistics_.publish(report, stats.epoch, network_, now);
 }
 
-member::Report RankIo::report(absl::Duration now, bool last) {
-  member::Report report = statistics_.report(now, last, network_);
+control::Report RankIo::report(absl::Duration now, bool last) {
+  control::Report report = statistics_.report(now, last, network_);
   report.waiting = flow_.overdue(now);
   return report;
 }

@@ -99,7 +99,7 @@ class RankIo : private pipeline::Listener, private NetworkListener, private IoLo
   void fail(absl::Status status);
   void observe();
   void publish(absl::Duration now, bool connected);
-  member::Report report(absl::Duration now, bool last);
+  control::Report report(absl::Duration now, bool last);
 
   const Env env_;
   RankState& state_;

@@ -41,7 +41,7 @@ class RequestFlow {
   bool empty() const { return table_.empty(); }  // no request is in flight
   // Call the functions of the same names of RequestTable.
   uint64_t started(const std::string& tensor) const { return table_.started(tensor); }
-  std::optional<member::Waiting> overdue(absl::Duration now) const { return table_.overdue(now); }
+  std::optional<control::Waiting> overdue(absl::Duration now) const { return table_.overdue(now); }
 
  private:
   absl::Duration now() const { return clock_.since_start(); }

@@ -5,6 +5,7 @@
 #include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
+#include "common/member/trace_order.h"
 
 namespace gleaner::service {
 namespace {
@@ -56,7 +57,7 @@ member::JoinOptions Server::join_options(const Address& address) const {
   join.token = options_.token;
   join.token_file = options_.token_file;
   join.ca_file = options_.ca_file;
-  join.role = member::Role::kSummer;
+  join.role = control::Role::kSummer;
   join.index = options_.index;
   join.address = address.to_string();
   join.endpoints = to_texts(transport_->endpoints(options_.advertise));
@@ -86,7 +87,7 @@ void Server::stop() {
   });
 }
 
-void Server::on_welcome(const member::Welcome& welcome) {
+void Server::on_welcome(const control::Welcome& welcome) {
   mailbox_.post([this, welcome] {
     const bool is_same =
         welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
@@ -145,7 +146,7 @@ void Server::on_coordinator_found() {
   mailbox_.post([this] { ending_.set_coordinator_lost(false); });
 }
 
-void Server::on_trace(member::TraceOrder order, uint64_t recording) {
+void Server::on_trace(control::TraceOrder order, uint64_t recording) {
   mailbox_.post([this, order, recording] {
     if (auto what = member::obey(order, recorder_)) client_->send_trace(recording, *std::move(what));
   });

@@ -19,7 +19,7 @@ MAX_FIELDS = 20
 # Classes that exceed a limit: {class: (lines of methods, fields)}. The list may only shrink: a class that grows fails,
 # and so does an entry that is larger than the class, or that the class no longer needs.
 EXCEPTIONS = {
-    "gleaner::member::Membership": (357, 20),
+    "gleaner::member::Membership": (351, 20),
     "gleaner::reconcile::PodView": (2, 23),
 }
 

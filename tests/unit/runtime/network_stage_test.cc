@@ -34,8 +34,8 @@ transport::Settings tcp_only() {
   return settings;
 }
 
-member::Welcome welcome(uint32_t member, uint32_t summers = 1, absl::Duration deadline = kDeadline) {
-  member::Welcome welcome;
+control::Welcome welcome(uint32_t member, uint32_t summers = 1, absl::Duration deadline = kDeadline) {
+  control::Welcome welcome;
   welcome.member = member;
   welcome.workers = 2;
   welcome.summers = summers;
@@ -80,7 +80,7 @@ class Worker : private pipeline::Listener, private NetworkListener {
     pipeline_ = *pipeline::Pipeline::create(std::move(stages), this);
     welcome(gleaner::runtime::welcome(index));
   }
-  void welcome(const member::Welcome& welcome) { ASSERT_EQ(pipeline_->on_event(welcome), absl::OkStatus()); }
+  void welcome(const control::Welcome& welcome) { ASSERT_EQ(pipeline_->on_event(welcome), absl::OkStatus()); }
   void prepare(const std::shared_ptr<const plan::Plan>& plan) {
     ASSERT_EQ(pipeline_->on_event(pipeline::Prepare{plan}), absl::OkStatus());
   }
