@@ -24,7 +24,6 @@ EXCEPTIONS = {
     "gleaner::member::Membership": (357, 20),
     "gleaner::runtime::Network": (340, 28),
     "gleaner::runtime::Rank": (321, 18),
-    "gleaner::reconcile::PodView": (2, 23),
     "gleaner::transport::rdma::Sender": (219, 22),
     "gleaner::coordinator::Metrics": (87, 23),
     "gleaner::coordinator::Summary": (0, 22),
