@@ -106,8 +106,8 @@ absl::StatusOr<JobFleet> fleet_for(const api::TrainingJob& job, const placement:
     if (!verdict.fits) result.refusals.push_back(absl::StrCat(machine->name, ": ", verdict.why_not));
   }
   std::sort(result.refusals.begin(), result.refusals.end());
-  for (const placement::Candidate& summer : reconcile::choose_summers(
-           job, result.fleet.worker_bits_per_second, placement::summer_candidates(pointers, request, now))) {
+  for (const placement::Candidate& summer :
+       reconcile::choose_summers(job, result.fleet, placement::summer_candidates(pointers, request, now))) {
     result.fleet.summer_bits_per_second.push_back(summer.bits_per_second);
     result.nodes.push_back(summer.node);
   }

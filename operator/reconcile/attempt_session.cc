@@ -14,24 +14,24 @@ namespace {
 constexpr absl::Duration kReturnPatience = absl::Seconds(20);  // for a member whose stream broke to reconnect
 
 absl::Status how_it_failed(const PodView& pod) {
-  if (!pod.exit.has_value()) return absl::UnavailableError(absl::StrCat("pod ", pod.name, " is lost"));
-  return absl::AbortedError(absl::StrCat("pod ", pod.name, " ended with ", pod.exit->code));
+  if (!pod.ending.exit.has_value()) return absl::UnavailableError(absl::StrCat("pod ", pod.name, " is lost"));
+  return absl::AbortedError(absl::StrCat("pod ", pod.name, " ended with ", pod.ending.exit->code));
 }
 
 }  // namespace
 
 coordinator::Options AttemptSession::options() const {
-  std::vector<const PodView*> summers = running_summers(observed_);
-  if (is_settled(observed_)) summers = pods_of(planned_summers(observed_));
+  std::vector<const PodView*> summers = running_summers(observation_);
+  if (is_settled(observation_)) summers = pods_of(planned_summers(observation_));
   coordinator::Options options;
   options.job = session_of(job_);
   options.workers = job_.workers.replicas;
   options.summers = wants_summers(job_) ? static_cast<uint32_t>(summers.size()) : 0;
   options.local_ranks = job_.workers.local_ranks;
-  options.worker_bits_per_second = known_bits_per_second(observed_, workers_.pods());
+  options.worker_bits_per_second = known_bits_per_second(observation_, workers_.pods());
   // A session that resumes learns its summers and their bandwidths from its members.
   const bool resumes = job_.status.epoch > 0;
-  if (options.summers > 0 && !resumes) options.summer_bits_per_second = known_bits_per_second(observed_, summers);
+  if (options.summers > 0 && !resumes) options.summer_bits_per_second = known_bits_per_second(observation_, summers);
   options.partition_bytes = job_.communication.partition_bytes;
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;
@@ -53,12 +53,12 @@ std::vector<EndedMember> AttemptSession::ended_workers() const {
 
 std::optional<EarlyLoss> AttemptSession::early_loss() const {
   using Phase = coordinator::JobState::Phase;
-  const bool gathers = observed_.session.has_value() && observed_.session->phase == Phase::kGathering;
-  if (!wants_summers(job_) || !gathers || job_.status.epoch > 0 || !is_settled(observed_)) return std::nullopt;
+  const bool gathers = observation_.session.has_value() && observation_.session->phase == Phase::kGathering;
+  if (!wants_summers(job_) || !gathers || job_.status.epoch > 0 || !is_settled(observation_)) return std::nullopt;
   uint32_t joined = 0;
   bool all_alive = true, dead_joined = false;
-  for (const SummerSeat& summer : planned_summers(observed_)) {
-    const coordinator::MemberState* member = find_summer_member(*observed_.session, summer.index);
+  for (const SummerSeat& summer : planned_summers(observation_)) {
+    const coordinator::MemberState* member = find_summer_member(*observation_.session, summer.index);
     const bool has_joined = member != nullptr && member->joined;
     const bool alive = summer.pod != nullptr && summer.pod->alive();
     all_alive = all_alive && alive;

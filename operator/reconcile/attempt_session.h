@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "operator/reconcile/decision.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
+#include "operator/reconcile/steps.h"
 #include "operator/reconcile/workers.h"
 
 namespace gleaner::reconcile {
@@ -21,8 +21,8 @@ struct EarlyLoss {
 class AttemptSession {
  public:
   // Both references must outlive this object.
-  AttemptSession(const Observed& observed, const Workers& workers)
-      : observed_(observed), job_(observed.job), workers_(workers) {}
+  AttemptSession(const Observation& observation, const Workers& workers)
+      : observation_(observation), job_(observation.job), workers_(workers) {}
 
   coordinator::Options options() const;
   // Returns the workers that have ended, to be reported to the session. A worker that has succeeded is one of them even
@@ -32,7 +32,7 @@ class AttemptSession {
   std::optional<EarlyLoss> early_loss() const;
 
  private:
-  const Observed& observed_;
+  const Observation& observation_;
   const api::TrainingJob& job_;
   const Workers& workers_;
 };

@@ -24,10 +24,11 @@ const PodView* pod_of(const coordinator::MemberState& member, const std::vector<
 
 // Returns the present bandwidth of the member; 0: unknown. For a summer it is at most the spare bandwidth of its
 // machine.
-double current_bits_per_second(const Observed& observed, const coordinator::MemberState& member, const PodView& pod) {
-  double known = member_bits_per_second(observed, pod);
-  if (member.role != coordinator::Role::kSummer || !observed.scaling.has_value()) return known;
-  for (const auto& [index, spare] : observed.scaling->spare_bits_per_second) {
+double current_bits_per_second(const Observation& observation, const coordinator::MemberState& member,
+                               const PodView& pod) {
+  double known = member_bits_per_second(observation, pod);
+  if (member.role != coordinator::Role::kSummer || !observation.scaling.has_value()) return known;
+  for (const auto& [index, spare] : observation.scaling->spare_bits_per_second) {
     if (index == member.index && spare >= 1) known = known > 0 ? std::min(known, spare) : spare;
   }
   return known;
@@ -35,21 +36,21 @@ double current_bits_per_second(const Observed& observed, const coordinator::Memb
 
 }  // namespace
 
-double member_bits_per_second(const Observed& observed, const PodView& pod) {
-  const double node = pod.node.empty() ? 0 : observed.node(pod.node).bits_per_second;
+double member_bits_per_second(const Observation& observation, const PodView& pod) {
+  const double node = pod.node.empty() ? 0 : find_node(observation, pod.node).bits_per_second;
   if (node <= 0) return pod.bits_per_second;
   return pod.bits_per_second <= 0 ? node : std::min(node, pod.bits_per_second);
 }
 
-std::vector<double> known_bits_per_second(const Observed& observed, const std::vector<const PodView*>& pods) {
+std::vector<double> known_bits_per_second(const Observation& observation, const std::vector<const PodView*>& pods) {
   std::vector<double> bits;
   bits.reserve(pods.size());
-  for (const PodView* pod : pods) bits.push_back(pod == nullptr ? 0 : member_bits_per_second(observed, *pod));
+  for (const PodView* pod : pods) bits.push_back(pod == nullptr ? 0 : member_bits_per_second(observation, *pod));
   return bits;
 }
 
-std::vector<double> assumed_bits_per_second(const Observed& observed, const std::vector<const PodView*>& pods) {
-  std::vector<double> bits = known_bits_per_second(observed, pods);
+std::vector<double> assumed_bits_per_second(const Observation& observation, const std::vector<const PodView*>& pods) {
+  std::vector<double> bits = known_bits_per_second(observation, pods);
   std::vector<double> known;
   std::copy_if(bits.begin(), bits.end(), std::back_inserter(known), [](double each) { return each > 0; });
   double stand_in = coordinator::kAssumedBitsPerSecond;
@@ -63,13 +64,14 @@ std::vector<double> assumed_bits_per_second(const Observed& observed, const std:
   return bits;
 }
 
-std::vector<MemberBandwidth> changed_bandwidths(const Observed& observed, const std::vector<const PodView*>& workers) {
-  const std::vector<const PodView*> summers = summers_of_attempt(observed);
+std::vector<MemberBandwidth> changed_bandwidths(const Observation& observation,
+                                                const std::vector<const PodView*>& workers) {
+  const std::vector<const PodView*> summers = summers_of_attempt(observation);
   std::vector<MemberBandwidth> changed;
-  for (const coordinator::MemberState& member : observed.session->members) {
+  for (const coordinator::MemberState& member : observation.session->members) {
     const PodView* pod = pod_of(member, workers, summers);
     if (pod == nullptr || !pod->alive() || !member.joined || member.bits_per_second <= 0) continue;
-    const double known = current_bits_per_second(observed, member, *pod);
+    const double known = current_bits_per_second(observation, member, *pod);
     if (known <= 0 || std::abs(known - member.bits_per_second) <= kBandwidthChange * member.bits_per_second) continue;
     changed.push_back({member.role, member.index, known});
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "operator/reconcile/attempt_session.h"
 #include "operator/reconcile/bandwidth.h"
+#include "operator/reconcile/draft.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/gang_start.h"
 #include "operator/reconcile/job_end.h"
@@ -28,9 +29,9 @@ void append(std::vector<T>& all, std::vector<T> more) {
 }
 
 // Returns the job's status with the figures that follow from the objects alone: the numbers of workers and summers.
-StatusUpdate begin_update(const Observed& observed, const Workers& workers) {
-  const api::TrainingJob& job = observed.job;
-  StatusUpdate update(job, observed.now);
+StatusUpdate begin_update(const Observation& observation, const Workers& workers) {
+  const api::TrainingJob& job = observation.job;
+  StatusUpdate update(job, observation.now);
   api::TrainingJobStatus& status = update.status;
   status.observed_generation = job.meta.generation;
   status.workers_wanted = job.workers.replicas;
@@ -43,126 +44,118 @@ StatusUpdate begin_update(const Observed& observed, const Workers& workers) {
     status.workers_ready += pod->phase == PodView::Phase::kRunning && !pod->deletion.has_value();
     status.workers_failed += pod->phase == PodView::Phase::kFailed;
   }
-  for (const PodView* pod : summers_of_attempt(observed)) {
+  for (const PodView* pod : summers_of_attempt(observation)) {
     status.summers_ready += pod->phase == PodView::Phase::kRunning && !pod->deletion.has_value();
   }
   return update;
 }
 
-Decision finish(Decision decision, StatusUpdate update) {
-  decision.events = update.events();
-  decision.requeue_after = update.requeue();
-  decision.status = std::move(update.status);
-  decision.status.phase = phase_of(decision.status.conditions);
-  return decision;
+Decision finish(const Observation& observation, EndDecision end, Draft draft = {}) {
+  draft.end_session = std::move(end.end_session);
+  draft.remove = std::move(end.remove);
+  draft.remove_job = end.remove_job;
+  return finish(observation.job, std::move(draft), std::move(end.update));
 }
 
-Decision finish(EndDecision end, std::vector<std::string> confirm_missing = {}) {
-  Decision decision;
-  decision.confirm_missing = std::move(confirm_missing);
-  decision.end_session = std::move(end.end_session);
-  decision.remove = std::move(end.remove);
-  decision.remove_job = end.remove_job;
-  return finish(std::move(decision), std::move(end.update));
-}
-
-Decision decide_success(const Observed& observed, const Workers& workers, StatusUpdate update) {
-  EndDecision end = JobEnd(observed).succeed(std::move(update));
-  if (!observed.plan.has_value()) return finish(std::move(end));
-  ProgressDecision progress = Progress(observed, workers).decide(std::move(end.update));
+Decision decide_success(const Observation& observation, const Workers& workers, StatusUpdate update) {
+  EndDecision end = JobEnd(observation).succeed(std::move(update));
+  if (!observation.plan.has_value()) return finish(observation, std::move(end));
+  ProgressDecision progress = Progress(observation, workers).decide(std::move(end.update));
   end.update = std::move(progress.update);
-  Decision decision = finish(std::move(end));
-  decision.plan = std::move(progress.plan);
-  return decision;
+  Draft draft;
+  draft.plan = std::move(progress.plan);
+  return finish(observation, std::move(end), std::move(draft));
 }
 
-Decision decide_failure(const Observed& observed, const Workers& workers, StatusUpdate update, Failure failure) {
+Decision decide_failure(const Observation& observation, const Workers& workers, StatusUpdate update, Failure failure) {
+  Draft draft;
+  draft.confirm_missing = std::move(failure.confirm_missing);
   if (failure.kind != Failure::Kind::kUndecided) {
-    EndDecision end = JobEnd(observed).restart(std::move(update), failure);
-    return finish(std::move(end), std::move(failure.confirm_missing));
+    return finish(observation, JobEnd(observation).restart(std::move(update), failure), std::move(draft));
   }
-  const AttemptSession session(observed, workers);
-  Decision decision;
-  decision.confirm_missing = std::move(failure.confirm_missing);
-  decision.session = session.options();
-  decision.ended = session.ended_workers();
+  const AttemptSession session(observation, workers);
+  draft.session = session.options();
+  draft.tell.ended = session.ended_workers();
   update.requeue_after(kSoon);
-  return finish(std::move(decision), std::move(update));
+  return finish(observation.job, std::move(draft), std::move(update));
 }
 
-// Decides about an attempt whose workers are all bound to nodes. `decision` has the decisions about its start.
-Decision decide_run(const Observed& observed, const Workers& workers, const PodSettings& settings, Decision decision,
+// Decides about an attempt whose workers are all bound to nodes. `draft` has the actions of its start.
+Decision decide_run(const Observation& observation, const Workers& workers, const PodSettings& settings, Draft draft,
                     StatusUpdate update) {
-  PlacementDecision placement = SummerPlacement(observed, workers, settings).decide(std::move(update));
+  PlacementDecision placement = SummerPlacement(observation, workers, settings).decide(std::move(update));
   update = std::move(placement.update);
-  append(decision.create_summers, std::move(placement.create));
-  append(decision.remove, std::move(placement.remove));
-  if (!placement.settled) return finish(std::move(decision), std::move(update));
-  const AttemptSession session(observed, workers);
-  decision.session = session.options();
-  decision.ended = session.ended_workers();
-  if (wants_summers(observed.job) && has_begun(observed)) {
-    ScalingDecision scaling = SummerScaling(observed, settings).decide(std::move(update));
+  append(draft.create_summers, std::move(placement.create));
+  append(draft.remove, std::move(placement.remove));
+  if (!placement.settled) return finish(observation.job, std::move(draft), std::move(update));
+  const AttemptSession session(observation, workers);
+  draft.session = session.options();
+  draft.tell.ended = session.ended_workers();
+  if (wants_summers(observation.job) && has_begun(observation)) {
+    ScalingDecision scaling = SummerScaling(observation, settings).decide(std::move(update));
     update = std::move(scaling.update);
-    append(decision.create_summers, std::move(scaling.create));
-    append(decision.remove, std::move(scaling.remove));
-    append(decision.ended, std::move(scaling.ended));
-    decision.release_summers = std::move(scaling.release);
-    decision.bandwidths = changed_bandwidths(observed, workers.pods());
+    append(draft.create_summers, std::move(scaling.create));
+    append(draft.remove, std::move(scaling.remove));
+    append(draft.tell.ended, std::move(scaling.ended));
+    draft.tell.release = std::move(scaling.release);
+    draft.tell.bandwidths = changed_bandwidths(observation, workers.pods());
   } else if (const auto loss = session.early_loss(); loss.has_value()) {
-    decision.session_summers = loss->summers;
+    draft.tell.summers = loss->summers;
     update.requeue_after(kSoon);
   }
-  ProgressDecision progress = Progress(observed, workers).decide(std::move(update));
-  decision.plan = std::move(progress.plan);
-  return finish(std::move(decision), std::move(progress.update));
+  ProgressDecision progress = Progress(observation, workers).decide(std::move(update));
+  draft.plan = std::move(progress.plan);
+  return finish(observation.job, std::move(draft), std::move(progress.update));
 }
 
-Decision decide_attempt(const Observed& observed, const Workers& workers, const PodSettings& settings,
+Decision decide_attempt(const Observation& observation, const Workers& workers, const PodSettings& settings,
                         StatusUpdate update) {
-  StartDecision start = GangStart(observed, workers, settings).decide(std::move(update));
-  const JobEnd end(observed);
+  StartDecision start = GangStart(observation, workers, settings).decide(std::move(update));
+  const JobEnd end(observation);
   if (start.invalid_template.has_value()) {
-    return finish(end.fail(std::move(start.update), "InvalidTemplate", *start.invalid_template));
+    return finish(observation, end.fail(std::move(start.update), "InvalidTemplate", *start.invalid_template));
   }
-  if (start.late.has_value()) return finish(end.release_gang(std::move(start.update), *start.late));
-  Decision decision;
-  decision.service = start.service;
-  decision.create = std::move(start.create);
-  decision.release = std::move(start.release);
-  decision.remove = std::move(start.remove);
-  if (!start.launched || !workers.all_bound()) return finish(std::move(decision), std::move(start.update));
-  return decide_run(observed, workers, settings, std::move(decision), std::move(start.update));
+  if (start.late.has_value()) {
+    return finish(observation, end.release_gang(std::move(start.update), *start.late));
+  }
+  Draft draft;
+  draft.create = std::move(start.create);
+  draft.release = std::move(start.release);
+  draft.remove = std::move(start.remove);
+  if (!start.launched || !workers.all_bound()) {
+    return finish(observation.job, std::move(draft), std::move(start.update));
+  }
+  return decide_run(observation, workers, settings, std::move(draft), std::move(start.update));
 }
 
 }  // namespace
 
-Decision decide(const Observed& observed, const PodSettings& settings) {
-  const api::TrainingJob& job = observed.job;
-  const Workers workers(observed);
-  const JobEnd end(observed);
-  StatusUpdate update = begin_update(observed, workers);
-  if (job.meta.deletion_time.has_value()) return finish(end.abandon(std::move(update)));
-  if (update.holds("Succeeded") || update.holds("Failed")) return finish(end.clean_up(std::move(update)));
+Decision decide(const Observation& observation, const PodSettings& settings) {
+  const api::TrainingJob& job = observation.job;
+  const Workers workers(observation);
+  const JobEnd end(observation);
+  StatusUpdate update = begin_update(observation, workers);
+  if (job.meta.deletion_time.has_value()) return finish(observation, end.abandon(std::move(update)));
+  if (update.holds("Succeeded") || update.holds("Failed")) return finish(observation, end.clean_up(std::move(update)));
   const auto& limit = job.run_policy.active_deadline;
   if (limit.has_value() && update.status.start_time.has_value()) {
-    const absl::Duration left = *update.status.start_time + *limit - observed.now;
+    const absl::Duration left = *update.status.start_time + *limit - observation.now;
     if (left <= absl::ZeroDuration()) {
       const std::string message = absl::StrCat("the job has been active for longer than its activeDeadlineSeconds, ",
                                                absl::ToInt64Seconds(*limit));
-      return finish(end.fail(std::move(update), "DeadlineExceeded", message));
+      return finish(observation, end.fail(std::move(update), "DeadlineExceeded", message));
     }
     update.requeue_after(left);
   }
-  if (job.run_policy.suspend) return finish(end.suspend(std::move(update)));
-  if (update.holds("Suspended")) return finish(end.resume(std::move(update)));
+  if (job.run_policy.suspend) return finish(observation, end.suspend(std::move(update)));
+  if (update.holds("Suspended")) return finish(observation, end.resume(std::move(update)));
   if (update.status.workers_succeeded == job.workers.replicas) {
-    return decide_success(observed, workers, std::move(update));
+    return decide_success(observation, workers, std::move(update));
   }
-  if (auto failure = find_failure(observed, workers, update.holds("Created")); failure.has_value()) {
-    return decide_failure(observed, workers, std::move(update), *std::move(failure));
+  if (auto failure = find_failure(observation, workers, update.holds("Created")); failure.has_value()) {
+    return decide_failure(observation, workers, std::move(update), *std::move(failure));
   }
-  return decide_attempt(observed, workers, settings, std::move(update));
+  return decide_attempt(observation, workers, settings, std::move(update));
 }
 
 }  // namespace gleaner::reconcile

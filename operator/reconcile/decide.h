@@ -1,6 +1,6 @@
 // decide() computes the actions of the operator for one TrainingJob.
 //
-// decide() is pure and level-triggered: the decision follows from the observed state. Only the job's status, its pods
+// decide() is pure and level-triggered: the decision follows from the observation. Only the job's status, its pods
 // and its ReductionPlan carry state from one call to the next, so any replica of the operator can continue.
 //
 // The life of a job:
@@ -20,11 +20,11 @@
 #pragma once
 
 #include "operator/reconcile/decision.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/pods.h"
 
 namespace gleaner::reconcile {
 
-Decision decide(const Observed& observed, const PodSettings& settings);
+Decision decide(const Observation& observation, const PodSettings& settings);
 
 }  // namespace gleaner::reconcile

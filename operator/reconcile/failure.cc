@@ -23,25 +23,25 @@ Failure interrupted(const char* reason, std::string message) {
 }
 
 std::string exit_text(const PodView& pod) {
-  std::string text = absl::StrCat(described(pod), ": container ", pod.exit->container, " ended with ", pod.exit->code);
-  if (!pod.exit->reason.empty() && pod.exit->reason != "Error") absl::StrAppend(&text, " (", pod.exit->reason, ")");
+  const PodView::Exit& exit = *pod.ending.exit;
+  std::string text = absl::StrCat(described(pod), ": container ", exit.container, " ended with ", exit.code);
+  if (!exit.reason.empty() && exit.reason != "Error") absl::StrAppend(&text, " (", exit.reason, ")");
   return text;
 }
 
 // Returns the failure of one pod according to the API server; nullopt: it has none.
 std::optional<Failure> judge(const PodView& pod) {
   if (pod.phase == PodView::Phase::kSucceeded) return std::nullopt;
-  if (!pod.evicted_by.empty()) {
-    return interrupted("Evicted", absl::StrCat(described(pod), " was ended by the cluster: ", pod.evicted_by));
+  if (!pod.ending.evicted_by.empty()) {
+    return interrupted("Evicted", absl::StrCat(described(pod), " was ended by the cluster: ", pod.ending.evicted_by));
   }
   if (pod.deletion.has_value()) return interrupted("PodDeleted", absl::StrCat(described(pod), " was deleted"));
   if (pod.phase != PodView::Phase::kFailed) return std::nullopt;
-  if (!pod.exit.has_value())
-    return interrupted("PodLost", absl::StrCat(described(pod), " failed without an exit code"));
-  Failure failure{Failure::Kind::kOwn, pod.exit->reason == "OOMKilled" ? "OutOfMemory" : "ContainerFailed",
-                  exit_text(pod)};
+  const std::optional<PodView::Exit>& exit = pod.ending.exit;
+  if (!exit.has_value()) return interrupted("PodLost", absl::StrCat(described(pod), " failed without an exit code"));
+  Failure failure{Failure::Kind::kOwn, exit->reason == "OOMKilled" ? "OutOfMemory" : "ContainerFailed", exit_text(pod)};
   // A summer does not run the user's program, so its exit code is never permanent.
-  if (pod.exit->code < kFirstSignalCode && pod.role != kSummer) failure.kind = Failure::Kind::kPermanent;
+  if (exit->code < kFirstSignalCode && pod.role != kSummer) failure.kind = Failure::Kind::kPermanent;
   return failure;
 }
 
@@ -51,20 +51,20 @@ bool weighs_more(const Failure& a, const Failure& b) {
   return weight(a) > weight(b);
 }
 
-const PodView* find_culprit(const Observed& observed) {
-  if (!observed.session.has_value() || !observed.session->culprit.has_value()) return nullptr;
-  const auto& culprit = *observed.session->culprit;
+const PodView* find_culprit(const Observation& observation) {
+  if (!observation.session.has_value() || !observation.session->culprit.has_value()) return nullptr;
+  const auto& culprit = *observation.session->culprit;
   const char* role = culprit.role == coordinator::Role::kSummer ? kSummer : kWorker;
-  for (const auto& pod : observed.pods) {
-    if (pod->attempt == observed.job.status.attempt && pod->role == role && pod->index == culprit.index)
+  for (const auto& pod : observation.pods) {
+    if (pod->attempt == observation.job.status.attempt && pod->role == role && pod->index == culprit.index)
       return pod.get();
   }
   return nullptr;
 }
 
-bool on_lost_node(const Observed& observed, const PodView& pod) {
+bool on_lost_node(const Observation& observation, const PodView& pod) {
   if (pod.node.empty()) return false;
-  const NodeView node = observed.node(pod.node);
+  const NodeView node = find_node(observation, pod.node);
   return !node.exists || !node.ready;
 }
 
@@ -73,43 +73,44 @@ bool any_member_joined(const coordinator::JobState& session) {
 }
 
 // Returns the failure that the coordinator's session reports, for use if the pods themselves show no failure.
-std::optional<Failure> judge_session(const Observed& observed) {
-  if (!observed.session.has_value() || !observed.session->outcome.has_value() || observed.session->outcome->ok()) {
+std::optional<Failure> judge_session(const Observation& observation) {
+  if (!observation.session.has_value() || !observation.session->outcome.has_value() ||
+      observation.session->outcome->ok()) {
     return std::nullopt;
   }
   // A program that does not use the library never joins, and can't lose a member.
-  if (!any_member_joined(*observed.session)) return std::nullopt;
-  const PodView* culprit = find_culprit(observed);
-  const std::string said(observed.session->outcome->message());
-  if (culprit != nullptr && on_lost_node(observed, *culprit)) {
+  if (!any_member_joined(*observation.session)) return std::nullopt;
+  const PodView* culprit = find_culprit(observation);
+  const std::string said(observation.session->outcome->message());
+  if (culprit != nullptr && on_lost_node(observation, *culprit)) {
     return interrupted("NodeLost", absl::StrCat("node ", culprit->node, " is lost with ", culprit->name, ": ", said));
   }
-  if (observed.session_ended_for < kPatience) return Failure{Failure::Kind::kUndecided, "MemberLost", said, {}};
+  if (observation.session_ended_for < kPatience) return Failure{Failure::Kind::kUndecided, "MemberLost", said, {}};
   return Failure{Failure::Kind::kOwn, "MemberLost", said, {}};
 }
 
-bool has_settled(const Observed& observed, const std::vector<const PodView*>& pods) {
+bool has_settled(const Observation& observation, const std::vector<const PodView*>& pods) {
   absl::Time first = absl::InfiniteFuture();
   for (const PodView* pod : pods) {
-    if (pod != nullptr && pod->exit.has_value()) first = std::min(first, pod->exit->at);
+    if (pod != nullptr && pod->ending.exit.has_value()) first = std::min(first, pod->ending.exit->at);
   }
   // A wrong clock on the node must not delay the decision forever.
-  const absl::Duration since = observed.now - first;
-  return since >= kSettle || since < -absl::Minutes(1) || observed.session_ended_for >= kSettle;
+  const absl::Duration since = observation.now - first;
+  return since >= kSettle || since < -absl::Minutes(1) || observation.session_ended_for >= kSettle;
 }
 
 }  // namespace
 
-std::vector<const PodView*> members_of_attempt(const Observed& observed, const char* role, uint32_t count) {
+std::vector<const PodView*> members_of_attempt(const Observation& observation, const char* role, uint32_t count) {
   std::vector<const PodView*> members(count, nullptr);
-  for (const auto& pod : observed.pods) {
-    if (pod->role != role || pod->attempt != observed.job.status.attempt) continue;
+  for (const auto& pod : observation.pods) {
+    if (pod->role != role || pod->attempt != observation.job.status.attempt) continue;
     if (pod->index < members.size()) members[pod->index] = pod.get();
   }
   return members;
 }
 
-std::optional<Failure> find_failure(const Observed& observed, const Workers& workers, bool launched) {
+std::optional<Failure> find_failure(const Observation& observation, const Workers& workers, bool launched) {
   const std::vector<const PodView*>& pods = workers.pods();
   std::optional<Failure> worst;
   const auto consider = [&worst](std::optional<Failure> failure) {
@@ -120,23 +121,23 @@ std::optional<Failure> find_failure(const Observed& observed, const Workers& wor
     if (pods[i] != nullptr) {
       consider(judge(*pods[i]));
     } else if (launched) {
-      const std::string name = pod_name(observed.job.meta.name, kWorker, i, observed.job.status.attempt);
+      const std::string name = pod_name(observation.job.meta.name, kWorker, i, observation.job.status.attempt);
       Failure gone = interrupted("PodDeleted", absl::StrCat("pod ", name, " is gone"));
       gone.confirm_missing.push_back(name);
       consider(std::move(gone));
     }
   }
   // A summer counts only if it is the session's culprit: a summer ends a session only before the first plan.
-  if (const PodView* culprit = find_culprit(observed); culprit != nullptr) consider(judge(*culprit));
-  std::optional<Failure> session = judge_session(observed);
+  if (const PodView* culprit = find_culprit(observation); culprit != nullptr) consider(judge(*culprit));
+  std::optional<Failure> session = judge_session(observation);
   if (!worst.has_value()) return session;
   // The session names a member whose loss the cluster has not shown yet; the other pods failed because of that loss.
   if (session.has_value() && session->kind == Failure::Kind::kInterrupted) return session;
-  if (worst->kind == Failure::Kind::kPermanent && session.has_value() && find_culprit(observed) != nullptr &&
-      !judge(*find_culprit(observed)).has_value()) {
+  if (worst->kind == Failure::Kind::kPermanent && session.has_value() && find_culprit(observation) != nullptr &&
+      !judge(*find_culprit(observation)).has_value()) {
     return session;
   }
-  if (worst->kind != Failure::Kind::kInterrupted && !has_settled(observed, pods)) {
+  if (worst->kind != Failure::Kind::kInterrupted && !has_settled(observation, pods)) {
     return Failure{Failure::Kind::kUndecided, worst->reason, worst->message, {}};
   }
   return worst;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/workers.h"
 
 namespace gleaner::reconcile {
@@ -29,10 +29,10 @@ struct Failure {
 };
 
 // Returns the current attempt's pods of this role by index, with null where there is no pod.
-std::vector<const PodView*> members_of_attempt(const Observed& observed, const char* role, uint32_t count);
+std::vector<const PodView*> members_of_attempt(const Observation& observation, const char* role, uint32_t count);
 
 // Returns the failure of the attempt; nullopt: there is none. A worker that has succeeded can't fail any more, even if
 // its pod is deleted. `launched`: all workers of this attempt existed before, so a missing worker is gone.
-std::optional<Failure> find_failure(const Observed& observed, const Workers& workers, bool launched);
+std::optional<Failure> find_failure(const Observation& observation, const Workers& workers, bool launched);
 
 }  // namespace gleaner::reconcile

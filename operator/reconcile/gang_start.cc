@@ -21,17 +21,23 @@ absl::Duration restart_pause(uint32_t restarts) {
   return std::min(kLongestPause, kFirstPause * (1U << std::min(restarts - 1, kMaxDoublings)));
 }
 
+// Returns the reason of the condition Running while a worker's pod has these obstacles.
+const char* reason_of(const PodView::Obstacles& obstacles) {
+  if (obstacles.waiting_reason.empty()) return "Unschedulable";
+  return absl::StrContains(obstacles.waiting_reason, "Image") ? "ImagePullFailed" : "ContainerNotStarted";
+}
+
 }  // namespace
 
 StartDecision GangStart::decide(StatusUpdate update) const {
-  StartDecision start{std::move(update), {}, {}, false, {}, false, {}, {}};
+  StartDecision start{std::move(update), {}, {}, {}, false, {}, {}};
   if (!may_start(start)) return start;
   create_workers(start);
   if (start.invalid_template.has_value()) return start;
-  if (!start.update.status.start_time.has_value()) start.update.status.start_time = observed_.now;
+  if (!start.update.status.start_time.has_value()) start.update.status.start_time = observation_.now;
   if (start.create.empty()) {
     open_gates(start);
-  } else if (observed_.creation_pause > absl::ZeroDuration()) {
+  } else if (observation_.creation_pause > absl::ZeroDuration()) {
     postpone_creation(start);
   }
   explain_waiting(start.update);
@@ -55,15 +61,15 @@ bool GangStart::may_start(StartDecision& start) const {
     due = std::max(due, created->last_transition + kReleasePause);
   }
   bool earlier_gone = true;
-  for (const auto& pod : observed_.pods) {
+  for (const auto& pod : observation_.pods) {
     if (pod->attempt == job_.status.attempt || pod->finished()) continue;
     add_removal(*pod, start.remove);
-    if (pod->deletion.has_value() && observed_.now > *pod->deletion + kTerminating) continue;
+    if (pod->deletion.has_value() && observation_.now > *pod->deletion + kTerminating) continue;
     earlier_gone = false;
     update.requeue_after(absl::Seconds(2));
   }
-  if (observed_.now < due) update.requeue_after(due - observed_.now);
-  return earlier_gone && observed_.now >= due;
+  if (observation_.now < due) update.requeue_after(due - observation_.now);
+  return earlier_gone && observation_.now >= due;
 }
 
 void GangStart::create_workers(StartDecision& start) const {
@@ -77,14 +83,12 @@ void GangStart::create_workers(StartDecision& start) const {
     }
     start.create.push_back(*std::move(pod));
   }
-  start.service = !start.create.empty();
 }
 
 // Waits for the next try. Until then the status keeps the API server's answer to the last one.
 void GangStart::postpone_creation(StartDecision& start) const {
   start.create.clear();
-  start.service = false;
-  start.update.requeue_after(observed_.creation_pause);
+  start.update.requeue_after(observation_.creation_pause);
 }
 
 void GangStart::open_gates(StartDecision& start) const {
@@ -94,21 +98,21 @@ void GangStart::open_gates(StartDecision& start) const {
     start.update.add_event(false, "PodsCreated", absl::StrCat(message, ": the scheduler may place them"));
   }
   for (const PodView* pod : workers_.pods()) {
-    if (pod != nullptr && pod->gated) start.release.push_back({pod->name, pod->other_gates});
+    if (pod != nullptr && pod->obstacles.gated) start.release.push_back({pod->name, pod->obstacles.other_gates});
   }
 }
 
 void GangStart::explain_waiting(StatusUpdate& update) const {
   if (workers_.all_running()) return;
   for (const PodView* pod : workers_.pods()) {
-    if (pod == nullptr || (pod->waiting_reason.empty() && pod->unschedulable.empty())) continue;
-    const bool image = absl::StrContains(pod->waiting_reason, "Image");
-    const std::string reason =
-        !pod->waiting_reason.empty() ? (image ? "ImagePullFailed" : "ContainerNotStarted") : "Unschedulable";
+    if (pod == nullptr) continue;
+    const PodView::Obstacles& found = pod->obstacles;
+    if (found.waiting_reason.empty() && found.unschedulable.empty()) continue;
     const std::string message =
         absl::StrCat("pod ", pod->name, ": ",
-                     pod->waiting_reason.empty() ? pod->unschedulable
-                                                 : absl::StrCat(pod->waiting_reason, ": ", pod->waiting_message));
+                     found.waiting_reason.empty() ? found.unschedulable
+                                                  : absl::StrCat(found.waiting_reason, ": ", found.waiting_message));
+    const std::string reason = reason_of(found);
     const api::Condition* running = update.condition("Running");
     if (running == nullptr || running->reason != reason) update.add_event(true, reason, message);
     update.set_condition("Running", false, reason, message);
@@ -117,7 +121,7 @@ void GangStart::explain_waiting(StatusUpdate& update) const {
   if (update.holds("Running")) return;
   if (update.holds("Created")) {
     update.set_condition("Running", false, "WorkersPending", "workers are being scheduled and started");
-  } else if (observed_.creation_pause <= absl::ZeroDuration()) {
+  } else if (observation_.creation_pause <= absl::ZeroDuration()) {
     update.set_condition("Running", false, "WorkersPending", "the worker pods are being created");
   }
 }
@@ -127,8 +131,8 @@ std::optional<std::string> GangStart::find_late(StatusUpdate& update) const {
   const absl::Time first = workers_.first_created();
   if (workers_.all_running() || first == absl::InfiniteFuture()) return std::nullopt;
   const absl::Time due = first + job_.run_policy.start_deadline;
-  if (observed_.now < due) {
-    update.requeue_after(due - observed_.now);
+  if (observation_.now < due) {
+    update.requeue_after(due - observation_.now);
     return std::nullopt;
   }
   const api::Condition* running = update.condition("Running");
@@ -143,29 +147,6 @@ void GangStart::note_running(StatusUpdate& update) const {
   update.set_condition("Running", true, "WorkersRunning", message);
   update.set_condition("Restarting", false, "WorkersRunning", "");
   update.add_event(false, "Running", message);
-}
-
-EventNote refusal_event(const std::string& kind, const absl::Status& why) {
-  const bool quota = absl::IsResourceExhausted(why);
-  return {true, quota ? "QuotaExceeded" : absl::StrCat(kind, "Refused"),
-          absl::StrCat("the API server refuses a ", kind, ": ", why.message(),
-                       quota ? "; tried again until the quota has room" : "; tried again with increasing pauses"),
-          ""};
-}
-
-StatusUpdate refused_start(const api::TrainingJob& job, api::TrainingJobStatus decided, const std::string& kind,
-                           const absl::Status& why, absl::Time now) {
-  const EventNote refusal = refusal_event(kind, why);
-  StatusUpdate update(job, now);
-  const api::Condition* before = update.condition("Created");
-  if (before == nullptr || before->reason != refusal.reason || before->message != refusal.message) {
-    update.add_event(true, refusal.reason, refusal.message);
-  }
-  update.status = std::move(decided);
-  update.set_condition("Created", false, refusal.reason, refusal.message);
-  if (!update.holds("Running")) update.set_condition("Running", false, refusal.reason, refusal.message);
-  update.status.phase = phase_of(update.status.conditions);
-  return update;
 }
 
 }  // namespace gleaner::reconcile

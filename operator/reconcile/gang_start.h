@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "operator/reconcile/decision.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/pods.h"
 #include "operator/reconcile/status_update.h"
+#include "operator/reconcile/steps.h"
 #include "operator/reconcile/workers.h"
 
 namespace gleaner::reconcile {
@@ -19,7 +19,6 @@ struct StartDecision {
   StatusUpdate update;
   std::vector<PodRemoval> remove;      // pods of earlier attempts
   std::vector<nlohmann::json> create;  // worker pods that are missing
-  bool service = false;                // create worker_service()
   std::vector<PodRelease> release;     // workers whose gate opens
   bool launched = false;               // all workers have existed: the attempt may go on
   // The reasons for which the attempt can't go on. If one is set, only `update` of the fields above is valid.
@@ -30,8 +29,8 @@ struct StartDecision {
 class GangStart {
  public:
   // All references must outlive this object.
-  GangStart(const Observed& observed, const Workers& workers, const PodSettings& settings)
-      : observed_(observed), job_(observed.job), workers_(workers), settings_(settings) {}
+  GangStart(const Observation& observation, const Workers& workers, const PodSettings& settings)
+      : observation_(observation), job_(observation.job), workers_(workers), settings_(settings) {}
 
   StartDecision decide(StatusUpdate update) const;
 
@@ -44,18 +43,10 @@ class GangStart {
   std::optional<std::string> find_late(StatusUpdate& update) const;
   void note_running(StatusUpdate& update) const;
 
-  const Observed& observed_;
+  const Observation& observation_;
   const api::TrainingJob& job_;
   const Workers& workers_;
   const PodSettings& settings_;
 };
-
-// Returns the status and Events after the API server has refused a worker's pod or an object that the pods need, of
-// this `kind`, such as "Pod". `decided` is the status that decide() chose for `job`. `why` is the API server's answer.
-StatusUpdate refused_start(const api::TrainingJob& job, api::TrainingJobStatus decided, const std::string& kind,
-                           const absl::Status& why, absl::Time now);
-
-// Returns the Event about an object of this kind that the API server has refused.
-EventNote refusal_event(const std::string& kind, const absl::Status& why);
 
 }  // namespace gleaner::reconcile

@@ -14,7 +14,7 @@ EndDecision JobEnd::succeed(StatusUpdate update) const {
   update.set_condition("Succeeded", true, "AllWorkersSucceeded", message);
   update.stop_running("Finished", "");
   update.set_condition("Restarting", false, "Finished", "");
-  update.status.completion_time = observed_.now;
+  update.status.completion_time = observation_.now;
   update.add_event(false, "Succeeded", message);
   return clean_up(std::move(update));
 }
@@ -23,7 +23,7 @@ EndDecision JobEnd::fail(StatusUpdate update, const std::string& reason, const s
   update.set_condition("Failed", true, reason, message);
   update.stop_running("Finished", "");
   update.set_condition("Restarting", false, "Finished", "");
-  update.status.completion_time = observed_.now;
+  update.status.completion_time = observation_.now;
   update.add_event(true, reason, message);
   return clean_up(std::move(update));
 }
@@ -33,7 +33,7 @@ EndDecision JobEnd::clean_up(StatusUpdate update) const {
   EndDecision end{std::move(update), why, {}, false};
   using api::CleanPodPolicy;
   const CleanPodPolicy policy = job_.run_policy.clean_pod_policy;
-  for (const auto& pod : observed_.pods) {
+  for (const auto& pod : observation_.pods) {
     // Summers are always removed, also if the policy keeps worker pods.
     if (pod->role == kSummer || policy == CleanPodPolicy::kAll ||
         (policy == CleanPodPolicy::kRunning && !pod->finished()))
@@ -43,10 +43,10 @@ EndDecision JobEnd::clean_up(StatusUpdate update) const {
   const auto& ttl = job_.run_policy.ttl_after_finished;
   if (!ttl.has_value() || !end.update.status.completion_time.has_value()) return end;
   const absl::Time due = *end.update.status.completion_time + *ttl;
-  if (observed_.now >= due) {
+  if (observation_.now >= due) {
     end.remove_job = true;
   } else {
-    end.update.requeue_after(due - observed_.now);
+    end.update.requeue_after(due - observation_.now);
   }
   return end;
 }
@@ -64,7 +64,7 @@ EndDecision JobEnd::suspend(StatusUpdate update) const {
   update.status.workers_succeeded = 0;
   update.status.workers_ready = update.status.summers_ready = 0;
   EndDecision end{std::move(update), "the job is suspended", {}, false};
-  for (const auto& pod : observed_.pods) add_removal(*pod, end.remove);
+  for (const auto& pod : observation_.pods) add_removal(*pod, end.remove);
   return end;
 }
 
@@ -88,7 +88,7 @@ EndDecision JobEnd::begin_next_attempt(StatusUpdate update, const std::string& w
   update.set_condition("Created", false, "NextAttempt", why);
   update.requeue_after(absl::ZeroDuration());
   EndDecision end{std::move(update), why, {}, false};
-  for (const auto& pod : observed_.pods) {
+  for (const auto& pod : observation_.pods) {
     if (!pod->finished()) add_removal(*pod, end.remove);
   }
   return end;
@@ -111,7 +111,7 @@ EndDecision JobEnd::restart(StatusUpdate update, const Failure& failure) const {
   update.set_condition("Restarting", true, failure.reason, failure.message);
   // The pause before the restart counts from now, even if the previous attempt never ran.
   for (api::Condition& condition : update.status.conditions) {
-    if (condition.type == "Restarting") condition.last_transition = observed_.now;
+    if (condition.type == "Restarting") condition.last_transition = observation_.now;
   }
   update.add_event(true, "Restarting", absl::StrCat(failure.message, "; all workers are started again"));
   return begin_next_attempt(std::move(update), failure.message);

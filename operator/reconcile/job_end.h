@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "operator/reconcile/decision.h"
 #include "operator/reconcile/failure.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/status_update.h"
+#include "operator/reconcile/steps.h"
 
 namespace gleaner::reconcile {
 
@@ -21,8 +21,8 @@ struct EndDecision {
 
 class JobEnd {
  public:
-  // `observed` must outlive this object.
-  explicit JobEnd(const Observed& observed) : observed_(observed), job_(observed.job) {}
+  // `observation` must outlive this object.
+  explicit JobEnd(const Observation& observation) : observation_(observation), job_(observation.job) {}
 
   // Ends a job that was deleted. Kubernetes deletes the objects that the job owns.
   EndDecision abandon(StatusUpdate update) const;
@@ -42,7 +42,7 @@ class JobEnd {
  private:
   EndDecision begin_next_attempt(StatusUpdate update, const std::string& why) const;
 
-  const Observed& observed_;
+  const Observation& observation_;
   const api::TrainingJob& job_;
 };
 

@@ -20,11 +20,12 @@ constexpr size_t kMostWithTransports = 2048;
 
 constexpr char kSummerPrefix[] = "summer-";
 
-api::PlanMember describe(const Observed& observed, const char* role, const SummerSeat& seat, double bits_per_second) {
+api::PlanMember describe(const Observation& observation, const char* role, const SummerSeat& seat,
+                         double bits_per_second) {
   api::PlanMember member;
   member.name = absl::StrCat(role, "-", seat.index);
   member.role = role;
-  member.pod = pod_name(observed.job.meta.name, role, seat.index, observed.job.status.attempt);
+  member.pod = pod_name(observation.job.meta.name, role, seat.index, observation.job.status.attempt);
   if (seat.pod != nullptr) member.node = seat.pod->node;
   member.bits_per_second = bits_per_second;
   return member;
@@ -106,18 +107,26 @@ void keep_nodes(const api::ReductionPlan& before, const std::vector<const PodVie
   }
 }
 
-const PodView* find_summer(const Observed& observed, uint32_t index) {
-  for (const auto& pod : observed.pods) {
-    if (pod->role == kSummer && pod->index == index && pod->attempt == observed.job.status.attempt) return pod.get();
+const PodView* find_summer(const Observation& observation, uint32_t index) {
+  for (const auto& pod : observation.pods) {
+    if (pod->role == kSummer && pod->index == index && pod->attempt == observation.job.status.attempt) return pod.get();
   }
   return nullptr;
 }
 
 }  // namespace
 
-bool is_settled(const Observed& observed) {
-  return observed.plan.has_value() && observed.plan->spec.attempt == observed.job.status.attempt &&
-         !observed.plan->spec.members.empty();
+bool is_settled(const Observation& observation) {
+  return observation.plan.has_value() && observation.plan->spec.attempt == observation.job.status.attempt &&
+         !observation.plan->spec.members.empty();
+}
+
+double planned_push_ratio(const Observation& observation) {
+  if (!observation.plan.has_value()) return 1;
+  const api::ReductionPlanSpec& spec = observation.plan->spec;
+  if (spec.bytes_per_step == 0 || spec.push_bytes_per_step == 0) return 1;
+  const double ratio = static_cast<double>(spec.push_bytes_per_step) / static_cast<double>(spec.bytes_per_step);
+  return std::clamp(ratio, 1.0, plan::kMaxPushRatio);
 }
 
 std::vector<SummerSeat> seats_of(const std::vector<const PodView*>& summers) {
@@ -127,26 +136,26 @@ std::vector<SummerSeat> seats_of(const std::vector<const PodView*>& summers) {
   return seats;
 }
 
-std::vector<SummerSeat> planned_summers(const Observed& observed) {
+std::vector<SummerSeat> planned_summers(const Observation& observation) {
   std::vector<SummerSeat> summers;
-  if (!observed.plan.has_value()) return summers;
-  for (const api::PlanMember& member : observed.plan->spec.members) {
+  if (!observation.plan.has_value()) return summers;
+  for (const api::PlanMember& member : observation.plan->spec.members) {
     SummerSeat summer;
     const absl::string_view name = member.name;
     if (member.role != kSummer || !absl::StartsWith(name, kSummerPrefix)) continue;
     if (!absl::SimpleAtoi(name.substr(sizeof kSummerPrefix - 1), &summer.index)) continue;
-    summer.pod = find_summer(observed, summer.index);
+    summer.pod = find_summer(observation, summer.index);
     summer.had_pod = !member.node.empty();
     summers.push_back(summer);
   }
   return summers;
 }
 
-std::vector<SummerSeat> session_summers(const Observed& observed) {
+std::vector<SummerSeat> session_summers(const Observation& observation) {
   std::vector<SummerSeat> summers;
-  for (const coordinator::MemberState& member : observed.session->members) {
+  for (const coordinator::MemberState& member : observation.session->members) {
     if (member.role != coordinator::Role::kSummer) continue;
-    const PodView* pod = find_summer(observed, member.index);
+    const PodView* pod = find_summer(observation, member.index);
     summers.push_back({member.index, pod, pod != nullptr});
   }
   return summers;
@@ -159,32 +168,32 @@ std::vector<const PodView*> pods_of(const std::vector<SummerSeat>& summers) {
   return pods;
 }
 
-api::ReductionPlan make_plan_object(const Observed& observed, const std::vector<const PodView*>& workers,
+api::ReductionPlan make_plan_object(const Observation& observation, const std::vector<const PodView*>& workers,
                                     const std::vector<SummerSeat>& summers) {
-  const api::TrainingJob& job = observed.job;
+  const api::TrainingJob& job = observation.job;
   api::ReductionPlan plan;
   plan.meta.name = job.meta.name;
   plan.meta.ns = job.meta.ns;
   plan.meta.labels = {{api::kJobLabel, job.meta.name}};
   plan.meta.owners = {{api::kApiVersion, "TrainingJob", job.meta.name, job.meta.uid, true}};
   plan.spec.attempt = job.status.attempt;
-  const std::vector<double> worker_bits = assumed_bits_per_second(observed, workers);
+  const std::vector<double> worker_bits = assumed_bits_per_second(observation, workers);
   for (uint32_t i = 0; i < workers.size(); ++i) {
-    plan.spec.members.push_back(describe(observed, kWorker, {i, workers[i], true}, worker_bits[i]));
+    plan.spec.members.push_back(describe(observation, kWorker, {i, workers[i], true}, worker_bits[i]));
   }
-  const std::vector<double> summer_bits = assumed_bits_per_second(observed, pods_of(summers));
+  const std::vector<double> summer_bits = assumed_bits_per_second(observation, pods_of(summers));
   for (size_t j = 0; j < summers.size(); ++j) {
-    plan.spec.members.push_back(describe(observed, kSummer, summers[j], summer_bits[j]));
+    plan.spec.members.push_back(describe(observation, kSummer, summers[j], summer_bits[j]));
   }
-  if (is_settled(observed)) keep_nodes(*observed.plan, workers, plan.spec.members);
-  if (!observed.session.has_value()) return plan;
-  take_states(*observed.session, plan.spec.members);
-  take_summary(*observed.session, plan);
+  if (is_settled(observation)) keep_nodes(*observation.plan, workers, plan.spec.members);
+  if (!observation.session.has_value()) return plan;
+  take_states(*observation.session, plan.spec.members);
+  take_summary(*observation.session, plan);
   for (const api::PlanMember& member : plan.spec.members) {
     plan.status.acknowledged += member.acknowledged_epoch >= plan.spec.epoch && plan.spec.epoch > 0;
   }
   if (plan.spec.bytes_per_step > 0) {
-    take_traffic(job.workers.replicas, observed.session->summary.push_ratio, plan.spec.members);
+    take_traffic(job.workers.replicas, observation.session->summary.push_ratio, plan.spec.members);
   }
   return plan;
 }

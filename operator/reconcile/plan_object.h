@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 
 namespace gleaner::reconcile {
 
@@ -16,15 +16,21 @@ struct SummerSeat {
 };
 
 // Returns whether the ReductionPlan records the summers with which this attempt begins.
-bool is_settled(const Observed& observed);
+bool is_settled(const Observation& observation);
+
+// Returns the push ratio (plan::Fleet) by the ReductionPlan of this or an earlier attempt. Before the job's first plan
+// with tensors it returns 1, since the types of tensors are unknown: with several local ranks, 16-bit tensors then
+// have 2.
+double planned_push_ratio(const Observation& observation);
 
 std::vector<SummerSeat> seats_of(const std::vector<const PodView*>& summers);
-std::vector<SummerSeat> planned_summers(const Observed& observed);  // the summers of the ReductionPlan
-std::vector<SummerSeat> session_summers(const Observed& observed);  // the summers of the session, which must exist
+std::vector<SummerSeat> planned_summers(const Observation& observation);  // the summers of the ReductionPlan
+std::vector<SummerSeat> session_summers(
+    const Observation& observation);  // the summers of the session, which must exist
 std::vector<const PodView*> pods_of(const std::vector<SummerSeat>& summers);  // null where there is no pod
 
 // Returns the ReductionPlan. Without a session, or before its first plan with tensors, owned and traffic bytes are 0.
-api::ReductionPlan make_plan_object(const Observed& observed, const std::vector<const PodView*>& workers,
+api::ReductionPlan make_plan_object(const Observation& observation, const std::vector<const PodView*>& workers,
                                     const std::vector<SummerSeat>& summers);
 
 }  // namespace gleaner::reconcile

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
@@ -57,27 +58,29 @@ void read_containers(const json& statuses, PodView& pod) {
   for (const json& status : statuses) {
     const json& state = at(status, "state");
     const json& waiting = at(state, "waiting");
-    if (const std::string reason = text(at(waiting, "reason")); is_start_error(reason) && pod.waiting_reason.empty()) {
-      pod.waiting_reason = reason;
-      pod.waiting_message = text(at(waiting, "message"));
+    PodView::Obstacles& obstacles = pod.obstacles;
+    if (std::string reason = text(at(waiting, "reason")); is_start_error(reason) && obstacles.waiting_reason.empty()) {
+      obstacles.waiting_reason = std::move(reason);
+      obstacles.waiting_message = text(at(waiting, "message"));
     }
     const json& terminated = at(state, "terminated");
     const json& code = at(terminated, "exitCode");
     if (!code.is_number_integer() || code.get<int>() == 0) continue;
     PodView::Exit exit{text(at(status, "name")), code.get<int>(), text(at(terminated, "reason"))};
     if (const auto time = api::parse_time(text(at(terminated, "finishedAt"))); time.ok()) exit.at = *time;
-    if (!pod.exit.has_value() || exit.at < pod.exit->at) pod.exit = std::move(exit);
+    std::optional<PodView::Exit>& first = pod.ending.exit;
+    if (!first.has_value() || exit.at < first->at) first = std::move(exit);
   }
 }
 
-void read_gates(const json& gates, PodView& pod) {
+void read_gates(const json& gates, PodView::Obstacles& obstacles) {
   if (!gates.is_array()) return;
   for (const json& gate : gates) {
     const std::string name = text(at(gate, "name"));
     if (name == kGangGate) {
-      pod.gated = true;
+      obstacles.gated = true;
     } else {
-      pod.other_gates.push_back(name);
+      obstacles.other_gates.push_back(name);
     }
   }
 }
@@ -87,9 +90,9 @@ void read_conditions(const json& conditions, PodView& pod) {
   for (const json& condition : conditions) {
     const std::string type = text(at(condition, "type"));
     const bool is_true = text(at(condition, "status")) == "True";
-    if (type == "DisruptionTarget" && is_true) pod.evicted_by = text(at(condition, "reason"));
+    if (type == "DisruptionTarget" && is_true) pod.ending.evicted_by = text(at(condition, "reason"));
     if (type == "PodScheduled" && !is_true && text(at(condition, "reason")) == "Unschedulable") {
-      pod.unschedulable = text(at(condition, "message"));
+      pod.obstacles.unschedulable = text(at(condition, "message"));
     }
   }
 }
@@ -119,11 +122,10 @@ absl::StatusOr<PodView> parse_pod(const json& object) {
     GLN_ASSIGN_OR_RETURN(const api::Requests requests, api::total_requests(spec));
     pod.cpus = placement::needed_cpus(requests.cpus);
   }
-  read_gates(at(spec, "schedulingGates"), pod);
+  read_gates(at(spec, "schedulingGates"), pod.obstacles);
   const json& status = at(object, "status");
   pod.phase = parse_phase(text(at(status, "phase")));
-  pod.ip = text(at(status, "podIP"));
-  if (const std::string reason = text(at(status, "reason")); is_eviction(reason)) pod.evicted_by = reason;
+  if (const std::string reason = text(at(status, "reason")); is_eviction(reason)) pod.ending.evicted_by = reason;
   read_conditions(at(status, "conditions"), pod);
   read_containers(at(status, "initContainerStatuses"), pod);
   read_containers(at(status, "containerStatuses"), pod);

@@ -24,6 +24,21 @@ struct PodView {
     absl::Time at = absl::UnixEpoch();
   };
 
+  // The reasons for which a pod does not run yet.
+  struct Obstacles {
+    bool gated = false;                    // the pod has the scheduling gate kGangGate
+    std::vector<std::string> other_gates;  // scheduling gates of the user
+    std::string unschedulable;             // the scheduler's message if it finds no node for the pod
+    std::string waiting_reason;            // the reason for which a container can't start: "ImagePullBackOff"
+    std::string waiting_message;
+  };
+  // The reasons for which a pod has failed or will fail.
+  struct Ending {
+    // The reason for which the cluster ended the pod: "Evicted", "PreemptionByScheduler"; empty: it did not.
+    std::string evicted_by;
+    std::optional<Exit> exit;
+  };
+
   std::string name, ns, uid;
   std::string job, role;  // from its labels
   std::string owner_uid;  // uid of the TrainingJob that controls it
@@ -31,16 +46,10 @@ struct PodView {
   absl::Time created = absl::UnixEpoch();
   std::optional<absl::Time> deletion;  // the end of the pod's grace period, once it is being deleted
   Phase phase = Phase::kPending;
-  bool gated = false;                    // the pod has the scheduling gate kGangGate
-  std::vector<std::string> other_gates;  // scheduling gates of the user
+  Obstacles obstacles;
+  Ending ending;
   int32_t priority = 0;
-  std::string node, ip;
-  // The reason for which the cluster ended the pod: "Evicted", "PreemptionByScheduler"; empty: it did not.
-  std::string evicted_by;
-  std::string unschedulable;   // the scheduler's message if it finds no node for the pod
-  std::string waiting_reason;  // the reason for which a container can't start: "ImagePullBackOff"
-  std::string waiting_message;
-  std::optional<Exit> exit;
+  std::string node;            // empty: the pod is not bound
   double bits_per_second = 0;  // the smaller of the pod's bandwidth annotations; 0: it has none
   double cpus = 0;             // requests of a summer, at least kLeastCpus
 

@@ -34,24 +34,24 @@ std::string slow_summers(const coordinator::JobState& session) {
 ProgressDecision Progress::decide(StatusUpdate update) const {
   // After a change of leader a session has no data until its members have returned. Until then the status and the
   // ReductionPlan stay unchanged.
-  const bool behind = observed_.session.has_value() && observed_.session->epoch < update.status.epoch;
-  if (behind && is_settled(observed_)) {
+  const bool behind = observation_.session.has_value() && observation_.session->epoch < update.status.epoch;
+  if (behind && is_settled(observation_)) {
     update.requeue_after(kReportInterval);
     return {std::move(update), std::nullopt};
   }
   std::optional<api::ReductionPlan> plan;
-  if (observed_.job.workers.replicas > 1) {
-    std::vector<SummerSeat> summers = seats_of(running_summers(observed_));
-    if (is_settled(observed_)) summers = planned_summers(observed_);
-    if (has_begun(observed_)) summers = session_summers(observed_);
-    plan = make_plan_object(observed_, workers_.pods(), summers);
+  if (observation_.job.workers.replicas > 1) {
+    std::vector<SummerSeat> summers = seats_of(running_summers(observation_));
+    if (is_settled(observation_)) summers = planned_summers(observation_);
+    if (has_begun(observation_)) summers = session_summers(observation_);
+    plan = make_plan_object(observation_, workers_.pods(), summers);
   }
-  if (!observed_.session.has_value()) return {std::move(update), std::move(plan)};
-  const coordinator::Summary& summary = observed_.session->summary;
+  if (!observation_.session.has_value()) return {std::move(update), std::move(plan)};
+  const coordinator::Summary& summary = observation_.session->summary;
   api::TrainingJobStatus& status = update.status;
-  status.epoch = observed_.session->epoch;
-  report({"Stalled", "RanksWait", "StepsGoOn"}, observed_.session->stall, update);
-  report({"SummerSlow", "StepsTakeLonger", "SummersKeepUp"}, slow_summers(*observed_.session), update);
+  status.epoch = observation_.session->epoch;
+  report({"Stalled", "RanksWait", "StepsGoOn"}, observation_.session->stall, update);
+  report({"SummerSlow", "StepsTakeLonger", "SummersKeepUp"}, slow_summers(*observation_.session), update);
   if (summary.plan_bound_seconds > 0) status.bound = format_seconds(summary.plan_bound_seconds);
   if (!summary.bandwidths_known && summary.tensors > 0) status.bound = "unknown";
   if (summary.window.goodput_bytes_per_second > 0) {
@@ -70,7 +70,8 @@ void Progress::report(const Trouble& trouble, const std::string& message, Status
     if (before != nullptr) update.set_condition(trouble.condition, false, trouble.reason_of_end, "");
     return;
   }
-  const bool is_new = before == nullptr || (!before->status && observed_.now - before->last_transition > kEventsApart);
+  const bool is_new =
+      before == nullptr || (!before->status && observation_.now - before->last_transition > kEventsApart);
   if (is_new) update.add_event(true, trouble.condition, message);
   update.set_condition(trouble.condition, true, trouble.reason, message);
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/api/reduction_plan.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/status_update.h"
 #include "operator/reconcile/workers.h"
 
@@ -19,7 +19,7 @@ struct ProgressDecision {
 class Progress {
  public:
   // Both references must outlive this object.
-  Progress(const Observed& observed, const Workers& workers) : observed_(observed), workers_(workers) {}
+  Progress(const Observation& observation, const Workers& workers) : observation_(observation), workers_(workers) {}
 
   ProgressDecision decide(StatusUpdate update) const;
 
@@ -32,7 +32,7 @@ class Progress {
   };
   void report(const Trouble& trouble, const std::string& message, StatusUpdate& update) const;
 
-  const Observed& observed_;
+  const Observation& observation_;
   const Workers& workers_;
 };
 

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/api/training_job.h"
-#include "operator/reconcile/decision.h"
+#include "operator/reconcile/steps.h"
 
 namespace gleaner::reconcile {
 

@@ -19,23 +19,36 @@ constexpr absl::Duration kSoon = absl::Seconds(1);
 
 PlacementDecision settled(StatusUpdate update, bool is_settled) { return {std::move(update), {}, {}, is_settled}; }
 
+// Returns whether the job is deleted, suspended or finished, so that it gets no more summers.
+bool is_over(const api::TrainingJob& job) {
+  const StatusUpdate status(job, absl::InfinitePast());
+  return job.meta.deletion_time.has_value() || job.run_policy.suspend || status.holds("Succeeded") ||
+         status.holds("Failed");
+}
+
 }  // namespace
 
+bool needs_candidates(const Observation& observation) {
+  const api::TrainingJob& job = observation.job;
+  if (!wants_summers(job) || job.status.next_summer > 0 || is_settled(observation) || is_over(job)) return false;
+  return summers_of_attempt(observation).empty() && Workers(observation).all_bound();
+}
+
 PlacementDecision SummerPlacement::decide(StatusUpdate update) const {
-  if (!wants_summers(job_) || is_settled(observed_)) return settled(std::move(update), true);
-  const std::vector<const PodView*> summers = summers_of_attempt(observed_);
+  if (!wants_summers(job_) || is_settled(observation_)) return settled(std::move(update), true);
+  const std::vector<const PodView*> summers = summers_of_attempt(observation_);
   if (!summers.empty()) return wait_for(summers, std::move(update));
   return update.status.next_summer > 0 ? wait_for_pods(std::move(update)) : place(std::move(update));
 }
 
 PlacementDecision SummerPlacement::wait_for(const std::vector<const PodView*>& summers, StatusUpdate update) const {
-  const std::vector<const PodView*> running = running_summers(observed_);
+  const std::vector<const PodView*> running = running_summers(observation_);
   if (running.size() == summers.size()) return settled(std::move(update), true);
   const absl::Time due = summers.front()->created + kSummerPatience;
   const bool any_ended =
       std::any_of(summers.begin(), summers.end(), [](const PodView* pod) { return pod->finished(); });
-  if (observed_.now < due && !any_ended) {
-    update.requeue_after(std::min(due - observed_.now, absl::Seconds(2)));
+  if (observation_.now < due && !any_ended) {
+    update.requeue_after(std::min(due - observation_.now, absl::Seconds(2)));
     return settled(std::move(update), false);
   }
   update.add_event(true, "FewerSummers",
@@ -49,7 +62,7 @@ PlacementDecision SummerPlacement::wait_for(const std::vector<const PodView*>& s
 // Decides for an attempt whose summers were requested, and of which no pod exists.
 PlacementDecision SummerPlacement::wait_for_pods(StatusUpdate update) const {
   const absl::Time requested = update.status.summers.last_change_time.value_or(absl::InfinitePast());
-  if (observed_.now < requested + kRefusalPatience) {
+  if (observation_.now < requested + kRefusalPatience) {
     update.requeue_after(kSoon);
     return settled(std::move(update), false);
   }
@@ -58,10 +71,14 @@ PlacementDecision SummerPlacement::wait_for_pods(StatusUpdate update) const {
 }
 
 PlacementDecision SummerPlacement::place(StatusUpdate update) const {
+  if (!observation_.candidates.has_value()) {
+    update.requeue_after(kSoon);
+    return settled(std::move(update), false);
+  }
   const uint32_t least = job_.communication.summers.min;
+  plan::Fleet fleet{assumed_bits_per_second(observation_, workers_.pods()), {}, planned_push_ratio(observation_)};
   const std::vector<placement::Candidate> chosen =
-      choose_summers(job_, assumed_bits_per_second(observed_, workers_.pods()), observed_.candidates(workers_.nodes()),
-                     settings_.min_gain);
+      choose_summers(job_, std::move(fleet), *observation_.candidates, settings_.min_gain);
   if (chosen.size() < least) {
     update.add_event(false, "FewerSummers",
                      absl::StrCat("there are suitable machines for ", chosen.size(), " of at least ", least,
@@ -69,7 +86,7 @@ PlacementDecision SummerPlacement::place(StatusUpdate update) const {
   }
   if (chosen.empty()) return settled(std::move(update), true);
   std::vector<nlohmann::json> pods =
-      add_summers(observed_, settings_, chosen, "Beginning", "as many as shorten a step, by the model", update);
+      add_summers(observation_, settings_, chosen, "Beginning", "as many as shorten a step, by the model", update);
   update.requeue_after(kSoon);
   return {std::move(update), std::move(pods), {}, false};
 }

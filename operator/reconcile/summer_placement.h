@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "operator/reconcile/decision.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/pods.h"
 #include "operator/reconcile/status_update.h"
+#include "operator/reconcile/steps.h"
 #include "operator/reconcile/workers.h"
 
 namespace gleaner::reconcile {
@@ -20,13 +20,17 @@ struct PlacementDecision {
   bool settled = false;                // the attempt may begin with the summers that run
 };
 
+// Returns whether decide() may place the first summers of the attempt, and therefore needs Observation::candidates.
+bool needs_candidates(const Observation& observation);
+
 class SummerPlacement {
  public:
   // All references must outlive this object.
-  SummerPlacement(const Observed& observed, const Workers& workers, const PodSettings& settings)
-      : observed_(observed), job_(observed.job), workers_(workers), settings_(settings) {}
+  SummerPlacement(const Observation& observation, const Workers& workers, const PodSettings& settings)
+      : observation_(observation), job_(observation.job), workers_(workers), settings_(settings) {}
 
   // Requires that all workers are bound to nodes, since summers are placed on other machines than the workers.
+  // Without the candidates that needs_candidates() asks for, the attempt waits.
   PlacementDecision decide(StatusUpdate update) const;
 
  private:
@@ -34,7 +38,7 @@ class SummerPlacement {
   PlacementDecision wait_for_pods(StatusUpdate update) const;
   PlacementDecision place(StatusUpdate update) const;
 
-  const Observed& observed_;
+  const Observation& observation_;
   const api::TrainingJob& job_;
   const Workers& workers_;
   const PodSettings& settings_;

@@ -21,7 +21,7 @@ std::string described(const PodView& summer) {
 ScalingDecision SummerScaling::decide(StatusUpdate update) const {
   ScalingDecision decision{std::move(update), {}, {}, {}, {}};
   std::vector<const PodView*> alive;
-  for (const PodView* pod : summers_of_attempt(observed_)) {
+  for (const PodView* pod : summers_of_attempt(observation_)) {
     if (pod->finished()) {
       report_ended_summer(*pod, decision);
     } else if (!pod->deletion.has_value()) {  // otherwise the summer is leaving, or its node does not answer
@@ -30,7 +30,7 @@ ScalingDecision SummerScaling::decide(StatusUpdate update) const {
   }
   report_vanished_summers(decision);
   apply_scaling(alive, decision);
-  decision.update.status.summers.had = observed_.session->summary.summers;
+  decision.update.status.summers.had = observation_.session->summary.summers;
   return decision;
 }
 
@@ -38,13 +38,14 @@ ScalingDecision SummerScaling::decide(StatusUpdate update) const {
 void SummerScaling::report_ended_summer(const PodView& summer, ScalingDecision& decision) const {
   const bool cleanly = summer.phase == PodView::Phase::kSucceeded;
   std::string how = absl::StrCat(described(summer), cleanly ? " has left" : " has failed");
-  if (!cleanly && !summer.evicted_by.empty()) absl::StrAppend(&how, ": ended by the cluster, ", summer.evicted_by);
-  if (!cleanly && summer.exit.has_value()) absl::StrAppend(&how, ": it ended with ", summer.exit->code);
+  const PodView::Ending& ending = summer.ending;
+  if (!cleanly && !ending.evicted_by.empty()) absl::StrAppend(&how, ": ended by the cluster, ", ending.evicted_by);
+  if (!cleanly && ending.exit.has_value()) absl::StrAppend(&how, ": it ended with ", ending.exit->code);
   decision.ended.push_back(
       {coordinator::Role::kSummer, summer.index, cleanly ? absl::OkStatus() : absl::UnavailableError(how)});
   if (!summer.deletion.has_value() && !cleanly) {
     decision.update.add_event(true, "SummerLost", absl::StrCat(how, "; the job goes on"),
-                              summer.evicted_by.empty() ? "Failed" : "Evicted");
+                              ending.evicted_by.empty() ? "Failed" : "Evicted");
   }
   if (cleanly && !was_released(summer)) {
     decision.update.add_event(false, "SummerLeft", absl::StrCat(how, " by itself; the job goes on"), "OwnersNeedIt");
@@ -54,7 +55,7 @@ void SummerScaling::report_ended_summer(const PodView& summer, ScalingDecision& 
 
 // Reports summers of the plan whose pods no longer exist.
 void SummerScaling::report_vanished_summers(ScalingDecision& decision) const {
-  for (const SummerSeat& summer : planned_summers(observed_)) {
+  for (const SummerSeat& summer : planned_summers(observation_)) {
     if (summer.pod != nullptr || !summer.had_pod) continue;
     decision.ended.push_back({coordinator::Role::kSummer, summer.index,
                               absl::UnavailableError(absl::StrCat("the pod of summer-", summer.index, " is gone"))});
@@ -63,14 +64,14 @@ void SummerScaling::report_vanished_summers(ScalingDecision& decision) const {
 
 bool SummerScaling::was_released(const PodView& summer) const {
   if (summer.deletion.has_value()) return true;
-  if (!observed_.scaling.has_value()) return false;
-  const std::vector<autoscale::Removal>& removals = observed_.scaling->verdict.remove;
+  if (!observation_.scaling.has_value()) return false;
+  const std::vector<autoscale::Removal>& removals = observation_.scaling->verdict.remove;
   return std::any_of(removals.begin(), removals.end(), [&](const auto& each) { return each.index == summer.index; });
 }
 
 void SummerScaling::apply_scaling(const std::vector<const PodView*>& alive, ScalingDecision& decision) const {
-  if (!observed_.scaling.has_value() || observed_.scaling->attempt != job_.status.attempt) return;
-  const ScalingRequest& request = *observed_.scaling;
+  if (!observation_.scaling.has_value() || observation_.scaling->attempt != job_.status.attempt) return;
+  const ScalingRequest& request = *observation_.scaling;
   const autoscale::Verdict& verdict = request.verdict;
   api::TrainingJobStatus& status = decision.update.status;
   status.summers.wanted = verdict.wanted;
@@ -83,7 +84,7 @@ void SummerScaling::apply_scaling(const std::vector<const PodView*>& alive, Scal
   }
   // Adds it once: creating a summer advances next_summer, so the same request does not match again.
   if (verdict.add.has_value() && request.next_summer == status.next_summer) {
-    decision.create = add_summers(observed_, settings_, {{verdict.add->node, verdict.add->bits_per_second}},
+    decision.create = add_summers(observation_, settings_, {{verdict.add->node, verdict.add->bits_per_second}},
                                   status.summers.reason, verdict.why, decision.update);
   }
 }
@@ -92,16 +93,16 @@ void SummerScaling::apply_scaling(const std::vector<const PodView*>& alive, Scal
 // The pod of a summer that is overdue or not in the session is deleted immediately.
 void SummerScaling::remove_summer(const PodView& summer, const autoscale::Removal& removal,
                                   ScalingDecision& decision) const {
-  const std::vector<uint32_t>& overdue = observed_.scaling->overdue;
+  const std::vector<uint32_t>& overdue = observation_.scaling->overdue;
   const bool late = std::find(overdue.begin(), overdue.end(), summer.index) != overdue.end();
   const std::string cause(autoscale::to_string(removal.code));
   const std::string change = absl::StrCat(described(summer), " removed: ", cause, ", ", removal.why);
   api::SummersStatus& status = decision.update.status.summers;
   if (status.last_change != change) {
     status.last_change = change;
-    status.last_change_time = observed_.now;
+    status.last_change_time = observation_.now;
   }
-  const coordinator::MemberState* member = find_summer_member(*observed_.session, summer.index);
+  const coordinator::MemberState* member = find_summer_member(*observation_.session, summer.index);
   if (member != nullptr && member->joined && !late) {
     decision.release.push_back({summer.index, {false, "SummerRemoved", change, cause}});
     decision.update.requeue_after(kSoon);

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "operator/reconcile/decision.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/pods.h"
 #include "operator/reconcile/status_update.h"
+#include "operator/reconcile/steps.h"
 
 namespace gleaner::reconcile {
 
@@ -23,10 +23,10 @@ struct ScalingDecision {
 class SummerScaling {
  public:
   // Both references must outlive this object.
-  SummerScaling(const Observed& observed, const PodSettings& settings)
-      : observed_(observed), job_(observed.job), settings_(settings) {}
+  SummerScaling(const Observation& observation, const PodSettings& settings)
+      : observation_(observation), job_(observation.job), settings_(settings) {}
 
-  // Requires has_begun(observed).
+  // Requires has_begun(observation).
   ScalingDecision decide(StatusUpdate update) const;
 
  private:
@@ -37,7 +37,7 @@ class SummerScaling {
   void apply_scaling(const std::vector<const PodView*>& alive, ScalingDecision& decision) const;
   void remove_summer(const PodView& summer, const autoscale::Removal& removal, ScalingDecision& decision) const;
 
-  const Observed& observed_;
+  const Observation& observation_;
   const api::TrainingJob& job_;
   const PodSettings& settings_;
 };

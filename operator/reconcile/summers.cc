@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/api/pod.h"
-#include "common/plan/model.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/pods.h"
 
 namespace gleaner::reconcile {
+
 bool wants_summers(const api::TrainingJob& job) {
   return job.workers.replicas > 1 && job.communication.strategy != api::Strategy::kColocated &&
          job.communication.summers.max > 0;
@@ -28,19 +28,18 @@ placement::SummerRequest summer_request(const api::TrainingJob& job, const std::
   return request;
 }
 
-std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, const std::vector<double>& worker_bits,
+std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, plan::Fleet workers,
                                                  std::vector<placement::Candidate> candidates, double min_gain) {
   const api::SummersWanted& wanted = job.communication.summers;
-  plan::Fleet fleet{worker_bits, {}};
-  double before = plan::bound_seconds(fleet, 1);
+  double before = plan::bound_seconds(workers, 1);
   std::vector<placement::Candidate> chosen;
   for (placement::Candidate& candidate : candidates) {
     if (chosen.size() >= wanted.max) break;
     if (wanted.bits_per_second > 0)
       candidate.bits_per_second = std::min(candidate.bits_per_second, wanted.bits_per_second);
     if (candidate.bits_per_second < plan::kMinBitsPerSecond) continue;
-    fleet.summer_bits_per_second.push_back(candidate.bits_per_second);
-    const double after = plan::bound_seconds(fleet, 1);
+    workers.summer_bits_per_second.push_back(candidate.bits_per_second);
+    const double after = plan::bound_seconds(workers, 1);
     if (chosen.size() >= wanted.min && before - after < min_gain * before) break;
     before = after;
     chosen.push_back(std::move(candidate));
@@ -48,17 +47,18 @@ std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, co
   return chosen;
 }
 
-std::vector<const PodView*> summers_of_attempt(const Observed& observed) {
+std::vector<const PodView*> summers_of_attempt(const Observation& observation) {
   std::vector<const PodView*> summers;
-  for (const auto& pod : observed.pods) {
-    if (pod->role == kSummer && pod->attempt == observed.job.status.attempt) summers.push_back(pod.get());
+  for (const auto& pod : observation.pods) {
+    if (pod->role == kSummer && pod->attempt == observation.job.status.attempt) summers.push_back(pod.get());
   }
   std::sort(summers.begin(), summers.end(), [](const auto* a, const auto* b) { return a->index < b->index; });
   return summers;
 }
 
-std::vector<const PodView*> running_summers(const Observed& observed) {
-  std::vector<const PodView*> summers = members_of_attempt(observed, kSummer, observed.job.communication.summers.max);
+std::vector<const PodView*> running_summers(const Observation& observation) {
+  std::vector<const PodView*> summers =
+      members_of_attempt(observation, kSummer, observation.job.communication.summers.max);
   const auto stop = std::find_if(summers.begin(), summers.end(), [](const PodView* pod) {
     return pod == nullptr || pod->phase != PodView::Phase::kRunning || pod->deletion.has_value();
   });
@@ -73,22 +73,22 @@ const coordinator::MemberState* find_summer_member(const coordinator::JobState& 
   return nullptr;
 }
 
-std::vector<nlohmann::json> add_summers(const Observed& observed, const PodSettings& settings,
+std::vector<nlohmann::json> add_summers(const Observation& observation, const PodSettings& settings,
                                         const std::vector<placement::Candidate>& machines, const std::string& cause,
                                         const std::string& why, StatusUpdate& update) {
   api::TrainingJobStatus& status = update.status;
   // Skips the numbers of pods that were created before nextSummer was persisted.
-  for (const PodView* pod : summers_of_attempt(observed)) {
+  for (const PodView* pod : summers_of_attempt(observation)) {
     status.next_summer = std::max(status.next_summer, pod->index + 1);
   }
   std::vector<nlohmann::json> pods;
   std::string names;
   for (const placement::Candidate& machine : machines) {
     absl::StrAppend(&names, names.empty() ? "" : ", ", "summer-", status.next_summer, " on ", machine.node);
-    pods.push_back(summer_pod(observed.job, status.next_summer++, machine, settings));
+    pods.push_back(summer_pod(observation.job, status.next_summer++, machine, settings));
   }
   status.summers.last_change = absl::StrCat(names, " added: ", cause, ", ", why);
-  status.summers.last_change_time = observed.now;
+  status.summers.last_change_time = observation.now;
   update.add_event(false, "SummerAdded", status.summers.last_change, cause);
   return pods;
 }

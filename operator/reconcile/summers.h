@@ -4,23 +4,25 @@
 
 #include <vector>
 
-#include "operator/reconcile/observed.h"
+#include "common/plan/model.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/pods.h"
 #include "operator/reconcile/status_update.h"
 
 namespace gleaner::reconcile {
 
 // Returns the candidates on which to start summers, best first: as many as shorten a step by the share `min_gain` each,
-// within the job's min and max. Returns fewer than min, even none, if there are not enough machines.
-std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, const std::vector<double>& worker_bits,
+// within the job's min and max. Returns fewer than min, even none, if there are not enough machines. `workers` is the
+// job's fleet without summers.
+std::vector<placement::Candidate> choose_summers(const api::TrainingJob& job, plan::Fleet workers,
                                                  std::vector<placement::Candidate> candidates, double min_gain = 0.01);
 
 // Returns the running summers of this attempt, by index, up to the first that does not run. Only those take part from
 // the start, since a plan numbers its summers without gaps.
-std::vector<const PodView*> running_summers(const Observed& observed);
+std::vector<const PodView*> running_summers(const Observation& observation);
 
 // Returns all summers of this attempt, by index.
-std::vector<const PodView*> summers_of_attempt(const Observed& observed);
+std::vector<const PodView*> summers_of_attempt(const Observation& observation);
 
 // Returns the request by which placement judges machines for a summer of this job: the requests of summer_pod(),
 // without the machines of the job's workers.
@@ -37,7 +39,7 @@ const coordinator::MemberState* find_summer_member(const coordinator::JobState& 
 //
 // The numbers of summers only grow within an attempt. status.nextSummer is written before the pod with that number is
 // created, so operators that take over from each other neither reuse a name nor create a summer twice.
-std::vector<nlohmann::json> add_summers(const Observed& observed, const PodSettings& settings,
+std::vector<nlohmann::json> add_summers(const Observation& observation, const PodSettings& settings,
                                         const std::vector<placement::Candidate>& machines, const std::string& cause,
                                         const std::string& why, StatusUpdate& update);
 

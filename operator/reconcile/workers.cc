@@ -7,9 +7,9 @@
 
 namespace gleaner::reconcile {
 
-Workers::Workers(const Observed& observed)
-    : pods_(members_of_attempt(observed, kWorker, observed.job.workers.replicas)), succeeded_(pods_.size()) {
-  for (const uint32_t index : observed.job.status.succeeded_indexes) {
+Workers::Workers(const Observation& observation)
+    : pods_(members_of_attempt(observation, kWorker, observation.job.workers.replicas)), succeeded_(pods_.size()) {
+  for (const uint32_t index : observation.job.status.succeeded_indexes) {
     if (index < succeeded_.size()) succeeded_[index] = true;
   }
   for (size_t i = 0; i < pods_.size(); ++i) {

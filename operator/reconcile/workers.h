@@ -1,5 +1,5 @@
 // Workers holds the worker pods of a job's current attempt, by index, and which of the workers have succeeded. Pure. It
-// refers to the pods of the Observed from which it was made, which must outlive it.
+// refers to the pods of the Observation from which it was made, which must outlive it.
 //
 // A worker has succeeded if its pod has, or if the job's status says so: the pod of a succeeded worker may be deleted
 // (by a drain or a cleaner of pods, for example). A worker whose pod is gone without such a record has not succeeded.
@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 
 namespace gleaner::reconcile {
 
 class Workers {
  public:
-  explicit Workers(const Observed& observed);
+  explicit Workers(const Observation& observation);
 
   const std::vector<const PodView*>& pods() const { return pods_; }  // null where there is no pod
   bool has_succeeded(uint32_t index) const { return succeeded_[index]; }

@@ -124,20 +124,20 @@ std::vector<placement::Candidate> Cluster::candidates(const api::TrainingJob& jo
   return placement::summer_candidates(pointers, reconcile::summer_request(job, worker_nodes), env_.clock->now());
 }
 
-reconcile::Observed Cluster::observe(const api::TrainingJob& job) const {
-  reconcile::Observed observed;
-  observed.job = job;
+reconcile::Observation Cluster::observe(const api::TrainingJob& job) const {
+  reconcile::Observation observation;
+  observation.job = job;
   for (auto& pod : pods_->by_index(job.meta.key())) {
-    if (pod->owner_uid == job.meta.uid) observed.pods.push_back(std::move(pod));
+    if (pod->owner_uid != job.meta.uid) continue;
+    if (!pod->node.empty() && !observation.nodes.contains(pod->node)) observation.nodes[pod->node] = node(pod->node);
+    observation.pods.push_back(std::move(pod));
   }
   if (const auto plan = plans_->get(job.meta.key()); plan != nullptr) {
     const auto& owners = plan->meta.owners;
-    if (!owners.empty() && owners.front().uid == job.meta.uid) observed.plan = *plan;
+    if (!owners.empty() && owners.front().uid == job.meta.uid) observation.plan = *plan;
   }
-  observed.node = [this](const std::string& name) { return node(name); };
-  observed.candidates = [this, &job](const std::vector<std::string>& nodes) { return candidates(job, nodes); };
-  observed.now = env_.clock->now();
-  return observed;
+  observation.now = env_.clock->now();
+  return observation;
 }
 
 }  // namespace gleaner::operation

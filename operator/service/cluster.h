@@ -19,7 +19,7 @@
 #include "common/kube/work_queue.h"
 #include "common/placement/fleet.h"
 #include "common/placement/placement.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/reconcile/pod_view.h"
 
 namespace gleaner::operation {
@@ -39,13 +39,14 @@ class Cluster {
 
   std::vector<std::shared_ptr<const placement::Machine>> machines() const ABSL_LOCKS_EXCLUDED(fleet_mutex_);
 
-  // Returns the state that decide() needs, except for the session and the scaling request. The result refers to `job`
-  // and to this Cluster.
-  reconcile::Observed observe(const api::TrainingJob& job) const;
-
- private:
+  // Returns the machines that could take a summer of `job`, best first, given the nodes of its workers.
   std::vector<placement::Candidate> candidates(const api::TrainingJob& job,
                                                const std::vector<std::string>& worker_nodes) const;
+
+  // Returns the job's objects and their nodes, without the candidates, the session and the scaling request.
+  reconcile::Observation observe(const api::TrainingJob& job) const;
+
+ private:
   reconcile::NodeView node(const std::string& name) const;
   void place(const reconcile::PodView& summer, bool there) ABSL_LOCKS_EXCLUDED(fleet_mutex_);
 

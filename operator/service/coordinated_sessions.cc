@@ -43,18 +43,18 @@ absl::Status CoordinatedSessions::open(const api::TrainingJob& job, const coordi
 }
 
 std::vector<reconcile::EventNote> CoordinatedSessions::tell(const std::string& job_key,
-                                                            const reconcile::Decision& decision) {
+                                                            const reconcile::TellSession& facts) {
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(job_key);
   if (found == sessions_.end()) return {};
   CoordinatedSession& session = found->second;
-  if (decision.session_summers.has_value()) {
+  if (facts.summers.has_value()) {
     // Fails once the session has a plan. From then on summers may join at any time, so the error is ignored.
-    service_.set_summers(session.name, *decision.session_summers).IgnoreError();
+    service_.set_summers(session.name, *facts.summers).IgnoreError();
   }
-  report_ends(session, decision.ended);
-  std::vector<reconcile::EventNote> events = release_summers(session, decision.release_summers);
-  report_bandwidths(session, decision.bandwidths);
+  report_ends(session, facts.ended);
+  std::vector<reconcile::EventNote> events = release_summers(session, facts.release);
+  report_bandwidths(session, facts.bandwidths);
   return events;
 }
 

@@ -16,7 +16,7 @@
 #include "common/api/training_job.h"
 #include "common/base/env.h"
 #include "coordinator/service.h"
-#include "operator/reconcile/decision.h"
+#include "operator/reconcile/steps.h"
 
 namespace gleaner::operation {
 
@@ -39,9 +39,9 @@ class CoordinatedSessions {
   absl::Status open(const api::TrainingJob& job, const coordinator::Service::JobOptions& options)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Reports the facts about members in `decision` to the job's session, which open() has opened. Returns the Events of
-  // the summers that this call has released.
-  std::vector<reconcile::EventNote> tell(const std::string& job_key, const reconcile::Decision& decision)
+  // Reports `facts` about members to the job's session, which open() has opened. Returns the Events of the summers that
+  // this call has released.
+  std::vector<reconcile::EventNote> tell(const std::string& job_key, const reconcile::TellSession& facts)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends the job's session for all its members, with the reason `why`, if the job has a session.

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "operator/reconcile/summer_placement.h"
+#include "operator/reconcile/workers.h"
+
 namespace gleaner::operation {
 
 JobReconciler::JobReconciler(Parts parts)
@@ -15,13 +18,13 @@ JobReconciler::JobReconciler(Parts parts)
 kube::Result JobReconciler::reconcile(const std::string& key) {
   const auto job = parts_.cluster.job(key);
   if (job == nullptr) return forget(key);
-  const reconcile::Observed observed = observe(*job);
-  const reconcile::Decision decision = reconcile::decide(observed, parts_.settings);
-  const Outcome outcome = executor_.carry_out(observed, decision);
+  const reconcile::Observation observation = observe(*job);
+  const reconcile::Decision decision = reconcile::decide(observation, parts_.settings);
+  const Outcome outcome = executor_.carry_out(observation, decision);
   // NotFound is no failure if the job was deleted meanwhile.
   const bool is_gone = absl::IsNotFound(outcome.failure) && parts_.cluster.job(key) == nullptr;
   if (!outcome.failure.ok() && !is_gone) return kube::Retry{outcome.failure};
-  parts_.metrics.update(*job, outcome.status, observed.session.has_value() ? &*observed.session : nullptr);
+  parts_.metrics.update(*job, outcome.status, observation.session.has_value() ? &*observation.session : nullptr);
   if (outcome.requeue_after.has_value()) return kube::RequeueAfter{*outcome.requeue_after};
   return kube::Done{};
 }
@@ -38,15 +41,18 @@ kube::Result JobReconciler::forget(const std::string& key) {
   return kube::Done{};
 }
 
-reconcile::Observed JobReconciler::observe(const api::TrainingJob& job) {
+reconcile::Observation JobReconciler::observe(const api::TrainingJob& job) {
   if (sessions_.is_outdated(job)) end_session(job.meta.key(), "a new attempt begins");
-  reconcile::Observed observed = parts_.cluster.observe(job);
+  reconcile::Observation observation = parts_.cluster.observe(job);
   CoordinatedSessions::State session = sessions_.observe(job);
-  observed.session = std::move(session.state);
-  observed.session_ended_for = session.ended_for;
-  observed.creation_pause = backoff_.pause(job);
-  observed.scaling = parts_.scaling_request(job.meta.key());
-  return observed;
+  observation.session = std::move(session.state);
+  observation.session_ended_for = session.ended_for;
+  observation.creation_pause = backoff_.pause(job);
+  observation.scaling = parts_.scaling_request(job.meta.key());
+  if (reconcile::needs_candidates(observation)) {
+    observation.candidates = parts_.cluster.candidates(job, reconcile::Workers(observation).nodes());
+  }
+  return observation;
 }
 
 void JobReconciler::end_session(const std::string& key, const std::string& why) {

@@ -44,7 +44,7 @@ class JobReconciler final : public kube::Reconciler {
 
  private:
   kube::Result forget(const std::string& key);
-  reconcile::Observed observe(const api::TrainingJob& job);
+  reconcile::Observation observe(const api::TrainingJob& job);
   void end_session(const std::string& key, const std::string& why);
 
   Parts parts_;

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/kube/status.h"
-#include "operator/reconcile/gang_start.h"
+#include "operator/reconcile/refusal.h"
 
 namespace gleaner::operation {
 namespace {

@@ -6,14 +6,12 @@
 #include "common/base/status_macros.h"
 #include "operator/reconcile/pods.h"
 #include "operator/reconcile/summers.h"
+#include "operator/service/scaling_view.h"
 
 namespace gleaner::operation {
 namespace {
 
 constexpr absl::Duration kRoundInterval = absl::Seconds(1);
-constexpr absl::Duration kAdditionLife =
-    absl::Seconds(10);                                  // an addition that was not carried out stays in force this long
-constexpr absl::Duration kOverdue = absl::Seconds(10);  // a summer that was told to leave should be gone by then
 
 autoscale::Settings settings_of(const ScalingOptions& options) {
   autoscale::Settings settings = options.settings;
@@ -42,7 +40,7 @@ Scaler::Scaler(const Parts& parts) : parts_(parts), autoscaler_(settings_of(part
 std::optional<reconcile::ScalingRequest> Scaler::request(const std::string& job) const {
   absl::MutexLock lock(&mutex_);
   const auto found = standing_.find(job);
-  return found == standing_.end() ? std::nullopt : std::optional(found->second.request);
+  return found == standing_.end() ? std::nullopt : std::optional(found->second.request());
 }
 
 void Scaler::poll_prometheus() {
@@ -54,13 +52,12 @@ void Scaler::poll_prometheus() {
 }
 
 void Scaler::run_round() {
-  std::vector<reconcile::Observed> jobs;
+  std::vector<reconcile::Observation> jobs;
   for (const auto& job : parts_.cluster.jobs()) {
     if (!reconcile::wants_summers(*job) || job->status.phase != "Running") continue;
     auto session = parts_.sessions.state(reconcile::session_of(*job));
     if (!session.has_value() || !may_scale(*job, *session)) continue;
     jobs.push_back(parts_.cluster.observe(*job));
-    jobs.back().candidates = nullptr;  // scaling_views() finds the candidates of all jobs at once
     jobs.back().session = std::move(session);
   }
   std::vector<ScalingView> views =
@@ -75,36 +72,11 @@ void Scaler::run_round() {
   for (size_t i = 0; i < jobs.size(); ++i) {
     const std::string& key = inputs[i].key;
     StandingRequest& next = standing[key] = std::move(standing_[key]);
-    if (update_request(jobs[i].job, std::move(views[i]), std::move(verdicts[key]), now, next)) parts_.queue.add(key);
+    const bool must_act =
+        next.update(jobs[i].job.status, std::move(views[i].spare_bits_per_second), std::move(verdicts[key]), now);
+    if (must_act) parts_.queue.add(key);
   }
   standing_ = std::move(standing);
-}
-
-bool Scaler::update_request(const api::TrainingJob& job, ScalingView view, autoscale::Verdict verdict,
-                            absl::Duration now, StandingRequest& standing) {
-  reconcile::ScalingRequest& request = standing.request;
-  const reconcile::ScalingRequest before = std::move(request);
-  request = {};
-  request.attempt = job.status.attempt;
-  request.next_summer = job.status.next_summer;
-  request.spare_bits_per_second = std::move(view.spare_bits_per_second);
-  // An addition stays in force until status.nextSummer shows it, since the API server may have been unreachable.
-  const bool is_open = before.verdict.add.has_value() && before.attempt == request.attempt &&
-                       before.next_summer == request.next_summer && now - standing.addition_since < kAdditionLife;
-  if (is_open && verdict.remove.empty() && !verdict.add.has_value()) verdict = before.verdict;
-  if (verdict.add.has_value() && !is_open) standing.addition_since = now;
-  absl::flat_hash_map<uint32_t, absl::Duration> removal_since;
-  for (const autoscale::Removal& removal : verdict.remove) {
-    const auto found = standing.removal_since.find(removal.index);
-    removal_since[removal.index] = found == standing.removal_since.end() ? now : found->second;
-    if (now - removal_since[removal.index] > kOverdue) request.overdue.push_back(removal.index);
-  }
-  const bool is_new = removal_since.size() != standing.removal_since.size() || request.overdue != before.overdue ||
-                      verdict.code != before.verdict.code || verdict.wanted != before.verdict.wanted ||
-                      verdict.add.has_value();
-  standing.removal_since = std::move(removal_since);
-  request.verdict = std::move(verdict);
-  return is_new;
 }
 
 }  // namespace gleaner::operation

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/env.h"
@@ -22,7 +21,7 @@
 #include "operator/service/cluster.h"
 #include "operator/service/measurements.h"
 #include "operator/service/prometheus_client.h"
-#include "operator/service/scaling_view.h"
+#include "operator/service/standing_request.h"
 
 namespace gleaner::operation {
 
@@ -50,18 +49,8 @@ class Scaler {
   std::optional<reconcile::ScalingRequest> request(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // A job's request, which stays in force from round to round.
-  struct StandingRequest {
-    reconcile::ScalingRequest request;
-    absl::Duration addition_since;                                // since when the request has its addition
-    absl::flat_hash_map<uint32_t, absl::Duration> removal_since;  // since when the request has each removal, by summer
-  };
-
   explicit Scaler(const Parts& parts);
   void run_round() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Updates `standing` by a new verdict. Returns whether the reconciler has to act.
-  static bool update_request(const api::TrainingJob& job, ScalingView view, autoscale::Verdict verdict,
-                             absl::Duration now, StandingRequest& standing);
   void poll_prometheus();
 
   const Parts parts_;

@@ -40,13 +40,13 @@ class Views {
     for (const auto& machine : machines) by_name_[machine->name] = machine.get();
   }
 
-  ScalingView view(const reconcile::Observed& observed) const;
-  void add_contested(const std::vector<reconcile::Observed>& all, const reconcile::Observed& observed,
+  ScalingView view(const reconcile::Observation& observation) const;
+  void add_contested(const std::vector<reconcile::Observation>& all, const reconcile::Observation& observation,
                      autoscale::Job& job) const;
 
  private:
-  placement::SummerRequest request_of(const reconcile::Observed& observed) const;
-  void add_summers(const reconcile::Observed& observed, ScalingView& view) const;
+  placement::SummerRequest request_of(const reconcile::Observation& observation) const;
+  void add_summers(const reconcile::Observation& observation, ScalingView& view) const;
   autoscale::Candidate measured(const placement::Candidate& candidate) const;
 
   const Machines& machines_;
@@ -55,26 +55,26 @@ class Views {
   absl::flat_hash_map<std::string, const Machine*> by_name_;
 };
 
-std::vector<const PodView*> workers_of(const reconcile::Observed& observed) {
-  return members_of_attempt(observed, reconcile::kWorker, observed.job.workers.replicas);
+std::vector<const PodView*> workers_of(const reconcile::Observation& observation) {
+  return members_of_attempt(observation, reconcile::kWorker, observation.job.workers.replicas);
 }
 
-placement::SummerRequest Views::request_of(const reconcile::Observed& observed) const {
+placement::SummerRequest Views::request_of(const reconcile::Observation& observation) const {
   std::vector<std::string> nodes;
-  for (const PodView* worker : workers_of(observed)) {
+  for (const PodView* worker : workers_of(observation)) {
     if (worker != nullptr) nodes.push_back(worker->node);
   }
-  return reconcile::summer_request(observed.job, nodes);
+  return reconcile::summer_request(observation.job, nodes);
 }
 
-void Views::add_summers(const reconcile::Observed& observed, ScalingView& view) const {
-  placement::SummerRequest request = request_of(observed);
-  for (const PodView* pod : summers_of_attempt(observed)) {
+void Views::add_summers(const reconcile::Observation& observation, ScalingView& view) const {
+  placement::SummerRequest request = request_of(observation);
+  for (const PodView* pod : summers_of_attempt(observation)) {
     if (pod->finished()) continue;
     autoscale::Summer summer;
     summer.index = pod->index;
     summer.node = pod->node;
-    summer.bits_per_second = reconcile::assumed_bits_per_second(observed, {pod}).front();
+    summer.bits_per_second = reconcile::assumed_bits_per_second(observation, {pod}).front();
     summer.running = pod->phase == PodView::Phase::kRunning;
     summer.leaving = pod->deletion.has_value();
     summer.age = now_ - pod->created;
@@ -102,18 +102,18 @@ autoscale::Candidate Views::measured(const placement::Candidate& candidate) cons
   return machine;
 }
 
-ScalingView Views::view(const reconcile::Observed& observed) const {
+ScalingView Views::view(const reconcile::Observation& observation) const {
   ScalingView view;
   autoscale::Job& job = view.job;
-  const api::SummersWanted& wanted = observed.job.communication.summers;
-  job.key = observed.job.meta.key();
+  const api::SummersWanted& wanted = observation.job.communication.summers;
+  job.key = observation.job.meta.key();
   job.min = wanted.min;
   job.max = wanted.max;
-  job.worker_bits_per_second = assumed_bits_per_second(observed, workers_of(observed));
-  const coordinator::Summary& summary = observed.session->summary;
+  job.worker_bits_per_second = assumed_bits_per_second(observation, workers_of(observation));
+  const coordinator::Summary& summary = observation.session->summary;
   job.bytes_per_step = summary.window.steps > 0 ? summary.window.bytes_per_step : summary.whole.bytes_per_step;
   job.push_ratio = summary.push_ratio;
-  for (const PodView* worker : workers_of(observed)) {
+  for (const PodView* worker : workers_of(observation)) {
     if (worker != nullptr) job.priority = worker->priority;
   }
   if (measurements_ != nullptr) {
@@ -121,8 +121,8 @@ ScalingView Views::view(const reconcile::Observed& observed) const {
     job.step_seconds = of_job.step_seconds;
     job.exposed_seconds = of_job.exposed_seconds;
   }
-  add_summers(observed, view);
-  placement::SummerRequest request = request_of(observed);
+  add_summers(observation, view);
+  placement::SummerRequest request = request_of(observation);
   job.summer_cpus = request.cpus;
   if (job.summers.size() >= job.max) return view;
   for (const autoscale::Summer& summer : job.summers) {
@@ -137,14 +137,14 @@ ScalingView Views::view(const reconcile::Observed& observed) const {
 }
 
 // Adds machines that would be suitable if a summer of another job left, for a job without candidates.
-void Views::add_contested(const std::vector<reconcile::Observed>& all, const reconcile::Observed& observed,
+void Views::add_contested(const std::vector<reconcile::Observation>& all, const reconcile::Observation& observation,
                           autoscale::Job& job) const {
   if (!job.candidates.empty() || job.summers.size() >= job.max) return;
-  placement::SummerRequest request = request_of(observed);
+  placement::SummerRequest request = request_of(observation);
   for (const autoscale::Summer& summer : job.summers) {
     if (!summer.node.empty()) request.summer_nodes.insert(summer.node);
   }
-  for (const reconcile::Observed& other : all) {
+  for (const reconcile::Observation& other : all) {
     if (other.job.meta.key() == job.key) continue;
     for (const PodView* pod : summers_of_attempt(other)) {
       const auto machine = by_name_.find(pod->node);
@@ -164,14 +164,14 @@ bool may_scale(const api::TrainingJob& job, const coordinator::JobState& session
          !session.outcome.has_value();
 }
 
-std::vector<ScalingView> scaling_views(const std::vector<reconcile::Observed>& jobs, const Machines& machines,
+std::vector<ScalingView> scaling_views(const std::vector<reconcile::Observation>& jobs, const Machines& machines,
                                        const Measurements* measurements, absl::Time now) {
   const Views views(machines, measurements, now);
   std::vector<ScalingView> made;
   made.reserve(jobs.size());
-  for (const reconcile::Observed& observed : jobs) {
-    made.push_back(views.view(observed));
-    views.add_contested(jobs, observed, made.back().job);
+  for (const reconcile::Observation& observation : jobs) {
+    made.push_back(views.view(observation));
+    views.add_contested(jobs, observation, made.back().job);
   }
   return made;
 }

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "common/placement/placement.h"
 #include "operator/autoscale/autoscale.h"
-#include "operator/reconcile/observed.h"
+#include "operator/reconcile/observation.h"
 #include "operator/service/measurements.h"
 
 namespace gleaner::operation {
@@ -26,7 +26,7 @@ struct ScalingView {
 bool may_scale(const api::TrainingJob& job, const coordinator::JobState& session);
 
 // Returns the views of `jobs`, in order. Each job must have a session and may_scale(). `measurements` may be null.
-std::vector<ScalingView> scaling_views(const std::vector<reconcile::Observed>& jobs, const Machines& machines,
+std::vector<ScalingView> scaling_views(const std::vector<reconcile::Observation>& jobs, const Machines& machines,
                                        const Measurements* measurements, absl::Time now);
 
 }  // namespace gleaner::operation

@@ -25,7 +25,7 @@ Job growing() {
   return job;
 }
 
-TEST(Autoscaler, AddsASummerThatSavesEnough) {
+TEST(Autoscaler, AddsSummerThatSavesEnough) {
   const Verdict verdict = decided(measured(), growing());
   ASSERT_TRUE(verdict.add.has_value());
   EXPECT_EQ(verdict.add->node, "a");
@@ -35,7 +35,7 @@ TEST(Autoscaler, AddsASummerThatSavesEnough) {
   EXPECT_TRUE(absl::StrContains(verdict.why, "of the step of 2 s")) << verdict.why;
 }
 
-TEST(Autoscaler, TakesTheMachineThatSavesMost) {
+TEST(Autoscaler, TakesMachineThatSavesMost) {
   Job job = growing();
   job.candidates = {machine("slow", 1e8), machine("fast", 1e9)};
   EXPECT_EQ(decided(measured(), job).add->node, "fast");
@@ -52,7 +52,7 @@ TEST(Autoscaler, GrowsSlowly) {
   EXPECT_TRUE(scaler.round({more}, kStart + absl::Seconds(60)).at(job.key).add.has_value());
 }
 
-TEST(Autoscaler, AfterAChangeOfLeaderTheYoungestSummerSaysWhenTheLastAdditionWas) {
+TEST(Autoscaler, YoungestSummerDatesLastAddition) {
   Job job = growing();
   job.summers[0].age = absl::Seconds(59);
   Autoscaler young(measured());
@@ -69,7 +69,7 @@ Job beginning() {
   return job;
 }
 
-TEST(Autoscaler, AJobWithoutSummersHasNoTimeOfALastAddition) {
+TEST(Autoscaler, NewJobIsNotPausing) {
   Job job = beginning();
   Autoscaler scaler(measured());
   for (int second = 0; second < 3; ++second) {
@@ -79,7 +79,7 @@ TEST(Autoscaler, AJobWithoutSummersHasNoTimeOfALastAddition) {
   }
 }
 
-TEST(Autoscaler, TheFirstSummersComeWithoutAPause) {
+TEST(Autoscaler, FirstSummersComeWithoutPause) {
   Job job = beginning();
   Autoscaler scaler(measured());
   scaler.round({job}, kStart);
@@ -100,7 +100,7 @@ TEST(Autoscaler, TheFirstSummersComeWithoutAPause) {
   EXPECT_EQ(scaler.round({job}, kStart + absl::Seconds(63)).at(job.key).code, Code::kWorthIt);
 }
 
-TEST(Autoscaler, ThePauseIsTheReasonOnlyWithoutAnotherReason) {
+TEST(Autoscaler, PauseIsTheLastReason) {
   Job job = growing();
   Autoscaler scaler = settled(measured(), {job});
   ASSERT_TRUE(scaler.round({job}, kStart).at(job.key).add.has_value());
@@ -117,7 +117,7 @@ TEST(Autoscaler, ThePauseIsTheReasonOnlyWithoutAnotherReason) {
   EXPECT_TRUE(absl::StrContains(verdict.why, "added less than 1m ago")) << verdict.why;
 }
 
-TEST(Autoscaler, GivesTheReasonAgainstAFreeMachine) {
+TEST(Autoscaler, GivesReasonAgainstFreeMachine) {
   Job job = growing();
   job.candidates = {machine("a")};
   job.candidates[0].spare_cpus.reset();
@@ -131,7 +131,7 @@ TEST(Autoscaler, GivesTheReasonAgainstAFreeMachine) {
   EXPECT_TRUE(absl::StrContains(verdict.why, "s0 gets no summer for a while")) << verdict.why;
 }
 
-TEST(Autoscaler, OnlyExposedCommunicationCanBeSaved) {
+TEST(Autoscaler, SavesOnlyExposedCommunication) {
   Job job = growing();
   measure(job, 2.0, 0.019);  // hidden behind computation, except for less than 1 % of the step
   const Verdict verdict = decided(measured(), job);
@@ -141,7 +141,7 @@ TEST(Autoscaler, OnlyExposedCommunicationCanBeSaved) {
   EXPECT_TRUE(decided(measured(), job).add.has_value());
 }
 
-TEST(Autoscaler, TheShareIsConfigured) {
+TEST(Autoscaler, ShareIsConfigured) {
   Settings settings = measured();
   const double share = decided(settings, growing()).share;
   settings.min_gain = share * 1.01;
@@ -174,7 +174,7 @@ TEST(Autoscaler, IgnoresMachinesWithoutRecentMetrics) {
   EXPECT_EQ(decided(measured(), job).code, Code::kNoMachine);
 }
 
-TEST(Autoscaler, WithoutPrometheusTheModelDecides) {
+TEST(Autoscaler, ModelDecidesWithoutPrometheus) {
   Job job = job_of("team/digits", 4, 3);
   job.candidates = {{"a", 1e9, {}, {}}};
   EXPECT_TRUE(decided(Settings(), job).add.has_value());
@@ -200,7 +200,7 @@ TEST(Autoscaler, KeepsWithinMinimumAndMaximum) {
   EXPECT_EQ(verdict.wanted, 0U);
 }
 
-TEST(Autoscaler, ShrinksAtOnceWhenOwnersNeedTheMachine) {
+TEST(Autoscaler, OwnersGetMachineAtOnce) {
   Job job = job_of("team/digits", 4, 2);
   job.summers[1].suitability = Suitability{false, "spare CPU 0 is below 0.1"};
   job.candidates = {machine("c")};
@@ -213,13 +213,13 @@ TEST(Autoscaler, ShrinksAtOnceWhenOwnersNeedTheMachine) {
   EXPECT_FALSE(verdict.add.has_value());
 }
 
-TEST(Autoscaler, KeepsASummerOnAMachineOfUnknownSuitability) {
+TEST(Autoscaler, KeepsSummerOfUnknownSuitability) {
   Job job = job_of("team/digits", 4, 2);
   job.summers[1].suitability.reset();
   EXPECT_THAT(decided(measured(), job).remove, IsEmpty());
 }
 
-TEST(Autoscaler, AMachineWhoseSummerLeftByItselfGetsNoneForAPause) {
+TEST(Autoscaler, MachineOfLostSummerIsPaused) {
   const Job there = job_of("team/digits", 4, 1);
   Job gone = job_of("team/digits", 4, 0);
   gone.candidates = {{"s0", 1e9, {}, {}}};
@@ -254,13 +254,13 @@ absl::Duration returns_after(int times) {
   return absl::InfiniteDuration();
 }
 
-TEST(Autoscaler, ReturnsToAMachineAfterAGrowingPause) {
+TEST(Autoscaler, ReturnsAfterGrowingPause) {
   EXPECT_EQ(returns_after(1), absl::Seconds(30));
   EXPECT_EQ(returns_after(2), absl::Seconds(60));
   EXPECT_EQ(returns_after(3), absl::Seconds(120));
 }
 
-TEST(Autoscaler, RemovesASummerThatSavesNothing) {
+TEST(Autoscaler, RemovesIdleSummer) {
   Job job = job_of("team/digits", 4, 2);
   measure(job, 2.0, 0.001);
   Autoscaler scaler = settled(measured(), {job});
@@ -272,7 +272,7 @@ TEST(Autoscaler, RemovesASummerThatSavesNothing) {
   EXPECT_EQ(verdict.code, Code::kBuysNothing);
 }
 
-TEST(Autoscaler, BetweenTheTwoSharesNothingChanges) {
+TEST(Autoscaler, KeepsSummersBetweenShares) {
   // The gain of a further summer is small: between `keep` and `worth`. So no summer is removed and none is added.
   Job job = job_of("team/digits", 4, 2);
   measure(job, 2.0, 1.0);
@@ -323,7 +323,7 @@ TEST(Autoscaler, WaitsLongerAfterAWrongRemoval) {
   EXPECT_THAT(scaler.round({two}, kStart + absl::Minutes(9)).at(two.key).remove, SizeIs(1));
 }
 
-TEST(Autoscaler, GivesUpASummerThatDoesNotRun) {
+TEST(Autoscaler, GivesUpSummerThatDoesNotRun) {
   Job job = job_of("team/digits", 4, 2);
   job.summers[1].running = false;
   job.summers[1].node.clear();
@@ -333,7 +333,7 @@ TEST(Autoscaler, GivesUpASummerThatDoesNotRun) {
   EXPECT_EQ(decided(Settings(), job).code, Code::kDidNotStart);
 }
 
-TEST(Autoscaler, ARemovalStandsUntilTheSummerIsGone) {
+TEST(Autoscaler, RemovalStandsUntilSummerIsGone) {
   Job job = job_of("team/digits", 4, 2);
   Job needed = job;
   needed.summers[1].suitability = Suitability{false, "no"};
@@ -346,7 +346,7 @@ TEST(Autoscaler, ARemovalStandsUntilTheSummerIsGone) {
   EXPECT_THAT(scaler.round({job}, kStart + absl::Seconds(10)).at(job.key).remove, IsEmpty());
 }
 
-TEST(Autoscaler, ReportsARemovalOnce) {
+TEST(Autoscaler, ReportsRemovalOnce) {
   Job job = job_of("team/digits", 4, 2);
   job.summers[1].leaving = true;
   job.summers[1].suitability = Suitability{false, "no"};

@@ -22,13 +22,13 @@ Job bidder(const std::string& key, double exposed, std::vector<Candidate> machin
 
 Verdicts decided(const std::vector<Job>& jobs) { return settled(measured(), jobs).round(jobs, kStart); }
 
-TEST(Competition, AMachineGoesToTheJobThatGainsMost) {
+TEST(Competition, LargestGainGetsMachine) {
   const Verdicts verdicts = decided({bidder("a", 0.1, {machine("m")}), bidder("b", 0.2, {machine("m")})});
   EXPECT_EQ(verdicts.at("a").code, Code::kOutbid);
   EXPECT_EQ(verdicts.at("b").add->node, "m");
 }
 
-TEST(Competition, TheOtherJobTakesTheNextBestMachine) {
+TEST(Competition, LoserTakesNextBestMachine) {
   const Verdicts verdicts =
       decided({bidder("a", 0.1, {machine("m"), machine("n")}), bidder("b", 0.2, {machine("m"), machine("n")})});
   EXPECT_EQ(verdicts.at("a").add->node, "n");
@@ -43,7 +43,7 @@ TEST(Competition, PriorityGoesBeforeGain) {
   EXPECT_EQ(verdicts.at("b").code, Code::kOutbid);
 }
 
-TEST(Competition, AJobBelowItsMinimumGoesFirst) {
+TEST(Competition, JobBelowMinimumGoesFirst) {
   Job poor = bidder("a", 0.1, {machine("m")});
   poor.min = 2;
   EXPECT_TRUE(decided({poor, bidder("b", 0.2, {machine("m")})}).at("a").add.has_value());
@@ -60,7 +60,7 @@ Job contender(double exposed, const std::string& holder) {
   return job;
 }
 
-TEST(Competition, AJobOfLowerPriorityGivesWay) {
+TEST(Competition, LowerPriorityGivesWay) {
   Job holder = bidder("b", 1.0, {});
   Job contender_job = contender(0.1, "b");
   contender_job.priority = 1;
@@ -70,25 +70,25 @@ TEST(Competition, AJobOfLowerPriorityGivesWay) {
   EXPECT_EQ(verdicts.at("b").wanted, 0U);
 }
 
-TEST(Competition, AJobOfHigherPriorityDoesNotGiveWay) {
+TEST(Competition, HigherPriorityDoesNotGiveWay) {
   Job holder = bidder("b", 0.001, {});
   holder.priority = 1;
   EXPECT_THAT(decided({contender(1.0, "b"), holder}).at("b").remove, IsEmpty());
 }
 
-TEST(Competition, AJobOfEqualPriorityGivesWayOnlyForAMuchLargerGain) {
+TEST(Competition, EqualPriorityGivesWayForMuchLargerGain) {
   EXPECT_THAT(decided({contender(1.0, "b"), bidder("b", 0.001, {})}).at("b").remove, SizeIs(1))
       << "the summer saves b nothing";
   EXPECT_THAT(decided({contender(1.0, "b"), bidder("b", 1.0, {})}).at("b").remove, IsEmpty());
 }
 
-TEST(Competition, NoJobGivesWayBelowItsMinimum) {
+TEST(Competition, MinimumDoesNotGiveWay) {
   Job holder = bidder("b", 0.001, {});
   holder.min = 1;
   EXPECT_THAT(decided({contender(1.0, "b"), holder}).at("b").remove, IsEmpty());
 }
 
-TEST(Competition, AJobThatGaveWayDoesNotReturnAtOnce) {
+TEST(Competition, JobThatGaveWayDoesNotReturnAtOnce) {
   Job holder = bidder("b", 1.0, {});
   Job contender_job = contender(0.1, "b");
   contender_job.priority = 1;

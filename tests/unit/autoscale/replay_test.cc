@@ -29,7 +29,7 @@ std::vector<std::string> recordings() {
 }
 
 // The table has only decisions that change something: [seconds, job, had, wanted, reason].
-TEST_P(Recorded, GivesTheDecisionsOfItsTable) {
+TEST_P(Recorded, GivesDecisionsOfTable) {
   const json recording = read(std::filesystem::path(GLEANER_RECORDED) / absl::StrCat(GetParam(), ".json"));
   const auto decisions = replay(recording);
   ASSERT_TRUE(decisions.ok()) << decisions.status();
@@ -46,7 +46,7 @@ TEST_P(Recorded, GivesTheDecisionsOfItsTable) {
 
 INSTANTIATE_TEST_SUITE_P(All, Recorded, ::testing::ValuesIn(recordings()), [](const auto& each) { return each.param; });
 
-TEST(Replay, NamesTheErrorInARecording) {
+TEST(Replay, NamesErrorInRecording) {
   EXPECT_TRUE(absl::StrContains(replay(json::object()).status().message(), "jobs"));
   const json job = {{"key", "a"}, {"workers", {1e9, 1e9}}, {"bytesPerStep", 1e8}};
   const auto with = [&job](const json& rounds) { return replay({{"jobs", {job}}, {"rounds", rounds}}).status(); };

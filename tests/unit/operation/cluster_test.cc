@@ -67,7 +67,7 @@ class ClusterTest : public kube::ServerTest {
   }
   std::vector<std::string> candidates(const std::vector<std::string>& worker_nodes = {}) {
     std::vector<std::string> names;
-    for (const auto& candidate : cluster_->observe(job_).candidates(worker_nodes)) names.push_back(candidate.node);
+    for (const auto& candidate : cluster_->candidates(job_, worker_nodes)) names.push_back(candidate.node);
     return names;
   }
 
@@ -92,7 +92,7 @@ TEST_F(ClusterTest, SummersOfOtherJobsTakeTheirRequests) {
   ASSERT_TRUE(kube::eventually([&] { return candidates().size() == 1; }));
   add_summer("small", "busy", "7");
   EXPECT_TRUE(kube::eventually([&] {
-    const auto found = cluster_->observe(job_).candidates({});
+    const auto found = cluster_->candidates(job_, {});
     return found.size() == 1 && found.front().bits_per_second == 19e9;
   }));
   add_summer("large", "busy", "1500m");  // 10 cores less 8.5 are fewer than the 2 that the job's summer requests

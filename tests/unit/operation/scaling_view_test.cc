@@ -47,19 +47,19 @@ std::shared_ptr<reconcile::PodView> pod(const std::string& role, uint32_t index,
   return made;
 }
 
-reconcile::Observed job(const std::string& name) {
-  reconcile::Observed observed;
-  observed.job.meta.ns = "team";
-  observed.job.meta.name = name;
-  observed.job.workers.replicas = 2;
-  observed.job.communication.summers.max = 3;
-  observed.pods = {pod("worker", 0, "w0"), pod("worker", 1, "w1"), pod("summer", 0, "s0")};
-  observed.node = [](const std::string&) { return reconcile::NodeView{true, true, 10e9}; };
-  observed.session.emplace();
-  observed.session->phase = coordinator::JobState::Phase::kRunning;
-  observed.session->epoch = 2;
-  observed.session->summary.whole.bytes_per_step = 1e8;
-  return observed;
+reconcile::Observation job(const std::string& name) {
+  reconcile::Observation observation;
+  observation.job.meta.ns = "team";
+  observation.job.meta.name = name;
+  observation.job.workers.replicas = 2;
+  observation.job.communication.summers.max = 3;
+  observation.pods = {pod("worker", 0, "w0"), pod("worker", 1, "w1"), pod("summer", 0, "s0")};
+  for (const char* node : {"w0", "w1", "s0"}) observation.nodes[node] = {true, true, 10e9};
+  observation.session.emplace();
+  observation.session->phase = coordinator::JobState::Phase::kRunning;
+  observation.session->epoch = 2;
+  observation.session->summary.whole.bytes_per_step = 1e8;
+  return observation;
 }
 
 // Returns machines; s0 has a summer of the job.
@@ -69,7 +69,7 @@ Machines machines() {
   return {machine("w0", 4, 5e9), machine("w1", 4, 5e9), taken, machine("s1", 4, 3e9)};
 }
 
-TEST(ScalingView, HasTheInputsOfADecision) {
+TEST(ScalingView, HasInputsOfDecision) {
   const auto views = scaling_views({job("a")}, machines(), nullptr, kNow);
   ASSERT_THAT(views, SizeIs(1));
   const autoscale::Job& told = views[0].job;
@@ -86,13 +86,13 @@ TEST(ScalingView, HasTheInputsOfADecision) {
   EXPECT_FALSE(told.candidates[0].spare_cpus.has_value());
 }
 
-TEST(ScalingView, ASummersOwnCommitmentCountsAsSpare) {
+TEST(ScalingView, OwnCommitmentCountsAsSpare) {
   const auto views = scaling_views({job("a")}, machines(), nullptr, kNow);
   ASSERT_THAT(views[0].spare_bits_per_second, SizeIs(1));
   EXPECT_EQ(views[0].spare_bits_per_second[0].second, 2e9) << "the summer's own commitment of 1e9 counts as spare";
 }
 
-TEST(ScalingView, OtherLoadMakesASummersMachineUnsuitable) {
+TEST(ScalingView, OtherLoadMakesMachineUnsuitable) {
   Machines all = machines();
   all[2] = machine("s0", 0.05, 2e9);
   const auto views = scaling_views({job("a")}, all, nullptr, kNow);
@@ -102,7 +102,7 @@ TEST(ScalingView, OtherLoadMakesASummersMachineUnsuitable) {
       << "the bandwidth is less than a tenth of the summer's share";
 }
 
-TEST(ScalingView, AStaleProfileMakesTheSuitabilityUnknown) {
+TEST(ScalingView, StaleProfileMakesSuitabilityUnknown) {
   Machines all = machines();
   auto silent = machine("s0", 0, 0);
   auto profile = std::make_shared<api::NodeProfile>(*silent->profile);
@@ -113,7 +113,7 @@ TEST(ScalingView, AStaleProfileMakesTheSuitabilityUnknown) {
 }
 
 TEST(ScalingView, MachinesOfOtherJobsAreContested) {
-  reconcile::Observed other = job("b");
+  reconcile::Observation other = job("b");
   other.pods = {pod("worker", 0, "w0"), pod("worker", 1, "w1")};
   Machines all = machines();
   all.pop_back();
@@ -129,17 +129,17 @@ TEST(ScalingView, MachinesOfOtherJobsAreContested) {
 }
 
 TEST(ScalingView, OnlyJobsThatHaveBegunAreScaled) {
-  const reconcile::Observed observed = job("a");
-  EXPECT_TRUE(may_scale(observed.job, *observed.session));
-  coordinator::JobState session = *observed.session;
+  const reconcile::Observation observation = job("a");
+  EXPECT_TRUE(may_scale(observation.job, *observation.session));
+  coordinator::JobState session = *observation.session;
   session.phase = coordinator::JobState::Phase::kReattaching;
-  EXPECT_FALSE(may_scale(observed.job, session));
-  session = *observed.session;
+  EXPECT_FALSE(may_scale(observation.job, session));
+  session = *observation.session;
   session.outcome = absl::OkStatus();
-  EXPECT_FALSE(may_scale(observed.job, session));
-  api::TrainingJob alone = observed.job;
+  EXPECT_FALSE(may_scale(observation.job, session));
+  api::TrainingJob alone = observation.job;
   alone.communication.summers.max = 0;
-  EXPECT_FALSE(may_scale(alone, *observed.session));
+  EXPECT_FALSE(may_scale(alone, *observation.session));
 }
 
 }  // namespace

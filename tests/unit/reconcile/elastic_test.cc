@@ -72,7 +72,7 @@ ScalingRequest removal(const World& world, uint32_t index) {
   return request;
 }
 
-TEST(Elastic, AStallIsAConditionAndAnEventOnceAMinuteAtMost) {
+TEST(Elastic, StallIsConditionAndRareEvent) {
   World world = running();
   const auto stalls = [&world] {
     return std::count_if(world.events.begin(), world.events.end(),
@@ -102,7 +102,7 @@ TEST(Elastic, AStallIsAConditionAndAnEventOnceAMinuteAtMost) {
   EXPECT_FALSE(world.holds("Stalled"));
 }
 
-TEST(Elastic, ASlowSummerIsAConditionAnEventAndInThePlan) {
+TEST(Elastic, SlowSummerIsReported) {
   World world = running();
   world.settle();
   EXPECT_EQ(world.condition("SummerSlow"), nullptr);
@@ -126,11 +126,11 @@ TEST(Elastic, ASlowSummerIsAConditionAnEventAndInThePlan) {
   EXPECT_FALSE(world.holds("SummerSlow"));
 }
 
-TEST(Elastic, AnAddedSummerHasANewNumber) {
+TEST(Elastic, AddedSummerHasNewNumber) {
   World world = running();
   ASSERT_EQ(world.job.status.next_summer, 2U);
   world.scaling = addition(world, "s2");
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   ASSERT_THAT(decision.create_summers, SizeIs(1));
   EXPECT_TRUE(world.has("digits-summer-2"));
   EXPECT_EQ(decision.status.next_summer, 3U) << "the status records the number together with the pod";
@@ -141,7 +141,7 @@ TEST(Elastic, AnAddedSummerHasANewNumber) {
   EXPECT_THAT(world.look().create_summers, IsEmpty()) << "a request that was carried out is not repeated";
 }
 
-TEST(Elastic, ARequestForAnotherAttemptOrAnOldOneIsNotCarriedOut) {
+TEST(Elastic, OutdatedRequestIsIgnored) {
   World world = running();
   world.scaling = addition(world, "s2");
   world.scaling->attempt = 1;
@@ -151,7 +151,7 @@ TEST(Elastic, ARequestForAnotherAttemptOrAnOldOneIsNotCarriedOut) {
   EXPECT_THAT(world.look().create_summers, IsEmpty());
 }
 
-TEST(Elastic, NumbersOfExistingPodsAreNotReused) {
+TEST(Elastic, NumbersOfPodsAreNotReused) {
   World world = running();
   world.job.status.next_summer = 0;  // an older operator did not store it
   world.scaling = addition(world, "s2");
@@ -160,62 +160,62 @@ TEST(Elastic, NumbersOfExistingPodsAreNotReused) {
   EXPECT_EQ(world.job.status.next_summer, 3U);
 }
 
-TEST(Elastic, ALostSummerIsReplacedUnderANewNumber) {
+TEST(Elastic, ReplacementHasNewNumber) {
   World world = running();
   world.erase("digits-summer-1");
-  Decision decision = world.look();
-  ASSERT_THAT(decision.ended, SizeIs(1));
-  EXPECT_EQ(decision.ended[0].role, coordinator::Role::kSummer);
-  EXPECT_EQ(decision.ended[0].index, 1U);
-  EXPECT_FALSE(decision.ended[0].how.ok());
+  Actions decision = world.look();
+  ASSERT_THAT(decision.tell.ended, SizeIs(1));
+  EXPECT_EQ(decision.tell.ended[0].role, coordinator::Role::kSummer);
+  EXPECT_EQ(decision.tell.ended[0].index, 1U);
+  EXPECT_FALSE(decision.tell.ended[0].how.ok());
   EXPECT_EQ(world.phase(), "Running");
   world.session->members.pop_back();
   world.look();
-  EXPECT_THAT(world.look().ended, IsEmpty()) << "the end of the summer is reported once";
+  EXPECT_THAT(world.look().tell.ended, IsEmpty()) << "the end of the summer is reported once";
   world.scaling = addition(world, "s1");
   world.look();
   EXPECT_TRUE(world.has("digits-summer-2"));
   EXPECT_FALSE(world.has("digits-summer-1"));
 }
 
-TEST(Elastic, AFailedSummerIsReportedAndRemoved) {
+TEST(Elastic, FailedSummerIsRemoved) {
   World world = running();
   world.exit("digits-summer-0", 137, "OOMKilled");
-  const Decision decision = world.look();
-  ASSERT_THAT(decision.ended, SizeIs(1));
-  EXPECT_FALSE(decision.ended[0].how.ok());
+  const Actions decision = world.look();
+  ASSERT_THAT(decision.tell.ended, SizeIs(1));
+  EXPECT_FALSE(decision.tell.ended[0].how.ok());
   EXPECT_TRUE(world.noted("SummerLost"));
   EXPECT_FALSE(world.has("digits-summer-0"));
   EXPECT_EQ(world.phase(), "Running") << "a job never restarts because of a summer";
   EXPECT_EQ(world.job.status.restarts, 0U);
 }
 
-TEST(Elastic, ASummerThatGaveWayIsReported) {
+TEST(Elastic, LeavingSummerIsReported) {
   World world = running();
   world.exit("digits-summer-0", 0);
-  const Decision decision = world.look();
-  ASSERT_THAT(decision.ended, SizeIs(1));
-  EXPECT_TRUE(decision.ended[0].how.ok());
+  const Actions decision = world.look();
+  ASSERT_THAT(decision.tell.ended, SizeIs(1));
+  EXPECT_TRUE(decision.tell.ended[0].how.ok());
   EXPECT_TRUE(world.noted("SummerLeft"));
   EXPECT_FALSE(world.noted("SummerLost"));
   EXPECT_FALSE(world.has("digits-summer-0"));
 }
 
-TEST(Elastic, ASummerWhosePodIsBeingDeletedLeavesByItself) {
+TEST(Elastic, DeletedSummerLeavesByItself) {
   World world = running();
   world.pod("digits-summer-0").deletion = world.now + absl::Seconds(5);
-  const Decision decision = world.look();
-  EXPECT_THAT(decision.ended, IsEmpty());
+  const Actions decision = world.look();
+  EXPECT_THAT(decision.tell.ended, IsEmpty());
   EXPECT_EQ(world.phase(), "Running");
 }
 
-TEST(Elastic, ASummerIsReleasedBeforeItsPodIsDeleted) {
+TEST(Elastic, SummerIsReleasedBeforeDeletion) {
   World world = running();
   world.scaling = removal(world, 1);
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   EXPECT_THAT(world.released, ElementsAre(1U));
-  EXPECT_EQ(decision.release_summers[0].note.reason, "SummerRemoved");
-  EXPECT_TRUE(absl::StrContains(decision.release_summers[0].note.message, "OwnersNeedIt"));
+  EXPECT_EQ(decision.tell.release[0].note.reason, "SummerRemoved");
+  EXPECT_TRUE(absl::StrContains(decision.tell.release[0].note.message, "OwnersNeedIt"));
   EXPECT_THAT(decision.remove, IsEmpty()) << "the pod is removed after a plan without the summer";
   world.session->members.pop_back();
   world.exit("digits-summer-1", 0);
@@ -225,7 +225,7 @@ TEST(Elastic, ASummerIsReleasedBeforeItsPodIsDeleted) {
   EXPECT_FALSE(world.noted("SummerLeft")) << "a requested leave is no Event";
 }
 
-TEST(Elastic, ASummerThatDoesNotLeaveInTimeIsDeleted) {
+TEST(Elastic, OverdueSummerIsDeleted) {
   World world = running();
   world.scaling = removal(world, 1);
   world.scaling->overdue = {1};
@@ -233,7 +233,7 @@ TEST(Elastic, ASummerThatDoesNotLeaveInTimeIsDeleted) {
   EXPECT_TRUE(world.pod("digits-summer-1").deletion.has_value());
 }
 
-TEST(Elastic, ASummerThatNeverJoinedIsDeletedAtOnce) {
+TEST(Elastic, UnjoinedSummerIsDeletedAtOnce) {
   World world = running();
   world.scaling = addition(world, "s2");
   world.look();
@@ -244,23 +244,23 @@ TEST(Elastic, ASummerThatNeverJoinedIsDeletedAtOnce) {
   EXPECT_TRUE(world.noted("SummerRemoved"));
 }
 
-TEST(Elastic, LargeChangesOfBandwidthReachTheCoordinator) {
+TEST(Elastic, CoordinatorLearnsLargeBandwidthChanges) {
   World world = running();
-  EXPECT_THAT(world.look().bandwidths, IsEmpty());
+  EXPECT_THAT(world.look().tell.bandwidths, IsEmpty());
   world.nodes["s0"].bits_per_second = 8.5e8;
   world.nodes["w1"].bits_per_second = 5e8;
   world.scaling = request_for(world);
   world.scaling->spare_bits_per_second = {{1, 3e8}};
-  const Decision decision = world.look();
-  ASSERT_THAT(decision.bandwidths, SizeIs(2)) << "a change of 15 % is ignored";
-  EXPECT_EQ(decision.bandwidths[0].role, coordinator::Role::kWorker);
-  EXPECT_EQ(decision.bandwidths[0].index, 1U);
-  EXPECT_EQ(decision.bandwidths[0].bits_per_second, 5e8);
-  EXPECT_EQ(decision.bandwidths[1].index, 1U);
-  EXPECT_EQ(decision.bandwidths[1].bits_per_second, 3e8);
+  const Actions decision = world.look();
+  ASSERT_THAT(decision.tell.bandwidths, SizeIs(2)) << "a change of 15 % is ignored";
+  EXPECT_EQ(decision.tell.bandwidths[0].role, coordinator::Role::kWorker);
+  EXPECT_EQ(decision.tell.bandwidths[0].index, 1U);
+  EXPECT_EQ(decision.tell.bandwidths[0].bits_per_second, 5e8);
+  EXPECT_EQ(decision.tell.bandwidths[1].index, 1U);
+  EXPECT_EQ(decision.tell.bandwidths[1].bits_per_second, 3e8);
 }
 
-TEST(Elastic, ThePlanObjectNamesThePresentMembers) {
+TEST(Elastic, PlanNamesPresentMembers) {
   World world = running();
   world.scaling = addition(world, "s2");
   world.look();
@@ -275,7 +275,7 @@ TEST(Elastic, ThePlanObjectNamesThePresentMembers) {
   EXPECT_EQ(members[5].name, "summer-1");
 }
 
-TEST(Elastic, ANewOperatorKeepsTheSummers) {
+TEST(Elastic, NewOperatorKeepsSummers) {
   World world = running();
   world.scaling = addition(world, "s2");
   world.look();
@@ -288,10 +288,10 @@ TEST(Elastic, ANewOperatorKeepsTheSummers) {
   world.scaling.reset();
   world.spare = {{"s0", 1e9}, {"s1", 1e9}, {"s2", 1e9}};
   for (int i = 0; i < 3; ++i) {
-    const Decision decision = world.look();
+    const Actions decision = world.look();
     EXPECT_THAT(decision.create_summers, IsEmpty()) << "no pod is created twice";
     EXPECT_THAT(decision.remove, IsEmpty());
-    EXPECT_THAT(decision.ended, IsEmpty());
+    EXPECT_THAT(decision.tell.ended, IsEmpty());
     EXPECT_EQ(decision.session->summers, 3U);
     EXPECT_THAT(decision.session->summer_bits_per_second, IsEmpty()) << "summers already have their bandwidths";
     world.now += absl::Seconds(30);
@@ -300,7 +300,7 @@ TEST(Elastic, ANewOperatorKeepsTheSummers) {
   EXPECT_EQ(world.job.status.next_summer, 3U);
 }
 
-TEST(Elastic, ANewAttemptNumbersItsSummersFromZero) {
+TEST(Elastic, NewAttemptNumbersFromZero) {
   World world = running();
   world.exit("digits-worker-0", 137);
   world.now += absl::Seconds(10);

@@ -25,7 +25,7 @@ World running(uint32_t workers = 2) {
   return world;
 }
 
-TEST(End, SucceedsWhenAllWorkersDo) {
+TEST(End, SucceedsWithAllWorkers) {
   World world = running();
   world.exit("digits-worker-0", 0);
   world.settle();
@@ -41,7 +41,7 @@ TEST(End, SucceedsWhenAllWorkersDo) {
   EXPECT_TRUE(world.has("digits-worker-0")) << "logs stay";
 }
 
-TEST(End, CleansPodsByThePolicy) {
+TEST(End, PolicyChoosesRemovedPods) {
   for (const auto& [policy, left] : std::vector<std::pair<api::CleanPodPolicy, size_t>>{
            {api::CleanPodPolicy::kNone, 2}, {api::CleanPodPolicy::kRunning, 1}, {api::CleanPodPolicy::kAll, 0}}) {
     World world = running();
@@ -59,7 +59,7 @@ TEST(End, CleansPodsByThePolicy) {
   }
 }
 
-TEST(End, RemovesTheJobAfterItsTime) {
+TEST(End, JobIsRemovedAfterTtl) {
   World world = running();
   world.job.run_policy.ttl_after_finished = absl::Seconds(100);
   world.exit("digits-worker-0", 0);
@@ -83,16 +83,16 @@ TEST(End, FailsAtItsDeadline) {
   EXPECT_TRUE(world.pod("digits-worker-0").deletion.has_value());
 }
 
-TEST(End, ADeletedJobRemovesOnlyItsSession) {
+TEST(End, DeletedJobEndsOnlyItsSession) {
   World world = running();
   world.job.meta.deletion_time = world.now;
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   EXPECT_TRUE(decision.end_session.has_value());
   EXPECT_THAT(decision.create, IsEmpty());
   EXPECT_THAT(decision.remove, IsEmpty()) << "owner references remove the pods";
 }
 
-TEST(Suspend, RemovesThePodsAndResumesAsANewAttempt) {
+TEST(Suspend, ResumesAsNewAttempt) {
   World world = running();
   world.job.run_policy.suspend = true;
   world.settle();
@@ -111,7 +111,7 @@ TEST(Suspend, RemovesThePodsAndResumesAsANewAttempt) {
   EXPECT_EQ(world.phase(), "Starting");
 }
 
-TEST(Suspend, FromTheStartMakesNothing) {
+TEST(Suspend, NewSuspendedJobHasNoPods) {
   World world;
   world.job.run_policy.suspend = true;
   world.settle();
@@ -119,7 +119,7 @@ TEST(Suspend, FromTheStartMakesNothing) {
   EXPECT_EQ(world.phase(), "Suspended");
 }
 
-TEST(Suspend, AFinishedJobStaysFinished) {
+TEST(Suspend, FinishedJobStaysFinished) {
   World world = running(1);
   world.exit("digits-worker-0", 0);
   world.settle();

@@ -32,7 +32,7 @@ void expect_restarted(World& world, uint32_t restarts) {
   EXPECT_TRUE(world.noted("Restarting"));
 }
 
-TEST(Failure, AnExitCodeBelow128IsFinal) {
+TEST(Failure, ExitCodeBelow128IsFinal) {
   World world = running();
   world.exit("digits-worker-1", 2);
   world.now += kLater;
@@ -43,7 +43,7 @@ TEST(Failure, AnExitCodeBelow128IsFinal) {
   EXPECT_THAT(world.condition("Failed")->message, HasSubstr("ended with 2"));
 }
 
-TEST(Failure, ASignalRestartsTheJob) {
+TEST(Failure, SignalRestartsJob) {
   World world = running();
   world.exit("digits-worker-1", 137, "OOMKilled");
   world.now += kLater;
@@ -54,7 +54,7 @@ TEST(Failure, ASignalRestartsTheJob) {
   EXPECT_THAT(world.ended_sessions, ElementsAre(HasSubstr("137")));
 }
 
-TEST(Failure, TheFirstFailureDecides) {
+TEST(Failure, FirstFailureDecides) {
   World world = running(3);
   world.exit("digits-worker-0", 1);  // its error, "worker 2 is lost", is a consequence
   world.exit("digits-worker-2", 137);
@@ -64,10 +64,10 @@ TEST(Failure, TheFirstFailureDecides) {
   EXPECT_THAT(world.condition("Restarting")->message, HasSubstr("digits-worker-2"));
 }
 
-TEST(Failure, WaitsForTheExitStatusOfTheCause) {
+TEST(Failure, WaitsForExitStatusOfCause) {
   World world = running();
   world.exit("digits-worker-0", 1);
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   EXPECT_EQ(world.phase(), "Running");
   EXPECT_EQ(decision.requeue_after, absl::Seconds(1));
   world.pod("digits-worker-1").deletion = world.now;  // it was drained, which is the reason of the failure
@@ -76,7 +76,7 @@ TEST(Failure, WaitsForTheExitStatusOfTheCause) {
   expect_restarted(world, 0);
 }
 
-TEST(Failure, GivesUpAfterTheLimit) {
+TEST(Failure, GivesUpAfterLimit) {
   World world = running();
   world.job.run_policy.backoff_limit = 2;
   for (uint32_t attempt = 0; attempt < 3; ++attempt) {
@@ -98,7 +98,7 @@ TEST(Failure, GivesUpAfterTheLimit) {
   EXPECT_EQ(world.job.status.restarts, 2U);
 }
 
-TEST(Failure, PausesBeforeARestartAndLongerEachTime) {
+TEST(Failure, PausesGrowWithRestarts) {
   World world = running(1);
   world.exit("digits-worker-0", 139);
   world.now += kLater;
@@ -116,7 +116,7 @@ TEST(Failure, PausesBeforeARestartAndLongerEachTime) {
 
 TEST(Failure, EvictionsDoNotCountAsFailures) {
   World world = running();
-  world.pod("digits-worker-0").evicted_by = "EvictionByEvictionAPI";
+  world.pod("digits-worker-0").ending.evicted_by = "EvictionByEvictionAPI";
   world.pod("digits-worker-0").phase = PodView::Phase::kFailed;
   world.job.run_policy.backoff_limit = 0;
   world.look();
@@ -124,15 +124,15 @@ TEST(Failure, EvictionsDoNotCountAsFailures) {
   EXPECT_EQ(world.condition("Restarting")->reason, "Evicted");
 }
 
-TEST(Failure, AMissingPodIsConfirmedFirst) {
+TEST(Failure, MissingPodIsConfirmedFirst) {
   World world = running();
   world.erase("digits-worker-1");
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   EXPECT_THAT(decision.confirm_missing, ElementsAre("digits-worker-1"));
   expect_restarted(world, 0);
 }
 
-TEST(Failure, ALostNodeIsAnInterruption) {
+TEST(Failure, LostNodeIsInterruption) {
   World world = running();
   world.session->outcome = absl::UnavailableError("worker 1 is lost: silent for 10 s");
   world.session->culprit = {coordinator::Role::kWorker, 1};
@@ -144,7 +144,7 @@ TEST(Failure, ALostNodeIsAnInterruption) {
   EXPECT_EQ(world.condition("Restarting")->reason, "NodeLost");
 }
 
-TEST(Failure, ErrorsOfOtherRanksWaitForTheCause) {
+TEST(Failure, ErrorsOfOthersWaitForCause) {
   World world = running();
   world.session->outcome = absl::UnavailableError("worker 1 is lost: silent for 10 s");
   world.session->culprit = {coordinator::Role::kWorker, 1};
@@ -158,7 +158,7 @@ TEST(Failure, ErrorsOfOtherRanksWaitForTheCause) {
   EXPECT_EQ(world.condition("Restarting")->reason, "MemberLost");
 }
 
-TEST(Failure, ALostSummerIsAnInterruptionIfTheClusterTookIt) {
+TEST(Failure, EvictedSummerIsInterruption) {
   World world(2);
   // Two workers gain nothing from a summer, so they get one only if it is required.
   world.job.communication.summers.min = world.job.communication.summers.max = 1;
@@ -186,7 +186,7 @@ TEST(Failure, ALostSummerIsAnInterruptionIfTheClusterTookIt) {
   EXPECT_THAT(world.condition("Restarting")->message, HasSubstr("digits-summer-0"));
 }
 
-TEST(Failure, AJobThatDoesNotUseTheLibraryIsNotFailed) {
+TEST(Failure, JobWithoutLibraryIsNotFailed) {
   World world = running();
   world.session->members.assign(2, {});
   world.session->outcome = absl::DeadlineExceededError("nobody came");
@@ -195,10 +195,10 @@ TEST(Failure, AJobThatDoesNotUseTheLibraryIsNotFailed) {
   EXPECT_EQ(world.phase(), "Running");
 }
 
-TEST(Failure, AWrongClockDoesNotStopARestart) {
+TEST(Failure, WrongClockDoesNotStopRestart) {
   World world = running(1);
   world.exit("digits-worker-0", 1);
-  world.pod("digits-worker-0").exit->at = world.now + absl::Hours(5);
+  world.pod("digits-worker-0").ending.exit->at = world.now + absl::Hours(5);
   world.look();
   EXPECT_EQ(world.phase(), "Failed");
 }

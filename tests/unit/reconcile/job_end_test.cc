@@ -21,21 +21,21 @@ World running() {
   return world;
 }
 
-StatusUpdate update_of(const Observed& observed) { return {observed.job, observed.now}; }
+StatusUpdate update_of(const Observation& observation) { return {observation.job, observation.now}; }
 
-TEST(JobEnd, AbandonRemovesNoPodAndKeepsTheStatus) {
+TEST(JobEnd, AbandonKeepsPodsAndStatus) {
   World world = running();
-  const Observed observed = world.observe();
-  const EndDecision end = JobEnd(observed).abandon(update_of(observed));
+  const Observation observation = world.observe();
+  const EndDecision end = JobEnd(observation).abandon(update_of(observation));
   EXPECT_EQ(end.end_session, "the job was deleted");
   EXPECT_THAT(end.remove, IsEmpty());
   EXPECT_TRUE(end.update.holds("Running"));
 }
 
-TEST(JobEnd, FailGivesTheReasonAndStops) {
+TEST(JobEnd, FailGivesReasonAndStops) {
   World world = running();
-  const Observed observed = world.observe();
-  const EndDecision end = JobEnd(observed).fail(update_of(observed), "DeadlineExceeded", "too long");
+  const Observation observation = world.observe();
+  const EndDecision end = JobEnd(observation).fail(update_of(observation), "DeadlineExceeded", "too long");
   EXPECT_TRUE(end.update.holds("Failed"));
   EXPECT_FALSE(end.update.holds("Running"));
   EXPECT_EQ(end.update.condition("Failed")->message, "too long");
@@ -48,40 +48,41 @@ TEST(JobEnd, FailGivesTheReasonAndStops) {
 
 TEST(JobEnd, RestartCountsOwnFailuresOnly) {
   World world = running();
-  const Observed observed = world.observe();
-  const JobEnd job_end(observed);
-  const EndDecision own = job_end.restart(update_of(observed), {Failure::Kind::kOwn, "OutOfMemory", "it died", {}});
+  const Observation observation = world.observe();
+  const JobEnd job_end(observation);
+  const EndDecision own = job_end.restart(update_of(observation), {Failure::Kind::kOwn, "OutOfMemory", "it died", {}});
   EXPECT_EQ(own.update.status.restarts, 1U);
   EXPECT_EQ(own.update.status.attempt, 1U);
   EXPECT_TRUE(own.update.holds("Restarting"));
   EXPECT_EQ(own.update.requeue(), absl::ZeroDuration());
   const EndDecision interrupted =
-      job_end.restart(update_of(observed), {Failure::Kind::kInterrupted, "Evicted", "it was taken", {}});
+      job_end.restart(update_of(observation), {Failure::Kind::kInterrupted, "Evicted", "it was taken", {}});
   EXPECT_EQ(interrupted.update.status.restarts, 0U);
   EXPECT_EQ(interrupted.update.status.attempt, 1U);
   EXPECT_EQ(interrupted.end_session, "it was taken");
 }
 
-TEST(JobEnd, RestartFailsAtTheBackoffLimitAndForAProgramsFault) {
+TEST(JobEnd, RestartFailsAtLimitOrPermanentFault) {
   World world = running();
   world.job.run_policy.backoff_limit = 0;
-  const Observed observed = world.observe();
-  const JobEnd job_end(observed);
-  const EndDecision limit = job_end.restart(update_of(observed), {Failure::Kind::kOwn, "OutOfMemory", "it died", {}});
+  const Observation observation = world.observe();
+  const JobEnd job_end(observation);
+  const EndDecision limit =
+      job_end.restart(update_of(observation), {Failure::Kind::kOwn, "OutOfMemory", "it died", {}});
   ASSERT_TRUE(limit.update.holds("Failed"));
   EXPECT_EQ(limit.update.condition("Failed")->reason, "BackoffLimitExceeded");
   EXPECT_EQ(limit.update.status.attempt, 0U);
   const EndDecision fault =
-      job_end.restart(update_of(observed), {Failure::Kind::kPermanent, "ContainerFailed", "exit 2", {}});
+      job_end.restart(update_of(observation), {Failure::Kind::kPermanent, "ContainerFailed", "exit 2", {}});
   ASSERT_TRUE(fault.update.holds("Failed"));
   EXPECT_EQ(fault.update.condition("Failed")->reason, "ContainerFailed");
   EXPECT_THAT(fault.update.condition("Failed")->message, HasSubstr("are not tried again"));
 }
 
-TEST(JobEnd, AReleasedGangIsANewAttemptWithoutARestart) {
+TEST(JobEnd, ReleasedGangIsNoRestart) {
   World world = running();
-  const Observed observed = world.observe();
-  const EndDecision end = JobEnd(observed).release_gang(update_of(observed), "not all ran");
+  const Observation observation = world.observe();
+  const EndDecision end = JobEnd(observation).release_gang(update_of(observation), "not all ran");
   EXPECT_EQ(end.update.status.attempt, 1U);
   EXPECT_EQ(end.update.status.restarts, 0U);
   EXPECT_EQ(end.update.condition("Created")->reason, "StartDeadlineExceeded");

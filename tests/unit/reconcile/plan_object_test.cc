@@ -47,7 +47,7 @@ TEST(PlanObject, NamesMembersMachinesAndBandwidths) {
   EXPECT_EQ(world.plan->spec.epoch, 0U);
 }
 
-TEST(PlanObject, HasTheFiguresOfTheCoordinator) {
+TEST(PlanObject, HasFiguresOfCoordinator) {
   World world = planned();
   coordinator::JobState session;
   session.phase = coordinator::JobState::Phase::kRunning;
@@ -143,7 +143,7 @@ TEST(PlanObject, LargeJobLeavesOutTransports) {
   }
 }
 
-TEST(PlanObject, DoesNotChangeWhileANewOperatorWaitsForItsMembers) {
+TEST(PlanObject, StaysWhileMembersReturn) {
   World world = planned();
   coordinator::JobState session;
   session.epoch = 3;
@@ -153,7 +153,7 @@ TEST(PlanObject, DoesNotChangeWhileANewOperatorWaitsForItsMembers) {
   ASSERT_EQ(world.plan->spec.epoch, 3U);
   world.session = coordinator::JobState();
   world.session->phase = coordinator::JobState::Phase::kReattaching;
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   EXPECT_FALSE(decision.plan.has_value());
   EXPECT_EQ(world.job.status.epoch, 3U);
   EXPECT_TRUE(decision.session.has_value()) << "members need the session to return to";

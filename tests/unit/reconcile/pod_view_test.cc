@@ -34,52 +34,51 @@ TEST(PodView, ReadsIdentityAndPlace) {
   EXPECT_EQ(pod.attempt, 2U);
   EXPECT_EQ(pod.owner_uid, "j1");
   EXPECT_EQ(pod.node, "n3");
-  EXPECT_EQ(pod.ip, "10.1.2.3");
   EXPECT_EQ(pod.phase, PodView::Phase::kRunning);
   EXPECT_EQ(pod.bits_per_second, 100e6) << "the smaller annotation counts";
-  EXPECT_FALSE(pod.gated);
+  EXPECT_FALSE(pod.obstacles.gated);
 }
 
-TEST(PodView, TheFirstContainerThatFailed) {
+TEST(PodView, ReadsFirstFailedContainer) {
   json object = base();
   object["status"] = json::parse(R"({"phase": "Failed", "containerStatuses": [
     {"name": "side", "state": {"terminated": {"exitCode": 143, "reason": "Error", "finishedAt": "2026-01-02T03:05:09Z"}}},
     {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-01-02T03:05:08Z"}}},
     {"name": "good", "state": {"terminated": {"exitCode": 0, "finishedAt": "2026-01-02T03:05:00Z"}}}]})");
   const PodView pod = parsed(object);
-  ASSERT_TRUE(pod.exit.has_value());
-  EXPECT_EQ(pod.exit->container, "main");
-  EXPECT_EQ(pod.exit->code, 137);
-  EXPECT_EQ(pod.exit->reason, "OOMKilled");
+  ASSERT_TRUE(pod.ending.exit.has_value());
+  EXPECT_EQ(pod.ending.exit->container, "main");
+  EXPECT_EQ(pod.ending.exit->code, 137);
+  EXPECT_EQ(pod.ending.exit->reason, "OOMKilled");
 }
 
-TEST(PodView, HasTheReasonWhyAPodCannotStart) {
+TEST(PodView, ReadsReasonOfWaiting) {
   json object = base();
   object["status"] = json::parse(R"({"phase": "Pending", "containerStatuses": [
     {"name": "main", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}]})");
-  EXPECT_EQ(parsed(object).waiting_reason, "ErrImagePull");
+  EXPECT_EQ(parsed(object).obstacles.waiting_reason, "ErrImagePull");
   object["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] = "ContainerCreating";
-  EXPECT_EQ(parsed(object).waiting_reason, "") << "ContainerCreating is no error";
+  EXPECT_EQ(parsed(object).obstacles.waiting_reason, "") << "ContainerCreating is no error";
 }
 
-TEST(PodView, HasTheCauseOfAnEviction) {
+TEST(PodView, ReadsCauseOfEviction) {
   json object = base();
   object["status"]["conditions"] =
       json::parse(R"([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}])");
-  EXPECT_EQ(parsed(object).evicted_by, "PreemptionByScheduler");
+  EXPECT_EQ(parsed(object).ending.evicted_by, "PreemptionByScheduler");
   object = base();
   object["status"]["reason"] = "Evicted";
-  EXPECT_EQ(parsed(object).evicted_by, "Evicted");
+  EXPECT_EQ(parsed(object).ending.evicted_by, "Evicted");
   object["status"]["reason"] = "OutOfcpu";
-  EXPECT_EQ(parsed(object).evicted_by, "OutOfcpu");
+  EXPECT_EQ(parsed(object).ending.evicted_by, "OutOfcpu");
 }
 
-TEST(PodView, DistinguishesGleanersGatesFromOthers) {
+TEST(PodView, DistinguishesGates) {
   json object = base();
   object["spec"]["schedulingGates"] = json::parse(R"([{"name": "a/b"}, {"name": "gleaner.dev/gang"}])");
   const PodView pod = parsed(object);
-  EXPECT_TRUE(pod.gated);
-  EXPECT_THAT(pod.other_gates, ::testing::ElementsAre("a/b"));
+  EXPECT_TRUE(pod.obstacles.gated);
+  EXPECT_THAT(pod.obstacles.other_gates, ::testing::ElementsAre("a/b"));
 }
 
 TEST(PodView, MalformedPodsAreHandled) {

@@ -21,7 +21,7 @@ using ::testing::SizeIs;
 
 const PodSettings kSettings{"coordinator:7070", "gleaner:1", "low"};
 
-StatusUpdate update_of(const Observed& observed) { return {observed.job, observed.now}; }
+StatusUpdate update_of(const Observation& observation) { return {observation.job, observation.now}; }
 
 World wanting_summers() {
   World world(4);
@@ -58,14 +58,13 @@ World with_summers() {
 
 TEST(GangStart, CreatesAllThenOpensAllGates) {
   World world(3);
-  const Observed empty = world.observe();
+  const Observation empty = world.observe();
   const StartDecision first = GangStart(empty, Workers(empty), kSettings).decide(update_of(empty));
   EXPECT_THAT(first.create, SizeIs(3));
-  EXPECT_TRUE(first.service);
   EXPECT_THAT(first.release, IsEmpty());
   EXPECT_FALSE(first.launched);
   world.look();
-  const Observed complete = world.observe();
+  const Observation complete = world.observe();
   const StartDecision second = GangStart(complete, Workers(complete), kSettings).decide(update_of(complete));
   EXPECT_THAT(second.create, IsEmpty());
   EXPECT_THAT(second.release, SizeIs(3));
@@ -74,35 +73,35 @@ TEST(GangStart, CreatesAllThenOpensAllGates) {
   EXPECT_FALSE(second.update.holds("Running"));
 }
 
-TEST(GangStart, IsLateAfterTheDeadline) {
+TEST(GangStart, IsLateAfterDeadline) {
   World world(2);
   world.settle();
   world.now += world.job.run_policy.start_deadline;
-  const Observed observed = world.observe();
-  const StartDecision start = GangStart(observed, Workers(observed), kSettings).decide(update_of(observed));
+  const Observation observation = world.observe();
+  const StartDecision start = GangStart(observation, Workers(observation), kSettings).decide(update_of(observation));
   ASSERT_TRUE(start.late.has_value());
   EXPECT_THAT(*start.late, HasSubstr("startDeadlineSeconds"));
   EXPECT_FALSE(start.launched);
 }
 
-TEST(GangStart, PausesAfterARestart) {
+TEST(GangStart, PausesAfterRestart) {
   World world(2);
   world.job.status.restarts = 3;
-  Observed observed = world.observe();
-  StatusUpdate update = update_of(observed);
+  Observation observation = world.observe();
+  StatusUpdate update = update_of(observation);
   update.set_condition("Restarting", true, "OutOfMemory", "");
-  const StartDecision start = GangStart(observed, Workers(observed), kSettings).decide(update);
+  const StartDecision start = GangStart(observation, Workers(observation), kSettings).decide(update);
   EXPECT_THAT(start.create, IsEmpty());
   EXPECT_EQ(start.update.requeue(), absl::Seconds(4)) << "one second, doubled with each restart";
-  observed.now += absl::Seconds(4);
-  EXPECT_THAT(GangStart(observed, Workers(observed), kSettings).decide(update).create, SizeIs(2));
+  observation.now += absl::Seconds(4);
+  EXPECT_THAT(GangStart(observation, Workers(observation), kSettings).decide(update).create, SizeIs(2));
 }
 
-TEST(SummerPlacement, NumbersThePodsAndWaitsForThem) {
+TEST(SummerPlacement, NumbersPodsAndWaits) {
   World world = wanting_summers();
-  const Observed observed = world.observe();
+  const Observation observation = world.observe();
   const PlacementDecision decision =
-      SummerPlacement(observed, Workers(observed), kSettings).decide(update_of(observed));
+      SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation));
   EXPECT_FALSE(decision.settled);
   ASSERT_THAT(decision.create, SizeIs(2));
   EXPECT_EQ(decision.create[1]["metadata"]["name"], "digits-summer-1");
@@ -111,50 +110,81 @@ TEST(SummerPlacement, NumbersThePodsAndWaitsForThem) {
   EXPECT_THAT(world.asked_nodes, ElementsAre("w0", "w1", "w2", "w3"));
 }
 
-TEST(SummerPlacement, IsSettledWithoutMachinesAndWithoutSummersWanted) {
+TEST(SummerPlacement, NeedsCandidatesOnceWorkersAreBound) {
   World world = wanting_summers();
+  EXPECT_TRUE(needs_candidates(world.observe()));
+  world.pod("digits-worker-3").node.clear();
+  EXPECT_FALSE(needs_candidates(world.observe())) << "the machine of worker 3 is unknown";
+  world.pod("digits-worker-3").node = "w3";
+  world.job.run_policy.suspend = true;
+  EXPECT_FALSE(needs_candidates(world.observe()));
+  world.job.run_policy.suspend = false;
+  world.job.status.conditions.push_back({.type = "Failed", .status = true});
+  EXPECT_FALSE(needs_candidates(world.observe()));
+  world.job.status.conditions.pop_back();
+  world.look();
+  EXPECT_FALSE(needs_candidates(world.observe())) << "the summers were requested";
+  world = wanting_summers();
   world.spare.clear();
-  Observed observed = world.observe();
-  EXPECT_TRUE(SummerPlacement(observed, Workers(observed), kSettings).decide(update_of(observed)).settled);
-  observed.job.communication.summers.max = 0;
-  EXPECT_TRUE(SummerPlacement(observed, Workers(observed), kSettings).decide(update_of(observed)).settled);
+  world.settle();
+  EXPECT_FALSE(needs_candidates(world.observe())) << "the attempt begins without summers";
 }
 
-TEST(AttemptSession, HasTheMembersOfThePlan) {
+TEST(SummerPlacement, WaitsForMissingCandidates) {
+  World world = wanting_summers();
+  Observation observation = world.observe();
+  observation.candidates.reset();
+  const PlacementDecision decision =
+      SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation));
+  EXPECT_FALSE(decision.settled);
+  EXPECT_THAT(decision.create, IsEmpty());
+  EXPECT_EQ(decision.update.requeue(), absl::Seconds(1));
+}
+
+TEST(SummerPlacement, IsSettledWithoutMachinesOrNeed) {
+  World world = wanting_summers();
+  world.spare.clear();
+  Observation observation = world.observe();
+  EXPECT_TRUE(SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation)).settled);
+  observation.job.communication.summers.max = 0;
+  EXPECT_TRUE(SummerPlacement(observation, Workers(observation), kSettings).decide(update_of(observation)).settled);
+}
+
+TEST(AttemptSession, HasMembersOfPlan) {
   World world = with_summers();
-  const Observed observed = world.observe();
-  const Workers workers(observed);
-  const coordinator::Options options = AttemptSession(observed, workers).options();
+  const Observation observation = world.observe();
+  const Workers workers(observation);
+  const coordinator::Options options = AttemptSession(observation, workers).options();
   EXPECT_EQ(options.job, "team/digits/0");
   EXPECT_EQ(options.workers, 4U);
   EXPECT_EQ(options.summers, 2U);
-  EXPECT_THAT(AttemptSession(observed, workers).ended_workers(), IsEmpty());
+  EXPECT_THAT(AttemptSession(observation, workers).ended_workers(), IsEmpty());
 }
 
-TEST(AttemptSession, KnowsSummersThatWereLostBeforeThePlan) {
+TEST(AttemptSession, KnowsEarlyLosses) {
   World world = with_summers();
   EXPECT_FALSE(AttemptSession(world.observe(), Workers(world.observe())).early_loss().has_value());
   world.session->phase = coordinator::JobState::Phase::kGathering;
   world.session->epoch = 0;
   world.exit("digits-summer-0", 1);
-  const Observed observed = world.observe();
-  const Workers workers(observed);
-  const auto still_joined = AttemptSession(observed, workers).early_loss();
+  const Observation observation = world.observe();
+  const Workers workers(observation);
+  const auto still_joined = AttemptSession(observation, workers).early_loss();
   ASSERT_TRUE(still_joined.has_value());
   EXPECT_FALSE(still_joined->summers.has_value()) << "the session still counts the summer";
   world.session->members[0].joined = false;
-  const Observed later = world.observe();
+  const Observation later = world.observe();
   const auto lost = AttemptSession(later, Workers(later)).early_loss();
   ASSERT_TRUE(lost.has_value());
   EXPECT_EQ(lost->summers, std::optional<uint32_t>(1));
 }
 
-TEST(SummerScaling, ReportsASummerThatEndedOrVanished) {
+TEST(SummerScaling, ReportsEndedAndVanishedSummers) {
   World world = with_summers();
   world.exit("digits-summer-0", 137);
   world.erase("digits-summer-1");
-  const Observed observed = world.observe();
-  const ScalingDecision decision = SummerScaling(observed, kSettings).decide(update_of(observed));
+  const Observation observation = world.observe();
+  const ScalingDecision decision = SummerScaling(observation, kSettings).decide(update_of(observation));
   ASSERT_THAT(decision.ended, SizeIs(2));
   EXPECT_THAT(decision.ended[0].how.message(), HasSubstr("ended with 137"));
   EXPECT_THAT(decision.ended[1].how.message(), HasSubstr("is gone"));
@@ -162,7 +192,7 @@ TEST(SummerScaling, ReportsASummerThatEndedOrVanished) {
   EXPECT_EQ(decision.update.events().at(0).reason, "SummerLost");
 }
 
-TEST(SummerScaling, ReleasesASummerThatHasJoinedAndRemovesOneThatHasNot) {
+TEST(SummerScaling, ReleasesJoinedAndRemovesOthers) {
   World world = with_summers();
   world.session->members[1].joined = false;
   ScalingRequest request;
@@ -170,18 +200,18 @@ TEST(SummerScaling, ReleasesASummerThatHasJoinedAndRemovesOneThatHasNot) {
     request.verdict.remove.push_back({index, autoscale::Code::kBuysNothing, "it saves too little"});
   }
   world.scaling = request;
-  const Observed observed = world.observe();
-  const ScalingDecision decision = SummerScaling(observed, kSettings).decide(update_of(observed));
+  const Observation observation = world.observe();
+  const ScalingDecision decision = SummerScaling(observation, kSettings).decide(update_of(observation));
   ASSERT_THAT(decision.release, SizeIs(1));
   EXPECT_EQ(decision.release[0].index, 0U);
   ASSERT_THAT(decision.remove, SizeIs(1));
   EXPECT_EQ(decision.remove[0].name, "digits-summer-1");
 }
 
-TEST(Progress, StaysAsItIsWhileTheSessionIsBehind) {
+TEST(Progress, StaysWhileSessionIsBehind) {
   World world = with_summers();
   world.job.status.epoch = 2;
-  const Observed behind = world.observe();
+  const Observation behind = world.observe();
   const Workers workers(behind);
   const ProgressDecision decision = Progress(behind, workers).decide(update_of(behind));
   EXPECT_FALSE(decision.plan.has_value());
@@ -189,7 +219,7 @@ TEST(Progress, StaysAsItIsWhileTheSessionIsBehind) {
   world.session->epoch = 3;
   world.session->summary.plan_bound_seconds = 0.5;
   world.session->summary.bandwidths_known = true;
-  const Observed ahead = world.observe();
+  const Observation ahead = world.observe();
   const ProgressDecision next = Progress(ahead, Workers(ahead)).decide(update_of(ahead));
   ASSERT_TRUE(next.plan.has_value());
   EXPECT_EQ(next.update.status.epoch, 3U);

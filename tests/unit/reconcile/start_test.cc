@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "operator/reconcile/gang_start.h"
+#include "operator/reconcile/refusal.h"
 #include "tests/unit/reconcile/world.h"
 
 namespace gleaner::reconcile {
@@ -13,35 +13,35 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(Start, CreatesAllWorkersAndOpensNoGateAlone) {
+TEST(Start, CreatesWorkersThenOpensGates) {
   World world(3);
-  const Decision first = world.look();
+  const Actions first = world.look();
   EXPECT_TRUE(first.service);
   EXPECT_THAT(world.names(), ElementsAre("digits-worker-0", "digits-worker-1", "digits-worker-2"));
-  for (const std::string& name : world.names()) EXPECT_TRUE(world.pod(name).gated) << name;
+  for (const std::string& name : world.names()) EXPECT_TRUE(world.pod(name).obstacles.gated) << name;
   EXPECT_FALSE(world.holds("Created"));
   EXPECT_EQ(world.phase(), "Pending");
 
   world.look();
   EXPECT_TRUE(world.holds("Created"));
-  for (const std::string& name : world.names()) EXPECT_FALSE(world.pod(name).gated) << name;
+  for (const std::string& name : world.names()) EXPECT_FALSE(world.pod(name).obstacles.gated) << name;
   EXPECT_EQ(world.phase(), "Starting");
 }
 
-TEST(Start, AGateStaysShutWhileOneWorkerIsMissing) {
+TEST(Start, GatesStayShutWithoutAllWorkers) {
   World world(2);
   world.look();
   world.erase("digits-worker-1");
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   EXPECT_THAT(decision.release, IsEmpty());
-  EXPECT_TRUE(world.pod("digits-worker-0").gated);
+  EXPECT_TRUE(world.pod("digits-worker-0").obstacles.gated);
 }
 
-TEST(Start, KeepsTheGatesOfOthers) {
+TEST(Start, KeepsGatesOfOthers) {
   World world(2);
   world.job.workers.pod_template["spec"]["schedulingGates"] = nlohmann::json::array({{{"name", "queue.example/wait"}}});
   world.look();
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   ASSERT_EQ(decision.release.size(), 2U);
   EXPECT_THAT(decision.release[0].gates, ElementsAre("queue.example/wait"));
 }
@@ -63,12 +63,12 @@ TEST(Start, RunsWhenAllWorkersRun) {
   EXPECT_EQ(world.job.status.workers_ready, 2U);
 }
 
-TEST(Start, ReleasesAGangThatDoesNotStart) {
+TEST(Start, ReleasesLateGang) {
   World world(2);
   world.job.run_policy.start_deadline = absl::Seconds(60);
   world.settle();
   world.run("digits-worker-0", "w0");
-  world.pod("digits-worker-1").unschedulable = "0/3 nodes are available";
+  world.pod("digits-worker-1").obstacles.unschedulable = "0/3 nodes are available";
   world.settle();
   EXPECT_THAT(world.condition("Running")->message, HasSubstr("0/3 nodes"));
   world.now += absl::Seconds(61);
@@ -87,11 +87,11 @@ TEST(Start, ReleasesAGangThatDoesNotStart) {
   EXPECT_THAT(world.names(), ElementsAre("digits-worker-0-r1", "digits-worker-1-r1"));
 }
 
-TEST(Start, NamesAnImageThatCannotBePulled) {
+TEST(Start, NamesImageThatIsNotPulled) {
   World world(2);
   world.settle();
-  world.pod("digits-worker-1").waiting_reason = "ImagePullBackOff";
-  world.pod("digits-worker-1").waiting_message = "Back-off pulling image train:1";
+  world.pod("digits-worker-1").obstacles.waiting_reason = "ImagePullBackOff";
+  world.pod("digits-worker-1").obstacles.waiting_message = "Back-off pulling image train:1";
   world.settle();
   EXPECT_EQ(world.condition("Running")->reason, "ImagePullFailed");
   EXPECT_THAT(world.condition("Running")->message, HasSubstr("digits-worker-1"));
@@ -101,26 +101,13 @@ TEST(Start, NamesAnImageThatCannotBePulled) {
   EXPECT_EQ(world.events.size(), events) << "said once";
 }
 
-TEST(Start, ReportsAQuotaThatRefuses) {
+TEST(Start, KeepsRefusalUntilNextTry) {
   World world(2);
-  const absl::Status why = absl::ResourceExhaustedError("exceeded quota: team");
-  const StatusUpdate first = refused_start(world.job, world.job.status, "Pod", why, world.now);
-  const api::Condition* created = first.condition("Created");
-  ASSERT_NE(created, nullptr);
-  EXPECT_EQ(created->reason, "QuotaExceeded");
-  EXPECT_THAT(created->message, HasSubstr("exceeded quota: team"));
-  EXPECT_EQ(first.condition("Running")->message, created->message);
-  EXPECT_EQ(first.events().size(), 1U);
-  world.job.status = first.status;
-  EXPECT_THAT(refused_start(world.job, world.job.status, "Pod", why, world.now).events(), IsEmpty()) << "said once";
-}
-
-TEST(Start, KeepsTheRefusalUntilTheNextTry) {
-  World world(2);
-  const absl::Status why = absl::InternalError("failed calling webhook");
-  world.job.status = refused_start(world.job, world.job.status, "Pod", why, world.now).status;
+  const Observation observation = world.observe();
+  const Refusal refusal{"Pod", absl::InternalError("failed calling webhook"), world.now, absl::Seconds(8)};
+  world.job.status = *refused_start(observation, decide(observation, {}), refusal).status();
   world.creation_pause = absl::Seconds(8);
-  const Decision waiting = world.look();
+  const Actions waiting = world.look();
   EXPECT_THAT(waiting.create, IsEmpty());
   EXPECT_THAT(waiting.release, IsEmpty());
   EXPECT_FALSE(waiting.service);
@@ -134,14 +121,14 @@ TEST(Start, KeepsTheRefusalUntilTheNextTry) {
   EXPECT_EQ(world.condition("Running")->message, "workers are being scheduled and started");
 }
 
-TEST(Start, WaitsForPodsOfThePreviousAttempt) {
+TEST(Start, WaitsForPodsOfPreviousAttempt) {
   World world(1);
   world.settle();
   world.run_workers();
   world.settle();
   world.exit("digits-worker-0", 137);
   world.pod("digits-worker-0").phase = PodView::Phase::kRunning;  // a pod of the old attempt still runs
-  world.pod("digits-worker-0").exit.reset();
+  world.pod("digits-worker-0").ending.exit.reset();
   world.job.status.attempt = 1;
   world.job.status.conditions.clear();
   world.settle();
@@ -152,7 +139,7 @@ TEST(Start, WaitsForPodsOfThePreviousAttempt) {
   EXPECT_TRUE(world.has("digits-worker-0-r1"));
 }
 
-TEST(Start, ATemplateThatIsNoPodFailsTheJob) {
+TEST(Start, InvalidTemplateFailsJob) {
   World world(2);
   world.job.workers.pod_template["spec"]["affinity"] = {{"podAffinity", "near"}};
   world.settle();
@@ -161,10 +148,10 @@ TEST(Start, ATemplateThatIsNoPodFailsTheJob) {
   EXPECT_THAT(world.names(), IsEmpty());
 }
 
-TEST(Start, AJobWithOneWorkerNeedsNoGate) {
+TEST(Start, OneWorkerNeedsNoGate) {
   World world(1);
   world.look();
-  EXPECT_FALSE(world.pod("digits-worker-0").gated);
+  EXPECT_FALSE(world.pod("digits-worker-0").obstacles.gated);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-TEST(StatusUpdate, BeginsWithTheJobsStatusAndNothingToSay) {
+TEST(StatusUpdate, BeginsWithStatusOfJob) {
   World world;
   world.job.status.restarts = 3;
   const StatusUpdate update(world.job, world.now);
@@ -41,14 +41,14 @@ TEST(StatusUpdate, StopsRunningAndStalled) {
   EXPECT_FALSE(update.holds("SummerSlow"));
 }
 
-TEST(StatusUpdate, TheShortestDelayCounts) {
+TEST(StatusUpdate, ShortestDelayCounts) {
   World world;
   StatusUpdate update(world.job, world.now);
   for (const int seconds : {10, 1, 5}) update.requeue_after(absl::Seconds(seconds));
   EXPECT_EQ(update.requeue(), absl::Seconds(1));
 }
 
-TEST(StatusUpdate, ThePhaseIsThatOfTheLatestCondition) {
+TEST(StatusUpdate, PhaseFollowsFromLatestCondition) {
   World world;
   StatusUpdate update(world.job, world.now);
   EXPECT_EQ(phase_of(update.status.conditions), "Pending");
@@ -59,20 +59,20 @@ TEST(StatusUpdate, ThePhaseIsThatOfTheLatestCondition) {
   EXPECT_EQ(phase_of(update.status.conditions), "Restarting");
 }
 
-TEST(Workers, AreThoseOfTheAttemptByIndex) {
+TEST(Workers, AreOfAttemptByIndex) {
   World world(2);
   EXPECT_THAT(Workers(world.observe()).pods(), ElementsAre(nullptr, nullptr));
   EXPECT_FALSE(Workers(world.observe()).all_bound());
   EXPECT_EQ(Workers(world.observe()).first_created(), absl::InfiniteFuture());
   world.settle();
   world.run("digits-worker-1", "w1");
-  const Observed waiting = world.observe();
+  const Observation waiting = world.observe();
   EXPECT_THAT(Workers(waiting).pods(), SizeIs(2));
   EXPECT_EQ(Workers(waiting).pods()[1]->name, "digits-worker-1");
   EXPECT_FALSE(Workers(waiting).all_running());
   EXPECT_EQ(Workers(waiting).first_created(), world.now);
   world.run("digits-worker-0", "w0");
-  const Observed running = world.observe();
+  const Observation running = world.observe();
   EXPECT_TRUE(Workers(running).all_running());
   EXPECT_THAT(Workers(running).nodes(), ElementsAre("w0", "w1"));
 }

@@ -26,7 +26,7 @@ void succeed_and_delete(World& world, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) world.erase("digits-worker-" + std::to_string(i));
 }
 
-TEST(Succeeded, OutlivesTheDeletionOfThePod) {
+TEST(Succeeded, OutlivesDeletionOfPod) {
   for (const auto& [workers, succeeded] : {std::pair{2U, 1U}, {3U, 1U}, {3U, 2U}, {8U, 7U}}) {
     World world = running(workers);
     succeed_and_delete(world, succeeded);
@@ -41,21 +41,21 @@ TEST(Succeeded, OutlivesTheDeletionOfThePod) {
   }
 }
 
-TEST(Succeeded, IsKnownToTheNextOperator) {
+TEST(Succeeded, IsKnownToNextOperator) {
   World world = running(3);
   succeed_and_delete(world, 2);
   world.session.reset();  // the next operator has only the objects
-  const Decision decision = world.look();
+  const Actions decision = world.look();
   EXPECT_THAT(decision.create, IsEmpty());
   ASSERT_TRUE(decision.session.has_value());
-  ASSERT_EQ(decision.ended.size(), 2U) << "the session must not wait for their return";
+  ASSERT_EQ(decision.tell.ended.size(), 2U) << "the session must not wait for their return";
   for (uint32_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(decision.ended[i].index, i);
-    EXPECT_TRUE(decision.ended[i].how.ok());
+    EXPECT_EQ(decision.tell.ended[i].index, i);
+    EXPECT_TRUE(decision.tell.ended[i].how.ok());
   }
 }
 
-TEST(Succeeded, EndsTheJobAlthoughTheLastPodIsGone) {
+TEST(Succeeded, EndsJobWithoutPods) {
   World world = running(2);
   world.job.status.succeeded_indexes = {0, 1};  // written before the operator ended
   world.erase("digits-worker-0");
@@ -65,7 +65,7 @@ TEST(Succeeded, EndsTheJobAlthoughTheLastPodIsGone) {
   EXPECT_THAT(world.names(), IsEmpty());
 }
 
-TEST(Succeeded, NeedsARecord) {
+TEST(Succeeded, NeedsRecord) {
   World world = running(2);
   world.exit("digits-worker-0", 0);
   world.erase("digits-worker-0");  // no operator has seen the success
@@ -92,7 +92,7 @@ TEST(Succeeded, CountsForOneAttempt) {
   EXPECT_EQ(world.job.status.workers_succeeded, 0U) << "the pod of worker 1 of the first attempt still exists";
 }
 
-TEST(Succeeded, EndsWithASuspension) {
+TEST(Succeeded, EndsWithSuspension) {
   World world = running(2);
   succeed_and_delete(world, 1);
   world.job.run_policy.suspend = true;
@@ -104,7 +104,7 @@ TEST(Succeeded, EndsWithASuspension) {
   EXPECT_THAT(world.names(), ElementsAre("digits-worker-0-r1", "digits-worker-1-r1"));
 }
 
-TEST(Succeeded, KeepsItsNodeInThePlan) {
+TEST(Succeeded, KeepsNodeInPlan) {
   World world = running(2);
   succeed_and_delete(world, 1);
   world.settle();
@@ -113,7 +113,7 @@ TEST(Succeeded, KeepsItsNodeInThePlan) {
   EXPECT_EQ(world.plan->spec.members[1].node, "w1");
 }
 
-TEST(Succeeded, ALostWorkerBesideItRestartsAll) {
+TEST(Succeeded, LostWorkerBesideItRestartsAll) {
   World world = running(3);
   succeed_and_delete(world, 1);
   world.erase("digits-worker-2");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/summers.h"
 #include "tests/unit/reconcile/world.h"
 
@@ -38,7 +39,7 @@ size_t summers(const World& world) {
   return count;
 }
 
-TEST(Summers, AreCreatedWhenTheWorkersMachinesAreKnown) {
+TEST(Summers, AreCreatedOnceMachinesAreKnown) {
   World world = wanting(0, 2, {{"s0", 1e9}, {"s1", 1e9}});
   EXPECT_EQ(summers(world), 0U);
   world.run_workers();
@@ -63,7 +64,7 @@ TEST(Summers, PlacementUsesTheirRequests) {
   EXPECT_EQ(summer_request(job, {}).memory_bytes, uint64_t{1} << 30);
 }
 
-TEST(Summers, AJobStartsWithoutSpareMachines) {
+TEST(Summers, JobStartsWithoutSpareMachines) {
   World world = wanting(2, 4, {});
   world.run_workers();
   world.settle();
@@ -82,7 +83,31 @@ TEST(Summers, AreNotMoreThanHelp) {
   EXPECT_EQ(summers(world), 4U);
 }
 
-TEST(Summers, AreAtLeastTheMinimum) {
+TEST(Summers, AreFewerForLargerPushes) {
+  api::TrainingJob job = World(4).job;
+  job.communication.summers.max = 8;
+  const std::vector<placement::Candidate> machines(8, {"s", 1e9});
+  // A worker pushes all of its gradient. If that is twice as large as the result, it fills the link almost alone.
+  plan::Fleet workers{std::vector<double>(4, 1e9), {}, 1};
+  EXPECT_THAT(choose_summers(job, workers, machines, 0.05), SizeIs(4));
+  workers.push_ratio = 2;
+  EXPECT_THAT(choose_summers(job, workers, machines, 0.05), IsEmpty()) << "each saves 3 % of the step";
+}
+
+TEST(Summers, PushRatioComesFromEarlierAttempt) {
+  World world(2);
+  EXPECT_EQ(planned_push_ratio(world.observe()), 1) << "there is no plan";
+  world.plan.emplace();
+  EXPECT_EQ(planned_push_ratio(world.observe()), 1) << "the plan has no tensors";
+  world.plan->spec.bytes_per_step = 1000;
+  world.plan->spec.push_bytes_per_step = 1500;
+  world.job.status.attempt = 1;
+  EXPECT_EQ(planned_push_ratio(world.observe()), 1.5);
+  world.plan->spec.push_bytes_per_step = 3000;
+  EXPECT_EQ(planned_push_ratio(world.observe()), plan::kMaxPushRatio);
+}
+
+TEST(Summers, AreAtLeastMinimum) {
   World world = wanting(6, 8, std::vector<placement::Candidate>(8, {"s", 1e9}));
   world.run_workers();
   world.settle();
@@ -98,7 +123,7 @@ TEST(Summers, ColocatedMeansNone) {
   EXPECT_TRUE(world.wanted_session.has_value());
 }
 
-TEST(Summers, SummersThatDoNotRunAreLeftOut) {
+TEST(Summers, IdleSummersAreLeftOut) {
   World world = wanting(0, 3, {{"s0", 1e9}, {"s1", 1e9}, {"s2", 1e9}});
   world.run_workers();
   world.settle();
@@ -115,7 +140,7 @@ TEST(Summers, SummersThatDoNotRunAreLeftOut) {
   EXPECT_THAT(world.plan->spec.members, SizeIs(5));
 }
 
-TEST(Summers, NoSummerIsAddedOnceThePlanIsWritten) {
+TEST(Summers, PlanEndsPlacement) {
   World world = wanting(0, 2, {});
   world.run_workers();
   world.settle();
@@ -124,7 +149,7 @@ TEST(Summers, NoSummerIsAddedOnceThePlanIsWritten) {
   EXPECT_EQ(summers(world), 0U);
 }
 
-TEST(Summers, TheirBandwidthIsTheSmallerOfShareAndMachine) {
+TEST(Summers, BandwidthIsSmallerOfShareAndMachine) {
   World world = wanting(0, 1, {{"s0", 8e8}});
   world.nodes["s0"] = {true, true, 5e8};
   world.run_workers();
@@ -138,7 +163,7 @@ TEST(Summers, TheirBandwidthIsTheSmallerOfShareAndMachine) {
   EXPECT_THAT(world.wanted_session->summer_bits_per_second, ElementsAre(8e8));
 }
 
-TEST(Summers, TheJobDoesNotWaitForASummerThatFailedBeforeTheFirstPlan) {
+TEST(Summers, JobDoesNotWaitForFailedSummer) {
   World world = wanting(0, 2, {{"s0", 1e9}, {"s1", 1e9}});
   world.run_workers();
   world.settle();
@@ -147,15 +172,15 @@ TEST(Summers, TheJobDoesNotWaitForASummerThatFailedBeforeTheFirstPlan) {
   world.settle();
   world.session.emplace();
   world.session->members = {summer_seat(0, /*joined=*/false), summer_seat(1, /*joined=*/true)};
-  EXPECT_FALSE(world.look().session_summers.has_value()) << "both summers run";
+  EXPECT_FALSE(world.look().tell.summers.has_value()) << "both summers run";
   world.exit("digits-summer-0", 1);
-  const Decision decision = world.look();
-  ASSERT_TRUE(decision.session_summers.has_value());
-  EXPECT_EQ(*decision.session_summers, 1U);
+  const Actions decision = world.look();
+  ASSERT_TRUE(decision.tell.summers.has_value());
+  EXPECT_EQ(*decision.tell.summers, 1U);
   EXPECT_EQ(world.phase(), "Running") << "a job never restarts because of a summer";
 }
 
-TEST(Summers, TheCoordinatorNoticesFirstThatAJoinedSummerDied) {
+TEST(Summers, JoinedSummerIsLostOnceCoordinatorNotices) {
   World world = wanting(0, 1, {{"s0", 1e9}});
   world.run_workers();
   world.settle();
@@ -164,12 +189,12 @@ TEST(Summers, TheCoordinatorNoticesFirstThatAJoinedSummerDied) {
   world.session.emplace();
   world.session->members = {summer_seat(0, /*joined=*/true)};
   world.exit("digits-summer-0", 1);
-  EXPECT_FALSE(world.look().session_summers.has_value());
+  EXPECT_FALSE(world.look().tell.summers.has_value());
   world.session->members[0].joined = false;
-  EXPECT_EQ(world.look().session_summers, std::optional<uint32_t>(0));
+  EXPECT_EQ(world.look().tell.summers, std::optional<uint32_t>(0));
 }
 
-TEST(Summers, ASummerThatTheApiServerRefusesIsLeftOut) {
+TEST(Summers, RefusedSummerIsLeftOut) {
   World world = wanting(0, 1, {{"s0", 1e9}});
   world.run_workers();
   world.look();
@@ -183,16 +208,16 @@ TEST(Summers, ASummerThatTheApiServerRefusesIsLeftOut) {
   EXPECT_EQ(world.job.status.next_summer, 1U) << "a number is never reused";
 }
 
-TEST(Summers, TheCoordinatorIsToldOfEndedMembers) {
+TEST(Summers, CoordinatorLearnsEndedMembers) {
   World world = wanting(0, 0, {});
   world.run_workers();
   world.settle();
   world.session.emplace();
   world.exit("digits-worker-2", 0);
-  const Decision decision = world.look();
-  ASSERT_THAT(decision.ended, SizeIs(1));
-  EXPECT_EQ(decision.ended[0].index, 2U);
-  EXPECT_TRUE(decision.ended[0].how.ok());
+  const Actions decision = world.look();
+  ASSERT_THAT(decision.tell.ended, SizeIs(1));
+  EXPECT_EQ(decision.tell.ended[0].index, 2U);
+  EXPECT_TRUE(decision.tell.ended[0].how.ok());
 }
 
 }  // namespace

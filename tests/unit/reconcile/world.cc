@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "operator/reconcile/summer_placement.h"
+#include "operator/reconcile/workers.h"
 
 namespace gleaner::reconcile {
 
@@ -18,41 +20,42 @@ World::World(uint32_t workers) {
       {"spec", {{"containers", nlohmann::json::array({{{"name", "main"}, {"image", "train:1"}}})}}}};
 }
 
-Observed World::observe() {
-  Observed observed;
-  observed.job = job;
-  observed.pods.assign(pods_.begin(), pods_.end());
-  observed.plan = plan;
-  observed.session = session;
-  observed.scaling = scaling;
-  observed.session_ended_for = session_ended_for;
-  observed.creation_pause = creation_pause;
-  observed.node = [this](const std::string& name) {
-    const auto found = nodes.find(name);
-    return found == nodes.end() ? NodeView{true, true, 0} : found->second;
-  };
-  observed.candidates = [this](const std::vector<std::string>& workers) {
-    asked_nodes = workers;
-    return spare;
-  };
-  observed.now = now;
-  return observed;
+Observation World::observe() {
+  Observation observation;
+  observation.job = job;
+  observation.pods.assign(pods_.begin(), pods_.end());
+  observation.plan = plan;
+  observation.session = session;
+  observation.scaling = scaling;
+  observation.session_ended_for = session_ended_for;
+  observation.creation_pause = creation_pause;
+  observation.now = now;
+  for (const auto& pod : pods_) {
+    if (pod->node.empty()) continue;
+    const auto found = nodes.find(pod->node);
+    observation.nodes[pod->node] = found == nodes.end() ? NodeView{true, true, 0} : found->second;
+  }
+  if (needs_candidates(observation)) {
+    asked_nodes = Workers(observation).nodes();
+    observation.candidates = spare;
+  }
+  return observation;
 }
 
-Decision World::look() {
-  const Decision decision = decide(observe(), {"coordinator:7070", "gleaner:1", "low"});
-  carry_out(decision);
-  return decision;
+Actions World::look() {
+  Actions actions = actions_of(decide(observe(), {"coordinator:7070", "gleaner:1", "low"}));
+  carry_out(actions);
+  return actions;
 }
 
-void World::carry_out(const Decision& decision) {
-  if (decision.end_session.has_value()) {
-    if (session.has_value()) ended_sessions.push_back(*decision.end_session);
+void World::carry_out(const Actions& actions) {
+  if (actions.end_session.has_value()) {
+    if (session.has_value()) ended_sessions.push_back(*actions.end_session);
     session.reset();
     session_ended_for = absl::ZeroDuration();
   }
-  std::vector<nlohmann::json> create = decision.create;
-  create.insert(create.end(), decision.create_summers.begin(), decision.create_summers.end());
+  std::vector<nlohmann::json> create = actions.create;
+  create.insert(create.end(), actions.create_summers.begin(), actions.create_summers.end());
   for (const nlohmann::json& object : create) {
     nlohmann::json made = object;
     made["metadata"]["uid"] = absl::StrCat("uid-", ++uids_);
@@ -62,11 +65,11 @@ void World::carry_out(const Decision& decision) {
     ASSERT_FALSE(has(pod->name)) << pod->name << " is made twice";
     pods_.push_back(std::make_shared<PodView>(*pod));
   }
-  for (const PodRelease& release : decision.release) pod(release.name).gated = false;
-  if (decision.plan.has_value()) plan = decision.plan;
-  if (decision.session.has_value()) wanted_session = decision.session;
-  for (const SummerRelease& release : decision.release_summers) released.push_back(release.index);
-  for (const PodRemoval& removal : decision.remove) {
+  for (const PodRelease& release : actions.release) pod(release.name).obstacles.gated = false;
+  if (actions.plan.has_value()) plan = actions.plan;
+  if (actions.session.has_value()) wanted_session = actions.session;
+  for (const SummerRelease& release : actions.tell.release) released.push_back(release.index);
+  for (const PodRemoval& removal : actions.remove) {
     PodView& going = pod(removal.name);
     EXPECT_EQ(going.uid, removal.uid);
     if (going.node.empty() || going.finished()) {
@@ -75,17 +78,17 @@ void World::carry_out(const Decision& decision) {
       going.deletion = now + absl::Seconds(30);
     }
   }
-  job_removed = job_removed || decision.remove_job;
-  job.status = decision.status;
-  events.insert(events.end(), decision.events.begin(), decision.events.end());
+  job_removed = job_removed || actions.remove_job;
+  job.status = actions.status;
+  events.insert(events.end(), actions.events.begin(), actions.events.end());
 }
 
 void World::settle() {
   for (int i = 0; i < 10; ++i) {
     const api::TrainingJobStatus before = job.status;
-    const Decision decision = look();
-    const bool still = decision.create.empty() && decision.create_summers.empty() && decision.release.empty() &&
-                       decision.remove.empty();
+    const Actions actions = look();
+    const bool still =
+        actions.create.empty() && actions.create_summers.empty() && actions.release.empty() && actions.remove.empty();
     if (still && to_json(before) == to_json(job.status)) return;
   }
   FAIL() << "the decisions do not settle";
@@ -112,7 +115,6 @@ std::vector<std::string> World::names() const {
 
 void World::run(const std::string& name, const std::string& node) {
   pod(name).node = node;
-  pod(name).ip = "10.0.0.1";
   pod(name).phase = PodView::Phase::kRunning;
 }
 
@@ -126,7 +128,7 @@ void World::run_workers() {
 void World::exit(const std::string& name, int code, const std::string& reason) {
   PodView& ending = pod(name);
   ending.phase = code == 0 ? PodView::Phase::kSucceeded : PodView::Phase::kFailed;
-  if (code != 0) ending.exit = {"main", code, reason, now};
+  if (code != 0) ending.ending.exit = {"main", code, reason, now};
 }
 
 void World::erase(const std::string& name) {

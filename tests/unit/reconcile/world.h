@@ -2,11 +2,14 @@
 // cluster, step by step.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "operator/reconcile/decide.h"
+#include "tests/unit/reconcile/actions.h"
 
 namespace gleaner::reconcile {
 
@@ -14,10 +17,10 @@ class World {
  public:
   explicit World(uint32_t workers = 2);
 
-  Observed observe();
+  Observation observe();
   // Calls decide() once and carries out its decision: pods are created, gates open, pods are removed (at once, if they
-  // have no node or have finished), status and plan are stored.
-  Decision look();
+  // have no node or have finished), status and plan are stored. Returns the actions.
+  Actions look();
   // Calls look() until it creates, releases, removes and changes nothing more.
   void settle();
 
@@ -50,7 +53,7 @@ class World {
   bool job_removed = false;
 
  private:
-  void carry_out(const Decision& decision);
+  void carry_out(const Actions& actions);
 
   std::vector<std::shared_ptr<PodView>> pods_;
   int uids_ = 0;

@@ -1,15 +1,17 @@
-// Observed is the state that decide() knows of one TrainingJob: its objects as the caches have them, its coordinator
-// session, and the request of the autoscaler.
+// Observation is the state of one TrainingJob at one time: its objects as the caches have them, its coordinator
+// session, and the request of the autoscaler. It holds values only, so decide() computes the same decision from a copy
+// of it.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/api/reduction_plan.h"
 #include "common/api/training_job.h"
@@ -20,6 +22,7 @@
 
 namespace gleaner::reconcile {
 
+// The fields of a node that decide() uses.
 struct NodeView {
   bool exists = false;
   bool ready = false;
@@ -38,7 +41,7 @@ struct ScalingRequest {
   std::vector<uint32_t> overdue;  // summers that still run long after they were told to leave
 };
 
-struct Observed {
+struct Observation {
   api::TrainingJob job;
   std::vector<std::shared_ptr<const PodView>> pods;  // the pods that this job controls, of all attempts
   std::optional<api::ReductionPlan> plan;
@@ -47,14 +50,18 @@ struct Observed {
   std::optional<ScalingRequest> scaling;  // absent: the autoscaler has not judged the job yet
   // The time for which the operator waits before it tries again to create objects that the API server has refused.
   absl::Duration creation_pause;
-  absl::Duration session_ended_for;  // time since the session got its outcome
-  std::function<NodeView(const std::string& node)> node;
-  // Returns the machines that could take a summer of this job, best first, given the nodes of the job's workers.
-  std::function<std::vector<placement::Candidate>(const std::vector<std::string>& worker_nodes)> candidates;
+  absl::Duration session_ended_for;                  // time since the session got its outcome
+  absl::flat_hash_map<std::string, NodeView> nodes;  // the nodes of `pods`, by name
+  // The machines that could take a summer of this job, best first. Absent unless needs_candidates()
+  // (summer_placement.h), since the search goes through all machines of the cluster.
+  std::optional<std::vector<placement::Candidate>> candidates;
   absl::Time now;
 };
 
+// Returns the node of this name; a NodeView that does not exist if the observation has none.
+NodeView find_node(const Observation& observation, absl::string_view name);
+
 // Returns whether the session runs and has a plan in force.
-bool has_begun(const Observed& observed);
+bool has_begun(const Observation& observation);
 
 }  // namespace gleaner::reconcile

@@ -1,13 +1,12 @@
-// Tests of the steps of a decision and of their execution, with fakes of the API server and of the coordinator service.
-#include "operator/service/steps.h"
+// Tests of the execution of decisions, with fakes of the API server and of the coordinator service.
+#include "operator/service/decision_executor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 
-#include "operator/service/decision_executor.h"
+#include "operator/reconcile/draft.h"
 #include "tests/manual_clock.h"
 #include "tests/unit/operation/fakes.h"
 
@@ -15,7 +14,7 @@ namespace gleaner::operation {
 namespace {
 
 using nlohmann::json;
-using reconcile::Decision;
+using reconcile::Draft;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -34,67 +33,39 @@ api::TrainingJob digits() {
   return job;
 }
 
-// Returns a decision to change nothing but the status.
-Decision quiet(const api::TrainingJob& job) {
-  Decision decision;
-  decision.status = job.status;
-  decision.status.workers_ready = 1;
-  decision.events = {{false, "Running", "all 2 workers run", ""}};
-  return decision;
+// The draft of a decision, and the update of the job's status that goes with it.
+struct Proposal {
+  explicit Proposal(const api::TrainingJob& proposed) : job(proposed), update(proposed, absl::UnixEpoch()) {}
+  reconcile::Decision decision() const { return finish(job, draft, update); }
+
+  api::TrainingJob job;
+  Draft draft;
+  reconcile::StatusUpdate update;
+};
+
+// Returns a proposal to change nothing but the status.
+Proposal quiet(const api::TrainingJob& job) {
+  Proposal proposal(job);
+  proposal.update.status.workers_ready = 1;
+  proposal.update.add_event(false, "Running", "all 2 workers run");
+  return proposal;
 }
 
-Decision busy(const api::TrainingJob& job) {
-  Decision decision = quiet(job);
-  decision.service = true;
-  decision.create = {pod("digits-worker-0"), pod("digits-worker-1")};
-  decision.session.emplace().job = "team/digits/0";
-  decision.remove = {{"old", "uid"}};
-  return decision;
-}
-
-template <typename T>
-size_t count(const std::vector<Step>& steps) {
-  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(),
-                                           [](const Step& step) { return std::holds_alternative<T>(step.action); }));
-}
-
-TEST(Steps, ANewAttemptIsWrittenFirstAndOnce) {
-  const api::TrainingJob job = digits();
-  Decision decision = busy(job);
-  decision.status.attempt = 1;
-  decision.confirm_missing = {"digits-worker-1"};
-  const std::vector<Step> steps = steps_of(job, decision);
-  EXPECT_TRUE(std::holds_alternative<ConfirmMissing>(steps[0].action));
-  EXPECT_TRUE(std::holds_alternative<WriteStatus>(steps[1].action));
-  EXPECT_EQ(steps[1].order, Step::Order::kFirst);
-  EXPECT_EQ(count<WriteStatus>(steps), 1U);
-}
-
-TEST(Steps, TheSuccessOfAWorkerIsWrittenFirst) {
-  const api::TrainingJob job = digits();
-  Decision decision = quiet(job);
-  decision.status.succeeded_indexes = {1};
-  decision.session.emplace().job = "team/digits/0";
-  const std::vector<Step> steps = steps_of(job, decision);
-  EXPECT_TRUE(std::holds_alternative<WriteStatus>(steps[0].action));
-  EXPECT_EQ(steps[0].order, Step::Order::kFirst);
-  EXPECT_EQ(count<WriteStatus>(steps), 1U);
-}
-
-TEST(Steps, TheBootstrapIsEnsuredOncePerReconcile) {
-  const api::TrainingJob job = digits();
-  Decision decision = busy(job);
-  decision.create_summers = {pod("digits-summer-0")};
-  EXPECT_EQ(count<EnsureBootstrap>(steps_of(job, decision)), 1U);
-  EXPECT_EQ(count<EnsureBootstrap>(steps_of(job, quiet(job))), 0U);
+Proposal busy(const api::TrainingJob& job) {
+  Proposal proposal = quiet(job);
+  proposal.draft.create = {pod("digits-worker-0"), pod("digits-worker-1")};
+  proposal.draft.session.emplace().job = "team/digits/0";
+  proposal.draft.remove = {{"old", "uid"}};
+  return proposal;
 }
 
 class Execution : public ::testing::Test {
  protected:
-  Outcome carry_out(const Decision& decision) {
-    reconcile::Observed observed;
-    observed.job = job_;
-    return executor_.carry_out(observed, decision);
+  Outcome carry_out(const Proposal& proposal) { return carry_out(proposal.decision()); }
+  Outcome carry_out(const reconcile::Decision& decision) {
+    reconcile::Observation observation;
+    observation.job = job_;
+    return executor_.carry_out(observation, decision);
   }
 
   ManualClock clock_;
@@ -113,11 +84,11 @@ class Execution : public ::testing::Test {
   DecisionExecutor executor_{{env_, client_, identities_, sessions_, reports_, backoff_, events_, metrics_}};
 };
 
-TEST_F(Execution, CarriesOutEverythingInOrder) {
-  const Decision decision = busy(job_);
-  const Outcome outcome = carry_out(decision);
+TEST_F(Execution, RunsStepsInOrder) {
+  const Proposal proposal = busy(job_);
+  const Outcome outcome = carry_out(proposal);
   EXPECT_TRUE(outcome.failure.ok()) << outcome.failure;
-  EXPECT_EQ(outcome.done, steps_of(job_, decision).size());
+  EXPECT_EQ(outcome.done, proposal.decision().steps().size());
   EXPECT_THAT(client_.calls,
               ElementsAre("apply configmaps gleaner-bootstrap", "apply services digits", "create pods digits-worker-0",
                           "create pods digits-worker-1", "remove pods old", "replace trainingjobs digits status"));
@@ -125,35 +96,35 @@ TEST_F(Execution, CarriesOutEverythingInOrder) {
   EXPECT_THAT(events_.reasons, ElementsAre("Running"));
 }
 
-TEST_F(Execution, DoesNothingIfAPodThatSeemedDeletedExists) {
-  Decision decision = busy(job_);
-  decision.confirm_missing = {"digits-worker-1"};
-  EXPECT_TRUE(absl::IsAborted(carry_out(decision).failure));
+TEST_F(Execution, StopsIfMissingPodExists) {
+  Proposal proposal = busy(job_);
+  proposal.draft.confirm_missing = {"digits-worker-1"};
+  EXPECT_TRUE(absl::IsAborted(carry_out(proposal).failure));
   EXPECT_THAT(client_.calls, ElementsAre("get pods digits-worker-1"));
 }
 
-TEST_F(Execution, DoesNothingIfANewNumberCannotBeWritten) {
-  Decision decision = busy(job_);
-  decision.status.attempt = 1;
+TEST_F(Execution, StopsIfNewAttemptIsNotWritten) {
+  Proposal proposal = busy(job_);
+  proposal.update.status.attempt = 1;
   client_.errors["replace trainingjobs digits status"] = absl::AbortedError("the job has changed");
-  EXPECT_TRUE(absl::IsAborted(carry_out(decision).failure));
+  EXPECT_TRUE(absl::IsAborted(carry_out(proposal).failure));
   EXPECT_THAT(client_.calls, ElementsAre("replace trainingjobs digits status"));
   EXPECT_THAT(events_.reasons, IsEmpty());
 }
 
-TEST_F(Execution, RemovesNoPodOfAnEndThatCannotBeWritten) {
+TEST_F(Execution, StopsIfEndIsNotWritten) {
   client_.errors["replace trainingjobs digits status"] = absl::AbortedError("the job has changed");
   for (const char* phase : {"Succeeded", "Failed"}) {
-    Decision decision = quiet(job_);
-    decision.status.phase = phase;
-    decision.remove = {{"digits-worker-0", "uid"}};
+    Proposal proposal = quiet(job_);
+    proposal.update.set_condition(phase, true, "Finished", "");
+    proposal.draft.remove = {{"digits-worker-0", "uid"}};
     client_.calls.clear();
-    EXPECT_TRUE(absl::IsAborted(carry_out(decision).failure));
+    EXPECT_TRUE(absl::IsAborted(carry_out(proposal).failure));
     EXPECT_THAT(client_.calls, ElementsAre("replace trainingjobs digits status")) << phase;
   }
 }
 
-TEST_F(Execution, RemovesPodsAndWritesTheStatusAfterAFailure) {
+TEST_F(Execution, RemovesPodsAndWritesStatusAfterFailure) {
   client_.errors["create pods digits-worker-0"] = absl::UnavailableError("try again");
   const Outcome outcome = carry_out(busy(job_));
   EXPECT_TRUE(absl::IsUnavailable(outcome.failure));
@@ -164,16 +135,26 @@ TEST_F(Execution, RemovesPodsAndWritesTheStatusAfterAFailure) {
   EXPECT_THAT(events_.reasons, IsEmpty()) << "Events are recorded after all other steps";
 }
 
-TEST_F(Execution, ARefusedWorkerChangesTheOutcomeAndNotTheDecision) {
+TEST_F(Execution, RefusalReplacesStatus) {
   client_.errors["create pods digits-worker-0"] = absl::ResourceExhaustedError("exceeded quota: team");
-  const Decision decision = busy(job_);
+  const reconcile::Decision decision = busy(job_).decision();
   const Outcome outcome = carry_out(decision);
   EXPECT_TRUE(outcome.failure.ok()) << outcome.failure;
+  EXPECT_TRUE(outcome.refused);
   EXPECT_EQ(api::find_condition(outcome.status.conditions, "Created")->reason, "QuotaExceeded");
   EXPECT_EQ(outcome.requeue_after, absl::Seconds(1));
-  EXPECT_EQ(api::find_condition(decision.status.conditions, "Created"), nullptr);
+  EXPECT_EQ(api::find_condition(decision.status()->conditions, "Created"), nullptr) << "the decision stays";
   EXPECT_THAT(events_.reasons, ElementsAre("Running", "QuotaExceeded"));
-  EXPECT_THAT(client_.calls, Not(Contains("create pods digits-worker-1")));
+  EXPECT_THAT(client_.calls,
+              ElementsAre("apply configmaps gleaner-bootstrap", "apply services digits", "create pods digits-worker-0",
+                          "remove pods old", "replace trainingjobs digits status"));
+}
+
+TEST_F(Execution, RefusalIsRecordedWithoutStatus) {
+  client_.errors["create pods digits-worker-0"] = absl::ResourceExhaustedError("exceeded quota: team");
+  client_.errors["replace trainingjobs digits status"] = absl::AbortedError("the job has changed");
+  EXPECT_TRUE(absl::IsAborted(carry_out(busy(job_)).failure));
+  EXPECT_THAT(events_.reasons, ElementsAre("QuotaExceeded")) << "the decision's own Events wait for the next try";
 }
 
 // The object whose creation is refused, the API server's answer, and the reason in the status and the Event.
@@ -183,7 +164,7 @@ struct RefusalCase {
   const char* reason;
 };
 
-TEST_F(Execution, RefusalsOfTheStartAreShownInTheServersWords) {
+TEST_F(Execution, RefusalsQuoteServer) {
   const std::vector<RefusalCase> cases = {
       {"create pods digits-worker-0", absl::InternalError("failed calling webhook \"w\": connection refused"),
        "PodRefused"},
@@ -214,7 +195,7 @@ TEST_F(Execution, RefusalsOfTheStartAreShownInTheServersWords) {
   }
 }
 
-TEST_F(Execution, RefusalsArePausedLongerEachTime) {
+TEST_F(Execution, PausesGrowWithRefusals) {
   client_.errors["create pods digits-worker-1"] = absl::InternalError("failed calling webhook");
   for (const int seconds : {1, 2, 4, 8, 16, 32, 60, 60}) {
     EXPECT_EQ(carry_out(busy(job_)).requeue_after, absl::Seconds(seconds));
@@ -230,38 +211,38 @@ TEST_F(Execution, RefusalsArePausedLongerEachTime) {
   EXPECT_EQ(backoff_.pause(job_), absl::ZeroDuration()) << "a new attempt does not wait";
 }
 
-TEST_F(Execution, ARefusedPlanIsAnEventAndAFailure) {
-  Decision decision = quiet(job_);
-  decision.plan.emplace().meta.name = "digits";
-  decision.session.emplace().job = "team/digits/0";
+TEST_F(Execution, RefusedPlanIsEventAndFailure) {
+  Proposal proposal = quiet(job_);
+  proposal.draft.plan.emplace().meta.name = "digits";
+  proposal.draft.session.emplace().job = "team/digits/0";
   client_.errors["apply reductionplans digits"] = absl::InternalError("failed calling webhook");
-  EXPECT_TRUE(absl::IsInternal(carry_out(decision).failure));
+  EXPECT_TRUE(absl::IsInternal(carry_out(proposal).failure));
   EXPECT_THAT(events_.reasons, ElementsAre("ReductionPlanRefused"));
   EXPECT_THAT(service_.calls, IsEmpty());
 }
 
-TEST_F(Execution, AnAPIServerThatIsAwayRefusesNothing) {
+TEST_F(Execution, OutageIsNoRefusal) {
   client_.errors["create pods digits-worker-0"] = absl::UnavailableError("connection refused");
   const Outcome outcome = carry_out(busy(job_));
   EXPECT_FALSE(outcome.refused);
   EXPECT_TRUE(absl::IsUnavailable(outcome.failure));
 }
 
-TEST_F(Execution, ARefusedSummerIsAnEvent) {
-  Decision decision = quiet(job_);
-  decision.create_summers = {pod("digits-summer-0"), pod("digits-summer-1")};
+TEST_F(Execution, RefusedSummerIsEvent) {
+  Proposal proposal = quiet(job_);
+  proposal.draft.create_summers = {pod("digits-summer-0"), pod("digits-summer-1")};
   for (const absl::Status& answer :
        {absl::PermissionDeniedError("no"), absl::InternalError("failed calling webhook")}) {
     events_ = {};
     client_.calls.clear();
     client_.errors["create pods digits-summer-0"] = answer;
-    EXPECT_TRUE(carry_out(decision).failure.ok());
+    EXPECT_TRUE(carry_out(proposal).failure.ok());
     EXPECT_THAT(events_.reasons, ElementsAre("Running", "SummerRefused"));
     EXPECT_THAT(client_.calls, Contains("create pods digits-summer-1"));
   }
 }
 
-TEST_F(Execution, TheFirstStatusOfANewJobMayWait) {
+TEST_F(Execution, FirstStatusMayWait) {
   job_.status.start_time.reset();
   carry_out(busy(job_));
   EXPECT_THAT(client_.calls, Not(Contains("replace trainingjobs digits status")));
@@ -273,32 +254,32 @@ TEST_F(Execution, TheFirstStatusOfANewJobMayWait) {
 class Sessions : public Execution {};
 
 TEST_F(Sessions, GetEachFactOnce) {
-  Decision decision = quiet(job_);
-  decision.session.emplace().job = "team/digits/0";
-  decision.ended = {{coordinator::Role::kWorker, 2, absl::OkStatus()}};
-  decision.release_summers = {{1, {false, "SummerRemoved", "summer-1 removed", "BuysNothing"}}};
-  decision.bandwidths = {{coordinator::Role::kWorker, 0, 1e9}};
+  Proposal proposal = quiet(job_);
+  proposal.draft.session.emplace().job = "team/digits/0";
+  proposal.draft.tell.ended = {{coordinator::Role::kWorker, 2, absl::OkStatus()}};
+  proposal.draft.tell.release = {{1, {false, "SummerRemoved", "summer-1 removed", "BuysNothing"}}};
+  proposal.draft.tell.bandwidths = {{coordinator::Role::kWorker, 0, 1e9}};
   service_.errors["release 1"] = absl::NotFoundError("it has not joined");
-  carry_out(decision);
+  carry_out(proposal);
   EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "ended 2", "release 1", "bandwidth 0"));
   EXPECT_THAT(events_.reasons, ElementsAre("Running")) << "the Event about the summer waits until it is released";
   service_.calls.clear();
   service_.errors.clear();
-  carry_out(decision);
+  carry_out(proposal);
   EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "release 1"));
   EXPECT_THAT(events_.reasons, ElementsAre("Running", "Running", "SummerRemoved"));
   clock_.advance(absl::Seconds(10));
   service_.calls.clear();
-  carry_out(decision);
+  carry_out(proposal);
   EXPECT_THAT(service_.calls, ElementsAre("add team/digits/0", "bandwidth 0"));
 }
 
 TEST_F(Sessions, EarlierAttemptIsOutdated) {
-  Decision decision = quiet(job_);
-  decision.session.emplace().job = "team/digits/0";
+  Proposal proposal = quiet(job_);
+  proposal.draft.session.emplace().job = "team/digits/0";
   EXPECT_FALSE(sessions_.is_outdated(job_)) << "the service has no session of this job";
   EXPECT_FALSE(sessions_.observe(job_).state.has_value());
-  carry_out(decision);
+  carry_out(proposal);
   service_.job.emplace();
   EXPECT_FALSE(sessions_.is_outdated(job_));
   EXPECT_TRUE(sessions_.observe(job_).state.has_value());

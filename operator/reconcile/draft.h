@@ -1,0 +1,36 @@
+// Draft collects the actions of a decision. The parts of decide() fill it in any order; finish() brings the actions
+// into the order in which they are carried out. Pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/reconcile/decision.h"
+#include "operator/reconcile/status_update.h"
+
+namespace gleaner::reconcile {
+
+struct Draft {
+  std::vector<std::string> confirm_missing;     // pods that seem to be gone; if one exists, nothing else is carried out
+  std::optional<std::string> end_session;       // the reason to end the coordinator session
+  std::vector<nlohmann::json> create;           // worker pods
+  std::vector<nlohmann::json> create_summers;   // summer pods
+  std::vector<PodRelease> release;              // workers whose gate opens
+  std::optional<api::ReductionPlan> plan;       // to write
+  std::optional<coordinator::Options> session;  // the session to open
+  TellSession tell;                             // reported if `session` is set
+  std::vector<PodRemoval> remove;               // pods to delete
+  bool remove_job = false;
+};
+
+// Returns the decision with the actions of `draft`, and with the status, the Events and the time of the next decision
+// of `update`.
+//
+// Pods that seem to be gone are checked first. Facts that the objects can't show again are then written before all
+// other actions: a new attempt number, a new number of a summer, the success of a worker, and the job's end. Pods are
+// removed and the status is written even after a step has failed.
+Decision finish(const api::TrainingJob& job, Draft draft, StatusUpdate update);
+
+}  // namespace gleaner::reconcile

@@ -1,0 +1,53 @@
+#include "operator/reconcile/refusal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "operator/reconcile/status_update.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+// Returns the `decided` status with the conditions after a refusal.
+api::TrainingJobStatus refused_status(const api::TrainingJob& job, const api::TrainingJobStatus& decided,
+                                      const EventNote& event, absl::Time now) {
+  StatusUpdate update(job, now);
+  update.status = decided;
+  update.set_condition("Created", false, event.reason, event.message);
+  if (!update.holds("Running")) update.set_condition("Running", false, event.reason, event.message);
+  update.status.phase = phase_of(update.status.conditions);
+  return std::move(update.status);
+}
+
+bool shows(const api::TrainingJobStatus& status, const EventNote& refusal) {
+  const api::Condition* created = api::find_condition(status.conditions, "Created");
+  return created != nullptr && created->reason == refusal.reason && created->message == refusal.message;
+}
+
+}  // namespace
+
+EventNote refusal_event(const std::string& kind, const absl::Status& why) {
+  const bool quota = absl::IsResourceExhausted(why);
+  return {true, quota ? "QuotaExceeded" : absl::StrCat(kind, "Refused"),
+          absl::StrCat("the API server refuses a ", kind, ": ", why.message(),
+                       quota ? "; tried again until the quota has room" : "; tried again with increasing pauses"),
+          ""};
+}
+
+Decision refused_start(const Observation& observation, const Decision& decision, const Refusal& refusal) {
+  const EventNote event = refusal_event(refusal.kind, refusal.why);
+  const std::vector<Step>& decided = decision.steps();
+  auto rest = std::find_if(decided.begin(), decided.end(),
+                           [](const Step& step) { return std::holds_alternative<CreateWorkers>(step.action); });
+  if (rest != decided.end()) ++rest;
+  std::vector<Step> steps(rest, decided.end());
+  for (Step& step : steps) {
+    auto* const write = std::get_if<WriteStatus>(&step.action);
+    if (write != nullptr) *write = {refused_status(observation.job, write->status, event, refusal.at), false};
+  }
+  if (!shows(observation.job.status, event)) steps.push_back({RecordEvents{{event}}, Step::Order::kAlways});
+  return {std::move(steps), std::min(refusal.pause, decision.requeue_after().value_or(absl::InfiniteDuration()))};
+}
+
+}  // namespace gleaner::reconcile

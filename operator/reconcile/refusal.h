@@ -1,0 +1,30 @@
+// A Refusal is the API server's answer that it does not admit an object: a quota, an admission webhook or a policy
+// stands against it. Pure functions say how the decision goes on.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "operator/reconcile/decision.h"
+#include "operator/reconcile/observation.h"
+
+namespace gleaner::reconcile {
+
+struct Refusal {
+  std::string kind;      // of the object, such as "Pod"
+  absl::Status why;      // the API server's answer
+  absl::Time at;         // when the API server answered
+  absl::Duration pause;  // the operator tries again after this time
+};
+
+// Returns the decision that replaces the rest of `decision` after the API server has refused a worker's pod, or an
+// object that the workers' pods need. It has the steps after CreateWorkers, but writes a status that shows the refusal,
+// and records an Event about it unless the job's status shows the same refusal already. The decision does not fail: the
+// operator tries again after the pause.
+Decision refused_start(const Observation& observation, const Decision& decision, const Refusal& refusal);
+
+// Returns the Event about an object of this kind that the API server has refused.
+EventNote refusal_event(const std::string& kind, const absl::Status& why);
+
+}  // namespace gleaner::reconcile

@@ -1,0 +1,124 @@
+// Tests of the order of a decision's steps.
+#include "operator/reconcile/draft.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace gleaner::reconcile {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+
+api::TrainingJob digits() {
+  api::TrainingJob job;
+  job.meta.ns = "team";
+  job.meta.name = "digits";
+  job.workers.replicas = 2;
+  job.status.start_time = absl::UnixEpoch();
+  return job;
+}
+
+StatusUpdate update_of(const api::TrainingJob& job) { return {job, absl::UnixEpoch()}; }
+
+Draft busy() {
+  Draft draft;
+  draft.create = {json::object(), json::object()};
+  draft.session.emplace().job = "team/digits/0";
+  draft.remove = {{"old", "uid"}};
+  return draft;
+}
+
+template <typename T>
+size_t count(const Decision& decision) {
+  const std::vector<Step>& steps = decision.steps();
+  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(),
+                                           [](const Step& step) { return std::holds_alternative<T>(step.action); }));
+}
+
+// Returns the places of the steps' actions in the variant.
+std::vector<size_t> kinds(const Decision& decision) {
+  std::vector<size_t> found;
+  for (const Step& step : decision.steps()) found.push_back(step.action.index());
+  return found;
+}
+
+template <typename T>
+size_t kind() {
+  return Action(T()).index();
+}
+
+TEST(Steps, NewAttemptIsWrittenFirst) {
+  const api::TrainingJob job = digits();
+  StatusUpdate update = update_of(job);
+  update.status.attempt = 1;
+  Draft draft = busy();
+  draft.confirm_missing = {"digits-worker-1"};
+  const Decision decision = finish(job, draft, update);
+  EXPECT_TRUE(std::holds_alternative<ConfirmMissing>(decision.steps()[0].action));
+  EXPECT_TRUE(std::holds_alternative<WriteStatus>(decision.steps()[1].action));
+  EXPECT_EQ(decision.steps()[1].order, Step::Order::kFirst);
+  EXPECT_EQ(count<WriteStatus>(decision), 1U);
+}
+
+TEST(Steps, SuccessOfWorkerIsWrittenFirst) {
+  const api::TrainingJob job = digits();
+  StatusUpdate update = update_of(job);
+  update.status.succeeded_indexes = {1};
+  Draft draft;
+  draft.session.emplace().job = "team/digits/0";
+  const Decision decision = finish(job, draft, update);
+  EXPECT_TRUE(std::holds_alternative<WriteStatus>(decision.steps()[0].action));
+  EXPECT_EQ(decision.steps()[0].order, Step::Order::kFirst);
+  EXPECT_EQ(count<WriteStatus>(decision), 1U);
+}
+
+TEST(Steps, BootstrapIsEnsuredOnce) {
+  const api::TrainingJob job = digits();
+  Draft draft = busy();
+  draft.create_summers = {json::object()};
+  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
+  EXPECT_EQ(count<EnsureBootstrap>(finish(job, {}, update_of(job))), 0U);
+  draft.create.clear();
+  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
+  draft.create_summers.clear();
+  EXPECT_EQ(count<EnsureBootstrap>(finish(job, draft, update_of(job))), 1U);
+}
+
+TEST(Steps, StandInFixedOrder) {
+  const api::TrainingJob job = digits();
+  Draft draft = busy();
+  draft.release = {{"digits-worker-0", {}}};
+  draft.plan.emplace();
+  draft.end_session = "a new attempt begins";
+  draft.remove_job = true;
+  StatusUpdate update = update_of(job);
+  update.add_event(false, "Running", "all 2 workers run");
+  const Decision decision = finish(job, draft, update);
+  EXPECT_THAT(kinds(decision),
+              ElementsAre(kind<EndSession>(), kind<EnsureBootstrap>(), kind<CreateService>(), kind<CreateWorkers>(),
+                          kind<ReleaseWorkers>(), kind<WritePlan>(), kind<OpenSession>(), kind<TellSession>(),
+                          kind<RemovePods>(), kind<WriteStatus>(), kind<RecordEvents>(), kind<RemoveJob>()));
+}
+
+TEST(Steps, OneWorkerNeedsNoService) {
+  api::TrainingJob job = digits();
+  job.workers.replicas = 1;
+  EXPECT_EQ(count<CreateService>(finish(job, busy(), update_of(job))), 0U);
+}
+
+TEST(Steps, PhaseFollowsFromConditions) {
+  const api::TrainingJob job = digits();
+  StatusUpdate update = update_of(job);
+  update.set_condition("Running", true, "WorkersRunning", "");
+  update.requeue_after(absl::Seconds(7));
+  const Decision decision = finish(job, {}, update);
+  ASSERT_NE(decision.status(), nullptr);
+  EXPECT_EQ(decision.status()->phase, "Running");
+  EXPECT_EQ(decision.requeue_after(), absl::Seconds(7));
+}
+
+}  // namespace
+}  // namespace gleaner::reconcile
