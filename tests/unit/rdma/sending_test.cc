@@ -10,6 +10,7 @@
 #include "common/transport/rdma/remote_regions.h"
 #include "common/transport/rdma/send_slots.h"
 #include "common/transport/rdma/work_requests.h"
+#include "tests/unit/rdma/fake_pair.h"
 
 namespace gleaner::transport::rdma {
 namespace {
@@ -124,27 +125,6 @@ TEST(SendSlots, SlotsAreUsedAgain) {
   EXPECT_EQ(slots.piece(5, 40).length, 40u);
   EXPECT_EQ(slots.piece(5, 40).lkey, 9u);
 }
-
-// A queue pair whose adapter records the posted requests.
-struct FakePair {
-  static int post_send(ibv_qp* pair, ibv_send_wr* first, ibv_send_wr**) {
-    auto& fake = *static_cast<FakePair*>(pair->qp_context);
-    for (; first != nullptr; first = first->next) {
-      fake.posted.push_back(first->wr_id);
-      if ((first->send_flags & IBV_SEND_SIGNALED) != 0) fake.signaled.push_back(first->wr_id);
-    }
-    return fake.error;
-  }
-  FakePair() {
-    context.ops.post_send = &post_send;
-    pair.context = &context;
-    pair.qp_context = this;
-  }
-  ibv_context context{};
-  ibv_qp pair{};
-  int error = 0;
-  std::vector<uint64_t> posted, signaled;
-};
 
 TEST(WorkRequests, FewAskForCompletions) {
   WorkRequests requests;
