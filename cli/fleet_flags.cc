@@ -27,6 +27,22 @@ absl::StatusOr<std::vector<double>> parse_list(absl::string_view flag, const std
 
 }  // namespace
 
+flags::Flag add_workers_flag(flags::Command& command, int64_t& workers) {
+  return command.add_number("--workers", workers, "Worker (GPU) machines, 1 or more")
+      .between(int64_t{1}, int64_t{plan::kMaxMembers});
+}
+
+flags::Flag add_summers_flag(flags::Command& command, int64_t& summers, const std::string& note) {
+  return command.add_number("--summers", summers, absl::StrCat("Summers on CPU machines, 0 or more", note))
+      .between(int64_t{0}, int64_t{plan::kMaxMembers});
+}
+
+flags::Flag add_local_ranks_flag(flags::Command& command, int64_t& local_ranks, const std::string& note) {
+  return command.add_number("--local-ranks", local_ranks, absl::StrCat("Processes (GPUs) of each worker", note))
+      .between(int64_t{1}, int64_t{plan::kMaxRanks})
+      .show_default();
+}
+
 void add_bandwidth_flags(flags::Command& command, BandwidthFlags& flags, const std::string& help_of_bandwidth) {
   command.add_text("--bandwidth", flags.each, help_of_bandwidth);
   command.add_text("--worker-bandwidths", flags.workers, "One for each worker: 25Gbit,10Gbit,...");
@@ -41,6 +57,11 @@ absl::StatusOr<Bandwidths> parse_bandwidths(const BandwidthFlags& flags) {
   GLN_ASSIGN_OR_RETURN(bandwidths.workers, parse_list("--worker-bandwidths", flags.workers));
   GLN_ASSIGN_OR_RETURN(bandwidths.summers, parse_list("--summer-bandwidths", flags.summers));
   return bandwidths;
+}
+
+void add_partition_bytes_flag(flags::Command& command, std::string& text, const std::string& default_size) {
+  command.add_text("--partition-bytes", text,
+                   absl::StrCat("Largest partition, up to 4MiB [default: ", default_size, "]"));
 }
 
 absl::StatusOr<std::optional<uint64_t>> parse_partition_bytes(const std::string& text) {

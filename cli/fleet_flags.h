@@ -13,6 +13,11 @@
 
 namespace gleaner::cli {
 
+// Add --workers, --summers and --local-ranks within the limits of a job. Help ends with `note`.
+flags::Flag add_workers_flag(flags::Command& command, int64_t& workers);
+flags::Flag add_summers_flag(flags::Command& command, int64_t& summers, const std::string& note = "");
+flags::Flag add_local_ranks_flag(flags::Command& command, int64_t& local_ranks, const std::string& note = "");
+
 // The values of --bandwidth, --worker-bandwidths and --summer-bandwidths on the command line.
 struct BandwidthFlags {
   std::string each, workers, summers;
@@ -26,6 +31,8 @@ struct Bandwidths {
 };
 absl::StatusOr<Bandwidths> parse_bandwidths(const BandwidthFlags& flags);
 
+// Adds --partition-bytes. `default_size` says in the help which size the command chooses without the flag.
+void add_partition_bytes_flag(flags::Command& command, std::string& text, const std::string& default_size);
 // Returns the value of --partition-bytes; nothing if it was not given.
 absl::StatusOr<std::optional<uint64_t>> parse_partition_bytes(const std::string& text);
 

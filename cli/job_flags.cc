@@ -36,15 +36,9 @@ absl::StatusOr<std::optional<plan::ScheduleParameters>> parse_strategy(const Job
 void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& default_log_level) {
   const int64_t most = plan::kMaxMembers;
   flags.log_level = default_log_level;
-  command.add_number("--workers", flags.workers, "Worker (GPU) machines, 1 or more")
-      .required()
-      .between(int64_t{1}, most);
-  command.add_number("--summers", flags.summers, "Summers on CPU machines, 0 or more")
-      .between(int64_t{0}, most)
-      .show_default();
-  command.add_number("--local-ranks", flags.local_ranks, "Processes (GPUs) of each worker")
-      .between(int64_t{1}, int64_t{plan::kMaxRanks})
-      .show_default();
+  add_workers_flag(command, flags.workers).required();
+  add_summers_flag(command, flags.summers).show_default();
+  add_local_ranks_flag(command, flags.local_ranks);
   command
       .add_number("--min-workers", flags.min_workers,
                   "Elastic job: the least number of workers with which the job goes on [default: n is fixed]")
@@ -62,8 +56,7 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
   add_bandwidth_flags(command, flags.bandwidths,
                       "Bandwidth of each machine, each way: 25Gbit, 200Mbit, ... [default: each member's own; else "
                       "links count as equal]");
-  command.add_text("--partition-bytes", flags.partition_bytes,
-                   "Largest partition, up to 4MiB [default: as for `gleaner plan`]");
+  add_partition_bytes_flag(command, flags.partition_bytes, "as for `gleaner plan`");
   command
       .add_text("--strategy", flags.strategy,
                 "How tensors are summed: by summers, or by the schedule of a collective between the workers "

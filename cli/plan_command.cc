@@ -245,21 +245,16 @@ void add_plan(flags::Command& app, Context& context) {
   flags::Command plan = app.add_command("plan", "Compute which machine sums which part, and how fast a step can be");
   plan.add_text("JOB", flags->job, "A TrainingJob of a cluster, instead of --workers and the bandwidths");
   add_connection_flags(plan, flags->cluster, Namespaces::kOne);
-  plan.add_number("--workers", flags->workers, "Worker (GPU) machines, 1 or more")
-      .between(int64_t{1}, int64_t{plan::kMaxMembers});
-  plan.add_number("--summers", flags->summers, "Summers on CPU machines, 0 or more [default: 0]")
-      .between(int64_t{0}, int64_t{plan::kMaxMembers});
-  plan.add_number("--local-ranks", flags->local_ranks,
-                  "Processes (GPUs) of each worker; with several, workers push sums of fp16 and bf16 in fp32")
-      .between(int64_t{1}, int64_t{plan::kMaxRanks})
-      .show_default();
+  add_workers_flag(plan, flags->workers);
+  add_summers_flag(plan, flags->summers, " [default: 0]");
+  add_local_ranks_flag(plan, flags->local_ranks, "; with several, workers push sums of fp16 and bf16 in fp32");
   add_bandwidth_flags(plan, flags->bandwidths, "Bandwidth of each machine, each way: 25Gbit, 200Mbit, ...");
   add_tensor_flags(plan, flags->tensors);
   add_topology_flag(plan, flags->topology);
   plan.add_text("--uplink", flags->topology.uplink, "Bandwidth of each link between switches of --topology SPEC");
-  plan.add_text("--partition-bytes", flags->partition_bytes,
-                "Largest partition, up to 4MiB [default: about 1.4 ms of the slowest worker's link, less for small "
-                "models; -o explain has the reason]");
+  add_partition_bytes_flag(
+      plan, flags->partition_bytes,
+      "about 1.4 ms of the slowest worker's link, less for small models; -o explain has the reason");
   plan.add_text(
           "--collective", flags->collective.name,
           "The operation: all-reduce has a plan; the others have a bound, and 'summers buy nothing' where that is "

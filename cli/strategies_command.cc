@@ -129,8 +129,7 @@ void add_strategies(flags::Command& app, Context& context) {
       .between(int64_t{0}, int64_t{plan::kMaxMembers})
       .show_default();
   command.add_text("--sizes", flags->sizes, "Sizes of a tensor to compare").show_default();
-  command.add_text("--partition-bytes", flags->partition_bytes,
-                   "Largest partition, up to 4MiB [default: as for `gleaner plan`]");
+  add_partition_bytes_flag(command, flags->partition_bytes, "as for `gleaner plan`");
   command.add_text("-o,--output", flags->output, "json, or table for people").one_of({"json", "table"}).show_default();
   command.on_chosen([flags, &context] { context.run = [flags] { return run_strategies(*flags); }; });
 }
