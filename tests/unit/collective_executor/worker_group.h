@@ -65,8 +65,11 @@ class WorkerGroup {
     collect();
     return status;
   }
-  // Takes the next frame to `worker` out of its inbox and delivers it.
-  absl::Status deliver_next(uint32_t worker) { return deliver(worker, take_next(worker)); }
+  // Takes the next frame to `worker` out of its inbox and delivers it. NotFound: there is none.
+  absl::Status deliver_next(uint32_t worker) {
+    if (inboxes_[worker].empty()) return absl::NotFoundError("no frame waits for the worker");
+    return deliver(worker, take_next(worker));
+  }
   exchange::Send take_next(uint32_t worker) {
     exchange::Send frame = inboxes_[worker].front();
     inboxes_[worker].pop_front();
