@@ -24,7 +24,6 @@
 #include "coordinator/phase.h"
 #include "coordinator/planning.h"
 #include "coordinator/reattachment.h"
-#include "coordinator/resume.h"
 #include "coordinator/roster.h"
 
 namespace gleaner::coordinator {

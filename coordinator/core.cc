@@ -125,7 +125,7 @@ void Core::on_report(StreamId stream, const Report& report, absl::Duration now, 
   if (rank.has_value()) parts_.steps.on_report(*rank, report, parts_.are_all_in_steps(), now, actions);
 }
 
-void Core::on_waiting(StreamId stream, std::optional<Waiting> waiting, absl::Duration now) {
+void Core::on_waiting(StreamId stream, std::optional<OldestPushPull> waiting, absl::Duration now) {
   const std::optional<uint32_t> rank = rank_of_sender(stream, now);
   if (rank.has_value()) parts_.steps.deadlocks().on_waiting(*rank, std::move(waiting));
 }

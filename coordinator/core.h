@@ -31,7 +31,7 @@
 #include "coordinator/messages.h"
 #include "coordinator/options.h"
 #include "coordinator/parts.h"
-#include "coordinator/resume.h"
+#include "coordinator/roster.h"
 #include "coordinator/summary.h"
 #include "coordinator/time_limits.h"
 
@@ -78,7 +78,7 @@ class Core {
   void on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, absl::Duration now, Actions& actions);
   void on_report(StreamId stream, const Report& report, absl::Duration now, Actions& actions);
   // `waiting`: the oldest push_pull that this rank waits for; none while no push_pull takes long.
-  void on_waiting(StreamId stream, std::optional<Waiting> waiting, absl::Duration now);
+  void on_waiting(StreamId stream, std::optional<OldestPushPull> waiting, absl::Duration now);
   // The answer to Inquire.
   void on_begun(StreamId stream, const std::string& tensor, uint64_t push_pulls, absl::Duration now);
   // The sender can't go on with `member`, an index in the plan of `epoch`, which the sender follows. Core removes a CPU

@@ -44,7 +44,7 @@ std::optional<Failure> DeadlockDetector::check_declarations(absl::Duration now, 
 // Returns whether each of these ranks has waited for a sum for longer than declare_timeout.
 bool DeadlockDetector::are_waiting(const std::vector<uint32_t>& ranks, absl::Duration now) const {
   return std::all_of(ranks.begin(), ranks.end(), [&](uint32_t rank) {
-    const std::optional<Waiting>& waiting = stalls_.waiting(rank);
+    const std::optional<OldestPushPull>& waiting = stalls_.waiting(rank);
     return waiting.has_value() && now - waiting->since > options_.declare_timeout;
   });
 }
@@ -85,7 +85,7 @@ std::optional<Failure> DeadlockDetector::check_leavers(absl::Duration first_leav
 
 std::string DeadlockDetector::describe_early_leave(uint32_t left, uint32_t waiting) const {
   const uint64_t steps = efficiency_.latest(left).steps;
-  const std::optional<Waiting>& what = stalls_.waiting(waiting);
+  const std::optional<OldestPushPull>& what = stalls_.waiting(waiting);
   return absl::StrCat(roster_.name(left), " finished", steps == 0 ? "" : absl::StrCat(" after ", steps, " steps"), "; ",
                       roster_.name(waiting), " is at step ", efficiency_.latest(waiting).steps + 1,
                       what.has_value() ? absl::StrCat(", and waits for tensor '", what->tensor, "'") : "",

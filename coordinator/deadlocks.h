@@ -29,7 +29,9 @@ class DeadlockDetector {
       : options_(*options), roster_(*roster), declarations_(*declarations), efficiency_(*efficiency), stalls_(roster) {}
 
   // See Stalls.
-  void on_waiting(uint32_t rank, std::optional<Waiting> waiting) { stalls_.on_waiting(rank, std::move(waiting)); }
+  void on_waiting(uint32_t rank, std::optional<OldestPushPull> waiting) {
+    stalls_.on_waiting(rank, std::move(waiting));
+  }
   void on_begun(uint32_t rank, const std::string& tensor, uint64_t push_pulls) {
     stalls_.on_begun(rank, tensor, push_pulls);
   }

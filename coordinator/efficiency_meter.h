@@ -15,32 +15,14 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "common/control/report.h"
 #include "common/plan/plan.h"
 
 namespace gleaner::coordinator {
 
-// A report of a rank: see Report in coordinator.proto, and common/member/client.h for the meaning of each figure.
-struct Measured {
-  uint32_t epoch = 0;
-  uint64_t steps = 0;
-  uint64_t bytes = 0;
-  uint64_t open_bytes = 0;
-  double communication_seconds = 0;
-};
-struct Late {
-  uint32_t member = 0;
-  double seconds = 0;
-};
-struct Report {
-  uint64_t steps = 0;
-  uint64_t bytes = 0;
-  double communication_seconds = 0;
-  std::vector<Measured> measured;
-  double round_trip_seconds = 0;
-  uint32_t epoch = 0;
-  std::vector<Late> late;
-  double workers_late_seconds = 0;
-};
+using control::Late;
+using control::Measured;
+using control::Report;
 
 inline constexpr absl::Duration kWindow = absl::Minutes(1);
 // A step is latency-bound if its bound is less than this many round trips. A round trip is taken to be at least

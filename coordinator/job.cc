@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/proto/plan_codec.h"
+#include "common/base/overloaded.h"
+#include "common/control/codec.h"
 #include "common/proto/proof.h"
 #include "common/wire/handshake.h"
-#include "coordinator/job_messages.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -53,55 +53,50 @@ void Job::on_message(StreamId stream, const v1::MemberMessage& message) {
 }
 
 void Job::dispatch(StreamId stream, const v1::MemberMessage& message) {
-  using Kind = v1::MemberMessage::KindCase;
-  switch (message.kind_case()) {
-    case Kind::kDeclare: {
-      const auto tensors = proto::decode(message.declare().tensors());
-      const auto operations = proto::decode(message.declare().operations());
-      if (tensors.ok() && operations.ok()) {
-        return rounds_.core().on_declared(stream, *tensors, *operations, now(), actions_);
-      }
-      return rounds_.on_disconnected(stream, tensors.ok() ? operations.status() : tensors.status(), actions_);
-    }
-    case Kind::kAcknowledge:
-      return rounds_.core().on_acknowledged(stream, message.acknowledge().epoch(), now(), actions_);
-    case Kind::kRefuse:
-      return rounds_.core().on_refused(stream, message.refuse().epoch(), proto::decode(message.refuse().why()), now(),
-                                       actions_);
-    case Kind::kReport: {
-      const v1::Report& report = message.report();
-      reported_ = true;
-      tracing_.on_report(report.steps(), trace_sends_);
-      if (const absl::Status status = check_waiting(report); !status.ok()) {
-        return rounds_.on_disconnected(stream, status, actions_);
-      }
-      rounds_.core().on_waiting(stream, decode_waiting(report, now()), now());
-      return rounds_.core().on_report(stream, decode(report), now(), actions_);
-    }
-    case Kind::kBegun:
-      return rounds_.core().on_begun(stream, message.begun().tensor(), message.begun().push_pulls(), now());
-    case Kind::kFault:
-      return rounds_.core().on_fault(stream, message.fault().member(), message.fault().epoch(),
-                                     proto::decode(message.fault().why()), now(), actions_);
-    case Kind::kLeave:
-      return on_leave(stream, message.leave());
-    case Kind::kTraced:
-      rounds_.core().on_heartbeat(stream, now());
-      return tracing_.on_traced(stream, message.traced(), trace_sends_);
-    case Kind::kObserve:
-      return rounds_.on_disconnected(stream, absl::InvalidArgumentError("a message of an observer came from a member"),
-                                     actions_);
-    case Kind::kRecalled: {
-      auto plan = proto::decode(message.recalled().plan());
-      if (plan.ok()) return rounds_.core().on_recalled(stream, *std::move(plan), now(), actions_);
-      return rounds_.on_disconnected(stream, plan.status(), actions_);
-    }
-    case Kind::kJoin:
-      return rounds_.on_disconnected(stream, absl::InvalidArgumentError("a second Join came on one stream"), actions_);
-    case Kind::kHeartbeat:
-    case Kind::KIND_NOT_SET:  // a message of a later version, which may be ignored
-      return rounds_.core().on_heartbeat(stream, now());
+  if (message.has_traced()) {
+    rounds_.core().on_heartbeat(stream, now());
+    return tracing_.on_traced(stream, message.traced(), trace_sends_);
   }
+  const absl::StatusOr<control::MemberMessage> decoded = control::decode(message);
+  if (!decoded.ok()) return rounds_.on_disconnected(stream, decoded.status(), actions_);
+  std::visit([&](const auto& each) { handle(stream, each); }, *decoded);
+}
+
+void Job::handle(StreamId stream, const Heartbeat&) { rounds_.core().on_heartbeat(stream, now()); }
+
+void Job::handle(StreamId stream, const control::Declare& declare) {
+  rounds_.core().on_declared(stream, declare.tensors, declare.operations, now(), actions_);
+}
+
+void Job::handle(StreamId stream, const control::Acknowledgement& answer) {
+  rounds_.core().on_acknowledged(stream, answer.epoch, now(), actions_);
+}
+
+void Job::handle(StreamId stream, const control::Refusal& answer) {
+  rounds_.core().on_refused(stream, answer.epoch, answer.why, now(), actions_);
+}
+
+void Job::handle(StreamId stream, const Report& report) {
+  reported_ = true;
+  tracing_.on_report(report.steps, trace_sends_);
+  std::optional<OldestPushPull> waiting;
+  if (report.waiting.has_value()) {
+    waiting = OldestPushPull{report.waiting->tensor, report.waiting->step, now() - report.waiting->elapsed};
+  }
+  rounds_.core().on_waiting(stream, std::move(waiting), now());
+  rounds_.core().on_report(stream, report, now(), actions_);
+}
+
+void Job::handle(StreamId stream, const control::Begun& begun) {
+  rounds_.core().on_begun(stream, begun.tensor, begun.push_pulls, now());
+}
+
+void Job::handle(StreamId stream, const control::Fault& fault) {
+  rounds_.core().on_fault(stream, fault.member, fault.epoch, fault.why, now(), actions_);
+}
+
+void Job::handle(StreamId stream, const control::Recalled& recalled) {
+  rounds_.core().on_recalled(stream, *recalled.plan, now(), actions_);
 }
 
 void Job::on_closed(StreamId stream, const absl::Status& why) {
@@ -223,43 +218,45 @@ void Job::send(StreamId stream, const Message& message) {
 }
 
 Stream::Outgoing Job::encode_for(const Peer& peer, const Message& message) {
-  if (const auto* told = std::get_if<Welcome>(&message)) return Stream::encode(welcome(peer, *told));
   const auto* prepare = std::get_if<Prepare>(&message);
-  if (prepare == nullptr) return Stream::encode(encode(message));
+  if (prepare == nullptr) return Stream::encode(encode(peer, message));
   if (encoded_plan_ != prepare->plan) {
     changed_ = true;
     encoded_plan_ = prepare->plan;
-    encoded_prepare_ = Stream::encode(encode(message));
+    encoded_prepare_ = Stream::encode(encode(peer, message));
   }
   return encoded_prepare_;
 }
 
-v1::CoordinatorMessage Job::welcome(const Peer& peer, const Welcome& told) const {
-  v1::CoordinatorMessage message;
-  v1::Welcome* welcome = message.mutable_welcome();
-  welcome->set_member(told.member);
-  welcome->set_workers(rounds_.core().roster().ranks() / options_.options.local_ranks);
-  welcome->set_local_ranks(options_.options.local_ranks);
-  welcome->set_summers(told.summers);
+// Encodes any message except Rejected, which becomes the status that ends the stream.
+v1::CoordinatorMessage Job::encode(const Peer& peer, const Message& message) const {
+  return std::visit(Overloaded{[&](const Welcome& welcome) { return control::encode(admission(peer, welcome)); },
+                               [](const Rejected&) { return v1::CoordinatorMessage(); },
+                               [](const auto& each) { return control::encode(control::CoordinatorMessage(each)); }},
+                    message);
+}
+
+control::Admission Job::admission(const Peer& peer, Welcome welcome) const {
   const bool elastic = options_.options.is_elastic();
+  welcome.workers = rounds_.core().roster().ranks() / options_.options.local_ranks;
+  welcome.local_ranks = options_.options.local_ranks;
+  welcome.elastic = elastic;
+  welcome.deadline = options_.options.deadline;
+  control::Admission admission;
   // Members derive the secret of the data connections from this nonce. The secret has to stay the same under the next
   // coordinator, so the session serves as nonce. Each round has a nonce of its own, so no member of one round has the
   // secret of another.
-  const std::string nonce = elastic                ? absl::StrCat(nonce_, "/", rounds_.number())
-                            : told.session.empty() ? nonce_
-                                                   : told.session;
-  welcome->set_elastic(elastic);
-  welcome->set_job_nonce(nonce);
-  welcome->set_deadline_seconds(absl::ToDoubleSeconds(options_.options.deadline));
-  welcome->set_session(told.session);
-  welcome->set_term(told.term);
+  admission.job_nonce = elastic                   ? absl::StrCat(nonce_, "/", rounds_.number())
+                        : welcome.session.empty() ? nonce_
+                                                  : welcome.session;
+  admission.welcome = std::move(welcome);
   if (token().empty()) {
-    welcome->set_secret(elastic ? round_secret(options_, nonce) : options_.data_secret);
+    admission.secret = elastic ? round_secret(options_, admission.job_nonce) : options_.data_secret;
   } else {
-    welcome->set_proof(
-        proto::make_proof(token(), proto::Prover::kCoordinator, peer.nonces.coordinator, peer.nonces.member, nonce));
+    admission.proof = proto::make_proof(token(), proto::Prover::kCoordinator, peer.nonces.coordinator,
+                                        peer.nonces.member, admission.job_nonce);
   }
-  return message;
+  return admission;
 }
 
 void Job::admit_observer(StreamId stream) {
@@ -269,9 +266,9 @@ void Job::admit_observer(StreamId stream) {
     peers_.erase(stream);
     return;
   }
-  v1::CoordinatorMessage message = welcome(peer, {0, rounds_.core().roster().summers(), ""});
-  message.mutable_welcome()->clear_secret();  // an observer has no data connections
-  peer.stream->send(Stream::encode(message));
+  control::Admission answer = admission(peer, {0, rounds_.core().roster().summers(), ""});
+  answer.secret.clear();  // an observer has no data connections
+  peer.stream->send(Stream::encode(control::encode(answer)));
 }
 
 void Job::on_observe(const v1::Observe& observe) {
@@ -284,12 +281,11 @@ void Job::on_observe(const v1::Observe& observe) {
   carry_out();
 }
 
-void Job::on_leave(StreamId stream, const v1::Leave& leave) {
-  const absl::Status status = proto::decode(leave.status());
-  peers_.at(stream).leaves = {leave.epoch(), leave.again()};
-  if (status.ok() && tracing_.hold_back(stream, now(), trace_sends_)) return;
+void Job::handle(StreamId stream, const control::Leave& leave) {
+  peers_.at(stream).leaves = {leave.epoch, leave.again};
+  if (leave.status.ok() && tracing_.hold_back(stream, now(), trace_sends_)) return;
   changed_ = true;
-  rounds_.on_left(stream, status, {leave.epoch(), leave.again()}, now(), actions_);
+  rounds_.on_left(stream, leave.status, {leave.epoch, leave.again}, now(), actions_);
 }
 
 void Job::forward_held_leaves() {

@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/base/env.h"
+#include "common/control/handshake.h"
+#include "common/control/member_messages.h"
 #include "coordinator/metrics.h"
 #include "coordinator/rounds.h"
 #include "coordinator/service.h"
@@ -69,15 +71,24 @@ class Job {
     Leaving leaves;  // the content of the member's last Leave
   };
   void dispatch(StreamId stream, const v1::MemberMessage& message);
+  void handle(StreamId stream, const Heartbeat& heartbeat);
+  void handle(StreamId stream, const control::Declare& declare);
+  void handle(StreamId stream, const control::Acknowledgement& answer);
+  void handle(StreamId stream, const control::Refusal& answer);
+  void handle(StreamId stream, const Report& report);
+  void handle(StreamId stream, const control::Begun& begun);
+  void handle(StreamId stream, const control::Fault& fault);
+  void handle(StreamId stream, const control::Leave& leave);
+  void handle(StreamId stream, const control::Recalled& recalled);
   void admit_observer(StreamId stream);
   void on_observe(const v1::Observe& observe);
-  void on_leave(StreamId stream, const v1::Leave& leave);
   void update_metrics();
   void forward_held_leaves();
   void carry_out();
   void send(StreamId stream, const Message& message);
   Stream::Outgoing encode_for(const Peer& peer, const Message& message);
-  v1::CoordinatorMessage welcome(const Peer& peer, const Welcome& told) const;
+  v1::CoordinatorMessage encode(const Peer& peer, const Message& message) const;
+  control::Admission admission(const Peer& peer, Welcome welcome) const;
   absl::Duration now() const { return env_.clock->since_start(); }
 
   const Env env_;

@@ -80,9 +80,9 @@ class Jobs final : public Service {
   void on_first_message(StreamId id, const v1::MemberMessage& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the job that the member of a new stream asks to join. Checks a proof in this call. Passes a bearer token to
   // the authenticator, and sets NewStream::job.
-  absl::StatusOr<std::shared_ptr<Job>> find_job(StreamId id, NewStream& opened, const v1::Join& join)
+  absl::StatusOr<std::shared_ptr<Job>> find_job(StreamId id, NewStream& opened, const control::Join& join)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status check_proof(const Job& job, const NewStream& opened, const v1::Join& join) const;
+  absl::Status check_proof(const Job& job, const NewStream& opened, const control::Join& join) const;
   absl::Status begin_authentication(StreamId id, const Job& job, const NewStream& opened, const std::string& bearer);
   void on_authenticated(StreamId id, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void admit(StreamId id, std::shared_ptr<Job> job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

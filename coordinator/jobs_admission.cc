@@ -4,9 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
+#include "common/control/codec.h"
 #include "common/proto/plan_codec.h"
 #include "common/proto/proof.h"
-#include "coordinator/job_messages.h"
 #include "coordinator/jobs.h"
 
 namespace gleaner::coordinator {
@@ -42,13 +42,8 @@ void Jobs::open(std::shared_ptr<Stream> stream) {
   std::string nonce(proto::kNonceBytes, '\0');
   const absl::Status status = env_.random->fill({reinterpret_cast<uint8_t*>(nonce.data()), nonce.size()});
   if (!status.ok()) return stream->end(status);
-  v1::CoordinatorMessage message;
-  v1::Challenge* challenge = message.mutable_challenge();
-  challenge->set_protocol(proto::kProtocol);
-  challenge->set_nonce(nonce);
-  challenge->set_authentication(options_.authenticator == nullptr ? v1::AUTHENTICATION_PROOF
-                                                                  : v1::AUTHENTICATION_BEARER);
-  stream->send(Stream::encode(message));
+  const control::Challenge challenge{proto::kProtocol, nonce, options_.authenticator != nullptr};
+  stream->send(Stream::encode(encode(challenge)));
   stream->read(kMostJoinBytes);
   NewStream& opened = new_streams_[stream->id()];
   opened.nonces.coordinator = std::move(nonce);
@@ -63,48 +58,45 @@ void Jobs::on_first_message(StreamId id, const v1::MemberMessage& message) {
   if (!message.has_join()) {
     return refuse(id, absl::InvalidArgumentError("expected Join as the first message of a member"));
   }
-  auto job = find_job(id, opened, message.join());
+  auto job = find_job(id, opened, control::decode(message.join()));
   if (!job.ok()) return refuse(id, job.status());
   if (opened.job != nullptr) return;  // the authenticator has not answered yet
   admit(id, *std::move(job));
 }
 
-absl::StatusOr<std::shared_ptr<Job>> Jobs::find_job(StreamId id, NewStream& opened, const v1::Join& join) {
-  if (join.protocol() != proto::kProtocol) {
-    return absl::FailedPreconditionError(absl::StrCat("the member speaks protocol ", join.protocol(),
+absl::StatusOr<std::shared_ptr<Job>> Jobs::find_job(StreamId id, NewStream& opened, const control::Join& join) {
+  if (join.protocol != proto::kProtocol) {
+    return absl::FailedPreconditionError(absl::StrCat("the member speaks protocol ", join.protocol,
                                                       ", this coordinator protocol ", proto::kProtocol,
                                                       "; install the same version of gleaner on both"));
   }
-  v1::Identity identity;
-  if (!identity.ParseFromString(join.identity())) {
-    return absl::InvalidArgumentError("the member's identity can't be read");
-  }
-  std::shared_ptr<Job> job = find(sole_.empty() ? identity.job() : sole_);
+  GLN_ASSIGN_OR_RETURN(control::Identity identity, control::parse_identity(join.identity));
+  std::shared_ptr<Job> job = find(sole_.empty() ? identity.job : sole_);
   if (job == nullptr) {
-    GLN_RETURN_IF_ERROR(check_name("the name of the member's job", identity.job()));
+    GLN_RETURN_IF_ERROR(check_name("the name of the member's job", identity.job));
     // A member tries again after NotFound: its job may not have been added yet.
-    return absl::NotFoundError(absl::StrCat("no job '", identity.job(), "' is coordinated here"));
+    return absl::NotFoundError(absl::StrCat("no job '", identity.job, "' is coordinated here"));
   }
-  opened.nonces.member = join.nonce();
-  opened.identity = decode(identity);
-  opened.resume = decode_resume(join);
+  opened.nonces.member = join.nonce;
+  opened.identity = identity;
+  opened.resume = join.resume;
   const absl::Status status =
-      job->token().empty() ? begin_authentication(id, *job, opened, join.bearer()) : check_proof(*job, opened, join);
+      job->token().empty() ? begin_authentication(id, *job, opened, join.bearer) : check_proof(*job, opened, join);
   if (!status.ok()) {
     job->on_refused();
     return status;
   }
-  if (identity.job() != job->name()) {
+  if (identity.job != job->name()) {
     return absl::InvalidArgumentError(absl::StrCat("this coordinator's job is '", job->name(), "', not ",
-                                                   quote(identity.job()), "; check GLEANER_JOB, --job"));
+                                                   quote(identity.job), "; check GLEANER_JOB, --job"));
   }
   if (job->token().empty()) opened.job = job;
   return job;
 }
 
-absl::Status Jobs::check_proof(const Job& job, const NewStream& opened, const v1::Join& join) const {
-  if (proto::check_proof(join.proof(), job.token(), proto::Prover::kMember, opened.nonces.coordinator, join.nonce(),
-                         join.identity())) {
+absl::Status Jobs::check_proof(const Job& job, const NewStream& opened, const control::Join& join) const {
+  if (proto::check_proof(join.proof, job.token(), proto::Prover::kMember, opened.nonces.coordinator, join.nonce,
+                         join.identity)) {
     return absl::OkStatus();
   }
   return absl::PermissionDeniedError(

@@ -19,7 +19,6 @@
 #include "coordinator/lifecycle.h"
 #include "coordinator/messages.h"
 #include "coordinator/parts.h"
-#include "coordinator/resume.h"
 #include "coordinator/roster.h"
 
 namespace gleaner::coordinator {

@@ -1,6 +1,6 @@
 // Actions of a coordinator's core, which its driver carries out: messages to members, and lines for the log.
 //
-// coordinator.proto documents the messages. A stream ends after Rejected, Failed, Finished and Goodbye.
+// common/control has the messages. A stream ends after Rejected, Failed, Finished and Goodbye.
 #pragma once
 
 #include <cstdint>
@@ -11,49 +11,30 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/control/coordinator_messages.h"
 #include "common/plan/plan.h"
 #include "coordinator/roster.h"
 
 namespace gleaner::coordinator {
 
-struct Welcome {
-  uint32_t member = 0;
-  uint32_t summers = 0;  // k as far as it is known at this time; the count in the plan is authoritative
-  std::string session;
-  uint64_t term = 0;
-};
-// Asks a member for the plan that it follows.
-struct Recall {};
-struct Heartbeat {};
-struct Prepare {
-  std::shared_ptr<const plan::Plan> plan;
-};
-struct Commit {
-  uint32_t epoch = 0;
-};
-// A rank has left cleanly, so no further sum can be made.
-struct Ending {};
+using control::Commit;
+using control::Ending;
+using control::Failed;
+using control::Finished;
+using control::Goodbye;
+using control::Heartbeat;
+using control::Inquire;
+using control::Newcomers;
+using control::Prepare;
+using control::Recall;
+using control::Regroup;
+using control::Welcome;
+
 // The member is refused, or removed from the job. The stream ends with this status.
 struct Rejected {
   absl::Status why;
 };
-// The round of an elastic job has ended: the member leaves it and joins again.
-struct Regroup {
-  absl::Status why;
-};
-// How many waiting workers the next round of an elastic job has room for.
-struct Newcomers {
-  uint32_t workers = 0;
-};
-// Asks a rank how many push_pulls of this tensor it has begun, because some rank waits for a result of the tensor.
-struct Inquire {
-  std::string tensor;
-};
-struct Failed {
-  absl::Status status;
-};
-struct Finished {};
-struct Goodbye {};
+// Core fills in the first four fields of a Welcome.
 using Message = std::variant<Welcome, Recall, Heartbeat, Prepare, Commit, Ending, Rejected, Failed, Finished, Goodbye,
                              Regroup, Newcomers, Inquire>;
 

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/control/identity.h"
 #include "common/plan/plan.h"
 #include "coordinator/options.h"
 
@@ -21,19 +22,9 @@ namespace gleaner::coordinator {
 
 using StreamId = uint64_t;  // one connection of one member; a number is never used twice
 
-enum class Role { kWorker, kSummer, kObserver };  // an observer has no seat
-
-// The identity that a member gives when it joins.
-struct Identity {
-  Role role = Role::kWorker;
-  std::optional<uint32_t> index;
-  uint32_t local_rank = 0;
-  uint32_t local_size = 1;
-  std::string address;  // HOST:PORT of its summer; empty for local ranks above 0
-  double bits_per_second = 0;
-  std::vector<std::string> endpoints;  // as in plan::Member
-  std::string network;                 // network_id() (common/base/own_network.h); empty: not known
-};
+using control::Identity;
+using control::Resume;
+using control::Role;
 
 struct Seat {
   enum class State {

@@ -29,7 +29,7 @@ std::optional<uint32_t> Stalls::longest() const {
 std::optional<uint32_t> Stalls::next_to_ask_about(absl::Duration now) const {
   std::optional<uint32_t> first, next;
   for (uint32_t rank = 0; rank < waiting_.size(); ++rank) {
-    const std::optional<Waiting>& waiting = waiting_[rank];
+    const std::optional<OldestPushPull>& waiting = waiting_[rank];
     if (!waiting.has_value() || roster_[rank].state != Seat::State::kPresent) continue;
     if (now - waiting->since < kStallAfter) continue;
     if (!first.has_value() || waiting->tensor < waiting_[*first]->tensor) first = rank;
@@ -76,7 +76,7 @@ std::optional<std::string> Stalls::warning(absl::Duration now) {
 }
 
 std::vector<uint32_t> Stalls::waits_for(uint32_t rank, absl::Duration now, absl::Duration time) const {
-  const std::optional<Waiting>& waiting = waiting_[rank];
+  const std::optional<OldestPushPull>& waiting = waiting_[rank];
   const Behind& behind = behind_[rank];
   const bool is_known = roster_[rank].state == Seat::State::kPresent && waiting.has_value() &&
                         waiting->tensor == behind.tensor && waiting->step == behind.step;
@@ -122,8 +122,8 @@ std::optional<Stalls::Circle> Stalls::circle(absl::Duration now, absl::Duration 
 
 bool Stalls::waits(uint32_t rank) const { return waits(rank, *asked_); }
 
-bool Stalls::waits(uint32_t rank, const Waiting& push_pull) const {
-  const std::optional<Waiting>& waiting = waiting_[rank];
+bool Stalls::waits(uint32_t rank, const OldestPushPull& push_pull) const {
+  const std::optional<OldestPushPull>& waiting = waiting_[rank];
   return roster_[rank].state == Seat::State::kPresent && waiting.has_value() && waiting->tensor == push_pull.tensor &&
          waiting->step == push_pull.step;
 }

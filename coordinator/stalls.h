@@ -23,7 +23,7 @@ inline constexpr absl::Duration kWarnEvery = absl::Seconds(5);
 inline constexpr absl::Duration kMissingEvery = absl::Seconds(15);  // between warnings of missing members
 
 // The oldest unfinished push_pull of a rank.
-struct Waiting {
+struct OldestPushPull {
   std::string tensor;
   uint64_t step = 0;     // of that tensor
   absl::Duration since;  // when the rank asked for it
@@ -35,10 +35,10 @@ class Stalls {
       : roster_(*roster), waiting_(roster->ranks()), begun_(roster->ranks()), behind_(roster->ranks()) {}
 
   // Records the push_pull that `rank` waits for. None: `rank` does not wait.
-  void on_waiting(uint32_t rank, std::optional<Waiting> waiting) { waiting_[rank] = std::move(waiting); }
+  void on_waiting(uint32_t rank, std::optional<OldestPushPull> waiting) { waiting_[rank] = std::move(waiting); }
   // Records how many push_pulls of this tensor `rank` has begun.
   void on_begun(uint32_t rank, const std::string& tensor, uint64_t push_pulls);
-  const std::optional<Waiting>& waiting(uint32_t rank) const { return waiting_[rank]; }
+  const std::optional<OldestPushPull>& waiting(uint32_t rank) const { return waiting_[rank]; }
   // Returns the connected rank that has waited for longest, if any rank waits.
   std::optional<uint32_t> longest() const;
 
@@ -70,19 +70,19 @@ class Stalls {
   // Returns the ranks that `rank` waits for, if it has waited for `time`.
   std::vector<uint32_t> waits_for(uint32_t rank, absl::Duration now, absl::Duration time) const;
   bool waits(uint32_t rank) const;  // whether it waits for the push_pull that was asked about
-  bool waits(uint32_t rank, const Waiting& push_pull) const;
+  bool waits(uint32_t rank, const OldestPushPull& push_pull) const;
   bool is_behind(uint32_t rank) const;  // whether it answered that it has not begun that push_pull
   bool is_answered() const;
   std::string describe(const std::string& since) const;
 
   const Roster& roster_;
-  std::vector<std::optional<Waiting>> waiting_;  // by rank
-  std::optional<Waiting> asked_;                 // the push_pull that ranks are being asked about
+  std::vector<std::optional<OldestPushPull>> waiting_;  // by rank
+  std::optional<OldestPushPull> asked_;                 // the push_pull that ranks are being asked about
   absl::Duration asked_at_;
   std::vector<std::optional<uint64_t>> begun_;  // by rank: the answers
   std::vector<Behind> behind_;                  // by rank that waits
   std::string last_;                            // the last tensor that was asked about
-  Waiting warned_of_;                           // the push_pull that `warned_` is about
+  OldestPushPull warned_of_;                    // the push_pull that `warned_` is about
   std::string warned_;                          // the text of lasting()
   absl::Duration next_;                         // earliest time of the next question
 };

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "common/control/codec.h"
 #include "common/proto/plan_codec.h"
 
 namespace gleaner::coordinator {
 namespace {
+
+using control::TraceOrder;
 
 // A member waits for the answer to its Leave for as long as the job's deadline, 10 s by default.
 constexpr absl::Duration kHoldBack = absl::Milliseconds(1700);
@@ -41,7 +44,7 @@ absl::Status Tracing::ask(const v1::Observe& observe, Sends& sends) {
         return absl::InvalidArgumentError("the observer asks for the trace of a member that does not exist");
       }
       const Seat& seat = roster[observe.seat()];
-      if (seat.state == Seat::State::kPresent) tell(seat.stream, v1::TRACE_ORDER_SEND, sends);
+      if (seat.state == Seat::State::kPresent) tell(seat.stream, TraceOrder::kSend, sends);
       return absl::OkStatus();
     }
     default:
@@ -51,7 +54,7 @@ absl::Status Tracing::ask(const v1::Observe& observe, Sends& sends) {
 
 void Tracing::begin(Sends& sends) {
   phase_ = Phase::kRecording;
-  tell_members(v1::TRACE_ORDER_RECORD, sends);
+  tell_members(TraceOrder::kRecord, sends);
   v1::Observed observed;
   observed.set_begun(true);
   tell_observer(observed, sends);
@@ -59,7 +62,7 @@ void Tracing::begin(Sends& sends) {
 
 void Tracing::stop(Sends& sends) {
   phase_ = Phase::kStopped;
-  tell_members(v1::TRACE_ORDER_STOP, sends);
+  tell_members(TraceOrder::kStop, sends);
   v1::Observed observed;
   v1::Stopped* stopped = observed.mutable_stopped();
   proto::encode(core().plan(), stopped->mutable_plan());
@@ -94,7 +97,7 @@ void Tracing::on_traced(StreamId member, const v1::Traced& piece, Sends& sends) 
 bool Tracing::on_closed(StreamId stream, Sends& sends) {
   if (observer_ != stream) return std::erase(leaving_, stream) > 0;
   observer_ = std::nullopt;
-  if (phase_ == Phase::kRecording || phase_ == Phase::kStopped) tell_members(v1::TRACE_ORDER_FORGET, sends);
+  if (phase_ == Phase::kRecording || phase_ == Phase::kStopped) tell_members(TraceOrder::kForget, sends);
   phase_ = Phase::kNone;
   return false;
 }
@@ -128,18 +131,15 @@ std::vector<StreamId> Tracing::release(absl::Duration now, Sends& sends) {
   return waits ? std::vector<StreamId>() : std::exchange(leaving_, {});
 }
 
-void Tracing::tell_members(v1::TraceOrder order, Sends& sends) const {
+void Tracing::tell_members(TraceOrder order, Sends& sends) const {
   const Roster& roster = core().roster();
   for (uint32_t i = 0; i < roster.size(); ++i) {
     if (roster[i].state == Seat::State::kPresent) tell(roster[i].stream, order, sends);
   }
 }
 
-void Tracing::tell(StreamId member, v1::TraceOrder order, Sends& sends) const {
-  v1::CoordinatorMessage message;
-  message.mutable_trace()->set_order(order);
-  message.mutable_trace()->set_recording(recording_);
-  sends.emplace_back(member, std::move(message));
+void Tracing::tell(StreamId member, TraceOrder order, Sends& sends) const {
+  sends.emplace_back(member, control::encode(control::Trace{order, recording_}));
 }
 
 void Tracing::tell_observer(v1::Observed observed, Sends& sends) const {

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/control/trace_order.h"
 #include "common/proto/coordinator.pb.h"
 #include "coordinator/rounds.h"
 
@@ -47,8 +48,8 @@ class Tracing {
  private:
   enum class Phase { kNone, kAsked, kRecording, kStopped };
 
-  void tell_members(v1::TraceOrder order, Sends& sends) const;
-  void tell(StreamId member, v1::TraceOrder order, Sends& sends) const;
+  void tell_members(control::TraceOrder order, Sends& sends) const;
+  void tell(StreamId member, control::TraceOrder order, Sends& sends) const;
   void tell_observer(v1::Observed observed, Sends& sends) const;
   void begin(Sends& sends);
   void stop(Sends& sends);

@@ -43,18 +43,18 @@ void Meter::mark(absl::Duration now) {
   }
   // Requests in flight at the first mark began before that mark, so their bytes do not count.
   const uint64_t before = first_->bytes + first_->open_bytes;
-  member::Measured& measured = epochs_.back();
+  control::Measured& measured = epochs_.back();
   measured.steps = here.steps - first_->steps;
   measured.bytes = here.bytes > before ? here.bytes - before : 0;
   measured.open_bytes = here.open_bytes;
   measured.communication_seconds = absl::ToDoubleSeconds(here.busy - first_->busy);
 }
 
-member::Report Meter::report(absl::Duration now, bool last) {
+control::Report Meter::report(absl::Duration now, bool last) {
   if (!busy() && (last || steps() > marked_steps_)) mark(now);
   const Totals here = totals(now);
-  member::Report report{here.steps, here.bytes, absl::ToDoubleSeconds(here.busy)};
-  for (const member::Measured& measured : epochs_) {
+  control::Report report{here.steps, here.bytes, absl::ToDoubleSeconds(here.busy)};
+  for (const control::Measured& measured : epochs_) {
     if (measured.steps > 0) report.measured.push_back(measured);
   }
   return report;

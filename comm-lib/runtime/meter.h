@@ -34,7 +34,7 @@ class Meter {
 
   bool busy() const { return in_flight_ > 0; }
   // Returns the figures so far. `last`: no report follows, so requests after the last step count as well.
-  member::Report report(absl::Duration now, bool last = false);
+  control::Report report(absl::Duration now, bool last = false);
 
  private:
   struct Totals {
@@ -55,12 +55,12 @@ class Meter {
   absl::Duration busy_;
   uint64_t bytes_ = 0;
   uint64_t open_bytes_ = 0;
-  uint64_t steps_ = 0;                   // calls of step()
-  uint64_t most_ = 0;                    // the largest of times_
-  std::vector<uint64_t> times_;          // requests done, by tensor
-  std::deque<member::Measured> epochs_;  // the latest kEpochsKept epochs; the last one is in force
-  std::optional<Totals> first_;          // first mark of the epoch in force
-  uint64_t marked_steps_ = 0;            // steps at the last mark or change of plan
+  uint64_t steps_ = 0;                    // calls of step()
+  uint64_t most_ = 0;                     // the largest of times_
+  std::vector<uint64_t> times_;           // requests done, by tensor
+  std::deque<control::Measured> epochs_;  // the latest kEpochsKept epochs; the last one is in force
+  std::optional<Totals> first_;           // first mark of the epoch in force
+  uint64_t marked_steps_ = 0;             // steps at the last mark or change of plan
 };
 
 }  // namespace gleaner::runtime

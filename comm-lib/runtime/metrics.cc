@@ -51,7 +51,7 @@ RankMetrics::RankMetrics(const Config& config, const prometheus::Labels& labels)
       summer_(*registry_, config.job),
       transports_(*registry_, labels, config.transports.preferences) {}
 
-void RankMetrics::update(const member::Report& report, absl::Duration waited, uint32_t epoch, const Network* network) {
+void RankMetrics::update(const control::Report& report, absl::Duration waited, uint32_t epoch, const Network* network) {
   steps_.follow(static_cast<double>(report.steps));
   bytes_.follow(static_cast<double>(report.bytes));
   communication_.follow(report.communication_seconds);

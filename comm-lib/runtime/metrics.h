@@ -22,7 +22,7 @@ class RankMetrics {
   static absl::StatusOr<std::unique_ptr<RankMetrics>> serve(const Address& address, const Config& config);
 
   // Sets the metrics. `waited`: time spent in gln_wait(). `network` is null on local ranks above 0.
-  void update(const member::Report& report, absl::Duration waited, uint32_t epoch, const Network* network);
+  void update(const control::Report& report, absl::Duration waited, uint32_t epoch, const Network* network);
 
  private:
   RankMetrics(const Config& config, const prometheus::Labels& labels);

@@ -56,7 +56,7 @@ const wire::Secret* Network::find(uint64_t job) const { return welcomed_ && job 
 
 // A repeated welcome may differ only in the number of summers. Then the colocated summer stays open, since other
 // workers may have connected to it.
-void Network::on_welcome(const member::Welcome& welcome) {
+void Network::on_welcome(const control::Welcome& welcome) {
   const bool is_same = welcomed_ && welcome.member == welcome_.member && welcome.secret == welcome_.secret;
   welcome_ = welcome;
   welcomed_ = true;
@@ -95,7 +95,7 @@ void Network::open_session() {
   reports_.emplace(supervision::Reports::Options{.deadline = welcome_.deadline, .plan_timeout = options_.plan_timeout});
 }
 
-void Network::add_lateness(member::Report& report) const {
+void Network::add_lateness(control::Report& report) const {
   if (session_ == nullptr || plan_ == nullptr) return;
   report.epoch = plan_->epoch;
   for (const session::OwnerWaits::Late& late : session_->late(now())) {

@@ -73,7 +73,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   bool spin_before_wait(absl::Duration timeout) { return transport_->spin_before_wait(timeout); }
   int descriptor() const { return transport_->descriptor(); }
 
-  void on_welcome(const member::Welcome& welcome);
+  void on_welcome(const control::Welcome& welcome);
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
 
@@ -112,7 +112,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   }
   // Adds the epoch of the plan in force, and how long each CPU summer has been late in it. Before the first commit it
   // adds nothing.
-  void add_lateness(member::Report& report) const;
+  void add_lateness(control::Report& report) const;
   const service::Summer* summer() const { return colocated_.summer(); }
   transport::any::Counters transport_counters() const;
   const transport::Preferences& transport_preferences() const { return transport_->preferences(); }
@@ -157,7 +157,7 @@ class Network : private transport::Handler, private wire::JobSecrets {
   trace::Recorder* const recorder_;
   NetworkListener* const listener_;
   BufferPool pool_;
-  member::Welcome welcome_;
+  control::Welcome welcome_;
   bool welcomed_ = false;
   ColocatedSummer colocated_;
   std::unique_ptr<session::Session> session_;

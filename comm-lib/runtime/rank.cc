@@ -76,7 +76,7 @@ absl::Status Rank::join() {
   join.token = config_.token;
   join.token_file = config_.token_file;
   join.ca_file = config_.ca_file;
-  join.role = member::Role::kWorker;
+  join.role = control::Role::kWorker;
   join.index = config_.worker;
   join.local_rank = config_.local_rank;
   join.local_size = config_.local_size;

@@ -76,7 +76,7 @@ class Rank : private member::Listener, private StagesListener, private IoLoop::W
 
   // member::Listener, on the coordinator's thread. The functions post to the I/O thread, except on_newcomers().
   // on_failed() overrides StagesListener as well, on the I/O thread.
-  void on_welcome(const member::Welcome& welcome) override;
+  void on_welcome(const control::Welcome& welcome) override;
   void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(uint32_t epoch) override;
   void on_failed(const absl::Status& status) override;
@@ -88,7 +88,7 @@ class Rank : private member::Listener, private StagesListener, private IoLoop::W
   void on_coordinator_found() override;
   void on_coordinator_gone(const absl::Status& why) override;
   void on_inquired(const std::string& tensor) override;
-  void on_trace(member::TraceOrder order, uint64_t recording) override;
+  void on_trace(control::TraceOrder order, uint64_t recording) override;
 
   // StagesListener, with the turn held.
   void on_done(uint64_t handle, const absl::Status& status) override;
@@ -105,7 +105,7 @@ class Rank : private member::Listener, private StagesListener, private IoLoop::W
   void deliver_outcomes(std::vector<Outcome>& outcomes);  // to handles_; also empties `outcomes`
 
   // Called with the turn held.
-  void welcome(const member::Welcome& welcome);
+  void welcome(const control::Welcome& welcome);
   void prepare(std::shared_ptr<const plan::Plan> plan);
   void commit(uint32_t epoch);
   void begin(DeclaredRequest state);
@@ -115,7 +115,7 @@ class Rank : private member::Listener, private StagesListener, private IoLoop::W
   void fail(absl::Status status);
   void observe();
   void publish(absl::Duration now, bool connected);
-  member::Report report(absl::Duration now, bool last);
+  control::Report report(absl::Duration now, bool last);
 
   const Config config_;
   SystemEnv system_;

@@ -3,10 +3,11 @@
 
 #include "comm-lib/runtime/rank.h"
 #include "comm-lib/runtime/workers_changed.h"
+#include "common/member/trace_order.h"
 
 namespace gleaner::runtime {
 
-void Rank::on_welcome(const member::Welcome& welcome) {
+void Rank::on_welcome(const control::Welcome& welcome) {
   loop_.post([this, welcome] { this->welcome(welcome); });
 }
 
@@ -49,7 +50,7 @@ void Rank::on_inquired(const std::string& tensor) {
   loop_.post([this, tensor] { client_->begun(tensor, requests_.started(tensor)); });
 }
 
-void Rank::on_trace(member::TraceOrder order, uint64_t recording) {
+void Rank::on_trace(control::TraceOrder order, uint64_t recording) {
   loop_.post([this, order, recording] {
     if (auto recorded = member::obey(order, recorder_)) client_->send_trace(recording, *std::move(recorded));
   });
@@ -68,7 +69,7 @@ IoLoop::Load Rank::run_round() {
   return in_flight ? IoLoop::Load::kInFlight : IoLoop::Load::kIdle;
 }
 
-void Rank::welcome(const member::Welcome& welcome) {
+void Rank::welcome(const control::Welcome& welcome) {
   if (const absl::Status status = stages_->on_welcome(welcome); !status.ok()) return fail(status);
   state_.set_welcome(welcome);
 }
@@ -155,15 +156,15 @@ void Rank::observe() {
 
 void Rank::publish(absl::Duration now, bool connected) {
   if (!connected && plan_ != nullptr && state_.is_opening()) state_.set_waiting_for(stages_->describe_waiting());
-  const member::Report report = this->report(now, false);
+  const control::Report report = this->report(now, false);
   const gln_stats stats = stats_of(report, plan_.get());
   state_.set_stats(stats);
   client_->report(report);
   statistics_.publish(report, stats.epoch, stages_->network(), now);
 }
 
-member::Report Rank::report(absl::Duration now, bool last) {
-  member::Report report = statistics_.report(now, last, stages_->network());
+control::Report Rank::report(absl::Duration now, bool last) {
+  control::Report report = statistics_.report(now, last, stages_->network());
   report.waiting = requests_.overdue(now);
   return report;
 }

@@ -76,7 +76,7 @@ absl::Duration RankState::deadline() const {
   return welcome_.deadline;
 }
 
-void RankState::set_welcome(const member::Welcome& welcome) {
+void RankState::set_welcome(const control::Welcome& welcome) {
   absl::MutexLock lock(&mutex_);
   welcome_ = welcome;
 }

@@ -40,7 +40,7 @@ class RankState {
   // Returns the number of workers that wait for the next round of an elastic job.
   uint32_t newcomers() const { return newcomers_; }
 
-  void set_welcome(const member::Welcome& welcome) ABSL_LOCKS_EXCLUDED(mutex_);
+  void set_welcome(const control::Welcome& welcome) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the number of CPU summers in the plan in force, which may be fewer than the welcome said.
   void set_summers(uint32_t summers) ABSL_LOCKS_EXCLUDED(mutex_);
   void set_newcomers(uint32_t workers) { newcomers_ = workers; }
@@ -70,7 +70,7 @@ class RankState {
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool quiet_ ABSL_GUARDED_BY(mutex_) = false;
   std::string waiting_for_ ABSL_GUARDED_BY(mutex_) = "the coordinator";
-  member::Welcome welcome_ ABSL_GUARDED_BY(mutex_);
+  control::Welcome welcome_ ABSL_GUARDED_BY(mutex_);
   gln_stats stats_ ABSL_GUARDED_BY(mutex_) = GLN_STATS_INIT;
   std::string transports_ ABSL_GUARDED_BY(mutex_);
 };

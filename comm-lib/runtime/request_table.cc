@@ -67,7 +67,7 @@ uint64_t RequestTable::started(const std::string& tensor) const {
   return found == tensors_.end() ? 0 : started_[found->second];
 }
 
-std::optional<member::Waiting> RequestTable::overdue(absl::Duration now) const {
+std::optional<control::Waiting> RequestTable::overdue(absl::Duration now) const {
   const auto oldest = std::min_element(requests_.begin(), requests_.end(), [](const auto& a, const auto& b) {
     return a.first < b.first;  // a lower handle was opened earlier
   });
@@ -75,7 +75,7 @@ std::optional<member::Waiting> RequestTable::overdue(absl::Duration now) const {
   const DeclaredRequest& state = oldest->second;
   const absl::Duration elapsed = now - state.request.requested_at;
   if (elapsed < kOverdueAfter) return std::nullopt;
-  return member::Waiting{state.tensor.name, state.request.step, elapsed};
+  return control::Waiting{state.tensor.name, state.request.step, elapsed};
 }
 
 }  // namespace gleaner::runtime

@@ -56,7 +56,7 @@ class RequestTable {
   // Returns the number of started requests of the tensor; 0 if no plan has the tensor.
   uint64_t started(const std::string& tensor) const;
   // Returns the oldest request if it is long overdue. The coordinator then finds out which rank has not begun it.
-  std::optional<member::Waiting> overdue(absl::Duration now) const;
+  std::optional<control::Waiting> overdue(absl::Duration now) const;
 
  private:
   Request start(DeclaredRequest& state, uint32_t tensor);

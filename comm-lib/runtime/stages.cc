@@ -42,7 +42,7 @@ void Stages::wake() {
   waker_->wake();
 }
 
-absl::Status Stages::on_welcome(const member::Welcome& welcome) {
+absl::Status Stages::on_welcome(const control::Welcome& welcome) {
   if (leads()) network_->on_welcome(welcome);
   prepared_ = nullptr;
   const bool is_same = group_ != nullptr && secret_ == welcome.secret;

@@ -48,7 +48,7 @@ class Stages : private NetworkListener, private local::Events {
   std::vector<std::string> endpoints() const;
   void wake();  // any thread
 
-  absl::Status on_welcome(const member::Welcome& welcome);
+  absl::Status on_welcome(const control::Welcome& welcome);
   absl::Status prepare(std::shared_ptr<const plan::Plan> plan);
   absl::Status commit(uint32_t epoch);
   void on_coordinator_lost();

@@ -9,7 +9,7 @@ namespace {
 
 // Returns the bound of a step with the report's bytes per step. 0 if there is no step, or if the bandwidth of a link is
 // unknown.
-double bound_seconds(const plan::Plan& plan, const member::Report& report) {
+double bound_seconds(const plan::Plan& plan, const control::Report& report) {
   if (report.steps == 0 || !plan.bandwidths_known()) return 0;
   const double bytes = static_cast<double>(report.bytes) / static_cast<double>(report.steps);
   return plan::bound_seconds(plan::fleet_of(plan), bytes);
@@ -22,21 +22,21 @@ absl::Status Statistics::serve_metrics(const Address& address, const Config& con
   return absl::OkStatus();
 }
 
-member::Report Statistics::report(absl::Duration now, bool last, const Network* network) {
-  member::Report report = meter_.report(now, last);
+control::Report Statistics::report(absl::Duration now, bool last, const Network* network) {
+  control::Report report = meter_.report(now, last);
   if (network == nullptr) return report;
   report.round_trip_seconds = absl::ToDoubleSeconds(network->round_trip());
   network->add_lateness(report);
   return report;
 }
 
-void Statistics::publish(const member::Report& report, uint32_t epoch, const Network* network, absl::Duration now) {
+void Statistics::publish(const control::Report& report, uint32_t epoch, const Network* network, absl::Duration now) {
   published_at_ = now;
   if (metrics_ == nullptr) return;
   metrics_->update(report, absl::Nanoseconds(waited_nanoseconds_.load()), epoch, network);
 }
 
-gln_stats stats_of(const member::Report& report, const plan::Plan* plan) {
+gln_stats stats_of(const control::Report& report, const plan::Plan* plan) {
   gln_stats stats = GLN_STATS_INIT;
   stats.steps = report.steps;
   stats.bytes = report.bytes;

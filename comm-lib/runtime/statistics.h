@@ -39,9 +39,9 @@ class Statistics {
   bool is_due(absl::Duration now) const { return now - published_at_ >= kEvery; }
   // Returns the figures so far. `last`: no further report follows. `network` is null on local ranks above 0. The caller
   // adds the overdue request.
-  member::Report report(absl::Duration now, bool last, const Network* network);
+  control::Report report(absl::Duration now, bool last, const Network* network);
   // Sets the metrics, if they are served. `epoch`: of the plan in force; 0: none.
-  void publish(const member::Report& report, uint32_t epoch, const Network* network, absl::Duration now);
+  void publish(const control::Report& report, uint32_t epoch, const Network* network, absl::Duration now);
 
  private:
   Meter meter_;
@@ -51,6 +51,6 @@ class Statistics {
 };
 
 // Returns a report's figures for users. `plan`: the plan in force; null: none.
-gln_stats stats_of(const member::Report& report, const plan::Plan* plan);
+gln_stats stats_of(const control::Report& report, const plan::Plan* plan);
 
 }  // namespace gleaner::runtime

@@ -1,10 +1,9 @@
 #include "common/member/action_executor.h"
 
-#include <utility>
 #include <variant>
 #include <vector>
 
-#include "common/member/messages.h"
+#include "common/control/codec.h"
 
 namespace gleaner::member {
 
@@ -27,14 +26,13 @@ void ActionExecutor::run() {
   }
 }
 
-void ActionExecutor::act(const Message& message) { connection_->write(encode(message)); }
+void ActionExecutor::act(const control::MemberMessage& message) { connection_->write(encode(message)); }
 
 void ActionExecutor::act(const Introduce& action) {
-  v1::MemberMessage message;
-  const absl::Status status = introduction_->answer(message.mutable_join());
-  if (!status.ok()) return membership_->on_attempt_failed(status, env_.clock->since_start());
-  if (action.resume.has_value()) encode(*action.resume, message.mutable_join()->mutable_resume());
-  connection_->write(std::move(message));
+  absl::StatusOr<control::Join> join = introduction_->answer();
+  if (!join.ok()) return membership_->on_attempt_failed(join.status(), env_.clock->since_start());
+  join->resume = action.resume;
+  connection_->write(encode(*join));
 }
 
 void ActionExecutor::act(const Note& action) {

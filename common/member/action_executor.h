@@ -24,15 +24,15 @@ class ActionExecutor {
   void run();
 
  private:
-  void act(const Message& message);
+  void act(const control::MemberMessage& message);
   void act(const Connect&) { connection_->open(); }
   void act(const Disconnect&) { connection_->drop(); }
   void act(const Introduce& action);
   void act(const Welcome& action) { listener_->on_welcome(action); }
-  void act(const Prepared& action) { listener_->on_prepare(action.plan); }
-  void act(const Committed& action) { listener_->on_commit(action.epoch); }
+  void act(const Prepare& action) { listener_->on_prepare(action.plan); }
+  void act(const Commit& action) { listener_->on_commit(action.epoch); }
   void act(const Failed& action) { listener_->on_failed(action.status); }
-  void act(const Regroup& action) { listener_->on_regroup(action.status); }
+  void act(const Regroup& action) { listener_->on_regroup(action.why); }
   void act(const Finished&) { listener_->on_finished(); }
   void act(const CoordinatorLost&) { listener_->on_coordinator_lost(); }
   void act(const CoordinatorGone& action) { listener_->on_coordinator_gone(action.why); }

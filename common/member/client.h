@@ -30,7 +30,6 @@
 #include "common/member/leave_outcome.h"
 #include "common/member/listener.h"
 #include "common/member/membership.h"
-#include "common/member/report.h"
 #include "common/plan/plan.h"
 #include "common/trace/recorder.h"
 

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/env.h"
+#include "common/control/handshake.h"
 #include "common/member/join_options.h"
-#include "common/member/listener.h"
-#include "common/proto/coordinator.pb.h"
 
 namespace gleaner::member {
 
@@ -18,20 +18,20 @@ class Introduction {
   Introduction(const JoinOptions& options, Random* random) : options_(options), random_(random) {}
 
   // Keeps the challenge for the next answer().
-  void on_challenge(const v1::Challenge& challenge) { unanswered_ = challenge; }
-  // Answers the last challenge: fills in a Join, except for Resume. Draws a nonce for each connection, so that a proof
+  void on_challenge(control::Challenge challenge) { unanswered_ = std::move(challenge); }
+  // Answers the last challenge by a Join without Resume. Draws a nonce for each connection, so that a proof
   // that was overheard on one connection is of no use on another. Unavailable: the system has no random bytes.
   // FailedPrecondition: the coordinator has another version, or a bearer token would be sent without TLS. Other errors:
   // the token can't be read.
-  absl::Status answer(v1::Join* join);
-  // Checks a Welcome against the last answer, and copies it into `decoded`. PermissionDenied: the sender is not this
-  // job's coordinator.
-  absl::Status check(const v1::Welcome& welcome, Welcome* decoded) const;
+  absl::StatusOr<control::Join> answer();
+  // Checks an admission against the last answer, and returns its Welcome with the secret. PermissionDenied: the sender
+  // is not this job's coordinator. InvalidArgument: the secret has another length.
+  absl::StatusOr<control::Welcome> check(const control::Admission& admission) const;
 
  private:
   const JoinOptions& options_;
   Random* const random_;
-  v1::Challenge unanswered_;
+  control::Challenge unanswered_;
   // Nonces of the last answer. A later challenge does not change them, so check() uses them.
   std::string nonce_;
   std::string challenge_;      // the coordinator's nonce

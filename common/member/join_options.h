@@ -8,20 +8,19 @@
 
 #include "absl/time/time.h"
 #include "common/base/address.h"
+#include "common/control/identity.h"
 
 namespace gleaner::member {
-
-enum class Role { kWorker, kSummer, kObserver };
 
 struct JoinOptions {
   Address coordinator;
   std::string job = "default";
-  std::string token;              // contents of the token file, whitespace trimmed
-  std::string token_file;         // read for each connection that asks for a bearer token; empty: `token` is sent
-  std::string ca_file;            // PEM, read for each connection: CAs for the coordinator's certificate; empty: no TLS
-  Role role = Role::kWorker;      // Client: not kObserver
-  std::optional<uint32_t> index;  // worker index, or summer index; a summer without one gets a free one
-  uint32_t local_rank = 0;        // workers
+  std::string token;       // contents of the token file, whitespace trimmed
+  std::string token_file;  // read for each connection that asks for a bearer token; empty: `token` is sent
+  std::string ca_file;     // PEM, read for each connection: CAs for the coordinator's certificate; empty: no TLS
+  control::Role role = control::Role::kWorker;  // Client: not kObserver
+  std::optional<uint32_t> index;                // worker index, or summer index; a summer without one gets a free one
+  uint32_t local_rank = 0;                      // workers
   uint32_t local_size = 1;
   std::string address;                 // address of this member's summer; empty for local ranks > 0
   std::vector<std::string> endpoints;  // addresses by which others reach that summer (common/transport/endpoint.h)

@@ -6,25 +6,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "common/member/trace_order.h"
+#include "common/member/messages.h"
 #include "common/plan/plan.h"
-#include "common/wire/handshake.h"
 
 namespace gleaner::member {
-
-// The coordinator's data for a member that it admits.
-struct Welcome {
-  uint32_t member = 0;  // index in every plan of this job
-  uint32_t workers = 0;
-  uint32_t local_ranks = 1;
-  uint32_t summers = 0;
-  bool elastic = false;     // n may change: a worker that gets on_regroup() joins again
-  wire::Secret secret{};    // for data connections
-  absl::Duration deadline;  // a peer that is silent for longer is lost
-
-  friend bool operator==(const Welcome&, const Welcome&) = default;
-};
 
 class Listener {
  public:

@@ -59,7 +59,7 @@ void Membership::leave(const absl::Status& status, bool again, absl::Duration ti
   attempts_.retry_now(now);
 }
 
-void Membership::send(Message message, absl::Duration now) {
+void Membership::send(control::MemberMessage message, absl::Duration now) {
   if (phase_ == Phase::kConnecting || phase_ == Phase::kJoining) return held_back_.push_back(std::move(message));
   last_sent_ = now;
   act(std::move(message));
@@ -94,7 +94,7 @@ void Membership::on_prepare(std::shared_ptr<const plan::Plan> plan, absl::Durati
   if (!is_admitted()) return;
   if (has_begun() && plan->epoch == plans_.committed_epoch()) return send(Acknowledgement{plan->epoch}, now);
   plans_.prepare(std::move(plan));
-  if (follows_plans()) act(Prepared{plans_.prepared()});
+  if (follows_plans()) act(Prepare{plans_.prepared()});
 }
 
 void Membership::on_commit(uint32_t epoch) {
@@ -124,7 +124,7 @@ void Membership::follow_others() {
 void Membership::commit() {
   plans_.commit();
   unplanned_.on_commit(*plans_.committed());
-  if (follows_plans()) act(Committed{plans_.committed_epoch()});
+  if (follows_plans()) act(Commit{plans_.committed_epoch()});
   if (terms_.is_summer || !is_leaving() || !leave_request_->status.ok()) return;
   leave_request_.reset();
   act(Stays{});

@@ -28,61 +28,11 @@
 #include "absl/time/time.h"
 #include "common/member/connection_attempts.h"
 #include "common/member/followed_plans.h"
-#include "common/member/listener.h"
-#include "common/member/report.h"
+#include "common/member/messages.h"
 #include "common/member/unplanned_tensors.h"
 #include "common/plan/plan.h"
 
 namespace gleaner::member {
-
-// The state that a member shows when it returns to a coordinator: see Resume in coordinator.proto.
-struct Resume {
-  std::string session;
-  uint32_t committed = 0;
-  uint32_t prepared = 0;
-  std::string plan_digest;
-  uint32_t member = 0;
-  uint64_t term = 0;
-};
-
-// A Welcome whose coordinator has proved that it knows the token.
-struct AuthenticatedWelcome {
-  Welcome welcome;
-  std::string session;
-  uint64_t term = 0;
-};
-
-// Messages to the coordinator: see coordinator.proto.
-struct Heartbeat {};
-struct Declare {
-  std::vector<plan::Tensor> tensors;
-  std::vector<plan::Operation> operations;
-};
-struct Acknowledgement {
-  uint32_t epoch = 0;
-};
-struct Refusal {
-  uint32_t epoch = 0;
-  absl::Status why;
-};
-struct Begun {
-  std::string tensor;
-  uint64_t push_pulls = 0;
-};
-struct Fault {
-  uint32_t member = 0;
-  uint32_t epoch = 0;
-  absl::Status why;
-};
-struct Leave {
-  absl::Status status;
-  uint32_t epoch = 0;
-  bool again = false;
-};
-struct Recalled {
-  std::shared_ptr<const plan::Plan> plan;
-};
-using Message = std::variant<Heartbeat, Declare, Acknowledgement, Refusal, Report, Begun, Fault, Leave, Recalled>;
 
 // Actions of the driver besides sending a message.
 struct Connect {};     // opens a connection; the one before is closed or being closed
@@ -90,20 +40,7 @@ struct Disconnect {};  // drops the connection; the driver ignores events that s
 struct Introduce {     // answers the challenge by Join
   std::optional<Resume> resume;
 };
-// Calls of Listener's functions of the same names.
-struct Prepared {
-  std::shared_ptr<const plan::Plan> plan;
-};
-struct Committed {
-  uint32_t epoch = 0;
-};
-struct Failed {
-  absl::Status status;
-};
-struct Regroup {
-  absl::Status status;
-};
-struct Finished {};
+// Calls of Listener's functions of the same names, as are Welcome, Prepare, Commit, Failed, Regroup and Finished.
 struct CoordinatorLost {};
 struct CoordinatorGone {  // no coordinator will replace the lost one
   absl::Status why;
@@ -121,8 +58,8 @@ struct Note {     // a line for the log
   std::string text;
   std::string reason;
 };
-using Action = std::variant<Message, Connect, Disconnect, Introduce, Welcome, Prepared, Committed, Failed, Regroup,
-                            Finished, CoordinatorLost, CoordinatorGone, CoordinatorFound, Left, Stays, Note>;
+using Action = std::variant<control::MemberMessage, Connect, Disconnect, Introduce, Welcome, Prepare, Commit, Failed,
+                            Regroup, Finished, CoordinatorLost, CoordinatorGone, CoordinatorFound, Left, Stays, Note>;
 
 class Membership {
  public:
@@ -155,7 +92,8 @@ class Membership {
 
   // Events of the connection. on_challenged(): the coordinator has sent a Challenge, which asks for a Join.
   void on_challenged(absl::Duration now);
-  void on_welcome(const AuthenticatedWelcome& admission, absl::Duration now);
+  // `welcome`: of a coordinator that has proved that it knows the token.
+  void on_welcome(const Welcome& welcome, absl::Duration now);
   // The attempt to join has failed: no connection was made, or the other end is not this job's coordinator.
   void on_attempt_failed(const absl::Status& status, absl::Duration now);
   void on_closed(const absl::Status& status, absl::Duration now);
@@ -207,14 +145,14 @@ class Membership {
   void disconnect();
   void on_lost(const absl::Status& why, absl::Duration now);
   void give_up_coordinator(const absl::Status& why);
-  void on_admitted(const AuthenticatedWelcome& admission, absl::Duration now);
+  void on_admitted(const Welcome& welcome, absl::Duration now);
   void tick_connecting(absl::Duration now);
   bool fail_if_late(absl::Duration now);
   bool may_be_admitted_later(const absl::Status& status) const;
 
   void follow_others();
   void commit();
-  void send(Message message, absl::Duration now);
+  void send(control::MemberMessage message, absl::Duration now);
   void send_declared(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations,
                      absl::Duration now);
   void send_leave(absl::Duration now);
@@ -236,8 +174,8 @@ class Membership {
   std::optional<absl::Duration> away_since_;  // after the first commit: since when the coordinator can't be reached
   std::optional<Welcome> welcome_;            // the last one that the listener received
   std::string session_;
-  uint64_t term_ = 0;               // highest term of any coordinator that has welcomed this member
-  std::vector<Message> held_back_;  // messages that are sent once this member is admitted
+  uint64_t term_ = 0;                              // highest term of any coordinator that has welcomed this member
+  std::vector<control::MemberMessage> held_back_;  // messages that are sent once this member is admitted
   FollowedPlans plans_;
   // Operations of unplanned tensors, declared before those operations, are sent together once every message is written.
   UnplannedTensors unplanned_;

@@ -7,6 +7,18 @@
 #include "common/proto/plan_codec.h"
 
 namespace gleaner::member {
+namespace {
+
+// Returns whether two Welcomes give a member the same place in the same job. The number of summers in a Welcome is
+// preliminary, since plans have the final one. The session and the term belong to the coordinator, not to the place.
+bool is_same_place(const Welcome& before, const Welcome& after) {
+  const bool same_summers = before.summers == after.summers;
+  return (same_summers || !GLN_MUTATION("a repeated welcome replaces what was prepared")) &&
+         before.member == after.member && before.workers == after.workers && before.local_ranks == after.local_ranks &&
+         before.elastic == after.elastic && before.secret == after.secret && before.deadline == after.deadline;
+}
+
+}  // namespace
 
 void Membership::connect(absl::Duration now) {
   phase_ = Phase::kConnecting;
@@ -84,22 +96,22 @@ void Membership::on_challenged(absl::Duration now) {
 // Before the job begins, Welcome may come again, with another member number or session.
 bool Membership::expects_welcome() const { return phase_ == Phase::kJoining || (is_admitted() && !has_begun()); }
 
-void Membership::on_welcome(const AuthenticatedWelcome& admission, absl::Duration now) {
+void Membership::on_welcome(const Welcome& welcome, absl::Duration now) {
   if (!expects_welcome()) return;
   last_heard_ = now;
-  if (has_begun() && (admission.session != session_ || admission.welcome.member != welcome_->member)) {
+  if (has_begun() && (welcome.session != session_ || welcome.member != welcome_->member)) {
     return give_up_coordinator(absl::FailedPreconditionError("the coordinator has begun another job"));
   }
-  on_admitted(admission, now);
+  on_admitted(welcome, now);
 }
 
-void Membership::on_admitted(const AuthenticatedWelcome& admission, absl::Duration now) {
+void Membership::on_admitted(const Welcome& welcome, absl::Duration now) {
   phase_ = Phase::kAdmitted;
   attempts_.reset_pause();
   last_failure_ = absl::OkStatus();
-  session_ = admission.session;
-  term_ = std::max(term_, admission.term);
-  for (Message& message : std::exchange(held_back_, {})) send(std::move(message), now);
+  session_ = welcome.session;
+  term_ = std::max(term_, welcome.term);
+  for (control::MemberMessage& message : std::exchange(held_back_, {})) send(std::move(message), now);
   unplanned_.take_unsent_operations();
   if (!GLN_MUTATION("a member does not say again what it declared")) {
     send_declared(unplanned_.tensors(), unplanned_.operations(), now);
@@ -111,15 +123,9 @@ void Membership::on_admitted(const AuthenticatedWelcome& admission, absl::Durati
     away_since_ = std::nullopt;
     return act(CoordinatorFound{});
   }
-  // The number of summers in Welcome is preliminary, since plans have the final one. So two Welcomes that differ only
-  // in this number count as the same.
-  Welcome welcome = admission.welcome;
-  if (welcome_.has_value() && !GLN_MUTATION("a repeated welcome replaces what was prepared")) {
-    welcome.summers = welcome_->summers;
-  }
-  if (welcome_ == welcome) return;
+  if (welcome_.has_value() && is_same_place(*welcome_, welcome)) return;
   plans_.forget_prepared();
-  welcome_ = admission.welcome;
+  welcome_ = welcome;
   if (!is_leaving()) act(*welcome_);
 }
 

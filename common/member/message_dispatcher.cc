@@ -1,10 +1,10 @@
 #include "common/member/message_dispatcher.h"
 
-#include <memory>
 #include <utility>
+#include <variant>
 
-#include "common/member/trace_messages.h"
-#include "common/proto/plan_codec.h"
+#include "common/base/overloaded.h"
+#include "common/control/codec.h"
 
 namespace gleaner::member {
 
@@ -14,10 +14,10 @@ void MessageDispatcher::dispatch(const v1::CoordinatorMessage& message, absl::Du
   using Kind = v1::CoordinatorMessage::KindCase;
   switch (message.kind_case()) {
     case Kind::kChallenge:
-      introduction_->on_challenge(message.challenge());
+      introduction_->on_challenge(control::decode(message.challenge()));
       return membership_->on_challenged(now);
     case Kind::kWelcome:
-      return on_welcome(message.welcome(), now);
+      return on_admission(control::decode(message.welcome()), now);
     case Kind::kGoodbye:
       return membership_->on_goodbye();
     default:
@@ -26,52 +26,30 @@ void MessageDispatcher::dispatch(const v1::CoordinatorMessage& message, absl::Du
 }
 
 void MessageDispatcher::dispatch_to_member(const v1::CoordinatorMessage& message, absl::Duration now) {
-  using Kind = v1::CoordinatorMessage::KindCase;
-  switch (message.kind_case()) {
-    case Kind::kRecall:
-      return membership_->on_recalled(now);
-    case Kind::kPrepare:
-      return on_prepare(message.prepare().plan(), now);
-    case Kind::kCommit:
-      return membership_->on_commit(message.commit().epoch());
-    case Kind::kInquire:
-      return listener_->on_inquired(message.inquire().tensor());
-    case Kind::kTrace:
-      return on_trace(message.trace());
-    case Kind::kFailed:
-      return membership_->on_failed(proto::decode(message.failed().status()), message.failed().again());
-    case Kind::kNewcomers:
-      return listener_->on_newcomers(message.newcomers().workers());
-    case Kind::kFinished:
-      return membership_->on_finished();
-    case Kind::kEnding:
-      return listener_->on_ending();
-    case Kind::kChallenge:
-    case Kind::kWelcome:
-    case Kind::kGoodbye:
-    case Kind::kObserved:  // for observers
-    case Kind::kHeartbeat:
-    case Kind::KIND_NOT_SET:  // a message of a later version, which may be ignored
-      return;
-  }
+  const absl::StatusOr<control::CoordinatorMessage> decoded = control::decode(message);
+  if (!decoded.ok()) return membership_->refuse(message.prepare().plan().epoch(), decoded.status(), now);
+  std::visit(Overloaded{
+                 [](const control::Heartbeat&) {},
+                 [&](const control::Recall&) { membership_->on_recalled(now); },
+                 [&](const control::Prepare& prepare) { membership_->on_prepare(prepare.plan, now); },
+                 [&](const control::Commit& commit) { membership_->on_commit(commit.epoch); },
+                 [&](const control::Ending&) { listener_->on_ending(); },
+                 [&](const control::Failed& failed) { membership_->on_failed(failed.status, false); },
+                 [&](const control::Regroup& regroup) { membership_->on_failed(regroup.why, true); },
+                 [&](const control::Newcomers& newcomers) { listener_->on_newcomers(newcomers.workers); },
+                 [&](const control::Inquire& inquire) { listener_->on_inquired(inquire.tensor); },
+                 [&](const control::Trace& trace) { listener_->on_trace(trace.order, trace.recording); },
+                 [&](const control::Finished&) { membership_->on_finished(); },
+                 [&](const control::Goodbye&) { membership_->on_goodbye(); },
+             },
+             *decoded);
 }
 
-void MessageDispatcher::on_welcome(const v1::Welcome& welcome, absl::Duration now) {
+void MessageDispatcher::on_admission(const control::Admission& admission, absl::Duration now) {
   if (!membership_->expects_welcome()) return;
-  AuthenticatedWelcome admission{{}, welcome.session(), welcome.term()};
-  const absl::Status status = introduction_->check(welcome, &admission.welcome);
-  if (!status.ok()) return membership_->on_attempt_failed(status, now);
-  membership_->on_welcome(admission, now);
-}
-
-void MessageDispatcher::on_prepare(const v1::Plan& message, absl::Duration now) {
-  auto plan = proto::decode(message);
-  if (!plan.ok()) return membership_->refuse(message.epoch(), plan.status(), now);
-  membership_->on_prepare(std::make_shared<const plan::Plan>(*std::move(plan)), now);
-}
-
-void MessageDispatcher::on_trace(const v1::Trace& message) {
-  if (const auto order = decode(message.order()); order.has_value()) listener_->on_trace(*order, message.recording());
+  const absl::StatusOr<Welcome> welcome = introduction_->check(admission);
+  if (!welcome.ok()) return membership_->on_attempt_failed(welcome.status(), now);
+  membership_->on_welcome(*welcome, now);
 }
 
 }  // namespace gleaner::member

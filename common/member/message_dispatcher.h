@@ -1,5 +1,5 @@
-// MessageDispatcher translates the coordinator's messages to events of Membership and calls of Listener. It decodes
-// plans, and checks with Introduction that a Welcome comes from this job's coordinator. No I/O; belongs to one thread.
+// MessageDispatcher decodes the coordinator's messages, and passes them to Membership or to Listener. It checks with
+// Introduction that a Welcome comes from this job's coordinator. No I/O; belongs to one thread.
 #pragma once
 
 #include "absl/time/time.h"
@@ -22,9 +22,7 @@ class MessageDispatcher {
 
  private:
   void dispatch_to_member(const v1::CoordinatorMessage& message, absl::Duration now);
-  void on_welcome(const v1::Welcome& welcome, absl::Duration now);
-  void on_prepare(const v1::Plan& message, absl::Duration now);
-  void on_trace(const v1::Trace& message);
+  void on_admission(const control::Admission& admission, absl::Duration now);
 
   Membership* const membership_;
   Introduction* const introduction_;

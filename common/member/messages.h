@@ -1,12 +1,31 @@
-// Functions that encode the messages of a Membership as those of coordinator.proto. Pure.
+// The values of common/control that a member uses, by their short names.
 #pragma once
 
-#include "common/member/membership.h"
-#include "common/proto/coordinator.pb.h"
+#include "common/control/coordinator_messages.h"
+#include "common/control/handshake.h"
+#include "common/control/identity.h"
+#include "common/control/member_messages.h"
 
 namespace gleaner::member {
 
-v1::MemberMessage encode(const Message& message);
-void encode(const Resume& resume, v1::Resume* message);
+using control::Acknowledgement;
+using control::Begun;
+using control::Commit;
+using control::Declare;
+using control::Failed;
+using control::Fault;
+using control::Finished;
+using control::Goodbye;
+using control::Heartbeat;
+using control::Leave;
+using control::Prepare;
+using control::Recalled;
+using control::Refusal;
+using control::Regroup;
+using control::Report;
+using control::Resume;
+using control::Role;
+using control::TraceOrder;
+using control::Welcome;
 
 }  // namespace gleaner::member

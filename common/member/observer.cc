@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/control/codec.h"
 #include "common/member/credentials.h"
 #include "common/member/trace_messages.h"
 #include "common/proto/grpc_start.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr absl::Duration kAnswerWithin = absl::Seconds(10);
 
 JoinOptions as_observer(JoinOptions options) {
-  options.role = Role::kObserver;
+  options.role = control::Role::kObserver;
   return options;
 }
 
@@ -45,19 +46,17 @@ absl::Status Observer::introduce() {
       return failed(absl::UnavailableError(absl::StrCat("no answer within ", absl::FormatDuration(options_.timeout))));
     }
     if (message->has_challenge()) {
-      v1::MemberMessage answer;
-      introduction_.on_challenge(message->challenge());
-      GLN_RETURN_IF_ERROR(introduction_.answer(answer.mutable_join()));
-      stream_.write(std::move(answer));
+      introduction_.on_challenge(control::decode(message->challenge()));
+      GLN_ASSIGN_OR_RETURN(const control::Join join, introduction_.answer());
+      stream_.write(encode(join));
     } else if (message->has_welcome()) {
-      Welcome told;
-      return introduction_.check(message->welcome(), &told);
+      return introduction_.check(control::decode(message->welcome())).status();
     }
   }
 }
 
 absl::Status Observer::record() {
-  send(TraceOrder::kRecord);
+  send(control::TraceOrder::kRecord);
   while (true) {
     GLN_ASSIGN_OR_RETURN(const v1::CoordinatorMessage* const message, next(absl::InfiniteDuration(), true));
     if (message == nullptr) return absl::CancelledError("interrupted before the job had begun");
@@ -74,7 +73,7 @@ absl::StatusOr<Observer::Progress> Observer::wait(absl::Duration timeout) {
 }
 
 absl::StatusOr<Observer::Stopped> Observer::stop() {
-  send(TraceOrder::kStop);
+  send(control::TraceOrder::kStop);
   const absl::Duration deadline = now() + kAnswerWithin;
   while (true) {
     GLN_ASSIGN_OR_RETURN(const v1::CoordinatorMessage* const message, next(deadline, false));
@@ -91,7 +90,7 @@ absl::StatusOr<Observer::Stopped> Observer::stop() {
 }
 
 absl::StatusOr<trace::Recording> Observer::fetch(uint32_t seat, absl::Duration timeout) {
-  send(TraceOrder::kSend, seat);
+  send(control::TraceOrder::kSend, seat);
   const absl::Duration deadline = now() + timeout;
   trace::Recording recording;
   while (true) {
@@ -116,7 +115,7 @@ void Observer::interrupt() {
   stream_.wake();
 }
 
-void Observer::send(TraceOrder order, uint32_t seat) {
+void Observer::send(control::TraceOrder order, uint32_t seat) {
   v1::MemberMessage message;
   message.mutable_observe()->set_order(encode(order));
   message.mutable_observe()->set_seat(seat);

@@ -16,10 +16,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/env.h"
+#include "common/control/trace_order.h"
 #include "common/member/introduction.h"
 #include "common/member/join_options.h"
 #include "common/member/stream.h"
-#include "common/member/trace_order.h"
 #include "common/plan/plan.h"
 #include "common/trace/event.h"
 
@@ -67,7 +67,7 @@ class Observer {
  private:
   Observer(const Env& env, JoinOptions options);
   absl::Status introduce();
-  void send(TraceOrder order, uint32_t seat = 0);
+  void send(control::TraceOrder order, uint32_t seat = 0);
   // Returns the next message; null if none comes before `deadline`, or if interrupt() was called and `may_interrupt` is
   // set.
   absl::StatusOr<const v1::CoordinatorMessage*> next(absl::Duration deadline, bool may_interrupt);

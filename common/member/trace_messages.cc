@@ -27,27 +27,6 @@ v1::Traced encode_piece(std::span<const trace::Event> events) {
 
 }  // namespace
 
-v1::TraceOrder encode(TraceOrder order) {
-  switch (order) {
-    case TraceOrder::kRecord:
-      return v1::TRACE_ORDER_RECORD;
-    case TraceOrder::kStop:
-      return v1::TRACE_ORDER_STOP;
-    case TraceOrder::kSend:
-      return v1::TRACE_ORDER_SEND;
-    case TraceOrder::kForget:
-      return v1::TRACE_ORDER_FORGET;
-  }
-  return v1::TRACE_ORDER_UNSPECIFIED;
-}
-
-std::optional<TraceOrder> decode(v1::TraceOrder order) {
-  for (const TraceOrder known : {TraceOrder::kRecord, TraceOrder::kStop, TraceOrder::kSend, TraceOrder::kForget}) {
-    if (encode(known) == order) return known;
-  }
-  return std::nullopt;
-}
-
 std::vector<v1::Traced> encode(uint64_t recording, const trace::Recording& contents) {
   std::vector<v1::Traced> pieces;
   for (size_t first = 0; first < contents.events.size(); first += kPieceEvents) {

@@ -1,19 +1,14 @@
-// Functions that convert traces to the messages of coordinator.proto and back. Pure.
+// Functions that convert recordings to the messages of coordinator.proto and back. Pure.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/member/trace_order.h"
 #include "common/plan/plan.h"
 #include "common/proto/coordinator.pb.h"
 #include "common/trace/event.h"
 
 namespace gleaner::member {
-
-v1::TraceOrder encode(TraceOrder order);
-std::optional<TraceOrder> decode(v1::TraceOrder order);  // none: an order of a later version
 
 // Cuts a recording into pieces of limited size. The last piece is marked.
 std::vector<v1::Traced> encode(uint64_t recording, const trace::Recording& contents);

@@ -2,6 +2,8 @@
 
 namespace gleaner::member {
 
+using control::TraceOrder;
+
 std::optional<trace::Recording> obey(TraceOrder order, trace::Recorder& recorder) {
   switch (order) {
     case TraceOrder::kRecord:

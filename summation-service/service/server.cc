@@ -5,6 +5,7 @@
 #include "common/base/own_network.h"
 #include "common/base/status_macros.h"
 #include "common/base/thread.h"
+#include "common/member/trace_order.h"
 
 namespace gleaner::service {
 namespace {
@@ -59,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::create(const Env& env, const Ser
   join.token = options.token;
   join.token_file = options.token_file;
   join.ca_file = options.ca_file;
-  join.role = member::Role::kSummer;
+  join.role = control::Role::kSummer;
   join.index = options.index;
   join.address = address.to_string();
   join.endpoints = to_texts(server->transport_->endpoints(options.advertise));
@@ -115,7 +116,7 @@ void Server::end(const absl::Status& status) {
   if (!ended_.has_value()) ended_ = status;
 }
 
-void Server::on_welcome(const member::Welcome& welcome) {
+void Server::on_welcome(const control::Welcome& welcome) {
   mailbox_.post([this, welcome] {
     const bool is_same =
         welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
@@ -173,7 +174,7 @@ void Server::on_coordinator_found() {
   mailbox_.post([this] { coordinator_lost_ = false; });
 }
 
-void Server::on_trace(member::TraceOrder order, uint64_t recording) {
+void Server::on_trace(control::TraceOrder order, uint64_t recording) {
   mailbox_.post([this, order, recording] {
     if (auto what = member::obey(order, recorder_)) client_->send_trace(recording, *std::move(what));
   });

@@ -61,14 +61,14 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   Server(const Env& env, const ServerOptions& options);
 
   // Called on the client's thread. Each function posts a message to run()'s thread.
-  void on_welcome(const member::Welcome& welcome) override;
+  void on_welcome(const control::Welcome& welcome) override;
   void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(uint32_t epoch) override;
   void on_failed(const absl::Status& status) override;
   void on_finished() override;
   void on_coordinator_lost() override;
   void on_coordinator_found() override;
-  void on_trace(member::TraceOrder order, uint64_t recording) override;
+  void on_trace(control::TraceOrder order, uint64_t recording) override;
 
   // Handshakes need the secret in the welcome, which also creates the summer. So no frame arrives before the summer
   // exists.
@@ -95,7 +95,7 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
   std::unique_ptr<metrics::MetricsServer> metrics_server_;
   std::optional<SummerMetrics> metrics_;
   std::optional<TransportMetrics> transport_metrics_;
-  std::optional<member::Welcome> welcome_;
+  std::optional<control::Welcome> welcome_;
   std::unique_ptr<Summer> summer_;
   std::unique_ptr<transport::any::Transport> transport_;
   std::shared_ptr<const plan::Plan> prepared_;

@@ -35,37 +35,37 @@ struct Say {
   void say(Call call) const {
     control->say(to, std::move(call));
   }
-  void operator()(const member::Heartbeat&) const {
+  void operator()(const control::Heartbeat&) const {
     say([](auto& core, auto stream, auto now, auto&) { core.on_heartbeat(stream, now); });
   }
-  void operator()(const member::Declare& what) const {
+  void operator()(const control::Declare& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_declared(stream, what.tensors, what.operations, now, actions);
     });
   }
-  void operator()(const member::Acknowledgement& what) const {
+  void operator()(const control::Acknowledgement& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_acknowledged(stream, what.epoch, now, actions);
     });
   }
-  void operator()(const member::Refusal& what) const {
+  void operator()(const control::Refusal& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_refused(stream, what.epoch, what.why, now, actions);
     });
   }
-  void operator()(const member::Report&) const { (*this)(member::Heartbeat{}); }
-  void operator()(const member::Begun&) const { (*this)(member::Heartbeat{}); }
-  void operator()(const member::Fault& what) const {
+  void operator()(const control::Report&) const { (*this)(control::Heartbeat{}); }
+  void operator()(const control::Begun&) const { (*this)(control::Heartbeat{}); }
+  void operator()(const control::Fault& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_fault(stream, what.member, what.epoch, what.why, now, actions);
     });
   }
-  void operator()(const member::Leave& what) const {
+  void operator()(const control::Leave& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_left(stream, what.status, what.epoch, now, actions);
     });
   }
-  void operator()(const member::Recalled& what) const {
+  void operator()(const control::Recalled& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_recalled(stream, *what.plan, now, actions);
     });
@@ -171,12 +171,10 @@ void Follower::hear(const coordinator::Message& message) {
   const absl::Duration now = world_->time();
   membership_.on_heard(now);
   if (const auto* welcome = std::get_if<coordinator::Welcome>(&message)) {
-    member::Welcome told;
-    told.member = welcome->member;
+    control::Welcome told = *welcome;
     told.workers = world_->scenario.job.workers;
-    told.summers = welcome->summers;
     told.deadline = world_->scenario.job.deadline;
-    membership_.on_welcome({told, welcome->session, welcome->term}, now);
+    membership_.on_welcome(told, now);
   } else if (std::holds_alternative<coordinator::Recall>(message)) {
     membership_.on_recalled(now);
   } else if (const auto* prepare = std::get_if<coordinator::Prepare>(&message)) {
@@ -194,8 +192,8 @@ void Follower::hear(const coordinator::Message& message) {
   }
 }
 
-void Follower::act(const member::Message& what) {
-  said_leave_ = said_leave_ || std::holds_alternative<member::Leave>(what);
+void Follower::act(const control::MemberMessage& what) {
+  said_leave_ = said_leave_ || std::holds_alternative<control::Leave>(what);
   if (stream_ != 0) std::visit(Say{control_, stream_}, what);
 }
 
@@ -218,29 +216,20 @@ void Follower::act(const member::Disconnect&) {
 }
 
 void Follower::act(const member::Introduce& what) {
-  std::optional<coordinator::Resume> resume;
-  if (what.resume.has_value()) {
-    resume.emplace();
-    resume->session = what.resume->session;
-    resume->committed = what.resume->committed;
-    resume->prepared = what.resume->prepared;
-    resume->plan_digest = what.resume->plan_digest;
-    resume->member = what.resume->member;
-    resume->term = what.resume->term;
-  }
-  control_->say(stream_, [identity = identity_, resume](auto& core, auto stream, auto now, auto& actions) {
-    core.on_joined(stream, identity, resume, now, actions);
-  });
+  control_->say(stream_,
+                [identity = identity_, resume = what.resume](auto& core, auto stream, auto now, auto& actions) {
+                  core.on_joined(stream, identity, resume, now, actions);
+                });
 }
 
-void Follower::act(const member::Prepared& what) {
+void Follower::act(const control::Prepare& what) {
   prepared_ = what.plan;
   const absl::Status status = events_->on_prepare(what.plan);
   if (status.ok()) return membership_.acknowledge(what.plan->epoch, world_->time());
   membership_.refuse(what.plan->epoch, status, world_->time());
 }
 
-void Follower::act(const member::Committed& what) {
+void Follower::act(const control::Commit& what) {
   if (what.epoch <= committed_) {
     return world_->report->fail(name_, " gets Commit of epoch ", what.epoch, " after ", committed_);
   }
@@ -248,7 +237,7 @@ void Follower::act(const member::Committed& what) {
   events_->on_commit(prepared_);
 }
 
-void Follower::act(const member::Regroup&) { world_->report->fail(name_, " gets the order to join the next round"); }
+void Follower::act(const control::Regroup&) { world_->report->fail(name_, " gets the order to join the next round"); }
 
 void Follower::act(const member::CoordinatorGone& what) {
   const bool is_worker = identity_.role == coordinator::Role::kWorker;

@@ -55,16 +55,16 @@ class Follower final : private Control::End {
   void run(const std::function<void()>& what);
   void carry_out();
 
-  void act(const member::Message& what);
+  void act(const control::MemberMessage& what);
   void act(const member::Connect&);
   void act(const member::Disconnect&);
   void act(const member::Introduce& what);
-  void act(const member::Welcome& what) { events_->on_welcome(what.member); }
-  void act(const member::Prepared& what);
-  void act(const member::Committed& what);
-  void act(const member::Failed&) {}  // Left reports the failure
-  void act(const member::Finished&) {}
-  void act(const member::Regroup&);
+  void act(const control::Welcome& what) { events_->on_welcome(what.member); }
+  void act(const control::Prepare& what);
+  void act(const control::Commit& what);
+  void act(const control::Failed&) {}  // Left reports the failure
+  void act(const control::Finished&) {}
+  void act(const control::Regroup&);
   void act(const member::CoordinatorLost&) { events_->on_coordinator_lost(); }
   void act(const member::CoordinatorGone& what);
   void act(const member::CoordinatorFound&) { events_->on_coordinator_found(); }

@@ -20,7 +20,7 @@ MAX_FIELDS = 20
 # and so does an entry that is larger than the class, or that the class no longer needs.
 EXCEPTIONS = {
     "gleaner::session::Session": (370, 14),
-    "gleaner::member::Membership": (357, 20),
+    "gleaner::member::Membership": (351, 20),
     "gleaner::runtime::Network": (340, 28),
     "gleaner::runtime::Rank": (321, 18),
     "gleaner::reconcile::PodView": (2, 23),

@@ -70,7 +70,7 @@ class Stage {
   }
   // Reports that a rank waits for a tensor since now.
   void wait_for(uint32_t rank, const std::string& tensor, uint64_t step) {
-    core.on_waiting(stream(rank), Waiting{tensor, step, now}, now);
+    core.on_waiting(stream(rank), OldestPushPull{tensor, step, now}, now);
   }
   void report(uint32_t rank, uint64_t steps) { core.on_report(stream(rank), {steps, 0, 0}, now, actions); }
   template <typename T>

@@ -132,7 +132,7 @@ TEST_F(DeadlockDetectorTest, ARankThatIsBusyOnlyCausesAWarning) {
 
 TEST_F(DeadlockDetectorTest, ARankThatWaitsForAnotherSumCannotDeclare) {
   declare(0, "w");
-  deadlocks_.on_waiting(1, Waiting{"v", 3, absl::Seconds(1)});
+  deadlocks_.on_waiting(1, OldestPushPull{"v", 3, absl::Seconds(1)});
   EXPECT_EQ(deadlocks_.check_declarations(absl::Seconds(61), actions_), std::nullopt);
   const std::optional<Failure> failure = deadlocks_.check_declarations(absl::Seconds(61) + kMoment, actions_);
   ASSERT_TRUE(failure.has_value());
@@ -150,7 +150,7 @@ TEST_F(DeadlockDetectorTest, ARankThatHasLeftCannotDeclare) {
 }
 
 TEST_F(DeadlockDetectorTest, AsksAllRanksAboutAPushPullThatTakesLong) {
-  deadlocks_.on_waiting(0, Waiting{"w", 3, {}});
+  deadlocks_.on_waiting(0, OldestPushPull{"w", 3, {}});
   EXPECT_EQ(deadlocks_.check_stalls(absl::Seconds(6), actions_), std::nullopt);
   ASSERT_EQ(actions_.sends.size(), 2u);
   EXPECT_EQ(std::get<Inquire>(actions_.sends[1].message).tensor, "w");
@@ -159,7 +159,7 @@ TEST_F(DeadlockDetectorTest, AsksAllRanksAboutAPushPullThatTakesLong) {
 TEST_F(DeadlockDetectorTest, ARankMustNotWaitForARankThatHasLeft) {
   roster_.vacate(1, Seat::State::kLeft, {});
   roster_[0].last_heard = absl::Seconds(20);
-  deadlocks_.on_waiting(0, Waiting{"w", 3, absl::Seconds(1)});
+  deadlocks_.on_waiting(0, OldestPushPull{"w", 3, absl::Seconds(1)});
   const absl::Duration left_at = absl::Seconds(15);
   EXPECT_EQ(deadlocks_.check_leavers(left_at, absl::Seconds(19)), std::nullopt) << "results may be in flight";
   const std::optional<Failure> failure = deadlocks_.check_leavers(left_at, absl::Seconds(20));

@@ -25,11 +25,11 @@ class ActionExecutorTest : public testing::Test {
   void begin_job(const std::string& session) {
     membership_.begin(now());
     membership_.on_challenged(now());
-    AuthenticatedWelcome admission;
-    admission.welcome.member = 2;
-    admission.welcome.deadline = absl::Minutes(1);
-    admission.session = session;
-    membership_.on_welcome(admission, now());
+    Welcome welcome;
+    welcome.member = 2;
+    welcome.deadline = absl::Minutes(1);
+    welcome.session = session;
+    membership_.on_welcome(welcome, now());
     plan::Plan plan = *plan::make_plan({{1e9, 1e9}, {}}, {}, {});
     plan.epoch = 1;
     membership_.on_prepare(std::make_shared<const plan::Plan>(plan), now());
@@ -57,9 +57,7 @@ TEST_F(ActionExecutorTest, ConnectsAndDisconnects) {
 }
 
 TEST_F(ActionExecutorTest, CallsTheListenerInOrder) {
-  v1::Challenge challenge;
-  challenge.set_protocol(proto::kProtocol);
-  introduction_.on_challenge(challenge);
+  introduction_.on_challenge({proto::kProtocol});
   begin_job("s");
   executor_.run();
   EXPECT_THAT(listener_.calls, ElementsAre("welcome 2", "prepare 1", "commit 1"));
@@ -70,9 +68,7 @@ TEST_F(ActionExecutorTest, CallsTheListenerInOrder) {
 }
 
 TEST_F(ActionExecutorTest, FailuresReachTheListener) {
-  v1::Challenge challenge;
-  challenge.set_protocol(proto::kProtocol);
-  introduction_.on_challenge(challenge);
+  introduction_.on_challenge({proto::kProtocol});
   begin_job("");
   executor_.run();
   listener_.calls.clear();
@@ -82,9 +78,7 @@ TEST_F(ActionExecutorTest, FailuresReachTheListener) {
 }
 
 TEST_F(ActionExecutorTest, CarriesOutFollowingActionsToo) {
-  v1::Challenge challenge;
-  challenge.set_protocol(proto::kProtocol + 1);
-  introduction_.on_challenge(challenge);
+  introduction_.on_challenge({proto::kProtocol + 1});
   membership_.begin(now());
   membership_.on_challenged(now());
   executor_.run();
@@ -95,9 +89,7 @@ TEST_F(ActionExecutorTest, CarriesOutFollowingActionsToo) {
 }
 
 TEST_F(ActionExecutorTest, ReportsThatALeavingMemberStays) {
-  v1::Challenge challenge;
-  challenge.set_protocol(proto::kProtocol);
-  introduction_.on_challenge(challenge);
+  introduction_.on_challenge({proto::kProtocol});
   begin_job("s");
   plan::Plan next = *plan::make_plan({{1e9, 1e9}, {}}, {}, {});
   next.epoch = 2;

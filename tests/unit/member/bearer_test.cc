@@ -105,7 +105,7 @@ TEST_F(BearerTest, AnObserverShowsATokenLikeAMember) {
   const auto observer = member::Observer::join(system_.env(), bearer_options(0));
   ASSERT_TRUE(observer.ok()) << observer.status();
   EXPECT_EQ((*observer)->record(), absl::OkStatus());
-  EXPECT_TRUE(members_[1]->await_orders({member::TraceOrder::kRecord}));
+  EXPECT_TRUE(members_[1]->await_orders({control::TraceOrder::kRecord}));
 
   member::JoinOptions foreign = bearer_options(0);
   foreign.token_file = scratch_ / "token-1";
@@ -140,7 +140,7 @@ TEST_F(BearerTest, UnusableFilesAreErrorsAtOnce) {
   renew("right");
   start_job(false);
   struct Silent : member::Listener {
-    void on_welcome(const member::Welcome&) override {}
+    void on_welcome(const control::Welcome&) override {}
     void on_prepare(std::shared_ptr<const plan::Plan>) override {}
     void on_commit(uint32_t) override {}
     void on_failed(const absl::Status&) override {}

@@ -114,7 +114,7 @@ class ClientTest : public testing::Test {
   }
   member::JoinOptions summer_options() const {
     member::JoinOptions join = worker_options(0);
-    join.role = member::Role::kSummer;
+    join.role = control::Role::kSummer;
     join.index = std::nullopt;
     join.address = "127.0.0.1:7100";
     return join;

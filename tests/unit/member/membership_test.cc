@@ -34,14 +34,14 @@ class MembershipTest : public testing::Test {
     made.epoch = epoch;
     return std::make_shared<const plan::Plan>(std::move(made));
   }
-  AuthenticatedWelcome admission(const std::string& session = "s", uint32_t summers = 1) const {
-    AuthenticatedWelcome admission;
-    admission.welcome.member = 1;
-    admission.welcome.workers = 2;
-    admission.welcome.summers = summers;
-    admission.welcome.deadline = absl::Seconds(10);
-    admission.session = session;
-    return admission;
+  Welcome welcome(const std::string& session = "s", uint32_t summers = 1) const {
+    Welcome welcome;
+    welcome.member = 1;
+    welcome.workers = 2;
+    welcome.summers = summers;
+    welcome.deadline = absl::Seconds(10);
+    welcome.session = session;
+    return welcome;
   }
 
   // Returns the actions since the last call.
@@ -54,7 +54,7 @@ class MembershipTest : public testing::Test {
     };
     for (const Action& action : actions) {
       std::visit(look, action);
-      if (const Message* message = std::get_if<Message>(&action)) std::visit(look, *message);
+      if (const auto* message = std::get_if<control::MemberMessage>(&action)) std::visit(look, *message);
     }
     return found;
   }
@@ -82,7 +82,7 @@ class MembershipTest : public testing::Test {
   void stand_still(absl::Duration time) { membership_.on_tick(true, now_ += time); }
   void come_in(const std::string& session = "s") {
     membership_.on_challenged(now_);
-    membership_.on_welcome(admission(session), now_);
+    membership_.on_welcome(welcome(session), now_);
   }
   void begin_job(const std::string& session = "s") {
     come_in(session);
@@ -169,17 +169,17 @@ TEST_F(MembershipTest, ARepeatedWelcomeChangesNothing) {
   come_in();
   EXPECT_TRUE(happened<Welcome>());
   membership_.on_prepare(plan(1), now_);
-  membership_.on_welcome(admission("s", 2), now_);
+  membership_.on_welcome(welcome("s", 2), now_);
   EXPECT_FALSE(happened<Welcome>()) << "another number of summers does not change the place";
   membership_.on_commit(1);
-  EXPECT_EQ(last<Committed>(take())->epoch, 1u);
+  EXPECT_EQ(last<Commit>(take())->epoch, 1u);
 }
 
 TEST_F(MembershipTest, AWelcomeToAnotherPlaceForgetsThePreparedPlan) {
   come_in();
   membership_.on_prepare(plan(1), now_);
-  AuthenticatedWelcome other = admission();
-  other.welcome.member = 0;
+  Welcome other = welcome();
+  other.member = 0;
   membership_.on_welcome(other, now_);
   EXPECT_EQ(last<Welcome>(take())->member, 0u);
   membership_.on_commit(1);
@@ -206,7 +206,7 @@ TEST_F(MembershipTest, ReattachesToAReplacementWithItsPlans) {
   EXPECT_EQ(introduction->resume->session, "s");
   EXPECT_EQ(introduction->resume->committed, 1u);
   EXPECT_EQ(introduction->resume->member, 1u);
-  membership_.on_welcome(admission(), now_);
+  membership_.on_welcome(welcome(), now_);
   EXPECT_TRUE(happened<CoordinatorFound>());
 }
 
@@ -254,12 +254,12 @@ TEST_F(MembershipTest, WithoutACoordinatorItCommitsThePlanThatOthersFollow) {
   begin_job("");
   membership_.on_prepare(plan(2), now_);
   membership_.on_owner_follows(2, false);
-  EXPECT_FALSE(happened<Committed>()) << "the member waits for the coordinator's Commit";
+  EXPECT_FALSE(happened<Commit>()) << "the member waits for the coordinator's Commit";
   break_stream();
   const std::vector<Action> actions = take();
   ASSERT_TRUE(last<CoordinatorGone>(actions).has_value());
-  ASSERT_TRUE(last<Committed>(actions).has_value());
-  EXPECT_EQ(last<Committed>(actions)->epoch, 2u);
+  ASSERT_TRUE(last<Commit>(actions).has_value());
+  EXPECT_EQ(last<Commit>(actions)->epoch, 2u);
 }
 
 TEST_F(MembershipTest, WithoutACoordinatorItMayLearnLaterWhichPlanOthersFollow) {
@@ -267,11 +267,11 @@ TEST_F(MembershipTest, WithoutACoordinatorItMayLearnLaterWhichPlanOthersFollow) 
   membership_.on_prepare(plan(2), now_);
   break_stream();
   membership_.on_owner_follows(1, true);
-  EXPECT_FALSE(happened<Committed>());
+  EXPECT_FALSE(happened<Commit>());
   membership_.on_owner_follows(2, false);
-  EXPECT_TRUE(happened<Committed>());
+  EXPECT_TRUE(happened<Commit>());
   membership_.on_owner_follows(2, true);
-  EXPECT_FALSE(happened<Committed>()) << "once";
+  EXPECT_FALSE(happened<Commit>()) << "once";
 }
 
 TEST_F(MembershipTest, IfACoordinatorMayReturnOnlyPlansThatARankFollowsAreFinal) {
@@ -280,9 +280,9 @@ TEST_F(MembershipTest, IfACoordinatorMayReturnOnlyPlansThatARankFollowsAreFinal)
   break_stream();
   take();
   membership_.on_owner_follows(2, false);
-  EXPECT_FALSE(happened<Committed>()) << "the next coordinator asks ranks, and may withdraw the plan";
+  EXPECT_FALSE(happened<Commit>()) << "the next coordinator asks ranks, and may withdraw the plan";
   membership_.on_owner_follows(2, true);
-  EXPECT_TRUE(happened<Committed>());
+  EXPECT_TRUE(happened<Commit>());
   next_attempt();
   membership_.on_challenged(now_);
   EXPECT_EQ(last<Introduce>(take())->resume->committed, 2u);
@@ -295,11 +295,11 @@ TEST_F(MembershipTest, AfterAReattachmentItWaitsForTheAnswer) {
   next_attempt();
   membership_.on_challenged(now_);
   membership_.on_owner_follows(2, true);
-  EXPECT_FALSE(happened<Committed>());
-  membership_.on_welcome(admission(), now_);
+  EXPECT_FALSE(happened<Commit>());
+  membership_.on_welcome(welcome(), now_);
   membership_.on_prepare(plan(2), now_);
   membership_.on_commit(2);
-  EXPECT_TRUE(happened<Committed>());
+  EXPECT_TRUE(happened<Commit>());
 }
 
 TEST_F(MembershipTest, ACommittedPlanIsAcknowledgedAgain) {
@@ -310,7 +310,7 @@ TEST_F(MembershipTest, ACommittedPlanIsAcknowledgedAgain) {
   membership_.on_prepare(plan(2), now_);
   const std::vector<Action> actions = take();
   EXPECT_EQ(last<Acknowledgement>(actions)->epoch, 2u);
-  EXPECT_FALSE(last<Prepared>(actions).has_value());
+  EXPECT_FALSE(last<Prepare>(actions).has_value());
   membership_.on_commit(2);
   EXPECT_THAT(take(), IsEmpty());
 }
@@ -441,7 +441,7 @@ TEST_F(MembershipTest, ReportsAreSentWithHeartbeats) {
   begin_job();
   pass(absl::Milliseconds(1000));
   EXPECT_TRUE(happened<Heartbeat>());
-  membership_.report({7, 70, 0.5, std::nullopt});
+  membership_.report({7, 70, 0.5});
   membership_.on_tick(true, now_ += absl::Milliseconds(500));
   EXPECT_FALSE(happened<Report>());
   membership_.on_tick(false, now_ += absl::Milliseconds(600));
@@ -479,7 +479,7 @@ TEST_F(SummerMembershipTest, ASummerFollowsPlansWhileItLeaves) {
   membership_.on_prepare(plan(2), now_);
   membership_.on_commit(2);
   const std::vector<Action> actions = take();
-  EXPECT_TRUE(last<Committed>(actions).has_value());
+  EXPECT_TRUE(last<Commit>(actions).has_value());
   EXPECT_FALSE(last<Stays>(actions).has_value());
   membership_.on_goodbye();
   EXPECT_TRUE(happened<Finished>());

@@ -38,7 +38,7 @@ class MessageDispatcherTest : public testing::Test {
     message.mutable_challenge()->set_protocol(proto::kProtocol);
     message.mutable_challenge()->set_nonce(nonce_);
     ASSERT_TRUE(std::holds_alternative<Introduce>(*deliver(message)));
-    ASSERT_EQ(introduction_.answer(&join_), absl::OkStatus());
+    join_ = *introduction_.answer();
   }
   // Welcomes the member as a coordinator does that knows `token`.
   std::optional<Action> welcome(const std::string& token) {
@@ -48,7 +48,7 @@ class MessageDispatcherTest : public testing::Test {
     message.mutable_welcome()->set_deadline_seconds(10);
     message.mutable_welcome()->set_job_nonce("job");
     message.mutable_welcome()->set_proof(
-        proto::make_proof(token, proto::Prover::kCoordinator, nonce_, join_.nonce(), "job"));
+        proto::make_proof(token, proto::Prover::kCoordinator, nonce_, join_.nonce, "job"));
     return deliver(message);
   }
   void admit() {
@@ -63,7 +63,7 @@ class MessageDispatcherTest : public testing::Test {
   Introduction introduction_{options_, system_.env().random};
   MessageDispatcher dispatcher_{&membership_, &introduction_, &listener_};
   const std::string nonce_ = std::string(proto::kNonceBytes, 'c');
-  v1::Join join_;
+  control::Join join_;
 };
 
 TEST_F(MessageDispatcherTest, AWelcomeWithAProofAdmitsTheMember) {
@@ -110,10 +110,10 @@ TEST_F(MessageDispatcherTest, PlansArePreparedAndCommitted) {
   v1::CoordinatorMessage message;
   proto::encode(plan, message.mutable_prepare()->mutable_plan());
   std::optional<Action> last = deliver(message);
-  ASSERT_TRUE(last.has_value() && std::holds_alternative<Prepared>(*last));
+  ASSERT_TRUE(last.has_value() && std::holds_alternative<Prepare>(*last));
   message.mutable_commit()->set_epoch(1);
   last = deliver(message);
-  ASSERT_TRUE(last.has_value() && std::holds_alternative<Committed>(*last));
+  ASSERT_TRUE(last.has_value() && std::holds_alternative<Commit>(*last));
 }
 
 TEST_F(MessageDispatcherTest, AMalformedPlanIsRefused) {
@@ -121,8 +121,8 @@ TEST_F(MessageDispatcherTest, AMalformedPlanIsRefused) {
   v1::CoordinatorMessage message;
   message.mutable_prepare()->mutable_plan()->set_epoch(4);
   const std::optional<Action> last = deliver(message);
-  ASSERT_TRUE(last.has_value() && std::holds_alternative<Message>(*last));
-  EXPECT_EQ(std::get<Refusal>(std::get<Message>(*last)).epoch, 4u);
+  ASSERT_TRUE(last.has_value() && std::holds_alternative<control::MemberMessage>(*last));
+  EXPECT_EQ(std::get<Refusal>(std::get<control::MemberMessage>(*last)).epoch, 4u);
 }
 
 TEST_F(MessageDispatcherTest, AFailureMayEndTheRoundAndNothingFollowsTheEnd) {
@@ -132,7 +132,7 @@ TEST_F(MessageDispatcherTest, AFailureMayEndTheRoundAndNothingFollowsTheEnd) {
   message.mutable_failed()->set_again(true);
   const std::optional<Action> last = deliver(message);
   ASSERT_TRUE(last.has_value() && std::holds_alternative<Regroup>(*last));
-  EXPECT_EQ(std::get<Regroup>(*last).status, absl::UnavailableError("worker 0 is lost"));
+  EXPECT_EQ(std::get<Regroup>(*last).why, absl::UnavailableError("worker 0 is lost"));
   message.mutable_goodbye();
   deliver(message);
   EXPECT_TRUE(membership_.is_over());

@@ -12,8 +12,8 @@
 namespace gleaner {
 namespace {
 
+using control::TraceOrder;
 using member::Observer;
-using member::TraceOrder;
 using testing::HasSubstr;
 
 constexpr char kToken[] = "0123456789abcdef";
@@ -33,7 +33,7 @@ class ObserverTest : public testing::Test {
     join_.coordinator = server_->address();
     join_.token = kToken;
   }
-  std::unique_ptr<Participant> member(member::Role role, uint32_t index) {
+  std::unique_ptr<Participant> member(control::Role role, uint32_t index) {
     member::JoinOptions join = join_;
     join.role = role;
     join.index = index;
@@ -41,8 +41,8 @@ class ObserverTest : public testing::Test {
     return std::make_unique<Participant>(system_.env(), join);
   }
   void begin_job() {
-    for (uint32_t i = 0; i < 2; ++i) members_.push_back(member(member::Role::kWorker, i));
-    members_.push_back(member(member::Role::kSummer, 0));
+    for (uint32_t i = 0; i < 2; ++i) members_.push_back(member(control::Role::kWorker, i));
+    members_.push_back(member(control::Role::kSummer, 0));
     for (const auto& member : members_) ASSERT_NE(member->await_epoch(1), nullptr);
   }
   std::unique_ptr<Observer> observe() {

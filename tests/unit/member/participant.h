@@ -34,7 +34,7 @@ class Participant : private member::Listener {
     return *client_;
   }
 
-  std::optional<member::Welcome> await_welcome() {
+  std::optional<control::Welcome> await_welcome() {
     await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcome_.has_value() || failure_.has_value(); });
     absl::MutexLock lock(&mutex_);
     return welcome_;
@@ -90,7 +90,7 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     recording_ = std::move(recording);
   }
-  bool await_orders(const std::vector<member::TraceOrder>& orders) {
+  bool await_orders(const std::vector<control::TraceOrder>& orders) {
     await([this, &orders]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return orders_.size() >= orders.size(); });
     absl::MutexLock lock(&mutex_);
     return orders_ == orders;
@@ -106,7 +106,7 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&condition), kPatience)) << "nothing happened";
   }
-  void on_welcome(const member::Welcome& welcome) override {
+  void on_welcome(const control::Welcome& welcome) override {
     absl::MutexLock lock(&mutex_);
     welcome_ = welcome;
     ++welcomes_;
@@ -150,19 +150,19 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     ++found_;
   }
-  void on_trace(member::TraceOrder order, uint64_t recording) override {
+  void on_trace(control::TraceOrder order, uint64_t recording) override {
     std::optional<trace::Recording> answer;
     {
       absl::MutexLock lock(&mutex_);
       orders_.push_back(order);
-      if (order == member::TraceOrder::kSend) answer = recording_;
+      if (order == control::TraceOrder::kSend) answer = recording_;
     }
     if (answer.has_value()) client().send_trace(recording, *std::move(answer));
   }
 
   absl::Mutex mutex_;
   std::unique_ptr<member::Client> client_ ABSL_GUARDED_BY(mutex_);
-  std::optional<member::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
+  std::optional<control::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const plan::Plan> prepared_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const plan::Plan> committed_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> failure_ ABSL_GUARDED_BY(mutex_);
@@ -172,7 +172,7 @@ class Participant : private member::Listener {
   bool coordinator_gone_ ABSL_GUARDED_BY(mutex_) = false;
   int found_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<trace::Recording> recording_ ABSL_GUARDED_BY(mutex_);
-  std::vector<member::TraceOrder> orders_ ABSL_GUARDED_BY(mutex_);
+  std::vector<control::TraceOrder> orders_ ABSL_GUARDED_BY(mutex_);
   int welcomes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

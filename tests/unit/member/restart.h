@@ -60,7 +60,7 @@ class RestartTest : public testing::Test {
   std::unique_ptr<Participant> join(uint32_t member) const {
     member::JoinOptions options = worker_options(member);
     if (member == 2) {
-      options.role = member::Role::kSummer;
+      options.role = control::Role::kSummer;
       options.index = 0;
     }
     return std::make_unique<Participant>(system_.env(), options);

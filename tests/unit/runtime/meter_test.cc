@@ -26,7 +26,7 @@ class Rank {
     meter.step();
     wait(1);
   }
-  std::vector<member::Measured> measured(bool last = false) { return meter.report(now, last).measured; }
+  std::vector<control::Measured> measured(bool last = false) { return meter.report(now, last).measured; }
 
   Meter meter;
   absl::Duration now = absl::Hours(1);
@@ -39,7 +39,7 @@ TEST(Meter, CountsSinceTheStart) {
   rank.step();
   rank.begin();
   rank.wait(0.5);
-  const member::Report report = rank.meter.report(rank.now);
+  const control::Report report = rank.meter.report(rank.now);
   EXPECT_EQ(report.steps, 2u);
   EXPECT_EQ(report.bytes, 2 * kBytes);
   EXPECT_DOUBLE_EQ(report.communication_seconds, 2.5) << "requests in flight count up to the present";
@@ -49,10 +49,10 @@ TEST(Meter, MeasuresWholeStepsOfAnEpoch) {
   Rank rank;
   rank.follow(1);
   for (int step = 0; step < 3; ++step) rank.step();
-  EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 3, 3 * kBytes, 0, 3.0}));
+  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 3, 3 * kBytes, 0, 3.0}));
   rank.begin();
   rank.wait(0.5);
-  EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 3, 3 * kBytes, 0, 3.0}))
+  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 3, 3 * kBytes, 0, 3.0}))
       << "the present step is included";
 }
 
@@ -66,11 +66,11 @@ TEST(Meter, AStepThatSpansAChangeOfPlanCountsForNeitherEpoch) {
   rank.wait(5);
   rank.end();
   rank.meter.step();
-  EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 1, kBytes, 0, 1.0}));
+  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 1, kBytes, 0, 1.0}));
   rank.step();
   rank.step();
   EXPECT_THAT(rank.measured(),
-              ElementsAre(member::Measured{1, 1, kBytes, 0, 1.0}, member::Measured{2, 2, 2 * kBytes, 0, 2.0}));
+              ElementsAre(control::Measured{1, 1, kBytes, 0, 1.0}, control::Measured{2, 2, 2 * kBytes, 0, 2.0}));
 }
 
 TEST(Meter, AChangeBetweenTwoStepsLosesNothing) {
@@ -80,7 +80,7 @@ TEST(Meter, AChangeBetweenTwoStepsLosesNothing) {
   rank.follow(2);
   rank.step();
   EXPECT_THAT(rank.measured(),
-              ElementsAre(member::Measured{1, 1, kBytes, 0, 1.0}, member::Measured{2, 1, kBytes, 0, 1.0}));
+              ElementsAre(control::Measured{1, 1, kBytes, 0, 1.0}, control::Measured{2, 1, kBytes, 0, 1.0}));
 }
 
 // The push_pull of the next step always begins before the one before has ended, as with CrossBarrier.
@@ -93,12 +93,12 @@ TEST(Meter, RequestsInFlightAreNotCountedTooEarly) {
     rank.begin();
     rank.end();
     rank.meter.step();
-    for (const member::Measured& measured : rank.measured()) {
+    for (const control::Measured& measured : rank.measured()) {
       EXPECT_LE(static_cast<double>(measured.bytes), measured.communication_seconds * kBytes);
     }
   }
   ASSERT_EQ(rank.measured().size(), 1u);
-  const member::Measured measured = rank.measured()[0];
+  const control::Measured measured = rank.measured()[0];
   EXPECT_GE(measured.steps, 12u);
   EXPECT_EQ(measured.open_bytes, kBytes);
   rank.follow(2);
@@ -107,7 +107,7 @@ TEST(Meter, RequestsInFlightAreNotCountedTooEarly) {
     rank.begin();
     rank.end();
     rank.meter.step();
-    for (const member::Measured& each : rank.measured()) {
+    for (const control::Measured& each : rank.measured()) {
       EXPECT_LE(static_cast<double>(each.bytes), each.communication_seconds * kBytes);
     }
   }
@@ -122,7 +122,7 @@ TEST(Meter, PushPullsThatFailCountAsTimeOnly) {
   rank.wait(1);
   rank.meter.end(0, kBytes, false, rank.now);
   rank.step();
-  EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 1, kBytes, 0, 2.0}));
+  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 1, kBytes, 0, 2.0}));
 }
 
 TEST(Meter, WithoutCallsOfStepTheMostPushPullsOfATensorAreTheSteps) {
@@ -133,7 +133,7 @@ TEST(Meter, WithoutCallsOfStepTheMostPushPullsOfATensorAreTheSteps) {
     rank.wait(1);
     rank.end();
   }
-  EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 3, 3 * kBytes, 0, 3.0}));
+  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 3, 3 * kBytes, 0, 3.0}));
 }
 
 TEST(Meter, TheLastReportIncludesRequestsAfterTheLastStep) {
@@ -143,8 +143,8 @@ TEST(Meter, TheLastReportIncludesRequestsAfterTheLastStep) {
   rank.begin();
   rank.wait(1);
   rank.end();
-  EXPECT_THAT(rank.measured(), ElementsAre(member::Measured{1, 1, kBytes, 0, 1.0}));
-  EXPECT_THAT(rank.measured(true), ElementsAre(member::Measured{1, 1, 2 * kBytes, 0, 2.0}));
+  EXPECT_THAT(rank.measured(), ElementsAre(control::Measured{1, 1, kBytes, 0, 1.0}));
+  EXPECT_THAT(rank.measured(true), ElementsAre(control::Measured{1, 1, 2 * kBytes, 0, 2.0}));
 }
 
 TEST(Meter, ReportsTheLatestEpochs) {

@@ -33,8 +33,8 @@ transport::Settings tcp_only() {
   return settings;
 }
 
-member::Welcome welcome(uint32_t member, uint32_t summers = 1, absl::Duration deadline = kDeadline) {
-  member::Welcome welcome;
+control::Welcome welcome(uint32_t member, uint32_t summers = 1, absl::Duration deadline = kDeadline) {
+  control::Welcome welcome;
   welcome.member = member;
   welcome.workers = 2;
   welcome.summers = summers;

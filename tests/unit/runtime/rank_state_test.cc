@@ -11,8 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-member::Welcome welcome() {
-  member::Welcome welcome;
+control::Welcome welcome() {
+  control::Welcome welcome;
   welcome.member = 3;
   welcome.workers = 4;
   welcome.local_ranks = 2;
@@ -53,7 +53,7 @@ TEST(RankState, AFailureEndsEveryWaitAndTheFirstOneStays) {
   EXPECT_TRUE(absl::IsUnavailable(opening.usable()));
 
   RankState leaving(0);
-  member::Welcome patient = welcome();
+  control::Welcome patient = welcome();
   patient.deadline = absl::InfiniteDuration();
   leaving.set_welcome(patient);
   leaving.set_connected("tcp");
@@ -80,7 +80,7 @@ TEST(RankState, WaitsForRequestsInFlightUpToTheDeadline) {
   EXPECT_EQ(state.wait_until_quiet(), absl::OkStatus());
   io.join();
   state.set_quiet(false);
-  member::Welcome impatient = welcome();
+  control::Welcome impatient = welcome();
   impatient.deadline = absl::Milliseconds(1);
   state.set_welcome(impatient);
   EXPECT_EQ(state.wait_until_quiet(), absl::OkStatus()) << "the rank then leaves all the same";

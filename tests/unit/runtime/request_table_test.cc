@@ -108,7 +108,7 @@ TEST(RequestTable, TheOldestRequestIsOverdueAfterHalfASecond) {
   table.add(request(2, "a", start));
   table.add(request(3, "b", start + absl::Milliseconds(1)));
   EXPECT_FALSE(table.overdue(start + absl::Milliseconds(499)).has_value());
-  const std::optional<member::Waiting> overdue = table.overdue(start + absl::Seconds(2));
+  const std::optional<control::Waiting> overdue = table.overdue(start + absl::Seconds(2));
   ASSERT_TRUE(overdue.has_value());
   EXPECT_EQ(overdue->tensor, "a");
   EXPECT_EQ(overdue->step, 1u);

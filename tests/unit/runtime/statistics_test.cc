@@ -27,7 +27,7 @@ TEST(Statistics, ReportWhatTheMeterCounts) {
   statistics.end(0, 1000, true, kStart + absl::Seconds(2));
   statistics.step();
   EXPECT_FALSE(statistics.busy());
-  const member::Report report = statistics.report(kStart + absl::Seconds(3), true, nullptr);
+  const control::Report report = statistics.report(kStart + absl::Seconds(3), true, nullptr);
   EXPECT_EQ(report.steps, 1u);
   EXPECT_EQ(report.bytes, 1000u);
   EXPECT_DOUBLE_EQ(report.communication_seconds, 2);
@@ -36,7 +36,7 @@ TEST(Statistics, ReportWhatTheMeterCounts) {
 }
 
 TEST(StatsOf, HasTheBoundOfAStepUnderThePlan) {
-  member::Report report;
+  control::Report report;
   report.bytes = 8'000'000;
   report.communication_seconds = 0.5;
   EXPECT_EQ(stats_of(report, nullptr).epoch, 0u);

@@ -8,13 +8,14 @@
 
 #include "absl/time/time.h"
 
-namespace gleaner::member {
+namespace gleaner::control {
 
 // The oldest unfinished push_pull of a rank.
 struct Waiting {
   std::string tensor;
   uint64_t step = 0;       // number of the tensor's earlier push_pulls; 0 also before a plan has the tensor
   absl::Duration elapsed;  // since the rank asked for it
+  friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 
 // The figures of a rank in one epoch, from the first to the last moment under its plan at which a step had ended. A
@@ -40,12 +41,13 @@ struct Report {
   uint64_t steps = 0;
   uint64_t bytes = 0;                // gradient bytes reduced, not wire bytes
   double communication_seconds = 0;  // time with at least one push_pull in flight
-  std::optional<Waiting> waiting;    // set if a push_pull takes long
   std::vector<Measured> measured;    // for the latest epochs with steps, in order
   double round_trip_seconds = 0;     // least time to the farthest summer and back; 0: not measured
   uint32_t epoch = 0;                // of the plan in force for `late`; 0: this rank does not measure it
   std::vector<Late> late;            // in this epoch; summers that were never late may be missing
   double workers_late_seconds = 0;   // time that the workers' summers were late in this epoch
+  std::optional<Waiting> waiting;    // set if a push_pull takes long
+  friend bool operator==(const Report&, const Report&) = default;
 };
 
-}  // namespace gleaner::member
+}  // namespace gleaner::control

@@ -1,0 +1,261 @@
+#include "common/control/codec.h"
+
+#include <cmath>
+#include <utility>
+
+#include "common/base/names.h"
+#include "common/base/status_macros.h"
+#include "common/proto/plan_codec.h"
+
+namespace gleaner::control {
+namespace {
+
+constexpr int kMostEpochs = 64;
+
+double seconds(double said) { return std::isfinite(said) && said > 0 ? said : 0; }
+
+absl::StatusOr<std::shared_ptr<const plan::Plan>> decode_plan(const v1::Plan& message) {
+  GLN_ASSIGN_OR_RETURN(plan::Plan plan, proto::decode(message));
+  return std::make_shared<const plan::Plan>(std::move(plan));
+}
+
+// Member to coordinator.
+
+void fill(const Heartbeat&, v1::MemberMessage& message) { message.mutable_heartbeat(); }
+
+void fill(const Declare& value, v1::MemberMessage& message) {
+  v1::Declare* const declare = message.mutable_declare();
+  for (const plan::Tensor& tensor : value.tensors) proto::encode(tensor, declare->add_tensors());
+  for (const plan::Operation& each : value.operations) proto::encode(each, declare->add_operations());
+}
+
+absl::StatusOr<MemberMessage> decode(const v1::Declare& message) {
+  Declare declare;
+  GLN_ASSIGN_OR_RETURN(declare.tensors, proto::decode(message.tensors()));
+  GLN_ASSIGN_OR_RETURN(declare.operations, proto::decode(message.operations()));
+  return declare;
+}
+
+void fill(const Acknowledgement& value, v1::MemberMessage& message) {
+  message.mutable_acknowledge()->set_epoch(value.epoch);
+}
+
+void fill(const Refusal& value, v1::MemberMessage& message) {
+  message.mutable_refuse()->set_epoch(value.epoch);
+  proto::encode(value.why, message.mutable_refuse()->mutable_why());
+}
+
+void fill(const Report& value, v1::MemberMessage& message) {
+  v1::Report* const report = message.mutable_report();
+  report->set_steps(value.steps);
+  report->set_bytes(value.bytes);
+  report->set_communication_seconds(value.communication_seconds);
+  report->set_round_trip_seconds(value.round_trip_seconds);
+  for (const Measured& measured : value.measured) {
+    v1::Measured* const encoded = report->add_measured();
+    encoded->set_epoch(measured.epoch);
+    encoded->set_steps(measured.steps);
+    encoded->set_bytes(measured.bytes);
+    encoded->set_open_bytes(measured.open_bytes);
+    encoded->set_communication_seconds(measured.communication_seconds);
+  }
+  report->set_epoch(value.epoch);
+  report->set_workers_late_seconds(value.workers_late_seconds);
+  for (const Late& late : value.late) {
+    v1::Late* const encoded = report->add_late();
+    encoded->set_member(late.member);
+    encoded->set_seconds(late.seconds);
+  }
+  if (!value.waiting.has_value()) return;
+  report->mutable_waiting()->set_tensor(value.waiting->tensor);
+  report->mutable_waiting()->set_step(value.waiting->step);
+  report->mutable_waiting()->set_seconds(absl::ToDoubleSeconds(value.waiting->elapsed));
+}
+
+absl::StatusOr<MemberMessage> decode(const v1::Report& message) {
+  Report report{message.steps(), message.bytes(), seconds(message.communication_seconds())};
+  report.round_trip_seconds = seconds(message.round_trip_seconds());
+  for (const v1::Measured& measured : message.measured()) {
+    if (report.measured.size() == kMostEpochs) break;
+    report.measured.push_back({measured.epoch(), measured.steps(), measured.bytes(), measured.open_bytes(),
+                               seconds(measured.communication_seconds())});
+  }
+  report.epoch = message.epoch();
+  report.workers_late_seconds = seconds(message.workers_late_seconds());
+  for (const v1::Late& late : message.late()) {
+    if (report.late.size() == plan::kMaxMembers) break;
+    report.late.push_back({late.member(), seconds(late.seconds())});
+  }
+  if (!message.has_waiting()) return report;
+  const v1::Waiting& waiting = message.waiting();
+  GLN_RETURN_IF_ERROR(check_name("a tensor's name", waiting.tensor(), plan::kMaxTensorNameBytes));
+  report.waiting = Waiting{waiting.tensor(), waiting.step(), absl::Seconds(waiting.seconds())};
+  return report;
+}
+
+void fill(const Begun& value, v1::MemberMessage& message) {
+  message.mutable_begun()->set_tensor(value.tensor);
+  message.mutable_begun()->set_push_pulls(value.push_pulls);
+}
+
+void fill(const Fault& value, v1::MemberMessage& message) {
+  message.mutable_fault()->set_member(value.member);
+  message.mutable_fault()->set_epoch(value.epoch);
+  proto::encode(value.why, message.mutable_fault()->mutable_why());
+}
+
+void fill(const Leave& value, v1::MemberMessage& message) {
+  proto::encode(value.status, message.mutable_leave()->mutable_status());
+  message.mutable_leave()->set_epoch(value.epoch);
+  message.mutable_leave()->set_again(value.again);
+}
+
+void fill(const Recalled& value, v1::MemberMessage& message) {
+  proto::encode(*value.plan, message.mutable_recalled()->mutable_plan());
+}
+
+// Coordinator to member.
+
+void fill(const Heartbeat&, v1::CoordinatorMessage& message) { message.mutable_heartbeat(); }
+void fill(const Recall&, v1::CoordinatorMessage& message) { message.mutable_recall(); }
+void fill(const Prepare& value, v1::CoordinatorMessage& message) {
+  proto::encode(*value.plan, message.mutable_prepare()->mutable_plan());
+}
+void fill(const Commit& value, v1::CoordinatorMessage& message) { message.mutable_commit()->set_epoch(value.epoch); }
+void fill(const Ending&, v1::CoordinatorMessage& message) { message.mutable_ending(); }
+void fill(const Failed& value, v1::CoordinatorMessage& message) {
+  proto::encode(value.status, message.mutable_failed()->mutable_status());
+}
+void fill(const Regroup& value, v1::CoordinatorMessage& message) {
+  proto::encode(value.why, message.mutable_failed()->mutable_status());
+  message.mutable_failed()->set_again(true);
+}
+void fill(const Newcomers& value, v1::CoordinatorMessage& message) {
+  message.mutable_newcomers()->set_workers(value.workers);
+}
+void fill(const Inquire& value, v1::CoordinatorMessage& message) {
+  message.mutable_inquire()->set_tensor(value.tensor);
+}
+void fill(const Trace& value, v1::CoordinatorMessage& message) {
+  message.mutable_trace()->set_order(encode(value.order));
+  message.mutable_trace()->set_recording(value.recording);
+}
+void fill(const Finished&, v1::CoordinatorMessage& message) { message.mutable_finished(); }
+void fill(const Goodbye&, v1::CoordinatorMessage& message) { message.mutable_goodbye(); }
+
+CoordinatorMessage decode(const v1::Failed& message) {
+  absl::Status status = proto::decode(message.status());
+  if (message.again()) return Regroup{std::move(status)};
+  return Failed{std::move(status)};
+}
+
+CoordinatorMessage decode(const v1::Trace& message) {
+  const std::optional<TraceOrder> order = control::decode(message.order());
+  if (!order.has_value()) return Heartbeat{};
+  return Trace{*order, message.recording()};
+}
+
+}  // namespace
+
+v1::MemberMessage encode(const MemberMessage& message) {
+  v1::MemberMessage encoded;
+  std::visit([&encoded](const auto& each) { fill(each, encoded); }, message);
+  return encoded;
+}
+
+absl::StatusOr<MemberMessage> decode(const v1::MemberMessage& message) {
+  using Kind = v1::MemberMessage::KindCase;
+  switch (message.kind_case()) {
+    case Kind::kDeclare:
+      return decode(message.declare());
+    case Kind::kAcknowledge:
+      return Acknowledgement{message.acknowledge().epoch()};
+    case Kind::kRefuse:
+      return Refusal{message.refuse().epoch(), proto::decode(message.refuse().why())};
+    case Kind::kReport:
+      return decode(message.report());
+    case Kind::kBegun:
+      return Begun{message.begun().tensor(), message.begun().push_pulls()};
+    case Kind::kFault:
+      return Fault{message.fault().member(), message.fault().epoch(), proto::decode(message.fault().why())};
+    case Kind::kLeave:
+      return Leave{proto::decode(message.leave().status()), message.leave().epoch(), message.leave().again()};
+    case Kind::kRecalled: {
+      GLN_ASSIGN_OR_RETURN(auto plan, decode_plan(message.recalled().plan()));
+      return Recalled{std::move(plan)};
+    }
+    case Kind::kObserve:
+      return absl::InvalidArgumentError("a message of an observer came from a member");
+    case Kind::kJoin:
+      return absl::InvalidArgumentError("a second Join came on one stream");
+    case Kind::kTraced:
+    case Kind::kHeartbeat:
+    case Kind::KIND_NOT_SET:  // a message of a later version, which may be ignored
+      break;
+  }
+  return Heartbeat{};
+}
+
+v1::CoordinatorMessage encode(const CoordinatorMessage& message) {
+  v1::CoordinatorMessage encoded;
+  std::visit([&encoded](const auto& each) { fill(each, encoded); }, message);
+  return encoded;
+}
+
+absl::StatusOr<CoordinatorMessage> decode(const v1::CoordinatorMessage& message) {
+  using Kind = v1::CoordinatorMessage::KindCase;
+  switch (message.kind_case()) {
+    case Kind::kRecall:
+      return Recall{};
+    case Kind::kPrepare: {
+      GLN_ASSIGN_OR_RETURN(auto plan, decode_plan(message.prepare().plan()));
+      return Prepare{std::move(plan)};
+    }
+    case Kind::kCommit:
+      return Commit{message.commit().epoch()};
+    case Kind::kEnding:
+      return Ending{};
+    case Kind::kFailed:
+      return decode(message.failed());
+    case Kind::kNewcomers:
+      return Newcomers{message.newcomers().workers()};
+    case Kind::kInquire:
+      return Inquire{message.inquire().tensor()};
+    case Kind::kTrace:
+      return decode(message.trace());
+    case Kind::kFinished:
+      return Finished{};
+    case Kind::kGoodbye:
+      return Goodbye{};
+    case Kind::kChallenge:
+    case Kind::kWelcome:
+    case Kind::kObserved:
+    case Kind::kHeartbeat:
+    case Kind::KIND_NOT_SET:  // a message of a later version, which may be ignored
+      break;
+  }
+  return Heartbeat{};
+}
+
+v1::TraceOrder encode(TraceOrder order) {
+  switch (order) {
+    case TraceOrder::kRecord:
+      return v1::TRACE_ORDER_RECORD;
+    case TraceOrder::kStop:
+      return v1::TRACE_ORDER_STOP;
+    case TraceOrder::kSend:
+      return v1::TRACE_ORDER_SEND;
+    case TraceOrder::kForget:
+      return v1::TRACE_ORDER_FORGET;
+  }
+  return v1::TRACE_ORDER_UNSPECIFIED;
+}
+
+std::optional<TraceOrder> decode(v1::TraceOrder order) {
+  for (const TraceOrder known : {TraceOrder::kRecord, TraceOrder::kStop, TraceOrder::kSend, TraceOrder::kForget}) {
+    if (encode(known) == order) return known;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gleaner::control
