@@ -17,6 +17,7 @@
 #include "common/base/env.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::cli {
 namespace {
@@ -150,7 +151,7 @@ class Bench {
     const gln_rank_info& info = session_.info();
     for (size_t i = 0; i < tensors_.size(); ++i) {
       GLN_ASSIGN_OR_RETURN(const TensorPlan plan, plan_of(i));
-      if (plan.schedule.algorithm == "summers") continue;
+      if (plan.schedule.algorithm == plan::kSummersStrategy) continue;
       GLN_ASSIGN_OR_RETURN(of_schedules_[i], ScheduleOracle::make(flags_.seed, info.workers, info.local_ranks, plan));
     }
     return absl::OkStatus();

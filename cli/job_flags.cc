@@ -8,21 +8,19 @@
 #include "common/collective/algorithms.h"
 #include "common/flags/groups.h"
 #include "common/plan/plan.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::cli {
 namespace {
 
-// The strategy in which the owners of partitions sum them.
-constexpr const char* kSummers = "summers";
-
 std::vector<std::string> strategies() {
-  std::vector<std::string> names = {kSummers};
+  std::vector<std::string> names = {plan::kSummersStrategy};
   for (const absl::string_view algorithm : collective::algorithms()) names.emplace_back(algorithm);
   return names;
 }
 
 absl::StatusOr<std::optional<plan::ScheduleParameters>> parse_strategy(const JobFlags& flags) {
-  if (flags.strategy != kSummers) {
+  if (flags.strategy != plan::kSummersStrategy) {
     GLN_ASSIGN_OR_RETURN(std::vector<uint32_t> stages, parse_stages(flags.stages));
     return plan::ScheduleParameters{flags.strategy, std::move(stages), static_cast<uint32_t>(flags.radix), {}};
   }

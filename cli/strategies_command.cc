@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/cluster/access.h"
 #include "cli/commands.h"
@@ -13,6 +12,7 @@
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
+#include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
 
@@ -72,17 +72,11 @@ absl::StatusOr<Comparison> compare(const Flags& flags) {
   return made;
 }
 
-// Returns "blueconnect 3,2,2", for example.
-std::string name_of(const plan::ScheduleParameters& parameters) {
-  if (parameters.stages.empty()) return parameters.algorithm;
-  return absl::StrCat(parameters.algorithm, " ", absl::StrJoin(parameters.stages, ","));
-}
-
 std::string to_table(const Comparison& comparison) {
   std::vector<std::vector<std::string>> rows = {{"STRATEGY"}};
   for (const uint64_t size : comparison.sizes) rows[0].push_back(format_bytes(static_cast<double>(size)));
   for (size_t i = 0; i < comparison.candidates.size(); ++i) {
-    rows.push_back({name_of(comparison.candidates[i].parameters)});
+    rows.push_back({plan::name_of(comparison.candidates[i].parameters)});
     for (size_t size = 0; size < comparison.sizes.size(); ++size) {
       rows.back().push_back(
           absl::StrCat(comparison.fastest(size) == i ? "* " : "", format_seconds(comparison.seconds(i, size))));
@@ -107,7 +101,7 @@ std::string to_json(const Comparison& comparison) {
   }
   json["fastest"] = nlohmann::ordered_json::array();
   for (size_t size = 0; size < comparison.sizes.size(); ++size) {
-    json["fastest"].push_back(name_of(comparison.candidates[comparison.fastest(size)].parameters));
+    json["fastest"].push_back(plan::name_of(comparison.candidates[comparison.fastest(size)].parameters));
   }
   return json.dump(2) + "\n";
 }

@@ -22,7 +22,10 @@ struct Options {
   uint32_t local_ranks = 1;  // g
   // The indices of workers and summers, which are the numbers in the names of processes and pods; one for each. Empty:
   // 0 to n - 1, and 0 to k - 1.
-  std::vector<uint32_t> worker_indices, summer_indices;
+  struct Indices {
+    std::vector<uint32_t> workers, summers;
+  };
+  Indices indices;
   // The least and the most workers of an elastic job (rounds.h), whose first round has `workers` and `summers`. 0 and
   // 0: n is fixed.
   uint32_t min_workers = 0;
@@ -32,7 +35,7 @@ struct Options {
   double bits_per_second = 0;                  // 0: not given
   std::vector<double> worker_bits_per_second;  // empty, or one for each worker; 0: unknown
   std::vector<double> summer_bits_per_second;
-  uint64_t partition_bytes = 0;                      // 0: plan::default_partition_bytes()
+  uint64_t partition_bytes = 0;  // 0: plan::default_partition_bytes()
   // The schedule that sums all tensors but those that accumulate. None: the owners of partitions sum them.
   std::optional<plan::ScheduleParameters> schedule;
   absl::Duration start_timeout = absl::Seconds(60);  // within which all members must join

@@ -26,8 +26,8 @@ Roster::Roster(const Options& options)
       local_ranks_(options.local_ranks),
       to_come_(options.workers * options.local_ranks + options.summers),
       seats_(to_come_),
-      worker_indices_(indices_of(options.worker_indices, options.workers)),
-      summer_indices_(indices_of(options.summer_indices, options.summers)) {}
+      worker_indices_(indices_of(options.indices.workers, options.workers)),
+      summer_indices_(indices_of(options.indices.summers, options.summers)) {}
 
 uint32_t Roster::member_of(uint32_t seat) const {
   return is_summer(seat) ? workers_ + seat - ranks() : seat / local_ranks_;

@@ -141,15 +141,15 @@ void Rounds::begin_round(WaitingMembers::NextRound next, absl::Duration now, Act
   Options options = options_;
   options.workers = static_cast<uint32_t>(next.workers.size());
   options.summers = static_cast<uint32_t>(next.summers.size());
-  options.worker_indices.clear();
-  options.summer_indices.clear();
-  for (const WaitingMembers::Member& worker : next.workers) options.worker_indices.push_back(*worker.identity.index);
-  for (const WaitingMembers::Member& summer : next.summers) options.summer_indices.push_back(*summer.identity.index);
+  options.indices.workers.clear();
+  options.indices.summers.clear();
+  for (const WaitingMembers::Member& worker : next.workers) options.indices.workers.push_back(*worker.identity.index);
+  for (const WaitingMembers::Member& summer : next.summers) options.indices.summers.push_back(*summer.identity.index);
   ++number_;
   gathering_ = false;
   newcomers_ = 0;
   actions.notes.push_back(absl::StrCat("round ", number_, " begins: ", options.workers, " workers (",
-                                       absl::StrJoin(options.worker_indices, ", "), "), ", options.summers,
+                                       absl::StrJoin(options.indices.workers, ", "), "), ", options.summers,
                                        " summers"));
   Origin origin;
   origin.epoch = core_->planning().agreement().highest_epoch();

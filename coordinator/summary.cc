@@ -66,6 +66,7 @@ absl::Status write_file(absl::string_view text, const std::string& path, const s
 
 Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, absl::Duration now) {
   Summary summary;
+  summary.strategy = plan::strategy_of(plan);
   summary.epoch = plan.epoch;
   summary.tensors = plan.tensors.size();
   summary.partitions = plan.partitions.size();
@@ -109,6 +110,7 @@ std::string to_json(const Summary& summary) {
   json["workers"] = summary.workers;
   json["summers"] = summary.summers;
   json["local_ranks"] = summary.local_ranks;
+  json["strategy"] = summary.strategy;
   json["epoch"] = summary.epoch;
   json["tensors"] = summary.tensors;
   json["partitions"] = summary.partitions;
@@ -140,6 +142,7 @@ std::string to_table(const Summary& summary) {
   if (summary.local_ranks > 1) absl::StrAppend(&members, " of ", counted(summary.local_ranks, "local rank"));
   absl::StrAppend(&members, ", ", counted(summary.summers, "summer"));
   std::string text = row("members", members);
+  if (summary.strategy != plan::kSummersStrategy) text += row("strategy", summary.strategy);
   text += row("steps", absl::StrCat(summary.whole.steps));
   if (summary.whole.steps == 0) return text;
   text += row("bytes per step", format_bytes(summary.whole.bytes_per_step));

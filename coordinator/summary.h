@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "common/plan/plan.h"
+#include "common/plan/schedule_name.h"
 #include "coordinator/efficiency_meter.h"
 
 namespace gleaner::coordinator {
@@ -17,6 +18,7 @@ struct Summary {
   uint32_t workers = 0;
   uint32_t summers = 0;
   uint32_t local_ranks = 1;
+  std::string strategy = plan::kSummersStrategy;  // that sums the tensors
   uint32_t epoch = 0;
   uint64_t tensors = 0;
   uint64_t partitions = 0;

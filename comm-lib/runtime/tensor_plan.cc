@@ -4,11 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::runtime {
 
 std::string tensor_plan(const plan::Plan& plan, uint32_t tensor) {
-  static const plan::ScheduleParameters kOwners{.algorithm = "summers"};
+  static const plan::ScheduleParameters kOwners{.algorithm = plan::kSummersStrategy};
   const auto& index = plan.tensors[tensor].schedule;
   // Every algorithm of a schedule is known (Exchanges::apply), so its name needs no escapes.
   const plan::ScheduleParameters& schedule = index.has_value() ? plan.schedules[*index] : kOwners;

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/cost.h"
+#include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/topology/paths.h"
 
@@ -84,7 +85,8 @@ absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, u
     alone = std::min(alone.value_or(seconds), seconds);
   }
   const double latency = workers > 1 ? 2 * farthest(network, workers, workers + summers) : 0;
-  return Candidate{{kSummers}, {latency, alone.value_or(0), bound.seconds / static_cast<double>(kProbeBytes)}};
+  return Candidate{{plan::kSummersStrategy},
+                   {latency, alone.value_or(0), bound.seconds / static_cast<double>(kProbeBytes)}};
 }
 
 // Appends the ordered factorizations of `rest` into factors of 2 and more, each with `prefix` before it.

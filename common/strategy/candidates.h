@@ -23,9 +23,6 @@
 
 namespace gleaner::strategy {
 
-// The algorithm's name in ScheduleParameters if the owners of partitions sum them.
-inline constexpr const char* kSummers = "summers";
-
 struct Model {
   double latency_seconds = 0;
   double alone_seconds_per_byte = 0;
@@ -35,12 +32,12 @@ struct Model {
 };
 
 struct Candidate {
-  plan::ScheduleParameters parameters;  // algorithm kSummers, or an algorithm of common/collective
+  plan::ScheduleParameters parameters;  // algorithm kSummersStrategy, or one of common/collective
   Model model;
 };
 
 // Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the topology, and CPU summers, which
-// are the hosts after them; kSummers comes first. The others are every algorithm that serves n ranks: bcube with its
+// are the hosts after them; summers come first. The others are every algorithm that serves n ranks: bcube with its
 // default radix, blueconnect with every ordered factorization of n, racks and two-level for each division of the hosts
 // by their outermost place into equal groups of consecutive hosts. InvalidArgument: there are fewer hosts than members,
 // no worker, or the links are no tree.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import GLEANER, TIMEOUT, assert_passed, checks_of, environment, patient, run_job
@@ -60,6 +61,13 @@ def test_local_ranks_sum_before_the_schedule(dtype: str) -> None:
 def test_summers_may_stand_by() -> None:
     done = run("--strategy", "ring", "--summers", "1", workers=2, bench=("--bytes", "1MiB"))
     assert len(sums_of(done)) == 2
+
+
+def test_the_summary_names_the_strategy(tmp_path: Path) -> None:
+    file = tmp_path / "summary.json"
+    flags = ("--strategy", "blueconnect", "--stages", "2,2", "--summary", str(file))
+    assert sums_of(run(*flags, workers=4, bench=("--bytes", "8")))
+    assert json.loads(file.read_text())["strategy"] == "blueconnect 2,2"
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/plan/schedule_name.h"
 #include "common/topology/builders.h"
 
 namespace gleaner::strategy {
@@ -35,7 +36,7 @@ void expect_model(const Model& model, double latencies, double alone, double str
 TEST(Candidates, ClosedFormsOnOneSwitch) {
   const auto all = candidates(star(8), 8, 0);
   ASSERT_TRUE(all.ok()) << all.status();
-  expect_model(model_of(*all, kSummers), 2, 14, 1.75);
+  expect_model(model_of(*all, plan::kSummersStrategy), 2, 14, 1.75);
   expect_model(model_of(*all, "ring"), 14, 1.75, 1.75);
   expect_model(model_of(*all, "halving-doubling"), 6, 1.75, 1.75);
   expect_model(model_of(*all, "blueconnect", {2, 4}), 6, 1.75, 1.75);
@@ -44,7 +45,7 @@ TEST(Candidates, ClosedFormsOnOneSwitch) {
 TEST(Candidates, SummersShareTheLoad) {
   const auto all = candidates(star(16), 8, 8);
   ASSERT_TRUE(all.ok()) << all.status();
-  expect_model(model_of(*all, kSummers), 2, 14, 1);
+  expect_model(model_of(*all, plan::kSummersStrategy), 2, 14, 1);
 }
 
 TEST(Candidates, SlowUplinksSpareStagesInRacks) {
@@ -55,7 +56,7 @@ TEST(Candidates, SlowUplinksSpareStagesInRacks) {
   const double in_racks_first = model_of(*all, "blueconnect", {4, 3}).stream_seconds_per_byte;
   EXPECT_THAT(in_racks_first, DoubleNear(11.0 / 6 * kByte, 1e-15)) << "the hosts' own links bind";
   EXPECT_GT(model_of(*all, "blueconnect", {3, 4}).stream_seconds_per_byte, in_racks_first);
-  EXPECT_THAT(model_of(*all, kSummers).stream_seconds_per_byte, DoubleNear(16.0 / 3 * kByte, 1e-15));
+  EXPECT_THAT(model_of(*all, plan::kSummersStrategy).stream_seconds_per_byte, DoubleNear(16.0 / 3 * kByte, 1e-15));
   model_of(*all, "racks", {3, 4});
   model_of(*all, "two-level", {3, 4});
 }
@@ -75,10 +76,10 @@ TEST(Candidates, BadNetworksAreRefused) {
 TEST(Fastest, SizesDecide) {
   const auto all = *candidates(star(8), 8, 0);
   const auto best = [&](double bytes) { return all[fastest(all, bytes, 1 << 20)].parameters.algorithm; };
-  EXPECT_EQ(best(4), kSummers) << "two messages";
+  EXPECT_EQ(best(4), plan::kSummersStrategy) << "two messages";
   EXPECT_EQ(best(64 << 10), "halving-doubling") << "an owner's link would carry all contributions";
   const auto with_summers = *candidates(star(16), 8, 8);
-  EXPECT_EQ(with_summers[fastest(with_summers, 64 << 20, 1 << 20)].parameters.algorithm, kSummers);
+  EXPECT_EQ(with_summers[fastest(with_summers, 64 << 20, 1 << 20)].parameters.algorithm, plan::kSummersStrategy);
 }
 
 TEST(Model, PartitionsFollowEachOther) {

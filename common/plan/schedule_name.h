@@ -1,0 +1,19 @@
+// name_of() names the strategy that a schedule is, for people and programs.
+#pragma once
+
+#include <string>
+
+#include "common/plan/plan.h"
+
+namespace gleaner::plan {
+
+// The name of the strategy in which the owners of partitions sum them.
+inline constexpr const char* kSummersStrategy = "summers";
+
+// Returns the algorithm and its stages, if any are given: "ring", or "blueconnect 3,2,2".
+std::string name_of(const ScheduleParameters& schedule);
+
+// Returns the name of the strategy that sums the tensors of a plan which do not accumulate.
+std::string strategy_of(const Plan& plan);
+
+}  // namespace gleaner::plan
