@@ -237,6 +237,6 @@ def test_completion(shell: str) -> None:
     done = subprocess.run([str(GLEANER), "completion", shell], capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == 0 and "explain" in done.stdout and "--all-namespaces" in done.stdout
     if shell == "bash":
-        script = done.stdout + 'COMP_WORDS=(gleaner st); COMP_CWORD=1; _gleaner; echo "${COMPREPLY[@]}"\n'
+        script = done.stdout + 'COMP_WORDS=(gleaner sta); COMP_CWORD=1; _gleaner; echo "${COMPREPLY[@]}"\n'
         run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=TIMEOUT)
         assert run.stdout == "status\n", run.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,17 @@ def test_a_lost_worker_ends_the_job_by_name() -> None:
     script = "import gleaner, os, numpy as np\ngleaner.init()\nx = np.ones(1 << 20, np.float32)\n"
     script += "for i in range(1000000):\n    gleaner.push_pull(x, name='w')\n"
     script += "    if i == 5 and gleaner.rank() == 1: os._exit(3)\n"
-    command = [str(GLEANER), "run", "--workers", "3", *patient(("--strategy", "ring")), "--", "python3", "-c", script]
+    command = [
+        str(GLEANER),
+        "run",
+        "--workers",
+        "3",
+        *patient(("--strategy", "ring")),
+        "--",
+        sys.executable,
+        "-c",
+        script,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
     assert done.returncode != 0
     assert "worker 1" in done.stderr
