@@ -74,23 +74,24 @@ class Rank : private member::Listener, private StagesListener, private IoLoop::W
   void send_last_report();
   void stop();
 
-  // member::Listener, on the coordinator's thread. The functions post to the I/O thread, except on_newcomers().
-  // on_failed() overrides StagesListener as well, on the I/O thread.
-  void on_welcome(const control::Welcome& welcome) override;
-  void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
-  void on_commit(uint32_t epoch) override;
-  void on_failed(const absl::Status& status) override;
-  void on_regroup(const absl::Status& status) override;
-  void on_newcomers(uint32_t workers) override { state_.set_newcomers(workers); }
-  void on_finished() override {}
-  void on_ending() override;
-  void on_coordinator_lost() override;
-  void on_coordinator_found() override;
-  void on_coordinator_gone(const absl::Status& why) override;
-  void on_inquired(const std::string& tensor) override;
-  void on_trace(control::TraceOrder order, uint64_t recording) override;
+  // member::Listener, on the coordinator's thread. Posts the event to the I/O thread, which calls handle().
+  void on_event(const member::Event& event) override;
+  void handle(const control::Welcome& welcome);
+  void handle(const control::Prepare& prepare);
+  void handle(const control::Commit& commit);
+  void handle(const control::Failed& failed) { fail(failed.status); }
+  void handle(const control::Regroup& regroup);
+  void handle(const control::Newcomers& newcomers) { state_.set_newcomers(newcomers.workers); }
+  void handle(const control::Ending&) { stages_->set_ending(); }
+  void handle(const control::Finished&) {}
+  void handle(const member::CoordinatorLost& lost);
+  void handle(const member::CoordinatorFound&) { stages_->on_coordinator_found(); }
+  void handle(const member::CoordinatorGone& gone) { stages_->on_coordinator_gone(gone.why); }
+  void handle(const control::Inquire& inquire);
+  void handle(const control::Trace& trace);
 
-  // StagesListener, with the turn held.
+  // StagesListener, with the turn held. on_failed() posts to the I/O thread.
+  void on_failed(const absl::Status& status) override;
   void on_done(uint64_t handle, const absl::Status& status) override;
   void on_lost(uint32_t member, bool ends_job, const absl::Status& why) override;
   void on_owner_follows(uint32_t epoch, bool by_rank) override { client_->on_owner_follows(epoch, by_rank); }
@@ -105,9 +106,6 @@ class Rank : private member::Listener, private StagesListener, private IoLoop::W
   void deliver_outcomes(std::vector<Outcome>& outcomes);  // to handles_; also empties `outcomes`
 
   // Called with the turn held.
-  void welcome(const control::Welcome& welcome);
-  void prepare(std::shared_ptr<const plan::Plan> plan);
-  void commit(uint32_t epoch);
   void begin(DeclaredRequest state);
   void start(const Request& request);
   void note_end(const DeclaredRequest& ended, bool ok);

@@ -1,5 +1,6 @@
 // A rank's work on its I/O thread: messages from the coordinator, requests in flight, and figures of both.
 #include <utility>
+#include <variant>
 
 #include "comm-lib/runtime/rank.h"
 #include "comm-lib/runtime/workers_changed.h"
@@ -7,53 +8,29 @@
 
 namespace gleaner::runtime {
 
-void Rank::on_welcome(const control::Welcome& welcome) {
-  loop_.post([this, welcome] { this->welcome(welcome); });
-}
-
-void Rank::on_prepare(std::shared_ptr<const plan::Plan> plan) {
-  loop_.post([this, plan = std::move(plan)]() mutable { prepare(std::move(plan)); });
-}
-
-void Rank::on_commit(uint32_t epoch) {
-  loop_.post([this, epoch] { commit(epoch); });
+void Rank::on_event(const member::Event& event) {
+  loop_.post([this, event] { std::visit([this](const auto& each) { handle(each); }, event); });
 }
 
 void Rank::on_failed(const absl::Status& status) {
   loop_.post([this, status] { fail(status); });
 }
 
-void Rank::on_regroup(const absl::Status& status) {
-  loop_.post([this, status] { fail(workers_changed(status.message())); });
+void Rank::handle(const control::Regroup& regroup) { fail(workers_changed(regroup.why.message())); }
+
+void Rank::handle(const member::CoordinatorLost&) {
+  recorder_.forget();  // no observer can fetch the recording any more
+  stages_->on_coordinator_lost();
 }
 
-void Rank::on_ending() {
-  loop_.post([this] { stages_->set_ending(); });
+void Rank::handle(const control::Inquire& inquire) {
+  client_->begun(inquire.tensor, requests_.started(inquire.tensor));
 }
 
-void Rank::on_coordinator_lost() {
-  loop_.post([this] {
-    recorder_.forget();  // no observer can fetch the recording any more
-    stages_->on_coordinator_lost();
-  });
-}
-
-void Rank::on_coordinator_found() {
-  loop_.post([this] { stages_->on_coordinator_found(); });
-}
-
-void Rank::on_coordinator_gone(const absl::Status& why) {
-  loop_.post([this, why] { stages_->on_coordinator_gone(why); });
-}
-
-void Rank::on_inquired(const std::string& tensor) {
-  loop_.post([this, tensor] { client_->begun(tensor, requests_.started(tensor)); });
-}
-
-void Rank::on_trace(control::TraceOrder order, uint64_t recording) {
-  loop_.post([this, order, recording] {
-    if (auto recorded = member::obey(order, recorder_)) client_->send_trace(recording, *std::move(recorded));
-  });
+void Rank::handle(const control::Trace& trace) {
+  if (auto recorded = member::obey(trace.order, recorder_)) {
+    client_->send_trace(trace.recording, *std::move(recorded));
+  }
 }
 
 // after_round() reports outcomes to user threads after the turn is released, so that these can begin their next request
@@ -69,22 +46,22 @@ IoLoop::Load Rank::run_round() {
   return in_flight ? IoLoop::Load::kInFlight : IoLoop::Load::kIdle;
 }
 
-void Rank::welcome(const control::Welcome& welcome) {
+void Rank::handle(const control::Welcome& welcome) {
   if (const absl::Status status = stages_->on_welcome(welcome); !status.ok()) return fail(status);
   state_.set_welcome(welcome);
 }
 
-void Rank::prepare(std::shared_ptr<const plan::Plan> plan) {
-  const uint32_t epoch = plan->epoch;
-  if (const absl::Status status = stages_->prepare(plan); !status.ok()) return client_->refuse(epoch, status);
-  prepared_ = std::move(plan);
+void Rank::handle(const control::Prepare& prepare) {
+  const uint32_t epoch = prepare.plan->epoch;
+  if (const absl::Status status = stages_->prepare(prepare.plan); !status.ok()) return client_->refuse(epoch, status);
+  prepared_ = prepare.plan;
   client_->acknowledge(epoch);
 }
 
-void Rank::commit(uint32_t epoch) {
-  if (const absl::Status status = stages_->commit(epoch); !status.ok()) return fail(status);
+void Rank::handle(const control::Commit& commit) {
+  if (const absl::Status status = stages_->commit(commit.epoch); !status.ok()) return fail(status);
   plan_ = std::move(prepared_);
-  statistics_.follow(epoch, env_.clock->since_start());
+  statistics_.follow(commit.epoch, env_.clock->since_start());
   state_.set_summers(plan_->summers());
   for (const Request& request : requests_.on_plan(*plan_)) start(request);
 }

@@ -86,18 +86,24 @@ bool Membership::leaves_unanswered(absl::Duration now) const {
   return now - std::max(since, away_since_.value_or(since)) > leave_request_->timeout;
 }
 
-void Membership::on_recalled(absl::Duration now) {
+void Membership::on_message(const control::CoordinatorMessage& message, absl::Duration now) {
+  std::visit([&](const auto& each) { handle(each, now); }, message);
+}
+
+void Membership::handle(const control::Recall&, absl::Duration now) {
   if (is_admitted() && has_begun()) send(Recalled{plans_.committed()}, now);
 }
 
-void Membership::on_prepare(std::shared_ptr<const plan::Plan> plan, absl::Duration now) {
+void Membership::handle(const Prepare& prepare, absl::Duration now) {
   if (!is_admitted()) return;
-  if (has_begun() && plan->epoch == plans_.committed_epoch()) return send(Acknowledgement{plan->epoch}, now);
-  plans_.prepare(std::move(plan));
-  if (follows_plans()) act(Prepare{plans_.prepared()});
+  const uint32_t epoch = prepare.plan->epoch;
+  if (has_begun() && epoch == plans_.committed_epoch()) return send(Acknowledgement{epoch}, now);
+  plans_.prepare(prepare.plan);
+  if (follows_plans()) tell(prepare);
 }
 
-void Membership::on_commit(uint32_t epoch) {
+void Membership::handle(const Commit& message, absl::Duration) {
+  const uint32_t epoch = message.epoch;
   if (!is_admitted() || (has_begun() && plans_.committed_epoch() == epoch)) return;
   if (plans_.prepared() == nullptr || plans_.prepared_epoch() != epoch) {
     return fail(absl::InternalError(
@@ -124,31 +130,35 @@ void Membership::follow_others() {
 void Membership::commit() {
   plans_.commit();
   unplanned_.on_commit(*plans_.committed());
-  if (follows_plans()) act(Commit{plans_.committed_epoch()});
+  if (follows_plans()) tell(Commit{plans_.committed_epoch()});
   if (terms_.is_summer || !is_leaving() || !leave_request_->status.ok()) return;
   leave_request_.reset();
   act(Stays{});
 }
 
-void Membership::on_failed(const absl::Status& status, bool again) {
+void Membership::handle(const Failed& failed, absl::Duration) {
+  if (is_admitted()) fail(failed.status);
+}
+
+void Membership::handle(const Regroup& regroup, absl::Duration) {
   if (!is_admitted()) return;
-  if (!again || terms_.is_summer) return fail(status);
+  if (terms_.is_summer) return fail(regroup.why);
   // A member that is already leaving waits for the answer to its Leave.
   phase_ = Phase::kRegroup;
-  if (!is_leaving()) act(Regroup{status});
+  if (!is_leaving()) tell(regroup);
 }
 
-void Membership::on_finished() {
+void Membership::handle(const Finished& finished, absl::Duration) {
   if (!is_admitted()) return;
   end(absl::OkStatus());
-  if (!is_leaving()) act(Finished{});
+  if (!is_leaving()) tell(finished);
 }
 
-void Membership::on_goodbye() {
+void Membership::handle(const Goodbye&, absl::Duration) {
   if (phase_ == Phase::kRegroup) return end(absl::OkStatus());
   if (!is_admitted()) return;
   end(absl::OkStatus());
-  if (!is_leaving() || terms_.is_summer) act(Finished{});
+  if (!is_leaving() || terms_.is_summer) tell(Finished{});
 }
 
 void Membership::fail_if_unplannable() {
@@ -206,7 +216,7 @@ absl::Duration Membership::tick_interval() const {
 void Membership::fail(const absl::Status& status) {
   const bool silent = is_leaving() || phase_ == Phase::kOver;
   end(status);
-  if (!silent) act(Failed{status});
+  if (!silent) tell(Failed{status});
 }
 
 void Membership::end(const absl::Status& how) {

@@ -27,6 +27,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/member/connection_attempts.h"
+#include "common/member/event.h"
 #include "common/member/followed_plans.h"
 #include "common/member/messages.h"
 #include "common/member/unplanned_tensors.h"
@@ -34,18 +35,12 @@
 
 namespace gleaner::member {
 
-// Actions of the driver besides sending a message.
+// Actions of the driver besides sending a message and telling the listener of an event.
 struct Connect {};     // opens a connection; the one before is closed or being closed
 struct Disconnect {};  // drops the connection; the driver ignores events that still come from it
 struct Introduce {     // answers the challenge by Join
   std::optional<Resume> resume;
 };
-// Calls of Listener's functions of the same names, as are Welcome, Prepare, Commit, Failed, Regroup and Finished.
-struct CoordinatorLost {};
-struct CoordinatorGone {  // no coordinator will replace the lost one
-  absl::Status why;
-};
-struct CoordinatorFound {};
 // The membership has ended: the coordinator has answered Leave or has said that the job is finished, no coordinator has
 // answered Leave in time, or the job has failed. `how`: OK, or the error.
 struct Left {
@@ -58,8 +53,7 @@ struct Note {     // a line for the log
   std::string text;
   std::string reason;
 };
-using Action = std::variant<control::MemberMessage, Connect, Disconnect, Introduce, Welcome, Prepare, Commit, Failed,
-                            Regroup, Finished, CoordinatorLost, CoordinatorGone, CoordinatorFound, Left, Stays, Note>;
+using Action = std::variant<control::MemberMessage, Connect, Disconnect, Introduce, Event, Left, Stays, Note>;
 
 class Membership {
  public:
@@ -97,14 +91,9 @@ class Membership {
   // The attempt to join has failed: no connection was made, or the other end is not this job's coordinator.
   void on_attempt_failed(const absl::Status& status, absl::Duration now);
   void on_closed(const absl::Status& status, absl::Duration now);
-  // Messages from the coordinator. Membership ignores them unless the coordinator has admitted this member.
-  void on_heard(absl::Duration now) { last_heard_ = now; }  // any message
-  void on_recalled(absl::Duration now);
-  void on_prepare(std::shared_ptr<const plan::Plan> plan, absl::Duration now);
-  void on_commit(uint32_t epoch);
-  void on_failed(const absl::Status& status, bool again);
-  void on_finished();
-  void on_goodbye();
+  void on_heard(absl::Duration now) { last_heard_ = now; }  // any message of the coordinator
+  // A message of the coordinator. Membership ignores it unless the coordinator has admitted this member.
+  void on_message(const control::CoordinatorMessage& message, absl::Duration now);
 
   // `is_idle`: every message of this member has been written.
   void on_tick(bool is_idle, absl::Duration now);
@@ -123,7 +112,7 @@ class Membership {
     kAdmitted,         // the coordinator has admitted this member
     kRegroup,          // the round has ended; the stream stays open until this member leaves
     kCoordinatorGone,  // the coordinator is lost, no other will replace it, and sums may still go on
-    kOver,             // the last callback was made, or this member has left
+    kOver,             // the last event was told, or this member has left
   };
   struct LeaveRequest {
     absl::Status status;
@@ -136,8 +125,30 @@ class Membership {
   bool is_leaving() const { return leave_request_.has_value(); }
   // A member that leaves cleanly may be needed until it has left, so it follows plans until then.
   bool follows_plans() const { return !is_leaving() || leave_request_->status.ok(); }
-  void act(Action action) { actions_.push_back(std::move(action)); }
+  // Builds the action in its place: GCC 12 warns of a temporary Action that is moved.
+  template <typename What>
+  void act(What what) {
+    actions_.emplace_back(std::in_place_type<What>, std::move(what));
+  }
+  template <typename What>
+  void tell(What event) {
+    actions_.emplace_back(std::in_place_type<Event>, std::move(event));
+  }
   void note(Note::Level level, absl::string_view text, absl::string_view reason);
+
+  void handle(const control::Heartbeat&, absl::Duration) {}
+  void handle(const control::Recall& recall, absl::Duration now);
+  void handle(const Prepare& prepare, absl::Duration now);
+  void handle(const Commit& commit, absl::Duration now);
+  void handle(const Failed& failed, absl::Duration now);
+  void handle(const Regroup& regroup, absl::Duration now);
+  void handle(const Finished& finished, absl::Duration now);
+  void handle(const Goodbye& goodbye, absl::Duration now);
+  // Other messages concern only the listener.
+  template <typename Message>
+  void handle(const Message& message, absl::Duration) {
+    if (is_admitted()) tell(message);
+  }
 
   // Joining (membership_joining.cc).
   void connect(absl::Duration now);

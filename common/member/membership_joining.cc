@@ -121,12 +121,12 @@ void Membership::on_admitted(const Welcome& welcome, absl::Duration now) {
     report_ = last_report_;
     note(Note::Level::kInfo, "the coordinator is back", "");
     away_since_ = std::nullopt;
-    return act(CoordinatorFound{});
+    return tell(CoordinatorFound{});
   }
   if (welcome_.has_value() && is_same_place(*welcome_, welcome)) return;
   plans_.forget_prepared();
   welcome_ = welcome;
-  if (!is_leaving()) act(*welcome_);
+  if (!is_leaving()) tell(*welcome_);
 }
 
 void Membership::on_closed(const absl::Status& status, absl::Duration now) {
@@ -189,7 +189,7 @@ void Membership::on_lost(const absl::Status& why, absl::Duration now) {
   away_since_ = now;
   note(Note::Level::kWarning, "the coordinator is out of reach; the job goes on, and this member tries to reconnect",
        why.message());
-  act(CoordinatorLost{});
+  tell(CoordinatorLost{});
 }
 
 void Membership::give_up_coordinator(const absl::Status& why) {
@@ -198,8 +198,8 @@ void Membership::give_up_coordinator(const absl::Status& why) {
   disconnect();
   note(Note::Level::kWarning, "the coordinator is lost and can't be replaced; the job goes on without a coordinator",
        why.message());
-  if (!away_since_.has_value()) act(CoordinatorLost{});
-  act(CoordinatorGone{why});
+  if (!away_since_.has_value()) tell(CoordinatorLost{});
+  tell(CoordinatorGone{why});
   follow_others();
   if (is_leaving()) end(absl::OkStatus());
   fail_if_unplannable();
