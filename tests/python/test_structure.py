@@ -21,7 +21,6 @@ MAX_FIELDS = 20
 EXCEPTIONS = {
     "gleaner::coordinator::Core": (610, 14),
     "gleaner::session::Session": (370, 14),
-    "gleaner::member::Membership": (364, 20),
     "gleaner::runtime::Network": (340, 28),
     "gleaner::runtime::Rank": (306, 18),
     "gleaner::reconcile::PodView": (2, 23),
