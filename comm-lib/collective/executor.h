@@ -68,9 +68,10 @@ class Executor : public exchange::Exchange {
   Executor& operator=(const Executor&) = delete;
 
   // exchange::Exchange. Members are workers; calls about other members have no effect. on_frame() handles a kSlice or
-  // kArrived. apply() also returns InvalidArgument if the plan has a schedule that no algorithm makes for its number of
-  // workers. start() also returns InvalidArgument if the tensor has no schedule, or if another worker asks for another
-  // op; then Actions::refused has the same error.
+  // kArrived. prepare() and apply() return InvalidArgument if the plan has a schedule that no algorithm makes for its
+  // number of workers. start() also returns InvalidArgument if the tensor has no schedule, or if another worker asks
+  // for another op; then Actions::refused has the same error.
+  absl::Status prepare(const plan::Plan& plan) override { return schedules_.prepare(plan, options_.worker); }
   absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) override;
   absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions) override;
   void on_connected(uint32_t member, absl::Duration now, Actions& actions) override;

@@ -5,12 +5,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 
 namespace gleaner::collective {
 
-absl::Status Schedules::apply(const plan::Plan& plan, uint32_t worker) {
-  std::vector<std::shared_ptr<const Program>> programs = programs_;
+absl::Status Schedules::prepare(const plan::Plan& plan, uint32_t worker) {
+  Programs programs = programs_;
   for (size_t i = programs.size(); i < plan.schedules.size(); ++i) {
     const plan::ScheduleParameters& parameters = plan.schedules[i];
     const auto end = plan.schedules.begin() + static_cast<ptrdiff_t>(i);
@@ -30,7 +31,18 @@ absl::Status Schedules::apply(const plan::Plan& plan, uint32_t worker) {
     }
     programs.push_back(std::make_shared<const Program>(*schedule, parameters.ranks, worker));
   }
-  programs_ = std::move(programs);
+  prepared_ = std::move(programs);
+  prepared_epoch_ = plan.epoch;
+  return absl::OkStatus();
+}
+
+absl::Status Schedules::apply(const plan::Plan& plan, uint32_t worker) {
+  if (prepared_epoch_ != plan.epoch || prepared_.size() != plan.schedules.size()) {
+    GLN_RETURN_IF_ERROR(prepare(plan, worker));
+  }
+  programs_ = std::move(prepared_);
+  prepared_ = {};
+  prepared_epoch_ = 0;
   return absl::OkStatus();
 }
 

@@ -40,6 +40,10 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
+  // Makes ready what apply() needs for `plan`, which may then come into force or be withdrawn. An error refuses the
+  // plan.
+  virtual absl::Status prepare(const plan::Plan& /*plan*/) { return absl::OkStatus(); }
+
   // Brings `plan` into force. The first plan comes before any connection. A later plan must be a successor of the plan
   // in force (plan/successor.h), else apply() returns FailedPrecondition. If a place gets another member, the caller
   // first closes the connection to the earlier member and calls on_disconnected().

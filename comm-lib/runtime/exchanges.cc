@@ -13,7 +13,8 @@ void Exchanges::add(SummedBy kind, std::unique_ptr<exchange::Exchange> exchange)
   by_kind_[static_cast<size_t>(kind)] = std::move(exchange);
 }
 
-absl::Status Exchanges::check(const plan::Plan& plan) const {
+absl::Status Exchanges::prepare(const plan::Plan& plan) {
+  for (exchange::Exchange* const each : all_) GLN_RETURN_IF_ERROR(each->prepare(plan));
   if (at(SummedBy::kWorkers) != nullptr) return absl::OkStatus();
   for (const plan::Tensor& tensor : plan.tensors) {
     if (!tensor.schedule.has_value()) continue;

@@ -27,10 +27,10 @@ class Exchanges {
   // Adds the exchange for one kind of tensors, before the first apply().
   void add(SummedBy kind, std::unique_ptr<exchange::Exchange> exchange);
 
-  // Returns whether there is an exchange for every tensor of the plan. Unimplemented: a tensor has a schedule, and no
-  // exchange executes schedules.
-  absl::Status check(const plan::Plan& plan) const;
-  // Brings a plan that check() has accepted into force.
+  // Prepares a plan. Unimplemented: a tensor has a schedule, and no exchange executes schedules. Other errors are those
+  // of Exchange::prepare().
+  absl::Status prepare(const plan::Plan& plan);
+  // Brings a plan that prepare() has accepted into force.
   absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now);
 
   // Starts a piece. A piece that can't start ends with the error, in actions().

@@ -80,7 +80,7 @@ void NetworkStage::open_exchanges() {
 }
 
 absl::Status NetworkStage::prepare(const std::shared_ptr<const plan::Plan>& plan) {
-  GLN_RETURN_IF_ERROR(exchanges_.check(*plan));
+  GLN_RETURN_IF_ERROR(exchanges_.prepare(*plan));
   return colocated_.prepare(plan);
 }
 

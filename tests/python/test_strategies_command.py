@@ -37,7 +37,7 @@ def test_size_and_summers_decide() -> None:
 
 def test_the_table_marks_the_fastest() -> None:
     table = strategies(*STAR, "--sizes", "4").stdout.splitlines()
-    assert table[0].split() == ["STRATEGY", "4.00", "B"]
+    assert table[0].split() == ["STRATEGY", "4", "B"]
     assert [line.split()[0] for line in table[1:-1] if "*" in line] == ["summers"]
 
 

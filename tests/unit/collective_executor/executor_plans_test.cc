@@ -42,6 +42,17 @@ TEST(ExecutorPlans, EqualSchedulesShareAProgram) {
   EXPECT_EQ(&schedules[3], bcube);
 }
 
+TEST(ExecutorPlans, WithdrawnPlanLeavesNoSchedule) {
+  collective::Schedules schedules;
+  ASSERT_TRUE(
+      schedules.prepare(*build_plan({.workers = 4, .epoch = 3, .schedules = {{.algorithm = "bcube"}}}), 1).ok());
+  const auto later = build_plan({.workers = 4, .epoch = 4, .schedules = {{.algorithm = "ring"}}});
+  ASSERT_TRUE(schedules.prepare(*later, 1).ok());
+  ASSERT_TRUE(schedules.apply(*later, 1).ok());
+  EXPECT_EQ(schedules[0].operations()[0].peer, 2u) << "the next rank of the ring";
+  EXPECT_EQ(schedules[0].source_of(2), collective::Program::kNone);
+}
+
 TEST(ExecutorPlans, RankMap) {
   collective::Schedules schedules;
   const ScheduledPlan spec{.workers = 3, .schedules = {{.algorithm = "ring", .ranks = {2, 0, 1}}}};

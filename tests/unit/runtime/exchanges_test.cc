@@ -92,12 +92,12 @@ class ExchangesTest : public testing::Test {
 
 TEST_F(ExchangesTest, RefuseAScheduleThatNoExchangeExecutes) {
   FakeExchange* const owners = add(SummedBy::kOwners);
-  const absl::Status status = exchanges_.check(*make_plan());
+  const absl::Status status = exchanges_.prepare(*make_plan());
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(status.message(), HasSubstr("tensor weights has a schedule (ring)"));
   auto plan = make_plan();
   plan->tensors[1].schedule.reset();
-  EXPECT_EQ(exchanges_.check(*plan), absl::OkStatus());
+  EXPECT_EQ(exchanges_.prepare(*plan), absl::OkStatus());
   EXPECT_FALSE(exchanges_.takes_accepted(FrameType::kSlice)) << "the colocated summer refuses the frame";
   ASSERT_EQ(exchanges_.apply(plan, kNow), absl::OkStatus());
   exchanges_.start(piece(1, 1), kNow);
@@ -109,7 +109,7 @@ TEST_F(ExchangesTest, EachPieceAndFrameGoesToOne) {
   FakeExchange* const workers = add(SummedBy::kWorkers);
   owners->steps = 5;
   workers->steps = 6;
-  EXPECT_EQ(exchanges_.check(*make_plan()), absl::OkStatus());
+  EXPECT_EQ(exchanges_.prepare(*make_plan()), absl::OkStatus());
   ASSERT_EQ(exchanges_.apply(make_plan(), kNow), absl::OkStatus());
   EXPECT_EQ(owners->epoch, 4u);
   EXPECT_EQ(workers->epoch, 4u);
