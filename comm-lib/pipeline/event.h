@@ -1,13 +1,11 @@
-// Event is an event of the job that every stage of a pipeline gets (stage.h). Plain values.
+// Event is an event of the job that every stage of a pipeline gets (stage.h): those events of a member
+// (common/member/event.h) that concern stages.
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <variant>
 
-#include "absl/status/status.h"
-#include "common/member/listener.h"
-#include "common/plan/plan.h"
+#include "common/control/coordinator_messages.h"
+#include "common/member/event.h"
 
 namespace gleaner::pipeline {
 
@@ -15,27 +13,21 @@ namespace gleaner::pipeline {
 // Each makes the pipeline forget the plan that it has prepared. An error of a stage ends the session.
 using control::Welcome;
 
-// The rank is to prepare `plan`, which is valid. An error of a stage refuses the plan.
-struct Prepare {
-  std::shared_ptr<const plan::Plan> plan;
-};
+// The rank is to prepare the plan, which is valid. An error of a stage refuses the plan.
+using control::Prepare;
 
 // The plan of this epoch comes into force. An error of a stage ends the session.
-struct Commit {
-  uint32_t epoch = 0;
-};
-
-// The coordinator can't be reached. CoordinatorFound follows when it has returned, or another has replaced it.
-struct CoordinatorLost {};
-struct CoordinatorFound {};
-
-// The coordinator is lost, and no other will replace it.
-struct CoordinatorGone {
-  absl::Status why;
-};
+using control::Commit;
 
 // A worker has left the job cleanly: no further sum can be made, and every rank has the results of all sums.
-struct Ending {};
+using control::Ending;
+
+// The coordinator can't be reached. CoordinatorFound follows when it has returned, or another has replaced it.
+using member::CoordinatorFound;
+using member::CoordinatorLost;
+
+// The coordinator is lost, and no other will replace it.
+using member::CoordinatorGone;
 
 using Event = std::variant<Welcome, Prepare, Commit, CoordinatorLost, CoordinatorFound, CoordinatorGone, Ending>;
 

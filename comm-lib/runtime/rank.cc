@@ -42,8 +42,7 @@ Rank::Rank(const Config& config)
       system_({absl::StrCat("worker/", config.worker), config.log_level}),
       env_(system_.env()),
       state_(config.local_rank),
-      io_(env_, &state_, &declarations_, &handles_, &statistics_),
-      listener_([this](CoordinatorEvent event) { io_.on_event(std::move(event)); }) {}
+      io_(env_, &state_, &declarations_, &handles_, &statistics_) {}
 
 Rank::~Rank() { stop(); }
 
@@ -84,7 +83,7 @@ absl::Status Rank::join() {
   join.bits_per_second = config_.bits_per_second;
   join.timeout = config_.open_timeout;
   join.plan_timeout = config_.plan_timeout;
-  GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, &listener_));
+  GLN_ASSIGN_OR_RETURN(client_, member::Client::start(env_, join, &io_));
   return io_.start(client_.get());
 }
 

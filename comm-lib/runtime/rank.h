@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "comm-lib/runtime/config.h"
-#include "comm-lib/runtime/coordinator_event.h"
 #include "comm-lib/runtime/declarations.h"
 #include "comm-lib/runtime/handles.h"
 #include "comm-lib/runtime/rank_io.h"
@@ -72,7 +71,6 @@ class Rank {
   RankState state_;
   Statistics statistics_;  // guarded by the turn of io_, except add_wait()
   RankIo io_;
-  CoordinatorListener listener_;
   std::unique_ptr<member::Client> client_;
 };
 

@@ -44,8 +44,8 @@ absl::Status RankIo::start(member::Client* client) {
   return loop_.start();
 }
 
-void RankIo::on_event(CoordinatorEvent event) {
-  loop_.post([this, event = std::move(event)] { std::visit([this](const auto& each) { take(each); }, event); });
+void RankIo::on_event(const member::Event& event) {
+  loop_.post([this, event] { std::visit([this](const auto& each) { handle(each); }, event); });
 }
 
 void RankIo::push_pull(DeclaredRequest request) {
@@ -145,21 +145,17 @@ IoLoop::Load RankIo::run_round() {
   return in_flight ? IoLoop::Load::kInFlight : IoLoop::Load::kIdle;
 }
 
-void RankIo::take(const pipeline::Event& event) {
-  std::visit([this](const auto& each) { take_pipeline(each); }, event);
-}
-
-void RankIo::take_pipeline(const pipeline::Welcome& welcome) {
+void RankIo::handle(const control::Welcome& welcome) {
   if (pass_on(welcome)) state_.set_welcome(welcome);
 }
 
-void RankIo::take_pipeline(const pipeline::Prepare& prepare) {
+void RankIo::handle(const control::Prepare& prepare) {
   const uint32_t epoch = prepare.plan->epoch;
   if (const absl::Status status = pipeline_->on_event(prepare); !status.ok()) return client_->refuse(epoch, status);
   client_->acknowledge(epoch);
 }
 
-void RankIo::take_pipeline(const pipeline::Commit& commit) {
+void RankIo::handle(const control::Commit& commit) {
   if (!pass_on(commit)) return;
   const plan::Plan& plan = *pipeline_->plan();
   statistics_.follow(commit.epoch, env_.clock->since_start());
@@ -167,7 +163,7 @@ void RankIo::take_pipeline(const pipeline::Commit& commit) {
   flow_.on_plan(plan);
 }
 
-void RankIo::take_pipeline(const pipeline::CoordinatorLost& lost) {
+void RankIo::handle(const member::CoordinatorLost& lost) {
   recorder_.forget();  // no observer can fetch the recording any more
   pass_on(lost);
 }
@@ -178,9 +174,9 @@ bool RankIo::pass_on(const pipeline::Event& event) {
   return status.ok();
 }
 
-void RankIo::take(const Regroup& regroup) { fail(workers_changed(regroup.why.message())); }
+void RankIo::handle(const control::Regroup& regroup) { fail(workers_changed(regroup.why.message())); }
 
-void RankIo::take(const Trace& trace) {
+void RankIo::handle(const control::Trace& trace) {
   if (auto recorded = member::obey(trace.order, recorder_)) {
     client_->send_trace(trace.recording, *std::move(recorded));
   }

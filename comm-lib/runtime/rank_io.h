@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "comm-lib/pipeline/pipeline.h"
 #include "comm-lib/runtime/config.h"
-#include "comm-lib/runtime/coordinator_event.h"
 #include "comm-lib/runtime/handles.h"
 #include "comm-lib/runtime/io_loop.h"
 #include "comm-lib/runtime/rank_stages.h"
@@ -23,10 +22,11 @@
 #include "comm-lib/runtime/request_flow.h"
 #include "comm-lib/runtime/statistics.h"
 #include "common/member/client.h"
+#include "common/member/listener.h"
 
 namespace gleaner::runtime {
 
-class RankIo : private pipeline::Listener, private NetworkListener, private IoLoop::Work {
+class RankIo : public member::Listener, private pipeline::Listener, private NetworkListener, private IoLoop::Work {
  public:
   // All pointers must outlive this object.
   RankIo(const Env& env, RankState* state, Declarations* declarations, Handles* handles, Statistics* statistics);
@@ -41,7 +41,9 @@ class RankIo : private pipeline::Listener, private NetworkListener, private IoLo
   void stop() { loop_.stop(); }
 
   // The functions below may be called by any thread.
-  void on_event(CoordinatorEvent event);
+  //
+  // Has the I/O thread handle an event of the coordinator.
+  void on_event(const member::Event& event) override;
   // Begins a request.
   void push_pull(DeclaredRequest request) ABSL_LOCKS_EXCLUDED(loop_.turn());
   // Ends a step of the program.
@@ -82,19 +84,21 @@ class RankIo : private pipeline::Listener, private NetworkListener, private IoLo
   void deliver_outcomes(std::vector<Outcome>& outcomes);  // to handles_; also empties `outcomes`
   void post_and_wait(std::function<void()> message);
 
-  // Called with the turn held. take() handles an event of the coordinator. pass_on() gives an event to the pipeline;
+  // Called with the turn held. handle() handles an event of the coordinator. pass_on() gives an event to the pipeline;
   // an error ends the session.
-  void take(const pipeline::Event& event);
-  void take(const Failed& failed) { fail(failed.status); }
-  void take(const Regroup& regroup);
-  void take(const Newcomers& newcomers) { state_.set_newcomers(newcomers.workers); }
-  void take(const Inquire& inquire) { client_->begun(inquire.tensor, flow_.started(inquire.tensor)); }
-  void take(const Trace& trace);
-  void take_pipeline(const pipeline::Welcome& welcome);
-  void take_pipeline(const pipeline::Prepare& prepare);
-  void take_pipeline(const pipeline::Commit& commit);
-  void take_pipeline(const pipeline::CoordinatorLost& lost);
-  void take_pipeline(const auto& other) { pass_on(other); }
+  void handle(const control::Welcome& welcome);
+  void handle(const control::Prepare& prepare);
+  void handle(const control::Commit& commit);
+  void handle(const member::CoordinatorLost& lost);
+  void handle(const member::CoordinatorFound& found) { pass_on(found); }
+  void handle(const member::CoordinatorGone& gone) { pass_on(gone); }
+  void handle(const control::Ending& ending) { pass_on(ending); }
+  void handle(const control::Failed& failed) { fail(failed.status); }
+  void handle(const control::Regroup& regroup);
+  void handle(const control::Newcomers& newcomers) { state_.set_newcomers(newcomers.workers); }
+  void handle(const control::Finished&) {}  // concerns summers
+  void handle(const control::Inquire& inquire) { client_->begun(inquire.tensor, flow_.started(inquire.tensor)); }
+  void handle(const control::Trace& trace);
   bool pass_on(const pipeline::Event& event);
   void fail(absl::Status status);
   void observe();

@@ -28,15 +28,7 @@ class ActionExecutor {
   void act(const Connect&) { connection_->open(); }
   void act(const Disconnect&) { connection_->drop(); }
   void act(const Introduce& action);
-  void act(const Welcome& action) { listener_->on_welcome(action); }
-  void act(const Prepare& action) { listener_->on_prepare(action.plan); }
-  void act(const Commit& action) { listener_->on_commit(action.epoch); }
-  void act(const Failed& action) { listener_->on_failed(action.status); }
-  void act(const Regroup& action) { listener_->on_regroup(action.why); }
-  void act(const Finished&) { listener_->on_finished(); }
-  void act(const CoordinatorLost&) { listener_->on_coordinator_lost(); }
-  void act(const CoordinatorGone& action) { listener_->on_coordinator_gone(action.why); }
-  void act(const CoordinatorFound&) { listener_->on_coordinator_found(); }
+  void act(const Event& event) { listener_->on_event(event); }
   void act(const Left&) { leave_outcome_->set_left(); }
   void act(const Stays&) { leave_outcome_->set_stays(); }
   void act(const Note& action);

@@ -61,7 +61,7 @@ Client::Client(const Env& env, const JoinOptions& options, Listener* listener)
       membership_(terms_of(options_), fractions_of(env_.random)),
       introduction_(std::make_unique<Introduction>(options_, env_.random)),
       connection_(std::make_unique<CoordinatorConnection>(options_)),
-      dispatcher_(std::make_unique<MessageDispatcher>(&membership_, introduction_.get(), listener)),
+      dispatcher_(std::make_unique<MessageDispatcher>(&membership_, introduction_.get())),
       executor_(std::make_unique<ActionExecutor>(env_, options_.coordinator, &membership_, introduction_.get(),
                                                  connection_.get(), listener, &leave_outcome_)),
       mailbox_([this] { connection_->wake(); }) {}

@@ -9,8 +9,8 @@
 // JoinOptions::timeout. The coordinator that answers takes the job up from the state that its members hold
 // (docs/protocol.md#re-attachment).
 //
-// The thread passes every event to a Membership, which decides the reaction. MessageDispatcher translates the
-// coordinator's messages to events, and ActionExecutor carries out Membership's actions. Calls from other threads go
+// The thread passes everything that happens to a Membership, which decides the reaction. MessageDispatcher decodes the
+// coordinator's messages, and ActionExecutor carries out Membership's actions. Calls from other threads go
 // through a mailbox.
 #pragma once
 
@@ -51,35 +51,35 @@ class Client {
 
   // Declares tensors that this rank is going to reduce, and the operations of tensors' first push_pulls. The operations
   // may be of tensors declared in this call or earlier. When every rank has declared a tensor alike, a plan with it
-  // follows by on_prepare(). A repeated declaration of the same tensor has no effect. If ranks declare different
+  // follows as Prepare. A repeated declaration of the same tensor has no effect. If ranks declare different
   // operations, the job fails with an error that names the ranks.
   void declare(const std::vector<plan::Tensor>& tensors, const std::vector<plan::Operation>& operations = {});
-  // Answers on_prepare(): this member has prepared the plan, or can't follow it.
+  // Answers Prepare: this member has prepared the plan, or can't follow it.
   void acknowledge(uint32_t epoch);
   void refuse(uint32_t epoch, const absl::Status& why);
   // Sends the report with the next heartbeat or with leave(), whichever comes first.
   void report(const Report& report);
-  // Answers on_inquired().
+  // Answers Inquire.
   void begun(const std::string& tensor, uint64_t push_pulls);
   // Reports that this member can't go on with `member`, an index in the plan of `epoch`, which this member follows. The
   // coordinator leaves a CPU summer out of the next plan; for any other member it fails the job, and tells every
   // member.
   void fault(uint32_t member, uint32_t epoch, const absl::Status& why);
   // Tells that an owner of partitions follows the plan of `epoch`. `by_rank`: the owner is a worker's summer. While
-  // there is no coordinator that commits a prepared plan, on_commit() may follow from this call.
+  // there is no coordinator that commits a prepared plan, Commit may follow from this call.
   void on_owner_follows(uint32_t epoch, bool by_rank);
-  // Answers on_trace(kSend).
+  // Answers a Trace of kSend.
   void send_trace(uint64_t recording, trace::Recording contents);
   // Leaves the job; `status` is not OK if this member failed. A worker waits for the coordinator's answer: up to the
   // job's deadline while the coordinator is connected, since it may only be slow, and up to `timeout` for a lost
   // coordinator to return. Returns false if a plan was committed before the coordinator received the request to leave:
   // the worker may be needed under that plan, and leaves again when it has nothing in flight under it. A summer does
-  // not wait: it follows plans until on_finished(), which follows when the plan in force does not include the summer.
+  // not wait: it follows plans until Finished, which comes when the plan in force does not include the summer.
   bool leave(const absl::Status& status, absl::Duration timeout) { return leave(status, false, timeout); }
   // Leaves, as leave() does, for a worker that is going to join the next round of an elastic job. That round waits for
   // it.
   bool come_again(const absl::Status& status, absl::Duration timeout) { return leave(status, true, timeout); }
-  // Ends the client's thread. No callback runs after stop() has returned.
+  // Ends the client's thread. The listener is not called after stop() has returned.
   void stop();
 
  private:

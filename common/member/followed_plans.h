@@ -1,6 +1,6 @@
 // FollowedPlans holds the plans that a member follows: the one in force, and the one that it has prepared to replace
-// it. It also remembers which plans owners follow, since a member without a coordinator commits the plan that others
-// have committed. Pure; belongs to one thread.
+// it. It decides what Prepare and Commit mean for the member. It also remembers which plans owners follow, since a
+// member without a coordinator commits the plan that others have committed. Pure; belongs to one thread.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +8,27 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "common/plan/plan.h"
 
 namespace gleaner::member {
 
 class FollowedPlans {
  public:
-  void prepare(std::shared_ptr<const plan::Plan> plan) { prepared_ = std::move(plan); }
+  // Takes a plan that the coordinator has the member prepare. Returns false if that plan is in force already, as may be
+  // if the coordinator is another one; the member then acknowledges it once more.
+  bool prepare(std::shared_ptr<const plan::Plan> plan) {
+    if (has_begun() && plan->epoch == committed_epoch()) return false;
+    prepared_ = std::move(plan);
+    return true;
+  }
   void forget_prepared() { prepared_ = nullptr; }
-  // Brings the prepared plan into force.
-  void commit() { committed_ = std::exchange(prepared_, nullptr); }
+  // Brings the prepared plan into force, if it is that of `epoch`. Returns false if the plan of `epoch` is in force
+  // already. Internal: the plan was not prepared.
+  absl::StatusOr<bool> commit(uint32_t epoch);
+  // Brings the prepared plan into force if it is the latest that any owner follows. `ranks_only`: that any worker's
+  // summer follows. Returns whether it did.
+  bool commit_as_others(bool ranks_only);
 
   bool has_begun() const { return committed_ != nullptr; }  // a plan was committed
   const std::shared_ptr<const plan::Plan>& prepared() const { return prepared_; }
@@ -29,11 +40,6 @@ class FollowedPlans {
   void on_owner_follows(uint32_t epoch, bool by_rank) {
     owners_epoch_ = std::max(owners_epoch_, epoch);
     if (by_rank) ranks_epoch_ = std::max(ranks_epoch_, epoch);
-  }
-  // Returns whether the prepared plan is the latest that any owner follows. `ranks_only`: that any worker's summer
-  // follows.
-  bool others_follow_prepared(bool ranks_only) const {
-    return prepared_ != nullptr && prepared_->epoch == (ranks_only ? ranks_epoch_ : owners_epoch_);
   }
 
  private:

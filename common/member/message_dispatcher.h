@@ -1,10 +1,9 @@
-// MessageDispatcher decodes the coordinator's messages, and passes them to Membership or to Listener. It checks with
-// Introduction that a Welcome comes from this job's coordinator. No I/O; belongs to one thread.
+// MessageDispatcher decodes the coordinator's messages, and passes them to Membership. It checks with Introduction that
+// a Welcome comes from this job's coordinator. No I/O; belongs to one thread.
 #pragma once
 
 #include "absl/time/time.h"
 #include "common/member/introduction.h"
-#include "common/member/listener.h"
 #include "common/member/membership.h"
 #include "common/proto/coordinator.pb.h"
 
@@ -13,20 +12,18 @@ namespace gleaner::member {
 class MessageDispatcher {
  public:
   // The pointers must outlive this object.
-  MessageDispatcher(Membership* membership, Introduction* introduction, Listener* listener)
-      : membership_(membership), introduction_(introduction), listener_(listener) {}
+  MessageDispatcher(Membership* membership, Introduction* introduction)
+      : membership_(membership), introduction_(introduction) {}
 
   // Passes a message on. Ignores messages after the membership has ended, and messages of later versions. Until the
   // coordinator has proved its identity, ignores all messages but those of the handshake.
   void dispatch(const v1::CoordinatorMessage& message, absl::Duration now);
 
  private:
-  void dispatch_to_member(const v1::CoordinatorMessage& message, absl::Duration now);
   void on_admission(const control::Admission& admission, absl::Duration now);
 
   Membership* const membership_;
   Introduction* const introduction_;
-  Listener* const listener_;
 };
 
 }  // namespace gleaner::member

@@ -25,7 +25,6 @@ using control::Regroup;
 using control::Report;
 using control::Resume;
 using control::Role;
-using control::TraceOrder;
 using control::Welcome;
 
 }  // namespace gleaner::member

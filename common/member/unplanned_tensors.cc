@@ -1,6 +1,9 @@
 #include "common/member/unplanned_tensors.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace gleaner::member {
 
@@ -26,8 +29,36 @@ void UnplannedTensors::on_commit(const plan::Plan& plan) {
   std::erase_if(unsent_operations_, [this](const plan::Operation& each) { return is_planned(each.tensor); });
 }
 
-std::vector<plan::Operation> UnplannedTensors::take_unsent_operations() {
-  return std::exchange(unsent_operations_, {});
+control::Declare UnplannedTensors::declare(const std::vector<plan::Tensor>& tensors) {
+  return {tensors, std::exchange(unsent_operations_, {})};
+}
+
+std::optional<control::Declare> UnplannedTensors::declare_all() {
+  unsent_operations_.clear();
+  if (tensors_.empty()) return std::nullopt;
+  return control::Declare{tensors_, operations_};
+}
+
+std::optional<control::Declare> UnplannedTensors::declare_operations() {
+  if (unsent_operations_.empty()) return std::nullopt;
+  return declare({});
+}
+
+absl::Status UnplannedTensors::check_wait(std::optional<absl::Duration> away_since, const absl::Status& last_failure,
+                                          absl::Duration now) const {
+  if (tensors_.empty() || now - std::max(since_, away_since.value_or(now)) <= plan_timeout_) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(
+      "tensor '", tensors_[0].name, "' has waited for a plan for ", absl::FormatDuration(plan_timeout_),
+      ", and the coordinator at ", coordinator_,
+      " is out of reach: ", last_failure.ok() ? "no answer" : last_failure.message(),
+      "; start it again (in Kubernetes it is part of gleaner-operator), or set a longer time (GLEANER_PLAN_TIMEOUT)"));
+}
+
+absl::Status UnplannedTensors::check_without_coordinator(const absl::Status& last_failure) const {
+  if (tensors_.empty()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("the coordinator at ", coordinator_, " is lost and can't be replaced, and no plan has tensor '",
+                   tensors_[0].name, "'", last_failure.ok() ? "" : ": ", last_failure.message()));
 }
 
 bool UnplannedTensors::is_planned(const std::string& tensor) const {

@@ -1,5 +1,7 @@
 #include "summation-service/service/server.h"
 
+#include <variant>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/own_network.h"
@@ -87,69 +89,48 @@ void Server::stop() {
   });
 }
 
-void Server::on_welcome(const control::Welcome& welcome) {
-  mailbox_.post([this, welcome] {
-    const bool is_same =
-        welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
-    welcome_ = welcome;
-    ending_.set_deadline(welcome.deadline);
-    if (is_same) return;  // the summer stays, since workers may have connected to it
-    if (summer_ != nullptr)
-      summer_->disconnect(absl::UnavailableError("this summer has another number in the job now"));
-    summer_ = std::make_unique<Summer>(env_, engine::Options{job_, welcome.member, options_.memory_cap_bytes},
-                                       &*kernels_, &pool_, &recorder_);
-    env_.log->info("joined", "job", options_.job, "summer", welcome.member - welcome.workers, "workers",
-                   welcome.workers);
-  });
+void Server::on_event(const member::Event& event) {
+  mailbox_.post([this, event] { std::visit([this](const auto& each) { handle(each); }, event); });
 }
 
-void Server::on_prepare(std::shared_ptr<const plan::Plan> plan) {
-  mailbox_.post([this, plan = std::move(plan)] {
-    const absl::Status status = summer_->prepare(plan);
-    if (status.ok()) {
-      prepared_ = plan;
-      client_->acknowledge(plan->epoch);
-    } else {
-      client_->refuse(plan->epoch, status);
-    }
-  });
+void Server::handle(const control::Welcome& welcome) {
+  const bool is_same = welcome_.has_value() && welcome.member == welcome_->member && welcome.secret == welcome_->secret;
+  welcome_ = welcome;
+  ending_.set_deadline(welcome.deadline);
+  if (is_same) return;  // the summer stays, since workers may have connected to it
+  if (summer_ != nullptr) summer_->disconnect(absl::UnavailableError("this summer has another number in the job now"));
+  summer_ = std::make_unique<Summer>(env_, engine::Options{job_, welcome.member, options_.memory_cap_bytes}, &*kernels_,
+                                     &pool_, &recorder_);
+  env_.log->info("joined", "job", options_.job, "summer", welcome.member - welcome.workers, "workers", welcome.workers);
 }
 
-void Server::on_commit(uint32_t epoch) {
-  mailbox_.post([this, epoch] {
-    const absl::Status status = summer_->commit(epoch);
-    if (!status.ok()) {
-      client_->leave(status, absl::ZeroDuration());
-      return ending_.end(status);
-    }
-    if (options_.pace_by_plan) transport_->pace(prepared_->members[welcome_->member].bits_per_second);
-    env_.log->info("plan committed", "job", options_.job, "epoch", epoch);
-  });
+void Server::handle(const control::Prepare& prepare) {
+  const uint32_t epoch = prepare.plan->epoch;
+  const absl::Status status = summer_->prepare(prepare.plan);
+  if (!status.ok()) return client_->refuse(epoch, status);
+  prepared_ = prepare.plan;
+  client_->acknowledge(epoch);
 }
 
-void Server::on_failed(const absl::Status& status) {
-  mailbox_.post([this, status] { ending_.end(status); });
+void Server::handle(const control::Commit& commit) {
+  const absl::Status status = summer_->commit(commit.epoch);
+  if (!status.ok()) {
+    client_->leave(status, absl::ZeroDuration());
+    return ending_.end(status);
+  }
+  if (options_.pace_by_plan) transport_->pace(prepared_->members[welcome_->member].bits_per_second);
+  env_.log->info("plan committed", "job", options_.job, "epoch", commit.epoch);
 }
 
-void Server::on_finished() {
-  mailbox_.post([this] { ending_.end(absl::OkStatus()); });
+void Server::handle(const member::CoordinatorLost&) {
+  ending_.set_coordinator_lost(true);
+  recorder_.forget();  // no observer can fetch the recording any more
 }
 
-void Server::on_coordinator_lost() {
-  mailbox_.post([this] {
-    ending_.set_coordinator_lost(true);
-    recorder_.forget();  // no observer can fetch the recording any more
-  });
-}
-
-void Server::on_coordinator_found() {
-  mailbox_.post([this] { ending_.set_coordinator_lost(false); });
-}
-
-void Server::on_trace(control::TraceOrder order, uint64_t recording) {
-  mailbox_.post([this, order, recording] {
-    if (auto what = member::obey(order, recorder_)) client_->send_trace(recording, *std::move(what));
-  });
+void Server::handle(const control::Trace& trace) {
+  if (auto recorded = member::obey(trace.order, recorder_)) {
+    client_->send_trace(trace.recording, *std::move(recorded));
+  }
 }
 
 const wire::Secret* Server::find(uint64_t job) const {

@@ -59,15 +59,18 @@ class Server : private member::Listener, private wire::JobSecrets, private trans
  private:
   Server(const Env& env, const ServerOptions& options);
 
-  // Called on the client's thread. Each function posts a message to run()'s thread.
-  void on_welcome(const control::Welcome& welcome) override;
-  void on_prepare(std::shared_ptr<const plan::Plan> plan) override;
-  void on_commit(uint32_t epoch) override;
-  void on_failed(const absl::Status& status) override;
-  void on_finished() override;
-  void on_coordinator_lost() override;
-  void on_coordinator_found() override;
-  void on_trace(control::TraceOrder order, uint64_t recording) override;
+  // Called on the client's thread. Posts the event to run()'s thread, which calls handle().
+  void on_event(const member::Event& event) override;
+  void handle(const control::Welcome& welcome);
+  void handle(const control::Prepare& prepare);
+  void handle(const control::Commit& commit);
+  void handle(const control::Failed& failed) { ending_.end(failed.status); }
+  void handle(const control::Finished&) { ending_.end(absl::OkStatus()); }
+  void handle(const member::CoordinatorLost& lost);
+  void handle(const member::CoordinatorFound&) { ending_.set_coordinator_lost(false); }
+  void handle(const control::Trace& trace);
+  template <typename Other>
+  void handle(const Other&) {}  // the other events do not concern a summer
 
   // Handshakes need the secret in the welcome, which also creates the summer. So no frame arrives before the summer
   // exists.

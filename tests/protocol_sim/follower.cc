@@ -3,6 +3,8 @@
 #include <utility>
 #include <variant>
 
+#include "common/base/overloaded.h"
+
 namespace gleaner::sim {
 namespace {
 
@@ -170,26 +172,16 @@ void Follower::on_broken(Control::Stream stream, const absl::Status& why) {
 void Follower::hear(const coordinator::Message& message) {
   const absl::Duration now = world_->time();
   membership_.on_heard(now);
-  if (const auto* welcome = std::get_if<coordinator::Welcome>(&message)) {
-    control::Welcome told = *welcome;
-    told.workers = world_->scenario.job.workers;
-    told.deadline = world_->scenario.job.deadline;
-    membership_.on_welcome(told, now);
-  } else if (std::holds_alternative<coordinator::Recall>(message)) {
-    membership_.on_recalled(now);
-  } else if (const auto* prepare = std::get_if<coordinator::Prepare>(&message)) {
-    membership_.on_prepare(prepare->plan, now);
-  } else if (const auto* commit = std::get_if<coordinator::Commit>(&message)) {
-    membership_.on_commit(commit->epoch);
-  } else if (std::holds_alternative<coordinator::Ending>(message)) {
-    if (membership_.is_admitted()) events_->on_ending();
-  } else if (const auto* failed = std::get_if<coordinator::Failed>(&message)) {
-    membership_.on_failed(failed->status, false);
-  } else if (std::holds_alternative<coordinator::Finished>(message)) {
-    membership_.on_finished();
-  } else if (std::holds_alternative<coordinator::Goodbye>(message)) {
-    membership_.on_goodbye();
-  }
+  std::visit(Overloaded{
+                 [&](control::Welcome welcome) {
+                   welcome.workers = world_->scenario.job.workers;
+                   welcome.deadline = world_->scenario.job.deadline;
+                   membership_.on_welcome(welcome, now);
+                 },
+                 [](const coordinator::Rejected&) {},  // Control breaks the stream instead
+                 [&](const auto& other) { membership_.on_message(other, now); },
+             },
+             message);
 }
 
 void Follower::act(const control::MemberMessage& what) {
@@ -222,27 +214,33 @@ void Follower::act(const member::Introduce& what) {
                 });
 }
 
-void Follower::act(const control::Prepare& what) {
-  prepared_ = what.plan;
-  const absl::Status status = events_->on_prepare(what.plan);
-  if (status.ok()) return membership_.acknowledge(what.plan->epoch, world_->time());
-  membership_.refuse(what.plan->epoch, status, world_->time());
+void Follower::act(const member::Event& event) {
+  std::visit([this](const auto& each) { handle(each); }, event);
 }
 
-void Follower::act(const control::Commit& what) {
-  if (what.epoch <= committed_) {
-    return world_->report->fail(name_, " gets Commit of epoch ", what.epoch, " after ", committed_);
+void Follower::handle(const control::Prepare& prepare) {
+  prepared_ = prepare.plan;
+  const absl::Status status = events_->on_prepare(prepare.plan);
+  if (status.ok()) return membership_.acknowledge(prepare.plan->epoch, world_->time());
+  membership_.refuse(prepare.plan->epoch, status, world_->time());
+}
+
+void Follower::handle(const control::Commit& commit) {
+  if (commit.epoch <= committed_) {
+    return world_->report->fail(name_, " gets Commit of epoch ", commit.epoch, " after ", committed_);
   }
-  committed_ = what.epoch;
+  committed_ = commit.epoch;
   events_->on_commit(prepared_);
 }
 
-void Follower::act(const control::Regroup&) { world_->report->fail(name_, " gets the order to join the next round"); }
+void Follower::handle(const control::Regroup&) {
+  world_->report->fail(name_, " gets the order to join the next round");
+}
 
-void Follower::act(const member::CoordinatorGone& what) {
+void Follower::handle(const member::CoordinatorGone& gone) {
   const bool is_worker = identity_.role == coordinator::Role::kWorker;
-  if (world_->coordinator_is_gone) return events_->on_coordinator_gone(what.why);
-  if (is_worker) world_->report->fail(name_, " has lost its coordinator for good: ", what.why.ToString());
+  if (world_->coordinator_is_gone) return events_->on_coordinator_gone(gone.why);
+  if (is_worker) world_->report->fail(name_, " has lost its coordinator for good: ", gone.why.ToString());
 }
 
 void Follower::act(const member::Left& what) {

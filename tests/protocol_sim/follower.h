@@ -59,18 +59,22 @@ class Follower final : private Control::End {
   void act(const member::Connect&);
   void act(const member::Disconnect&);
   void act(const member::Introduce& what);
-  void act(const control::Welcome& what) { events_->on_welcome(what.member); }
-  void act(const control::Prepare& what);
-  void act(const control::Commit& what);
-  void act(const control::Failed&) {}  // Left reports the failure
-  void act(const control::Finished&) {}
-  void act(const control::Regroup&);
-  void act(const member::CoordinatorLost&) { events_->on_coordinator_lost(); }
-  void act(const member::CoordinatorGone& what);
-  void act(const member::CoordinatorFound&) { events_->on_coordinator_found(); }
+  void act(const member::Event& event);
   void act(const member::Left& what);
   void act(const member::Stays&) { leaving_ = false; }
   void act(const member::Note& what);
+
+  void handle(const control::Welcome& welcome) { events_->on_welcome(welcome.member); }
+  void handle(const control::Prepare& prepare);
+  void handle(const control::Commit& commit);
+  void handle(const control::Regroup& regroup);
+  void handle(const control::Ending&) { events_->on_ending(); }
+  void handle(const member::CoordinatorLost&) { events_->on_coordinator_lost(); }
+  void handle(const member::CoordinatorGone& gone);
+  void handle(const member::CoordinatorFound&) { events_->on_coordinator_found(); }
+  // Left reports a failure. Other events do not happen in the simulation, or do not concern a simulated member.
+  template <typename Other>
+  void handle(const Other&) {}
 
   const std::string name_;
   const coordinator::Identity identity_;

@@ -16,11 +16,9 @@ from test_documents import SOURCES, tracked
 MAX_METHOD_LINES = 300
 MAX_FIELDS = 20
 
-# Classes that exceed a limit: {class: (lines of methods, fields)}. The list may only shrink: a class that grows fails,
-# and so does an entry that is larger than the class, or that the class no longer needs.
-EXCEPTIONS = {
-    "gleaner::member::Membership": (351, 20),
-}
+# Classes that exceed a limit: {class: (lines of methods, fields)}. No class does. An entry fails if its class grows, if
+# it is larger than its class, or if its class does not need it.
+EXCEPTIONS: dict[str, tuple[int, int]] = {}
 
 RIDDLES = "What|Who|Whoever|Of|Those|That"
 COMMENT = re.compile(rf'^\s*(?://|#|"""|\*)\s*(?:{RIDDLES})\b', re.M)

@@ -32,8 +32,8 @@ class ActionExecutorTest : public testing::Test {
     membership_.on_welcome(welcome, now());
     plan::Plan plan = *plan::make_plan({{1e9, 1e9}, {}}, {}, {});
     plan.epoch = 1;
-    membership_.on_prepare(std::make_shared<const plan::Plan>(plan), now());
-    membership_.on_commit(1);
+    membership_.on_message(Prepare{std::make_shared<const plan::Plan>(plan)}, now());
+    membership_.on_message(Commit{1}, now());
   }
 
   SystemEnv system_;
@@ -94,8 +94,8 @@ TEST_F(ActionExecutorTest, ReportsThatALeavingMemberStays) {
   plan::Plan next = *plan::make_plan({{1e9, 1e9}, {}}, {}, {});
   next.epoch = 2;
   membership_.leave(absl::OkStatus(), false, absl::Seconds(1), now());
-  membership_.on_prepare(std::make_shared<const plan::Plan>(next), now());
-  membership_.on_commit(2);
+  membership_.on_message(Prepare{std::make_shared<const plan::Plan>(next)}, now());
+  membership_.on_message(Commit{2}, now());
   executor_.run();
   EXPECT_FALSE(leave_outcome_.await());
 }

@@ -140,11 +140,7 @@ TEST_F(BearerTest, UnusableFilesAreErrorsAtOnce) {
   renew("right");
   start_job(false);
   struct Silent : member::Listener {
-    void on_welcome(const control::Welcome&) override {}
-    void on_prepare(std::shared_ptr<const plan::Plan>) override {}
-    void on_commit(uint32_t) override {}
-    void on_failed(const absl::Status&) override {}
-    void on_finished() override {}
+    void on_event(const member::Event&) override {}
   } listener;
   member::JoinOptions options = bearer_options(0);
   options.ca_file = scratch_ / "absent";

@@ -14,34 +14,57 @@ std::shared_ptr<const plan::Plan> plan(uint32_t epoch) {
 TEST(FollowedPlans, APreparedPlanMayBeCommitted) {
   FollowedPlans plans;
   EXPECT_FALSE(plans.has_begun());
-  plans.prepare(plan(1));
+  EXPECT_TRUE(plans.prepare(plan(1)));
   EXPECT_EQ(plans.prepared_epoch(), 1u);
   EXPECT_EQ(plans.committed_epoch(), 0u);
-  plans.commit();
+  EXPECT_EQ(*plans.commit(1), true);
   EXPECT_TRUE(plans.has_begun());
   EXPECT_EQ(plans.prepared_epoch(), 0u);
   EXPECT_EQ(plans.committed_epoch(), 1u);
-  plans.prepare(plan(2));
+  EXPECT_TRUE(plans.prepare(plan(2)));
   plans.forget_prepared();
   EXPECT_EQ(plans.prepared(), nullptr);
   EXPECT_EQ(plans.committed_epoch(), 1u);
 }
 
-TEST(FollowedPlans, OthersFollowThePreparedPlan) {
+TEST(FollowedPlans, ThePlanInForceIsNotTakenAgain) {
+  FollowedPlans plans;
+  plans.prepare(plan(1));
+  ASSERT_EQ(*plans.commit(1), true);
+  EXPECT_FALSE(plans.prepare(plan(1)));
+  EXPECT_EQ(plans.prepared(), nullptr);
+  EXPECT_EQ(*plans.commit(1), false);
+}
+
+TEST(FollowedPlans, OnlyThePreparedPlanCanBeCommitted) {
+  FollowedPlans plans;
+  EXPECT_TRUE(absl::IsInternal(plans.commit(1).status())) << "no plan is prepared";
+  plans.prepare(plan(1));
+  EXPECT_TRUE(absl::IsInternal(plans.commit(2).status()));
+  EXPECT_FALSE(plans.has_begun());
+}
+
+TEST(FollowedPlans, CommitsThePlanThatOwnersFollow) {
   FollowedPlans plans;
   plans.on_owner_follows(2, false);
-  EXPECT_FALSE(plans.others_follow_prepared(false)) << "no plan is prepared";
+  EXPECT_FALSE(plans.commit_as_others(false)) << "no plan is prepared";
   plans.prepare(plan(2));
-  EXPECT_TRUE(plans.others_follow_prepared(false));
-  EXPECT_FALSE(plans.others_follow_prepared(true)) << "only a CPU summer follows it";
+  EXPECT_FALSE(plans.commit_as_others(true)) << "only a CPU summer follows it";
+  EXPECT_TRUE(plans.commit_as_others(false));
+  EXPECT_EQ(plans.committed_epoch(), 2u);
+  EXPECT_FALSE(plans.commit_as_others(false)) << "once";
+}
+
+TEST(FollowedPlans, CommitsOnlyTheLatestPlanThatOwnersFollow) {
+  FollowedPlans plans;
+  plans.prepare(plan(2));
   plans.on_owner_follows(1, true);
-  EXPECT_FALSE(plans.others_follow_prepared(true));
-  plans.on_owner_follows(2, true);
-  EXPECT_TRUE(plans.others_follow_prepared(true));
-  plans.on_owner_follows(1, true);
-  EXPECT_TRUE(plans.others_follow_prepared(true)) << "a late message of an earlier epoch";
+  EXPECT_FALSE(plans.commit_as_others(true));
   plans.on_owner_follows(3, false);
-  EXPECT_FALSE(plans.others_follow_prepared(false)) << "another plan is in force";
+  EXPECT_FALSE(plans.commit_as_others(false)) << "another plan is in force";
+  plans.on_owner_follows(2, true);
+  plans.on_owner_follows(1, true);  // a late message of an earlier epoch
+  EXPECT_TRUE(plans.commit_as_others(true));
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ class MembershipTest : public testing::Test {
     for (const Action& action : actions) {
       std::visit(look, action);
       if (const auto* message = std::get_if<control::MemberMessage>(&action)) std::visit(look, *message);
+      if (const auto* event = std::get_if<Event>(&action)) std::visit(look, *event);
     }
     return found;
   }
@@ -80,14 +81,15 @@ class MembershipTest : public testing::Test {
     }
   }
   void stand_still(absl::Duration time) { membership_.on_tick(true, now_ += time); }
+  void tell(const control::CoordinatorMessage& message) { membership_.on_message(message, now_); }
   void come_in(const std::string& session = "s") {
     membership_.on_challenged(now_);
     membership_.on_welcome(welcome(session), now_);
   }
   void begin_job(const std::string& session = "s") {
     come_in(session);
-    membership_.on_prepare(plan(1), now_);
-    membership_.on_commit(1);
+    tell(Prepare{plan(1)});
+    tell(Commit{1});
     take();
   }
   void break_stream(const absl::Status& why = absl::UnavailableError("broken")) { membership_.on_closed(why, now_); }
@@ -168,21 +170,21 @@ TEST_F(MembershipTest, ASeatOfAnotherProcessIsAnError) {
 TEST_F(MembershipTest, ARepeatedWelcomeChangesNothing) {
   come_in();
   EXPECT_TRUE(happened<Welcome>());
-  membership_.on_prepare(plan(1), now_);
+  tell(Prepare{plan(1)});
   membership_.on_welcome(welcome("s", 2), now_);
   EXPECT_FALSE(happened<Welcome>()) << "another number of summers does not change the place";
-  membership_.on_commit(1);
+  tell(Commit{1});
   EXPECT_EQ(last<Commit>(take())->epoch, 1u);
 }
 
 TEST_F(MembershipTest, AWelcomeToAnotherPlaceForgetsThePreparedPlan) {
   come_in();
-  membership_.on_prepare(plan(1), now_);
+  tell(Prepare{plan(1)});
   Welcome other = welcome();
   other.member = 0;
   membership_.on_welcome(other, now_);
   EXPECT_EQ(last<Welcome>(take())->member, 0u);
-  membership_.on_commit(1);
+  tell(Commit{1});
   EXPECT_THAT(failure(), HasSubstr("commits a plan of epoch 1 that it did not prepare"));
 }
 
@@ -252,7 +254,7 @@ TEST_F(MembershipTest, ACoordinatorThatRefusesForGoodIsGivenUp) {
 
 TEST_F(MembershipTest, WithoutACoordinatorItCommitsThePlanThatOthersFollow) {
   begin_job("");
-  membership_.on_prepare(plan(2), now_);
+  tell(Prepare{plan(2)});
   membership_.on_owner_follows(2, false);
   EXPECT_FALSE(happened<Commit>()) << "the member waits for the coordinator's Commit";
   break_stream();
@@ -264,7 +266,7 @@ TEST_F(MembershipTest, WithoutACoordinatorItCommitsThePlanThatOthersFollow) {
 
 TEST_F(MembershipTest, WithoutACoordinatorItMayLearnLaterWhichPlanOthersFollow) {
   begin_job("");
-  membership_.on_prepare(plan(2), now_);
+  tell(Prepare{plan(2)});
   break_stream();
   membership_.on_owner_follows(1, true);
   EXPECT_FALSE(happened<Commit>());
@@ -276,7 +278,7 @@ TEST_F(MembershipTest, WithoutACoordinatorItMayLearnLaterWhichPlanOthersFollow) 
 
 TEST_F(MembershipTest, IfACoordinatorMayReturnOnlyPlansThatARankFollowsAreFinal) {
   begin_job();
-  membership_.on_prepare(plan(2), now_);
+  tell(Prepare{plan(2)});
   break_stream();
   take();
   membership_.on_owner_follows(2, false);
@@ -290,28 +292,28 @@ TEST_F(MembershipTest, IfACoordinatorMayReturnOnlyPlansThatARankFollowsAreFinal)
 
 TEST_F(MembershipTest, AfterAReattachmentItWaitsForTheAnswer) {
   begin_job();
-  membership_.on_prepare(plan(2), now_);
+  tell(Prepare{plan(2)});
   break_stream();
   next_attempt();
   membership_.on_challenged(now_);
   membership_.on_owner_follows(2, true);
   EXPECT_FALSE(happened<Commit>());
   membership_.on_welcome(welcome(), now_);
-  membership_.on_prepare(plan(2), now_);
-  membership_.on_commit(2);
+  tell(Prepare{plan(2)});
+  tell(Commit{2});
   EXPECT_TRUE(happened<Commit>());
 }
 
 TEST_F(MembershipTest, ACommittedPlanIsAcknowledgedAgain) {
   begin_job();
-  membership_.on_prepare(plan(2), now_);
-  membership_.on_commit(2);
+  tell(Prepare{plan(2)});
+  tell(Commit{2});
   take();
-  membership_.on_prepare(plan(2), now_);
+  tell(Prepare{plan(2)});
   const std::vector<Action> actions = take();
   EXPECT_EQ(last<Acknowledgement>(actions)->epoch, 2u);
   EXPECT_FALSE(last<Prepare>(actions).has_value());
-  membership_.on_commit(2);
+  tell(Commit{2});
   EXPECT_THAT(take(), IsEmpty());
 }
 
@@ -329,8 +331,8 @@ TEST_F(MembershipTest, DeclaresUnplannedTensorsAgain) {
   begin_job();
   membership_.declare({tensor("a"), tensor("b")}, {{"b", ReduceOp::kSum}}, now_);
   EXPECT_EQ(last<Declare>(take())->tensors.size(), 2u);
-  membership_.on_prepare(plan(2, {tensor("a")}), now_);
-  membership_.on_commit(2);
+  tell(Prepare{plan(2, {tensor("a")})});
+  tell(Commit{2});
   break_stream();
   next_attempt();
   come_in();
@@ -360,8 +362,8 @@ TEST_F(MembershipTest, OwnersCompareTheOperationsOfTensorsThatAPlanHas) {
   begin_job();
   membership_.declare({tensor("a"), tensor("b")}, {}, now_);
   membership_.declare({}, {{"a", ReduceOp::kSum}}, now_);
-  membership_.on_prepare(plan(2, {tensor("a"), tensor("b")}), now_);
-  membership_.on_commit(2);
+  tell(Prepare{plan(2, {tensor("a"), tensor("b")})});
+  tell(Commit{2});
   take();
   membership_.declare({}, {{"b", ReduceOp::kSum}}, now_);
   membership_.on_tick(true, now_);
@@ -376,7 +378,7 @@ TEST_F(MembershipTest, RepeatsLeaveUntilItIsAcknowledged) {
   EXPECT_LE(next_attempt(), absl::Milliseconds(200));
   come_in();
   EXPECT_TRUE(happened<Leave>());
-  membership_.on_goodbye();
+  tell(Goodbye{});
   const std::vector<Action> actions = take();
   EXPECT_TRUE(last<Left>(actions).has_value());
   EXPECT_FALSE(last<Finished>(actions).has_value());
@@ -408,7 +410,7 @@ TEST_F(MembershipTest, ALeavingMemberWaitsForAReplacementOfALostCoordinator) {
 
 TEST_F(MembershipTest, AnEndedRoundIsLeftByTheDeadline) {
   begin_job();
-  membership_.on_failed(absl::AbortedError("worker 0 is lost"), true);
+  tell(Regroup{absl::AbortedError("worker 0 is lost")});
   membership_.leave(absl::OkStatus(), true, kLeaveTimeout, now_);
   EXPECT_LT(membership_.tick_interval(), absl::Seconds(1));
   pass(absl::Seconds(9));
@@ -420,8 +422,8 @@ TEST_F(MembershipTest, AnEndedRoundIsLeftByTheDeadline) {
 TEST_F(MembershipTest, APlanThatArrivesWhileItLeavesKeepsTheMember) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
-  membership_.on_prepare(plan(2), now_);
-  membership_.on_commit(2);
+  tell(Prepare{plan(2)});
+  tell(Commit{2});
   EXPECT_TRUE(happened<Stays>());
   membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
   EXPECT_EQ(last<Leave>(take())->epoch, 2u);
@@ -429,11 +431,11 @@ TEST_F(MembershipTest, APlanThatArrivesWhileItLeavesKeepsTheMember) {
 
 TEST_F(MembershipTest, AnEndedRoundIsLeftOnItsStream) {
   begin_job();
-  membership_.on_failed(absl::AbortedError("worker 0 is lost"), true);
+  tell(Regroup{absl::AbortedError("worker 0 is lost")});
   EXPECT_TRUE(happened<Regroup>());
   membership_.leave(absl::OkStatus(), true, kLeaveTimeout, now_);
   EXPECT_TRUE(last<Leave>(take())->again);
-  membership_.on_goodbye();
+  tell(Goodbye{});
   EXPECT_TRUE(happened<Left>());
 }
 
@@ -458,7 +460,7 @@ TEST_F(SummerMembershipTest, ASummerThatTheJobLeftOutFails) {
 
 TEST_F(SummerMembershipTest, ANewSummerThatOthersMayFollowStaysWithoutTheCoordinator) {
   come_in("");
-  membership_.on_prepare(plan(3), now_);
+  tell(Prepare{plan(3)});
   take();
   break_stream();
   const std::vector<Action> actions = take();
@@ -468,7 +470,7 @@ TEST_F(SummerMembershipTest, ANewSummerThatOthersMayFollowStaysWithoutTheCoordin
 
 TEST_F(SummerMembershipTest, ASummerOfAJobThatNeverBeganFails) {
   come_in("");
-  membership_.on_prepare(plan(1), now_);
+  tell(Prepare{plan(1)});
   break_stream();
   EXPECT_THAT(failure(), HasSubstr("was lost before the job had begun"));
 }
@@ -476,12 +478,12 @@ TEST_F(SummerMembershipTest, ASummerOfAJobThatNeverBeganFails) {
 TEST_F(SummerMembershipTest, ASummerFollowsPlansWhileItLeaves) {
   begin_job();
   membership_.leave(absl::OkStatus(), false, kLeaveTimeout, now_);
-  membership_.on_prepare(plan(2), now_);
-  membership_.on_commit(2);
+  tell(Prepare{plan(2)});
+  tell(Commit{2});
   const std::vector<Action> actions = take();
   EXPECT_TRUE(last<Commit>(actions).has_value());
   EXPECT_FALSE(last<Stays>(actions).has_value());
-  membership_.on_goodbye();
+  tell(Goodbye{});
   EXPECT_TRUE(happened<Finished>());
 }
 

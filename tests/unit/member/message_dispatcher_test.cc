@@ -27,11 +27,19 @@ class MessageDispatcherTest : public testing::Test {
     membership_.take();
   }
 
-  // Delivers a message, and returns the last action that follows, if any.
+  // Delivers a message, and returns the last action that follows, if any. Writes down all events.
   std::optional<Action> deliver(const v1::CoordinatorMessage& message) {
     dispatcher_.dispatch(message, kNow);
     const std::vector<Action> actions = membership_.take();
+    for (const Action& action : actions) {
+      if (const auto* event = std::get_if<Event>(&action)) listener_.on_event(*event);
+    }
     return actions.empty() ? std::nullopt : std::optional(actions.back());
+  }
+  template <typename T>
+  static bool is_event(const std::optional<Action>& action) {
+    const auto* event = action.has_value() ? std::get_if<Event>(&*action) : nullptr;
+    return event != nullptr && std::holds_alternative<T>(*event);
   }
   void challenge() {
     v1::CoordinatorMessage message;
@@ -53,7 +61,8 @@ class MessageDispatcherTest : public testing::Test {
   }
   void admit() {
     challenge();
-    ASSERT_TRUE(std::holds_alternative<Welcome>(*welcome(options_.token)));
+    ASSERT_TRUE(is_event<Welcome>(welcome(options_.token)));
+    listener_.calls.clear();
   }
 
   SystemEnv system_;
@@ -61,7 +70,7 @@ class MessageDispatcherTest : public testing::Test {
   RecordingListener listener_;
   Membership membership_{{.coordinator = "here", .timeout = absl::Minutes(1)}, [] { return 1.0; }};
   Introduction introduction_{options_, system_.env().random};
-  MessageDispatcher dispatcher_{&membership_, &introduction_, &listener_};
+  MessageDispatcher dispatcher_{&membership_, &introduction_};
   const std::string nonce_ = std::string(proto::kNonceBytes, 'c');
   control::Join join_;
 };
@@ -74,8 +83,8 @@ TEST_F(MessageDispatcherTest, AWelcomeWithAProofAdmitsTheMember) {
 TEST_F(MessageDispatcherTest, AWelcomeWithoutAProofFails) {
   challenge();
   const std::optional<Action> last = welcome("another token");
-  ASSERT_TRUE(last.has_value() && std::holds_alternative<Failed>(*last));
-  EXPECT_TRUE(absl::IsPermissionDenied(std::get<Failed>(*last).status));
+  ASSERT_TRUE(is_event<Failed>(last));
+  EXPECT_TRUE(absl::IsPermissionDenied(std::get<Failed>(std::get<Event>(*last)).status));
 }
 
 TEST_F(MessageDispatcherTest, OtherMessagesAreIgnoredBeforeTheWelcome) {
@@ -110,10 +119,10 @@ TEST_F(MessageDispatcherTest, PlansArePreparedAndCommitted) {
   v1::CoordinatorMessage message;
   proto::encode(plan, message.mutable_prepare()->mutable_plan());
   std::optional<Action> last = deliver(message);
-  ASSERT_TRUE(last.has_value() && std::holds_alternative<Prepare>(*last));
+  ASSERT_TRUE(is_event<Prepare>(last));
   message.mutable_commit()->set_epoch(1);
   last = deliver(message);
-  ASSERT_TRUE(last.has_value() && std::holds_alternative<Commit>(*last));
+  ASSERT_TRUE(is_event<Commit>(last));
 }
 
 TEST_F(MessageDispatcherTest, AMalformedPlanIsRefused) {
@@ -131,14 +140,14 @@ TEST_F(MessageDispatcherTest, AFailureMayEndTheRoundAndNothingFollowsTheEnd) {
   proto::encode(absl::UnavailableError("worker 0 is lost"), message.mutable_failed()->mutable_status());
   message.mutable_failed()->set_again(true);
   const std::optional<Action> last = deliver(message);
-  ASSERT_TRUE(last.has_value() && std::holds_alternative<Regroup>(*last));
-  EXPECT_EQ(std::get<Regroup>(*last).why, absl::UnavailableError("worker 0 is lost"));
+  ASSERT_TRUE(is_event<Regroup>(last));
+  EXPECT_EQ(std::get<Regroup>(std::get<Event>(*last)).why, absl::UnavailableError("worker 0 is lost"));
   message.mutable_goodbye();
   deliver(message);
   EXPECT_TRUE(membership_.is_over());
   message.mutable_inquire()->set_tensor("t");
   deliver(message);
-  EXPECT_THAT(listener_.calls, IsEmpty()) << "no call follows the end";
+  EXPECT_THAT(listener_.calls, ElementsAre("regroup: worker 0 is lost")) << "no event follows the end";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -28,7 +29,7 @@ class Participant : private member::Listener {
 
   member::Client& client() {
     absl::MutexLock lock(&mutex_);
-    // Callbacks may run before start() has returned the client.
+    // Events may come before start() has returned the client.
     const auto is_there = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return client_ != nullptr; };
     mutex_.Await(absl::Condition(&is_there));
     return *client_;
@@ -106,59 +107,66 @@ class Participant : private member::Listener {
     absl::MutexLock lock(&mutex_);
     EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&condition), kPatience)) << "nothing happened";
   }
-  void on_welcome(const control::Welcome& welcome) override {
+  void on_event(const member::Event& event) override {
+    std::visit([this](const auto& each) { handle(each); }, event);
+  }
+  void handle(const control::Welcome& welcome) {
     absl::MutexLock lock(&mutex_);
     welcome_ = welcome;
     ++welcomes_;
   }
-  void on_prepare(std::shared_ptr<const plan::Plan> plan) override {
+  void handle(const control::Prepare& prepare) {
     absl::Status refusal;
     {
       absl::MutexLock lock(&mutex_);
-      prepared_ = plan;
+      prepared_ = prepare.plan;
       refusal = refusal_;
     }
     if (refusal.ok()) {
-      client().acknowledge(plan->epoch);
+      client().acknowledge(prepare.plan->epoch);
     } else {
-      client().refuse(plan->epoch, refusal);
+      client().refuse(prepare.plan->epoch, refusal);
     }
   }
-  void on_commit(uint32_t epoch) override {
+  void handle(const control::Commit& commit) {
     absl::MutexLock lock(&mutex_);
-    EXPECT_EQ(prepared_->epoch, epoch);
+    EXPECT_EQ(prepared_->epoch, commit.epoch);
     committed_ = prepared_;
   }
-  void on_failed(const absl::Status& status) override {
+  void handle(const control::Failed& failed) { fail(failed.status); }
+  void handle(const control::Regroup& regroup) { fail(regroup.why); }
+  void fail(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
-    EXPECT_FALSE(failure_.has_value() || finished_) << "on_failed is the last callback";
+    EXPECT_FALSE(failure_.has_value() || finished_) << "Failed is the last event";
     failure_ = status;
   }
-  void on_finished() override {
+  void handle(const control::Finished&) {
     absl::MutexLock lock(&mutex_);
     finished_ = true;
   }
-  void on_coordinator_lost() override {
+  void handle(const member::CoordinatorLost&) {
     absl::MutexLock lock(&mutex_);
     coordinator_lost_ = true;
   }
-  void on_coordinator_gone(const absl::Status&) override {
+  void handle(const member::CoordinatorGone&) {
     absl::MutexLock lock(&mutex_);
     coordinator_gone_ = true;
   }
-  void on_coordinator_found() override {
+  void handle(const member::CoordinatorFound&) {
     absl::MutexLock lock(&mutex_);
     ++found_;
   }
-  void on_trace(control::TraceOrder order, uint64_t recording) override {
+  void handle(const control::Trace& trace) {
     std::optional<trace::Recording> answer;
     {
       absl::MutexLock lock(&mutex_);
-      orders_.push_back(order);
-      if (order == control::TraceOrder::kSend) answer = recording_;
+      orders_.push_back(trace.order);
+      if (trace.order == control::TraceOrder::kSend) answer = recording_;
     }
-    if (answer.has_value()) client().send_trace(recording, *std::move(answer));
+    if (answer.has_value()) client().send_trace(trace.recording, *std::move(answer));
   }
+  template <typename Other>
+  void handle(const Other&) {}
 
   absl::Mutex mutex_;
   std::unique_ptr<member::Client> client_ ABSL_GUARDED_BY(mutex_);

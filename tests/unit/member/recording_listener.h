@@ -1,7 +1,8 @@
-// A Listener that writes down its calls as text.
+// A Listener that writes down its events as text.
 #pragma once
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,22 +11,23 @@
 namespace gleaner::member {
 
 struct RecordingListener final : Listener {
-  void on_welcome(const Welcome& welcome) override { calls.push_back(absl::StrCat("welcome ", welcome.member)); }
-  void on_prepare(std::shared_ptr<const plan::Plan> plan) override {
-    calls.push_back(absl::StrCat("prepare ", plan->epoch));
+  void on_event(const Event& event) override {
+    std::visit([this](const auto& each) { calls.push_back(text_of(each)); }, event);
   }
-  void on_commit(uint32_t epoch) override { calls.push_back(absl::StrCat("commit ", epoch)); }
-  void on_failed(const absl::Status& status) override { calls.push_back(absl::StrCat("failed: ", status.message())); }
-  void on_regroup(const absl::Status& status) override { calls.push_back(absl::StrCat("regroup: ", status.message())); }
-  void on_newcomers(uint32_t workers) override { calls.push_back(absl::StrCat("newcomers ", workers)); }
-  void on_ending() override { calls.emplace_back("ending"); }
-  void on_finished() override { calls.emplace_back("finished"); }
-  void on_coordinator_lost() override { calls.emplace_back("coordinator lost"); }
-  void on_coordinator_gone(const absl::Status&) override { calls.emplace_back("coordinator gone"); }
-  void on_coordinator_found() override { calls.emplace_back("coordinator found"); }
-  void on_inquired(const std::string& tensor) override { calls.push_back(absl::StrCat("inquired ", tensor)); }
-  void on_trace(TraceOrder order, uint64_t recording) override {
-    calls.push_back(absl::StrCat("trace ", static_cast<int>(order), " ", recording));
+  static std::string text_of(const control::Welcome& event) { return absl::StrCat("welcome ", event.member); }
+  static std::string text_of(const control::Prepare& event) { return absl::StrCat("prepare ", event.plan->epoch); }
+  static std::string text_of(const control::Commit& event) { return absl::StrCat("commit ", event.epoch); }
+  static std::string text_of(const control::Failed& event) { return absl::StrCat("failed: ", event.status.message()); }
+  static std::string text_of(const control::Regroup& event) { return absl::StrCat("regroup: ", event.why.message()); }
+  static std::string text_of(const control::Newcomers& event) { return absl::StrCat("newcomers ", event.workers); }
+  static std::string text_of(const control::Ending&) { return "ending"; }
+  static std::string text_of(const control::Finished&) { return "finished"; }
+  static std::string text_of(const CoordinatorLost&) { return "coordinator lost"; }
+  static std::string text_of(const CoordinatorGone&) { return "coordinator gone"; }
+  static std::string text_of(const CoordinatorFound&) { return "coordinator found"; }
+  static std::string text_of(const control::Inquire& event) { return absl::StrCat("inquired ", event.tensor); }
+  static std::string text_of(const control::Trace& event) {
+    return absl::StrCat("trace ", static_cast<int>(event.order), " ", event.recording);
   }
 
   std::vector<std::string> calls;
