@@ -9,12 +9,13 @@
 #include "common/flags/groups.h"
 #include "common/plan/plan.h"
 #include "common/plan/schedule_name.h"
+#include "common/strategy/choice.h"
 
 namespace gleaner::cli {
 namespace {
 
 std::vector<std::string> strategies() {
-  std::vector<std::string> names = {plan::kSummersStrategy};
+  std::vector<std::string> names = {plan::kSummersStrategy, strategy::kAuto};
   for (const absl::string_view algorithm : collective::algorithms()) names.emplace_back(algorithm);
   return names;
 }
@@ -57,8 +58,8 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
   add_partition_bytes_flag(command, flags.partition_bytes, "as for `gleaner plan`");
   command
       .add_text("--strategy", flags.strategy,
-                "How tensors are summed: by summers, or by the schedule of a collective between the workers "
-                "(gleaner schedule)")
+                "How tensors are summed: by summers, by the schedule of a collective between the workers (gleaner "
+                "schedule), or auto: each by the fastest for its size (gleaner strategies)")
       .one_of(strategies())
       .show_default();
   command.add_text("--stages", flags.stages,

@@ -102,6 +102,12 @@ void EfficiencyMeter::on_report(uint32_t rank, const Report& report, absl::Durat
   kept.at = now;
 }
 
+double EfficiencyMeter::round_trip_seconds() const {
+  double longest = 0;
+  for (const auto& rank : ranks_) longest = std::max(longest, rank.latest.round_trip_seconds);
+  return longest;
+}
+
 Figures EfficiencyMeter::of(const Measured& measured, const Bound& bound, double round_trip_seconds) {
   Totals totals;
   totals.add({}, measured, bound);

@@ -101,6 +101,7 @@ void Lifecycle::check_declarations(absl::Duration now, Actions& actions) {
 
 void Lifecycle::propose_next(absl::Duration now, Actions& actions) {
   if (parts_.reattachment.is_under_way() || parts_.outcome.has_ended()) return;
+  parts_.planning.set_round_trip(parts_.steps.efficiency().round_trip_seconds());
   const absl::Status status = parts_.planning.propose_next(parts_.departures.is_ending(), now, actions);
   if (!status.ok()) fail({status, std::nullopt}, actions);
 }

@@ -6,6 +6,7 @@
 #include "common/collective/algorithms.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
+#include "common/strategy/choice.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -46,6 +47,10 @@ absl::Status check_elastic(const Options& options) {
 absl::Status check_schedule(const Options& options) {
   if (!options.schedule.has_value()) return absl::OkStatus();
   const plan::ScheduleParameters& schedule = *options.schedule;
+  if (schedule.algorithm == strategy::kAuto) {
+    if (schedule.stages.empty() && schedule.radix == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError("strategy auto chooses stages and radix itself; leave them out");
+  }
   const bool serves_every_number =
       schedule.stages.empty() && schedule.radix == 0 && schedule.algorithm != "bcube" && schedule.algorithm != "racks";
   if (options.is_elastic() && !serves_every_number) {

@@ -36,7 +36,8 @@ struct Options {
   std::vector<double> worker_bits_per_second;  // empty, or one for each worker; 0: unknown
   std::vector<double> summer_bits_per_second;
   uint64_t partition_bytes = 0;  // 0: plan::default_partition_bytes()
-  // The schedule that sums all tensors but those that accumulate. None: the owners of partitions sum them.
+  // The schedule that sums all tensors but those that accumulate. Algorithm strategy::kAuto: each tensor gets the
+  // fastest strategy for its size. None: the owners of partitions sum them.
   std::optional<plan::ScheduleParameters> schedule;
   absl::Duration start_timeout = absl::Seconds(60);  // within which all members must join
   absl::Duration deadline = absl::Seconds(10);       // of a silent rank, and of acknowledgements of a plan

@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
+#include "common/strategy/choice.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -15,6 +16,10 @@ constexpr absl::Duration kFirstPause = absl::Seconds(5);
 constexpr absl::Duration kLongestPause = absl::Minutes(5);
 
 }  // namespace
+
+bool Planner::chooses_strategies() const {
+  return options_.schedule.has_value() && options_.schedule->algorithm == strategy::kAuto;
+}
 
 // Returns the bandwidth of a member's link in bits per second. The sources, in this order: set_bandwidth(), the
 // options' list, options.bits_per_second, the member itself. None: no source has it.
@@ -85,7 +90,7 @@ absl::StatusOr<plan::Plan> Planner::make_first(uint32_t epoch) const {
   plan.epoch = epoch;
   plan.members = members_wanted(plan::Plan(), epoch);
   plan.local_ranks = options_.local_ranks;
-  if (options_.schedule.has_value()) plan.schedules = {*options_.schedule};
+  if (options_.schedule.has_value() && !chooses_strategies()) plan.schedules = {*options_.schedule};
   return plan;
 }
 
@@ -103,14 +108,20 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
     next.plan = plan::reassign(in_force, std::move(wanted), epoch, plan::Reassign::kAll);
   }
   if (!tensors_.empty()) {
-    GLN_ASSIGN_OR_RETURN(next.plan, plan::extend_plan(next.plan, tensors_, {options_.partition_bytes}, epoch));
+    std::vector<plan::Tensor> tensors = tensors_;
+    if (chooses_strategies()) {
+      const double round_trip = round_trip_seconds_ > 0 ? round_trip_seconds_ : strategy::kAssumedRoundTripSeconds;
+      GLN_ASSIGN_OR_RETURN(next.strategies, strategy::choose(next.plan, tensors, round_trip));
+    }
+    GLN_ASSIGN_OR_RETURN(next.plan,
+                         plan::extend_plan(next.plan, std::move(tensors), {options_.partition_bytes}, epoch));
   }
   tensors_in_proposal_ = tensors_.size();
   return next;
 }
 
 void Planner::add_tensors(std::vector<plan::Tensor> tensors) {
-  if (options_.schedule.has_value()) {
+  if (options_.schedule.has_value() && !chooses_strategies()) {
     for (plan::Tensor& tensor : tensors) {
       if (!tensor.accumulates) tensor.schedule = 0;
     }

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,7 @@ class Planner {
   struct Proposal {
     plan::Plan plan;
     PlanReason reason = PlanReason::kNeeded;
+    std::string strategies;  // a line for the log, if strategies were chosen
   };
 
   // The pointers must outlive this object.
@@ -41,6 +43,8 @@ class Planner {
   // the only possible reason is new tensors.
   absl::StatusOr<std::optional<Proposal>> make_next(const plan::Plan& in_force, uint32_t epoch, bool ending,
                                                     absl::Duration now);
+  // Sets the round trip between members, which the choice of strategies uses. 0: not measured.
+  void set_round_trip(double seconds) { round_trip_seconds_ = seconds; }
   // Adds tensors, which all ranks have declared alike, to the next plan.
   void add_tensors(std::vector<plan::Tensor> tensors);
   // Records that the plan of the last make_next() was committed, or withdrawn.
@@ -52,6 +56,7 @@ class Planner {
   void end_back_off(absl::Duration now) { next_optional_ = now; }
 
  private:
+  bool chooses_strategies() const;
   std::optional<double> known_bandwidth_of(uint32_t member) const;
   double assumed_bandwidth() const;
   std::vector<plan::Member> members_left(const plan::Plan& in_force) const;
@@ -64,6 +69,7 @@ class Planner {
   bool is_uneven_ = false;             // a recovery plan has left the shares unequal to the bandwidths
   absl::Duration next_optional_;       // earliest time of the next optional plan
   absl::Duration pause_;               // the last backoff
+  double round_trip_seconds_ = 0;
 };
 
 }  // namespace gleaner::coordinator

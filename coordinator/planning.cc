@@ -20,7 +20,9 @@ absl::Status Planning::propose_next(bool ending, absl::Duration now, Actions& ac
   if (GLN_INJECT("coordinator: the next plan waits for a tick")) return absl::OkStatus();
   GLN_ASSIGN_OR_RETURN(std::optional<Planner::Proposal> next,
                        planner_.make_next(in_force(), agreement_.highest_epoch() + 1, ending, now));
-  if (next.has_value()) propose(std::move(next->plan), next->reason, now, actions);
+  if (!next.has_value()) return absl::OkStatus();
+  if (!next->strategies.empty()) actions.notes.push_back(next->strategies);
+  propose(std::move(next->plan), next->reason, now, actions);
   return absl::OkStatus();
 }
 

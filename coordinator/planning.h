@@ -63,6 +63,7 @@ class Planning {
 
   // See PlanAgreement and Planner.
   void on_known_epoch(uint32_t epoch) { agreement_.on_known_epoch(epoch); }
+  void set_round_trip(double seconds) { planner_.set_round_trip(seconds); }
   void add_tensors(std::vector<plan::Tensor> tensors) { planner_.add_tensors(std::move(tensors)); }
   // Puts the plan in force that all members returned with after a change of coordinators, and sends it to those that
   // missed it.

@@ -18,7 +18,7 @@ struct Summary {
   uint32_t workers = 0;
   uint32_t summers = 0;
   uint32_t local_ranks = 1;
-  std::string strategy = plan::kSummersStrategy;  // that sums the tensors
+  std::string strategy = plan::kSummersStrategy;  // plan::strategy_of() the plan in force
   uint32_t epoch = 0;
   uint64_t tensors = 0;
   uint64_t partitions = 0;

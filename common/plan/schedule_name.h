@@ -13,7 +13,8 @@ inline constexpr const char* kSummersStrategy = "summers";
 // Returns the algorithm and its stages, if any are given: "ring", or "blueconnect 3,2,2".
 std::string name_of(const ScheduleParameters& schedule);
 
-// Returns the name of the strategy that sums the tensors of a plan which do not accumulate.
+// Returns the names of the strategies that sum the tensors of a plan which do not accumulate, in the order of their
+// first tensors: "summers, halving-doubling". A plan without tensors has the one that its first tensors will have.
 std::string strategy_of(const Plan& plan);
 
 }  // namespace gleaner::plan

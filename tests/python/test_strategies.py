@@ -64,6 +64,17 @@ def test_summers_may_stand_by() -> None:
     assert len(sums_of(done)) == 2
 
 
+def test_auto_mixes_strategies_in_one_job(tmp_path: Path) -> None:
+    """Sums each tensor by the fastest strategy for its size, with the bits of that strategy."""
+    tensors = tmp_path / "tensors.json"
+    tensors.write_text(json.dumps([{"name": "large", "bytes": 1 << 20}, {"name": "small", "bytes": 4}]))
+    flags = ("--strategy", "auto", "--bandwidth", "10Gbit", "--log-level", "info")
+    done = run(*flags, workers=8, bench=("--tensors", str(tensors)))
+    assert all(line["verified"] for line in sums_of(done))
+    assert "1 tensor of 1.00 MiB by " in done.stderr
+    assert " of 4 B by summers" in done.stderr
+
+
 def test_the_summary_names_the_strategy(tmp_path: Path) -> None:
     file = tmp_path / "summary.json"
     flags = ("--strategy", "blueconnect", "--stages", "2,2", "--summary", str(file))
@@ -84,6 +95,7 @@ def torch_job() -> subprocess.CompletedProcess[str]:
         (["--strategy", "bcube", "--radix", "4"], "strategy bcube: "),
         (["--strategy", "blueconnect", "--stages", "5,2"], "strategy blueconnect: "),
         (["--strategy", "triangle"], "--strategy"),
+        (["--strategy", "auto", "--radix", "2"], "leave them out"),
         (["--stages", "3,2"], "--stages is an option of a schedule"),
         (["--radix", "3"], "--radix is an option of a schedule"),
         (["--strategy", "bcube", "--max-workers", "9"], "serves only some numbers of workers"),

@@ -1,6 +1,7 @@
 // Tests of the schedule that a job's options name: its checks, and its way into plans.
 #include <gmock/gmock.h>
 
+#include "common/strategy/choice.h"
 #include "coordinator/planner.h"
 #include "tests/unit/coordinator/seats.h"
 
@@ -51,6 +52,30 @@ TEST(Strategy, TensorsHaveTheScheduleUnlessTheyAccumulate) {
   EXPECT_EQ(plan.tensors[0].schedule, 0u);
   EXPECT_EQ(plan.tensors[1].schedule, std::nullopt);
   EXPECT_EQ(plan::validate(plan), absl::OkStatus());
+}
+
+TEST(Strategy, AutoGoesBySize) {
+  Options options = with_schedule(8, {strategy::kAuto});
+  EXPECT_EQ(refusal(options), "");
+  options.bits_per_second = 10e9;
+  Roster roster(options);
+  seat_all(roster, options);
+  Planner planner(&options, &roster);
+  const auto first = planner.make_first(1);
+  ASSERT_TRUE(first.ok() && first->schedules.empty()) << first.status();
+  planner.set_round_trip(100e-6);
+  planner.add_tensors({{"small", 1}, {"medium", 64 << 10}});
+  const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
+  ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
+  const plan::Plan& plan = (*next)->plan;
+  EXPECT_EQ(plan.tensors[0].schedule, std::nullopt);
+  ASSERT_TRUE(plan.tensors[1].schedule.has_value());
+  EXPECT_EQ(plan.schedules[*plan.tensors[1].schedule].algorithm, "halving-doubling");
+  EXPECT_THAT((*next)->strategies, HasSubstr("1 tensor of 256.00 KiB by halving-doubling; 1 tensor of 4 B by summers"));
+}
+
+TEST(Strategy, AutoHasNoOptions) {
+  EXPECT_THAT(refusal(with_schedule(4, {strategy::kAuto, {2, 2}})), HasSubstr("leave them out"));
 }
 
 }  // namespace

@@ -1,0 +1,31 @@
+// choose() gives each new tensor of a job the fastest strategy for its size, by the modelled times of candidates.h.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/plan/plan.h"
+#include "common/topology/topology.h"
+
+namespace gleaner::strategy {
+
+// The name of the strategy that choose() implements, as a value of --strategy.
+inline constexpr const char* kAuto = "auto";
+
+// The round trip that choose() assumes while none is measured: that of small messages in a data center by TCP.
+inline constexpr double kAssumedRoundTripSeconds = 50e-6;
+
+// Returns the network of a plan as far as the plan tells: the workers, and then the CPU summers that own partitions, on
+// one switch, each with the bandwidth of its member. A message and its answer take `round_trip_seconds`.
+absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds);
+
+// Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, and adds schedules that are
+// new to plan.schedules. `tensors` are going to be added to the plan. A schedule takes the place of summers only if it
+// is faster by a tenth, since summers also survive the loss of a summer and need no equal links. Returns a line for
+// the log, which names each strategy with its number of tensors and bytes; empty if there is no tensor.
+absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, double round_trip_seconds);
+
+}  // namespace gleaner::strategy
