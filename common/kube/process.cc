@@ -4,6 +4,7 @@
 
 #include <pplx/threadpool.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
@@ -26,11 +27,17 @@ struct Parking {
 void prepare_process() {
   setenv("SSL_CERT_FILE", "/dev/null", 1);
   setenv("SSL_CERT_DIR", "/nonexistent", 1);
+  // The pool's threads start here, before EndSignals blocks its signals, and would otherwise take one of them.
+  sigset_t ends, before;
+  sigemptyset(&ends);
+  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&ends, signal);
+  pthread_sigmask(SIG_BLOCK, &ends, &before);
   try {
     crossplat::threadpool::initialize_with_threads(kThreads);
   } catch (const std::runtime_error&) {
     // Called a second time: the pool exists already, with as many threads.
   }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void drain_cpprest_threads(absl::Duration timeout) {
