@@ -24,6 +24,7 @@
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/text_table.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::cli {
 namespace {
@@ -66,7 +67,7 @@ absl::Status write_plot(const std::string& path, const std::string& svg) {
 
 std::string title_of(const Flags& flags, const Simulation& simulation) {
   const std::string members =
-      flags.simulation.algorithm == kSummers
+      flags.simulation.algorithm == plan::kSummersStrategy
           ? absl::StrCat(counted(simulation.ranks, "worker"), " and ", counted(simulation.summers, "summer"))
           : counted(simulation.ranks, "rank");
   return absl::StrCat(flags.simulation.algorithm, " of ", flags.simulation.bytes, ", ", members, " on ",

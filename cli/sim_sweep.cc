@@ -12,6 +12,7 @@
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "common/plan/schedule_name.h"
 #include "common/topology/spec.h"
 
 namespace gleaner::cli {
@@ -54,7 +55,7 @@ absl::Status check(const SimulationFlags& simulation, const std::vector<std::str
   if (simulation.summers >= 0) return unfit("--summers");
   if (!simulation.stages.empty()) return unfit("--stages");
   for (const std::string& algorithm : algorithms) {
-    if (algorithm == kSummers) return unfit("--algorithm summers");
+    if (algorithm == plan::kSummersStrategy) return unfit("--algorithm summers");
   }
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
 #include "common/plan/partitioner.h"
+#include "common/plan/schedule_name.h"
 #include "common/ranks/hdrm.h"
 #include "common/ranks/rank_map.h"
 #include "sim/bounds.h"
@@ -154,7 +155,7 @@ std::vector<std::string> simulated_algorithms() {
   std::vector<std::string> names;
   for (const absl::string_view name : collective::algorithms()) names.emplace_back(name);
   names.emplace_back(kHdrm);
-  names.emplace_back(kSummers);
+  names.emplace_back(plan::kSummersStrategy);
   return names;
 }
 
@@ -183,8 +184,8 @@ void add_simulation_flags(flags::Command& command, SimulationFlags& flags) {
 absl::StatusOr<Simulation> simulate(const SimulationFlags& flags, const Topology& topology,
                                     netsim::Conditions conditions, const SimulationProgress& progress) {
   conditions.seed = flags.seed;
-  return flags.algorithm == kSummers ? simulate_summers(flags, topology, conditions, progress)
-                                     : simulate_schedule(flags, topology, conditions, progress);
+  return flags.algorithm == plan::kSummersStrategy ? simulate_summers(flags, topology, conditions, progress)
+                                                   : simulate_schedule(flags, topology, conditions, progress);
 }
 
 }  // namespace gleaner::cli

@@ -12,10 +12,9 @@
 
 namespace gleaner::cli {
 
-// The algorithms that are no schedule of common/collective: halving-doubling with the rank map of EFLOPS, and push-pull
-// through summers.
+// Halving-doubling with the rank map of EFLOPS. It is no schedule of common/collective, and neither is
+// plan::kSummersStrategy, the push-pull through summers.
 inline constexpr char kHdrm[] = "hdrm";
-inline constexpr char kSummers[] = "summers";
 
 // The network, the operation and the conditions to simulate. Texts are those of the flags.
 struct SimulationFlags {

@@ -26,9 +26,6 @@ class Fifo {
     --size_;
     return value;
   }
-  void clear() {
-    while (!empty()) pop();
-  }
 
  private:
   void grow() {

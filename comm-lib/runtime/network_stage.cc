@@ -124,6 +124,11 @@ void NetworkStage::on_frame(transport::Connection& connection, const wire::Heade
                       status.message());
     connection.close(status);
   }
+  report_refusal();
+}
+
+// Ends the session if the last frame shows that another member will never accept a frame of this worker.
+void NetworkStage::report_refusal() {
   absl::Status& refused = exchanges_.actions().refused;
   if (!refused.ok()) report_failure(std::exchange(refused, absl::OkStatus()));
 }
@@ -155,8 +160,7 @@ void NetworkStage::on_accepted_frame(transport::Connection& connection, const wi
     env_.log->warning("worker violated the protocol", "peer", plan()->member_name(member), "reason", status.message());
     connection.close(status);
   }
-  absl::Status& refused = exchanges_.actions().refused;
-  if (!refused.ok()) report_failure(std::exchange(refused, absl::OkStatus()));
+  report_refusal();
 }
 
 void NetworkStage::on_closed(transport::Connection& connection, const absl::Status& status) {

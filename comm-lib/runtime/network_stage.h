@@ -96,6 +96,7 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   void on_frame(transport::Connection& connection, const wire::Header& header, Buffer payload) override;
   void on_closed(transport::Connection& connection, const absl::Status& status) override;
   void on_accepted_frame(transport::Connection& connection, const wire::Header& header, Buffer payload);
+  void report_refusal();
   absl::Status take_answer(uint32_t member, const wire::Header& header, Buffer payload);
   const wire::Secret* find(uint64_t job) const override;
 

@@ -38,9 +38,9 @@ struct Candidate {
 
 // Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the topology, and CPU summers, which
 // are the hosts after them; summers come first. The others are every algorithm that serves n ranks: bcube with its
-// default radix, blueconnect with every ordered factorization of n, racks and two-level for each division of the hosts
-// by their outermost place into equal groups of consecutive hosts. InvalidArgument: there are fewer hosts than members,
-// no worker, or the links are no tree.
+// default radix, blueconnect with the first 32 ordered factorizations of n, and, if the outermost places of the hosts
+// are equal groups of consecutive hosts, racks and two-level with these groups. InvalidArgument: there are fewer hosts
+// than members, no worker, or the links are no tree.
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
                                                   uint32_t summers);
 
