@@ -45,8 +45,8 @@ absl::Status check_elastic(const Options& options) {
 // Checks that the schedule can be made. The number of workers of an elastic job changes, so its algorithm must serve
 // every number of workers.
 absl::Status check_schedule(const Options& options) {
-  if (!options.schedule.has_value()) return absl::OkStatus();
-  const plan::ScheduleParameters& schedule = *options.schedule;
+  if (!options.reduction.schedule.has_value()) return absl::OkStatus();
+  const plan::ScheduleParameters& schedule = *options.reduction.schedule;
   if (schedule.algorithm == strategy::kAuto) {
     if (schedule.stages.empty() && schedule.radix == 0) return absl::OkStatus();
     return absl::InvalidArgumentError("strategy auto chooses stages and radix itself; leave them out");
@@ -59,10 +59,17 @@ absl::Status check_schedule(const Options& options) {
                      " with these options serves only some numbers of workers, and those of an elastic job change; "
                      "choose ring, halving-doubling, double-tree, blueconnect or two-level without --stages"));
   }
-  const collective::ScheduleRequest request{schedule.algorithm, options.workers, schedule.stages, schedule.radix};
-  const auto made = collective::make_schedule(request);
+  const auto made = collective::make_schedule(strategy::request_of(schedule, options.workers));
   if (made.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("strategy ", schedule.algorithm, ": ", made.status().message()));
+}
+
+absl::Status check_network(const Options& options) {
+  if (options.reduction.network == nullptr) return absl::OkStatus();
+  if (options.is_elastic()) {
+    return absl::InvalidArgumentError("an elastic job has no network, since its workers change hosts; leave it out");
+  }
+  return strategy::validate(*options.reduction.network, options.workers, options.summers);
 }
 
 }  // namespace
@@ -83,6 +90,7 @@ absl::Status validate(const Options& options) {
   GLN_RETURN_IF_ERROR(check_bandwidths("summer", options.summers, options.summer_bits_per_second));
   GLN_RETURN_IF_ERROR(check_elastic(options));
   GLN_RETURN_IF_ERROR(check_schedule(options));
+  GLN_RETURN_IF_ERROR(check_network(options));
   if (options.bits_per_second != 0) {
     GLN_RETURN_IF_ERROR(check_bandwidths("member", 1, {options.bits_per_second}));
   }

@@ -18,7 +18,7 @@ constexpr absl::Duration kLongestPause = absl::Minutes(5);
 }  // namespace
 
 bool Planner::chooses_strategies() const {
-  return options_.schedule.has_value() && options_.schedule->algorithm == strategy::kAuto;
+  return options_.reduction.schedule.has_value() && options_.reduction.schedule->algorithm == strategy::kAuto;
 }
 
 // Returns the bandwidth of a member's link in bits per second. The sources, in this order: set_bandwidth(), the
@@ -90,7 +90,7 @@ absl::StatusOr<plan::Plan> Planner::make_first(uint32_t epoch) const {
   plan.epoch = epoch;
   plan.members = members_wanted(plan::Plan(), epoch);
   plan.local_ranks = options_.local_ranks;
-  if (options_.schedule.has_value() && !chooses_strategies()) plan.schedules = {*options_.schedule};
+  if (options_.reduction.schedule.has_value() && !chooses_strategies()) plan.schedules = {*options_.reduction.schedule};
   return plan;
 }
 
@@ -111,7 +111,7 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
     std::vector<plan::Tensor> tensors = tensors_;
     if (chooses_strategies()) {
       const double round_trip = round_trip_seconds_ > 0 ? round_trip_seconds_ : strategy::kAssumedRoundTripSeconds;
-      GLN_ASSIGN_OR_RETURN(next.strategies, strategy::choose(next.plan, tensors, round_trip));
+      GLN_ASSIGN_OR_RETURN(next.strategies, strategy::choose(next.plan, tensors, round_trip, options_.reduction.network.get()));
     }
     GLN_ASSIGN_OR_RETURN(next.plan,
                          plan::extend_plan(next.plan, std::move(tensors), {options_.partition_bytes}, epoch));
@@ -121,7 +121,7 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
 }
 
 void Planner::add_tensors(std::vector<plan::Tensor> tensors) {
-  if (options_.schedule.has_value() && !chooses_strategies()) {
+  if (options_.reduction.schedule.has_value() && !chooses_strategies()) {
     for (plan::Tensor& tensor : tensors) {
       if (!tensor.accumulates) tensor.schedule = 0;
     }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -67,6 +69,8 @@ absl::Status write_file(absl::string_view text, const std::string& path, const s
 Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, absl::Duration now) {
   Summary summary;
   summary.strategy = plan::strategy_of(plan);
+  std::ranges::copy_if(plan.schedules, std::back_inserter(summary.mapped),
+                       [](const plan::ScheduleParameters& schedule) { return !schedule.ranks.empty(); });
   summary.epoch = plan.epoch;
   summary.tensors = plan.tensors.size();
   summary.partitions = plan.partitions.size();
@@ -111,6 +115,13 @@ std::string to_json(const Summary& summary) {
   json["summers"] = summary.summers;
   json["local_ranks"] = summary.local_ranks;
   json["strategy"] = summary.strategy;
+  json["rank_maps"] = nlohmann::ordered_json::array();
+  for (const plan::ScheduleParameters& schedule : summary.mapped) {
+    json["rank_maps"].push_back({{"strategy", plan::name_of(schedule)},
+                                 {"ranks", schedule.ranks},
+                                 {"identity_seconds", schedule.identity_seconds},
+                                 {"seconds", schedule.mapped_seconds}});
+  }
   json["epoch"] = summary.epoch;
   json["tensors"] = summary.tensors;
   json["partitions"] = summary.partitions;
@@ -143,6 +154,9 @@ std::string to_table(const Summary& summary) {
   absl::StrAppend(&members, ", ", counted(summary.summers, "summer"));
   std::string text = row("members", members);
   if (summary.strategy != plan::kSummersStrategy) text += row("strategy", summary.strategy);
+  for (const plan::ScheduleParameters& schedule : summary.mapped) {
+    text += row(absl::StrCat("rank map of ", plan::name_of(schedule)), strategy::effect_of_ranks(schedule));
+  }
   text += row("steps", absl::StrCat(summary.whole.steps));
   if (summary.whole.steps == 0) return text;
   text += row("bytes per step", format_bytes(summary.whole.bytes_per_step));

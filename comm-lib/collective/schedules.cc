@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
+#include "common/collective/groups.h"
 
 namespace gleaner::collective {
 
@@ -23,7 +24,10 @@ absl::Status Schedules::prepare(const plan::Plan& plan, uint32_t worker) {
     const absl::StatusOr<Schedule> schedule = make_schedule({.algorithm = parameters.algorithm,
                                                              .ranks = plan.workers,
                                                              .stages = parameters.stages,
-                                                             .radix = parameters.radix});
+                                                             .radix = parameters.radix,
+                                                             .groups = groups_of_sizes(parameters.group_sizes, plan.workers),
+                                                             .global_chunks = parameters.global_chunks,
+                                                             .local_chunks = parameters.local_chunks});
     if (!schedule.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the plan of epoch ", plan.epoch, " has schedule ", i, " (",
                                                      parameters.algorithm, "), which ", plan.workers,

@@ -80,6 +80,14 @@ struct ScheduleParameters {
   std::vector<uint32_t> stages;  // empty: the algorithm's default
   uint32_t radix = 0;            // 0: the algorithm's default
   std::vector<uint32_t> ranks;   // by worker: its rank in the schedule; empty: worker i has rank i
+  // The modelled time of a partition if worker i had rank i, and with `ranks`. 0: not known, or `ranks` is empty.
+  double identity_seconds = 0;
+  double mapped_seconds = 0;
+  // Racks and two-level: the sizes of their groups of consecutive ranks. Empty: given by `stages`.
+  std::vector<uint32_t> group_sizes;
+  // Two-level: by rank, the number of chunks of which it is the global master, and of which it is a local master; the
+  // global ones count there, too. Empty: evenly.
+  std::vector<uint32_t> global_chunks, local_chunks;
   friend bool operator==(const ScheduleParameters&, const ScheduleParameters&) = default;
 };
 

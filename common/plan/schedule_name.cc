@@ -10,6 +10,9 @@
 namespace gleaner::plan {
 
 std::string name_of(const ScheduleParameters& schedule) {
+  if (!schedule.group_sizes.empty()) {
+    return absl::StrCat(schedule.algorithm, " ", absl::StrJoin(schedule.group_sizes, "+"));
+  }
   if (schedule.stages.empty()) return schedule.algorithm;
   return absl::StrCat(schedule.algorithm, " ", absl::StrJoin(schedule.stages, ","));
 }

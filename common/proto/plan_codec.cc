@@ -105,6 +105,11 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
     encoded->mutable_stages()->Assign(schedule.stages.begin(), schedule.stages.end());
     encoded->set_radix(schedule.radix);
     encoded->mutable_ranks()->Assign(schedule.ranks.begin(), schedule.ranks.end());
+    encoded->set_identity_seconds(schedule.identity_seconds);
+    encoded->set_mapped_seconds(schedule.mapped_seconds);
+    encoded->mutable_group_sizes()->Assign(schedule.group_sizes.begin(), schedule.group_sizes.end());
+    encoded->mutable_global_chunks()->Assign(schedule.global_chunks.begin(), schedule.global_chunks.end());
+    encoded->mutable_local_chunks()->Assign(schedule.local_chunks.begin(), schedule.local_chunks.end());
   }
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());
@@ -139,7 +144,12 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
     plan.schedules.push_back({schedule.algorithm(),
                               {schedule.stages().begin(), schedule.stages().end()},
                               schedule.radix(),
-                              {schedule.ranks().begin(), schedule.ranks().end()}});
+                              {schedule.ranks().begin(), schedule.ranks().end()},
+                              schedule.identity_seconds(),
+                              schedule.mapped_seconds(),
+                              {schedule.group_sizes().begin(), schedule.group_sizes().end()},
+                              {schedule.global_chunks().begin(), schedule.global_chunks().end()},
+                              {schedule.local_chunks().begin(), schedule.local_chunks().end()}});
   }
   GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
   plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));

@@ -10,6 +10,7 @@
 #include "common/collective/cost.h"
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
+#include "common/strategy/racks.h"
 #include "common/topology/paths.h"
 
 namespace gleaner::strategy {
@@ -46,7 +47,19 @@ absl::StatusOr<double> busiest_channel(const collective::Schedule& schedule, con
   return busiest;
 }
 
-absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& request, const Network& network) {
+// Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
+absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& request, Network& network,
+                                       std::span<const plan::ScheduleParameters> mapped) {
+  plan::ScheduleParameters parameters{request.algorithm, request.stages, request.radix, {}};
+  std::iota(network.host_of.begin(), network.host_of.end(), 0);
+  for (const plan::ScheduleParameters& entry : mapped) {
+    if (entry.algorithm != parameters.algorithm || entry.stages != parameters.stages ||
+        entry.radix != parameters.radix) {
+      continue;
+    }
+    parameters = entry;
+    for (uint32_t worker = 0; worker < entry.ranks.size(); ++worker) network.host_of[entry.ranks[worker]] = worker;
+  }
   GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(request));
   GLN_ASSIGN_OR_RETURN(const auto empty,
                        collective::cost(schedule, network.topology, network.paths, network.host_of, 0));
@@ -54,23 +67,7 @@ absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& reques
                        collective::cost(schedule, network.topology, network.paths, network.host_of, kProbeBytes));
   GLN_ASSIGN_OR_RETURN(const double stream, busiest_channel(schedule, network));
   const double alone = (large.seconds - empty.seconds) / static_cast<double>(kProbeBytes);
-  return Candidate{{request.algorithm, request.stages, request.radix, {}}, {empty.seconds, alone, stream}};
-}
-
-// Returns the latency of the longest path between a worker and another member.
-double farthest(const Network& network, uint32_t workers, uint32_t members) {
-  double most = 0;
-  std::vector<uint32_t> path;
-  for (uint32_t from = 0; from < workers; ++from) {
-    for (uint32_t to = 0; to < members; ++to) {
-      path.clear();
-      network.paths.append_path(from, to, collective::flow_between(from, to), path);
-      double latency = 0;
-      for (const uint32_t channel : path) latency += network.topology.latency_seconds(channel);
-      most = std::max(most, latency);
-    }
-  }
-  return most;
+  return Candidate{std::move(parameters), {empty.seconds, alone, stream}};
 }
 
 absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, uint32_t summers) {
@@ -84,7 +81,7 @@ absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, u
     const double seconds = 2 * std::max(peers * 8 / fleet.bits_per_second(member), 8 / slowest);
     alone = std::min(alone.value_or(seconds), seconds);
   }
-  const double latency = workers > 1 ? 2 * farthest(network, workers, workers + summers) : 0;
+  const double latency = workers > 1 ? 2 * farthest_latency(network.topology, network.paths, workers, workers + summers) : 0;
   return Candidate{{plan::kSummersStrategy},
                    {latency, alone.value_or(0), bound.seconds / static_cast<double>(kProbeBytes)}};
 }
@@ -101,23 +98,6 @@ void append_factorizations(uint32_t rest, std::vector<uint32_t>& prefix, std::ve
   }
 }
 
-// Returns {groups, hosts in each} if the workers' outermost places are equal groups of consecutive hosts, more than one
-// and of more than one host each.
-std::vector<uint32_t> equal_groups(const topology::Topology& topology, uint32_t workers) {
-  const auto group_of = [&](uint32_t host) -> std::optional<uint32_t> {
-    const std::vector<uint32_t>& place = topology.hosts()[host].place;
-    return place.size() < 2 ? std::nullopt : std::optional(place.front());
-  };
-  uint32_t first = 0;  // hosts of the first group
-  while (first < workers && group_of(first).has_value() && group_of(first) == group_of(0)) ++first;
-  if (first < 2 || first == workers || workers % first != 0) return {};
-  for (uint32_t host = 0; host < workers; ++host) {
-    const bool begins = host % first == 0;
-    if (host > 0 && begins == (group_of(host) == group_of(host - 1))) return {};
-  }
-  return {workers / first, first};
-}
-
 // Returns the requests for schedules that may serve n ranks.
 std::vector<collective::ScheduleRequest> requests(const topology::Topology& topology, uint32_t workers) {
   std::vector<collective::ScheduleRequest> all;
@@ -130,7 +110,7 @@ std::vector<collective::ScheduleRequest> requests(const topology::Topology& topo
   for (std::vector<uint32_t>& stages : factorizations) {
     if (stages.size() > 1) all.push_back({"blueconnect", workers, std::move(stages)});
   }
-  if (const std::vector<uint32_t> groups = equal_groups(topology, workers); !groups.empty()) {
+  if (const std::vector<uint32_t> groups = equal_stages(racks_of(topology, workers)); !groups.empty()) {
     all.push_back({"racks", workers, groups});
     all.push_back({"two-level", workers, groups});
   }
@@ -144,16 +124,32 @@ double Model::seconds(double bytes, double partition_bytes) const {
   return latency_seconds + alone_seconds_per_byte * alone + stream_seconds_per_byte * (bytes - alone);
 }
 
+double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
+                        uint32_t members) {
+  double most = 0;
+  std::vector<uint32_t> path;
+  for (uint32_t from = 0; from < workers; ++from) {
+    for (uint32_t to = 0; to < members; ++to) {
+      path.clear();
+      paths.append_path(from, to, collective::flow_between(from, to), path);
+      double latency = 0;
+      for (const uint32_t channel : path) latency += topology.latency_seconds(channel);
+      most = std::max(most, latency);
+    }
+  }
+  return most;
+}
+
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers) {
+                                                  uint32_t summers,
+                                                  std::span<const plan::ScheduleParameters> mapped) {
   Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};
-  std::iota(network.host_of.begin(), network.host_of.end(), 0);
   GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(network, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};
   if (workers == 1) return all;
   for (const collective::ScheduleRequest& request : requests(topology, workers)) {
     // An algorithm that does not serve this number of ranks, or whose schedule would be too large, is no candidate.
-    if (auto candidate = candidate_of(request, network); candidate.ok()) all.push_back(*std::move(candidate));
+    if (auto candidate = candidate_of(request, network, mapped); candidate.ok()) all.push_back(*std::move(candidate));
   }
   return all;
 }

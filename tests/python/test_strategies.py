@@ -82,6 +82,79 @@ def test_the_summary_names_the_strategy(tmp_path: Path) -> None:
     assert json.loads(file.read_text())["strategy"] == "blueconnect 2,2"
 
 
+def mixed_racks(tmp_path: Path, hosts: int = 8) -> str:
+    """Writes a network in which host i is in rack i % 2, and the racks' uplinks are as slow as one host's link."""
+    links = [{"a": f"h{i}", "b": f"rack{i % 2}", "bandwidth": 1e10, "latency_us": 5} for i in range(hosts)]
+    links += [{"a": f"rack{rack}", "b": "core", "bandwidth": 1e10, "latency_us": 5} for rack in range(2)]
+    switches = [{"name": name} for name in ("rack0", "rack1", "core")]
+    file = tmp_path / "network.json"
+    names = [{"name": f"h{i}"} for i in range(hosts)]
+    file.write_text(json.dumps({"hosts": names, "switches": switches, "links": links}))
+    return str(file)
+
+
+@pytest.mark.parametrize("strategy", ["ring", "racks", "two-level", "auto"])
+def test_rank_maps_follow_the_network(tmp_path: Path, strategy: str) -> None:
+    """The ranks of a network whose racks alternate are searched, and every bit is that of the schedule with them."""
+    summary = tmp_path / "summary.json"
+    network = mixed_racks(tmp_path, 6)
+    flags = ("--strategy", strategy, "--topology", network, "--summary", str(summary), "--log-level", "info")
+    done = run(*flags, workers=6, bench=("--bytes", "8MiB"))
+    lines = sums_of(done)
+    assert len({line["sha256"] for line in lines}) == 1
+    assert all(line["verified"] for line in lines)
+    maps = json.loads(summary.read_text())["rank_maps"]
+    assert len(maps) == 1
+    assert sorted(maps[0]["ranks"]) == list(range(6))
+    assert maps[0]["ranks"] != list(range(6))
+    assert 0 < maps[0]["seconds"] < maps[0]["identity_seconds"]
+    assert "rank maps" in done.stderr
+    if strategy == "racks":
+        assert maps[0]["strategy"] == "racks 2,3"
+        assert {worker % 2 for worker in range(6) if maps[0]["ranks"][worker] < 3} in ({0}, {1})
+
+
+def test_a_given_rank_map_is_used(tmp_path: Path) -> None:
+    summary = tmp_path / "summary.json"
+    (tmp_path / "hosts").write_text("host-2\nhost-0\nhost-1\n")
+    flags = ("--strategy", "ring", "--topology", "racks:3x1", "--rank-map", str(tmp_path / "hosts"))
+    done = run(*flags, "--summary", str(summary), workers=3, bench=("--bytes", "1MiB", "--dtype", "fp16"))
+    assert all(line["verified"] for line in sums_of(done))
+    assert json.loads(summary.read_text())["rank_maps"][0]["ranks"] == [1, 2, 0]
+
+
+def test_identity_keeps_the_ranks(tmp_path: Path) -> None:
+    summary = tmp_path / "summary.json"
+    flags = ("--strategy", "ring", "--topology", mixed_racks(tmp_path, 4), "--rank-map", "identity")
+    assert sums_of(run(*flags, "--summary", str(summary), workers=4, bench=("--bytes", "8")))
+    assert json.loads(summary.read_text())["rank_maps"] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--topology", "star:3"], "--topology: the topology has 3 hosts, and the job 4 workers"),
+        (["--topology", "star:4", "--rank-map", "twice"], "--rank-map: the rank map gives host 1 both"),
+        (["--topology", "star:5", "--rank-map", "far"], "--rank-map: the rank map gives rank 3 to host 4"),
+        (["--topology", "star:4", "--rank-map", "missing"], "--rank-map: "),
+        (["--topology", "star:4", "--strategy", "summers"], "give --strategy auto or a schedule"),
+        (["--topology", "star:8", "--max-workers", "8"], "elastic job"),
+        (["--topology", "ring:4"], "--topology: "),
+        (["--rank-map", "best"], "--rank-map: give --topology"),
+        (["--latency", "1us"], "--latency: give --topology"),
+        (["--topology", "fat-tree:4", "--strategy", "auto"], "--topology: several paths"),
+    ],
+)
+def test_impossible_networks_are_refused(tmp_path: Path, flags: list[str], message: str) -> None:
+    (tmp_path / "twice").write_text("host-0\nhost-1\nhost-1\nhost-2\n")
+    (tmp_path / "far").write_text("host-0\nhost-1\nhost-2\nhost-4\n")
+    flags = [str(tmp_path / flag) if flag in ("twice", "far", "missing") else flag for flag in flags]
+    strategy = [] if "--strategy" in flags else ["--strategy", "ring"]
+    done = run(*strategy, *flags, workers=4, bench=("--bytes", "8"))
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+
+
 @pytest.fixture(scope="module")
 def torch_job() -> subprocess.CompletedProcess[str]:
     """With two workers every schedule has the bits of a sum in rank order, which the program expects."""

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 Options with_schedule(uint32_t workers, plan::ScheduleParameters schedule) {
   Options options = job_of(workers, 0);
-  options.schedule = std::move(schedule);
+  options.reduction.schedule = std::move(schedule);
   return options;
 }
 
@@ -31,9 +31,9 @@ TEST(Strategy, ElasticJobsNeedEveryNumberOfWorkers) {
   options.min_workers = 1;
   options.max_workers = 8;
   EXPECT_EQ(refusal(options), "");
-  options.schedule = {"bcube"};
+  options.reduction.schedule = {"bcube"};
   EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
-  options.schedule = {"blueconnect", {2, 2}};
+  options.reduction.schedule = {"blueconnect", {2, 2}};
   EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
 }
 
