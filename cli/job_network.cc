@@ -59,7 +59,10 @@ absl::Status read_map(const std::string& text, strategy::JobNetwork& network) {
 // Racks and two-level without --stages take the racks of the network.
 void set_stages(const strategy::JobNetwork& network, uint32_t workers, plan::ScheduleParameters& schedule) {
   if (!schedule.stages.empty() || (schedule.algorithm != "racks" && schedule.algorithm != "two-level")) return;
-  schedule.stages = strategy::equal_stages(strategy::racks_of(network.topology, workers));
+  const collective::Stage racks = strategy::racks_of(network.topology, workers);
+  schedule.stages = strategy::equal_stages(racks);
+  if (!schedule.stages.empty()) return;
+  for (const auto& rack : racks) schedule.group_sizes.push_back(static_cast<uint32_t>(rack.size()));
 }
 
 // The links of the hosts have the bandwidths of members of which no flag states one.

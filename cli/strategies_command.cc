@@ -142,6 +142,7 @@ std::string to_json(const Comparison& comparison) {
     for (size_t size = 0; size < comparison.sizes.size(); ++size) seconds.push_back(comparison.seconds(i, size));
     json["strategies"].push_back({{"strategy", candidate.parameters.algorithm},
                                   {"stages", candidate.parameters.stages},
+                                  {"group_sizes", candidate.parameters.group_sizes},
                                   {"latency_seconds", candidate.model.latency_seconds},
                                   {"seconds", seconds}});
   }

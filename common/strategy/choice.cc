@@ -19,8 +19,6 @@
 namespace gleaner::strategy {
 namespace {
 
-constexpr double kNeededGain = 1.1;  // how much faster than summers a schedule has to be
-
 bool is_owner(const plan::Plan& plan, uint32_t member) {
   return plan.members[member].is_here() && !plan.members[member].on_standby;
 }
@@ -114,10 +112,8 @@ absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& 
   for (plan::Tensor& tensor : tensors) {
     const auto bytes = static_cast<double>(tensor.bytes());
     const auto partition = static_cast<double>(plan::default_partition_bytes(fleet, tensor.bytes()));
-    const Candidate& best = all[fastest(all, bytes, partition)];
-    const bool gains =
-        all.front().model.seconds(bytes, partition) >= kNeededGain * best.model.seconds(bytes, partition);
-    tensor.schedule = !tensor.accumulates && gains ? index_of(best.parameters, plan) : std::nullopt;
+    const Candidate& chosen = all[best(all, bytes, partition)];
+    tensor.schedule = tensor.accumulates ? std::nullopt : index_of(chosen.parameters, plan);
     Share& share = shares[tensor.schedule.has_value() ? name_with_effect(plan.schedules[*tensor.schedule])
                                                       : plan::kSummersStrategy];
     ++share.tensors;

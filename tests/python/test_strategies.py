@@ -93,6 +93,15 @@ def mixed_racks(tmp_path: Path, hosts: int = 8) -> str:
     return str(file)
 
 
+@pytest.mark.parametrize("strategy", ["racks", "two-level"])
+def test_racks_may_be_unequal(tmp_path: Path, strategy: str) -> None:
+    summary = tmp_path / "summary.json"
+    flags = ("--strategy", strategy, "--topology", mixed_racks(tmp_path, 5), "--summary", str(summary))
+    done = run(*flags, workers=5, bench=("--bytes", "1MiB", "--dtype", "bf16"))
+    assert all(line["verified"] for line in sums_of(done))
+    assert json.loads(summary.read_text())["strategy"] == f"{strategy} 3+2"
+
+
 @pytest.mark.parametrize("strategy", ["ring", "racks", "two-level", "auto"])
 def test_rank_maps_follow_the_network(tmp_path: Path, strategy: str) -> None:
     """The ranks of a network whose racks alternate are searched, and every bit is that of the schedule with them."""

@@ -99,5 +99,22 @@ TEST(Racks, VerdictIsThatOfTheCostModel) {
   EXPECT_LT(pays, 57);
 }
 
+TEST(Racks, UnequalOnesAreCandidates) {
+  std::vector<topology::Host> hosts;
+  std::vector<topology::Link> links = {{5, 7, 6e9, 6e9, 1e-6}, {6, 7, 3e9, 3e9, 1e-6}};
+  for (uint32_t host = 0; host < 5; ++host) {
+    hosts.push_back({absl::StrCat("h", host), {}});
+    links.push_back({host, host < 3 ? 5u : 6u, 10e9, 10e9, 1e-6});
+  }
+  const auto topology = *topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}}, std::move(links));
+  const auto times = *compare_racks(topology, topology::Paths(topology), racks_of(topology, 5));
+  const auto all = *candidates(topology, 5, 0);
+  const auto racks = std::ranges::find_if(all, [](const Candidate& c) { return c.parameters.algorithm == "racks"; });
+  ASSERT_NE(racks, all.end());
+  EXPECT_EQ(plan::name_of(racks->parameters), "racks 3+2");
+  EXPECT_NEAR(racks->model.stream_seconds_per_byte, times.two_level_seconds_per_byte, 1e-15);
+  EXPECT_NEAR(racks->model.latency_seconds, times.two_level_latency_seconds, 1e-12);
+}
+
 }  // namespace
 }  // namespace gleaner::strategy
