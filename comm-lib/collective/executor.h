@@ -6,8 +6,8 @@
 // The *step* of a partition is the number of its push_pulls before.
 //
 // Runs. A run *begins* when there is room for it among the partitions in flight (start_queue.h): the executor copies
-// the partition into a *work buffer*, in the plan's push_type(), and executes the program of this worker's rank on it: a
-// send leaves as a part of the work buffer, without a copy; a receive waits for its slice, and adds it to the work
+// the partition into a *work buffer*, in the plan's push_type(), and executes the program of this worker's rank on it:
+// a send leaves as a part of the work buffer, without a copy; a receive waits for its slice, and adds it to the work
 // buffer or replaces a part of it. At the end of the program the sum goes into the piece's output, divided by the
 // number of ranks for an average. The bits are those of collective::execute() (common/collective/oracle.h). All
 // partitions in flight execute beside each other, so that links stay full. A piece is done when its last program has
@@ -53,8 +53,8 @@ using exchange::Counters;
 using exchange::PieceRequest;
 
 struct Options {
-  uint64_t job = 0;           // wire::job_number() of the job's name
-  uint32_t worker = 0;        // member index of this worker
+  uint64_t job = 0;     // wire::job_number() of the job's name
+  uint32_t worker = 0;  // member index of this worker
   // Size of the window of each peer, and limit of the partitions in flight; 0: window_bytes() and plan::window_bytes()
   // decide.
   uint64_t window_bytes = 0;

@@ -1,5 +1,5 @@
-// StartQueue holds the partitions of started pieces whose programs have not begun, and decides when they begin. The most
-// urgent begins first: that of the tensor with the lowest priority value, then the first in the plan.
+// StartQueue holds the partitions of started pieces whose programs have not begun, and decides when they begin. The
+// most urgent begins first: that of the tensor with the lowest priority value, then the first in the plan.
 //
 // Partitions in flight, whose programs have begun and not ended, stay within a *limit* of bytes; one may always be in
 // flight. So a worker holds few work buffers and sends its first slice at once, and no worker gets far ahead of the
