@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/plan/partitioner.h"
 #include "common/plan/successor.h"
 
 namespace gleaner::collective {
@@ -38,6 +39,7 @@ absl::Status Executor::apply(std::shared_ptr<const plan::Plan> plan, absl::Durat
   peers_.apply(plan_->workers, plan_->epoch);
   set_round_trip(round_trip_);
   if (failure_.ok()) deliver_later_slices(now, actions);
+  if (failure_.ok()) begin_runs(now, actions);
   return absl::OkStatus();
 }
 
@@ -45,6 +47,8 @@ void Executor::set_round_trip(absl::Duration round_trip) {
   round_trip_ = round_trip;
   if (plan_ == nullptr) return;
   peers_.set_window(window_bytes(*plan_, options_.worker, options_.window_bytes, round_trip));
+  starts_.set_limit(
+      plan::window_bytes(*plan_, options_.worker, options_.window_bytes, absl::ToDoubleSeconds(round_trip)));
 }
 
 absl::Status Executor::check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const {
@@ -54,7 +58,7 @@ absl::Status Executor::check_start(const PieceRequest& piece, uint32_t begin, ui
   }
   for (uint32_t i = begin; i < end; ++i) {
     const PartitionState& state = partitions_[i];
-    if (is_in_flight(state)) {
+    if (state.run != kNone && runs_[state.run].piece != kNone) {
       return absl::FailedPreconditionError(
           absl::StrCat("tensor ", tensor.name, " is still in flight: wait for its last push_pull first"));
     }
@@ -84,19 +88,33 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
     return absl::OkStatus();
   }
   const uint64_t offset = plan_->partitions[begin].offset;
-  const uint32_t factor = plan_->push_factor(plan_->tensors[piece.tensor]);
   const uint32_t index = pieces_.open(piece.id, piece.output, offset, end - begin);
   for (uint32_t i = begin; i < end; ++i) {
-    const plan::Partition& partition = plan_->partitions[i];
-    Buffer work = pool_->take(plan_->push_bytes(partition));
-    std::memcpy(work.bytes().data(), piece.input.bytes().data() + (partition.offset - offset) * factor, work.size());
     PartitionState& state = partitions_[i];
     if (state.run == kNone) state.run = open_run(i, piece.op, options_.worker);
     runs_[state.run].piece = index;
-    runs_[state.run].cursor.begin(std::move(work));
-    advance(state.run, now, actions);
   }
+  starts_.push({plan_->tensors[piece.tensor].priority, begin, end, offset, std::move(piece.input)});
+  begin_runs(now, actions);
   return absl::OkStatus();
+}
+
+// Begins the runs for which there is room.
+void Executor::begin_runs(absl::Duration now, Actions& actions) {
+  while (!starts_.empty()) {
+    const StartQueue::Waiting& waiting = starts_.front();
+    const plan::Partition& partition = plan_->partitions[waiting.next];
+    const uint64_t bytes = plan_->push_bytes(partition);
+    if (!starts_.has_room(bytes)) return;
+    const uint32_t factor = plan_->push_factor(plan_->tensors[partition.tensor]);
+    Buffer work = pool_->take(bytes);
+    std::memcpy(work.bytes().data(), waiting.input.bytes().data() + (partition.offset - waiting.offset) * factor,
+                bytes);
+    const uint32_t run = partitions_[waiting.next].run;
+    starts_.begin(bytes, now);
+    runs_[run].cursor.begin(std::move(work));
+    advance(run, now, actions);
+  }
 }
 
 const Program& Executor::program_of(uint32_t partition) const {
@@ -111,6 +129,7 @@ uint32_t Executor::open_run(uint32_t partition, ReduceOp op, uint32_t named_by) 
   run.partition = partition;
   run.op = op;
   run.named_by = named_by;
+  run.piece = kNone;
   run.waits_for = kNone;
   run.cursor.open(&program_of(partition), elements, plan_->push_type(tensor), &arrived_);
   return index;
@@ -162,6 +181,7 @@ void Executor::finish(uint32_t index, Actions& actions) {
   ++state.step;
   state.run = std::exchange(state.next, kNone);
   ++counters_.results;
+  starts_.end(plan_->push_bytes(partition));
   pieces_.finish_partition(run.piece, actions.done);
   runs_.give_back(index);
 }
@@ -176,8 +196,11 @@ void Executor::on_disconnected(uint32_t member) {
   peers_.on_disconnected(member);
 }
 
-void Executor::on_tick(absl::Duration, Actions& actions) {
-  if (failure_.ok()) peers_.tick(actions);
+void Executor::on_tick(absl::Duration now, Actions& actions) {
+  if (!failure_.ok()) return;
+  starts_.on_tick(now);
+  begin_runs(now, actions);
+  peers_.tick(actions);
 }
 
 void Executor::fail(const absl::Status& status, Actions& actions) {
@@ -188,6 +211,7 @@ void Executor::fail(const absl::Status& status, Actions& actions) {
     if (state.run != kNone) runs_.give_back(std::exchange(state.run, kNone));
     if (state.next != kNone) runs_.give_back(std::exchange(state.next, kNone));
   }
+  starts_.clear();
   later_slices_.clear();
   peers_.clear();
 }

@@ -5,12 +5,13 @@
 // Terms. A *slice* is the part of a partition that one send operation names. A *run* is one partition in one push_pull.
 // The *step* of a partition is the number of its push_pulls before.
 //
-// Runs. start() copies each partition of a piece into a *work buffer*, in the plan's push_type(), and executes the
-// program of this worker's rank on it: a send leaves as a part of the work buffer, without a copy; a receive waits for
-// its slice, and adds it to the work buffer or replaces a part of it. At the end of the program the sum goes into the
-// piece's output, divided by the number of ranks for an average. The bits are those of collective::execute()
-// (common/collective/oracle.h). All partitions in flight execute beside each other, so that links stay full. A piece is
-// done when its last program has ended; its input is free when start() returns. See cursor.h.
+// Runs. A run *begins* when there is room for it among the partitions in flight (start_queue.h): the executor copies
+// the partition into a *work buffer*, in the plan's push_type(), and executes the program of this worker's rank on it:
+// a send leaves as a part of the work buffer, without a copy; a receive waits for its slice, and adds it to the work
+// buffer or replaces a part of it. At the end of the program the sum goes into the piece's output, divided by the
+// number of ranks for an average. The bits are those of collective::execute() (common/collective/oracle.h). All
+// partitions in flight execute beside each other, so that links stay full. A piece is done when its last program has
+// ended. See cursor.h.
 //
 // The schedule's rules (docs/schedules.md) let a work buffer be sent from: no receive changes a part of it before the
 // peer has received what was sent. The work buffer lives until the peers have confirmed all its slices.
@@ -39,6 +40,7 @@
 #include "comm-lib/collective/pieces.h"
 #include "comm-lib/collective/runs.h"
 #include "comm-lib/collective/schedules.h"
+#include "comm-lib/collective/start_queue.h"
 #include "comm-lib/exchange/exchange.h"
 #include "common/base/buffer.h"
 #include "common/kernels/kernels.h"
@@ -51,9 +53,11 @@ using exchange::Counters;
 using exchange::PieceRequest;
 
 struct Options {
-  uint64_t job = 0;           // wire::job_number() of the job's name
-  uint32_t worker = 0;        // member index of this worker
-  uint64_t window_bytes = 0;  // size of the window of each peer; 0: window_bytes() decides
+  uint64_t job = 0;     // wire::job_number() of the job's name
+  uint32_t worker = 0;  // member index of this worker
+  // Size of the window of each peer, and limit of the partitions in flight; 0: window_bytes() and plan::window_bytes()
+  // decide.
+  uint64_t window_bytes = 0;
 };
 
 // Returns the window of a peer: the bytes that this worker's link carries in 10 ms and `round_trip`, at least twice the
@@ -110,6 +114,7 @@ class Executor : public exchange::Exchange {
   const Program& program_of(uint32_t partition) const;
   uint32_t open_run(uint32_t partition, ReduceOp op, uint32_t named_by);
   bool is_in_flight(const PartitionState& state) const;
+  void begin_runs(absl::Duration now, Actions& actions);
   void advance(uint32_t run, absl::Duration now, Actions& actions);
   void finish(uint32_t run, Actions& actions);
 
@@ -128,6 +133,7 @@ class Executor : public exchange::Exchange {
   ArrivedSlices arrived_;
   Runs runs_;
   Pieces pieces_;
+  StartQueue starts_;
   std::vector<PartitionState> partitions_;  // by index in the plan
   std::vector<LaterSlice> later_slices_;
   Peers peers_;

@@ -14,6 +14,7 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   if (plan_ == nullptr) return absl::FailedPreconditionError("a frame arrived before the first plan");
   GLN_RETURN_IF_ERROR(check_sender(*plan_, options_.job, options_.worker, sender, header));
   peers_.on_heard(sender, now);
+  starts_.on_frame(now);
   if (!peers_.on_released(sender, header.released, actions)) {
     return frame_error(*plan_, options_.worker, header,
                        absl::StrCat("it confirms the slices before ", header.released,
@@ -40,6 +41,7 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   GLN_ASSIGN_OR_RETURN(const uint32_t run, find_run(header, payload.size(), actions));
   peers_.accept(sender, payload.size());
   deliver(run, sender, std::move(payload), now, actions);
+  begin_runs(now, actions);
   peers_.confirm(sender, actions);
   return absl::OkStatus();
 }

@@ -165,8 +165,6 @@ void SimulatedJob::start_pieces(uint32_t index, uint32_t tensor) {
                                                         .count = kept.count},
                                                        now_, worker.actions);
     if (!status.ok()) return fail(status.ToString());
-    // The executor needs no input after start().
-    if (!in_place) std::ranges::fill(kept.input, std::byte{0xEE});
     carry_out(index);
   }
 }
