@@ -12,7 +12,7 @@
 namespace gleaner::reconcile {
 
 bool wants_summers(const api::TrainingJob& job) {
-  return job.workers.replicas > 1 && job.communication.strategy != api::Strategy::kColocated &&
+  return job.workers.replicas > 1 && api::uses_summers(job.communication.strategy) &&
          job.communication.summers.max > 0;
 }
 
