@@ -51,8 +51,9 @@ absl::Status check_schedule(const Options& options) {
   if (!options.schedule.has_value()) return absl::OkStatus();
   const plan::ScheduleParameters& schedule = *options.schedule;
   if (schedule.algorithm == plan::kSummersStrategy) {
-    return absl::InvalidArgumentError("stages and a radix are options of a schedule, and the strategy is summers; leave "
-                                      "them out, or choose the strategy that has them");
+    return absl::InvalidArgumentError(
+        "stages and a radix are options of a schedule, and the strategy is summers; leave "
+        "them out, or choose the strategy that has them");
   }
   if (schedule.algorithm == strategy::kAuto) {
     if (schedule.stages.empty() && schedule.radix == 0) return absl::OkStatus();

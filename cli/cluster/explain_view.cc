@@ -107,10 +107,13 @@ std::string limit_lines(const ExplainedJob& job) {
 
 std::string strategy_line(const api::ReductionPlanSpec& spec) {
   if (spec.strategies.empty()) return "";
-  return absl::StrCat("Strategy   ", absl::StrJoin(spec.strategies, "; ", [](std::string* out, const auto& each) {
-                        absl::StrAppend(out, counted(each.tensors, "tensor"), " of ",
-                                        format_bytes(static_cast<double>(each.bytes)), " by ", each.strategy);
-                      }),
+  return absl::StrCat("Strategy   ",
+                      absl::StrJoin(spec.strategies, "; ",
+                                    [](std::string* out, const auto& each) {
+                                      absl::StrAppend(out, counted(each.tensors, "tensor"), " of ",
+                                                      format_bytes(static_cast<double>(each.bytes)), " by ",
+                                                      each.strategy);
+                                    }),
                       "\n");
 }
 
@@ -217,8 +220,8 @@ std::string to_text(const ExplainedJob& job) {
   }
   return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
-                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", strategy_line(spec), step_lines(job), slow_lines(job),
-                      limit_lines(job), transports_text(transports_of(spec.members)));
+                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", strategy_line(spec),
+                      step_lines(job), slow_lines(job), limit_lines(job), transports_text(transports_of(spec.members)));
 }
 
 nlohmann::json to_json(const ExplainedJob& job) {

@@ -182,9 +182,10 @@ std::optional<int64_t> Fields::checked_number(const json& value, absl::string_vi
       value.is_number_unsigned() ? value.get<uint64_t>() <= static_cast<uint64_t>(kMost) : value.is_number_integer();
   const int64_t read = fits ? value.get<int64_t>() : 0;
   if (fits && least <= read && read <= most) return read;
-  fail(name, absl::StrCat("expected a whole number ",
-                          most == kMost ? absl::StrCat("of at least ", least) : absl::StrCat("from ", least, " to ", most),
-                          ", got ", quoted(value)));
+  fail(name,
+       absl::StrCat("expected a whole number ",
+                    most == kMost ? absl::StrCat("of at least ", least) : absl::StrCat("from ", least, " to ", most),
+                    ", got ", quoted(value)));
   return std::nullopt;
 }
 

@@ -45,7 +45,7 @@ class JobMetrics {
     std::string phase;
     std::vector<std::pair<Gauges*, prometheus::Gauge*>> gauges;
     std::set<std::string> strategies;  // the strategies that have a series
-    std::string reason;  // the reason for the number of summers wanted, which has a series
+    std::string reason;                // the reason for the number of summers wanted, which has a series
     std::vector<prometheus::Counter*> changes;
     prometheus::Counter* steps = nullptr;
     double steps_seen = 0;

@@ -151,7 +151,8 @@ TEST(SchemaLimitsTest, AreThoseOfTheConstants) {
                          leaf.path == "spec.communication.summers.max";
     if (counted) most.push_back(leaf.most);
   }
-  EXPECT_THAT(most, testing::UnorderedElementsAre(kMaxReplicas, kMaxLocalRanks, kMaxReplicas, kMaxReplicas, kMaxSummers));
+  EXPECT_THAT(most,
+              testing::UnorderedElementsAre(kMaxReplicas, kMaxLocalRanks, kMaxReplicas, kMaxReplicas, kMaxSummers));
 }
 
 }  // namespace

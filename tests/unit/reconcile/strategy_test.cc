@@ -48,8 +48,8 @@ std::string algorithm_of(api::Strategy strategy) {
 TEST(JobStrategy, NamesAreThoseOfTheCoordinator) {
   using enum api::Strategy;
   std::vector<std::string> names;
-  for (const api::Strategy strategy : {kAuto, kColocated, kSummers, kRing, kHalvingDoubling, kDoubleTree, kBCube,
-                                       kBlueConnect, kTwoLevel, kRacks}) {
+  for (const api::Strategy strategy :
+       {kAuto, kColocated, kSummers, kRing, kHalvingDoubling, kDoubleTree, kBCube, kBlueConnect, kTwoLevel, kRacks}) {
     names.push_back(algorithm_of(strategy));
   }
   EXPECT_THAT(names, ElementsAre("auto", "none", "none", "ring", "halving-doubling", "double-tree", "bcube",
