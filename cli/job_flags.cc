@@ -22,13 +22,12 @@ std::vector<std::string> strategies() {
 }
 
 absl::StatusOr<std::optional<plan::ScheduleParameters>> parse_strategy(const JobFlags& flags) {
-  if (flags.strategy != plan::kSummersStrategy) {
+  const char* const option = !flags.stages.empty() ? "--stages" : flags.radix > 0 ? "--radix" : nullptr;
+  if (flags.strategy != plan::kSummersStrategy || option == nullptr) {
     GLN_ASSIGN_OR_RETURN(std::vector<uint32_t> stages, parse_stages(flags.stages));
-    return plan::ScheduleParameters{flags.strategy, std::move(stages), static_cast<uint32_t>(flags.radix), {}};
+    return coordinator::schedule_of(flags.strategy, std::move(stages), static_cast<uint32_t>(flags.radix));
   }
-  const char* const other = !flags.stages.empty() ? "--stages" : flags.radix > 0 ? "--radix" : nullptr;
-  if (other == nullptr) return std::nullopt;
-  return absl::InvalidArgumentError(absl::StrCat(other, " is an option of a schedule; choose one with --strategy"));
+  return absl::InvalidArgumentError(absl::StrCat(option, " is an option of a schedule; choose one with --strategy"));
 }
 
 }  // namespace

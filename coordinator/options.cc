@@ -1,11 +1,14 @@
 #include "coordinator/options.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
+#include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
 
 namespace gleaner::coordinator {
@@ -47,6 +50,11 @@ absl::Status check_elastic(const Options& options) {
 absl::Status check_schedule(const Options& options) {
   if (!options.reduction.schedule.has_value()) return absl::OkStatus();
   const plan::ScheduleParameters& schedule = *options.reduction.schedule;
+  if (schedule.algorithm == plan::kSummersStrategy) {
+    return absl::InvalidArgumentError(
+        "stages and a radix are options of a schedule, and the strategy is summers; leave "
+        "them out, or choose the strategy that has them");
+  }
   if (schedule.algorithm == strategy::kAuto) {
     if (schedule.stages.empty() && schedule.radix == 0) return absl::OkStatus();
     return absl::InvalidArgumentError("strategy auto chooses stages and radix itself; leave them out");
@@ -73,6 +81,12 @@ absl::Status check_network(const Options& options) {
 }
 
 }  // namespace
+
+std::optional<plan::ScheduleParameters> schedule_of(const std::string& strategy, std::vector<uint32_t> stages,
+                                                    uint32_t radix) {
+  if (strategy == plan::kSummersStrategy && stages.empty() && radix == 0) return std::nullopt;
+  return plan::ScheduleParameters{strategy, std::move(stages), radix, {}};
+}
 
 absl::Status validate(const Options& options) {
   GLN_RETURN_IF_ERROR(check_name("the job's name", options.job));

@@ -60,12 +60,12 @@ double goodput_of(const api::TrainingJob& job) {
 
 std::string jobs_table(const std::vector<api::TrainingJob>& jobs) {
   std::vector<std::vector<std::string>> rows = {
-      {"JOB", "PHASE", "WORKERS", "SUMMERS", "BOUND", "GOODPUT", "EFFICIENCY"}};
+      {"JOB", "PHASE", "WORKERS", "SUMMERS", "BOUND", "GOODPUT", "EFFICIENCY", "STRATEGY"}};
   for (const api::TrainingJob& job : jobs) {
     rows.push_back({job.meta.key(), or_dash(job.status.phase),
                     absl::StrCat(job.status.workers_ready, "/", job.workers.replicas),
                     absl::StrCat(job.status.summers_ready), or_dash(job.status.bound), or_dash(job.status.goodput),
-                    or_dash(job.status.efficiency)});
+                    or_dash(job.status.efficiency), or_dash(job.status.strategy)});
   }
   return table(rows);
 }
@@ -107,6 +107,7 @@ nlohmann::json top_json(Machines machines, const std::vector<api::TrainingJob>& 
                        {"phase", job.status.phase},
                        {"workers", job.status.workers_ready},
                        {"summers", job.status.summers_ready},
+                       {"strategy", job.status.strategy},
                        {"goodput", job.status.goodput},
                        {"efficiency", job.status.efficiency}});
   }

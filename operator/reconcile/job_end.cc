@@ -80,6 +80,7 @@ EndDecision JobEnd::begin_next_attempt(StatusUpdate update, const std::string& w
   status.epoch = 0;
   status.next_summer = 0;
   status.summers = {};
+  status.strategy.clear();
   status.goodput.clear();
   status.efficiency.clear();
   // The success of a worker counts only for its attempt: the next one continues from a checkpoint with all workers.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/units.h"
 #include "operator/reconcile/plan_object.h"
+#include "operator/reconcile/strategy.h"
 #include "operator/reconcile/summers.h"
 
 namespace gleaner::reconcile {
@@ -50,6 +51,7 @@ ProgressDecision Progress::decide(StatusUpdate update) const {
   const coordinator::Summary& summary = observation_.session->summary;
   api::TrainingJobStatus& status = update.status;
   status.epoch = observation_.session->epoch;
+  report_strategy(*observation_.session, update);
   report({"Stalled", "RanksWait", "StepsGoOn"}, observation_.session->stall, update);
   report({"SummerSlow", "StepsTakeLonger", "SummersKeepUp"}, slow_summers(*observation_.session), update);
   if (summary.plan_bound_seconds > 0) status.bound = format_seconds(summary.plan_bound_seconds);

@@ -110,6 +110,28 @@ TEST(Status, ShowsAllDetailsOfOneJob) {
   EXPECT_LT(text.find("Reason9"), text.find("Reason0 "));  // oldest first
 }
 
+TEST(Status, NamesTheStrategyWithItsOptions) {
+  api::TrainingJob job = job_of("digits");
+  job.communication.strategy = api::Strategy::kBlueConnect;
+  job.communication.stages = {2, 2};
+  job.status.strategy = "blueconnect 2,2";
+  const std::string text = job_text(job, std::nullopt, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("BlueConnect of stages 2, 2; tensors are summed by blueconnect 2,2"));
+  EXPECT_THAT(text, HasSubstr("none: the strategy is BlueConnect"));
+  EXPECT_THAT(top_text({}, {job}, kNow), AllOf(HasSubstr("STRATEGY"), HasSubstr("blueconnect 2,2")));
+  EXPECT_EQ(top_json({}, {job}, kNow)["jobs"][0]["strategy"], "blueconnect 2,2");
+}
+
+TEST(Explain, ShowsTheTensorsOfEachStrategy) {
+  api::ReductionPlan plan = plan_of();
+  EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("Strategy"))) << "the plan of an older operator";
+  plan.spec.strategy = "summers, ring";
+  plan.spec.strategies = {{"summers", 1, 2048}, {"ring", 2, 1048576}};
+  const ExplainedJob job = explain_job(plan).value();
+  EXPECT_THAT(to_text(job), HasSubstr("\nStrategy   1 tensor of 2.00 KiB by summers; 2 tensors of 1.00 MiB by ring\n"));
+  EXPECT_EQ(to_json(job)["strategies"][1]["tensors"], 2);
+}
+
 TEST(Status, NamesMissingParts) {
   api::TrainingJob fresh;
   fresh.meta.name = "alpha";
