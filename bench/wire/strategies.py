@@ -146,6 +146,15 @@ def beside_alternating_ring(lab: Lab, steps: int) -> Measured:
     return quotient(ring, found[best], {"ours": found[best].median, "best": best, "gloo ring": ring.median})
 
 
+def auto_beside_best(lab: Lab, steps: int) -> Measured:
+    """Compares the best strategy of the lab with racks with --strategy auto, which reads the lab's topology."""
+    found = {each.label: measured(lab, each, RACKS_STEP, steps) for each in RACKS_STRATEGIES}
+    flags = ["--strategy", "auto", "--topology", str(lab.topology_file())]
+    auto = jobs.measure(lab.part(8, 0), one(RACKS_STEP), *enough(3.0, steps), flags=flags)
+    best, figures = best_of(found, auto)
+    return quotient(best, auto, figures)
+
+
 def beside_equation(lab: Lab, steps: int) -> Measured:
     """Compares BlueConnect's time with Eq. 7, which the simulator agrees with for a vector that is not cut."""
     strategy = Strategy("blueconnect", (3, 2, 2))
@@ -173,6 +182,8 @@ def rows() -> list[Row]:
     for strategy in RACKS_STRATEGIES:
         racks.append(beside_model("2 racks of 4", RACKS, strategy, RACKS_STEP, 4.0))
         racks.append(beside_simulator("2 racks of 4", RACKS, strategy, RACKS_STEP))
+    racks.append(Row("2 racks of 4: auto beside the best strategy", 0.98, RACKS, auto_beside_best,
+                     lambda steps: sum(enough(3.0, steps)) * 3.0))  # fmt: skip
     racks.append(Row("2 racks of 4: the best strategy beside Gloo's ring across racks", 1.8, RACKS,
                      beside_alternating_ring, lambda _: 70.0, peers=True))  # fmt: skip
     tiers = Row("3 tiers: blueconnect 3,2,2 beside its Eq. 7", 0.95, TIERS, beside_equation, lambda steps: 3.0 * steps)
