@@ -1,4 +1,4 @@
-// What parameter servers send and receive in a step, by their placement, and so the bandwidth that hides a step's
+// load_of() says how much parameter servers carry in a step, by their placement, and so which bandwidth hides a step's
 // communication behind its computation: bytes / (computation time). Source: Luo §2.1 and Table 2.1, which assumes
 // servers of infinite speed and full overlap. Pure.
 //

@@ -1,6 +1,6 @@
-// What the machines of a job cost, and so how much a step costs and how many steps a second 1000 $ buy. Source: Luo
-// §6.1.10 (Table 6.3), which charges each port of a machine for its network interface N, its switch port S, its cable
-// C, and for a part F of the ports and cables above its switch:
+// Prices says how much the machines of a job cost, and so how much a step costs and how many steps a second 1000 $ buy.
+// Source: Luo §6.1.10 (Table 6.3), which charges each port of a machine for its network interface N, its switch port S,
+// its cable C, and for a part F of the ports and cables above its switch:
 //
 //   A = (N + S + C) + F(4S + 2C)
 //

@@ -34,7 +34,7 @@ struct AutotuneOptions {
 
 class Autotune {
  public:
-  // What a job has measured since the last decision.
+  // The measurements of a job since the last decision.
   struct Measured {
     double speed = 0;  // steps or samples per second
     double bytes = 0;  // of a step's gradients

@@ -72,7 +72,7 @@ class Descent {
   }
 
  private:
-  // What one rank loses, and another one gains.
+  // A change of numbers: one rank loses chunks, and another one gains them.
   struct Move {
     uint32_t from = 0, to = 0;
     int global = 0;      // chunks of which `to` becomes the global master in place of `from`

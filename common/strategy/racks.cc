@@ -28,7 +28,7 @@ std::optional<std::vector<uint32_t>> rack_numbers(const topology::Topology& topo
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kProbeBytes = 1 << 30;
 
-// Paths between hosts, and what lies on them.
+// Paths between hosts, and the links on them.
 class Network {
  public:
   Network(const topology::Topology& topology, const topology::Paths& paths) : topology_(topology), paths_(paths) {}
