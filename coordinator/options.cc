@@ -7,6 +7,7 @@
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
 #include "common/strategy/choice.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::coordinator {
 namespace {
