@@ -142,15 +142,14 @@ std::string hiding_text(const std::vector<Hiding>& all) {
   const auto hidden = names_if(all, [](const Hiding& way) { return way.hidden; });
   const auto need = [](const Hiding& way) { return std::max(way.worker_bits_per_second, way.server_bits_per_second); };
   const auto least = std::ranges::min_element(all, {}, need);
-  std::string text = absl::StrCat(
-      "Hidden      behind computation: ", hidden.empty() ? "nothing" : absl::StrJoin(hidden, ", "), "\nLeast       ",
-      "bandwidth that hides communication: ", format_bits_per_second(need(*least)), " each way, by ", least->name,
-      "\n");
+  std::string text =
+      absl::StrCat("Hidden      behind computation: ", hidden.empty() ? "nothing" : absl::StrJoin(hidden, ", "),
+                   "\nLeast       ", "bandwidth that hides communication: ", format_bits_per_second(need(*least)),
+                   " each way, by ", least->name, "\n");
   if (!least->total_price.has_value()) return text;
   const auto cheapest = std::ranges::min_element(all, {}, [](const Hiding& way) { return *way.step_price; });
-  absl::StrAppend(&text, "Cheapest    step: ", absl::StrFormat("%.3g $", *cheapest->step_price), " by ",
-                  cheapest->name, "; 1000 $ buy ", absl::StrFormat("%.4g", *cheapest->throughput_per_1000),
-                  " steps/s\n");
+  absl::StrAppend(&text, "Cheapest    step: ", absl::StrFormat("%.3g $", *cheapest->step_price), " by ", cheapest->name,
+                  "; 1000 $ buy ", absl::StrFormat("%.4g", *cheapest->throughput_per_1000), " steps/s\n");
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "common/plan/uplinks.h"
 #include "common/strategy/choice.h"
 #include "common/strategy/racks.h"
+#include "common/strategy/rank_maps.h"
 #include "common/topology/spec.h"
 
 namespace gleaner::cli {
@@ -38,7 +39,7 @@ absl::Status check_flags(const JobFlags& flags, const coordinator::Options& opti
 
 absl::StatusOr<topology::Topology> topology_of_job(const JobFlags& flags) {
   TopologyFlags topology = flags.topology;
-  // Of a file, --bandwidth states the members' bandwidths only, since the file states those of its links.
+  // With a file, --bandwidth states the members' bandwidths only, since the file states the speed of each link.
   if (topology::is_spec(topology.text)) topology.bandwidth = flags.bandwidths.each;
   return topology_of(topology);
 }

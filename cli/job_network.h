@@ -14,8 +14,8 @@ namespace gleaner::cli {
 // Adds --topology, --uplink, --latency and --rank-map.
 void add_job_network_flags(flags::Command& command, JobFlags& flags);
 
-// Sets options.reduction.network, the groups of racks and two-level that the network's racks give, and bandwidths that no flag
-// states. Requires the workers, summers and bandwidths of `options` to be set. InvalidArgument names the flag.
+// Sets options.reduction.network, the groups of racks and two-level that the network's racks give, and bandwidths that
+// no flag states. Requires the workers, summers and bandwidths of `options` to be set. InvalidArgument names the flag.
 absl::Status set_network(const JobFlags& flags, coordinator::Options& options);
 
 // Finds the rank maps for the schedules that the job may use, which may take seconds, and logs what they win. Does

@@ -129,8 +129,8 @@ void append_machines(std::string& text, const plan::Explanation& explanation, co
 
 // Writes the JSON without a JSON tree, which would take seconds for a plan with millions of partitions.
 // `hiding`: a JSON value; empty: none.
-std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation,
-                    const std::vector<std::string>& nodes, const std::string& hiding) {
+std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation, const std::vector<std::string>& nodes,
+                    const std::string& hiding) {
   std::string text;
   text.reserve((explanation.machines.size() + plan.partitions.size()) * 128);
   text += "{\n  \"workers\": [";
@@ -231,10 +231,11 @@ absl::Status check_collective(const Flags& flags) {
   if (!is_all_reduce && !flags.topology.text.empty()) {
     return absl::InvalidArgumentError("--topology: only the bound of all-reduce knows uplinks; omit --collective");
   }
-  if (wants_hiding(flags.hiding) && (!is_all_reduce || !flags.topology.text.empty() || flags.local_ranks > 1 ||
-                                     !flags.job.empty())) {
+  if (wants_hiding(flags.hiding) &&
+      (!is_all_reduce || !flags.topology.text.empty() || flags.local_ranks > 1 || !flags.job.empty())) {
     return absl::InvalidArgumentError(
-        "--compute-time and --prices: only for the all-reduce of numbers of machines on one switch, with one local rank");
+        "--compute-time and --prices: only for the all-reduce of numbers of machines on one switch, with one local "
+        "rank");
   }
   if (flags.local_ranks > 1 && (!is_all_reduce || !flags.topology.text.empty())) {
     return absl::InvalidArgumentError(

@@ -68,8 +68,7 @@ absl::StatusOr<Comparison> compare(const Flags& flags) {
   if (!candidates.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", candidates.status().message()));
   Comparison made{*std::move(candidates), {}, {}, strategy::racks_of(topology, workers), {}};
   if (!made.racks.empty()) {
-    GLN_ASSIGN_OR_RETURN(made.rack_times,
-                         strategy::compare_racks(topology, topology::Paths(topology), made.racks));
+    GLN_ASSIGN_OR_RETURN(made.rack_times, strategy::compare_racks(topology, topology::Paths(topology), made.racks));
   }
   GLN_ASSIGN_OR_RETURN(made.sizes, parse_sizes(flags.sizes));
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
@@ -94,11 +93,11 @@ std::string racks_text(const Comparison& comparison) {
     rows[3].push_back(format_seconds(times.two_level(bytes)));
     rows[4].push_back(times.pays(bytes) ? "yes" : "no");
   }
-  const std::string per_gigabyte = absl::StrCat(
-      "per GB: flat ", format_seconds(times.flat_seconds_per_byte * 1e9), "; within racks ",
-      format_seconds(times.within_seconds_per_byte * 1e9), ", across ",
-      format_seconds(times.across_seconds_per_byte * 1e9), "; latency of the second level ",
-      format_seconds(times.two_level_latency_seconds - times.flat_latency_seconds), "\n");
+  const std::string per_gigabyte =
+      absl::StrCat("per GB: flat ", format_seconds(times.flat_seconds_per_byte * 1e9), "; within racks ",
+                   format_seconds(times.within_seconds_per_byte * 1e9), ", across ",
+                   format_seconds(times.across_seconds_per_byte * 1e9), "; latency of the second level ",
+                   format_seconds(times.two_level_latency_seconds - times.flat_latency_seconds), "\n");
   return absl::StrCat("\n", align(rows, "lr"), per_gigabyte);
 }
 

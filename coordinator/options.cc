@@ -10,6 +10,7 @@
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::coordinator {
 namespace {

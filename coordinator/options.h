@@ -10,7 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
-#include "common/strategy/rank_maps.h"
+
+namespace gleaner::strategy {
+struct JobNetwork;
+}
 
 namespace gleaner::coordinator {
 

@@ -111,7 +111,8 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
     std::vector<plan::Tensor> tensors = tensors_;
     if (chooses_strategies()) {
       const double round_trip = round_trip_seconds_ > 0 ? round_trip_seconds_ : strategy::kAssumedRoundTripSeconds;
-      GLN_ASSIGN_OR_RETURN(next.strategies, strategy::choose(next.plan, tensors, round_trip, options_.reduction.network.get()));
+      GLN_ASSIGN_OR_RETURN(next.strategies,
+                           strategy::choose(next.plan, tensors, round_trip, options_.reduction.network.get()));
     }
     GLN_ASSIGN_OR_RETURN(next.plan,
                          plan::extend_plan(next.plan, std::move(tensors), {options_.partition_bytes}, epoch));

@@ -70,7 +70,7 @@ Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, abs
   Summary summary;
   summary.strategy = plan::strategy_of(plan);
   std::ranges::copy_if(plan.schedules, std::back_inserter(summary.mapped),
-                       [](const plan::ScheduleParameters& schedule) { return !schedule.ranks.empty(); });
+                       [](const plan::ScheduleParameters& schedule) { return schedule.identity_seconds > 0; });
   summary.epoch = plan.epoch;
   summary.tensors = plan.tensors.size();
   summary.partitions = plan.partitions.size();
@@ -119,6 +119,8 @@ std::string to_json(const Summary& summary) {
   for (const plan::ScheduleParameters& schedule : summary.mapped) {
     json["rank_maps"].push_back({{"strategy", plan::name_of(schedule)},
                                  {"ranks", schedule.ranks},
+                                 {"global_chunks", schedule.global_chunks},
+                                 {"local_chunks", schedule.local_chunks},
                                  {"identity_seconds", schedule.identity_seconds},
                                  {"seconds", schedule.mapped_seconds}});
   }

@@ -19,7 +19,7 @@ struct Summary {
   uint32_t summers = 0;
   uint32_t local_ranks = 1;
   std::string strategy = plan::kSummersStrategy;  // plan::strategy_of() the plan in force
-  std::vector<plan::ScheduleParameters> mapped;   // schedules of that plan that have a rank map
+  std::vector<plan::ScheduleParameters> mapped;   // schedules of that plan that strategy::map_ranks() changed
   uint32_t epoch = 0;
   uint64_t tensors = 0;
   uint64_t partitions = 0;

@@ -21,13 +21,14 @@ absl::Status Schedules::prepare(const plan::Plan& plan, uint32_t worker) {
       programs.push_back(programs[static_cast<size_t>(equal - plan.schedules.begin())]);
       continue;
     }
-    const absl::StatusOr<Schedule> schedule = make_schedule({.algorithm = parameters.algorithm,
-                                                             .ranks = plan.workers,
-                                                             .stages = parameters.stages,
-                                                             .radix = parameters.radix,
-                                                             .groups = groups_of_sizes(parameters.group_sizes, plan.workers),
-                                                             .global_chunks = parameters.global_chunks,
-                                                             .local_chunks = parameters.local_chunks});
+    const absl::StatusOr<Schedule> schedule =
+        make_schedule({.algorithm = parameters.algorithm,
+                       .ranks = plan.workers,
+                       .stages = parameters.stages,
+                       .radix = parameters.radix,
+                       .groups = groups_of_sizes(parameters.group_sizes, plan.workers),
+                       .global_chunks = parameters.global_chunks,
+                       .local_chunks = parameters.local_chunks});
     if (!schedule.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the plan of epoch ", plan.epoch, " has schedule ", i, " (",
                                                      parameters.algorithm, "), which ", plan.workers,

@@ -27,9 +27,9 @@ enum class ServerPlacement : uint8_t {
   kShardedNonColocated,  // NCS
 };
 
-inline constexpr std::array kServerPlacements = {
-    ServerPlacement::kCentralColocated, ServerPlacement::kShardedColocated, ServerPlacement::kCentralNonColocated,
-    ServerPlacement::kShardedNonColocated};
+inline constexpr std::array kServerPlacements = {ServerPlacement::kCentralColocated, ServerPlacement::kShardedColocated,
+                                                 ServerPlacement::kCentralNonColocated,
+                                                 ServerPlacement::kShardedNonColocated};
 
 // Returns "CC", "CS", "NCC" or "NCS".
 absl::string_view name_of(ServerPlacement placement);
@@ -40,8 +40,8 @@ struct LinkLoad {
   double server = 0;  // of the busiest machine that sums; it may be a worker
 };
 
-// Returns the load of n = `workers` workers; `servers`: k, for NCS. No worker moves a byte if it is alone and colocated.
-// Requires workers >= 1, and servers >= 1 for NCS.
+// Returns the load of n = `workers` workers; `servers`: k, for NCS. No worker moves a byte if it is alone and
+// colocated. Requires workers >= 1, and servers >= 1 for NCS.
 LinkLoad load_of(ServerPlacement placement, uint32_t workers, uint32_t servers);
 
 // Returns the number of machines that are only servers.

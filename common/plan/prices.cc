@@ -11,8 +11,11 @@ absl::Status validate(const Prices& prices) {
   const struct {
     absl::string_view name;
     double value;
-  } parts[] = {{"worker", prices.worker},           {"summer", prices.summer}, {"nic", prices.nic},
-               {"switch_port", prices.switch_port}, {"cable", prices.cable}};
+  } parts[] = {{"worker", prices.worker},
+               {"summer", prices.summer},
+               {"nic", prices.nic},
+               {"switch_port", prices.switch_port},
+               {"cable", prices.cable}};
   for (const auto& [name, value] : parts) {
     if (std::isfinite(value) && value >= 0) continue;
     return absl::InvalidArgumentError(absl::StrCat("the price of a ", name, " is ", value, "; give 0 or more"));

@@ -26,7 +26,7 @@
 namespace gleaner::strategy {
 
 struct AutotuneOptions {
-  double change = 0.2;  // of the speed, from which on Quicktune takes over
+  double change = 0.2;     // of the speed, from which on Quicktune takes over
   double load_weight = 1;  // β
   double time_weight = 1;  // γ
   double balance = 1.05;   // ε
@@ -36,10 +36,10 @@ class Autotune {
  public:
   // The measurements of a job since the last decision.
   struct Measured {
-    double speed = 0;  // steps or samples per second
-    double bytes = 0;  // of a step's gradients
-    std::vector<double> bits_per_second;       // by rank: of its links to all others together
-    std::vector<double> round_trip_seconds;    // by rank: the longest one to another rank
+    double speed = 0;                        // steps or samples per second
+    double bytes = 0;                        // of a step's gradients
+    std::vector<double> bits_per_second;     // by rank: of its links to all others together
+    std::vector<double> round_trip_seconds;  // by rank: the longest one to another rank
   };
 
   // `groups`: as check_groups() accepts. `counts`: with which the job begins.

@@ -15,6 +15,7 @@
 #include "common/plan/uplinks.h"
 #include "common/strategy/factorizations.h"
 #include "common/strategy/racks.h"
+#include "common/strategy/rank_maps.h"
 #include "common/topology/paths.h"
 
 namespace gleaner::strategy {
@@ -64,7 +65,8 @@ absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& reques
     parameters = entry;
     for (uint32_t worker = 0; worker < entry.ranks.size(); ++worker) network.host_of[entry.ranks[worker]] = worker;
   }
-  GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(request));
+  GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule,
+                       collective::make_schedule(request_of(parameters, request.ranks)));
   GLN_ASSIGN_OR_RETURN(const auto empty,
                        collective::cost(schedule, network.topology, network.paths, network.host_of, 0));
   GLN_ASSIGN_OR_RETURN(const auto large,
@@ -85,7 +87,8 @@ absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, u
     const double seconds = 2 * std::max(peers * 8 / fleet.bits_per_second(member), 8 / slowest);
     alone = std::min(alone.value_or(seconds), seconds);
   }
-  const double latency = workers > 1 ? 2 * farthest_latency(network.topology, network.paths, workers, workers + summers) : 0;
+  const double latency =
+      workers > 1 ? 2 * farthest_latency(network.topology, network.paths, workers, workers + summers) : 0;
   return Candidate{{plan::kSummersStrategy},
                    {latency, alone.value_or(0), bound.seconds / static_cast<double>(kProbeBytes)}};
 }
@@ -214,8 +217,7 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
 }
 
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers,
-                                                  std::span<const plan::ScheduleParameters> mapped) {
+                                                  uint32_t summers, std::span<const plan::ScheduleParameters> mapped) {
   Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};
   GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(network, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};

@@ -95,8 +95,7 @@ absl::StatusOr<topology::Topology> part_of(const topology::Topology& known, cons
 
 absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds,
                                               const JobNetwork* known) {
-  return known == nullptr ? one_switch(plan, round_trip_seconds)
-                          : part_of(known->topology, plan, round_trip_seconds);
+  return known == nullptr ? one_switch(plan, round_trip_seconds) : part_of(known->topology, plan, round_trip_seconds);
 }
 
 absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, double round_trip_seconds,

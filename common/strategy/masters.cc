@@ -176,13 +176,6 @@ class Descent {
   double chunks_ = 0;
 };
 
-double longest(const MasterCounts& counts, const Stage& groups, const std::vector<double>& bandwidths) {
-  const std::vector<double> loads = loads_of(counts, groups);
-  double most = 0;
-  for (size_t rank = 0; rank < loads.size(); ++rank) most = std::max(most, loads[rank] / bandwidths[rank]);
-  return most;
-}
-
 }  // namespace
 
 MasterCounts even_masters(const Stage& groups, uint32_t chunks) {
@@ -204,10 +197,17 @@ std::vector<double> loads_of(const MasterCounts& counts, const Stage& groups) {
   return loads;
 }
 
+double longest_time(const MasterCounts& counts, const Stage& groups, const std::vector<double>& bandwidths) {
+  const std::vector<double> loads = loads_of(counts, groups);
+  double most = 0;
+  for (size_t rank = 0; rank < loads.size(); ++rank) most = std::max(most, loads[rank] / bandwidths[rank]);
+  return most;
+}
+
 MasterCounts quicktune(const Stage& groups, uint32_t chunks, const std::vector<double>& bandwidths) {
   MasterCounts best = Descent(groups, bandwidths, in_proportion(groups, chunks, bandwidths)).run();
   MasterCounts other = Descent(groups, bandwidths, even_masters(groups, chunks)).run();
-  return longest(best, groups, bandwidths) <= longest(other, groups, bandwidths) ? best : other;
+  return longest_time(best, groups, bandwidths) <= longest_time(other, groups, bandwidths) ? best : other;
 }
 
 }  // namespace gleaner::strategy

@@ -164,13 +164,12 @@ absl::StatusOr<RackTimes> compare_racks(const topology::Topology& topology, cons
         std::max({times.within_seconds_per_byte, members / rack.master, 8 / rack.slowest_other});
     times.across_seconds_per_byte =
         std::max(times.across_seconds_per_byte, across / std::min(rack.master, rack.uplink));
-    times.ring_seconds_per_byte = std::max(
-        times.ring_seconds_per_byte, around / std::min({rack.master, rack.slowest_other, rack.uplink}));
-    times.two_level_seconds_per_byte =
-        std::max(times.two_level_seconds_per_byte, (members + across) / rack.master);
+    times.ring_seconds_per_byte =
+        std::max(times.ring_seconds_per_byte, around / std::min({rack.master, rack.slowest_other, rack.uplink}));
+    times.two_level_seconds_per_byte = std::max(times.two_level_seconds_per_byte, (members + across) / rack.master);
   }
-  times.two_level_seconds_per_byte = std::max(
-      {times.two_level_seconds_per_byte, times.within_seconds_per_byte, times.across_seconds_per_byte});
+  times.two_level_seconds_per_byte =
+      std::max({times.two_level_seconds_per_byte, times.within_seconds_per_byte, times.across_seconds_per_byte});
   Network network(topology, paths);
   const Latencies longest = latencies_of(network, racks);
   times.flat_latency_seconds = 2 * longest.across;

@@ -4,8 +4,8 @@
 //
 //   N(R-1) / (R B_core)  >  max(N / B_PBox, 1 / B_worker) + C
 //
-// The left side is the time in which the sum of a flat strategy crosses racks, per byte of the vector. The right side is
-// that of the two levels: within the racks, and C across them. C follows from what is measured, by the α–β model:
+// The left side is the time in which the sum of a flat strategy crosses racks, per byte of the vector. The right side
+// is that of the two levels: within the racks, and C across them. C follows from what is measured, by the α–β model:
 // (R-1)/R bytes per byte of the vector on the slowest link between the masters, and the latency of the steps that the
 // flat strategy does not have.
 //
@@ -20,9 +20,9 @@
 //   C                    2 (R-1)/R on the master's and the uplink's links, so 2 (R-1)/R / P_r more on that of the
 //                        master, and (2 R - 4) latencies across racks and 2 within more than in a flat strategy
 //
-// A ring in the order of the racks is flat, too: it carries 2 (n-1)/n on every link, once each way on an uplink, and has
-// 2 (n-1) latencies. So racks pay if they take less time than both. These are the terms by which candidates.h compares
-// racks with summers and with a ring whose ranks follow the racks.
+// A ring in the order of the racks is flat, too: it carries 2 (n-1)/n on every link, once each way on an uplink, and
+// has 2 (n-1) latencies. So racks pay if they take less time than both. These are the terms by which candidates.h
+// compares racks with summers and with a ring whose ranks follow the racks.
 #pragma once
 
 #include <algorithm>
@@ -77,8 +77,8 @@ struct RackTimes {
 std::vector<Rack> describe_racks(const topology::Topology& topology, const topology::Paths& paths,
                                  const collective::Stage& racks);
 
-// Compares the flat strategies, summers colocated with all workers and no others, and a ring, with racks. Requires two racks or more.
-// InvalidArgument: the links are no tree.
+// Compares the flat strategies, summers colocated with all workers and no others, and a ring, with racks. Requires two
+// racks or more. InvalidArgument: the links are no tree.
 absl::StatusOr<RackTimes> compare_racks(const topology::Topology& topology, const topology::Paths& paths,
                                         const collective::Stage& racks);
 

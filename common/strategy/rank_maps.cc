@@ -1,5 +1,6 @@
 #include "common/strategy/rank_maps.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "common/ranks/annealing.h"
 #include "common/ranks/hdrm.h"
 #include "common/strategy/candidates.h"
+#include "common/strategy/masters.h"
 #include "common/strategy/racks.h"
 #include "common/topology/paths.h"
 #include "common/topology/subset.h"
@@ -22,8 +24,12 @@ namespace gleaner::strategy {
 namespace {
 
 constexpr uint64_t kLargeTensorBytes = uint64_t{1} << 30;
-// A search for a map of 64 hosts takes about a tenth of a second, and a job with --strategy auto may need 40 of them.
+// A job with --strategy auto needs about 20 searches, which together take some seconds. With more hosts each iteration
+// takes longer, so there are fewer of them.
 constexpr uint64_t kIterations = 20'000;
+constexpr uint64_t kHostsOfAllIterations = 64;
+constexpr uint32_t kChunksOfEachWorker = 8;  // of two-level with unequal links: the mean number
+constexpr double kLeastGainOfMasters = 0.05;
 constexpr double kLeastGain = 1e-3;  // a map that wins less is not worth its name in logs
 
 // The workers' part of the network, and maps that a search begins with.
@@ -42,7 +48,8 @@ struct Timed {
 
 absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Workers& workers) {
   ranks::SearchOptions options;
-  options.iterations = kIterations;
+  const uint64_t hosts = std::max<uint64_t>(workers.topology.host_count(), kHostsOfAllIterations);
+  options.iterations = kIterations * kHostsOfAllIterations / hosts;
   if (workers.by_rack.has_value()) options.starts.push_back(*workers.by_rack);
   if (auto map = ranks::hdrm_start(schedule, workers.topology)) options.starts.push_back(*std::move(map));
   auto found = ranks::find_rank_map(schedule, workers.topology, workers.paths, workers.partition_bytes, options);
@@ -52,14 +59,28 @@ absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Workers
 
 absl::StatusOr<Timed> time(const collective::Schedule& schedule, const Workers& workers, const ranks::RankMap& map) {
   Timed timed{map};
-  GLN_ASSIGN_OR_RETURN(const auto mapped, collective::cost(schedule, workers.topology, workers.paths, map,
-                                                           workers.partition_bytes));
-  GLN_ASSIGN_OR_RETURN(const auto unmapped,
-                       collective::cost(schedule, workers.topology, workers.paths, ranks::identity(schedule.ranks),
-                                        workers.partition_bytes));
+  GLN_ASSIGN_OR_RETURN(const auto mapped,
+                       collective::cost(schedule, workers.topology, workers.paths, map, workers.partition_bytes));
+  GLN_ASSIGN_OR_RETURN(const auto unmapped, collective::cost(schedule, workers.topology, workers.paths,
+                                                             ranks::identity(schedule.ranks), workers.partition_bytes));
   timed.seconds = mapped.seconds;
   timed.identity_seconds = unmapped.seconds;
   return timed;
+}
+
+// Gives more chunks of two-level to ranks with faster links, if links differ.
+void weigh_masters(const collective::Schedule& schedule, const std::vector<double>& bits_per_second,
+                   const ranks::RankMap& host_of, plan::ScheduleParameters& parameters) {
+  if (parameters.algorithm != "two-level") return;
+  const collective::Stage& groups = schedule.stages[0];
+  const uint32_t chunks = kChunksOfEachWorker * schedule.ranks;
+  std::vector<double> by_rank;
+  for (const uint32_t host : host_of) by_rank.push_back(bits_per_second[host]);
+  collective::MasterCounts counts = quicktune(groups, chunks, by_rank);
+  const double evenly = longest_time(even_masters(groups, chunks), groups, by_rank);
+  if (longest_time(counts, groups, by_rank) >= evenly * (1 - kLeastGainOfMasters)) return;
+  parameters.global_chunks = std::move(counts.global);
+  parameters.local_chunks = std::move(counts.local);
 }
 
 std::vector<uint32_t> inverse(const ranks::RankMap& host_of) {
@@ -79,9 +100,9 @@ std::optional<ranks::RankMap> map_by_rack(const topology::Topology& topology) {
 
 absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summers) {
   if (network.topology.host_count() < uint64_t{workers} + summers) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the topology has ", network.topology.host_count(), " hosts, and the job ", workers, " workers and ", summers,
-        " summers; each needs a host of its own"));
+    return absl::InvalidArgumentError(absl::StrCat("the topology has ", network.topology.host_count(),
+                                                   " hosts, and the job ", workers, " workers and ", summers,
+                                                   " summers; each needs a host of its own"));
   }
   if (network.source != RankMapSource::kGiven) return absl::OkStatus();
   return ranks::check_map(network.given, workers, workers);
@@ -94,17 +115,21 @@ absl::StatusOr<std::vector<plan::ScheduleParameters>> map_ranks(const JobNetwork
   GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology::subset(network.topology, ranks::identity(workers)));
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, 0));
   const topology::Paths paths(topology);
-  const Workers all{topology, paths, plan::default_partition_bytes(fleet, kLargeTensorBytes),
-                    map_by_rack(topology)};
+  const Workers all{topology, paths, plan::default_partition_bytes(fleet, kLargeTensorBytes), map_by_rack(topology)};
   for (plan::ScheduleParameters parameters : schedules) {
     GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule,
                          collective::make_schedule(request_of(parameters, workers)));
-    GLN_ASSIGN_OR_RETURN(const Timed timed, network.source == RankMapSource::kSearch
-                                                ? search(schedule, all)
-                                                : time(schedule, all, network.given));
+    GLN_ASSIGN_OR_RETURN(Timed timed, network.source == RankMapSource::kSearch ? search(schedule, all)
+                                                                               : time(schedule, all, network.given));
     const bool gains = timed.seconds < timed.identity_seconds * (1 - kLeastGain);
-    if (timed.host_of == ranks::identity(workers) || (network.source == RankMapSource::kSearch && !gains)) continue;
-    parameters.ranks = inverse(timed.host_of);
+    if (network.source == RankMapSource::kSearch && !gains) {
+      timed.host_of = ranks::identity(workers);
+      timed.seconds = timed.identity_seconds;
+    }
+    weigh_masters(schedule, fleet.worker_bits_per_second, timed.host_of, parameters);
+    const bool is_identity = timed.host_of == ranks::identity(workers);
+    if (is_identity && parameters.global_chunks.empty()) continue;
+    if (!is_identity) parameters.ranks = inverse(timed.host_of);
     parameters.identity_seconds = timed.identity_seconds;
     parameters.mapped_seconds = timed.seconds;
     mapped.push_back(std::move(parameters));
@@ -132,9 +157,9 @@ absl::StatusOr<std::vector<plan::ScheduleParameters>> schedules_for(const JobNet
 }
 
 std::string effect_of_ranks(const plan::ScheduleParameters& schedule) {
-  if (schedule.ranks.empty()) return "";
+  if (schedule.identity_seconds == 0) return "";
   return absl::StrCat(format_seconds(schedule.identity_seconds), " -> ", format_seconds(schedule.mapped_seconds),
-                      " for a partition");
+                      " for a partition", schedule.local_chunks.empty() ? "" : ", masters by links");
 }
 
 }  // namespace gleaner::strategy

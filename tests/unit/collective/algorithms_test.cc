@@ -314,8 +314,8 @@ TEST(TwoLevel, GroupsOfAnySizes) {
 TEST(TwoLevel, MastersTakeTheirChunks) {
   const Stage groups = {{6, 0}, {5}, {1, 2, 3, 4}};
   const std::vector<uint32_t> global = {3, 0, 2, 0, 1, 0, 4}, local = {4, 0, 7, 2, 1, 10, 6};
-  const Schedule schedule = checked(
-      {.algorithm = "two-level", .ranks = 7, .groups = groups, .global_chunks = global, .local_chunks = local});
+  const Schedule schedule =
+      checked({.algorithm = "two-level", .ranks = 7, .groups = groups, .global_chunks = global, .local_chunks = local});
   EXPECT_EQ(schedule.chunks, 10u);
   for (const std::vector<uint32_t>& group : groups) {
     for (const uint32_t rank : group) {

@@ -270,14 +270,14 @@ const std::vector<std::vector<std::byte>>& SimulatedJob::expected(const Push& pu
   if (!is_new) return at->second;
   const plan::Tensor& tensor = plan_->tensors[push.tensor];
   const plan::ScheduleParameters& parameters = plan_->schedules[*tensor.schedule];
-  const auto schedule = collective::make_schedule({.algorithm = parameters.algorithm,
-                                                   .ranks = plan_->workers,
-                                                   .stages = parameters.stages,
-                                                   .radix = parameters.radix,
-                                                   .groups = collective::groups_of_sizes(parameters.group_sizes,
-                                                                                         plan_->workers),
-                                                   .global_chunks = parameters.global_chunks,
-                                                   .local_chunks = parameters.local_chunks});
+  const auto schedule =
+      collective::make_schedule({.algorithm = parameters.algorithm,
+                                 .ranks = plan_->workers,
+                                 .stages = parameters.stages,
+                                 .radix = parameters.radix,
+                                 .groups = collective::groups_of_sizes(parameters.group_sizes, plan_->workers),
+                                 .global_chunks = parameters.global_chunks,
+                                 .local_chunks = parameters.local_chunks});
   const uint32_t divisor = ops_[push] == ReduceOp::kAverage ? plan_->workers * plan_->local_ranks : 1;
   std::vector<std::vector<std::byte>> all(workers_.size());
   for (uint32_t i = 0; i < workers_.size(); ++i) all[rank_of(push, i)] = contribution(i, push);

@@ -16,10 +16,12 @@ TEST(TensorPlan, NamesTheStrategyAndTheCut) {
   EXPECT_EQ(
       tensor_plan(plan, 0),
       R"({"algorithm": "blueconnect", "stages": [2, 1], "radix": 3, "ranks": [1, 0], "identity_seconds": 0.25, "mapped_seconds": 0.125, "group_sizes": [2], "global_chunks": [1, 2], "local_chunks": [1, 2], "partition_bytes": [16, 8]})");
-  EXPECT_EQ(tensor_plan(plan, 1),
-            R"({"algorithm": "summers", "stages": [], "radix": 0, "ranks": [], "identity_seconds": 0, "mapped_seconds": 0, "group_sizes": [], "global_chunks": [], "local_chunks": [], "partition_bytes": [4]})");
-  EXPECT_EQ(tensor_plan(plan, 2),
-            R"({"algorithm": "summers", "stages": [], "radix": 0, "ranks": [], "identity_seconds": 0, "mapped_seconds": 0, "group_sizes": [], "global_chunks": [], "local_chunks": [], "partition_bytes": []})");
+  EXPECT_EQ(
+      tensor_plan(plan, 1),
+      R"({"algorithm": "summers", "stages": [], "radix": 0, "ranks": [], "identity_seconds": 0, "mapped_seconds": 0, "group_sizes": [], "global_chunks": [], "local_chunks": [], "partition_bytes": [4]})");
+  EXPECT_EQ(
+      tensor_plan(plan, 2),
+      R"({"algorithm": "summers", "stages": [], "radix": 0, "ranks": [], "identity_seconds": 0, "mapped_seconds": 0, "group_sizes": [], "global_chunks": [], "local_chunks": [], "partition_bytes": []})");
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ inline topology::Topology mixed_racks(bool places = false) {
   std::vector<topology::Host> hosts;
   std::vector<topology::Link> links;
   for (uint32_t host = 0; host < kHosts; ++host) {
-    hosts.push_back({absl::StrCat("h", host), places ? std::vector<uint32_t>{host % 2, host / 2} : std::vector<uint32_t>()});
+    hosts.push_back(
+        {absl::StrCat("h", host), places ? std::vector<uint32_t>{host % 2, host / 2} : std::vector<uint32_t>()});
     links.push_back({host, kHosts + host % 2, kBandwidth, kBandwidth, kLatency});
   }
   for (uint32_t rack = 0; rack < 2; ++rack) links.push_back({kHosts + rack, kCore, kBandwidth, kBandwidth, kLatency});

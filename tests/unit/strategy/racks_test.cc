@@ -54,10 +54,14 @@ TEST(Racks, EqualRacksHaveTheClosedForm) {
 TEST(Racks, MasterHasTheFastestLink) {
   std::vector<topology::Host> hosts;
   for (int i = 0; i < 5; ++i) hosts.push_back({absl::StrCat("h", i), {}});
-  const auto topology = *topology::Topology::make(
-      std::move(hosts), {{"a"}, {"b"}, {"core"}},
-      {{0, 5, 1e9, 1e9, 0}, {1, 5, 9e9, 9e9, 0}, {2, 5, 2e9, 2e9, 0}, {3, 6, 4e9, 4e9, 0}, {4, 6, 4e9, 3e9, 0},
-       {5, 7, 5e9, 5e9, 0}, {6, 7, 7e9, 6e9, 0}});
+  const auto topology = *topology::Topology::make(std::move(hosts), {{"a"}, {"b"}, {"core"}},
+                                                  {{0, 5, 1e9, 1e9, 0},
+                                                   {1, 5, 9e9, 9e9, 0},
+                                                   {2, 5, 2e9, 2e9, 0},
+                                                   {3, 6, 4e9, 4e9, 0},
+                                                   {4, 6, 4e9, 3e9, 0},
+                                                   {5, 7, 5e9, 5e9, 0},
+                                                   {6, 7, 7e9, 6e9, 0}});
   const auto racks = describe_racks(topology, topology::Paths(topology), racks_of(topology, 5));
   ASSERT_EQ(racks.size(), 2u);
   EXPECT_EQ(racks[0].workers, 3u);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/strategy/candidates.h"
 #include "common/strategy/choice.h"
 #include "common/topology/builders.h"
@@ -97,6 +99,31 @@ TEST(RankMaps, AutoTakesThemIntoThePlan) {
   ASSERT_TRUE(tensors[0].schedule.has_value()) << *line;
   EXPECT_THAT(plan.schedules[*tensors[0].schedule].ranks, SizeIs(8)) << *line;
   EXPECT_THAT(*line, HasSubstr("rank map: "));
+}
+
+TEST(RankMaps, FasterHostsMasterMoreChunks) {
+  JobNetwork network{mixed_racks(), RankMapSource::kGiven, ranks::identity(8), {}};
+  std::vector<topology::Link> links = network.topology.links();
+  links[3].bits_per_second = links[3].back_bits_per_second = 2e9;  // of host 3
+  for (size_t link = 8; link < links.size(); ++link)
+    links[link].bits_per_second = links[link].back_bits_per_second = 1e12;
+  network.topology = *topology::Topology::make(network.topology.hosts(), network.topology.switches(), std::move(links));
+  const std::vector<plan::ScheduleParameters> schedules = {{"ring"}, {"two-level", {2, 4}}};
+  const auto weighted = map_ranks(network, 8, schedules);
+  ASSERT_TRUE(weighted.ok()) << weighted.status();
+  ASSERT_THAT(*weighted, SizeIs(1));
+  const plan::ScheduleParameters& two_level = weighted->front();
+  EXPECT_THAT(two_level.ranks, IsEmpty());
+  ASSERT_THAT(two_level.local_chunks, SizeIs(8));
+  EXPECT_LT(2 * two_level.local_chunks[3], two_level.local_chunks[2]);
+  EXPECT_THAT(effect_of_ranks(two_level), HasSubstr("masters by links"));
+  const auto all = candidates(network.topology, 8, 0, *weighted);
+  const auto is_weighted = [](const Candidate& c) { return !c.parameters.local_chunks.empty(); };
+  ASSERT_EQ(std::ranges::count_if(*all, is_weighted), 1);
+  const auto evenly = candidates(network.topology, 8, 0);
+  const auto faster = std::ranges::find_if(*all, is_weighted);
+  EXPECT_LT(faster->model.stream_seconds_per_byte,
+            0.7 * (*evenly)[static_cast<size_t>(faster - all->begin())].model.stream_seconds_per_byte);
 }
 
 TEST(RankMaps, NetworkFollowsMembers) {

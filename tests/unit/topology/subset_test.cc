@@ -24,7 +24,8 @@ TEST(Subset, KeepsHostsInOrder) {
 }
 
 TEST(Subset, HostsMustReachEachOther) {
-  const Topology chain = *Topology::make({{"a", {}}, {"b", {}}, {"c", {}}}, {}, {{0, 1, 1e9, 1e9, 0}, {1, 2, 1e9, 1e9, 0}});
+  const Topology chain =
+      *Topology::make({{"a", {}}, {"b", {}}, {"c", {}}}, {}, {{0, 1, 1e9, 1e9, 0}, {1, 2, 1e9, 1e9, 0}});
   EXPECT_FALSE(subset(chain, std::vector<uint32_t>{0, 2}).ok());
   EXPECT_TRUE(subset(chain, std::vector<uint32_t>{0, 1}).ok());
 }
