@@ -12,6 +12,7 @@
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/model.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::cli {
 namespace {
@@ -86,6 +87,13 @@ std::string step_lines(const ExplainedJob& job) {
   return text + measured;
 }
 
+// Returns whether a summer could take part in a sum. The plan of an older operator names no strategies.
+bool uses_summers(const api::ReductionPlanSpec& spec) {
+  return spec.strategies.empty() || std::ranges::any_of(spec.strategies, [](const api::PlanStrategy& each) {
+           return each.strategy == plan::kSummersStrategy;
+         });
+}
+
 std::string limit_lines(const ExplainedJob& job) {
   if (job.limit == JobLimit::kNothingMoves || job.limit == JobLimit::kUnknown) return "";
   std::string text = "Limit      all links together: each is busy from the first byte to the last\n";
@@ -97,6 +105,7 @@ std::string limit_lines(const ExplainedJob& job) {
     text = absl::StrFormat("Limit      %s at %s: its own gradient fills its link; only a faster link helps\n",
                            slowest->member.name, format_bits_per_second(slowest->member.bits_per_second));
   }
+  if (!uses_summers(job.plan.spec)) return text + "One more   summer: no gain, since summers sum no tensor\n";
   const double saved = 1 - job.one_more_bound_seconds / job.plan.spec.bound_seconds;
   absl::StrAppendFormat(&text, "One more   summer of %s: ", format_bits_per_second(job.one_more_bits_per_second));
   absl::StrAppend(&text, saved > kSame ? absl::StrFormat("bound %s, %s less\n",

@@ -62,7 +62,8 @@ std::string strategy_line(const api::TrainingJob& job) {
   std::string text(api::to_string(wanted.strategy));
   if (!wanted.stages.empty()) absl::StrAppend(&text, " of stages ", absl::StrJoin(wanted.stages, ", "));
   if (wanted.radix > 0) absl::StrAppend(&text, " of radix ", wanted.radix);
-  if (!job.status.strategy.empty()) absl::StrAppend(&text, "; tensors are summed by ", job.status.strategy);
+  if (!job.status.communication.strategy.empty())
+    absl::StrAppend(&text, "; tensors are summed by ", job.status.communication.strategy);
   return text;
 }
 
@@ -130,7 +131,8 @@ std::string jobs_table(std::vector<api::TrainingJob> jobs, bool with_namespace, 
     const api::TrainingJobStatus& status = job.status;
     rows.push_back({job.meta.name, or_dash(status.phase), workers(status, job.workers.replicas),
                     absl::StrCat(status.summers_ready), status.epoch == 0 ? "-" : absl::StrCat(status.epoch),
-                    or_dash(status.goodput), or_dash(status.efficiency), age(job.meta.creation_time, now)});
+                    or_dash(status.communication.goodput), or_dash(status.communication.efficiency),
+                    age(job.meta.creation_time, now)});
   }
   if (with_namespace) {
     for (size_t i = 0; i < rows.size(); ++i) {

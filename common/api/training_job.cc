@@ -132,10 +132,10 @@ void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.number("attempt", status.attempt);
   fields.number("restarts", status.restarts);
   fields.number("epoch", status.epoch);
-  fields.text("strategy", status.strategy);
-  fields.text("bound", status.bound);
-  fields.text("goodput", status.goodput);
-  fields.text("efficiency", status.efficiency);
+  fields.text("strategy", status.communication.strategy);
+  fields.text("bound", status.communication.bound);
+  fields.text("goodput", status.communication.goodput);
+  fields.text("efficiency", status.communication.efficiency);
   fields.time("startTime", status.start_time);
   fields.time("completionTime", status.completion_time);
 }
@@ -205,10 +205,10 @@ json to_json(const TrainingJobStatus& status) {
   if (!status.phase.empty()) object["phase"] = status.phase;
   if (!status.succeeded_indexes.empty()) object["succeededIndexes"] = indexes_text(status.succeeded_indexes);
   if (!status.selector.empty()) object["selector"] = status.selector;
-  if (!status.strategy.empty()) object["strategy"] = status.strategy;
-  if (!status.bound.empty()) object["bound"] = status.bound;
-  if (!status.goodput.empty()) object["goodput"] = status.goodput;
-  if (!status.efficiency.empty()) object["efficiency"] = status.efficiency;
+  if (!status.communication.strategy.empty()) object["strategy"] = status.communication.strategy;
+  if (!status.communication.bound.empty()) object["bound"] = status.communication.bound;
+  if (!status.communication.goodput.empty()) object["goodput"] = status.communication.goodput;
+  if (!status.communication.efficiency.empty()) object["efficiency"] = status.communication.efficiency;
   if (status.start_time) object["startTime"] = format_time(*status.start_time);
   if (status.completion_time) object["completionTime"] = format_time(*status.completion_time);
   return object;

@@ -90,6 +90,18 @@ struct SummersStatus {
   bool operator==(const SummersStatus&) const = default;
 };
 
+// How the job sums its tensors, for people. JSON has these fields in the status itself.
+struct CommunicationStatus {
+  // The strategies that sum tensors of the plan in force: "summers, halving-doubling". Empty before the first tensor.
+  std::string strategy;
+  // The bound of the plan in force, for example "59.6 ms"; "unknown" if a link's speed is unknown; empty before there
+  // is a plan with tensors.
+  std::string bound;
+  std::string goodput;     // of the last minute: "12.3 MB/s"
+  std::string efficiency;  // of the last minute: "97.2 %", "latency-bound" or "unknown"
+  bool operator==(const CommunicationStatus&) const = default;
+};
+
 struct TrainingJobStatus {
   int64_t observed_generation = 0;
   // Follows from the conditions: Pending, Starting, Running, Restarting, Suspended, Succeeded or Failed.
@@ -108,13 +120,7 @@ struct TrainingJobStatus {
   uint32_t attempt = 0;      // number of the set of pods: grows with every restart, resume and release
   uint32_t restarts = 0;     // failures of the job's own pods so far; at most backoffLimit
   uint32_t epoch = 0;        // epoch of the plan in force
-  // The strategies that sum tensors of the plan in force: "summers, halving-doubling". Empty before the first tensor.
-  std::string strategy;
-  // The bound of the plan in force, for example "59.6 ms"; "unknown" if a link's speed is unknown; empty before there
-  // is a plan with tensors.
-  std::string bound;
-  std::string goodput;     // of the last minute: "12.3 MB/s"
-  std::string efficiency;  // of the last minute: "97.2 %", "latency-bound" or "unknown"
+  CommunicationStatus communication;
   // When the pods of the first attempt since the last suspension were created; suspension clears it.
   std::optional<absl::Time> start_time;
   std::optional<absl::Time> completion_time;

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
+#include "operator/autoscale/autoscale.h"
 
 namespace gleaner::reconcile {
 namespace {
@@ -50,7 +51,7 @@ absl::Status check_strategy(const api::TrainingJob& job) {
 void explain_no_summers(const api::TrainingJob& job, api::SummersStatus& summers) {
   if (job.communication.summers.max == 0 || api::uses_summers(job.communication.strategy)) return;
   summers.wanted = summers.had = 0;
-  summers.reason = "StrategyUsesNone";
+  summers.reason = std::string(autoscale::to_string(autoscale::Code::kStrategyUsesNone));
   summers.message = absl::StrCat("the strategy ", api::to_string(job.communication.strategy),
                                  " sums between the workers and uses no summers; choose Auto or Summers to use them");
 }
@@ -58,7 +59,7 @@ void explain_no_summers(const api::TrainingJob& job, api::SummersStatus& summers
 void report_strategy(const coordinator::JobState& session, StatusUpdate& update) {
   if (session.strategies.empty()) return;
   const std::string& in_force = session.summary.strategy;
-  std::string& known = update.status.strategy;
+  std::string& known = update.status.communication.strategy;
   if (known == in_force) return;
   if (!known.empty()) {
     update.add_event(

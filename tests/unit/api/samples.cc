@@ -67,10 +67,10 @@ TrainingJob filled_job() {
   job.status.attempt = 9;
   job.status.restarts = 10;
   job.status.epoch = 11;
-  job.status.strategy = "summers, halving-doubling";
-  job.status.bound = "59.6 ms";
-  job.status.goodput = "12.3 MB/s";
-  job.status.efficiency = "97.2 %";
+  job.status.communication.strategy = "summers, halving-doubling";
+  job.status.communication.bound = "59.6 ms";
+  job.status.communication.goodput = "12.3 MB/s";
+  job.status.communication.efficiency = "97.2 %";
   job.status.start_time = absl::FromUnixSeconds(1769860810);
   job.status.completion_time = absl::FromUnixSeconds(1769860820);
   return job;

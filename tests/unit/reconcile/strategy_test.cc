@@ -128,11 +128,11 @@ TEST(JobStrategy, StatusNamesTheStrategiesInForce) {
   World world = running(api::Strategy::kAuto);
   world.session = session_with({}, "summers");
   world.look();
-  EXPECT_EQ(world.job.status.strategy, "") << "no tensor is declared";
+  EXPECT_EQ(world.job.status.communication.strategy, "") << "no tensor is declared";
   EXPECT_EQ(world.plan->spec.strategy, "");
   world.session = session_with({{"ring", 1, 64}}, "ring");
   world.look();
-  EXPECT_EQ(world.job.status.strategy, "ring");
+  EXPECT_EQ(world.job.status.communication.strategy, "ring");
   EXPECT_FALSE(world.noted("StrategyChanged"));
 }
 
@@ -154,12 +154,12 @@ TEST(JobStrategy, NextAttemptBeginsWithoutOne) {
   World world = running(api::Strategy::kRing);
   world.session = session_with({{"ring", 1, 64}}, "ring");
   world.look();
-  ASSERT_EQ(world.job.status.strategy, "ring");
+  ASSERT_EQ(world.job.status.communication.strategy, "ring");
   world.exit("digits-worker-0", 137);
   world.now += absl::Minutes(1);
   world.look();
   ASSERT_EQ(world.job.status.attempt, 1U);
-  EXPECT_EQ(world.job.status.strategy, "");
+  EXPECT_EQ(world.job.status.communication.strategy, "");
 }
 
 }  // namespace
