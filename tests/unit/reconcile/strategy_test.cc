@@ -64,7 +64,7 @@ TEST(JobStrategy, SessionGetsTheScheduleWithItsOptions) {
   world.settle();
   ASSERT_TRUE(world.wanted_session.has_value());
   const plan::ScheduleParameters wanted{"blueconnect", {3, 2, 2}, 0, {}};
-  EXPECT_EQ(world.wanted_session->schedule, wanted);
+  EXPECT_EQ(world.wanted_session->reduction.schedule, wanted);
   EXPECT_TRUE(coordinator::validate(*world.wanted_session).ok());
 }
 
