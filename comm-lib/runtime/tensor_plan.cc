@@ -18,7 +18,7 @@ std::string tensor_plan(const plan::Plan& plan, uint32_t tensor) {
   return absl::StrCat("{\"algorithm\": \"", schedule.algorithm, "\", \"stages\": [",
                       absl::StrJoin(schedule.stages, ", "), "], \"radix\": ", schedule.radix, ", \"ranks\": [",
                       absl::StrJoin(schedule.ranks, ", "), "], \"partition_bytes\": [",
-                      absl::StrJoin(partition_bytes, ", "), "]}");
+                      absl::StrJoin(partition_bytes, ", "), "], \"from\": ", plan.tensors[tensor].schedule_from, "}");
 }
 
 }  // namespace gleaner::runtime
