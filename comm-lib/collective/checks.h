@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "comm-lib/collective/schedules.h"
 #include "common/plan/plan.h"
 #include "common/wire/frame.h"
 
@@ -20,8 +21,10 @@ absl::Status frame_error(const plan::Plan& plan, uint32_t worker, const wire::He
 absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker, uint32_t sender,
                           const wire::Header& header);
 
-// Checks that the plan has the slice's tensor and partition, that the tensor has a schedule, and that the slice has the
-// type in which the tensor travels and an op that tensors with a schedule can have.
-absl::Status check_slice(const plan::Plan& plan, uint32_t worker, const wire::Header& header);
+// Checks that the plan has the slice's tensor and partition, that the slice's schedule sums the tensor in this or an
+// earlier plan, and that the slice has the type in which the tensor travels and an op that tensors with a schedule can
+// have.
+absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
+                         const wire::Header& header);
 
 }  // namespace gleaner::collective

@@ -3,7 +3,10 @@
 // docs/schedules.md the schedules. It does no I/O, reads no clock and starts no thread.
 //
 // Terms. A *slice* is the part of a partition that one send operation names. A *run* is one partition in one push_pull.
-// The *step* of a partition is the number of its push_pulls before.
+// The *step* of a partition in a schedule is the number of its push_pulls that this schedule has summed before. So the
+// schedules of one partition are independent of each other: after a change of strategy the last push_pull of one and
+// the first of the other may be in flight at the same time on different workers, and a schedule that comes back goes on
+// with its next step.
 //
 // Runs. A run *begins* when there is room for it among the partitions in flight (start_queue.h): the executor copies
 // the partition into a *work buffer*, in the plan's push_type(), and executes the program of this worker's rank on it:
@@ -20,7 +23,7 @@
 //
 // Early slices. Another worker may be ahead, by at most one step: its sum of this step needs this worker's
 // contribution. Its slices wait in the buffers in which they came. Their number is bounded by what the programs receive
-// in one step. Slices of tensors that only a later plan has wait for that plan.
+// in one step. Slices of a tensor, or by a schedule of a tensor, that only a later plan has wait for that plan.
 //
 // Exactly once. Slices between two workers are numbered, confirmed, and sent again over new connections (peer_link.h).
 // A slice that does not fit this worker's program is an error, never a wrong sum.
@@ -73,8 +76,9 @@ class Executor : public exchange::Exchange {
 
   // exchange::Exchange. Members are workers; calls about other members have no effect. on_frame() handles a kSlice or
   // kArrived. prepare() and apply() return InvalidArgument if the plan has a schedule that no algorithm makes for its
-  // number of workers. start() also returns InvalidArgument if the tensor has no schedule, or if another worker asks
-  // for another op; then Actions::refused has the same error.
+  // number of workers. start() also returns InvalidArgument if no plan sums the tensor by the piece's schedule, or if
+  // another worker asks for another op; then Actions::refused has the same error. step() counts the push_pulls that any
+  // schedule has summed.
   absl::Status prepare(const plan::Plan& plan) override { return schedules_.prepare(plan, options_.worker); }
   absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) override;
   absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions) override;
@@ -102,7 +106,7 @@ class Executor : public exchange::Exchange {
     uint32_t run = kNone;   // the run of this step
     uint32_t next = kNone;  // the run of the next step, while the run of this step is in flight
   };
-  // A slice of a tensor that only a later plan has.
+  // A slice of a tensor, or by a schedule of a tensor, that only a later plan has.
   struct LaterSlice {
     uint32_t sender = 0;
     wire::Header header;
@@ -111,14 +115,15 @@ class Executor : public exchange::Exchange {
 
   // Plans, pieces and runs (executor.cc).
   absl::Status check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const;
-  const Program& program_of(uint32_t partition) const;
-  uint32_t open_run(uint32_t partition, ReduceOp op, uint32_t named_by);
+  uint32_t open_run(uint32_t schedule, uint32_t partition, ReduceOp op, uint32_t named_by);
+  PartitionState& state_of(const Run& run) { return partitions_[run.schedule][run.partition]; }
   bool is_in_flight(const PartitionState& state) const;
   void begin_runs(absl::Duration now, Actions& actions);
   void advance(uint32_t run, absl::Duration now, Actions& actions);
   void finish(uint32_t run, Actions& actions);
 
   // Frames (frames.cc).
+  bool is_of_later_plan(const wire::Header& header) const;
   absl::StatusOr<uint32_t> find_run(const wire::Header& header, size_t payload_bytes, Actions& actions);
   absl::Status check_step(const wire::Header& header, uint32_t source, const PartitionState& state) const;
   absl::Status check_run(const wire::Header& header, const Run& run, Actions& actions) const;
@@ -134,7 +139,8 @@ class Executor : public exchange::Exchange {
   Runs runs_;
   Pieces pieces_;
   StartQueue starts_;
-  std::vector<PartitionState> partitions_;  // by index in the plan
+  // By index of the schedule in the plan, then by index of the partition; empty for a schedule that sums no tensor.
+  std::vector<std::vector<PartitionState>> partitions_;
   std::vector<LaterSlice> later_slices_;
   Peers peers_;
   absl::Duration round_trip_;

@@ -32,7 +32,7 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
                        absl::StrCat("expected slice ", peers_.received(sender), " first"));
   }
   // The link counts a slice only once its checks have passed, so that a slice that fails them is never confirmed.
-  if (header.tensor >= plan_->tensors.size() && header.epoch > plan_->epoch) {
+  if (is_of_later_plan(header)) {
     peers_.accept(sender, payload.size());
     later_slices_.push_back({sender, header, std::move(payload)});
     peers_.confirm(sender, actions);
@@ -46,20 +46,23 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   return absl::OkStatus();
 }
 
+bool Executor::is_of_later_plan(const wire::Header& header) const {
+  return header.epoch > plan_->epoch && !schedules_.sums(header.schedule, header.tensor);
+}
+
 // Returns the run to which the next slice of header.sender belongs. Opens the run if the slice is its first.
 absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t payload_bytes, Actions& actions) {
-  GLN_RETURN_IF_ERROR(check_slice(*plan_, options_.worker, header));
+  GLN_RETURN_IF_ERROR(check_slice(*plan_, schedules_, options_.worker, header));
   const uint32_t index = plan_->index_of(header.tensor, header.partition);
-  const Program& program = program_of(index);
-  const uint32_t source = program.source_of(header.sender);
+  const uint32_t source = schedules_[header.schedule].source_of(header.sender);
   if (source == Program::kNone) {
     return frame_error(*plan_, options_.worker, header, "the schedule has no message between them");
   }
-  PartitionState& state = partitions_[index];
+  PartitionState& state = partitions_[header.schedule][index];
   GLN_RETURN_IF_ERROR(check_step(header, source, state));
   uint32_t& run = header.step == state.step ? state.run : state.next;
   const bool is_first = run == kNone;
-  const uint32_t found = is_first ? open_run(index, header.op, header.sender) : run;
+  const uint32_t found = is_first ? open_run(header.schedule, index, header.op, header.sender) : run;
   const uint64_t expected = runs_[found].cursor.expected_bytes(source);
   absl::Status status = check_run(header, runs_[found], actions);
   if (expected == 0) {
@@ -103,7 +106,7 @@ absl::Status Executor::check_run(const wire::Header& header, const Run& run, Act
 
 void Executor::deliver(uint32_t index, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions) {
   Run& run = runs_[index];
-  run.cursor.add(program_of(run.partition).source_of(sender), std::move(payload));
+  run.cursor.add(schedules_[run.schedule].source_of(sender), std::move(payload));
   if (run.waits_for != sender) return;
   run.waits_for = kNone;
   peers_.unblock(sender);
@@ -114,7 +117,7 @@ void Executor::deliver(uint32_t index, uint32_t sender, Buffer payload, absl::Du
 void Executor::deliver_later_slices(absl::Duration now, Actions& actions) {
   std::vector<LaterSlice> waiting = std::exchange(later_slices_, {});
   for (LaterSlice& slice : waiting) {
-    if (slice.header.tensor >= plan_->tensors.size() && slice.header.epoch > plan_->epoch) {
+    if (is_of_later_plan(slice.header)) {
       later_slices_.push_back(std::move(slice));
       continue;
     }

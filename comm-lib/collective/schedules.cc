@@ -48,6 +48,11 @@ absl::Status Schedules::apply(const plan::Plan& plan, uint32_t worker) {
   programs_ = std::move(prepared_);
   prepared_ = {};
   prepared_epoch_ = 0;
+  of_tensor_.resize(plan.tensors.size());
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (plan.tensors[i].schedule.has_value()) of_tensor_[i] |= Set{1} << *plan.tensors[i].schedule;
+    used_ |= of_tensor_[i];
+  }
   return absl::OkStatus();
 }
 

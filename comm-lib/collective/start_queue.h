@@ -28,7 +28,8 @@ class StartQueue {
 
   // The partitions of a piece that have not begun: `next` to `end` - 1, as indexes in the plan.
   struct Waiting {
-    int32_t priority = 0;  // of the tensor
+    int32_t priority = 0;   // of the tensor
+    uint32_t schedule = 0;  // index in the plan
     uint32_t next = 0;
     uint32_t end = 0;
     uint64_t offset = 0;  // position of `input` in the tensor, in bytes of results

@@ -69,8 +69,9 @@ class Exchange {
   // Sends what waits for a time. To be called every few milliseconds until idle().
   virtual void on_tick(absl::Duration now, Actions& actions) = 0;
 
-  // Records that a worker has left the job cleanly. From then on no sum can be made, and every worker has the results
-  // of all sums.
+  // Records that a worker has left the job cleanly. From then on no sum can begin. Every worker has the results of all
+  // sums that owners make; sums by schedules may still be on their way to other workers, since a worker leaves when its
+  // own programs have ended and its slices are confirmed.
   virtual void set_ending() = 0;
 
   // Ends every piece with `status`. Later pieces end with it, too: start() then returns OK and appends a Done with the
@@ -78,7 +79,8 @@ class Exchange {
   // close its connections.
   virtual void fail(const absl::Status& status, Actions& actions) = 0;
 
-  // Returns the step of the partition's piece in flight, or else of its next piece.
+  // Returns the number of the partition's push_pulls that this exchange has ended: the step of the piece in flight, or
+  // else of the next piece.
   virtual uint64_t step(uint32_t tensor, uint32_t partition) const = 0;
   // Returns whether this worker may leave the job: no piece is in flight, and no other worker may need a frame that
   // this worker keeps.

@@ -21,7 +21,7 @@ std::string tensor_plan(const plan::Plan& plan, uint32_t tensor) {
       "], \"identity_seconds\": ", schedule.identity_seconds, ", \"mapped_seconds\": ", schedule.mapped_seconds,
       ", \"group_sizes\": [", absl::StrJoin(schedule.group_sizes, ", "), "], \"global_chunks\": [",
       absl::StrJoin(schedule.global_chunks, ", "), "], \"local_chunks\": [", absl::StrJoin(schedule.local_chunks, ", "),
-      "], \"partition_bytes\": [", absl::StrJoin(partition_bytes, ", "), "]}");
+      "], \"partition_bytes\": [", absl::StrJoin(partition_bytes, ", "), "], \"from\": ", plan.tensors[tensor].schedule_from, "}");
 }
 
 }  // namespace gleaner::runtime

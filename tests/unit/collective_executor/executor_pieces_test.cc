@@ -157,7 +157,8 @@ TEST(ExecutorPieces, InvalidPieces) {
   const auto start = [&](uint32_t tensor, size_t input, size_t output) {
     return group[0].start({.tensor = tensor,
                            .input = Buffer::borrow(std::span(memory).first(input)),
-                           .output = std::span(memory).last(output)},
+                           .output = std::span(memory).last(output),
+                           .schedule = group.plan->tensors[tensor].schedule},
                           group.now, group.actions);
   };
   EXPECT_EQ(start(0, 8, 16).code(), kInvalid);

@@ -162,7 +162,8 @@ void SimulatedJob::start_pieces(uint32_t index, uint32_t tensor) {
                                                         .input = Buffer::borrow(kept.input),
                                                         .output = in_place ? kept.input : kept.output,
                                                         .first = kept.first,
-                                                        .count = kept.count},
+                                                        .count = kept.count,
+                                                        .schedule = plan_->tensors[tensor].schedule},
                                                        now_, worker.actions);
     if (!status.ok()) return fail(status.ToString());
     carry_out(index);
