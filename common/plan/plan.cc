@@ -129,6 +129,10 @@ absl::Status validate_schedules(const Plan& plan) {
     }
   }
   for (const Tensor& tensor : plan.tensors) {
+    if (tensor.accumulates && tensor.schedule_from != 0) {
+      return invalid("tensor '", tensor.name, "' changes its strategy from push_pull ", tensor.schedule_from,
+                     " on; a tensor that accumulates never does");
+    }
     if (!tensor.schedule.has_value()) continue;
     if (*tensor.schedule >= plan.schedules.size() || tensor.accumulates) {
       return invalid("tensor '", tensor.name, "' has schedule ", *tensor.schedule, " of ", plan.schedules.size(),

@@ -49,6 +49,10 @@ struct Tensor {
   // Index in Plan::schedules of the schedule that sums this tensor. None: the owners of its partitions sum it. A tensor
   // that accumulates has none.
   std::optional<uint32_t> schedule;
+  // The number of the tensor's first push_pull that is summed as `schedule` says; 0 in the first plan that has the
+  // tensor. Earlier push_pulls are summed as earlier plans of the job say. So each push_pull has one strategy, which
+  // all workers know before they begin it. A tensor that accumulates has 0.
+  uint64_t schedule_from = 0;
 
   uint64_t bytes() const { return elements * size_of(type); }
   friend bool operator==(const Tensor&, const Tensor&) = default;
@@ -110,7 +114,9 @@ struct Plan {
   std::vector<Partition> partitions;  // by tensor, then by offset; they cover every byte exactly once
   // By tensor: index in `partitions` of its first; one more element holds partitions.size().
   std::vector<uint32_t> first_partition;
-  std::vector<ScheduleParameters> schedules;  // schedules that tensors name
+  // Schedules that tensors name. Later plans of the job only add some, so an index names one schedule for the whole
+  // job.
+  std::vector<ScheduleParameters> schedules;
 
   uint32_t summers() const;  // k: number of CPU summers, empty places not counted
   // Returns whether the bandwidth of every member is known. Without that the plan has no bound.

@@ -31,6 +31,7 @@ plan::Plan sample() {
   plan.schedules = {{"ring", {}, 0, {2, 0, 1}}, {"blueconnect", {3}, 2, {}}};
   plan.tensors[0].schedule = 1;
   plan.tensors[2].schedule = 0;
+  plan.tensors[2].schedule_from = 1000;
   for (plan::Partition& partition : plan.partitions) partition.since = 2 + partition.owner;
   return plan;
 }
