@@ -200,6 +200,17 @@ double Model::seconds(double bytes, double partition_bytes) const {
   return latency_seconds + alone_seconds_per_byte * alone + stream_seconds_per_byte * (bytes - alone);
 }
 
+absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
+                                       const plan::ScheduleParameters& schedule) {
+  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};
+  std::iota(network.host_of.begin(), network.host_of.end(), 0);
+  for (uint32_t worker = 0; worker < schedule.ranks.size(); ++worker) network.host_of[schedule.ranks[worker]] = worker;
+  GLN_ASSIGN_OR_RETURN(Candidate made,
+                       candidate_of({schedule.algorithm, workers, schedule.stages, schedule.radix}, network));
+  made.parameters = schedule;
+  return made;
+}
+
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
                                                   uint32_t summers) {
   Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};

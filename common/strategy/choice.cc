@@ -6,30 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/status_macros.h"
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
-#include "common/plan/uplinks.h"
-#include "common/strategy/candidates.h"
 
 namespace gleaner::strategy {
 namespace {
 
 bool is_owner(const plan::Plan& plan, uint32_t member) {
   return plan.members[member].is_here() && !plan.members[member].on_standby;
-}
-
-// Returns the index of the schedule in plan.schedules, where it is added if it is new and there is room. None: summers.
-std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan) {
-  if (parameters.algorithm == plan::kSummersStrategy) return std::nullopt;
-  const auto found = std::ranges::find(plan.schedules, parameters);
-  const auto index = static_cast<uint32_t>(found - plan.schedules.begin());
-  if (found != plan.schedules.end()) return index;
-  if (plan.schedules.size() == plan::kMaxSchedules) return std::nullopt;
-  plan.schedules.push_back(parameters);
-  return index;
 }
 
 struct Share {
@@ -61,17 +47,24 @@ absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double rou
   return topology::Topology::make(std::move(hosts), {{"switch"}}, std::move(links));
 }
 
-absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, double round_trip_seconds) {
-  if (tensors.empty()) return std::string();
-  GLN_ASSIGN_OR_RETURN(const topology::Topology network, network_of(plan, round_trip_seconds));
-  const uint32_t summers = network.host_count() - plan.workers;
-  GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> all, candidates(network, plan.workers, summers));
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network, plan.workers, summers));
+std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan) {
+  if (parameters.algorithm == plan::kSummersStrategy) return std::nullopt;
+  const auto found = std::ranges::find(plan.schedules, parameters);
+  const auto index = static_cast<uint32_t>(found - plan.schedules.begin());
+  if (found != plan.schedules.end()) return index;
+  if (plan.schedules.size() == plan::kMaxSchedules) return std::nullopt;
+  plan.schedules.push_back(parameters);
+  return index;
+}
+
+std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::span<const Candidate> candidates,
+                   const plan::Fleet& fleet) {
+  if (tensors.empty()) return "";
   std::map<std::string, Share> shares;
   for (plan::Tensor& tensor : tensors) {
     const auto bytes = static_cast<double>(tensor.bytes());
     const auto partition = static_cast<double>(plan::default_partition_bytes(fleet, tensor.bytes()));
-    const Candidate& chosen = all[best(all, bytes, partition)];
+    const Candidate& chosen = candidates[best(candidates, bytes, partition)];
     tensor.schedule = tensor.accumulates ? std::nullopt : index_of(chosen.parameters, plan);
     Share& share =
         shares[tensor.schedule.has_value() ? plan::name_of(plan.schedules[*tensor.schedule]) : plan::kSummersStrategy];
