@@ -61,7 +61,7 @@ TEST_F(PushPullCountsTest, AnswersForAnotherPlanDoNotCount) {
   EXPECT_FALSE(are_known());
 }
 
-TEST_F(PushPullCountsTest, NobodyAskedSoNothingIsKnown) {
+TEST_F(PushPullCountsTest, UnaskedAnswersAreIgnored) {
   counts_.on_counts(0, {1, 2}, now_);
   counts_.on_counts(0, {1, 2}, now_ + absl::Seconds(1));
   EXPECT_FALSE(counts_.are_known(0, 2, now_ + absl::Seconds(1)));
