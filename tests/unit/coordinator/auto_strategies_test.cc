@@ -183,11 +183,11 @@ TEST_F(AutoStrategiesTest, TheNextCoordinatorWithdrawsWhatNobodyCommitted) {
 
 TEST_F(AutoStrategiesTest, NewTensorsAreChosenByCorrectedModels) {
   run(absl::Seconds(20));
-  const std::optional<uint32_t> changed = tensor().schedule;
+  ASSERT_NE(tensor().schedule, 0u);
   for (uint32_t seat = 0; seat < 8; ++seat) fleet.declare(seat, {{"v", 16 << 10, DataType::kFloat32, 0}});
   fleet.settle();
   ASSERT_THAT(fleet.core->plan().tensors, SizeIs(2));
-  EXPECT_EQ(fleet.core->plan().tensors[1].schedule, changed);
+  EXPECT_NE(fleet.core->plan().tensors[1].schedule, 0u) << "the first strategy, which was measured to be slow";
   EXPECT_EQ(fleet.core->plan().tensors[1].schedule_from, 0u);
 }
 
