@@ -51,29 +51,32 @@ absl::StatusOr<double> busiest_channel(const collective::Schedule& schedule, con
   return busiest;
 }
 
+// Returns the candidate of a schedule, on the hosts that its ranks say.
+absl::StatusOr<Candidate> candidate_of(plan::ScheduleParameters schedule, Network& network) {
+  std::iota(network.host_of.begin(), network.host_of.end(), 0);
+  for (uint32_t worker = 0; worker < schedule.ranks.size(); ++worker) network.host_of[schedule.ranks[worker]] = worker;
+  const auto workers = static_cast<uint32_t>(network.host_of.size());
+  GLN_ASSIGN_OR_RETURN(const collective::Schedule made, collective::make_schedule(request_of(schedule, workers)));
+  GLN_ASSIGN_OR_RETURN(const auto empty, collective::cost(made, network.topology, network.paths, network.host_of, 0));
+  GLN_ASSIGN_OR_RETURN(const auto large,
+                       collective::cost(made, network.topology, network.paths, network.host_of, kProbeBytes));
+  GLN_ASSIGN_OR_RETURN(const double stream, busiest_channel(made, network));
+  const double alone = (large.seconds - empty.seconds) / static_cast<double>(kProbeBytes);
+  return Candidate{std::move(schedule), {empty.seconds, alone, stream}};
+}
+
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
 absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& request, Network& network,
                                        std::span<const plan::ScheduleParameters> mapped) {
   plan::ScheduleParameters parameters{request.algorithm, request.stages, request.radix, {}};
   for (const auto& group : request.groups) parameters.group_sizes.push_back(static_cast<uint32_t>(group.size()));
-  std::iota(network.host_of.begin(), network.host_of.end(), 0);
   for (const plan::ScheduleParameters& entry : mapped) {
-    if (entry.algorithm != parameters.algorithm || entry.stages != parameters.stages ||
-        entry.radix != parameters.radix || entry.group_sizes != parameters.group_sizes) {
-      continue;
+    if (entry.algorithm == parameters.algorithm && entry.stages == parameters.stages &&
+        entry.radix == parameters.radix && entry.group_sizes == parameters.group_sizes) {
+      return candidate_of(entry, network);
     }
-    parameters = entry;
-    for (uint32_t worker = 0; worker < entry.ranks.size(); ++worker) network.host_of[entry.ranks[worker]] = worker;
   }
-  GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule,
-                       collective::make_schedule(request_of(parameters, request.ranks)));
-  GLN_ASSIGN_OR_RETURN(const auto empty,
-                       collective::cost(schedule, network.topology, network.paths, network.host_of, 0));
-  GLN_ASSIGN_OR_RETURN(const auto large,
-                       collective::cost(schedule, network.topology, network.paths, network.host_of, kProbeBytes));
-  GLN_ASSIGN_OR_RETURN(const double stream, busiest_channel(schedule, network));
-  const double alone = (large.seconds - empty.seconds) / static_cast<double>(kProbeBytes);
-  return Candidate{std::move(parameters), {empty.seconds, alone, stream}};
+  return candidate_of(std::move(parameters), network);
 }
 
 absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, uint32_t summers) {
@@ -214,6 +217,12 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
     }
   }
   return most;
+}
+
+absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
+                                       const plan::ScheduleParameters& schedule) {
+  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};
+  return candidate_of(schedule, network);
 }
 
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,

@@ -52,6 +52,11 @@ absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topo
 double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
                         uint32_t members);
 
+// Returns the candidate of one schedule for these workers, whose ranks are as the schedule says. InvalidArgument: the
+// schedule does not serve them.
+absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
+                                       const plan::ScheduleParameters& schedule);
+
 // Returns the index of the candidate with the least time for a tensor; of equal ones the first. Requires one candidate.
 size_t fastest(std::span<const Candidate> candidates, double bytes, double partition_bytes);
 

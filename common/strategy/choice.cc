@@ -6,12 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/status_macros.h"
 #include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
-#include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
 #include "common/topology/paths.h"
 #include "common/topology/subset.h"
@@ -21,17 +19,6 @@ namespace {
 
 bool is_owner(const plan::Plan& plan, uint32_t member) {
   return plan.members[member].is_here() && !plan.members[member].on_standby;
-}
-
-// Returns the index of the schedule in plan.schedules, where it is added if it is new and there is room. None: summers.
-std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan) {
-  if (parameters.algorithm == plan::kSummersStrategy) return std::nullopt;
-  const auto found = std::ranges::find(plan.schedules, parameters);
-  const auto index = static_cast<uint32_t>(found - plan.schedules.begin());
-  if (found != plan.schedules.end()) return index;
-  if (plan.schedules.size() == plan::kMaxSchedules) return std::nullopt;
-  plan.schedules.push_back(parameters);
-  return index;
 }
 
 struct Share {
@@ -98,20 +85,24 @@ absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double rou
   return known == nullptr ? one_switch(plan, round_trip_seconds) : part_of(known->topology, plan, round_trip_seconds);
 }
 
-absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, double round_trip_seconds,
-                                   const JobNetwork* known) {
-  if (tensors.empty()) return std::string();
-  GLN_ASSIGN_OR_RETURN(const topology::Topology network, network_of(plan, round_trip_seconds, known));
-  const uint32_t summers = network.host_count() - plan.workers;
-  std::span<const plan::ScheduleParameters> mapped;
-  if (known != nullptr) mapped = known->mapped;
-  GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> all, candidates(network, plan.workers, summers, mapped));
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network, plan.workers, summers));
+std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan) {
+  if (parameters.algorithm == plan::kSummersStrategy) return std::nullopt;
+  const auto found = std::ranges::find(plan.schedules, parameters);
+  const auto index = static_cast<uint32_t>(found - plan.schedules.begin());
+  if (found != plan.schedules.end()) return index;
+  if (plan.schedules.size() == plan::kMaxSchedules) return std::nullopt;
+  plan.schedules.push_back(parameters);
+  return index;
+}
+
+std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::span<const Candidate> candidates,
+                   const plan::Fleet& fleet) {
+  if (tensors.empty()) return "";
   std::map<std::string, Share> shares;
   for (plan::Tensor& tensor : tensors) {
     const auto bytes = static_cast<double>(tensor.bytes());
     const auto partition = static_cast<double>(plan::default_partition_bytes(fleet, tensor.bytes()));
-    const Candidate& chosen = all[best(all, bytes, partition)];
+    const Candidate& chosen = candidates[best(candidates, bytes, partition)];
     tensor.schedule = tensor.accumulates ? std::nullopt : index_of(chosen.parameters, plan);
     Share& share = shares[tensor.schedule.has_value() ? name_with_effect(plan.schedules[*tensor.schedule])
                                                       : plan::kSummersStrategy];

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/plan/model.h"
 #include "common/plan/plan.h"
 #include "common/strategy/rank_maps.h"
+#include "common/strategy/candidates.h"
 #include "common/topology/topology.h"
 
 namespace gleaner::strategy {
@@ -28,12 +32,13 @@ inline constexpr double kAssumedRoundTripSeconds = 50e-6;
 absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds,
                                               const JobNetwork* known = nullptr);
 
-// Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, and adds schedules that are
-// new to plan.schedules. `tensors` are going to be added to the plan. A schedule takes the place of summers only if it
-// is faster by a tenth, since summers also survive the loss of a summer and need no equal links. `known`: the
-// network of the job; null: one switch. Returns a line for the log, which names each strategy with its number of
-// tensors and bytes, and what its rank map wins; empty if there is no tensor.
-absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, double round_trip_seconds,
-                                   const JobNetwork* known = nullptr);
+// Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, best() of the candidates, and
+// adds schedules that are new to plan.schedules. `tensors` are going to be added to the plan. Returns a line for the
+// log, which names each strategy with its number of tensors and bytes, and what its rank map wins; empty if there is no tensor.
+std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::span<const Candidate> candidates,
+                   const plan::Fleet& fleet);
+
+// Returns the index of the schedule in plan.schedules, where it is added if it is new and there is room. None: summers.
+std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan);
 
 }  // namespace gleaner::strategy

@@ -64,7 +64,7 @@ TEST(Strategy, AutoGoesBySize) {
   Planner planner(&options, &roster);
   const auto first = planner.make_first(1);
   ASSERT_TRUE(first.ok() && first->schedules.empty()) << first.status();
-  planner.set_round_trip(100e-6);
+  planner.strategies().set_round_trip(100e-6);
   planner.add_tensors({{"small", 1}, {"medium", 64 << 10}});
   const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status();

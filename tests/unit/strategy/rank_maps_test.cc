@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/strategy/candidate_cache.h"
 #include "common/strategy/candidates.h"
 #include "common/strategy/choice.h"
 #include "common/topology/builders.h"
@@ -94,11 +95,13 @@ TEST(RankMaps, AutoTakesThemIntoThePlan) {
   for (uint32_t i = 0; i < 8; ++i) plan.members.push_back({10e9});
   plan.first_partition = {0};
   std::vector<plan::Tensor> tensors = {{"large", 64 << 20}};
-  const auto line = choose(plan, tensors, 20e-6, &network);
-  ASSERT_TRUE(line.ok()) << line.status();
-  ASSERT_TRUE(tensors[0].schedule.has_value()) << *line;
-  EXPECT_THAT(plan.schedules[*tensors[0].schedule].ranks, SizeIs(8)) << *line;
-  EXPECT_THAT(*line, HasSubstr("rank map: "));
+  CandidateCache cache;
+  const auto choices = cache.of(plan, 20e-6, &network);
+  ASSERT_TRUE(choices.ok()) << choices.status();
+  const std::string line = choose(plan, tensors, (*choices)->candidates, (*choices)->fleet);
+  ASSERT_TRUE(tensors[0].schedule.has_value()) << line;
+  EXPECT_THAT(plan.schedules[*tensors[0].schedule].ranks, SizeIs(8)) << line;
+  EXPECT_THAT(line, HasSubstr("rank map: "));
 }
 
 TEST(RankMaps, FasterHostsMasterMoreChunks) {
