@@ -53,7 +53,7 @@ absl::Status NetworkStage::on_event(const pipeline::Event& event) {
   if (const auto* commit = std::get_if<pipeline::Commit>(&event)) return this->commit(commit->epoch);
   if (const auto* welcome = std::get_if<pipeline::Welcome>(&event)) join(*welcome);
   if (!is_following()) return absl::OkStatus();
-  if (std::holds_alternative<pipeline::Ending>(event)) exchanges_.set_ending();
+  if (const auto* ending = std::get_if<pipeline::Ending>(&event)) exchanges_.set_ending(ending->left);
   supervision_->on_event(event);
   return absl::OkStatus();
 }

@@ -122,7 +122,9 @@ void fill(const Prepare& value, v1::CoordinatorMessage& message) {
   proto::encode(*value.plan, message.mutable_prepare()->mutable_plan());
 }
 void fill(const Commit& value, v1::CoordinatorMessage& message) { message.mutable_commit()->set_epoch(value.epoch); }
-void fill(const Ending&, v1::CoordinatorMessage& message) { message.mutable_ending(); }
+void fill(const Ending& value, v1::CoordinatorMessage& message) {
+  message.mutable_ending()->mutable_left()->Add(value.left.begin(), value.left.end());
+}
 void fill(const Failed& value, v1::CoordinatorMessage& message) {
   proto::encode(value.status, message.mutable_failed()->mutable_status());
 }
@@ -214,7 +216,7 @@ absl::StatusOr<CoordinatorMessage> decode(const v1::CoordinatorMessage& message)
     case Kind::kCommit:
       return Commit{message.commit().epoch()};
     case Kind::kEnding:
-      return Ending{};
+      return Ending{{message.ending().left().begin(), message.ending().left().end()}};
     case Kind::kFailed:
       return decode(message.failed());
     case Kind::kNewcomers:

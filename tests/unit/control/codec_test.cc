@@ -75,6 +75,7 @@ TEST(Codec, MessagesOfTheCoordinatorArriveUnchanged) {
       Prepare{plan()},
       Commit{3},
       Ending{},
+      Ending{.left = {0, 3}},
       Failed{kWhy},
       Regroup{kWhy},
       Newcomers{2},
