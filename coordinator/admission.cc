@@ -196,7 +196,7 @@ void Admission::welcome(uint32_t seat, const std::string& session, bool ending, 
   roster_[seat].welcomed_member = roster_.member_of(seat);
   roster_[seat].welcomed_session = session;
   send(roster_, seat, Welcome{roster_[seat].welcomed_member, roster_.summers(), session, origin_.term}, actions);
-  if (ending) send(roster_, seat, Ending{}, actions);
+  if (ending) send(roster_, seat, Ending{roster_.workers_that_left()}, actions);
 }
 
 void Admission::correct_welcomes(Actions& actions) {

@@ -1,6 +1,7 @@
 #include "coordinator/departures.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
@@ -17,6 +18,7 @@ void Departures::leave(uint32_t rank, absl::Duration now, Actions& actions) {
   send(roster_, rank, Goodbye{}, actions);
   roster_.vacate(rank, Seat::State::kLeft, now);
   actions.notes.push_back(absl::StrCat(roster_.name(rank), " left"));
+  note_departure(rank);
   begin_ending(now, actions);
 }
 
@@ -48,6 +50,7 @@ void Departures::end_worker(uint32_t first, absl::Duration now, Actions& actions
   for (uint32_t rank = first; rank < first + local_ranks_; ++rank) {
     send(roster_, rank, Goodbye{}, actions);
     roster_.vacate(rank, Seat::State::kLeft, now);
+    note_departure(rank);
   }
   actions.notes.push_back(absl::StrCat("worker ", roster_.index_of(first), " has ended"));
   begin_ending(now, actions);
@@ -56,7 +59,20 @@ void Departures::end_worker(uint32_t first, absl::Duration now, Actions& actions
 void Departures::begin_ending(absl::Duration now, Actions& actions) {
   if (is_ending()) return;
   first_leave_at_ = now;
-  send_to_all(roster_, Ending{}, actions);
+  send_to_all(roster_, Ending{std::exchange(untold_, {})}, actions);
+}
+
+// Only the first local rank of a worker exchanges frames with other workers.
+void Departures::note_departure(uint32_t rank) {
+  if (rank % local_ranks_ == 0) untold_.push_back(roster_.member_of(rank));
+}
+
+void Departures::on_tick(Actions& actions) {
+  if (untold_.empty()) return;
+  const Ending message{std::exchange(untold_, {})};
+  for (uint32_t rank = 0; rank < roster_.ranks(); ++rank) {
+    if (roster_[rank].state == Seat::State::kPresent) send(roster_, rank, message, actions);
+  }
 }
 
 }  // namespace gleaner::coordinator

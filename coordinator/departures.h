@@ -2,12 +2,13 @@
 //
 // A rank *leaves cleanly* when it sends Leave with an OK status under the plan in force. With the first rank that
 // leaves cleanly, or the first worker that has ended cleanly, the job is *ending*: no further sum can be made. Every
-// member then gets Ending. A member that leaves gets Goodbye, and its seat is Seat::State::kLeft. Pure; belongs to a
-// Core.
+// member then gets Ending, and later ranks learn which other workers have left. A member that leaves gets Goodbye, and
+// its seat is Seat::State::kLeft. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -43,15 +44,19 @@ class Departures {
   bool has_worker_left(uint32_t first) const;
   // Lets a worker, whose first rank is `first`, go: all its processes have ended cleanly.
   void end_worker(uint32_t first, absl::Duration now, Actions& actions);
+  // Tells ranks which workers have left since the last tick.
+  void on_tick(Actions& actions);
 
  private:
   void begin_ending(absl::Duration now, Actions& actions);
+  void note_departure(uint32_t rank);
 
   const uint32_t local_ranks_;
   Roster& roster_;
   const Outcome& outcome_;
   const EfficiencyMeter& efficiency_;
   std::optional<absl::Duration> first_leave_at_;
+  std::vector<uint32_t> untold_;  // workers that have left, of which the other ranks were not told
 };
 
 }  // namespace gleaner::coordinator

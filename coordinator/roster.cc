@@ -29,6 +29,14 @@ Roster::Roster(const Options& options)
       worker_indices_(indices_of(options.indices.workers, options.workers)),
       summer_indices_(indices_of(options.indices.summers, options.summers)) {}
 
+std::vector<uint32_t> Roster::workers_that_left() const {
+  std::vector<uint32_t> left;
+  for (uint32_t rank = 0; rank < ranks(); rank += local_ranks_) {
+    if (seats_[rank].state == Seat::State::kLeft) left.push_back(member_of(rank));
+  }
+  return left;
+}
+
 uint32_t Roster::member_of(uint32_t seat) const {
   return is_summer(seat) ? workers_ + seat - ranks() : seat / local_ranks_;
 }

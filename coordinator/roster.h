@@ -113,6 +113,7 @@ class Roster {
   uint32_t joined_summers() const { return joined_summers_; }
   uint32_t left_ranks() const { return left_ranks_; }
   uint32_t still_to_come() const { return to_come_; }  // the size of missing()
+  std::vector<uint32_t> workers_that_left() const;     // member indices of workers whose local rank 0 has left
   bool complete() const { return still_to_come() == 0; }
   bool all_ranks_here() const { return joined_ranks_ == ranks(); }
   std::vector<uint32_t> missing() const;  // seats that are empty or whose member is away

@@ -16,6 +16,7 @@ void TimeLimits::on_tick(absl::Duration now, Actions& actions) {
   lifecycle_.check_declarations(now, actions);
   check_waiting_ranks(now, actions);
   give_up_overdue_summers(now, actions);
+  parts_.departures.on_tick(actions);
   if (parts_.are_all_in_steps()) parts_.steps.retry_slow_summers(now, actions);
   lifecycle_.propose_next(now, actions);  // an optional plan may be due
   const bool has_ended = parts_.outcome.has_ended();

@@ -230,12 +230,21 @@ uint64_t Executor::step(uint32_t tensor, uint32_t partition) const {
   return steps;
 }
 
-bool Executor::idle() const { return pieces_.in_flight() == 0 && peers_.idle(is_ending_); }
+void Executor::set_ending(std::span<const uint32_t> left) {
+  for (const uint32_t worker : left) {
+    if (plan_ != nullptr && worker < plan_->workers) peers_.on_left(worker);
+  }
+}
 
-std::vector<uint32_t> Executor::waiting_for() const { return peers_.waiting_for(); }
+bool Executor::idle() const { return pieces_.in_flight() == 0 && peers_.idle(); }
+
+std::vector<uint32_t> Executor::waiting_for() const {
+  return pieces_.in_flight() == 0 ? std::vector<uint32_t>() : peers_.waiting_for();
+}
 
 const Counters& Executor::counters() const {
   counters_.pushed_bytes = peers_.counters().sent_bytes;
+  counters_.pushed_slices = peers_.counters().sent;
   counters_.repeated_pushes = peers_.counters().repeated;
   counters_.outstanding_bytes = peers_.unconfirmed_bytes();
   counters_.window_used_bytes = counters_.outstanding_bytes;

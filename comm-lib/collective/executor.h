@@ -33,6 +33,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -88,14 +89,15 @@ class Executor : public exchange::Exchange {
                         Actions& actions) override;
   void set_round_trip(absl::Duration round_trip) override;
   void on_tick(absl::Duration now, Actions& actions) override;
-  void set_ending() override { is_ending_ = true; }
+  void set_ending(std::span<const uint32_t> left) override;
   void fail(const absl::Status& status, Actions& actions) override;
   uint64_t step(uint32_t tensor, uint32_t partition) const override;
-  // Returns whether no piece is in flight, every slice is confirmed, and no confirmation is owed. After set_ending(),
-  // workers without a connection may have left, and do not count.
+  // Returns whether no piece is in flight, every slice is confirmed, and no confirmation is owed. Workers that have
+  // left do not count: their programs have ended, so they had all their slices.
   bool idle() const override;
   // Returns the workers for whose slices a run waits, and those that owe confirmations or can't be reached; the one
-  // that has been silent for longest comes first.
+  // that has been silent for longest comes first. None while no piece is in flight: a worker that has all its results
+  // waits for confirmations only to leave, and peers that lack its slices wait for it.
   std::vector<uint32_t> waiting_for() const override;
   const Counters& counters() const override;
 
@@ -144,7 +146,6 @@ class Executor : public exchange::Exchange {
   std::vector<LaterSlice> later_slices_;
   Peers peers_;
   absl::Duration round_trip_;
-  bool is_ending_ = false;
   absl::Status failure_;       // set by fail()
   mutable Counters counters_;  // counters() computes some of them
 };

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "comm-lib/collective/checks.h"
 #include "comm-lib/collective/executor.h"
+#include "common/base/faults.h"
 #include "common/base/status_macros.h"
 
 namespace gleaner::collective {
@@ -22,7 +23,7 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   }
   if (header.type == wire::FrameType::kArrived) return absl::OkStatus();
   const PeerLink::Arrival arrival = peers_.arrival(sender, header.sequence);
-  if (arrival == PeerLink::Arrival::kRepeat) {
+  if (arrival == PeerLink::Arrival::kRepeat && !GLN_MUTATION("a slice counts twice")) {
     ++counters_.duplicate_results;
     peers_.on_repeat(sender);
     return absl::OkStatus();
@@ -33,8 +34,11 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   }
   // The link counts a slice only once its checks have passed, so that a slice that fails them is never confirmed.
   if (is_of_later_plan(header)) {
+    GLN_RARE("collective: a slice of a tensor or a schedule that only a later plan has");
     peers_.accept(sender, payload.size());
-    later_slices_.push_back({sender, header, std::move(payload)});
+    if (!GLN_MUTATION("a slice does not wait for its plan")) {
+      later_slices_.push_back({sender, header, std::move(payload)});
+    }
     peers_.confirm(sender, actions);
     return absl::OkStatus();
   }
@@ -60,7 +64,8 @@ absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t p
   }
   PartitionState& state = partitions_[header.schedule][index];
   GLN_RETURN_IF_ERROR(check_step(header, source, state));
-  uint32_t& run = header.step == state.step ? state.run : state.next;
+  const bool is_early = header.step != state.step && !GLN_MUTATION("an early slice goes to the step in flight");
+  uint32_t& run = is_early ? state.next : state.run;
   const bool is_first = run == kNone;
   const uint32_t found = is_first ? open_run(header.schedule, index, header.op, header.sender) : run;
   const uint64_t expected = runs_[found].cursor.expected_bytes(source);

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/faults.h"
+
 namespace gleaner::collective {
 
 void Peers::send(uint32_t index, OutgoingSlice slice, absl::Duration now, Actions& actions) {
@@ -31,6 +33,7 @@ void Peers::flush(uint32_t index, Actions& actions) {
     header.step = slice.step;
     header.payload_bytes = static_cast<uint32_t>(slice.payload.size());
     header.released = peer.link.take_confirmation();
+    ++counters_.sent;
     counters_.sent_bytes += slice.payload.size();
     header = peer.link.send({header, slice.payload});
     actions.sends.push_back({index, header, std::move(slice.payload)});
@@ -44,12 +47,18 @@ void Peers::on_connected(uint32_t index, Actions& actions) {
   });
   Peer& peer = peers_[index];
   peer.is_connected = true;
-  if (!peer.link.unconfirmed().empty()) {
+  if (!peer.link.unconfirmed().empty() && !GLN_MUTATION("slices are not sent again")) {
     repeat(index, actions);
   } else {
     send_confirmation(index, actions);
   }
   flush(index, actions);
+}
+
+Buffer Peers::copy_of(const Buffer& payload) const {
+  Buffer copy = pool_->take(payload.size());
+  std::memcpy(copy.bytes().data(), payload.bytes().data(), copy.size());
+  return copy;
 }
 
 void Peers::repeat(uint32_t index, Actions& actions) {
@@ -60,8 +69,8 @@ void Peers::repeat(uint32_t index, Actions& actions) {
     wire::Header header = sent.header;
     header.epoch = epoch_;
     header.released = released;
-    Buffer copy = pool_->take(sent.payload.size());
-    std::memcpy(copy.bytes().data(), sent.payload.bytes().data(), copy.size());
+    Buffer copy = GLN_MUTATION("slices are sent again without a copy") ? sent.payload : copy_of(sent.payload);
+    ++counters_.sent;
     counters_.sent_bytes += copy.size();
     ++counters_.repeated;
     actions.sends.push_back({index, header, std::move(copy)});
@@ -99,10 +108,10 @@ void Peers::block(uint32_t index, absl::Duration now) {
   ++peer.blocked;
 }
 
-bool Peers::idle(bool is_ending) const {
-  return std::ranges::none_of(peers_, [&](const Peer& peer) {
-    const bool may_have_left = is_ending && !peer.is_connected;
-    return !may_have_left && (!peer.ready.empty() || !peer.link.unconfirmed().empty() || peer.link.owed_slices() > 0);
+bool Peers::idle() const {
+  return std::ranges::none_of(peers_, [](const Peer& peer) {
+    if (!peer.is_connected && GLN_MUTATION("a worker leaves though a peer may lack its slices")) return false;
+    return peer.awaits_confirmation() || (!peer.has_left && peer.link.owed_slices() > 0);
   });
 }
 

@@ -32,7 +32,8 @@ class Peers {
   static constexpr uint64_t kMostOwedBytes = uint64_t{256} << 10;
 
   struct Counters {
-    uint64_t sent_bytes = 0;  // payload bytes, repeats included
+    uint64_t sent = 0;        // slices, repeats included
+    uint64_t sent_bytes = 0;  // their payload bytes
     uint64_t repeated = 0;    // slices sent again
   };
 
@@ -54,6 +55,8 @@ class Peers {
   // yet belong to the last connection; on_connected() removes them.
   void on_connected(uint32_t peer, Actions& actions);
   void on_disconnected(uint32_t peer) { peers_[peer].is_connected = false; }
+  // Records that a peer has left the job cleanly: nothing waits for its confirmations any more.
+  void on_left(uint32_t peer) { peers_[peer].has_left = true; }
 
   // Records that a frame has come from `peer`.
   void on_heard(uint32_t peer, absl::Duration now) { peers_[peer].since = now; }
@@ -74,9 +77,8 @@ class Peers {
   void block(uint32_t peer, absl::Duration now);
   void unblock(uint32_t peer) { --peers_[peer].blocked; }
 
-  // Returns whether every slice is confirmed, and no confirmation is owed. With `is_ending`, peers without a connection
-  // do not count: they may have left.
-  bool idle(bool is_ending) const;
+  // Returns whether every slice is confirmed, and no confirmation is owed. Peers that have left do not count.
+  bool idle() const;
   // Returns the peers that owe slices or confirmations; the one that has been silent for longest comes first.
   std::vector<uint32_t> waiting_for() const;
   uint64_t unconfirmed_bytes() const;
@@ -87,17 +89,20 @@ class Peers {
  private:
   struct Peer {
     bool is_connected = false;
+    bool has_left = false;
     uint32_t blocked = 0;  // number of runs that wait for a slice from this peer
     // The time of the last frame from the peer, or of the first block() or send() after it owed nothing.
     absl::Duration since;
     PeerLink link;
     ReadyQueue ready;
-    bool owes() const { return blocked > 0 || !link.unconfirmed().empty() || !ready.empty(); }
+    bool owes() const { return blocked > 0 || awaits_confirmation(); }
+    bool awaits_confirmation() const { return !has_left && (!link.unconfirmed().empty() || !ready.empty()); }
   };
 
   bool has_room(const Peer& peer) const;
   void flush(uint32_t index, Actions& actions);
   void send_confirmation(uint32_t index, Actions& actions);
+  Buffer copy_of(const Buffer& payload) const;
   void repeat(uint32_t index, Actions& actions);
   wire::Header header_of(wire::FrameType type) const;
 

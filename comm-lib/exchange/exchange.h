@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +24,7 @@ namespace gleaner::exchange {
 
 struct Counters {
   uint64_t pushed_bytes = 0;     // payload bytes of contributions, repeats included
+  uint64_t pushed_slices = 0;    // slices of schedules, repeats included
   uint64_t repeated_pushes = 0;  // repeated after a reconnect, a kDefer or a move
   uint64_t results = 0;          // partitions whose result has arrived
   uint64_t duplicate_results = 0;
@@ -69,10 +71,9 @@ class Exchange {
   // Sends what waits for a time. To be called every few milliseconds until idle().
   virtual void on_tick(absl::Duration now, Actions& actions) = 0;
 
-  // Records that a worker has left the job cleanly. From then on no sum can begin. Every worker has the results of all
-  // sums that owners make; sums by schedules may still be on their way to other workers, since a worker leaves when its
-  // own programs have ended and its slices are confirmed.
-  virtual void set_ending() = 0;
+  // Records that a worker has left the job cleanly. From then on no further sum can begin, and every worker has the
+  // results of all sums that owners make. `left`: workers that have left, and were not named before.
+  virtual void set_ending(std::span<const uint32_t> left) = 0;
 
   // Ends every piece with `status`. Later pieces end with it, too: start() then returns OK and appends a Done with the
   // status. fail() does not wait for frames that refer to inputs. So before the caller reports a piece as done, it must

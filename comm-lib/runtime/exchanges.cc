@@ -113,8 +113,8 @@ void Exchanges::on_tick(absl::Duration now) {
   for (exchange::Exchange* const each : all_) each->on_tick(now, actions_);
 }
 
-void Exchanges::set_ending() {
-  for (exchange::Exchange* const each : all_) each->set_ending();
+void Exchanges::set_ending(std::span<const uint32_t> left) {
+  for (exchange::Exchange* const each : all_) each->set_ending(left);
 }
 
 void Exchanges::fail(const absl::Status& status) {

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +61,7 @@ class Exchanges {
   void on_disconnected(uint32_t member);
   void set_round_trip(absl::Duration round_trip);
   void on_tick(absl::Duration now);
-  void set_ending();
+  void set_ending(std::span<const uint32_t> left);
   void fail(const absl::Status& status);
 
   bool idle() const;  // all of them, and no piece is held

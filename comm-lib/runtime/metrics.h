@@ -3,10 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "comm-lib/runtime/config.h"
+#include "comm-lib/runtime/exchange_metrics.h"
 #include "comm-lib/runtime/network_stage.h"
 #include "common/member/client.h"
 #include "common/metrics/following.h"
@@ -29,10 +29,8 @@ class RankMetrics {
 
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   metrics::FollowingCounter steps_, bytes_, communication_, waited_;
-  metrics::FollowingCounter pushed_bytes_, repeated_pushes_, results_, deferred_, stalls_, moved_, handed_;
-  prometheus::Gauge& retained_bytes_;
-  prometheus::Gauge& outstanding_bytes_;
-  prometheus::Gauge& window_bytes_;
+  PushMetrics pushes_;
+  SliceMetrics slices_;
   prometheus::Gauge& round_trip_;
   prometheus::Gauge& epoch_;
   service::SummerMetrics summer_;  // of the colocated summer

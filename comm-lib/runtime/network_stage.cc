@@ -54,7 +54,7 @@ absl::Status NetworkStage::on_event(const pipeline::Event& event) {
   if (const auto* withdrawn = std::get_if<pipeline::Withdraw>(&event)) exchanges_.withdraw(withdrawn->epoch, now());
   if (const auto* welcome = std::get_if<pipeline::Welcome>(&event)) join(*welcome);
   if (!is_following()) return absl::OkStatus();
-  if (std::holds_alternative<pipeline::Ending>(event)) exchanges_.set_ending();
+  if (const auto* ending = std::get_if<pipeline::Ending>(&event)) exchanges_.set_ending(ending->left);
   supervision_->on_event(event);
   return absl::OkStatus();
 }
@@ -77,7 +77,9 @@ void NetworkStage::open_exchanges() {
   session_ = session.get();
   exchanges_.add(Exchanges::SummedBy::kOwners, std::move(session));
   const collective::Options options{job_, welcome_->member, options_.window_bytes};
-  exchanges_.add(Exchanges::SummedBy::kWorkers, std::make_unique<collective::Executor>(options, &pool_, kernels_));
+  auto executor = std::make_unique<collective::Executor>(options, &pool_, kernels_);
+  executor_ = executor.get();
+  exchanges_.add(Exchanges::SummedBy::kWorkers, std::move(executor));
 }
 
 absl::Status NetworkStage::prepare(const std::shared_ptr<const plan::Plan>& plan) {
@@ -250,8 +252,12 @@ void NetworkStage::log_transports() {
   env_.log->info("connected", "transports", logged_transports_);
 }
 
-std::optional<exchange::Counters> NetworkStage::session_counters() const {
-  return is_following() ? std::optional(session_->counters()) : std::nullopt;
+const exchange::Counters* NetworkStage::session_counters() const {
+  return is_following() ? &session_->counters() : nullptr;
+}
+
+const exchange::Counters* NetworkStage::executor_counters() const {
+  return is_following() ? &executor_->counters() : nullptr;
 }
 
 void NetworkStage::add_figures(control::Report& report) const {

@@ -78,9 +78,11 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   pipeline::Waiter* waiter() override { return &connections_; }
   bool starts_on_any_thread() const override { return true; }
 
-  // Figures. Before the first commit there are no session counters, and add_figures() adds only the round trip.
+  // Figures. Before the first commit there are no counters of exchanges (null), and add_figures() adds only the round
+  // trip.
   absl::Duration round_trip() const { return connections_.round_trip(); }
-  std::optional<exchange::Counters> session_counters() const;
+  const exchange::Counters* session_counters() const;
+  const exchange::Counters* executor_counters() const;
   // Adds the round-trip time, the epoch of the plan in force, and how long each CPU summer has been late in it.
   void add_figures(control::Report& report) const;
   const service::Summer* summer() const { return colocated_.summer(); }  // null: not open
@@ -121,7 +123,8 @@ class NetworkStage : public pipeline::Stage, private transport::Handler, private
   std::optional<pipeline::Welcome> welcome_;
   ColocatedSummer colocated_;
   Exchanges exchanges_;
-  session::Session* session_ = nullptr;  // one of exchanges_
+  session::Session* session_ = nullptr;           // one of exchanges_
+  const exchange::Exchange* executor_ = nullptr;  // one of exchanges_
   exchange::Actions flushing_;
   std::optional<OwnerSupervision> supervision_;  // from the first commit on
   OwnerEpochs owner_epochs_;

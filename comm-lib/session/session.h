@@ -92,7 +92,7 @@ class Session : public exchange::Exchange {
                         Actions& actions) override;
   void set_round_trip(absl::Duration round_trip) override { contributions_.set_round_trip(round_trip); }
   void on_tick(absl::Duration now, Actions& actions) override;
-  void set_ending() override { ending_ = true; }
+  void set_ending(std::span<const uint32_t> /*left*/) override { ending_ = true; }
   void fail(const absl::Status& status, Actions& actions) override;
   uint64_t step(uint32_t tensor, uint32_t partition) const override;
   // Returns whether no piece is in flight, every result is acknowledged, and no other worker may need a result that the

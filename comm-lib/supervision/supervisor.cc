@@ -100,7 +100,7 @@ void Supervisor::tick(absl::Duration now, absl::Span<const uint32_t> due, Action
       const bool is_due = std::ranges::find(due, path.member) != due.end();
       const bool is_needed = is_cpu_summer(path)
                                  ? !ending_
-                                 : stalls && coordinator_ != Coordinator::kThere &&
+                                 : stalls && coordinator_ != Coordinator::kThere && !is_due_worker_down(due) &&
                                        !GLN_MUTATION("nobody misses a worker that is lost after the coordinator");
       if (is_due || is_needed) {
         spend(path, is_due, elapsed, now, actions);
@@ -112,6 +112,13 @@ void Supervisor::tick(absl::Duration now, absl::Span<const uint32_t> due, Action
     path.phase = Phase::kDialing;
     actions.dials.push_back(path.member);
   }
+}
+
+bool Supervisor::is_due_worker_down(absl::Span<const uint32_t> due) const {
+  return std::ranges::any_of(due, [this](uint32_t member) {
+    const Path& path = paths_[member];
+    return !is_cpu_summer(path) && path.doubted && path.phase != Phase::kUp;
+  });
 }
 
 void Supervisor::spend(Path& path, bool due, absl::Duration elapsed, absl::Duration now, Actions& actions) const {

@@ -15,8 +15,9 @@
 //   contribution the summer makes no sum and takes over no partition, so other workers may wait for it. The next plan
 //   can leave the summer out.
 // While there is no coordinator, nobody tells that a worker is lost, and no sum is made without its contribution.
-// Another worker is then also needed while results are due from any member and none arrive. Its limit is plan_timeout
-// if a coordinator may return, and the deadline otherwise.
+// Another worker is then also needed while results are due from any member and none arrive, unless a worker from which
+// they are due is out of reach itself: others may have left. Its limit is plan_timeout if a coordinator may return, and
+// the deadline otherwise.
 //
 //   dial ──on_connected()──▶ up, in doubt ──on_progress()──▶ up ──on_closed()──▶ down, in doubt ──pause──▶ dial
 //
@@ -149,6 +150,7 @@ class Supervisor {
   void retry_later(Path& path, absl::Duration now) const;
   void clear_doubt(Path& path, Actions& actions) const;
   void forget_spent(Path& path, Actions& actions) const;
+  bool is_due_worker_down(absl::Span<const uint32_t> due) const;
   void spend(Path& path, bool due, absl::Duration elapsed, absl::Duration now, Actions& actions) const;
   void report_lost(Path& path, const absl::Status& why, absl::Duration now, Actions& actions) const;
   std::string describe_loss(const Path& path, bool due, absl::Duration limit) const;

@@ -130,7 +130,9 @@ void fill(const Commit& value, v1::CoordinatorMessage& message) { message.mutabl
 void fill(const Withdraw& value, v1::CoordinatorMessage& message) {
   message.mutable_withdraw()->set_epoch(value.epoch);
 }
-void fill(const Ending&, v1::CoordinatorMessage& message) { message.mutable_ending(); }
+void fill(const Ending& value, v1::CoordinatorMessage& message) {
+  message.mutable_ending()->mutable_left()->Add(value.left.begin(), value.left.end());
+}
 void fill(const Failed& value, v1::CoordinatorMessage& message) {
   proto::encode(value.status, message.mutable_failed()->mutable_status());
 }
@@ -228,7 +230,7 @@ absl::StatusOr<CoordinatorMessage> decode(const v1::CoordinatorMessage& message)
     case Kind::kWithdraw:
       return Withdraw{message.withdraw().epoch()};
     case Kind::kEnding:
-      return Ending{};
+      return Ending{{message.ending().left().begin(), message.ending().left().end()}};
     case Kind::kFailed:
       return decode(message.failed());
     case Kind::kNewcomers:

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -55,8 +56,9 @@ struct Withdraw {
   uint32_t epoch = 0;
   friend bool operator==(const Withdraw&, const Withdraw&) = default;
 };
-// A rank has left cleanly: no further sum can be made, and every rank has the results of all sums.
+// A rank has left cleanly: no further sum can be made. Every rank has the results of those that owners have made.
 struct Ending {
+  std::vector<uint32_t> left;  // member indices of workers that have left and were not named before
   friend bool operator==(const Ending&, const Ending&) = default;
 };
 // The job can't go on. The status names the member and the reason.

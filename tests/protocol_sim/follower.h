@@ -25,7 +25,7 @@ class Follower final : private Control::End {
     virtual void on_welcome(uint32_t member) = 0;
     virtual absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) = 0;
     virtual void on_commit(std::shared_ptr<const plan::Plan> plan) = 0;
-    virtual void on_ending() = 0;
+    virtual void on_ending(const std::vector<uint32_t>& left) = 0;
     virtual void on_coordinator_lost() {}
     virtual void on_coordinator_found() {}
     virtual void on_coordinator_gone(const absl::Status& /*why*/) {}
@@ -68,7 +68,7 @@ class Follower final : private Control::End {
   void handle(const control::Prepare& prepare);
   void handle(const control::Commit& commit);
   void handle(const control::Regroup& regroup);
-  void handle(const control::Ending&) { events_->on_ending(); }
+  void handle(const control::Ending& ending) { events_->on_ending(ending.left); }
   void handle(const member::CoordinatorLost&) { events_->on_coordinator_lost(); }
   void handle(const member::CoordinatorGone& gone);
   void handle(const member::CoordinatorFound&) { events_->on_coordinator_found(); }

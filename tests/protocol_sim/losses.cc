@@ -233,6 +233,7 @@ void Simulation::lose_worker() {
   if (worker.finished()) return;
   note(Fault::kWorker, pick_summer());
   ++world_.report->coverage.workers_lost;
+  if (worker.has_begun() && !worker.plan().schedules.empty()) ++world_.report->coverage.scheduled_losses;
   const coordinator::Options& job = world_.scenario.job;
   const coordinator::Core& core = control_.core();
   const bool is_known =

@@ -97,6 +97,11 @@ bool summarize(const Coverage& coverage) {
       {"moved in flight", coverage.moved},
       {"handed on", coverage.handed},
       {"in place", coverage.in_place},
+      {"scheduled sums", coverage.scheduled_sums},
+      {"repeated slices", coverage.repeated_slices},
+      {"duplicate slices", coverage.duplicate_slices},
+      {"mixed plans", coverage.mixed_plans},
+      {"workers of schedules lost", coverage.scheduled_losses},
   };
   bool complete = true;
   std::string line = absl::StrCat("sim: commit ", kCommit, ",");

@@ -48,14 +48,14 @@ void Network::send(Direction direction, uint32_t worker, uint32_t summer, wire::
     way.bytes += wire::kHeaderBytes + payload.size();
     ++way.missing;
     if (way.bytes > way.limit) {
-      events_->after(delay(way.last_departure[0]), [this, worker, summer, generation = way.generation] {
+      events_->after(delay(way.last_departure[0], false), [this, worker, summer, generation = way.generation] {
         if (link(worker, summer).generation == generation) break_(worker, summer);
       });
     }
   }
   wire::seal(header, payload.bytes());
   Frame frame{direction, worker, summer, way.generation, header, std::move(payload)};
-  const Nanoseconds wait = delay(way.last_departure[static_cast<size_t>(direction)]);
+  const Nanoseconds wait = delay(way.last_departure[static_cast<size_t>(direction)], is_slice(header));
   events_->after(wait, [this, frame = std::move(frame)]() mutable { depart(std::move(frame)); });
 }
 
@@ -75,14 +75,16 @@ void Network::depart(Frame frame) {
     if (dice_->chance(weather_.duplicate_chance)) {
       ++report_->coverage.duplicates;
       ++in_flight_;
-      events_->after(delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)]),
-                     [this, copy = frame]() mutable {
-                       copy.copy = true;
-                       arrive(copy);
-                     });
+      const Nanoseconds wait =
+          delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)], is_slice(frame.header));
+      events_->after(wait, [this, copy = frame]() mutable {
+        copy.copy = true;
+        arrive(copy);
+      });
     }
   }
-  const Nanoseconds wait = delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)]);
+  const Nanoseconds wait =
+      delay(link(frame).last_arrival[static_cast<size_t>(frame.direction)], is_slice(frame.header));
   events_->after(wait, [this, frame = std::move(frame)] { arrive(frame); });
 }
 
@@ -95,6 +97,7 @@ void Network::check_still_held(const Frame& frame) {
 }
 
 void Network::arrive(const Frame& frame) {
+  if (is_slice(frame.header) && frame.generation <= link(frame).lost_slices) return lose(frame);
   if (link(frame).generation != frame.generation) {
     if (frame.direction == Direction::kToWorker || !dice_->chance(weather_.survive_chance)) return lose(frame);
     ++report_->coverage.survivors;
@@ -114,14 +117,15 @@ void Network::lose(const Frame& frame) {
   report_->trace(events_->now(), "lost     ", describe(frame.direction, frame.worker, frame.summer, frame.header));
   ++report_->coverage.lost;
   --in_flight_;
+  if (is_slice(frame.header)) lose_slices(link(frame), frame.generation);
 }
 
 // Returns the delay until the next departure or arrival in a direction of a link, and updates `last`, the time of the
-// previous one. With Weather::ordered, frames keep their order.
-Nanoseconds Network::delay(Nanoseconds& last) {
+// latest one before. With `keeps_order`, or Weather::ordered, it is not before that time.
+Nanoseconds Network::delay(Nanoseconds& last, bool keeps_order) {
   Nanoseconds delay = dice_->between(weather_.least_delay, weather_.most_delay);
   if (dice_->chance(weather_.late_chance)) delay += dice_->between(0, weather_.late_delay);
-  if (weather_.ordered) delay = std::max(delay, last - events_->now());
+  if (keeps_order || weather_.ordered) delay = std::max(delay, last - events_->now());
   last = std::max(last, events_->now() + delay);
   return delay;
 }

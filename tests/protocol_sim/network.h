@@ -9,6 +9,8 @@
 // - When a connection breaks, the frames in flight on it are lost, except for some frames to a summer: they count as
 //   received before the break, and arrive ("survivors").
 // - A cut connection loses all frames in one direction or in both, and neither end notices it.
+// - Slices between workers, and their confirmations, keep their order, and once a connection has lost one of them it
+//   loses all later ones, as a byte stream does: their receiver takes a gap for a violation of the protocol.
 // - A limited connection breaks, visibly for both ends, once more than a number of bytes were sent to the summer.
 #pragma once
 
@@ -57,6 +59,10 @@ class Network {
     });
   }
   void set_limit(uint32_t worker, uint32_t summer, uint64_t bytes) { link(worker, summer).limit = bytes; }
+  // Called when a receiver refuses a slice and closes the connection: no later slice of the connection arrives.
+  void refuse_slices(uint32_t worker, uint32_t summer) {
+    lose_slices(link(worker, summer), link(worker, summer).generation);
+  }
   // Returns whether all frames that were sent to the summer over the present connection have arrived.
   bool all_arrived(uint32_t worker, uint32_t summer) {
     const Link& way = link(worker, summer);
@@ -75,6 +81,7 @@ class Network {
     uint64_t bytes = 0;           // bytes sent to the summer over this connection
     uint64_t missing = 0;         // frames sent to the summer over this connection that have not arrived
     uint64_t generation = 0;      // grows with every connect and disconnect
+    uint64_t lost_slices = 0;     // the latest generation that has lost a slice
     std::array<Nanoseconds, 2> last_departure{}, last_arrival{};
   };
   struct Frame {
@@ -87,12 +94,19 @@ class Network {
   };
 
   Link& link(uint32_t worker, uint32_t summer) { return links_[{worker, summer}]; }
+  // A slice between workers, or a confirmation of slices.
+  static bool is_slice(const wire::Header& header) {
+    return header.type == wire::FrameType::kSlice || header.type == wire::FrameType::kArrived;
+  }
   Link& link(const Frame& frame) { return link(frame.worker, frame.summer); }
   void depart(Frame frame);
   void check_still_held(const Frame& frame);
   void arrive(const Frame& frame);
   void lose(const Frame& frame);
-  Nanoseconds delay(Nanoseconds& last);
+  static void lose_slices(Link& link, uint64_t generation) {
+    link.lost_slices = std::max(link.lost_slices, generation);
+  }
+  Nanoseconds delay(Nanoseconds& last, bool keeps_order);
 
   const Weather weather_;
   EventQueue* const events_;

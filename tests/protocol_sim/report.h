@@ -50,7 +50,12 @@ struct Coverage {
   uint64_t handed = 0;    // results and running sums that new owners fetched from workers
   uint64_t in_place = 0;  // push_pulls whose output was their input
   uint64_t sums = 0;
-  uint64_t accumulated = 0;                                          // answers with running sums
+  uint64_t accumulated = 0;       // answers with running sums
+  uint64_t scheduled_sums = 0;    // partitions that a worker has summed by a schedule
+  uint64_t repeated_slices = 0;   // slices sent again
+  uint64_t duplicate_slices = 0;  // slices that the worker already had
+  uint64_t mixed_plans = 0;       // jobs that ended with a plan of several strategies
+  uint64_t scheduled_losses = 0;  // workers lost from a job whose plan has a schedule
   std::array<std::array<uint64_t, kMoments>, kFaultKinds> faults{};  // by Fault and Moment
 
   Coverage& operator+=(const Coverage& other) {

@@ -6,7 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/block_size.h"
 #include "common/plan/partitioner.h"
+#include "common/plan/schedule_name.h"
+#include "common/strategy/choice.h"
 #include "tests/protocol_sim/dice.h"
+#include "tests/protocol_sim/strategies.h"
 
 namespace gleaner::sim {
 namespace {
@@ -159,6 +162,16 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
   for (plan::Tensor& tensor : scenario.tensors) tensor.elements = std::max<uint64_t>(tensor.elements, 1);
 }
 
+// Draws the strategy. Tensors are small, so only with slow links do their sizes matter for the choice of auto.
+void draw_strategy(Scenario& scenario, Dice& dice) {
+  coordinator::Options& job = scenario.job;
+  job.schedule = draw_strategy(job.workers, dice);
+  if (!job.schedule.has_value() || job.schedule->algorithm != strategy::kAuto) return;
+  const double factor = dice.pick({1e-2, 1e-3, 1e-4});
+  for (double& bandwidth : job.worker_bits_per_second) bandwidth *= factor;
+  for (double& bandwidth : job.summer_bits_per_second) bandwidth *= factor;
+}
+
 }  // namespace
 
 const char* const kFaultNames[] = {"disconnect",  "cut",   "crash",        "freeze",   "thaw",      "flap",
@@ -178,8 +191,9 @@ bool Scenario::has(Fault fault) const {
 }
 
 std::string Scenario::to_string() const {
-  return absl::StrCat("seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ", tensors.size(),
-                      meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
+  return absl::StrCat("seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ",
+                      job.schedule.has_value() ? plan::name_of(*job.schedule) : plan::kSummersStrategy, ", ",
+                      tensors.size(), meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
                       job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ",
                       window_bytes, ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ",
                       weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",
@@ -202,6 +216,8 @@ Scenario draw_scenario(uint64_t seed) {
   draw_beginning(scenario, more);
   Dice last(seed ^ 0xfa11);
   draw_failure(scenario, last);
+  Dice strategy(seed ^ 0x57a7);
+  draw_strategy(scenario, strategy);
   return scenario;
 }
 

@@ -65,7 +65,7 @@ struct FaultAt {
 
 struct Scenario {
   uint64_t seed = 0;
-  coordinator::Options job;           // workers, summers at the start, bandwidths, timeouts
+  coordinator::Options job;           // workers, summers at the start, bandwidths, strategy, timeouts
   std::vector<plan::Tensor> tensors;  // the program's tensors
   std::vector<uint32_t> joins_at;     // by tensor: the round in which the program first uses it
   std::vector<ReduceOp> ops;          // by tensor; may alternate with the step, see op_of()

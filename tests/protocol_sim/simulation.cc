@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/faults.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::sim {
 namespace {
@@ -27,7 +29,7 @@ Simulation::Simulation(const Scenario& scenario, const kernels::Kernels* kernels
                  if (is_result && summer >= workers_.size()) summer_of(summer)->on_pulled();
                  workers_[worker]->deliver_answer(summer, header, payload);
                } else if (summer < workers_.size()) {
-                 workers_[summer]->deliver_to_summer(worker, header, payload);
+                 workers_[summer]->deliver_from_worker(worker, header, payload);
                } else {
                  summer_of(summer)->deliver(worker, header, payload);
                }
@@ -359,6 +361,7 @@ void Simulation::check_end() {
   const coordinator::Changes& changes = control_.core().planning().changes();
   Coverage& coverage = world_.report->coverage;
   coverage.plans += control_.core().plan().epoch;
+  if (absl::StrContains(plan::strategy_of(control_.core().plan()), ", ")) ++coverage.mixed_plans;
   coverage.recovered += changes.recovered;
   coverage.moved_plans += changes.moved;
   coverage.given_up += changes.withdrawn;

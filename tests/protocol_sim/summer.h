@@ -69,7 +69,7 @@ class CpuSummer final : private Follower::Events {
   void on_welcome(uint32_t member) override { summer_.be(member); }
   absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) override { return summer_.prepare(std::move(plan)); }
   void on_commit(std::shared_ptr<const plan::Plan> plan) override { summer_.commit(plan->epoch); }
-  void on_ending() override {}
+  void on_ending(const std::vector<uint32_t>& /*left*/) override {}
   void on_over(const absl::Status&) override;
 
   World* const world_;

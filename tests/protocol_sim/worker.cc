@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "tests/protocol_sim/oracle.h"
 
 namespace gleaner::sim {
 namespace {
@@ -42,19 +44,32 @@ Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Co
       world_(world),
       process_(&world->events),
       summer_(index, kernels, world),
-      session_(session_options(index, world->scenario), &world->pool),
       follower_(absl::StrCat("worker ", index),
                 {.role = coordinator::Role::kWorker, .index = index, .address = address_of(index)}, &process_, world,
                 control, this),
       supervisor_(supervisor_options(world->scenario)),
       reports_(report_options(world->scenario)) {
+  open_exchanges(kernels);
   for (const plan::Tensor& tensor : world->scenario.tensors) {
     tensors_.emplace_back();
     tensors_.back().input.resize(tensor.bytes());
     tensors_.back().output.resize(tensor.bytes());
   }
   planned_.resize(tensors_.size(), kUnplanned);
+  refuses_.resize(world->scenario.job.workers);
   left_ = world->scenario.push_pulls();
+}
+
+// Composes the exchanges as NetworkStage does (comm-lib/runtime/network_stage.cc).
+void Worker::open_exchanges(const kernels::Kernels* kernels) {
+  using SummedBy = runtime::Exchanges::SummedBy;
+  auto session = std::make_unique<session::Session>(session_options(index_, world_->scenario), &world_->pool);
+  session_ = session.get();
+  exchanges_.add(SummedBy::kOwners, std::move(session));
+  const collective::Options options{kJob, index_, world_->scenario.window_bytes};
+  auto executor = std::make_unique<collective::Executor>(options, &world_->pool, kernels);
+  executor_ = executor.get();
+  exchanges_.add(SummedBy::kWorkers, std::move(executor));
 }
 
 void Worker::begin() {
@@ -70,7 +85,10 @@ void Worker::on_welcome(uint32_t member) {
   summer_.be(member);
 }
 
-absl::Status Worker::on_prepare(std::shared_ptr<const plan::Plan> plan) { return summer_.prepare(std::move(plan)); }
+absl::Status Worker::on_prepare(std::shared_ptr<const plan::Plan> plan) {
+  GLN_RETURN_IF_ERROR(exchanges_.prepare(*plan));
+  return summer_.prepare(std::move(plan));
+}
 
 void Worker::on_commit(std::shared_ptr<const plan::Plan> plan) {
   leaving_ = false;
@@ -83,7 +101,7 @@ void Worker::on_commit(std::shared_ptr<const plan::Plan> plan) {
     program_.push_back(static_cast<uint32_t>(found - all.begin()));
     planned_[program_.back()] = id;
   }
-  if (const absl::Status status = session_.apply(plan, world_->time(), actions_); !status.ok()) {
+  if (const absl::Status status = exchanges_.apply(plan, world_->time()); !status.ok()) {
     return world_->report->fail("worker ", index_, " can't apply: ", status.ToString());
   }
   carry_out();
@@ -134,7 +152,7 @@ void Worker::follow(const std::shared_ptr<const plan::Plan>& plan) {
     const uint32_t process = std::exchange(processes_[drop.member], UINT32_MAX);
     if (!drop.was_up) continue;
     world_->network.disconnect(index_, process);
-    session_.on_disconnected(drop.member);
+    exchanges_.on_disconnected(drop.member);
   }
   reports_.on_plan(*plan);
 }
@@ -152,7 +170,7 @@ void Worker::connect(uint32_t i) {
       supervisor_.on_connected(i);
       world_->network.connect(index_, process);
       world_->connected(index_, process);
-      session_.on_connected(i, world_->time(), actions_);
+      exchanges_.on_connected(i, world_->time());
       carry_out();
     });
   });
@@ -166,7 +184,7 @@ void Worker::lose(uint32_t process, const absl::Status& why) {
       processes_[i] = UINT32_MAX;
       supervisor_.on_closed(i, why, world_->time(), supervised_);
       world_->network.disconnect(index_, process);
-      session_.on_disconnected(i);
+      exchanges_.on_disconnected(i);
     }
   });
 }
@@ -177,7 +195,7 @@ void Worker::supervise() {
     const bool may_ask = supervisor_.is_up(i) && supervisor_.is_doubted(i) && world_->reachable(index_, processes_[i]);
     if (may_ask && world_->network.all_arrived(index_, processes_[i])) supervisor_.on_progress(i, supervised_);
   }
-  const std::vector<uint32_t> due = session_.waiting_for();
+  const std::vector<uint32_t> due = exchanges_.waiting_for();
   supervisor_.tick(world_->time(), due, supervised_);
   carry_out_supervision();
   report_losses(due);
@@ -246,10 +264,16 @@ void Worker::start(uint32_t id) {
                                .op = scenario.op_of(id, tensor.step),
                                .input = Buffer::borrow(tensor.input),
                                .output = tensor.result};
-  if (const absl::Status status = session_.start(std::move(piece), world_->time(), actions_); !status.ok()) {
-    return world_->report->fail("worker ", index_, " can't start: ", status.ToString());
-  }
+  exchanges_.start(std::move(piece), world_->time());
   carry_out();
+}
+
+// Compares the result of a push_pull with the oracle's, by the plan that the worker followed.
+absl::Status Worker::check_sum(uint32_t tensor, uint64_t step) const {
+  GLN_ASSIGN_OR_RETURN(const std::vector<std::byte>* const expected,
+                       world_->expected.of(*plan_, planned_[tensor], tensor, step));
+  if (std::ranges::equal(tensors_[tensor].result, *expected)) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("it got wrong bits for tensor ", tensor, " step ", step));
 }
 
 void Worker::finish(const exchange::Done& done) {
@@ -263,8 +287,8 @@ void Worker::finish(const exchange::Done& done) {
   }
   if (world_->scenario.tensors[id].accumulates) {
     world_->accumulated.check_output(*plan_, planned_[id], id, index_, step, tensor.result);
-  } else if (!std::ranges::equal(tensor.result, world_->expected.of(id, step))) {
-    return world_->report->fail("worker ", index_, " got wrong bits for tensor ", id, " step ", step);
+  } else if (const absl::Status status = check_sum(id, step); !status.ok()) {
+    return world_->report->fail("worker ", index_, ": ", status.message());
   }
   // The memory belongs to the program again. Overwriting it exposes frames that still hold it
   // (Network::check_still_held()).
@@ -294,37 +318,55 @@ void Worker::deliver_answer(uint32_t process, const wire::Header& header, const 
     follower_.on_owner_follows(header.epoch, process < world_->scenario.job.workers);
     const bool accumulated = header.type == wire::FrameType::kResult && header.op == ReduceOp::kAccumulate;
     if (accumulated) world_->accumulated.hear(*plan_, program_[header.tensor], index_, header, payload);
-    const absl::Status status = session_.on_frame(member, header, payload, world_->time(), actions_);
-    if (std::exchange(actions_.has_progressed, false)) supervisor_.on_progress(member, supervised_);
+    const absl::Status status = exchanges_.on_frame(member, header, payload, world_->time());
+    if (std::exchange(exchanges_.actions().has_progressed, false)) supervisor_.on_progress(member, supervised_);
     if (header.type == wire::FrameType::kResult) supervisor_.on_result();
-    if (!actions_.refused.ok()) world_->report->fail("worker ", index_, ": ", actions_.refused.ToString());
     if (!status.ok()) world_->report->fail("worker ", index_, ": ", status.ToString());
     carry_out();
   });
 }
 
 void Worker::connected_to_summer(uint32_t worker) {
-  process_.run([this, worker] { summer_.on_connected(worker); });
+  process_.run([this, worker] {
+    refuses_[worker] = false;
+    summer_.on_connected(worker);
+  });
 }
 
-void Worker::deliver_to_summer(uint32_t worker, const wire::Header& header, const Buffer& payload) {
-  process_.run([this, worker, header, payload] { summer_.deliver(worker, header, payload); });
+void Worker::deliver_from_worker(uint32_t worker, const wire::Header& header, const Buffer& payload) {
+  process_.run([this, worker, header, payload] {
+    if (exchanges_.takes_accepted(header.type)) return take_slice(worker, header, payload);
+    summer_.deliver(worker, header, payload);
+  });
+}
+
+void Worker::take_slice(uint32_t worker, const wire::Header& header, const Buffer& payload) {
+  if (refuses_[worker]) return;
+  if (plan_ == nullptr) {
+    refuses_[worker] = true;
+    world_->network.refuse_slices(worker, index_);
+    return world_->close(worker, index_);
+  }
+  supervisor_.on_result();
+  const absl::Status status = exchanges_.on_accepted_frame(worker, header, payload, world_->time());
+  if (!status.ok()) world_->report->fail("worker ", index_, ": ", status.ToString());
+  carry_out();
 }
 
 void Worker::tick() {
   process_.run([this] {
     if (over_) return;
-    session_.on_tick(world_->time(), actions_);
+    exchanges_.on_tick(world_->time());
     carry_out();
     supervise();
     // A worker may leave once its session is idle. The messages that would make the session idle may have been lost
     // with workers that have left. The coordinator then reports that they have left; without a coordinator, the
     // worker waits for the deadline.
-    const bool done = left_ == 0 && !leaving_ && (session_.idle() || world_->coordinator_is_gone);
+    const bool done = left_ == 0 && !leaving_ && (exchanges_.idle() || world_->coordinator_is_gone);
     if (!done) done_since_.reset();
     if (!done) return;
     if (!done_since_.has_value()) done_since_ = world_->time();
-    if (!session_.idle() && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
+    if (!exchanges_.idle() && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
     // The last acknowledgement to the colocated summer may have been lost with a worker that has left, so the wait for
     // it is limited.
     if (!summer_.idle_without(index_) && world_->time() - *done_since_ < world_->scenario.job.deadline) return;
@@ -335,23 +377,26 @@ void Worker::tick() {
 }
 
 void Worker::carry_out() {
-  for (exchange::Send& send : actions_.sends) {
+  exchange::Actions& actions = exchanges_.actions();
+  if (!actions.refused.ok()) world_->report->fail("worker ", index_, ": ", actions.refused.ToString());
+  for (exchange::Send& send : actions.sends) {
     if (!supervisor_.is_up(send.member)) continue;
     world_->network.send(Direction::kToOwner, index_, processes_[send.member], send.header, std::move(send.payload));
   }
-  actions_.sends.clear();
-  for (const exchange::Done& done : std::exchange(actions_.done, {})) finish(done);
+  actions.sends.clear();
+  for (const exchange::Done& done : std::exchange(actions.done, {})) finish(done);
 }
 
 std::string Worker::describe() const {
   return absl::StrCat("worker ", index_, ": ", left_, " push_pulls left, waits for members ",
-                      absl::StrJoin(session_.waiting_for(), ","), session_.idle() ? ", idle" : "",
+                      absl::StrJoin(exchanges_.waiting_for(), ","), exchanges_.idle() ? ", idle" : "",
                       summer_.idle_without(index_) ? "" : ", its summer is not", leaving_ ? ", leaves" : "",
                       over_ ? ", over" : "");
 }
 
 void Worker::check_end() const {
-  const exchange::Counters& counters = session_.counters();
+  const exchange::Counters& counters = session_->counters();
+  const exchange::Counters& slices = executor_->counters();
   if (counters.outstanding_bytes != 0 && !failed_ && !lost_) {
     world_->report->fail("worker ", index_, " has ", counters.outstanding_bytes, " bytes outstanding");
   }
@@ -360,6 +405,9 @@ void Worker::check_end() const {
   coverage.late_results += counters.duplicate_results;
   coverage.stalls += counters.stalls;
   coverage.moved += counters.moved;
+  coverage.scheduled_sums += slices.results;
+  coverage.repeated_slices += slices.repeated_pushes;
+  coverage.duplicate_slices += slices.duplicate_results;
   summer_.count();
 }
 

@@ -1,5 +1,6 @@
-// Worker: a simulated worker, with a real session, a real engine and the real supervision of its connections. Its
-// training script starts push_pulls in its own order and at its own pace, and checks every sum.
+// Worker: a simulated worker, with the real exchanges (a session and an executor of schedules), a real engine and the
+// real supervision of its connections. Its training script starts push_pulls in its own order and at its own pace, and
+// checks every sum.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "comm-lib/collective/executor.h"
+#include "comm-lib/runtime/exchanges.h"
 #include "comm-lib/session/session.h"
 #include "comm-lib/supervision/reports.h"
 #include "comm-lib/supervision/supervisor.h"
@@ -25,7 +28,8 @@ class Worker final : private Follower::Events {
   void begin();
   void deliver_answer(uint32_t process, const wire::Header& header, const Buffer& payload);
   void connected_to_summer(uint32_t worker);
-  void deliver_to_summer(uint32_t worker, const wire::Header& header, const Buffer& payload);
+  // Delivers a frame on a connection that another worker has dialed: a slice, or a frame to the colocated summer.
+  void deliver_from_worker(uint32_t worker, const wire::Header& header, const Buffer& payload);
   void tick();
   void pause(Nanoseconds duration) { process_.pause(duration); }
   void break_stream() { follower_.break_stream(); }
@@ -65,8 +69,8 @@ class Worker final : private Follower::Events {
   void on_welcome(uint32_t member) override;
   absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(std::shared_ptr<const plan::Plan> plan) override;
-  void on_ending() override {
-    session_.set_ending();
+  void on_ending(const std::vector<uint32_t>& left) override {
+    exchanges_.set_ending(left);
     supervisor_.set_ending();
   }
   void on_over(const absl::Status& status) override;
@@ -83,6 +87,8 @@ class Worker final : private Follower::Events {
     supervisor_.on_coordinator_gone();
   }
 
+  void open_exchanges(const kernels::Kernels* kernels);
+  void take_slice(uint32_t worker, const wire::Header& header, const Buffer& payload);
   void follow(const std::shared_ptr<const plan::Plan>& plan);
   void connect(uint32_t place);
   void supervise();
@@ -91,6 +97,7 @@ class Worker final : private Follower::Events {
   void begin_round();
   void want(uint32_t tensor);
   void start(uint32_t tensor);
+  absl::Status check_sum(uint32_t tensor, uint64_t step) const;
   void finish(const exchange::Done& done);
   void carry_out();
   void fail(const absl::Status& why);
@@ -101,14 +108,16 @@ class Worker final : private Follower::Events {
   World* const world_;
   Process process_;
   Summer summer_;
-  session::Session session_;
+  runtime::Exchanges exchanges_;
+  const session::Session* session_ = nullptr;       // one of exchanges_
+  const collective::Executor* executor_ = nullptr;  // one of exchanges_
   Follower follower_;
-  exchange::Actions actions_;
   supervision::Supervisor supervisor_;
   supervision::Actions supervised_;
   supervision::Reports reports_;
   supervision::ReportActions told_;
   std::vector<uint32_t> processes_;  // by member: the process of the connection, or of the attempt to connect
+  std::vector<bool> refuses_;        // by worker: its present connection was closed, since this worker had no plan
   bool loses_report_ = false;
   std::shared_ptr<const plan::Plan> plan_;
   std::vector<Tensor> tensors_;    // by index in the program

@@ -171,22 +171,44 @@ def torch_job() -> subprocess.CompletedProcess[str]:
     return run_job("torch_checks.py", workers=2, summers=0, flags=("--strategy", "double-tree"))
 
 
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--strategy", "bcube", "--radix", "4"], "strategy bcube: "),
-        (["--strategy", "blueconnect", "--stages", "5,2"], "strategy blueconnect: "),
-        (["--strategy", "triangle"], "--strategy"),
-        (["--strategy", "auto", "--radix", "2"], "leave them out"),
-        (["--stages", "3,2"], "--stages is an option of a schedule"),
-        (["--radix", "3"], "--radix is an option of a schedule"),
-        (["--strategy", "bcube", "--max-workers", "9"], "serves only some numbers of workers"),
-    ],
-)
-def test_impossible_strategies_are_refused(flags: list[str], message: str) -> None:
-    done = run(*flags, workers=6, bench=("--bytes", "8"))
-    assert done.returncode == 2 or done.returncode == 1
+IMPOSSIBLE = [
+    (["--strategy", "ring", "--stages", "3,2"], "strategy ring: "),
+    (["--strategy", "ring", "--radix", "2"], "strategy ring: "),
+    (["--strategy", "halving-doubling", "--stages", "6"], "strategy halving-doubling: "),
+    (["--strategy", "double-tree", "--radix", "6"], "strategy double-tree: "),
+    (["--strategy", "bcube", "--radix", "4"], "strategy bcube: "),
+    (["--strategy", "bcube", "--stages", "3,2"], "strategy bcube: "),
+    (["--strategy", "blueconnect", "--stages", "5,2"], "strategy blueconnect: "),
+    (["--strategy", "blueconnect", "--radix", "2"], "strategy blueconnect: "),
+    (["--strategy", "blueconnect", "--stages", "3,x"], "--stages"),
+    (["--strategy", "racks"], "strategy racks: "),
+    (["--strategy", "racks", "--stages", "4,2"], "strategy racks: "),
+    (["--strategy", "two-level", "--stages", "6"], "strategy two-level: "),
+    (["--strategy", "two-level", "--stages", "2,2"], "strategy two-level: "),
+    (["--strategy", "triangle"], "--strategy"),
+    (["--strategy", "bcube", "--radix", "1"], "--radix"),
+    (["--strategy", "auto", "--radix", "2"], "leave them out"),
+    (["--strategy", "auto", "--stages", "3,2"], "leave them out"),
+    (["--strategy", "summers", "--stages", "3,2"], "--stages is an option of a schedule"),
+    (["--stages", "3,2"], "--stages is an option of a schedule"),
+    (["--radix", "3"], "--radix is an option of a schedule"),
+    (["--strategy", "bcube", "--max-workers", "9"], "serves only some numbers of workers"),
+    (["--strategy", "racks", "--stages", "3,2", "--max-workers", "9"], "serves only some numbers of workers"),
+]
+
+
+@pytest.mark.parametrize("command", ["run", "coordinator"])
+@pytest.mark.parametrize(("flags", "message"), IMPOSSIBLE)
+def test_impossible_strategies_are_refused(command: str, flags: list[str], message: str, tmp_path: Path) -> None:
+    """Ends before a rank starts, whichever command has the flags."""
+    started = tmp_path / "started"
+    words = [str(GLEANER), command, "--workers", "6", *flags]
+    coordinator = ["--listen", "127.0.0.1:0", "--token-file", str(tmp_path / "token")]
+    words += ["--", "touch", str(started)] if command == "run" else coordinator
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
+    assert done.returncode in (1, 2)
     assert message in done.stderr
+    assert not started.exists()
 
 
 @pytest.mark.parametrize("check", checks_of("torch_checks.py"))

@@ -227,10 +227,30 @@ TEST(ExecutorEnding, DoesNotWaitForPeersThatHaveLeft) {
   WorkerGroup group(kPair);
   for (uint32_t i = 0; i < 2; ++i) ASSERT_TRUE(group.start(i).ok());
   ASSERT_TRUE(group.deliver_queued().ok());
-  group[0].set_ending();
-  EXPECT_FALSE(group[0].idle());
   group[0].on_disconnected(1);
+  EXPECT_FALSE(group[0].idle());
+  group[0].set_ending(std::vector<uint32_t>{1});
   EXPECT_TRUE(group[0].idle());
+}
+
+// Another worker has left, and this worker's connection to a peer is down. The peer still lacks a slice.
+TEST(ExecutorEnding, WaitsForAPeerWithoutAConnection) {
+  WorkerGroup group({.workers = 3, .tensors = {{.elements = 3}}});
+  for (uint32_t i = 0; i < 3; ++i) ASSERT_TRUE(group.start(i).ok());
+  ASSERT_TRUE(group.deliver_queued().ok());
+  group[0].on_disconnected(1);
+  group[0].set_ending(std::vector<uint32_t>{2});
+  EXPECT_FALSE(group[0].idle());
+}
+
+// Its peers lack confirmations, or slices of this worker; they wait for it, not it for them.
+TEST(ExecutorWaiting, NamesNobodyWithoutAPiece) {
+  WorkerGroup group(kPair);
+  for (uint32_t i = 0; i < 2; ++i) ASSERT_TRUE(group.start(i).ok());
+  ASSERT_TRUE(group.deliver_queued().ok());
+  EXPECT_THAT(group.take_done(), SizeIs(2));
+  EXPECT_FALSE(group[0].idle());
+  EXPECT_THAT(group[0].waiting_for(), IsEmpty());
 }
 
 }  // namespace

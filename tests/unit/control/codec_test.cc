@@ -78,6 +78,7 @@ TEST(Codec, MessagesOfTheCoordinatorArriveUnchanged) {
       Withdraw{4},
       CountPushPulls{},
       Ending{},
+      Ending{.left = {0, 3}},
       Failed{kWhy},
       Regroup{kWhy},
       Newcomers{2},

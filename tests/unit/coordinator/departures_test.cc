@@ -46,6 +46,22 @@ TEST_F(DeparturesTest, TheJobIsEndingWithTheFirstRankThatLeaves) {
   EXPECT_EQ(departures_.first_leave_at(), now_);
 }
 
+TEST_F(DeparturesTest, RanksLearnWhichWorkersHaveLeft) {
+  departures_.leave(1, now_, actions_);
+  actions_ = {};
+  departures_.on_tick(actions_);
+  EXPECT_THAT(receivers<Ending>(), ElementsAre()) << "local rank 0 of worker 0 is there";
+  departures_.leave(0, now_, actions_);
+  actions_ = {};
+  departures_.on_tick(actions_);
+  EXPECT_THAT(receivers<Ending>(), ElementsAre(102, 103)) << "those that are there";
+  EXPECT_EQ(std::get<Ending>(actions_.sends.at(0).message).left, std::vector<uint32_t>{0});
+  actions_ = {};
+  departures_.on_tick(actions_);
+  EXPECT_THAT(receivers<Ending>(), ElementsAre()) << "all have been told";
+  EXPECT_EQ(roster_.workers_that_left(), std::vector<uint32_t>{0});
+}
+
 TEST_F(DeparturesTest, ARankBehindThePlanMustStay) {
   plan::Plan plan;
   plan.epoch = 3;

@@ -38,7 +38,7 @@ class FakeExchange : public exchange::Exchange {
   }
   void set_round_trip(absl::Duration) override {}
   void on_tick(absl::Duration, exchange::Actions&) override { ++ticks; }
-  void set_ending() override { ending = true; }
+  void set_ending(std::span<const uint32_t> left) override { left_workers.assign(left.begin(), left.end()); }
   void fail(const absl::Status& status, exchange::Actions& actions) override { actions.done.push_back({9, status}); }
   uint64_t step(uint32_t, uint32_t) const override { return steps; }
   bool idle() const override { return is_idle; }
@@ -46,11 +46,11 @@ class FakeExchange : public exchange::Exchange {
   const exchange::Counters& counters() const override { return counted; }
 
   uint32_t epoch = 0;
-  std::vector<uint32_t> started, connected, waits;
+  std::vector<uint32_t> started, connected, waits, left_workers;
   std::vector<std::optional<uint32_t>> schedules;  // of the pieces started
   std::vector<FrameType> frames;
   int ticks = 0;
-  bool ending = false, is_idle = true;
+  bool is_idle = true;
   uint64_t steps = 0;
   absl::Status refusal;
   exchange::Counters counted;
@@ -237,11 +237,11 @@ TEST_F(ExchangesTest, AllOfThemHearOfConnectionsAndTimes) {
   EXPECT_THAT(exchanges_.waiting_for(), UnorderedElementsAre(1u, 2u, 4u));
   exchanges_.on_connected(1, kNow);
   exchanges_.on_tick(kNow);
-  exchanges_.set_ending();
+  exchanges_.set_ending(std::vector<uint32_t>{3});
   for (const FakeExchange* const each : {owners, workers}) {
     EXPECT_THAT(each->connected, ElementsAre(1u));
     EXPECT_EQ(each->ticks, 1);
-    EXPECT_TRUE(each->ending);
+    EXPECT_THAT(each->left_workers, ElementsAre(3u));
   }
   exchanges_.on_disconnected(1);
   EXPECT_THAT(workers->connected, IsEmpty());

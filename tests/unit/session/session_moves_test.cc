@@ -149,7 +149,7 @@ TEST_F(SessionRetention, AsksLaterOwnerByKeys) {
 }
 
 TEST_F(SessionRetention, AsksNothingAtTheEnd) {
-  rig.session.set_ending();
+  rig.session.set_ending({});
   EXPECT_TRUE(rig.session.idle());
 }
 

@@ -138,7 +138,7 @@ TEST(SessionAcks, NotDueToLeftWorkers) {
   rig.tick();
   ASSERT_TRUE(rig.result({0, 0}).ok());  // a duplicate
   rig.session.on_disconnected(0);
-  rig.session.set_ending();
+  rig.session.set_ending({});
   EXPECT_TRUE(rig.session.idle());
   ASSERT_TRUE(rig.result({0, 1}).ok());
   EXPECT_FALSE(rig.session.idle()) << "present workers are still acknowledged";

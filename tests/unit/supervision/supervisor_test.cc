@@ -151,6 +151,20 @@ TEST_F(SupervisorTest, WithoutACoordinatorALostWorkerIsMissedWhileNoResultArrive
   EXPECT_THAT(actions_.losses[0].why.message(), HasSubstr("while sums wait, and no coordinator is left"));
 }
 
+// A worker that has left cleanly is out of reach, too, and nobody tells of that without a coordinator.
+TEST_F(SupervisorTest, WithoutACoordinatorAWorkerThatOwesSumsIsNamedFirst) {
+  connect_all();
+  supervisor_.on_coordinator_gone();
+  on_dial_ = [this](uint32_t member) { close(member); };
+  close(0);
+  pass(absl::Seconds(2), {kWorker});
+  close(kWorker);
+  pass(absl::Milliseconds(2900), {kWorker});
+  EXPECT_THAT(lost(), IsEmpty());
+  pass(absl::Milliseconds(200), {kWorker});
+  EXPECT_THAT(lost(), ElementsAre(kWorker));
+}
+
 TEST_F(SupervisorTest, ALostWorkerIsMissedWhenTheCoordinatorDoesNotReturn) {
   connect_all();
   close(kWorker);

@@ -1,0 +1,73 @@
+#include "tests/protocol_sim/expected_sums.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/collective/algorithms.h"
+#include "common/collective/oracle.h"
+#include "common/plan/schedule_name.h"
+#include "tests/protocol_sim/oracle.h"
+
+namespace gleaner::sim {
+namespace {
+
+using Schedule = std::optional<plan::ScheduleParameters>;
+
+std::string name_of(const Schedule& schedule) {
+  return schedule.has_value() ? plan::name_of(*schedule) : plan::kSummersStrategy;
+}
+
+Schedule schedule_of(const plan::Plan& plan, uint32_t tensor) {
+  const std::optional<uint32_t> index = plan.tensors[tensor].schedule;
+  return index.has_value() ? Schedule(plan.schedules[*index]) : std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan& plan, uint32_t planned,
+                                                               uint32_t tensor, uint64_t step) {
+  Schedule schedule = schedule_of(plan, planned);
+  auto [entry, is_new] = sums_.try_emplace({tensor, step});
+  Sum& sum = entry->second;
+  if (!is_new) {
+    if (sum.schedule == schedule) return &sum.bytes;
+    return absl::FailedPreconditionError(absl::StrCat("tensor ", tensor, " step ", step, " is summed by ",
+                                                      name_of(schedule), ", and by another worker by ",
+                                                      name_of(sum.schedule)));
+  }
+  const coordinator::Options& job = scenario_->job;
+  const plan::Tensor& what = scenario_->tensors[tensor];
+  std::vector<std::vector<std::byte>> contributions;
+  for (uint32_t worker = 0; worker < job.workers; ++worker) {
+    contributions.push_back(contribution(scenario_->seed, what, tensor, step, worker));
+  }
+  const bool is_average = scenario_->op_of(tensor, step) == ReduceOp::kAverage;
+  const uint32_t divisor = is_average ? job.workers * job.local_ranks : 1;
+  sum.bytes = schedule.has_value() ? sum_by_schedule(plan, planned, contributions, divisor)
+                                   : reduce(what.type, contributions, divisor);
+  sum.schedule = std::move(schedule);
+  return &sum.bytes;
+}
+
+// Executes the schedule for each partition. All ranks have the same result.
+std::vector<std::byte> ExpectedSums::sum_by_schedule(const plan::Plan& plan, uint32_t planned,
+                                                     const std::vector<std::vector<std::byte>>& contributions,
+                                                     uint32_t divisor) const {
+  const plan::Tensor& tensor = plan.tensors[planned];
+  const plan::ScheduleParameters& parameters = plan.schedules[*tensor.schedule];
+  const auto schedule =
+      collective::make_schedule({parameters.algorithm, plan.workers, parameters.stages, parameters.radix});
+  if (!schedule.ok()) return {};
+  std::vector<std::byte> sum;
+  for (const plan::Partition& partition : plan.partitions_of(planned)) {
+    std::vector<std::vector<std::byte>> inputs(plan.workers);
+    for (uint32_t worker = 0; worker < plan.workers; ++worker) {
+      const auto begin = contributions[worker].begin() + static_cast<ptrdiff_t>(partition.offset);
+      inputs[parameters.ranks.empty() ? worker : parameters.ranks[worker]] = {begin, begin + partition.bytes};
+    }
+    const auto results = collective::execute(*schedule, {tensor.type, tensor.type, divisor}, std::move(inputs));
+    if (!results.ok()) return {};
+    sum.insert(sum.end(), results->front().begin(), results->front().end());
+  }
+  return sum;
+}
+
+}  // namespace gleaner::sim

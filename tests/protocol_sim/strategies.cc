@@ -1,0 +1,66 @@
+#include "tests/protocol_sim/strategies.h"
+
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/collective/algorithms.h"
+#include "common/strategy/choice.h"
+
+namespace gleaner::sim {
+namespace {
+
+// Returns a random factor of `number` that is at least `least`.
+uint32_t draw_factor(uint32_t number, uint32_t least, Dice& dice) {
+  std::vector<uint32_t> factors;
+  for (uint32_t factor = least; factor <= number; ++factor) {
+    if (number % factor == 0) factors.push_back(factor);
+  }
+  return factors[dice.below(factors.size())];
+}
+
+// Returns two factors of `number` whose product is `number`.
+std::vector<uint32_t> draw_groups(uint32_t number, Dice& dice) {
+  const uint32_t groups = draw_factor(number, 1, dice);
+  return {groups, number / groups};
+}
+
+std::vector<uint32_t> draw_stages(uint32_t number, Dice& dice) {
+  std::vector<uint32_t> stages;
+  for (; number > 1; number /= stages.back()) stages.push_back(draw_factor(number, 2, dice));
+  return stages;
+}
+
+bool serves(const plan::ScheduleParameters& schedule, uint32_t workers) {
+  return collective::make_schedule({schedule.algorithm, workers, schedule.stages, schedule.radix}).ok();
+}
+
+}  // namespace
+
+plan::ScheduleParameters draw_schedule(uint32_t workers, Dice& dice) {
+  const std::span<const absl::string_view> all = collective::algorithms();
+  plan::ScheduleParameters drawn;
+  do {
+    drawn = {.algorithm = std::string(all[dice.below(all.size())])};
+    const bool has_defaults = dice.chance(0.5);
+    if (drawn.algorithm == "racks" || (drawn.algorithm == "two-level" && !has_defaults)) {
+      drawn.stages = draw_groups(workers, dice);
+    }
+    if (drawn.algorithm == "blueconnect" && !has_defaults) drawn.stages = draw_stages(workers, dice);
+    if (drawn.algorithm == "bcube" && workers > 1 && !has_defaults) drawn.radix = workers;
+  } while (!serves(drawn, workers));
+  if (dice.chance(0.5)) return drawn;
+  drawn.ranks.resize(workers);
+  std::iota(drawn.ranks.begin(), drawn.ranks.end(), 0);
+  dice.shuffle(drawn.ranks);
+  return drawn;
+}
+
+std::optional<plan::ScheduleParameters> draw_strategy(uint32_t workers, Dice& dice) {
+  if (dice.chance(0.6)) return std::nullopt;
+  if (dice.chance(0.35)) return plan::ScheduleParameters{.algorithm = strategy::kAuto};
+  return draw_schedule(workers, dice);
+}
+
+}  // namespace gleaner::sim
