@@ -24,6 +24,7 @@ absl::StatusOr<TensorPlan> parse_tensor_plan(const std::string& text) try {
   json.at("global_chunks").get_to(plan.schedule.global_chunks);
   json.at("local_chunks").get_to(plan.schedule.local_chunks);
   json.at("partition_bytes").get_to(plan.partition_bytes);
+  json.at("from").get_to(plan.from);
   return plan;
 } catch (const nlohmann::json::exception& error) {
   return absl::InvalidArgumentError(absl::StrCat("not the plan of a tensor: ", error.what()));

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,42 @@ def test_auto_mixes_strategies_in_one_job(tmp_path: Path) -> None:
     assert all(line["verified"] for line in sums_of(done))
     assert "1 tensor of 1.00 MiB by " in done.stderr
     assert " B by summers" in done.stderr
+
+
+def test_auto_changes_the_strategy_of_a_running_job(tmp_path: Path) -> None:
+    """Names links so fast that all models are wrong. Another strategy takes over, with every bit as expected."""
+    file = tmp_path / "summary.json"
+    command = [str(GLEANER), "run", "--workers", "4", *patient(("--strategy", "auto", "--bandwidth", "400Gbit"))]
+    command += ["--log-level", "info", "--summary", str(file), "--", str(GLEANER), "bench", "push-pull"]
+    command += ["--bytes", "1MiB", "--steps", "1000000", "--verify"]
+    job = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment())
+    overdue = threading.Timer(TIMEOUT, job.kill)
+    overdue.start()
+    lines = []
+    try:
+        for line in job.stderr:
+            lines.append(line)
+            if "changes the strategy of" in line:
+                break
+        time.sleep(3)  # in which the next strategy sums
+        assert job.poll() is None, "".join(lines) + job.stderr.read()
+        job.terminate()
+        lines += job.stderr.readlines()
+        job.wait()
+    finally:
+        overdue.cancel()
+        job.kill()
+    log = "".join(lines)
+    assert "by the corrected models it then takes" in log
+    summary = json.loads(file.read_text())
+    change = summary["strategy_changes"][0]
+    assert change["from"] != change["to"]
+    assert change["why"] in log
+    assert change["step_seconds_after"] < 0.8 * change["step_seconds_before"]
+    assert any(epoch["epoch"] >= change["epoch"] and epoch["steps"] > 0 for epoch in summary["epochs"])
+    size = summary["candidates"][0]
+    assert size["bytes"] == 1 << 20
+    assert any(each["measured"] and each["factor"] > 1 for each in size["candidates"])
 
 
 def test_the_summary_names_the_strategy(tmp_path: Path) -> None:
