@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "common/plan/model.h"
 #include "common/plan/plan.h"
-#include "common/strategy/rank_maps.h"
 #include "common/strategy/candidates.h"
+#include "common/strategy/rank_maps.h"
 #include "common/topology/topology.h"
 
 namespace gleaner::strategy {
@@ -34,7 +34,8 @@ absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double rou
 
 // Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, best() of the candidates, and
 // adds schedules that are new to plan.schedules. `tensors` are going to be added to the plan. Returns a line for the
-// log, which names each strategy with its number of tensors and bytes, and what its rank map wins; empty if there is no tensor.
+// log, which names each strategy with its number of tensors and bytes, and what its rank map wins; empty if there is no
+// tensor.
 std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::span<const Candidate> candidates,
                    const plan::Fleet& fleet);
 
