@@ -72,8 +72,8 @@ struct Options {
   bool is_elastic() const { return max_workers > 0; }
 };
 
-// Returns Options::Reduction::schedule of a strategy: plan::kSummersStrategy, strategy::kAuto or an algorithm, with its stages and
-// its radix if they are given. validate() refuses stages and a radix that do not belong to the strategy.
+// Returns Options::Reduction::schedule of a strategy: plan::kSummersStrategy, strategy::kAuto or an algorithm, with its
+// stages and its radix if they are given. validate() refuses stages and a radix that do not belong to the strategy.
 std::optional<plan::ScheduleParameters> schedule_of(const std::string& strategy, std::vector<uint32_t> stages,
                                                     uint32_t radix);
 
