@@ -66,7 +66,7 @@ class Correction {
   uint32_t wishes_ = 0;  // the last so many measurements asked for a change
   double level_ = 0;     // logarithm of measured / modelled time, smoothed
   int deviations_ = 0;   // the last so many measurements were above the level; negative: below it
-  // Of changes:
+  // About changes:
   absl::Duration pause_;  // the last one
   absl::Duration next_change_ = -absl::InfiniteDuration();
   absl::Duration last_change_ = -absl::InfiniteDuration();
