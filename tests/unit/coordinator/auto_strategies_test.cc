@@ -18,7 +18,7 @@ using testing::SizeIs;
 
 Options auto_options() {
   Options result = options(8, 0);
-  result.schedule = plan::ScheduleParameters{strategy::kAuto};
+  result.reduction.schedule = plan::ScheduleParameters{strategy::kAuto};
   result.bits_per_second = 10e9;
   result.return_timeout = absl::Seconds(5);
   return result;
@@ -193,7 +193,7 @@ TEST_F(AutoStrategiesTest, NewTensorsAreChosenByCorrectedModels) {
 
 TEST_F(AutoStrategiesTest, AnotherStrategyIsNeverCorrected) {
   Options fixed = auto_options();
-  fixed.schedule = plan::ScheduleParameters{"ring"};
+  fixed.reduction.schedule = plan::ScheduleParameters{"ring"};
   Planner planner(&fixed, &fleet.core->roster());
   EXPECT_FALSE(planner.chooses_strategies());
   EXPECT_THAT(planner.strategies().candidate_times(fleet.core->plan()), IsEmpty());
