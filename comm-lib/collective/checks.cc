@@ -51,4 +51,24 @@ absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uin
   return absl::OkStatus();
 }
 
+absl::Status check_step(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Progress& progress) {
+  const auto error = [&](const std::string& problem) { return frame_error(plan, worker, header, problem); };
+  if (header.step < progress.step) return error(absl::StrCat("this worker has ended the steps before ", progress.step));
+  if (header.step == progress.step) return absl::OkStatus();
+  if (header.step > progress.step + 1 || !progress.is_in_flight) {
+    return error(absl::StrCat("that sum needs this worker's contributions, and this worker ",
+                              progress.is_in_flight ? "is in" : "has not begun", " step ", progress.step));
+  }
+  if (!progress.is_missing) return absl::OkStatus();
+  return error(absl::StrCat("expected the remaining slices of step ", progress.step, " first"));
+}
+
+absl::Status check_op(const plan::Plan& plan, uint32_t worker, const wire::Header& header, ReduceOp op,
+                      uint32_t named_by) {
+  if (op == header.op) return absl::OkStatus();
+  return frame_error(plan, worker, header,
+                     absl::StrCat("its op is ", name_of(header.op), ", but ", plan.member_name(named_by), " asked for ",
+                                  name_of(op), "; all ranks must use the same op"));
+}
+
 }  // namespace gleaner::collective

@@ -27,4 +27,18 @@ absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker,
 absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
                          const wire::Header& header);
 
+// The progress of the receiver of a slice, in the slice's partition and schedule.
+struct Progress {
+  uint64_t step = 0;          // number of push_pulls that have ended
+  bool is_in_flight = false;  // this worker has begun the next one
+  bool is_missing = false;    // that one still needs slices of the sender
+};
+// Checks that the slice belongs to the push_pull in flight, or to the one after it, for which its sender may be ahead.
+absl::Status check_step(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Progress& progress);
+
+// Checks that the slice has the op that `named_by`, a worker, has asked for. Workers that ask for different ops can't
+// go on, whichever connection they use.
+absl::Status check_op(const plan::Plan& plan, uint32_t worker, const wire::Header& header, ReduceOp op,
+                      uint32_t named_by);
+
 }  // namespace gleaner::collective

@@ -127,8 +127,6 @@ class Executor : public exchange::Exchange {
   // Frames (frames.cc).
   bool is_of_later_plan(const wire::Header& header) const;
   absl::StatusOr<uint32_t> find_run(const wire::Header& header, size_t payload_bytes, Actions& actions);
-  absl::Status check_step(const wire::Header& header, uint32_t source, const PartitionState& state) const;
-  absl::Status check_run(const wire::Header& header, const Run& run, Actions& actions) const;
   void deliver(uint32_t run, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions);
   void deliver_later_slices(absl::Duration now, Actions& actions);
 

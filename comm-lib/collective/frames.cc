@@ -63,13 +63,16 @@ absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t p
     return frame_error(*plan_, options_.worker, header, "the schedule has no message between them");
   }
   PartitionState& state = partitions_[header.schedule][index];
-  GLN_RETURN_IF_ERROR(check_step(header, source, state));
+  const bool is_in_flight = this->is_in_flight(state);
+  const bool is_missing = is_in_flight && runs_[state.run].cursor.expected_bytes(source) > 0;
+  GLN_RETURN_IF_ERROR(check_step(*plan_, options_.worker, header, {state.step, is_in_flight, is_missing}));
   const bool is_early = header.step != state.step && !GLN_MUTATION("an early slice goes to the step in flight");
   uint32_t& run = is_early ? state.next : state.run;
   const bool is_first = run == kNone;
   const uint32_t found = is_first ? open_run(header.schedule, index, header.op, header.sender) : run;
   const uint64_t expected = runs_[found].cursor.expected_bytes(source);
-  absl::Status status = check_run(header, runs_[found], actions);
+  absl::Status status = check_op(*plan_, options_.worker, header, runs_[found].op, runs_[found].named_by);
+  actions.refused.Update(status);
   if (expected == 0) {
     status.Update(frame_error(*plan_, options_.worker, header, "the schedule has no further message between them"));
   } else if (payload_bytes != expected || header.payload_bytes != expected) {
@@ -83,30 +86,6 @@ absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t p
   }
   run = found;
   return found;
-}
-
-absl::Status Executor::check_step(const wire::Header& header, uint32_t source, const PartitionState& state) const {
-  const auto error = [&](const std::string& problem) { return frame_error(*plan_, options_.worker, header, problem); };
-  if (header.step < state.step) return error(absl::StrCat("this worker has ended the steps before ", state.step));
-  const bool is_ahead = header.step > state.step;
-  if (!is_ahead) return absl::OkStatus();
-  if (header.step > state.step + 1 || !is_in_flight(state)) {
-    return error(absl::StrCat("that sum needs this worker's contributions, and this worker ",
-                              is_in_flight(state) ? "is in" : "has not begun", " step ", state.step));
-  }
-  if (runs_[state.run].cursor.expected_bytes(source) == 0) return absl::OkStatus();
-  return error(absl::StrCat("expected the remaining slices of step ", state.step, " first"));
-}
-
-// Workers that ask for different ops can't go on, whichever connection they use.
-absl::Status Executor::check_run(const wire::Header& header, const Run& run, Actions& actions) const {
-  if (run.op == header.op) return absl::OkStatus();
-  const absl::Status status =
-      frame_error(*plan_, options_.worker, header,
-                  absl::StrCat("its op is ", name_of(header.op), ", but ", plan_->member_name(run.named_by),
-                               " asked for ", name_of(run.op), "; all ranks must use the same op"));
-  actions.refused.Update(status);
-  return status;
 }
 
 void Executor::deliver(uint32_t index, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions) {

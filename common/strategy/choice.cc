@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/text_table.h"
 #include "common/base/status_macros.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"

@@ -191,13 +191,14 @@ bool Scenario::has(Fault fault) const {
 }
 
 std::string Scenario::to_string() const {
-  return absl::StrCat("seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ",
-                      job.reduction.schedule.has_value() ? plan::name_of(*job.reduction.schedule) : plan::kSummersStrategy, ", ",
-                      tensors.size(), meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
-                      job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ",
-                      window_bytes, ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ",
-                      weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",
-                      single_coordinator ? ", a single coordinator" : "", may_fail ? ", may fail" : "");
+  return absl::StrCat(
+      "seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ",
+      job.reduction.schedule.has_value() ? plan::name_of(*job.reduction.schedule) : plan::kSummersStrategy, ", ",
+      tensors.size(), meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
+      job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ", window_bytes,
+      ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ", weather.duplicate_chance,
+      weather.ordered ? ", ordered" : ", reordered", single_coordinator ? ", a single coordinator" : "",
+      may_fail ? ", may fail" : "");
 }
 
 Scenario draw_scenario(uint64_t seed) {
