@@ -58,9 +58,7 @@ absl::Status Executor::check_start(const PieceRequest& piece, uint32_t begin, ui
   const plan::Tensor& tensor = plan_->tensors[piece.tensor];
   if (!piece.schedule.has_value() || !schedules_.sums(*piece.schedule, piece.tensor)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tensor ", tensor.name, " has no ",
-                     piece.schedule.has_value() ? absl::StrCat("schedule ", *piece.schedule) : "schedule",
-                     " in the plans up to epoch ", plan_->epoch));
+        absl::StrCat("tensor ", tensor.name, " has no schedule in the plans up to epoch ", plan_->epoch));
   }
   for (uint32_t i = begin; i < end; ++i) {
     const PartitionState& state = partitions_[*piece.schedule][i];
@@ -136,10 +134,6 @@ uint32_t Executor::open_run(uint32_t schedule, uint32_t partition, ReduceOp op, 
   run.waits_for = kNone;
   run.cursor.open(&schedules_[schedule], elements, plan_->push_type(tensor), &arrived_);
   return index;
-}
-
-bool Executor::is_in_flight(const PartitionState& state) const {
-  return state.run != kNone && runs_[state.run].cursor.has_begun();
 }
 
 void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {

@@ -119,7 +119,6 @@ class Executor : public exchange::Exchange {
   absl::Status check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const;
   uint32_t open_run(uint32_t schedule, uint32_t partition, ReduceOp op, uint32_t named_by);
   PartitionState& state_of(const Run& run) { return partitions_[run.schedule][run.partition]; }
-  bool is_in_flight(const PartitionState& state) const;
   void begin_runs(absl::Duration now, Actions& actions);
   void advance(uint32_t run, absl::Duration now, Actions& actions);
   void finish(uint32_t run, Actions& actions);

@@ -63,7 +63,7 @@ absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t p
     return frame_error(*plan_, options_.worker, header, "the schedule has no message between them");
   }
   PartitionState& state = partitions_[header.schedule][index];
-  const bool is_in_flight = this->is_in_flight(state);
+  const bool is_in_flight = state.run != kNone && runs_[state.run].cursor.has_begun();
   const bool is_missing = is_in_flight && runs_[state.run].cursor.expected_bytes(source) > 0;
   GLN_RETURN_IF_ERROR(check_step(*plan_, options_.worker, header, {state.step, is_in_flight, is_missing}));
   const bool is_early = header.step != state.step && !GLN_MUTATION("an early slice goes to the step in flight");
