@@ -1,7 +1,7 @@
 // Autotune decides which ranks of the two-level strategy master how many chunks while a job runs, so that links which
 // become slower or faster do not make steps longer than necessary. Source: PLink, Luo §4.2.3.
 //
-// It looks at the training speed after each measurement:
+// Autotune compares the training speed of each measurement with that of the one before:
 // - *Quicktune*: the speed has changed by more than a fifth. All numbers of chunks are chosen anew by the measured
 //   bandwidths (masters.h).
 // - *Finetune*: follows, one move for each measurement, until the ranks are balanced. The rank with the highest blame
