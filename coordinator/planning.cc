@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 
 namespace gleaner::coordinator {
+
 absl::Status Planning::propose_first(absl::Duration now, Actions& actions) {
   GLN_ASSIGN_OR_RETURN(plan::Plan plan, planner_.make_first(agreement_.highest_epoch() + 1));
   propose(std::move(plan), PlanReason::kNeeded, now, actions);

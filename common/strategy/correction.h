@@ -1,10 +1,11 @@
 // Correction corrects the modelled times of strategies by the times of steps that a job measures, and says when other
 // strategies would be faster than those in force. Pure.
 //
-// Correction keeps a *factor* for each strategy: the measured time divided by the modelled time (candidates.h), between 1/4 and
-// 4, and 1 at first. A step is a mix of strategies, so one measurement does not determine their factors. It changes the
-// factors of the strategies in force by as little as explains the measured time: in logarithms, in proportion to their
-// parts of the step (Kaczmarz's method). The first measurement under a plan counts in full, later ones less.
+// Correction keeps a *factor* for each strategy: the measured time divided by the modelled time (candidates.h), between
+// 1/4 and 4, and 1 at first. A step is a mix of strategies, so one measurement does not determine their factors. It
+// changes the factors of the strategies in force by as little as explains the measured time: in logarithms, in
+// proportion to their parts of the step (Kaczmarz's method). The first measurement under a plan counts in full, later
+// ones less.
 //
 // A strategy that was never measured has the square root of the factor of those in force, since the model misses some
 // of the time for all strategies alike (CPUs, skew between workers).
