@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/collective/algorithms.h"
+#include "common/collective/summary.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
 #include "common/ranks/hdrm.h"
@@ -94,9 +95,10 @@ absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t rank
   return wrong("--algorithm ", request.algorithm, ": ", schedule.status().message());
 }
 
-// Returns the plan of a job in which the hosts of `map` sum one tensor.
+// Returns the plan of a job in which the hosts of `map` sum one tensor, by a schedule that cuts a partition into
+// `slices` slices of mean size; 1: by summers.
 absl::StatusOr<plan::Plan> plan_of(const SimulationFlags& flags, const Topology& topology,
-                                   const std::vector<uint32_t>& map, uint32_t workers) {
+                                   const std::vector<uint32_t>& map, uint32_t workers, double slices) {
   auto tensors = one_tensor(flags.bytes);
   if (!tensors.ok()) return wrong("--bytes: ", tensors.status().message());
   plan::PartitionOptions options;
@@ -104,7 +106,12 @@ absl::StatusOr<plan::Plan> plan_of(const SimulationFlags& flags, const Topology&
     GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
     if (partition_bytes) options.partition_bytes = *partition_bytes;
   }
-  return plan::make_plan(netsim::fleet_of(topology, map, workers), *std::move(tensors), options);
+  const plan::Fleet fleet = netsim::fleet_of(topology, map, workers);
+  if (options.partition_bytes == 0) {
+    const uint64_t by_default = plan::default_partition_bytes(fleet, tensors->front().bytes());
+    options.partition_bytes = plan::sliced_partition_bytes(by_default, slices);
+  }
+  return plan::make_plan(fleet, *std::move(tensors), options);
 }
 
 absl::Status too_many(const plan::Plan& plan, uint64_t messages) {
@@ -117,12 +124,13 @@ absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, c
                                                  const std::vector<uint32_t>& map, const Schedule& schedule,
                                                  double bytes) {
   if (flags.partition_bytes.empty()) return netsim::uncut(bytes);
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, topology, map, schedule.ranks));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan,
+                       plan_of(flags, topology, map, schedule.ranks, collective::slices_per_vector(schedule)));
   uint64_t operations = 0;
   for (const auto& program : schedule.programs) operations += program.size();
   const uint64_t messages = operations / 2 * plan.partitions.size();
   if (messages > kMaxMessages) return too_many(plan, messages);
-  netsim::Partitions partitions{.in_flight_bytes = static_cast<double>(plan::window_bytes(plan, 0)),
+  netsim::Partitions partitions{.in_flight_bytes = static_cast<double>(plan::schedule_window_bytes(plan, 0)),
                                 .frame_bytes = wire::kHeaderBytes};
   for (const plan::Partition& partition : plan.partitions) partitions.bytes.push_back(partition.bytes);
   return partitions;
@@ -163,7 +171,7 @@ absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const 
   const auto summers = static_cast<uint32_t>(std::max<int64_t>(flags.summers, 0));
   const auto no_best = [] { return wrong("--rank-map best needs an all-reduce; summers have no ranks to map"); };
   GLN_ASSIGN_OR_RETURN(const std::vector<uint32_t> map, map_of(flags, topology, members, no_best));
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, topology, map, members - summers));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, topology, map, members - summers, 1));
   const plan::Fleet fleet = netsim::fleet_of(topology, map, members - summers);
   const auto bytes = static_cast<double>(plan.tensors.front().bytes());
   const uint64_t messages = uint64_t{2} * plan.partitions.size() * plan.workers;

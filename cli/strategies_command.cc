@@ -33,16 +33,16 @@ struct Flags {
 struct Comparison {
   std::vector<strategy::Candidate> candidates;
   std::vector<uint64_t> sizes;
-  std::vector<uint64_t> partition_bytes;  // by size
-  collective::Stage racks;                // empty: none
+  std::vector<uint64_t> partition_bytes;     // by size; of summers
+  bool is_given = false;                     // --partition-bytes gives the size of all partitions
+  std::vector<std::vector<double>> seconds;  // by size, then by candidate
+  collective::Stage racks;                   // empty: none
   std::optional<strategy::RackTimes> rack_times;
 
-  double seconds(size_t candidate, size_t size) const {
-    return candidates[candidate].model.seconds(static_cast<double>(sizes[size]),
-                                               static_cast<double>(partition_bytes[size]));
-  }
-  size_t fastest(size_t size) const {
-    return strategy::fastest(candidates, static_cast<double>(sizes[size]), static_cast<double>(partition_bytes[size]));
+  size_t fastest(size_t size) const { return strategy::fastest(seconds[size]); }
+  uint64_t partition_bytes_of(size_t candidate, size_t size) const {
+    const uint64_t bytes = partition_bytes[size];
+    return is_given ? bytes : plan::sliced_partition_bytes(bytes, candidates[candidate].slices);
   }
 };
 
@@ -66,15 +66,20 @@ absl::StatusOr<Comparison> compare(const Flags& flags) {
   const uint32_t workers = topology.host_count() - summers;
   auto candidates = strategy::candidates(topology, workers, summers);
   if (!candidates.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", candidates.status().message()));
-  Comparison made{*std::move(candidates), {}, {}, strategy::racks_of(topology, workers), {}};
+  Comparison made{.candidates = *std::move(candidates), .racks = strategy::racks_of(topology, workers)};
   if (!made.racks.empty()) {
     GLN_ASSIGN_OR_RETURN(made.rack_times, strategy::compare_racks(topology, topology::Paths(topology), made.racks));
   }
   GLN_ASSIGN_OR_RETURN(made.sizes, parse_sizes(flags.sizes));
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, summers));
+  made.is_given = partition_bytes.has_value();
   for (const uint64_t size : made.sizes) {
-    made.partition_bytes.push_back(partition_bytes ? *partition_bytes : plan::default_partition_bytes(fleet, size));
+    const uint64_t bytes = partition_bytes ? *partition_bytes : plan::default_partition_bytes(fleet, size);
+    made.partition_bytes.push_back(bytes);
+    const auto total = static_cast<double>(size);
+    made.seconds.push_back(made.is_given ? strategy::seconds_of(made.candidates, total, static_cast<double>(bytes))
+                                         : strategy::seconds_of_new(made.candidates, total, bytes));
   }
   return made;
 }
@@ -124,7 +129,7 @@ std::string to_table(const Comparison& comparison) {
     rows.push_back({plan::name_of(comparison.candidates[i].parameters)});
     for (size_t size = 0; size < comparison.sizes.size(); ++size) {
       rows.back().push_back(
-          absl::StrCat(comparison.fastest(size) == i ? "* " : "", format_seconds(comparison.seconds(i, size))));
+          absl::StrCat(comparison.fastest(size) == i ? "* " : "", format_seconds(comparison.seconds[size][i])));
     }
   }
   return absl::StrCat(align(rows, "lr"), "* the fastest for this size\n", racks_text(comparison));
@@ -138,11 +143,16 @@ std::string to_json(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.candidates.size(); ++i) {
     const strategy::Candidate& candidate = comparison.candidates[i];
     std::vector<double> seconds;
-    for (size_t size = 0; size < comparison.sizes.size(); ++size) seconds.push_back(comparison.seconds(i, size));
+    std::vector<uint64_t> partition_bytes;
+    for (size_t size = 0; size < comparison.sizes.size(); ++size) {
+      seconds.push_back(comparison.seconds[size][i]);
+      partition_bytes.push_back(comparison.partition_bytes_of(i, size));
+    }
     json["strategies"].push_back({{"strategy", candidate.parameters.algorithm},
                                   {"stages", candidate.parameters.stages},
                                   {"group_sizes", candidate.parameters.group_sizes},
                                   {"latency_seconds", candidate.model.latency_seconds},
+                                  {"partition_bytes", partition_bytes},
                                   {"seconds", seconds}});
   }
   json["fastest"] = nlohmann::ordered_json::array();
@@ -170,7 +180,7 @@ void add_strategies(flags::Command& app, Context& context) {
       .between(int64_t{0}, int64_t{plan::kMaxMembers})
       .show_default();
   command.add_text("--sizes", flags->sizes, "Sizes of a tensor to compare").show_default();
-  add_partition_bytes_flag(command, flags->partition_bytes, "as for `gleaner plan`");
+  add_partition_bytes_flag(command, flags->partition_bytes, "as for a job");
   command.add_text("-o,--output", flags->output, "json, or table for people").one_of({"json", "table"}).show_default();
   command.on_chosen([flags, &context] { context.run = [flags] { return run_strategies(*flags); }; });
 }

@@ -117,8 +117,9 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
     if (chooses_strategies()) {
       GLN_ASSIGN_OR_RETURN(next.strategies, strategies_.choose(next.plan, tensors));
     }
-    GLN_ASSIGN_OR_RETURN(next.plan,
-                         plan::extend_plan(next.plan, std::move(tensors), {options_.partition_bytes}, epoch));
+    plan::PartitionOptions options{options_.partition_bytes};
+    GLN_ASSIGN_OR_RETURN(options.slices, slice_counts_.of(next.plan));
+    GLN_ASSIGN_OR_RETURN(next.plan, plan::extend_plan(next.plan, std::move(tensors), options, epoch));
   }
   tensors_in_proposal_ = tensors_.size();
   return next;

@@ -51,7 +51,7 @@ void Executor::set_round_trip(absl::Duration round_trip) {
   if (plan_ == nullptr) return;
   peers_.set_window(window_bytes(*plan_, options_.worker, options_.window_bytes, round_trip));
   starts_.set_limit(
-      plan::window_bytes(*plan_, options_.worker, options_.window_bytes, absl::ToDoubleSeconds(round_trip)));
+      plan::schedule_window_bytes(*plan_, options_.worker, options_.window_bytes, absl::ToDoubleSeconds(round_trip)));
 }
 
 absl::Status Executor::check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const {

@@ -59,8 +59,8 @@ using exchange::PieceRequest;
 struct Options {
   uint64_t job = 0;     // wire::job_number() of the job's name
   uint32_t worker = 0;  // member index of this worker
-  // Size of the window of each peer, and limit of the partitions in flight; 0: window_bytes() and plan::window_bytes()
-  // decide.
+  // Size of the window of each peer, and limit of the partitions in flight; 0: window_bytes() and
+  // plan::schedule_window_bytes() decide.
   uint64_t window_bytes = 0;
 };
 

@@ -34,6 +34,18 @@ StepRange measure(const StepPattern& pattern, uint32_t ranks, Loads& all) {
 
 }  // namespace
 
+double slices_per_vector(const Schedule& schedule) {
+  uint64_t slices = 0, chunks = 0;
+  for (const std::vector<Op>& program : schedule.programs) {
+    for (const Op& op : program) {
+      if (op.kind != OpKind::kSend) continue;
+      ++slices;
+      chunks += op.slice.count;
+    }
+  }
+  return slices == 0 ? 1 : static_cast<double>(slices) * schedule.chunks / static_cast<double>(chunks);
+}
+
 absl::StatusOr<Summary> summarize(const Schedule& schedule) {
   GLN_ASSIGN_OR_RETURN(const std::vector<StepPattern> patterns, step_patterns(schedule));
   Summary summary;

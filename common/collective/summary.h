@@ -30,6 +30,9 @@ struct Summary {
   std::vector<StepRange> steps;
 };
 
+// Returns how many slices of the schedule's mean size make up a vector. 1 for a schedule without messages.
+double slices_per_vector(const Schedule& schedule);
+
 // InvalidArgument: as Messages::make().
 absl::StatusOr<Summary> summarize(const Schedule& schedule);
 

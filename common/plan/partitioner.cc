@@ -16,6 +16,7 @@ constexpr double kLinkSeconds = 1.4e-3;
 constexpr double kLinkSecondsOfAll = 22.4e-3;  // of n partitions together, for n above 16
 constexpr double kLeastWindowSeconds = 10e-3;
 constexpr double kLeastWindowBytes = 64 << 10;
+constexpr uint64_t kScheduledInFlight = 4;  // partitions of schedules
 // More bytes than any link needs in flight, and small enough that no product with it overflows.
 constexpr uint64_t kMostWindowBytes = uint64_t{1} << 44;
 // A partition costs a CPU about 10 us beside the work on its bytes.
@@ -57,12 +58,35 @@ uint64_t first_slice(uint64_t bytes, uint64_t most, uint64_t element) {
   return (elements + slices - 1) / slices * element;
 }
 
+// The largest size of a partition of each tensor.
+class Sizes {
+ public:
+  // `asked`: a given size; 0: `by_default`, which `slices` changes for tensors with a schedule (PartitionOptions).
+  Sizes(const Plan& plan, uint64_t asked, uint64_t by_default, std::span<const double> slices)
+      : plan_(plan), owned_(asked > 0 ? asked : by_default), scheduled_(plan.schedules.size(), owned_) {
+    if (asked > 0) return;
+    for (size_t i = 0; i < std::min(scheduled_.size(), slices.size()); ++i)
+      scheduled_[i] = sliced_partition_bytes(by_default, slices[i]);
+  }
+
+  // Of the tensors that owners sum.
+  uint64_t owned() const { return owned_; }
+  uint64_t most(const Tensor& tensor) const {
+    return plan_.most_partition_bytes(tensor, tensor.schedule.has_value() ? scheduled_[*tensor.schedule] : owned_);
+  }
+
+ private:
+  const Plan& plan_;
+  const uint64_t owned_;
+  std::vector<uint64_t> scheduled_;  // by schedule
+};
+
 // Returns the size of the largest slice that cut() makes of the tensors from index `first` on.
-uint64_t largest_slice(const Plan& plan, size_t first, uint64_t most) {
+uint64_t largest_slice(const Plan& plan, size_t first, const Sizes& sizes) {
   uint64_t largest = 0;
   for (const Tensor& tensor : std::span(plan.tensors).subspan(first)) {
     if (tensor.elements == 0) continue;
-    const uint64_t fits = plan.most_partition_bytes(tensor, most);
+    const uint64_t fits = sizes.most(tensor);
     largest = std::max(largest, first_slice(tensor.bytes(), fits, size_of(tensor.type)));
   }
   return largest;
@@ -74,9 +98,13 @@ uint64_t largest_partition(const Plan& plan) {
   return largest;
 }
 
-uint64_t largest_push(const Plan& plan) {
+// Returns the size of the largest contribution to a partition that schedules sum, or that owners sum.
+uint64_t largest_push(const Plan& plan, bool has_schedule) {
   uint64_t largest = 0;
-  for (const Partition& partition : plan.partitions) largest = std::max<uint64_t>(largest, plan.push_bytes(partition));
+  for (const Partition& partition : plan.partitions) {
+    if (plan.tensors[partition.tensor].schedule.has_value() == has_schedule)
+      largest = std::max<uint64_t>(largest, plan.push_bytes(partition));
+  }
   return largest;
 }
 
@@ -119,12 +147,12 @@ class Balances {
 };
 
 // Cuts the tensors from index `first` on into partitions and chooses their owners.
-void cut(Plan& plan, size_t first, uint64_t most, uint64_t finest, Balances balances) {
+void cut(Plan& plan, size_t first, const Sizes& sizes, uint64_t finest, Balances balances) {
   for (size_t id = first; id < plan.tensors.size(); ++id) {
     Balance& balance = balances.of(plan.tensors[id]);
     const uint64_t bytes = plan.tensors[id].bytes();
     const uint64_t element = size_of(plan.tensors[id].type);
-    const uint64_t fits = plan.most_partition_bytes(plan.tensors[id], most);
+    const uint64_t fits = sizes.most(plan.tensors[id]);
     for (uint64_t offset = 0; offset < bytes;) {
       uint64_t slice = first_slice(bytes - offset, fits, element);
       const uint32_t owner = balance.next(slice);
@@ -166,14 +194,27 @@ uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes) {
   return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
 }
 
+uint64_t sliced_partition_bytes(uint64_t by_default, double slices) {
+  const double bytes = static_cast<double>(by_default) * std::max(1.0, slices);
+  return power_of_two_below(std::min(bytes, static_cast<double>(kMaxPartitionBytes)));
+}
+
 uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double round_trip) {
-  const uint64_t largest = std::max<uint64_t>(1, largest_push(plan));
+  const uint64_t owned = std::max<uint64_t>(1, largest_push(plan, false));
+  const uint64_t largest = std::max(owned, largest_push(plan, true));
   const double link = plan.members[worker].bits_per_second / 8;
   const uint64_t least = static_cast<uint64_t>(std::max(kLeastWindowSeconds * link, kLeastWindowBytes));
   const uint64_t by_default =
-      std::max(uint64_t{2} * plan.workers * largest, least) + static_cast<uint64_t>(round_trip * link);
+      std::max(uint64_t{2} * plan.workers * owned, least) + static_cast<uint64_t>(round_trip * link);
   const uint64_t window = asked > 0 ? std::min(asked, kMostWindowBytes) : by_default;
   return (window + largest - 1) / largest * largest;
+}
+
+uint64_t schedule_window_bytes(const Plan& plan, uint32_t worker, uint64_t asked, double round_trip) {
+  if (asked > 0) return std::min(asked, kMostWindowBytes);
+  const double link = plan.members[worker].bits_per_second / 8 * (kLeastWindowSeconds + round_trip);
+  return std::max(kScheduledInFlight * largest_push(plan, true),
+                  static_cast<uint64_t>(std::max(link, kLeastWindowBytes)));
 }
 
 absl::StatusOr<Plan> make_plan(const Fleet& fleet, std::vector<Tensor> tensors, const PartitionOptions& options,
@@ -203,24 +244,24 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   const std::vector<double> share = options.shares.empty() ? shares(fleet) : options.shares;
   const auto owners = static_cast<uint64_t>(std::ranges::count_if(share, [](double part) { return part > 0; }));
   const uint64_t by_default = default_partition_bytes(fleet, total_bytes(extended.tensors));
-  const uint64_t partition_bytes = options.partition_bytes > 0 ? options.partition_bytes : by_default;
+  const Sizes sizes(extended, options.partition_bytes, by_default, options.slices);
   const uint64_t finest =
-      std::min(partition_bytes, std::max(std::min(partition_bytes, by_default) / kFinestFraction, kFinestBytes));
+      std::min(sizes.owned(), std::max(std::min(sizes.owned(), by_default) / kFinestFraction, kFinestBytes));
   const std::span<const Tensor> fresh = std::span(extended.tensors).subspan(first);
   // Upper bound: rounding adds at most one slice per tensor, and trimming at most one per owner.
   uint64_t most_partitions = extended.partitions.size() + fresh.size() + owners;
   for (const Tensor& tensor : fresh) {
-    most_partitions += tensor.bytes() / extended.most_partition_bytes(tensor, partition_bytes);
+    most_partitions += tensor.bytes() / sizes.most(tensor);
   }
   if (most_partitions > kMaxPartitions) {
-    return absl::InvalidArgumentError(absl::StrCat("up to ", most_partitions, " partitions of ", partition_bytes,
+    return absl::InvalidArgumentError(absl::StrCat("up to ", most_partitions, " partitions of ", sizes.owned(),
                                                    " bytes; a plan holds at most ", kMaxPartitions,
                                                    ": choose larger partitions (up to 4 MiB) or smaller tensors"));
   }
   extended.partitions.reserve(most_partitions);
   extended.first_partition.reserve(extended.tensors.size() + 1);
-  const uint64_t largest = std::max(largest_slice(extended, first, partition_bytes), largest_partition(plan));
-  cut(extended, first, partition_bytes, finest, Balances(share, extended, plan.partitions, largest));
+  const uint64_t largest = std::max(largest_slice(extended, first, sizes), largest_partition(plan));
+  cut(extended, first, sizes, finest, Balances(share, extended, plan.partitions, largest));
   return extended;
 }
 

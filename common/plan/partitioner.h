@@ -21,6 +21,9 @@ struct PartitionOptions {
   uint64_t partition_bytes = 0;
   // By member, workers first: the fraction that each should own, if not the shares of model.h. They add up to 1.
   std::vector<double> shares;
+  // By schedule of the plan, for a default size: into how many slices of mean size it cuts a partition. Its partitions
+  // are larger by this factor. A schedule without an entry has 1.
+  std::vector<double> slices;
 };
 
 inline constexpr uint64_t kMinPartitionBytes = 8;  // one element of the widest type
@@ -44,13 +47,24 @@ PartitionLimits partition_limits(const Fleet& fleet, uint64_t total_bytes);
 // a power of two.
 uint64_t default_partition_bytes(const Fleet& fleet, uint64_t total_bytes);
 
+// Returns the default size of the partitions of a schedule that cuts each into `slices` slices of mean size: such
+// slices have about `by_default` bytes, since they are what links carry and what urgent slices wait for. Rounded down
+// to a power of two, and at most kMaxPartitionBytes.
+uint64_t sliced_partition_bytes(uint64_t by_default, double slices);
+
 // Returns the *window* of a worker: how many bytes it may have in flight over all owners, so that its link is never
 // idle. All workers push a partition at about the same time. Until the last worker has its result, n partitions go into
-// the owner's link and n results come out of it. So the window is 2n of the largest partition, but at least 64 KiB and
-// 10 ms of the worker's link. The bytes that the link carries in `round_trip` seconds are added; pass the round-trip
-// time to the farthest owner. A nonzero `asked` replaces all this. The window is rounded up to a multiple of the
-// largest partition.
+// the owner's link and n results come out of it. So the window is 2n of the largest partition that owners sum, but at
+// least 64 KiB and 10 ms of the worker's link. The bytes that the link carries in `round_trip` seconds are added; pass
+// the round-trip time to the farthest owner. A nonzero `asked` replaces all this. The window is rounded up to a
+// multiple of the largest partition.
 uint64_t window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, double round_trip = 0);
+
+// Returns how many bytes of partitions that schedules sum a worker may have in flight. Partitions follow each other
+// through the steps of a schedule, so a few of them keep its links busy, and more only wait for each other: 4 of the
+// largest partition, at least 64 KiB, and at least what the worker's link carries in 10 ms and the round trip. A
+// nonzero `asked` replaces all this.
+uint64_t schedule_window_bytes(const Plan& plan, uint32_t worker, uint64_t asked = 0, double round_trip = 0);
 
 // Builds a plan of epoch 0 for these tensors, which are in generation order, and for workers with `local_ranks` ranks
 // each. Members get the fleet's bandwidths and no address. The plan's push ratio follows from its tensors and ranks,

@@ -11,6 +11,8 @@
 #include "common/collective/algorithms.h"
 #include "common/collective/cost.h"
 #include "common/collective/groups.h"
+#include "common/collective/summary.h"
+#include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/factorizations.h"
@@ -62,7 +64,7 @@ absl::StatusOr<Candidate> candidate_of(plan::ScheduleParameters schedule, Networ
                        collective::cost(made, network.topology, network.paths, network.host_of, kProbeBytes));
   GLN_ASSIGN_OR_RETURN(const double stream, busiest_channel(made, network));
   const double alone = (large.seconds - empty.seconds) / static_cast<double>(kProbeBytes);
-  return Candidate{std::move(schedule), {empty.seconds, alone, stream}};
+  return Candidate{std::move(schedule), {empty.seconds, alone, stream}, collective::slices_per_vector(made)};
 }
 
 // Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
@@ -238,17 +240,28 @@ absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topo
   return all;
 }
 
-size_t fastest(std::span<const Candidate> candidates, double bytes, double partition_bytes) {
-  const auto faster = [&](const Candidate& a, const Candidate& b) {
-    return a.model.seconds(bytes, partition_bytes) < b.model.seconds(bytes, partition_bytes);
-  };
-  return static_cast<size_t>(std::min_element(candidates.begin(), candidates.end(), faster) - candidates.begin());
+std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes) {
+  std::vector<double> seconds;
+  for (const Candidate& each : candidates) seconds.push_back(each.model.seconds(bytes, partition_bytes));
+  return seconds;
 }
 
-size_t best(std::span<const Candidate> candidates, double bytes, double partition_bytes) {
-  const size_t least = fastest(candidates, bytes, partition_bytes);
-  const double by_summers = candidates.front().model.seconds(bytes, partition_bytes);
-  return by_summers >= kNeededGain * candidates[least].model.seconds(bytes, partition_bytes) ? least : 0;
+std::vector<double> seconds_of_new(std::span<const Candidate> candidates, double bytes, uint64_t by_default) {
+  std::vector<double> seconds;
+  for (const Candidate& each : candidates) {
+    const uint64_t partition_bytes = plan::sliced_partition_bytes(by_default, each.slices);
+    seconds.push_back(each.model.seconds(bytes, static_cast<double>(partition_bytes)));
+  }
+  return seconds;
+}
+
+size_t fastest(std::span<const double> seconds) {
+  return static_cast<size_t>(std::ranges::min_element(seconds) - seconds.begin());
+}
+
+size_t best(std::span<const double> seconds) {
+  const size_t least = fastest(seconds);
+  return seconds.front() >= kNeededGain * seconds[least] ? least : 0;
 }
 
 }  // namespace gleaner::strategy

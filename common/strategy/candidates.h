@@ -35,6 +35,7 @@ struct Model {
 struct Candidate {
   plan::ScheduleParameters parameters;  // algorithm kSummersStrategy, or one of common/collective
   Model model;
+  double slices = 1;  // per partition: slices_per_vector() of a schedule
 };
 
 // Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the topology, and CPU summers, which
@@ -57,14 +58,20 @@ double farthest_latency(const topology::Topology& topology, const topology::Path
 absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
                                        const plan::ScheduleParameters& schedule);
 
-// Returns the index of the candidate with the least time for a tensor; of equal ones the first. Requires one candidate.
-size_t fastest(std::span<const Candidate> candidates, double bytes, double partition_bytes);
+// Returns the times of the candidates for a tensor in partitions of this size.
+std::vector<double> seconds_of(std::span<const Candidate> candidates, double bytes, double partition_bytes);
+// Returns the times of the candidates for a new tensor, whose partitions would have the size that fits the candidate:
+// plan::sliced_partition_bytes() of plan::default_partition_bytes().
+std::vector<double> seconds_of_new(std::span<const Candidate> candidates, double bytes, uint64_t by_default);
+
+// Returns the index of the least time; of equal ones the first. Requires one candidate.
+size_t fastest(std::span<const double> seconds);
 
 // A strategy takes the place of another one, and a schedule that of summers, only if it is faster by this factor.
 inline constexpr double kNeededGain = 1.1;
 
-// Returns the index of the candidate that should sum a new tensor: the fastest one, but summers, the first candidate,
-// if they are nearly as fast (kNeededGain), since they also survive the loss of a summer and need no equal links.
-size_t best(std::span<const Candidate> candidates, double bytes, double partition_bytes);
+// Returns the index of the candidate that should sum a tensor: the fastest one, but summers, the first candidate, if
+// they are nearly as fast (kNeededGain), since they also survive the loss of a summer and need no equal links.
+size_t best(std::span<const double> seconds);
 
 }  // namespace gleaner::strategy

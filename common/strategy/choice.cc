@@ -102,8 +102,8 @@ std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::sp
   std::map<std::string, Share> shares;
   for (plan::Tensor& tensor : tensors) {
     const auto bytes = static_cast<double>(tensor.bytes());
-    const auto partition = static_cast<double>(plan::default_partition_bytes(fleet, tensor.bytes()));
-    const Candidate& chosen = candidates[best(candidates, bytes, partition)];
+    const uint64_t partition_bytes = plan::default_partition_bytes(fleet, tensor.bytes());
+    const Candidate& chosen = candidates[best(seconds_of_new(candidates, bytes, partition_bytes))];
     tensor.schedule = tensor.accumulates ? std::nullopt : index_of(chosen.parameters, plan);
     Share& share = shares[tensor.schedule.has_value() ? name_with_effect(plan.schedules[*tensor.schedule])
                                                       : plan::kSummersStrategy];

@@ -9,6 +9,7 @@
 #include "common/base/units.h"
 #include "common/collective/cost.h"
 #include "common/collective/groups.h"
+#include "common/collective/summary.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
@@ -115,10 +116,12 @@ absl::StatusOr<std::vector<plan::ScheduleParameters>> map_ranks(const JobNetwork
   GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology::subset(network.topology, ranks::identity(workers)));
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, 0));
   const topology::Paths paths(topology);
-  const Workers all{topology, paths, plan::default_partition_bytes(fleet, kLargeTensorBytes), map_by_rack(topology)};
+  const uint64_t by_default = plan::default_partition_bytes(fleet, kLargeTensorBytes);
+  Workers all{topology, paths, by_default, map_by_rack(topology)};
   for (plan::ScheduleParameters parameters : schedules) {
     GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule,
                          collective::make_schedule(request_of(parameters, workers)));
+    all.partition_bytes = plan::sliced_partition_bytes(by_default, collective::slices_per_vector(schedule));
     GLN_ASSIGN_OR_RETURN(Timed timed, network.source == RankMapSource::kSearch ? search(schedule, all)
                                                                                : time(schedule, all, network.given));
     const bool gains = timed.seconds < timed.identity_seconds * (1 - kLeastGain);

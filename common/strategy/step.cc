@@ -40,12 +40,9 @@ std::vector<size_t> best_strategies(std::span<const Candidate> candidates, std::
   for (size_t i = 0; i < groups.size(); ++i) {
     const TensorGroup& group = groups[i];
     if (group.is_fixed) continue;
-    const auto seconds = [&](size_t candidate) {
-      return candidates[candidate].model.seconds(group.bytes, group.partition_bytes);
-    };
-    const size_t least = fastest(candidates, group.bytes, group.partition_bytes);
-    if (seconds(group.strategy) < kNeededGain * seconds(least)) continue;
-    strategies[i] = best(candidates, group.bytes, group.partition_bytes);
+    const std::vector<double> seconds = seconds_of(candidates, group.bytes, group.partition_bytes);
+    if (seconds[group.strategy] < kNeededGain * seconds[fastest(seconds)]) continue;
+    strategies[i] = best(seconds);
   }
   return strategies;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/collective/algorithms.h"
 #include "common/collective/halving_doubling.h"
 #include "common/collective/racks.h"
 #include "common/collective/ring.h"
@@ -36,6 +37,17 @@ TEST(Summary, UnequalRanks) {
   EXPECT_EQ(summary.steps[0].largest, 2u);
   EXPECT_EQ(summary.steps[0].most, 4u);
   EXPECT_EQ(summary.steps[1].last, 2u);
+}
+
+TEST(SlicesPerVector, IsOneOverTheMeanSlice) {
+  const auto slices = [](const std::string& algorithm, uint32_t ranks, std::vector<uint32_t> stages = {}) {
+    return slices_per_vector(*make_schedule({.algorithm = algorithm, .ranks = ranks, .stages = std::move(stages)}));
+  };
+  EXPECT_DOUBLE_EQ(slices("ring", 8), 8);
+  EXPECT_DOUBLE_EQ(slices("halving-doubling", 8), 3 / (1. / 2 + 1. / 4 + 1. / 8));
+  EXPECT_DOUBLE_EQ(slices("double-tree", 8), 16) << "each tree carries 8 chunks";
+  EXPECT_DOUBLE_EQ(slices("blueconnect", 12, {3, 2, 2}), 4 / (2. / 3 + 1. / 6 + 1. / 12));
+  EXPECT_DOUBLE_EQ(slices("ring", 1), 1);
 }
 
 TEST(Summary, OneRank) {

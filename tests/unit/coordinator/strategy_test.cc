@@ -55,6 +55,24 @@ TEST(Strategy, TensorsHaveTheScheduleUnlessTheyAccumulate) {
   EXPECT_EQ(plan::validate(plan), absl::OkStatus());
 }
 
+TEST(Strategy, PartitionsOfAScheduleAreLarger) {
+  const auto largest = [](const std::string& strategy) {
+    Options options = with_schedule(8, {strategy});
+    if (strategy == plan::kSummersStrategy) options.reduction.schedule.reset();
+    options.bits_per_second = 0.2e9;
+    Roster roster(options);
+    seat_all(roster, options);
+    Planner planner(&options, &roster);
+    planner.add_tensors({{"w", 16 << 20}});
+    const auto next = planner.make_next(*planner.make_first(1), 2, false, absl::ZeroDuration());
+    uint32_t bytes = 0;
+    for (const plan::Partition& partition : (*next)->plan.partitions) bytes = std::max(bytes, partition.bytes);
+    return bytes;
+  };
+  EXPECT_EQ(largest(plan::kSummersStrategy), 32u << 10);
+  EXPECT_EQ(largest("ring"), 256u << 10);
+}
+
 TEST(Strategy, AutoGoesBySize) {
   Options options = with_schedule(8, {strategy::kAuto});
   EXPECT_EQ(refusal(options), "");

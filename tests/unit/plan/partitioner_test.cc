@@ -409,6 +409,46 @@ TEST(Partitioner, TheWindowCoversTheRoundTripThroughAnOwner) {
   EXPECT_EQ(window_bytes(*slow, 0), 64u << 10);
 }
 
+TEST(Partitioner, PartitionsOfASchedulesTensorsAreLargerByItsSlices) {
+  Plan plan = *make_plan(even_fleet(8, 0, 0.2 * kGbit), {}, {});
+  plan.schedules = {{"ring"}, {"double-tree"}, {"bcube"}};
+  std::vector<Tensor> tensors(4, {.elements = 4 << 20});  // 64 MiB of fp32 together
+  for (uint32_t i = 0; i < tensors.size(); ++i) {
+    tensors[i].name = std::string(1, static_cast<char>('a' + i));
+    if (i > 0) tensors[i].schedule = i - 1;
+  }
+  const auto largest = [&](const Plan& made, uint32_t tensor) {
+    uint32_t bytes = 0;
+    for (const Partition& partition : made.partitions_of(tensor)) bytes = std::max(bytes, partition.bytes);
+    return bytes;
+  };
+  const auto made = extend_plan(plan, tensors, {.slices = {8, 2.9}}, 1);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_TRUE(validate(*made).ok());
+  EXPECT_EQ(largest(*made, 0), 32u << 10);
+  EXPECT_EQ(largest(*made, 1), 256u << 10);
+  EXPECT_EQ(largest(*made, 2), 64u << 10) << "a power of two";
+  EXPECT_EQ(largest(*made, 3), 32u << 10) << "no entry";
+  EXPECT_EQ(window_bytes(*made, 0), 2u * 8 * (32 << 10)) << "of the partitions that owners sum";
+  EXPECT_EQ(schedule_window_bytes(*made, 0), 4u * (256 << 10)) << "of those that schedules sum";
+  const auto asked = extend_plan(plan, tensors, {.partition_bytes = 16 << 10, .slices = {8, 3}}, 1);
+  for (uint32_t i = 0; i < tensors.size(); ++i) EXPECT_EQ(largest(*asked, i), 16u << 10);
+}
+
+TEST(Partitioner, PartitionsOfSchedulesAreAtMostFourMebibytes) {
+  EXPECT_EQ(sliced_partition_bytes(1 << 20, 64), kMaxPartitionBytes);
+  EXPECT_EQ(sliced_partition_bytes(4096, 1), 4096u);
+}
+
+TEST(Partitioner, PartitionsOfSchedulesKeepLinksBusy) {
+  const auto plan = make_plan(even_fleet(2, 0, 0.2 * kGbit), {{"w", 1024}}, {});
+  EXPECT_EQ(schedule_window_bytes(*plan, 0), 250'000u) << "10 ms of the link";
+  EXPECT_EQ(schedule_window_bytes(*plan, 0, 0, 20e-3), 750'000u) << "and 20 ms of round trip";
+  EXPECT_EQ(schedule_window_bytes(*plan, 0, 1000, 20e-3), 1000u) << "the requested window";
+  const auto slow = make_plan(even_fleet(2, 0, 1e6), {{"w", 1024}}, {});
+  EXPECT_EQ(schedule_window_bytes(*slow, 0), 64u << 10);
+}
+
 TEST(Partitioner, BadInput) {
   const Fleet fleet = even_fleet(2, 1, kGbit);
   const auto message = [](const absl::StatusOr<Plan>& plan) { return std::string(plan.status().message()); };

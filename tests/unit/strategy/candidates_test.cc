@@ -93,11 +93,31 @@ TEST(Candidates, BadNetworksAreRefused) {
 
 TEST(Fastest, SizesDecide) {
   const auto all = *candidates(star(8), 8, 0);
-  const auto best = [&](double bytes) { return all[fastest(all, bytes, 1 << 20)].parameters.algorithm; };
+  const auto best = [&](double bytes) { return all[fastest(seconds_of(all, bytes, 1 << 20))].parameters.algorithm; };
   EXPECT_EQ(best(4), plan::kSummersStrategy) << "two messages";
   EXPECT_EQ(best(64 << 10), "halving-doubling") << "an owner's link would carry all contributions";
   const auto with_summers = *candidates(star(16), 8, 8);
-  EXPECT_EQ(with_summers[fastest(with_summers, 64 << 20, 1 << 20)].parameters.algorithm, plan::kSummersStrategy);
+  EXPECT_EQ(with_summers[fastest(seconds_of(with_summers, 64 << 20, 1 << 20))].parameters.algorithm,
+            plan::kSummersStrategy);
+}
+
+TEST(Candidates, NewTensorsHavePartitionsThatFitTheStrategy) {
+  const auto all = *candidates(star(8), 8, 0);
+  const std::vector<double> seconds = seconds_of_new(all, 64 << 20, 32 << 10);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double partition = all[i].parameters.algorithm == plan::kSummersStrategy ? 32 << 10
+                             : all[i].parameters.algorithm == "ring"               ? 256 << 10
+                                                                                   : 0;
+    if (partition > 0) {
+      EXPECT_DOUBLE_EQ(seconds[i], all[i].model.seconds(64 << 20, partition)) << i;
+    }
+  }
+}
+
+TEST(Best, SummersStayUnlessAnotherGainsTenPercent) {
+  EXPECT_EQ(fastest(std::vector<double>{1.05, 1, 1}), 1u) << "the first of equal ones";
+  EXPECT_EQ(best(std::vector<double>{1.05, 1, 2}), 0u);
+  EXPECT_EQ(best(std::vector<double>{1.15, 2, 1}), 2u);
 }
 
 TEST(Model, PartitionsFollowEachOther) {

@@ -24,7 +24,7 @@ class Job {
  public:
   Job(uint32_t workers, std::vector<TensorGroup> groups, uint32_t seed = 1)
       : all_(candidates_of(workers)), truth_(all_), groups_(std::move(groups)), random_(seed) {
-    for (TensorGroup& group : groups_) group.strategy = best(all_, group.bytes, group.partition_bytes);
+    for (TensorGroup& group : groups_) group.strategy = best(seconds_of(all_, group.bytes, group.partition_bytes));
     correction_.on_plan(false, now_);
   }
 
