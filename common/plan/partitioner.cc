@@ -69,7 +69,7 @@ class Sizes {
       scheduled_[i] = sliced_partition_bytes(by_default, slices[i]);
   }
 
-  // Of the tensors that owners sum.
+  // The size for tensors that owners sum.
   uint64_t owned() const { return owned_; }
   uint64_t most(const Tensor& tensor) const {
     return plan_.most_partition_bytes(tensor, tensor.schedule.has_value() ? scheduled_[*tensor.schedule] : owned_);

@@ -19,7 +19,7 @@ plan::Plan plan_with(std::vector<plan::ScheduleParameters> schedules) {
   return plan;
 }
 
-TEST(SliceCounts, OfEachScheduleOfThePlan) {
+TEST(SliceCounts, EachScheduleOfThePlanHasOne) {
   SliceCounts counts;
   EXPECT_THAT(*counts.of(plan_with({})), IsEmpty());
   EXPECT_THAT(*counts.of(plan_with({{"double-tree"}, {"ring"}})), ElementsAre(DoubleEq(16), DoubleEq(8)));
