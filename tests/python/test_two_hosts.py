@@ -33,6 +33,9 @@ class Hosts:
             self._ip(host, "link", "set", "lo", "up")
             self._ip(host, "link", "set", "eth0", "up")
 
+    def add_address(self, host: int, address: str) -> None:
+        self._ip(host, "address", "add", address, "dev", "lo")
+
     def _ip(self, host: int, *words: str) -> None:
         subprocess.run(["nsenter", f"--net=/proc/{self._keepers[host].pid}/ns/net", "ip", *words], check=True)
 
@@ -70,11 +73,11 @@ def hosts() -> Iterator[Hosts]:
 class Job:
     """A job of two workers, whose coordinator is on the first host."""
 
-    def __init__(self, hosts: Hosts, folder: Path, summers: int = 0) -> None:
+    def __init__(self, hosts: Hosts, folder: Path, *flags: str, summers: int = 0) -> None:
         self._hosts = hosts
         self._token = str(folder / "token")
         command = [str(GLEANER), "coordinator", "--listen", f"{HOSTS[0]}:0", "--token-file", self._token]
-        coordinator = hosts.start(0, *command, "--workers", "2", "--summers", str(summers))
+        coordinator = hosts.start(0, *command, "--workers", "2", "--summers", str(summers), *flags)
         self._address = read_until(coordinator, "listening on ").split()[-1]
 
     def worker(self, index: int, **more: str) -> subprocess.Popen[str]:
@@ -132,3 +135,15 @@ def test_a_summer_does_not_advertise_all_addresses(tmp_path: Path) -> None:
             [*command, str(tmp_path / "token"), "--advertise", host], capture_output=True, text=True, timeout=TIMEOUT
         )
         assert ended.returncode != 0 and f"--advertise {host}: expected" in ended.stderr, ended.stderr
+
+
+def test_a_peer_that_is_out_of_reach_in_one_direction_is_named(hosts: Hosts, tmp_path: Path) -> None:
+    """Worker 1 reaches worker 0, but its own address is behind no route of worker 0's host."""
+    away = "198.51.100.2"
+    hosts.add_address(1, f"{away}/32")
+    job = Job(hosts, tmp_path, "--strategy", "ring", "--deadline", "3")
+    workers = [job.worker(0), job.worker(1, GLEANER_ADDRESS=f"{away}:0")]
+    for worker in workers:
+        status, _, err = end_of(worker)
+        assert status != 0
+        assert "worker 0" in err and f"worker/1 at {away}" in err, err
