@@ -116,6 +116,11 @@ class Bench {
   struct Span {
     absl::Duration begin, end;
   };
+  // How push_pulls of a tensor are summed, from the one with this number on.
+  struct Strategy {
+    uint64_t from = 0;
+    std::optional<ScheduleOracle> schedule;  // none: owners of partitions sum them
+  };
   absl::StatusOr<Span> step(uint64_t step) {
     tensors_.fill_input(flags_.seed, step, session_.info().rank);
     GLN_ASSIGN_OR_RETURN(const std::vector<float> numbers, wait_until_all_are_ready());
@@ -132,15 +137,18 @@ class Bench {
     GLN_RETURN_IF_ERROR(wait_until_all_are_done());
     if (!has_checked_strategies_) GLN_RETURN_IF_ERROR(check_strategies(numbers));
     if (oracle_) GLN_RETURN_IF_ERROR(check_output(step));
+    ++push_pulls_;
     return span;
   }
 
   absl::Status check_output(uint64_t step) {
-    if (of_schedules_.empty()) GLN_RETURN_IF_ERROR(make_schedule_oracles());
+    GLN_RETURN_IF_ERROR(follow_strategies());
     return tensors_.check_output(
         step, [&](size_t tensor, uint64_t first, ConstBytes sum) -> absl::StatusOr<std::optional<Mismatch>> {
           const DataType type = tensors_.tensor(tensor).type;
-          if (of_schedules_[tensor]) return of_schedules_[tensor]->check(type, step, first, sum);
+          const auto in_force = std::ranges::find_if(strategies_[tensor].rbegin(), strategies_[tensor].rend(),
+                                                     [&](const Strategy& each) { return each.from <= push_pulls_; });
+          if (in_force->schedule) return in_force->schedule->check(type, step, first, sum);
           return oracle_->check(type, step, first, sum);
         });
   }
@@ -151,13 +159,18 @@ class Bench {
     return parse_tensor_plan(text);
   }
 
-  absl::Status make_schedule_oracles() {
-    of_schedules_.resize(tensors_.size());
+  // Adds the strategies of tensors that have changed them since the last step. Two changes of one tensor within a step
+  // would hide the first of them; the coordinator waits longer between changes.
+  absl::Status follow_strategies() {
+    strategies_.resize(tensors_.size());
     const gln_rank_info& info = session_.info();
     for (size_t i = 0; i < tensors_.size(); ++i) {
       GLN_ASSIGN_OR_RETURN(const TensorPlan plan, plan_of(i));
+      if (!strategies_[i].empty() && strategies_[i].back().from == plan.from) continue;
+      strategies_[i].push_back({plan.from, std::nullopt});
       if (plan.schedule.algorithm == plan::kSummersStrategy) continue;
-      GLN_ASSIGN_OR_RETURN(of_schedules_[i], ScheduleOracle::make(flags_.seed, info.workers, info.local_ranks, plan));
+      GLN_ASSIGN_OR_RETURN(strategies_[i].back().schedule,
+                           ScheduleOracle::make(flags_.seed, info.workers, info.local_ranks, plan));
     }
     return absl::OkStatus();
   }
@@ -202,8 +215,9 @@ class Bench {
   bool has_checked_strategies_ = false;
   std::vector<float> expectations_;  // by rank: this rank's number, and zeros
   std::vector<uint64_t> handles_;
-  std::optional<BenchOracle> oracle_;                        // with --verify
-  std::vector<std::optional<ScheduleOracle>> of_schedules_;  // by tensor; none: owners of partitions sum it
+  uint64_t push_pulls_ = 0;                        // of each tensor, warm-up included
+  std::optional<BenchOracle> oracle_;              // with --verify
+  std::vector<std::vector<Strategy>> strategies_;  // by tensor, in the order of their first push_pulls
 };
 
 std::string to_json(const Flags& flags, const gln_rank_info& info, uint64_t bytes, const Result& result) {

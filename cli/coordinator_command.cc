@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/job_coordinator.h"
 #include "cli/job_flags.h"
+#include "cli/job_network.h"
 #include "cli/output_file.h"
 #include "cli/token_file.h"
 #include "common/base/end_signals.h"
@@ -33,13 +34,14 @@ int wait_for_job(coordinator::Server& server, const EndSignals& signals) {
 }
 
 absl::Status run_coordinator(const Flags& flags, Context& context) {
-  GLN_ASSIGN_OR_RETURN(const coordinator::Options options, to_options(flags.job));
+  GLN_ASSIGN_OR_RETURN(coordinator::Options options, to_options(flags.job));
   GLN_ASSIGN_OR_RETURN(const LogLevel level, parse_log_level(flags.job.log_level));
   GLN_ASSIGN_OR_RETURN(const Address listen, Address::parse(flags.listen));
   GLN_RETURN_IF_ERROR(check_writable("--summary", flags.job.summary));
   report_lack_of_memory("gleaner coordinator");
   GLN_ASSIGN_OR_RETURN(const EndSignals signals, EndSignals::start("gleaner coordinator", kSignalTimeout));
   const SystemEnv system({"coordinator", level});
+  GLN_RETURN_IF_ERROR(find_rank_maps(system.env(), options));
   GLN_ASSIGN_OR_RETURN(const std::string token, read_or_make_token_file(*system.env().random, flags.token_file));
   GLN_ASSIGN_OR_RETURN(const auto coordinator, JobCoordinator::start(system.env(), flags.job, options, token, listen));
   std::printf("listening on %s\n", coordinator->server().address().to_string().c_str());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "cli/job_network.h"
 #include "cli/stages_flag.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
@@ -21,13 +22,12 @@ std::vector<std::string> strategies() {
 }
 
 absl::StatusOr<std::optional<plan::ScheduleParameters>> parse_strategy(const JobFlags& flags) {
-  if (flags.strategy != plan::kSummersStrategy) {
+  const char* const option = !flags.stages.empty() ? "--stages" : flags.radix > 0 ? "--radix" : nullptr;
+  if (flags.strategy != plan::kSummersStrategy || option == nullptr) {
     GLN_ASSIGN_OR_RETURN(std::vector<uint32_t> stages, parse_stages(flags.stages));
-    return plan::ScheduleParameters{flags.strategy, std::move(stages), static_cast<uint32_t>(flags.radix), {}};
+    return coordinator::schedule_of(flags.strategy, std::move(stages), static_cast<uint32_t>(flags.radix));
   }
-  const char* const other = !flags.stages.empty() ? "--stages" : flags.radix > 0 ? "--radix" : nullptr;
-  if (other == nullptr) return std::nullopt;
-  return absl::InvalidArgumentError(absl::StrCat(other, " is an option of a schedule; choose one with --strategy"));
+  return absl::InvalidArgumentError(absl::StrCat(option, " is an option of a schedule; choose one with --strategy"));
 }
 
 }  // namespace
@@ -66,6 +66,7 @@ void add_job_flags(flags::Command& command, JobFlags& flags, const std::string& 
                    "Strategy blueconnect, racks or two-level: the sizes of its stages, as 3,2,2");
   command.add_number("--radix", flags.radix, "Strategy bcube: peers of a stage and one [default: the best that fits]")
       .between(int64_t{2}, int64_t{collective::kMaxRanks});
+  add_job_network_flags(command, flags);
   command.add_number("--start-timeout", flags.start_timeout, "Seconds until every member must have joined")
       .between(0.1, 1e6)
       .show_default();
@@ -99,7 +100,8 @@ absl::StatusOr<coordinator::Options> to_options(const JobFlags& flags) {
   options.summer_bits_per_second = bandwidths.summers;
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   if (partition_bytes) options.partition_bytes = *partition_bytes;
-  GLN_ASSIGN_OR_RETURN(options.schedule, parse_strategy(flags));
+  GLN_ASSIGN_OR_RETURN(options.reduction.schedule, parse_strategy(flags));
+  GLN_RETURN_IF_ERROR(set_network(flags, options));
   options.regroup_timeout = absl::Seconds(flags.regroup_timeout);
   options.start_timeout = absl::Seconds(flags.start_timeout);
   options.deadline = absl::Seconds(flags.deadline);

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/fleet_flags.h"
+#include "cli/topology_flags.h"
 #include "common/base/log.h"
 #include "common/flags/command.h"
 #include "coordinator/options.h"
@@ -23,6 +24,8 @@ struct JobFlags {
   std::string strategy = "summers";
   std::string stages;
   int64_t radix = 0;        // 0: not given
+  TopologyFlags topology;   // its `bandwidth` is not used
+  std::string rank_map;     // empty: the default
   int64_t min_workers = 0;  // 0: not given
   int64_t max_workers = 0;  // 0: not given
   double regroup_timeout = 30;

@@ -11,6 +11,7 @@
 #include "cli/collective_bound.h"
 #include "cli/commands.h"
 #include "cli/fleet_flags.h"
+#include "cli/hiding_report.h"
 #include "cli/tensor_list.h"
 #include "cli/topology_flags.h"
 #include "common/base/status_macros.h"
@@ -34,6 +35,7 @@ struct Flags {
   std::string partition_bytes;
   CollectiveFlags collective;
   TopologyFlags topology;
+  HidingFlags hiding;
   std::string output = "table";
 };
 
@@ -97,6 +99,12 @@ absl::StatusOr<plan::Plan> plan_of(const Flags& flags, const plan::Fleet& fleet,
   return plan::make_plan(fleet, std::move(tensors), options, local_ranks);
 }
 
+double total_bytes(const std::vector<plan::Tensor>& tensors) {
+  double bytes = 0;
+  for (const plan::Tensor& tensor : tensors) bytes += static_cast<double>(tensor.bytes());
+  return bytes;
+}
+
 // Appends the shortest decimal number that is read back as the same double.
 void append_number(std::string& text, double value) {
   char digits[400];  // 1e308 and 1e-323 fit
@@ -120,8 +128,9 @@ void append_machines(std::string& text, const plan::Explanation& explanation, co
 }
 
 // Writes the JSON without a JSON tree, which would take seconds for a plan with millions of partitions.
-std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation,
-                    const std::vector<std::string>& nodes) {
+// `hiding`: a JSON value; empty: none.
+std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation, const std::vector<std::string>& nodes,
+                    const std::string& hiding) {
   std::string text;
   text.reserve((explanation.machines.size() + plan.partitions.size()) * 128);
   text += "{\n  \"workers\": [";
@@ -145,14 +154,24 @@ std::string to_json(const plan::Plan& plan, const plan::Explanation& explanation
   if (!explanation.binding_link.empty()) {
     absl::StrAppend(&text, ",\n  \"binding_link\": ", nlohmann::json(explanation.binding_link).dump());
   }
+  if (!hiding.empty()) absl::StrAppend(&text, ",\n  \"hiding\": ", hiding);
   text += "\n}\n";
   return text;
 }
 
 absl::Status print_plan(const Flags& flags, const plan::Plan& plan, const plan::Explanation& explanation,
                         const std::string& head, const std::vector<std::string>& nodes) {
-  if (flags.output == "json") return print(to_json(plan, explanation, nodes));
-  return print(absl::StrCat(head, flags.output == "table" ? plan::to_table(explanation) : plan::to_text(explanation)));
+  std::vector<strategy::Hiding> hiding;
+  if (wants_hiding(flags.hiding)) {
+    GLN_ASSIGN_OR_RETURN(hiding, hiding_of(flags.hiding, plan::fleet_of(plan), total_bytes(plan.tensors)));
+  }
+  if (flags.output == "json") {
+    return print(to_json(plan, explanation, nodes, hiding.empty() ? "" : hiding_json(hiding)));
+  }
+  std::string text = flags.output == "table" ? plan::to_table(explanation) : plan::to_text(explanation);
+  if (!hiding.empty()) absl::StrAppend(&text, "\n", hiding_table(hiding));
+  if (!hiding.empty() && flags.output == "explain") absl::StrAppend(&text, "\n", hiding_text(hiding));
+  return print(absl::StrCat(head, text));
 }
 
 // Returns the tensors of a step: those of the flags, or else one tensor with as many bytes as the job's workers
@@ -180,12 +199,6 @@ absl::Status run_job_plan(const Flags& flags) {
   GLN_ASSIGN_OR_RETURN(const JobFleet fleet, fleet_for(job, machines.fleet, machines.pods, access->now()));
   GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, fleet.fleet, std::move(tensors), job.workers.local_ranks));
   return print_plan(flags, plan, plan::explain(plan), to_text(job, fleet), fleet.nodes);
-}
-
-double total_bytes(const std::vector<plan::Tensor>& tensors) {
-  double bytes = 0;
-  for (const plan::Tensor& tensor : tensors) bytes += static_cast<double>(tensor.bytes());
-  return bytes;
 }
 
 // Prints the plan of machines whose own links limit a step.
@@ -217,6 +230,12 @@ absl::Status check_collective(const Flags& flags) {
   }
   if (!is_all_reduce && !flags.topology.text.empty()) {
     return absl::InvalidArgumentError("--topology: only the bound of all-reduce knows uplinks; omit --collective");
+  }
+  if (wants_hiding(flags.hiding) &&
+      (!is_all_reduce || !flags.topology.text.empty() || flags.local_ranks > 1 || !flags.job.empty())) {
+    return absl::InvalidArgumentError(
+        "--compute-time and --prices: only for the all-reduce of numbers of machines on one switch, with one local "
+        "rank");
   }
   if (flags.local_ranks > 1 && (!is_all_reduce || !flags.topology.text.empty())) {
     return absl::InvalidArgumentError(
@@ -250,6 +269,7 @@ void add_plan(flags::Command& app, Context& context) {
   add_local_ranks_flag(plan, flags->local_ranks, "; with several, workers push sums of fp16 and bf16 in fp32");
   add_bandwidth_flags(plan, flags->bandwidths, "Bandwidth of each machine, each way: 25Gbit, 200Mbit, ...");
   add_tensor_flags(plan, flags->tensors);
+  add_hiding_flags(plan, flags->hiding);
   add_topology_flag(plan, flags->topology);
   plan.add_text("--uplink", flags->topology.uplink, "Bandwidth of each link between switches of --topology SPEC");
   add_partition_bytes_flag(

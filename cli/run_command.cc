@@ -15,6 +15,7 @@
 #include "cli/fleet_flags.h"
 #include "cli/job_coordinator.h"
 #include "cli/job_flags.h"
+#include "cli/job_network.h"
 #include "cli/launcher/guard.h"
 #include "cli/launcher/hosts.h"
 #include "cli/launcher/job_progress.h"
@@ -306,6 +307,7 @@ absl::StatusOr<int> run_job(const Flags& flags, const Hosts& hosts) {
   if (!options.is_elastic()) options.exit_timeout = kExitTimeout;
   const SystemEnv system({"coordinator", level});
   const Env& env = system.env();
+  GLN_RETURN_IF_ERROR(find_rank_maps(env, options));
   GLN_ASSIGN_OR_RETURN(const Token token, make_or_read_token(env, flags.token_file));
   GLN_ASSIGN_OR_RETURN(const auto coordinator,
                        JobCoordinator::start(env, flags.job, options, token.text, {hosts.coordinator.address, 0}));

@@ -8,8 +8,8 @@
 #include "cli/bench_data.h"
 #include "common/base/accumulator.h"
 #include "common/base/status_macros.h"
-#include "common/collective/algorithms.h"
 #include "common/collective/oracle.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::cli {
 
@@ -20,7 +20,11 @@ absl::StatusOr<TensorPlan> parse_tensor_plan(const std::string& text) try {
   json.at("stages").get_to(plan.schedule.stages);
   json.at("radix").get_to(plan.schedule.radix);
   json.at("ranks").get_to(plan.schedule.ranks);
+  json.at("group_sizes").get_to(plan.schedule.group_sizes);
+  json.at("global_chunks").get_to(plan.schedule.global_chunks);
+  json.at("local_chunks").get_to(plan.schedule.local_chunks);
   json.at("partition_bytes").get_to(plan.partition_bytes);
+  json.at("from").get_to(plan.from);
   return plan;
 } catch (const nlohmann::json::exception& error) {
   return absl::InvalidArgumentError(absl::StrCat("not the plan of a tensor: ", error.what()));
@@ -30,7 +34,7 @@ absl::StatusOr<ScheduleOracle> ScheduleOracle::make(uint64_t seed, uint32_t work
                                                     const TensorPlan& plan) {
   const plan::ScheduleParameters& parameters = plan.schedule;
   GLN_ASSIGN_OR_RETURN(collective::Schedule schedule,
-                       collective::make_schedule({parameters.algorithm, workers, parameters.stages, parameters.radix}));
+                       collective::make_schedule(strategy::request_of(parameters, workers)));
   GLN_ASSIGN_OR_RETURN(const kernels::Kernels scalar, kernels::Kernels::choose("scalar"));
   return ScheduleOracle(seed, workers, local_ranks, plan, std::move(schedule), scalar);
 }

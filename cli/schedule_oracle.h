@@ -21,6 +21,7 @@ namespace gleaner::cli {
 struct TensorPlan {
   plan::ScheduleParameters schedule;      // algorithm "summers": the owners of partitions sum them
   std::vector<uint32_t> partition_bytes;  // of each partition, in order
+  uint64_t from = 0;                      // number of the first push_pull that is summed so
 };
 
 // InvalidArgument: the text is not what gln_get_tensor_plan() writes.

@@ -22,6 +22,7 @@
 #include "common/plan/schedule_name.h"
 #include "common/ranks/hdrm.h"
 #include "common/ranks/rank_map.h"
+#include "common/wire/frame.h"
 #include "sim/bounds.h"
 #include "sim/host_map.h"
 #include "sim/plan_run.h"
@@ -32,6 +33,7 @@ namespace {
 using collective::Schedule;
 using topology::Topology;
 
+constexpr char kPlan[] = "plan";               // a value of --partition-bytes
 constexpr uint64_t kMaxMessages = 40'000'000;  // of a plan; a message takes about 25 bytes of memory
 
 absl::Status wrong(const auto&... parts) { return absl::InvalidArgumentError(absl::StrCat(parts...)); }
@@ -92,10 +94,43 @@ absl::StatusOr<Schedule> schedule_of(const SimulationFlags& flags, uint32_t rank
   return wrong("--algorithm ", request.algorithm, ": ", schedule.status().message());
 }
 
+// Returns the plan of a job in which the hosts of `map` sum one tensor.
+absl::StatusOr<plan::Plan> plan_of(const SimulationFlags& flags, const Topology& topology,
+                                   const std::vector<uint32_t>& map, uint32_t workers) {
+  auto tensors = one_tensor(flags.bytes);
+  if (!tensors.ok()) return wrong("--bytes: ", tensors.status().message());
+  plan::PartitionOptions options;
+  if (flags.partition_bytes != kPlan) {
+    GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
+    if (partition_bytes) options.partition_bytes = *partition_bytes;
+  }
+  return plan::make_plan(netsim::fleet_of(topology, map, workers), *std::move(tensors), options);
+}
+
+absl::Status too_many(const plan::Plan& plan, uint64_t messages) {
+  return wrong(plan.partitions.size(), " partitions of ", plan.workers, " workers are ", messages,
+               " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
+}
+
+// Returns how a job would cut the vector; without --partition-bytes, does not cut it.
+absl::StatusOr<netsim::Partitions> partitions_of(const SimulationFlags& flags, const Topology& topology,
+                                                 const std::vector<uint32_t>& map, const Schedule& schedule,
+                                                 double bytes) {
+  if (flags.partition_bytes.empty()) return netsim::uncut(bytes);
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, topology, map, schedule.ranks));
+  uint64_t operations = 0;
+  for (const auto& program : schedule.programs) operations += program.size();
+  const uint64_t messages = operations / 2 * plan.partitions.size();
+  if (messages > kMaxMessages) return too_many(plan, messages);
+  netsim::Partitions partitions{.in_flight_bytes = static_cast<double>(plan::window_bytes(plan, 0)),
+                                .frame_bytes = wire::kHeaderBytes};
+  for (const plan::Partition& partition : plan.partitions) partitions.bytes.push_back(partition.bytes);
+  return partitions;
+}
+
 absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const Topology& topology,
                                              const netsim::Conditions& conditions, const SimulationProgress& progress) {
   if (flags.summers >= 0) return wrong("--summers needs --algorithm summers");
-  if (!flags.partition_bytes.empty()) return wrong("--partition-bytes needs --algorithm summers");
   const auto bytes = parse_bytes(flags.bytes);
   if (!bytes.ok()) return wrong("--bytes: ", bytes.status().message());
   GLN_ASSIGN_OR_RETURN(const uint32_t ranks, members_of(flags, topology));
@@ -112,7 +147,8 @@ absl::StatusOr<Simulation> simulate_schedule(const SimulationFlags& flags, const
     GLN_ASSIGN_OR_RETURN(map, map_of(flags, topology, ranks, best));
   }
   const auto all_bytes = static_cast<double>(*bytes);
-  GLN_ASSIGN_OR_RETURN(netsim::RunResult run, netsim::run_schedule(schedule, topology, paths, map, all_bytes,
+  GLN_ASSIGN_OR_RETURN(const netsim::Partitions partitions, partitions_of(flags, topology, map, schedule, all_bytes));
+  GLN_ASSIGN_OR_RETURN(netsim::RunResult run, netsim::run_schedule(schedule, topology, paths, map, partitions,
                                                                    conditions, progress.simulating));
   return Simulation{.ranks = ranks,
                     .summers = 0,
@@ -127,19 +163,11 @@ absl::StatusOr<Simulation> simulate_summers(const SimulationFlags& flags, const 
   const auto summers = static_cast<uint32_t>(std::max<int64_t>(flags.summers, 0));
   const auto no_best = [] { return wrong("--rank-map best needs an all-reduce; summers have no ranks to map"); };
   GLN_ASSIGN_OR_RETURN(const std::vector<uint32_t> map, map_of(flags, topology, members, no_best));
+  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan_of(flags, topology, map, members - summers));
   const plan::Fleet fleet = netsim::fleet_of(topology, map, members - summers);
-  auto tensors = one_tensor(flags.bytes);
-  if (!tensors.ok()) return wrong("--bytes: ", tensors.status().message());
-  plan::PartitionOptions options;
-  GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
-  if (partition_bytes) options.partition_bytes = *partition_bytes;
-  const double bytes = static_cast<double>(tensors->front().bytes());
-  GLN_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(fleet, *std::move(tensors), options));
+  const auto bytes = static_cast<double>(plan.tensors.front().bytes());
   const uint64_t messages = uint64_t{2} * plan.partitions.size() * plan.workers;
-  if (messages > kMaxMessages) {
-    return wrong(plan.partitions.size(), " partitions of ", plan.workers, " workers are ", messages,
-                 " messages; at most ", kMaxMessages, " are simulated. Give a larger --partition-bytes");
-  }
+  if (messages > kMaxMessages) return too_many(plan, messages);
   const topology::Paths paths(topology);
   GLN_ASSIGN_OR_RETURN(netsim::RunResult run,
                        netsim::run_plan(plan, topology, paths, map, conditions, progress.simulating));
@@ -174,7 +202,8 @@ void add_simulation_flags(flags::Command& command, SimulationFlags& flags) {
       .add_number("--summers", flags.summers, "Summers, on hosts of their own after those of the workers [default: 0]")
       .between(int64_t{0}, int64_t{collective::kMaxRanks});
   command.add_text("--partition-bytes", flags.partition_bytes,
-                   "With summers: the largest partition, up to 4MiB [default: as gleaner plan]");
+                   "The largest partition, up to 4MiB, or plan: as gleaner plan cuts the vector [default: plan with "
+                   "summers; otherwise one message for each operation of the schedule]");
   command.add_text("--rank-map", flags.rank_map,
                    "Which host has which rank: identity, random:SEED, best (as gleaner ranks finds it), or a FILE that "
                    "gleaner ranks wrote [default: identity]");

@@ -1,6 +1,7 @@
 // gleaner strategies: compares the ways in which a job could sum its tensors, by their modelled times.
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -15,6 +16,7 @@
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
+#include "common/strategy/racks.h"
 
 namespace gleaner::cli {
 namespace {
@@ -32,6 +34,8 @@ struct Comparison {
   std::vector<strategy::Candidate> candidates;
   std::vector<uint64_t> sizes;
   std::vector<uint64_t> partition_bytes;  // by size
+  collective::Stage racks;                // empty: none
+  std::optional<strategy::RackTimes> rack_times;
 
   double seconds(size_t candidate, size_t size) const {
     return candidates[candidate].model.seconds(static_cast<double>(sizes[size]),
@@ -62,7 +66,10 @@ absl::StatusOr<Comparison> compare(const Flags& flags) {
   const uint32_t workers = topology.host_count() - summers;
   auto candidates = strategy::candidates(topology, workers, summers);
   if (!candidates.ok()) return absl::InvalidArgumentError(absl::StrCat("--topology: ", candidates.status().message()));
-  Comparison made{*std::move(candidates), {}, {}};
+  Comparison made{*std::move(candidates), {}, {}, strategy::racks_of(topology, workers), {}};
+  if (!made.racks.empty()) {
+    GLN_ASSIGN_OR_RETURN(made.rack_times, strategy::compare_racks(topology, topology::Paths(topology), made.racks));
+  }
   GLN_ASSIGN_OR_RETURN(made.sizes, parse_sizes(flags.sizes));
   GLN_ASSIGN_OR_RETURN(const auto partition_bytes, parse_partition_bytes(flags.partition_bytes));
   GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, summers));
@@ -70,6 +77,44 @@ absl::StatusOr<Comparison> compare(const Flags& flags) {
     made.partition_bytes.push_back(partition_bytes ? *partition_bytes : plan::default_partition_bytes(fleet, size));
   }
   return made;
+}
+
+// Returns both sides of PHub's condition for each size, and the verdict.
+std::string racks_text(const Comparison& comparison) {
+  if (!comparison.rack_times.has_value()) return "";
+  const strategy::RackTimes& times = *comparison.rack_times;
+  std::vector<std::vector<std::string>> rows = {
+      {"RACKS"}, {"flat, across racks"}, {"flat, by a ring"}, {"in two levels"}, {"racks pay"}};
+  for (const uint64_t size : comparison.sizes) {
+    const auto bytes = static_cast<double>(size);
+    rows[0].push_back(format_bytes(bytes));
+    rows[1].push_back(format_seconds(times.flat(bytes)));
+    rows[2].push_back(format_seconds(times.ring(bytes)));
+    rows[3].push_back(format_seconds(times.two_level(bytes)));
+    rows[4].push_back(times.pays(bytes) ? "yes" : "no");
+  }
+  const std::string per_gigabyte =
+      absl::StrCat("per GB: flat ", format_seconds(times.flat_seconds_per_byte * 1e9), "; within racks ",
+                   format_seconds(times.within_seconds_per_byte * 1e9), ", across ",
+                   format_seconds(times.across_seconds_per_byte * 1e9), "; latency of the second level ",
+                   format_seconds(times.two_level_latency_seconds - times.flat_latency_seconds), "\n");
+  return absl::StrCat("\n", align(rows, "lr"), per_gigabyte);
+}
+
+nlohmann::ordered_json racks_json(const Comparison& comparison) {
+  const strategy::RackTimes& times = *comparison.rack_times;
+  nlohmann::ordered_json json;
+  for (const std::vector<uint32_t>& rack : comparison.racks) json["workers"].push_back(rack.size());
+  json["flat_seconds_per_byte"] = times.flat_seconds_per_byte;
+  json["ring_seconds_per_byte"] = times.ring_seconds_per_byte;
+  json["within_seconds_per_byte"] = times.within_seconds_per_byte;
+  json["across_seconds_per_byte"] = times.across_seconds_per_byte;
+  json["two_level_seconds_per_byte"] = times.two_level_seconds_per_byte;
+  json["flat_latency_seconds"] = times.flat_latency_seconds;
+  json["ring_latency_seconds"] = times.ring_latency_seconds;
+  json["two_level_latency_seconds"] = times.two_level_latency_seconds;
+  for (const uint64_t size : comparison.sizes) json["pays"].push_back(times.pays(static_cast<double>(size)));
+  return json;
 }
 
 std::string to_table(const Comparison& comparison) {
@@ -82,7 +127,7 @@ std::string to_table(const Comparison& comparison) {
           absl::StrCat(comparison.fastest(size) == i ? "* " : "", format_seconds(comparison.seconds(i, size))));
     }
   }
-  return absl::StrCat(align(rows, "lr"), "* the fastest for this size\n");
+  return absl::StrCat(align(rows, "lr"), "* the fastest for this size\n", racks_text(comparison));
 }
 
 std::string to_json(const Comparison& comparison) {
@@ -96,6 +141,7 @@ std::string to_json(const Comparison& comparison) {
     for (size_t size = 0; size < comparison.sizes.size(); ++size) seconds.push_back(comparison.seconds(i, size));
     json["strategies"].push_back({{"strategy", candidate.parameters.algorithm},
                                   {"stages", candidate.parameters.stages},
+                                  {"group_sizes", candidate.parameters.group_sizes},
                                   {"latency_seconds", candidate.model.latency_seconds},
                                   {"seconds", seconds}});
   }
@@ -103,6 +149,7 @@ std::string to_json(const Comparison& comparison) {
   for (size_t size = 0; size < comparison.sizes.size(); ++size) {
     json["fastest"].push_back(plan::name_of(comparison.candidates[comparison.fastest(size)].parameters));
   }
+  if (comparison.rack_times.has_value()) json["racks"] = racks_json(comparison);
   return json.dump(2) + "\n";
 }
 

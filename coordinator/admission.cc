@@ -164,6 +164,7 @@ absl::StatusOr<uint32_t> Admission::seat_again(StreamId stream, const Identity& 
   GLN_ASSIGN_OR_RETURN(const uint32_t seat, find_seat(identity, resume));
   GLN_RETURN_IF_ERROR(roster_.take(seat, stream, identity, now));
   roster_[seat].committed = resume.committed;
+  roster_[seat].prepared = resume.prepared;
   roster_[seat].digest = resume.plan_digest;
   return seat;
 }

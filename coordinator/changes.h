@@ -12,6 +12,7 @@ namespace gleaner::coordinator {
 // The counts of one job or round.
 struct Changes {
   uint32_t moved = 0;           // optional plans committed: they reassigned all partitions
+  uint32_t strategies = 0;      // of these, the plans that changed strategies
   uint32_t recovered = 0;       // recovery plans committed: they left out a lost summer
   uint32_t withdrawn = 0;       // optional plans withdrawn: a rank refused, or a member did not acknowledge in time
   uint32_t lost = 0;            // summers lost
@@ -21,6 +22,7 @@ struct Changes {
 
   Changes& operator+=(const Changes& more) {
     moved += more.moved;
+    strategies += more.strategies;
     recovered += more.recovered;
     withdrawn += more.withdrawn;
     lost += more.lost;
@@ -36,6 +38,7 @@ class ChangeCounter {
   void on_summer_came() { ++changes_.came; }
   void on_summer_left() { ++changes_.left; }
   void on_withdrawn() { ++changes_.withdrawn; }
+  void on_strategies_changed() { ++changes_.strategies; }
   // Counts a lost summer. `recovery_is_needed`: the plan in force includes a lost summer.
   void on_summer_lost(bool recovery_is_needed, absl::Duration now);
   // Counts a committed plan. `recovery_is_needed`: this plan, too, includes a lost summer.

@@ -122,7 +122,12 @@ void Core::on_refused(StreamId stream, uint32_t epoch, const absl::Status& why, 
 
 void Core::on_report(StreamId stream, const Report& report, absl::Duration now, Actions& actions) {
   const std::optional<uint32_t> rank = rank_of_sender(stream, now);
-  if (rank.has_value()) parts_.steps.on_report(*rank, report, parts_.are_all_in_steps(), now, actions);
+  if (!rank.has_value()) return;
+  parts_.steps.on_report(*rank, report, parts_.are_all_in_steps(), now, actions);
+  if (!parts_.are_all_in_steps()) return;
+  if (const std::optional<StepTime> step = parts_.steps.take_step_time(now); step.has_value()) {
+    parts_.planning.on_step_time(*step, now, actions);
+  }
 }
 
 void Core::on_waiting(StreamId stream, std::optional<OldestPushPull> waiting, absl::Duration now) {
@@ -133,6 +138,13 @@ void Core::on_waiting(StreamId stream, std::optional<OldestPushPull> waiting, ab
 void Core::on_begun(StreamId stream, const std::string& tensor, uint64_t push_pulls, absl::Duration now) {
   const std::optional<uint32_t> rank = rank_of_sender(stream, now);
   if (rank.has_value()) parts_.steps.deadlocks().on_begun(*rank, tensor, push_pulls);
+}
+
+void Core::on_push_pulls(StreamId stream, uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now,
+                         Actions& actions) {
+  if (!rank_of_sender(stream, now).has_value()) return;
+  parts_.planning.on_counts(epoch, std::move(counts), now);
+  lifecycle_.propose_next(now, actions);
 }
 
 void Core::on_fault(StreamId stream, uint32_t member, uint32_t epoch, const absl::Status& why, absl::Duration now,
@@ -197,6 +209,8 @@ Summary Core::summary() const {
   summary.workers = parts_.options.workers;
   summary.summers = parts_.planning.has_plan() ? plan().summers() : parts_.roster.summers();
   summary.local_ranks = parts_.options.local_ranks;
+  summary.strategy_changes = parts_.planning.strategy_changes();
+  summary.candidates = parts_.planning.candidate_times();
   if (!outcome().has_ended()) return summary;
   summary.succeeded = outcome().status()->ok();
   summary.error = std::string(outcome().status()->message());

@@ -91,6 +91,10 @@ void Job::handle(StreamId stream, const control::Begun& begun) {
   rounds_.core().on_begun(stream, begun.tensor, begun.push_pulls, now());
 }
 
+void Job::handle(StreamId stream, const control::PushPulls& answer) {
+  rounds_.core().on_push_pulls(stream, answer.epoch, answer.counts, now(), actions_);
+}
+
 void Job::handle(StreamId stream, const control::Fault& fault) {
   rounds_.core().on_fault(stream, fault.member, fault.epoch, fault.why, now(), actions_);
 }

@@ -77,6 +77,7 @@ class Job {
   void handle(StreamId stream, const control::Refusal& answer);
   void handle(StreamId stream, const Report& report);
   void handle(StreamId stream, const control::Begun& begun);
+  void handle(StreamId stream, const control::PushPulls& answer);
   void handle(StreamId stream, const control::Fault& fault);
   void handle(StreamId stream, const control::Leave& leave);
   void handle(StreamId stream, const control::Recalled& recalled);

@@ -38,6 +38,8 @@ JobState Job::state() const {
   state.epoch = plan.epoch;
   state.proposed_epoch = core.planning().agreement().proposed_epoch();
   state.summary = rounds_.summary();
+  state.strategies = plan::strategy_shares(plan);
+  state.schedules = plan.schedules;
   state.outcome = rounds_.outcome();
   state.any_rank_joined = rounds_.any_rank_joined();
   if (state.phase == Phase::kRunning) state.stall = core.steps().deadlocks().stall();

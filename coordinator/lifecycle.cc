@@ -72,7 +72,7 @@ void Lifecycle::begin_if_all_joined(absl::Duration now, Actions& actions) {
 void Lifecycle::finish_reattachment_if_complete(absl::Duration now, Actions& actions) {
   if (parts_.outcome.has_ended() || !parts_.reattachment.is_complete()) return;
   const Reattachment::Result result = parts_.reattachment.finish();
-  parts_.planning.adopt(result.plan, actions);
+  parts_.planning.adopt(result.plan, now, actions);
   parts_.steps.on_plan(*result.plan, now);
   parts_.declarations.adopt(result.plan->tensors);
   for (const Reattachment::Declared& early : result.declared) {
@@ -119,7 +119,7 @@ void Lifecycle::leave(uint32_t rank, absl::Duration now, Actions& actions) {
 }
 
 void Lifecycle::go_on_after_leave(absl::Duration now, Actions& actions) {
-  parts_.planning.withdraw_unless_needed();
+  parts_.planning.withdraw_unless_needed(actions);
   check_declarations(now, actions);
   commit_if_acknowledged(now, actions);
   if (parts_.departures.have_all_ranks_left() && parts_.outcome.succeed()) {

@@ -18,6 +18,7 @@
 namespace gleaner::coordinator {
 
 using control::Commit;
+using control::CountPushPulls;
 using control::Ending;
 using control::Failed;
 using control::Finished;
@@ -29,6 +30,7 @@ using control::Prepare;
 using control::Recall;
 using control::Regroup;
 using control::Welcome;
+using control::Withdraw;
 
 // The member is refused, or removed from the job. The stream ends with this status.
 struct Rejected {
@@ -36,7 +38,7 @@ struct Rejected {
 };
 // Core fills in the first four fields of a Welcome.
 using Message = std::variant<Welcome, Recall, Heartbeat, Prepare, Commit, Ending, Rejected, Failed, Finished, Goodbye,
-                             Regroup, Newcomers, Inquire>;
+                             Regroup, Newcomers, Inquire, Withdraw, CountPushPulls>;
 
 struct Send {
   StreamId stream = 0;

@@ -1,5 +1,9 @@
 #include "coordinator/metrics.h"
 
+#include <iterator>
+
+#include "common/plan/schedule_name.h"
+
 namespace gleaner::coordinator {
 namespace {
 
@@ -15,7 +19,11 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job)
                       .Name("gleaner_coordinator_efficiency_ratio")
                       .Help("Bound / measured time of the last minute's steps, each with the bound in force then; no "
                             "series while it is unknown.")
-                      .Register(registry)) {
+                      .Register(registry)),
+      strategy_bytes_(prometheus::BuildGauge()
+                          .Name("gleaner_coordinator_strategy_bytes")
+                          .Help("Bytes of the tensors that this strategy sums under the plan in force.")
+                          .Register(registry)) {
   const auto gauge = [&](const char* name, const char* help) {
     auto& family = prometheus::BuildGauge().Name(name).Help(help).Register(registry);
     return gauges_.emplace_back(&family, &family.Add(labels_)).second;
@@ -56,6 +64,8 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job)
   change("gleaner_coordinator_recoveries_total", "Committed plans that left out a lost summer.", &Changes::recovered);
   change("gleaner_coordinator_moves_total", "Committed optional plans, which reassign all partitions.",
          &Changes::moved);
+  change("gleaner_coordinator_strategy_changes_total", "Committed plans that changed the strategies of tensors.",
+         &Changes::strategies);
   change("gleaner_coordinator_given_up_changes_total",
          "Optional plans withdrawn: a rank refused, or a member did not acknowledge in time.", &Changes::withdrawn);
   change("gleaner_coordinator_lost_summers_total", "Summers that were lost.", &Changes::lost);
@@ -65,6 +75,7 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& job)
 
 Metrics::~Metrics() {
   if (efficiency_known_ != nullptr) efficiency_.Remove(efficiency_known_);
+  for (const auto& [strategy, gauge] : strategies_) strategy_bytes_.Remove(gauge);
   for (const auto& [family, gauge] : gauges_) family->Remove(gauge);
   for (const auto& [family, counter] : counters_) family->Remove(counter);
 }
@@ -88,6 +99,7 @@ void Metrics::update(const Core& core, uint32_t refused, const Past& past) {
   steps_.communication->Set(recent.step_communication_seconds);
   steps_.goodput->Set(recent.goodput_bytes_per_second);
   show_efficiency(summary.window);
+  show_strategies(core.plan());
   raise_to(*steps_.count, static_cast<double>(summary.whole.steps + past.steps));
   raise_to(*rounds_, past.rounds);
   raise_to(*recovery_seconds_, core.planning().changes().recovery_seconds + past.changes.recovery_seconds);
@@ -100,6 +112,29 @@ void Metrics::show_efficiency(const Figures& figures) {
   if (is_known && efficiency_known_ == nullptr) efficiency_known_ = &efficiency_.Add(labels_);
   if (!is_known && efficiency_known_ != nullptr) efficiency_.Remove(std::exchange(efficiency_known_, nullptr));
   if (is_known) efficiency_known_->Set(figures.efficiency);
+}
+
+void Metrics::show_strategies(const plan::Plan& plan) {
+  std::map<std::string, double> bytes;
+  for (const plan::Tensor& tensor : plan.tensors) {
+    const bool scheduled = tensor.schedule.has_value();
+    bytes[scheduled ? plan::name_of(plan.schedules[*tensor.schedule]) : plan::kSummersStrategy] +=
+        static_cast<double>(tensor.bytes());
+  }
+  for (auto each = strategies_.begin(); each != strategies_.end();) {
+    const bool is_in_force = bytes.contains(each->first);
+    if (!is_in_force) strategy_bytes_.Remove(each->second);
+    each = is_in_force ? std::next(each) : strategies_.erase(each);
+  }
+  for (const auto& [strategy, value] : bytes) {
+    prometheus::Gauge*& gauge = strategies_[strategy];
+    if (gauge == nullptr) {
+      prometheus::Labels labels = labels_;
+      labels["strategy"] = strategy;
+      gauge = &strategy_bytes_.Add(labels);
+    }
+    gauge->Set(value);
+  }
 }
 
 }  // namespace gleaner::coordinator

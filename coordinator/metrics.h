@@ -7,6 +7,7 @@
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,7 @@ class Metrics {
     prometheus::Gauge* goodput;
   };
   void show_efficiency(const Figures& figures);
+  void show_strategies(const plan::Plan& plan);
 
   const prometheus::Labels labels_;
   MemberSeries members_;
@@ -57,6 +59,8 @@ class Metrics {
   StepSeries steps_;
   prometheus::Family<prometheus::Gauge>& efficiency_;
   prometheus::Gauge* efficiency_known_ = nullptr;  // null, and without a series, while there is no efficiency
+  prometheus::Family<prometheus::Gauge>& strategy_bytes_;
+  std::map<std::string, prometheus::Gauge*> strategies_;  // by name, those of the plan in force
   prometheus::Counter* rounds_;
   prometheus::Counter* recovery_seconds_;
   std::vector<std::pair<prometheus::Counter*, uint32_t Changes::*>> changes_;

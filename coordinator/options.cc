@@ -1,12 +1,16 @@
 #include "coordinator/options.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/plan/model.h"
 #include "common/plan/partitioner.h"
+#include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -45,8 +49,13 @@ absl::Status check_elastic(const Options& options) {
 // Checks that the schedule can be made. The number of workers of an elastic job changes, so its algorithm must serve
 // every number of workers.
 absl::Status check_schedule(const Options& options) {
-  if (!options.schedule.has_value()) return absl::OkStatus();
-  const plan::ScheduleParameters& schedule = *options.schedule;
+  if (!options.reduction.schedule.has_value()) return absl::OkStatus();
+  const plan::ScheduleParameters& schedule = *options.reduction.schedule;
+  if (schedule.algorithm == plan::kSummersStrategy) {
+    return absl::InvalidArgumentError(
+        "stages and a radix are options of a schedule, and the strategy is summers; leave "
+        "them out, or choose the strategy that has them");
+  }
   if (schedule.algorithm == strategy::kAuto) {
     if (schedule.stages.empty() && schedule.radix == 0) return absl::OkStatus();
     return absl::InvalidArgumentError("strategy auto chooses stages and radix itself; leave them out");
@@ -59,13 +68,26 @@ absl::Status check_schedule(const Options& options) {
                      " with these options serves only some numbers of workers, and those of an elastic job change; "
                      "choose ring, halving-doubling, double-tree, blueconnect or two-level without --stages"));
   }
-  const collective::ScheduleRequest request{schedule.algorithm, options.workers, schedule.stages, schedule.radix};
-  const auto made = collective::make_schedule(request);
+  const auto made = collective::make_schedule(strategy::request_of(schedule, options.workers));
   if (made.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("strategy ", schedule.algorithm, ": ", made.status().message()));
 }
 
+absl::Status check_network(const Options& options) {
+  if (options.reduction.network == nullptr) return absl::OkStatus();
+  if (options.is_elastic()) {
+    return absl::InvalidArgumentError("an elastic job has no network, since its workers change hosts; leave it out");
+  }
+  return strategy::validate(*options.reduction.network, options.workers, options.summers);
+}
+
 }  // namespace
+
+std::optional<plan::ScheduleParameters> schedule_of(const std::string& strategy, std::vector<uint32_t> stages,
+                                                    uint32_t radix) {
+  if (strategy == plan::kSummersStrategy && stages.empty() && radix == 0) return std::nullopt;
+  return plan::ScheduleParameters{strategy, std::move(stages), radix, {}};
+}
 
 absl::Status validate(const Options& options) {
   GLN_RETURN_IF_ERROR(check_name("the job's name", options.job));
@@ -83,6 +105,7 @@ absl::Status validate(const Options& options) {
   GLN_RETURN_IF_ERROR(check_bandwidths("summer", options.summers, options.summer_bits_per_second));
   GLN_RETURN_IF_ERROR(check_elastic(options));
   GLN_RETURN_IF_ERROR(check_schedule(options));
+  GLN_RETURN_IF_ERROR(check_network(options));
   if (options.bits_per_second != 0) {
     GLN_RETURN_IF_ERROR(check_bandwidths("member", 1, {options.bits_per_second}));
   }

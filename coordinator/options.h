@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
+
+namespace gleaner::strategy {
+struct JobNetwork;
+}
 
 namespace gleaner::coordinator {
 
@@ -36,9 +41,16 @@ struct Options {
   std::vector<double> worker_bits_per_second;  // empty, or one for each worker; 0: unknown
   std::vector<double> summer_bits_per_second;
   uint64_t partition_bytes = 0;  // 0: plan::default_partition_bytes()
-  // The schedule that sums all tensors but those that accumulate. Algorithm strategy::kAuto: each tensor gets the
-  // fastest strategy for its size. None: the owners of partitions sum them.
-  std::optional<plan::ScheduleParameters> schedule;
+  // How tensors are summed.
+  struct Reduction {
+    // The schedule that sums all tensors but those that accumulate. Algorithm strategy::kAuto: each tensor gets the
+    // fastest strategy for its size. None: the owners of partitions sum them.
+    std::optional<plan::ScheduleParameters> schedule;
+    // The network in which Auto chooses, with the rank maps of its schedules. Null: the members are on one switch, and
+    // worker i has rank i. Must be null for elastic jobs.
+    std::shared_ptr<const strategy::JobNetwork> network;
+  };
+  Reduction reduction;
   absl::Duration start_timeout = absl::Seconds(60);  // within which all members must join
   absl::Duration deadline = absl::Seconds(10);       // of a silent rank, and of acknowledgements of a plan
   absl::Duration return_timeout;  // within which a rank whose stream broke must return; 0: it is lost immediately
@@ -59,6 +71,11 @@ struct Options {
 
   bool is_elastic() const { return max_workers > 0; }
 };
+
+// Returns Options::Reduction::schedule of a strategy: plan::kSummersStrategy, strategy::kAuto or an algorithm, with its
+// stages and its radix if they are given. validate() refuses stages and a radix that do not belong to the strategy.
+std::optional<plan::ScheduleParameters> schedule_of(const std::string& strategy, std::vector<uint32_t> stages,
+                                                    uint32_t radix);
 
 // Returns OK, or InvalidArgument with the option that is out of range.
 absl::Status validate(const Options& options);

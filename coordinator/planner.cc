@@ -18,7 +18,7 @@ constexpr absl::Duration kLongestPause = absl::Minutes(5);
 }  // namespace
 
 bool Planner::chooses_strategies() const {
-  return options_.schedule.has_value() && options_.schedule->algorithm == strategy::kAuto;
+  return options_.reduction.schedule.has_value() && options_.reduction.schedule->algorithm == strategy::kAuto;
 }
 
 // Returns the bandwidth of a member's link in bits per second. The sources, in this order: set_bandwidth(), the
@@ -90,7 +90,7 @@ absl::StatusOr<plan::Plan> Planner::make_first(uint32_t epoch) const {
   plan.epoch = epoch;
   plan.members = members_wanted(plan::Plan(), epoch);
   plan.local_ranks = options_.local_ranks;
-  if (options_.schedule.has_value() && !chooses_strategies()) plan.schedules = {*options_.schedule};
+  if (options_.reduction.schedule.has_value() && !chooses_strategies()) plan.schedules = {*options_.reduction.schedule};
   return plan;
 }
 
@@ -102,16 +102,20 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
     next.plan = plan::reassign(in_force, members_left(in_force), epoch, plan::Reassign::kLost);
   } else if (tensors_.empty()) {
     std::vector<plan::Member> wanted = members_wanted(in_force, epoch);
-    const bool changes = is_uneven_ || wanted != in_force.members;
-    if (!changes || ending || now < next_optional_) return std::nullopt;
+    if (ending || now < next_optional_) return std::nullopt;
     next.reason = PlanReason::kOptional;
-    next.plan = plan::reassign(in_force, std::move(wanted), epoch, plan::Reassign::kAll);
+    if (is_uneven_ || wanted != in_force.members) {
+      next.plan = plan::reassign(in_force, std::move(wanted), epoch, plan::Reassign::kAll);
+    } else if (std::optional<plan::Plan> changed = strategies_.make_change(in_force, epoch, now)) {
+      next.plan = *std::move(changed);
+    } else {
+      return std::nullopt;
+    }
   }
   if (!tensors_.empty()) {
     std::vector<plan::Tensor> tensors = tensors_;
     if (chooses_strategies()) {
-      const double round_trip = round_trip_seconds_ > 0 ? round_trip_seconds_ : strategy::kAssumedRoundTripSeconds;
-      GLN_ASSIGN_OR_RETURN(next.strategies, strategy::choose(next.plan, tensors, round_trip));
+      GLN_ASSIGN_OR_RETURN(next.strategies, strategies_.choose(next.plan, tensors));
     }
     GLN_ASSIGN_OR_RETURN(next.plan,
                          plan::extend_plan(next.plan, std::move(tensors), {options_.partition_bytes}, epoch));
@@ -121,7 +125,7 @@ absl::StatusOr<std::optional<Planner::Proposal>> Planner::make_next(const plan::
 }
 
 void Planner::add_tensors(std::vector<plan::Tensor> tensors) {
-  if (options_.schedule.has_value() && !chooses_strategies()) {
+  if (options_.reduction.schedule.has_value() && !chooses_strategies()) {
     for (plan::Tensor& tensor : tensors) {
       if (!tensor.accumulates) tensor.schedule = 0;
     }
@@ -136,6 +140,11 @@ void Planner::on_committed(PlanReason reason) {
   if (reason != PlanReason::kOptional) return;
   is_uneven_ = false;
   pause_ = absl::ZeroDuration();
+}
+
+void Planner::on_withdrawn() {
+  tensors_in_proposal_ = 0;
+  strategies_.on_withdrawn();
 }
 
 absl::Duration Planner::back_off(absl::Duration now) {

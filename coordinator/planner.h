@@ -5,9 +5,10 @@
 //    This plan also adds the tensors that wait for a plan.
 // 2. Tensors wait for a plan: a *needed* plan adds them. The first plan is a needed plan, too; it has no tensors.
 // 3. The members or the bandwidths have changed, or a recovery plan has left the shares uneven: an *optional* plan
-//    reassigns all partitions. After an optional plan was withdrawn, the next one waits (backoff): 5 s after the first
-//    withdrawal, twice as long after each further one, 5 minutes at most. A committed optional plan resets the backoff.
-//    A summer that joins or leaves ends the backoff.
+//    reassigns all partitions. If neither is the case, but other strategies would be faster (auto_strategies.h), an
+//    optional plan changes strategies and reassigns all partitions. After an optional plan was withdrawn, the next one
+//    waits (backoff): 5 s after the first withdrawal, twice as long after each further one, 5 minutes at most. A
+//    committed optional plan resets the backoff. A summer that joins or leaves ends the backoff.
 //
 // Planner only makes plans; PlanAgreement proposes them to the members. Pure; belongs to Planning.
 #pragma once
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
+#include "coordinator/auto_strategies.h"
 #include "coordinator/options.h"
 #include "coordinator/plan_agreement.h"
 #include "coordinator/roster.h"
@@ -35,7 +37,8 @@ class Planner {
   };
 
   // The pointers must outlive this object.
-  Planner(const Options* options, const Roster* roster) : options_(*options), roster_(*roster) {}
+  Planner(const Options* options, const Roster* roster)
+      : options_(*options), roster_(*roster), strategies_(options->reduction.network.get()) {}
 
   // Returns the plan with which the job begins.
   absl::StatusOr<plan::Plan> make_first(uint32_t epoch) const;
@@ -43,20 +46,23 @@ class Planner {
   // the only possible reason is new tensors.
   absl::StatusOr<std::optional<Proposal>> make_next(const plan::Plan& in_force, uint32_t epoch, bool ending,
                                                     absl::Duration now);
-  // Sets the round trip between members, which the choice of strategies uses. 0: not measured.
-  void set_round_trip(double seconds) { round_trip_seconds_ = seconds; }
+  // The strategies of a job with --strategy auto.
+  AutoStrategies& strategies() { return strategies_; }
+  const AutoStrategies& strategies() const { return strategies_; }
+  bool chooses_strategies() const;
+  // Returns whether an optional plan could be proposed now: no backoff goes on, and no tensor waits for a plan.
+  bool may_change(absl::Duration now) const { return tensors_.empty() && now >= next_optional_; }
   // Adds tensors, which all ranks have declared alike, to the next plan.
   void add_tensors(std::vector<plan::Tensor> tensors);
   // Records that the plan of the last make_next() was committed, or withdrawn.
   void on_committed(PlanReason reason);
-  void on_withdrawn() { tensors_in_proposal_ = 0; }
+  void on_withdrawn();
   // Begins or doubles the backoff of optional plans, because one was withdrawn. Returns the backoff.
   absl::Duration back_off(absl::Duration now);
   // Ends the backoff of optional plans.
   void end_back_off(absl::Duration now) { next_optional_ = now; }
 
  private:
-  bool chooses_strategies() const;
   std::optional<double> known_bandwidth_of(uint32_t member) const;
   double assumed_bandwidth() const;
   std::vector<plan::Member> members_left(const plan::Plan& in_force) const;
@@ -69,7 +75,7 @@ class Planner {
   bool is_uneven_ = false;             // a recovery plan has left the shares unequal to the bandwidths
   absl::Duration next_optional_;       // earliest time of the next optional plan
   absl::Duration pause_;               // the last backoff
-  double round_trip_seconds_ = 0;
+  AutoStrategies strategies_;
 };
 
 }  // namespace gleaner::coordinator

@@ -18,12 +18,27 @@ absl::Status Planning::propose_first(absl::Duration now, Actions& actions) {
 absl::Status Planning::propose_next(bool ending, absl::Duration now, Actions& actions) {
   if (is_proposed() || !has_plan()) return absl::OkStatus();
   if (GLN_INJECT("coordinator: the next plan waits for a tick")) return absl::OkStatus();
+  if (!ending) ask_for_counts(now, actions);
   GLN_ASSIGN_OR_RETURN(std::optional<Planner::Proposal> next,
                        planner_.make_next(in_force(), agreement_.highest_epoch() + 1, ending, now));
   if (!next.has_value()) return absl::OkStatus();
   if (!next->strategies.empty()) actions.notes.push_back(next->strategies);
   propose(std::move(next->plan), next->reason, now, actions);
   return absl::OkStatus();
+}
+
+// Asks local rank 0 of a worker, if a change of strategies waits for its counts.
+void Planning::ask_for_counts(absl::Duration now, Actions& actions) {
+  if (!planner_.may_change(now) || roster_[0].state != Seat::State::kPresent) return;
+  if (planner_.strategies().ask_for_counts(in_force(), now)) send(roster_, 0, CountPushPulls{}, actions);
+}
+
+void Planning::on_step_time(const StepTime& step, absl::Duration now, Actions& actions) {
+  if (!planner_.chooses_strategies() || is_proposed()) return;
+  const absl::Status status = planner_.strategies().on_measured(in_force(), step, now);
+  if (!status.ok()) {
+    actions.warnings.push_back(absl::StrCat("strategies stay as they are: their models fail: ", status.message()));
+  }
 }
 
 void Planning::propose(plan::Plan plan, PlanReason reason, absl::Duration now, Actions& actions) {
@@ -39,8 +54,21 @@ bool Planning::commit_if_acknowledged(absl::Duration now, Actions& actions) {
   actions.notes.push_back(absl::StrCat("plan committed: epoch ", plan.epoch, ", ", plan.summers(), " summers, ",
                                        plan.tensors.size(), " tensors in ", plan.partitions.size(), " partitions"));
   planner_.on_committed(agreement_.reason());
+  note_strategies(now, actions);
   update_summers(*before, now, actions);
   return true;
+}
+
+// Tells about a change of strategies that the plan in force makes.
+void Planning::note_strategies(absl::Duration now, Actions& actions) {
+  if (!began_.has_value()) began_ = now;
+  std::optional<StrategyChange> change = planner_.strategies().on_plan(in_force(), now);
+  if (!change.has_value()) return;
+  change->seconds = absl::ToDoubleSeconds(now - *began_);
+  actions.notes.push_back(describe(*change));
+  counter_.on_strategies_changed();
+  strategy_changes_.push_back(*std::move(change));
+  if (strategy_changes_.size() > kChangesKept) strategy_changes_.erase(strategy_changes_.begin());
 }
 
 // Brings the seats of summers up to date after a commit. `before`: the plan that was in force until then.
@@ -90,7 +118,7 @@ Finding Planning::check_overdue(absl::Duration now, Actions& actions) {
   if (!is_overdue(now)) return {};
   const std::vector<uint32_t> silent = agreement_.unacknowledged();
   if (silent.empty()) {
-    withdraw();
+    withdraw(actions);
     return {};
   }
   if (agreement_.reason() == PlanReason::kOptional) {
@@ -123,23 +151,25 @@ void Planning::back_off(absl::string_view why, absl::Duration now, Actions& acti
   actions.warnings.push_back(absl::StrCat("the optional plan of epoch ", agreement_.proposed()->epoch,
                                           " is withdrawn: ", why, "; the next optional plan follows in ",
                                           absl::FormatDuration(pause)));
-  withdraw();
+  withdraw(actions);
 }
 
-void Planning::withdraw_unless_needed() {
-  if (is_proposed() && agreement_.reason() != PlanReason::kNeeded) withdraw();
+void Planning::withdraw_unless_needed(Actions& actions) {
+  if (is_proposed() && agreement_.reason() != PlanReason::kNeeded) withdraw(actions);
 }
 
-// Withdraws the proposed plan, if there is one.
-void Planning::withdraw() {
+// Withdraws the proposed plan.
+void Planning::withdraw(Actions& actions) {
+  send_to_members_of(*agreement_.proposed(), roster_, Withdraw{agreement_.proposed_epoch()}, actions);
   agreement_.withdraw();
   planner_.on_withdrawn();
 }
 
-void Planning::adopt(std::shared_ptr<const plan::Plan> plan, Actions& actions) {
+void Planning::adopt(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) {
   actions.notes.push_back(
       absl::StrCat("all members have returned: plan of epoch ", plan->epoch, ", ", plan->tensors.size(), " tensors"));
   agreement_.adopt(std::move(plan));
+  note_strategies(now, actions);
   for (uint32_t seat = 0; seat < roster_.size(); ++seat) catch_up(seat, actions);
 }
 
@@ -152,7 +182,11 @@ void Planning::catch_up(uint32_t seat, Actions& actions) {
     // The committed plan replaces any plan that the member had prepared, so that one counts as not acknowledged.
     roster_[seat].acknowledged = std::min(roster_[seat].acknowledged, plan->epoch);
   }
-  if (is_proposed()) send(roster_, seat, Prepare{agreement_.proposed()}, actions);
+  if (is_proposed()) {
+    send(roster_, seat, Prepare{agreement_.proposed()}, actions);
+  } else if (roster_[seat].prepared > plan->epoch) {
+    send(roster_, seat, Withdraw{roster_[seat].prepared}, actions);
+  }
 }
 
 void Planning::on_summer_joined(uint32_t seat, absl::Duration now) {
@@ -175,7 +209,7 @@ void Planning::on_summer_lost(uint32_t seat, absl::string_view why, bool has_beg
   if (summer.state == Seat::State::kPresent) {
     actions.sends.push_back({summer.stream, Rejected{absl::AbortedError(absl::StrCat("left out of the job: ", why))}});
   }
-  if (vacate(seat, now)) GLN_RARE("coordinator: a summer is lost that a plan on its way counts on");
+  if (vacate(seat, now, actions)) GLN_RARE("coordinator: a summer is lost that a plan on its way counts on");
   counter_.on_summer_lost(has_lost_summer(), now);
 }
 
@@ -190,15 +224,15 @@ void Planning::release_summer(uint32_t seat, absl::Duration now, Actions& action
   actions.notes.push_back(absl::StrCat(roster_.located(seat), " leaves"));
   counter_.on_summer_left();
   send(roster_, seat, Goodbye{}, actions);
-  vacate(seat, now);
+  vacate(seat, now, actions);
 }
 
 // Vacates a summer's seat. Withdraws a proposed plan that the summer is part of, since without its acknowledgement that
 // plan could not be committed, and returns whether there was one.
-bool Planning::vacate(uint32_t seat, absl::Duration now) {
+bool Planning::vacate(uint32_t seat, absl::Duration now, Actions& actions) {
   const bool is_in_proposal = is_proposed() && roster_.is_part_of(*agreement_.proposed(), seat);
   roster_.vacate(seat, Seat::State::kVacant, now);
-  if (is_in_proposal) withdraw();
+  if (is_in_proposal) withdraw(actions);
   return is_in_proposal;
 }
 

@@ -5,13 +5,15 @@
 // refuses such a plan, the job fails. A summer that refuses any plan is lost. If a rank refuses an optional plan, or a
 // member does not acknowledge it within change_timeout, the plan is withdrawn, and the plan in force stays.
 //
-// Planning sends Prepare and Commit, Rejected to lost summers, and Goodbye to summers that leave. A status that is not
+// Planning sends Prepare, Commit and Withdraw, CountPushPulls before a change of strategies, Rejected to lost summers,
+// and Goodbye to summers that leave. A status that is not
 // OK means that no plan can be made for the members; then no plan is proposed. Pure; belongs to a Core.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,11 +28,15 @@
 #include "coordinator/plan_agreement.h"
 #include "coordinator/planner.h"
 #include "coordinator/roster.h"
+#include "coordinator/step_times.h"
+#include "coordinator/strategy_change.h"
 
 namespace gleaner::coordinator {
 
 class Planning {
  public:
+  static constexpr size_t kChangesKept = 256;  // in strategy_changes()
+
   // `epoch`: the highest epoch that an earlier core of this job used. The pointers must outlive this object.
   Planning(const Options* options, Roster* roster, uint32_t epoch)
       : options_(*options), roster_(*roster), agreement_(roster, epoch), planner_(options, roster) {}
@@ -59,16 +65,26 @@ class Planning {
   // Withdraws an optional plan that is overdue. Returns the loss of a member that has not acknowledged another plan.
   Finding check_overdue(absl::Duration now, Actions& actions);
   // Withdraws the proposed plan unless it is needed.
-  void withdraw_unless_needed();
+  void withdraw_unless_needed(Actions& actions);
 
   // See PlanAgreement and Planner.
   void on_known_epoch(uint32_t epoch) { agreement_.on_known_epoch(epoch); }
-  void set_round_trip(double seconds) { planner_.set_round_trip(seconds); }
+  void set_round_trip(double seconds) { planner_.strategies().set_round_trip(seconds); }
   void add_tensors(std::vector<plan::Tensor> tensors) { planner_.add_tensors(std::move(tensors)); }
+  // A job with --strategy auto: takes the time of steps under the plan in force, and the answer to CountPushPulls. Both
+  // may lead to an optional plan, which changes strategies.
+  void on_step_time(const StepTime& step, absl::Duration now, Actions& actions);
+  void on_counts(uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now) {
+    planner_.strategies().on_counts(epoch, std::move(counts), now);
+  }
+  // The latest kChangesKept changes of strategies.
+  const std::vector<StrategyChange>& strategy_changes() const { return strategy_changes_; }
+  // Returns the candidates for the tensors of the plan in force; empty without --strategy auto.
+  std::vector<CandidateTimes> candidate_times() const { return planner_.strategies().candidate_times(in_force()); }
   // Puts the plan in force that all members returned with after a change of coordinators, and sends it to those that
   // missed it.
-  void adopt(std::shared_ptr<const plan::Plan> plan, Actions& actions);
-  // Sends a member the plans that it missed.
+  void adopt(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions);
+  // Sends a member the plans that it missed, and Withdraw if it has prepared a plan that was withdrawn.
   void catch_up(uint32_t seat, Actions& actions);
 
   // Has the next plan include a summer that has joined.
@@ -84,10 +100,12 @@ class Planning {
   void release_summer(uint32_t seat, absl::Duration now, Actions& actions);
 
  private:
-  bool vacate(uint32_t seat, absl::Duration now);
+  bool vacate(uint32_t seat, absl::Duration now, Actions& actions);
   bool is_overdue(absl::Duration now) const;
   void back_off(absl::string_view why, absl::Duration now, Actions& actions);
-  void withdraw();
+  void withdraw(Actions& actions);
+  void ask_for_counts(absl::Duration now, Actions& actions);
+  void note_strategies(absl::Duration now, Actions& actions);
   void propose(plan::Plan plan, PlanReason reason, absl::Duration now, Actions& actions);
   void update_summers(const plan::Plan& before, absl::Duration now, Actions& actions);
 
@@ -96,6 +114,8 @@ class Planning {
   PlanAgreement agreement_;
   Planner planner_;
   ChangeCounter counter_;
+  std::vector<StrategyChange> strategy_changes_;
+  std::optional<absl::Duration> began_;  // when the first plan was committed, or adopted
 };
 
 }  // namespace gleaner::coordinator

@@ -211,6 +211,7 @@ void Roster::vacate(uint32_t seat, Seat::State state, absl::Duration now) {
   seats_[seat].away_since = now;
   if (state != Seat::State::kVacant) return;
   seats_[seat].since = seats_[seat].came_after = seats_[seat].acknowledged = seats_[seat].committed = 0;
+  seats_[seat].prepared = 0;
   seats_[seat].bits_per_second = 0;
   seats_[seat].leaving = seats_[seat].on_standby = false;
 }

@@ -51,6 +51,7 @@ struct Seat {
   bool on_standby = false;       // for a summer: the next plan gives it no partition (slow_summers.h)
   uint32_t leaves_at = 0;        // for such a rank: the epoch in its Leave
   uint32_t committed = 0;        // epoch of the plan that the member followed when it returned
+  uint32_t prepared = 0;         // epoch of a later plan that it had prepared then; 0: none
   std::string digest;            // SHA-256 of that plan
   uint32_t welcomed_member = 0;  // in the last Welcome
   std::string welcomed_session;

@@ -194,6 +194,11 @@ void Rounds::add_round_to_past() {
   if (past_.epochs.size() > EfficiencyMeter::kEpochsKept) {
     past_.epochs.erase(past_.epochs.begin(), past_.epochs.end() - EfficiencyMeter::kEpochsKept);
   }
+  past_.strategy_changes.insert(past_.strategy_changes.end(), summary.strategy_changes.begin(),
+                                summary.strategy_changes.end());
+  if (past_.strategy_changes.size() > Planning::kChangesKept) {
+    past_.strategy_changes.erase(past_.strategy_changes.begin(), past_.strategy_changes.end() - Planning::kChangesKept);
+  }
   past_.rejected += core_->admission().rejected();
   past_.changes += core_->planning().changes();
 }
@@ -251,6 +256,8 @@ Summary Rounds::summary() const {
   Summary summary = core_->summary();
   if (!is_elastic()) return summary;
   summary.whole.steps += past_.steps;
+  summary.strategy_changes.insert(summary.strategy_changes.begin(), past_.strategy_changes.begin(),
+                                  past_.strategy_changes.end());
   summary.epochs.insert(summary.epochs.begin(), past_.epochs.begin(), past_.epochs.end());
   summary.succeeded = outcome_.has_value() && outcome_->ok();
   summary.error = outcome_.has_value() ? std::string(outcome_->message()) : "";

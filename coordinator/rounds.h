@@ -38,7 +38,8 @@ struct Past {
   uint64_t steps = 0;
   uint32_t rejected = 0;
   Changes changes;
-  std::vector<EpochFigures> epochs;  // the latest EfficiencyMeter::kEpochsKept epochs that have steps
+  std::vector<StrategyChange> strategy_changes;  // the latest Planning::kChangesKept
+  std::vector<EpochFigures> epochs;              // the latest EfficiencyMeter::kEpochsKept epochs that have steps
 };
 
 class Rounds {

@@ -1,8 +1,9 @@
 // StepMonitor observes the steps of a job by the reports of its ranks.
 //
-// Its parts are EfficiencyMeter (how long steps take, compared with the bounds of the plans), SlowSummers (keeps
-// summers that make steps longer without a share) and DeadlockDetector (ranks that wait for a sum which can't be made).
-// Functions that return a Failure return the reason for which the job fails, if it does. Pure; belongs to a Core.
+// Its parts are EfficiencyMeter (how long steps take, compared with the bounds of the plans), StepTimes (how long they
+// take under the plan in force, without the waiting for slow workers), SlowSummers (keeps summers that make steps
+// longer without a share) and DeadlockDetector (ranks that wait for a sum which can't be made). Functions that return a
+// Failure return the reason for which the job fails, if it does. Pure; belongs to a Core.
 #pragma once
 
 #include <optional>
@@ -17,6 +18,7 @@
 #include "coordinator/options.h"
 #include "coordinator/roster.h"
 #include "coordinator/slow_summers.h"
+#include "coordinator/step_times.h"
 
 namespace gleaner::coordinator {
 
@@ -27,7 +29,8 @@ class StepMonitor {
       : local_ranks_(options->local_ranks),
         efficiency_(roster->ranks()),
         deadlocks_(options, roster, declarations, &efficiency_),
-        slow_summers_(roster) {}
+        slow_summers_(roster),
+        step_times_(roster->ranks(), options->local_ranks) {}
 
   const EfficiencyMeter& efficiency() const { return efficiency_; }
   const SlowSummers& slow_summers() const { return slow_summers_; }
@@ -36,6 +39,8 @@ class StepMonitor {
 
   // Records that `plan` comes into force, or is taken up from another coordinator.
   void on_plan(const plan::Plan& plan, absl::Duration now);
+  // See StepTimes.
+  std::optional<StepTime> take_step_time(absl::Duration now) { return step_times_.take(now); }
   // Takes a report of a rank. `judges_summers`: all ranks take part in steps under the plan in force, so the report can
   // show which summers are slow.
   void on_report(uint32_t rank, const Report& report, bool judges_summers, absl::Duration now, Actions& actions);
@@ -51,6 +56,7 @@ class StepMonitor {
   EfficiencyMeter efficiency_;
   DeadlockDetector deadlocks_;
   SlowSummers slow_summers_;
+  StepTimes step_times_;
 };
 
 }  // namespace gleaner::coordinator

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
+#include "common/strategy/rank_maps.h"
 
 namespace gleaner::coordinator {
 namespace {
@@ -52,6 +54,38 @@ nlohmann::ordered_json json_of(const Figures& figures) {
   return json;
 }
 
+nlohmann::ordered_json json_of(const StrategyChange& change) {
+  return {{"epoch", change.epoch},
+          {"seconds", change.seconds},
+          {"tensors", change.tensors},
+          {"bytes", change.bytes},
+          {"from", change.from},
+          {"to", change.to},
+          {"step_seconds_before", change.seconds_before},
+          {"step_seconds_after", change.seconds_after},
+          {"why", change.why}};
+}
+
+nlohmann::ordered_json json_of(const CandidateTimes& size) {
+  nlohmann::ordered_json json = {{"bytes", size.bytes}, {"tensors", size.tensors}, {"strategy", size.strategy}};
+  json["candidates"] = nlohmann::ordered_json::array();
+  for (const CandidateTimes::Candidate& each : size.candidates) {
+    json["candidates"].push_back({{"strategy", each.strategy},
+                                  {"modelled_seconds", each.seconds},
+                                  {"factor", each.factor},
+                                  {"measured", each.is_measured},
+                                  {"seconds", each.corrected_seconds}});
+  }
+  return json;
+}
+
+template <typename Value>
+nlohmann::ordered_json json_of(const std::vector<Value>& values) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Value& each : values) json.push_back(json_of(each));
+  return json;
+}
+
 absl::Status write_file(absl::string_view text, const std::string& path, const std::string& named) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return failed(named);
@@ -67,6 +101,8 @@ absl::Status write_file(absl::string_view text, const std::string& path, const s
 Summary summarize(const plan::Plan& plan, const EfficiencyMeter& efficiency, absl::Duration now) {
   Summary summary;
   summary.strategy = plan::strategy_of(plan);
+  std::ranges::copy_if(plan.schedules, std::back_inserter(summary.mapped),
+                       [](const plan::ScheduleParameters& schedule) { return schedule.identity_seconds > 0; });
   summary.epoch = plan.epoch;
   summary.tensors = plan.tensors.size();
   summary.partitions = plan.partitions.size();
@@ -111,6 +147,17 @@ std::string to_json(const Summary& summary) {
   json["summers"] = summary.summers;
   json["local_ranks"] = summary.local_ranks;
   json["strategy"] = summary.strategy;
+  json["rank_maps"] = nlohmann::ordered_json::array();
+  for (const plan::ScheduleParameters& schedule : summary.mapped) {
+    json["rank_maps"].push_back({{"strategy", plan::name_of(schedule)},
+                                 {"ranks", schedule.ranks},
+                                 {"global_chunks", schedule.global_chunks},
+                                 {"local_chunks", schedule.local_chunks},
+                                 {"identity_seconds", schedule.identity_seconds},
+                                 {"seconds", schedule.mapped_seconds}});
+  }
+  json["strategy_changes"] = json_of(summary.strategy_changes);
+  json["candidates"] = json_of(summary.candidates);
   json["epoch"] = summary.epoch;
   json["tensors"] = summary.tensors;
   json["partitions"] = summary.partitions;
@@ -143,6 +190,13 @@ std::string to_table(const Summary& summary) {
   absl::StrAppend(&members, ", ", counted(summary.summers, "summer"));
   std::string text = row("members", members);
   if (summary.strategy != plan::kSummersStrategy) text += row("strategy", summary.strategy);
+  for (const plan::ScheduleParameters& schedule : summary.mapped) {
+    text += row(absl::StrCat("rank map of ", plan::name_of(schedule)), strategy::effect_of_ranks(schedule));
+  }
+  for (const StrategyChange& change : summary.strategy_changes) {
+    text += row(absl::StrCat("strategy changed in epoch ", change.epoch),
+                absl::StrCat(change.from, " to ", change.to, ": ", change.why));
+  }
   text += row("steps", absl::StrCat(summary.whole.steps));
   if (summary.whole.steps == 0) return text;
   text += row("bytes per step", format_bytes(summary.whole.bytes_per_step));

@@ -10,6 +10,7 @@
 #include "common/plan/plan.h"
 #include "common/plan/schedule_name.h"
 #include "coordinator/efficiency_meter.h"
+#include "coordinator/strategy_change.h"
 
 namespace gleaner::coordinator {
 
@@ -19,6 +20,11 @@ struct Summary {
   uint32_t summers = 0;
   uint32_t local_ranks = 1;
   std::string strategy = plan::kSummersStrategy;  // plan::strategy_of() the plan in force
+  std::vector<plan::ScheduleParameters> mapped;   // schedules of that plan that strategy::map_ranks() changed
+  // With --strategy auto: the latest changes of strategies, of all rounds of an elastic job, and the candidates for the
+  // sizes of the plan's tensors.
+  std::vector<StrategyChange> strategy_changes;
+  std::vector<CandidateTimes> candidates;
   uint32_t epoch = 0;
   uint64_t tensors = 0;
   uint64_t partitions = 0;

@@ -98,10 +98,14 @@ uint32_t FlowNetwork::connect(uint32_t from, uint32_t to, double weight) {
   return static_cast<uint32_t>(connections_.size()) - 1;
 }
 
-absl::StatusOr<std::span<const uint32_t>> FlowNetwork::send(uint64_t id, uint32_t index, double bytes) {
+absl::StatusOr<std::span<const uint32_t>> FlowNetwork::send(uint64_t id, uint32_t index, double bytes, uint64_t order) {
   Connection& connection = connections_[index];
   if (connection.channels.empty()) GLN_RETURN_IF_ERROR(find_path(index));
-  connection.messages.push_back({id, bytes});
+  std::vector<Message>& messages = connection.messages;
+  const size_t first = connection.next_message + (connection.flow != kNone ? 1 : 0);
+  auto place = messages.end();
+  while (place > messages.begin() + static_cast<ptrdiff_t>(first) && std::prev(place)->order > order) --place;
+  messages.insert(place, {id, bytes, order});
   if (connection.flow == kNone) start_next(index);
   return connection.channels;
 }

@@ -60,10 +60,10 @@ class FlowNetwork {
   // proportion to its weight, a whole number.
   uint32_t connect(uint32_t from, uint32_t to, double weight = 1);
 
-  // Sends a message, now or after those that the connection has not sent yet. advance() returns `id` when the message
-  // has arrived. Returns the channels of the path, valid until the next call. Unavailable: failed links have left no
-  // path; the error names the hosts.
-  absl::StatusOr<std::span<const uint32_t>> send(uint64_t id, uint32_t connection, double bytes);
+  // Sends a message, now or after those that the connection has not sent yet; but before those whose `order` is
+  // greater and that have not begun to leave. advance() returns `id` when the message has arrived. Returns the channels
+  // of the path, valid until the next call. Unavailable: failed links have left no path; the error names the hosts.
+  absl::StatusOr<std::span<const uint32_t>> send(uint64_t id, uint32_t connection, double bytes, uint64_t order = 0);
 
   // Goes on to the next event, or the next time at which messages arrive, and appends the ids of those messages in the
   // order of their arrival. Returns false if there is nothing to wait for. Unavailable: as for send().
@@ -78,6 +78,7 @@ class FlowNetwork {
   struct Message {
     uint64_t id = 0;
     double bytes = 0;
+    uint64_t order = 0;
   };
   struct Connection {
     uint32_t from = 0;

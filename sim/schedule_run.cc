@@ -29,23 +29,27 @@ struct Transit {
 class Run {
  public:
   Run(const Schedule& schedule, const Messages& messages, const topology::Topology& topology,
-      const std::vector<uint32_t>& host_of, double bytes, FlowNetwork network)
+      const std::vector<uint32_t>& host_of, const Partitions& partitions, FlowNetwork network)
       : schedule_(schedule),
         messages_(messages),
         host_of_(host_of),
-        bytes_per_chunk_(bytes / schedule.chunks),
+        partitions_(partitions),
         network_(std::move(network)),
-        transits_(messages.all().size()),
+        transits_(messages.all().size() * partitions.bytes.size()),
         loads_(topology, messages_of_steps()),
-        next_op_(schedule.ranks, 0),
+        next_op_(partitions.bytes.size() * schedule.ranks, 0),
+        begun_(schedule.ranks, 0),
+        in_flight_bytes_(schedule.ranks, 0),
         step_end_(schedule.steps, 0) {}
 
   absl::StatusOr<RunResult> run(const Progress& progress);
 
  private:
   std::vector<uint64_t> messages_of_steps() const;
-  // Executes a rank's operations up to the next one that has to wait.
-  absl::Status go_on(uint32_t rank);
+  // Begins the rank's partitions for which there is room.
+  absl::Status begin(uint32_t rank);
+  // Executes a rank's operations on a partition up to the next one that has to wait.
+  absl::Status go_on(uint32_t rank, uint64_t partition);
   // Returns the connection between two ranks.
   uint32_t connection(uint32_t from, uint32_t to);
   absl::Status on_arrival(uint64_t index);
@@ -55,37 +59,54 @@ class Run {
   const Schedule& schedule_;
   const Messages& messages_;
   const std::vector<uint32_t>& host_of_;
-  const double bytes_per_chunk_;
+  const Partitions& partitions_;
   FlowNetwork network_;
   absl::flat_hash_map<uint64_t, uint32_t> connections_;  // by sender << 32 | receiver
-  std::vector<Transit> transits_;                        // by message
+  std::vector<Transit> transits_;                        // by partition, then message
   ChannelLoads loads_;
-  std::vector<uint32_t> next_op_;  // by rank
-  std::vector<double> step_end_;   // by step: when its last message arrived
+  std::vector<uint32_t> next_op_;        // by partition, then rank
+  std::vector<uint64_t> begun_;          // by rank: number of partitions
+  std::vector<double> in_flight_bytes_;  // by rank
+  std::vector<double> step_end_;         // by step: when its last message arrived
   uint64_t arrived_ = 0;
 };
 
 std::vector<uint64_t> Run::messages_of_steps() const {
   std::vector<uint64_t> counts(schedule_.steps, 0);
-  for (const Message& message : messages_.all()) ++counts[message.step];
+  for (const Message& message : messages_.all()) counts[message.step] += partitions_.bytes.size();
   return counts;
 }
 
-absl::Status Run::go_on(uint32_t rank) {
+absl::Status Run::begin(uint32_t rank) {
+  uint64_t& next = begun_[rank];
+  double& in_flight = in_flight_bytes_[rank];
+  while (next < partitions_.bytes.size()) {
+    const double bytes = partitions_.bytes[next];
+    if (in_flight > 0 && in_flight + bytes > partitions_.in_flight_bytes) break;
+    in_flight += bytes;
+    GLN_RETURN_IF_ERROR(go_on(rank, next++));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run::go_on(uint32_t rank, uint64_t partition) {
   const std::vector<Op>& program = schedule_.programs[rank];
-  for (uint32_t& next = next_op_[rank]; next < program.size(); ++next) {
+  const double bytes_per_chunk = partitions_.bytes[partition] / schedule_.chunks;
+  const uint64_t first = partition * messages_.all().size();
+  for (uint32_t& next = next_op_[partition * schedule_.ranks + rank]; next < program.size(); ++next) {
     const Op& op = program[next];
-    const uint32_t index = messages_.index_of(rank, next);
+    const uint64_t index = first + messages_.index_of(rank, next);
     if (op.kind != OpKind::kSend) {
       if (transits_[index].arrived) continue;
       transits_[index].awaited = true;
       return absl::OkStatus();
     }
-    const double bytes = bytes_per_chunk_ * op.slice.count;
+    const double bytes = bytes_per_chunk * op.slice.count + partitions_.frame_bytes;
     GLN_ASSIGN_OR_RETURN(const std::span<const uint32_t> channels,
-                         network_.send(index, connection(rank, op.peer), bytes));
+                         network_.send(index, connection(rank, op.peer), bytes, partition));
     loads_.add(op.step, channels, bytes);
   }
+  in_flight_bytes_[rank] -= partitions_.bytes[partition];
   return absl::OkStatus();
 }
 
@@ -96,17 +117,21 @@ uint32_t Run::connection(uint32_t from, uint32_t to) {
 }
 
 absl::Status Run::on_arrival(uint64_t index) {
-  const Message& message = messages_.all()[index];
+  const uint64_t partition = index / messages_.all().size();
+  const Message& message = messages_.all()[index % messages_.all().size()];
   transits_[index].arrived = true;
   ++arrived_;
   step_end_[message.step] = network_.now();
-  return transits_[index].awaited ? go_on(message.to) : absl::OkStatus();
+  if (!transits_[index].awaited) return absl::OkStatus();
+  GLN_RETURN_IF_ERROR(go_on(message.to, partition));
+  return begin(message.to);
 }
 
 absl::Status Run::waits_for_ever() const {
-  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) {
-    if (next_op_[rank] >= schedule_.programs[rank].size()) continue;
-    const Op& op = schedule_.programs[rank][next_op_[rank]];
+  for (size_t i = 0; i < next_op_.size(); ++i) {
+    const auto rank = static_cast<uint32_t>(i % schedule_.ranks);
+    if (next_op_[i] >= schedule_.programs[rank].size()) continue;
+    const Op& op = schedule_.programs[rank][next_op_[i]];
     return absl::InvalidArgumentError(absl::StrCat("the schedule never ends: rank ", rank, " waits in step ", op.step,
                                                    " for a message from rank ", op.peer));
   }
@@ -124,7 +149,7 @@ RunResult Run::result() const {
 }
 
 absl::StatusOr<RunResult> Run::run(const Progress& progress) {
-  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(go_on(rank));
+  for (uint32_t rank = 0; rank < schedule_.ranks; ++rank) GLN_RETURN_IF_ERROR(begin(rank));
   std::vector<uint64_t> arrived;
   for (uint64_t turn = 1;; ++turn) {
     GLN_ASSIGN_OR_RETURN(const bool more, network_.advance(arrived));
@@ -141,13 +166,16 @@ absl::StatusOr<RunResult> Run::run(const Progress& progress) {
 
 }  // namespace
 
+Partitions uncut(double bytes) { return {.bytes = {bytes}}; }
+
 absl::StatusOr<RunResult> run_schedule(const Schedule& schedule, const topology::Topology& topology,
-                                       const topology::Paths& paths, const std::vector<uint32_t>& host_of, double bytes,
-                                       const Conditions& conditions, const Progress& progress) {
+                                       const topology::Paths& paths, const std::vector<uint32_t>& host_of,
+                                       const Partitions& partitions, const Conditions& conditions,
+                                       const Progress& progress) {
   GLN_ASSIGN_OR_RETURN(const Messages messages, Messages::make(schedule));
   GLN_RETURN_IF_ERROR(check_hosts("rank", host_of, schedule.ranks, topology));
   GLN_ASSIGN_OR_RETURN(FlowNetwork network, FlowNetwork::make(topology, paths, conditions));
-  return Run(schedule, messages, topology, host_of, bytes, std::move(network)).run(progress);
+  return Run(schedule, messages, topology, host_of, partitions, std::move(network)).run(progress);
 }
 
 }  // namespace gleaner::netsim

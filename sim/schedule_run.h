@@ -1,6 +1,10 @@
 // run_schedule() simulates a schedule (common/collective/schedule.h) on a topology. Each rank executes its operations
 // in order: a send hands its message to the connection between the two ranks (flow_network.h) and goes on at once; a
 // receive waits until its message has arrived. Sums and copies take no time. Pure.
+//
+// A job cuts the vector into partitions, and executes the schedule on each of them (comm-lib/collective/executor.h).
+// With Partitions, run_schedule() does the same: a rank begins partitions in their order, within a limit of bytes in
+// flight, and messages of earlier partitions leave first.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +35,23 @@ struct RunResult {
   uint64_t events = 0;  // changes of rates
 };
 
-// `host_of[rank]` is the host with that rank; all differ. `bytes`: of the whole vector; a chunk has exactly the
-// `chunks`-th part of it.
+// How a job cuts the vector.
+struct Partitions {
+  std::vector<double> bytes;   // of each partition, in their order
+  double in_flight_bytes = 0;  // limit of the partitions that a rank has begun and not ended; one may always be begun
+  double frame_bytes = 0;      // that a message has beside its part of the vector
+};
+// Returns the whole vector as one partition.
+Partitions uncut(double bytes);
+
+// `host_of[rank]` is the host with that rank; all differ. A chunk has exactly the `chunks`-th part of its
+// partition.
 // InvalidArgument: the map does not have schedule.ranks different hosts, the conditions are out of range, sends and
 // receives don't match (collective::Messages), or ranks wait for each other for ever. Unavailable: failed links left no
 // path.
 absl::StatusOr<RunResult> run_schedule(const collective::Schedule& schedule, const topology::Topology& topology,
-                                       const topology::Paths& paths, const std::vector<uint32_t>& host_of, double bytes,
-                                       const Conditions& conditions, const Progress& progress = nullptr);
+                                       const topology::Paths& paths, const std::vector<uint32_t>& host_of,
+                                       const Partitions& partitions, const Conditions& conditions,
+                                       const Progress& progress = nullptr);
 
 }  // namespace gleaner::netsim

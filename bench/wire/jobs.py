@@ -9,7 +9,7 @@ import re
 import statistics
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Optional
@@ -76,7 +76,9 @@ def lines_of(output: str) -> list[str]:
 
 
 class Job:
-    """A Gleaner job that runs `command` as each worker. The end of the with-statement ends the job in every case."""
+    """A Gleaner job that runs `command` as each worker. The end of the with-statement ends the job in every case.
+
+    `flags` are further flags of `gleaner run`."""
 
     def __init__(
         self,
@@ -85,8 +87,9 @@ class Job:
         local_ranks: int = 1,
         name: str = "bench",
         environment: Optional[dict[str, str]] = None,
+        flags: Sequence[str] = (),
     ) -> None:
-        self._command = [*part.lab.starter(), GLEANER, "run", *links(part)]
+        self._command = [*part.lab.starter(), GLEANER, "run", *links(part), *flags]
         self._command += ["--local-ranks", str(local_ranks), "--job", name]
         if not part.lab.setting.loopback:
             self._command += ["--hosts", str(part.hosts_file())]
@@ -118,9 +121,13 @@ TIMEOUT = 1800.0  # seconds after which a single job counts as hanging
 
 
 def run(
-    part: Part, command: list[str], local_ranks: int = 1, environment: Optional[dict[str, str]] = None
+    part: Part,
+    command: list[str],
+    local_ranks: int = 1,
+    environment: Optional[dict[str, str]] = None,
+    flags: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    with Job(part, command, local_ranks, environment=environment) as job:
+    with Job(part, command, local_ranks, environment=environment, flags=flags) as job:
         return job.lines(TIMEOUT)
 
 
@@ -129,9 +136,11 @@ def bench(tensors: list[str], steps: int, warmup: int = 2) -> list[str]:
     return [GLEANER, "bench", "push-pull", *tensors, "--json", "--steps", str(steps), "--warmup", str(warmup)]
 
 
-def one_run(part: Part, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1) -> Steps:
+def one_run(
+    part: Part, tensors: list[str], steps: int, warmup: int = 2, local_ranks: int = 1, flags: Sequence[str] = ()
+) -> Steps:
     """Measures the steps of one job, even if other virtual machines disturb it."""
-    return ranks.steps_of(run(part, bench(tensors, steps, warmup), local_ranks), part.n)
+    return ranks.steps_of(run(part, bench(tensors, steps, warmup), local_ranks, flags=flags), part.n)
 
 
 measure = stolen.undisturbed(one_run)

@@ -40,7 +40,9 @@ class Setting:
 
     Each link has `rate`, except for the hosts in `rates`. The rate "none" means links without a limit. An empty rate
     means one host without links, on whose loopback all members meet. If `pinned`, host i uses only core i modulo the
-    number of cores, as if it were a separate machine; the loopback is never pinned."""
+    number of cores, as if it were a separate machine; the loopback is never pinned. `tiers` and `uplinks` are the
+    racks and pods of the workers and the rates of their uplinks, as in `lab up --tiers --uplink`; without tiers all
+    hosts are at one switch."""
 
     workers: int
     summers: int
@@ -48,6 +50,8 @@ class Setting:
     burst: str = "128kb"
     rates: tuple[tuple[str, str], ...] = ()
     pinned: bool = False
+    tiers: tuple[int, ...] = ()
+    uplinks: tuple[str, ...] = ()
 
     @property
     def loopback(self) -> bool:
@@ -69,6 +73,8 @@ class Setting:
         if self.loopback:
             return ["--workers", "1", "--summers", "0", "--rate", "none"]
         flags = ["--workers", str(self.workers), "--summers", str(self.summers)]
+        if self.tiers:
+            flags += ["--tiers", ",".join(map(str, self.tiers)), "--uplink", ",".join(self.uplinks)]
         flags += ["--rate", self.rate, "--burst", self.burst]
         for kind, count in (("worker", self.workers), ("summer", self.summers)):
             if count:
@@ -153,6 +159,17 @@ class Lab:
         payload = self.once("payload", lambda: iperf.both_ways(self, *like, seconds))
         return float(payload * bits_per_second(setting.rate_of(host)) / bits_per_second(setting.rate))
 
+    def topology_file(self) -> Path:
+        """Writes the lab's topology, with the bandwidths that payload_of() measures. Returns its path."""
+        host = self.setting.hosts[0]
+        topology = json.loads(self._lab("topology"))
+        nominal = next(link["bandwidth"] for link in topology["links"] if link["a"] == host)
+        for link in topology["links"]:
+            link["bandwidth"] *= self.payload_of(host) / nominal
+        path = self.folder / "topology.json"
+        path.write_text(json.dumps(topology))
+        return path
+
     @property
     def bucket(self) -> float:
         """The TCP payload bits that a link's shaper saves up while the link is idle, and then lets through at once."""
@@ -178,10 +195,12 @@ class Lab:
         for number, entry in enumerate(self._entries.values()):
             entry["prefix"] = ["taskset", "-c", str(cores[number % len(cores)]), *entry["prefix"]]
 
-    def _lab(self, verb: str, *arguments: str) -> None:
+    def _lab(self, verb: str, *arguments: str) -> str:
+        """Runs tests/lab/lab. Returns its output."""
         done = subprocess.run([PROGRAM, verb, "--name", self.name, *arguments], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(done.stderr.strip())
+        return done.stdout
 
 
 @dataclass(frozen=True)

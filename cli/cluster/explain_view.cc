@@ -9,8 +9,10 @@
 #include "absl/strings/str_join.h"
 #include "cli/cluster/table.h"
 #include "cli/cluster/transports_view.h"
+#include "common/base/text_table.h"
 #include "common/base/units.h"
 #include "common/plan/model.h"
+#include "common/plan/schedule_name.h"
 
 namespace gleaner::cli {
 namespace {
@@ -85,6 +87,13 @@ std::string step_lines(const ExplainedJob& job) {
   return text + measured;
 }
 
+// Returns whether a summer could take part in a sum. The plan of an older operator names no strategies.
+bool uses_summers(const api::ReductionPlanSpec& spec) {
+  return spec.strategies.empty() || std::ranges::any_of(spec.strategies, [](const api::PlanStrategy& each) {
+           return each.strategy == plan::kSummersStrategy;
+         });
+}
+
 std::string limit_lines(const ExplainedJob& job) {
   if (job.limit == JobLimit::kNothingMoves || job.limit == JobLimit::kUnknown) return "";
   std::string text = "Limit      all links together: each is busy from the first byte to the last\n";
@@ -96,12 +105,33 @@ std::string limit_lines(const ExplainedJob& job) {
     text = absl::StrFormat("Limit      %s at %s: its own gradient fills its link; only a faster link helps\n",
                            slowest->member.name, format_bits_per_second(slowest->member.bits_per_second));
   }
+  if (!uses_summers(job.plan.spec)) return text + "One more   summer: no gain, since summers sum no tensor\n";
   const double saved = 1 - job.one_more_bound_seconds / job.plan.spec.bound_seconds;
   absl::StrAppendFormat(&text, "One more   summer of %s: ", format_bits_per_second(job.one_more_bits_per_second));
   absl::StrAppend(&text, saved > kSame ? absl::StrFormat("bound %s, %s less\n",
                                                          format_seconds(job.one_more_bound_seconds), percent(saved))
                                        : "no gain\n");
   return text;
+}
+
+std::string strategy_line(const api::ReductionPlanSpec& spec) {
+  if (spec.strategies.empty()) return "";
+  return absl::StrCat("Strategy   ",
+                      absl::StrJoin(spec.strategies, "; ",
+                                    [](std::string* out, const auto& each) {
+                                      absl::StrAppend(out, counted(each.tensors, "tensor"), " of ",
+                                                      format_bytes(static_cast<double>(each.bytes)), " by ",
+                                                      each.strategy);
+                                    }),
+                      "\n");
+}
+
+nlohmann::json strategies_json(const api::ReductionPlanSpec& spec) {
+  nlohmann::json strategies = nlohmann::json::array();
+  for (const api::PlanStrategy& each : spec.strategies) {
+    strategies.push_back({{"strategy", each.strategy}, {"tensors", each.tensors}, {"bytes", each.bytes}});
+  }
+  return strategies;
 }
 
 // Returns a line for each slow summer.
@@ -199,8 +229,8 @@ std::string to_text(const ExplainedJob& job) {
   }
   return absl::StrCat("TrainingJob ", job.plan.meta.key(), ", epoch ", spec.epoch, " of attempt ", spec.attempt, ": ",
                       format_bytes(static_cast<double>(spec.bytes_per_step)), " a step, tensors: ", spec.tensors,
-                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", step_lines(job), slow_lines(job),
-                      limit_lines(job), transports_text(transports_of(spec.members)));
+                      ", partitions: ", spec.partitions, "\n\n", table(rows), "\n", strategy_line(spec),
+                      step_lines(job), slow_lines(job), limit_lines(job), transports_text(transports_of(spec.members)));
 }
 
 nlohmann::json to_json(const ExplainedJob& job) {
@@ -234,6 +264,8 @@ nlohmann::json to_json(const ExplainedJob& job) {
       {"attempt", spec.attempt},
       {"bytes_per_step", spec.bytes_per_step},
       {"tensors", spec.tensors},
+      {"strategy", spec.strategy},
+      {"strategies", strategies_json(spec)},
       {"partitions", spec.partitions},
       {"machines", std::move(machines)},
       {"transports", transports_json(transports_of(spec.members))},

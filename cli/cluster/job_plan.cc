@@ -128,9 +128,10 @@ std::string to_text(const api::TrainingJob& job, const JobFleet& fleet) {
   }
   if (!reconcile::wants_summers(job)) {
     absl::StrAppend(&text, "Summers: none; ",
-                    job.workers.replicas < 2                                  ? "one worker needs none"
-                    : job.communication.strategy == api::Strategy::kColocated ? "the strategy is Colocated"
-                                                                              : "communication.summers.max is 0",
+                    job.workers.replicas < 2 ? "one worker needs none"
+                    : api::uses_summers(job.communication.strategy)
+                        ? "communication.summers.max is 0"
+                        : absl::StrCat("the strategy is ", api::to_string(job.communication.strategy)),
                     "\n");
   } else if (fleet.fleet.k() < job.communication.summers.max) {
     absl::StrAppend(&text, "Summers: ", fleet.fleet.k(), " of at most ", job.communication.summers.max,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/cluster/explain_view.h"
 #include "cli/cluster/table.h"
 #include "common/base/units.h"
@@ -45,12 +46,25 @@ std::string worker_line(const api::TrainingJob& job) {
 }
 
 std::string summer_line(const api::TrainingJob& job) {
-  if (job.communication.strategy == api::Strategy::kColocated) return "none: the strategy is Colocated";
+  if (!api::uses_summers(job.communication.strategy)) {
+    return absl::StrCat("none: the strategy is ", api::to_string(job.communication.strategy));
+  }
   const api::SummersWanted& wanted = job.communication.summers;
   if (wanted.max == 0) return "none wanted";
   std::string text = absl::StrCat(job.status.summers_ready, " running, ", wanted.min, " to ", wanted.max, " wanted");
   if (job.status.summers.reason.empty()) return text;
   return absl::StrCat(text, "; the autoscaler wants ", job.status.summers.wanted, ": ", job.status.summers.reason);
+}
+
+// Returns the strategy that the job asks for, with its options, and the strategies of the plan in force.
+std::string strategy_line(const api::TrainingJob& job) {
+  const api::Communication& wanted = job.communication;
+  std::string text(api::to_string(wanted.strategy));
+  if (!wanted.stages.empty()) absl::StrAppend(&text, " of stages ", absl::StrJoin(wanted.stages, ", "));
+  if (wanted.radix > 0) absl::StrAppend(&text, " of radix ", wanted.radix);
+  if (!job.status.communication.strategy.empty())
+    absl::StrAppend(&text, "; tensors are summed by ", job.status.communication.strategy);
+  return text;
 }
 
 void append_plan(std::vector<Line>& lines, const api::ReductionPlan& plan) {
@@ -117,7 +131,8 @@ std::string jobs_table(std::vector<api::TrainingJob> jobs, bool with_namespace, 
     const api::TrainingJobStatus& status = job.status;
     rows.push_back({job.meta.name, or_dash(status.phase), workers(status, job.workers.replicas),
                     absl::StrCat(status.summers_ready), status.epoch == 0 ? "-" : absl::StrCat(status.epoch),
-                    or_dash(status.goodput), or_dash(status.efficiency), age(job.meta.creation_time, now)});
+                    or_dash(status.communication.goodput), or_dash(status.communication.efficiency),
+                    age(job.meta.creation_time, now)});
   }
   if (with_namespace) {
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -137,6 +152,7 @@ std::string job_text(const api::TrainingJob& job, const std::optional<api::Reduc
                              since(job.status, now))},
       {"Age", age(job.meta.creation_time, now)},
       {"Workers", worker_line(job)},
+      {"Strategy", strategy_line(job)},
       {"Summers", summer_line(job)},
       {"Restarts", absl::StrCat(job.status.restarts, " of ", job.run_policy.backoff_limit)}};
   if (plan) append_plan(lines, *plan);

@@ -50,7 +50,7 @@ std::string machines_table(const Machines& machines, absl::Time now) {
 
 // Parses "12.3 MB/s", to sort by it. Returns 0 for other text.
 double goodput_of(const api::TrainingJob& job) {
-  const std::string& text = job.status.goodput;
+  const std::string& text = job.status.communication.goodput;
   const size_t space = text.find(' ');
   if (space == std::string::npos) return 0;
   const auto scale = parse_bytes(absl::StrCat(1, text.substr(space + 1, text.find('/') - space - 1)));
@@ -60,12 +60,13 @@ double goodput_of(const api::TrainingJob& job) {
 
 std::string jobs_table(const std::vector<api::TrainingJob>& jobs) {
   std::vector<std::vector<std::string>> rows = {
-      {"JOB", "PHASE", "WORKERS", "SUMMERS", "BOUND", "GOODPUT", "EFFICIENCY"}};
+      {"JOB", "PHASE", "WORKERS", "SUMMERS", "BOUND", "GOODPUT", "EFFICIENCY", "STRATEGY"}};
   for (const api::TrainingJob& job : jobs) {
     rows.push_back({job.meta.key(), or_dash(job.status.phase),
                     absl::StrCat(job.status.workers_ready, "/", job.workers.replicas),
-                    absl::StrCat(job.status.summers_ready), or_dash(job.status.bound), or_dash(job.status.goodput),
-                    or_dash(job.status.efficiency)});
+                    absl::StrCat(job.status.summers_ready), or_dash(job.status.communication.bound),
+                    or_dash(job.status.communication.goodput), or_dash(job.status.communication.efficiency),
+                    or_dash(job.status.communication.strategy)});
   }
   return table(rows);
 }
@@ -107,8 +108,9 @@ nlohmann::json top_json(Machines machines, const std::vector<api::TrainingJob>& 
                        {"phase", job.status.phase},
                        {"workers", job.status.workers_ready},
                        {"summers", job.status.summers_ready},
-                       {"goodput", job.status.goodput},
-                       {"efficiency", job.status.efficiency}});
+                       {"strategy", job.status.communication.strategy},
+                       {"goodput", job.status.communication.goodput},
+                       {"efficiency", job.status.communication.efficiency}});
   }
   return {{"nodes", std::move(nodes)}, {"jobs", std::move(running)}};
 }

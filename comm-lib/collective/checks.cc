@@ -10,7 +10,7 @@ absl::Status frame_error(const plan::Plan& plan, uint32_t worker, const wire::He
       header.tensor < plan.tensors.size() ? plan.tensors[header.tensor].name : absl::StrCat(header.tensor);
   const std::string what = header.type == wire::FrameType::kSlice
                                ? absl::StrCat(" ", header.sequence, " of tensor ", tensor, " partition ",
-                                              header.partition, " step ", header.step)
+                                              header.partition, " step ", header.step, " of schedule ", header.schedule)
                                : "";
   return absl::InvalidArgumentError(absl::StrCat(plan.member_name(header.sender), " sent ", wire::name_of(header.type),
                                                  what, " to ", plan.member_name(worker), "; ", problem));
@@ -29,13 +29,16 @@ absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker,
   return absl::OkStatus();
 }
 
-absl::Status check_slice(const plan::Plan& plan, uint32_t worker, const wire::Header& header) {
+absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
+                         const wire::Header& header) {
   const auto error = [&](absl::string_view problem) { return frame_error(plan, worker, header, problem); };
   if (header.tensor >= plan.tensors.size() || header.partition >= plan.partitions_of(header.tensor).size()) {
     return error(absl::StrCat("the plan of epoch ", plan.epoch, " has no such partition"));
   }
   const plan::Tensor& tensor = plan.tensors[header.tensor];
-  if (!tensor.schedule.has_value()) return error("the tensor has no schedule");
+  if (!schedules.sums(header.schedule, header.tensor)) {
+    return error(absl::StrCat("no plan up to epoch ", plan.epoch, " sums the tensor by schedule ", header.schedule));
+  }
   if (header.data_type != plan.push_type(tensor)) {
     return error(absl::StrCat("it is ", name_of(header.data_type), ", expected ", name_of(plan.push_type(tensor))));
   }
@@ -46,6 +49,26 @@ absl::Status check_slice(const plan::Plan& plan, uint32_t worker, const wire::He
                               " with a schedule don't have"));
   }
   return absl::OkStatus();
+}
+
+absl::Status check_step(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Progress& progress) {
+  const auto error = [&](const std::string& problem) { return frame_error(plan, worker, header, problem); };
+  if (header.step < progress.step) return error(absl::StrCat("this worker has ended the steps before ", progress.step));
+  if (header.step == progress.step) return absl::OkStatus();
+  if (header.step > progress.step + 1 || !progress.is_in_flight) {
+    return error(absl::StrCat("that sum needs this worker's contributions, and this worker ",
+                              progress.is_in_flight ? "is in" : "has not begun", " step ", progress.step));
+  }
+  if (!progress.is_missing) return absl::OkStatus();
+  return error(absl::StrCat("expected the remaining slices of step ", progress.step, " first"));
+}
+
+absl::Status check_op(const plan::Plan& plan, uint32_t worker, const wire::Header& header, ReduceOp op,
+                      uint32_t named_by) {
+  if (op == header.op) return absl::OkStatus();
+  return frame_error(plan, worker, header,
+                     absl::StrCat("its op is ", name_of(header.op), ", but ", plan.member_name(named_by), " asked for ",
+                                  name_of(op), "; all ranks must use the same op"));
 }
 
 }  // namespace gleaner::collective

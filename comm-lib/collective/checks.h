@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "comm-lib/collective/schedules.h"
 #include "common/plan/plan.h"
 #include "common/wire/frame.h"
 
@@ -20,8 +21,24 @@ absl::Status frame_error(const plan::Plan& plan, uint32_t worker, const wire::He
 absl::Status check_sender(const plan::Plan& plan, uint64_t job, uint32_t worker, uint32_t sender,
                           const wire::Header& header);
 
-// Checks that the plan has the slice's tensor and partition, that the tensor has a schedule, and that the slice has the
-// type in which the tensor travels and an op that tensors with a schedule can have.
-absl::Status check_slice(const plan::Plan& plan, uint32_t worker, const wire::Header& header);
+// Checks that the plan has the slice's tensor and partition, that the slice's schedule sums the tensor in this or an
+// earlier plan, and that the slice has the type in which the tensor travels and an op that tensors with a schedule can
+// have.
+absl::Status check_slice(const plan::Plan& plan, const Schedules& schedules, uint32_t worker,
+                         const wire::Header& header);
+
+// The progress of the receiver of a slice, in the slice's partition and schedule.
+struct Progress {
+  uint64_t step = 0;          // number of push_pulls that have ended
+  bool is_in_flight = false;  // this worker has begun the next one
+  bool is_missing = false;    // that one still needs slices of the sender
+};
+// Checks that the slice belongs to the push_pull in flight, or to the one after it, for which its sender may be ahead.
+absl::Status check_step(const plan::Plan& plan, uint32_t worker, const wire::Header& header, const Progress& progress);
+
+// Checks that the slice has the op that `named_by`, a worker, has asked for. Workers that ask for different ops can't
+// go on, whichever connection they use.
+absl::Status check_op(const plan::Plan& plan, uint32_t worker, const wire::Header& header, ReduceOp op,
+                      uint32_t named_by);
 
 }  // namespace gleaner::collective

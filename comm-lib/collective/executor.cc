@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/plan/partitioner.h"
 #include "common/plan/successor.h"
 
 namespace gleaner::collective {
@@ -34,10 +35,14 @@ absl::Status Executor::apply(std::shared_ptr<const plan::Plan> plan, absl::Durat
   if (plan_ != nullptr) GLN_RETURN_IF_ERROR(plan::check_successor(*plan, *plan_));
   GLN_RETURN_IF_ERROR(schedules_.apply(*plan, options_.worker));
   plan_ = std::move(plan);
-  partitions_.resize(plan_->partitions.size());
+  partitions_.resize(schedules_.size());
+  for (uint32_t i = 0; i < schedules_.size(); ++i) {
+    if (schedules_.is_used(i)) partitions_[i].resize(plan_->partitions.size());
+  }
   peers_.apply(plan_->workers, plan_->epoch);
   set_round_trip(round_trip_);
   if (failure_.ok()) deliver_later_slices(now, actions);
+  if (failure_.ok()) begin_runs(now, actions);
   return absl::OkStatus();
 }
 
@@ -45,16 +50,19 @@ void Executor::set_round_trip(absl::Duration round_trip) {
   round_trip_ = round_trip;
   if (plan_ == nullptr) return;
   peers_.set_window(window_bytes(*plan_, options_.worker, options_.window_bytes, round_trip));
+  starts_.set_limit(
+      plan::window_bytes(*plan_, options_.worker, options_.window_bytes, absl::ToDoubleSeconds(round_trip)));
 }
 
 absl::Status Executor::check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const {
   const plan::Tensor& tensor = plan_->tensors[piece.tensor];
-  if (!tensor.schedule.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("tensor ", tensor.name, " has no schedule: owners sum it"));
+  if (!piece.schedule.has_value() || !schedules_.sums(*piece.schedule, piece.tensor)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", tensor.name, " has no schedule in the plans up to epoch ", plan_->epoch));
   }
   for (uint32_t i = begin; i < end; ++i) {
-    const PartitionState& state = partitions_[i];
-    if (is_in_flight(state)) {
+    const PartitionState& state = partitions_[*piece.schedule][i];
+    if (state.run != kNone && runs_[state.run].piece != kNone) {
       return absl::FailedPreconditionError(
           absl::StrCat("tensor ", tensor.name, " is still in flight: wait for its last push_pull first"));
     }
@@ -84,40 +92,48 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
     return absl::OkStatus();
   }
   const uint64_t offset = plan_->partitions[begin].offset;
-  const uint32_t factor = plan_->push_factor(plan_->tensors[piece.tensor]);
   const uint32_t index = pieces_.open(piece.id, piece.output, offset, end - begin);
   for (uint32_t i = begin; i < end; ++i) {
-    const plan::Partition& partition = plan_->partitions[i];
-    Buffer work = pool_->take(plan_->push_bytes(partition));
-    std::memcpy(work.bytes().data(), piece.input.bytes().data() + (partition.offset - offset) * factor, work.size());
-    PartitionState& state = partitions_[i];
-    if (state.run == kNone) state.run = open_run(i, piece.op, options_.worker);
+    PartitionState& state = partitions_[*piece.schedule][i];
+    if (state.run == kNone) state.run = open_run(*piece.schedule, i, piece.op, options_.worker);
     runs_[state.run].piece = index;
-    runs_[state.run].cursor.begin(std::move(work));
-    advance(state.run, now, actions);
   }
+  starts_.push({plan_->tensors[piece.tensor].priority, *piece.schedule, begin, end, offset, std::move(piece.input)});
+  begin_runs(now, actions);
   return absl::OkStatus();
 }
 
-const Program& Executor::program_of(uint32_t partition) const {
-  return schedules_[*plan_->tensors[plan_->partitions[partition].tensor].schedule];
+// Begins the runs for which there is room.
+void Executor::begin_runs(absl::Duration now, Actions& actions) {
+  while (!starts_.empty()) {
+    const StartQueue::Waiting& waiting = starts_.front();
+    const plan::Partition& partition = plan_->partitions[waiting.next];
+    const uint64_t bytes = plan_->push_bytes(partition);
+    if (!starts_.has_room(bytes)) return;
+    const uint32_t factor = plan_->push_factor(plan_->tensors[partition.tensor]);
+    Buffer work = pool_->take(bytes);
+    std::memcpy(work.bytes().data(), waiting.input.bytes().data() + (partition.offset - waiting.offset) * factor,
+                bytes);
+    const uint32_t run = partitions_[waiting.schedule][waiting.next].run;
+    starts_.begin(bytes, now);
+    runs_[run].cursor.begin(std::move(work));
+    advance(run, now, actions);
+  }
 }
 
-uint32_t Executor::open_run(uint32_t partition, ReduceOp op, uint32_t named_by) {
+uint32_t Executor::open_run(uint32_t schedule, uint32_t partition, ReduceOp op, uint32_t named_by) {
   const plan::Tensor& tensor = plan_->tensors[plan_->partitions[partition].tensor];
   const uint64_t elements = plan_->partitions[partition].bytes / size_of(tensor.type);
   const uint32_t index = runs_.take();
   Run& run = runs_[index];
   run.partition = partition;
+  run.schedule = schedule;
   run.op = op;
   run.named_by = named_by;
+  run.piece = kNone;
   run.waits_for = kNone;
-  run.cursor.open(&program_of(partition), elements, plan_->push_type(tensor), &arrived_);
+  run.cursor.open(&schedules_[schedule], elements, plan_->push_type(tensor), &arrived_);
   return index;
-}
-
-bool Executor::is_in_flight(const PartitionState& state) const {
-  return state.run != kNone && runs_[state.run].cursor.has_begun();
 }
 
 void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {
@@ -131,7 +147,8 @@ void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {
         peers_.send(outcome.peer,
                     {.tensor = partition.tensor,
                      .partition = run.partition - plan_->first_partition[partition.tensor],
-                     .step = partitions_[run.partition].step,
+                     .schedule = run.schedule,
+                     .step = state_of(run).step,
                      .type = plan_->push_type(tensor),
                      .op = run.op,
                      .priority = tensor.priority,
@@ -158,10 +175,11 @@ void Executor::finish(uint32_t index, Actions& actions) {
   const std::array<const std::byte*, 1> sums = {run.cursor.work().bytes().data()};
   kernels_->sum(plan_->push_type(tensor), tensor.type, sums, pieces_.output(run.piece, partition.offset),
                 run.cursor.elements(), run.op == ReduceOp::kAverage ? plan_->ranks() : 1);
-  PartitionState& state = partitions_[run.partition];
+  PartitionState& state = state_of(run);
   ++state.step;
   state.run = std::exchange(state.next, kNone);
   ++counters_.results;
+  starts_.end(plan_->push_bytes(partition));
   pieces_.finish_partition(run.piece, actions.done);
   runs_.give_back(index);
 }
@@ -176,25 +194,34 @@ void Executor::on_disconnected(uint32_t member) {
   peers_.on_disconnected(member);
 }
 
-void Executor::on_tick(absl::Duration, Actions& actions) {
-  if (failure_.ok()) peers_.tick(actions);
+void Executor::on_tick(absl::Duration now, Actions& actions) {
+  if (!failure_.ok()) return;
+  starts_.on_tick(now);
+  begin_runs(now, actions);
+  peers_.tick(actions);
 }
 
 void Executor::fail(const absl::Status& status, Actions& actions) {
   if (!failure_.ok()) return;
   failure_ = status;
   pieces_.fail(status, actions.done);
-  for (PartitionState& state : partitions_) {
-    if (state.run != kNone) runs_.give_back(std::exchange(state.run, kNone));
-    if (state.next != kNone) runs_.give_back(std::exchange(state.next, kNone));
+  for (std::vector<PartitionState>& states : partitions_) {
+    for (PartitionState& state : states) {
+      if (state.run != kNone) runs_.give_back(std::exchange(state.run, kNone));
+      if (state.next != kNone) runs_.give_back(std::exchange(state.next, kNone));
+    }
   }
+  starts_.clear();
   later_slices_.clear();
   peers_.clear();
 }
 
 uint64_t Executor::step(uint32_t tensor, uint32_t partition) const {
   const uint32_t index = plan_->first_partition[tensor] + partition;
-  return index < plan_->first_partition[tensor + 1] ? partitions_[index].step : 0;
+  if (index >= plan_->first_partition[tensor + 1]) return 0;
+  uint64_t steps = 0;
+  for (const std::vector<PartitionState>& states : partitions_) steps += states.empty() ? 0 : states[index].step;
+  return steps;
 }
 
 void Executor::set_ending(std::span<const uint32_t> left) {

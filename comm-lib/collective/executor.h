@@ -3,14 +3,18 @@
 // docs/schedules.md the schedules. It does no I/O, reads no clock and starts no thread.
 //
 // Terms. A *slice* is the part of a partition that one send operation names. A *run* is one partition in one push_pull.
-// The *step* of a partition is the number of its push_pulls before.
+// The *step* of a partition in a schedule is the number of its push_pulls that this schedule has summed before. So the
+// schedules of one partition are independent of each other: after a change of strategy the last push_pull of one and
+// the first of the other may be in flight at the same time on different workers, and a schedule that comes back goes on
+// with its next step.
 //
-// Runs. start() copies each partition of a piece into a *work buffer*, in the plan's push_type(), and executes the
-// program of this worker's rank on it: a send leaves as a part of the work buffer, without a copy; a receive waits for
-// its slice, and adds it to the work buffer or replaces a part of it. At the end of the program the sum goes into the
-// piece's output, divided by the number of ranks for an average. The bits are those of collective::execute()
-// (common/collective/oracle.h). All partitions in flight execute beside each other, so that links stay full. A piece is
-// done when its last program has ended; its input is free when start() returns. See cursor.h.
+// Runs. A run *begins* when there is room for it among the partitions in flight (start_queue.h): the executor copies
+// the partition into a *work buffer*, in the plan's push_type(), and executes the program of this worker's rank on it:
+// a send leaves as a part of the work buffer, without a copy; a receive waits for its slice, and adds it to the work
+// buffer or replaces a part of it. At the end of the program the sum goes into the piece's output, divided by the
+// number of ranks for an average. The bits are those of collective::execute() (common/collective/oracle.h). All
+// partitions in flight execute beside each other, so that links stay full. A piece is done when its last program has
+// ended. See cursor.h.
 //
 // The schedule's rules (docs/schedules.md) let a work buffer be sent from: no receive changes a part of it before the
 // peer has received what was sent. The work buffer lives until the peers have confirmed all its slices.
@@ -19,7 +23,7 @@
 //
 // Early slices. Another worker may be ahead, by at most one step: its sum of this step needs this worker's
 // contribution. Its slices wait in the buffers in which they came. Their number is bounded by what the programs receive
-// in one step. Slices of tensors that only a later plan has wait for that plan.
+// in one step. Slices of a tensor, or by a schedule of a tensor, that only a later plan has wait for that plan.
 //
 // Exactly once. Slices between two workers are numbered, confirmed, and sent again over new connections (peer_link.h).
 // A slice that does not fit this worker's program is an error, never a wrong sum.
@@ -40,6 +44,7 @@
 #include "comm-lib/collective/pieces.h"
 #include "comm-lib/collective/runs.h"
 #include "comm-lib/collective/schedules.h"
+#include "comm-lib/collective/start_queue.h"
 #include "comm-lib/exchange/exchange.h"
 #include "common/base/buffer.h"
 #include "common/kernels/kernels.h"
@@ -52,9 +57,11 @@ using exchange::Counters;
 using exchange::PieceRequest;
 
 struct Options {
-  uint64_t job = 0;           // wire::job_number() of the job's name
-  uint32_t worker = 0;        // member index of this worker
-  uint64_t window_bytes = 0;  // size of the window of each peer; 0: window_bytes() decides
+  uint64_t job = 0;     // wire::job_number() of the job's name
+  uint32_t worker = 0;  // member index of this worker
+  // Size of the window of each peer, and limit of the partitions in flight; 0: window_bytes() and plan::window_bytes()
+  // decide.
+  uint64_t window_bytes = 0;
 };
 
 // Returns the window of a peer: the bytes that this worker's link carries in 10 ms and `round_trip`, at least twice the
@@ -70,8 +77,9 @@ class Executor : public exchange::Exchange {
 
   // exchange::Exchange. Members are workers; calls about other members have no effect. on_frame() handles a kSlice or
   // kArrived. prepare() and apply() return InvalidArgument if the plan has a schedule that no algorithm makes for its
-  // number of workers. start() also returns InvalidArgument if the tensor has no schedule, or if another worker asks
-  // for another op; then Actions::refused has the same error.
+  // number of workers. start() also returns InvalidArgument if no plan sums the tensor by the piece's schedule, or if
+  // another worker asks for another op; then Actions::refused has the same error. step() counts the push_pulls that any
+  // schedule has summed.
   absl::Status prepare(const plan::Plan& plan) override { return schedules_.prepare(plan, options_.worker); }
   absl::Status apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) override;
   absl::Status start(PieceRequest piece, absl::Duration now, Actions& actions) override;
@@ -100,7 +108,7 @@ class Executor : public exchange::Exchange {
     uint32_t run = kNone;   // the run of this step
     uint32_t next = kNone;  // the run of the next step, while the run of this step is in flight
   };
-  // A slice of a tensor that only a later plan has.
+  // A slice of a tensor, or by a schedule of a tensor, that only a later plan has.
   struct LaterSlice {
     uint32_t sender = 0;
     wire::Header header;
@@ -109,16 +117,15 @@ class Executor : public exchange::Exchange {
 
   // Plans, pieces and runs (executor.cc).
   absl::Status check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const;
-  const Program& program_of(uint32_t partition) const;
-  uint32_t open_run(uint32_t partition, ReduceOp op, uint32_t named_by);
-  bool is_in_flight(const PartitionState& state) const;
+  uint32_t open_run(uint32_t schedule, uint32_t partition, ReduceOp op, uint32_t named_by);
+  PartitionState& state_of(const Run& run) { return partitions_[run.schedule][run.partition]; }
+  void begin_runs(absl::Duration now, Actions& actions);
   void advance(uint32_t run, absl::Duration now, Actions& actions);
   void finish(uint32_t run, Actions& actions);
 
   // Frames (frames.cc).
+  bool is_of_later_plan(const wire::Header& header) const;
   absl::StatusOr<uint32_t> find_run(const wire::Header& header, size_t payload_bytes, Actions& actions);
-  absl::Status check_step(const wire::Header& header, uint32_t source, const PartitionState& state) const;
-  absl::Status check_run(const wire::Header& header, const Run& run, Actions& actions) const;
   void deliver(uint32_t run, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions);
   void deliver_later_slices(absl::Duration now, Actions& actions);
 
@@ -130,7 +137,9 @@ class Executor : public exchange::Exchange {
   ArrivedSlices arrived_;
   Runs runs_;
   Pieces pieces_;
-  std::vector<PartitionState> partitions_;  // by index in the plan
+  StartQueue starts_;
+  // By index of the schedule in the plan, then by index of the partition; empty for a schedule that sums no tensor.
+  std::vector<std::vector<PartitionState>> partitions_;
   std::vector<LaterSlice> later_slices_;
   Peers peers_;
   absl::Duration round_trip_;

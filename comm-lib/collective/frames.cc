@@ -15,6 +15,7 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   if (plan_ == nullptr) return absl::FailedPreconditionError("a frame arrived before the first plan");
   GLN_RETURN_IF_ERROR(check_sender(*plan_, options_.job, options_.worker, sender, header));
   peers_.on_heard(sender, now);
+  starts_.on_frame(now);
   if (!peers_.on_released(sender, header.released, actions)) {
     return frame_error(*plan_, options_.worker, header,
                        absl::StrCat("it confirms the slices before ", header.released,
@@ -32,8 +33,8 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
                        absl::StrCat("expected slice ", peers_.received(sender), " first"));
   }
   // The link counts a slice only once its checks have passed, so that a slice that fails them is never confirmed.
-  if (header.tensor >= plan_->tensors.size() && header.epoch > plan_->epoch) {
-    GLN_RARE("collective: a slice of a tensor that only a later plan has");
+  if (is_of_later_plan(header)) {
+    GLN_RARE("collective: a slice of a tensor or a schedule that only a later plan has");
     peers_.accept(sender, payload.size());
     if (!GLN_MUTATION("a slice does not wait for its plan")) {
       later_slices_.push_back({sender, header, std::move(payload)});
@@ -44,27 +45,34 @@ absl::Status Executor::on_frame(uint32_t sender, const wire::Header& header, Buf
   GLN_ASSIGN_OR_RETURN(const uint32_t run, find_run(header, payload.size(), actions));
   peers_.accept(sender, payload.size());
   deliver(run, sender, std::move(payload), now, actions);
+  begin_runs(now, actions);
   peers_.confirm(sender, actions);
   return absl::OkStatus();
 }
 
+bool Executor::is_of_later_plan(const wire::Header& header) const {
+  return header.epoch > plan_->epoch && !schedules_.sums(header.schedule, header.tensor);
+}
+
 // Returns the run to which the next slice of header.sender belongs. Opens the run if the slice is its first.
 absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t payload_bytes, Actions& actions) {
-  GLN_RETURN_IF_ERROR(check_slice(*plan_, options_.worker, header));
+  GLN_RETURN_IF_ERROR(check_slice(*plan_, schedules_, options_.worker, header));
   const uint32_t index = plan_->index_of(header.tensor, header.partition);
-  const Program& program = program_of(index);
-  const uint32_t source = program.source_of(header.sender);
+  const uint32_t source = schedules_[header.schedule].source_of(header.sender);
   if (source == Program::kNone) {
     return frame_error(*plan_, options_.worker, header, "the schedule has no message between them");
   }
-  PartitionState& state = partitions_[index];
-  GLN_RETURN_IF_ERROR(check_step(header, source, state));
+  PartitionState& state = partitions_[header.schedule][index];
+  const bool is_in_flight = state.run != kNone && runs_[state.run].cursor.has_begun();
+  const bool is_missing = is_in_flight && runs_[state.run].cursor.expected_bytes(source) > 0;
+  GLN_RETURN_IF_ERROR(check_step(*plan_, options_.worker, header, {state.step, is_in_flight, is_missing}));
   const bool is_early = header.step != state.step && !GLN_MUTATION("an early slice goes to the step in flight");
   uint32_t& run = is_early ? state.next : state.run;
   const bool is_first = run == kNone;
-  const uint32_t found = is_first ? open_run(index, header.op, header.sender) : run;
+  const uint32_t found = is_first ? open_run(header.schedule, index, header.op, header.sender) : run;
   const uint64_t expected = runs_[found].cursor.expected_bytes(source);
-  absl::Status status = check_run(header, runs_[found], actions);
+  absl::Status status = check_op(*plan_, options_.worker, header, runs_[found].op, runs_[found].named_by);
+  actions.refused.Update(status);
   if (expected == 0) {
     status.Update(frame_error(*plan_, options_.worker, header, "the schedule has no further message between them"));
   } else if (payload_bytes != expected || header.payload_bytes != expected) {
@@ -80,33 +88,9 @@ absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t p
   return found;
 }
 
-absl::Status Executor::check_step(const wire::Header& header, uint32_t source, const PartitionState& state) const {
-  const auto error = [&](const std::string& problem) { return frame_error(*plan_, options_.worker, header, problem); };
-  if (header.step < state.step) return error(absl::StrCat("this worker has ended the steps before ", state.step));
-  const bool is_ahead = header.step > state.step;
-  if (!is_ahead) return absl::OkStatus();
-  if (header.step > state.step + 1 || !is_in_flight(state)) {
-    return error(absl::StrCat("that sum needs this worker's contributions, and this worker ",
-                              is_in_flight(state) ? "is in" : "has not begun", " step ", state.step));
-  }
-  if (runs_[state.run].cursor.expected_bytes(source) == 0) return absl::OkStatus();
-  return error(absl::StrCat("expected the remaining slices of step ", state.step, " first"));
-}
-
-// Workers that ask for different ops can't go on, whichever connection they use.
-absl::Status Executor::check_run(const wire::Header& header, const Run& run, Actions& actions) const {
-  if (run.op == header.op) return absl::OkStatus();
-  const absl::Status status =
-      frame_error(*plan_, options_.worker, header,
-                  absl::StrCat("its op is ", name_of(header.op), ", but ", plan_->member_name(run.named_by),
-                               " asked for ", name_of(run.op), "; all ranks must use the same op"));
-  actions.refused.Update(status);
-  return status;
-}
-
 void Executor::deliver(uint32_t index, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions) {
   Run& run = runs_[index];
-  run.cursor.add(program_of(run.partition).source_of(sender), std::move(payload));
+  run.cursor.add(schedules_[run.schedule].source_of(sender), std::move(payload));
   if (run.waits_for != sender) return;
   run.waits_for = kNone;
   peers_.unblock(sender);
@@ -117,7 +101,7 @@ void Executor::deliver(uint32_t index, uint32_t sender, Buffer payload, absl::Du
 void Executor::deliver_later_slices(absl::Duration now, Actions& actions) {
   std::vector<LaterSlice> waiting = std::exchange(later_slices_, {});
   for (LaterSlice& slice : waiting) {
-    if (slice.header.tensor >= plan_->tensors.size() && slice.header.epoch > plan_->epoch) {
+    if (is_of_later_plan(slice.header)) {
       later_slices_.push_back(std::move(slice));
       continue;
     }

@@ -29,6 +29,7 @@ void Peers::flush(uint32_t index, Actions& actions) {
     header.op = slice.op;
     header.tensor = slice.tensor;
     header.partition = slice.partition;
+    header.schedule = slice.schedule;
     header.step = slice.step;
     header.payload_bytes = static_cast<uint32_t>(slice.payload.size());
     header.released = peer.link.take_confirmation();

@@ -18,7 +18,8 @@ namespace gleaner::collective {
 struct OutgoingSlice {
   uint32_t tensor = 0;
   uint32_t partition = 0;  // index within the tensor
-  uint64_t step = 0;
+  uint32_t schedule = 0;   // index in Plan::schedules
+  uint64_t step = 0;       // of the partition, by this schedule
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   int32_t priority = 0;   // of the tensor

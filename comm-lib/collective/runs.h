@@ -16,9 +16,10 @@ struct Run {
   static constexpr uint32_t kNone = UINT32_MAX;
   Cursor cursor;
   uint32_t partition = 0;  // index in the plan
+  uint32_t schedule = 0;   // index in the plan
   ReduceOp op = ReduceOp::kSum;
   uint32_t named_by = 0;       // the worker that named the op first
-  uint32_t piece = 0;          // index in Pieces, once the cursor has begun
+  uint32_t piece = kNone;      // index in Pieces, once this worker has started it
   uint32_t waits_for = kNone;  // the peer at whose receive the cursor is blocked
 };
 

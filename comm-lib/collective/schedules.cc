@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
+#include "common/collective/groups.h"
 
 namespace gleaner::collective {
 
@@ -20,10 +21,14 @@ absl::Status Schedules::prepare(const plan::Plan& plan, uint32_t worker) {
       programs.push_back(programs[static_cast<size_t>(equal - plan.schedules.begin())]);
       continue;
     }
-    const absl::StatusOr<Schedule> schedule = make_schedule({.algorithm = parameters.algorithm,
-                                                             .ranks = plan.workers,
-                                                             .stages = parameters.stages,
-                                                             .radix = parameters.radix});
+    const absl::StatusOr<Schedule> schedule =
+        make_schedule({.algorithm = parameters.algorithm,
+                       .ranks = plan.workers,
+                       .stages = parameters.stages,
+                       .radix = parameters.radix,
+                       .groups = groups_of_sizes(parameters.group_sizes, plan.workers),
+                       .global_chunks = parameters.global_chunks,
+                       .local_chunks = parameters.local_chunks});
     if (!schedule.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the plan of epoch ", plan.epoch, " has schedule ", i, " (",
                                                      parameters.algorithm, "), which ", plan.workers,
@@ -43,6 +48,11 @@ absl::Status Schedules::apply(const plan::Plan& plan, uint32_t worker) {
   programs_ = std::move(prepared_);
   prepared_ = {};
   prepared_epoch_ = 0;
+  of_tensor_.resize(plan.tensors.size());
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (plan.tensors[i].schedule.has_value()) of_tensor_[i] |= Set{1} << *plan.tensors[i].schedule;
+    used_ |= of_tensor_[i];
+  }
   return absl::OkStatus();
 }
 

@@ -1,4 +1,5 @@
-// Schedules makes the schedules that a plan names, and keeps this worker's program of each. Pure.
+// Schedules makes the schedules that a plan names, and keeps this worker's program of each. It remembers which of them
+// have summed each tensor, since slices by the earlier schedule of a tensor may arrive after a plan with another. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,27 @@ class Schedules {
   // Schedules is then as before.
   absl::Status apply(const plan::Plan& plan, uint32_t worker);
 
+  // Returns whether a plan in force, this one or an earlier one, has said that `schedule` sums `tensor`.
+  bool sums(uint32_t schedule, uint32_t tensor) const {
+    return tensor < of_tensor_.size() && schedule < plan::kMaxSchedules && (of_tensor_[tensor] >> schedule & 1) != 0;
+  }
+  // Returns whether `schedule` sums any tensor.
+  bool is_used(uint32_t schedule) const { return (used_ >> schedule & 1) != 0; }
+  uint32_t size() const { return static_cast<uint32_t>(programs_.size()); }
+
   // Returns the program of the schedule with this index in Plan::schedules. It lives as long as this object.
   const Program& operator[](uint32_t schedule) const { return *programs_[schedule]; }
 
  private:
   using Programs = std::vector<std::shared_ptr<const Program>>;  // by index in Plan::schedules
 
+  // A set of schedules: the bit i stands for index i in Plan::schedules.
+  using Set = uint64_t;
+  static_assert(plan::kMaxSchedules <= 64);
+
   Programs programs_;  // of the plan in force
+  std::vector<Set> of_tensor_;
+  Set used_ = 0;  // union of of_tensor_
   Programs prepared_;
   uint32_t prepared_epoch_ = 0;  // 0: nothing is prepared
 };

@@ -80,7 +80,8 @@ class Exchange {
   // close its connections.
   virtual void fail(const absl::Status& status, Actions& actions) = 0;
 
-  // Returns the step of the partition's piece in flight, or else of its next piece.
+  // Returns the number of the partition's push_pulls that this exchange has ended: the step of the piece in flight, or
+  // else of the next piece.
   virtual uint64_t step(uint32_t tensor, uint32_t partition) const = 0;
   // Returns whether this worker may leave the job: no piece is in flight, and no other worker may need a frame that
   // this worker keeps.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,9 @@ struct PieceRequest {
   MutableBytes output;
   uint32_t first = 0;           // index of the first partition within the tensor
   uint32_t count = UINT32_MAX;  // at most this many partitions
+  // Index in Plan::schedules of the schedule that sums the piece; none: owners sum it. plan::Tensor::schedule may name
+  // another one, for later push_pulls.
+  std::optional<uint32_t> schedule;
 };
 
 // A frame for one member.

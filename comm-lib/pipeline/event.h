@@ -19,6 +19,9 @@ using control::Prepare;
 // The plan of this epoch comes into force. An error of a stage ends the session.
 using control::Commit;
 
+// The prepared plan of this epoch will never come into force. Later plans may be prepared.
+using control::Withdraw;
+
 // A worker has left the job cleanly: no further sum can be made, and every rank has the results of all sums.
 using control::Ending;
 
@@ -29,6 +32,7 @@ using member::CoordinatorLost;
 // The coordinator is lost, and no other will replace it.
 using member::CoordinatorGone;
 
-using Event = std::variant<Welcome, Prepare, Commit, CoordinatorLost, CoordinatorFound, CoordinatorGone, Ending>;
+using Event =
+    std::variant<Welcome, Prepare, Commit, Withdraw, CoordinatorLost, CoordinatorFound, CoordinatorGone, Ending>;
 
 }  // namespace gleaner::pipeline

@@ -42,6 +42,9 @@ absl::Status Pipeline::on_event(const Event& event) {
   if (std::holds_alternative<Welcome>(event)) prepared_ = nullptr;
   if (const auto* commit = std::get_if<Commit>(&event)) GLN_RETURN_IF_ERROR(take_up(commit->epoch));
   for (const auto& stage : stages_ | std::views::reverse) GLN_RETURN_IF_ERROR(stage->on_event(event));
+  if (const auto* withdraw = std::get_if<Withdraw>(&event); withdraw != nullptr && prepared_ != nullptr) {
+    if (prepared_->epoch == withdraw->epoch) prepared_ = nullptr;
+  }
   if (const auto* prepare = std::get_if<Prepare>(&event)) prepared_ = prepare->plan;
   return absl::OkStatus();
 }

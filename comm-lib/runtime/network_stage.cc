@@ -51,6 +51,7 @@ const wire::Secret* NetworkStage::find(uint64_t job) const {
 absl::Status NetworkStage::on_event(const pipeline::Event& event) {
   if (const auto* prepare = std::get_if<pipeline::Prepare>(&event)) return this->prepare(prepare->plan);
   if (const auto* commit = std::get_if<pipeline::Commit>(&event)) return this->commit(commit->epoch);
+  if (const auto* withdrawn = std::get_if<pipeline::Withdraw>(&event)) exchanges_.withdraw(withdrawn->epoch, now());
   if (const auto* welcome = std::get_if<pipeline::Welcome>(&event)) join(*welcome);
   if (!is_following()) return absl::OkStatus();
   if (const auto* ending = std::get_if<pipeline::Ending>(&event)) exchanges_.set_ending(ending->left);
@@ -82,8 +83,10 @@ void NetworkStage::open_exchanges() {
 }
 
 absl::Status NetworkStage::prepare(const std::shared_ptr<const plan::Plan>& plan) {
-  GLN_RETURN_IF_ERROR(exchanges_.prepare(*plan));
-  return colocated_.prepare(plan);
+  absl::Status status = exchanges_.prepare(*plan, now());
+  if (status.ok()) status = colocated_.prepare(plan);
+  if (!status.ok()) exchanges_.withdraw(plan->epoch, now());
+  return status;
 }
 
 absl::Status NetworkStage::commit(uint32_t epoch) {

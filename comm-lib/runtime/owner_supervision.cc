@@ -15,7 +15,8 @@ OwnerSupervision::OwnerSupervision(const Env& env, const Options& options, Membe
       exchanges_(exchanges),
       listener_(listener),
       supervisor_({.deadline = options.deadline, .plan_timeout = options.plan_timeout}),
-      reports_({.deadline = options.deadline, .plan_timeout = options.plan_timeout}) {}
+      reports_({.deadline = options.deadline, .plan_timeout = options.plan_timeout}),
+      hold_limit_(options.deadline, options.plan_timeout) {}
 
 void OwnerSupervision::follow(const std::shared_ptr<const plan::Plan>& plan) {
   plan_ = plan;
@@ -35,16 +36,19 @@ void OwnerSupervision::on_event(const pipeline::Event& event) {
 void OwnerSupervision::take(const pipeline::CoordinatorLost& /*lost*/) {
   reports_.on_coordinator_lost(now());
   supervisor_.on_coordinator_lost();
+  hold_limit_.on_coordinator_lost();
 }
 
 void OwnerSupervision::take(const pipeline::CoordinatorFound& /*found*/) {
   reports_.on_coordinator_found();
   supervisor_.on_coordinator_found();
+  hold_limit_.on_coordinator_found();
 }
 
 void OwnerSupervision::take(const pipeline::CoordinatorGone& gone) {
   reports_.on_coordinator_gone(gone.why);
   supervisor_.on_coordinator_gone();
+  hold_limit_.on_coordinator_gone();
 }
 
 absl::Status OwnerSupervision::tick() {
@@ -53,7 +57,9 @@ absl::Status OwnerSupervision::tick() {
   const std::vector<uint32_t> due = supervisor_.all_settled() ? std::vector<uint32_t>() : exchanges_->waiting_for();
   supervisor_.tick(now(), due, actions_);
   carry_out();
-  return stopped_ ? absl::OkStatus() : report_losses(due);
+  if (stopped_) return absl::OkStatus();
+  if (absl::Status held = hold_limit_.tick(exchanges_->held_tensor(), now()); !held.ok()) return held;
+  return report_losses(due);
 }
 
 // A path whose peer has confirmed all frames has made progress, even if the sums wait for other workers.

@@ -15,6 +15,7 @@
 #include "comm-lib/pipeline/event.h"
 #include "comm-lib/runtime/exchanges.h"
 #include "comm-lib/runtime/member_connections.h"
+#include "comm-lib/supervision/hold_limit.h"
 #include "comm-lib/supervision/reports.h"
 #include "comm-lib/supervision/supervisor.h"
 #include "common/base/env.h"
@@ -61,7 +62,7 @@ class OwnerSupervision {
   void on_event(const pipeline::Event& event);
 
   // Carries out what is due. To be called every few milliseconds. An error ends the session: a member is out of reach,
-  // and no coordinator can make a plan without it.
+  // and no coordinator can make a plan without it; or a change of strategy has lasted too long without a coordinator.
   absl::Status tick();
   // Ends the supervision: later calls of tick() do nothing. May be called inside NetworkListener::on_lost().
   void stop() { stopped_ = true; }
@@ -89,6 +90,7 @@ class OwnerSupervision {
   std::shared_ptr<const plan::Plan> plan_;
   supervision::Supervisor supervisor_;
   supervision::Reports reports_;
+  supervision::HoldLimit hold_limit_;
   supervision::Actions actions_;
   supervision::ReportActions report_actions_;
   bool stopped_ = false;

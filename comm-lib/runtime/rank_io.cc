@@ -176,6 +176,11 @@ bool RankIo::pass_on(const pipeline::Event& event) {
 
 void RankIo::handle(const control::Regroup& regroup) { fail(workers_changed(regroup.why.message())); }
 
+void RankIo::handle(const control::CountPushPulls&) {
+  const std::shared_ptr<const plan::Plan>& plan = pipeline_->plan();
+  if (plan != nullptr) client_->push_pulls(plan->epoch, flow_.started());
+}
+
 void RankIo::handle(const control::Trace& trace) {
   if (auto recorded = member::obey(trace.order, recorder_)) {
     client_->send_trace(trace.recording, *std::move(recorded));

@@ -97,6 +97,8 @@ class RankIo : public member::Listener, private pipeline::Listener, private Netw
   void handle(const control::Regroup& regroup);
   void handle(const control::Newcomers& newcomers) { state_.set_newcomers(newcomers.workers); }
   void handle(const control::Finished&) {}  // concerns summers
+  void handle(const control::Withdraw& withdraw) { pass_on(withdraw); }
+  void handle(const control::CountPushPulls&);
   void handle(const control::Inquire& inquire) { client_->begun(inquire.tensor, flow_.started(inquire.tensor)); }
   void handle(const control::Trace& trace);
   bool pass_on(const pipeline::Event& event);

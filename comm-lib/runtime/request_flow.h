@@ -41,6 +41,7 @@ class RequestFlow {
   bool empty() const { return table_.empty(); }  // no request is in flight
   // Call the functions of the same names of RequestTable.
   uint64_t started(const std::string& tensor) const { return table_.started(tensor); }
+  const std::vector<uint64_t>& started() const { return table_.started(); }
   std::optional<control::Waiting> overdue(absl::Duration now) const { return table_.overdue(now); }
 
  private:

@@ -55,6 +55,8 @@ class RequestTable {
   bool empty() const { return requests_.empty(); }
   // Returns the number of started requests of the tensor; 0 if no plan has the tensor.
   uint64_t started(const std::string& tensor) const;
+  // Returns the number of started requests of each tensor of the plan.
+  const std::vector<uint64_t>& started() const { return started_; }
   // Returns the oldest request if it is long overdue. The coordinator then finds out which rank has not begun it.
   std::optional<control::Waiting> overdue(absl::Duration now) const;
 

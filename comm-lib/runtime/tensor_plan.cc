@@ -17,8 +17,12 @@ std::string tensor_plan(const plan::Plan& plan, uint32_t tensor) {
   for (const plan::Partition& partition : plan.partitions_of(tensor)) partition_bytes.push_back(partition.bytes);
   return absl::StrCat("{\"algorithm\": \"", schedule.algorithm, "\", \"stages\": [",
                       absl::StrJoin(schedule.stages, ", "), "], \"radix\": ", schedule.radix, ", \"ranks\": [",
-                      absl::StrJoin(schedule.ranks, ", "), "], \"partition_bytes\": [",
-                      absl::StrJoin(partition_bytes, ", "), "]}");
+                      absl::StrJoin(schedule.ranks, ", "), "], \"identity_seconds\": ", schedule.identity_seconds,
+                      ", \"mapped_seconds\": ", schedule.mapped_seconds, ", \"group_sizes\": [",
+                      absl::StrJoin(schedule.group_sizes, ", "), "], \"global_chunks\": [",
+                      absl::StrJoin(schedule.global_chunks, ", "), "], \"local_chunks\": [",
+                      absl::StrJoin(schedule.local_chunks, ", "), "], \"partition_bytes\": [",
+                      absl::StrJoin(partition_bytes, ", "), "], \"from\": ", plan.tensors[tensor].schedule_from, "}");
 }
 
 }  // namespace gleaner::runtime

@@ -173,13 +173,19 @@ const json* Fields::find_list(absl::string_view name) const {
 
 std::optional<int64_t> Fields::read_number(absl::string_view name, int64_t least, int64_t most) const {
   const json* found = find(name);
-  if (found == nullptr) return std::nullopt;
+  return found == nullptr ? std::nullopt : checked_number(*found, name, least, most);
+}
+
+std::optional<int64_t> Fields::checked_number(const json& value, absl::string_view name, int64_t least,
+                                              int64_t most) const {
   const bool fits =
-      found->is_number_unsigned() ? found->get<uint64_t>() <= static_cast<uint64_t>(kMost) : found->is_number_integer();
-  const int64_t read = fits ? found->get<int64_t>() : 0;
+      value.is_number_unsigned() ? value.get<uint64_t>() <= static_cast<uint64_t>(kMost) : value.is_number_integer();
+  const int64_t read = fits ? value.get<int64_t>() : 0;
   if (fits && least <= read && read <= most) return read;
-  wrong(name, most == kMost ? absl::StrCat("a whole number of at least ", least)
-                            : absl::StrCat("a whole number from ", least, " to ", most));
+  fail(name,
+       absl::StrCat("expected a whole number ",
+                    most == kMost ? absl::StrCat("of at least ", least) : absl::StrCat("from ", least, " to ", most),
+                    ", got ", quoted(value)));
   return std::nullopt;
 }
 

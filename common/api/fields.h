@@ -69,6 +69,24 @@ class Fields {
     if (const std::optional<int64_t> read = read_number(name, least, most)) value = static_cast<Integer>(*read);
   }
 
+  // Replaces `values` by the elements of a list of whole numbers.
+  template <class Integer>
+  void numbers(absl::string_view name, std::vector<Integer>& values, int64_t least = 0) const {
+    numbers(name, values, least, int64_t{std::numeric_limits<Integer>::max()});
+  }
+  template <class Integer>
+  void numbers(absl::string_view name, std::vector<Integer>& values, int64_t least, int64_t most) const {
+    const nlohmann::json* found = find_list(name);
+    if (found == nullptr) return;
+    values.clear();
+    for (size_t i = 0; i < found->size(); ++i) {
+      const std::string element = absl::StrCat(name, "[", i, "]");
+      const std::optional<int64_t> read = checked_number((*found)[i], element, least, most);
+      if (!read.has_value()) return;
+      values.push_back(static_cast<Integer>(*read));
+    }
+  }
+
   template <class Enum>
   void choice(absl::string_view name, Names<Enum> names, Enum& value) const {
     std::string read;
@@ -106,6 +124,9 @@ class Fields {
   Fields(std::string path, absl::Status& status) : path_(std::move(path)), status_(&status) {}
   std::string path_of(absl::string_view name) const;
   const nlohmann::json* find_list(absl::string_view name) const;
+  // Returns a whole number within the limits; nullopt otherwise, with an error that names `name`.
+  std::optional<int64_t> checked_number(const nlohmann::json& value, absl::string_view name, int64_t least,
+                                        int64_t most) const;
   std::optional<int64_t> read_number(absl::string_view name, int64_t least, int64_t most) const;
 
   const nlohmann::json* object_ = nullptr;

@@ -25,6 +25,31 @@ void read_member(const Fields& fields, PlanMember& member) {
   fields.text("slow", member.slow);
 }
 
+void read_strategy(const Fields& fields, PlanStrategy& strategy) {
+  fields.text("strategy", strategy.strategy);
+  fields.number("tensors", strategy.tensors);
+  fields.number("bytes", strategy.bytes);
+}
+
+json to_json(const PlanStrategy& strategy) {
+  return {{"strategy", strategy.strategy}, {"tensors", strategy.tensors}, {"bytes", strategy.bytes}};
+}
+
+void read_schedule(const Fields& fields, PlanSchedule& schedule) {
+  fields.text("algorithm", schedule.algorithm);
+  fields.numbers("stages", schedule.stages, 1);
+  fields.number("radix", schedule.radix, 1);
+  fields.numbers("ranks", schedule.ranks);
+}
+
+json to_json(const PlanSchedule& schedule) {
+  json object = {{"algorithm", schedule.algorithm}};
+  if (!schedule.stages.empty()) object["stages"] = schedule.stages;
+  if (schedule.radix > 0) object["radix"] = schedule.radix;
+  if (!schedule.ranks.empty()) object["ranks"] = schedule.ranks;
+  return object;
+}
+
 json to_json(const PlanMember& member) {
   json object = {{"name", member.name},
                  {"role", member.role},
@@ -54,6 +79,9 @@ json spec_json(const ReductionPlanSpec& spec) {
                  {"memberCount", spec.members.size()},
                  {"members", json::array()}};
   if (spec.bound_seconds > 0) object["bound"] = format_seconds(spec.bound_seconds);
+  if (!spec.strategy.empty()) object["strategy"] = spec.strategy;
+  for (const PlanStrategy& strategy : spec.strategies) object["strategies"].push_back(to_json(strategy));
+  for (const PlanSchedule& schedule : spec.schedules) object["schedules"].push_back(to_json(schedule));
   for (const PlanMember& member : spec.members) object["members"].push_back(to_json(member));
   return object;
 }
@@ -69,6 +97,9 @@ absl::StatusOr<ReductionPlan> parse_reduction_plan(const json& object) {
   const Fields spec = document.object("spec");
   spec.number("epoch", plan.spec.epoch);
   spec.number("attempt", plan.spec.attempt);
+  spec.text("strategy", plan.spec.strategy);
+  spec.list("strategies", plan.spec.strategies, read_strategy);
+  spec.list("schedules", plan.spec.schedules, read_schedule);
   spec.number("tensors", plan.spec.tensors);
   spec.number("partitions", plan.spec.partitions);
   spec.number("bytesPerStep", plan.spec.bytes_per_step);

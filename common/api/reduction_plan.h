@@ -33,9 +33,29 @@ struct PlanMember {
   bool operator==(const PlanMember&) const = default;
 };
 
+// The tensors that one strategy sums.
+struct PlanStrategy {
+  std::string strategy;  // "summers", "ring", "blueconnect 3,2,2"
+  uint64_t tensors = 0;
+  uint64_t bytes = 0;  // of these tensors together
+  bool operator==(const PlanStrategy&) const = default;
+};
+
+// The parameters of a schedule of a collective between the workers.
+struct PlanSchedule {
+  std::string algorithm;
+  std::vector<uint32_t> stages;  // empty: the default of the algorithm
+  uint32_t radix = 0;            // 0: the default of the algorithm
+  std::vector<uint32_t> ranks;   // by worker: its rank in the schedule; empty: worker i has rank i, or not written
+  bool operator==(const PlanSchedule&) const = default;
+};
+
 struct ReductionPlanSpec {
   uint32_t epoch = 0;
   uint32_t attempt = 0;
+  std::string strategy;                  // "summers, halving-doubling"; empty before the first tensor
+  std::vector<PlanStrategy> strategies;  // without tensors that accumulate
+  std::vector<PlanSchedule> schedules;
   uint64_t tensors = 0, partitions = 0, bytes_per_step = 0;
   uint64_t push_bytes_per_step = 0;          // bytes that a worker contributes to the sums of a step
   double bound_seconds = 0;                  // 0: unknown, or nothing moves

@@ -10,7 +10,15 @@ namespace {
 using nlohmann::json;
 
 constexpr std::pair<absl::string_view, Strategy> kStrategies[] = {{"Auto", Strategy::kAuto},
-                                                                  {"Colocated", Strategy::kColocated}};
+                                                                  {"Colocated", Strategy::kColocated},
+                                                                  {"Summers", Strategy::kSummers},
+                                                                  {"Ring", Strategy::kRing},
+                                                                  {"HalvingDoubling", Strategy::kHalvingDoubling},
+                                                                  {"DoubleTree", Strategy::kDoubleTree},
+                                                                  {"BCube", Strategy::kBCube},
+                                                                  {"BlueConnect", Strategy::kBlueConnect},
+                                                                  {"TwoLevel", Strategy::kTwoLevel},
+                                                                  {"Racks", Strategy::kRacks}};
 constexpr std::pair<absl::string_view, Transport> kTransports[] = {
     {"Auto", Transport::kAuto}, {"TCP", Transport::kTcp}, {"SHM", Transport::kShm}, {"RDMA", Transport::kRdma}};
 constexpr std::pair<absl::string_view, CleanPodPolicy> kCleanPodPolicies[] = {
@@ -53,6 +61,11 @@ void read_summers(const Fields& fields, SummersWanted& summers) {
 
 void read_communication(const Fields& fields, Communication& communication) {
   fields.choice<Strategy>("strategy", kStrategies, communication.strategy);
+  fields.numbers("stages", communication.stages, 1, kMaxReplicas);
+  if (communication.stages.size() > kMaxStages) {
+    fields.fail("stages", absl::StrCat("expected at most ", kMaxStages, " stages, got ", communication.stages.size()));
+  }
+  fields.number("radix", communication.radix, 2, kMaxReplicas);
   fields.choice<Transport>("transport", kTransports, communication.transport);
   double partition_bytes = 0;
   fields.quantity("partitionBytes", partition_bytes);
@@ -119,9 +132,10 @@ void read_status(const Fields& fields, TrainingJobStatus& status) {
   fields.number("attempt", status.attempt);
   fields.number("restarts", status.restarts);
   fields.number("epoch", status.epoch);
-  fields.text("bound", status.bound);
-  fields.text("goodput", status.goodput);
-  fields.text("efficiency", status.efficiency);
+  fields.text("strategy", status.communication.strategy);
+  fields.text("bound", status.communication.bound);
+  fields.text("goodput", status.communication.goodput);
+  fields.text("efficiency", status.communication.efficiency);
   fields.time("startTime", status.start_time);
   fields.time("completionTime", status.completion_time);
 }
@@ -131,9 +145,11 @@ json to_json(const Communication& communication) {
   json summers = {{"min", wanted.min}, {"max", wanted.max}};
   if (!wanted.resources.is_null()) summers["resources"] = wanted.resources;
   if (wanted.bits_per_second >= 1) summers["bandwidth"] = bandwidth_text(wanted.bits_per_second);
-  json object = {{"strategy", std::string(name_in<Strategy>(kStrategies, communication.strategy))},
+  json object = {{"strategy", std::string(to_string(communication.strategy))},
                  {"transport", std::string(name_in<Transport>(kTransports, communication.transport))},
                  {"summers", std::move(summers)}};
+  if (!communication.stages.empty()) object["stages"] = communication.stages;
+  if (communication.radix > 0) object["radix"] = communication.radix;
   if (communication.partition_bytes > 0) object["partitionBytes"] = communication.partition_bytes;
   return object;
 }
@@ -149,6 +165,10 @@ json to_json(const RunPolicy& policy) {
 }
 
 }  // namespace
+
+absl::string_view to_string(Strategy strategy) { return name_in<Strategy>(kStrategies, strategy); }
+
+bool uses_summers(Strategy strategy) { return strategy == Strategy::kAuto || strategy == Strategy::kSummers; }
 
 absl::StatusOr<TrainingJob> parse_training_job(const json& object) {
   absl::StatusOr<ObjectMeta> meta = parse_meta(object);
@@ -185,9 +205,10 @@ json to_json(const TrainingJobStatus& status) {
   if (!status.phase.empty()) object["phase"] = status.phase;
   if (!status.succeeded_indexes.empty()) object["succeededIndexes"] = indexes_text(status.succeeded_indexes);
   if (!status.selector.empty()) object["selector"] = status.selector;
-  if (!status.bound.empty()) object["bound"] = status.bound;
-  if (!status.goodput.empty()) object["goodput"] = status.goodput;
-  if (!status.efficiency.empty()) object["efficiency"] = status.efficiency;
+  if (!status.communication.strategy.empty()) object["strategy"] = status.communication.strategy;
+  if (!status.communication.bound.empty()) object["bound"] = status.communication.bound;
+  if (!status.communication.goodput.empty()) object["goodput"] = status.communication.goodput;
+  if (!status.communication.efficiency.empty()) object["efficiency"] = status.communication.efficiency;
   if (status.start_time) object["startTime"] = format_time(*status.start_time);
   if (status.completion_time) object["completionTime"] = format_time(*status.completion_time);
   return object;

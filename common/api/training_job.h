@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/api/meta.h"
 
@@ -21,11 +22,24 @@ namespace gleaner::api {
 inline constexpr int64_t kMaxReplicas = 4096;  // a ReductionPlan with all members still fits into one object
 inline constexpr int64_t kMaxLocalRanks = 64;
 inline constexpr int64_t kMaxSummers = 512;
+inline constexpr int64_t kMaxStages = 12;  // 2^12 is kMaxReplicas
 inline constexpr int64_t kMaxBackoff = 10000;
 inline constexpr double kMinPartitionBytes = 4096, kMaxPartitionBytes = 4 << 20;
 
-// Auto: the number of summers that makes steps fastest; Colocated: none (k = 0)
-enum class Strategy { kAuto, kColocated };
+// How a job sums its tensors. Auto: each tensor by the strategy that is fastest for its size; Colocated: by the summers
+// in the workers alone (k = 0); Summers: by summers; the others: by the schedule of this algorithm.
+enum class Strategy {
+  kAuto,
+  kColocated,
+  kSummers,
+  kRing,
+  kHalvingDoubling,
+  kDoubleTree,
+  kBCube,
+  kBlueConnect,
+  kTwoLevel,
+  kRacks
+};
 enum class Transport { kAuto, kTcp, kShm, kRdma };
 enum class CleanPodPolicy { kNone, kRunning, kAll };
 
@@ -46,6 +60,8 @@ struct SummersWanted {
 
 struct Communication {
   Strategy strategy = Strategy::kAuto;
+  std::vector<uint32_t> stages;  // of BlueConnect, TwoLevel and Racks; empty: the default of the algorithm
+  uint32_t radix = 0;            // of BCube; 0: the default of the algorithm
   Transport transport = Transport::kAuto;
   uint64_t partition_bytes = 0;  // 0: chosen from the bandwidths
   SummersWanted summers;
@@ -74,6 +90,18 @@ struct SummersStatus {
   bool operator==(const SummersStatus&) const = default;
 };
 
+// How the job sums its tensors, for people. JSON has these fields in the status itself.
+struct CommunicationStatus {
+  // The strategies that sum tensors of the plan in force: "summers, halving-doubling". Empty before the first tensor.
+  std::string strategy;
+  // The bound of the plan in force, for example "59.6 ms"; "unknown" if a link's speed is unknown; empty before there
+  // is a plan with tensors.
+  std::string bound;
+  std::string goodput;     // of the last minute: "12.3 MB/s"
+  std::string efficiency;  // of the last minute: "97.2 %", "latency-bound" or "unknown"
+  bool operator==(const CommunicationStatus&) const = default;
+};
+
 struct TrainingJobStatus {
   int64_t observed_generation = 0;
   // Follows from the conditions: Pending, Starting, Running, Restarting, Suspended, Succeeded or Failed.
@@ -92,11 +120,7 @@ struct TrainingJobStatus {
   uint32_t attempt = 0;      // number of the set of pods: grows with every restart, resume and release
   uint32_t restarts = 0;     // failures of the job's own pods so far; at most backoffLimit
   uint32_t epoch = 0;        // epoch of the plan in force
-  // The bound of the plan in force, for example "59.6 ms"; "unknown" if a link's speed is unknown; empty before there
-  // is a plan with tensors.
-  std::string bound;
-  std::string goodput;     // of the last minute: "12.3 MB/s"
-  std::string efficiency;  // of the last minute: "97.2 %", "latency-bound" or "unknown"
+  CommunicationStatus communication;
   // When the pods of the first attempt since the last suspension were created; suspension clears it.
   std::optional<absl::Time> start_time;
   std::optional<absl::Time> completion_time;
@@ -111,6 +135,10 @@ struct TrainingJob {
   TrainingJobStatus status;
   bool operator==(const TrainingJob&) const = default;
 };
+
+absl::string_view to_string(Strategy strategy);  // "HalvingDoubling", as in the schema
+// Returns whether summers on other machines can take part in sums of this strategy.
+bool uses_summers(Strategy strategy);
 
 absl::StatusOr<TrainingJob> parse_training_job(const nlohmann::json& object);
 nlohmann::json to_json(const TrainingJob& job);           // apiVersion, kind, metadata, spec, status

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <iterator>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -22,7 +23,7 @@ namespace {
 
 struct Algorithm {
   absl::string_view name;
-  bool stages = false, radix = false, blocks = false, groups = false;  // its parameters
+  bool stages = false, radix = false, blocks = false, groups = false, masters = false;  // its parameters
   absl::StatusOr<Schedule> (*make)(const ScheduleRequest& request) = nullptr;
 };
 
@@ -120,8 +121,15 @@ absl::StatusOr<Schedule> make_two_level(const ScheduleRequest& request) {
   if (groups.empty()) groups = even_groups(request.ranks, default_groups(request.ranks));
   uint64_t operations = uint64_t{4} * request.ranks * groups.size();
   for (const std::vector<uint32_t>& group : groups) operations += 4 * square(group.size());
-  GLN_RETURN_IF_ERROR(check_size(request, operations));
-  return two_level(request.ranks, groups);
+  if (request.global_chunks.empty() && request.local_chunks.empty()) {
+    GLN_RETURN_IF_ERROR(check_size(request, operations));
+    return two_level(request.ranks, groups);
+  }
+  const MasterCounts counts{request.global_chunks, request.local_chunks};
+  GLN_RETURN_IF_ERROR(check_masters(counts, request.ranks, groups));
+  const uint64_t chunks = std::accumulate(counts.global.begin(), counts.global.end(), uint64_t{0});
+  GLN_RETURN_IF_ERROR(check_size(request, 3 * operations + 4 * chunks * groups.size()));
+  return two_level(request.ranks, groups, &counts);
 }
 
 constexpr Algorithm kAlgorithms[] = {
@@ -131,7 +139,7 @@ constexpr Algorithm kAlgorithms[] = {
     {.name = "bcube", .radix = true, .make = make_bcube},
     {.name = "blueconnect", .stages = true, .make = make_blueconnect},
     {.name = "racks", .stages = true, .groups = true, .make = make_racks},
-    {.name = "two-level", .stages = true, .groups = true, .make = make_two_level},
+    {.name = "two-level", .stages = true, .groups = true, .masters = true, .make = make_two_level},
 };
 
 constexpr auto kNames = [] {
@@ -149,7 +157,8 @@ absl::Status check_parameters(const ScheduleRequest& request, const Algorithm& a
   } parameters[] = {{"stages", !request.stages.empty(), &Algorithm::stages},
                     {"radix", request.radix != 0, &Algorithm::radix},
                     {"blocks", request.blocks != 0, &Algorithm::blocks},
-                    {"groups", !request.groups.empty(), &Algorithm::groups}};
+                    {"groups", !request.groups.empty(), &Algorithm::groups},
+                    {"masters", !request.global_chunks.empty() || !request.local_chunks.empty(), &Algorithm::masters}};
   for (const auto& parameter : parameters) {
     if (!parameter.given || algorithm.*parameter.taken) continue;
     std::vector<absl::string_view> takers;

@@ -10,7 +10,8 @@
 //                                                     ranks; by default its prime factors, ascending
 //   racks             every                           stages: {racks, ranks in each}; or groups
 //   two-level         every                           stages: {groups, ranks in each}; or groups; by default √n groups
-//                                                     of consecutive ranks whose sizes differ by at most one
+//                                                     of consecutive ranks whose sizes differ by at most one;
+//                                                     global_chunks and local_chunks
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,8 @@ struct ScheduleRequest {
   uint32_t radix = 0;            // 0: the algorithm's default
   uint32_t blocks = 0;           // 0: the algorithm's default, kDefaultTreeBlocks
   Stage groups;                  // of any sizes, with each rank once; empty: given by `stages`, or the default
+  // By rank; both empty: chunks are spread evenly (two_level.h).
+  std::vector<uint32_t> global_chunks, local_chunks;
 };
 
 // Returns the names of all algorithms.

@@ -15,6 +15,16 @@ Stage even_groups(uint32_t ranks, uint32_t count) {
   return groups;
 }
 
+Stage groups_of_sizes(const std::vector<uint32_t>& sizes, uint32_t ranks) {
+  Stage groups;
+  uint32_t rank = 0;
+  for (const uint32_t size : sizes) {
+    std::vector<uint32_t>& group = groups.emplace_back();
+    while (group.size() < size && rank <= ranks) group.push_back(rank++);
+  }
+  return groups;
+}
+
 absl::Status check_groups(const Stage& groups, uint32_t ranks) {
   std::vector<bool> seen(ranks, false);
   uint32_t count = 0;

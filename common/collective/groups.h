@@ -12,6 +12,10 @@ namespace gleaner::collective {
 // Returns `count` groups of consecutive ranks whose sizes differ by at most one. Requires 1 <= count <= ranks.
 Stage even_groups(uint32_t ranks, uint32_t count);
 
+// Returns groups of consecutive ranks with these sizes. check_groups() refuses them if the sizes do not add up to
+// `ranks`; no group goes on after rank `ranks`.
+Stage groups_of_sizes(const std::vector<uint32_t>& sizes, uint32_t ranks);
+
 // InvalidArgument: a rank of 0 … ranks - 1 is in no group or in two, another rank is in one, or a group is empty.
 absl::Status check_groups(const Stage& groups, uint32_t ranks);
 

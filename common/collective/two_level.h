@@ -5,13 +5,16 @@
 //
 // There are as many chunks as ranks. Each rank is the global master of one of them, and the other chunks are spread
 // evenly over a group's members as local masters. A rank sends its vector but for its own part, and each local master
-// sends a chunk to the group |G| - 1 times (Quicktune's terms in §4.2.3, which count a rank itself, too).
+// sends a chunk to the group |G| - 1 times (Quicktune's terms in §4.2.3, which count a rank itself, too). MasterCounts
+// gives ranks other numbers of chunks.
 //
 // Source: PLink, in Luo §4.2; the number of groups that loads a global master least is √n (Eq. 4.2).
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "common/collective/schedule.h"
 
 namespace gleaner::collective {
@@ -19,7 +22,18 @@ namespace gleaner::collective {
 // Returns the number of groups that two_level() uses by default: √n, rounded down (Luo Eq. 4.2).
 uint32_t default_groups(uint32_t ranks);
 
-// Requires groups that check_groups() accepts.
-Schedule two_level(uint32_t ranks, const Stage& groups);
+// How many chunks each rank masters, if not evenly. Fast ranks take more of them (Luo §4.2.3).
+struct MasterCounts {
+  std::vector<uint32_t> global;  // by rank: the chunks of which it is the global master
+  std::vector<uint32_t> local;   // by rank: the chunks of which it is a local master, with the global ones
+};
+
+// InvalidArgument: there is no count for each rank, a rank has more global than local chunks, the local ones of a group
+// are not as many as there are chunks, or there is none.
+absl::Status check_masters(const MasterCounts& counts, uint32_t ranks, const Stage& groups);
+
+// Requires groups that check_groups() accepts, and counts that check_masters() does. Without counts each rank is the
+// global master of one chunk.
+Schedule two_level(uint32_t ranks, const Stage& groups, const MasterCounts* counts = nullptr);
 
 }  // namespace gleaner::collective

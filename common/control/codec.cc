@@ -98,6 +98,11 @@ void fill(const Begun& value, v1::MemberMessage& message) {
   message.mutable_begun()->set_push_pulls(value.push_pulls);
 }
 
+void fill(const PushPulls& value, v1::MemberMessage& message) {
+  message.mutable_push_pulls()->set_epoch(value.epoch);
+  message.mutable_push_pulls()->mutable_counts()->Assign(value.counts.begin(), value.counts.end());
+}
+
 void fill(const Fault& value, v1::MemberMessage& message) {
   message.mutable_fault()->set_member(value.member);
   message.mutable_fault()->set_epoch(value.epoch);
@@ -122,6 +127,9 @@ void fill(const Prepare& value, v1::CoordinatorMessage& message) {
   proto::encode(*value.plan, message.mutable_prepare()->mutable_plan());
 }
 void fill(const Commit& value, v1::CoordinatorMessage& message) { message.mutable_commit()->set_epoch(value.epoch); }
+void fill(const Withdraw& value, v1::CoordinatorMessage& message) {
+  message.mutable_withdraw()->set_epoch(value.epoch);
+}
 void fill(const Ending& value, v1::CoordinatorMessage& message) {
   message.mutable_ending()->mutable_left()->Add(value.left.begin(), value.left.end());
 }
@@ -138,6 +146,7 @@ void fill(const Newcomers& value, v1::CoordinatorMessage& message) {
 void fill(const Inquire& value, v1::CoordinatorMessage& message) {
   message.mutable_inquire()->set_tensor(value.tensor);
 }
+void fill(const CountPushPulls&, v1::CoordinatorMessage& message) { message.mutable_count_push_pulls(); }
 void fill(const Trace& value, v1::CoordinatorMessage& message) {
   message.mutable_trace()->set_order(encode(value.order));
   message.mutable_trace()->set_recording(value.recording);
@@ -178,6 +187,9 @@ absl::StatusOr<MemberMessage> decode(const v1::MemberMessage& message) {
       return decode(message.report());
     case Kind::kBegun:
       return Begun{message.begun().tensor(), message.begun().push_pulls()};
+    case Kind::kPushPulls:
+      return PushPulls{message.push_pulls().epoch(),
+                       {message.push_pulls().counts().begin(), message.push_pulls().counts().end()}};
     case Kind::kFault:
       return Fault{message.fault().member(), message.fault().epoch(), proto::decode(message.fault().why())};
     case Kind::kLeave:
@@ -215,6 +227,8 @@ absl::StatusOr<CoordinatorMessage> decode(const v1::CoordinatorMessage& message)
     }
     case Kind::kCommit:
       return Commit{message.commit().epoch()};
+    case Kind::kWithdraw:
+      return Withdraw{message.withdraw().epoch()};
     case Kind::kEnding:
       return Ending{{message.ending().left().begin(), message.ending().left().end()}};
     case Kind::kFailed:
@@ -223,6 +237,8 @@ absl::StatusOr<CoordinatorMessage> decode(const v1::CoordinatorMessage& message)
       return Newcomers{message.newcomers().workers()};
     case Kind::kInquire:
       return Inquire{message.inquire().tensor()};
+    case Kind::kCountPushPulls:
+      return CountPushPulls{};
     case Kind::kTrace:
       return decode(message.trace());
     case Kind::kFinished:

@@ -48,6 +48,14 @@ struct Commit {
   uint32_t epoch = 0;
   friend bool operator==(const Commit&, const Commit&) = default;
 };
+// The prepared plan of this epoch will never be committed: the member forgets it. Every member gets it that may have
+// prepared the plan, also one that returns with a plan (Resume::prepared) that the coordinator neither has committed
+// nor has it prepare again. A worker that has prepared a plan that changes strategies holds push_pulls until then. The
+// member ignores it if it has prepared another plan or none.
+struct Withdraw {
+  uint32_t epoch = 0;
+  friend bool operator==(const Withdraw&, const Withdraw&) = default;
+};
 // A rank has left cleanly: no further sum can be made. Every rank has the results of those that owners have made.
 struct Ending {
   std::vector<uint32_t> left;  // member indices of workers that have left and were not named before
@@ -73,6 +81,10 @@ struct Inquire {
   std::string tensor;
   friend bool operator==(const Inquire&, const Inquire&) = default;
 };
+// Asks local rank 0 of a worker how many push_pulls of each tensor it has begun.
+struct CountPushPulls {
+  friend bool operator==(const CountPushPulls&, const CountPushPulls&) = default;
+};
 // Every worker has left, so summers end.
 struct Finished {
   friend bool operator==(const Finished&, const Finished&) = default;
@@ -82,7 +94,7 @@ struct Goodbye {
   friend bool operator==(const Goodbye&, const Goodbye&) = default;
 };
 
-using CoordinatorMessage = std::variant<Heartbeat, Recall, Prepare, Commit, Ending, Failed, Regroup, Newcomers, Inquire,
-                                        Trace, Finished, Goodbye>;
+using CoordinatorMessage = std::variant<Heartbeat, Recall, Prepare, Commit, Withdraw, Ending, Failed, Regroup,
+                                        Newcomers, Inquire, CountPushPulls, Trace, Finished, Goodbye>;
 
 }  // namespace gleaner::control

@@ -34,6 +34,12 @@ struct Begun {
   uint64_t push_pulls = 0;  // number of push_pulls of that tensor that have begun on this rank
   friend bool operator==(const Begun&, const Begun&) = default;
 };
+// The answer to CountPushPulls.
+struct PushPulls {
+  uint32_t epoch = 0;            // of the plan in force at the rank
+  std::vector<uint64_t> counts;  // by tensor of that plan: number of its push_pulls that have begun on this rank
+  friend bool operator==(const PushPulls&, const PushPulls&) = default;
+};
 // The sender can't go on with `member`, an index in the plan of `epoch`, which the sender follows.
 struct Fault {
   uint32_t member = 0;
@@ -53,6 +59,7 @@ struct Recalled {
   friend bool operator==(const Recalled& a, const Recalled& b) { return *a.plan == *b.plan; }
 };
 
-using MemberMessage = std::variant<Heartbeat, Declare, Acknowledgement, Refusal, Report, Begun, Fault, Leave, Recalled>;
+using MemberMessage =
+    std::variant<Heartbeat, Declare, Acknowledgement, Refusal, Report, Begun, PushPulls, Fault, Leave, Recalled>;
 
 }  // namespace gleaner::control

@@ -88,6 +88,10 @@ void Client::begun(const std::string& tensor, uint64_t push_pulls) {
   mailbox_.post([this, tensor, push_pulls] { membership_.begun(tensor, push_pulls, now()); });
 }
 
+void Client::push_pulls(uint32_t epoch, std::vector<uint64_t> counts) {
+  mailbox_.post([this, epoch, counts = std::move(counts)] { membership_.push_pulls(epoch, counts, now()); });
+}
+
 void Client::fault(uint32_t member, uint32_t epoch, const absl::Status& why) {
   mailbox_.post([this, member, epoch, why] { membership_.fault(member, epoch, why, now()); });
 }

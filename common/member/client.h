@@ -61,6 +61,8 @@ class Client {
   void report(const Report& report);
   // Answers Inquire.
   void begun(const std::string& tensor, uint64_t push_pulls);
+  // Answers CountPushPulls. `counts`: by tensor of the plan of `epoch`, which is in force.
+  void push_pulls(uint32_t epoch, std::vector<uint64_t> counts);
   // Reports that this member can't go on with `member`, an index in the plan of `epoch`, which this member follows. The
   // coordinator leaves a CPU summer out of the next plan; for any other member it fails the job, and tells every
   // member.

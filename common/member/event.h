@@ -32,9 +32,12 @@ struct CoordinatorFound {};
 //   is the last event.
 // - Finished also comes to a summer that is not needed any more. It is the last event.
 // - Inquire is answered by Client::begun() with the number of push_pulls of the tensor that have begun on this rank.
+// - Withdraw has the epoch of the plan that the listener has prepared last, unless the listener was told to forget it.
+// - CountPushPulls is answered by Client::push_pulls().
 // - Trace also comes while this member leaves. kSend is answered by Client::send_trace().
-using Event = std::variant<control::Welcome, control::Prepare, control::Commit, control::Failed, control::Regroup,
-                           control::Newcomers, control::Ending, control::Finished, CoordinatorLost, CoordinatorGone,
-                           CoordinatorFound, control::Inquire, control::Trace>;
+using Event =
+    std::variant<control::Welcome, control::Prepare, control::Commit, control::Withdraw, control::Failed,
+                 control::Regroup, control::Newcomers, control::Ending, control::Finished, CoordinatorLost,
+                 CoordinatorGone, CoordinatorFound, control::Inquire, control::CountPushPulls, control::Trace>;
 
 }  // namespace gleaner::member

@@ -20,6 +20,7 @@ class FollowedPlans {
   bool prepare(std::shared_ptr<const plan::Plan> plan) {
     if (has_begun() && plan->epoch == committed_epoch()) return false;
     prepared_ = std::move(plan);
+    heard_ = std::max(heard_, prepared_->epoch);
     return true;
   }
   void forget_prepared() { prepared_ = nullptr; }
@@ -34,6 +35,10 @@ class FollowedPlans {
   const std::shared_ptr<const plan::Plan>& prepared() const { return prepared_; }
   const std::shared_ptr<const plan::Plan>& committed() const { return committed_; }
   uint32_t prepared_epoch() const { return prepared_ != nullptr ? prepared_->epoch : 0; }
+  // Returns the highest epoch that the member was told to prepare, if it is above that of the plan in force; else 0. A
+  // member tells it to the next coordinator, which must not use the epoch of a withdrawn plan again: another member may
+  // follow that plan.
+  uint32_t heard_epoch() const { return heard_ > committed_epoch() ? heard_ : 0; }
   uint32_t committed_epoch() const { return committed_ != nullptr ? committed_->epoch : 0; }
 
   // Records that an owner follows the plan of `epoch`. `by_rank`: the owner is a worker's summer.
@@ -45,6 +50,7 @@ class FollowedPlans {
  private:
   std::shared_ptr<const plan::Plan> prepared_;
   std::shared_ptr<const plan::Plan> committed_;
+  uint32_t heard_ = 0;
   uint32_t owners_epoch_ = 0;  // highest epoch that any owner follows
   uint32_t ranks_epoch_ = 0;   // highest epoch that any worker's summer follows
 };

@@ -57,7 +57,7 @@ std::optional<control::Resume> Joining::resume(const FollowedPlans& plans) const
   resume.session = session_;
   resume.member = welcome_->member;
   resume.term = term_;
-  resume.prepared = plans.prepared_epoch();
+  resume.prepared = plans.heard_epoch();
   resume.committed = plans.committed_epoch();
   if (plans.has_begun()) resume.plan_digest = proto::digest(*plans.committed());
   return resume;

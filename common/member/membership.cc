@@ -43,6 +43,10 @@ void Membership::begun(const std::string& tensor, uint64_t push_pulls, absl::Dur
   if (is_admitted()) send(Begun{tensor, push_pulls}, now);  // another coordinator sends its own Inquire
 }
 
+void Membership::push_pulls(uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now) {
+  if (is_admitted()) send(PushPulls{epoch, std::move(counts)}, now);  // another coordinator asks again
+}
+
 void Membership::fault(uint32_t member, uint32_t epoch, const absl::Status& why, absl::Duration now) {
   send(Fault{member, epoch, why}, now);
 }
@@ -189,6 +193,12 @@ void Membership::handle(const Commit& commit, absl::Duration) {
   const absl::StatusOr<bool> is_new = plans_.commit(commit.epoch);
   if (!is_new.ok()) return fail(is_new.status());
   if (*is_new) on_committed();
+}
+
+void Membership::handle(const Withdraw& withdraw, absl::Duration) {
+  if (!is_admitted() || plans_.prepared() == nullptr || plans_.prepared_epoch() != withdraw.epoch) return;
+  plans_.forget_prepared();
+  if (leaving_.follows_plans()) tell(withdraw);
 }
 
 void Membership::handle(const Failed& failed, absl::Duration) {

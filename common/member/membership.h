@@ -79,6 +79,7 @@ class Membership {
   void refuse(uint32_t epoch, const absl::Status& why, absl::Duration now);
   void report(Report report) { outbox_.report(std::move(report)); }
   void begun(const std::string& tensor, uint64_t push_pulls, absl::Duration now);
+  void push_pulls(uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now);
   void fault(uint32_t member, uint32_t epoch, const absl::Status& why, absl::Duration now);
   // Records that an owner of partitions follows the plan of `epoch`. `by_rank`: the owner is a worker's summer, so a
   // coordinator has told its rank to commit that plan. While there is no coordinator, this member commits the plan that
@@ -133,6 +134,7 @@ class Membership {
   void handle(const control::Recall& recall, absl::Duration now);
   void handle(const Prepare& prepare, absl::Duration now);
   void handle(const Commit& commit, absl::Duration now);
+  void handle(const Withdraw& withdraw, absl::Duration now);
   void handle(const Failed& failed, absl::Duration now);
   void handle(const Regroup& regroup, absl::Duration now);
   void handle(const Finished& finished, absl::Duration now);

@@ -11,6 +11,7 @@ namespace gleaner::member {
 using control::Acknowledgement;
 using control::Begun;
 using control::Commit;
+using control::CountPushPulls;
 using control::Declare;
 using control::Failed;
 using control::Fault;
@@ -19,6 +20,7 @@ using control::Goodbye;
 using control::Heartbeat;
 using control::Leave;
 using control::Prepare;
+using control::PushPulls;
 using control::Recalled;
 using control::Refusal;
 using control::Regroup;
@@ -26,5 +28,6 @@ using control::Report;
 using control::Resume;
 using control::Role;
 using control::Welcome;
+using control::Withdraw;
 
 }  // namespace gleaner::member

@@ -89,9 +89,39 @@ uint64_t trim(uint64_t slice, double missing, uint64_t left_of_tensor, uint64_t 
   return trimmed + finest <= left_of_tensor ? std::min(trimmed, slice) : slice;
 }
 
+// Two balances: owners sum the partitions of some tensors, and those of tensors with a schedule they own only for the
+// case that a later plan has owners sum them. Each of these two streams is dealt by the shares.
+class Balances {
+ public:
+  // `owned`: the bytes of these partitions count as dealt.
+  Balances(const std::vector<double>& shares, const Plan& plan, std::span<const Partition> owned, uint64_t largest)
+      : summed_(balance_of(false, shares, plan, owned, largest)),
+        scheduled_(balance_of(true, shares, plan, owned, largest)) {}
+
+  Balance& of(const Tensor& tensor) { return tensor.schedule.has_value() ? scheduled_ : summed_; }
+
+ private:
+  static Balance balance_of(bool has_schedule, const std::vector<double>& shares, const Plan& plan,
+                            std::span<const Partition> partitions, uint64_t largest) {
+    std::vector<uint64_t> owned(shares.size());
+    for (const Partition& partition : partitions) {
+      if (plan.tensors[partition.tensor].schedule.has_value() == has_schedule)
+        owned[partition.owner] += partition.bytes;
+    }
+    uint64_t total = 0;
+    for (const Tensor& tensor : plan.tensors) {
+      if (tensor.schedule.has_value() == has_schedule) total += tensor.bytes();
+    }
+    return Balance(shares, owned, total, largest);
+  }
+
+  Balance summed_, scheduled_;
+};
+
 // Cuts the tensors from index `first` on into partitions and chooses their owners.
-void cut(Plan& plan, size_t first, uint64_t most, uint64_t finest, Balance balance) {
+void cut(Plan& plan, size_t first, uint64_t most, uint64_t finest, Balances balances) {
   for (size_t id = first; id < plan.tensors.size(); ++id) {
+    Balance& balance = balances.of(plan.tensors[id]);
     const uint64_t bytes = plan.tensors[id].bytes();
     const uint64_t element = size_of(plan.tensors[id].type);
     const uint64_t fits = plan.most_partition_bytes(plan.tensors[id], most);
@@ -190,8 +220,7 @@ absl::StatusOr<Plan> extend_plan(const Plan& plan, std::vector<Tensor> added, co
   extended.partitions.reserve(most_partitions);
   extended.first_partition.reserve(extended.tensors.size() + 1);
   const uint64_t largest = std::max(largest_slice(extended, first, partition_bytes), largest_partition(plan));
-  cut(extended, first, partition_bytes, finest,
-      Balance(share, owned_bytes(plan), total_bytes(extended.tensors), largest));
+  cut(extended, first, partition_bytes, finest, Balances(share, extended, plan.partitions, largest));
   return extended;
 }
 
@@ -209,8 +238,9 @@ Plan reassign(const Plan& plan, std::vector<Member> members, uint32_t epoch, Rea
   };
   const std::vector<double> share = shares(fleet_of(changed));
   if (which == Reassign::kAll) {
-    Balance balance(share, std::vector<uint64_t>(share.size()), total_bytes(changed.tensors), largest_partition(plan));
+    Balances balances(share, changed, {}, largest_partition(plan));
     for (Partition& partition : changed.partitions) {
+      Balance& balance = balances.of(changed.tensors[partition.tensor]);
       give(partition, balance.next(partition.bytes));
       balance.give(partition.bytes);
     }

@@ -1,6 +1,9 @@
 // Cuts the gradient stream (all tensors in generation order) into partitions and assigns an owner to each. Every prefix
 // of the stream, not only the whole stream, is split in proportion to the shares, to within one partition per owner. So
 // each NIC is busy from the first byte to the last.
+//
+// The tensors that a schedule sums are a stream of their own, since their partitions do not pass owners. They have
+// owners all the same, for a later plan without the schedule.
 #pragma once
 
 #include <cstdint>

@@ -114,6 +114,11 @@ absl::Status validate_schedules(const Plan& plan) {
       return invalid("schedule ", schedule.algorithm, " has ", schedule.stages.size(), " stages for ", plan.workers,
                      " workers");
     }
+    if (std::max({schedule.group_sizes.size(), schedule.global_chunks.size(), schedule.local_chunks.size()}) >
+        plan.workers) {
+      return invalid("schedule ", schedule.algorithm, " has more groups, or more ranks with chunks, than ",
+                     plan.workers, " workers");
+    }
     if (schedule.ranks.empty()) continue;
     std::vector<bool> taken(plan.workers);
     for (const uint32_t rank : schedule.ranks) {
@@ -129,6 +134,10 @@ absl::Status validate_schedules(const Plan& plan) {
     }
   }
   for (const Tensor& tensor : plan.tensors) {
+    if (tensor.accumulates && tensor.schedule_from != 0) {
+      return invalid("tensor '", tensor.name, "' changes its strategy from push_pull ", tensor.schedule_from,
+                     " on; a tensor that accumulates never does");
+    }
     if (!tensor.schedule.has_value()) continue;
     if (*tensor.schedule >= plan.schedules.size() || tensor.accumulates) {
       return invalid("tensor '", tensor.name, "' has schedule ", *tensor.schedule, " of ", plan.schedules.size(),

@@ -49,6 +49,10 @@ struct Tensor {
   // Index in Plan::schedules of the schedule that sums this tensor. None: the owners of its partitions sum it. A tensor
   // that accumulates has none.
   std::optional<uint32_t> schedule;
+  // The number of the tensor's first push_pull that is summed as `schedule` says; 0 in the first plan that has the
+  // tensor. Earlier push_pulls are summed as earlier plans of the job say. So each push_pull has one strategy, which
+  // all workers know before they begin it. A tensor that accumulates has 0.
+  uint64_t schedule_from = 0;
 
   uint64_t bytes() const { return elements * size_of(type); }
   friend bool operator==(const Tensor&, const Tensor&) = default;
@@ -80,6 +84,14 @@ struct ScheduleParameters {
   std::vector<uint32_t> stages;  // empty: the algorithm's default
   uint32_t radix = 0;            // 0: the algorithm's default
   std::vector<uint32_t> ranks;   // by worker: its rank in the schedule; empty: worker i has rank i
+  // The modelled time of a partition if worker i had rank i, and with `ranks`. 0: not known, or `ranks` is empty.
+  double identity_seconds = 0;
+  double mapped_seconds = 0;
+  // Racks and two-level: the sizes of their groups of consecutive ranks. Empty: given by `stages`.
+  std::vector<uint32_t> group_sizes;
+  // Two-level: by rank, the number of chunks of which it is the global master, and of which it is a local master; the
+  // global ones count there, too. Empty: evenly.
+  std::vector<uint32_t> global_chunks, local_chunks;
   friend bool operator==(const ScheduleParameters&, const ScheduleParameters&) = default;
 };
 
@@ -110,7 +122,9 @@ struct Plan {
   std::vector<Partition> partitions;  // by tensor, then by offset; they cover every byte exactly once
   // By tensor: index in `partitions` of its first; one more element holds partitions.size().
   std::vector<uint32_t> first_partition;
-  std::vector<ScheduleParameters> schedules;  // schedules that tensors name
+  // Schedules that tensors name. Later plans of the job only add some, so an index names one schedule for the whole
+  // job.
+  std::vector<ScheduleParameters> schedules;
 
   uint32_t summers() const;  // k: number of CPU summers, empty places not counted
   // Returns whether the bandwidth of every member is known. Without that the plan has no bound.

@@ -17,6 +17,31 @@ bool same_cut(const Partition& a, const Partition& b) {
   return a.tensor == b.tensor && a.offset == b.offset && a.bytes == b.bytes;
 }
 
+// Returns whether the tensors are the same except for their strategies.
+bool same_gradient(Tensor a, const Tensor& b) {
+  a.schedule = b.schedule;
+  a.schedule_from = b.schedule_from;
+  return a == b;
+}
+
+// Checks the strategies of tensors that both plans have, and of new ones.
+absl::Status check_strategies(const Plan& later, const Plan& earlier) {
+  for (size_t i = 0; i < later.tensors.size(); ++i) {
+    const Tensor& now = later.tensors[i];
+    if (i >= earlier.tensors.size()) {
+      if (now.schedule_from == 0) continue;
+      return differs(later, earlier, "tensor '", now.name, "' is new, and its strategy begins with push_pull ",
+                     now.schedule_from, ", not 0");
+    }
+    const Tensor& before = earlier.tensors[i];
+    if (now.schedule_from > before.schedule_from) continue;
+    if (now.schedule_from == before.schedule_from && now.schedule == before.schedule) continue;
+    return differs(later, earlier, "the strategy of tensor '", now.name, "' changes from push_pull ", now.schedule_from,
+                   " on; expected a higher number than ", before.schedule_from);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status check_successor(const Plan& later, const Plan& earlier) {
@@ -38,11 +63,12 @@ absl::Status check_successor(const Plan& later, const Plan& earlier) {
       later.tensors.size() >= earlier.tensors.size() && later.partitions.size() >= earlier.partitions.size() &&
       later.schedules.size() >= earlier.schedules.size() &&
       std::equal(earlier.schedules.begin(), earlier.schedules.end(), later.schedules.begin()) &&
-      std::equal(earlier.tensors.begin(), earlier.tensors.end(), later.tensors.begin()) &&
+      std::equal(earlier.tensors.begin(), earlier.tensors.end(), later.tensors.begin(), same_gradient) &&
       std::equal(earlier.partitions.begin(), earlier.partitions.end(), later.partitions.begin(), same_cut);
   if (!only_adds)
     return differs(later, earlier,
                    "it changes tensors, schedules or partitions of the earlier plan; it may only add some");
+  if (absl::Status strategies = check_strategies(later, earlier); !strategies.ok()) return strategies;
   for (size_t i = 0; i < later.partitions.size(); ++i) {
     const Partition& now = later.partitions[i];
     if (has_moved(now, earlier.epoch)) continue;

@@ -20,8 +20,8 @@ absl::StatusOr<plan::Tensor> decode_tensor(const v1::Tensor& message) {
   }
   const uint32_t staleness = message.has_staleness() ? message.staleness() : plan::kUnbounded;
   const auto schedule = message.has_schedule() ? std::optional(message.schedule()) : std::nullopt;
-  return plan::Tensor{message.name(),  message.elements(),    type,      message.priority(),
-                      message.since(), message.accumulates(), staleness, schedule};
+  return plan::Tensor{message.name(),        message.elements(), type,     message.priority(),     message.since(),
+                      message.accumulates(), staleness,          schedule, message.schedule_from()};
 }
 
 // Checks that the lengths of the lists agree, so that decode() allocates no more than the message has.
@@ -53,6 +53,7 @@ void encode(const plan::Tensor& tensor, v1::Tensor* message) {
   message->set_accumulates(tensor.accumulates);
   if (tensor.staleness != plan::kUnbounded) message->set_staleness(tensor.staleness);
   if (tensor.schedule.has_value()) message->set_schedule(*tensor.schedule);
+  message->set_schedule_from(tensor.schedule_from);
 }
 
 absl::StatusOr<std::vector<plan::Tensor>> decode(const google::protobuf::RepeatedPtrField<v1::Tensor>& messages) {
@@ -105,6 +106,11 @@ void encode(const plan::Plan& plan, v1::Plan* message) {
     encoded->mutable_stages()->Assign(schedule.stages.begin(), schedule.stages.end());
     encoded->set_radix(schedule.radix);
     encoded->mutable_ranks()->Assign(schedule.ranks.begin(), schedule.ranks.end());
+    encoded->set_identity_seconds(schedule.identity_seconds);
+    encoded->set_mapped_seconds(schedule.mapped_seconds);
+    encoded->mutable_group_sizes()->Assign(schedule.group_sizes.begin(), schedule.group_sizes.end());
+    encoded->mutable_global_chunks()->Assign(schedule.global_chunks.begin(), schedule.global_chunks.end());
+    encoded->mutable_local_chunks()->Assign(schedule.local_chunks.begin(), schedule.local_chunks.end());
   }
   for (uint32_t id = 0; id < plan.tensors.size(); ++id) {
     encode(plan.tensors[id], message->add_tensors());
@@ -139,7 +145,12 @@ absl::StatusOr<plan::Plan> decode(const v1::Plan& message) {
     plan.schedules.push_back({schedule.algorithm(),
                               {schedule.stages().begin(), schedule.stages().end()},
                               schedule.radix(),
-                              {schedule.ranks().begin(), schedule.ranks().end()}});
+                              {schedule.ranks().begin(), schedule.ranks().end()},
+                              schedule.identity_seconds(),
+                              schedule.mapped_seconds(),
+                              {schedule.group_sizes().begin(), schedule.group_sizes().end()},
+                              {schedule.global_chunks().begin(), schedule.global_chunks().end()},
+                              {schedule.local_chunks().begin(), schedule.local_chunks().end()}});
   }
   GLN_ASSIGN_OR_RETURN(plan.tensors, decode(message.tensors()));
   plan.partitions.reserve(static_cast<size_t>(message.partition_bytes_size()));

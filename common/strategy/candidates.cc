@@ -1,6 +1,8 @@
 #include "common/strategy/candidates.h"
 
 #include <algorithm>
+#include <bit>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -8,15 +10,18 @@
 #include "common/base/status_macros.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/cost.h"
+#include "common/collective/groups.h"
 #include "common/plan/schedule_name.h"
 #include "common/plan/uplinks.h"
+#include "common/strategy/factorizations.h"
+#include "common/strategy/racks.h"
+#include "common/strategy/rank_maps.h"
 #include "common/topology/paths.h"
 
 namespace gleaner::strategy {
 namespace {
 
 constexpr uint64_t kProbeBytes = uint64_t{1} << 30;  // large, so that rounding to whole bytes does not count
-constexpr size_t kMostFactorizations = 32;
 
 // The network, and the hosts of the workers, for the models of all candidates.
 struct Network {
@@ -46,31 +51,32 @@ absl::StatusOr<double> busiest_channel(const collective::Schedule& schedule, con
   return busiest;
 }
 
-absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& request, const Network& network) {
-  GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule, collective::make_schedule(request));
-  GLN_ASSIGN_OR_RETURN(const auto empty,
-                       collective::cost(schedule, network.topology, network.paths, network.host_of, 0));
+// Returns the candidate of a schedule, on the hosts that its ranks say.
+absl::StatusOr<Candidate> candidate_of(plan::ScheduleParameters schedule, Network& network) {
+  std::iota(network.host_of.begin(), network.host_of.end(), 0);
+  for (uint32_t worker = 0; worker < schedule.ranks.size(); ++worker) network.host_of[schedule.ranks[worker]] = worker;
+  const auto workers = static_cast<uint32_t>(network.host_of.size());
+  GLN_ASSIGN_OR_RETURN(const collective::Schedule made, collective::make_schedule(request_of(schedule, workers)));
+  GLN_ASSIGN_OR_RETURN(const auto empty, collective::cost(made, network.topology, network.paths, network.host_of, 0));
   GLN_ASSIGN_OR_RETURN(const auto large,
-                       collective::cost(schedule, network.topology, network.paths, network.host_of, kProbeBytes));
-  GLN_ASSIGN_OR_RETURN(const double stream, busiest_channel(schedule, network));
+                       collective::cost(made, network.topology, network.paths, network.host_of, kProbeBytes));
+  GLN_ASSIGN_OR_RETURN(const double stream, busiest_channel(made, network));
   const double alone = (large.seconds - empty.seconds) / static_cast<double>(kProbeBytes);
-  return Candidate{{request.algorithm, request.stages, request.radix, {}}, {empty.seconds, alone, stream}};
+  return Candidate{std::move(schedule), {empty.seconds, alone, stream}};
 }
 
-// Returns the latency of the longest path between a worker and another member.
-double farthest(const Network& network, uint32_t workers, uint32_t members) {
-  double most = 0;
-  std::vector<uint32_t> path;
-  for (uint32_t from = 0; from < workers; ++from) {
-    for (uint32_t to = 0; to < members; ++to) {
-      path.clear();
-      network.paths.append_path(from, to, collective::flow_between(from, to), path);
-      double latency = 0;
-      for (const uint32_t channel : path) latency += network.topology.latency_seconds(channel);
-      most = std::max(most, latency);
+// Returns the candidate of a schedule, on the hosts that its entry in `mapped` says, if it has one.
+absl::StatusOr<Candidate> candidate_of(const collective::ScheduleRequest& request, Network& network,
+                                       std::span<const plan::ScheduleParameters> mapped) {
+  plan::ScheduleParameters parameters{request.algorithm, request.stages, request.radix, {}};
+  for (const auto& group : request.groups) parameters.group_sizes.push_back(static_cast<uint32_t>(group.size()));
+  for (const plan::ScheduleParameters& entry : mapped) {
+    if (entry.algorithm == parameters.algorithm && entry.stages == parameters.stages &&
+        entry.radix == parameters.radix && entry.group_sizes == parameters.group_sizes) {
+      return candidate_of(entry, network);
     }
   }
-  return most;
+  return candidate_of(std::move(parameters), network);
 }
 
 absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, uint32_t summers) {
@@ -84,56 +90,109 @@ absl::StatusOr<Candidate> summers_of(const Network& network, uint32_t workers, u
     const double seconds = 2 * std::max(peers * 8 / fleet.bits_per_second(member), 8 / slowest);
     alone = std::min(alone.value_or(seconds), seconds);
   }
-  const double latency = workers > 1 ? 2 * farthest(network, workers, workers + summers) : 0;
+  const double latency =
+      workers > 1 ? 2 * farthest_latency(network.topology, network.paths, workers, workers + summers) : 0;
   return Candidate{{plan::kSummersStrategy},
                    {latency, alone.value_or(0), bound.seconds / static_cast<double>(kProbeBytes)}};
 }
 
-// Appends the ordered factorizations of `rest` into factors of 2 and more, each with `prefix` before it.
-void append_factorizations(uint32_t rest, std::vector<uint32_t>& prefix, std::vector<std::vector<uint32_t>>& all) {
-  if (all.size() == kMostFactorizations) return;
-  if (rest == 1) return all.push_back(prefix);
-  for (uint32_t factor = 2; factor <= rest; ++factor) {
-    if (rest % factor != 0) continue;
-    prefix.push_back(factor);
-    append_factorizations(rest / factor, prefix, all);
-    prefix.pop_back();
-  }
-}
+// The bytes of the tensors for which stages of BlueConnect are compared, and how many of the best ones are candidates.
+struct StagesFor {
+  double bytes;
+  size_t most;
+};
+constexpr StagesFor kStagesFor[] = {{double{1 << 30}, 8}, {double{64 << 10}, 4}};
 
-// Returns {groups, hosts in each} if the workers' outermost places are equal groups of consecutive hosts, more than one
-// and of more than one host each.
-std::vector<uint32_t> equal_groups(const topology::Topology& topology, uint32_t workers) {
-  const auto group_of = [&](uint32_t host) -> std::optional<uint32_t> {
-    const std::vector<uint32_t>& place = topology.hosts()[host].place;
-    return place.size() < 2 ? std::nullopt : std::optional(place.front());
-  };
-  uint32_t first = 0;  // hosts of the first group
-  while (first < workers && group_of(first).has_value() && group_of(first) == group_of(0)) ++first;
-  if (first < 2 || first == workers || workers % first != 0) return {};
-  for (uint32_t host = 0; host < workers; ++host) {
-    const bool begins = host % first == 0;
-    if (host > 0 && begins == (group_of(host) == group_of(host - 1))) return {};
+// The stages of BlueConnect: what they take on a network, by Eq. 7.
+class Stages {
+ public:
+  explicit Stages(const Network& network) : network_(network), load_(network.topology.channel_count()) {}
+
+  // Returns the factorizations of the number of workers with which BlueConnect is fastest for tensors of some size.
+  std::vector<std::vector<uint32_t>> best() {
+    const auto ranks = static_cast<uint32_t>(network_.host_of.size());
+    std::vector<std::vector<uint32_t>> all;
+    for (const StagesFor& size : kStagesFor) {
+      auto some = best_factorizations(
+          ranks, size.most, [&](uint32_t below, uint32_t factor) { return seconds(below, factor, size.bytes); });
+      for (std::vector<uint32_t>& stages : some) {
+        if (std::ranges::find(all, stages) == all.end()) all.push_back(std::move(stages));
+      }
+    }
+    return all;
   }
-  return {workers / first, first};
+
+ private:
+  struct Ring {
+    double latency_seconds = 0;
+    double seconds_per_byte = 0;  // of the busiest channel, while each rank sends to the next one of its group
+  };
+
+  // One term of BlueConnect's Eq. 7. The bandwidth that a rank has at this stage, there the least of those of the tiers
+  // below, is that of the busiest channel.
+  double seconds(uint32_t below, uint32_t factor, double bytes) {
+    const Ring& ring = ring_of(below, factor);
+    const double steps = std::has_single_bit(factor) ? std::countr_zero(factor) : factor - 1;
+    return 2 * (steps * ring.latency_seconds + (factor - 1.0) / factor * (bytes / below) * ring.seconds_per_byte);
+  }
+
+  const Ring& ring_of(uint32_t below, uint32_t factor) {
+    const auto [found, is_new] = rings_.try_emplace({below, factor});
+    Ring& ring = found->second;
+    if (!is_new) return ring;
+    std::ranges::fill(load_, 0);
+    for (uint32_t rank = 0; rank < network_.host_of.size(); ++rank) {
+      const bool last = rank / below % factor == factor - 1;
+      const uint32_t next = last ? rank - (factor - 1) * below : rank + below;
+      const uint32_t from = network_.host_of[rank], to = network_.host_of[next];
+      path_.clear();
+      network_.paths.append_path(from, to, collective::flow_between(from, to), path_);
+      double latency = 0;
+      for (const uint32_t channel : path_) {
+        latency += network_.topology.latency_seconds(channel);
+        load_[channel] += 8 / network_.topology.bits_per_second(channel);
+        ring.seconds_per_byte = std::max(ring.seconds_per_byte, load_[channel]);
+      }
+      ring.latency_seconds = std::max(ring.latency_seconds, latency);
+    }
+    return ring;
+  }
+
+  const Network& network_;
+  std::vector<double> load_;  // by channel
+  std::vector<uint32_t> path_;
+  std::map<std::pair<uint32_t, uint32_t>, Ring> rings_;  // by `below` and the factor
+};
+
+// Appends the requests for schedules whose groups are the racks, if a rack has several workers.
+void add_grouped(const collective::Stage& racks, std::vector<collective::ScheduleRequest>& all) {
+  std::vector<uint32_t> sizes;
+  for (const std::vector<uint32_t>& rack : racks) sizes.push_back(static_cast<uint32_t>(rack.size()));
+  const auto workers = std::accumulate(sizes.begin(), sizes.end(), 0u);
+  if (sizes.size() == workers) return;
+  const std::vector<uint32_t> stages = equal_stages(racks);
+  for (const char* const algorithm : {"racks", "two-level"}) {
+    collective::ScheduleRequest& request = all.emplace_back(collective::ScheduleRequest{algorithm, workers, stages});
+    if (stages.empty()) request.groups = collective::groups_of_sizes(sizes, workers);
+  }
 }
 
 // Returns the requests for schedules that may serve n ranks.
-std::vector<collective::ScheduleRequest> requests(const topology::Topology& topology, uint32_t workers) {
+std::vector<collective::ScheduleRequest> requests(Network& network) {
+  const auto workers = static_cast<uint32_t>(network.host_of.size());
+  const collective::Stage racks = racks_of(network.topology, workers);
+  // Stages are compared with the ranks in the order of the racks, as rank maps put them.
+  std::iota(network.host_of.begin(), network.host_of.end(), 0);
+  auto next = network.host_of.begin();
+  for (const std::vector<uint32_t>& rack : racks) next = std::ranges::copy(rack, next).out;
   std::vector<collective::ScheduleRequest> all;
   for (const char* const algorithm : {"ring", "halving-doubling", "double-tree", "bcube"}) {
     all.push_back({algorithm, workers});
   }
-  std::vector<std::vector<uint32_t>> factorizations;
-  std::vector<uint32_t> prefix;
-  append_factorizations(workers, prefix, factorizations);
-  for (std::vector<uint32_t>& stages : factorizations) {
-    if (stages.size() > 1) all.push_back({"blueconnect", workers, std::move(stages)});
+  for (std::vector<uint32_t>& stages : Stages(network).best()) {
+    all.push_back({"blueconnect", workers, std::move(stages)});
   }
-  if (const std::vector<uint32_t> groups = equal_groups(topology, workers); !groups.empty()) {
-    all.push_back({"racks", workers, groups});
-    all.push_back({"two-level", workers, groups});
-  }
+  add_grouped(racks, all);
   return all;
 }
 
@@ -144,16 +203,37 @@ double Model::seconds(double bytes, double partition_bytes) const {
   return latency_seconds + alone_seconds_per_byte * alone + stream_seconds_per_byte * (bytes - alone);
 }
 
-absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers) {
+double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
+                        uint32_t members) {
+  double most = 0;
+  std::vector<uint32_t> path;
+  for (uint32_t from = 0; from < workers; ++from) {
+    for (uint32_t to = 0; to < members; ++to) {
+      path.clear();
+      paths.append_path(from, to, collective::flow_between(from, to), path);
+      double latency = 0;
+      for (const uint32_t channel : path) latency += topology.latency_seconds(channel);
+      most = std::max(most, latency);
+    }
+  }
+  return most;
+}
+
+absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
+                                       const plan::ScheduleParameters& schedule) {
   Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};
-  std::iota(network.host_of.begin(), network.host_of.end(), 0);
+  return candidate_of(schedule, network);
+}
+
+absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
+                                                  uint32_t summers, std::span<const plan::ScheduleParameters> mapped) {
+  Network network{topology, topology::Paths(topology), std::vector<uint32_t>(workers)};
   GLN_ASSIGN_OR_RETURN(Candidate by_summers, summers_of(network, workers, summers));
   std::vector<Candidate> all = {std::move(by_summers)};
   if (workers == 1) return all;
-  for (const collective::ScheduleRequest& request : requests(topology, workers)) {
+  for (const collective::ScheduleRequest& request : requests(network)) {
     // An algorithm that does not serve this number of ranks, or whose schedule would be too large, is no candidate.
-    if (auto candidate = candidate_of(request, network); candidate.ok()) all.push_back(*std::move(candidate));
+    if (auto candidate = candidate_of(request, network, mapped); candidate.ok()) all.push_back(*std::move(candidate));
   }
   return all;
 }
@@ -163,6 +243,12 @@ size_t fastest(std::span<const Candidate> candidates, double bytes, double parti
     return a.model.seconds(bytes, partition_bytes) < b.model.seconds(bytes, partition_bytes);
   };
   return static_cast<size_t>(std::min_element(candidates.begin(), candidates.end(), faster) - candidates.begin());
+}
+
+size_t best(std::span<const Candidate> candidates, double bytes, double partition_bytes) {
+  const size_t least = fastest(candidates, bytes, partition_bytes);
+  const double by_summers = candidates.front().model.seconds(bytes, partition_bytes);
+  return by_summers >= kNeededGain * candidates[least].model.seconds(bytes, partition_bytes) ? least : 0;
 }
 
 }  // namespace gleaner::strategy

@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/plan/plan.h"
+#include "common/topology/paths.h"
 #include "common/topology/topology.h"
 
 namespace gleaner::strategy {
@@ -38,13 +39,32 @@ struct Candidate {
 
 // Returns the candidates for n = `workers` workers, which are hosts 0 to n - 1 of the topology, and CPU summers, which
 // are the hosts after them; summers come first. The others are every algorithm that serves n ranks: bcube with its
-// default radix, blueconnect with the first 32 ordered factorizations of n, and, if the outermost places of the hosts
-// are equal groups of consecutive hosts, racks and two-level with these groups. InvalidArgument: there are fewer hosts
-// than members, no worker, or the links are no tree.
+// default radix, blueconnect with the factorizations of n that are fastest by its Eq. 7 (the best 8 for large tensors
+// and the best 4 for small ones), and, if the workers are in racks (racks.h), racks and two-level with these groups. A
+// schedule has the ranks of its entry in `mapped` (rank_maps.h); without one, worker i has rank i, and groups are
+// consecutive workers. InvalidArgument: there are fewer hosts than members, no worker, or the links are no tree.
 absl::StatusOr<std::vector<Candidate>> candidates(const topology::Topology& topology, uint32_t workers,
-                                                  uint32_t summers);
+                                                  uint32_t summers,
+                                                  std::span<const plan::ScheduleParameters> mapped = {});
+
+// Returns the latency of the longest path between a worker, which are hosts 0 to `workers` - 1, and a member, which are
+// hosts 0 to `members` - 1.
+double farthest_latency(const topology::Topology& topology, const topology::Paths& paths, uint32_t workers,
+                        uint32_t members);
+
+// Returns the candidate of one schedule for these workers, whose ranks are as the schedule says. InvalidArgument: the
+// schedule does not serve them.
+absl::StatusOr<Candidate> candidate_of(const topology::Topology& topology, uint32_t workers,
+                                       const plan::ScheduleParameters& schedule);
 
 // Returns the index of the candidate with the least time for a tensor; of equal ones the first. Requires one candidate.
 size_t fastest(std::span<const Candidate> candidates, double bytes, double partition_bytes);
+
+// A strategy takes the place of another one, and a schedule that of summers, only if it is faster by this factor.
+inline constexpr double kNeededGain = 1.1;
+
+// Returns the index of the candidate that should sum a new tensor: the fastest one, but summers, the first candidate,
+// if they are nearly as fast (kNeededGain), since they also survive the loss of a summer and need no equal links.
+size_t best(std::span<const Candidate> candidates, double bytes, double partition_bytes);
 
 }  // namespace gleaner::strategy

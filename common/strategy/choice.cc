@@ -11,33 +11,26 @@
 #include "common/base/units.h"
 #include "common/plan/partitioner.h"
 #include "common/plan/schedule_name.h"
-#include "common/plan/uplinks.h"
 #include "common/strategy/candidates.h"
+#include "common/topology/paths.h"
+#include "common/topology/subset.h"
 
 namespace gleaner::strategy {
 namespace {
 
-constexpr double kNeededGain = 1.1;  // how much faster than summers a schedule has to be
-
 bool is_owner(const plan::Plan& plan, uint32_t member) {
   return plan.members[member].is_here() && !plan.members[member].on_standby;
-}
-
-// Returns the index of the schedule in plan.schedules, where it is added if it is new and there is room. None: summers.
-std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan) {
-  if (parameters.algorithm == plan::kSummersStrategy) return std::nullopt;
-  const auto found = std::ranges::find(plan.schedules, parameters);
-  const auto index = static_cast<uint32_t>(found - plan.schedules.begin());
-  if (found != plan.schedules.end()) return index;
-  if (plan.schedules.size() == plan::kMaxSchedules) return std::nullopt;
-  plan.schedules.push_back(parameters);
-  return index;
 }
 
 struct Share {
   uint64_t tensors = 0;
   uint64_t bytes = 0;
 };
+
+std::string name_with_effect(const plan::ScheduleParameters& schedule) {
+  const std::string effect = effect_of_ranks(schedule);
+  return effect.empty() ? plan::name_of(schedule) : absl::StrCat(plan::name_of(schedule), " (rank map: ", effect, ")");
+}
 
 std::string describe(const std::map<std::string, Share>& shares) {
   return absl::StrCat("strategies: ", absl::StrJoin(shares, "; ", [](std::string* out, const auto& share) {
@@ -46,9 +39,7 @@ std::string describe(const std::map<std::string, Share>& shares) {
                       }));
 }
 
-}  // namespace
-
-absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds) {
+absl::StatusOr<topology::Topology> one_switch(const plan::Plan& plan, double round_trip_seconds) {
   std::vector<topology::Host> hosts;
   std::vector<topology::Link> links;
   for (uint32_t member = 0; member < plan.members.size(); ++member) {
@@ -63,22 +54,59 @@ absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double rou
   return topology::Topology::make(std::move(hosts), {{"switch"}}, std::move(links));
 }
 
-absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, double round_trip_seconds) {
-  if (tensors.empty()) return std::string();
-  GLN_ASSIGN_OR_RETURN(const topology::Topology network, network_of(plan, round_trip_seconds));
-  const uint32_t summers = network.host_count() - plan.workers;
-  GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> all, candidates(network, plan.workers, summers));
-  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(network, plan.workers, summers));
+// Returns the topology of the members that own partitions, with links of hosts that fit their members and the round
+// trip.
+absl::StatusOr<topology::Topology> part_of(const topology::Topology& known, const plan::Plan& plan,
+                                           double round_trip_seconds) {
+  std::vector<uint32_t> members;
+  for (uint32_t member = 0; member < plan.members.size(); ++member) {
+    if (is_owner(plan, member) && member < known.host_count()) members.push_back(member);
+  }
+  GLN_ASSIGN_OR_RETURN(const topology::Topology part, topology::subset(known, members));
+  const double longest = 2 * farthest_latency(part, topology::Paths(part), plan.workers, part.host_count());
+  const double software = std::max(0.0, round_trip_seconds - longest) / 4;
+  std::vector<topology::Link> links = part.links();
+  for (topology::Link& link : links) {
+    for (const uint32_t end : {link.a, link.b}) {
+      if (!part.is_host(end)) continue;
+      link.latency_seconds += software;
+      const plan::Member& member = plan.members[members[end]];
+      if (member.bandwidth_assumed) continue;
+      link.bits_per_second = std::min(link.bits_per_second, member.bits_per_second);
+      link.back_bits_per_second = std::min(link.back_bits_per_second, member.bits_per_second);
+    }
+  }
+  return topology::Topology::make(part.hosts(), part.switches(), std::move(links));
+}
+
+}  // namespace
+
+absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds,
+                                              const JobNetwork* known) {
+  return known == nullptr ? one_switch(plan, round_trip_seconds) : part_of(known->topology, plan, round_trip_seconds);
+}
+
+std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan) {
+  if (parameters.algorithm == plan::kSummersStrategy) return std::nullopt;
+  const auto found = std::ranges::find(plan.schedules, parameters);
+  const auto index = static_cast<uint32_t>(found - plan.schedules.begin());
+  if (found != plan.schedules.end()) return index;
+  if (plan.schedules.size() == plan::kMaxSchedules) return std::nullopt;
+  plan.schedules.push_back(parameters);
+  return index;
+}
+
+std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::span<const Candidate> candidates,
+                   const plan::Fleet& fleet) {
+  if (tensors.empty()) return "";
   std::map<std::string, Share> shares;
   for (plan::Tensor& tensor : tensors) {
     const auto bytes = static_cast<double>(tensor.bytes());
     const auto partition = static_cast<double>(plan::default_partition_bytes(fleet, tensor.bytes()));
-    const Candidate& best = all[fastest(all, bytes, partition)];
-    const bool gains =
-        all.front().model.seconds(bytes, partition) >= kNeededGain * best.model.seconds(bytes, partition);
-    tensor.schedule = !tensor.accumulates && gains ? index_of(best.parameters, plan) : std::nullopt;
-    Share& share =
-        shares[tensor.schedule.has_value() ? plan::name_of(plan.schedules[*tensor.schedule]) : plan::kSummersStrategy];
+    const Candidate& chosen = candidates[best(candidates, bytes, partition)];
+    tensor.schedule = tensor.accumulates ? std::nullopt : index_of(chosen.parameters, plan);
+    Share& share = shares[tensor.schedule.has_value() ? name_with_effect(plan.schedules[*tensor.schedule])
+                                                      : plan::kSummersStrategy];
     ++share.tensors;
     share.bytes += tensor.bytes();
   }

@@ -3,11 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/plan/model.h"
 #include "common/plan/plan.h"
+#include "common/strategy/candidates.h"
+#include "common/strategy/rank_maps.h"
 #include "common/topology/topology.h"
 
 namespace gleaner::strategy {
@@ -18,14 +23,23 @@ inline constexpr const char* kAuto = "auto";
 // The round trip that choose() assumes while none is measured: that of small messages in a data center by TCP.
 inline constexpr double kAssumedRoundTripSeconds = 50e-6;
 
-// Returns the network of a plan as far as the plan tells: the workers, and then the CPU summers that own partitions, on
-// one switch, each with the bandwidth of its member. A message and its answer take `round_trip_seconds`.
-absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds);
+// Returns the network of a plan: the workers, and then the CPU summers that own partitions.
+// - Without `known`, all are on one switch, each with the bandwidth of its member. A message and its answer take
+//   `round_trip_seconds`.
+// - Otherwise they are hosts of that topology. No host's link is faster than the bandwidth of its member, if that is
+//   known. If `round_trip_seconds` is longer than the longest round trip of the topology, the software of the hosts
+//   takes the difference, which each link of a host gets a quarter of.
+absl::StatusOr<topology::Topology> network_of(const plan::Plan& plan, double round_trip_seconds,
+                                              const JobNetwork* known = nullptr);
 
-// Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, and adds schedules that are
-// new to plan.schedules. `tensors` are going to be added to the plan. A schedule takes the place of summers only if it
-// is faster by a tenth, since summers also survive the loss of a summer and need no equal links. Returns a line for
-// the log, which names each strategy with its number of tensors and bytes; empty if there is no tensor.
-absl::StatusOr<std::string> choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, double round_trip_seconds);
+// Sets Tensor::schedule of each tensor that does not accumulate to its fastest strategy, best() of the candidates, and
+// adds schedules that are new to plan.schedules. `tensors` are going to be added to the plan. Returns a line for the
+// log, which names each strategy with its number of tensors and bytes, and what its rank map wins; empty if there is no
+// tensor.
+std::string choose(plan::Plan& plan, std::vector<plan::Tensor>& tensors, std::span<const Candidate> candidates,
+                   const plan::Fleet& fleet);
+
+// Returns the index of the schedule in plan.schedules, where it is added if it is new and there is room. None: summers.
+std::optional<uint32_t> index_of(const plan::ScheduleParameters& parameters, plan::Plan& plan);
 
 }  // namespace gleaner::strategy

@@ -43,8 +43,11 @@ absl::Status check_fields(const Header& header) {
   }
   const bool is_numbered = header.type == FrameType::kResult || header.type == FrameType::kSlice;
   const bool may_release = is_numbered || header.type == FrameType::kRelease || header.type == FrameType::kArrived;
-  if (header.reserved != 0 || (!is_numbered && header.sequence != 0) || (!may_release && header.released != 0)) {
-    return absl::InvalidArgumentError("frame with reserved fields that are not zero");
+  const bool has_schedule = header.type == FrameType::kSlice;
+  if ((!has_schedule && header.schedule != 0) || (!is_numbered && header.sequence != 0) ||
+      (!may_release && header.released != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_of(header.type), " frame with fields that are not zero, but zero in that type"));
   }
   if (carries_numbers(header.type) && (!is_valid(header.data_type) || !is_valid(header.op))) {
     return absl::InvalidArgumentError(absl::StrCat(name_of(header.type), " frame with data type ",

@@ -20,7 +20,7 @@ namespace gleaner::wire {
 static_assert(std::endian::native == std::endian::little, "frames are little endian and copied as they are");
 
 inline constexpr uint32_t kMagic = 0x314e4c47;  // "GLN1"
-inline constexpr uint8_t kVersion = 3;
+inline constexpr uint8_t kVersion = 4;
 inline constexpr uint32_t kMaxPayloadBytes = uint32_t{4} << 20;
 inline constexpr uint32_t kMaxHandshakePayload = 512;  // of types kHello to kReject, and of kRefuse
 
@@ -70,7 +70,9 @@ struct Header {
   uint32_t sender = 0;  // member number
   uint32_t tensor = 0;
   uint32_t partition = 0;  // index within the tensor
-  uint64_t step = 0;       // number of earlier push_pulls of the tensor; for kPing and kPong see FrameType
+  // Number of earlier push_pulls of the tensor that owners sum; in a kSlice: that this schedule sums. For kPing and
+  // kPong see FrameType.
+  uint64_t step = 0;
   // kResult: number of the result, counted by its owner. kSlice: number of the slice, counted by its sender for each
   // receiver. Both may wrap around. Else zero; checked
   uint32_t sequence = 0;
@@ -79,7 +81,8 @@ struct Header {
   uint32_t released = 0;
   uint32_t payload_bytes = 0;
   uint32_t payload_crc = 0;
-  uint32_t reserved = 0;  // zero; checked
+  // kSlice: index in Plan::schedules of the schedule to which the slice belongs. Else zero; checked
+  uint32_t schedule = 0;
   uint32_t header_crc = 0;
 };
 static_assert(sizeof(Header) == 64);
@@ -107,9 +110,9 @@ void seal(Header& header, ConstBytes payload);
 // payload_crc becomes 0.
 void seal_unchecked(Header& header, size_t payload_bytes);
 
-// Reads a header, and checks magic, version, header_crc, the type, the payload's size for that type, the reserved
-// fields and, in a kPush, kResult or kHand, the data type and op. DataLoss: the checksum is wrong; InvalidArgument:
-// another check failed. The message names it. Safe for any `bytes`.
+// Reads a header, and checks magic, version, header_crc, the type, the payload's size for that type, the fields
+// that are zero in that type and, in a kPush, kResult or kHand, the data type and op. DataLoss: the checksum is wrong;
+// InvalidArgument: another check failed. The message names it. Safe for any `bytes`.
 absl::StatusOr<Header> decode_header(std::span<const std::byte, kHeaderBytes> bytes);
 
 // Returns DataLoss if the payload does not match the header's payload_bytes or payload_crc.

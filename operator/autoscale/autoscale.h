@@ -98,6 +98,8 @@ enum class Code {
   kNoMetrics,     // the number stays as it is: Prometheus has no metrics of the job
   kStaleMetrics,  // the number stays as it is: the job's metrics are too old
   kNotPlanned,    // the number stays as it is: the job has declared no tensors yet
+  // The job's strategy uses no summers, so the autoscaler does not decide about the job. The operator reports it.
+  kStrategyUsesNone,
 };
 absl::string_view to_string(Code code);
 

@@ -36,6 +36,8 @@ absl::string_view to_string(Code code) {
       return "StaleMetrics";
     case Code::kNotPlanned:
       return "NotPlanned";
+    case Code::kStrategyUsesNone:
+      return "StrategyUsesNone";
   }
   return "Unknown";
 }

@@ -6,6 +6,7 @@
 #include "operator/reconcile/bandwidth.h"
 #include "operator/reconcile/plan_object.h"
 #include "operator/reconcile/pods.h"
+#include "operator/reconcile/strategy.h"
 #include "operator/reconcile/summers.h"
 
 namespace gleaner::reconcile {
@@ -33,6 +34,7 @@ coordinator::Options AttemptSession::options() const {
   const bool resumes = job_.status.epoch > 0;
   if (options.summers > 0 && !resumes) options.summer_bits_per_second = known_bits_per_second(observation_, summers);
   options.partition_bytes = job_.communication.partition_bytes;
+  options.reduction.schedule = schedule_of(job_);
   options.start_timeout = job_.run_policy.start_deadline;
   options.return_timeout = kReturnPatience;
   return options;

@@ -13,6 +13,7 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/progress.h"
 #include "operator/reconcile/status_update.h"
+#include "operator/reconcile/strategy.h"
 #include "operator/reconcile/summer_placement.h"
 #include "operator/reconcile/summer_scaling.h"
 #include "operator/reconcile/summers.h"
@@ -88,6 +89,7 @@ Decision decide_run(const Observation& observation, const Workers& workers, cons
   append(draft.create_summers, std::move(placement.create));
   append(draft.remove, std::move(placement.remove));
   if (!placement.settled) return finish(observation.job, std::move(draft), std::move(update));
+  explain_no_summers(observation.job, update.status.summers);
   const AttemptSession session(observation, workers);
   draft.session = session.options();
   draft.tell.ended = session.ended_workers();
@@ -117,6 +119,11 @@ Decision decide_attempt(const Observation& observation, const Workers& workers, 
   }
   if (start.late.has_value()) {
     return finish(observation, end.release_gang(std::move(start.update), *start.late));
+  }
+  if (!start.create.empty()) {
+    if (const absl::Status valid = check_strategy(observation.job); !valid.ok()) {
+      return finish(observation, end.fail(std::move(start.update), "InvalidStrategy", std::string(valid.message())));
+    }
   }
   Draft draft;
   draft.create = std::move(start.create);

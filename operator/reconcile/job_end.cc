@@ -80,8 +80,9 @@ EndDecision JobEnd::begin_next_attempt(StatusUpdate update, const std::string& w
   status.epoch = 0;
   status.next_summer = 0;
   status.summers = {};
-  status.goodput.clear();
-  status.efficiency.clear();
+  status.communication.strategy.clear();
+  status.communication.goodput.clear();
+  status.communication.efficiency.clear();
   // The success of a worker counts only for its attempt: the next one continues from a checkpoint with all workers.
   status.succeeded_indexes.clear();
   status.workers_ready = status.workers_succeeded = status.workers_failed = status.summers_ready = 0;

@@ -18,6 +18,9 @@ namespace {
 // Plans with more members leave out transports, since an object must stay below etcd's limit of 1.5 MiB.
 constexpr size_t kMostWithTransports = 2048;
 
+// Plans with more entries in the rank maps of all schedules leave out these, for the same reason.
+constexpr size_t kMostRanks = 32768;
+
 constexpr char kSummerPrefix[] = "summer-";
 
 api::PlanMember describe(const Observation& observation, const char* role, const SummerSeat& seat,
@@ -77,6 +80,20 @@ void take_traffic(uint32_t workers, double push_ratio, std::vector<api::PlanMemb
     if (traffic[i] / members[i].bits_per_second > traffic[slowest] / members[slowest].bits_per_second) slowest = i;
   }
   members[slowest].binds = members[slowest].traffic_bytes > 0;
+}
+
+void take_strategies(const coordinator::JobState& session, api::ReductionPlanSpec& spec) {
+  if (!session.strategies.empty()) spec.strategy = session.summary.strategy;
+  for (const plan::StrategyShare& share : session.strategies) {
+    spec.strategies.push_back({share.strategy, share.tensors, share.bytes});
+  }
+  size_t ranks = 0;
+  for (const plan::ScheduleParameters& schedule : session.schedules) {
+    spec.schedules.push_back({schedule.algorithm, schedule.stages, schedule.radix, schedule.ranks});
+    ranks += schedule.ranks.size();
+  }
+  if (ranks <= kMostRanks) return;
+  for (api::PlanSchedule& schedule : spec.schedules) schedule.ranks.clear();
 }
 
 void take_summary(const coordinator::JobState& session, api::ReductionPlan& plan) {
@@ -189,6 +206,7 @@ api::ReductionPlan make_plan_object(const Observation& observation, const std::v
   if (!observation.session.has_value()) return plan;
   take_states(*observation.session, plan.spec.members);
   take_summary(*observation.session, plan);
+  take_strategies(*observation.session, plan.spec);
   for (const api::PlanMember& member : plan.spec.members) {
     plan.status.acknowledged += member.acknowledged_epoch >= plan.spec.epoch && plan.spec.epoch > 0;
   }

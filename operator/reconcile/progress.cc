@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/units.h"
 #include "operator/reconcile/plan_object.h"
+#include "operator/reconcile/strategy.h"
 #include "operator/reconcile/summers.h"
 
 namespace gleaner::reconcile {
@@ -50,13 +51,14 @@ ProgressDecision Progress::decide(StatusUpdate update) const {
   const coordinator::Summary& summary = observation_.session->summary;
   api::TrainingJobStatus& status = update.status;
   status.epoch = observation_.session->epoch;
+  report_strategy(*observation_.session, update);
   report({"Stalled", "RanksWait", "StepsGoOn"}, observation_.session->stall, update);
   report({"SummerSlow", "StepsTakeLonger", "SummersKeepUp"}, slow_summers(*observation_.session), update);
-  if (summary.plan_bound_seconds > 0) status.bound = format_seconds(summary.plan_bound_seconds);
-  if (!summary.bandwidths_known && summary.tensors > 0) status.bound = "unknown";
+  if (summary.plan_bound_seconds > 0) status.communication.bound = format_seconds(summary.plan_bound_seconds);
+  if (!summary.bandwidths_known && summary.tensors > 0) status.communication.bound = "unknown";
   if (summary.window.goodput_bytes_per_second > 0) {
-    status.goodput = absl::StrFormat("%.1f MB/s", summary.window.goodput_bytes_per_second / 1e6);
-    status.efficiency = coordinator::efficiency_text(summary.window.basis, summary.window.efficiency);
+    status.communication.goodput = absl::StrFormat("%.1f MB/s", summary.window.goodput_bytes_per_second / 1e6);
+    status.communication.efficiency = coordinator::efficiency_text(summary.window.basis, summary.window.efficiency);
   }
   update.requeue_after(kReportInterval);
   return {std::move(update), std::move(plan)};

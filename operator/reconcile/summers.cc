@@ -12,8 +12,7 @@
 namespace gleaner::reconcile {
 
 bool wants_summers(const api::TrainingJob& job) {
-  return job.workers.replicas > 1 && job.communication.strategy != api::Strategy::kColocated &&
-         job.communication.summers.max > 0;
+  return job.workers.replicas > 1 && api::uses_summers(job.communication.strategy) && job.communication.summers.max > 0;
 }
 
 placement::SummerRequest summer_request(const api::TrainingJob& job, const std::vector<std::string>& worker_nodes) {

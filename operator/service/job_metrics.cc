@@ -14,10 +14,6 @@ prometheus::Family<prometheus::Gauge>* gauges(prometheus::Registry& registry, co
   return &prometheus::BuildGauge().Name(name).Help(help).Register(registry);
 }
 
-const char* strategy_name(api::Strategy strategy) {
-  return strategy == api::Strategy::kColocated ? "Colocated" : "Auto";
-}
-
 }  // namespace
 
 JobMetrics::JobMetrics(prometheus::Registry& registry)
@@ -25,13 +21,14 @@ JobMetrics::JobMetrics(prometheus::Registry& registry)
       info_(gauges(registry, "gleaner_job_info", "1 for each TrainingJob")),
       phase_(gauges(registry, "gleaner_job_phase", "1 for the phase that the job is in")),
       workers_(gauges(registry, "gleaner_job_workers", "Workers by state")),
-      summers_(gauges(registry, "gleaner_job_summers", "Summers on CPU machines that take part")),
-      summers_wanted_(gauges(registry, "gleaner_job_summers_wanted", "Summers that the autoscaler wants (k)")),
-      summers_planned_(gauges(registry, "gleaner_job_summers_planned", "Summers in the plan in force")),
-      summers_reason_(
-          gauges(registry, "gleaner_job_summers_reason", "1 for the reason for the number of summers wanted")),
+      summers_{gauges(registry, "gleaner_job_summers", "Summers on CPU machines that take part"),
+               gauges(registry, "gleaner_job_summers_wanted", "Summers that the autoscaler wants (k)"),
+               gauges(registry, "gleaner_job_summers_planned", "Summers in the plan in force"),
+               gauges(registry, "gleaner_job_summers_reason", "1 for the reason for the number of summers wanted")},
       epoch_(gauges(registry, "gleaner_job_epoch", "Epoch of the plan in force; 0: none")),
       restarts_(gauges(registry, "gleaner_job_restarts", "Failures so far that backoffLimit counts")),
+      strategy_bytes_(gauges(registry, "gleaner_job_strategy_bytes",
+                             "Bytes of the tensors that this strategy sums under the plan in force")),
       step_bytes_(gauges(registry, "gleaner_job_step_bytes", "Gradient bytes that a worker reduces in a step")),
       communication_(gauges(registry, "gleaner_job_step_communication_seconds",
                             "Time per step with sums in flight, of the slowest worker: mean of the last minute")),
@@ -66,8 +63,10 @@ void JobMetrics::set(Series& series, Gauges* family, double value, const prometh
   series.gauges.emplace_back(family, &gauge);
 }
 
-void JobMetrics::unset(Series& series, Gauges* family) {
-  prometheus::Gauge& gauge = family->Add(series.labels);
+void JobMetrics::unset(Series& series, Gauges* family, const prometheus::Labels& more) {
+  prometheus::Labels labels = series.labels;
+  labels.insert(more.begin(), more.end());
+  prometheus::Gauge& gauge = family->Add(labels);
   std::erase_if(series.gauges, [&gauge](const auto& entry) { return entry.second == &gauge; });
   family->Remove(&gauge);
 }
@@ -82,13 +81,9 @@ void JobMetrics::show(Series& series, Gauges* family, double value) {
 
 void JobMetrics::enter_phase(Series& series, const std::string& phase) {
   if (series.phase == phase) return;
-  prometheus::Labels labels = series.labels;
   if (!series.phase.empty()) {
     jobs_->Add({{"phase", series.phase}}).Decrement();
-    labels["phase"] = series.phase;
-    prometheus::Gauge& old = phase_->Add(labels);
-    std::erase_if(series.gauges, [&old](const auto& entry) { return entry.second == &old; });
-    phase_->Remove(&old);
+    unset(series, phase_, {{"phase", series.phase}});
   }
   series.phase = phase;
   if (phase.empty()) return;
@@ -97,19 +92,23 @@ void JobMetrics::enter_phase(Series& series, const std::string& phase) {
 }
 
 void JobMetrics::show_summers(Series& series, const api::SummersStatus& summers) {
-  set(series, summers_planned_, summers.had);
+  set(series, summers_.planned, summers.had);
   if (summers.reason.empty()) return;
-  set(series, summers_wanted_, summers.wanted);
+  set(series, summers_.wanted, summers.wanted);
   if (series.reason == summers.reason) return;
-  if (!series.reason.empty()) {
-    prometheus::Labels labels = series.labels;
-    labels["reason"] = series.reason;
-    prometheus::Gauge& old = summers_reason_->Add(labels);
-    std::erase_if(series.gauges, [&old](const auto& entry) { return entry.second == &old; });
-    summers_reason_->Remove(&old);
-  }
+  if (!series.reason.empty()) unset(series, summers_.reason, {{"reason", series.reason}});
   series.reason = summers.reason;
-  set(series, summers_reason_, 1, {{"reason", summers.reason}});
+  set(series, summers_.reason, 1, {{"reason", summers.reason}});
+}
+
+void JobMetrics::show_strategies(Series& series, const std::vector<plan::StrategyShare>& strategies) {
+  std::set<std::string> before = std::exchange(series.strategies, {});
+  for (const plan::StrategyShare& share : strategies) {
+    set(series, strategy_bytes_, static_cast<double>(share.bytes), {{"strategy", share.strategy}});
+    series.strategies.insert(share.strategy);
+    before.erase(share.strategy);
+  }
+  for (const std::string& ended : before) unset(series, strategy_bytes_, {{"strategy", ended}});
 }
 
 void JobMetrics::count_change(const api::TrainingJob& job, const std::string& change, const std::string& cause) {
@@ -153,18 +152,20 @@ void JobMetrics::update(const api::TrainingJob& job, const api::TrainingJobStatu
   Series& series = entry->second;
   if (is_new) {
     series.labels = {{"namespace", job.meta.ns}, {"trainingjob", job.meta.name}};
-    set(series, info_, 1, {{"strategy", strategy_name(job.communication.strategy)}});
+    set(series, info_, 1, {{"strategy", std::string(api::to_string(job.communication.strategy))}});
   }
   enter_phase(series, status.phase);
   set(series, workers_, status.workers_wanted, {{"state", "wanted"}});
   set(series, workers_, status.workers_ready, {{"state", "ready"}});
   set(series, workers_, status.workers_succeeded, {{"state", "succeeded"}});
   set(series, workers_, status.workers_failed, {{"state", "failed"}});
-  set(series, summers_, status.summers_ready);
+  set(series, summers_.taking_part, status.summers_ready);
   show_summers(series, status.summers);
   set(series, epoch_, status.epoch);
   set(series, restarts_, status.restarts);
-  if (session != nullptr) follow_session(series, session->summary);
+  if (session == nullptr) return;
+  show_strategies(series, session->strategies);
+  follow_session(series, session->summary);
 }
 
 void JobMetrics::remove(const std::string& key) {

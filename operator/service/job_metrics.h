@@ -7,6 +7,7 @@
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,35 +33,41 @@ class JobMetrics {
 
  private:
   using Gauges = prometheus::Family<prometheus::Gauge>;
+  struct SummerGauges {
+    Gauges* taking_part;
+    Gauges* wanted;
+    Gauges* planned;
+    Gauges* reason;
+  };
   // One job's series. A value that is not known has no series.
   struct Series {
     prometheus::Labels labels;
     std::string phase;
     std::vector<std::pair<Gauges*, prometheus::Gauge*>> gauges;
-    std::string reason;  // the reason for the number of summers wanted, which has a series
+    std::set<std::string> strategies;  // the strategies that have a series
+    std::string reason;                // the reason for the number of summers wanted, which has a series
     std::vector<prometheus::Counter*> changes;
     prometheus::Counter* steps = nullptr;
     double steps_seen = 0;
   };
 
   void set(Series& series, Gauges* family, double value, const prometheus::Labels& more = {});
-  void unset(Series& series, Gauges* family);
+  void unset(Series& series, Gauges* family, const prometheus::Labels& more = {});
   // Sets a value above 0; removes the series otherwise.
   void show(Series& series, Gauges* family, double value);
   void enter_phase(Series& series, const std::string& phase);
   void show_summers(Series& series, const api::SummersStatus& summers);
   void follow_session(Series& series, const coordinator::Summary& summary);
+  void show_strategies(Series& series, const std::vector<plan::StrategyShare>& strategies);
 
   Gauges* const jobs_;
   Gauges* const info_;
   Gauges* const phase_;
   Gauges* const workers_;
-  Gauges* const summers_;
-  Gauges* const summers_wanted_;
-  Gauges* const summers_planned_;
-  Gauges* const summers_reason_;
+  const SummerGauges summers_;
   Gauges* const epoch_;
   Gauges* const restarts_;
+  Gauges* const strategy_bytes_;
   Gauges* const step_bytes_;
   Gauges* const communication_;
   Gauges* const bound_;

@@ -15,9 +15,11 @@ constexpr absl::Duration kFigureInterval = absl::Seconds(10);
 
 // Returns the status without figures.
 std::string lasting_fields(api::TrainingJobStatus status) {
-  status.bound = status.bound.empty() || status.bound == "unknown" ? status.bound : "known";
-  status.goodput.clear();
-  status.efficiency.clear();
+  status.communication.bound = status.communication.bound.empty() || status.communication.bound == "unknown"
+                                   ? status.communication.bound
+                                   : "known";
+  status.communication.goodput.clear();
+  status.communication.efficiency.clear();
   status.summers.message.clear();
   return api::to_json(status).dump();
 }

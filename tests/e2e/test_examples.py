@@ -23,6 +23,20 @@ def test_the_elastic_example_uses_the_available_machines(
     assert result(job, "digits-elastic-worker-0") == reference
 
 
+@pytest.mark.long
+def test_the_ring_example_sums_along_a_ring(gleaner: Cluster, namespace: str) -> None:
+    job = apply_file(gleaner, EXAMPLES / "digits-ring.yaml", namespace, "digits-ring")
+    in_epoch(job, 2)
+    wait_until("the status names the strategy", lambda: job.status().get("strategy") == "ring")
+    plan = gleaner.get("reductionplan", "digits-ring", namespace)["spec"]
+    assert [entry["strategy"] for entry in plan["strategies"]] == ["ring"]
+    assert [schedule["algorithm"] for schedule in plan["schedules"]] == ["ring"]
+    assert "ring" in job.kubectl("get", "tj", "digits-ring", "-o", "wide")
+    job.wait_phase("Succeeded", seconds=LONG)
+    checksums = {result(job, f"digits-ring-worker-{index}")[0] for index in range(4)}
+    assert len(checksums) == 1, "all workers have the same parameters"
+
+
 @pytest.fixture
 def quota_namespace(gleaner: Cluster) -> Iterator[str]:
     yield "gleaner-quota"

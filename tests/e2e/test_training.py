@@ -113,7 +113,7 @@ def test_a_killed_worker_starts_again_from_the_checkpoint(
     }  # fmt: skip
     mount = {"volumeMounts": [{"name": "checkpoint", "mountPath": "/checkpoint"}]}
     job = submit(gleaner, namespace, "killed", [*TRAIN, "--checkpoint", "/checkpoint"], replicas=4, pod=spec,
-                 container=mount)  # fmt: skip
+                 container=mount, communication={"strategy": "Summers"})  # fmt: skip
     in_epoch(job, 3)
     kill(gleaner, job.pods()["killed-worker-2"], "train.py")
     wait_until("the job reports the restart", lambda: job.status().get("restarts") == 1)

@@ -41,7 +41,7 @@ std::vector<std::byte> make_stream(ConstBytes input) {
     wire::Header header;
     std::memcpy(&header, raw.data(), raw.size());
     if (how & 1) {
-      header.reserved = 0;
+      header.schedule = 0;
       if (header.type != wire::FrameType::kResult) header.sequence = 0;
       if (header.type != wire::FrameType::kResult && header.type != wire::FrameType::kRelease) header.released = 0;
       wire::seal(header, payload);

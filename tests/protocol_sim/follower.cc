@@ -57,6 +57,7 @@ struct Say {
   }
   void operator()(const control::Report&) const { (*this)(control::Heartbeat{}); }
   void operator()(const control::Begun&) const { (*this)(control::Heartbeat{}); }
+  void operator()(const control::PushPulls&) const { (*this)(control::Heartbeat{}); }
   void operator()(const control::Fault& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_fault(stream, what.member, what.epoch, what.why, now, actions);

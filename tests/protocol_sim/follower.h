@@ -25,6 +25,7 @@ class Follower final : private Control::End {
     virtual void on_welcome(uint32_t member) = 0;
     virtual absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) = 0;
     virtual void on_commit(std::shared_ptr<const plan::Plan> plan) = 0;
+    virtual void on_withdrawn(uint32_t /*epoch*/) {}
     virtual void on_ending(const std::vector<uint32_t>& left) = 0;
     virtual void on_coordinator_lost() {}
     virtual void on_coordinator_found() {}
@@ -67,6 +68,7 @@ class Follower final : private Control::End {
   void handle(const control::Welcome& welcome) { events_->on_welcome(welcome.member); }
   void handle(const control::Prepare& prepare);
   void handle(const control::Commit& commit);
+  void handle(const control::Withdraw& withdrawn) { events_->on_withdrawn(withdrawn.epoch); }
   void handle(const control::Regroup& regroup);
   void handle(const control::Ending& ending) { events_->on_ending(ending.left); }
   void handle(const member::CoordinatorLost&) { events_->on_coordinator_lost(); }

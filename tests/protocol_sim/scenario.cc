@@ -165,8 +165,8 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
 // Draws the strategy. Tensors are small, so only with slow links do their sizes matter for the choice of auto.
 void draw_strategy(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
-  job.schedule = draw_strategy(job.workers, dice);
-  if (!job.schedule.has_value() || job.schedule->algorithm != strategy::kAuto) return;
+  job.reduction.schedule = draw_strategy(job.workers, dice);
+  if (!job.reduction.schedule.has_value() || job.reduction.schedule->algorithm != strategy::kAuto) return;
   const double factor = dice.pick({1e-2, 1e-3, 1e-4});
   for (double& bandwidth : job.worker_bits_per_second) bandwidth *= factor;
   for (double& bandwidth : job.summer_bits_per_second) bandwidth *= factor;
@@ -191,13 +191,14 @@ bool Scenario::has(Fault fault) const {
 }
 
 std::string Scenario::to_string() const {
-  return absl::StrCat("seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ",
-                      job.schedule.has_value() ? plan::name_of(*job.schedule) : plan::kSummersStrategy, ", ",
-                      tensors.size(), meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
-                      job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ",
-                      window_bytes, ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ",
-                      weather.duplicate_chance, weather.ordered ? ", ordered" : ", reordered",
-                      single_coordinator ? ", a single coordinator" : "", may_fail ? ", may fail" : "");
+  return absl::StrCat(
+      "seed ", seed, ": ", job.workers, " workers, ", job.summers, " summers, ",
+      job.reduction.schedule.has_value() ? plan::name_of(*job.reduction.schedule) : plan::kSummersStrategy, ", ",
+      tensors.size(), meets ? " tensors, some accumulate, partitions of " : " tensors, partitions of ",
+      job.partition_bytes, " bytes, ", steps, " steps, ", barrier ? "barrier" : "free", ", window ", window_bytes,
+      ", cap ", memory_cap_bytes, ", ", faults.size(), " faults, duplicates ", weather.duplicate_chance,
+      weather.ordered ? ", ordered" : ", reordered", single_coordinator ? ", a single coordinator" : "",
+      may_fail ? ", may fail" : "");
 }
 
 Scenario draw_scenario(uint64_t seed) {

@@ -86,7 +86,7 @@ void Worker::on_welcome(uint32_t member) {
 }
 
 absl::Status Worker::on_prepare(std::shared_ptr<const plan::Plan> plan) {
-  GLN_RETURN_IF_ERROR(exchanges_.prepare(*plan));
+  GLN_RETURN_IF_ERROR(exchanges_.prepare(*plan, world_->time()));
   return summer_.prepare(std::move(plan));
 }
 

@@ -69,6 +69,7 @@ class Worker final : private Follower::Events {
   void on_welcome(uint32_t member) override;
   absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(std::shared_ptr<const plan::Plan> plan) override;
+  void on_withdrawn(uint32_t epoch) override { exchanges_.withdraw(epoch, world_->time()); }
   void on_ending(const std::vector<uint32_t>& left) override {
     exchanges_.set_ending(left);
     supervisor_.set_ending();

@@ -86,6 +86,14 @@ MEASURED = {
             "spread": 0.1,
             "figures": {"ours": 0.001, "best": "mpi ring", "mpi ring": 0.002, "bytes": 4},
         },
+        {
+            "row": "n=8: ring beside its model",
+            "aim": 0.97,
+            "at_least": True,
+            "ratio": 0.98,
+            "spread": 0.0,
+            "figures": {"step": 5.0, "model": 4.9, "simulated": 4.95},
+        },
     ],
 }
 GROWN = {**MACHINE, "lines": [{"line": "step by tensors", "x": "tensors", "unit": "s", "points": [[1, 1.0], [10, 9.0]],
@@ -98,6 +106,8 @@ DOCUMENT = """# Figures
 old
 <!-- end of rows -->
 between
+<!-- strategies: by bench/plots -->
+<!-- end of strategies -->
 <!-- growth: by bench/plots -->
 <!-- end of growth -->
 after
@@ -122,6 +132,7 @@ def test_the_same_figures_give_the_same_plots_and_document(tmp_path: Path) -> No
     assert "old" not in text
     assert "![efficiency](plots/efficiency.svg)" in text
     assert "2 cores of a Xeon" in text
+    assert text.index("between") < text.index("| n=8: ring beside its model |")
     assert text.endswith("after\n")
 
 

@@ -122,6 +122,7 @@ def test_defaults_inside_given_objects(api: Api) -> None:
     assert created.body["spec"]["communication"]["strategy"] == "Auto"
 
 
+SCHEDULES = ("Ring", "HalvingDoubling", "DoubleTree", "BCube", "BlueConnect", "TwoLevel", "Racks")
 REFUSED = [
     ("metadata.name", "a" * 45, "metadata.name must have at most 44 characters"),
     ("metadata.name", "1job", "metadata.name must be a DNS label"),
@@ -144,7 +145,37 @@ REFUSED = [
     (f"{CONTAINERS}.0.ports", [{"containerPort": 80, "name": "metrics"}], CONTAINERS + ": "),
     (f"{CONTAINERS}.0.ports", [{"containerPort": 80}, {"containerPort": 81, "name": "gleaner"}], CONTAINERS + ": "),
     ("spec.workers.template.spec.volumes", [{"name": "gleaner-bootstrap"}], "spec.workers.template.spec.volumes: "),
-    ("spec.communication.strategy", "Ring", "spec.communication.strategy"),
+    ("spec.communication.strategy", "ring", "spec.communication.strategy"),
+    *[
+        (
+            "spec.communication",
+            {"strategy": strategy, "summers": {"min": 1, "max": 2}},
+            "spec.communication.summers.min",
+        )
+        for strategy in SCHEDULES
+    ],
+    *[
+        ("spec.communication", {"strategy": strategy, "stages": [2, 2]}, "spec.communication.stages")
+        for strategy in ("Auto", "Colocated", "Summers", "Ring", "HalvingDoubling", "DoubleTree", "BCube")
+    ],
+    *[
+        ("spec.communication", {"strategy": strategy, "radix": 2}, "spec.communication.radix")
+        for strategy in ("Auto", "Colocated", "Summers", *(name for name in SCHEDULES if name != "BCube"))
+    ],
+    *[
+        ("spec.communication", {"strategy": "BlueConnect", "stages": stages}, "spec.communication.stages")
+        for stages in ([2], [2, 2, 2], [0, 4], [4097], [], [1] * 13, [4096] * 12, ["2", "2"])
+    ],
+    *[
+        ("spec.communication", {"strategy": strategy, "stages": stages}, "spec.communication.stages")
+        for strategy in ("TwoLevel", "Racks")
+        for stages in ([4], [2, 2, 1], [2, 3])
+    ],
+    ("spec.communication", {"strategy": "Racks"}, "spec.communication.stages"),
+    *[
+        ("spec.communication", {"strategy": "BCube", "radix": radix}, "spec.communication.radix")
+        for radix in (3, 8, 4096, 1, 0)
+    ],
     ("spec.communication", {"strategy": "Colocated", "summers": {"max": 1}}, "spec.communication.summers.max"),
     ("spec.communication.transport", "rdma", "spec.communication.transport"),
     *[
@@ -199,6 +230,11 @@ def test_every_rule_refuses_something(api: Api) -> None:
     assert [rule for rule in rules if rule not in said] == []
 
 
+def with_workers(replicas: int, communication: dict[str, Any]) -> dict[str, Any]:
+    spec = small_job("sized", communication=communication)["spec"]
+    return {**spec, "workers": {**spec["workers"], "replicas": replicas}}
+
+
 TAKEN = [
     ("metadata.name", "a" * 44),
     ("spec.workers.replicas", 4096),
@@ -206,7 +242,17 @@ TAKEN = [
     *[("spec.communication.partitionBytes", value) for value in (4096, "4Ki", "256Ki", "1Mi", "4Mi", 4194304, "100k")],
     *[("spec.communication.summers.bandwidth", value) for value in ("25Gbit", "1.5Gbit", "200mbit", "100000000bit")],
     ("spec.communication.summers", {"min": 2, "max": 2}),
-    ("spec.communication.strategy", "Colocated"),
+    *[
+        ("spec.communication.strategy", strategy)
+        for strategy in ("Auto", "Colocated", "Summers", *(name for name in SCHEDULES if name != "Racks"))
+    ],
+    ("spec.communication", {"strategy": "Ring", "summers": {"max": 2}}),
+    *[("spec.communication", {"strategy": "BlueConnect", "stages": stages}) for stages in ([2, 2], [4], [1, 4, 1])],
+    *[("spec.communication", {"strategy": strategy, "stages": [2, 2]}) for strategy in ("TwoLevel", "Racks")],
+    *[("spec.communication", {"strategy": "BCube", "radix": radix}) for radix in (2, 4)],
+    ("spec", with_workers(4096, {"strategy": "BCube", "radix": 2})),
+    ("spec", with_workers(1, {"strategy": "BCube", "radix": 3})),
+    ("spec", with_workers(4096, {"strategy": "BlueConnect", "stages": [2] * 12})),
     ("spec.communication.summers.resources", {"requests": {"cpu": 1}, "limits": {"cpu": "1000m", "memory": "1Gi"}}),
     ("spec.communication.summers.resources", {}),
     ("spec.runPolicy", {"backoffLimit": 0, "activeDeadlineSeconds": 1, "ttlSecondsAfterFinished": 0, "suspend": True}),
@@ -224,6 +270,8 @@ def test_a_valid_job_is_taken_by_the_server_and_by_cpp(api: Api, path: str, valu
     again = sample(stdin=json.dumps(answer.body))
     assert again["spec"]["workers"] == answer.body["spec"]["workers"]
     assert again["spec"]["runPolicy"] == answer.body["spec"]["runPolicy"]
+    for option in ("strategy", "stages", "radix"):
+        assert again["spec"]["communication"].get(option) == answer.body["spec"]["communication"].get(option)
 
 
 LOCKED_FIELDS = [
@@ -234,6 +282,8 @@ LOCKED_FIELDS = [
     ("workers.template", {"spec": {"affinity": {"podAntiAffinity": {}}}}),
     ("workers.template", {"metadata": {"annotations": {"kubernetes.io/egress-bandwidth": "100M"}}}),
     ("communication.strategy", None),
+    ("communication.stages", None),
+    ("communication.radix", None),
     ("communication.transport", "TCP"),
     ("communication.partitionBytes", "64Ki"),
     ("communication.summers.min", 0),
@@ -254,6 +304,10 @@ def test_every_locked_field_is_tested() -> None:
 def change_of(path: str, value: Any) -> dict[str, Any]:
     if path == "communication.strategy":
         return {"spec": {"communication": {"strategy": "Colocated", "summers": {"max": 0, "min": 0}}}}
+    if path == "communication.stages":
+        return {"spec": {"communication": {"strategy": "TwoLevel", "stages": [2, 2], "summers": {"min": 0}}}}
+    if path == "communication.radix":
+        return {"spec": {"communication": {"strategy": "BCube", "radix": 2, "summers": {"min": 0}}}}
     return changed({}, "spec." + path, value)
 
 
@@ -330,15 +384,19 @@ def test_objects_from_cpp_are_admitted_and_come_back_equal(api: Api, kind: str) 
 COLUMNS = {
     "tj": (
         "PHASE WORKERS SUMMERS EPOCH GOODPUT EFFICIENCY AGE",
-        "PHASE WORKERS SUMMERS EPOCH GOODPUT EFFICIENCY BOUND RESTARTS AGE",
-        ["Running", "3/4", "3", "11", "12.3 MB/s", "97.2 %", "59.6 ms", "10"],
+        "PHASE WORKERS SUMMERS EPOCH GOODPUT EFFICIENCY BOUND STRATEGY RESTARTS AGE",
+        ["Running", "3/4", "3", "11", "12.3 MB/s", "97.2 %", "59.6 ms", "summers, halving-doubling", "10"],
     ),
     "nprof": (
         "GPUS NICS SPEED SOURCE SPARE-CPU SPARE-BANDWIDTH AGE",
         "GPUS NICS SPEED SOURCE SPARE-CPU SPARE-BANDWIDTH AGE",
         ["1", "1", "24 Gbit/s", "Label", "12250m", "21.3 Gbit/s"],
     ),
-    "rplan": ("EPOCH MEMBERS ACKED BOUND AGE", "EPOCH MEMBERS ACKED BOUND AGE", ["3", "1", "5", "59.6 ms"]),
+    "rplan": (
+        "EPOCH MEMBERS ACKED BOUND AGE",
+        "EPOCH MEMBERS ACKED BOUND STRATEGY AGE",
+        ["3", "1", "5", "59.6 ms", "summers, blueconnect 2,3"],
+    ),
 }
 
 
@@ -377,7 +435,7 @@ def test_the_largest_plan_fits(api: Api) -> None:
     """Creates a plan of 4,096 workers and 512 summers with long names."""
     plan = sample("ReductionPlan")
     member = {**plan["spec"]["members"][0], "pod": "p" * 63, "node": "n" * 40, "address": "[2001:db8::1234:5678]:7071"}
-    del member["transports"]  # plans this large have none
+    del member["transports"], member["slow"]  # plans this large have no transports, and no worker is slow
     plan["spec"]["members"] = [{**member, "name": f"worker-{index}"} for index in range(4608)]
     created = api.create(plan)
     assert created.ok, created.message

@@ -83,7 +83,10 @@ def test_cpp_parses_an_example(job: dict[str, Any]) -> None:
 
 def test_examples_named_in_documents_exist() -> None:
     named = {path.stem: jobs_of(path)[0]["spec"]["communication"] for path in EXAMPLES if jobs_of(path)}
+    assert named["digits"]["strategy"] == "Summers"  # digits-k0 promises the same bits
     assert named["digits"]["summers"] == {"min": 0, "max": 2, "bandwidth": "100Mbit"}
     assert named["digits-elastic"]["summers"]["max"] == 4
     assert named["digits-k0"] == {"strategy": "Colocated"}
+    assert named["digits-ring"] == {"strategy": "Ring"}
+    assert named["digits-auto"]["strategy"] == "Auto"
     assert {"suspend-resume", "quota"} <= set(named)

@@ -84,6 +84,7 @@ def add_cluster(api: Api) -> None:
         "workersWanted": 4,
         "workersReady": 4,
         "goodput": "120 MB/s",
+        "strategy": "summers, ring",
         "summers": {
             "wanted": 2,
             "had": 1,
@@ -105,6 +106,12 @@ def add_cluster(api: Api) -> None:
             "attempt": 0,
             "tensors": 3,
             "partitions": 40,
+            "strategy": "summers, ring",
+            "strategies": [
+                {"strategy": "summers", "tensors": 2, "bytes": 1 << 20},
+                {"strategy": "ring", "tensors": 1, "bytes": 4096},
+            ],
+            "schedules": [{"algorithm": "ring"}],
             "bytesPerStep": STEP_BYTES,
             "boundMicroseconds": 76_800,
             "boundWithoutSummersMicroseconds": 96_000,
@@ -161,7 +168,8 @@ def test_status(cluster: Api) -> None:
     assert shown(cluster, "status", "-o", "name") == "digits\n"
     assert json.loads(shown(cluster, "status", "-o", "json"))["items"][0]["metadata"]["name"] == "digits"
     text = shown(cluster, "status", "digits")
-    for part in ("AllWorkersRun", "SummersChosen", "epoch 2 of attempt 0", "76.8 ms a step, without summers 96 ms"):
+    for part in ("AllWorkersRun", "SummersChosen", "epoch 2 of attempt 0", "76.8 ms a step, without summers 96 ms",
+                 "Auto; tensors are summed by summers, ring"):  # fmt: skip
         assert part in text
     everything = json.loads(shown(cluster, "status", "digits", "-o", "json"))
     assert everything["plan"]["spec"]["epoch"] == 2 and len(everything["events"]) == 1
@@ -174,6 +182,8 @@ def test_explain(cluster: Api) -> None:
         assert part in text
     explained = json.loads(shown(cluster, "explain", "digits", "-o", "json"))
     assert explained["limit"] == "all_links"
+    assert "Strategy   2 tensors of 1.00 MiB by summers; 1 tensor of 4.00 KiB by ring" in text
+    assert explained["strategy"] == "summers, ring" and explained["strategies"][1]["tensors"] == 1
     assert explained["one_more_summer"]["bound_seconds"] == pytest.approx(0.0768 * 20 / 22, rel=1e-3)
     assert "Autoscaler 2 summers wanted, 1 in the plan: WorthIt, a summer buys 9.0 % of the step" in text
     assert "summer-1 on n1 added" in text
@@ -194,7 +204,7 @@ def test_plan_of_a_job(cluster: Api) -> None:
 def test_top_and_logs(cluster: Api) -> None:
     text = shown(cluster, "top")
     assert "summer-node-1   10 Gbit/s   9 Gbit/s" in text
-    assert "default/digits" in text
+    assert "default/digits" in text and "summers, ring" in text
     assert len(json.loads(shown(cluster, "top", "-o", "json"))["nodes"]) == 6
     assert "kubectl -n default logs -l gleaner.dev/job=digits,gleaner.dev/role=worker" in shown(
         cluster, "logs", "digits"

@@ -75,6 +75,57 @@ def test_each_host_has_its_own_rate_which_can_change(name: str) -> None:
         assert "rate 20Mbit" in shaper.stdout
 
 
+def qdisc(space: str, link: str) -> str:
+    return subprocess.run(["tc", "-n", space, "qdisc", "show", "dev", link], capture_output=True, text=True).stdout
+
+
+def test_racks_have_shaped_uplinks_which_can_change(name: str) -> None:
+    made = lab(
+        "up", "--name", name, "--racks", "2x2", "--rate", "80mbit", "--uplink", "40mbit", "--rates", "rack1=30mbit"
+    )
+    assert made.returncode == 0, made.stderr
+    switch = f"glab-{name}-switch"
+    for link in ("rack0-up", "rack0-down"):  # both directions
+        assert "rate 40Mbit" in qdisc(switch, link)
+    assert lab("rate", "--name", name, "rack0", "20mbit").returncode == 0
+    for link in ("rack0-up", "rack0-down"):
+        assert "rate 20Mbit" in qdisc(switch, link)
+    shown = lab("status", "--name", name).stdout.splitlines()
+    assert [line.split()[1] for line in shown] == ["worker0", "worker1", "worker2", "worker3", "rack0", "rack1"]
+    assert ["20Mbit" in shown[4], "30Mbit" in shown[5]] == [True, True], shown
+    topology = json.loads(lab("topology", "--name", name).stdout)
+    assert [host["place"] for host in topology["hosts"]] == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    bandwidth = {(link["a"], link["b"]): round(link["bandwidth"] * 1514 / 1448) for link in topology["links"]}
+    assert bandwidth == {
+        **{(f"worker{i}", f"rack{i // 2}"): 80_000_000 for i in range(4)},
+        **{(f"rack{i}", "core"): rate for i, rate in enumerate((20_000_000, 30_000_000))},
+    }
+
+
+def test_only_traffic_between_racks_crosses_uplinks(name: str) -> None:
+    """Sends a megabyte within a rack, and then one to a host of another pod, over two levels of uplinks."""
+    sent = 1_000_000
+    assert lab("up", "--name", name, "--tiers", "2,1,2", "--rate", "none").returncode == 0
+
+    def carried(link: str) -> int:
+        lines = lab("status", "--name", name).stdout.splitlines()
+        return next(int(line.split()[-5]) for line in lines if line.split()[1] == link)
+
+    addresses = {line.split()[1]: line.split()[2] for line in lab("status", "--name", name).stdout.splitlines()}
+    for receiver, crosses in (("worker1", False), ("worker3", True)):
+        before = {link: carried(link) for link in ("rack0", "pod0")}
+        listen = "import socket; s = socket.create_server(('', 7000)); print('up', flush=True); c = s.accept()[0]\n"
+        listen += f"print(sum(iter(lambda: len(c.recv(1 << 16)), 0)) == {sent})"
+        command = [LAB, "exec", "--name", name, receiver, "--", "python3", "-c", listen]
+        listener = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert listener.stdout.readline() == "up\n"
+        call = f"import socket; socket.create_connection(('{addresses[receiver]}', 7000), 60).sendall(bytes({sent}))"
+        assert lab("exec", "--name", name, "worker0", "--", "python3", "-c", call).returncode == 0
+        assert listener.communicate(timeout=TIMEOUT)[0] == "True\n"
+        for link, bytes_ in before.items():
+            assert (carried(link) - bytes_ >= sent) == crosses
+
+
 def test_hosts_have_static_neighbours(name: str) -> None:
     """Learned neighbours would go into a table that all namespaces share, and 32 hosts would fill it."""
     assert lab("up", "--name", name, "--workers", "3", "--summers", "1", "--rate", "none").returncode == 0
@@ -109,8 +160,9 @@ def test_down_kills_processes_on_the_hosts(name: str) -> None:
     assert traces_of(name) == ""
 
 
-def test_an_interrupted_up_leaves_nothing(name: str) -> None:
-    making = subprocess.Popen([LAB, "up", "--name", name, "--workers", "100"], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("shape", [["--workers", "100"], ["--racks", "4x25", "--uplink", "50mbit"]])
+def test_an_interrupted_up_leaves_nothing(name: str, shape: list[str]) -> None:
+    making = subprocess.Popen([LAB, "up", "--name", name, *shape], stdout=subprocess.PIPE, text=True)
     while f"glab-{name}-worker1" not in traces_of(name):
         time.sleep(0.01)
     making.send_signal(signal.SIGTERM)
@@ -127,6 +179,13 @@ def test_an_interrupted_up_leaves_nothing(name: str) -> None:
         (["up", "--worker-rates", "1mbit"], "1 rates for 4 workers"),
         (["exec", "worker0", "--", "true"], "not up"),
         (["rate", "worker0", "1mbit"], "not up"),
+        (["topology"], "not up"),
+        (["up", "--uplink", "1mbit"], "--racks or --tiers"),
+        (["up", "--racks", "2x2", "--workers", "5"], "the racks have 4"),
+        (["up", "--racks", "2x2", "--uplink", "1mbit,2mbit"], "2 rates"),
+        (["up", "--racks", "2x2", "--uplink", "fast"], "fast"),
+        (["up", "--rates", "rack0=1mbit"], "no link rack0"),
+        (["up", "--rates", "worker0"], "NAME=RATE"),
     ],
 )
 def test_bad_input_is_an_error(name: str, arguments: list[str], expected: str) -> None:

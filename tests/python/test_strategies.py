@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -75,11 +77,129 @@ def test_auto_mixes_strategies_in_one_job(tmp_path: Path) -> None:
     assert " B by summers" in done.stderr
 
 
+def test_auto_changes_the_strategy_of_a_running_job(tmp_path: Path) -> None:
+    """Names links so fast that all models are wrong. Another strategy takes over, with every bit as expected."""
+    file = tmp_path / "summary.json"
+    command = [str(GLEANER), "run", "--workers", "4", *patient(("--strategy", "auto", "--bandwidth", "400Gbit"))]
+    command += ["--log-level", "info", "--summary", str(file), "--", str(GLEANER), "bench", "push-pull"]
+    command += ["--bytes", "1MiB", "--steps", "1000000", "--verify"]
+    job = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment())
+    overdue = threading.Timer(TIMEOUT, job.kill)
+    overdue.start()
+    lines = []
+    try:
+        for line in job.stderr:
+            lines.append(line)
+            if "changes the strategy of" in line:
+                break
+        time.sleep(3)  # in which the next strategy sums
+        assert job.poll() is None, "".join(lines) + job.stderr.read()
+        job.terminate()
+        lines += job.stderr.readlines()
+        job.wait()
+    finally:
+        overdue.cancel()
+        job.kill()
+    log = "".join(lines)
+    assert "by the corrected models it then takes" in log
+    summary = json.loads(file.read_text())
+    change = summary["strategy_changes"][0]
+    assert change["from"] != change["to"]
+    assert change["why"] in log
+    assert change["step_seconds_after"] < 0.8 * change["step_seconds_before"]
+    assert any(epoch["epoch"] >= change["epoch"] and epoch["steps"] > 0 for epoch in summary["epochs"])
+    size = summary["candidates"][0]
+    assert size["bytes"] == 1 << 20
+    assert any(each["measured"] and each["factor"] > 1 for each in size["candidates"])
+
+
 def test_the_summary_names_the_strategy(tmp_path: Path) -> None:
     file = tmp_path / "summary.json"
     flags = ("--strategy", "blueconnect", "--stages", "2,2", "--summary", str(file))
     assert sums_of(run(*flags, workers=4, bench=("--bytes", "8")))
     assert json.loads(file.read_text())["strategy"] == "blueconnect 2,2"
+
+
+def mixed_racks(tmp_path: Path, hosts: int = 8) -> str:
+    """Writes a network in which host i is in rack i % 2, and the racks' uplinks are as slow as one host's link."""
+    links = [{"a": f"h{i}", "b": f"rack{i % 2}", "bandwidth": 1e10, "latency_us": 5} for i in range(hosts)]
+    links += [{"a": f"rack{rack}", "b": "core", "bandwidth": 1e10, "latency_us": 5} for rack in range(2)]
+    switches = [{"name": name} for name in ("rack0", "rack1", "core")]
+    file = tmp_path / "network.json"
+    names = [{"name": f"h{i}"} for i in range(hosts)]
+    file.write_text(json.dumps({"hosts": names, "switches": switches, "links": links}))
+    return str(file)
+
+
+@pytest.mark.parametrize("strategy", ["racks", "two-level"])
+def test_racks_may_be_unequal(tmp_path: Path, strategy: str) -> None:
+    summary = tmp_path / "summary.json"
+    flags = ("--strategy", strategy, "--topology", mixed_racks(tmp_path, 5), "--summary", str(summary))
+    done = run(*flags, workers=5, bench=("--bytes", "1MiB", "--dtype", "bf16"))
+    assert all(line["verified"] for line in sums_of(done))
+    assert json.loads(summary.read_text())["strategy"] == f"{strategy} 3+2"
+
+
+@pytest.mark.parametrize("strategy", ["ring", "racks", "two-level", "auto"])
+def test_rank_maps_follow_the_network(tmp_path: Path, strategy: str) -> None:
+    """The ranks of a network whose racks alternate are searched, and every bit is that of the schedule with them."""
+    summary = tmp_path / "summary.json"
+    network = mixed_racks(tmp_path, 6)
+    flags = ("--strategy", strategy, "--topology", network, "--summary", str(summary), "--log-level", "info")
+    done = run(*flags, workers=6, bench=("--bytes", "8MiB"))
+    lines = sums_of(done)
+    assert len({line["sha256"] for line in lines}) == 1
+    assert all(line["verified"] for line in lines)
+    maps = json.loads(summary.read_text())["rank_maps"]
+    assert len(maps) == 1
+    assert sorted(maps[0]["ranks"]) == list(range(6))
+    assert maps[0]["ranks"] != list(range(6))
+    assert 0 < maps[0]["seconds"] < maps[0]["identity_seconds"]
+    assert "rank maps" in done.stderr
+    if strategy == "racks":
+        assert maps[0]["strategy"] == "racks 2,3"
+        assert {worker % 2 for worker in range(6) if maps[0]["ranks"][worker] < 3} in ({0}, {1})
+
+
+def test_a_given_rank_map_is_used(tmp_path: Path) -> None:
+    summary = tmp_path / "summary.json"
+    (tmp_path / "hosts").write_text("host-2\nhost-0\nhost-1\n")
+    flags = ("--strategy", "ring", "--topology", "racks:3x1", "--rank-map", str(tmp_path / "hosts"))
+    done = run(*flags, "--summary", str(summary), workers=3, bench=("--bytes", "1MiB", "--dtype", "fp16"))
+    assert all(line["verified"] for line in sums_of(done))
+    assert json.loads(summary.read_text())["rank_maps"][0]["ranks"] == [1, 2, 0]
+
+
+def test_identity_keeps_the_ranks(tmp_path: Path) -> None:
+    summary = tmp_path / "summary.json"
+    flags = ("--strategy", "ring", "--topology", mixed_racks(tmp_path, 4), "--rank-map", "identity")
+    assert sums_of(run(*flags, "--summary", str(summary), workers=4, bench=("--bytes", "8")))
+    assert json.loads(summary.read_text())["rank_maps"] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--topology", "star:3"], "--topology: the topology has 3 hosts, and the job 4 workers"),
+        (["--topology", "star:4", "--rank-map", "twice"], "--rank-map: the rank map gives host 1 both"),
+        (["--topology", "star:5", "--rank-map", "far"], "--rank-map: the rank map gives rank 3 to host 4"),
+        (["--topology", "star:4", "--rank-map", "missing"], "--rank-map: "),
+        (["--topology", "star:4", "--strategy", "summers"], "give --strategy auto or a schedule"),
+        (["--topology", "star:8", "--max-workers", "8"], "elastic job"),
+        (["--topology", "ring:4"], "--topology: "),
+        (["--rank-map", "best"], "--rank-map: give --topology"),
+        (["--latency", "1us"], "--latency: give --topology"),
+        (["--topology", "fat-tree:4", "--strategy", "auto"], "--topology: several paths"),
+    ],
+)
+def test_impossible_networks_are_refused(tmp_path: Path, flags: list[str], message: str) -> None:
+    (tmp_path / "twice").write_text("host-0\nhost-1\nhost-1\nhost-2\n")
+    (tmp_path / "far").write_text("host-0\nhost-1\nhost-2\nhost-4\n")
+    flags = [str(tmp_path / flag) if flag in ("twice", "far", "missing") else flag for flag in flags]
+    strategy = [] if "--strategy" in flags else ["--strategy", "ring"]
+    done = run(*strategy, *flags, workers=4, bench=("--bytes", "8"))
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
 
 
 @pytest.fixture(scope="module")

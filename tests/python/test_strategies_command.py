@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import GLEANER, TIMEOUT
+from scipy.optimize import linprog
 
 STAR = ["--topology", "star:8", "--bandwidth", "10Gbit", "--latency", "10us"]
 
@@ -39,6 +42,79 @@ def test_the_table_marks_the_fastest() -> None:
     table = strategies(*STAR, "--sizes", "4").stdout.splitlines()
     assert table[0].split() == ["STRATEGY", "4", "B"]
     assert [line.split()[0] for line in table[1:-1] if "*" in line] == ["summers"]
+
+
+def random_racks(seed: int) -> tuple[dict, list[list[float]], list[float]]:
+    """Returns racks of unequal sizes, links and uplinks as a network, and both bandwidths in Gbit/s by rack."""
+    dice = random.Random(seed)
+    links = [[float(dice.randint(1, 10)) for _ in range(dice.randint(1, 4))] for _ in range(dice.randint(2, 4))]
+    uplinks = [float(dice.randint(1, 12)) for _ in links]
+    network: dict = {"hosts": [], "switches": [{"name": "core"}], "links": []}
+    for rack, members in enumerate(links):
+        network["switches"].append({"name": f"rack{rack}"})
+        network["links"].append({"a": f"rack{rack}", "b": "core", "bandwidth": uplinks[rack] * 1e9, "latency_us": 3})
+        for slot, bandwidth in enumerate(members):
+            name = f"h{rack}-{slot}"
+            network["hosts"].append({"name": name})
+            network["links"].append({"a": name, "b": f"rack{rack}", "bandwidth": bandwidth * 1e9, "latency_us": 2})
+    return network, links, uplinks
+
+
+def flat_seconds_per_byte(links: list[list[float]], uplinks: list[float]) -> float:
+    """Returns the left side of PHub's condition by a linear program over the share x of each worker and the time T.
+
+    Each way worker i carries 1 + (n-2) x_i, and the uplink of a rack with N workers N + (n - 2N) X, of a vector of 1.
+    """
+    of_rack = [rack for rack, members in enumerate(links) for _ in members]
+    n, rows, limits = len(of_rack), [], []
+    for i, bandwidth in enumerate(bandwidth for members in links for bandwidth in members):
+        rows.append([n - 2 if i == j else 0 for j in range(n)] + [-bandwidth])
+        limits.append(-1)
+    for rack, bandwidth in enumerate(uplinks):
+        inside = len(links[rack])
+        rows.append([n - 2 * inside if of_rack[j] == rack else 0 for j in range(n)] + [-bandwidth])
+        limits.append(-inside)
+    result = linprog([0] * n + [1], A_ub=rows, b_ub=limits, A_eq=[[1] * n + [0]], b_eq=[1], bounds=(0, None))
+    assert result.success, result.message
+    return result.fun * 8e-9
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_both_sides_of_the_condition_for_racks(tmp_path: Path, seed: int) -> None:
+    network, links, uplinks = random_racks(seed)
+    file = tmp_path / "network.json"
+    file.write_text(json.dumps(network))
+    sizes = [1000, 10**9]
+    found = compared("--topology", str(file), "--sizes", ",".join(map(str, sizes)))["racks"]
+    assert found["workers"] == [len(members) for members in links]
+    flat = flat_seconds_per_byte(links, uplinks)
+    assert found["flat_seconds_per_byte"] == pytest.approx(flat, rel=1e-6)
+    across = 2 * (len(links) - 1) / len(links)
+    loads = []  # of each link, in the bytes that cross it each way
+    for members, uplink in zip(links, uplinks):
+        masters, *others = sorted(members, reverse=True)
+        loads += [(len(others) + across, masters), (across, uplink), *((1, other) for other in others)]
+    racks = max(load / bandwidth for load, bandwidth in loads) * 8e-9
+    assert found["two_level_seconds_per_byte"] == pytest.approx(racks)
+    hosts = sum(map(len, links))
+    ring = 2 * (hosts - 1) / hosts / min(*uplinks, *(b for members in links for b in members)) * 8e-9
+    assert found["ring_seconds_per_byte"] == pytest.approx(ring)
+    within = 4e-6 if max(map(len, links)) > 1 else 0
+    latencies = {"flat": 2 * 10e-6, "ring": 2 * (hosts - 1) * 10e-6}
+    latencies["two_level"] = 2 * within + 2 * (len(links) - 1) * 10e-6
+    assert {name: found[f"{name}_latency_seconds"] for name in latencies} == pytest.approx(latencies)
+    for size, pays in zip(sizes, found["pays"]):
+        left = min(latencies["flat"] + flat * size, latencies["ring"] + ring * size)
+        right = latencies["two_level"] + racks * size
+        assert pays == (left > right) or left == pytest.approx(right)
+
+
+def test_the_table_has_the_condition() -> None:
+    flags = ["--topology", "racks:8x2", "--bandwidth", "10Gbit", "--uplink", "2Gbit", "--sizes", "4KiB,64MiB"]
+    table = strategies(*flags).stdout
+    assert table.count("racks pay") == 1
+    assert "latency of the second level" in table
+    assert "racks pay" not in strategies(*STAR).stdout
 
 
 @pytest.mark.parametrize(

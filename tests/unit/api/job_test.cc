@@ -79,6 +79,22 @@ TEST(TrainingJobTest, RefusesContradictoryFields) {
             "spec.communication.strategy: Colocated has no summers, and summers.max is 2");
 }
 
+TEST(TrainingJobTest, ReadsTheStrategyWithItsOptions) {
+  json object = small_job();
+  object["spec"]["communication"] = {{"strategy", "BlueConnect"}, {"stages", {3, 2, 2}}};
+  const auto job = parse_training_job(object);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(to_string(job->communication.strategy), "BlueConnect");
+  EXPECT_EQ(job->communication.stages, (std::vector<uint32_t>{3, 2, 2}));
+  EXPECT_FALSE(uses_summers(job->communication.strategy));
+  EXPECT_EQ(refusal("/spec/communication/stages", {2, 0}),
+            "spec.communication.stages[1]: expected a whole number from 1 to 4096, got 0");
+  EXPECT_EQ(refusal("/spec/communication/stages", json(std::vector<int>(13, 1))),
+            "spec.communication.stages: expected at most 12 stages, got 13");
+  EXPECT_EQ(refusal("/spec/communication/radix", 1),
+            "spec.communication.radix: expected a whole number from 2 to 4096, got 1");
+}
+
 TEST(TrainingJobTest, PartitionsAreWholeBytesFrom4KiTo4Mi) {
   for (const json& good : {json("4Ki"), json(4096), json("4Mi"), json("100k"), json(4194304)}) {
     EXPECT_EQ(refusal("/spec/communication/partitionBytes", good), "nothing wrong") << good;

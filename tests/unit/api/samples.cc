@@ -67,9 +67,10 @@ TrainingJob filled_job() {
   job.status.attempt = 9;
   job.status.restarts = 10;
   job.status.epoch = 11;
-  job.status.bound = "59.6 ms";
-  job.status.goodput = "12.3 MB/s";
-  job.status.efficiency = "97.2 %";
+  job.status.communication.strategy = "summers, halving-doubling";
+  job.status.communication.bound = "59.6 ms";
+  job.status.communication.goodput = "12.3 MB/s";
+  job.status.communication.efficiency = "97.2 %";
   job.status.start_time = absl::FromUnixSeconds(1769860810);
   job.status.completion_time = absl::FromUnixSeconds(1769860820);
   return job;
@@ -110,6 +111,9 @@ ReductionPlan filled_plan() {
   plan.meta = meta("filled", "default");
   plan.spec.epoch = 3;
   plan.spec.attempt = 2;
+  plan.spec.strategy = "summers, blueconnect 2,3";
+  plan.spec.strategies = {{"summers", 20, 98304}, {"blueconnect 2,3", 140, 4096}};
+  plan.spec.schedules = {{.algorithm = "blueconnect", .stages = {2, 3}, .radix = 7, .ranks = {8, 1}}};
   plan.spec.tensors = 160;
   plan.spec.partitions = 420;
   plan.spec.bytes_per_step = 102228128;

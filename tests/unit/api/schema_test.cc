@@ -31,7 +31,11 @@ absl::StatusOr<json> written(const absl::StatusOr<Object>& object) {
 Kind job_kind() {
   const json least = {{"metadata", {{"name", "least"}}},
                       {"spec", {{"workers", {{"template", {{"spec", {{"containers", {{{"name", "a"}}}}}}}}}}}}};
-  return {"trainingjob.yaml", to_json(filled_job()), least,
+  json filled = to_json(filled_job());
+  // No strategy has both, so that the API server admits no job with all fields.
+  filled["spec"]["communication"]["stages"] = {2, 3};
+  filled["spec"]["communication"]["radix"] = 2;
+  return {"trainingjob.yaml", std::move(filled), least,
           [](const json& object) { return written(parse_training_job(object)); }};
 }
 
@@ -139,14 +143,16 @@ std::string kind_name(const testing::TestParamInfo<Kind (*)()>& tested) {
 INSTANTIATE_TEST_SUITE_P(Kinds, SchemaTest, testing::Values(&job_kind, &profile_kind, &plan_kind), kind_name);
 
 TEST(SchemaLimitsTest, AreThoseOfTheConstants) {
-  const Walk walk = walk_schema("trainingjob.yaml", to_json(filled_job()));
+  const Walk walk = walk_schema("trainingjob.yaml", job_kind().filled);
   std::vector<int64_t> most;
   for (const Leaf& leaf : walk.leaves) {
     const bool counted = leaf.path == "spec.workers.replicas" || leaf.path == "spec.workers.localRanks" ||
+                         leaf.path == "spec.communication.stages[0]" || leaf.path == "spec.communication.radix" ||
                          leaf.path == "spec.communication.summers.max";
     if (counted) most.push_back(leaf.most);
   }
-  EXPECT_THAT(most, testing::UnorderedElementsAre(kMaxReplicas, kMaxLocalRanks, kMaxSummers));
+  EXPECT_THAT(most,
+              testing::UnorderedElementsAre(kMaxReplicas, kMaxLocalRanks, kMaxReplicas, kMaxReplicas, kMaxSummers));
 }
 
 }  // namespace

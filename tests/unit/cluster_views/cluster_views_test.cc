@@ -32,9 +32,9 @@ api::TrainingJob job_of(const std::string& name) {
   job.status.workers_ready = 4;
   job.status.summers_ready = 2;
   job.status.epoch = 3;
-  job.status.bound = "59.6 ms";
-  job.status.goodput = "12.3 MB/s";
-  job.status.efficiency = "97.2 %";
+  job.status.communication.bound = "59.6 ms";
+  job.status.communication.goodput = "12.3 MB/s";
+  job.status.communication.efficiency = "97.2 %";
   job.status.conditions = {{"Running", true, "AllWorkersRun", "4 of 4 workers run", kNow - absl::Minutes(3), 1}};
   return job;
 }
@@ -108,6 +108,31 @@ TEST(Status, ShowsAllDetailsOfOneJob) {
                     HasSubstr("efficiency 97.0 %"), HasSubstr("AllWorkersRun"), HasSubstr("0 of 3")));
   EXPECT_THAT(text, AllOf(HasSubstr("Reason0 "), HasSubstr("Reason9 "), Not(HasSubstr("Reason10"))));
   EXPECT_LT(text.find("Reason9"), text.find("Reason0 "));  // oldest first
+}
+
+TEST(Status, NamesTheStrategyWithItsOptions) {
+  api::TrainingJob job = job_of("digits");
+  job.communication.strategy = api::Strategy::kBlueConnect;
+  job.communication.stages = {2, 2};
+  job.status.communication.strategy = "blueconnect 2,2";
+  const std::string text = job_text(job, std::nullopt, {}, kNow);
+  EXPECT_THAT(text, HasSubstr("BlueConnect of stages 2, 2; tensors are summed by blueconnect 2,2"));
+  EXPECT_THAT(text, HasSubstr("none: the strategy is BlueConnect"));
+  EXPECT_THAT(top_text({}, {job}, kNow), AllOf(HasSubstr("STRATEGY"), HasSubstr("blueconnect 2,2")));
+  EXPECT_EQ(top_json({}, {job}, kNow)["jobs"][0]["strategy"], "blueconnect 2,2");
+}
+
+TEST(Explain, ShowsTheTensorsOfEachStrategy) {
+  api::ReductionPlan plan = plan_of();
+  EXPECT_THAT(to_text(explain_job(plan).value()), Not(HasSubstr("Strategy"))) << "the plan of an older operator";
+  plan.spec.strategy = "summers, ring";
+  plan.spec.strategies = {{"summers", 1, 2048}, {"ring", 2, 1048576}};
+  const ExplainedJob job = explain_job(plan).value();
+  EXPECT_THAT(to_text(job), HasSubstr("\nStrategy   1 tensor of 2.00 KiB by summers; 2 tensors of 1.00 MiB by ring\n"));
+  EXPECT_EQ(to_json(job)["strategies"][1]["tensors"], 2);
+  EXPECT_THAT(to_text(job), Not(HasSubstr("since summers sum no tensor")));
+  plan.spec.strategies = {{"ring", 2, 1048576}};
+  EXPECT_THAT(to_text(explain_job(plan).value()), HasSubstr("no gain, since summers sum no tensor"));
 }
 
 TEST(Status, NamesMissingParts) {
@@ -280,7 +305,7 @@ TEST(Top, SortsBySpareBandwidthAndGivesReasonsAgainstNodes) {
     machines.push_back(std::make_shared<const placement::Machine>(std::move(machine)));
   }
   api::TrainingJob other = job_of("other"), waits = job_of("waits");
-  other.status.goodput = "1.5 GB/s";
+  other.status.communication.goodput = "1.5 GB/s";
   waits.status.workers_ready = 0;
   const std::string text = top_text(machines, {job_of("digits"), waits, other}, kNow);
   EXPECT_LT(text.find("stale"), text.find("slow"));

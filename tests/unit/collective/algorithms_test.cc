@@ -309,6 +309,56 @@ TEST(TwoLevel, GroupsOfAnySizes) {
   checked({.algorithm = "two-level", .ranks = 33, .groups = even_groups(33, 7)});
 }
 
+// A rank sends a chunk once if it masters it for nobody, |G(i)| times as a plain local master, and |G(i)| - 1 + |G| - 1
+// times as the global master (Quicktune's terms in Luo §4.2.3, without the rank itself).
+TEST(TwoLevel, MastersTakeTheirChunks) {
+  const Stage groups = {{6, 0}, {5}, {1, 2, 3, 4}};
+  const std::vector<uint32_t> global = {3, 0, 2, 0, 1, 0, 4}, local = {4, 0, 7, 2, 1, 10, 6};
+  const Schedule schedule =
+      checked({.algorithm = "two-level", .ranks = 7, .groups = groups, .global_chunks = global, .local_chunks = local});
+  EXPECT_EQ(schedule.chunks, 10u);
+  for (const std::vector<uint32_t>& group : groups) {
+    for (const uint32_t rank : group) {
+      const uint64_t size = group.size(), plain = local[rank] - global[rank];
+      const uint64_t each = 10 - local[rank] + plain * size + global[rank] * (size - 1 + 2);
+      EXPECT_EQ(chunks_of(schedule, rank), std::pair(each, each)) << rank;
+    }
+  }
+}
+
+TEST(TwoLevel, OneChunkForEachRankIsTheDefault) {
+  for (const uint32_t groups : {2u, 3u, 4u}) {
+    const uint32_t ranks = 12, members = ranks / groups;
+    const std::vector<uint32_t> global(ranks, 1), local(ranks, groups);
+    const Schedule given = checked({.algorithm = "two-level",
+                                    .ranks = ranks,
+                                    .stages = {groups, members},
+                                    .global_chunks = global,
+                                    .local_chunks = local});
+    const Schedule usual = made({.algorithm = "two-level", .ranks = ranks, .stages = {groups, members}});
+    for (uint32_t rank = 0; rank < ranks; ++rank) EXPECT_EQ(chunks_of(given, rank), chunks_of(usual, rank));
+  }
+}
+
+TEST(TwoLevel, MastersMustFit) {
+  const auto refusal = [](std::vector<uint32_t> global, std::vector<uint32_t> local) {
+    const ScheduleRequest request{.algorithm = "two-level",
+                                  .ranks = 4,
+                                  .stages = {2, 2},
+                                  .global_chunks = std::move(global),
+                                  .local_chunks = std::move(local)};
+    return std::string(make_schedule(request).status().message());
+  };
+  EXPECT_EQ(refusal({1, 1, 1, 1}, {2, 2, 2, 2}), "");
+  EXPECT_THAT(refusal({1, 1, 1}, {2, 2, 2, 2}), HasSubstr("3 numbers of global"));
+  EXPECT_THAT(refusal({1, 1, 1, 1}, {}), HasSubstr("0 of local"));
+  EXPECT_THAT(refusal({0, 0, 0, 0}, {0, 0, 0, 0}), HasSubstr("masters of 0 chunks"));
+  EXPECT_THAT(refusal({3, 0, 1, 0}, {2, 2, 2, 2}), HasSubstr("rank 0 is the global master of 3 chunks"));
+  EXPECT_THAT(refusal({1, 1, 1, 1}, {2, 1, 2, 2}), HasSubstr("group of rank 0 has local masters for 3 chunks"));
+  EXPECT_THAT(make_schedule({.algorithm = "ring", .ranks = 2, .global_chunks = {1, 1}}).status().message(),
+              HasSubstr("ring has no masters"));
+}
+
 // With g groups of m ranks, a local master of g chunks receives them from m - 1 ranks, sends g - 1 of them on, and
 // receives one from g - 1 groups as their global master. The same comes back.
 TEST(TwoLevel, IsBalanced) {

@@ -35,7 +35,8 @@ class Job {
       // A borrowed block would cost one allocation for each piece.
       Buffer input = pool_.take(kBytes);
       const MutableBytes output = input.bytes();
-      ASSERT_TRUE(workers_[i]->start({.input = std::move(input), .output = output}, now_, actions_[i]).ok());
+      ASSERT_TRUE(
+          workers_[i]->start({.input = std::move(input), .output = output, .schedule = 0}, now_, actions_[i]).ok());
     }
     workers_[step % kWorkers]->on_connected((step + 1) % kWorkers, now_, actions_[step % kWorkers]);
     for (bool sent = true; sent;) {

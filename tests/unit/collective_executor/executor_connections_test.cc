@@ -111,7 +111,9 @@ TEST(ExecutorConnections, NewConnectionConfirms) {
 TEST(ExecutorConnections, RemovesUnsentFramesOfTheLastConnection) {
   WorkerGroup group(kPair);
   std::vector<std::byte> memory(32);
-  ASSERT_TRUE(group[0].start({.input = Buffer::borrow(memory), .output = memory}, group.now, group.actions).ok());
+  ASSERT_TRUE(group[0]
+                  .start({.input = Buffer::borrow(memory), .output = memory, .schedule = 0}, group.now, group.actions)
+                  .ok());
   ASSERT_THAT(group.actions.sends, SizeIs(2));
   group[0].on_disconnected(1);
   group.connect(0, 1);

@@ -84,6 +84,49 @@ TEST(ExecutorPieces, EarlySlicesWait) {
   }
 }
 
+// The limit holds one partition of 16 bytes, so a worker begins the next one when the first has ended.
+TEST(ExecutorPieces, PartitionsBeyondTheLimitWait) {
+  WorkerGroup group({.workers = 2, .tensors = {{.elements = 12, .partitions = 3}}}, 16);
+  group.fill(0, 0, 1);
+  group.fill(1, 0, 10);
+  ASSERT_TRUE(group.start(0).ok());
+  ASSERT_TRUE(group.start(1).ok());
+  EXPECT_EQ(group.inbox(0).size(), 1u);
+  EXPECT_EQ(group.inbox(1).size(), 1u);
+  EXPECT_EQ(group.start(0).code(), kWrongTime) << "waiting partitions are in flight, too";
+  ASSERT_TRUE(group.deliver_all().ok());
+  EXPECT_THAT(group.take_done(), ElementsAre(100, 100));
+  EXPECT_THAT(group.values(0), Each(11.0f));
+  EXPECT_THAT(group.values(1), Each(11.0f));
+}
+
+// Each worker fills its limit with a tensor that the other has not begun.
+TEST(ExecutorPieces, OppositeOrdersEnd) {
+  WorkerGroup group({.workers = 2, .tensors = {{.elements = 12, .partitions = 3}, {.elements = 12, .partitions = 3}}},
+                    16);
+  for (uint32_t worker = 0; worker < 2; ++worker) {
+    for (uint32_t tensor = 0; tensor < 2; ++tensor) group.fill(worker, tensor, 1);
+    ASSERT_TRUE(group.start(worker, worker).ok());
+    ASSERT_TRUE(group.start(worker, 1 - worker).ok());
+  }
+  for (int turn = 0; turn < 20; ++turn) {
+    ASSERT_TRUE(group.deliver_all().ok());
+    group.now += collective::StartQueue::kSilence;
+  }
+  EXPECT_THAT(group.take_done(), UnorderedElementsAre(100, 100, 101, 101));
+  for (uint32_t tensor = 0; tensor < 2; ++tensor) EXPECT_THAT(group.values(0, tensor), Each(2.0f));
+}
+
+TEST(ExecutorPieces, FailureEndsWaitingPartitions) {
+  WorkerGroup group({.workers = 2, .tensors = {{.elements = 12, .partitions = 3}}}, 16);
+  ASSERT_TRUE(group.start(0).ok());
+  group[0].fail(absl::UnavailableError("worker/1 is lost"), group.actions);
+  EXPECT_THAT(group.take_done(), ElementsAre(100));
+  group.now += collective::StartQueue::kSilence;
+  group.tick(0);
+  EXPECT_EQ(group.inbox(1).size(), 1u) << "no waiting partition begins";
+}
+
 TEST(ExecutorPieces, PeerIsOneStepAhead) {
   WorkerGroup group({.workers = 2});
   group.fill(0, 0, 1);
@@ -114,7 +157,8 @@ TEST(ExecutorPieces, InvalidPieces) {
   const auto start = [&](uint32_t tensor, size_t input, size_t output) {
     return group[0].start({.tensor = tensor,
                            .input = Buffer::borrow(std::span(memory).first(input)),
-                           .output = std::span(memory).last(output)},
+                           .output = std::span(memory).last(output),
+                           .schedule = group.plan->tensors[tensor].schedule},
                           group.now, group.actions);
   };
   EXPECT_EQ(start(0, 8, 16).code(), kInvalid);

@@ -106,6 +106,83 @@ TEST(ExecutorPlans, BadSliceOfALaterPlan) {
               AllOf(HasSubstr("worker/0 sent SLICE 0 of tensor 1"), HasSubstr("to worker/1"), HasSubstr("no such")));
 }
 
+// A job of two workers, whose tensor goes by schedule 0, then by schedule 1.
+class ChangedStrategy : public ::testing::Test {
+ protected:
+  ChangedStrategy() : group_(spec_) {}
+
+  void commit(uint32_t worker) {
+    ScheduledPlan spec = spec_;
+    spec.epoch = 2;
+    spec.tensors[0].schedule = 1;
+    spec.tensors[0].schedule_from = 1;
+    ASSERT_EQ(group_[worker].apply(build_plan(spec), group_.now, group_.actions), absl::OkStatus());
+  }
+  void start(uint32_t worker, uint32_t schedule, float value) {
+    group_.fill(worker, 0, value);
+    ASSERT_EQ(group_.start_by(worker, schedule), absl::OkStatus());
+  }
+
+  const ScheduledPlan spec_{.workers = 2, .schedules = {{.algorithm = "ring"}, {.algorithm = "halving-doubling"}}};
+  WorkerGroup group_;
+};
+
+TEST_F(ChangedStrategy, SlicesByAScheduleOfALaterPlanWait) {
+  commit(0);
+  start(0, 1, 1);
+  EXPECT_EQ(group_.deliver_all(), absl::OkStatus());
+  EXPECT_EQ(group_.start_by(1, 1).code(), kInvalid) << "no plan of worker 1 says so";
+  commit(1);
+  start(1, 1, 2);
+  EXPECT_EQ(group_.deliver_all(), absl::OkStatus());
+  EXPECT_THAT(group_.take_done(), SizeIs(2));
+  EXPECT_THAT(group_.values(0), Each(3.0f));
+  EXPECT_THAT(group_.values(1), Each(3.0f));
+}
+
+// Worker 0 has ended push_pull 0 and begins push_pull 1 by the other schedule, while worker 1 is still in push_pull 0.
+TEST_F(ChangedStrategy, BothSchedulesRunAtTheSameTime) {
+  commit(0);
+  commit(1);
+  start(0, 0, 1);
+  start(1, 0, 10);
+  ASSERT_TRUE(group_.deliver_next(0).ok());
+  ASSERT_TRUE(group_.deliver_next(1).ok());
+  ASSERT_TRUE(group_.deliver_next(0).ok());
+  ASSERT_THAT(group_.values(0), Each(11.0f));
+  start(0, 1, 100);
+  EXPECT_EQ(group_[0].step(0, 0), 1u);
+  ASSERT_EQ(group_.inbox(1).size(), 2u) << "the last slice of the ring, and the first of halving-doubling";
+  // The steps are those of each schedule, so the slice of the other one may even come first.
+  exchange::Send last = group_.take_next(1), first = group_.take_next(1);
+  EXPECT_EQ(first.header.schedule, 1u);
+  EXPECT_EQ(first.header.step, 0u);
+  std::swap(last.header.sequence, first.header.sequence);
+  ASSERT_EQ(group_.deliver(1, first), absl::OkStatus());
+  ASSERT_EQ(group_.deliver(1, last), absl::OkStatus());
+  EXPECT_THAT(group_.values(1), Each(11.0f));
+  start(1, 1, 200);
+  ASSERT_EQ(group_.deliver_all(), absl::OkStatus());
+  EXPECT_THAT(group_.values(0), Each(300.0f));
+  EXPECT_THAT(group_.values(1), Each(300.0f));
+  EXPECT_TRUE(group_.idle());
+}
+
+TEST_F(ChangedStrategy, AScheduleThatComesBackContinuesItsSteps) {
+  for (const uint32_t worker : {0, 1}) commit(worker);
+  struct Turn {
+    uint32_t schedule;
+    uint64_t step;  // of the schedule
+  };
+  for (const Turn& turn : {Turn{0, 0}, Turn{1, 0}, Turn{1, 1}, Turn{0, 1}}) {
+    for (const uint32_t worker : {0, 1}) start(worker, turn.schedule, static_cast<float>(worker + 1));
+    EXPECT_EQ(group_.inbox(1).front().header.step, turn.step);
+    ASSERT_EQ(group_.deliver_all(), absl::OkStatus());
+    EXPECT_THAT(group_.values(1), Each(3.0f));
+  }
+  EXPECT_EQ(group_[0].step(0, 0), 4u) << "the push_pulls by any schedule";
+}
+
 TEST(ExecutorPlans, Window) {
   const auto plan = build_plan({.workers = 2, .tensors = {{.elements = 100}}});
   EXPECT_EQ(collective::window_bytes(*plan, 0, 77, absl::Seconds(1)), 77u);

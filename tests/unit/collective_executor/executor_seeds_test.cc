@@ -55,7 +55,12 @@ class Generator {
 
   plan::ScheduleParameters parameters(absl::string_view algorithm, uint32_t workers) {
     plan::ScheduleParameters parameters{.algorithm = std::string(algorithm)};
-    if (algorithm == "racks" || (algorithm == "two-level" && dice(2) == 0)) parameters.stages = factors(workers, 2);
+    const bool grouped = algorithm == "racks" || algorithm == "two-level";
+    if (grouped && dice(2) == 0) {
+      parameters.stages = factors(workers, 2);
+    } else if (grouped) {
+      add_groups(workers, parameters);
+    }
     if (algorithm == "blueconnect" && dice(2) == 0) parameters.stages = factors(workers, 0);
     if (algorithm == "bcube" && workers > 1 && dice(2) == 0) parameters.radix = workers;
     if (dice(4) > 0) {
@@ -64,6 +69,24 @@ class Generator {
       std::shuffle(parameters.ranks.begin(), parameters.ranks.end(), random_);
     }
     return parameters;
+  }
+
+  // Adds groups of random sizes and, for two-level, random numbers of chunks that each rank masters.
+  void add_groups(uint32_t workers, plan::ScheduleParameters& parameters) {
+    for (uint32_t left = workers; left > 0; left -= parameters.group_sizes.back()) {
+      parameters.group_sizes.push_back(1 + dice(left));
+    }
+    if (parameters.algorithm != "two-level" || dice(2) == 0) return;
+    const uint32_t chunks = 1 + dice(3 * workers);
+    parameters.global_chunks.resize(workers);
+    for (uint32_t chunk = 0; chunk < chunks; ++chunk) ++parameters.global_chunks[dice(workers)];
+    parameters.local_chunks = parameters.global_chunks;
+    for (uint32_t first = 0; const uint32_t size : parameters.group_sizes) {
+      uint32_t own = 0;
+      for (uint32_t rank = first; rank < first + size; ++rank) own += parameters.global_chunks[rank];
+      for (uint32_t chunk = own; chunk < chunks; ++chunk) ++parameters.local_chunks[first + dice(size)];
+      first += size;
+    }
   }
 
   ScheduledTensor tensor(uint32_t workers) {

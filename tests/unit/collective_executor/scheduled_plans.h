@@ -19,6 +19,7 @@ struct ScheduledTensor {
   int32_t priority = 0;
   std::optional<uint32_t> schedule = 0;
   uint32_t since = 1;  // epoch of its first plan
+  uint64_t schedule_from = 0;
 };
 
 struct ScheduledPlan {
@@ -44,7 +45,8 @@ inline std::shared_ptr<const plan::Plan> build_plan(const ScheduledPlan& spec) {
                              .type = tensor.type,
                              .priority = tensor.priority,
                              .since = tensor.since,
-                             .schedule = tensor.schedule});
+                             .schedule = tensor.schedule,
+                             .schedule_from = tensor.schedule_from});
     const uint64_t count = std::min<uint64_t>(tensor.partitions, tensor.elements);
     const uint64_t size = size_of(tensor.type);
     for (uint64_t i = 0; i < count; ++i) {

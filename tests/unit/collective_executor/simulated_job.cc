@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/mix.h"
 #include "common/collective/algorithms.h"
+#include "common/collective/groups.h"
 #include "common/collective/oracle.h"
 #include "common/kernels/float_formats.h"
 
@@ -161,11 +162,10 @@ void SimulatedJob::start_pieces(uint32_t index, uint32_t tensor) {
                                                         .input = Buffer::borrow(kept.input),
                                                         .output = in_place ? kept.input : kept.output,
                                                         .first = kept.first,
-                                                        .count = kept.count},
+                                                        .count = kept.count,
+                                                        .schedule = plan_->tensors[tensor].schedule},
                                                        now_, worker.actions);
     if (!status.ok()) return fail(status.ToString());
-    // The executor needs no input after start().
-    if (!in_place) std::ranges::fill(kept.input, std::byte{0xEE});
     carry_out(index);
   }
 }
@@ -271,10 +271,14 @@ const std::vector<std::vector<std::byte>>& SimulatedJob::expected(const Push& pu
   if (!is_new) return at->second;
   const plan::Tensor& tensor = plan_->tensors[push.tensor];
   const plan::ScheduleParameters& parameters = plan_->schedules[*tensor.schedule];
-  const auto schedule = collective::make_schedule({.algorithm = parameters.algorithm,
-                                                   .ranks = plan_->workers,
-                                                   .stages = parameters.stages,
-                                                   .radix = parameters.radix});
+  const auto schedule =
+      collective::make_schedule({.algorithm = parameters.algorithm,
+                                 .ranks = plan_->workers,
+                                 .stages = parameters.stages,
+                                 .radix = parameters.radix,
+                                 .groups = collective::groups_of_sizes(parameters.group_sizes, plan_->workers),
+                                 .global_chunks = parameters.global_chunks,
+                                 .local_chunks = parameters.local_chunks});
   const uint32_t divisor = ops_[push] == ReduceOp::kAverage ? plan_->workers * plan_->local_ranks : 1;
   std::vector<std::vector<std::byte>> all(workers_.size());
   for (uint32_t i = 0; i < workers_.size(); ++i) all[rank_of(push, i)] = contribution(i, push);

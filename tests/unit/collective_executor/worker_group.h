@@ -44,14 +44,19 @@ class WorkerGroup {
     workers_[worker]->on_tick(now, actions);
     collect();
   }
-  // Starts a push_pull in place, from the memory of the worker for the tensor.
+  // Starts a push_pull in place, from the memory of the worker for the tensor, by the schedule that `plan` names.
   absl::Status start(uint32_t worker, uint32_t tensor = 0, ReduceOp op = ReduceOp::kSum) {
+    return start_by(worker, plan->tensors[tensor].schedule, tensor, op);
+  }
+  absl::Status start_by(uint32_t worker, std::optional<uint32_t> schedule, uint32_t tensor = 0,
+                        ReduceOp op = ReduceOp::kSum) {
     std::vector<std::byte>& memory = memory_of(worker, tensor);
     const absl::Status status = workers_[worker]->start({.id = 100 + tensor,
                                                          .tensor = tensor,
                                                          .op = op,
                                                          .input = Buffer::borrow(memory),
-                                                         .output = MutableBytes(memory)},
+                                                         .output = MutableBytes(memory),
+                                                         .schedule = schedule},
                                                         now, actions);
     collect();
     return status;

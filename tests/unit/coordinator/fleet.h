@@ -31,6 +31,7 @@ class Fleet {
     std::string session;
     uint64_t term = 0;
     std::shared_ptr<const plan::Plan> prepared, committed;
+    uint32_t heard = 0;  // the highest epoch that the member was told to prepare
     std::vector<plan::Tensor> declared;
     bool left = false;       // the member has sent Leave
     bool over = false;       // the member was told how the job ended
@@ -81,7 +82,7 @@ class Fleet {
     if (committed == 0 && member.prepared == nullptr) return std::nullopt;
     return Resume{member.session,
                   committed,
-                  member.prepared == nullptr ? 0 : member.prepared->epoch,
+                  member.heard > committed ? member.heard : 0,
                   committed == 0 ? "" : proto::digest(*member.committed),
                   member.member,
                   member.term};
@@ -237,6 +238,7 @@ class Fleet {
         EXPECT_EQ(plan::check_successor(*prepare->plan, *in_force), absl::OkStatus());
       }
       member.prepared = prepare->plan;
+      member.heard = std::max(member.heard, prepare->plan->epoch);
       say(member, [this, epoch = prepare->plan->epoch](StreamId stream) {
         core->on_acknowledged(stream, epoch, now, actions);
       });
@@ -246,6 +248,8 @@ class Fleet {
       member.committed = std::exchange(member.prepared, nullptr);
       check_commit(*member.committed);
       if (member.left) leave(static_cast<uint32_t>(&member - members.data()));
+    } else if (const auto* withdraw = std::get_if<Withdraw>(&message)) {
+      if (member.prepared != nullptr && member.prepared->epoch == withdraw->epoch) member.prepared = nullptr;
     } else if (std::holds_alternative<Recall>(message)) {
       say(member, [this, plan = *member.committed](StreamId stream) { core->on_recalled(stream, plan, now, actions); });
     } else if (const auto* rejected = std::get_if<Rejected>(&message)) {
@@ -254,6 +258,7 @@ class Fleet {
       if (absl::IsAborted(rejected->why)) {  // it will join as a new member
         member.session.clear();
         member.prepared = member.committed = nullptr;
+        member.heard = 0;
       }
     } else if (const auto* failed = std::get_if<Failed>(&message)) {
       member.failure = failed->status;

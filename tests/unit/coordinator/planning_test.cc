@@ -138,7 +138,7 @@ TEST_F(PlanningTest, AfterARankHasLeftOnlyTensorsCauseAPlan) {
   planning_.add_tensors({{"v", 100, DataType::kFloat32, 0}});
   EXPECT_NE(propose(true), 0u);
   EXPECT_EQ(reason(), PlanReason::kNeeded);
-  planning_.withdraw_unless_needed();
+  planning_.withdraw_unless_needed(actions_);
   EXPECT_TRUE(planning_.is_proposed());
 }
 

@@ -1,6 +1,7 @@
 // Tests of the schedule that a job's options name: its checks, and its way into plans.
 #include <gmock/gmock.h>
 
+#include "common/plan/schedule_name.h"
 #include "common/strategy/choice.h"
 #include "coordinator/planner.h"
 #include "tests/unit/coordinator/seats.h"
@@ -12,7 +13,7 @@ using testing::HasSubstr;
 
 Options with_schedule(uint32_t workers, plan::ScheduleParameters schedule) {
   Options options = job_of(workers, 0);
-  options.schedule = std::move(schedule);
+  options.reduction.schedule = std::move(schedule);
   return options;
 }
 
@@ -31,9 +32,9 @@ TEST(Strategy, ElasticJobsNeedEveryNumberOfWorkers) {
   options.min_workers = 1;
   options.max_workers = 8;
   EXPECT_EQ(refusal(options), "");
-  options.schedule = {"bcube"};
+  options.reduction.schedule = {"bcube"};
   EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
-  options.schedule = {"blueconnect", {2, 2}};
+  options.reduction.schedule = {"blueconnect", {2, 2}};
   EXPECT_THAT(refusal(options), HasSubstr("serves only some numbers of workers"));
 }
 
@@ -63,7 +64,7 @@ TEST(Strategy, AutoGoesBySize) {
   Planner planner(&options, &roster);
   const auto first = planner.make_first(1);
   ASSERT_TRUE(first.ok() && first->schedules.empty()) << first.status();
-  planner.set_round_trip(100e-6);
+  planner.strategies().set_round_trip(100e-6);
   planner.add_tensors({{"small", 1}, {"medium", 64 << 10}});
   const auto next = planner.make_next(*first, 2, false, absl::ZeroDuration());
   ASSERT_TRUE(next.ok() && next->has_value()) << next.status();
@@ -72,6 +73,26 @@ TEST(Strategy, AutoGoesBySize) {
   ASSERT_TRUE(plan.tensors[1].schedule.has_value());
   EXPECT_EQ(plan.schedules[*plan.tensors[1].schedule].algorithm, "halving-doubling");
   EXPECT_THAT((*next)->strategies, HasSubstr("1 tensor of 256.00 KiB by halving-doubling; 1 tensor of 4 B by summers"));
+}
+
+TEST(Strategy, SharesCountTheTensorsThatDoNotAccumulate) {
+  plan::Plan plan;
+  plan.schedules = {{"ring"}, {"blueconnect", {2, 2}}};
+  plan.tensors = {{.name = "a", .elements = 10, .schedule = 1},
+                  {.name = "b", .elements = 1},
+                  {.name = "c", .elements = 20, .schedule = 1},
+                  {.name = "d", .elements = 5, .accumulates = true}};
+  EXPECT_THAT(plan::strategy_shares(plan), testing::ElementsAre(plan::StrategyShare{"blueconnect 2,2", 2, 120},
+                                                                plan::StrategyShare{"summers", 1, 4}));
+  EXPECT_EQ(plan::strategy_of(plan), "blueconnect 2,2, summers");
+}
+
+TEST(Strategy, SummersHaveNoScheduleAndNoOptions) {
+  EXPECT_EQ(schedule_of(plan::kSummersStrategy, {}, 0), std::nullopt);
+  Options options = with_schedule(4, *schedule_of(plan::kSummersStrategy, {2, 2}, 0));
+  EXPECT_THAT(refusal(options), HasSubstr("stages and a radix are options of a schedule"));
+  options.reduction.schedule = schedule_of("bcube", {}, 2);
+  EXPECT_EQ(refusal(options), "");
 }
 
 TEST(Strategy, AutoHasNoOptions) {

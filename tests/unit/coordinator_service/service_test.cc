@@ -108,6 +108,17 @@ TEST_F(ServiceTest, ListensOnIPv6) {
   EXPECT_TRUE(join(job, worker("digits"))->follow_plan());
 }
 
+TEST_F(ServiceTest, StateHasTheSchedulesOfThePlan) {
+  start();
+  auto job = token_job("digits");
+  job.options.reduction.schedule = plan::ScheduleParameters{"ring"};
+  ASSERT_EQ(service_->add(job), absl::OkStatus());
+  const auto member = join(job, worker("digits"));
+  ASSERT_TRUE(member->follow_plan());
+  EXPECT_EQ(service_->state("digits")->schedules, std::vector<plan::ScheduleParameters>{{"ring"}});
+  EXPECT_TRUE(service_->state("digits")->strategies.empty()) << "there is no tensor yet";
+}
+
 TEST_F(ServiceTest, MembersReachTheirJobs) {
   start();
   const auto one = token_job("a/one/0", 2, 1), two = token_job("a/two/0");

@@ -304,6 +304,35 @@ TEST_F(MembershipTest, AfterAReattachmentItWaitsForTheAnswer) {
   EXPECT_TRUE(happened<Commit>());
 }
 
+TEST_F(MembershipTest, ForgetsAWithdrawnPlan) {
+  begin_job();
+  tell(Prepare{plan(2)});
+  take();
+  tell(Withdraw{3});
+  EXPECT_THAT(take(), IsEmpty()) << "another plan";
+  tell(Withdraw{2});
+  EXPECT_EQ(last<Withdraw>(take())->epoch, 2u);
+  tell(Withdraw{2});
+  EXPECT_THAT(take(), IsEmpty()) << "no plan is prepared";
+  break_stream();
+  membership_.on_owner_follows(2, true);
+  EXPECT_FALSE(happened<Commit>());
+  next_attempt();
+  membership_.on_challenged(now_);
+  EXPECT_EQ(last<Introduce>(take())->resume->prepared, 2u) << "the next coordinator must not use that epoch again";
+}
+
+TEST_F(MembershipTest, TellsHowManyPushPullsHaveBegun) {
+  begin_job();
+  tell(CountPushPulls{});
+  EXPECT_TRUE(happened<CountPushPulls>());
+  membership_.push_pulls(1, {3, 4}, now_);
+  EXPECT_EQ(*last<PushPulls>(take()), (PushPulls{1, {3, 4}}));
+  break_stream();
+  membership_.push_pulls(1, {3, 4}, now_);
+  EXPECT_FALSE(happened<PushPulls>()) << "another coordinator asks again";
+}
+
 TEST_F(MembershipTest, ACommittedPlanIsAcknowledgedAgain) {
   begin_job();
   tell(Prepare{plan(2)});

@@ -17,6 +17,8 @@ struct RecordingListener final : Listener {
   static std::string text_of(const control::Welcome& event) { return absl::StrCat("welcome ", event.member); }
   static std::string text_of(const control::Prepare& event) { return absl::StrCat("prepare ", event.plan->epoch); }
   static std::string text_of(const control::Commit& event) { return absl::StrCat("commit ", event.epoch); }
+  static std::string text_of(const control::Withdraw& event) { return absl::StrCat("withdraw ", event.epoch); }
+  static std::string text_of(const control::CountPushPulls&) { return "count push_pulls"; }
   static std::string text_of(const control::Failed& event) { return absl::StrCat("failed: ", event.status.message()); }
   static std::string text_of(const control::Regroup& event) { return absl::StrCat("regroup: ", event.why.message()); }
   static std::string text_of(const control::Newcomers& event) { return absl::StrCat("newcomers ", event.workers); }

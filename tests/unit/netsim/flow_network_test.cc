@@ -67,6 +67,22 @@ TEST(FlowNetwork, MessagesKeepTheirOrder) {
   EXPECT_NEAR(times.at(2), 4, 1e-9);
 }
 
+// Message 1 has begun to leave, so message 3 overtakes only message 2.
+TEST(FlowNetwork, MessagesOvertakeByOrder) {
+  const Net net(topology::star(2, gbit(8)));
+  FlowNetwork network = make(net);
+  const uint32_t connection = network.connect(0, 1);
+  ASSERT_TRUE(network.send(1, connection, kGigabyte, 5).ok());
+  ASSERT_TRUE(network.send(2, connection, kGigabyte, 5).ok());
+  ASSERT_TRUE(network.send(3, connection, kGigabyte, 4).ok());
+  ASSERT_TRUE(network.send(4, connection, kGigabyte, 5).ok());
+  const auto times = run(network);
+  EXPECT_NEAR(times.at(1), 1, 1e-9);
+  EXPECT_NEAR(times.at(3), 2, 1e-9);
+  EXPECT_NEAR(times.at(2), 3, 1e-9);
+  EXPECT_NEAR(times.at(4), 4, 1e-9);
+}
+
 TEST(FlowNetwork, WeightsShareALink) {
   const Net net(topology::star(3, gbit(8)));
   FlowNetwork network = make(net);

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "common/collective/algorithms.h"
 #include "common/collective/blueconnect.h"
 #include "common/collective/cost.h"
 #include "common/collective/halving_doubling.h"
@@ -33,7 +34,7 @@ std::vector<uint32_t> identity(uint32_t ranks) {
 RunResult run(const collective::Schedule& schedule, const Net& net, std::vector<uint32_t> host_of = {},
               const Conditions& conditions = {}, double bytes = kBytes) {
   if (host_of.empty()) host_of = identity(schedule.ranks);
-  const auto result = run_schedule(schedule, net.topology, net.paths, host_of, bytes, conditions);
+  const auto result = run_schedule(schedule, net.topology, net.paths, host_of, uncut(bytes), conditions);
   EXPECT_TRUE(result.ok()) << result.status();
   return *result;
 }
@@ -129,7 +130,7 @@ TEST(ScheduleRun, RankMapAvoidsConflicts) {
 
 TEST(ScheduleRun, LostHostEndsTheRun) {
   const Net net(topology::star(4, gbit(10)));
-  const auto result = run_schedule(collective::ring(4), net.topology, net.paths, identity(4), kBytes,
+  const auto result = run_schedule(collective::ring(4), net.topology, net.paths, identity(4), uncut(kBytes),
                                    {.failures = {{.link = net.link("host-2", "switch-0"), .seconds = 1e-3}}});
   EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(result.status().message(), HasSubstr("'host-2'"));
@@ -172,6 +173,35 @@ TEST(ScheduleRun, ChunksArePipelined) {
   expect_close(run(schedule, net).seconds, 5 * kBytes / 4 * 8 / 10e9);
 }
 
+RunResult run_cut(const collective::Schedule& schedule, const Net& net, uint32_t partitions, double in_flight,
+                  double frame_bytes = 0) {
+  const Partitions cut{std::vector<double>(partitions, kBytes / partitions), in_flight * kBytes / partitions,
+                       frame_bytes};
+  const auto result = run_schedule(schedule, net.topology, net.paths, identity(schedule.ranks), cut, {});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *result;
+}
+
+// The masters of two racks of two ranks take their ranks' vectors, exchange sums, and answer. One partition alone takes
+// these steps one after the other; many overlap, so that the masters' links are busy in both directions: each carries a
+// vector of the other rank and one of the other master.
+TEST(ScheduleRun, PartitionsOverlap) {
+  const Net net(topology::star(4, gbit(10)));
+  const auto schedule = collective::make_schedule({.algorithm = "racks", .ranks = 4, .stages = {2, 2}});
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  const double vector = kBytes * 8 / 10e9;
+  expect_close(run(*schedule, net).seconds, 3 * vector);
+  EXPECT_NEAR(run_cut(*schedule, net, 256, 256).seconds, 2 * vector, 0.02 * vector);
+  expect_close(run_cut(*schedule, net, 256, 1).seconds, 3 * vector);
+}
+
+// One link carries all messages of a pair of ranks, so that their headers add up.
+TEST(ScheduleRun, FramesTakeTime) {
+  const Net net(topology::star(2, gbit(10)));
+  const double bare = run_cut(collective::ring(2), net, 16, 16).seconds;
+  expect_close(run_cut(collective::ring(2), net, 16, 16, 1e6).seconds, bare + 2 * 16 * 1e6 * 8 / 10e9);
+}
+
 TEST(ScheduleRun, SeedDecides) {
   const Net net(topology::fat_tree(4, gbit(10, 0, 1e-6)));
   const collective::Schedule schedule = collective::halving_doubling(16);
@@ -203,7 +233,7 @@ TEST(ScheduleRun, WrongInputIsNamed) {
   const Net net(topology::star(2, gbit(10)));
   collective::Schedule schedule = collective::ring(2);
   const auto error = [&](const std::vector<uint32_t>& map) {
-    return std::string(run_schedule(schedule, net.topology, net.paths, map, 1, {}).status().message());
+    return std::string(run_schedule(schedule, net.topology, net.paths, map, uncut(1), {}).status().message());
   };
   EXPECT_THAT(error({0}), HasSubstr("give one for each of 2"));
   EXPECT_THAT(error({0, 0}), HasSubstr("ranks 0 and 1 are at the same host, 'host-0'"));

@@ -299,7 +299,7 @@ class Reports : public Execution {};
 TEST_F(Reports, FiguresAreWrittenEveryTenSeconds) {
   api::TrainingJobStatus status = job_.status;
   const auto write = [&](const char* goodput) {
-    status.goodput = goodput;
+    status.communication.goodput = goodput;
     client_.calls.clear();
     EXPECT_TRUE(reports_.write_status(job_, status).ok());
     return client_.calls.size();

@@ -91,8 +91,23 @@ TEST_F(JobMetricsTest, HasWantedAndPlannedSummersAndTheReason) {
               HasSubstr("change=\"SummerLost\",namespace=\"team\",reason=\"Evicted\",trainingjob=\"digits\"} 2"));
 }
 
+TEST_F(JobMetricsTest, NamesTheStrategiesInForce) {
+  job_.communication.strategy = api::Strategy::kTwoLevel;
+  coordinator::JobState session;
+  session.strategies = {{"summers", 2, 4096}, {"ring", 1, 64}};
+  metrics_.update(job_, job_.status, &session);
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_info{namespace=\"team\",strategy=\"TwoLevel\","));
+  EXPECT_THAT(text(), HasSubstr("gleaner_job_strategy_bytes{namespace=\"team\",strategy=\"summers\","
+                                "trainingjob=\"digits\"} 4096"));
+  session.strategies = {{"ring", 3, 4160}};
+  metrics_.update(job_, job_.status, &session);
+  EXPECT_THAT(text(), HasSubstr("strategy=\"ring\",trainingjob=\"digits\"} 4160"));
+  EXPECT_THAT(text(), Not(HasSubstr("strategy=\"summers\"")));
+}
+
 TEST_F(JobMetricsTest, AreRemovedWithTheJob) {
   coordinator::JobState session;
+  session.strategies = {{"ring", 3, 4160}};
   session.summary.tensors = 3;
   session.summary.whole.steps = 5;
   metrics_.update(job_, job_.status, &session);

@@ -332,6 +332,36 @@ TEST(Reassign, ASummerOnStandbyOwnsNothing) {
   EXPECT_EQ(owned_bytes(recovered)[2], 0u);
 }
 
+// Owners sum only the tensors without a schedule, so these are split by the shares, whatever lies between them.
+TEST(Reassign, TensorsWithAScheduleAreAStreamOfTheirOwn) {
+  const Fleet fleet = {{1e9, 1e9, 1e9}, {1e9}};
+  constexpr uint64_t kPartition = 1 << 12;
+  auto plan = make_plan(fleet, {{"a", 3 << 12}, {"b", 5 << 14}, {"c", 7 << 13}, {"d", 9 << 14}}, {kPartition});
+  ASSERT_TRUE(plan.ok());
+  plan->schedules = {{"ring"}};
+  plan->tensors[1].schedule = 0;
+  plan->tensors[2].schedule = 0;
+  const auto expect_balance = [&](const Plan& changed, size_t tensors) {
+    EXPECT_EQ(validate(changed), absl::OkStatus());
+    const std::vector<double> share = shares(fleet);
+    std::vector<double> owned(share.size());
+    double total = 0;
+    for (const Partition& partition : changed.partitions) {
+      if (changed.tensors[partition.tensor].schedule.has_value() || partition.tensor >= tensors) continue;
+      owned[partition.owner] += partition.bytes;
+      total += partition.bytes;
+    }
+    for (size_t i = 0; i < share.size(); ++i) EXPECT_NEAR(owned[i], share[i] * total, kPartition) << i;
+  };
+  const Plan changed = reassign(*plan, plan->members, 2, Reassign::kAll);
+  expect_balance(changed, 4);
+  std::vector<Tensor> more = {{"e", 11 << 13}, {"f", 13 << 13}};
+  more[0].schedule = 0;
+  const auto extended = extend_plan(changed, more, {kPartition}, 3);
+  ASSERT_TRUE(extended.ok());
+  expect_balance(*extended, 6);
+}
+
 TEST(Partitioner, AHundredThousandTensors) {
   std::mt19937_64 random(1);
   const auto plan = make_plan(even_fleet(64, 32, 25 * kGbit), random_tensors(random, 100'000, "layer."), {});

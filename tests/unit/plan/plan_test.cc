@@ -98,6 +98,11 @@ INSTANTIATE_TEST_SUITE_P(
            p.tensors[0].schedule = 0;
            p.tensors[0].accumulates = true;
          }},
+        {"AnotherStrategyForARunningSum", "'w' changes its strategy from push_pull 5",
+         [](Plan& p) {
+           p.tensors[0].accumulates = true;
+           p.tensors[0].schedule_from = 5;
+         }},
         {"RankTwice", "rank 1 of 2 workers", [](Plan& p) { p.schedules = {{"ring", {}, 0, {1, 1}}}; }},
         {"RankMissing", "ranks for 1 workers of 2", [](Plan& p) { p.schedules = {{"ring", {}, 0, {1}}}; }},
         {"MoreStagesThanWorkers", "3 stages for 2 workers",

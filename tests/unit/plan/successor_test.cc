@@ -26,6 +26,21 @@ Plan next(const std::function<void(Plan&)>& change) {
   return plan;
 }
 
+TEST(Successor, MayChangeStrategies) {
+  const auto by_ring = [](Plan& p) {
+    p.schedules = {{"ring"}};
+    p.tensors[0].schedule = 0;
+    p.tensors[0].schedule_from = 10;
+  };
+  const auto back_to_summers = [](Plan& p) {
+    p.epoch = 5;
+    p.schedules = {{"ring"}};
+    p.tensors[0].schedule_from = 11;
+  };
+  EXPECT_EQ(check_successor(next(by_ring), first()), absl::OkStatus());
+  EXPECT_EQ(check_successor(next(back_to_summers), next(by_ring)), absl::OkStatus());
+}
+
 TEST(Successor, MayAddMoveAndReplace) {
   EXPECT_TRUE(check_successor(next([](Plan&) {}), first()).ok());
   EXPECT_TRUE(check_successor(next([](Plan& p) {
@@ -72,11 +87,19 @@ INSTANTIATE_TEST_SUITE_P(Rules, WrongSuccessor,
                              {"LocalRanks", "2 ranks", [](Plan& p) { p.local_ranks = 2; }},
                              {"FewerPlaces", "2 places", [](Plan& p) { p.members.pop_back(); }},
                              {"AnotherWorker", "worker/1 is at z:1", [](Plan& p) { p.members[1].address = "z:1"; }},
-                             {"AnotherSchedule", "it may only add some",
+                             {"StrategyFromTheBeginning", "expected a higher number than 0",
                               [](Plan& p) {
                                 p.schedules = {{"ring"}};
                                 p.tensors[0].schedule = 0;
                               }},
+                             {"NewTensorWithAPast", "its strategy begins with push_pull 7",
+                              [](Plan& p) {
+                                p.tensors.push_back({"v", 1, DataType::kFloat32, 0, 4});
+                                p.tensors.back().schedule_from = 7;
+                                p.partitions.push_back({1, 0, 0, 4, 4});
+                                p.first_partition.push_back(3);
+                              }},
+                             {"AnotherPriority", "it may only add some", [](Plan& p) { p.tensors[0].priority = 1; }},
                              {"AnotherCut", "it may only add some", [](Plan& p) { p.partitions[0].bytes = 20; }},
                              {"FewerTensors", "it may only add some",
                               [](Plan& p) {

@@ -82,9 +82,9 @@ TEST(PlanObject, HasFiguresOfCoordinator) {
   EXPECT_EQ(members[1].transports[1], "rdma");
   EXPECT_EQ(members[2].transports, (std::vector<std::string>{members[1].transports[0], "tcp"}));
   EXPECT_EQ(world.job.status.epoch, 2U);
-  EXPECT_EQ(world.job.status.goodput, "2.0 MB/s");
-  EXPECT_EQ(world.job.status.efficiency, "90.0 %");
-  EXPECT_FALSE(world.job.status.bound.empty());
+  EXPECT_EQ(world.job.status.communication.goodput, "2.0 MB/s");
+  EXPECT_EQ(world.job.status.communication.efficiency, "90.0 %");
+  EXPECT_FALSE(world.job.status.communication.bound.empty());
   EXPECT_EQ(world.plan->spec.bytes_per_step, 1000U);
   EXPECT_EQ(world.plan->spec.push_bytes_per_step, 1000U);
   EXPECT_EQ(world.plan->status.efficiency_basis, "bandwidth");
@@ -110,9 +110,9 @@ TEST(PlanObject, UnknownValuesAreNamedUnknown) {
   session.summary.window.basis = coordinator::Basis::kUnknownBandwidth;
   world.session = session;
   world.look();
-  EXPECT_EQ(world.job.status.bound, "unknown");
-  EXPECT_EQ(world.job.status.efficiency, "unknown");
-  EXPECT_EQ(world.job.status.goodput, "2.0 MB/s");
+  EXPECT_EQ(world.job.status.communication.bound, "unknown");
+  EXPECT_EQ(world.job.status.communication.efficiency, "unknown");
+  EXPECT_EQ(world.job.status.communication.goodput, "2.0 MB/s");
   EXPECT_TRUE(world.plan->spec.members[1].bandwidth_assumed);
   EXPECT_FALSE(world.plan->spec.members[0].bandwidth_assumed);
   EXPECT_EQ(world.plan->status.efficiency_basis, "unknown_bandwidth");

@@ -223,7 +223,7 @@ TEST(Progress, StaysWhileSessionIsBehind) {
   const ProgressDecision next = Progress(ahead, Workers(ahead)).decide(update_of(ahead));
   ASSERT_TRUE(next.plan.has_value());
   EXPECT_EQ(next.update.status.epoch, 3U);
-  EXPECT_FALSE(next.update.status.bound.empty());
+  EXPECT_FALSE(next.update.status.communication.bound.empty());
 }
 
 }  // namespace

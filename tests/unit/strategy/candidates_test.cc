@@ -61,6 +61,24 @@ TEST(Candidates, SlowUplinksSpareStagesInRacks) {
   model_of(*all, "two-level", {3, 4});
 }
 
+// 144 has hundreds of ordered factorizations. The candidates are those whose first stage stays in a rack of 16 hosts
+// behind a slow uplink, and few in number.
+TEST(Candidates, StagesFitTheNetwork) {
+  const auto racks = topology::racks(9, 16, {kBits, kBits, kLatency / 2});
+  const auto all = candidates(*racks, 144, 0);
+  ASSERT_TRUE(all.ok()) << all.status();
+  size_t blueconnects = 0;
+  double least = 1;
+  for (const Candidate& each : *all) {
+    if (each.parameters.algorithm != "blueconnect") continue;
+    ++blueconnects;
+    least = std::min(least, each.model.stream_seconds_per_byte);
+  }
+  EXPECT_LE(blueconnects, 12u);
+  model_of(*all, "blueconnect", {16, 3, 3});
+  EXPECT_THAT(least, DoubleNear(model_of(*all, "blueconnect", {16, 3, 3}).stream_seconds_per_byte, 1e-15));
+}
+
 TEST(Candidates, AlgorithmsThatDoNotServeAreLeftOut) {
   const auto all = candidates(star(7), 7, 0);
   ASSERT_TRUE(all.ok()) << all.status();

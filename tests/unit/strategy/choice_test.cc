@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/strategy/candidate_cache.h"
+
 namespace gleaner::strategy {
 namespace {
 
@@ -21,6 +23,13 @@ plan::Plan plan_of(uint32_t workers, uint32_t summers) {
   return plan;
 }
 
+std::string chosen(plan::Plan& plan, std::vector<plan::Tensor>& tensors) {
+  CandidateCache cache;
+  const auto choices = cache.of(plan, kRoundTrip);
+  EXPECT_TRUE(choices.ok()) << choices.status();
+  return choose(plan, tensors, (*choices)->candidates, (*choices)->fleet);
+}
+
 TEST(Choice, NetworkHasWorkersAndSummersThatOwn) {
   plan::Plan plan = plan_of(3, 3);
   plan.members[3] = {};
@@ -37,19 +46,18 @@ TEST(Choice, NetworkHasWorkersAndSummersThatOwn) {
 TEST(Choice, EqualStrategiesShareASchedule) {
   plan::Plan plan = plan_of(8, 0);
   std::vector<plan::Tensor> tensors = {{"a", 64 << 10}, {"b", 64 << 10}, {"small", 1}};
-  const auto line = choose(plan, tensors, kRoundTrip);
-  ASSERT_TRUE(line.ok()) << line.status();
+  const std::string line = chosen(plan, tensors);
   EXPECT_THAT(plan.schedules, SizeIs(1));
   EXPECT_EQ(tensors[0].schedule, 0u);
   EXPECT_EQ(tensors[1].schedule, 0u);
   EXPECT_EQ(tensors[2].schedule, std::nullopt);
-  EXPECT_THAT(*line, HasSubstr("2 tensors of 512.00 KiB by halving-doubling"));
+  EXPECT_THAT(line, HasSubstr("2 tensors of 512.00 KiB by halving-doubling"));
 }
 
 TEST(Choice, SummersStayUnlessASchedulesGainIsLarge) {
   plan::Plan plan = plan_of(2, 0);  // two workers exchange halves in any case
   std::vector<plan::Tensor> tensors = {{"large", 64 << 20}};
-  ASSERT_TRUE(choose(plan, tensors, kRoundTrip).ok());
+  chosen(plan, tensors);
   EXPECT_EQ(tensors[0].schedule, std::nullopt);
   EXPECT_THAT(plan.schedules, IsEmpty());
 }
@@ -57,15 +65,40 @@ TEST(Choice, SummersStayUnlessASchedulesGainIsLarge) {
 TEST(Choice, AccumulatedTensorsHaveNoSchedule) {
   plan::Plan plan = plan_of(8, 0);
   std::vector<plan::Tensor> tensors = {{"a", 64 << 10, DataType::kFloat32, 0, 0, true}};
-  ASSERT_TRUE(choose(plan, tensors, kRoundTrip).ok());
+  chosen(plan, tensors);
   EXPECT_EQ(tensors[0].schedule, std::nullopt);
 }
 
 TEST(Choice, OneWorkerNeedsNoSchedule) {
   plan::Plan plan = plan_of(1, 1);
   std::vector<plan::Tensor> tensors = {{"a", 64 << 10}};
-  ASSERT_TRUE(choose(plan, tensors, kRoundTrip).ok());
+  chosen(plan, tensors);
   EXPECT_EQ(tensors[0].schedule, std::nullopt);
+}
+
+TEST(CandidateCache, ModelsOncePerNetwork) {
+  CandidateCache cache;
+  plan::Plan plan = plan_of(8, 1);
+  const auto first = *cache.of(plan, kRoundTrip);
+  EXPECT_EQ(*cache.of(plan, 1.2 * kRoundTrip), first);
+  const auto later = *cache.of(plan, 2 * kRoundTrip);
+  EXPECT_NE(later, first);
+  EXPECT_EQ(later->candidates[0].model.latency_seconds, 2 * first->candidates[0].model.latency_seconds);
+  plan.members[8] = {};
+  EXPECT_NE(*cache.of(plan, 2 * kRoundTrip), later);
+}
+
+TEST(CandidateCache, HasTheSchedulesOfThePlan) {
+  CandidateCache cache;
+  plan::Plan plan = plan_of(8, 0);
+  const auto first = *cache.of(plan, kRoundTrip);
+  plan.schedules = {{"two-level", {4, 2}}, {"ring", {}, 0, {7, 6, 5, 4, 3, 2, 1, 0}}};
+  const auto more = *cache.of(plan, kRoundTrip);
+  ASSERT_EQ(more->candidates.size(), first->candidates.size() + 2);
+  EXPECT_EQ(more->candidates.back().parameters, plan.schedules[1]);
+  EXPECT_EQ(*cache.of(plan, kRoundTrip), more);
+  plan.schedules = {{"blueconnect", {5, 2}}};
+  EXPECT_TRUE(absl::IsInvalidArgument(cache.of(plan, kRoundTrip).status()));
 }
 
 }  // namespace

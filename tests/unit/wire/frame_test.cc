@@ -67,7 +67,7 @@ TEST(Frame, LayoutOnTheWire) {
   const Header header = sealed_push();
   const auto* raw = reinterpret_cast<const unsigned char*>(&header);
   EXPECT_EQ(std::memcmp(raw, "GLN1", 4), 0);
-  EXPECT_EQ(raw[4], 3);   // version
+  EXPECT_EQ(raw[4], 4);   // version
   EXPECT_EQ(raw[5], 16);  // PUSH
   EXPECT_EQ(raw[6], 4);   // bf16
   EXPECT_EQ(raw[7], 2);   // average
@@ -89,9 +89,9 @@ TEST(Frame, EveryFlippedBitIsDetected) {
 
 TEST(Frame, RefusesUnknownVersionsAndTypes) {
   Header version = sealed_push();
-  version.version = 2;
+  version.version = 3;
   reseal(version);
-  EXPECT_THAT(std::string(decode(version).status().message()), HasSubstr("version 2, this side version 3"));
+  EXPECT_THAT(std::string(decode(version).status().message()), HasSubstr("version 3, this side version 4"));
   Header type = sealed_push();
   type.type = static_cast<FrameType>(99);
   reseal(type);
@@ -108,10 +108,10 @@ TEST(Frame, RefusesUnknownVersionsAndTypes) {
   large.payload_bytes = kMaxPayloadBytes + 1;
   reseal(large);
   EXPECT_FALSE(decode(large).ok());
-  Header reserved = sealed_push();
-  reserved.reserved = 1;
-  reseal(reserved);
-  EXPECT_FALSE(decode(reserved).ok());
+  Header schedule = sealed_push();
+  schedule.schedule = 1;
+  reseal(schedule);
+  EXPECT_FALSE(decode(schedule).ok()) << "only slices have a schedule";
 }
 
 TEST(Frame, SlicesCarryTheNumbersOfBothDirections) {

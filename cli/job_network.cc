@@ -1,0 +1,130 @@
+#include "cli/job_network.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/rank_map_file.h"
+#include "common/base/log.h"
+#include "common/base/status_macros.h"
+#include "common/plan/schedule_name.h"
+#include "common/plan/uplinks.h"
+#include "common/strategy/choice.h"
+#include "common/strategy/racks.h"
+#include "common/strategy/rank_maps.h"
+#include "common/topology/spec.h"
+
+namespace gleaner::cli {
+namespace {
+
+absl::Status wrong(absl::string_view flag, absl::string_view message) {
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", message));
+}
+
+absl::Status check_flags(const JobFlags& flags, const coordinator::Options& options) {
+  if (flags.topology.text.empty()) {
+    if (!flags.topology.uplink.empty()) return wrong("--uplink", "give --topology, too");
+    if (!flags.topology.latency.empty()) return wrong("--latency", "give --topology, too");
+    if (!flags.rank_map.empty()) return wrong("--rank-map", "give --topology, too");
+    return absl::OkStatus();
+  }
+  if (!options.reduction.schedule.has_value()) {
+    return wrong("--topology", "summers have no ranks to map; give --strategy auto or a schedule, too");
+  }
+  if (options.is_elastic()) {
+    return wrong("--topology", "the workers of an elastic job change, so they have no fixed hosts; leave it out");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<topology::Topology> topology_of_job(const JobFlags& flags) {
+  TopologyFlags topology = flags.topology;
+  // With a file, --bandwidth states the members' bandwidths only, since the file states the speed of each link.
+  if (topology::is_spec(topology.text)) topology.bandwidth = flags.bandwidths.each;
+  return topology_of(topology);
+}
+
+absl::Status read_map(const std::string& text, strategy::JobNetwork& network) {
+  if (text.empty() || text == "best") return absl::OkStatus();
+  if (text == "identity") {
+    network.source = strategy::RankMapSource::kIdentity;
+    return absl::OkStatus();
+  }
+  auto map = read_rank_map(text, network.topology);
+  if (!map.ok()) return absl::Status(map.status().code(), absl::StrCat("--rank-map: ", map.status().message()));
+  network.source = strategy::RankMapSource::kGiven;
+  network.given = *std::move(map);
+  return absl::OkStatus();
+}
+
+// Racks and two-level without --stages take the racks of the network.
+void set_stages(const strategy::JobNetwork& network, uint32_t workers, plan::ScheduleParameters& schedule) {
+  if (!schedule.stages.empty() || (schedule.algorithm != "racks" && schedule.algorithm != "two-level")) return;
+  const collective::Stage racks = strategy::racks_of(network.topology, workers);
+  schedule.stages = strategy::equal_stages(racks);
+  if (!schedule.stages.empty()) return;
+  for (const auto& rack : racks) schedule.group_sizes.push_back(static_cast<uint32_t>(rack.size()));
+}
+
+// The links of the hosts have the bandwidths of members of which no flag states one.
+absl::Status set_bandwidths(const topology::Topology& topology, coordinator::Options& options) {
+  if (options.bits_per_second > 0) return absl::OkStatus();
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, options.workers, options.summers));
+  if (options.worker_bits_per_second.empty()) options.worker_bits_per_second = fleet.worker_bits_per_second;
+  if (options.summer_bits_per_second.empty()) options.summer_bits_per_second = fleet.summer_bits_per_second;
+  return absl::OkStatus();
+}
+
+std::string effects_of(std::span<const plan::ScheduleParameters> mapped) {
+  return absl::StrJoin(mapped, "; ", [](std::string* out, const plan::ScheduleParameters& schedule) {
+    absl::StrAppend(out, plan::name_of(schedule), ": ", strategy::effect_of_ranks(schedule));
+  });
+}
+
+}  // namespace
+
+void add_job_network_flags(flags::Command& command, JobFlags& flags) {
+  add_topology_flag(command, flags.topology);
+  command.add_text("--uplink", flags.topology.uplink, "Bandwidth of each link between switches of --topology SPEC");
+  command.add_text("--latency", flags.topology.latency, "Of each link of --topology SPEC [default: 1us]");
+  command.add_text("--rank-map", flags.rank_map,
+                   "Which worker has which rank in a schedule: best (as gleaner ranks finds it), identity, or a FILE "
+                   "that gleaner ranks wrote [default: best, with --topology]");
+}
+
+absl::Status set_network(const JobFlags& flags, coordinator::Options& options) {
+  GLN_RETURN_IF_ERROR(check_flags(flags, options));
+  if (flags.topology.text.empty()) return absl::OkStatus();
+  strategy::JobNetwork network;
+  GLN_ASSIGN_OR_RETURN(network.topology, topology_of_job(flags));
+  GLN_RETURN_IF_ERROR(read_map(flags.rank_map, network));
+  if (const auto fits = strategy::validate(network, options.workers, options.summers); !fits.ok()) {
+    return wrong(network.source == strategy::RankMapSource::kGiven ? "--rank-map" : "--topology", fits.message());
+  }
+  set_stages(network, options.workers, *options.reduction.schedule);
+  GLN_RETURN_IF_ERROR(set_bandwidths(network.topology, options));
+  options.reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(network));
+  return absl::OkStatus();
+}
+
+absl::Status find_rank_maps(const Env& env, coordinator::Options& options) {
+  if (options.reduction.network == nullptr) return absl::OkStatus();
+  strategy::JobNetwork network = *options.reduction.network;
+  std::vector<plan::ScheduleParameters> schedules = {*options.reduction.schedule};
+  if (options.reduction.schedule->algorithm == strategy::kAuto) {
+    auto possible = strategy::schedules_for(network, options.workers);
+    if (!possible.ok()) return wrong("--topology", possible.status().message());
+    schedules = *std::move(possible);
+  }
+  auto mapped = strategy::map_ranks(network, options.workers, schedules);
+  if (!mapped.ok()) return wrong("--rank-map", mapped.status().message());
+  network.mapped = *std::move(mapped);
+  if (!network.mapped.empty()) env.log->info("rank maps", "seconds", effects_of(network.mapped));
+  if (options.reduction.schedule->algorithm != strategy::kAuto && !network.mapped.empty()) {
+    options.reduction.schedule = network.mapped.front();
+  }
+  options.reduction.network = std::make_shared<const strategy::JobNetwork>(std::move(network));
+  return absl::OkStatus();
+}
+
+}  // namespace gleaner::cli

@@ -1,0 +1,165 @@
+#include "common/strategy/rank_maps.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "common/collective/cost.h"
+#include "common/collective/groups.h"
+#include "common/plan/partitioner.h"
+#include "common/plan/schedule_name.h"
+#include "common/plan/uplinks.h"
+#include "common/ranks/annealing.h"
+#include "common/ranks/hdrm.h"
+#include "common/strategy/candidates.h"
+#include "common/strategy/masters.h"
+#include "common/strategy/racks.h"
+#include "common/topology/paths.h"
+#include "common/topology/subset.h"
+
+namespace gleaner::strategy {
+namespace {
+
+constexpr uint64_t kLargeTensorBytes = uint64_t{1} << 30;
+// A job with --strategy auto needs about 20 searches, which together take some seconds. With more hosts each iteration
+// takes longer, so there are fewer of them.
+constexpr uint64_t kIterations = 20'000;
+constexpr uint64_t kHostsOfAllIterations = 64;
+constexpr uint32_t kChunksOfEachWorker = 8;  // of two-level with unequal links: the mean number
+constexpr double kLeastGainOfMasters = 0.05;
+constexpr double kLeastGain = 1e-3;  // a map that wins less is not worth its name in logs
+
+// The workers' part of the network, and maps that a search begins with.
+struct Workers {
+  const topology::Topology& topology;
+  const topology::Paths& paths;
+  uint64_t partition_bytes;
+  std::optional<ranks::RankMap> by_rack;
+};
+
+struct Timed {
+  ranks::RankMap host_of;
+  double identity_seconds = 0;
+  double seconds = 0;
+};
+
+absl::StatusOr<Timed> search(const collective::Schedule& schedule, const Workers& workers) {
+  ranks::SearchOptions options;
+  const uint64_t hosts = std::max<uint64_t>(workers.topology.host_count(), kHostsOfAllIterations);
+  options.iterations = kIterations * kHostsOfAllIterations / hosts;
+  if (workers.by_rack.has_value()) options.starts.push_back(*workers.by_rack);
+  if (auto map = ranks::hdrm_start(schedule, workers.topology)) options.starts.push_back(*std::move(map));
+  auto found = ranks::find_rank_map(schedule, workers.topology, workers.paths, workers.partition_bytes, options);
+  if (!found.ok()) return absl::InvalidArgumentError(absl::StrCat(found.status().message(), "; keep the identity"));
+  return Timed{std::move(found->host_of), found->identity_seconds, found->seconds};
+}
+
+absl::StatusOr<Timed> time(const collective::Schedule& schedule, const Workers& workers, const ranks::RankMap& map) {
+  Timed timed{map};
+  GLN_ASSIGN_OR_RETURN(const auto mapped,
+                       collective::cost(schedule, workers.topology, workers.paths, map, workers.partition_bytes));
+  GLN_ASSIGN_OR_RETURN(const auto unmapped, collective::cost(schedule, workers.topology, workers.paths,
+                                                             ranks::identity(schedule.ranks), workers.partition_bytes));
+  timed.seconds = mapped.seconds;
+  timed.identity_seconds = unmapped.seconds;
+  return timed;
+}
+
+// Gives more chunks of two-level to ranks with faster links, if links differ.
+void weigh_masters(const collective::Schedule& schedule, const std::vector<double>& bits_per_second,
+                   const ranks::RankMap& host_of, plan::ScheduleParameters& parameters) {
+  if (parameters.algorithm != "two-level") return;
+  const collective::Stage& groups = schedule.stages[0];
+  const uint32_t chunks = kChunksOfEachWorker * schedule.ranks;
+  std::vector<double> by_rank;
+  for (const uint32_t host : host_of) by_rank.push_back(bits_per_second[host]);
+  collective::MasterCounts counts = quicktune(groups, chunks, by_rank);
+  const double evenly = longest_time(even_masters(groups, chunks), groups, by_rank);
+  if (longest_time(counts, groups, by_rank) >= evenly * (1 - kLeastGainOfMasters)) return;
+  parameters.global_chunks = std::move(counts.global);
+  parameters.local_chunks = std::move(counts.local);
+}
+
+std::vector<uint32_t> inverse(const ranks::RankMap& host_of) {
+  std::vector<uint32_t> rank_of(host_of.size());
+  for (uint32_t rank = 0; rank < host_of.size(); ++rank) rank_of[host_of[rank]] = rank;
+  return rank_of;
+}
+
+// Returns the hosts in the order of their racks; nothing without racks.
+std::optional<ranks::RankMap> map_by_rack(const topology::Topology& topology) {
+  ranks::RankMap map;
+  for (const auto& rack : racks_of(topology, topology.host_count())) map.insert(map.end(), rack.begin(), rack.end());
+  return map.empty() ? std::nullopt : std::optional(std::move(map));
+}
+
+}  // namespace
+
+absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summers) {
+  if (network.topology.host_count() < uint64_t{workers} + summers) {
+    return absl::InvalidArgumentError(absl::StrCat("the topology has ", network.topology.host_count(),
+                                                   " hosts, and the job ", workers, " workers and ", summers,
+                                                   " summers; each needs a host of its own"));
+  }
+  if (network.source != RankMapSource::kGiven) return absl::OkStatus();
+  return ranks::check_map(network.given, workers, workers);
+}
+
+absl::StatusOr<std::vector<plan::ScheduleParameters>> map_ranks(const JobNetwork& network, uint32_t workers,
+                                                                std::span<const plan::ScheduleParameters> schedules) {
+  std::vector<plan::ScheduleParameters> mapped;
+  if (network.source == RankMapSource::kIdentity || workers == 1) return mapped;
+  GLN_ASSIGN_OR_RETURN(const topology::Topology topology, topology::subset(network.topology, ranks::identity(workers)));
+  GLN_ASSIGN_OR_RETURN(const plan::Fleet fleet, plan::fleet_of(topology, workers, 0));
+  const topology::Paths paths(topology);
+  const Workers all{topology, paths, plan::default_partition_bytes(fleet, kLargeTensorBytes), map_by_rack(topology)};
+  for (plan::ScheduleParameters parameters : schedules) {
+    GLN_ASSIGN_OR_RETURN(const collective::Schedule schedule,
+                         collective::make_schedule(request_of(parameters, workers)));
+    GLN_ASSIGN_OR_RETURN(Timed timed, network.source == RankMapSource::kSearch ? search(schedule, all)
+                                                                               : time(schedule, all, network.given));
+    const bool gains = timed.seconds < timed.identity_seconds * (1 - kLeastGain);
+    if (network.source == RankMapSource::kSearch && !gains) {
+      timed.host_of = ranks::identity(workers);
+      timed.seconds = timed.identity_seconds;
+    }
+    weigh_masters(schedule, fleet.worker_bits_per_second, timed.host_of, parameters);
+    const bool is_identity = timed.host_of == ranks::identity(workers);
+    if (is_identity && parameters.global_chunks.empty()) continue;
+    if (!is_identity) parameters.ranks = inverse(timed.host_of);
+    parameters.identity_seconds = timed.identity_seconds;
+    parameters.mapped_seconds = timed.seconds;
+    mapped.push_back(std::move(parameters));
+  }
+  return mapped;
+}
+
+collective::ScheduleRequest request_of(const plan::ScheduleParameters& parameters, uint32_t workers) {
+  return {.algorithm = parameters.algorithm,
+          .ranks = workers,
+          .stages = parameters.stages,
+          .radix = parameters.radix,
+          .groups = collective::groups_of_sizes(parameters.group_sizes, workers),
+          .global_chunks = parameters.global_chunks,
+          .local_chunks = parameters.local_chunks};
+}
+
+absl::StatusOr<std::vector<plan::ScheduleParameters>> schedules_for(const JobNetwork& network, uint32_t workers) {
+  std::vector<plan::ScheduleParameters> schedules;
+  GLN_ASSIGN_OR_RETURN(const std::vector<Candidate> all, candidates(network.topology, workers, 0));
+  for (const Candidate& candidate : all) {
+    if (candidate.parameters.algorithm != plan::kSummersStrategy) schedules.push_back(candidate.parameters);
+  }
+  return schedules;
+}
+
+std::string effect_of_ranks(const plan::ScheduleParameters& schedule) {
+  if (schedule.identity_seconds == 0) return "";
+  return absl::StrCat(format_seconds(schedule.identity_seconds), " -> ", format_seconds(schedule.mapped_seconds),
+                      " for a partition", schedule.local_chunks.empty() ? "" : ", masters by links");
+}
+
+}  // namespace gleaner::strategy

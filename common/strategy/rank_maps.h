@@ -1,0 +1,58 @@
+// map_ranks() decides which worker has which rank in the schedules of a job whose network is known. Which ranks are
+// near each other decides how many bytes cross slow links, so the map decides the time of a schedule (Luo §5). It also
+// decides how many chunks each rank of two-level masters, if links differ (masters.h). Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/collective/algorithms.h"
+#include "common/plan/plan.h"
+#include "common/ranks/rank_map.h"
+#include "common/topology/topology.h"
+
+namespace gleaner::strategy {
+
+// Where rank maps come from.
+enum class RankMapSource {
+  kSearch,    // common/ranks searches a map for each schedule over the cost model
+  kIdentity,  // worker i has rank i
+  kGiven,     // JobNetwork::given
+};
+
+// The network of a job, as its user describes it. Hosts 0 to n - 1 are the workers, the hosts after them the CPU
+// summers. Further hosts take no part.
+struct JobNetwork {
+  topology::Topology topology;
+  RankMapSource source = RankMapSource::kSearch;
+  ranks::RankMap given;  // the worker of each rank
+  // The schedules whose map differs from the identity, or whose ranks master different numbers of chunks, with both:
+  // the result of map_ranks().
+  std::vector<plan::ScheduleParameters> mapped;
+};
+
+// Returns OK if the topology has a host for each member, and a given map has each of n = `workers` workers once.
+absl::Status validate(const JobNetwork& network, uint32_t workers, uint32_t summers);
+
+// Returns those of the schedules whose ranks should not be the workers' numbers, or whose ranks should master different
+// numbers of chunks, each with its modelled times for a partition of a large tensor. With kIdentity there is none.
+// InvalidArgument: a schedule can't be made, or there are more
+// workers than the search takes.
+absl::StatusOr<std::vector<plan::ScheduleParameters>> map_ranks(const JobNetwork& network, uint32_t workers,
+                                                                std::span<const plan::ScheduleParameters> schedules);
+
+// Returns the request for the schedule that parameters describe.
+collective::ScheduleRequest request_of(const plan::ScheduleParameters& parameters, uint32_t workers);
+
+// Returns the schedules that a job with this network may choose from, which are those of candidates().
+absl::StatusOr<std::vector<plan::ScheduleParameters>> schedules_for(const JobNetwork& network, uint32_t workers);
+
+// Returns what ranks win, for people: "3.10 ms -> 1.20 ms for a partition". Masters win only where
+// partitions follow each other, so they are named without a time. Empty: map_ranks() has not
+// changed the schedule.
+std::string effect_of_ranks(const plan::ScheduleParameters& schedule);
+
+}  // namespace gleaner::strategy

@@ -1,0 +1,51 @@
+// PushPullCounts finds out how many push_pulls of each tensor a worker will have begun in a moment, so that a plan can
+// say from which push_pull of a tensor on its next strategy counts (plan::Tensor::schedule_from).
+//
+// It asks the local rank 0 of one worker twice, half a second apart, and takes the rate from the difference. Workers
+// differ by one push_pull of a tensor at most, since none gets a sum before all have contributed. Pure; belongs to
+// AutoStrategies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace gleaner::coordinator {
+
+class PushPullCounts {
+ public:
+  static constexpr absl::Duration kApart = absl::Milliseconds(500);
+  static constexpr absl::Duration kAskAgain = absl::Seconds(2);  // without an answer
+  static constexpr absl::Duration kFresh = absl::Milliseconds(500);
+  // Within this time a plan is proposed, committed, and taken up by all workers.
+  static constexpr absl::Duration kChangeLead = absl::Milliseconds(500);
+
+  // Forgets all counts: they were of another plan, or led to a plan.
+  void reset() { *this = PushPullCounts(); }
+  // Returns whether to ask now, and takes that as done. `epoch`: of the plan in force.
+  bool ask(uint32_t epoch, absl::Duration now);
+  // Takes the answer: the counts by tensor, under the plan of `epoch`.
+  void on_counts(uint32_t epoch, std::vector<uint64_t> counts, absl::Duration now);
+  // Returns whether the counts of the plan of `epoch`, which has this many tensors, are known and recent.
+  bool are_known(uint32_t epoch, size_t tensors, absl::Duration now) const;
+  // Returns the number of a push_pull of this tensor that no worker has begun when the next plan comes into force.
+  // Requires are_known().
+  uint64_t after_next_plan(uint32_t tensor, absl::Duration now) const;
+
+ private:
+  struct Counts {
+    std::vector<uint64_t> by_tensor;
+    absl::Duration at;
+  };
+
+  uint32_t epoch_ = 0;
+  bool is_fresh(absl::Duration now) const { return second_.has_value() && now - second_->at <= kFresh; }
+
+  std::optional<absl::Duration> asked_;  // and not answered
+  std::optional<Counts> first_, second_;
+};
+
+}  // namespace gleaner::coordinator

@@ -1,0 +1,72 @@
+#include "operator/reconcile/strategy.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/plan/schedule_name.h"
+#include "common/strategy/choice.h"
+#include "operator/autoscale/autoscale.h"
+
+namespace gleaner::reconcile {
+namespace {
+
+// Returns the strategy's name as a value of `gleaner run --strategy`.
+const char* coordinator_name(api::Strategy wanted) {
+  switch (wanted) {
+    case api::Strategy::kAuto:
+      return strategy::kAuto;
+    case api::Strategy::kColocated:
+    case api::Strategy::kSummers:
+      return plan::kSummersStrategy;
+    case api::Strategy::kRing:
+      return "ring";
+    case api::Strategy::kHalvingDoubling:
+      return "halving-doubling";
+    case api::Strategy::kDoubleTree:
+      return "double-tree";
+    case api::Strategy::kBCube:
+      return "bcube";
+    case api::Strategy::kBlueConnect:
+      return "blueconnect";
+    case api::Strategy::kTwoLevel:
+      return "two-level";
+    case api::Strategy::kRacks:
+      return "racks";
+  }
+  return plan::kSummersStrategy;
+}
+
+}  // namespace
+
+std::optional<plan::ScheduleParameters> schedule_of(const api::TrainingJob& job) {
+  const api::Communication& wanted = job.communication;
+  return coordinator::schedule_of(coordinator_name(wanted.strategy), wanted.stages, wanted.radix);
+}
+
+absl::Status check_strategy(const api::TrainingJob& job) {
+  coordinator::Options options;
+  options.workers = job.workers.replicas;
+  options.reduction.schedule = schedule_of(job);
+  return coordinator::validate(options);
+}
+
+void explain_no_summers(const api::TrainingJob& job, api::SummersStatus& summers) {
+  if (job.communication.summers.max == 0 || api::uses_summers(job.communication.strategy)) return;
+  summers.wanted = summers.had = 0;
+  summers.reason = std::string(autoscale::to_string(autoscale::Code::kStrategyUsesNone));
+  summers.message = absl::StrCat("the strategy ", api::to_string(job.communication.strategy),
+                                 " sums between the workers and uses no summers; choose Auto or Summers to use them");
+}
+
+void report_strategy(const coordinator::JobState& session, StatusUpdate& update) {
+  if (session.strategies.empty()) return;
+  const std::string& in_force = session.summary.strategy;
+  std::string& known = update.status.communication.strategy;
+  if (known == in_force) return;
+  if (!known.empty()) {
+    update.add_event(
+        false, "StrategyChanged",
+        absl::StrCat("the plan of epoch ", session.epoch, " sums tensors by ", in_force, ", before by ", known));
+  }
+  known = in_force;
+}
+
+}  // namespace gleaner::reconcile

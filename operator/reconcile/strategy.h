@@ -1,0 +1,29 @@
+// The strategy that a TrainingJob asks for: as the coordinator takes it, whether the job gets summers, and its changes.
+// Pure.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "common/api/training_job.h"
+#include "coordinator/options.h"
+#include "coordinator/service.h"
+#include "operator/reconcile/status_update.h"
+
+namespace gleaner::reconcile {
+
+// Returns coordinator::Options::Reduction::schedule of the job.
+std::optional<plan::ScheduleParameters> schedule_of(const api::TrainingJob& job);
+
+// Returns OK, or InvalidArgument if the strategy does not serve the job's number of workers. It makes the schedule,
+// which takes up to a second for thousands of workers.
+absl::Status check_strategy(const api::TrainingJob& job);
+
+// Writes into the status why a job that asks for summers gets none, if its strategy uses none.
+void explain_no_summers(const api::TrainingJob& job, api::SummersStatus& summers);
+
+// Writes the strategies of the plan in force into the status. If they differ from those of the status before, it adds
+// the Event StrategyChanged.
+void report_strategy(const coordinator::JobState& session, StatusUpdate& update);
+
+}  // namespace gleaner::reconcile

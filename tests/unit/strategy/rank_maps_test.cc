@@ -1,0 +1,150 @@
+#include "common/strategy/rank_maps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/strategy/candidate_cache.h"
+#include "common/strategy/candidates.h"
+#include "common/strategy/choice.h"
+#include "common/topology/builders.h"
+#include "tests/unit/strategy/mixed_racks.h"
+
+namespace gleaner::strategy {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const std::vector<plan::ScheduleParameters> kRing = {{"ring"}};
+
+JobNetwork network_with(RankMapSource source, ranks::RankMap given = {}) {
+  return {mixed_racks(), source, std::move(given), {}};
+}
+
+TEST(RankMaps, RingCrossesUplinksOnce) {
+  const auto mapped = map_ranks(network_with(RankMapSource::kSearch), 8, kRing);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  ASSERT_THAT(*mapped, SizeIs(1));
+  const plan::ScheduleParameters& ring = mapped->front();
+  uint32_t crossings = 0;  // of neighbours in the ring, which are in different racks
+  for (uint32_t worker = 0; worker < 8; ++worker) {
+    for (uint32_t other = 0; other < 8; ++other) {
+      crossings += ring.ranks[other] == (ring.ranks[worker] + 1) % 8 && worker % 2 != other % 2;
+    }
+  }
+  EXPECT_EQ(crossings, 2u);
+  EXPECT_GT(ring.identity_seconds, 3 * ring.mapped_seconds);
+  EXPECT_THAT(effect_of_ranks(ring), HasSubstr(" -> "));
+}
+
+TEST(RankMaps, IdentityHasNoRanks) {
+  const auto kept = map_ranks(network_with(RankMapSource::kIdentity), 8, kRing);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_THAT(*kept, IsEmpty());
+  EXPECT_EQ(effect_of_ranks({"ring"}), "");
+}
+
+TEST(RankMaps, OneSwitchNeedsNoMap) {
+  const JobNetwork star{*topology::star(8, {}), RankMapSource::kSearch, {}, {}};
+  const auto mapped = map_ranks(star, 8, kRing);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_THAT(*mapped, IsEmpty());
+}
+
+TEST(RankMaps, GivenMapIsInverted) {
+  const auto mapped = map_ranks(network_with(RankMapSource::kGiven, {2, 0, 1, 3, 4, 5, 6, 7}), 8, kRing);
+  ASSERT_TRUE(mapped.ok() && mapped->size() == 1) << mapped.status();
+  EXPECT_THAT(mapped->front().ranks, ElementsAre(1, 2, 0, 3, 4, 5, 6, 7));
+}
+
+TEST(RankMaps, GivenMapMustBePermutation) {
+  EXPECT_TRUE(validate(network_with(RankMapSource::kGiven, {1, 0, 2}), 3, 1).ok());
+  EXPECT_THAT(validate(network_with(RankMapSource::kGiven, {1, 1, 2}), 3, 0).message(), HasSubstr("host 1 both"));
+  EXPECT_THAT(validate(network_with(RankMapSource::kGiven, {1, 0, 3}), 3, 1).message(), HasSubstr("hosts 0 to 2"));
+  EXPECT_THAT(validate(network_with(RankMapSource::kSearch), 8, 1).message(), HasSubstr("8 hosts"));
+}
+
+TEST(RankMaps, CandidatesHaveTheirMaps) {
+  JobNetwork network = network_with(RankMapSource::kSearch);
+  const auto schedules = schedules_for(network, 8);
+  ASSERT_TRUE(schedules.ok()) << schedules.status();
+  const auto mapped = map_ranks(network, 8, *schedules);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  const auto without = candidates(network.topology, 8, 0), with = candidates(network.topology, 8, 0, *mapped);
+  ASSERT_TRUE(without.ok() && with.ok());
+  ASSERT_EQ(without->size(), with->size());
+  for (size_t i = 0; i < with->size(); ++i) {
+    const Candidate &a = (*without)[i], &b = (*with)[i];
+    EXPECT_LE(b.model.seconds(4e6, 4e6), a.model.seconds(4e6, 4e6) * 1.001) << b.parameters.algorithm;
+    if (b.parameters.algorithm == "ring" || b.parameters.algorithm == "racks") {
+      EXPECT_THAT(b.parameters.ranks, SizeIs(8)) << b.parameters.algorithm;
+    }
+  }
+}
+
+TEST(RankMaps, AutoTakesThemIntoThePlan) {
+  JobNetwork network = network_with(RankMapSource::kSearch);
+  network.mapped = *map_ranks(network, 8, *schedules_for(network, 8));
+  plan::Plan plan;
+  plan.epoch = 1;
+  plan.workers = 8;
+  for (uint32_t i = 0; i < 8; ++i) plan.members.push_back({10e9});
+  plan.first_partition = {0};
+  std::vector<plan::Tensor> tensors = {{"large", 64 << 20}};
+  CandidateCache cache;
+  const auto choices = cache.of(plan, 20e-6, &network);
+  ASSERT_TRUE(choices.ok()) << choices.status();
+  const std::string line = choose(plan, tensors, (*choices)->candidates, (*choices)->fleet);
+  ASSERT_TRUE(tensors[0].schedule.has_value()) << line;
+  EXPECT_THAT(plan.schedules[*tensors[0].schedule].ranks, SizeIs(8)) << line;
+  EXPECT_THAT(line, HasSubstr("rank map: "));
+}
+
+TEST(RankMaps, FasterHostsMasterMoreChunks) {
+  JobNetwork network{mixed_racks(), RankMapSource::kGiven, ranks::identity(8), {}};
+  std::vector<topology::Link> links = network.topology.links();
+  links[3].bits_per_second = links[3].back_bits_per_second = 2e9;  // of host 3
+  for (size_t link = 8; link < links.size(); ++link)
+    links[link].bits_per_second = links[link].back_bits_per_second = 1e12;
+  network.topology = *topology::Topology::make(network.topology.hosts(), network.topology.switches(), std::move(links));
+  const std::vector<plan::ScheduleParameters> schedules = {{"ring"}, {"two-level", {2, 4}}};
+  const auto weighted = map_ranks(network, 8, schedules);
+  ASSERT_TRUE(weighted.ok()) << weighted.status();
+  ASSERT_THAT(*weighted, SizeIs(1));
+  const plan::ScheduleParameters& two_level = weighted->front();
+  EXPECT_THAT(two_level.ranks, IsEmpty());
+  ASSERT_THAT(two_level.local_chunks, SizeIs(8));
+  EXPECT_LT(2 * two_level.local_chunks[3], two_level.local_chunks[2]);
+  EXPECT_THAT(effect_of_ranks(two_level), HasSubstr("masters by links"));
+  const auto all = candidates(network.topology, 8, 0, *weighted);
+  const auto is_weighted = [](const Candidate& c) { return !c.parameters.local_chunks.empty(); };
+  ASSERT_EQ(std::ranges::count_if(*all, is_weighted), 1);
+  const auto evenly = candidates(network.topology, 8, 0);
+  const auto faster = std::ranges::find_if(*all, is_weighted);
+  EXPECT_LT(faster->model.stream_seconds_per_byte,
+            0.7 * (*evenly)[static_cast<size_t>(faster - all->begin())].model.stream_seconds_per_byte);
+}
+
+TEST(RankMaps, NetworkFollowsMembers) {
+  plan::Plan plan;
+  plan.workers = 4;
+  for (uint32_t i = 0; i < 6; ++i) plan.members.push_back({i == 1 ? 1e9 : 100e9});
+  plan.members[4] = {};
+  plan.members[2].bandwidth_assumed = true;
+  const JobNetwork network = network_with(RankMapSource::kSearch);
+  const auto part = network_of(plan, 100e-6, &network);  // the topology's longest round trip is 40 us
+  ASSERT_TRUE(part.ok()) << part.status();
+  ASSERT_EQ(part->host_count(), 5u);
+  EXPECT_EQ(part->name(4), "h5");
+  EXPECT_EQ(part->bits_per_second(2), 1e9);
+  EXPECT_EQ(part->bits_per_second(4), 10e9);
+  EXPECT_NEAR(part->latency_seconds(0), 5e-6 + 15e-6, 1e-12);
+  EXPECT_NEAR(part->latency_seconds(10), 5e-6, 1e-12);
+}
+
+}  // namespace
+}  // namespace gleaner::strategy
