@@ -198,8 +198,13 @@ class Bench {
     has_checked_strategies_ = true;
     for (size_t i = 0; i < tensors_.size(); ++i) {
       GLN_ASSIGN_OR_RETURN(const TensorPlan plan, plan_of(i));
-      GLN_RETURN_IF_ERROR(
-          check_expectations(numbers, session_.info().local_ranks, tensors_.tensor(i).name, plan.schedule.algorithm));
+      const absl::Status status =
+          check_expectations(numbers, session_.info().local_ranks, tensors_.tensor(i).name, plan.schedule.algorithm);
+      if (status.ok()) continue;
+      // The end of the first rank fails the job, so every rank waits here until all have found the mismatch. An error
+      // of this wait comes from another rank's end, for the same reason.
+      wait_until_all_are_ready().status().IgnoreError();
+      return status;
     }
     return absl::OkStatus();
   }

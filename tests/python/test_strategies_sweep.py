@@ -1,7 +1,7 @@
 """Sweeps over jobs: strategies, numbers of workers, data types, sizes and local ranks, each with every bit checked.
 
-A run takes a sample, whose seed it prints; GLEANER_SWEEP_SEED takes another, and GLEANER_SWEEP=all takes all jobs, in
-some hours:
+A run takes a sample of small jobs, whose seed it prints; GLEANER_SWEEP_SEED takes another, and GLEANER_SWEEP=all takes
+all jobs, in some hours:
 
     GLEANER_SWEEP=all python3 -m pytest -m long -s tests/python/test_strategies_sweep.py
 """
@@ -24,7 +24,7 @@ SAMPLE = 48
 WORKERS = range(2, 17)
 DTYPES = ("fp32", "fp64", "fp16", "bf16", "int32")
 SIZES = ("0", "8", "4KiB", "100008", "1MiB", "5MiB", "64MiB")
-MOST_BYTES = 512 << 20  # of all ranks of a sampled job together, so that the sample takes about two minutes
+MOST_BYTES = 8 << 20  # of all ranks of a sampled job together, so that the sample takes less than a minute
 ALGORITHMS = ("ring", "halving-doubling", "double-tree", "bcube", "blueconnect", "racks", "two-level")
 
 
@@ -35,9 +35,12 @@ class Job(NamedTuple):
     size: str
     local_ranks: int
 
+    def ranks(self) -> int:
+        return self.workers * self.local_ranks
+
     def bytes(self) -> int:
         unit = {"KiB": 1 << 10, "MiB": 1 << 20}.get(self.size[-3:], 1)
-        return int(self.size.removesuffix("KiB").removesuffix("MiB")) * unit * self.workers * self.local_ranks
+        return int(self.size.removesuffix("KiB").removesuffix("MiB")) * unit * self.ranks()
 
 
 def factorizations(number: int) -> list[tuple[int, ...]]:
@@ -76,14 +79,16 @@ def all_jobs() -> list[Job]:
 
 
 def sample(seed: int) -> list[Job]:
-    """Takes every strategy in turn, so that none is missing in a sample of a few dozen jobs."""
+    """Takes every strategy in turn, so that none is missing in a sample of a few dozen jobs; mostly of few ranks."""
     dice = random.Random(seed)
     jobs: dict[str, list[Job]] = {}
     for job in all_jobs():
         if job.bytes() <= MOST_BYTES:
             jobs.setdefault(job.flags[1], []).append(job)
     names = sorted(jobs)
-    return [dice.choice(jobs[names[i % len(names)]]) for i in range(SAMPLE)]
+    weights = {name: [1 / job.ranks() ** 2 for job in jobs[name]] for name in names}
+    turns = [names[i % len(names)] for i in range(SAMPLE)]
+    return [dice.choices(jobs[name], weights[name])[0] for name in turns]
 
 
 def check(job: Job) -> None:
