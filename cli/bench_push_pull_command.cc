@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/bench_data.h"
+#include "cli/bench_expectations.h"
 #include "cli/bench_oracle.h"
 #include "cli/bench_session.h"
 #include "cli/bench_tensors.h"
@@ -29,6 +30,7 @@ struct Flags {
   uint64_t warmup = 1;
   uint64_t seed = 1;
   std::string transport;
+  std::string strategy;  // that the coordinator must have; empty: any
   bool verify = false;
   bool json = false;
 };
@@ -104,7 +106,9 @@ class Bench {
       GLN_ASSIGN_OR_RETURN(const uint32_t id, session_.declare(tensors_.tensor(i)));
       ids_.push_back(id);
     }
-    GLN_ASSIGN_OR_RETURN(ready_, session_.declare({.name = "gleaner bench: all are ready", .elements = 1}));
+    expectations_.resize(static_cast<size_t>(session_.info().workers) * session_.info().local_ranks);
+    GLN_ASSIGN_OR_RETURN(ready_,
+                         session_.declare({.name = "gleaner bench: all are ready", .elements = expectations_.size()}));
     GLN_ASSIGN_OR_RETURN(over_, session_.declare({.name = "gleaner bench: all are done", .elements = 1}));
     return absl::OkStatus();
   }
@@ -119,7 +123,7 @@ class Bench {
   };
   absl::StatusOr<Span> step(uint64_t step) {
     tensors_.fill_input(flags_.seed, step, session_.info().rank);
-    GLN_RETURN_IF_ERROR(wait_for_all(ready_));
+    GLN_ASSIGN_OR_RETURN(const std::vector<float> numbers, wait_until_all_are_ready());
     Span span;
     span.begin = clock_.since_start();
     for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -130,7 +134,8 @@ class Bench {
     span.end = clock_.since_start();
     // Without this wait, a rank that makes the data of its next step would slow down the last sums of a rank on the
     // same machine.
-    GLN_RETURN_IF_ERROR(wait_for_all(over_));
+    GLN_RETURN_IF_ERROR(wait_until_all_are_done());
+    if (!has_checked_strategies_) GLN_RETURN_IF_ERROR(check_strategies(numbers));
     if (oracle_) GLN_RETURN_IF_ERROR(check_output(step));
     ++push_pulls_;
     return span;
@@ -171,12 +176,37 @@ class Bench {
   }
 
   // Waits for a sum to which all ranks contribute, so that the measurement does not include the time in which other
-  // ranks still make data.
-  absl::Status wait_for_all(uint32_t barrier) {
+  // ranks still make data. Returns the numbers of their expectations, by rank.
+  absl::StatusOr<std::vector<float>> wait_until_all_are_ready() {
+    expectations_[session_.info().rank] = number_of(flags_.strategy);
+    std::vector<float> all(expectations_.size());
+    GLN_ASSIGN_OR_RETURN(const uint64_t handle, session_.start_sum(ready_, expectations_.data(), all.data()));
+    GLN_RETURN_IF_ERROR(session_.wait(handle));
+    return all;
+  }
+
+  absl::Status wait_until_all_are_done() {
     const float one = 1;
     float all = 0;
-    GLN_ASSIGN_OR_RETURN(const uint64_t handle, session_.start_sum(barrier, &one, &all));
+    GLN_ASSIGN_OR_RETURN(const uint64_t handle, session_.start_sum(over_, &one, &all));
     return session_.wait(handle);
+  }
+
+  // Checks that the coordinator has the tensors summed as every rank expects. Requires that a step has brought them
+  // into a plan.
+  absl::Status check_strategies(const std::vector<float>& numbers) {
+    has_checked_strategies_ = true;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      GLN_ASSIGN_OR_RETURN(const TensorPlan plan, plan_of(i));
+      const absl::Status status =
+          check_expectations(numbers, session_.info().local_ranks, tensors_.tensor(i).name, plan.schedule.algorithm);
+      if (status.ok()) continue;
+      // The end of the first rank fails the job, so every rank waits here until all have found the mismatch. An error
+      // of this wait comes from another rank's end, for the same reason.
+      wait_until_all_are_ready().status().IgnoreError();
+      return status;
+    }
+    return absl::OkStatus();
   }
 
   const Flags& flags_;
@@ -187,6 +217,8 @@ class Bench {
   // The tensors of the two barriers. There are two so that each is summed once per step, like all other tensors.
   uint32_t ready_ = 0;
   uint32_t over_ = 0;
+  bool has_checked_strategies_ = false;
+  std::vector<float> expectations_;  // by rank: this rank's number, and zeros
   std::vector<uint64_t> handles_;
   uint64_t push_pulls_ = 0;                        // of each tensor, warm-up included
   std::optional<BenchOracle> oracle_;              // with --verify
@@ -257,6 +289,11 @@ void add_bench_push_pull(flags::Command& bench, Context& context) {
       .show_default();
   add_data_type_flag(command, flags->dtype, "Data type of all tensors [default: that of the file, or fp32]");
   command.add_number("--seed", flags->seed, "Seed of the data; the same for all ranks").show_default();
+  command
+      .add_text("--strategy", flags->strategy,
+                "The strategy by which this rank expects the coordinator to have every tensor summed; if it does not, "
+                "all ranks end with an error [default: any]")
+      .one_of(expected_strategies());
   add_transports_flag(command, flags->transport);
   command.add_old_name("--transports", "--transport");
   command.add_switch("--verify", flags->verify, "Compute every sum in this process, too, and compare every bit");

@@ -32,7 +32,8 @@ namespace gleaner::coordinator {
 class AutoStrategies {
  public:
   // `network`: the network of the job, which must outlive this object; null: one switch.
-  explicit AutoStrategies(const strategy::JobNetwork* network) : network_(network) {}
+  AutoStrategies(const strategy::JobNetwork* network, const PushPullCountTimes& times)
+      : network_(network), counts_(times) {}
 
   // Sets the round trip between members. 0: not measured.
   void set_round_trip(double seconds) { round_trip_seconds_ = seconds; }

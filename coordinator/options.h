@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/plan/plan.h"
+#include "coordinator/push_pull_counts.h"
 
 namespace gleaner::strategy {
 struct JobNetwork;
@@ -49,6 +50,7 @@ struct Options {
     // The network in which Auto chooses, with the rank maps of its schedules. Null: the members are on one switch, and
     // worker i has rank i. Must be null for elastic jobs.
     std::shared_ptr<const strategy::JobNetwork> network;
+    PushPullCountTimes count_times;  // of the counts with which Auto changes strategies in a running job
   };
   Reduction reduction;
   absl::Duration start_timeout = absl::Seconds(60);  // within which all members must join

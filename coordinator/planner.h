@@ -39,7 +39,9 @@ class Planner {
 
   // The pointers must outlive this object.
   Planner(const Options* options, const Roster* roster)
-      : options_(*options), roster_(*roster), strategies_(options->reduction.network.get()) {}
+      : options_(*options),
+        roster_(*roster),
+        strategies_(options->reduction.network.get(), options->reduction.count_times) {}
 
   // Returns the plan with which the job begins.
   absl::StatusOr<plan::Plan> make_first(uint32_t epoch) const;

@@ -11,8 +11,8 @@ bool PushPullCounts::ask(uint32_t epoch, absl::Duration now) {
     reset();
     epoch_ = epoch;
   }
-  if (second_.has_value() || (asked_.has_value() && now - *asked_ < kAskAgain)) return false;
-  if (first_.has_value() && now - first_->at < kApart) return false;
+  if (second_.has_value() || (asked_.has_value() && now - *asked_ < times_.ask_again)) return false;
+  if (first_.has_value() && now - first_->at < times_.apart) return false;
   asked_ = now;
   return true;
 }
@@ -33,7 +33,7 @@ uint64_t PushPullCounts::after_next_plan(uint32_t tensor, absl::Duration now) co
   const uint64_t count = second_->by_tensor[tensor];
   const uint64_t more = count - std::min(count, first_->by_tensor[tensor]);
   const double per_second = static_cast<double>(more) / absl::ToDoubleSeconds(second_->at - first_->at);
-  const double margin = std::ceil(per_second * absl::ToDoubleSeconds(now - second_->at + kChangeLead));
+  const double margin = std::ceil(per_second * absl::ToDoubleSeconds(now - second_->at + times_.change_lead));
   return count + 1 + static_cast<uint64_t>(std::max(margin, 1.0));
 }
 

@@ -15,16 +15,21 @@
 
 namespace gleaner::coordinator {
 
+// The defaults suit jobs whose push_pulls take milliseconds and more.
+struct PushPullCountTimes {
+  absl::Duration apart = absl::Milliseconds(500);  // between the first answer and the second question
+  absl::Duration ask_again = absl::Seconds(2);     // without an answer
+  absl::Duration fresh = absl::Milliseconds(500);  // after which counts are too old
+  // Within this time a plan is proposed, committed, and taken up by all workers.
+  absl::Duration change_lead = absl::Milliseconds(500);
+};
+
 class PushPullCounts {
  public:
-  static constexpr absl::Duration kApart = absl::Milliseconds(500);
-  static constexpr absl::Duration kAskAgain = absl::Seconds(2);  // without an answer
-  static constexpr absl::Duration kFresh = absl::Milliseconds(500);
-  // Within this time a plan is proposed, committed, and taken up by all workers.
-  static constexpr absl::Duration kChangeLead = absl::Milliseconds(500);
+  explicit PushPullCounts(const PushPullCountTimes& times = {}) : times_(times) {}
 
   // Forgets all counts: they were of another plan, or led to a plan.
-  void reset() { *this = PushPullCounts(); }
+  void reset() { *this = PushPullCounts(times_); }
   // Returns whether to ask now, and takes that as done. `epoch`: of the plan in force.
   bool ask(uint32_t epoch, absl::Duration now);
   // Takes the answer: the counts by tensor, under the plan of `epoch`.
@@ -41,8 +46,9 @@ class PushPullCounts {
     absl::Duration at;
   };
 
+  PushPullCountTimes times_;
   uint32_t epoch_ = 0;
-  bool is_fresh(absl::Duration now) const { return second_.has_value() && now - second_->at <= kFresh; }
+  bool is_fresh(absl::Duration now) const { return second_.has_value() && now - second_->at <= times_.fresh; }
 
   std::optional<absl::Duration> asked_;  // and not answered
   std::optional<Counts> first_, second_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/faults.h"
 
 namespace gleaner::exchange {
 
@@ -12,6 +13,8 @@ absl::Status Strategies::prepare(const plan::Plan& plan) {
   for (uint32_t i = 0; i < tensors_.size(); ++i) {
     const plan::Tensor& planned = plan.tensors[i];
     if (tensors_[i].keeps_strategy(planned) || most_begun(i) <= planned.schedule_from) continue;
+    GLN_RARE("worker: a change of strategy comes too late");
+    if (GLN_MUTATION("worker: follows a change of strategy that comes too late")) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("the plan of epoch ", plan.epoch, " changes the strategy of tensor '", planned.name,
                      "' from push_pull ", planned.schedule_from, " on, but this worker has begun ", most_begun(i),
@@ -25,6 +28,7 @@ absl::Status Strategies::prepare(const plan::Plan& plan) {
 }
 
 void Strategies::withdraw(uint32_t epoch) {
+  if (GLN_MUTATION("worker: goes on holding when a change of strategy is withdrawn")) return;
   if (prepared_epoch_ == epoch) forget_prepared();
 }
 
@@ -55,9 +59,10 @@ std::optional<Strategies::Schedule> Strategies::find(uint32_t tensor, uint32_t p
   const Tensor& state = tensors_[tensor];
   const std::span<const uint64_t> begun = begun_of(tensor);
   const uint64_t number = partition < begun.size() ? begun[partition] : 0;
-  if (number >= state.held_from) return std::nullopt;
+  if (number >= state.held_from && !GLN_MUTATION("worker: does not wait for a change of strategy")) return std::nullopt;
   auto change = state.changes.rbegin();
-  while (change->from > number && change + 1 != state.changes.rend()) ++change;
+  const bool is_early = GLN_MUTATION("worker: changes a strategy too early");
+  while (change->from > number && change + 1 != state.changes.rend() && !is_early) ++change;
   return std::optional<Schedule>(std::in_place, change->schedule);
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/faults.h"
 #include "common/base/status_macros.h"
 #include "common/plan/successor.h"
 
@@ -59,7 +60,10 @@ void Exchanges::start(exchange::PieceRequest piece, absl::Duration now) {
       plan_ != nullptr && tensor < plan_->tensors.size() && first <= plan_->partitions_of(tensor).size();
   if (exists) {
     const std::optional<exchange::Strategies::Schedule> schedule = strategies_.find(tensor, first);
-    if (!schedule.has_value()) return held_.push_back(std::move(piece));
+    if (!schedule.has_value()) {
+      GLN_RARE("worker: a push_pull waits for a change of strategy");
+      return held_.push_back(std::move(piece));
+    }
     piece.schedule = *schedule;
   }
   exchange::Exchange& chosen = *at(piece.schedule.has_value() ? SummedBy::kWorkers : SummedBy::kOwners);

@@ -193,7 +193,10 @@ void RankIo::on_failed(const absl::Status& status) {
 
 void RankIo::on_lost(uint32_t member, bool ends_job, const absl::Status& why) {
   client_->fault(member, pipeline_->plan()->epoch, why);
-  if (ends_job) fail(state_.is_elastic() ? workers_changed(why.message()) : why);
+  if (!ends_job) return;
+  // Both ends are named, as in the coordinator's message to the other ranks.
+  const std::string both = absl::StrCat("worker ", state_.rank_info().worker, " reports: ", why.message());
+  fail(state_.is_elastic() ? workers_changed(both) : absl::Status(why.code(), both));
 }
 
 void RankIo::fail(absl::Status status) {

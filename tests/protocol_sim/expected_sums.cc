@@ -1,5 +1,8 @@
 #include "tests/protocol_sim/expected_sums.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "common/collective/algorithms.h"
 #include "common/collective/oracle.h"
@@ -15,16 +18,30 @@ std::string name_of(const Schedule& schedule) {
   return schedule.has_value() ? plan::name_of(*schedule) : plan::kSummersStrategy;
 }
 
-Schedule schedule_of(const plan::Plan& plan, uint32_t tensor) {
-  const std::optional<uint32_t> index = plan.tensors[tensor].schedule;
-  return index.has_value() ? Schedule(plan.schedules[*index]) : std::nullopt;
+}  // namespace
+
+void ExpectedSums::follow(const plan::Plan& plan) {
+  if (plan.epoch <= epoch_) return;
+  epoch_ = plan.epoch;
+  changes_.resize(plan.tensors.size());
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const plan::Tensor& tensor = plan.tensors[i];
+    if (!changes_[i].empty() && changes_[i].back().from == tensor.schedule_from) continue;
+    const Schedule schedule = tensor.schedule.has_value() ? Schedule(plan.schedules[*tensor.schedule]) : std::nullopt;
+    changes_[i].push_back({tensor.schedule_from, schedule});
+  }
 }
 
-}  // namespace
+const ExpectedSums::Schedule& ExpectedSums::schedule_of(uint32_t planned, uint64_t step) const {
+  const std::vector<Change>& changes = changes_[planned];
+  return std::find_if(changes.rbegin(), std::prev(changes.rend()),
+                      [&](const Change& each) { return each.from <= step; })
+      ->schedule;
+}
 
 absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan& plan, uint32_t planned,
                                                                uint32_t tensor, uint64_t step) {
-  Schedule schedule = schedule_of(plan, planned);
+  const Schedule& schedule = schedule_of(planned, step);
   auto [entry, is_new] = sums_.try_emplace({tensor, step});
   Sum& sum = entry->second;
   if (!is_new) {
@@ -41,18 +58,18 @@ absl::StatusOr<const std::vector<std::byte>*> ExpectedSums::of(const plan::Plan&
   }
   const bool is_average = scenario_->op_of(tensor, step) == ReduceOp::kAverage;
   const uint32_t divisor = is_average ? job.workers * job.local_ranks : 1;
-  sum.bytes = schedule.has_value() ? sum_by_schedule(plan, planned, contributions, divisor)
+  sum.bytes = schedule.has_value() ? sum_by_schedule(plan, planned, *schedule, contributions, divisor)
                                    : reduce(what.type, contributions, divisor);
-  sum.schedule = std::move(schedule);
+  sum.schedule = schedule;
   return &sum.bytes;
 }
 
 // Executes the schedule for each partition. All ranks have the same result.
 std::vector<std::byte> ExpectedSums::sum_by_schedule(const plan::Plan& plan, uint32_t planned,
+                                                     const plan::ScheduleParameters& parameters,
                                                      const std::vector<std::vector<std::byte>>& contributions,
                                                      uint32_t divisor) const {
   const plan::Tensor& tensor = plan.tensors[planned];
-  const plan::ScheduleParameters& parameters = plan.schedules[*tensor.schedule];
   const auto schedule =
       collective::make_schedule({parameters.algorithm, plan.workers, parameters.stages, parameters.radix});
   if (!schedule.ok()) return {};

@@ -57,7 +57,11 @@ struct Say {
   }
   void operator()(const control::Report&) const { (*this)(control::Heartbeat{}); }
   void operator()(const control::Begun&) const { (*this)(control::Heartbeat{}); }
-  void operator()(const control::PushPulls&) const { (*this)(control::Heartbeat{}); }
+  void operator()(const control::PushPulls& what) const {
+    say([what](auto& core, auto stream, auto now, auto& actions) {
+      core.on_push_pulls(stream, what.epoch, what.counts, now, actions);
+    });
+  }
   void operator()(const control::Fault& what) const {
     say([what](auto& core, auto stream, auto now, auto& actions) {
       core.on_fault(stream, what.member, what.epoch, what.why, now, actions);
@@ -232,6 +236,10 @@ void Follower::handle(const control::Commit& commit) {
   }
   committed_ = commit.epoch;
   events_->on_commit(prepared_);
+}
+
+void Follower::handle(const control::CountPushPulls&) {
+  membership_.push_pulls(committed_, events_->push_pulls(), world_->time());
 }
 
 void Follower::handle(const control::Regroup&) {

@@ -26,6 +26,8 @@ class Follower final : private Control::End {
     virtual absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) = 0;
     virtual void on_commit(std::shared_ptr<const plan::Plan> plan) = 0;
     virtual void on_withdrawn(uint32_t /*epoch*/) {}
+    // Returns how many push_pulls of each tensor of the plan in force have begun.
+    virtual std::vector<uint64_t> push_pulls() const { return {}; }
     virtual void on_ending(const std::vector<uint32_t>& left) = 0;
     virtual void on_coordinator_lost() {}
     virtual void on_coordinator_found() {}
@@ -69,6 +71,7 @@ class Follower final : private Control::End {
   void handle(const control::Prepare& prepare);
   void handle(const control::Commit& commit);
   void handle(const control::Withdraw& withdrawn) { events_->on_withdrawn(withdrawn.epoch); }
+  void handle(const control::CountPushPulls& count);
   void handle(const control::Regroup& regroup);
   void handle(const control::Ending& ending) { events_->on_ending(ending.left); }
   void handle(const member::CoordinatorLost&) { events_->on_coordinator_lost(); }

@@ -14,6 +14,9 @@ constexpr Nanoseconds kGivesUpJoining = 12'000 * kMillisecond;
 
 Nanoseconds nanoseconds(absl::Duration duration) { return absl::ToInt64Nanoseconds(duration); }
 
+// The part of the error that ends a worker whose push_pulls wait for a change of strategy without a coordinator.
+constexpr char kLostInChange[] = "the coordinator was lost during a change of strategy";
+
 // Any summer; for messages that name a summer by its index, which can't be told from its process.
 constexpr char kAnySummer[] = "summer ";
 
@@ -34,6 +37,7 @@ bool Simulation::may_happen(Fault fault) {
     const bool is_loss = is_loss_of_summer(fault) || fault == Fault::kWorker;
     return fault == Fault::kDisconnect || fault == Fault::kPause || (may_fail && is_loss);
   }
+  if (fault == Fault::kSteps) return has_begun() && control_.core().phase() == coordinator::Phase::kRunning;
   if (fault == Fault::kDie) return may_die();
   if (control_.core().phase() == coordinator::Phase::kEnded) return false;
   const bool begun = has_begun();
@@ -99,10 +103,38 @@ bool Simulation::has_all_summers(const plan::Plan& plan) {
   return true;
 }
 
+bool Simulation::is_any_held() const {
+  return std::ranges::any_of(workers_, [](const auto& worker) { return worker->holds(); });
+}
+
+// Waits until a worker holds push_pulls, but no longer than `within`.
+void Simulation::happen_in_hold(Fault fault, Nanoseconds within) {
+  constexpr Nanoseconds kLook = kMillisecond / 10;
+  if (within > 0 && !is_any_held()) {
+    return later(kLook, [this, fault, within] { happen_in_hold(fault, within - kLook); });
+  }
+  happen(fault);
+}
+
+// Returns whether workers without a coordinator may be left with a change of strategy that no worker follows yet.
+bool Simulation::may_hang_in_change() const {
+  const auto follows = [](uint32_t epoch) { return [epoch](const auto& worker) { return worker->follows(epoch); }; };
+  const auto hangs = [&](const auto& worker) {
+    const plan::Plan* const change = worker->prepared_change();
+    return change != nullptr && std::ranges::none_of(workers_, follows(change->epoch));
+  };
+  return std::ranges::any_of(workers_, hangs);
+}
+
+void Simulation::allow_to_end_in_hold() {
+  if (!may_hang_in_change()) return;
+  world_.causes.add(kLostInChange, world_.events.now() + nanoseconds(timeout_without_coordinator()));
+}
+
 void Simulation::lose_coordinator() {
   // Members that are not admitted yet look for the coordinator for so long that few jobs may do this.
   if (is_gathering() && !world_.dice.chance(0.25)) return;
-  if (world_.scenario.single_coordinator && !is_gathering() && world_.dice.chance(0.7)) {
+  if (world_.scenario.single_coordinator && !is_gathering() && !is_any_held() && world_.dice.chance(0.7)) {
     return die_after_commit(control_.core().plan().epoch, kCommitsWithin);
   }
   note(Fault::kDie, pick_summer());
@@ -129,6 +161,7 @@ void Simulation::die_after_commit(uint32_t epoch, Nanoseconds within) {
 void Simulation::die() {
   if (is_gathering()) world_.causes.add("the coordinator at", world_.events.now() + kGivesUpJoining);
   control_.die();
+  allow_to_end_in_hold();
   for (const auto& summer : summers_) {
     if (summer->is_gone() || summer->is_leaving()) allow_to_fail_without(*summer);
     // Workers may not have been told of the plan without a summer that has left.
@@ -234,6 +267,7 @@ void Simulation::lose_worker() {
   note(Fault::kWorker, pick_summer());
   ++world_.report->coverage.workers_lost;
   if (worker.has_begun() && !worker.plan().schedules.empty()) ++world_.report->coverage.scheduled_losses;
+  if (world_.coordinator_is_gone) allow_to_end_in_hold();
   const coordinator::Options& job = world_.scenario.job;
   const coordinator::Core& core = control_.core();
   const bool is_known =

@@ -102,6 +102,10 @@ bool summarize(const Coverage& coverage) {
       {"duplicate slices", coverage.duplicate_slices},
       {"mixed plans", coverage.mixed_plans},
       {"workers of schedules lost", coverage.scheduled_losses},
+      {"changes of strategies", coverage.strategy_changes},
+      {"held", coverage.held},
+      {"lost in a hold", coverage.lost_in_hold},
+      {"ended in a hold", coverage.ended_in_hold},
   };
   bool complete = true;
   std::string line = absl::StrCat("sim: commit ", kCommit, ",");

@@ -14,8 +14,9 @@
 namespace gleaner::sim {
 namespace {
 
-constexpr uint32_t kDrawnKinds = static_cast<uint32_t>(Fault::kWorker);  // draw_failure() adds the others
-constexpr uint64_t kMostPartitions = 30;                                 // of all tensors of a program, approximately
+// draw_failure() and draw_changes() add the others.
+constexpr uint32_t kDrawnKinds = static_cast<uint32_t>(Fault::kWorker);
+constexpr uint64_t kMostPartitions = 30;  // of all tensors of a program, approximately
 
 void draw_fleet(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
@@ -162,6 +163,19 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
   for (plan::Tensor& tensor : scenario.tensors) tensor.elements = std::max<uint64_t>(tensor.elements, 1);
 }
 
+// Has the coordinator change strategies while the job runs. The workers push so often that changes come at all, some of
+// them too late. Simulated jobs are short, so the times of counts are milliseconds here, too.
+void draw_changes(Scenario& scenario, Dice& dice) {
+  scenario.steps *= 5;
+  scenario.job.reduction.count_times = {.apart = absl::Milliseconds(dice.between(1, 5)),
+                                        .ask_again = absl::Milliseconds(20),
+                                        .fresh = absl::Milliseconds(20),
+                                        .change_lead = absl::Milliseconds(dice.pick({0, 5, 15, 40}))};
+  for (int64_t count = dice.between(1, 5); count > 0; --count) {
+    scenario.faults.push_back({Fault::kSteps, dice.between(0, 60 * kMillisecond)});
+  }
+}
+
 // Draws the strategy. Tensors are small, so only with slow links do their sizes matter for the choice of auto.
 void draw_strategy(Scenario& scenario, Dice& dice) {
   coordinator::Options& job = scenario.job;
@@ -170,13 +184,14 @@ void draw_strategy(Scenario& scenario, Dice& dice) {
   const double factor = dice.pick({1e-2, 1e-3, 1e-4});
   for (double& bandwidth : job.worker_bits_per_second) bandwidth *= factor;
   for (double& bandwidth : job.summer_bits_per_second) bandwidth *= factor;
+  if (job.workers > 1 && dice.chance(0.8)) draw_changes(scenario, dice);
 }
 
 }  // namespace
 
-const char* const kFaultNames[] = {"disconnect",  "cut",   "crash",        "freeze",   "thaw",      "flap",
-                                   "lost report", "pause", "arrive",       "drain",    "bandwidth", "slow",
-                                   "forget",      "usurp", "stream break", "together", "die",       "worker"};
+const char* const kFaultNames[] = {"disconnect",   "cut",      "crash", "freeze",    "thaw", "flap",   "lost report",
+                                   "pause",        "arrive",   "drain", "bandwidth", "slow", "forget", "usurp",
+                                   "stream break", "together", "die",   "worker",    "steps"};
 const char* const kMomentNames[] = {"idle",        "half pushed", "summed",   "half pulled",
                                     "plan change", "recovery",    "beginning"};
 

@@ -16,6 +16,11 @@ constexpr uint64_t kMostEvents = 3'000'000;
 constexpr Nanoseconds kLongest = 60'000 * kMillisecond;
 constexpr size_t kMostSummers = 12;
 
+bool is_loss(Fault fault) {
+  return fault == Fault::kForget || fault == Fault::kUsurp || fault == Fault::kTogether || fault == Fault::kDie ||
+         fault == Fault::kWorker || fault == Fault::kStreamBreak;
+}
+
 }  // namespace
 
 absl::Status silent() { return absl::DeadlineExceededError("it has been silent"); }
@@ -61,7 +66,7 @@ Simulation::Simulation(const Scenario& scenario, const kernels::Kernels* kernels
   }
   for (uint32_t i = 0; i < scenario.job.summers; ++i) add_summer(0);
   for (const FaultAt& fault : scenario.faults) {
-    later((scenario.early ? 0 : 30 * kMillisecond) + fault.time, [this, what = fault.what] { happen(what); });
+    later((scenario.early ? 0 : 30 * kMillisecond) + fault.time, [this, what = fault.what] { begin_fault(what); });
   }
 }
 
@@ -92,8 +97,16 @@ bool Simulation::is_reachable(uint32_t worker, uint32_t process) {
   return !summer_of(process)->is_gone() && !summer_of(process)->is_paused();
 }
 
+// Some losses wait for a change of strategy, since push_pulls are held only for a moment.
+void Simulation::begin_fault(Fault fault) {
+  constexpr Nanoseconds kHoldsWithin = 60 * kMillisecond;
+  const bool waits = is_loss(fault) && world_.scenario.has(Fault::kSteps) && world_.dice.chance(0.6);
+  waits ? happen_in_hold(fault, kHoldsWithin) : happen(fault);
+}
+
 void Simulation::happen(Fault fault) {
   if (!may_happen(fault)) return;
+  if (is_loss(fault) && is_any_held()) ++world_.report->coverage.lost_in_hold;
   switch (fault) {
     case Fault::kDisconnect:
       return disconnect();
@@ -145,6 +158,9 @@ void Simulation::happen(Fault fault) {
       return lose_coordinator();
     case Fault::kWorker:
       return lose_worker();
+    case Fault::kSteps:
+      note(fault, pick_summer());
+      return step_reports_.send(world_, control_);
   }
 }
 
@@ -365,6 +381,7 @@ void Simulation::check_end() {
   coverage.recovered += changes.recovered;
   coverage.moved_plans += changes.moved;
   coverage.given_up += changes.withdrawn;
+  coverage.strategy_changes += changes.strategies;
   coverage.summers_lost += changes.lost;
   coverage.summers_came += changes.came;
   coverage.summers_left += changes.left;

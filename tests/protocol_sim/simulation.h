@@ -10,6 +10,7 @@
 #include "common/kernels/kernels.h"
 #include "tests/protocol_sim/control.h"
 #include "tests/protocol_sim/scenario.h"
+#include "tests/protocol_sim/step_reports.h"
 #include "tests/protocol_sim/summer.h"
 #include "tests/protocol_sim/worker.h"
 #include "tests/protocol_sim/world.h"
@@ -32,6 +33,7 @@ class Simulation {
 
  private:
   void add_summer(double bits_per_second);
+  void begin_fault(Fault fault);
   void happen(Fault fault);
   // Losses of members and of the coordinator (losses.cc).
   bool has_begun() const;
@@ -40,6 +42,10 @@ class Simulation {
   bool may_happen(Fault fault);
   bool may_die();
   bool has_all_summers(const plan::Plan& plan);
+  bool is_any_held() const;
+  void happen_in_hold(Fault fault, Nanoseconds within);
+  bool may_hang_in_change() const;
+  void allow_to_end_in_hold();
   void lose_coordinator();
   void die_after_commit(uint32_t epoch, Nanoseconds within);
   void die();
@@ -86,6 +92,7 @@ class Simulation {
   std::vector<bool> told_ended_;                     // by worker: the present coordinator was told of its end
   uint32_t incarnations_ = 1;
   uint64_t reported_seconds_ = 0, reported_steps_ = 0;  // in the reports of report_slow_summers()
+  StepReports step_reports_;
 };
 
 }  // namespace gleaner::sim

@@ -48,7 +48,8 @@ Worker::Worker(uint32_t index, const kernels::Kernels* kernels, World* world, Co
                 {.role = coordinator::Role::kWorker, .index = index, .address = address_of(index)}, &process_, world,
                 control, this),
       supervisor_(supervisor_options(world->scenario)),
-      reports_(report_options(world->scenario)) {
+      reports_(report_options(world->scenario)),
+      hold_limit_(world->scenario.job.deadline, world->scenario.job.start_timeout) {
   open_exchanges(kernels);
   for (const plan::Tensor& tensor : world->scenario.tensors) {
     tensors_.emplace_back();
@@ -86,15 +87,42 @@ void Worker::on_welcome(uint32_t member) {
 }
 
 absl::Status Worker::on_prepare(std::shared_ptr<const plan::Plan> plan) {
-  GLN_RETURN_IF_ERROR(exchanges_.prepare(*plan, world_->time()));
-  return summer_.prepare(std::move(plan));
+  const uint32_t epoch = plan->epoch;
+  absl::Status status = exchanges_.prepare(*plan, world_->time());
+  if (status.ok()) status = summer_.prepare(plan);
+  prepared_ = status.ok() ? std::move(plan) : nullptr;
+  if (!status.ok()) exchanges_.withdraw(epoch, world_->time());
+  carry_out();
+  return status;
+}
+
+const plan::Plan* Worker::prepared_change() const {
+  if (over_ || plan_ == nullptr || prepared_ == nullptr) return nullptr;
+  for (size_t i = 0; i < plan_->tensors.size(); ++i) {
+    if (prepared_->tensors[i].schedule_from != plan_->tensors[i].schedule_from) return prepared_.get();
+  }
+  return nullptr;
+}
+
+void Worker::on_withdrawn(uint32_t epoch) {
+  if (prepared_ != nullptr && prepared_->epoch == epoch) prepared_ = nullptr;
+  exchanges_.withdraw(epoch, world_->time());
+  carry_out();
+}
+
+std::vector<uint64_t> Worker::push_pulls() const {
+  std::vector<uint64_t> begun;
+  for (const uint32_t id : program_) begun.push_back(tensors_[id].begun);
+  return begun;
 }
 
 void Worker::on_commit(std::shared_ptr<const plan::Plan> plan) {
   leaving_ = false;
   summer_.commit(plan->epoch);
+  world_->expected.follow(*plan);
   follow(plan);
   plan_ = plan;
+  prepared_ = nullptr;
   for (auto id = static_cast<uint32_t>(program_.size()); id < plan->tensors.size(); ++id) {
     const auto& all = world_->scenario.tensors;
     const auto found = std::ranges::find(all, plan->tensors[id].name, &plan::Tensor::name);
@@ -198,6 +226,11 @@ void Worker::supervise() {
   const std::vector<uint32_t> due = exchanges_.waiting_for();
   supervisor_.tick(world_->time(), due, supervised_);
   carry_out_supervision();
+  const absl::Status held = hold_limit_.tick(exchanges_.held_tensor(), world_->time());
+  if (!held.ok()) {
+    ++world_->report->coverage.ended_in_hold;
+    return fail(held);
+  }
   report_losses(due);
 }
 
@@ -253,6 +286,7 @@ void Worker::start(uint32_t id) {
   const Scenario& scenario = world_->scenario;
   Tensor& tensor = tensors_[id];
   tensor.wanted = false;
+  ++tensor.begun;
   const plan::Tensor& what = scenario.tensors[id];
   std::ranges::copy(contribution(scenario.seed, what, id, tensor.step, index_), tensor.input.begin());
   const bool in_place = world_->dice.chance(scenario.in_place_chance);
@@ -265,10 +299,11 @@ void Worker::start(uint32_t id) {
                                .input = Buffer::borrow(tensor.input),
                                .output = tensor.result};
   exchanges_.start(std::move(piece), world_->time());
+  if (holds()) ++world_->report->coverage.held;
   carry_out();
 }
 
-// Compares the result of a push_pull with the oracle's, by the plan that the worker followed.
+// Compares the result of a push_pull with the oracle's.
 absl::Status Worker::check_sum(uint32_t tensor, uint64_t step) const {
   GLN_ASSIGN_OR_RETURN(const std::vector<std::byte>* const expected,
                        world_->expected.of(*plan_, planned_[tensor], tensor, step));

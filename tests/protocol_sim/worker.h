@@ -13,6 +13,7 @@
 #include "comm-lib/collective/executor.h"
 #include "comm-lib/runtime/exchanges.h"
 #include "comm-lib/session/session.h"
+#include "comm-lib/supervision/hold_limit.h"
 #include "comm-lib/supervision/reports.h"
 #include "comm-lib/supervision/supervisor.h"
 #include "tests/protocol_sim/follower.h"
@@ -43,6 +44,8 @@ class Worker final : private Follower::Events {
   std::string name() const { return absl::StrCat("worker ", index_); }
   bool finished() const { return over_; }
   bool has_begun() const { return plan_ != nullptr; }
+  // Returns the plan that the worker has prepared if it changes strategies; null: none.
+  const plan::Plan* prepared_change() const;
   bool follows(uint32_t epoch) const { return !over_ && !leaving_ && plan_ != nullptr && plan_->epoch == epoch; }
   const plan::Plan& plan() const { return *plan_; }
   bool has_all_tensors() const { return !over_ && !leaving_ && program_.size() == tensors_.size(); }
@@ -54,12 +57,15 @@ class Worker final : private Follower::Events {
   void crash();
   void freeze();
   bool is_lost() const { return lost_; }
+  // Some push_pulls wait for a change of strategy.
+  bool holds() const { return !over_ && !process_.is_dead() && !exchanges_.held_tensor().empty(); }
   std::string describe() const;
   void check_end() const;
 
  private:
   struct Tensor {
     uint64_t step = 0;    // the step in flight, or else the next one
+    uint64_t begun = 0;   // number of push_pulls that have begun
     bool wanted = false;  // the program waits for the plan to have this tensor, to start a push_pull
     bool declared = false;
     std::vector<std::byte> input, output;
@@ -69,7 +75,8 @@ class Worker final : private Follower::Events {
   void on_welcome(uint32_t member) override;
   absl::Status on_prepare(std::shared_ptr<const plan::Plan> plan) override;
   void on_commit(std::shared_ptr<const plan::Plan> plan) override;
-  void on_withdrawn(uint32_t epoch) override { exchanges_.withdraw(epoch, world_->time()); }
+  void on_withdrawn(uint32_t epoch) override;
+  std::vector<uint64_t> push_pulls() const override;
   void on_ending(const std::vector<uint32_t>& left) override {
     exchanges_.set_ending(left);
     supervisor_.set_ending();
@@ -78,14 +85,17 @@ class Worker final : private Follower::Events {
   void on_coordinator_lost() override {
     reports_.on_coordinator_lost(world_->time());
     supervisor_.on_coordinator_lost();
+    hold_limit_.on_coordinator_lost();
   }
   void on_coordinator_found() override {
     reports_.on_coordinator_found();
     supervisor_.on_coordinator_found();
+    hold_limit_.on_coordinator_found();
   }
   void on_coordinator_gone(const absl::Status& why) override {
     reports_.on_coordinator_gone(why);
     supervisor_.on_coordinator_gone();
+    hold_limit_.on_coordinator_gone();
   }
 
   void open_exchanges(const kernels::Kernels* kernels);
@@ -117,16 +127,18 @@ class Worker final : private Follower::Events {
   supervision::Actions supervised_;
   supervision::Reports reports_;
   supervision::ReportActions told_;
+  supervision::HoldLimit hold_limit_;
   std::vector<uint32_t> processes_;  // by member: the process of the connection, or of the attempt to connect
   std::vector<bool> refuses_;        // by worker: its present connection was closed, since this worker had no plan
   bool loses_report_ = false;
   std::shared_ptr<const plan::Plan> plan_;
-  std::vector<Tensor> tensors_;    // by index in the program
-  std::vector<uint32_t> planned_;  // by index in the program: the index in the plan, or UINT32_MAX
-  std::vector<uint32_t> program_;  // by index in the plan: the index in the program
-  uint32_t round_ = 0;             // only with Scenario::barrier
-  uint32_t in_round_ = 0;          // push_pulls of this round that are not done
-  uint64_t left_ = 0;              // push_pulls of the whole program that are not done
+  std::shared_ptr<const plan::Plan> prepared_;  // neither in force nor withdrawn
+  std::vector<Tensor> tensors_;                 // by index in the program
+  std::vector<uint32_t> planned_;               // by index in the program: the index in the plan, or UINT32_MAX
+  std::vector<uint32_t> program_;               // by index in the plan: the index in the program
+  uint32_t round_ = 0;                          // only with Scenario::barrier
+  uint32_t in_round_ = 0;                       // push_pulls of this round that are not done
+  uint64_t left_ = 0;                           // push_pulls of the whole program that are not done
   bool leaving_ = false;
   std::optional<absl::Duration> done_since_;  // since when all push_pulls are done
   bool over_ = false;

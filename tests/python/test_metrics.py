@@ -51,6 +51,24 @@ def test_every_process_serves_well_formed_metrics(tmp_path: Path) -> None:
     assert value(texts["worker"], "gleaner_worker_communication_seconds_total") > 0
 
 
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool (package prometheus) is not here")
+def test_a_worker_counts_slices_of_a_schedule(tmp_path: Path) -> None:
+    address = free_address()
+    with job(tmp_path, 2, 0, "--strategy", "ring") as started:
+        started.start_worker(0, "loop.py", GLEANER_METRICS=address)
+        started.start_worker(1, "loop.py")
+        wait_until(lambda: value(scrape(address), "gleaner_worker_scheduled_results_total") > 0)
+        text = scrape(address)
+
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+    assert checked.returncode == 0, f"{checked.stdout}{checked.stderr}\n{text}"
+    assert value(text, "gleaner_worker_slices_total") > 0
+    assert value(text, "gleaner_worker_slice_bytes_total") > 0
+    assert value(text, "gleaner_worker_slice_window_bytes") > 0
+    assert value(text, "gleaner_worker_repeated_slices_total") == 0
+    assert value(text, "gleaner_worker_pushed_bytes_total") == 0, "no summer takes part"
+
+
 def test_the_worker_counts_time_that_ddp_waits_for_buckets(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     address = free_address()

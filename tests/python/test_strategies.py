@@ -249,6 +249,27 @@ def test_impossible_strategies_are_refused(command: str, flags: list[str], messa
     assert not started.exists()
 
 
+@pytest.mark.parametrize("local_ranks", [1, 2])
+def test_a_rank_that_expects_another_strategy_ends_all_ranks(local_ranks: int) -> None:
+    """Each rank names the strategy of the coordinator and that which a rank expects."""
+    bench = f"exec {GLEANER} bench push-pull --bytes 8 --steps 2 --strategy"
+    script = f'if [ "$GLEANER_WORKER" = 1 ]; then {bench} halving-doubling; else {bench} ring; fi'
+    flags = ("--strategy", "ring", "--local-ranks", str(local_ranks))
+    command = [str(GLEANER), "run", "--workers", "3", *patient(flags), "--", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
+    assert done.returncode != 0
+    told = [line for line in done.stderr.splitlines() if "the coordinator has tensor" in line]
+    ranks = [f"{worker}.{i}" if local_ranks > 1 else f"{worker}" for worker in range(3) for i in range(local_ranks)]
+    assert sorted(line.split("]")[0] for line in told if line.startswith("[")) == [f"[worker {r}" for r in ranks]
+    assert all("summed by ring" in line and "expects halving-doubling" in line for line in told), done.stderr
+    assert all("worker 1" in line.partition("summed by")[2] for line in told), done.stderr
+
+
+def test_a_strategy_as_expected() -> None:
+    bench = ("--bytes", "8", "--strategy", "blueconnect")
+    assert len(sums_of(run("--strategy", "blueconnect", "--stages", "2,2", workers=4, bench=bench))) == 4
+
+
 @pytest.mark.parametrize("check", checks_of("torch_checks.py"))
 def test_torch(torch_job: subprocess.CompletedProcess[str], check: str) -> None:
     assert_passed(torch_job, check, ranks=2)

@@ -15,6 +15,13 @@ from conftest import GLEANER, SUMMER, TIMEOUT, environment, read_until, wait_unt
 pytestmark = pytest.mark.long
 
 HOSTS = ("192.0.2.1", "192.0.2.2")
+LOOP = """
+import gleaner, numpy, time
+gleaner.init()
+while True:
+    time.sleep(0.02)
+    print(gleaner.push_pull(numpy.ones(3, "f4"), name="a", average=False), flush=True)
+"""
 SUMS = "import gleaner, numpy; gleaner.init(); print(gleaner.push_pull(numpy.ones(3, 'f4'), name='a', average=False))"
 
 
@@ -32,6 +39,14 @@ class Hosts:
             self._ip(host, "address", "add", f"{address}/24", "dev", "eth0")
             self._ip(host, "link", "set", "lo", "up")
             self._ip(host, "link", "set", "eth0", "up")
+
+    def add_address_behind(self, host: int, address: str) -> None:
+        """Gives this host one more address, to which the other host has a route."""
+        self._ip(host, "address", "add", f"{address}/32", "dev", "lo")
+        self._ip(1 - host, "route", "add", address, "via", HOSTS[host])
+
+    def cut_route_to(self, host: int, address: str) -> None:
+        self._ip(1 - host, "route", "replace", "blackhole", address)
 
     def _ip(self, host: int, *words: str) -> None:
         subprocess.run(["nsenter", f"--net=/proc/{self._keepers[host].pid}/ns/net", "ip", *words], check=True)
@@ -70,17 +85,17 @@ def hosts() -> Iterator[Hosts]:
 class Job:
     """A job of two workers, whose coordinator is on the first host."""
 
-    def __init__(self, hosts: Hosts, folder: Path, summers: int = 0) -> None:
+    def __init__(self, hosts: Hosts, folder: Path, *flags: str, summers: int = 0) -> None:
         self._hosts = hosts
         self._token = str(folder / "token")
         command = [str(GLEANER), "coordinator", "--listen", f"{HOSTS[0]}:0", "--token-file", self._token]
-        coordinator = hosts.start(0, *command, "--workers", "2", "--summers", str(summers))
+        coordinator = hosts.start(0, *command, "--workers", "2", "--summers", str(summers), *flags)
         self._address = read_until(coordinator, "listening on ").split()[-1]
 
-    def worker(self, index: int, **more: str) -> subprocess.Popen[str]:
+    def worker(self, index: int, script: str = SUMS, **more: str) -> subprocess.Popen[str]:
         identity = {"GLEANER_WORKER": str(index), "GLEANER_TOKEN_FILE": self._token}
         return self._hosts.start(
-            index, sys.executable, "-c", SUMS, GLEANER_COORDINATOR=self._address, **{**identity, **more}
+            index, sys.executable, "-c", script, GLEANER_COORDINATOR=self._address, **{**identity, **more}
         )
 
     def summer(self, host: int, *flags: str) -> subprocess.Popen[str]:
@@ -132,3 +147,17 @@ def test_a_summer_does_not_advertise_all_addresses(tmp_path: Path) -> None:
             [*command, str(tmp_path / "token"), "--advertise", host], capture_output=True, text=True, timeout=TIMEOUT
         )
         assert ended.returncode != 0 and f"--advertise {host}: expected" in ended.stderr, ended.stderr
+
+
+def test_a_peer_that_gets_out_of_reach_in_one_direction_is_named(hosts: Hosts, tmp_path: Path) -> None:
+    """Worker 1 still reaches worker 0, but worker 0's host loses its route to the address of worker 1."""
+    away = "198.51.100.2"
+    hosts.add_address_behind(1, away)
+    job = Job(hosts, tmp_path, "--strategy", "ring", "--deadline", "3")
+    workers = [job.worker(0, LOOP), job.worker(1, LOOP, GLEANER_ADDRESS=f"{away}:0")]
+    read_until(workers[1], "[2. 2. 2.]")
+    hosts.cut_route_to(1, away)
+    for worker in workers:
+        status, _, err = end_of(worker)
+        assert status != 0
+        assert f"worker 0 reports: worker/1 at {away}" in err, err

@@ -41,6 +41,32 @@ TEST(Successor, MayChangeStrategies) {
   EXPECT_EQ(check_successor(next(back_to_summers), next(by_ring)), absl::OkStatus());
 }
 
+TEST(Successor, KeepsSchedulesAndNumbersOfStrategies) {
+  const auto by_ring = [](Plan& p) {
+    p.schedules = {{"ring"}};
+    p.tensors[0].schedule = 0;
+    p.tensors[0].schedule_from = 10;
+  };
+  const auto message_of = [&](const std::function<void(Plan&)>& change) {
+    const Plan later = next([&](Plan& p) {
+      p.epoch = 5;
+      by_ring(p);
+      change(p);
+    });
+    return std::string(check_successor(later, next(by_ring)).message());
+  };
+  EXPECT_EQ(message_of([](Plan&) {}), "");
+  EXPECT_THAT(message_of([](Plan& p) { p.tensors[0].schedule_from = 9; }), testing::HasSubstr("number than 10"));
+  EXPECT_THAT(message_of([](Plan& p) { p.schedules[0].algorithm = "bcube"; }),
+              testing::HasSubstr("it may only add some"));
+  EXPECT_THAT(message_of([](Plan& p) {
+                p.schedules.clear();
+                p.tensors[0].schedule.reset();
+                p.tensors[0].schedule_from = 11;
+              }),
+              testing::HasSubstr("it may only add some"));
+}
+
 TEST(Successor, MayAddMoveAndReplace) {
   EXPECT_TRUE(check_successor(next([](Plan&) {}), first()).ok());
   EXPECT_TRUE(check_successor(next([](Plan& p) {

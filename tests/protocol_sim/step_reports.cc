@@ -1,0 +1,32 @@
+#include "tests/protocol_sim/step_reports.h"
+
+#include "coordinator/step_times.h"
+
+namespace gleaner::sim {
+
+using coordinator::StepTimes;
+
+void StepReports::send(World& world, Control& control) {
+  const double seconds = world.dice.chance(0.5) ? 1e3 : 1e-9;
+  const auto windows = world.dice.pick<uint32_t>({2, 3, 6});  // a change needs two, and later changes more
+  control.order([&](Control::Core& core, absl::Duration now, coordinator::Actions& actions) {
+    const plan::Plan& plan = core.plan();
+    uint64_t bytes = 0;
+    for (const plan::Tensor& tensor : plan.tensors) bytes += tensor.bytes();
+    for (uint32_t i = 0; i <= windows; ++i) {
+      steps_ += StepTimes::kSteps;
+      seconds_ += static_cast<double>(StepTimes::kSteps) * seconds;
+      coordinator::Report report;
+      report.measured = {
+          {.epoch = plan.epoch, .steps = steps_, .bytes = steps_ * bytes, .communication_seconds = seconds_}};
+      for (uint32_t rank = 0; rank < core.roster().ranks(); ++rank) {
+        if (!core.roster()[rank].takes_part()) continue;
+        const coordinator::StreamId stream = core.roster()[rank].stream;
+        core.on_report(stream, report, now + StepTimes::kFirstTime + i * StepTimes::kTime, actions);
+        core.on_heartbeat(stream, now);  // the reports are ahead, but a worker that stops must be missed in time
+      }
+    }
+  });
+}
+
+}  // namespace gleaner::sim
