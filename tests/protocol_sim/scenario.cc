@@ -163,16 +163,23 @@ void fill_tensors_if_the_coordinator_dies(Scenario& scenario) {
   for (plan::Tensor& tensor : scenario.tensors) tensor.elements = std::max<uint64_t>(tensor.elements, 1);
 }
 
-// Has the coordinator change strategies while the job runs. The workers push so often that changes come at all, some of
-// them too late. Simulated jobs are short, so the times of counts are milliseconds here, too.
+// Has the coordinator change strategies while the job runs, for which the job is a long one. Links are mostly equal and
+// windows mostly large, so that several strategies take about as long. Simulated jobs are short, so the times of counts
+// are milliseconds here, too.
 void draw_changes(Scenario& scenario, Dice& dice) {
+  coordinator::Options& job = scenario.job;
   scenario.steps *= 5;
-  scenario.job.reduction.count_times = {.apart = absl::Milliseconds(dice.between(1, 5)),
-                                        .ask_again = absl::Milliseconds(20),
-                                        .fresh = absl::Milliseconds(20),
-                                        .change_lead = absl::Milliseconds(dice.pick({0, 5, 15, 40}))};
-  for (int64_t count = dice.between(1, 5); count > 0; --count) {
-    scenario.faults.push_back({Fault::kSteps, dice.between(0, 60 * kMillisecond)});
+  if (dice.chance(0.8)) scenario.window_bytes = 1 << 20;
+  if (dice.chance(0.7)) {
+    job.summer_bits_per_second.assign(job.summers, job.worker_bits_per_second.front());
+    job.worker_bits_per_second.assign(job.workers, job.worker_bits_per_second.front());
+  }
+  job.reduction.count_times = {.apart = absl::Milliseconds(dice.between(1, 5)),
+                               .ask_again = absl::Milliseconds(20),
+                               .fresh = absl::Milliseconds(20),
+                               .change_lead = absl::Milliseconds(dice.pick({0, 5, 15, 40}))};
+  for (int64_t count = dice.between(3, 10); count > 0; --count) {
+    scenario.faults.push_back({Fault::kSteps, dice.between(0, 150) * kMillisecond});
   }
 }
 

@@ -7,8 +7,9 @@ namespace gleaner::sim {
 using coordinator::StepTimes;
 
 void StepReports::send(World& world, Control& control) {
-  const double seconds = world.dice.chance(0.5) ? 1e3 : 1e-9;
+  const double seconds = world.dice.chance(0.8) ? 1e3 : 1e-9;
   const auto windows = world.dice.pick<uint32_t>({2, 3, 6});  // a change needs two, and later changes more
+  world.report->trace(world.events.now(), "by ", windows, " measurements a step takes ", seconds, " s");
   control.order([&](Control::Core& core, absl::Duration now, coordinator::Actions& actions) {
     const plan::Plan& plan = core.plan();
     uint64_t bytes = 0;

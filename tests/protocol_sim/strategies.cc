@@ -58,8 +58,8 @@ plan::ScheduleParameters draw_schedule(uint32_t workers, Dice& dice) {
 }
 
 std::optional<plan::ScheduleParameters> draw_strategy(uint32_t workers, Dice& dice) {
-  if (dice.chance(0.6)) return std::nullopt;
-  if (dice.chance(0.35)) return plan::ScheduleParameters{.algorithm = strategy::kAuto};
+  if (dice.chance(0.55)) return std::nullopt;
+  if (dice.chance(0.45)) return plan::ScheduleParameters{.algorithm = strategy::kAuto};
   return draw_schedule(workers, dice);
 }
 

@@ -86,7 +86,7 @@ def sample(seed: int) -> list[Job]:
         if job.bytes() <= MOST_BYTES:
             jobs.setdefault(job.flags[1], []).append(job)
     names = sorted(jobs)
-    weights = {name: [1 / job.ranks() ** 2 for job in jobs[name]] for name in names}
+    weights = {name: [1 / job.ranks() ** 2.5 for job in jobs[name]] for name in names}
     turns = [names[i % len(names)] for i in range(SAMPLE)]
     return [dice.choices(jobs[name], weights[name])[0] for name in turns]
 
