@@ -48,7 +48,8 @@ struct Event {
   uint16_t peer = 0;  // member index
   Kind kind = Kind::kRequested;
   uint8_t schedule = 0;  // is_of_schedule(): index in Plan::schedules
-  // Of a slice: the step of the schedule in which it is sent, and its first chunk (common/collective/schedule.h).
+  // If the event is about a slice: the step of the schedule in which it is sent, and its first chunk
+  // (common/collective/schedule.h).
   uint32_t schedule_step = 0;
   uint32_t chunk = 0;
 
