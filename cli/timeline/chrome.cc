@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cli/timeline/receives.h"
 
 namespace gleaner::cli {
 namespace {
@@ -14,21 +15,27 @@ namespace {
 using nlohmann::ordered_json;
 using Write = std::function<void(absl::string_view)>;
 
+// An arrow leads from one slice to another one ("flow event").
+enum class Arrow : uint8_t { kNone, kBegins, kEnds };
+
 struct Slice {
   Time begin = 0;
   Time end = 0;
   std::string name;
   ordered_json args;
+  Arrow arrow = Arrow::kNone;
+  uint64_t arrow_id = 0;
 };
 
 // Collects the slices of one process by track.
 class Process {
  public:
   // Adds a slice, unless one of its ends is unknown. Since clocks are uncertain, the end may be before the begin; such
-  // a slice gets the length 0.
-  void add(const std::string& track, Time begin, Time end, std::string name, ordered_json args) {
+  // a slice gets the length 0. An arrow `arrow_id` may begin or end there.
+  void add(const std::string& track, Time begin, Time end, std::string name, ordered_json args, uint64_t arrow_id = 0,
+           Arrow arrow = Arrow::kNone) {
     if (begin == kNever || end == kNever) return;
-    tracks_[track].push_back({begin, std::max(begin, end), std::move(name), std::move(args)});
+    tracks_[track].push_back({begin, std::max(begin, end), std::move(name), std::move(args), arrow, arrow_id});
   }
   std::map<std::string, std::vector<Slice>>& tracks() { return tracks_; }
 
@@ -72,8 +79,21 @@ class Writer {
              {"ts", static_cast<double>(slice.begin) / 1000},
              {"dur", static_cast<double>(slice.end - slice.begin) / 1000},
              {"args", slice.args}});
+      if (slice.arrow != Arrow::kNone) draw_arrow(pid, tid + number + 1, slice);
     }
     return tid + static_cast<uint32_t>(free_from.size());
+  }
+  void draw_arrow(uint32_t pid, uint32_t tid, const Slice& slice) {
+    const bool begins = slice.arrow == Arrow::kBegins;
+    ordered_json arrow = {{"ph", begins ? "s" : "f"},
+                          {"id", slice.arrow_id},
+                          {"name", "slice"},
+                          {"cat", "slice"},
+                          {"pid", pid},
+                          {"tid", tid},
+                          {"ts", static_cast<double>(slice.begin) / 1000}};
+    if (!begins) arrow["bp"] = "e";  // the arrow ends at the slice that encloses it
+    event(arrow);
   }
   void name_track(uint32_t pid, uint32_t tid, const std::string& name) {
     event({{"ph", "M"}, {"name", "thread_name"}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}});
@@ -118,11 +138,42 @@ class Merge {
       Time last = kNever;
       for (const PartitionTimes& partition : times.partitions) {
         last = std::max(last, partition.workers[member].pushed);
+        if (!partition.runs.empty()) last = std::max(last, partition.runs[member].begun);
       }
       processes_[rank].add("2 queue", request.ready, last, name, args(tensor_step));
     }
   }
+  void add_scheduled_partition(const TensorStep& tensor_step, const TensorStepTimes& times, uint32_t p) {
+    const PartitionTimes& partition = times.partitions[p];
+    const std::string name = absl::StrCat(plan().tensors[tensor_step.tensor].name, " #", p);
+    ordered_json about = args(tensor_step);
+    about["partition"] = p;
+    about["schedule"] = plan().schedules[*times.schedule].algorithm;
+    for (uint32_t w = 0; w < partition.runs.size(); ++w) {
+      ordered_json all = about;
+      all["bytes"] = plan().partitions_of(tensor_step.tensor)[p].bytes;
+      Process& worker = processes_[timeline_.leader(w)];
+      worker.add("3 schedule", partition.runs[w].begun, partition.runs[w].ended, name, std::move(all));
+      const Receives receives(partition, w);
+      for (const Receive& receive : receives.all()) {
+        add_slice(receive.slice, receive.times, receive.begun, name, about);
+      }
+    }
+  }
+  // `begun`: when the receiver began to add or copy the slice.
+  void add_slice(const SliceKey& slice, const SliceTimes& times, Time begun, const std::string& name,
+                 ordered_json about) {
+    about["schedule_step"] = slice.schedule_step;
+    about["chunk"] = slice.chunk;
+    about["bytes"] = times.bytes;
+    processes_[timeline_.leader(slice.from)].add(absl::StrCat("4 send to ", member_name(plan(), slice.to)), times.sent,
+                                                 times.arrived, name, about, ++arrows_, Arrow::kBegins);
+    about["operation"] = times.is_added ? "add" : "copy";
+    processes_[timeline_.leader(slice.to)].add(absl::StrCat("5 receive from ", member_name(plan(), slice.from)), begun,
+                                               times.received, name, std::move(about), arrows_, Arrow::kEnds);
+  }
   void add_partition(const TensorStep& tensor_step, const TensorStepTimes& times, uint32_t p) {
+    if (times.schedule.has_value()) return add_scheduled_partition(tensor_step, times, p);
     const PartitionTimes& partition = times.partitions[p];
     const uint32_t owner = timeline_.owner(tensor_step, p);
     const std::string name = absl::StrCat(plan().tensors[tensor_step.tensor].name, " #", p);
@@ -152,6 +203,7 @@ class Merge {
 
   const Timeline& timeline_;
   std::vector<Process> processes_;  // by rank
+  uint64_t arrows_ = 0;             // number of arrows so far
 };
 
 void add_step(const Timeline& timeline, const Step& step, const StepPath& path, Process& process) {

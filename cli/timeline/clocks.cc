@@ -141,6 +141,90 @@ ClockFit compose(const ClockFit& known, const Relation& relation, bool forward, 
   return fit;
 }
 
+// The least delay of frames, by sender and receiver.
+using LeastDelays = std::map<std::pair<uint32_t, uint32_t>, double>;
+
+// Returns by member the least sum of delays along a chain of frames from `start`, or to `start` if `backward`
+// (Bellman-Ford: delays may be negative, since clocks differ, but the sum along a cycle is not).
+std::vector<double> chains(const LeastDelays& delays, uint32_t members, uint32_t start, bool backward) {
+  std::vector<double> sums(members, kUnknown);
+  sums[start] = 0;
+  bool changed = true;
+  for (uint32_t round = 0; round < members && changed; ++round) {
+    changed = false;
+    for (const auto& [pair, delay] : delays) {
+      const auto [near, far] = backward ? std::pair(pair.second, pair.first) : pair;
+      if (!(sums[near] + delay < sums[far])) continue;
+      sums[far] = sums[near] + delay;
+      changed = true;
+    }
+  }
+  return sums;
+}
+
+// The bounds of all members' clocks relative to the reference, by the frames that left in one part of the trace.
+struct Cycles {
+  double middle = 0;  // of this part of the trace
+  std::vector<double> there, back;
+  bool relates(uint32_t member) const { return there[member] < kUnknown && back[member] < kUnknown; }
+  double offset(uint32_t member) const { return (there[member] - back[member]) / 2; }
+  double uncertainty(uint32_t member) const { return std::max(0.0, (there[member] + back[member]) / 2); }
+};
+
+Cycles find_cycles(uint32_t members, std::span<const Crossing> crossings, const std::vector<int64_t>& origin,
+                   uint32_t reference, double begin, double end) {
+  LeastDelays delays;
+  for (const Crossing& crossing : crossings) {
+    const auto departed = static_cast<double>(crossing.departed - origin[crossing.from]);
+    if (departed < begin || departed >= end) continue;
+    const double delay = static_cast<double>(crossing.arrived - origin[crossing.to]) - departed;
+    const auto [place, added] = delays.emplace(std::pair(crossing.from, crossing.to), delay);
+    if (!added) place->second = std::min(place->second, delay);
+  }
+  return {(begin + end) / 2, chains(delays, members, reference, false), chains(delays, members, reference, true)};
+}
+
+// Returns the relation of a member's clock to the reference's. `parts`: of the whole trace. A rate is found from parts.
+Relation relate(uint32_t member, const Cycles& whole, const std::vector<Cycles>& parts) {
+  std::vector<Point> points;
+  Point mean;
+  for (const Cycles& part : parts) {
+    if (part.relates(member)) points.push_back({part.middle, part.offset(member)});
+  }
+  const double rate = slope(points);
+  if (rate == 0) return {whole.offset(member), 0, whole.uncertainty(member)};
+  const auto n = static_cast<double>(points.size());
+  for (const Point& point : points) mean = {mean.x + point.x / n, mean.y + point.y / n};
+  Relation relation{mean.y - rate * mean.x, rate, 0};
+  for (const Cycles& part : parts) {
+    if (!part.relates(member)) continue;
+    const double residual = std::abs(part.offset(member) - relation.offset - rate * part.middle);
+    relation.uncertainty = std::max(relation.uncertainty, part.uncertainty(member) + residual);
+  }
+  return relation;
+}
+
+// Fits the members that exchange frames in cycles alone, as in a ring, where no pair has frames in both directions.
+void fit_cycles(std::span<const Crossing> crossings, const std::vector<int64_t>& origin, uint32_t reference,
+                std::vector<std::optional<ClockFit>>& fits) {
+  const auto members = static_cast<uint32_t>(fits.size());
+  const Cycles whole = find_cycles(members, crossings, origin, reference, -kUnknown, kUnknown);
+  double last = 0;
+  for (const Crossing& crossing : crossings) {
+    last = std::max(last, static_cast<double>(crossing.departed - origin[crossing.from]));
+  }
+  const int windows = std::clamp(static_cast<int>(last / kWindow), 1, kMostWindows);
+  std::vector<Cycles> parts;
+  for (int i = 0; i < windows; ++i) {
+    const double width = last / windows + 1;
+    parts.push_back(find_cycles(members, crossings, origin, reference, i * width, (i + 1) * width));
+  }
+  for (uint32_t member = 0; member < members; ++member) {
+    if (fits[member].has_value() || !whole.relates(member)) continue;
+    fits[member] = compose(*fits[reference], relate(member, whole, parts), true, origin[member]);
+  }
+}
+
 }  // namespace
 
 std::vector<std::optional<ClockFit>> fit_clocks(uint32_t members, std::span<const Crossing> crossings) {
@@ -171,9 +255,16 @@ std::vector<std::optional<ClockFit>> fit_clocks(uint32_t members, std::span<cons
       best = fit;
       whose = next;
     }
-    if (!best.has_value()) return fits;
+    if (!best.has_value()) break;
     fits[whose] = best;
   }
+  const auto lacks = [&](uint32_t member) { return origin[member] != kNone && !fits[member].has_value(); };
+  for (uint32_t member = 0; member < members; ++member) {
+    if (!lacks(member)) continue;
+    fit_cycles(crossings, origin, reference, fits);
+    break;
+  }
+  return fits;
 }
 
 }  // namespace gleaner::cli

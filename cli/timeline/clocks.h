@@ -5,6 +5,9 @@
 // lower bound in the same way. As in NTP (RFC 5905, section 8), the estimated offset is the middle between the tightest
 // bounds, and the uncertainty is half their distance: the error is never larger, whatever the network does.
 //
+// Frames may go around in a cycle of members, and never back: in a ring, say. Then bounds follow from chains of frames:
+// the sum of the tightest upper bounds from a to c and from c to b is an upper bound from a to b.
+//
 // Clocks also run at different rates (some parts per million). The rate is the slope of a line through the offsets of
 // several windows of the trace. A slope that differs from zero by less than three standard errors counts as zero.
 #pragma once
@@ -41,7 +44,8 @@ struct ClockFit {
 
 // Returns a fit for each member, relative to the reference: the first member with frames (member 0 if there are no
 // frames). A member is fitted along the chain of members, between neighbours of which frames went both ways, with the
-// smallest sum of uncertainties. A member without such a chain to the reference has no fit.
+// smallest sum of uncertainties; without such a chain, by the chains of frames from the reference to the member and
+// back. A member without those has no fit.
 std::vector<std::optional<ClockFit>> fit_clocks(uint32_t members, std::span<const Crossing> crossings);
 
 }  // namespace gleaner::cli

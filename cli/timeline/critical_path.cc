@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "cli/timeline/receives.h"
+
 namespace gleaner::cli {
 namespace {
 
@@ -38,6 +40,9 @@ class Walk {
   std::optional<Asked> from_done(const Done& done);
   std::optional<Asked> from_result(const TensorStep& tensor_step, uint32_t partition, uint32_t worker);
   std::optional<Asked> from_arrival(const TensorStep& tensor_step, uint32_t partition, uint32_t worker);
+  std::optional<Asked> from_sum(const TensorStep& tensor_step, uint32_t worker);
+  std::optional<Asked> from_receive(const TensorStep& tensor_step, uint32_t partition, uint32_t worker);
+  std::optional<Asked> from_begun(const TensorStep& tensor_step, uint32_t partition, uint32_t worker, Time begun);
   std::optional<Asked> from_ready(const TensorStep& tensor_step, uint32_t worker);
   std::optional<Done> from_asked(const Asked& asked);
   const std::vector<Busy>& busy(uint32_t rank);
@@ -103,6 +108,7 @@ std::optional<Walk::Done> Walk::last_done() const {
 std::optional<Walk::Asked> Walk::from_done(const Done& done) {
   const TensorStepTimes& times = timeline_.times_of(done.tensor_step);
   const uint32_t worker = timeline_.trace().ranks[done.rank].member;
+  if (times.schedule.has_value()) return from_sum(done.tensor_step, worker);
   Time latest = kNever;
   uint32_t partition = 0;
   for (uint32_t p = 0; p < times.partitions.size(); ++p) {
@@ -149,6 +155,64 @@ std::optional<Walk::Asked> Walk::from_arrival(const TensorStep& tensor_step, uin
   if (part.pushed == kNever || ready == kNever) return std::nullopt;
   spend(Stage::kWire, part.pushed,
         {.member = worker, .to = timeline_.owner(tensor_step, p), .tensor_step = tensor_step, .partition = p});
+  spend(Stage::kQueue, ready, {.member = worker, .tensor_step = tensor_step, .partition = p});
+  return from_ready(tensor_step, worker);
+}
+
+// Starts where a worker had the sums of all partitions, which a schedule made.
+std::optional<Walk::Asked> Walk::from_sum(const TensorStep& tensor_step, uint32_t worker) {
+  const std::vector<PartitionTimes>& partitions = timeline_.times_of(tensor_step).partitions;
+  Time latest = kNever;
+  uint32_t last = 0;
+  for (uint32_t p = 0; p < partitions.size(); ++p) {
+    if (partitions[p].runs.empty() || partitions[p].runs[worker].ended == kNever) return std::nullopt;
+    if (partitions[p].runs[worker].ended <= latest) continue;
+    latest = partitions[p].runs[worker].ended;
+    last = p;
+  }
+  spend(Stage::kLocal, latest, {.member = worker, .tensor_step = tensor_step});
+  return from_receive(tensor_step, last, worker);
+}
+
+// Starts where all receives of a worker's program for a partition have ended.
+std::optional<Walk::Asked> Walk::from_receive(const TensorStep& tensor_step, uint32_t p, uint32_t worker) {
+  const PartitionTimes& partition = timeline_.times_of(tensor_step).partitions[p];
+  Segment where{.member = worker, .tensor_step = tensor_step, .partition = p};
+  Receives receives(partition, worker);
+  size_t left = receives.all().size();  // receives before the place where the walk is
+  spend(Stage::kSum, receives.ended(left), where);
+  while (left > 0) {
+    const Receive& receive = receives.all()[--left];
+    where.schedule_step = receive.slice.schedule_step;
+    const Time began = partition.runs[worker].begun;
+    if (receive.begun == kNever) {
+      spend(Stage::kUnknown, began, where);
+      return from_begun(tensor_step, p, worker, began);
+    }
+    spend(Stage::kSum, receive.begun, where);
+    if (!receive.has_waited()) continue;
+    if (receive.times.sent == kNever) {
+      // The sender's events are missing, so the walk goes back to the begin of this worker's own program.
+      spend(Stage::kUnknown, began, where);
+      return from_begun(tensor_step, p, worker, began);
+    }
+    where.member = receive.slice.from;
+    where.to = worker;
+    spend(Stage::kWire, receive.times.sent, where);
+    where.to.reset();
+    worker = receive.slice.from;
+    const uint32_t step = receive.slice.schedule_step;
+    receives = Receives(partition, worker);
+    left = receives.before(step);
+    spend(Stage::kQueue, receives.ended(left), where);
+  }
+  return from_begun(tensor_step, p, worker, receives.ended(0));
+}
+
+// Starts where a worker's program for a partition begins.
+std::optional<Walk::Asked> Walk::from_begun(const TensorStep& tensor_step, uint32_t p, uint32_t worker, Time begun) {
+  const Time ready = timeline_.times_of(tensor_step).ranks[timeline_.leader(worker)].ready;
+  if (begun == kNever || ready == kNever) return std::nullopt;
   spend(Stage::kQueue, ready, {.member = worker, .tensor_step = tensor_step, .partition = p});
   return from_ready(tensor_step, worker);
 }

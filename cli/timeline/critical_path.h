@@ -7,6 +7,12 @@
 //   kSum      from the arrival of the last contribution at the owner until the owner sends the result
 //   kWire     that contribution, from its worker to the owner
 //   kQueue    that contribution, from ready until it is sent
+// or, if a schedule sums the tensor, from the worker's last sum back along the operations of the schedule:
+//   kSum      a slice is added or copied, or the sum is written into the output
+//   kWire     the slice, if the worker waited for it; the walk continues with its sender
+//   kQueue    the slice, from the receive before it in the sender's program until it is sent
+//   kQueue    the partition, from ready until its program begins
+// and then in both cases:
 //   kWait     from the time when the median worker was ready until that worker was ready: it is a straggler
 //   kLocal    in the median worker, from the request of its last local rank until ready
 //   kCompute  back to the time when that rank last had no request in flight, or to the beginning of the step
@@ -29,7 +35,7 @@ enum class Stage {
   kLocal,    // inside the worker: mailbox, sums over local ranks, handing back results
   kQueue,    // ready, and waiting for its turn on the connection
   kWire,     // passed to a connection, and not yet completely arrived
-  kSum,      // at the owner, from the last contribution to the result
+  kSum,      // at the owner, from the last contribution to the result; at a worker, a slice is added or copied
   kWait,     // waiting for a straggler
   kUnknown,  // the events of some member are missing
 };
@@ -44,6 +50,7 @@ struct Segment {
   std::optional<uint32_t> to;             // kWire: the receiver
   std::optional<TensorStep> tensor_step;  // the tensor and its step
   std::optional<uint32_t> partition;      // index within the tensor
+  std::optional<uint32_t> schedule_step;  // of the slice; none: the segment is about no slice
 };
 
 struct StepPath {

@@ -58,6 +58,7 @@ ordered_json to_json(const Segment& segment, const plan::Plan& plan) {
   if (segment.to.has_value()) json["to"] = plan.member_name(*segment.to);
   if (segment.tensor_step.has_value()) json["tensor"] = plan.tensors[segment.tensor_step->tensor].name;
   if (segment.partition.has_value()) json["partition"] = *segment.partition;
+  if (segment.schedule_step.has_value()) json["schedule_step"] = *segment.schedule_step;
   return json;
 }
 
@@ -94,6 +95,9 @@ TraceReport make_report(const Timeline& timeline, size_t most_steps) {
     }
   }
   note_left_out(reasons, report);
+  std::vector<const Step*> complete;
+  for (const TraceReport::Row& row : report.rows) complete.push_back(&row.step);
+  report.schedules = report_schedules(timeline, complete);
   return report;
 }
 
@@ -113,6 +117,7 @@ ordered_json to_json(const TraceReport& report, const Timeline& timeline) {
     json["clocks"].push_back({{"member", plan.member_name(member)},
                               {"uncertainty_seconds", uncertainty < 0 ? ordered_json() : ordered_json(uncertainty)}});
   }
+  json["schedules"] = to_json(report.schedules, plan);
   json["steps"] = ordered_json::array();
   for (const TraceReport::Row& row : report.rows) json["steps"].push_back(to_json(row, plan));
   return json;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/timeline/critical_path.h"
+#include "cli/timeline/schedule_report.h"
 #include "cli/timeline/steps.h"
 #include "cli/timeline/timeline.h"
 
@@ -20,12 +21,13 @@ struct TraceReport {
     Step step;
     StepPath path;
   };
-  std::vector<Row> rows;              // complete steps
-  size_t left_out = 0;                // number of incomplete steps, without the last step of the trace
-  std::vector<std::string> remarks;   // limits of this trace, for people
-  std::vector<std::string> missing;   // names of ranks and summers without a recording
-  std::vector<double> uncertainties;  // of each member's clock, in seconds; below zero: unknown
-  uint64_t events = 0;                // number of recorded events
+  std::vector<Row> rows;                  // complete steps
+  std::vector<ScheduleReport> schedules;  // about `rows`
+  size_t left_out = 0;                    // number of incomplete steps, without the last step of the trace
+  std::vector<std::string> remarks;       // limits of this trace, for people
+  std::vector<std::string> missing;       // names of ranks and summers without a recording
+  std::vector<double> uncertainties;      // of each member's clock, in seconds; below zero: unknown
+  uint64_t events = 0;                    // number of recorded events
 };
 
 // Makes a report of the first `most_steps` complete steps; 0: of all.

@@ -105,7 +105,7 @@ std::string to_text(const TraceReport& report, const Timeline& timeline) {
   if (report.rows.empty()) {
     return absl::StrCat(text, "No step is whole in this trace: trace for longer, while the job is training\n");
   }
-  return absl::StrCat(text, "\n", steps_table(report), "\n", waits(report));
+  return absl::StrCat(text, "\n", steps_table(report), "\n", waits(report), to_text(report.schedules, plan));
 }
 
 }  // namespace gleaner::cli

@@ -54,6 +54,26 @@ std::optional<uint32_t> first_tensor(const std::vector<Asked>& asked) {
   return std::max_element(times.begin(), times.end(), by_second)->first;  // if several have the most, the plan's first
 }
 
+std::string missing_from(const Timeline& timeline, uint32_t member) {
+  return absl::StrCat("events are missing from the trace of ", member_name(timeline.plan(), member));
+}
+
+// Returns lacking() of the partitions that a schedule sums.
+std::string lacking_of_schedule(const Timeline& timeline, const TensorStepTimes& times) {
+  const auto there = [&](uint32_t worker) { return timeline.trace().ranks[timeline.leader(worker)].missing.empty(); };
+  for (const PartitionTimes& partition : times.partitions) {
+    for (uint32_t w = 0; w < timeline.plan().workers; ++w) {
+      const RunTimes run = partition.runs.empty() ? RunTimes() : partition.runs[w];
+      if (there(w) && (run.begun == kNever || run.ended == kNever)) return missing_from(timeline, w);
+    }
+    for (const auto& [key, slice] : partition.slices) {
+      if (there(key.from) && slice.sent == kNever) return missing_from(timeline, key.from);
+      if (there(key.to) && (slice.arrived == kNever || slice.received == kNever)) return missing_from(timeline, key.to);
+    }
+  }
+  return "";
+}
+
 // Returns the reason for which events of a tensor's step are missing; empty: none are. Members without a recording do
 // not count as missing.
 std::string lacking(const Timeline& timeline, const TensorStep& tensor_step) {
@@ -66,6 +86,7 @@ std::string lacking(const Timeline& timeline, const TensorStep& tensor_step) {
       return absl::StrCat("only part of it is in the trace of ", rank_name(timeline.plan(), ranks[i]));
     }
   }
+  if (times.schedule.has_value()) return lacking_of_schedule(timeline, times);
   for (uint32_t p = 0; p < times.partitions.size(); ++p) {
     const PartitionTimes& partition = times.partitions[p];
     const uint32_t owner = timeline.owner(tensor_step, p);
@@ -75,10 +96,10 @@ std::string lacking(const Timeline& timeline, const TensorStep& tensor_step) {
     for (uint32_t w = 0; w < partition.workers.size(); ++w) {
       const ContributionTimes& part = partition.workers[w];
       if (there(timeline.leader(w)) && (part.pushed == kNever || part.result == kNever)) {
-        return absl::StrCat("events are missing from the trace of ", member_name(timeline.plan(), w));
+        return missing_from(timeline, w);
       }
       if (owner_there && (part.contributed == kNever || partition.sum_ended == kNever)) {
-        return absl::StrCat("events are missing from the trace of ", member_name(timeline.plan(), owner));
+        return missing_from(timeline, owner);
       }
     }
   }

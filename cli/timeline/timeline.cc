@@ -1,6 +1,8 @@
 #include "cli/timeline/timeline.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -12,35 +14,55 @@ using trace::Kind;
 
 bool is_of_plan(const plan::Plan& plan, const Event& event) {
   if (event.tensor >= plan.tensors.size() || event.peer >= plan.members.size()) return false;
+  if (trace::is_of_schedule(event.kind) && event.schedule >= plan.schedules.size()) return false;
   return event.partition < std::max<size_t>(1, plan.partitions_of(event.tensor).size());
 }
 
 bool is_request(Kind kind) { return kind == Kind::kRequested || kind == Kind::kReady || kind == Kind::kDone; }
 
-// Identifies a frame with a contribution (`push`) or a result, by partition, step, sender and receiver.
+// Identifies a frame: a contribution, a result or a slice, by the kind of its departure.
 struct FrameKey {
-  uint64_t step = 0;
-  uint32_t tensor = 0, partition = 0, from = 0, to = 0;
-  bool push = false;
+  Kind departure = Kind::kPushed;
+  uint64_t step = 0;  // of the strategy
+  uint32_t tensor = 0, partition = 0, schedule = 0, schedule_step = 0, chunk = 0, from = 0, to = 0;
 
   friend bool operator==(const FrameKey&, const FrameKey&) = default;
   template <typename H>
   friend H AbslHashValue(H hash, const FrameKey& key) {
-    return H::combine(std::move(hash), key.step, key.tensor, key.partition, key.from, key.to, key.push);
+    return H::combine(std::move(hash), key.departure, key.step, key.tensor, key.partition, key.schedule,
+                      key.schedule_step, key.chunk, key.from, key.to);
   }
 };
 
-// Calls `sink(key, time)` for the departures or the arrivals of all frames between different members. `push` and
-// `answer` are the kinds of these events for contributions and results.
+// Returns the kind of the departure of the frame that arrives with an event of `kind`; nothing: no frame arrives.
+std::optional<Kind> departure_of(Kind kind) {
+  if (kind == Kind::kContributed) return Kind::kPushed;
+  if (kind == Kind::kResult) return Kind::kAnswered;
+  if (kind == Kind::kSliceArrived) return Kind::kSliceSent;
+  return std::nullopt;
+}
+
+// Calls `sink(key, time)` for the departures or the arrivals of all frames between different members.
 template <typename Sink>
-void for_ends(const JobTrace& trace, Kind push, Kind answer, bool departures, Sink sink) {
+void for_ends(const JobTrace& trace, bool departures, Sink sink) {
   for (const RankTrace& rank : trace.ranks) {
     for (const Event& event : rank.recording.events) {
-      if ((event.kind != push && event.kind != answer) || event.peer == rank.member) continue;
-      if (!is_of_plan(trace.plan, event)) continue;
-      const uint32_t from = departures ? rank.member : event.peer;
-      const uint32_t to = departures ? event.peer : rank.member;
-      sink(FrameKey{event.step, event.tensor, event.partition, from, to, event.kind == push}, event.nanoseconds);
+      if (event.peer == rank.member || !is_of_plan(trace.plan, event)) continue;
+      const bool departs =
+          event.kind == Kind::kPushed || event.kind == Kind::kAnswered || event.kind == Kind::kSliceSent;
+      const std::optional<Kind> departure =
+          departures ? (departs ? std::optional(event.kind) : std::nullopt) : departure_of(event.kind);
+      if (!departure.has_value()) continue;
+      sink(FrameKey{.departure = *departure,
+                    .step = event.step,
+                    .tensor = event.tensor,
+                    .partition = event.partition,
+                    .schedule = event.schedule,
+                    .schedule_step = event.schedule_step,
+                    .chunk = event.chunk,
+                    .from = departures ? rank.member : event.peer,
+                    .to = departures ? event.peer : rank.member},
+           event.nanoseconds);
     }
   }
 }
@@ -51,12 +73,12 @@ std::vector<Crossing> crossings(const JobTrace& trace) {
   absl::flat_hash_map<FrameKey, int64_t> departed;
   // Ignores frames that were sent twice, since it is unknown which copy arrived.
   constexpr int64_t kTwice = std::numeric_limits<int64_t>::min();
-  for_ends(trace, Kind::kPushed, Kind::kAnswered, true, [&](const FrameKey& key, int64_t time) {
+  for_ends(trace, true, [&](const FrameKey& key, int64_t time) {
     const auto [place, added] = departed.emplace(key, time);
     if (!added) place->second = kTwice;
   });
   std::vector<Crossing> found;
-  for_ends(trace, Kind::kContributed, Kind::kResult, false, [&](const FrameKey& key, int64_t time) {
+  for_ends(trace, false, [&](const FrameKey& key, int64_t time) {
     const auto start = departed.find(key);
     if (start == departed.end() || start->second == kTwice) return;
     found.push_back({key.from, key.to, start->second, time});
@@ -65,7 +87,9 @@ std::vector<Crossing> crossings(const JobTrace& trace) {
 }
 
 Timeline::Timeline(const JobTrace& trace)
-    : trace_(trace), clocks_(fit_clocks(static_cast<uint32_t>(trace.plan.members.size()), crossings(trace))) {
+    : trace_(trace),
+      numbers_(trace),
+      clocks_(fit_clocks(static_cast<uint32_t>(trace.plan.members.size()), crossings(trace))) {
   for (uint32_t i = 0; i < trace_.ranks.size(); ++i) {
     const RankTrace& rank = trace_.ranks[i];
     const std::optional<ClockFit>& clock = clocks_[rank.member];
@@ -77,13 +101,19 @@ Timeline::Timeline(const JobTrace& trace)
   }
 }
 
-void Timeline::note(uint32_t rank, const Event& event, Time time) {
-  TensorStepTimes& times = tensor_steps_[{event.tensor, event.step}];
+TensorStepTimes& Timeline::entry_of(const Event& event) {
+  TensorStepTimes& times = tensor_steps_[{event.tensor, numbers_.find(event)}];
   if (times.ranks.empty()) {
     times.ranks.resize(trace_.ranks.size());
     times.partitions.resize(plan().partitions_of(event.tensor).size());
     for (PartitionTimes& partition : times.partitions) partition.workers.resize(plan().workers);
   }
+  return times;
+}
+
+void Timeline::note(uint32_t rank, const Event& event, Time time) {
+  TensorStepTimes& times = entry_of(event);
+  const uint32_t member = trace_.ranks[rank].member;
   if (is_request(event.kind)) {
     RequestTimes& request = times.ranks[rank];
     if (event.kind == Kind::kReady && request.ready != kNever) return;  // a later piece of the same request
@@ -91,7 +121,12 @@ void Timeline::note(uint32_t rank, const Event& event, Time time) {
      : event.kind == Kind::kReady   ? request.ready
                                     : request.done) = time;
   } else if (event.partition < times.partitions.size()) {
-    note_contribution(trace_.ranks[rank].member, event, time, times.partitions[event.partition]);
+    PartitionTimes& partition = times.partitions[event.partition];
+    if (!trace::is_of_schedule(event.kind)) return note_contribution(member, event, time, partition);
+    if (member >= plan().workers || event.peer >= plan().workers) return;
+    times.schedule = event.schedule;
+    partition.runs.resize(plan().workers);
+    note_slice(member, event, time, partition);
   }
 }
 
@@ -122,6 +157,20 @@ void Timeline::note_contribution(uint32_t member, const Event& event, Time time,
     default:
       break;
   }
+}
+
+void Timeline::note_slice(uint32_t worker, const Event& event, Time time, PartitionTimes& partition) {
+  if (event.kind == Kind::kBegun || event.kind == Kind::kEnded) {
+    RunTimes& run = partition.runs[worker];
+    (event.kind == Kind::kBegun ? run.begun : run.ended) = time;
+    return;
+  }
+  const bool is_sender = event.kind == Kind::kSliceSent;
+  const uint32_t from = is_sender ? worker : event.peer, to = is_sender ? event.peer : worker;
+  SliceTimes& slice = partition.slices[{from, to, event.schedule_step, event.chunk}];
+  slice.bytes = event.bytes;
+  slice.is_added = slice.is_added || event.kind == Kind::kSliceAdded;
+  (is_sender ? slice.sent : event.kind == Kind::kSliceArrived ? slice.arrived : slice.received) = time;
 }
 
 void Timeline::note_extent(const RankTrace& rank, const ClockFit& clock) {

@@ -1,16 +1,18 @@
-// Timeline has the events of a trace, grouped by tensor, step, partition and worker, with all times on the common clock
-// of fit_clocks(). Steps, critical paths and the merged trace are derived from it. Pure.
+// Timeline has the events of a trace, grouped by tensor, step, partition and worker or slice, with all times on the
+// common clock of fit_clocks(). Steps, critical paths and the merged trace are derived from it. Pure.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/timeline/clocks.h"
 #include "cli/timeline/job_trace.h"
+#include "cli/timeline/push_pull_numbers.h"
 
 namespace gleaner::cli {
 
@@ -25,10 +27,35 @@ struct ContributionTimes {
   Time answered = kNever;
   Time result = kNever;
 };
+// The events of a partition that a schedule sums, at one worker.
+struct RunTimes {
+  Time begun = kNever;
+  Time ended = kNever;
+};
+// Identifies a slice of a partition: its workers, the step of the schedule in which it is sent, and its first chunk.
+struct SliceKey {
+  uint32_t from = 0;
+  uint32_t to = 0;
+  uint32_t schedule_step = 0;
+  uint32_t chunk = 0;
+  friend auto operator<=>(const SliceKey&, const SliceKey&) = default;
+};
+// The events of a slice at both workers.
+struct SliceTimes {
+  Time sent = kNever;
+  Time arrived = kNever;
+  Time received = kNever;  // added to the receiver's work buffer, or copied into it
+  bool is_added = false;
+  uint32_t bytes = 0;
+};
 struct PartitionTimes {
+  // If owners sum the partition:
   Time sum_begun = kNever;
   Time sum_ended = kNever;
   std::vector<ContributionTimes> workers;
+  // If a schedule sums the partition (receives.h):
+  std::vector<RunTimes> runs;  // by worker
+  std::map<SliceKey, SliceTimes> slices;
 };
 // The events of one rank's request.
 struct RequestTimes {
@@ -37,21 +64,23 @@ struct RequestTimes {
   Time done = kNever;
 };
 
-// The requests of all ranks for one step of a tensor.
+// The requests of all ranks for one step of a tensor. All events of this push_pull belong to it, whichever strategy
+// sums it (push_pull_numbers.h).
 struct TensorStep {
   uint32_t tensor = 0;
-  uint64_t step = 0;
+  uint64_t step = 0;  // number of the push_pull
   friend auto operator<=>(const TensorStep&, const TensorStep&) = default;
 };
 struct TensorStepTimes {
   std::vector<RequestTimes> ranks;         // by index in JobTrace::ranks
   std::vector<PartitionTimes> partitions;  // by index within the tensor
+  std::optional<uint32_t> schedule;        // index in Plan::schedules; none: owners sum the push_pull
 };
 
 class Timeline {
  public:
-  // `trace` must outlive the timeline. Ignores events of tensors, partitions and peers that are not in the plan, and
-  // the recordings of members whose clock has no fit.
+  // `trace` must outlive the timeline. Ignores events of tensors, partitions, schedules and peers that are not in the
+  // plan, and the recordings of members whose clock has no fit.
   explicit Timeline(const JobTrace& trace);
 
   const JobTrace& trace() const { return trace_; }
@@ -73,10 +102,13 @@ class Timeline {
 
  private:
   void note(uint32_t rank, const trace::Event& event, Time time);
+  TensorStepTimes& entry_of(const trace::Event& event);
   void note_contribution(uint32_t member, const trace::Event& event, Time time, PartitionTimes& partition);
+  static void note_slice(uint32_t worker, const trace::Event& event, Time time, PartitionTimes& partition);
   void note_extent(const RankTrace& rank, const ClockFit& clock);
 
   const JobTrace& trace_;
+  const PushPullNumbers numbers_;
   std::vector<std::optional<ClockFit>> clocks_;
   std::map<TensorStep, TensorStepTimes> tensor_steps_;
   Time whole_until_ = std::numeric_limits<Time>::max();

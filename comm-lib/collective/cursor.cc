@@ -31,9 +31,7 @@ void Cursor::close() {
 }
 
 uint64_t Cursor::expected_bytes(uint32_t source) const {
-  const uint32_t receive = sources_[source].next_receive;
-  if (receive == Program::kNone) return 0;
-  return program_->range_of(program_->operations()[receive], elements_).count * size_of(type_);
+  return sources_[source].next_receive == Program::kNone ? 0 : bytes_of(next_receive(source));
 }
 
 void Cursor::add(uint32_t source, Buffer slice) {
@@ -49,10 +47,12 @@ Cursor::Outcome Cursor::advance(const kernels::Kernels& kernels) {
     if (range.count == 0) continue;
     if (operation.kind == OpKind::kSend) {
       ++next_;
-      return {Event::kSend, operation.peer, work_.slice(range.first * size_of(type_), range.count * size_of(type_))};
+      return {Event::kSend, &operation, work_.slice(range.first * size_of(type_), range.count * size_of(type_))};
     }
-    if (sources_[operation.source].arrived.empty()) return {Event::kBlocked, operation.peer, {}};
+    if (sources_[operation.source].arrived.empty()) return {Event::kBlocked, &operation, {}};
     receive(operation, range, kernels);
+    ++next_;
+    return {Event::kReceived, &operation, {}};
   }
   return {};
 }

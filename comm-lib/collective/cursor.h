@@ -21,14 +21,15 @@ namespace gleaner::collective {
 class Cursor {
  public:
   enum class Event : uint8_t {
-    kSend,     // `slice` is to be sent to `peer`
-    kBlocked,  // the next operation waits for a slice from `peer`
-    kEnded,    // the program has ended, and the work buffer holds the sum
+    kSend,      // `slice` is to be sent to the operation's peer
+    kReceived,  // the operation has taken a slice into the work buffer
+    kBlocked,   // the operation is next, and waits for a slice from its peer
+    kEnded,     // the program has ended, and the work buffer holds the sum
   };
   struct Outcome {
     Event event = Event::kEnded;
-    uint32_t peer = 0;
-    Buffer slice;  // a part of the work buffer
+    const Program::Operation* operation = nullptr;  // null: kEnded
+    Buffer slice;                                   // kSend: a part of the work buffer
   };
 
   // Goes to the start of `program`, for a partition of `elements` elements that travel in `type`. `program` and
@@ -45,9 +46,18 @@ class Cursor {
   // Takes the next slice from `source`, which has expected_bytes(source) bytes.
   void add(uint32_t source, Buffer slice);
 
-  // Executes operations up to the next send of a slice, or until the next receive has no slice, or until the end. To be
-  // called again after a send, and after add() of the slice that it waits for. Needs has_begun().
+  // Executes the next operation that has elements, unless it is a receive without a slice. To be called again until the
+  // end, and after kBlocked once add() got the slice that the operation waits for. Needs has_begun().
   Outcome advance(const kernels::Kernels& kernels);
+
+  // Returns the receive to which the next slice from `source` belongs. Needs expected_bytes(source) > 0.
+  const Program::Operation& next_receive(uint32_t source) const {
+    return program_->operations()[sources_[source].next_receive];
+  }
+  // Returns the size of the slice that an operation of the program sends or receives.
+  uint64_t bytes_of(const Program::Operation& operation) const {
+    return program_->range_of(operation, elements_).count * size_of(type_);
+  }
 
   const Buffer& work() const { return work_; }
   uint64_t elements() const { return elements_; }

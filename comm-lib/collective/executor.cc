@@ -15,6 +15,23 @@ namespace {
 
 constexpr absl::Duration kWindowTime = absl::Milliseconds(10);
 
+// Returns the slice that a run sends by `operation`.
+OutgoingSlice make_slice(const plan::Plan& plan, const Run& run, const Program::Operation& operation, Buffer payload) {
+  const uint32_t id = plan.partitions[run.partition].tensor;
+  const plan::Tensor& tensor = plan.tensors[id];
+  return {.tensor = id,
+          .partition = run.partition - plan.first_partition[id],
+          .schedule = run.schedule,
+          .step = run.step,
+          .schedule_step = operation.step,
+          .chunk = operation.slice.first,
+          .type = plan.push_type(tensor),
+          .op = run.op,
+          .priority = tensor.priority,
+          .position = run.partition,
+          .payload = std::move(payload)};
+}
+
 }  // namespace
 
 uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, absl::Duration round_trip) {
@@ -28,8 +45,12 @@ uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, a
   return std::max(2 * (largest + wire::kHeaderBytes), static_cast<uint64_t>(link));
 }
 
-Executor::Executor(const Options& options, BufferPool* pool, const kernels::Kernels* kernels)
-    : options_(options), pool_(pool), kernels_(kernels), peers_(options.job, options.worker, pool) {}
+Executor::Executor(const Options& options, BufferPool* pool, const kernels::Kernels* kernels, trace::Recorder* recorder)
+    : options_(options),
+      pool_(pool),
+      kernels_(kernels),
+      recorder_(recorder),
+      peers_(options.job, options.worker, pool, &recorder_) {}
 
 absl::Status Executor::apply(std::shared_ptr<const plan::Plan> plan, absl::Duration now, Actions& actions) {
   if (plan_ != nullptr) GLN_RETURN_IF_ERROR(plan::check_successor(*plan, *plan_));
@@ -95,7 +116,7 @@ absl::Status Executor::start(PieceRequest piece, absl::Duration now, Actions& ac
   const uint32_t index = pieces_.open(piece.id, piece.output, offset, end - begin);
   for (uint32_t i = begin; i < end; ++i) {
     PartitionState& state = partitions_[*piece.schedule][i];
-    if (state.run == kNone) state.run = open_run(*piece.schedule, i, piece.op, options_.worker);
+    if (state.run == kNone) state.run = open_run(*piece.schedule, i, state.step, piece.op, options_.worker);
     runs_[state.run].piece = index;
   }
   starts_.push({plan_->tensors[piece.tensor].priority, *piece.schedule, begin, end, offset, std::move(piece.input)});
@@ -117,17 +138,19 @@ void Executor::begin_runs(absl::Duration now, Actions& actions) {
     const uint32_t run = partitions_[waiting.schedule][waiting.next].run;
     starts_.begin(bytes, now);
     runs_[run].cursor.begin(std::move(work));
+    recorder_.on_begun(*plan_, runs_[run]);
     advance(run, now, actions);
   }
 }
 
-uint32_t Executor::open_run(uint32_t schedule, uint32_t partition, ReduceOp op, uint32_t named_by) {
+uint32_t Executor::open_run(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by) {
   const plan::Tensor& tensor = plan_->tensors[plan_->partitions[partition].tensor];
   const uint64_t elements = plan_->partitions[partition].bytes / size_of(tensor.type);
   const uint32_t index = runs_.take();
   Run& run = runs_[index];
   run.partition = partition;
   run.schedule = schedule;
+  run.step = step;
   run.op = op;
   run.named_by = named_by;
   run.piece = kNone;
@@ -138,27 +161,19 @@ uint32_t Executor::open_run(uint32_t schedule, uint32_t partition, ReduceOp op, 
 
 void Executor::advance(uint32_t index, absl::Duration now, Actions& actions) {
   Run& run = runs_[index];
-  const plan::Partition& partition = plan_->partitions[run.partition];
-  const plan::Tensor& tensor = plan_->tensors[partition.tensor];
   while (true) {
     Cursor::Outcome outcome = run.cursor.advance(*kernels_);
     switch (outcome.event) {
       case Cursor::Event::kSend:
-        peers_.send(outcome.peer,
-                    {.tensor = partition.tensor,
-                     .partition = run.partition - plan_->first_partition[partition.tensor],
-                     .schedule = run.schedule,
-                     .step = state_of(run).step,
-                     .type = plan_->push_type(tensor),
-                     .op = run.op,
-                     .priority = tensor.priority,
-                     .position = run.partition,
-                     .payload = std::move(outcome.slice)},
-                    now, actions);
+        peers_.send(outcome.operation->peer, make_slice(*plan_, run, *outcome.operation, std::move(outcome.slice)), now,
+                    actions);
+        break;
+      case Cursor::Event::kReceived:
+        recorder_.on_received(*plan_, run, *outcome.operation);
         break;
       case Cursor::Event::kBlocked:
-        run.waits_for = outcome.peer;
-        peers_.block(outcome.peer, now);
+        run.waits_for = outcome.operation->peer;
+        peers_.block(run.waits_for, now);
         return;
       case Cursor::Event::kEnded:
         finish(index, actions);
@@ -175,6 +190,7 @@ void Executor::finish(uint32_t index, Actions& actions) {
   const std::array<const std::byte*, 1> sums = {run.cursor.work().bytes().data()};
   kernels_->sum(plan_->push_type(tensor), tensor.type, sums, pieces_.output(run.piece, partition.offset),
                 run.cursor.elements(), run.op == ReduceOp::kAverage ? plan_->ranks() : 1);
+  recorder_.on_ended(*plan_, run);
   PartitionState& state = state_of(run);
   ++state.step;
   state.run = std::exchange(state.next, kNone);

@@ -1,6 +1,7 @@
 // Executor is the worker's protocol core for tensors with a schedule: it sums their partitions by executing the
 // schedule's programs between the workers, without summers. docs/protocol.md#slices specifies the frames, and
-// docs/schedules.md the schedules. It does no I/O, reads no clock and starts no thread.
+// docs/schedules.md the schedules. It does no I/O, starts no thread, and reads no clock, except that of the
+// trace::Recorder while that is on.
 //
 // Terms. A *slice* is the part of a partition that one send operation names. A *run* is one partition in one push_pull.
 // The *step* of a partition in a schedule is the number of its push_pulls that this schedule has summed before. So the
@@ -44,11 +45,13 @@
 #include "comm-lib/collective/pieces.h"
 #include "comm-lib/collective/runs.h"
 #include "comm-lib/collective/schedules.h"
+#include "comm-lib/collective/slice_recorder.h"
 #include "comm-lib/collective/start_queue.h"
 #include "comm-lib/exchange/exchange.h"
 #include "common/base/buffer.h"
 #include "common/kernels/kernels.h"
 #include "common/plan/plan.h"
+#include "common/trace/recorder.h"
 #include "common/wire/frame.h"
 
 namespace gleaner::collective {
@@ -70,8 +73,10 @@ uint64_t window_bytes(const plan::Plan& plan, uint32_t worker, uint64_t asked, a
 
 class Executor : public exchange::Exchange {
  public:
-  // `pool` and `kernels` must outlive the executor, which sums on the caller's thread.
-  Executor(const Options& options, BufferPool* pool, const kernels::Kernels* kernels);
+  // `pool`, `kernels` and `recorder` must outlive the executor, which sums on the caller's thread. `recorder` may be
+  // null.
+  Executor(const Options& options, BufferPool* pool, const kernels::Kernels* kernels,
+           trace::Recorder* recorder = nullptr);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -117,7 +122,7 @@ class Executor : public exchange::Exchange {
 
   // Plans, pieces and runs (executor.cc).
   absl::Status check_start(const PieceRequest& piece, uint32_t begin, uint32_t end, Actions& actions) const;
-  uint32_t open_run(uint32_t schedule, uint32_t partition, ReduceOp op, uint32_t named_by);
+  uint32_t open_run(uint32_t schedule, uint32_t partition, uint64_t step, ReduceOp op, uint32_t named_by);
   PartitionState& state_of(const Run& run) { return partitions_[run.schedule][run.partition]; }
   void begin_runs(absl::Duration now, Actions& actions);
   void advance(uint32_t run, absl::Duration now, Actions& actions);
@@ -132,6 +137,7 @@ class Executor : public exchange::Exchange {
   const Options options_;
   BufferPool* const pool_;
   const kernels::Kernels* const kernels_;
+  const SliceRecorder recorder_;
   std::shared_ptr<const plan::Plan> plan_;
   Schedules schedules_;
   ArrivedSlices arrived_;

@@ -69,7 +69,8 @@ absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t p
   const bool is_early = header.step != state.step && !GLN_MUTATION("an early slice goes to the step in flight");
   uint32_t& run = is_early ? state.next : state.run;
   const bool is_first = run == kNone;
-  const uint32_t found = is_first ? open_run(header.schedule, index, header.op, header.sender) : run;
+  const uint32_t found =
+      is_first ? open_run(header.schedule, index, state.step + (is_early ? 1 : 0), header.op, header.sender) : run;
   const uint64_t expected = runs_[found].cursor.expected_bytes(source);
   absl::Status status = check_op(*plan_, options_.worker, header, runs_[found].op, runs_[found].named_by);
   actions.refused.Update(status);
@@ -90,7 +91,9 @@ absl::StatusOr<uint32_t> Executor::find_run(const wire::Header& header, size_t p
 
 void Executor::deliver(uint32_t index, uint32_t sender, Buffer payload, absl::Duration now, Actions& actions) {
   Run& run = runs_[index];
-  run.cursor.add(schedules_[run.schedule].source_of(sender), std::move(payload));
+  const uint32_t source = schedules_[run.schedule].source_of(sender);
+  recorder_.on_arrived(*plan_, run, source);
+  run.cursor.add(source, std::move(payload));
   if (run.waits_for != sender) return;
   run.waits_for = kNone;
   peers_.unblock(sender);

@@ -24,6 +24,7 @@ void Peers::flush(uint32_t index, Actions& actions) {
   Peer& peer = peers_[index];
   while (peer.is_connected && !peer.ready.empty() && has_room(peer)) {
     OutgoingSlice slice = peer.ready.pop();
+    recorder_.on_sent(index, slice);
     wire::Header header = header_of(wire::FrameType::kSlice);
     header.data_type = slice.type;
     header.op = slice.op;

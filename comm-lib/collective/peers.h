@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "comm-lib/collective/peer_link.h"
 #include "comm-lib/collective/ready_queue.h"
+#include "comm-lib/collective/slice_recorder.h"
 #include "comm-lib/exchange/piece_request.h"
 #include "common/base/buffer.h"
 #include "common/wire/frame.h"
@@ -37,8 +38,9 @@ class Peers {
     uint64_t repeated = 0;    // slices sent again
   };
 
-  // `job` and `worker`: fields of the frames of this worker. `pool` must outlive the Peers.
-  Peers(uint64_t job, uint32_t worker, BufferPool* pool) : job_(job), worker_(worker), pool_(pool) {}
+  // `job` and `worker`: fields of the frames of this worker. `pool` and `recorder` must outlive the Peers.
+  Peers(uint64_t job, uint32_t worker, BufferPool* pool, const SliceRecorder* recorder)
+      : job_(job), worker_(worker), pool_(pool), recorder_(*recorder) {}
 
   // Sets the number of workers, and the epoch of frames, which a plan says.
   void apply(uint32_t workers, uint32_t epoch) {
@@ -109,6 +111,7 @@ class Peers {
   const uint64_t job_;
   const uint32_t worker_;
   BufferPool* const pool_;
+  const SliceRecorder& recorder_;
   uint32_t epoch_ = 0;
   uint64_t window_bytes_ = 0;
   std::vector<Peer> peers_;  // by worker

@@ -13,6 +13,7 @@ Program::Program(const Schedule& schedule, std::span<const uint32_t> ranks, uint
     operation.kind = op.kind;
     operation.peer = worker_of[op.peer];
     operation.slice = op.slice;
+    operation.step = op.step;
     if (op.kind == OpKind::kSend) continue;
     uint32_t& source = source_of_[operation.peer];
     if (source == kNone) {

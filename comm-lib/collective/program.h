@@ -20,6 +20,7 @@ class Program {
     uint32_t peer = 0;           // a worker
     uint32_t source = kNone;     // of a receive: the number of the peer
     uint32_t next_from = kNone;  // of a receive: index of the next receive from the same peer
+    uint32_t step = 0;           // of the schedule
     Slice slice;
   };
   // The elements of a partition to which an operation refers.

@@ -20,6 +20,9 @@ struct OutgoingSlice {
   uint32_t partition = 0;  // index within the tensor
   uint32_t schedule = 0;   // index in Plan::schedules
   uint64_t step = 0;       // of the partition, by this schedule
+  // For traces: the step of the schedule in which the slice is sent, and its first chunk.
+  uint32_t schedule_step = 0;
+  uint32_t chunk = 0;
   DataType type = DataType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   int32_t priority = 0;   // of the tensor

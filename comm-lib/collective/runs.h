@@ -17,6 +17,7 @@ struct Run {
   Cursor cursor;
   uint32_t partition = 0;  // index in the plan
   uint32_t schedule = 0;   // index in the plan
+  uint64_t step = 0;       // of the partition, by this schedule
   ReduceOp op = ReduceOp::kSum;
   uint32_t named_by = 0;       // the worker that named the op first
   uint32_t piece = kNone;      // index in Pieces, once this worker has started it

@@ -77,7 +77,7 @@ void NetworkStage::open_exchanges() {
   session_ = session.get();
   exchanges_.add(Exchanges::SummedBy::kOwners, std::move(session));
   const collective::Options options{job_, welcome_->member, options_.window_bytes};
-  auto executor = std::make_unique<collective::Executor>(options, &pool_, kernels_);
+  auto executor = std::make_unique<collective::Executor>(options, &pool_, kernels_, recorder_);
   executor_ = executor.get();
   exchanges_.add(Exchanges::SummedBy::kWorkers, std::move(executor));
 }

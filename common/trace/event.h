@@ -22,10 +22,23 @@ enum class Kind : uint8_t {
   kSumBegun = 8,     // all contributions have arrived; no peer
   kSumEnded = 9,     // no peer
   kAnswered = 10,    // the result was passed to the connection
+  // At a rank, about a partition that a schedule sums; the first and the last have no peer:
+  kBegun = 11,         // the partition is in its work buffer, and the program begins
+  kSliceSent = 12,     // a slice left its queue for the connection; peer is the receiver
+  kSliceArrived = 13,  // a whole slice has arrived; so here and below, peer is the sender
+  kSliceAdded = 14,    // the slice was added to the work buffer
+  kSliceCopied = 15,   // the slice replaced a part of the work buffer
+  kEnded = 16,         // the program has ended, and the sum is in the output
 };
-inline constexpr uint8_t kLastKind = 10;
+inline constexpr uint8_t kLastKind = 16;
+// Returns whether a schedule sums the partition that the event is about.
+constexpr bool is_of_schedule(Kind kind) { return kind >= Kind::kBegun; }
 
 // `partition` is an index within the tensor, as in frames; 0 if the event is about a whole tensor.
+//
+// `step` of a request (kRequested, kReady, kDone) is the number of the tensor's earlier push_pulls. All other events
+// have the step of their frames, which counts only the push_pulls that the same strategy has summed before: owners, or
+// the schedule.
 struct Event {
   int64_t nanoseconds = 0;  // on the machine's monotonic clock: comparable only with events of the same machine
   uint64_t step = 0;        // of the tensor
@@ -34,10 +47,15 @@ struct Event {
   uint32_t bytes = 0;
   uint16_t peer = 0;  // member index
   Kind kind = Kind::kRequested;
+  uint8_t schedule = 0;  // is_of_schedule(): index in Plan::schedules
+  // If the event is about a slice: the step of the schedule in which it is sent, and its first chunk
+  // (common/collective/schedule.h).
+  uint32_t schedule_step = 0;
+  uint32_t chunk = 0;
 
   friend bool operator==(const Event&, const Event&) = default;
 };
-static_assert(sizeof(Event) == 32, "two to a cache line");
+static_assert(sizeof(Event) == 40, "kMostEvents of them have the size that recorder.h states");
 
 // The events that one process recorded, in the order of recording, which is nearly the order of time.
 struct Recording {

@@ -1,7 +1,7 @@
 // Recorder keeps the trace events of a process while it is on.
 //
 // It belongs to one thread, the I/O thread. While it is off, an event costs a branch. While it is on, an event costs a
-// read of the clock and 32 bytes. There is no allocation, lock or system call, because the memory for kMostEvents (8
+// read of the clock and 40 bytes. There is no allocation, lock or system call, because the memory for kMostEvents (10
 // MiB) exists from start() to take(). When that memory is full, further events are counted and dropped, so the
 // recording has all events up to one moment.
 #pragma once

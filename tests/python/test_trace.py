@@ -82,6 +82,45 @@ def test_a_trace_of_a_bench_has_every_partition_of_every_step(tmp_path: Path) ->
             assert event["ts"] + event["dur"] >= of["ts"] + of["dur"] - wrong
 
 
+def test_a_trace_of_a_ring_has_each_slice_of_its_schedule(tmp_path: Path) -> None:
+    require_build()
+    file, ranks, steps = tmp_path / "trace.json", 3, 8
+    bench = [str(GLEANER), "bench", "push-pull", "--bytes", "3MiB", "--steps", str(steps), "--warmup", "0", "--verify"]
+    command = [str(GLEANER), "run", "--workers", str(ranks), "--strategy", "ring", "--partition-bytes", "256KiB"]
+    command += ["--trace", str(file), "--trace-seconds", str(TIMEOUT), "--no-prefix", *patient(()), "--", *bench]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment())
+    assert ended.returncode == 0, ended.stderr
+    assert "left out" not in ended.stderr and "not in this trace" not in ended.stderr
+    assert re.search(r"Schedule 0 \(ring\): \d+ partitions, \d+ slices, ", ended.stderr), ended.stderr
+
+    merged = json.loads(file.read_text())
+
+    def count(track: str) -> collections.Counter:
+        """Counts the slices of a track by worker, step and partition, without the small tensors of the bench."""
+        return collections.Counter(
+            (e["pid"] - 1, e["args"]["step"], e["args"]["partition"])
+            for e in slices(merged, track)
+            if not e["args"]["tensor"].startswith("gleaner bench")
+        )
+
+    # A ring of n ranks sends 2(n-1) slices of each partition from each rank, in as many steps, and receives as many.
+    runs = count("3 schedule")
+    assert {step for _, step, _ in runs} == set(range(steps))
+    assert len(runs) == ranks * steps * len({partition for *_, partition in runs}) and set(runs.values()) == {1}
+    every = dict.fromkeys(runs, 2 * (ranks - 1))
+    assert count("4 send to .*") == every
+    assert count("5 receive from .*") == every
+    received = slices(merged, "5 receive from .*")
+    kinds = collections.Counter((e["args"]["schedule_step"], e["args"]["operation"]) for e in received)
+    assert set(kinds) == {(step, "add" if step < ranks - 1 else "copy") for step in range(2 * (ranks - 1))}
+    assert len(set(kinds.values())) == 1, kinds
+    # Each arrow leads from a send to the receive of the same slice, on the next worker of the ring.
+    begins = {e["id"]: e for e in merged["traceEvents"] if e["ph"] == "s"}
+    ends = {e["id"]: e for e in merged["traceEvents"] if e["ph"] == "f"}
+    assert len(received) == len(begins) == len(ends)
+    assert all(ends[arrow]["pid"] - 1 == begin["pid"] % ranks for arrow, begin in begins.items())
+
+
 @pytest.mark.parametrize("slow", [0, 2])
 def test_a_slow_worker_is_named(tmp_path: Path, slow: int) -> None:
     marks = tmp_path / "marks"

@@ -1,10 +1,11 @@
-// Tests that executing schedules causes no allocations after a warm-up.
+// Tests that executing schedules causes no allocations after a warm-up, also while a trace is on.
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <utility>
 
 #include "comm-lib/collective/executor.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/collective_executor/scheduled_plans.h"
 #include "tests/unit/engine/allocation_counter.h"
 
@@ -17,13 +18,14 @@ constexpr uint64_t kBytes = 4 * 1'000;
 class Job {
  public:
   explicit Job(const char* algorithm) : kernels_(*kernels::Kernels::choose("")) {
+    recorder_.start();
     const auto plan = build_plan({.workers = kWorkers,
                                   .schedules = {{.algorithm = algorithm}},
                                   .tensors = {{.elements = kBytes / 4, .partitions = 10}}});
     for (uint32_t i = 0; i < kWorkers; ++i) {
       // The window holds slices back.
       workers_.push_back(std::make_unique<collective::Executor>(collective::Options{.worker = i, .window_bytes = 1'000},
-                                                                &pool_, &kernels_));
+                                                                &pool_, &kernels_, &recorder_));
       EXPECT_TRUE(workers_[i]->apply(plan, now_, actions_[i]).ok());
       for (uint32_t peer = 0; peer < kWorkers; ++peer) workers_[i]->on_connected(peer, now_, actions_[i]);
     }
@@ -69,6 +71,8 @@ class Job {
   BufferPool pool_;
   kernels::Kernels kernels_;
   absl::Duration now_;
+  ManualClock clock_;
+  trace::Recorder recorder_{&clock_};
   std::vector<exchange::Actions> actions_ = std::vector<exchange::Actions>(kWorkers);
   std::vector<exchange::Send> sends_;
   std::vector<std::unique_ptr<collective::Executor>> workers_;

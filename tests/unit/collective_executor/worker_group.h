@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm-lib/collective/executor.h"
+#include "tests/manual_clock.h"
 #include "tests/unit/collective_executor/scheduled_plans.h"
 
 namespace gleaner::testing {
@@ -23,7 +24,8 @@ class WorkerGroup {
       : plan(build_plan(spec)), kernels(*kernels::Kernels::choose("")), inboxes_(spec.workers) {
     for (uint32_t i = 0; i < spec.workers; ++i) {
       workers_.push_back(std::make_unique<collective::Executor>(
-          collective::Options{.job = kJob, .worker = i, .window_bytes = window_bytes}, &pool, &kernels));
+          collective::Options{.job = kJob, .worker = i, .window_bytes = window_bytes}, &pool, &kernels,
+          &recorders.emplace_back(&clock)));
       absl::Status status = workers_[i]->apply(plan, now, actions);
     }
     for (uint32_t i = 0; connected && i < spec.workers; ++i) {
@@ -135,6 +137,8 @@ class WorkerGroup {
   std::shared_ptr<const plan::Plan> plan;
   kernels::Kernels kernels;
   exchange::Actions actions;  // of all workers
+  ManualClock clock;
+  std::deque<trace::Recorder> recorders;  // by worker; off
 
  private:
   void collect() {

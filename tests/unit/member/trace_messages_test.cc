@@ -12,6 +12,10 @@ trace::Recording recording_of(size_t events) {
     const auto n = static_cast<int64_t>(i);
     recording.events.push_back({1'000'000'000'000 + n * 1000 - (n % 3) * 5000, i, static_cast<uint32_t>(i % 7), 3, 4096,
                                 65535, static_cast<trace::Kind>(1 + i % trace::kLastKind)});
+    if (!trace::is_of_schedule(recording.events.back().kind)) continue;
+    recording.events.back().schedule = plan::kMaxSchedules - 1;
+    recording.events.back().schedule_step = static_cast<uint32_t>(i);
+    recording.events.back().chunk = 70'000;
   }
   recording.dropped = 5;
   return recording;
@@ -42,6 +46,21 @@ TEST(TraceMessages, MalformedPiecesAreRefused) {
   v1::Traced stranger = piece;
   stranger.set_peers(1, plan::kMaxMembers);
   EXPECT_TRUE(absl::IsInvalidArgument(append(stranger, received)));
+  const v1::Traced slices = encode(1, recording_of(trace::kLastKind))[0];
+  v1::Traced fewer = slices;
+  fewer.mutable_chunks()->RemoveLast();
+  EXPECT_TRUE(absl::IsInvalidArgument(append(fewer, received)));
+  v1::Traced unknown = slices;
+  unknown.set_schedules(trace::kLastKind - 1, plan::kMaxSchedules);
+  EXPECT_TRUE(absl::IsInvalidArgument(append(unknown, received)));
+}
+
+TEST(TraceMessages, ReadsPiecesWithoutSchedules) {
+  const v1::Traced piece = encode(1, recording_of(3))[0];
+  EXPECT_EQ(piece.schedules_size(), 0) << "a piece without slices is as earlier versions make it";
+  trace::Recording received;
+  ASSERT_EQ(append(piece, received), absl::OkStatus());
+  EXPECT_EQ(received.events, recording_of(3).events);
 }
 
 TEST(TraceMessages, KindsOfLaterVersionsAreSkipped) {

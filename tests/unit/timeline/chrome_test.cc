@@ -99,6 +99,35 @@ TEST(Chrome, SlicesHaveNames) {
   EXPECT_THAT(path, Contains("wait for worker 1"));
 }
 
+TEST(Chrome, ArrowsJoinSendsWithReceives) {
+  Recorded job(2, 0, {0});
+  job.ring(0, 0, 0, {10, 10}, 3, 4, 5);
+  job.ring(0, 1, 1, {71, 71}, 3, 4, 5);
+  const json trace = merged(job);
+  EXPECT_EQ(slices(trace, "3 schedule").size(), 4u) << "two workers, two steps";
+  const auto sends = slices(trace, "4 send to worker 1");
+  ASSERT_EQ(sends.size(), 4u);
+  EXPECT_EQ(sends[1]["name"], "tensor 0 #0");
+  EXPECT_EQ(sends[1]["args"], json::parse(R"({"tensor": "tensor 0", "step": 0, "partition": 0, "schedule": "ring",
+                                              "schedule_step": 1, "chunk": 1, "bytes": 512})"));
+  EXPECT_NEAR(sends[1]["dur"], 4000, 1);
+  const auto receives = slices(trace, "5 receive from worker 0");
+  ASSERT_EQ(receives.size(), 4u);
+  EXPECT_EQ(receives[0]["args"]["operation"], "add");
+  EXPECT_EQ(receives[1]["args"]["operation"], "copy");
+  // Each arrow begins at a send on one worker and ends at a receive on the other one.
+  std::map<int, std::pair<json, json>> arrows;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "s") arrows[event["id"]].first = event;
+    if (event["ph"] == "f") arrows[event["id"]].second = event;
+  }
+  ASSERT_EQ(arrows.size(), 8u);
+  for (const auto& [id, ends] : arrows) {
+    EXPECT_NE(ends.first["pid"], ends.second["pid"]);
+    EXPECT_NEAR(ends.second["ts"].get<double>() - ends.first["ts"].get<double>(), 4000, 1);
+  }
+}
+
 TEST(Chrome, NamesOfAnyBytesMakeValidJson) {
   Recorded job = two_steps();
   job.trace.plan.tensors[0].name = "quote \" and \xff";

@@ -90,6 +90,39 @@ TEST(Clocks, ThePathOfLeastUncertaintyIsTaken) {
   EXPECT_LT(fits[2]->uncertainty, 200'000) << "the path leads over member 1";
 }
 
+TEST(Clocks, FramesOfACycleSuffice) {
+  Network network{{{0}, {-7200 * kSecond}, {86'400 * kSecond}}, {}};
+  for (int64_t time = 0; time < 2 * kSecond; time += kSecond / 200) {
+    for (const uint32_t from : {0u, 1u, 2u}) {
+      network.send(from, (from + 1) % 3, time + from * 1'000'000, 50'000 + 10'000 * static_cast<int64_t>(time % 7));
+    }
+  }
+  const auto fits = network.fit();
+  for (const uint32_t member : {1u, 2u}) {
+    ASSERT_TRUE(fits[member].has_value()) << member;
+    EXPECT_LE(network.error(fits, 0, member, kSecond), fits[member]->uncertainty + 1);
+    EXPECT_LT(fits[member]->uncertainty, 3 * 50'000);
+  }
+}
+
+TEST(Clocks, DriftIsFoundInACycle) {
+  Network network{{{0}, {3600 * kSecond, 40e-6}, {-kSecond, -25e-6}}, {}};
+  std::exponential_distribution<double> more(1.0 / 200'000);
+  for (int64_t time = 0; time < 20 * kSecond; time += kSecond / 200) {
+    for (const uint32_t from : {0u, 1u, 2u}) {
+      network.send(from, (from + 1) % 3, time, 100'000 + static_cast<int64_t>(more(network.random)));
+    }
+  }
+  const auto fits = network.fit();
+  for (const int64_t time : {int64_t{0}, 10 * kSecond, 20 * kSecond}) {
+    for (const uint32_t member : {1u, 2u}) {
+      ASSERT_TRUE(fits[member].has_value());
+      EXPECT_LE(network.error(fits, 0, member, time), fits[member]->uncertainty) << time;
+      EXPECT_LT(fits[member]->uncertainty, 300'000);
+    }
+  }
+}
+
 TEST(Clocks, WithoutAnAnswerNothingIsKnown) {
   Network network{{{0}, {0}, {0}}, {}};
   network.talk(0, 1, 1, 10'000, 10'000);

@@ -113,13 +113,13 @@ TEST(CriticalPath, AWaitForALocalRankBelongsToItsWorker) {
 }
 
 TEST(CriticalPath, EventsOfAMissingMemberAreUnknown) {
-  Recorded job(2, 1, {2});
+  Recorded job(2, 1, {2, 0});
   job.push_pull(0, 0, {10, 10}, 3, 4, 5);
   job.push_pull(0, 1, {76, 76}, 3, 4, 5);
   // Frames between the workers, which relate their clocks to each other.
   for (const auto& [from, to] : {std::pair{0u, 1u}, std::pair{1u, 0u}}) {
-    job.at(1, from, Kind::kPushed, 0, 99, to);
-    job.at(2, to, Kind::kContributed, 0, 99, from);
+    job.at(1, from, Kind::kPushed, 1, 99, to);
+    job.at(2, to, Kind::kContributed, 1, 99, from);
   }
   job.trace.ranks[2].missing = "no answer";
   job.trace.ranks[2].recording = {};

@@ -2,8 +2,11 @@
 // clock shows them.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,16 +50,18 @@ class Recorded {
 
   // Records all events of a tensor's push_pull, for one local rank. Worker w makes its request at requested[w], its
   // contribution is in the queue for `queue`, each frame takes `wire` (0 within a process), and the sum takes `sum`.
-  // Returns the time at which each worker is done.
+  // Returns the time at which each worker is done. `frame_step`: the step of frames, if it is not that of the requests.
   std::vector<double> push_pull(uint32_t tensor, uint64_t step, const std::vector<double>& requested, double queue,
-                                double wire, double sum) {
+                                double wire, double sum, std::optional<uint64_t> frame_step = std::nullopt) {
     using trace::Kind;
+    const uint64_t number = step;
+    if (frame_step.has_value()) step = *frame_step;
     const uint32_t owner = trace.plan.partitions[tensor].owner;
     const auto under_way = [&](uint32_t worker) { return worker == owner ? 0 : wire; };
     double last = 0;
     for (uint32_t w = 0; w < requested.size(); ++w) {
-      at(requested[w], w, Kind::kRequested, tensor, step);
-      at(requested[w], w, Kind::kReady, tensor, step);
+      at(requested[w], w, Kind::kRequested, tensor, number);
+      at(requested[w], w, Kind::kReady, tensor, number);
       at(requested[w] + queue, w, Kind::kPushed, tensor, step, owner);
       at(requested[w] + queue + under_way(w), owner, Kind::kContributed, tensor, step, w);
       last = std::max(last, requested[w] + queue + under_way(w));
@@ -68,14 +73,54 @@ class Recorded {
       at(last + sum, owner, Kind::kAnswered, tensor, step, w);
       done.push_back(last + sum + under_way(w));
       at(done[w], w, Kind::kResult, tensor, step, owner);
-      at(done[w], w, Kind::kDone, tensor, step);
+      at(done[w], w, Kind::kDone, tensor, number);
     }
     return done;
+  }
+
+  // Records all events of a tensor's push_pull by schedule 0, a ring of two workers, each with one local rank. `step`
+  // counts the push_pulls of the schedule. Worker w makes its request at requested[w], its first slice is in the queue
+  // for `queue`, each slice takes `wire`, and to add or copy a slice takes `sum`.
+  void ring(uint32_t tensor, uint64_t number, uint64_t step, const std::array<double, 2>& requested, double queue,
+            double wire, double sum) {
+    using trace::Kind;
+    if (trace.plan.schedules.empty()) trace.plan.schedules = {{.algorithm = "ring"}};
+    std::array<double, 2> sent{}, added{}, copied{};
+    for (uint32_t w = 0; w < 2; ++w) {
+      at(requested[w], w, Kind::kRequested, tensor, number);
+      at(requested[w], w, Kind::kReady, tensor, number);
+      at(requested[w], w, Kind::kBegun, tensor, step);
+      sent[w] = requested[w] + queue;
+      slice(sent[w], w, Kind::kSliceSent, tensor, step, 0, w);
+    }
+    for (uint32_t w = 0; w < 2; ++w) {
+      slice(sent[1 - w] + wire, w, Kind::kSliceArrived, tensor, step, 0, 1 - w);
+      added[w] = std::max(sent[1 - w] + wire, requested[w]) + sum;
+      slice(added[w], w, Kind::kSliceAdded, tensor, step, 0, 1 - w);
+      slice(added[w], w, Kind::kSliceSent, tensor, step, 1, 1 - w);
+    }
+    for (uint32_t w = 0; w < 2; ++w) {
+      slice(added[1 - w] + wire, w, Kind::kSliceArrived, tensor, step, 1, w);
+      copied[w] = std::max(added[1 - w] + wire, added[w]) + sum;
+      slice(copied[w], w, Kind::kSliceCopied, tensor, step, 1, w);
+      at(copied[w], w, Kind::kEnded, tensor, step);
+      at(copied[w], w, Kind::kDone, tensor, number);
+    }
   }
 
   JobTrace trace;
 
  private:
+  // Records an event about a slice between two workers.
+  void slice(double milliseconds, uint32_t worker, trace::Kind kind, uint32_t tensor, uint64_t step,
+             uint32_t schedule_step, uint32_t chunk) {
+    at(milliseconds, worker, kind, tensor, step, 1 - worker);
+    trace::Event& event = trace.ranks[worker].recording.events.back();
+    event.bytes = 512;
+    event.schedule_step = schedule_step;
+    event.chunk = chunk;
+  }
+
   std::map<uint32_t, int64_t> ahead_;
 };
 
